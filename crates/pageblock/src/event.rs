@@ -1,0 +1,102 @@
+//! What the allocator reports, in the vocabulary of the kernel's tracepoints.
+//!
+//! The same type carries the events of a recorded kernel, so that what counts them cannot tell a
+//! simulated run from a recorded one.
+
+use crate::frame::{Order, Pfn};
+use crate::mobility::Migratetype;
+use crate::request::Gfp;
+
+/// One tracepoint of the `kmem` group, or one that this project adds beside them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// `mm_page_alloc`: a request was served, or failed (`pfn` is `None`).
+    PageAlloc {
+        /// The block's first frame.
+        pfn: Option<Pfn>,
+        /// The block's order.
+        order: Order,
+        /// The type that was requested.
+        migratetype: Migratetype,
+        /// The request's flags.
+        gfp: Gfp,
+    },
+    /// `mm_page_free`: a block was given back.
+    PageFree {
+        /// The block's first frame.
+        pfn: Pfn,
+        /// The block's order.
+        order: Order,
+    },
+    /// `mm_page_free_batched`: a page of a list of pages reaches its CPU list.
+    PageFreeBatched {
+        /// The frame.
+        pfn: Pfn,
+    },
+    /// `mm_page_alloc_zone_locked`: a block leaves the buddy lists.
+    ZoneLocked {
+        /// The block's first frame.
+        pfn: Pfn,
+        /// The block's order.
+        order: Order,
+        /// The type that was requested.
+        migratetype: Migratetype,
+        /// Whether it goes to a CPU list.
+        percpu_refill: bool,
+    },
+    /// `mm_page_pcpu_drain`: a block goes from a CPU list to the buddy lists.
+    PcpuDrain {
+        /// The block's first frame.
+        pfn: Pfn,
+        /// The block's order.
+        order: Order,
+        /// The type of the list it is freed to.
+        migratetype: Migratetype,
+    },
+    /// `mm_page_alloc_extfrag`: a request is served from a list of another type.
+    Extfrag(Extfrag),
+}
+
+/// The fields of `mm_page_alloc_extfrag`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extfrag {
+    /// The first frame of the block that was found.
+    pub pfn: Pfn,
+    /// The order that was requested.
+    pub alloc_order: Order,
+    /// The order of the block that was found.
+    pub fallback_order: Order,
+    /// The type that was requested.
+    pub alloc_migratetype: Migratetype,
+    /// The type of the list it was found on. Linux 3.10 prints the type after the operation, as
+    /// its variable was already overwritten; this is that value too, under that policy.
+    pub fallback_migratetype: Migratetype,
+    /// As the kernel version prints it: see `facts` of [`crate::policy::ClaimRule`].
+    pub change_ownership: bool,
+}
+
+impl Extfrag {
+    /// `fragmenting` of the printed event: less than a whole pageblock was found.
+    #[must_use]
+    pub const fn fragmenting(&self, pageblock_order: Order) -> bool {
+        self.fallback_order < pageblock_order
+    }
+}
+
+/// Receives the events of an allocator. Statically dispatched: `()` costs nothing.
+pub trait Observer {
+    /// Called once for every event, in the order in which the kernel would print them.
+    fn event(&mut self, event: Event);
+}
+
+impl Observer for () {
+    #[inline(always)]
+    fn event(&mut self, _: Event) {}
+}
+
+impl<T: Observer> Observer for &mut T {
+    #[inline(always)]
+    fn event(&mut self, event: Event) {
+        (**self).event(event);
+    }
+}

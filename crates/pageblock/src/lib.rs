@@ -1,0 +1,8 @@
+//! A page-frame allocator with the mechanisms of Linux's.
+#![no_std]
+#![deny(unsafe_code)]
+
+pub mod event;
+pub mod frame;
+pub mod mobility;
+pub mod request;
