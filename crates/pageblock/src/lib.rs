@@ -5,4 +5,6 @@
 pub mod event;
 pub mod frame;
 pub mod mobility;
+pub mod policy;
+pub mod preset;
 pub mod request;

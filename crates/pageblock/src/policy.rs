@@ -1,0 +1,673 @@
+//! The switches: one per mechanism, each an enum or a number. A kernel version is a row of values
+//! ([`crate::preset`]); a what-if is one changed switch.
+//!
+//! A policy's text is `NAME,switch=value,...`, where `NAME` is a preset: `linux-4.20,nofragment=on`.
+
+use core::fmt;
+
+/// A switch that has no such value, or a name that is no switch or preset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PolicyError<'t> {
+    /// The first part names no preset.
+    UnknownPreset(&'t str),
+    /// A part has no `=`.
+    NotAnAssignment(&'t str),
+    /// The part before `=` names no switch.
+    UnknownSwitch(&'t str),
+    /// The part after `=` is not among the values of the switch.
+    UnknownValue {
+        /// The switch.
+        switch: &'static Switch,
+        /// What was given.
+        value: &'t str,
+    },
+}
+
+impl fmt::Display for PolicyError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownPreset(name) => {
+                write!(f, "unknown policy '{name}'; there are")?;
+                list(f, crate::preset::PRESETS.iter().map(|p| p.name))
+            }
+            Self::NotAnAssignment(part) => write!(f, "'{part}' is not of the form switch=value"),
+            Self::UnknownSwitch(name) => {
+                write!(f, "unknown switch '{name}'; there are")?;
+                list(f, SWITCHES.iter().map(|s| s.name))
+            }
+            Self::UnknownValue { switch, value } => {
+                write!(f, "switch '{}' has no value '{value}'; ", switch.name)?;
+                switch.values.fmt(f)
+            }
+        }
+    }
+}
+
+impl core::error::Error for PolicyError<'_> {}
+
+fn list(
+    f: &mut fmt::Formatter<'_>,
+    names: impl Iterator<Item = &'static str>,
+) -> fmt::Result {
+    for (i, name) in names.enumerate() {
+        write!(f, "{} {name}", if i == 0 { "" } else { "," })?;
+    }
+    Ok(())
+}
+
+/// The values that a switch can have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Values {
+    /// One of these names.
+    Names(&'static [&'static str]),
+    /// A whole number in a range, both ends included.
+    Number {
+        /// The smallest.
+        min: u32,
+        /// The largest.
+        max: u32,
+    },
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Names(names) => {
+                f.write_str("one of")?;
+                list(f, names.iter().copied())
+            }
+            Self::Number { min, max } => write!(f, "a whole number from {min} to {max}"),
+        }
+    }
+}
+
+/// One switch of a [`Policy`], by name.
+pub struct Switch {
+    /// The name of the field, and of the notation.
+    pub name: &'static str,
+    /// What it switches.
+    pub summary: &'static str,
+    /// What it can be set to.
+    pub values: Values,
+    get: fn(&Policy) -> Value,
+    set: fn(&mut Policy, &str) -> bool,
+}
+
+impl PartialEq for Switch {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+impl Eq for Switch {}
+
+impl fmt::Debug for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Switch {
+    /// The switch of this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Self> {
+        SWITCHES.iter().find(|s| s.name == name)
+    }
+
+    /// The switch's value in a policy.
+    #[must_use]
+    pub fn get(&self, policy: &Policy) -> Value {
+        (self.get)(policy)
+    }
+
+    /// Sets the switch from text.
+    ///
+    /// # Errors
+    /// [`PolicyError::UnknownValue`]; the policy is unchanged.
+    pub fn set<'t>(&'static self, policy: &mut Policy, value: &'t str) -> Result<(), PolicyError<'t>> {
+        if (self.set)(policy, value) {
+            Ok(())
+        } else {
+            Err(PolicyError::UnknownValue { switch: self, value })
+        }
+    }
+}
+
+/// The value of a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// A named value.
+    Name(&'static str),
+    /// A number.
+    Number(u32),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.pad(name),
+            Self::Number(n) => fmt::Display::fmt(n, f),
+        }
+    }
+}
+
+macro_rules! choices {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+            pub enum $name { $($(#[$vdoc])* $variant,)* }
+
+            impl $name {
+                const NAMES: &'static [&'static str] = &[$($text),*];
+                const fn text(self) -> &'static str {
+                    match self { $(Self::$variant => $text),* }
+                }
+                fn from_text(text: &str) -> Option<Self> {
+                    match text { $($text => Some(Self::$variant),)* _ => None }
+                }
+            }
+        )*
+    };
+}
+
+choices! {
+    /// Which numbers the types have, and which reserve type exists.
+    MtEnum {
+        /// Up to 4.3.
+        Legacy = "legacy",
+        /// From 4.4.
+        Modern = "modern",
+    }
+    /// What is kept back for requests that must not fail.
+    Reserve {
+        /// Up to 4.3: up to two blocks a zone, the last fallback.
+        MigrateReserve = "migrate_reserve",
+        /// 4.4 to 6.6: blocks are reserved as high-order atomic requests come; at most 1 % of the zone and a block.
+        Highatomic44 = "highatomic44",
+        /// From 6.7: none where 1 % is less than a block, else 1 % rounded up to blocks.
+        Highatomic67 = "highatomic67",
+        /// 7.2: an empty CPU list sends the request to the zone, where the reserve is tried first.
+        Highatomic72 = "highatomic72",
+        /// From 7.3: only requests below the low watermark reserve.
+        Highatomic73 = "highatomic73",
+    }
+    /// The distance of the low and high watermark from the minimum.
+    WmarkGap {
+        /// Up to 4.5: a quarter and a half of the minimum.
+        Quarter = "quarter",
+        /// From 4.6: at least `watermark_scale_factor` of the zone.
+        Scale = "scale",
+    }
+    /// How a watermark check treats orders and reserves.
+    WmarkCheck {
+        /// Up to 4.3: the demand halves with each order.
+        HalvePerOrder = "halve_per_order",
+        /// 4.4 to 6.2: some list must hold a large enough block.
+        ListExists44 = "list_exists44",
+        /// From 6.3: reserve flags combine in sequence.
+        ListExists63 = "list_exists63",
+        /// From 6.12: only free highatomic pages are subtracted, not all reserved ones.
+        ListExists612 = "list_exists612",
+    }
+    /// The quick check for order 0 before the full one (`zone_watermark_fast`).
+    WmarkFast {
+        /// Up to 4.6: none.
+        Off = "off",
+        /// 4.7 to 5.9: CMA pages are subtracted.
+        Cma = "cma",
+        /// From 5.10: all unusable pages are subtracted; boosted zones are retried without the boost.
+        Unusable = "unusable",
+    }
+    /// Whether movable zones count as low memory when watermarks are shared out.
+    MovableWmark {
+        /// Up to 6.5.
+        Shared = "shared",
+        /// From 6.6: they get a small fixed minimum, as high memory does.
+        Small = "small",
+    }
+    /// The watermark boost after a fragmenting fallback (seed 1).
+    Boost {
+        /// Up to 4.20.
+        Off = "off",
+        /// 5.0 to 5.7: in every zone.
+        V50 = "v50",
+        /// 5.8 and 5.9: not in zones smaller than four pageblocks.
+        V58 = "v58",
+        /// From 5.10: kswapd is woken only if the boost happened.
+        V510 = "v510",
+    }
+    /// Spreading over zones before fragmenting one (seed 1).
+    Nofragment {
+        /// Up to 5.0.
+        Off = "off",
+        /// From 5.1: the fast path first takes no part of a block of another type.
+        On = "on",
+        /// From 6.1: not for requests of a whole pageblock or more.
+        SubBlock = "sub_block",
+        /// `vm.defrag_mode` of 6.15 and later: for every request, in the slow path too.
+        DefragMode = "defrag_mode",
+    }
+    /// The fair zone allocator (seed 3).
+    Fair {
+        /// Before 3.12 and from 4.8.
+        Off = "off",
+        /// 3.12: batches of all zones, reset in the slow path.
+        V312 = "v312",
+        /// 3.13 to 3.15: only among the zones of the local node.
+        V313 = "v313",
+        /// 3.16 to 4.3: a fair pass, then one without.
+        V316 = "v316",
+        /// 4.4 to 4.7: a flag marks spent zones.
+        V44 = "v44",
+    }
+    /// Passing over nodes whose kswapd runs, in a first pass.
+    SkipActiveNode {
+        /// Up to 6.17.
+        Off = "off",
+        /// From 6.18.
+        On = "on",
+    }
+    /// The flag for a zone under its high watermark, which stops CPU lists from growing.
+    BelowHigh {
+        /// Up to 6.6.
+        Off = "off",
+        /// From 6.7.
+        On = "on",
+    }
+    /// When movable requests use contiguous-memory-area blocks.
+    CmaUse {
+        /// Up to 4.0: the first candidate of the fallback.
+        InFallback = "in_fallback",
+        /// 4.1 to 5.7: before the fallback.
+        BeforeFallback = "before_fallback",
+        /// From 5.8: before all else when they are over half of what is free.
+        HalfRule = "half_rule",
+    }
+    /// Which block of another type a fallback takes.
+    FallbackPick {
+        /// Up to 4.13: the largest.
+        Largest = "largest",
+        /// The smallest that serves.
+        Smallest = "smallest",
+        /// 4.14 to 6.14: the largest; the smallest for movable requests that cannot claim the block.
+        LargestThenSmallestM = "largest_then_smallest_m",
+        /// From 6.15: claim from the largest down, else steal from the smallest up.
+        ClaimThenSteal = "claim_then_steal",
+        /// ChengYi He, 2015 (seed 5): the largest, but the smallest if none is over `hybrid_threshold`.
+        Hybrid = "hybrid",
+    }
+    /// What a fallback does with the pageblock and with the rest of the block that it splits.
+    ClaimRule {
+        /// 3.10: free pages of the block move; the rest goes to the requested type. The event prints
+        /// the type after the operation.
+        V310 = "v310",
+        /// 3.12: the rest always goes to the requested type.
+        V312 = "v312",
+        /// 3.16: the rest stays with its type unless the block was claimed.
+        V316 = "v316",
+        /// 3.19: the rest follows the moved pages.
+        V319 = "v319",
+        /// 4.2 to 4.9: the rest always goes to the requested type.
+        V42 = "v42",
+        /// 4.12 to 6.9: compatible allocated pages count towards the half; moved pages are then
+        /// allocated from smallest first.
+        V412 = "v412",
+        /// From 6.10: the type of a list is always the type of its blocks; nothing moves without a claim.
+        V610 = "v610",
+    }
+    /// Which fallbacks try to claim the whole pageblock.
+    ClaimPred {
+        /// Up to 4.1: at least half the pageblock order, or a reclaimable request.
+        Reclaimable = "reclaimable",
+        /// From 4.2: or an unmovable request.
+        Kernel = "kernel",
+    }
+    /// Which orders have CPU lists (seed 2).
+    PcpOrders {
+        /// Up to 5.12: order 0.
+        Order0 = "order0",
+        /// From 5.13: orders 0 to 3 and the pageblock order.
+        CostlyAndThp = "costly_and_thp",
+    }
+    /// How many CPU lists blocks of the pageblock order have.
+    PcpThpLists {
+        /// 5.13 to 6.3: one a type.
+        Three = "three",
+        /// 6.4 to 6.9: one.
+        One = "one",
+        /// From 6.10: movable, and all others.
+        Two = "two",
+    }
+    /// How large a CPU list may grow.
+    PcpHigh {
+        /// Up to 5.12: six batches.
+        SixBatch = "six_batch",
+        /// 5.13 to 6.6: the low watermark shared by the CPUs.
+        LowWmark = "low_wmark",
+        /// From 6.7: tuned between that and an eighth of the zone shared by the CPUs.
+        Autotune = "autotune",
+    }
+    /// How many pages a CPU list gives back at a time.
+    PcpFree {
+        /// Up to 5.12: a batch.
+        Batch = "batch",
+        /// 5.13 to 5.17: doubled with each consecutive time.
+        FreeFactor = "free_factor",
+        /// 5.18 to 6.6: freeing high orders in a row empties the lists.
+        FreeHigh = "free_high",
+        /// 6.7 to 6.16: as many as were freed in a row.
+        FreeCount = "free_count",
+        /// From 6.17: high orders in a row empty the lists only past half of the minimum.
+        FreeCount617 = "free_count617",
+    }
+    /// Which type a drained page is freed to.
+    PcpType {
+        /// Up to 6.9: the type that the block had when the page came to the list.
+        Cached = "cached",
+        /// From 6.10: the type at the drain.
+        Reread = "reread",
+    }
+    /// In which order the lists are drained.
+    PcpBulk {
+        /// Up to 5.17: in turn, more pages from the list after empty ones.
+        RoundRobin = "round_robin",
+        /// From 5.18: the freed list first, each emptied before the next.
+        WholeLists = "whole_lists",
+    }
+    /// The batch size of a CPU list.
+    PcpBatch {
+        /// Up to 4.18: a quarter of 512 KiB at most.
+        K512 = "k512",
+        /// 4.19 to 6.18: a quarter of 1 MiB at most.
+        M1 = "m1",
+        /// From 6.19: 256 KiB at most; smaller in small zones.
+        K256 = "k256",
+    }
+    /// Which blocks merge.
+    MergeRule {
+        /// Up to 3.18: all.
+        Free = "free",
+        /// 3.19 to 4.3: up to a pageblock when the freed page's block is isolated.
+        Iso319 = "iso319",
+        /// 4.4 to 5.17: not past a pageblock when one of the two is isolated.
+        Iso44 = "iso44",
+        /// 5.18 to 6.9: nor when one of them is highatomic or CMA.
+        Mergeable = "mergeable",
+        /// 6.10 to 6.18: the buddy's first block takes the type of the freed page.
+        Retype = "retype",
+        /// From 6.19: all blocks of the buddy do.
+        RetypeAll = "retype_all",
+    }
+    /// Where on its new list a block goes that changes its type.
+    MoveTo {
+        /// Up to 5.9.
+        Head = "head",
+        /// From 5.10.
+        Tail = "tail",
+    }
+    /// Where pages go that were never used (`FPI_TO_TAIL`).
+    UntouchedTo {
+        /// Up to 5.9: as any other.
+        Head = "head",
+        /// From 5.10.
+        Tail = "tail",
+    }
+    /// Whether a compacting task may keep the block that its own work freed.
+    Capture {
+        /// Up to 5.0.
+        Off = "off",
+        /// 5.1 to 6.9: not from a movable block below the pageblock order.
+        V51 = "v51",
+        /// 6.10 to 6.14: from a movable block if the request is movable.
+        V610 = "v610",
+        /// From 6.15: reported as an extfrag event.
+        V615 = "v615",
+    }
+    /// Whether blocks over the pageblock order are freed in pieces of that order.
+    SplitLarge {
+        /// Up to 6.11.
+        Off = "off",
+        /// From 6.12.
+        On = "on",
+    }
+    /// The order of attempts in the slow path.
+    Slowpath {
+        /// 3.10 to 3.15.
+        G1V310 = "g1_310",
+        /// 3.16 to 4.3.
+        G1V316 = "g1_316",
+        /// 4.4 to 4.7.
+        G1V44 = "g1_44",
+        /// 4.8 to 4.11.
+        G2 = "g2",
+        /// 4.12 to 6.14: compaction first for non-movable requests of any order.
+        G2Noncostly = "g2_noncostly",
+        /// 6.15 to 7.1: defrag_mode.
+        G2Defrag = "g2_defrag",
+        /// 7.2: one loop.
+        G3V72 = "g3_72",
+        /// From 7.3: defrag_mode reclaims whole blocks.
+        G3V73 = "g3_73",
+    }
+    /// When kswapd is left asleep.
+    KswapdWake {
+        /// 3.10: the low watermark holds in the zone.
+        ZoneLow = "zone_low",
+        /// 3.12 to 4.7: the zone is balanced (high watermark).
+        ZoneBalanced = "zone_balanced",
+        /// 4.8 to 4.11: one eligible zone is balanced.
+        AnyZone = "any_zone",
+        /// From 4.12: the same, and hopeless nodes are left alone.
+        AnyZoneHopeless = "any_zone_hopeless",
+    }
+    /// Who compacts in the background.
+    Kcompactd {
+        /// Up to 4.5: kswapd.
+        Off = "off",
+        /// From 4.6.
+        On = "on",
+    }
+    /// Compaction without a request.
+    Proactive {
+        /// Up to 5.8.
+        Off = "off",
+        /// 5.9 to 5.13.
+        V510 = "v510",
+        /// 5.14 to 6.14.
+        V514 = "v514",
+        /// From 6.15.
+        V615 = "v615",
+    }
+    /// For which orders the fragmentation index decides whether to compact.
+    ExtfragIndex {
+        /// Up to 4.8.
+        AllOrders = "all_orders",
+        /// From 4.9.
+        Costly = "costly",
+    }
+    /// Which free blocks compaction does not use as a target.
+    CompactTarget {
+        /// 3.10: none for their size.
+        AcceptLarge = "accept_large",
+        /// Up to 6.7: with a free page of the pageblock order.
+        RejectPageblock = "reject_pageblock",
+        /// From 6.8: with a free page of the wanted order.
+        RejectOrder = "reject_order",
+    }
+    /// How reclaim chooses.
+    Reclaim {
+        /// Up to 4.7: lists per zone.
+        V310 = "v310",
+        /// 4.8 to 5.7: lists per node.
+        V48 = "v48",
+        /// From 5.8: by cost.
+        V58 = "v58",
+    }
+}
+
+macro_rules! switches {
+    (
+        choice { $($(#[doc = $cdoc:literal])* $cfield:ident: $ctype:ident,)* }
+        number { $($(#[doc = $ndoc:literal])* $nfield:ident: $min:literal..=$max:literal,)* }
+    ) => {
+        /// Every decision of the allocator that kernel versions make differently.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        pub struct Policy {
+            $($(#[doc = $cdoc])* pub $cfield: $ctype,)*
+            $($(#[doc = $ndoc])* pub $nfield: u32,)*
+        }
+
+        /// Every switch, in the order of [`Policy`]'s fields.
+        pub static SWITCHES: &[Switch] = &[
+            $(Switch {
+                name: stringify!($cfield),
+                summary: concat!($($cdoc),*),
+                values: Values::Names($ctype::NAMES),
+                get: |p| Value::Name(p.$cfield.text()),
+                set: |p, text| $ctype::from_text(text).map(|v| p.$cfield = v).is_some(),
+            },)*
+            $(Switch {
+                name: stringify!($nfield),
+                summary: concat!($($ndoc),*),
+                values: Values::Number { min: $min, max: $max },
+                get: |p| Value::Number(p.$nfield),
+                set: |p, text| text
+                    .parse()
+                    .ok()
+                    .filter(|n| ($min..=$max).contains(n))
+                    .map(|n| p.$nfield = n)
+                    .is_some(),
+            },)*
+        ];
+    };
+}
+
+switches! {
+    choice {
+        /// Numbers of the migratetypes; the reserve type that exists.
+        mt_enum: MtEnum,
+        /// What is kept back for requests that must not fail.
+        reserve: Reserve,
+        /// Distance between the watermarks.
+        wmark_gap: WmarkGap,
+        /// How a watermark check treats orders and reserves.
+        wmark_check: WmarkCheck,
+        /// The quick check for order 0.
+        wmark_fast: WmarkFast,
+        /// Whether movable zones share in min_free_kbytes.
+        movable_wmark: MovableWmark,
+        /// Watermark boost after a fragmenting fallback.
+        boost: Boost,
+        /// Spreading over zones before fragmenting one.
+        nofragment: Nofragment,
+        /// The fair zone allocator.
+        fair: Fair,
+        /// Passing over nodes whose kswapd runs.
+        skip_active_node: SkipActiveNode,
+        /// Growth of CPU lists stops under the high watermark.
+        below_high: BelowHigh,
+        /// When movable requests use CMA blocks.
+        cma: CmaUse,
+        /// Which block of another type a fallback takes.
+        fallback_pick: FallbackPick,
+        /// What a fallback does with the pageblock and the remainder.
+        claim_rule: ClaimRule,
+        /// Which fallbacks try to claim the pageblock.
+        claim_pred: ClaimPred,
+        /// Orders that have CPU lists.
+        pcp_orders: PcpOrders,
+        /// CPU lists for the pageblock order.
+        pcp_thp_lists: PcpThpLists,
+        /// How large CPU lists grow.
+        pcp_high: PcpHigh,
+        /// How much CPU lists give back at a time.
+        pcp_free: PcpFree,
+        /// The type that a drained page is freed to.
+        pcp_type: PcpType,
+        /// Order in which CPU lists are drained.
+        pcp_bulk: PcpBulk,
+        /// Batch size of CPU lists.
+        pcp_batch: PcpBatch,
+        /// Which blocks merge.
+        merge_rule: MergeRule,
+        /// End of the new list for a block that changes type.
+        move_to: MoveTo,
+        /// End of the list for pages that were never used.
+        untouched_to: UntouchedTo,
+        /// Compaction keeps what it freed.
+        capture: Capture,
+        /// Blocks over the pageblock order are freed in pieces.
+        split_large: SplitLarge,
+        /// Order of attempts in the slow path.
+        slowpath: Slowpath,
+        /// When kswapd is left asleep.
+        kswapd_wake: KswapdWake,
+        /// Who compacts in the background (read by the machine around the allocator).
+        kcompactd: Kcompactd,
+        /// Compaction without a request (read by the machine around the allocator).
+        proactive: Proactive,
+        /// Orders for which the fragmentation index decides (read by the machine around the allocator).
+        extfrag_index: ExtfragIndex,
+        /// Blocks that compaction does not fill (read by the machine around the allocator).
+        compact_target: CompactTarget,
+        /// How reclaim chooses (read by the machine around the allocator).
+        reclaim: Reclaim,
+    }
+    number {
+        /// Largest order for which `hybrid` takes the smallest block.
+        hybrid_threshold: 0..=14,
+        /// vm.min_free_kbytes; 0 computes it from the size of memory.
+        min_free_kbytes: 0..=1073741824,
+        /// Largest computed min_free_kbytes.
+        min_free_kbytes_max: 128..=262144,
+        /// vm.watermark_scale_factor, in 1/10000 of the zone.
+        watermark_scale_factor: 1..=3000,
+        /// vm.watermark_boost_factor, in 1/10000 of the high watermark; 0 is off.
+        watermark_boost_factor: 0..=1000000,
+        /// vm.percpu_pagelist_high_fraction (percpu_pagelist_fraction up to 5.12); 0 is off.
+        percpu_pagelist_high_fraction: 0..=1000000,
+        /// CONFIG_PCP_BATCH_SCALE_MAX: how often a batch may double.
+        pcp_batch_scale_max: 0..=6,
+        /// vm.zone_reclaim_mode: 1 zone, 2 write, 4 unmap.
+        zone_reclaim_mode: 0..=7,
+    }
+}
+
+impl Policy {
+    /// Tells whether the list of a free page always has the type of its pageblock.
+    #[must_use]
+    pub const fn list_type_strict(&self) -> bool {
+        matches!(self.claim_rule, ClaimRule::V610)
+    }
+
+    /// Reads `NAME,switch=value,...`.
+    ///
+    /// # Errors
+    /// See [`PolicyError`]; its text lists what exists.
+    pub fn parse(text: &str) -> Result<Self, PolicyError<'_>> {
+        let mut parts = text.split(',').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let preset = crate::preset::find(name).ok_or(PolicyError::UnknownPreset(name))?;
+        let mut policy = preset.policy;
+        for part in parts {
+            let (switch, value) =
+                part.split_once('=').ok_or(PolicyError::NotAnAssignment(part))?;
+            let switch = switch.trim();
+            Switch::find(switch)
+                .ok_or(PolicyError::UnknownSwitch(switch))?
+                .set(&mut policy, value.trim())?;
+        }
+        Ok(policy)
+    }
+
+    /// The switches in which two policies differ, with both values.
+    pub fn diff<'p>(
+        &'p self,
+        other: &'p Self,
+    ) -> impl Iterator<Item = (&'static Switch, Value, Value)> + 'p {
+        SWITCHES
+            .iter()
+            .map(move |s| (s, s.get(self), s.get(other)))
+            .filter(|(_, a, b)| a != b)
+    }
+}
