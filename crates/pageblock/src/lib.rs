@@ -2,6 +2,7 @@
 #![no_std]
 #![deny(unsafe_code)]
 
+pub mod alloc_flags;
 pub mod event;
 pub mod frame;
 pub mod mobility;
