@@ -1,0 +1,38 @@
+//! Measures how fast a recording's events are read: `read_speed FOLDER...`.
+
+use std::path::Path;
+use std::time::Instant;
+
+use pageblock_recording::{Input, Recording};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    for dir in std::env::args().skip(1) {
+        let recording = Recording::open(Path::new(&dir))?;
+        println!("{} (Linux {})", recording.name, recording.kernel);
+
+        let start = Instant::now();
+        let mut input = Input::open(&recording.events_file)?;
+        let (mut lines, mut bytes) = (0u64, 0u64);
+        while let Some(line) = input.next_line()? {
+            lines += 1;
+            bytes += line.bytes.len() as u64 + 1;
+        }
+        report("decompress and find lines", lines, start);
+        println!("  {:.0} MB/s", bytes as f64 / start.elapsed().as_secs_f64() / 1e6);
+
+        let start = Instant::now();
+        let mut events = 0u64;
+        for record in recording.events()? {
+            std::hint::black_box(record?);
+            events += 1;
+        }
+        report("read events", events, start);
+    }
+    Ok(())
+}
+
+fn report(what: &str, events: u64, start: Instant) {
+    let seconds = start.elapsed().as_secs_f64();
+    let rate = events as f64 / seconds / 1e6;
+    println!("  {what}: {events} in {seconds:.3} s, {rate:.2} million/s");
+}

@@ -1,0 +1,103 @@
+//! Which kernel was recorded.
+
+use std::fmt;
+
+use pageblock::mobility::Numbering;
+
+/// A kernel's version and the text that it was read from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelVersion {
+    /// The first number.
+    pub major: u16,
+    /// The second number.
+    pub minor: u16,
+    /// The third number, 0 where there is none. Debian's own number of the upstream release is
+    /// taken where its version text has one: its release name always ends in `.0` on old kernels.
+    pub patch: u16,
+    /// The full text, `Linux version ...` where the recording has it.
+    pub text: String,
+}
+
+impl KernelVersion {
+    /// Reads a version out of a text: the text of `/proc/version`, a release, or a bare number.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let release = text.strip_prefix("Linux version ").unwrap_or(text);
+        let (major, minor, patch) = numbers(release)?;
+        let debian = text.rsplit_once(" Debian ").and_then(|(_, rest)| numbers(rest));
+        let patch = match debian {
+            Some((a, b, c)) if (a, b) == (major, minor) => c,
+            _ => patch,
+        };
+        Some(Self { major, minor, patch, text: text.to_owned() })
+    }
+
+    /// Reads a version out of a folder's name: the first `-` separated part that is `x.y` or `x.y.z`.
+    #[must_use]
+    pub fn from_folder_name(name: &str) -> Option<Self> {
+        name.split(['-', '_'])
+            .filter(|part| part.contains('.'))
+            .find_map(|part| Self::parse(part.trim_start_matches(['v', 'V'])))
+    }
+
+    /// Tells whether this is that version or a later one.
+    #[must_use]
+    pub fn at_least(&self, major: u16, minor: u16) -> bool {
+        (self.major, self.minor) >= (major, minor)
+    }
+
+    /// How it numbers the migratetypes.
+    #[must_use]
+    pub fn numbering(&self) -> Numbering {
+        if self.at_least(4, 4) { Numbering::Modern } else { Numbering::Legacy }
+    }
+}
+
+impl fmt::Display for KernelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+/// `x.y` or `x.y.z` at the start of a text.
+fn numbers(text: &str) -> Option<(u16, u16, u16)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let mut parts = text[..end].split('.').filter(|p| !p.is_empty()).map(str::parse::<u16>);
+    let major = parts.next()?.ok()?;
+    let minor = parts.next()?.ok()?;
+    let patch = parts.next().and_then(Result::ok).unwrap_or(0);
+    (text.starts_with(|c: char| c.is_ascii_digit())).then_some((major, minor, patch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: Option<&str>) {
+        assert_eq!(KernelVersion::parse(text).map(|v| v.to_string()).as_deref(), expect);
+    }
+
+    #[test]
+    fn versions_are_read_from_texts() {
+        check("Linux version 6.18.44 (vendor build) #1 SMP PREEMPT_DYNAMIC\n", Some("6.18.44"));
+        check(
+            "Linux version 6.1.0-56-cloud-amd64 (debian@x) (gcc-12 (Debian 12.2.0-14) 12.2.0) \
+             #1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)",
+            Some("6.1.192"),
+        );
+        check("6.12.94+deb13-cloud-amd64", Some("6.12.94"));
+        check("7.2", Some("7.2.0"));
+        check("6", None);
+        check("kernel", None);
+    }
+
+    #[test]
+    fn a_folder_name_can_carry_the_version() {
+        let version = KernelVersion::from_folder_name("qemu-6.12-osc640-s31").unwrap();
+        assert_eq!((version.major, version.minor), (6, 12));
+        assert_eq!(KernelVersion::from_folder_name("my-recording-3"), None);
+        assert_eq!(KernelVersion::parse("4.3").unwrap().numbering(), Numbering::Legacy);
+    }
+}

@@ -1,0 +1,165 @@
+//! One event of a recording.
+
+use pageblock::event::{Event, Extfrag};
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
+use pageblock::request::Gfp;
+
+/// An event with its time, CPU and task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// The recorder's clock in microseconds.
+    pub t_us: u64,
+    /// The CPU that it happened on.
+    pub cpu: u16,
+    /// The task that was running.
+    pub pid: u32,
+    /// What happened.
+    pub what: What,
+}
+
+/// What a recorded event says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum What {
+    /// `mm_page_alloc`.
+    Alloc {
+        /// The block's first frame; `None` where the request failed.
+        pfn: Option<Pfn>,
+        /// The requested order.
+        order: Order,
+        /// The requested type.
+        mt: Migratetype,
+        /// The request's flags.
+        gfp: Gfp,
+    },
+    /// `mm_page_free`.
+    Free {
+        /// The block's first frame.
+        pfn: Pfn,
+        /// The block's order.
+        order: Order,
+    },
+    /// `mm_page_free_batched`: the page of a [`What::Free`] reaches its CPU list in this order.
+    FreeBatched {
+        /// The frame.
+        pfn: Pfn,
+    },
+    /// `mm_page_alloc_zone_locked`: a block leaves the buddy lists.
+    ZoneLocked {
+        /// The block's first frame.
+        pfn: Pfn,
+        /// The block's order.
+        order: Order,
+        /// The requested type.
+        mt: Migratetype,
+        /// Whether it goes to a CPU list.
+        refill: bool,
+    },
+    /// `mm_page_pcpu_drain`: a block goes from a CPU list to the buddy lists.
+    Drain {
+        /// The block's first frame.
+        pfn: Pfn,
+        /// The block's order.
+        order: Order,
+        /// The type of the list it is freed to.
+        mt: Migratetype,
+    },
+    /// `mm_page_alloc_extfrag`.
+    Extfrag(Extfrag),
+    /// A probe on `__isolate_free_page`: the compaction free scanner wants a free block.
+    Isolate {
+        /// The block's first frame.
+        pfn: Pfn,
+        /// The block's order.
+        order: Order,
+        /// What the function returned; above 0: it took the block.
+        ret: i64,
+    },
+    /// A probe on the bulk allocator: it took order-0 pages silently from this CPU's list.
+    Bulk {
+        /// How many pages.
+        pages: u32,
+    },
+    /// A mark that the recorder wrote: `S0` to `S2` at the start, `E0` to `E2` at the end.
+    Marker(Box<str>),
+    /// Another event, as text.
+    Other(Box<Other>),
+}
+
+/// An event that is kept as text: compaction, vmscan, migrate, huge_memory, ...
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Other {
+    /// The tracepoint's name.
+    pub name: Box<str>,
+    /// Its fields as printed, usually `key=value` separated by blanks.
+    pub args: Box<str>,
+}
+
+impl Other {
+    /// The value of `key=value` among the arguments; a comma at its end is not part of it.
+    #[must_use]
+    pub fn arg(&self, key: &str) -> Option<&str> {
+        self.args.split_ascii_whitespace().find_map(|word| {
+            let value = word.strip_prefix(key)?.strip_prefix('=')?;
+            Some(value.trim_end_matches(','))
+        })
+    }
+
+    /// [`Other::arg`] as a number, decimal or `0x` hexadecimal.
+    #[must_use]
+    pub fn number(&self, key: &str) -> Option<i64> {
+        let value = self.arg(key)?;
+        match value.strip_prefix("0x") {
+            Some(hex) => i64::from_str_radix(hex, 16).ok(),
+            None => value.parse().ok(),
+        }
+    }
+}
+
+impl What {
+    /// The event in the allocator's own vocabulary; `None` where it has no such event.
+    #[must_use]
+    pub fn event(&self) -> Option<Event> {
+        Some(match *self {
+            Self::Alloc { pfn, order, mt, gfp } => {
+                Event::PageAlloc { pfn, order, migratetype: mt, gfp }
+            }
+            Self::Free { pfn, order } => Event::PageFree { pfn, order },
+            Self::FreeBatched { pfn } => Event::PageFreeBatched { pfn },
+            Self::ZoneLocked { pfn, order, mt, refill } => {
+                Event::ZoneLocked { pfn, order, migratetype: mt, percpu_refill: refill }
+            }
+            Self::Drain { pfn, order, mt } => Event::PcpuDrain { pfn, order, migratetype: mt },
+            Self::Extfrag(extfrag) => Event::Extfrag(extfrag),
+            Self::Isolate { .. } | Self::Bulk { .. } | Self::Marker(_) | Self::Other(_) => {
+                return None;
+            }
+        })
+    }
+
+    /// The marker's name, where this is a marker.
+    #[must_use]
+    pub fn marker(&self) -> Option<&str> {
+        match self {
+            Self::Marker(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_found_by_key() {
+        let other = Other {
+            name: "mm_compaction_begin".into(),
+            args: "zone_start=0x1 free_pfn=0xe00 zone_end=0x1000, mode=sync nid=3".into(),
+        };
+        assert_eq!(other.arg("mode"), Some("sync"));
+        assert_eq!(other.number("zone_end"), Some(0x1000));
+        assert_eq!(other.number("nid"), Some(3));
+        assert_eq!(other.arg("start"), None);
+    }
+}

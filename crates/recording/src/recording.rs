@@ -1,0 +1,146 @@
+//! A recording: a folder with events, the state at the start and at the end, and settings.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pageblock::frame::Order;
+
+use crate::error::Error;
+use crate::input::Input;
+use crate::kernel::KernelVersion;
+use crate::procfs::PageTypeInfo;
+use crate::record::Record;
+use crate::snapshot::Snapshot;
+use crate::tsv::{Decoding, TsvReader};
+
+/// A recording of a kernel. The events are read on demand ([`Recording::events`]).
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// The folder's name.
+    pub name: String,
+    /// The folder.
+    pub dir: PathBuf,
+    /// The recorded kernel.
+    pub kernel: KernelVersion,
+    /// How that kernel numbers its types.
+    pub decoding: Decoding,
+    /// The order of a pageblock; 9 where the recording does not say.
+    pub pageblock_order: Order,
+    /// The state at the start: at a point between the markers `S1` and `S2`.
+    pub start: Snapshot,
+    /// The state at the end: at a point between the markers `E1` and `E2`.
+    pub end: Option<Snapshot>,
+    /// Command names by process id.
+    pub comms: BTreeMap<u32, String>,
+    /// Settings and other small files of the machine by path without the first `/`, such as
+    /// `proc/sys/vm/min_free_kbytes`.
+    pub settings: BTreeMap<String, String>,
+    /// The file with the events.
+    pub events_file: PathBuf,
+}
+
+impl Recording {
+    /// Opens a folder with `start/`, `end/` (optional) and `events.tsv` or `trace.dat`, each plain
+    /// or compressed.
+    ///
+    /// # Errors
+    /// Where a needed part is missing, or a part that is there cannot be read.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        if !dir.is_dir() {
+            let what = "such folder";
+            let expected = "the folder of a recording";
+            return Err(Error::Missing { path: dir.to_owned(), what, expected });
+        }
+        let name = dir.canonicalize().ok().as_deref().unwrap_or(dir).file_name().map_or_else(
+            || dir.display().to_string(),
+            |name| name.to_string_lossy().into_owned(),
+        );
+        let settings = settings(dir)?;
+        let kernel = kernel(dir, &name, &settings)?;
+        let types = page_types(&dir.join("start"))?;
+        let cma = types.as_ref().is_some_and(PageTypeInfo::has_cma);
+        let decoding = Decoding { numbering: kernel.numbering(), cma };
+        let start = Snapshot::open(&dir.join("start"), decoding)?;
+        let end = dir.join("end");
+        let end = if end.is_dir() { Some(Snapshot::open(&end, decoding)?) } else { None };
+        let events_file = crate::find(dir, "events.tsv").or_else(|| crate::find(dir, "trace.dat"));
+        let events_file = events_file.ok_or_else(|| Error::Missing {
+            path: dir.to_owned(),
+            what: "events",
+            expected: "events.tsv or trace.dat, or either with .xz or .zst",
+        })?;
+        Ok(Self {
+            name,
+            dir: dir.to_owned(),
+            kernel,
+            decoding,
+            pageblock_order: types.map_or(9, |types| types.pageblock_order),
+            start,
+            end,
+            comms: comms(dir)?,
+            settings,
+            events_file,
+        })
+    }
+
+    /// Streams the events in the order of the file. After an error the stream ends.
+    ///
+    /// # Errors
+    /// Where the file cannot be opened.
+    pub fn events(&self) -> Result<impl Iterator<Item = Result<Record, Error>> + use<>, Error> {
+        TsvReader::open(&self.events_file, self.decoding)
+    }
+}
+
+/// The contents of `static.tar`, with the paths that its names stand for.
+fn settings(dir: &Path) -> Result<BTreeMap<String, String>, Error> {
+    let mut settings = BTreeMap::new();
+    if let Some(path) = crate::find(dir, "static.tar") {
+        crate::tar::each_file(Input::open(&path)?, |name, content| {
+            let text = String::from_utf8_lossy(&content).into_owned();
+            settings.insert(name.trim_start_matches("./").replace("__", "/"), text);
+        })?;
+    }
+    Ok(settings)
+}
+
+fn kernel(
+    dir: &Path,
+    name: &str,
+    settings: &BTreeMap<String, String>,
+) -> Result<KernelVersion, Error> {
+    if let Some(kernel) = settings.get("proc/version").and_then(|text| KernelVersion::parse(text)) {
+        return Ok(kernel);
+    }
+    if let Some(path) = crate::find(dir, "README.md") {
+        let text = Input::open(&path)?.read_to_end(1 << 20)?;
+        let text = String::from_utf8_lossy(&text);
+        let line = text.lines().find_map(|line| line.trim_start_matches([' ', '*', '-']).strip_prefix("kernel:"));
+        let quoted = |line: &str| line.trim().trim_matches('`').to_owned();
+        if let Some(kernel) = line.and_then(|line| KernelVersion::parse(&quoted(line))) {
+            return Ok(kernel);
+        }
+    }
+    KernelVersion::from_folder_name(name).ok_or_else(|| Error::Missing {
+        path: dir.to_owned(),
+        what: "kernel version",
+        expected: "proc__version in static.tar, a line `* kernel: x.y.z` in README.md, or x.y as a \
+                   part of the folder's name",
+    })
+}
+
+fn page_types(start: &Path) -> Result<Option<PageTypeInfo>, Error> {
+    let Some(path) = crate::find(start, "pagetypeinfo") else { return Ok(None) };
+    PageTypeInfo::read(Input::open(&path)?).map(Some)
+}
+
+fn comms(dir: &Path) -> Result<BTreeMap<u32, String>, Error> {
+    let Some(path) = crate::find(dir, "comms.json") else { return Ok(BTreeMap::new()) };
+    let mut input = Input::open(&path)?;
+    let text = input.read_to_end(64 << 20)?;
+    serde_json::from_slice(&text).map_err(|error| {
+        let line = error.line() as u64;
+        let expected = "a JSON object from process id to name";
+        Error::unexpected(input.place_of(line, 0), error.to_string(), expected)
+    })
+}
