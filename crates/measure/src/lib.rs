@@ -1,1 +1,31 @@
-//! Part of Pageblock.
+//! From events to numbers: counters, matrices, indexes, saved runs, comparisons and statistics.
+//!
+//! Nothing here can tell a simulated run from a recorded one: both arrive as
+//! [`pageblock::event::Event`]s and as plain counts. Nothing here prints a table; the crate
+//! `pageblock-report` does.
+#![forbid(unsafe_code)]
+
+pub mod blocks;
+pub mod compare;
+pub mod counters;
+pub mod error;
+pub mod extfrag;
+mod file;
+pub mod hash;
+pub mod index;
+pub mod mismatch;
+pub mod multiops;
+pub mod names;
+pub mod observer;
+pub mod paired;
+pub mod run;
+pub mod stats;
+pub mod verification;
+pub mod vmstat;
+
+pub use counters::Counters;
+pub use error::Error;
+pub use extfrag::{ExtfragKey, ExtfragMatrix, Harm};
+pub use observer::Tally;
+pub use run::Run;
+pub use verification::Verification;

@@ -1,0 +1,65 @@
+//! JSON files: read with one-line errors, written whole or not at all.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::Error;
+
+/// Reads the bytes of a file.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+}
+
+/// Parses JSON; `path` is only named in the error.
+pub(crate) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let text = error.to_string();
+        let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+        Error::Parse {
+            path: path.to_owned(),
+            line: error.line(),
+            column: error.column(),
+            message: message.to_owned(),
+        }
+    })
+}
+
+/// Formats a value as indented JSON that ends with a newline.
+///
+/// # Panics
+/// Never for the types of this crate: their keys are strings and their numbers finite.
+pub(crate) fn format<T: Serialize + ?Sized>(value: &T) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("string keys and finite numbers");
+    text.push('\n');
+    text
+}
+
+/// Writes a value as JSON to a temporary file beside `path`, which then takes the name: a reader
+/// sees the old content or the new, never a part.
+pub(crate) fn save<T: Serialize + ?Sized>(path: &Path, value: &T) -> Result<(), Error> {
+    let temporary = temporary_beside(path);
+    let written = write_synced(&temporary, format(value).as_bytes())
+        .and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|source| {
+        // The temporary file may not exist; the error to report is the first one.
+        let _ = fs::remove_file(&temporary);
+        Error::Write { path: path.to_owned(), source }
+    })
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn temporary_beside(path: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}.tmp", std::process::id()));
+    path.with_file_name(name)
+}

@@ -1,0 +1,181 @@
+//! One number for a whole stream of events.
+//!
+//! Two runs took the same decisions in the same order where their hashes agree. The hash is XXH3
+//! (64 bits, seed 0, its default secret: a frozen definition) of the concatenated events, each
+//! encoded as one tag byte and its fields, in little-endian order:
+//!
+//! | tag | event | fields |
+//! |---|---|---|
+//! | 1 | `mm_page_alloc` | pfn u64 (all ones: failed), order u8, type u8, flags u32 |
+//! | 2 | `mm_page_free` | pfn u64, order u8 |
+//! | 3 | `mm_page_free_batched` | pfn u64 |
+//! | 4 | `mm_page_alloc_zone_locked` | pfn u64, order u8, type u8, refill u8 |
+//! | 5 | `mm_page_pcpu_drain` | pfn u64, order u8, type u8 |
+//! | 6 | `mm_page_alloc_extfrag` | pfn u64, orders u8 u8 (requested, found), types u8 u8 (requested, found), ownership u8 |
+//!
+//! Types and flags have the numbers of [`Migratetype`](pageblock::mobility::Migratetype) and
+//! [`Gfp`](pageblock::request::Gfp), which no kernel version changes.
+
+use pageblock::event::Event;
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// The longest encoding in bytes.
+const ENCODED_MAX: usize = 15;
+
+/// The running hash of a stream of events.
+#[derive(Clone, Default)]
+pub struct EventHash {
+    state: Xxh3Default,
+}
+
+impl EventHash {
+    /// The hash of no event.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in the next event.
+    #[inline]
+    pub fn event(&mut self, event: &Event) {
+        let mut buffer = Encoded { bytes: [0; ENCODED_MAX], len: 0 };
+        buffer.event(event);
+        self.state.update(&buffer.bytes[..buffer.len]);
+    }
+
+    /// The hash of the events so far.
+    #[must_use]
+    pub fn value(&self) -> u64 {
+        self.state.digest()
+    }
+
+    /// The hash of the events so far as 16 hexadecimal digits.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        format!("{:016x}", self.value())
+    }
+}
+
+impl std::fmt::Debug for EventHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "EventHash({:016x})", self.value())
+    }
+}
+
+struct Encoded {
+    bytes: [u8; ENCODED_MAX],
+    len: usize,
+}
+
+impl Encoded {
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.bytes[self.len..self.len + N].copy_from_slice(&bytes);
+        self.len += N;
+    }
+
+    fn event(&mut self, event: &Event) {
+        match *event {
+            Event::PageAlloc { pfn, order, migratetype, gfp } => {
+                self.put([1]);
+                self.put(pfn.map_or(u64::MAX, |pfn| pfn.0).to_le_bytes());
+                self.put([order, migratetype as u8]);
+                self.put(gfp.0.to_le_bytes());
+            }
+            Event::PageFree { pfn, order } => {
+                self.put([2]);
+                self.put(pfn.0.to_le_bytes());
+                self.put([order]);
+            }
+            Event::PageFreeBatched { pfn } => {
+                self.put([3]);
+                self.put(pfn.0.to_le_bytes());
+            }
+            Event::ZoneLocked { pfn, order, migratetype, percpu_refill } => {
+                self.put([4]);
+                self.put(pfn.0.to_le_bytes());
+                self.put([order, migratetype as u8, u8::from(percpu_refill)]);
+            }
+            Event::PcpuDrain { pfn, order, migratetype } => {
+                self.put([5]);
+                self.put(pfn.0.to_le_bytes());
+                self.put([order, migratetype as u8]);
+            }
+            Event::Extfrag(e) => {
+                self.put([6]);
+                self.put(e.pfn.0.to_le_bytes());
+                self.put([e.alloc_order, e.fallback_order]);
+                self.put([e.alloc_migratetype as u8, e.fallback_migratetype as u8]);
+                self.put([u8::from(e.change_ownership)]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock::event::{Event, Extfrag};
+    use pageblock::frame::Pfn;
+    use pageblock::mobility::Migratetype;
+    use pageblock::request::Gfp;
+
+    use super::EventHash;
+
+    fn every_kind() -> Vec<Event> {
+        let pfn = Pfn(0x1234);
+        let migratetype = Migratetype::Reclaimable;
+        vec![
+            Event::PageAlloc { pfn: Some(pfn), order: 3, migratetype, gfp: Gfp::GFP_KERNEL },
+            Event::PageAlloc { pfn: None, order: 9, migratetype, gfp: Gfp::NONE },
+            Event::PageFree { pfn, order: 3 },
+            Event::PageFreeBatched { pfn },
+            Event::ZoneLocked { pfn, order: 3, migratetype, percpu_refill: true },
+            Event::PcpuDrain { pfn, order: 3, migratetype },
+            Event::Extfrag(Extfrag {
+                pfn,
+                alloc_order: 0,
+                fallback_order: 5,
+                alloc_migratetype: Migratetype::Unmovable,
+                fallback_migratetype: Migratetype::Movable,
+                change_ownership: true,
+            }),
+        ]
+    }
+
+    fn hash(events: &[Event]) -> u64 {
+        let mut hash = EventHash::new();
+        events.iter().for_each(|e| hash.event(e));
+        hash.value()
+    }
+
+    /// The whole definition, encoding and hash, written out a second time.
+    #[test]
+    fn the_definition_is_pinned() {
+        let mut bytes = Vec::new();
+        let pfn = [0x34, 0x12, 0, 0, 0, 0, 0, 0];
+        let kernel = Gfp::GFP_KERNEL.0.to_le_bytes();
+        bytes.extend([&[1][..], &pfn, &[3, 2], &kernel].concat());
+        bytes.extend([&[1][..], &[255; 8], &[9, 2], &[0; 4]].concat());
+        bytes.extend([&[2][..], &pfn, &[3]].concat());
+        bytes.extend([&[3][..], &pfn].concat());
+        bytes.extend([&[4][..], &pfn, &[3, 2, 1]].concat());
+        bytes.extend([&[5][..], &pfn, &[3, 2]].concat());
+        bytes.extend([&[6][..], &pfn, &[0, 5, 0, 1, 1]].concat());
+        assert_eq!(hash(&every_kind()), xxhash_rust::xxh3::xxh3_64(&bytes));
+        // The published value of XXH3_64bits for no input.
+        assert_eq!(EventHash::new().hex(), "2d06800538d394c2");
+    }
+
+    #[test]
+    fn order_and_every_event_matter() {
+        let events = every_kind();
+        let whole = hash(&events);
+        for skipped in 0..events.len() {
+            let mut fewer = events.clone();
+            fewer.remove(skipped);
+            assert_ne!(hash(&fewer), whole);
+        }
+        let mut swapped = events.clone();
+        swapped.swap(2, 3);
+        assert_ne!(hash(&swapped), whole);
+    }
+}

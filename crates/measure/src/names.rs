@@ -1,0 +1,51 @@
+//! The names of counters that have no name in a kernel, and of tracepoints.
+//!
+//! Names of `/proc/vmstat` are used as they are and stand nowhere here.
+
+use pageblock::frame::Order;
+use pageblock::mobility::Migratetype;
+
+/// Requests, served or failed (tracepoint).
+pub const MM_PAGE_ALLOC: &str = "mm_page_alloc";
+/// Blocks given back (tracepoint).
+pub const MM_PAGE_FREE: &str = "mm_page_free";
+/// Pages given back in lists (tracepoint).
+pub const MM_PAGE_FREE_BATCHED: &str = "mm_page_free_batched";
+/// Blocks that left the buddy lists (tracepoint).
+pub const MM_PAGE_ALLOC_ZONE_LOCKED: &str = "mm_page_alloc_zone_locked";
+/// Blocks that went from a CPU list to the buddy lists (tracepoint).
+pub const MM_PAGE_PCPU_DRAIN: &str = "mm_page_pcpu_drain";
+/// Requests served from a list of another type (tracepoint).
+pub const MM_PAGE_ALLOC_EXTFRAG: &str = "mm_page_alloc_extfrag";
+
+/// Times that a zone's lock was taken.
+pub const ZONE_LOCK_ACQUIRED: &str = "zone_lock_acquired";
+/// Free lists that were looked at, empty or not.
+pub const LIST_PROBES: &str = "list_probes";
+/// Pages served from a pageblock of another type than the request's, when they were handed out.
+pub const TYPE_MISMATCH_PAGES: &str = "type_mismatch_pages";
+
+/// Requests of this order that were not served: `alloc_failed_order_9`.
+#[must_use]
+pub fn alloc_failed(order: Order) -> String {
+    format!("alloc_failed_order_{order}")
+}
+
+/// Requests of this order that were served: `alloc_order_9`.
+#[must_use]
+pub fn alloc_served(order: Order) -> String {
+    format!("alloc_order_{order}")
+}
+
+/// Pages handed out to requests of this type: `alloc_pages_Movable`.
+#[must_use]
+pub fn alloc_pages(requested: Migratetype) -> String {
+    format!("alloc_pages_{requested}")
+}
+
+/// Pages requested as one type that came from a pageblock of another: `type_mismatch_UinM`. The
+/// letters are those of SysRq-m: U, M, E (reclaimable), H, C, I, R (reserve).
+#[must_use]
+pub fn type_mismatch(requested: Migratetype, block: Migratetype) -> String {
+    format!("type_mismatch_{}in{}", requested.letter(), block.letter())
+}

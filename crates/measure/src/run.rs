@@ -1,0 +1,220 @@
+//! A saved run: what one policy did with one workload on one machine.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::blocks::{BlockCensus, TypeCounts};
+use crate::counters::Counters;
+use crate::error::Error;
+use crate::extfrag::ExtfragMatrix;
+use crate::file;
+use crate::index;
+use crate::observer::Tally;
+
+/// One run, simulated or recorded. Its JSON has exactly these keys; those that are empty or absent
+/// from `unusable_free_index` on are left out. Keys that a later version adds are skipped.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Run {
+    /// The preset and its switches: `linux-4.20,nofragment=on`.
+    pub policy: String,
+    /// The workload's or the recording's name.
+    pub workload: String,
+    /// The machine's name.
+    pub machine: String,
+    /// The seed of the workload; 0 where there is none.
+    pub seed: u64,
+    /// The hash of the stream of events (see [`crate::hash`]).
+    pub event_hash: String,
+    /// Counts of the whole run.
+    pub counters: Counters,
+    /// Fallbacks of the whole run.
+    pub extfrag: ExtfragMatrix,
+    /// For each zone and order, the share of free memory that cannot serve the order, in
+    /// thousandths, at the end.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unusable_free_index: BTreeMap<String, Vec<u64>>,
+    /// For each zone and order, the number of free blocks at the end.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub free_blocks: BTreeMap<String, Vec<u64>>,
+    /// Pageblocks by type at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_by_type: Option<TypeCounts>,
+    /// Pageblocks at the end that hold pages of another type, by the block's type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mixed_blocks: Option<TypeCounts>,
+    /// What a reader must know to judge the numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// How well the recorded kernel's own policy reproduced the recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
+}
+
+impl Run {
+    /// A run with what the events say.
+    #[must_use]
+    pub fn from_tally(tally: &Tally) -> Self {
+        Self {
+            event_hash: tally.event_hash(),
+            counters: tally.counters(),
+            extfrag: tally.extfrag().clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the free blocks of a zone at the end, by order, and the index that follows from them.
+    pub fn set_free_blocks(&mut self, zone: &str, free_blocks: Vec<u64>) {
+        let unusable = index::unusable_free_indexes(&free_blocks);
+        self.unusable_free_index.insert(zone.to_owned(), unusable);
+        self.free_blocks.insert(zone.to_owned(), free_blocks);
+    }
+
+    /// Sets the pageblocks at the end.
+    pub fn set_blocks(&mut self, census: BlockCensus) {
+        self.blocks_by_type = Some(census.by_type);
+        self.mixed_blocks = Some(census.mixed);
+    }
+}
+
+/// Reads a list of runs, or a single one.
+///
+/// # Errors
+/// [`Error::Read`], or [`Error::Parse`] with the place of what is wrong.
+pub fn load(path: &Path) -> Result<Vec<Run>, Error> {
+    parse(path, &file::read(path)?)
+}
+
+/// Parses a list of runs, or a single one; `path` is only named in the error.
+///
+/// # Errors
+/// [`Error::Parse`] with the place of what is wrong.
+pub fn parse(path: &Path, json: &[u8]) -> Result<Vec<Run>, Error> {
+    match json.trim_ascii_start().first() {
+        Some(b'{') => file::parse(path, json).map(|run| vec![run]),
+        _ => file::parse(path, json),
+    }
+}
+
+/// Writes a list of runs; the file appears whole or not at all.
+///
+/// # Errors
+/// [`Error::Write`].
+pub fn save(path: &Path, runs: &[Run]) -> Result<(), Error> {
+    file::save(path, runs)
+}
+
+/// The JSON of a list of runs, indented, with a newline at the end.
+#[must_use]
+pub fn to_json(runs: &[Run]) -> String {
+    file::format(runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use pageblock::mobility::Migratetype;
+
+    use super::*;
+    use crate::extfrag::ExtfragKey;
+
+    fn example() -> Run {
+        let mut run = Run {
+            policy: "linux-4.20,nofragment=on".into(),
+            workload: "thpfioscale".into(),
+            machine: "one-socket".into(),
+            seed: 7,
+            event_hash: "2d06800538d394c2".into(),
+            counters: [("pgfault", 12), ("list_probes", 3)].into_iter().collect(),
+            ..Run::default()
+        };
+        let key = ExtfragKey {
+            alloc_mt: Migratetype::Unmovable,
+            fallback_mt: Migratetype::Movable,
+            alloc_order: 0,
+            fallback_order: 4,
+            owned: true,
+        };
+        run.extfrag.add(key, 2);
+        run
+    }
+
+    #[test]
+    fn the_plain_shape() {
+        let json = serde_json::to_string(&example()).unwrap();
+        assert_eq!(
+            json,
+            concat!(
+                r#"{"policy":"linux-4.20,nofragment=on","workload":"thpfioscale","machine":"one-socket","#,
+                r#""seed":7,"event_hash":"2d06800538d394c2","counters":{"list_probes":3,"pgfault":12},"#,
+                r#""extfrag":[{"alloc_mt":"Unmovable","fallback_mt":"Movable","alloc_order":0,"#,
+                r#""fallback_order":4,"owned":true,"count":2}]}"#
+            )
+        );
+    }
+
+    fn scratch(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("pageblock-measure-{}-{name}", std::process::id()))
+    }
+
+    #[test]
+    fn saved_and_loaded_is_the_same() {
+        let mut run = example();
+        run.set_free_blocks("Normal", vec![4, 0, 1]);
+        run.set_blocks(BlockCensus::default());
+        run.notes.push("a note".into());
+        run.certificate = Some("shape 100.00 %".into());
+        assert_eq!(run.unusable_free_index["Normal"], [0, 500, 500]);
+        let path = scratch("round-trip.json");
+        save(&path, &[run.clone(), example()]).unwrap();
+        // A second save replaces the file.
+        save(&path, &[example(), run.clone()]).unwrap();
+        assert_eq!(load(&path).unwrap(), [example(), run]);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_single_run_is_a_list_of_one() {
+        let json = serde_json::to_vec(&example()).unwrap();
+        assert_eq!(parse(Path::new("x"), &json).unwrap(), [example()]);
+    }
+
+    #[track_caller]
+    fn check_error(json: &str, expect: &str) {
+        let error = parse(Path::new("runs.json"), json.as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), expect);
+    }
+
+    #[test]
+    fn errors_say_file_place_and_what() {
+        check_error("", "runs.json: line 1, column 0: EOF while parsing a value");
+        check_error("[\n{}]", "runs.json: line 2, column 2: missing field `policy`");
+        let json = serde_json::to_string(&[example()]).unwrap();
+        check_error(
+            &json.replace("\"seed\":7", "\"seed\":-7"),
+            "runs.json: line 1, column 95: invalid value: integer `-7`, expected u64",
+        );
+        let missing = load(Path::new("/nonexistent/runs.json")).unwrap_err().to_string();
+        assert!(missing.starts_with("/nonexistent/runs.json: cannot read: No such file"), "{missing}");
+    }
+
+    #[test]
+    fn a_failed_save_leaves_nothing_behind() {
+        let directory = scratch("taken");
+        std::fs::create_dir(&directory).unwrap();
+        // The name is a directory's: the rename fails after the temporary file was written.
+        let error = save(&directory, &[example()]).unwrap_err();
+        assert!(matches!(error, Error::Write { .. }));
+        let name = directory.file_name().unwrap().to_str().unwrap();
+        let left = std::fs::read_dir(directory.parent().unwrap()).unwrap();
+        let left = left.filter(|e| {
+            let other = e.as_ref().unwrap().file_name();
+            let other = other.to_string_lossy();
+            other.contains(name) && other != name
+        });
+        assert_eq!(left.count(), 0);
+        std::fs::remove_dir(&directory).unwrap();
+    }
+}
