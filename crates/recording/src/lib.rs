@@ -14,6 +14,7 @@ mod recording;
 mod snapshot;
 mod tar;
 mod tsv;
+mod window;
 
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,7 @@ pub use snapshot::{
     ZoneSnapshot,
 };
 pub use tsv::{Decoding, LineParser, TsvReader};
+pub use window::{Window, WindowFinder, Windows};
 
 /// Frame numbers in a recording are below this: 2^52 pages are all that 64-bit addresses reach.
 pub const PFN_LIMIT: u64 = 1 << 52;
