@@ -5,7 +5,9 @@
 pub mod alloc_flags;
 pub mod event;
 pub mod frame;
+pub mod layout;
 pub mod mobility;
 pub mod policy;
 pub mod preset;
 pub mod request;
+pub mod tuning;
