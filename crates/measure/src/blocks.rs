@@ -138,9 +138,15 @@ mod tests {
             block(HighAtomic, &[Unmovable, Movable]),
         ]);
         let by_type: Vec<_> = census.by_type.shown().collect();
-        assert_eq!(by_type, [(Unmovable, 1), (Movable, 4), (Reclaimable, 1), (HighAtomic, 2), (Cma, 2)]);
+        assert_eq!(
+            by_type,
+            [(Unmovable, 1), (Movable, 4), (Reclaimable, 1), (HighAtomic, 2), (Cma, 2)]
+        );
         let mixed: Vec<_> = census.mixed.shown().collect();
-        assert_eq!(mixed, [(Unmovable, 1), (Movable, 2), (Reclaimable, 0), (HighAtomic, 1), (Cma, 1)]);
+        assert_eq!(
+            mixed,
+            [(Unmovable, 1), (Movable, 2), (Reclaimable, 0), (HighAtomic, 1), (Cma, 1)]
+        );
     }
 
     #[test]

@@ -1,0 +1,335 @@
+//! The comparison of runs as data: labelled rows of values, and their difference from a baseline.
+
+use pageblock::frame::Order;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::metrics::{self, Value};
+use crate::run::Run;
+use crate::stats::Direction;
+
+/// The note of every comparison with policies on both sides of Linux 6.10.
+pub const NOTE_ACROSS_6_10: &str = "Linux 6.10 lies between these policies: counts of \
+    mm_page_alloc_extfrag are not comparable across it (before, one event for each stolen chunk, \
+    whose pages are then served silently; from 6.10 one for each stolen page). Pages allocated \
+    into a block of another type are comparable.";
+
+/// Whether counts of `mm_page_alloc_extfrag` mean the same under all compared policies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub enum EventCounts {
+    /// They do.
+    #[default]
+    Comparable,
+    /// Linux 6.10 lies between the policies: [`NOTE_ACROSS_6_10`] is put first among the notes.
+    DifferAcross6_10,
+}
+
+/// How runs are compared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The run (or policy) that the others are compared with, from 0.
+    pub baseline: usize,
+    /// The order of a pageblock: fallbacks that find less are fragmentation events.
+    pub pageblock_order: Order,
+    /// Whether counts of events are comparable; the caller knows the policies.
+    pub event_counts: EventCounts,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+    /// How well the recorded kernel's own policy reproduced the recording.
+    pub certificate: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            baseline: 0,
+            pageblock_order: 9,
+            event_counts: EventCounts::Comparable,
+            notes: Vec::new(),
+            certificate: None,
+        }
+    }
+}
+
+/// What heads a column.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Column {
+    /// The preset: `linux-4.20`.
+    pub kernel: String,
+    /// The switches that differ from the preset, `vanilla` where there is none.
+    pub label: String,
+}
+
+impl Column {
+    /// Splits a policy's name at its first comma.
+    #[must_use]
+    pub fn of_policy(policy: &str) -> Self {
+        let (kernel, label) = match policy.split_once(',') {
+            Some((kernel, label)) if !label.is_empty() => (kernel, label),
+            _ => (policy.trim_end_matches(','), "vanilla"),
+        };
+        Self { kernel: kernel.to_owned(), label: label.to_owned() }
+    }
+}
+
+/// The comparison of runs: one column for each.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Comparison {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The column that the others are compared with, from 0.
+    pub baseline: usize,
+    /// The rows, by subject.
+    pub sections: Vec<Section>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+    /// How well the recorded kernel's own policy reproduced the recording.
+    pub certificate: Option<String>,
+}
+
+/// Rows of one subject.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Section {
+    /// What the rows measure, with its unit.
+    pub title: String,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+/// One measure under every policy.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// The first column of the table, common to related rows: `Extfrag`.
+    pub group: String,
+    /// The second column: `total`.
+    pub label: String,
+    /// Which way is better.
+    pub direction: Direction,
+    /// The values, one for each column.
+    pub cells: Vec<Cell>,
+}
+
+/// A value and its difference from the baseline.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Cell {
+    /// The value; `None` where the run does not have it.
+    pub value: Option<Value>,
+    /// The difference from the baseline in percent, as mmtests has it: positive is better, or the
+    /// natural change where no direction is. `None` where there is none.
+    pub delta: Option<f64>,
+}
+
+impl Row {
+    fn new(metric: &metrics::Metric, runs: &[Run], baseline: usize) -> Option<Self> {
+        let values: Vec<Option<Value>> = runs.iter().map(|run| metric.value(run)).collect();
+        let base = values[baseline].map(Value::as_f64);
+        let cell = |value: Option<Value>| {
+            let new = value.map(Value::as_f64);
+            let delta = base.zip(new).map(|(base, new)| metric.direction.delta(base, new));
+            Cell { value, delta: delta.filter(|delta| delta.is_finite()) }
+        };
+        let shown = metric.is_shown(&values);
+        shown.then(|| Self {
+            group: metric.group.clone(),
+            label: metric.label.clone(),
+            direction: metric.direction,
+            cells: values.into_iter().map(cell).collect(),
+        })
+    }
+}
+
+impl Comparison {
+    /// Compares runs, each in a column of its own. Rows that no run has a value for are left out,
+    /// and so are sections without a row.
+    ///
+    /// # Errors
+    /// [`Error::NoRuns`] and [`Error::Baseline`].
+    pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
+        check_baseline(options.baseline, runs.len())?;
+        let mut sections = Vec::new();
+        for subject in metrics::catalogue(runs, options.pageblock_order) {
+            let rows = subject.metrics.iter();
+            let rows: Vec<_> =
+                rows.filter_map(|metric| Row::new(metric, runs, options.baseline)).collect();
+            if !rows.is_empty() {
+                sections.push(Section { title: subject.title, rows });
+            }
+        }
+        Ok(Self {
+            columns: runs.iter().map(|run| Column::of_policy(&run.policy)).collect(),
+            baseline: options.baseline,
+            sections,
+            notes: notes(runs, options),
+            certificate: options.certificate.clone(),
+        })
+    }
+
+    /// The row of this group and label.
+    #[must_use]
+    pub fn row(&self, group: &str, label: &str) -> Option<&Row> {
+        let mut rows = self.sections.iter().flat_map(|section| &section.rows);
+        rows.find(|row| row.group == group && row.label == label)
+    }
+}
+
+pub(crate) fn check_baseline(baseline: usize, columns: usize) -> Result<(), Error> {
+    match columns {
+        0 => Err(Error::NoRuns),
+        _ if baseline >= columns => Err(Error::Baseline { baseline, columns }),
+        _ => Ok(()),
+    }
+}
+
+/// The notes of the options and of the runs, each once, and one for each thing in which the runs
+/// differ that a comparison of policies takes as equal.
+pub(crate) fn notes(runs: &[Run], options: &Options) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    if options.event_counts == EventCounts::DifferAcross6_10 {
+        notes.push(NOTE_ACROSS_6_10.to_owned());
+    }
+    let parts: [(&str, fn(&Run) -> &str); 2] =
+        [("workload", |run| &run.workload), ("machine", |run| &run.machine)];
+    for (what, name) in parts {
+        if let Some(other) = runs.iter().find(|run| name(run) != name(&runs[0])) {
+            let (first, other) = (name(&runs[0]), name(other));
+            notes.push(format!("The runs differ in their {what}: {first} and {other}."));
+        }
+    }
+    for note in options.notes.iter().chain(runs.iter().flat_map(|run| &run.notes)) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock::mobility::Migratetype::{self, Movable, Unmovable};
+
+    use super::*;
+    use crate::blocks::BlockCensus;
+    use crate::extfrag::ExtfragKey;
+
+    fn run(policy: &str, stolen: u64, polluted: u64) -> Run {
+        let mut run = Run { policy: policy.into(), ..Run::default() };
+        let mut add = |alloc_mt: Migratetype, fallback_mt, fallback_order, count| {
+            let owned = false;
+            run.extfrag.add(
+                ExtfragKey { alloc_mt, fallback_mt, alloc_order: 0, fallback_order, owned },
+                count,
+            );
+        };
+        add(Movable, Unmovable, 3, stolen);
+        add(Unmovable, Movable, 4, polluted);
+        add(Unmovable, Movable, 9, 1000);
+        run
+    }
+
+    fn check(comparison: &Comparison, group: &str, label: &str, expect: &[(f64, f64)]) {
+        let row = comparison.row(group, label).unwrap_or_else(|| panic!("no {group} {label}"));
+        let cells: Vec<(f64, f64)> =
+            row.cells.iter().map(|c| (c.value.unwrap().as_f64(), c.delta.unwrap())).collect();
+        assert_eq!(cells, expect, "{group} {label}");
+    }
+
+    #[test]
+    fn events_are_split_by_request_fallback_and_harm() {
+        let runs = [run("a", 80, 20), run("b", 40, 30)];
+        let comparison = Comparison::of_runs(&runs, &Options::default()).unwrap();
+        check(&comparison, "Extfrag", "total", &[(100.0, 0.0), (70.0, 30.0)]);
+        check(&comparison, "Extfrag", "for-Movable", &[(80.0, 0.0), (40.0, 50.0)]);
+        check(&comparison, "Extfrag", "for-Unmovable", &[(20.0, 0.0), (30.0, -50.0)]);
+        check(&comparison, "Extfrag", "for-Reclaimable", &[(0.0, 0.0), (0.0, 0.0)]);
+        check(&comparison, "Extfrag", "from-Movable", &[(20.0, 0.0), (30.0, -50.0)]);
+        check(&comparison, "Extfrag", "found-order-3", &[(80.0, 0.0), (40.0, 50.0)]);
+        assert!(comparison.row("Extfrag", "found-order-2").is_none());
+        check(&comparison, "Fallback", "steals", &[(80.0, 0.0), (40.0, 50.0)]);
+        check(&comparison, "Fallback", "claims", &[(0.0, 0.0), (0.0, 0.0)]);
+        check(
+            &comparison,
+            "Fallback",
+            "total",
+            &[(1100.0, 0.0), (1070.0, 100.0 - 1070.0 * 100.0 / 1100.0)],
+        );
+    }
+
+    #[test]
+    fn the_baseline_is_selectable() {
+        let runs = [run("a", 80, 0), run("b", 40, 0)];
+        let options = Options { baseline: 1, ..Options::default() };
+        let comparison = Comparison::of_runs(&runs, &options).unwrap();
+        check(&comparison, "Extfrag", "total", &[(80.0, -100.0), (40.0, 0.0)]);
+        let options = Options { baseline: 2, ..Options::default() };
+        assert!(matches!(
+            Comparison::of_runs(&runs, &options),
+            Err(Error::Baseline { baseline: 2, columns: 2 })
+        ));
+        assert!(matches!(Comparison::of_runs(&[], &options), Err(Error::NoRuns)));
+    }
+
+    #[test]
+    fn what_a_run_did_not_measure_is_missing_and_not_zero() {
+        let mut runs = [run("a", 0, 0), run("b", 0, 0)];
+        runs[1].counters.set("type_mismatch_UinM", 5);
+        let comparison = Comparison::of_runs(&runs, &Options::default()).unwrap();
+        let row = comparison.row("Mismatch", "Unmovable-in-Movable").unwrap();
+        assert_eq!(row.cells[0], Cell { value: None, delta: None });
+        assert_eq!(row.cells[1], Cell { value: Some(Value::Count(5)), delta: None });
+        assert!(comparison.row("Mismatch", "total").is_none());
+    }
+
+    #[test]
+    fn end_state_rows() {
+        let mut runs = [run("a", 0, 0), run("b", 0, 0)];
+        runs[0].set_free_blocks("Normal", vec![6, 1]);
+        runs[1].set_free_blocks("Normal", vec![2, 3]);
+        let mut census = BlockCensus::default();
+        census.by_type[Movable] = 10;
+        census.mixed[Movable] = 4;
+        runs[0].set_blocks(census);
+        census.mixed[Movable] = 1;
+        runs[1].set_blocks(census);
+        for (run, failed) in runs.iter_mut().zip([8, 6]) {
+            run.counters.set("alloc_failed_order_9", failed);
+            run.counters.set("alloc_failed_order_0", 0);
+        }
+        let comparison = Comparison::of_runs(&runs, &Options::default()).unwrap();
+        check(
+            &comparison,
+            "Unusable%",
+            "Normal-order-1",
+            &[(75.0, 0.0), (25.0, 100.0 - 100.0 / 3.0)],
+        );
+        check(&comparison, "FreePages", "order-1", &[(2.0, 0.0), (6.0, 200.0)]);
+        check(&comparison, "Blocks", "Movable", &[(10.0, 0.0), (10.0, 0.0)]);
+        check(&comparison, "Mixed", "total", &[(4.0, 0.0), (1.0, 75.0)]);
+        check(&comparison, "Failed", "total", &[(8.0, 0.0), (6.0, 25.0)]);
+        check(&comparison, "Failed", "order-9", &[(8.0, 0.0), (6.0, 25.0)]);
+        assert!(comparison.row("Failed", "order-0").is_none());
+    }
+
+    #[test]
+    fn notes_are_collected_once() {
+        let mut runs = [run("a", 0, 0), run("b", 0, 0)];
+        runs[1].machine = "other".into();
+        runs[0].notes = vec!["open loop".into()];
+        runs[1].notes = vec!["open loop".into()];
+        let event_counts = EventCounts::DifferAcross6_10;
+        let options = Options { event_counts, notes: vec!["mine".into()], ..Options::default() };
+        let comparison = Comparison::of_runs(&runs, &options).unwrap();
+        let differ = "The runs differ in their machine:  and other.";
+        assert_eq!(comparison.notes, [NOTE_ACROSS_6_10, differ, "mine", "open loop"]);
+    }
+
+    #[test]
+    fn a_policy_is_a_kernel_and_its_switches() {
+        let check = |policy: &str, kernel: &str, label: &str| {
+            let expect = Column { kernel: kernel.to_owned(), label: label.to_owned() };
+            assert_eq!(Column::of_policy(policy), expect);
+        };
+        check("linux-4.20", "linux-4.20", "vanilla");
+        check("linux-4.20,nofragment=on,boost=0", "linux-4.20", "nofragment=on,boost=0");
+        check("linux-4.20,", "linux-4.20", "vanilla");
+    }
+}

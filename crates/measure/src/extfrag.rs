@@ -238,7 +238,12 @@ mod tests {
 
     use super::*;
 
-    fn key(alloc_mt: Migratetype, fallback_mt: Migratetype, found: Order, owned: bool) -> ExtfragKey {
+    fn key(
+        alloc_mt: Migratetype,
+        fallback_mt: Migratetype,
+        found: Order,
+        owned: bool,
+    ) -> ExtfragKey {
         ExtfragKey { alloc_mt, fallback_mt, alloc_order: 0, fallback_order: found, owned }
     }
 
@@ -294,6 +299,9 @@ mod tests {
         check_refused(&format!("[{row},{row}]"), "extfrag: Unmovable order 0 from Movable order 2");
         let limit = format!("order 99: the largest is {ORDER_LIMIT}");
         check_refused(&format!("[{}]", row.replace(":2,", ":99,")), &limit);
-        check_refused(&format!("[{}]", row.replace("Mov", "mov")), "migratetype `movable`: none of");
+        check_refused(
+            &format!("[{}]", row.replace("Mov", "mov")),
+            "migratetype `movable`: none of",
+        );
     }
 }

@@ -164,7 +164,9 @@ mod tests {
             extfrag_index_line(1, "DMA32", &only(8, 1)),
             "Node 1, zone    DMA32 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000  0.-500  0.-250 \n"
         );
-        assert_eq!(extfrag_index_line(0, "DMA", &only(0, 8)[..4]),
-            "Node 0, zone      DMA -1.000  0.375  0.625  0.750 \n");
+        assert_eq!(
+            extfrag_index_line(0, "DMA", &only(0, 8)[..4]),
+            "Node 0, zone      DMA -1.000  0.375  0.625  0.750 \n"
+        );
     }
 }

@@ -13,6 +13,7 @@ pub mod extfrag;
 mod file;
 pub mod hash;
 pub mod index;
+pub mod metrics;
 pub mod mismatch;
 pub mod multiops;
 pub mod names;

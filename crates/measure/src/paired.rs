@@ -178,7 +178,8 @@ mod tests {
         let total: usize = ranks.iter().sum();
         let observed: usize = (0..kept.len()).filter(|i| kept[*i] > 0.0).map(|i| ranks[i]).sum();
         let extreme = |w: usize| w.min(total - w) <= observed.min(total - observed);
-        let sum = |mask: u32| (0..kept.len()).filter(|i| mask >> i & 1 == 1).map(|i| ranks[i]).sum();
+        let sum =
+            |mask: u32| (0..kept.len()).filter(|i| mask >> i & 1 == 1).map(|i| ranks[i]).sum();
         let hits = (0..1_u32 << kept.len()).filter(|mask| extreme(sum(*mask))).count();
         hits as f64 / f64::from(1_u32 << kept.len())
     }

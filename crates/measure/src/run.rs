@@ -197,7 +197,10 @@ mod tests {
             "runs.json: line 1, column 95: invalid value: integer `-7`, expected u64",
         );
         let missing = load(Path::new("/nonexistent/runs.json")).unwrap_err().to_string();
-        assert!(missing.starts_with("/nonexistent/runs.json: cannot read: No such file"), "{missing}");
+        assert!(
+            missing.starts_with("/nonexistent/runs.json: cannot read: No such file"),
+            "{missing}"
+        );
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //!
 //! Means and deviations are of one row's samples. Every function takes the samples in any order.
 
+use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Which way is better.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// Less is better: latencies, faults, events.
     Lower,
