@@ -11,3 +11,4 @@ pub mod policy;
 pub mod preset;
 pub mod request;
 pub mod tuning;
+pub mod zonelist;
