@@ -27,6 +27,36 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             events += 1;
         }
         report("read events", events, start);
+
+        let cache = std::env::temp_dir().join("pageblock-read-speed");
+        let start = Instant::now();
+        let columnar = recording.columnar(&cache, &mut |_, _| {})?;
+        report("convert to columns (or find them in the cache)", columnar.events, start);
+        println!("  {} bytes", columnar.path.metadata()?.len());
+
+        let start = Instant::now();
+        let mut batches = columnar.batches()?;
+        let mut events = 0u64;
+        while let Some(batch) = batches.next_batch()? {
+            events += std::hint::black_box(batch).len() as u64;
+        }
+        report("read columns", events, start);
+
+        let start = Instant::now();
+        let mut chunks = columnar.chunks()?;
+        let mut events = 0u64;
+        while let Some(chunk) = chunks.next_chunk()? {
+            events += std::hint::black_box(chunk).len() as u64;
+        }
+        report("read columns as chunks of events", events, start);
+
+        let start = Instant::now();
+        let mut events = 0u64;
+        for record in columnar.records()? {
+            std::hint::black_box(record?);
+            events += 1;
+        }
+        report("read columns as events", events, start);
     }
     Ok(())
 }

@@ -72,6 +72,18 @@ pub enum Error {
     /// The content is not in the format.
     #[error("{}: found {}; allowed: {}", .0.at, .0.found, .0.expected)]
     Malformed(Box<Malformed>),
+    /// A columnar file cannot be read or written.
+    #[error(
+        "{}: not a complete columnar file: {why}; allowed: a file that this version wrote (delete it \
+         to have it written again)",
+        file.display()
+    )]
+    Columnar {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A part of a recording is absent.
     #[error("{}: no {what}; allowed: {expected}", path.display())]
     Missing {
@@ -88,6 +100,11 @@ impl Error {
     /// An error of the operating system on `file`.
     pub(crate) fn io(file: &Path, source: io::Error) -> Self {
         Self::Io { file: file.to_owned(), source }
+    }
+
+    /// A columnar file is wrong.
+    pub(crate) fn columnar(file: &Path, why: impl fmt::Display) -> Self {
+        Self::Columnar { file: file.to_owned(), why: why.to_string().replace('\n', " ") }
     }
 
     /// The content at `at` is `found` where `expected` is allowed.

@@ -4,6 +4,7 @@
 //! [`Recording::open`] reads a folder's state and settings; [`Recording::events`] streams its events.
 #![forbid(unsafe_code)]
 
+pub mod columnar;
 mod error;
 mod gfp;
 mod input;
@@ -11,23 +12,27 @@ mod kernel;
 mod procfs;
 mod record;
 mod recording;
+mod seal;
 mod snapshot;
+pub mod table;
 mod tar;
 mod tsv;
 mod window;
 
 use std::path::{Path, PathBuf};
 
+pub use columnar::{Chunks, Columnar, Layout, Records};
 pub use error::{Damage, Error, Expected, Malformed, Place};
 pub use input::{Input, Line};
 pub use kernel::KernelVersion;
 pub use procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};
 pub use record::{Other, Record, What};
-pub use recording::Recording;
+pub use recording::{Events, Recording};
 pub use snapshot::{
     BlockInfo, CompactState, FreeBlock, PageUse, PcpInfo, PcpPage, Snapshot, UsedRange, Watermarks,
     ZoneSnapshot,
 };
+pub use table::{Batch, Column, ColumnType, TableReader, TableWriter};
 pub use tsv::{Decoding, LineParser, TsvReader};
 pub use window::{Window, WindowFinder, Windows};
 

@@ -87,8 +87,53 @@ impl Recording {
     ///
     /// # Errors
     /// Where the file cannot be opened.
-    pub fn events(&self) -> Result<impl Iterator<Item = Result<Record, Error>> + use<>, Error> {
-        TsvReader::open(&self.events_file, self.decoding)
+    pub fn events(&self) -> Result<Events, Error> {
+        TsvReader::open(&self.events_file, self.decoding).map(|reader| Events(Source::Tsv(reader)))
+    }
+}
+
+/// Streams the events of a recording.
+pub struct Events(Source);
+
+enum Source {
+    Tsv(TsvReader),
+}
+
+impl Events {
+    /// How many bytes of the events' file, as stored, were read.
+    #[must_use]
+    pub fn file_bytes_read(&self) -> u64 {
+        match &self.0 {
+            Source::Tsv(reader) => reader.input().file_bytes_read(),
+        }
+    }
+
+    /// The size of the events' file as stored.
+    #[must_use]
+    pub fn file_bytes(&self) -> Option<u64> {
+        match &self.0 {
+            Source::Tsv(reader) => reader.input().file_bytes(),
+        }
+    }
+
+    /// How many events the recorder lost, as far as was read; the text form does not tell, and
+    /// counts as complete.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        match &self.0 {
+            Source::Tsv(_) => 0,
+        }
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<Record, Error>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.0 {
+            Source::Tsv(reader) => reader.next(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The crate against the recordings of real kernels, where they are at hand.
 
+mod columnar;
 mod recordings;
 
 use std::path::PathBuf;
@@ -13,4 +14,21 @@ pub(crate) fn shared(name: &str) -> Option<PathBuf> {
         return None;
     }
     Some(path)
+}
+
+/// A folder that is removed at the end of a test.
+pub(crate) struct TempDir(pub(crate) PathBuf);
+
+impl TempDir {
+    pub(crate) fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("pageblock-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Self(dir)
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }

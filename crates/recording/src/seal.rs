@@ -1,0 +1,79 @@
+//! A checksum inside a file that another format owns.
+//!
+//! The format's own metadata holds a text of fixed length, [`blank_seal`], near the end of the file;
+//! when the file is complete, the digits in it are replaced by the checksum of the whole file with
+//! zeros in their place. So the file stays valid for every other reader of its format.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+const MARK: &str = "pageblock-seal:";
+const DIGITS: usize = 16;
+/// The seal is searched for in this part of the file's end.
+const TAIL_BYTES: u64 = 64 << 10;
+
+/// The text to be stored in the metadata.
+pub(crate) fn blank_seal() -> String {
+    format!("{MARK}{}", "0".repeat(DIGITS))
+}
+
+/// Puts the checksum into a complete file.
+pub(crate) fn seal(file: &mut File) -> io::Result<()> {
+    let at = find(file)?.ok_or(io::ErrorKind::InvalidData)?;
+    let sum = checksum(file, at)?;
+    file.seek(SeekFrom::Start(at))?;
+    file.write_all(format!("{sum:016x}").as_bytes())
+}
+
+/// Tells whether the file holds its own checksum.
+pub(crate) fn is_intact(file: &mut File) -> io::Result<bool> {
+    let Some(at) = find(file)? else { return Ok(false) };
+    let mut digits = [0; DIGITS];
+    file.seek(SeekFrom::Start(at))?;
+    file.read_exact(&mut digits)?;
+    Ok(digits == *format!("{:016x}", checksum(file, at)?).as_bytes())
+}
+
+/// The position of the digits.
+fn find(file: &mut File) -> io::Result<Option<u64>> {
+    let len = file.seek(SeekFrom::End(0))?;
+    let from = len.saturating_sub(TAIL_BYTES);
+    file.seek(SeekFrom::Start(from))?;
+    let mut tail = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
+    let at = memchr::memmem::rfind(&tail, MARK.as_bytes()).map(|at| at + MARK.len());
+    Ok(at.filter(|at| at + DIGITS <= tail.len()).map(|at| from + at as u64))
+}
+
+/// Four lanes of words, each step of which is a bijection: one changed word always shows.
+fn checksum(file: &mut File, digits_at: u64) -> io::Result<u64> {
+    const K: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut lanes = [1u64, 2, 3, 4];
+    let mut buffer = vec![0; 256 << 10];
+    let mut offset = 0u64;
+    file.seek(SeekFrom::Start(0))?;
+    loop {
+        let mut len = 0;
+        while len < buffer.len() {
+            match file.read(&mut buffer[len..])? {
+                0 => break,
+                n => len += n,
+            }
+        }
+        if len == 0 {
+            break;
+        }
+        for at in digits_at.max(offset)..(digits_at + DIGITS as u64).min(offset + len as u64) {
+            buffer[(at - offset) as usize] = b'0';
+        }
+        buffer[len..len.next_multiple_of(32)].fill(0);
+        for block in buffer[..len.next_multiple_of(32)].chunks_exact(32) {
+            for (lane, word) in lanes.iter_mut().zip(block.chunks_exact(8)) {
+                let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+                *lane = (*lane ^ word).wrapping_mul(K).rotate_left(29);
+            }
+        }
+        offset += len as u64;
+    }
+    Ok(lanes.iter().fold(offset, |sum, lane| (sum ^ lane).wrapping_mul(K).rotate_left(29)))
+}

@@ -1,0 +1,298 @@
+//! Named columns of numbers in a file: Arrow IPC with zstd, written and read batch by batch.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, RecordBatch, StringArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+};
+use arrow_ipc::CompressionType;
+use arrow_ipc::reader::FileReader;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+
+use crate::error::Error;
+use crate::seal::{blank_seal, is_intact, seal};
+
+/// The type of a column's values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ColumnType {
+    /// 8 bits.
+    U8,
+    /// 16 bits.
+    U16,
+    /// 32 bits.
+    U32,
+    /// 64 bits.
+    U64,
+    /// Text, mostly empty.
+    Text,
+}
+
+/// The values of one column in one batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Column {
+    /// 8 bits each.
+    U8(Vec<u8>),
+    /// 16 bits each.
+    U16(Vec<u16>),
+    /// 32 bits each.
+    U32(Vec<u32>),
+    /// 64 bits each.
+    U64(Vec<u64>),
+    /// Texts.
+    Text(Vec<Box<str>>),
+}
+
+impl ColumnType {
+    fn arrow(self) -> DataType {
+        match self {
+            Self::U8 => DataType::UInt8,
+            Self::U16 => DataType::UInt16,
+            Self::U32 => DataType::UInt32,
+            Self::U64 => DataType::UInt64,
+            Self::Text => DataType::Utf8,
+        }
+    }
+}
+
+impl Column {
+    fn into_array(self) -> ArrayRef {
+        match self {
+            Self::U8(values) => Arc::new(UInt8Array::from(values)),
+            Self::U16(values) => Arc::new(UInt16Array::from(values)),
+            Self::U32(values) => Arc::new(UInt32Array::from(values)),
+            Self::U64(values) => Arc::new(UInt64Array::from(values)),
+            Self::Text(values) => Arc::new(StringArray::from_iter_values(values)),
+        }
+    }
+}
+
+/// Writes a table. The file gets its name when [`TableWriter::finish`] has written all of it;
+/// without that, nothing is left behind.
+pub struct TableWriter {
+    path: PathBuf,
+    unfinished: PathBuf,
+    writer: Option<FileWriter<BufWriter<File>>>,
+    schema: Arc<Schema>,
+}
+
+impl TableWriter {
+    /// Starts a table of these columns; the folder is made if it is absent.
+    ///
+    /// # Errors
+    /// Where the file cannot be created.
+    pub fn create(path: &Path, columns: &[(&str, ColumnType)]) -> Result<Self, Error> {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        if let Some(dir) = dir {
+            std::fs::create_dir_all(dir).map_err(|e| Error::io(dir, e))?;
+        }
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.unfinished", std::process::id()));
+        let unfinished = path.with_file_name(name);
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(true);
+        let file = file.open(&unfinished).map_err(|e| Error::io(&unfinished, e))?;
+        let fields: Vec<_> =
+            columns.iter().map(|(name, kind)| Field::new(*name, kind.arrow(), false)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let mut table =
+            Self { path: path.to_owned(), unfinished, writer: None, schema: Arc::clone(&schema) };
+        let options = IpcWriteOptions::default()
+            .try_with_compression(Some(CompressionType::ZSTD))
+            .map_err(|e| table.error(e))?;
+        let writer = FileWriter::try_new_with_options(
+            BufWriter::with_capacity(1 << 20, file),
+            &schema,
+            options,
+        );
+        table.writer = Some(writer.map_err(|e| table.error(e))?);
+        Ok(table)
+    }
+
+    /// Appends a batch: one column of values for each column of the table, equally long.
+    ///
+    /// # Errors
+    /// Where the columns are not those of the table, or the file cannot be written.
+    pub fn write(&mut self, columns: Vec<Column>) -> Result<(), Error> {
+        let arrays = columns.into_iter().map(Column::into_array).collect();
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays);
+        let batch = batch.map_err(|e| self.error(e))?;
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.write(&batch).map_err(|e| self.error(e))
+    }
+
+    /// Writes the rest and gives the file its name.
+    ///
+    /// # Errors
+    /// Where the file cannot be written or renamed.
+    pub fn finish(mut self, metadata: &BTreeMap<String, String>) -> Result<(), Error> {
+        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        for (key, value) in metadata {
+            writer.write_metadata(key, value);
+        }
+        writer.write_metadata("seal", blank_seal());
+        writer.finish().map_err(|e| self.error(e))?;
+        let buffered = writer.into_inner().map_err(|e| self.error(e))?;
+        let file = buffered.into_inner();
+        let mut file = file.map_err(|e| Error::io(&self.path, e.into_error()))?;
+        seal(&mut file).and_then(|()| file.sync_all()).map_err(|e| Error::io(&self.path, e))?;
+        std::fs::rename(&self.unfinished, &self.path).map_err(|e| Error::io(&self.path, e))
+    }
+
+    fn error(&self, error: ArrowError) -> Error {
+        Error::columnar(&self.path, error)
+    }
+}
+
+impl Drop for TableWriter {
+    fn drop(&mut self) {
+        // After `finish` the file has its name, and there is nothing to remove.
+        let _ = std::fs::remove_file(&self.unfinished);
+    }
+}
+
+/// Reads a table batch by batch; memory is bounded by the largest batch.
+pub struct TableReader {
+    path: PathBuf,
+    reader: FileReader<BufReader<File>>,
+}
+
+impl TableReader {
+    /// Opens a table for these columns, which [`Batch`] then has in this order: the order of the
+    /// table. The file's checksum is verified.
+    ///
+    /// # Errors
+    /// Where the file is not a table, is damaged, or lacks a column.
+    pub fn open(path: &Path, columns: &[&str]) -> Result<Self, Error> {
+        let mut file = File::open(path).map_err(|e| Error::io(path, e))?;
+        if !is_intact(&mut file).map_err(|e| Error::io(path, e))? {
+            return Err(Error::columnar(path, "its checksum is absent or wrong"));
+        }
+        Self::open_verified(path, columns)
+    }
+
+    /// As [`TableReader::open`] for a file that was verified before.
+    pub(crate) fn open_verified(path: &Path, columns: &[&str]) -> Result<Self, Error> {
+        let (reader, indexes) = guarded(path, || {
+            let file = File::open(path).map_err(|e| Error::io(path, e))?;
+            let reader = FileReader::try_new(BufReader::new(file), None);
+            let schema = reader.map_err(|e| Error::columnar(path, e))?.schema();
+            let indexes: Result<Vec<_>, _> = columns.iter().map(|c| schema.index_of(c)).collect();
+            let indexes = indexes.map_err(|e| Error::columnar(path, e))?;
+            let file = File::open(path).map_err(|e| Error::io(path, e))?;
+            let file = BufReader::with_capacity(1 << 16, file);
+            let reader = FileReader::try_new(file, Some(indexes.clone()));
+            Ok((reader.map_err(|e| Error::columnar(path, e))?, indexes))
+        })?;
+        if indexes.is_sorted() {
+            return Ok(Self { path: path.to_owned(), reader });
+        }
+        let why = format!("its columns are in another order than {columns:?}");
+        Err(Error::columnar(path, why))
+    }
+
+    /// The texts that were given to [`TableWriter::finish`].
+    #[must_use]
+    pub fn metadata(&self) -> &HashMap<String, String> {
+        self.reader.custom_metadata()
+    }
+
+    /// Reads the next batch; `None` after the last.
+    ///
+    /// # Errors
+    /// Where the file is damaged.
+    pub fn next_batch(&mut self) -> Result<Option<Batch>, Error> {
+        let Self { path, reader } = self;
+        guarded(path, || match reader.next() {
+            None => Ok(None),
+            Some(Ok(batch)) => Ok(Some(Batch { batch, path: path.clone() })),
+            Some(Err(error)) => Err(Error::columnar(path, error)),
+        })
+    }
+}
+
+/// Runs a call of the Arrow reader. It checks most of what it reads, but not all: on a damaged file
+/// it may panic, which is an error of the file here.
+fn guarded<T>(path: &Path, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(call))
+        .unwrap_or_else(|_| Err(Error::columnar(path, "it is damaged")))
+}
+
+/// Some consecutive rows of a table.
+pub struct Batch {
+    batch: RecordBatch,
+    path: PathBuf,
+}
+
+macro_rules! column_of {
+    ($(#[$doc:meta])* $name:ident, $value:ty, $kind:ty) => {
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// Where the column has another type.
+        pub fn $name(&self, column: usize) -> Result<&[$value], Error> {
+            self.primitive::<$kind>(column)
+        }
+    };
+}
+
+impl Batch {
+    /// The number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    /// Whether it has no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    column_of!(/// The values of a column of 8 bits.
+        u8, u8, UInt8Type);
+    column_of!(/// The values of a column of 16 bits.
+        u16, u16, UInt16Type);
+    column_of!(/// The values of a column of 32 bits.
+        u32, u32, UInt32Type);
+    column_of!(/// The values of a column of 64 bits.
+        u64, u64, UInt64Type);
+
+    /// The text in a row of a column of texts.
+    ///
+    /// # Errors
+    /// Where the column has another type, or no such row.
+    pub fn text(&self, column: usize, row: usize) -> Result<&str, Error> {
+        let array = self.batch.columns().get(column).and_then(|c| c.as_string_opt::<i32>());
+        match array {
+            Some(array) if row < array.len() => Ok(array.value(row)),
+            _ => Err(Error::columnar(&self.path, "a column of texts is missing")),
+        }
+    }
+
+    /// Whether the column has a text in any row.
+    #[must_use]
+    pub fn has_text(&self, column: usize) -> bool {
+        let array = self.batch.columns().get(column).and_then(|c| c.as_string_opt::<i32>());
+        array.is_some_and(|array| !array.value_data().is_empty())
+    }
+
+    /// The error of a row whose values stand for nothing.
+    pub(crate) fn damaged(&self, row: usize) -> Error {
+        Error::columnar(&self.path, format!("row {row} of a batch holds no event"))
+    }
+
+    fn primitive<T: ArrowPrimitiveType>(&self, column: usize) -> Result<&[T::Native], Error> {
+        let array = self.batch.columns().get(column).and_then(|c| c.as_primitive_opt::<T>());
+        let array = array.filter(|array| array.null_count() == 0);
+        array.map(|array| &array.values()[..]).ok_or_else(|| {
+            Error::columnar(&self.path, format!("column {column} is not of type {}", T::DATA_TYPE))
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! The columnar form holds the same events, and a damaged or stale file is noticed.
+
+use std::path::PathBuf;
+
+use pageblock_recording::{Columnar, Recording};
+
+use crate::{shared, TempDir};
+
+#[test]
+fn columns_hold_the_same_events_and_windows() {
+    for name in ["qemu-6.12-osc640-s31", "host-6.18-compile"] {
+        let Some(dir) = shared(name) else { return };
+        let temp = TempDir::new("columns");
+        let recording = Recording::open(&dir).unwrap();
+        let mut last = (0, None);
+        let columnar =
+            recording.columnar(&temp.0, &mut |done, total| last = (done, total)).unwrap();
+        assert_eq!(Some(last.0), last.1);
+        assert_eq!(columnar.windows, recording.windows().unwrap());
+        let mut count = 0;
+        let mut records = columnar.records().unwrap();
+        for expected in recording.events().unwrap() {
+            let (expected, record) = (expected.unwrap(), records.next().unwrap().unwrap());
+            assert_eq!(record, expected);
+            count += 1;
+        }
+        assert!(records.next().is_none());
+        assert_eq!(count, columnar.events);
+        // The second time it comes from the cache.
+        let again = recording.columnar(&temp.0, &mut |_, _| panic!("converted again")).unwrap();
+        assert_eq!(again.path, columnar.path);
+    }
+}
+
+/// A recording of a few lines in a folder of its own.
+pub(crate) fn small_recording(temp: &TempDir, events: &str) -> PathBuf {
+    let dir = temp.0.join("small-6.1");
+    std::fs::create_dir_all(dir.join("start")).unwrap();
+    std::fs::write(
+        dir.join("start/snapshot.txt"),
+        "# page-allocator snapshot v1: a test\n\
+         zone node=0 zone=Normal start_pfn=0 spanned=1024 present=1024 managed=1024 wmark=1/2/3/4 \
+         watermark_boost=0 lowmem_reserve=0/0 nr_free_pages=512\n\
+         free 0 Normal 9 1 512\n\
+         block 0 Normal 0 0 0\nblock 0 Normal 512 1 0\nused kernel 0 512\n",
+    )
+    .unwrap();
+    std::fs::write(dir.join("events.tsv"), events).unwrap();
+    dir
+}
+
+const EVENTS: &str = "\
+10 0 1 M S1
+11 1 7 A 512 0 1 GFP_HIGHUSER_MOVABLE|__GFP_ZERO
+11 1 7 A - 9 1 GFP_TRANSHUGE
+12 1 7 Z 513 0 1 1
+13 0 8 X 600 0 3 0 1 1
+14 0 8 I 640 5 -1
+15 0 8 I 640 5 32
+15 0 8 K 4
+16 0 8 D 513 0 1
+16 0 8 B 512
+17 0 8 F 512 0
+18 0 8 E mm_compaction_begin zone_start=0x0 mode=sync
+19 0 1 M S2
+";
+
+#[test]
+fn every_kind_of_event_survives() {
+    let temp = TempDir::new("kinds");
+    for (name, events) in [
+        ("narrow", EVENTS.to_owned()),
+        ("backwards", format!("{EVENTS}18 0 1 K 1\n")),
+        ("far", format!("{EVENTS}99999999999999 0 1 K 1\n")),
+        ("large", format!("{EVENTS}20 300 1 F 8589934592 3\n")),
+        ("empty", String::new()),
+    ] {
+        let dir = small_recording(&temp, &events);
+        let recording = Recording::open(&dir).unwrap();
+        let columnar = recording.columnar(&temp.0.join(name), &mut |_, _| {}).unwrap();
+        let expected: Vec<_> = recording.events().unwrap().map(Result::unwrap).collect();
+        let records: Vec<_> = columnar.records().unwrap().map(Result::unwrap).collect();
+        assert_eq!(records, expected, "{name}");
+        assert_eq!(expected.len(), events.lines().count());
+    }
+}
+
+#[test]
+fn a_changed_source_is_converted_again() {
+    let temp = TempDir::new("stale");
+    let dir = small_recording(&temp, EVENTS);
+    let cache = temp.0.join("cache");
+    let first = Recording::open(&dir).unwrap().columnar(&cache, &mut |_, _| {}).unwrap();
+    std::fs::write(dir.join("events.tsv"), format!("{EVENTS}20 0 1 K 1\n")).unwrap();
+    let second = Recording::open(&dir).unwrap().columnar(&cache, &mut |_, _| {}).unwrap();
+    assert_eq!((first.path, first.events + 1), (second.path, second.events));
+    assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1);
+}
+
+#[test]
+fn a_failed_conversion_leaves_nothing() {
+    let temp = TempDir::new("failed");
+    let dir = small_recording(&temp, &format!("{EVENTS}broken\n"));
+    let cache = temp.0.join("cache");
+    let error = Recording::open(&dir).unwrap().columnar(&cache, &mut |_, _| {}).unwrap_err();
+    assert!(error.to_string().contains(":14 (byte "), "{error}");
+    assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 0);
+}
+
+#[test]
+fn a_damaged_columnar_file_is_an_error() {
+    let temp = TempDir::new("damaged");
+    let dir = small_recording(&temp, EVENTS);
+    let recording = Recording::open(&dir).unwrap();
+    let columnar = recording.columnar(&temp.0, &mut |_, _| {}).unwrap();
+    let good = std::fs::read(&columnar.path).unwrap();
+    let path = temp.0.join("bad.pbrec");
+    for cut in (0..good.len()).step_by(7) {
+        std::fs::write(&path, &good[..cut]).unwrap();
+        assert!(Columnar::open(&path).is_err(), "cut at {cut}");
+    }
+    for at in (0..good.len()).step_by(3) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x55;
+        std::fs::write(&path, &bad).unwrap();
+        assert!(Columnar::open(&path).is_err(), "byte {at}");
+    }
+    // In the cache it is replaced.
+    std::fs::write(&columnar.path, &good[..good.len() / 2]).unwrap();
+    let again = recording.columnar(&temp.0, &mut |_, _| {}).unwrap();
+    assert_eq!(again.records().unwrap().map(Result::unwrap).count() as u64, again.events);
+}
