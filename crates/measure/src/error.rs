@@ -44,6 +44,14 @@ pub enum Error {
         /// How many there are.
         columns: usize,
     },
+    /// Policies that are compared over seeds ran different ones.
+    #[error("policy {policy} did not run the same seeds as {first}")]
+    Seeds {
+        /// The policy.
+        policy: String,
+        /// The first policy.
+        first: String,
+    },
     /// Two lists of paired samples differ in length.
     #[error("paired samples: {base} of the baseline, {new} of the other")]
     Unpaired {

@@ -20,6 +20,7 @@ pub mod names;
 pub mod observer;
 pub mod paired;
 pub mod run;
+pub mod seeds;
 pub mod stats;
 pub mod verification;
 pub mod vmstat;

@@ -5,7 +5,7 @@
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
-use statrs::distribution::{Binomial, DiscreteCDF};
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::stats::{median, median_of_sorted};
@@ -17,7 +17,7 @@ pub const RESAMPLES: usize = 10_000;
 const SEED: u64 = 0x9a6e_b10c;
 
 /// The ratio of paired samples, new to baseline, and how sure it is.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct PairedResult {
     /// The number of pairs.
     pub pairs: usize,
@@ -91,12 +91,9 @@ fn below(generator: &mut Pcg64Mcg, n: usize) -> usize {
 /// are not 0, if either sign were equally likely. 1 where there is none.
 #[must_use]
 pub fn sign_test(differences: &[f64]) -> f64 {
-    let positive = differences.iter().filter(|d| **d > 0.0).count() as u64;
-    let negative = differences.iter().filter(|d| **d < 0.0).count() as u64;
-    match Binomial::new(0.5, positive + negative) {
-        Ok(split) => (2.0 * split.cdf(positive.min(negative))).min(1.0),
-        Err(_) => 1.0,
-    }
+    let positive = differences.iter().filter(|d| **d > 0.0).count();
+    let negative = differences.iter().filter(|d| **d < 0.0).count();
+    two_sided(&vec![1; positive + negative], positive)
 }
 
 /// The exact Wilcoxon signed-rank test, two-sided. Differences of 0 are dropped, equal ones share
@@ -114,13 +111,20 @@ pub fn wilcoxon(differences: &[f64]) -> f64 {
     }
     let signed = sorted.iter().zip(&ranks);
     let positive: usize = signed.filter(|(d, _)| **d > 0.0).map(|(_, rank)| rank).sum();
-    let total: usize = ranks.iter().sum();
-    // probability[s]: of the doubled ranks with a positive sign adding up to s.
+    two_sided(&ranks, positive)
+}
+
+/// The probability that random signs of these weights give the positive ones a sum at least as far
+/// from the middle as `positive` is. Exact for up to 52 weights, whose probabilities a
+/// floating-point number holds.
+fn two_sided(weights: &[usize], positive: usize) -> f64 {
+    let total: usize = weights.iter().sum();
+    // probability[s]: of the weights with a positive sign adding up to s.
     let mut probability = vec![0.0; total + 1];
     probability[0] = 1.0;
-    for &rank in &ranks {
+    for &weight in weights {
         for sum in (0..=total).rev() {
-            let with = if sum >= rank { probability[sum - rank] } else { 0.0 };
+            let with = if sum >= weight { probability[sum - weight] } else { 0.0 };
             probability[sum] = f64::midpoint(probability[sum], with);
         }
     }

@@ -1,1 +1,14 @@
-//! Part of Pageblock.
+//! Tables as kernel developers post them, plain tables for people, and JSON.
+//!
+//! Nothing here computes: every number, difference and star was decided in `pageblock-measure`.
+//! What is printed is a `String` of whole lines.
+#![forbid(unsafe_code)]
+
+pub mod json;
+pub mod mmtests;
+pub mod ratio;
+pub mod replay;
+pub mod seeds;
+pub mod table;
+pub mod verify;
+pub mod weiner;

@@ -1,0 +1,257 @@
+//! The comparison of policies over seeds: every policy ran the same workload with every seed.
+//!
+//! The unit is the run of one seed. A cell has the mean over the seeds with mmtests' difference
+//! and star, and, because the runs of one seed belong together, the paired statistics.
+
+use pageblock::frame::Order;
+use serde::Serialize;
+
+use crate::compare::{self, Column, Options};
+use crate::error::Error;
+use crate::metrics::{self, Metric, Value};
+use crate::paired::{self, PairedResult};
+use crate::run::Run;
+use crate::stats::{self, Direction};
+
+/// Policies compared over the seeds that all of them ran.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SeedComparison {
+    /// The policies, in the order in which the runs name them.
+    pub columns: Vec<Column>,
+    /// The column that the others are compared with, from 0.
+    pub baseline: usize,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// The rows, by subject.
+    pub sections: Vec<SeedSection>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+    /// How well the recorded kernel's own policy reproduced the recording.
+    pub certificate: Option<String>,
+}
+
+/// Rows of one subject.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SeedSection {
+    /// What the rows measure, with its unit.
+    pub title: String,
+    /// The rows.
+    pub rows: Vec<SeedRow>,
+}
+
+/// One measure under every policy.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SeedRow {
+    /// The first column of the table, common to related rows.
+    pub group: String,
+    /// The second column.
+    pub label: String,
+    /// Which way is better.
+    pub direction: Direction,
+    /// One cell for each policy; `None` where a run of the policy does not have the measure.
+    pub cells: Vec<Option<SeedCell>>,
+}
+
+/// One measure under one policy.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SeedCell {
+    /// The values in the order of the seeds.
+    pub values: Vec<f64>,
+    /// Their arithmetic mean.
+    pub mean: f64,
+    /// The difference of the means in percent, as mmtests has it; `None` where there is none.
+    pub delta: Option<f64>,
+    /// Whether mmtests' classic rule puts a star; never for fewer than two seeds.
+    pub star: bool,
+    /// The values held against the baseline's of the same seed; `None` in the baseline itself.
+    pub paired: Option<PairedResult>,
+}
+
+impl SeedComparison {
+    /// Compares the policies of the runs. Rows without a value are left out.
+    ///
+    /// # Errors
+    /// [`Error::NoRuns`], [`Error::Baseline`] (of the policies), and [`Error::Seeds`] where a
+    /// policy ran another list of seeds than the first one.
+    pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
+        let policies = by_policy(runs);
+        compare::check_baseline(options.baseline, policies.len())?;
+        let seeds = seeds_of(&policies[0]);
+        for policy in &policies {
+            if seeds_of(policy) != seeds {
+                return Err(Error::Seeds {
+                    policy: policy[0].policy.clone(),
+                    first: policies[0][0].policy.clone(),
+                });
+            }
+        }
+        let mut notes = compare::notes(runs, options);
+        if seeds.len() < MIN_SEEDS {
+            notes.push(format!(
+                "{} seeds: too few for intervals and tests to say much ({MIN_SEEDS} are).",
+                seeds.len()
+            ));
+        }
+        Ok(Self {
+            columns: policies.iter().map(|runs| Column::of_policy(&runs[0].policy)).collect(),
+            baseline: options.baseline,
+            seeds,
+            sections: sections(runs, &policies, options.baseline, options.pageblock_order)?,
+            notes,
+            certificate: options.certificate.clone(),
+        })
+    }
+
+    /// The row of this group and label.
+    #[must_use]
+    pub fn row(&self, group: &str, label: &str) -> Option<&SeedRow> {
+        let mut rows = self.sections.iter().flat_map(|section| &section.rows);
+        rows.find(|row| row.group == group && row.label == label)
+    }
+}
+
+/// Fewer seeds than these make a note.
+const MIN_SEEDS: usize = 30;
+
+/// The runs of each policy by seed, policies in the order in which they first appear.
+#[must_use]
+pub fn by_policy(runs: &[Run]) -> Vec<Vec<&Run>> {
+    let mut policies: Vec<Vec<&Run>> = Vec::new();
+    for run in runs {
+        match policies.iter_mut().find(|policy| policy[0].policy == run.policy) {
+            Some(policy) => policy.push(run),
+            None => policies.push(vec![run]),
+        }
+    }
+    for policy in &mut policies {
+        policy.sort_by_key(|run| run.seed);
+    }
+    policies
+}
+
+fn seeds_of(policy: &[&Run]) -> Vec<u64> {
+    policy.iter().map(|run| run.seed).collect()
+}
+
+fn sections(
+    runs: &[Run],
+    policies: &[Vec<&Run>],
+    baseline: usize,
+    pageblock_order: Order,
+) -> Result<Vec<SeedSection>, Error> {
+    let mut sections = Vec::new();
+    for subject in metrics::catalogue(runs, pageblock_order) {
+        let mut rows = Vec::new();
+        for metric in &subject.metrics {
+            rows.extend(row(metric, policies, baseline)?);
+        }
+        if !rows.is_empty() {
+            sections.push(SeedSection { title: subject.title, rows });
+        }
+    }
+    Ok(sections)
+}
+
+fn row(metric: &Metric, policies: &[Vec<&Run>], baseline: usize) -> Result<Option<SeedRow>, Error> {
+    let read = |policy: &Vec<&Run>| policy.iter().map(|run| metric.value(run)).collect::<Vec<_>>();
+    let values: Vec<Vec<Option<Value>>> = policies.iter().map(read).collect();
+    if !metric.is_shown(&values.concat()) {
+        return Ok(None);
+    }
+    let complete = |values: Vec<Option<Value>>| -> Option<Vec<f64>> {
+        values.into_iter().map(|value| value.map(Value::as_f64)).collect()
+    };
+    let columns: Vec<Option<Vec<f64>>> = values.into_iter().map(complete).collect();
+    let base = columns[baseline].clone();
+    let mut cells = Vec::with_capacity(columns.len());
+    for (column, values) in columns.into_iter().enumerate() {
+        let base = base.as_deref().filter(|_| column != baseline);
+        cells.push(match values {
+            Some(values) => Some(cell(metric.direction, base, values, column == baseline)?),
+            None => None,
+        });
+    }
+    let (group, label) = (metric.group.clone(), metric.label.clone());
+    Ok(Some(SeedRow { group, label, direction: metric.direction, cells }))
+}
+
+fn cell(
+    direction: Direction,
+    base: Option<&[f64]>,
+    values: Vec<f64>,
+    is_baseline: bool,
+) -> Result<SeedCell, Error> {
+    let mean = stats::amean(&values);
+    let Some(base) = base else {
+        let delta = is_baseline.then_some(0.0);
+        return Ok(SeedCell { values, mean, delta, star: false, paired: None });
+    };
+    let base_mean = stats::amean(base);
+    Ok(SeedCell {
+        mean,
+        delta: Some(direction.delta(base_mean, mean)).filter(|delta| delta.is_finite()),
+        star: values.len() > 1 && stats::classic_star(base, &values, (base_mean, mean)),
+        paired: Some(paired::compare(base, &values)?),
+        values,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(policy: &str, seed: u64, probes: u64) -> Run {
+        let mut run = Run { policy: policy.into(), seed, ..Run::default() };
+        run.counters.set("list_probes", probes);
+        run
+    }
+
+    #[test]
+    fn runs_of_one_seed_belong_together() {
+        // Seeds differ far more than policies do; b is always 10 % better.
+        let runs = [
+            run("a", 1, 100),
+            run("b", 3, 9000),
+            run("a", 3, 10_000),
+            run("a", 2, 1000),
+            run("b", 2, 900),
+            run("b", 1, 90),
+        ];
+        let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
+        assert_eq!(comparison.seeds, [1, 2, 3]);
+        let row = comparison.row("Work", "list-probes").unwrap();
+        let base = row.cells[0].as_ref().unwrap();
+        assert_eq!((base.delta, base.paired), (Some(0.0), None));
+        let new = row.cells[1].as_ref().unwrap();
+        assert_eq!(new.values, [90.0, 900.0, 9000.0]);
+        assert!((new.delta.unwrap() - 10.0).abs() < 1e-9 && !new.star);
+        let paired = new.paired.unwrap();
+        assert_eq!((paired.median_ratio, paired.interval), (0.9, (0.9, 0.9)));
+        assert_eq!((paired.sign_p, paired.wilcoxon_p), (0.25, 0.25));
+        assert_eq!(comparison.notes.len(), 1);
+    }
+
+    #[test]
+    fn one_seed_is_never_significant() {
+        let runs = [run("a", 1, 100), run("b", 1, 5)];
+        let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
+        let row = comparison.row("Work", "list-probes").unwrap();
+        assert!(!row.cells[1].as_ref().unwrap().star);
+    }
+
+    #[test]
+    fn policies_must_have_run_the_same_seeds() {
+        let runs = [run("a", 1, 1), run("b", 2, 1)];
+        let error = SeedComparison::of_runs(&runs, &Options::default()).unwrap_err();
+        assert_eq!(error.to_string(), "policy b did not run the same seeds as a");
+    }
+
+    #[test]
+    fn a_policy_that_lacks_a_measure_in_one_run_has_no_cell() {
+        let mut runs = [run("a", 1, 1), run("b", 1, 2), run("a", 2, 1), run("b", 2, 2)];
+        runs[1].counters = crate::Counters::new();
+        let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
+        let row = comparison.row("Work", "list-probes").unwrap();
+        assert_eq!(row.cells[1], None);
+    }
+}

@@ -1,0 +1,268 @@
+//! The layout of mmtests' comparison tables, byte for byte.
+//!
+//! A header of two lines, kernel above label; then rows of a statistic, an operation, and for each
+//! test a value and, in brackets, its difference from the baseline. Stars in place of the brackets
+//! mark a significant difference. The width of the value's field differs between benchmarks.
+
+use pageblock_measure::compare::Column;
+use pageblock_measure::multiops::StatRow;
+
+/// The field of thpfioscale and netperf, in the tables of 2018 and 2021.
+pub const FIELD_2018: usize = 12;
+/// The field of the vmstat monitor.
+pub const FIELD_VMSTAT: usize = 15;
+/// The field of modules that set none: the duration table, and most benchmarks in 2026.
+pub const FIELD_DEFAULT: usize = 18;
+
+/// What stands behind a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bracket {
+    /// ` (%7.2f%%)`, since 2017-06.
+    Percent,
+    /// ` (%6.2f%%)`, before.
+    PercentBefore2017,
+    /// Nothing: monitors, which are not compared.
+    None,
+}
+
+impl Bracket {
+    /// The bracket's width in characters, with the space before it.
+    #[must_use]
+    pub const fn width(self) -> usize {
+        match self {
+            Self::Percent => 11,
+            Self::PercentBefore2017 => 10,
+            Self::None => 0,
+        }
+    }
+
+    fn text(self, cell: &Cell) -> String {
+        let digits = match self {
+            Self::Percent => 7,
+            Self::PercentBefore2017 => 6,
+            Self::None => return String::new(),
+        };
+        let (open, close) = if cell.star { ('*', '*') } else { ('(', ')') };
+        match cell.delta {
+            Some(delta) => format!(" {open}{:digits$.2}%{close}", no_minus_zero(delta)),
+            None => format!(" ({:>digits$} )", "-"),
+        }
+    }
+}
+
+/// A value, its difference in percent, and whether that is significant.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Cell {
+    /// The value: NaN and -1 print as 0.00, as in mmtests; `None`, which mmtests does not know, as
+    /// a dash.
+    pub value: Option<f64>,
+    /// The difference from the baseline in percent; `None` prints as a dash.
+    pub delta: Option<f64>,
+    /// Whether stars take the place of the brackets.
+    pub star: bool,
+}
+
+/// A row of the table.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// The statistic (`Amean`), or what all operations are called (`Ops`).
+    pub statistic: String,
+    /// The operation.
+    pub operation: String,
+    /// One cell for each test.
+    pub cells: Vec<Cell>,
+}
+
+impl From<&StatRow> for Row {
+    fn from(row: &StatRow) -> Self {
+        let cells = row.cells.iter();
+        Self {
+            statistic: row.statistic.clone(),
+            operation: row.operation.clone(),
+            cells: cells
+                .map(|c| Cell { value: Some(c.value), delta: Some(c.delta), star: c.star })
+                .collect(),
+        }
+    }
+}
+
+/// A table.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Table {
+    /// What heads each test.
+    pub columns: Vec<Column>,
+    /// The width of a value in characters: [`FIELD_2018`], [`FIELD_VMSTAT`], [`FIELD_DEFAULT`].
+    pub field: usize,
+    /// What stands behind a value.
+    pub bracket: Bracket,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// The rows of `--print-significance`, which do not count for the widths: their value is 0 or
+    /// 1, their difference is p (or the distance) as mmtests prints it.
+    pub significance: Vec<Row>,
+}
+
+/// Splits the name of a test, as mmtests does: at its first dash, but `-rc3` stays with the kernel.
+#[must_use]
+pub fn split_test_name(name: &str) -> Column {
+    let is_rc = |part: &str| {
+        part.strip_prefix("rc").is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let (mut kernel, mut label) = name.split_once('-').unwrap_or((name, ""));
+    let (candidate, rest) = label.split_once('-').unwrap_or((label, ""));
+    if is_rc(candidate) {
+        kernel = &name[..kernel.len() + 1 + candidate.len()];
+        label = rest;
+    }
+    Column { kernel: kernel.to_owned(), label: label.to_owned() }
+}
+
+impl Table {
+    /// Prints the table.
+    #[must_use]
+    pub fn print(&self) -> String {
+        let statistic = widest(self.rows.iter().map(|row| row.statistic.as_str()));
+        let operation = widest(self.rows.iter().map(|row| row.operation.as_str()));
+        let (header, width) = print_header(
+            &self.columns,
+            statistic + 1 + operation,
+            self.field + self.bracket.width(),
+        );
+        let cells = |row: &Row| -> String {
+            row.cells.iter().map(|cell| format!("{:>width$}", self.cell(cell))).collect()
+        };
+        let label =
+            |row: &Row| format!("{:statistic$} {:operation$}", row.statistic, row.operation);
+        let mut text = header;
+        for row in &self.rows {
+            text += &format!("{}{}\n", label(row), cells(row));
+        }
+        for row in &self.significance {
+            // mmtests ends these rows with the field of a value that is not there.
+            text += &format!("{}{}{}\n", label(row), cells(row), " ".repeat(self.field));
+        }
+        text
+    }
+
+    fn cell(&self, cell: &Cell) -> String {
+        print_value(cell.value, self.field) + &self.bracket.text(cell)
+    }
+}
+
+/// Prints the lines of a header, and gives the width of a column: `cell`, unless a word is wider.
+/// The first line has the kernels, the second the labels. A label that is too wide goes on in
+/// further lines after its commas, which mmtests never does.
+pub(crate) fn print_header(columns: &[Column], label: usize, cell: usize) -> (String, usize) {
+    let pieces = |column: &Column| -> Vec<String> {
+        let parts = column.label.split_inclusive(',').map(str::to_owned);
+        std::iter::once(column.kernel.clone()).chain(parts).collect()
+    };
+    let longest = columns.iter().flat_map(pieces).map(|piece| piece.chars().count()).max();
+    let width = cell.max(longest.unwrap_or(0) + 1);
+    let wrapped: Vec<Vec<String>> = columns.iter().map(|column| wrap(column, width)).collect();
+    let lines = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+    let mut text = String::new();
+    for line in 0..lines {
+        text += &" ".repeat(label);
+        for column in &wrapped {
+            text += &format!("{:>width$}", column.get(line).map_or("", String::as_str));
+        }
+        text = text.trim_end().to_owned() + "\n";
+    }
+    (text, width)
+}
+
+fn wrap(column: &Column, width: usize) -> Vec<String> {
+    let mut lines = vec![column.kernel.clone()];
+    let mut line = String::new();
+    for part in column.label.split_inclusive(',') {
+        if !line.is_empty() && line.chars().count() + part.chars().count() >= width {
+            lines.push(std::mem::take(&mut line));
+        }
+        line += part;
+    }
+    lines.push(line);
+    lines
+}
+
+pub(crate) fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+}
+
+pub(crate) fn print_value(value: Option<f64>, field: usize) -> String {
+    match value {
+        None => format!("{:>field$}", "-"),
+        // mmtests stores -1 for what it does not know. A measured -1 does not occur.
+        #[allow(clippy::float_cmp)]
+        Some(value) if value.is_nan() || value == -1.0 => format!("{:field$.2}", 0.0),
+        Some(value) => format!("{value:field$.2}"),
+    }
+}
+
+/// The sign of a zero says nothing of a difference.
+fn no_minus_zero(delta: f64) -> f64 {
+    if delta == 0.0 { 0.0 } else { delta }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_candidate_belongs_to_the_kernel() {
+        let check = |name: &str, kernel: &str, label: &str| {
+            let column = split_test_name(name);
+            assert_eq!((column.kernel.as_str(), column.label.as_str()), (kernel, label), "{name}");
+        };
+        check("4.20.0-rc3-lowzone-v5r8", "4.20.0-rc3", "lowzone-v5r8");
+        check("5.13.0-rc2-mm-pcpburst-v3r4", "5.13.0-rc2", "mm-pcpburst-v3r4");
+        check("4.19.0-vanilla", "4.19.0", "vanilla");
+        check("4.19.0-rcu-fix", "4.19.0", "rcu-fix");
+        check("4.20.0-rc3", "4.20.0-rc3", "");
+        check("next", "next", "");
+    }
+
+    fn table(labels: &[&str], cells: &[Cell]) -> String {
+        let column = |label: &&str| Column { kernel: "linux-6.1".into(), label: (*label).into() };
+        Table {
+            columns: labels.iter().map(column).collect(),
+            field: FIELD_2018,
+            bracket: Bracket::Percent,
+            rows: vec![Row {
+                statistic: "Extfrag".into(),
+                operation: "total".into(),
+                cells: cells.to_vec(),
+            }],
+            significance: Vec::new(),
+        }
+        .print()
+    }
+
+    #[test]
+    fn what_is_unknown_is_a_dash_or_as_in_mmtests_zero() {
+        let known = Cell { value: Some(f64::NAN), delta: Some(-0.0), star: false };
+        assert_eq!(
+            table(&["vanilla", "a"], &[known, Cell::default()]),
+            concat!(
+                "                           linux-6.1              linux-6.1\n",
+                "                             vanilla                      a\n",
+                "Extfrag total        0.00 (   0.00%)           - (      - )\n"
+            )
+        );
+    }
+
+    #[test]
+    fn long_labels_go_on_below_and_never_out_of_their_column() {
+        let cell = Cell { value: Some(7.0), delta: Some(12.5), star: true };
+        assert_eq!(
+            table(&["nofragment=on,watermark_boost=15000,x=1"], &[cell]),
+            concat!(
+                "                           linux-6.1\n",
+                "                      nofragment=on,\n",
+                "              watermark_boost=15000,\n",
+                "                                 x=1\n",
+                "Extfrag total        7.00 *  12.50%*\n"
+            )
+        );
+    }
+}

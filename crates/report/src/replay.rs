@@ -1,0 +1,107 @@
+//! The comparison of a replay under several policies, in the layout of mmtests.
+
+use pageblock_measure::compare::{Comparison, Section};
+
+use crate::mmtests::{Bracket, Cell, FIELD_2018, Row, Table};
+
+/// Prints the certificate, the notes, and a titled table for each section.
+#[must_use]
+pub fn print(comparison: &Comparison) -> String {
+    let mut text = print_preamble(comparison.certificate.as_deref(), &comparison.notes);
+    let tables = comparison
+        .sections
+        .iter()
+        .map(|section| format!("{}\n{}", section.title, table(comparison, section).print()));
+    text += &tables.collect::<Vec<_>>().join("\n");
+    text
+}
+
+/// The table of a section.
+#[must_use]
+pub fn table(comparison: &Comparison, section: &Section) -> Table {
+    let row = |row: &pageblock_measure::compare::Row| Row {
+        statistic: row.group.clone(),
+        operation: row.label.clone(),
+        cells: row
+            .cells
+            .iter()
+            .map(|cell| Cell {
+                value: cell.value.map(pageblock_measure::metrics::Value::as_f64),
+                delta: cell.delta,
+                star: false,
+            })
+            .collect(),
+    };
+    Table {
+        columns: comparison.columns.clone(),
+        field: FIELD_2018,
+        bracket: Bracket::Percent,
+        rows: section.rows.iter().map(row).collect(),
+        significance: Vec::new(),
+    }
+}
+
+/// Prints a certificate and notes, and an empty line below them if there are any.
+pub(crate) fn print_preamble(certificate: Option<&str>, notes: &[String]) -> String {
+    let mut text = String::new();
+    if let Some(certificate) = certificate {
+        text += &format!("Certificate: {}\n", certificate.trim_end());
+    }
+    for note in notes {
+        text += &format!("Note: {note}\n");
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock::mobility::Migratetype;
+    use pageblock_measure::compare::{EventCounts, Options};
+    use pageblock_measure::extfrag::ExtfragKey;
+    use pageblock_measure::run::Run;
+
+    use super::*;
+
+    fn run(policy: &str, fallbacks: u64) -> Run {
+        let mut run = Run { policy: policy.into(), ..Run::default() };
+        let key = ExtfragKey {
+            alloc_mt: Migratetype::Unmovable,
+            fallback_mt: Migratetype::Movable,
+            alloc_order: 0,
+            fallback_order: 4,
+            owned: false,
+        };
+        run.extfrag.add(key, fallbacks);
+        run
+    }
+
+    #[test]
+    fn certificate_and_notes_stand_above_the_tables() {
+        let runs = [run("linux-6.9", 804_694), run("linux-6.12,claim=whole", 408_912)];
+        let options = Options {
+            event_counts: EventCounts::DifferAcross6_10,
+            certificate: Some("all exact".into()),
+            ..Options::default()
+        };
+        let text = print(&Comparison::of_runs(&runs, &options).unwrap());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "Certificate: all exact");
+        assert!(lines[1].starts_with("Note: Linux 6.10 lies between"));
+        assert_eq!(lines[2], "");
+        assert_eq!(
+            lines[3..8].join("\n"),
+            concat!(
+                "External fragmentation events (mm_page_alloc_extfrag below order 9)\n",
+                "                                            linux-6.9             linux-6.12\n",
+                "                                              vanilla            claim=whole\n",
+                "Extfrag total                    804694.00 (   0.00%)   408912.00 (  49.18%)\n",
+                "Extfrag for-Unmovable            804694.00 (   0.00%)   408912.00 (  49.18%)"
+            )
+        );
+        assert!(text.contains("\n\nAll fallbacks by what they do to the block"));
+        assert!(text.contains("Fallback pollutions   804694.00 (   0.00%)   408912.00 (  49.18%)"));
+    }
+}

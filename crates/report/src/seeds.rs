@@ -1,0 +1,128 @@
+//! The comparison of policies over seeds: the table of mmtests, and the paired statistics below it.
+
+use pageblock_measure::paired::PairedResult;
+use pageblock_measure::seeds::{SeedComparison, SeedRow, SeedSection};
+
+use crate::mmtests::{Bracket, Cell, FIELD_2018, Row, Table};
+use crate::replay::print_preamble;
+use crate::table;
+
+/// Prints the certificate, the notes, and for each section a titled table of means over the seeds
+/// in the layout of mmtests, followed by the paired statistics of the same rows.
+#[must_use]
+pub fn print(comparison: &SeedComparison) -> String {
+    let mut text = print_preamble(comparison.certificate.as_deref(), &comparison.notes);
+    let seeds = comparison.seeds.len();
+    let sections = comparison.sections.iter().map(|section| {
+        format!(
+            "{}: means over {seeds} seeds\n{}\n{}: paired over {seeds} seeds\n{}",
+            section.title,
+            mean_table(comparison, section).print(),
+            section.title,
+            paired_table(comparison, section).print(),
+        )
+    });
+    text += &sections.collect::<Vec<_>>().join("\n");
+    text
+}
+
+/// The table of means; stars are those of mmtests' classic rule over the seeds.
+#[must_use]
+pub fn mean_table(comparison: &SeedComparison, section: &SeedSection) -> Table {
+    let cells = |row: &SeedRow| {
+        let cell = |cell: &Option<pageblock_measure::seeds::SeedCell>| {
+            cell.as_ref().map_or_else(Cell::default, |cell| Cell {
+                value: Some(cell.mean),
+                delta: cell.delta,
+                star: cell.star,
+            })
+        };
+        row.cells.iter().map(cell).collect()
+    };
+    let row = |row: &SeedRow| Row {
+        statistic: row.group.clone(),
+        operation: row.label.clone(),
+        cells: cells(row),
+    };
+    Table {
+        columns: comparison.columns.clone(),
+        field: FIELD_2018,
+        bracket: Bracket::Percent,
+        rows: section.rows.iter().map(row).collect(),
+        significance: Vec::new(),
+    }
+}
+
+/// The paired statistics: for each row and each policy but the baseline, the median ratio with its
+/// interval, and the p of the exact tests.
+#[must_use]
+pub fn paired_table(comparison: &SeedComparison, section: &SeedSection) -> table::Table {
+    let mut table = table::Table::new()
+        .text("measure")
+        .text("policy")
+        .number("median ratio")
+        .number("95 % from")
+        .number("to")
+        .number("sign p")
+        .number("Wilcoxon p");
+    for row in &section.rows {
+        for (cell, column) in row.cells.iter().zip(&comparison.columns) {
+            let Some(PairedResult { median_ratio, interval, sign_p, wilcoxon_p, .. }) =
+                cell.as_ref().and_then(|cell| cell.paired)
+            else {
+                continue;
+            };
+            table.row([
+                format!("{} {}", row.group, row.label),
+                format!("{} {}", column.kernel, column.label),
+                format!("{median_ratio:.4}"),
+                format!("{:.4}", interval.0),
+                format!("{:.4}", interval.1),
+                format!("{sign_p:.4}"),
+                format!("{wilcoxon_p:.4}"),
+            ]);
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock_measure::Run;
+    use pageblock_measure::compare::Options;
+
+    use super::*;
+
+    fn run(policy: &str, seed: u64, probes: u64) -> Run {
+        let mut run = Run { policy: policy.into(), seed, ..Run::default() };
+        run.counters.set("list_probes", probes);
+        run
+    }
+
+    #[test]
+    fn means_and_pairs() {
+        let runs: Vec<Run> = (1..=6)
+            .flat_map(|seed| {
+                [run("linux-6.1", seed, 100 + seed), run("linux-6.1,probe=low", seed, 50)]
+            })
+            .collect();
+        let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
+        let section = comparison.sections.iter().find(|s| s.rows[0].group == "Work").unwrap();
+        assert_eq!(
+            mean_table(&comparison, section).print(),
+            concat!(
+                "                              linux-6.1              linux-6.1\n",
+                "                                vanilla              probe=low\n",
+                "Work list-probes      103.50 (   0.00%)       50.00 *  51.69%*\n"
+            )
+        );
+        assert_eq!(
+            paired_table(&comparison, section).print(),
+            concat!(
+                "measure           policy               median ratio  95 % from      to  sign p  Wilcoxon p\n",
+                "Work list-probes  linux-6.1 probe=low        0.4831     0.4739  0.4926  0.0312      0.0312\n"
+            )
+        );
+        assert!(print(&comparison).starts_with("Note: 6 seeds: too few"));
+    }
+}

@@ -1,0 +1,99 @@
+//! The layout of the tables of the freelist hygiene series (2023 to 2025).
+//!
+//! A label, then for each column the value and its change with its natural sign; the baseline has
+//! `(    +0.00%)`. The change is that of [`weiner_diff`](pageblock_measure::stats::weiner_diff).
+
+use crate::mmtests::widest;
+
+/// The width of a column in characters.
+const COLUMN: usize = 24;
+
+/// A row: a label, and for each column a value and its change in percent.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// What is measured.
+    pub label: String,
+    /// The value and its change from the baseline in percent.
+    pub cells: Vec<(f64, f64)>,
+}
+
+/// Prints a table under the names of its columns.
+#[must_use]
+pub fn print(columns: &[&str], rows: &[Row]) -> String {
+    let label = widest(rows.iter().map(|row| row.label.as_str()));
+    let mut text = " ".repeat(label);
+    for column in columns {
+        text += &format!("{column:>COLUMN$}");
+    }
+    text.push('\n');
+    for row in rows {
+        text += &format!("{:label$}", row.label);
+        for (value, change) in &row.cells {
+            let cell = format!("{value:10.2} ({change:+9.2}%)");
+            text += &format!("{cell:>COLUMN$}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Prints the values of consecutive runs, one line for each: an allocator that ages shows here.
+/// A column that has fewer runs than the longest ends early.
+#[must_use]
+pub fn print_series(columns: &[&str], series: &[Vec<f64>]) -> String {
+    let mut text = format!("{:>5}", "run");
+    for column in columns {
+        text += &format!("{column:>COLUMN$}");
+    }
+    text.push('\n');
+    let runs = series.iter().map(Vec::len).max().unwrap_or(0);
+    for run in 0..runs {
+        text += &format!("{:>5}", run + 1);
+        for values in series {
+            let value = values.get(run).map(|value| format!("{value:.2}"));
+            text += &format!("{:>COLUMN$}", value.unwrap_or_default());
+        }
+        text = text.trim_end().to_owned() + "\n";
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock_measure::stats::weiner_diff;
+
+    use super::*;
+
+    fn row(label: &str, base: f64, new: f64) -> Row {
+        Row { label: label.into(), cells: vec![(base, 0.0), (new, weiner_diff(base, new))] }
+    }
+
+    /// Rows of the series of March 2024. The archive's copy lost the repeated blanks.
+    #[test]
+    fn rows_as_posted() {
+        let rows = [
+            row("Hugealloc Time mean", 165_843.93, 113_025.88),
+            row("Pagealloc fallback", 1328.0, 1.0),
+            row("Alloc stall", 872.04, 5156.12),
+        ];
+        let text = print(&["VANILLA", "PATCHED"], &rows);
+        assert_eq!(
+            text,
+            "                                    VANILLA                 PATCHED\n\
+             Hugealloc Time mean  165843.93 (    +0.00%)  113025.88 (   -31.85%)\n\
+             Pagealloc fallback     1328.00 (    +0.00%)       1.00 (   -99.85%)\n\
+             Alloc stall             872.04 (    +0.00%)    5156.12 (  +490.71%)\n"
+        );
+    }
+
+    #[test]
+    fn series_may_differ_in_length() {
+        let text = print_series(&["A", "B"], &[vec![10211.0, 3.0], vec![227.0]]);
+        assert_eq!(
+            text,
+            "  run                       A                       B\n\
+             \x20   1                10211.00                  227.00\n\
+             \x20   2                    3.00\n"
+        );
+    }
+}
