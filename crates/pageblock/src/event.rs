@@ -83,10 +83,34 @@ impl Extfrag {
     }
 }
 
-/// Receives the events of an allocator. Statically dispatched: `()` costs nothing.
+/// What `node_reclaim` achieved for a zone that is short (facts 2.6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeReclaim {
+    /// Nothing was tried.
+    NoScan,
+    /// Nothing is left to reclaim.
+    Full,
+    /// Some pages were reclaimed; the watermark is tested again.
+    Some,
+}
+
+/// Receives the events of an allocator, and answers what only its surroundings know. Statically
+/// dispatched: `()` costs nothing.
 pub trait Observer {
     /// Called once for every event, in the order in which the kernel would print them.
     fn event(&mut self, event: Event);
+
+    /// Whether a node may take another dirty page (`node_dirty_ok`); asked for `__GFP_WRITE`.
+    #[inline(always)]
+    fn node_dirty_ok(&mut self, _node: u8) -> bool {
+        true
+    }
+
+    /// Reclaims in a node that is short, if `zone_reclaim_mode` asks for it.
+    #[inline(always)]
+    fn node_reclaim(&mut self, _node: u8, _order: Order) -> NodeReclaim {
+        NodeReclaim::NoScan
+    }
 }
 
 impl Observer for () {
@@ -98,5 +122,11 @@ impl<T: Observer> Observer for &mut T {
     #[inline(always)]
     fn event(&mut self, event: Event) {
         (**self).event(event);
+    }
+    fn node_dirty_ok(&mut self, node: u8) -> bool {
+        (**self).node_dirty_ok(node)
+    }
+    fn node_reclaim(&mut self, node: u8, order: Order) -> NodeReclaim {
+        (**self).node_reclaim(node, order)
     }
 }

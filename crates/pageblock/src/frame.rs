@@ -9,8 +9,8 @@ pub struct Pfn(pub u64);
 /// The base-2 logarithm of a block's size in pages.
 pub type Order = u8;
 
-/// The largest order that any configuration may use (2^15 pages, 128 MiB of 4 KiB pages).
-pub const ORDER_LIMIT: Order = 15;
+/// The largest order that any configuration may use (2^14 pages, 64 MiB of 4 KiB pages).
+pub const ORDER_LIMIT: Order = 14;
 
 /// The number of orders of a default kernel: 0 to 10.
 pub const NR_PAGE_ORDERS: usize = 11;

@@ -2,13 +2,31 @@
 #![no_std]
 #![deny(unsafe_code)]
 
+#[cfg(test)]
+extern crate std;
+
+pub mod alloc;
 pub mod alloc_flags;
+mod buddy;
+pub mod check;
+pub mod cpu_cache;
 pub mod event;
+pub mod fallback;
+pub mod follow;
 pub mod frame;
+mod freelist;
 pub mod layout;
+mod map;
+pub mod memory;
 pub mod mobility;
 pub mod policy;
 pub mod preset;
 pub mod request;
+pub mod reserve;
+pub mod setup;
 pub mod tuning;
+pub mod watermark;
+pub mod zone;
 pub mod zonelist;
+
+pub use map::{BYTES_PER_FRAME, FrameState};

@@ -45,10 +45,7 @@ impl fmt::Display for PolicyError<'_> {
 
 impl core::error::Error for PolicyError<'_> {}
 
-fn list(
-    f: &mut fmt::Formatter<'_>,
-    names: impl Iterator<Item = &'static str>,
-) -> fmt::Result {
+fn list(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = &'static str>) -> fmt::Result {
     for (i, name) in names.enumerate() {
         write!(f, "{} {name}", if i == 0 { "" } else { "," })?;
     }
@@ -123,7 +120,11 @@ impl Switch {
     ///
     /// # Errors
     /// [`PolicyError::UnknownValue`]; the policy is unchanged.
-    pub fn set<'t>(&'static self, policy: &mut Policy, value: &'t str) -> Result<(), PolicyError<'t>> {
+    pub fn set<'t>(
+        &'static self,
+        policy: &mut Policy,
+        value: &'t str,
+    ) -> Result<(), PolicyError<'t>> {
         if (self.set)(policy, value) {
             Ok(())
         } else {
@@ -650,8 +651,7 @@ impl Policy {
         let preset = crate::preset::find(name).ok_or(PolicyError::UnknownPreset(name))?;
         let mut policy = preset.policy;
         for part in parts {
-            let (switch, value) =
-                part.split_once('=').ok_or(PolicyError::NotAnAssignment(part))?;
+            let (switch, value) = part.split_once('=').ok_or(PolicyError::NotAnAssignment(part))?;
             let switch = switch.trim();
             Switch::find(switch)
                 .ok_or(PolicyError::UnknownSwitch(switch))?
@@ -665,9 +665,6 @@ impl Policy {
         &'p self,
         other: &'p Self,
     ) -> impl Iterator<Item = (&'static Switch, Value, Value)> + 'p {
-        SWITCHES
-            .iter()
-            .map(move |s| (s, s.get(self), s.get(other)))
-            .filter(|(_, a, b)| a != b)
+        SWITCHES.iter().map(move |s| (s, s.get(self), s.get(other))).filter(|(_, a, b)| a != b)
     }
 }

@@ -223,3 +223,50 @@ impl fmt::Debug for Gfp {
         fmt::Display::fmt(self, f)
     }
 }
+
+/// One request for a block of pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The block's order.
+    pub order: crate::frame::Order,
+    /// The flags.
+    pub gfp: Gfp,
+    /// The node to start from; `None` for that of the CPU.
+    pub node: Option<u8>,
+    /// The nodes that may be used, one bit each.
+    pub nodemask: u64,
+}
+
+impl Request {
+    /// A request without a preference for a node.
+    #[must_use]
+    pub const fn new(order: crate::frame::Order, gfp: Gfp) -> Self {
+        Self { order, gfp, node: None, nodemask: u64::MAX }
+    }
+
+    /// The same request, starting from a node.
+    #[must_use]
+    pub const fn on_node(self, node: u8) -> Self {
+        Self { node: Some(node), ..self }
+    }
+}
+
+impl Gfp {
+    /// The highest zone that the request may use, before missing zones are passed over
+    /// (`gfp_zone`).
+    #[must_use]
+    pub const fn highest_zone(self) -> crate::layout::ZoneKind {
+        use crate::layout::ZoneKind::{Dma, Dma32, HighMem, Movable, Normal};
+        if self.has(Self::DMA) {
+            Dma
+        } else if self.has(Self::DMA32) {
+            Dma32
+        } else if self.has(Self(Self::HIGHMEM.0 | Self::MOVABLE.0)) {
+            Movable
+        } else if self.has(Self::HIGHMEM) {
+            HighMem
+        } else {
+            Normal
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The buddy core: splitting on allocation, merging on free.
+
+use crate::event::{Event, Observer};
+use crate::frame::{Order, pages};
+use crate::map::{FrameState, Index};
+use crate::mobility::Migratetype;
+use crate::policy::{MergeRule, SplitLarge};
+use crate::zone::{End, Zone};
+
+impl Zone<'_> {
+    /// Takes the first block of the smallest order that serves, and splits it
+    /// (`__rmqueue_smallest`). The lower part is returned; upper halves go to the heads of the lists.
+    #[inline]
+    pub(crate) fn rmqueue_smallest(&mut self, order: Order, list: Migratetype) -> Option<Index> {
+        let Some(found) = self.area.smallest(order, list) else {
+            self.counters.list_probes += u64::from(self.geometry.max_order + 1 - order);
+            return None;
+        };
+        self.counters.list_probes += u64::from(found + 1 - order);
+        let i = self.area.list(found, list).head()?;
+        self.remove(i, found, list);
+        self.expand(i, order, found, list);
+        Some(i)
+    }
+
+    /// Splits a block that is on no list, down to `order` at its start (`expand`).
+    #[inline]
+    pub(crate) fn expand(&mut self, i: Index, order: Order, from: Order, list: Migratetype) {
+        self.map.set(i, FrameState::Tail);
+        for half in (order..from).rev() {
+            self.insert(i + (1 << half), half, list, End::Head);
+        }
+    }
+
+    pub(crate) fn trace_zone_locked(
+        &self,
+        i: Index,
+        order: Order,
+        migratetype: Migratetype,
+        observer: &mut impl Observer,
+    ) {
+        let percpu_refill =
+            self.has_cpu_list(order) && (migratetype as usize) < crate::mobility::MIGRATE_PCPTYPES;
+        let pfn = self.map.pfn(i);
+        observer.event(Event::ZoneLocked { pfn, order, migratetype, percpu_refill });
+    }
+
+    /// Frees a block to the list of a type, merging it with its buddies (`__free_one_page`).
+    ///
+    /// `end` overrides the choice of the list's end.
+    pub(crate) fn free_one(
+        &mut self,
+        mut i: Index,
+        mut order: Order,
+        mt: Migratetype,
+        end: Option<End>,
+    ) {
+        self.map.set(i, FrameState::Tail);
+        let cap = self.merge_cap(i);
+        while order < cap {
+            let buddy = i ^ (1 << order);
+            let Some(list) = self.map.free_list(buddy, order) else { break };
+            if self.is_whole_block(order) && !self.may_merge(buddy, order, mt) {
+                break;
+            }
+            self.remove(buddy, order, list);
+            self.map.set(buddy, FrameState::Tail);
+            i &= buddy;
+            order += 1;
+        }
+        let end = end.unwrap_or_else(|| self.end_for(i, order));
+        self.insert(i, order, mt, end);
+    }
+
+    /// 3.19 to 4.3 stop at the pageblock when the freed page's block is isolated.
+    fn merge_cap(&self, i: Index) -> Order {
+        let max = self.geometry.max_order;
+        let isolated = || self.map.block_type(i) == Migratetype::Isolate;
+        if self.policy.merge_rule == MergeRule::Iso319 && isolated() {
+            self.geometry.pageblock_order.min(max)
+        } else {
+            max
+        }
+    }
+
+    /// Whether a free block of type `mt` may merge with its buddy, both of whole pageblocks.
+    fn may_merge(&mut self, buddy: Index, order: Order, mt: Migratetype) -> bool {
+        let other = self.map.block_type(buddy);
+        if other == mt {
+            return true;
+        }
+        let isolate = mt == Migratetype::Isolate || other == Migratetype::Isolate;
+        let mergeable = mt.is_mergeable() && other.is_mergeable();
+        match self.policy.merge_rule {
+            MergeRule::Free | MergeRule::Iso319 => true,
+            MergeRule::Iso44 => !isolate,
+            MergeRule::Mergeable => mergeable,
+            MergeRule::Retype | MergeRule::RetypeAll if !mergeable => false,
+            MergeRule::Retype => {
+                self.map.set_block_type(buddy, mt);
+                true
+            }
+            MergeRule::RetypeAll => {
+                self.set_block_types(buddy, order, mt);
+                true
+            }
+        }
+    }
+
+    /// The tail, if the block is likely to merge soon: if the buddy of what it would become is
+    /// already free (`buddy_merge_likely`). Used last, it has the best chance to.
+    fn end_for(&self, i: Index, order: Order) -> End {
+        if order + 1 >= self.geometry.max_order {
+            return End::Head;
+        }
+        let merged = i & !(1 << order);
+        let likely = self.map.free_list(merged ^ (1 << (order + 1)), order + 1).is_some();
+        if likely { End::Tail } else { End::Head }
+    }
+
+    /// Frees a block to the list of its pageblock's type (`free_one_page`); from 6.12 blocks larger
+    /// than a pageblock are freed in pieces, each to its own (`split_large_buddy`).
+    pub(crate) fn free_by_block_type(&mut self, i: Index, order: Order, end: Option<End>) {
+        let piece = match self.policy.split_large {
+            SplitLarge::On => order.min(self.geometry.pageblock_order),
+            SplitLarge::Off => order,
+        };
+        for n in 0..1 << (order - piece) {
+            let at = i + (n << piece);
+            self.free_one(at, piece, self.map.block_type(at), end);
+        }
+    }
+
+    /// Moves the free blocks of one pageblock to the list of a type; gives the pages moved
+    /// (`move_freepages_block`).
+    pub(crate) fn move_freepages_block(&mut self, block: Index, to: Migratetype) -> u64 {
+        let mut moved = 0;
+        let mut at = block;
+        let end = block + (1 << self.geometry.pageblock_order);
+        while at < end {
+            let FrameState::Free { order, list } = self.map.state(at) else {
+                at += 1;
+                continue;
+            };
+            self.move_to_list(at, order, list, to);
+            moved += pages(order);
+            at += 1 << order;
+        }
+        moved
+    }
+
+    /// The number of free and of allocated movable pages of one pageblock.
+    pub(crate) fn count_block(&self, block: Index) -> (u64, u64) {
+        let (mut free, mut movable) = (0, 0);
+        let mut at = block;
+        let end = block + (1 << self.geometry.pageblock_order);
+        while at < end {
+            at += match self.map.state(at) {
+                FrameState::Free { order, .. } => {
+                    free += pages(order);
+                    1 << order
+                }
+                FrameState::Allocated { order, movable: true } => {
+                    movable += pages(order);
+                    1 << order
+                }
+                FrameState::Allocated { order, .. } | FrameState::CpuList { order, .. } => {
+                    1 << order
+                }
+                FrameState::Hole | FrameState::Reserved | FrameState::Tail => 1,
+            };
+        }
+        let block_pages = self.geometry.pageblock_pages();
+        (free.min(block_pages), movable.min(block_pages))
+    }
+
+    /// The frames of the pageblock that holds a frame.
+    pub(crate) fn pageblock_of(&self, i: Index) -> Index {
+        i & !((1 << self.geometry.pageblock_order) - 1)
+    }
+
+    /// Tells whether part of the pageblock lies outside the zone.
+    pub(crate) fn straddles(&self, block: Index) -> bool {
+        let start = self.map.pfn(block);
+        let last = start.plus(self.geometry.pageblock_pages() - 1);
+        !self.span.contains(start) || !self.span.contains(last)
+    }
+}

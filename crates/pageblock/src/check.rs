@@ -1,0 +1,261 @@
+//! The invariants: the whole state, verified.
+
+use core::fmt;
+
+use crate::alloc::Allocator;
+use crate::frame::{Order, Pfn, pages};
+use crate::map::{FrameState, Index, PageMap};
+use crate::mobility::{MIGRATETYPES, Migratetype};
+use crate::policy::MergeRule;
+use crate::zone::Zone;
+
+/// What is wrong, and where. Any of these is a defect of this crate, or of what wrote to its tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Violation {
+    /// A list has a block that the page map describes otherwise.
+    ListedOtherwise(Pfn, FrameState),
+    /// The links of a list do not agree in both directions.
+    BrokenLink(Pfn),
+    /// A list's length is not the number of its blocks.
+    Length {
+        /// The order of the list.
+        order: Order,
+        /// Its type.
+        list: Migratetype,
+    },
+    /// The page map has a free block or one on a CPU list that no list has.
+    Unlisted(Pfn),
+    /// Two blocks share a frame, or a frame belongs to none.
+    Frames(Pfn),
+    /// A counter is not what the lists say.
+    Counter {
+        /// Its kernel name.
+        name: &'static str,
+        /// What it says.
+        counted: u64,
+        /// What the lists say.
+        listed: u64,
+    },
+    /// Two free buddies that should have merged.
+    Unmerged(Pfn, Order),
+    /// From 6.10: a free block is not on the list of its pageblock's type.
+    WrongList(Pfn, Migratetype),
+    /// A CPU cache's count is not the pages on its lists.
+    CacheCount(usize),
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ListedOtherwise(pfn, state) => write!(f, "frame {pfn} is listed, but {state:?}"),
+            Self::BrokenLink(pfn) => write!(f, "the links at frame {pfn} do not agree"),
+            Self::Length { order, list } => {
+                write!(f, "the length of the {list} list of order {order} is wrong")
+            }
+            Self::Unlisted(pfn) => write!(f, "the block at frame {pfn} is on no list"),
+            Self::Frames(pfn) => write!(f, "frame {pfn} is in two blocks, or in none"),
+            Self::Counter { name, counted, listed } => {
+                write!(f, "{name} is {counted}, but the lists hold {listed}")
+            }
+            Self::Unmerged(pfn, order) => {
+                write!(f, "the free block at {pfn} of order {order} has a free buddy")
+            }
+            Self::WrongList(pfn, list) => {
+                write!(f, "the free block at {pfn} is on the {list} list")
+            }
+            Self::CacheCount(cache) => write!(f, "the count of CPU cache {cache} is wrong"),
+        }
+    }
+}
+
+impl core::error::Error for Violation {}
+
+/// Walks a list in both directions, `visit`ing every block; gives its length.
+fn walk(
+    map: &PageMap<'_>,
+    list: &crate::freelist::List,
+    mut visit: impl FnMut(Index) -> Result<(), Violation>,
+) -> Result<u32, Violation> {
+    let (mut length, mut before) = (0, None);
+    for i in list.iter(map) {
+        let prev = map.prev(i);
+        if before.map_or(prev != crate::map::NIL, |b| b != prev) || length > map.frames() {
+            return Err(Violation::BrokenLink(map.pfn(i)));
+        }
+        visit(i)?;
+        before = Some(i);
+        length += 1;
+    }
+    match (before, list.tail()) {
+        (b, t) if b == t => Ok(length),
+        (b, t) => Err(Violation::BrokenLink(map.pfn(b.or(t).unwrap_or(0)))),
+    }
+}
+
+impl Zone<'_> {
+    /// Verifies lists, page map and counters against each other. Takes time linear in the zone's
+    /// frames.
+    ///
+    /// # Errors
+    /// The first [`Violation`] found.
+    pub fn check(&self) -> Result<(), Violation> {
+        let mut by_type = [0; MIGRATETYPES];
+        let (mut blocks, mut in_blocks) = (0, 0);
+        for list in Migratetype::ALL {
+            for order in 0..=self.geometry.max_order {
+                let length = walk(&self.map, self.area.list(order, list), |i| {
+                    let state = self.map.state(i);
+                    if state != (FrameState::Free { order, list }) {
+                        return Err(Violation::ListedOtherwise(self.map.pfn(i), state));
+                    }
+                    Ok(())
+                })?;
+                if length != self.area.list(order, list).len()
+                    || (length > 0) != (self.area.smallest(order, list) == Some(order))
+                {
+                    return Err(Violation::Length { order, list });
+                }
+                blocks += u64::from(length);
+                by_type[list as usize] += u64::from(length) << order;
+                if self.is_whole_block(order) && list != Migratetype::Isolate {
+                    in_blocks += u64::from(length) << order;
+                }
+            }
+        }
+        let free: u64 = by_type.iter().sum();
+        let counters = [
+            ("nr_free_pages", self.free_pages, free - by_type[Migratetype::Isolate as usize]),
+            ("nr_free_pages_blocks", self.free_in_blocks, in_blocks),
+            (
+                "nr_free_cma",
+                self.free_pages_of(Migratetype::Cma),
+                by_type[Migratetype::Cma as usize],
+            ),
+        ];
+        for (name, counted, listed) in counters {
+            if counted != listed {
+                return Err(Violation::Counter { name, counted, listed });
+            }
+        }
+        if by_type != self.free_by_type {
+            let at = (0..MIGRATETYPES).find(|&t| by_type[t] != self.free_by_type[t]).unwrap_or(0);
+            let (counted, listed) = (self.free_by_type[at], by_type[at]);
+            return Err(Violation::Counter { name: Migratetype::ALL[at].name(), counted, listed });
+        }
+        let found = self.check_frames()?;
+        if found == blocks { Ok(()) } else { Err(Violation::Unlisted(self.span.start)) }
+    }
+
+    /// Verifies that blocks tile the zone; gives the number of free ones.
+    fn check_frames(&self) -> Result<u64, Violation> {
+        let mut free = 0;
+        let mut at = 0;
+        while at < self.map.frames() {
+            let pfn = self.map.pfn(at);
+            let state = self.map.state(at);
+            let inside = self.span.contains(pfn);
+            let (FrameState::Free { order, .. }
+            | FrameState::CpuList { order, .. }
+            | FrameState::Allocated { order, .. }) = state
+            else {
+                let lone = match state {
+                    FrameState::Hole => true,
+                    FrameState::Reserved => inside,
+                    _ => false,
+                };
+                if !lone {
+                    return Err(Violation::Frames(pfn));
+                }
+                at += 1;
+                continue;
+            };
+            let tails = at + 1..at + (1 << order);
+            let aligned = pfn.is_aligned(order) && order <= self.geometry.max_order;
+            if !inside || !aligned || tails.end > self.map.frames() {
+                return Err(Violation::Frames(pfn));
+            }
+            if let Some(tail) = tails.clone().find(|&t| self.map.state(t) != FrameState::Tail) {
+                return Err(Violation::Frames(self.map.pfn(tail)));
+            }
+            if let FrameState::Free { list, .. } = state {
+                free += 1;
+                self.check_free(at, order, list)?;
+            }
+            at = tails.end;
+        }
+        Ok(free)
+    }
+
+    fn check_free(&self, i: Index, order: Order, list: Migratetype) -> Result<(), Violation> {
+        let pfn = self.map.pfn(i);
+        let block = self.map.block_type(i);
+        if self.policy.list_type_strict() && block != list {
+            return Err(Violation::WrongList(pfn, list));
+        }
+        let buddy = i ^ (1 << order);
+        let Some(other) =
+            self.map.free_list(buddy, order).filter(|_| order < self.geometry.max_order)
+        else {
+            return Ok(());
+        };
+        // Blocks of the pageblock order and larger may stay apart for their types.
+        let apart = self.is_whole_block(order)
+            && self.policy.merge_rule != MergeRule::Free
+            && (!list.is_mergeable()
+                || !other.is_mergeable()
+                || !block.is_mergeable()
+                || !self.map.block_type(buddy).is_mergeable());
+        if apart { Ok(()) } else { Err(Violation::Unmerged(pfn, order)) }
+    }
+
+    /// Verifies the caches of a zone, and that every block on a CPU list is on one of theirs.
+    fn check_caches(&self, caches: &[crate::cpu_cache::CpuCache]) -> Result<(), Violation> {
+        let mut listed = 0;
+        for (at, cache) in caches.iter().enumerate() {
+            let mut count = 0;
+            for index in 0..cache.nr_lists() {
+                let order = cache.list_order(index);
+                let blocks = walk(&self.map, cache.list(index), |i| match self.map.state(i) {
+                    FrameState::CpuList { order: is, cached }
+                        if is == order && cache.list_index(is, cached) == Some(index) =>
+                    {
+                        Ok(())
+                    }
+                    state => Err(Violation::ListedOtherwise(self.map.pfn(i), state)),
+                })?;
+                count += u64::from(blocks) * pages(order);
+            }
+            if count != u64::from(cache.count) {
+                return Err(Violation::CacheCount(at));
+            }
+            listed += count;
+        }
+        let mapped: u64 = (0..self.map.frames())
+            .map(|i| match self.map.state(i) {
+                FrameState::CpuList { order, .. } => pages(order),
+                _ => 0,
+            })
+            .sum();
+        if mapped == listed {
+            Ok(())
+        } else {
+            Err(Violation::Counter { name: "free_pcp", counted: listed, listed: mapped })
+        }
+    }
+}
+
+impl Allocator<'_> {
+    /// Verifies the whole state: every frame accounted for once, lists against blocks, counters
+    /// against lists, buddies merged where they must be.
+    ///
+    /// # Errors
+    /// The first [`Violation`] found.
+    pub fn check(&self) -> Result<(), Violation> {
+        for (at, zone) in self.zones.iter().enumerate() {
+            zone.check()?;
+            zone.check_caches(&self.caches[at * self.cpus()..(at + 1) * self.cpus()])?;
+        }
+        Ok(())
+    }
+}

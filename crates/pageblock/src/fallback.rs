@@ -1,0 +1,518 @@
+//! Serving a request from blocks of another type: which block is taken, and what becomes of it.
+//!
+//! The decision ([`Zone::find_fallback`]) and its effect ([`Zone::take_fallback`]) are apart, so that
+//! a replay can compare the first with what a kernel did before anything changes.
+//!
+//! Source: `__rmqueue_fallback`, `find_suitable_fallback`, `steal_suitable_fallback`,
+//! `try_to_claim_block`, `__rmqueue_claim`, `__rmqueue_steal` of Linux 3.10 to 7.3.
+
+use crate::alloc_flags::AllocFlags;
+use crate::event::{Event, Extfrag, Observer};
+use crate::frame::{Order, Pfn};
+use crate::map::Index;
+use crate::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
+use crate::policy::{ClaimPred, ClaimRule, CmaUse, FallbackPick, Nofragment};
+use crate::zone::{End, Zone};
+
+/// What becomes of the pageblock of the block that a fallback takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The block is a pageblock or more: all of it takes the requested type.
+    ClaimWhole,
+    /// The pageblock takes the requested type, and its free pages move to that list.
+    Claim,
+    /// Its free pages move, but it keeps its type (up to 6.9).
+    Refile,
+    /// Only what was found is used.
+    Single,
+}
+
+/// The block of another type that serves a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fallback {
+    /// Its first frame.
+    pub pfn: Pfn,
+    /// Its order.
+    pub order: Order,
+    /// The type of its list.
+    pub from: Migratetype,
+    /// What becomes of its pageblock.
+    pub outcome: Outcome,
+}
+
+/// The result of a search.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FallbackSearch {
+    /// What was found.
+    pub found: Option<Fallback>,
+    /// Pageblocks that could not be claimed on the way (6.15 and later; each boosts the watermark).
+    pub failed_claims: u32,
+    /// Lists looked at.
+    pub probes: u32,
+}
+
+/// Where a search in one bulk operation starts (`enum rmqueue_mode`, 6.15 and later).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Mode {
+    /// At the list of the requested type.
+    #[default]
+    Normal,
+    /// At CMA.
+    Cma,
+    /// At the search for a pageblock to claim.
+    Claim,
+    /// At the search for a block to steal.
+    Steal,
+}
+
+type Candidate = (Index, Order, Migratetype);
+
+impl Zone<'_> {
+    /// The types that a request of a type falls back to, in order (`fallbacks`, facts 5.1).
+    fn fallback_types(&self, start: Migratetype) -> &'static [Migratetype] {
+        match start {
+            Unmovable => &[Reclaimable, Movable],
+            Reclaimable => &[Unmovable, Movable],
+            Movable if self.policy.cma == CmaUse::InFallback => &[Cma, Reclaimable, Unmovable],
+            Movable => &[Reclaimable, Unmovable],
+            _ => &[],
+        }
+    }
+
+    /// Whether a block of this order is reason enough to go for its whole pageblock
+    /// (`can_steal_fallback`, `should_try_claim_block`).
+    fn claimable(&self, order: Order, start: Migratetype) -> bool {
+        let kernel = match self.policy.claim_pred {
+            ClaimPred::Reclaimable => start == Reclaimable,
+            ClaimPred::Kernel => matches!(start, Unmovable | Reclaimable),
+        };
+        order >= self.geometry.pageblock_order / 2 || kernel || self.mobility_off
+    }
+
+    fn candidate_at(
+        &self,
+        order: Order,
+        start: Migratetype,
+        probes: &mut u32,
+    ) -> Option<Candidate> {
+        self.fallback_types(start).iter().find_map(|&from| {
+            *probes += 1;
+            let i = self.area.list(order, from).head()?;
+            Some((i, order, from))
+        })
+    }
+
+    fn largest(&self, min: Order, start: Migratetype, probes: &mut u32) -> Option<Candidate> {
+        (min..=self.geometry.max_order).rev().find_map(|o| self.candidate_at(o, start, probes))
+    }
+
+    fn smallest_fallback(
+        &self,
+        min: Order,
+        start: Migratetype,
+        probes: &mut u32,
+    ) -> Option<Candidate> {
+        (min..=self.geometry.max_order).find_map(|o| self.candidate_at(o, start, probes))
+    }
+
+    /// The smallest block that may be taken from another type.
+    fn min_fallback_order(&self, order: Order, flags: AllocFlags) -> Order {
+        let whole = match self.policy.nofragment {
+            Nofragment::Off | Nofragment::On => true,
+            Nofragment::SubBlock | Nofragment::DefragMode => !self.is_whole_block(order),
+        };
+        if flags.has(AllocFlags::NOFRAGMENT) && whole {
+            order.max(self.geometry.pageblock_order)
+        } else {
+            order
+        }
+    }
+
+    /// Searches the lists of other types for a block to serve a request; changes nothing.
+    #[must_use]
+    pub fn find_fallback(
+        &self,
+        order: Order,
+        start: Migratetype,
+        flags: AllocFlags,
+        mode: Mode,
+    ) -> FallbackSearch {
+        let mut search = FallbackSearch::default();
+        if order > self.geometry.max_order {
+            return search;
+        }
+        let min = self.min_fallback_order(order, flags);
+        let probes = &mut search.probes;
+        let candidate = match self.policy.fallback_pick {
+            FallbackPick::ClaimThenSteal => {
+                return self.find_claim_then_steal(order, start, flags, mode);
+            }
+            FallbackPick::Largest => self.largest(min, start, probes),
+            FallbackPick::Smallest => self.smallest_fallback(min, start, probes),
+            FallbackPick::Hybrid => self.largest(min, start, probes).and_then(|found| {
+                if u32::from(found.1) <= self.policy.hybrid_threshold {
+                    self.smallest_fallback(min, start, probes)
+                } else {
+                    Some(found)
+                }
+            }),
+            FallbackPick::LargestThenSmallestM => {
+                self.largest(min, start, probes).and_then(|found| {
+                    let small = start == Movable && found.1 > order;
+                    if small && !self.claimable(found.1, start) {
+                        self.smallest_fallback(order, start, probes)
+                    } else {
+                        Some(found)
+                    }
+                })
+            }
+        };
+        search.found = candidate.map(|found| self.outcome(found, start));
+        search
+    }
+
+    fn find_claim_then_steal(
+        &self,
+        order: Order,
+        start: Migratetype,
+        flags: AllocFlags,
+        mode: Mode,
+    ) -> FallbackSearch {
+        let mut search = FallbackSearch::default();
+        if mode <= Mode::Claim {
+            for at in (self.min_fallback_order(order, flags)..=self.geometry.max_order).rev() {
+                if !self.claimable(at, start) {
+                    break;
+                }
+                let Some(found) = self.candidate_at(at, start, &mut search.probes) else {
+                    continue;
+                };
+                let fallback = self.outcome(found, start);
+                if matches!(fallback.outcome, Outcome::Claim | Outcome::ClaimWhole) {
+                    search.found = Some(fallback);
+                    return search;
+                }
+                search.failed_claims += 1;
+            }
+        }
+        if !flags.has(AllocFlags::NOFRAGMENT) {
+            let found = self.smallest_fallback(order, start, &mut search.probes);
+            search.found = found.map(|(i, order, from)| {
+                let pfn = self.map.pfn(i);
+                Fallback { pfn, order, from, outcome: Outcome::Single }
+            });
+        }
+        search
+    }
+
+    /// Decides what becomes of the pageblock of a candidate.
+    pub(crate) fn outcome(&self, (i, order, from): Candidate, start: Migratetype) -> Fallback {
+        let fallback = |outcome| Fallback { pfn: self.map.pfn(i), order, from, outcome };
+        let counts_alike = matches!(self.policy.claim_rule, ClaimRule::V412 | ClaimRule::V610);
+        if from == Cma || (counts_alike && self.map.block_type(i) == HighAtomic) {
+            return fallback(Outcome::Single);
+        }
+        if self.is_whole_block(order) {
+            return fallback(Outcome::ClaimWhole);
+        }
+        let block = self.pageblock_of(i);
+        if !self.claimable(order, start) || !self.can_move_block(block, i) {
+            return fallback(Outcome::Single);
+        }
+        let (free, movable) = self.count_block(block);
+        let alike = match start {
+            _ if !counts_alike => 0,
+            Movable => movable,
+            _ if self.map.block_type(i) == Movable => {
+                self.geometry.pageblock_pages() - (free + movable)
+            }
+            _ => 0,
+        };
+        let half = self.geometry.pageblock_pages() / 2;
+        fallback(if free + alike >= half || self.mobility_off {
+            Outcome::Claim
+        } else if self.policy.list_type_strict() {
+            Outcome::Single
+        } else {
+            Outcome::Refile
+        })
+    }
+
+    /// Whether the free pages of a pageblock can be moved: up to 6.9 its end, from 6.10 all of it
+    /// must lie in the zone.
+    fn can_move_block(&self, block: Index, i: Index) -> bool {
+        if self.policy.list_type_strict() {
+            return !self.straddles(block);
+        }
+        let last = self.map.pfn(block).plus(self.geometry.pageblock_pages() - 1);
+        self.span.contains(last) || !self.span.contains(self.map.pfn(i))
+    }
+
+    /// Serves a request by a decision of [`find_fallback`](Self::find_fallback).
+    ///
+    /// Gives the block's first frame, and the type that a CPU list remembers for it (up to 6.9).
+    /// Failed claims are to be passed on, as each boosts the watermark.
+    pub(crate) fn take_fallback(
+        &mut self,
+        order: Order,
+        start: Migratetype,
+        fallback: Fallback,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<(Index, Migratetype)> {
+        let i = self.map.index(fallback.pfn)?;
+        if self.map.free_list(i, fallback.order) != Some(fallback.from) || fallback.order < order {
+            return None;
+        }
+        let event = |zone: &Self, page: Index, printed: Migratetype, owned: bool| {
+            Event::Extfrag(Extfrag {
+                pfn: zone.map.pfn(page),
+                alloc_order: order,
+                fallback_order: fallback.order,
+                alloc_migratetype: start,
+                fallback_migratetype: printed,
+                change_ownership: owned,
+            })
+        };
+        match self.policy.claim_rule {
+            ClaimRule::V610 => {
+                let page = self.take_strict(i, order, start, fallback, flags, observer)?;
+                let owned = self.map.block_type(page) == start;
+                observer.event(event(self, page, fallback.from, owned));
+                Some((page, start))
+            }
+            ClaimRule::V412 => {
+                self.refile(i, start, fallback, flags);
+                let owned = self.map.block_type(i) == start;
+                observer.event(event(self, i, fallback.from, owned));
+                let page = self.rmqueue_smallest(order, start)?;
+                self.trace_zone_locked(page, order, start, observer);
+                Some((page, start))
+            }
+            rule => {
+                let (new, rest) = self.move_and_split(i, order, start, fallback, rule);
+                let owned = match rule {
+                    ClaimRule::V310 => new == start,
+                    ClaimRule::V312 | ClaimRule::V316 => {
+                        matches!(fallback.outcome, Outcome::Claim | Outcome::ClaimWhole)
+                    }
+                    _ => self.map.block_type(i) == start,
+                };
+                let printed = if rule == ClaimRule::V310 { new } else { fallback.from };
+                observer.event(event(self, i, printed, owned));
+                self.trace_zone_locked(i, order, start, observer);
+                Some((i, rest))
+            }
+        }
+    }
+
+    /// Up to 4.9: moves the block's free pages, then splits what was found. Gives the type that the
+    /// block is treated as, and that of the remainder.
+    fn move_and_split(
+        &mut self,
+        i: Index,
+        order: Order,
+        start: Migratetype,
+        fallback: Fallback,
+        rule: ClaimRule,
+    ) -> (Migratetype, Migratetype) {
+        let Fallback { order: found, from, outcome, .. } = fallback;
+        let mut list = from;
+        match outcome {
+            Outcome::ClaimWhole => self.set_block_types(i, found, start),
+            Outcome::Claim | Outcome::Refile => {
+                self.move_freepages_block(self.pageblock_of(i), start);
+                list = start;
+                if outcome == Outcome::Claim {
+                    self.map.set_block_type(i, start);
+                }
+            }
+            Outcome::Single => {}
+        }
+        let claimed = matches!(outcome, Outcome::Claim | Outcome::ClaimWhole);
+        let moved = claimed || outcome == Outcome::Refile;
+        let follows_move = matches!(rule, ClaimRule::V310 | ClaimRule::V319);
+        let new = if claimed || (follows_move && moved) { start } else { from };
+        let rest = match rule {
+            _ if from == Cma => Cma,
+            ClaimRule::V316 | ClaimRule::V319 => new,
+            _ => start,
+        };
+        self.remove(i, found, list);
+        self.expand(i, order, found, rest);
+        (new, rest)
+    }
+
+    /// 4.12 to 6.9: puts what was found on the list of the requested type, without splitting it.
+    pub(crate) fn refile(
+        &mut self,
+        i: Index,
+        start: Migratetype,
+        fallback: Fallback,
+        flags: AllocFlags,
+    ) {
+        let Fallback { order, from, outcome, .. } = fallback;
+        if outcome == Outcome::ClaimWhole {
+            self.set_block_types(i, order, start);
+        } else if self.map.block_type(i) != HighAtomic {
+            self.boost_watermark(flags);
+        }
+        match outcome {
+            Outcome::ClaimWhole | Outcome::Single => self.move_to_list(i, order, from, start),
+            Outcome::Claim | Outcome::Refile => {
+                self.move_freepages_block(self.pageblock_of(i), start);
+                if outcome == Outcome::Claim {
+                    self.map.set_block_type(i, start);
+                }
+            }
+        }
+    }
+
+    /// From 6.10: the remainder stays on the list of the pageblock's type.
+    fn take_strict(
+        &mut self,
+        i: Index,
+        order: Order,
+        start: Migratetype,
+        fallback: Fallback,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Index> {
+        let Fallback { order: found, from, outcome, .. } = fallback;
+        let steals = self.policy.fallback_pick == FallbackPick::ClaimThenSteal;
+        match outcome {
+            Outcome::ClaimWhole => {
+                self.remove(i, found, from);
+                self.set_block_types(i, found, start);
+                self.expand(i, order, found, start);
+                Some(i)
+            }
+            Outcome::Claim => {
+                self.boost_watermark(flags);
+                self.move_freepages_block(self.pageblock_of(i), start);
+                self.map.set_block_type(i, start);
+                let page = self.rmqueue_smallest(order, start)?;
+                self.trace_zone_locked(page, order, start, observer);
+                Some(page)
+            }
+            Outcome::Refile | Outcome::Single => {
+                if !steals && self.map.block_type(i) != HighAtomic {
+                    self.boost_watermark(flags);
+                }
+                self.remove(i, found, from);
+                self.expand(i, order, found, from);
+                Some(i)
+            }
+        }
+    }
+
+    /// Raises the watermarks after a fallback below the pageblock order (`boost_watermark`).
+    pub(crate) fn boost_watermark(&mut self, flags: AllocFlags) {
+        use crate::policy::Boost;
+        let boost = crate::tuning::boost_watermark(
+            &self.policy,
+            self.watermarks.high,
+            self.boost,
+            self.managed,
+            self.geometry.pageblock_order,
+        );
+        if let Some(boost) = boost {
+            self.boost = boost;
+        }
+        let unconditional = matches!(self.policy.boost, Boost::V50 | Boost::V58);
+        let marks = self.policy.boost != Boost::Off && (unconditional || boost.is_some());
+        if marks && flags.has(AllocFlags::KSWAPD) {
+            self.boosted = true;
+        }
+    }
+
+    /// Takes a block of `order` from the zone for a request of a type (`__rmqueue`).
+    ///
+    /// Gives the block's first frame, and the type that a CPU list remembers for it (up to 6.9).
+    pub(crate) fn rmqueue(
+        &mut self,
+        order: Order,
+        start: Migratetype,
+        flags: AllocFlags,
+        mode: &mut Mode,
+        observer: &mut impl Observer,
+    ) -> Option<(Index, Migratetype)> {
+        let modes = self.policy.fallback_pick == FallbackPick::ClaimThenSteal;
+        if !modes {
+            *mode = Mode::Normal;
+        }
+        let cma_first = self.prefers_cma(flags);
+        if cma_first && let Some(page) = self.rmqueue_from(order, Cma, observer) {
+            return Some(page);
+        }
+        if *mode == Mode::Normal
+            && let Some(page) = self.rmqueue_from(order, start, observer)
+        {
+            return Some(page);
+        }
+        let cma = flags.has(AllocFlags::CMA) && self.policy.cma != CmaUse::InFallback;
+        if cma
+            && *mode <= Mode::Cma
+            && let Some(page) = self.rmqueue_from(order, Cma, observer)
+        {
+            *mode = Mode::Cma;
+            return Some(page);
+        }
+        let search = self.find_fallback(order, start, flags, *mode);
+        self.counters.list_probes += u64::from(search.probes);
+        for _ in 0..search.failed_claims {
+            self.boost_watermark(flags);
+        }
+        if let Some(fallback) = search.found {
+            let steal = fallback.outcome == Outcome::Single;
+            *mode = if modes && steal { Mode::Steal } else { Mode::Normal };
+            return self.take_fallback(order, start, fallback, flags, observer);
+        }
+        if self.policy.reserve == crate::policy::Reserve::MigrateReserve {
+            return self.rmqueue_from(order, Migratetype::Reserve, observer);
+        }
+        None
+    }
+
+    /// From 5.8 movable requests keep CMA and other free memory in balance.
+    pub(crate) fn prefers_cma(&self, flags: AllocFlags) -> bool {
+        self.policy.cma == CmaUse::HalfRule
+            && flags.has(AllocFlags::CMA)
+            && self.free_pages_of(Cma) > self.free_pages / 2
+    }
+
+    /// Takes a block from one list, and reports it.
+    pub(crate) fn rmqueue_from(
+        &mut self,
+        order: Order,
+        list: Migratetype,
+        observer: &mut impl Observer,
+    ) -> Option<(Index, Migratetype)> {
+        let page = self.rmqueue_smallest(order, list)?;
+        self.trace_zone_locked(page, order, list, observer);
+        Some((page, list))
+    }
+
+    /// Serves a request by any fallback that could have been chosen, as a recorded kernel did.
+    ///
+    /// # Errors
+    /// [`FrameError::NotFree`](crate::zone::FrameError::NotFree) where no such block is free.
+    pub fn follow_fallback(
+        &mut self,
+        order: Order,
+        start: Migratetype,
+        fallback: Fallback,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, crate::zone::FrameError> {
+        let flags = AllocFlags(0);
+        let (i, _) = self
+            .take_fallback(order, start, fallback, flags, observer)
+            .ok_or(crate::zone::FrameError::NotFree(fallback.pfn))?;
+        Ok(self.map.pfn(i))
+    }
+
+    /// Puts a block at the end of a free list, to rebuild a state.
+    pub(crate) fn insert_tail(&mut self, i: Index, order: Order, list: Migratetype) {
+        self.insert(i, order, list, End::Tail);
+    }
+}

@@ -1,0 +1,333 @@
+//! Changes of state that are told, not decided: to rebuild a known state, and to keep to what a
+//! recorded kernel did where it decided otherwise.
+//!
+//! These are the only ways around the allocator's own decisions. None of them reports an event.
+
+use crate::alloc::Allocator;
+use crate::cpu_cache::CpuCache;
+use crate::fallback::{Fallback, Outcome};
+use crate::frame::{Order, Pfn};
+use crate::map::{FrameState, Index};
+use crate::mobility::Migratetype::{self, Movable};
+use crate::zone::{FrameError, Zone};
+
+impl Zone<'_> {
+    fn block_index(&self, pfn: Pfn, order: Order) -> Result<Index, FrameError> {
+        if order > self.geometry.max_order {
+            return Err(FrameError::OrderTooLarge(order));
+        }
+        if !pfn.is_aligned(order) {
+            return Err(FrameError::Misaligned(pfn, order));
+        }
+        let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
+        self.map.index(pfn.plus((1 << order) - 1)).ok_or(FrameError::Foreign(pfn))?;
+        Ok(i)
+    }
+
+    /// The frames of a block that lies in use, reserved, or within a larger block in use.
+    fn clear_unlisted(&self, i: Index, order: Order) -> Result<(), FrameError> {
+        for at in i..i + (1 << order) {
+            match self.map.state(at) {
+                FrameState::Free { .. } | FrameState::CpuList { .. } | FrameState::Hole => {
+                    return Err(FrameError::NotAllocated(self.map.pfn(at)));
+                }
+                _ => {}
+            }
+        }
+        if self.map.free_block_of(i).is_some() {
+            return Err(FrameError::NotAllocated(self.map.pfn(i)));
+        }
+        for at in i..i + (1 << order) {
+            self.map.set(at, FrameState::Tail);
+        }
+        Ok(())
+    }
+
+    /// Declares a block allocated that is reserved or in use, whatever blocks it was part of.
+    ///
+    /// # Errors
+    /// Where some of its frames are on a list, or no memory of the zone.
+    pub fn follow_allocated(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        movable: bool,
+    ) -> Result<(), FrameError> {
+        let i = self.block_index(pfn, order)?;
+        self.clear_unlisted(i, order)?;
+        self.map.set(i, FrameState::Allocated { order, movable });
+        Ok(())
+    }
+
+    /// Puts a block that is reserved or in use at the tail of a free list, without merging.
+    ///
+    /// # Errors
+    /// As [`follow_allocated`](Self::follow_allocated).
+    pub fn follow_listed(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        list: Migratetype,
+    ) -> Result<(), FrameError> {
+        let i = self.block_index(pfn, order)?;
+        self.clear_unlisted(i, order)?;
+        self.insert_tail(i, order, list);
+        Ok(())
+    }
+
+    /// Gives a pageblock a type; its free pages stay on their lists.
+    ///
+    /// # Errors
+    /// [`FrameError::Foreign`].
+    pub fn follow_block_type(&mut self, pfn: Pfn, mt: Migratetype) -> Result<(), FrameError> {
+        let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
+        if mt == Migratetype::Isolate {
+            self.map.set_isolated(i, true);
+            self.isolated_blocks += 1;
+        } else {
+            self.map.set_block_type(i, mt);
+        }
+        Ok(())
+    }
+
+    /// The free block that holds a frame: its start, order and list type.
+    #[must_use]
+    pub fn free_block_of(&self, pfn: Pfn) -> Option<(Pfn, Order, Migratetype)> {
+        let (start, order, list) = self.map.free_block_of(self.map.index(pfn)?)?;
+        Some((self.map.pfn(start), order, list))
+    }
+
+    /// The block that a request's own list would give: its start, and the order before the split.
+    #[must_use]
+    pub fn next_of_list(&self, order: Order, list: Migratetype) -> Option<(Pfn, Order)> {
+        if order > self.geometry.max_order {
+            return None;
+        }
+        let found = self.area.smallest(order, list)?;
+        let i = self.area.list(found, list).head()?;
+        Some((self.map.pfn(i), found))
+    }
+
+    /// Makes a free block the first of its list; those before it go behind the last, as when
+    /// compaction's search rotates a list without an event.
+    pub fn follow_rotation(&mut self, pfn: Pfn) {
+        if let Some((i, order, list)) = self.map.index(pfn).and_then(|i| self.map.free_block_of(i))
+        {
+            self.area.rotate_to(&self.map, i, order, list);
+        }
+    }
+
+    /// Takes a given block out of the free block that holds it; the rest of that block is split and
+    /// stays on its list. The block is allocated then.
+    ///
+    /// # Errors
+    /// [`FrameError::NotFree`] where it is not part of one free block.
+    pub fn follow_take(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        movable: bool,
+    ) -> Result<Migratetype, FrameError> {
+        let i = self.block_index(pfn, order)?;
+        let (mut start, mut from, list) = self
+            .map
+            .free_block_of(i)
+            .filter(|&(_, found, _)| found >= order)
+            .ok_or(FrameError::NotFree(pfn))?;
+        self.remove(start, from, list);
+        self.map.set(start, FrameState::Tail);
+        while from > order {
+            from -= 1;
+            let upper = start + (1 << from);
+            let (keep, rest) = if i >= upper { (upper, start) } else { (start, upper) };
+            self.insert(rest, from, list, crate::zone::End::Head);
+            start = keep;
+        }
+        self.map.set(i, FrameState::Allocated { order, movable });
+        Ok(list)
+    }
+
+    /// Frees an allocated block to the zone, past the CPU lists.
+    ///
+    /// # Errors
+    /// [`FrameError::NotAllocated`].
+    pub fn follow_free(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        list: Option<Migratetype>,
+    ) -> Result<(), FrameError> {
+        let i = self.block_index(pfn, order)?;
+        if !self.map.is_allocated(i, order) {
+            return Err(FrameError::NotAllocated(pfn));
+        }
+        match list {
+            Some(list) => self.free_one(i, order, list, None),
+            None => self.free_by_block_type(i, order, None),
+        }
+        Ok(())
+    }
+
+    /// What becomes of the pageblock if this free block serves a request of another type.
+    #[must_use]
+    pub fn outcome_of(
+        &self,
+        pfn: Pfn,
+        order: Order,
+        from: Migratetype,
+        start: Migratetype,
+    ) -> Option<Fallback> {
+        let i = self.map.index(pfn)?;
+        (self.map.free_list(i, order) == Some(from)).then(|| self.outcome((i, order, from), start))
+    }
+
+    /// Claims a pageblock as a fallback does, without taking a page (up to 6.9 the request is served
+    /// from the list afterwards; from 6.10 this is the first half of a claim).
+    ///
+    /// # Errors
+    /// [`FrameError::NotFree`] where no such block is free.
+    pub fn follow_claim(
+        &mut self,
+        start: Migratetype,
+        fallback: Fallback,
+    ) -> Result<(), FrameError> {
+        let i = self.block_index(fallback.pfn, fallback.order)?;
+        if self.map.free_list(i, fallback.order) != Some(fallback.from) {
+            return Err(FrameError::NotFree(fallback.pfn));
+        }
+        let kswapd = crate::alloc_flags::AllocFlags::KSWAPD;
+        if fallback.outcome == Outcome::Single && self.policy.list_type_strict() {
+            return Ok(());
+        }
+        self.refile(i, start, fallback, kswapd);
+        Ok(())
+    }
+}
+
+impl CpuCache {
+    /// The first block of a list: what an allocation would get.
+    #[must_use]
+    pub fn next(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
+        (list < self.nr_lists()).then(|| self.list(list).head()).flatten().map(|i| zone.map.pfn(i))
+    }
+
+    /// The last block of a list: what a drain would give back.
+    #[must_use]
+    pub fn last(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
+        (list < self.nr_lists()).then(|| self.list(list).tail()).flatten().map(|i| zone.map.pfn(i))
+    }
+
+    /// The blocks of a list, first to last.
+    pub fn blocks<'z>(
+        &self,
+        zone: &'z Zone<'_>,
+        list: usize,
+    ) -> impl Iterator<Item = Pfn> + use<'z> {
+        self.list(list).iter(&zone.map).map(|i| zone.map.pfn(i))
+    }
+
+    /// The list that holds a block, by its order and remembered type; `None` where the block is on
+    /// no CPU list. Whether it is this CPU's the caller must know.
+    #[must_use]
+    pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<usize> {
+        match zone.state(pfn)? {
+            FrameState::CpuList { order, cached } => self.list_index(order, cached),
+            _ => None,
+        }
+    }
+
+    /// Takes a block off this CPU's list; it is allocated then.
+    ///
+    /// # Errors
+    /// [`FrameError::NotFree`] where it is on no CPU list.
+    pub fn follow_take(&mut self, zone: &mut Zone<'_>, pfn: Pfn) -> Result<Order, FrameError> {
+        let list = self.list_of(zone, pfn).ok_or(FrameError::NotFree(pfn))?;
+        let order = self.list_order(list);
+        let i = zone.block_index(pfn, order)?;
+        self.unlink(&zone.map, i, list);
+        let movable = list % crate::mobility::MIGRATE_PCPTYPES == Movable as usize;
+        zone.map.set(i, FrameState::Allocated { order, movable });
+        Ok(order)
+    }
+
+    /// Puts an allocated block on a list of this CPU: at the head as a free does, or at the tail as a
+    /// refill does.
+    ///
+    /// # Errors
+    /// [`FrameError::NotAllocated`], or [`FrameError::OrderTooLarge`] where the order has no list.
+    pub fn follow_put(
+        &mut self,
+        zone: &mut Zone<'_>,
+        pfn: Pfn,
+        order: Order,
+        mt: Migratetype,
+        end: ListEnd,
+    ) -> Result<usize, FrameError> {
+        let i = zone.block_index(pfn, order)?;
+        if !zone.map.is_allocated(i, order) {
+            return Err(FrameError::NotAllocated(pfn));
+        }
+        let list = self.list_index(order, mt).ok_or(FrameError::OrderTooLarge(order))?;
+        match end {
+            ListEnd::Head => self.push(&zone.map, i, order, list, mt),
+            ListEnd::Tail => self.append(&zone.map, i, list, mt),
+        }
+        Ok(list)
+    }
+
+    /// Counts an allocation, which ends a row of frees.
+    pub fn follow_alloc(&mut self) {
+        self.note_alloc();
+    }
+
+    /// Gives one block of this CPU's list back to the zone; gives the type that it is freed to.
+    ///
+    /// # Errors
+    /// [`FrameError::NotFree`] where it is on no CPU list.
+    pub fn follow_drain(
+        &mut self,
+        zone: &mut Zone<'_>,
+        pfn: Pfn,
+    ) -> Result<Migratetype, FrameError> {
+        let list = self.list_of(zone, pfn).ok_or(FrameError::NotFree(pfn))?;
+        let i = zone.block_index(pfn, self.list_order(list))?;
+        let mt = crate::cpu_cache::drained_type(zone, i);
+        self.give_back(zone, i, list, &mut ());
+        Ok(mt)
+    }
+}
+
+/// End of a CPU list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ListEnd {
+    /// Where frees go and allocations come from.
+    Head,
+    /// Where refills go and drains come from.
+    Tail,
+}
+
+impl Allocator<'_> {
+    /// Splits an allocated block into allocated blocks of a smaller order (`split_page`).
+    ///
+    /// # Errors
+    /// Those of [`free`](Self::free); [`FrameError::OrderTooLarge`] where the new order is larger.
+    pub fn split_allocated(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        into: Order,
+    ) -> Result<(), FrameError> {
+        let (at, i) = self.find_allocated(pfn, order)?;
+        if into > order {
+            return Err(FrameError::OrderTooLarge(into));
+        }
+        let map = &self.zones[at].map;
+        let FrameState::Allocated { movable, .. } = map.state(i) else {
+            return Err(FrameError::NotAllocated(pfn));
+        };
+        for piece in 0..1 << (order - into) {
+            map.set(i + (piece << into), FrameState::Allocated { order: into, movable });
+        }
+        Ok(())
+    }
+}

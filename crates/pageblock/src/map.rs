@@ -1,0 +1,283 @@
+//! What is known of every frame and pageblock: the page map.
+//!
+//! A frame costs nine bytes: two list links and a state byte; a pageblock costs one more. The tables
+//! are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a frame
+//! on a CPU list belongs to that CPU and a free frame to whoever holds its zone.
+
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+
+use crate::frame::{Order, Pfn};
+use crate::memory::{Tables, TablesLayout};
+use crate::mobility::Migratetype;
+
+/// The index of a frame in its zone's tables.
+pub(crate) type Index = u32;
+
+/// No frame.
+pub(crate) const NIL: Index = Index::MAX;
+
+/// Bytes that the tables take for each frame, pageblocks excluded.
+pub const BYTES_PER_FRAME: usize = size_of::<Link>() + size_of::<AtomicU8>();
+
+pub(crate) struct Link {
+    next: AtomicU32,
+    prev: AtomicU32,
+}
+
+const _: () = assert!(BYTES_PER_FRAME == 9);
+
+/// What a frame is, as the first frame of a block or as part of one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameState {
+    /// Not in the zone, or no memory.
+    Hole,
+    /// Memory that was never handed to the allocator.
+    Reserved,
+    /// Not the first frame of its block.
+    Tail,
+    /// The first frame of a free block on a buddy list.
+    Free {
+        /// The block's order.
+        order: Order,
+        /// The type of the list.
+        list: Migratetype,
+    },
+    /// The first frame of a block on a CPU list.
+    CpuList {
+        /// The block's order.
+        order: Order,
+        /// The type that the block had when it came to the list.
+        cached: Migratetype,
+    },
+    /// The first frame of a block in use.
+    Allocated {
+        /// The block's order.
+        order: Order,
+        /// Whether the content can be moved.
+        movable: bool,
+    },
+}
+
+// The state byte: 0mmm oooo on a CPU list, 0111 oooo allocated, 1mmm oooo free,
+// 1111 oooo allocated with movable content, for types m < 7 and orders o < 15; and with o = 15:
+const TAIL: u8 = 0xff;
+const HOLE: u8 = 0xef;
+const RESERVED: u8 = 0xdf;
+const ALLOCATED: u8 = 0x70;
+const ALLOCATED_MOVABLE: u8 = 0xf0;
+const FREE: u8 = 0x80;
+
+impl FrameState {
+    const fn encode(self) -> u8 {
+        match self {
+            Self::Hole => HOLE,
+            Self::Reserved => RESERVED,
+            Self::Tail => TAIL,
+            Self::Free { order, list } => FREE | (list as u8) << 4 | order,
+            Self::CpuList { order, cached } => (cached as u8) << 4 | order,
+            Self::Allocated { order, movable: false } => ALLOCATED | order,
+            Self::Allocated { order, movable: true } => ALLOCATED_MOVABLE | order,
+        }
+    }
+
+    const fn decode(byte: u8) -> Self {
+        let order = byte & 0xf;
+        match byte {
+            TAIL => Self::Tail,
+            HOLE => Self::Hole,
+            RESERVED => Self::Reserved,
+            _ => match (byte >= FREE, Migratetype::from_index((byte >> 4 & 7) as usize)) {
+                (true, Some(list)) => Self::Free { order, list },
+                (false, Some(cached)) => Self::CpuList { order, cached },
+                (movable, None) => Self::Allocated { order, movable },
+            },
+        }
+    }
+}
+
+const TYPE_BITS: u8 = 0b111;
+const ISOLATED: u8 = 0b1000;
+const SKIP: u8 = 0b1_0000;
+
+/// The tables of one zone. Copies share them.
+#[derive(Clone, Copy)]
+pub(crate) struct PageMap<'m> {
+    base: u64,
+    pageblock_order: Order,
+    links: &'m [Link],
+    states: &'m [AtomicU8],
+    blocks: &'m [AtomicU8],
+}
+
+impl<'m> PageMap<'m> {
+    /// Tables of no frames.
+    pub(crate) const EMPTY: Self =
+        Self { base: 0, pageblock_order: 0, links: &[], states: &[], blocks: &[] };
+
+    /// Adds what `frames` frames need to `layout`.
+    pub(crate) fn layout(
+        layout: TablesLayout,
+        frames: usize,
+        pageblock_order: Order,
+    ) -> Option<TablesLayout> {
+        layout
+            .and::<Link>(frames)?
+            .and::<AtomicU8>(frames)?
+            .and::<AtomicU8>(frames >> pageblock_order)
+    }
+
+    /// Tables for `frames` frames from `base` on, all holes, in movable blocks.
+    pub(crate) fn new(
+        tables: &mut Tables<'m>,
+        base: Pfn,
+        frames: usize,
+        pageblock_order: Order,
+    ) -> Option<Self> {
+        let links = tables
+            .take(frames, |_| Link { next: AtomicU32::new(NIL), prev: AtomicU32::new(NIL) })?;
+        let states = tables.take(frames, |_| AtomicU8::new(HOLE))?;
+        let blocks = tables
+            .take(frames >> pageblock_order, |_| AtomicU8::new(Migratetype::Movable as u8))?;
+        Some(Self { base: base.0, pageblock_order, links, states, blocks })
+    }
+
+    pub(crate) fn frames(&self) -> Index {
+        self.states.len() as Index
+    }
+
+    pub(crate) fn index(&self, pfn: Pfn) -> Option<Index> {
+        let offset = pfn.0.checked_sub(self.base)?;
+        (offset < self.states.len() as u64).then_some(offset as Index)
+    }
+
+    pub(crate) fn pfn(&self, i: Index) -> Pfn {
+        Pfn(self.base + u64::from(i))
+    }
+
+    pub(crate) fn state(&self, i: Index) -> FrameState {
+        FrameState::decode(self.states[i as usize].load(Relaxed))
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, i: Index, state: FrameState) {
+        self.states[i as usize].store(state.encode(), Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn is_allocated(&self, i: Index, order: Order) -> bool {
+        let byte = self.states[i as usize].load(Relaxed);
+        byte & 0x7f == ALLOCATED | order
+    }
+
+    /// The list type of the free block of exactly this order that starts at `i`.
+    #[inline]
+    pub(crate) fn free_list(&self, i: Index, order: Order) -> Option<Migratetype> {
+        let byte = self.states.get(i as usize)?.load(Relaxed);
+        if byte & (FREE | 0xf) != FREE | order {
+            return None;
+        }
+        Migratetype::from_index((byte >> 4 & 7) as usize)
+    }
+
+    /// The free block that holds a frame: its first frame, order and list type.
+    pub(crate) fn free_block_of(&self, i: Index) -> Option<(Index, Order, Migratetype)> {
+        (0..=crate::frame::ORDER_LIMIT).find_map(|at_least| {
+            let start = i & !((1 << at_least) - 1);
+            match self.state(start) {
+                FrameState::Free { order, list } if order >= at_least => Some((start, order, list)),
+                _ => None,
+            }
+        })
+    }
+
+    #[inline]
+    pub(crate) fn next(&self, i: Index) -> Index {
+        self.links[i as usize].next.load(Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn prev(&self, i: Index) -> Index {
+        self.links[i as usize].prev.load(Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_next(&self, i: Index, next: Index) {
+        self.links[i as usize].next.store(next, Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn set_prev(&self, i: Index, prev: Index) {
+        self.links[i as usize].prev.store(prev, Relaxed);
+    }
+
+    pub(crate) fn blocks(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    fn block(&self, i: Index) -> &AtomicU8 {
+        &self.blocks[(i >> self.pageblock_order) as usize]
+    }
+
+    /// The type of the pageblock that holds the frame (`get_pageblock_migratetype`).
+    #[inline]
+    pub(crate) fn block_type(&self, i: Index) -> Migratetype {
+        let byte = self.block(i).load(Relaxed);
+        if byte & ISOLATED != 0 {
+            return Migratetype::Isolate;
+        }
+        Self::base_type(byte)
+    }
+
+    fn base_type(byte: u8) -> Migratetype {
+        Migratetype::from_index((byte & TYPE_BITS) as usize).unwrap_or(Migratetype::Movable)
+    }
+
+    /// Gives the pageblock a type; it is isolated no more.
+    pub(crate) fn set_block_type(&self, i: Index, mt: Migratetype) {
+        let byte = self.block(i);
+        byte.store(byte.load(Relaxed) & SKIP | mt as u8, Relaxed);
+    }
+
+    /// Sets or clears the isolation beside the type, and gives the type below.
+    pub(crate) fn set_isolated(&self, i: Index, isolated: bool) -> Migratetype {
+        let byte = self.block(i);
+        let old = byte.load(Relaxed);
+        byte.store(if isolated { old | ISOLATED } else { old & !ISOLATED }, Relaxed);
+        Self::base_type(old)
+    }
+
+    /// The skip hint of compaction.
+    pub(crate) fn skip(&self, i: Index) -> bool {
+        self.block(i).load(Relaxed) & SKIP != 0
+    }
+
+    pub(crate) fn set_skip(&self, i: Index, skip: bool) {
+        let byte = self.block(i);
+        let old = byte.load(Relaxed);
+        byte.store(if skip { old | SKIP } else { old & !SKIP }, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_survives_its_byte() {
+        let orders = 0..=crate::frame::ORDER_LIMIT;
+        let mut states = [FrameState::Hole, FrameState::Reserved, FrameState::Tail].to_vec();
+        for order in orders {
+            for mt in Migratetype::ALL {
+                states.push(FrameState::Free { order, list: mt });
+                states.push(FrameState::CpuList { order, cached: mt });
+            }
+            states.push(FrameState::Allocated { order, movable: false });
+            states.push(FrameState::Allocated { order, movable: true });
+        }
+        let mut seen = [false; 256];
+        for state in states {
+            assert_eq!(FrameState::decode(state.encode()), state);
+            assert!(!core::mem::replace(&mut seen[state.encode() as usize], true), "{state:?}");
+        }
+    }
+}

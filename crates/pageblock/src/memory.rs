@@ -1,0 +1,99 @@
+//! Typed tables in memory that the caller supplies: the crate's only `unsafe` code.
+#![allow(unsafe_code)]
+
+use core::alloc::Layout;
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+/// The size and alignment of a run of tables, to be supplied as one piece of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TablesLayout {
+    layout: Layout,
+}
+
+impl Default for TablesLayout {
+    fn default() -> Self {
+        Self { layout: Layout::new::<()>() }
+    }
+}
+
+impl TablesLayout {
+    /// Room for `n` more values of type `T`; `None` where the size overflows.
+    #[must_use]
+    pub fn and<T>(self, n: usize) -> Option<Self> {
+        let array = Layout::array::<T>(n).ok()?;
+        let (layout, _) = self.layout.extend(array).ok()?;
+        Some(Self { layout })
+    }
+
+    /// The size in bytes, which includes what alignment costs in memory of any address.
+    #[must_use]
+    pub fn size(self) -> usize {
+        self.layout.size() + self.layout.align()
+    }
+}
+
+/// Hands out tables from memory that the caller supplied, one after the other.
+pub struct Tables<'m> {
+    at: NonNull<u8>,
+    left: usize,
+    memory: PhantomData<&'m mut [MaybeUninit<u8>]>,
+}
+
+impl<'m> Tables<'m> {
+    /// Starts at the beginning of `memory`, which stays borrowed as long as any table lives.
+    #[must_use]
+    pub fn new(memory: &'m mut [MaybeUninit<u8>]) -> Self {
+        let left = memory.len();
+        let at = NonNull::from(memory).cast();
+        Self { at, left, memory: PhantomData }
+    }
+
+    /// A table of `n` values, the `i`-th made by `init(i)`; `None` where the memory is used up.
+    ///
+    /// Values are never dropped; `T` may not need it.
+    pub fn take<T>(&mut self, n: usize, mut init: impl FnMut(usize) -> T) -> Option<&'m mut [T]> {
+        const { assert!(!core::mem::needs_drop::<T>()) };
+        let pad = self.at.align_offset(align_of::<T>());
+        let size = n.checked_mul(size_of::<T>())?;
+        let used = pad.checked_add(size)?;
+        self.left = self.left.checked_sub(used)?;
+        // SAFETY: `used` bytes from `at` on lie in the supplied memory (checked above), which is
+        // borrowed for 'm and, as `at` only moves forward, is handed out once. The start is aligned
+        // for T, and every element is written before the slice exists.
+        unsafe {
+            let start: NonNull<T> = self.at.add(pad).cast();
+            self.at = self.at.add(used);
+            for i in 0..n {
+                start.add(i).write(init(i));
+            }
+            Some(NonNull::slice_from_raw_parts(start, n).as_mut())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_fit_their_layout_at_any_address() {
+        let layout = TablesLayout::default().and::<u8>(3).unwrap().and::<u64>(5).unwrap();
+        for shift in 0..8 {
+            let mut memory = [MaybeUninit::uninit(); 128];
+            let mut tables = Tables::new(&mut memory[shift..shift + layout.size()]);
+            let bytes = tables.take::<u8>(3, |i| i as u8).unwrap();
+            let words = tables.take::<u64>(5, |i| i as u64 * 7).unwrap();
+            assert_eq!(bytes, [0, 1, 2]);
+            assert_eq!(words, [0, 7, 14, 21, 28]);
+        }
+    }
+
+    #[test]
+    fn exhausted_memory_is_none() {
+        let mut memory = [MaybeUninit::uninit(); 16];
+        let mut tables = Tables::new(&mut memory);
+        assert!(tables.take::<u64>(3, |_| 0).is_none());
+    }
+}

@@ -1,0 +1,292 @@
+//! Making an allocator in memory that the caller supplies.
+
+use core::mem::MaybeUninit;
+
+use crate::alloc::Allocator;
+use crate::cpu_cache::{CacheLimits, CpuCache};
+use crate::frame::{FrameRange, ORDER_LIMIT};
+use crate::layout::{
+    MAX_NR_ZONES, MAX_NUMNODES, MemoryMap, NodeSpec, ZoneKind, ZoneLimits, ZoneSpec,
+};
+use crate::memory::{Tables, TablesLayout};
+use crate::mobility::MIGRATE_PCPTYPES;
+use crate::policy::Policy;
+use crate::tuning;
+use crate::zone::{Geometry, Zone};
+use crate::zonelist::{LoadStep, ZonelistBuilder};
+
+/// What an allocator is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// Its policy.
+    pub policy: Policy,
+    /// Its sizes.
+    pub geometry: Geometry,
+    /// The zones, node by node, lowest first.
+    pub zones: &'a [ZoneSpec],
+    /// The node of each CPU.
+    pub cpu_nodes: &'a [u8],
+    /// The distances between nodes, row by row in the order of their numbers; empty for 10 at home
+    /// and 20 elsewhere.
+    pub distances: &'a [u8],
+}
+
+/// Why an allocator cannot be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// There is no zone or no CPU, or more zones than can be numbered.
+    Empty,
+    /// The zones are not in order of node and kind, or two overlap; the place of the second.
+    ZoneOrder(usize),
+    /// A CPU is on a node without a zone.
+    CpuNode(usize),
+    /// The orders are zero or larger than [`ORDER_LIMIT`].
+    Geometry(Geometry),
+    /// The memory does not hold the tables; the bytes that are needed.
+    Memory(usize),
+    /// The zones are larger than can be numbered.
+    TooLarge,
+}
+
+impl core::fmt::Display for SetupError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Empty => f.write_str("an allocator needs 1 to 65535 zones and a CPU"),
+            Self::ZoneOrder(at) => {
+                write!(f, "zone {at} is not after the zone before it, or overlaps one")
+            }
+            Self::CpuNode(cpu) => write!(f, "CPU {cpu} is on a node without a zone"),
+            Self::Geometry(g) => write!(
+                f,
+                "pageblock order {} and largest order {} must be 1 to {ORDER_LIMIT}",
+                g.pageblock_order, g.max_order
+            ),
+            Self::Memory(bytes) => write!(f, "the tables need {bytes} bytes"),
+            Self::TooLarge => f.write_str("a zone has more than 2^32 - 2 frames"),
+        }
+    }
+}
+
+impl core::error::Error for SetupError {}
+
+impl Setup<'_> {
+    fn nodes(&self) -> u64 {
+        self.zones.iter().fold(0, |nodes, z| nodes | 1 << z.node)
+    }
+
+    fn validate(&self) -> Result<(), SetupError> {
+        let Geometry { pageblock_order, max_order } = self.geometry;
+        let orders = 1..=ORDER_LIMIT;
+        if !orders.contains(&pageblock_order) || !orders.contains(&max_order) {
+            return Err(SetupError::Geometry(self.geometry));
+        }
+        if self.zones.is_empty() || self.zones.len() > 0xffff || self.cpu_nodes.is_empty() {
+            return Err(SetupError::Empty);
+        }
+        for (at, zone) in self.zones.iter().enumerate() {
+            let before = &self.zones[..at];
+            let ordered = before.last().is_none_or(|b| (b.node, b.kind) < (zone.node, zone.kind));
+            // The spans of interleaved nodes may overlap; those of one node's zones may not.
+            let shared = before.iter().any(|b| b.node == zone.node && overlaps(b, zone));
+            if !ordered || shared || usize::from(zone.node) >= MAX_NUMNODES {
+                return Err(SetupError::ZoneOrder(at));
+            }
+        }
+        match self.cpu_nodes.iter().position(|&n| n >= 64 || self.nodes() & 1 << n == 0) {
+            Some(cpu) => Err(SetupError::CpuNode(cpu)),
+            None => Ok(()),
+        }
+    }
+
+    fn layout(&self) -> Option<TablesLayout> {
+        let nodes = self.nodes().count_ones() as usize;
+        let mut layout = TablesLayout::default()
+            .and::<Zone<'_>>(self.zones.len())?
+            .and::<CpuCache>(self.zones.len() * self.cpu_nodes.len())?
+            .and::<u8>(self.cpu_nodes.len())?
+            .and::<u16>(self.zones.len() * nodes)?;
+        for zone in self.zones {
+            layout = Zone::layout(layout, zone.span, self.geometry)?;
+        }
+        Some(layout)
+    }
+
+    /// The memory that the allocator needs for its tables, in bytes: nine for each frame of the
+    /// zones' spans, one for each pageblock, and the fixed parts.
+    ///
+    /// # Errors
+    /// Those of [`Allocator::new`].
+    pub fn metadata_size(&self) -> Result<usize, SetupError> {
+        self.validate()?;
+        self.layout().map(TablesLayout::size).ok_or(SetupError::TooLarge)
+    }
+}
+
+fn overlaps(a: &ZoneSpec, b: &ZoneSpec) -> bool {
+    a.span.start < b.span.end && b.span.start < a.span.end
+}
+
+impl<'m> Allocator<'m> {
+    /// Makes an allocator whose memory is all reserved. Hand memory to it with
+    /// [`release`](Self::release).
+    ///
+    /// # Errors
+    /// [`SetupError`], for a setup that contradicts itself or memory that is too small.
+    pub fn new(memory: &'m mut [MaybeUninit<u8>], setup: &Setup<'_>) -> Result<Self, SetupError> {
+        let size = setup.metadata_size()?;
+        if memory.len() < size {
+            return Err(SetupError::Memory(size));
+        }
+        Self::build(&mut Tables::new(memory), setup).ok_or(SetupError::TooLarge)
+    }
+
+    fn build(tables: &mut Tables<'m>, setup: &Setup<'_>) -> Option<Self> {
+        let Setup { policy, geometry, zones: specs, cpu_nodes, .. } = *setup;
+        let zones = tables.take(specs.len(), |at| Zone::new(&specs[at], policy, geometry))?;
+        for zone in zones.iter_mut() {
+            zone.attach_map(tables)?;
+        }
+        let empty = CacheLimits::default();
+        let caches = tables
+            .take(specs.len() * cpu_nodes.len(), |_| CpuCache::new(&policy, geometry, empty))?;
+        let cpu_nodes = &*tables.take(cpu_nodes.len(), |cpu| cpu_nodes[cpu])?;
+        let nodes = setup.nodes();
+        let zonelists = tables.take(specs.len() * nodes.count_ones() as usize, |_| 0)?;
+        fill_zonelists(zonelists, setup);
+        let mut allocator = Self {
+            policy,
+            geometry,
+            zones,
+            caches,
+            cpu_nodes,
+            zonelists,
+            kswapd_running: 0,
+            nodes,
+        };
+        allocator.retune();
+        Some(allocator)
+    }
+
+    /// Hands a range of reserved frames to the allocator, as the kernel does at boot. Give the whole
+    /// of memory from low to high for the kernel's list order.
+    ///
+    /// # Errors
+    /// For frames that are in no zone, or not reserved; those of zones before it are released.
+    pub fn release(&mut self, range: FrameRange) -> Result<(), crate::zone::FrameError> {
+        let mut done = 0;
+        for zone in self.zones.iter_mut() {
+            let start = range.start.max(zone.span.start);
+            let end = range.end.min(zone.span.end);
+            if start < end {
+                zone.release(FrameRange { start, end })?;
+                done += end.0 - start.0;
+            }
+        }
+        if done == range.len() {
+            Ok(())
+        } else {
+            Err(crate::zone::FrameError::Foreign(range.start))
+        }
+    }
+
+    /// Computes watermarks, reserves and CPU-list sizes from the zones' managed pages and the
+    /// policy's knobs (`setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`,
+    /// `zone_set_pageset_high_and_batch`). Boosts end.
+    pub fn retune(&mut self) {
+        let policy = self.policy;
+        let total: u64 = self.zones.iter().map(|z| z.managed).sum();
+        let mobility_off = total < self.geometry.pageblock_pages() * (MIGRATE_PCPTYPES as u64 + 1);
+        let lowmem = tuning::lowmem_pages(&policy, self.zones.iter().map(|z| (z.kind, z.managed)));
+        let kbytes = match policy.min_free_kbytes {
+            0 => self.computed_min_free_kbytes(),
+            set => u64::from(set),
+        };
+        for at in 0..self.zones.len() {
+            let zone = &self.zones[at];
+            let mut managed = [0; MAX_NR_ZONES];
+            for other in self.zones.iter().filter(|z| z.node == zone.node) {
+                managed[other.kind as usize] = other.managed;
+            }
+            let reserve = tuning::lowmem_reserve(tuning::LOWMEM_RESERVE_RATIO, managed);
+            let zone = &mut self.zones[at];
+            zone.mobility_off = mobility_off;
+            zone.watermarks = tuning::watermarks(&policy, zone.kind, zone.managed, lowmem, kbytes);
+            zone.boost = 0;
+            zone.lowmem_reserve = reserve[zone.kind as usize];
+            // Until the first round ends every page of the zone may be used.
+            zone.alloc_batch = zone.managed as i64;
+            self.retune_caches(at);
+        }
+    }
+
+    /// Computes the limits of a zone's CPU caches from its low watermark.
+    pub fn retune_caches(&mut self, at: usize) {
+        let cpus = self.cpus();
+        let zone = &self.zones[at];
+        let local = self.cpu_nodes.iter().filter(|&&n| n == zone.node).count();
+        let sharing = if local == 0 { cpus } else { local };
+        let sizes = tuning::pcp_sizes(
+            &self.policy,
+            zone.managed,
+            zone.watermarks.low + zone.boost,
+            sharing as u64,
+        );
+        let pages = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        let limits = CacheLimits {
+            batch: pages(sizes.batch),
+            high_min: pages(sizes.high_min),
+            high_max: pages(sizes.high_max),
+        };
+        for cache in &mut self.caches[at * cpus..(at + 1) * cpus] {
+            cache.limits = limits;
+            cache.high = cache.high.clamp(limits.high_min, limits.high_max);
+        }
+    }
+
+    /// min_free_kbytes as the kernel computes it at boot, with the raise of khugepaged.
+    fn computed_min_free_kbytes(&self) -> u64 {
+        // At boot the watermarks are still zero, so every managed page counts.
+        let buffer: u64 =
+            self.zones.iter().filter(|z| z.kind <= ZoneKind::Normal).map(|z| z.managed).sum();
+        let first = self.zones.first().map_or(0, |z| z.node);
+        let own = self.zones.iter().filter(|z| z.node == first && z.kind <= ZoneKind::Normal);
+        let lowmem_kbytes = tuning::KBYTES_PER_PAGE * own.map(|z| z.managed).sum::<u64>();
+        let populated =
+            self.zones.iter().filter(|z| z.managed > 0 && z.kind <= ZoneKind::Normal).count();
+        let raised = tuning::khugepaged_min_free_kbytes(
+            populated as u64,
+            self.geometry.pageblock_order,
+            buffer,
+        );
+        tuning::min_free_kbytes(&self.policy, lowmem_kbytes, Some(raised))
+    }
+}
+
+fn fill_zonelists(lists: &mut [u16], setup: &Setup<'_>) {
+    let nodes = setup.nodes();
+    let ids = (0..64u8).filter(|n| nodes & 1 << n != 0);
+    const SOME: &[FrameRange] = &[FrameRange::new(0, 1)];
+    let blank = NodeSpec { id: 0, memory: SOME, reserved: &[], cpus: 0, movable_start: None };
+    let mut specs = [blank; MAX_NUMNODES];
+    let mut count = 0;
+    for (spec, id) in specs.iter_mut().zip(ids) {
+        spec.id = id;
+        spec.cpus = setup.cpu_nodes.iter().filter(|&&n| n == id).count() as u16;
+        count += 1;
+    }
+    let map =
+        MemoryMap { nodes: &specs[..count], distances: setup.distances, limits: ZoneLimits::NONE };
+    let mut builder = ZonelistBuilder::new(&map, LoadStep::One);
+    for (local, list) in lists.chunks_mut(setup.zones.len()).enumerate() {
+        let mut order = [0; MAX_NUMNODES];
+        let found = builder.node_order(local, &mut order);
+        let zones = order[..found].iter().flat_map(|&node| {
+            let id = specs[node].id;
+            (0..setup.zones.len()).rev().filter(move |&z| setup.zones[z].node == id)
+        });
+        for (slot, zone) in list.iter_mut().zip(zones) {
+            *slot = zone as u16;
+        }
+    }
+}

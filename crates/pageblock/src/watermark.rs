@@ -1,0 +1,147 @@
+//! Whether a zone has enough free memory for a request (`__zone_watermark_ok`).
+
+use crate::alloc_flags::{AllocFlags, Watermark};
+use crate::frame::{Order, pages};
+use crate::layout::ZoneKind;
+use crate::mobility::Migratetype::{Cma, HighAtomic, Movable, Reclaimable, Unmovable};
+use crate::policy::{WmarkCheck, WmarkFast};
+use crate::zone::Zone;
+
+impl Zone<'_> {
+    /// Tells whether `mark` pages and the lowmem reserve stay free if a block of `order` is taken,
+    /// and (from 4.4) whether such a block exists on a list that some request can use.
+    ///
+    /// `highest` is the highest zone that the request may use. Source: `__zone_watermark_ok`.
+    #[must_use]
+    pub fn watermark_ok(
+        &self,
+        order: Order,
+        mark: u64,
+        highest: ZoneKind,
+        flags: AllocFlags,
+    ) -> bool {
+        let free = signed(self.free_pages) - signed(pages(order)) + 1;
+        let free = free - signed(self.unusable_free(flags));
+        let min = self.reduced_mark(signed(mark), flags);
+        let reserve = signed(self.lowmem_reserve[highest as usize]);
+        if free <= min + reserve {
+            return false;
+        }
+        match self.policy.wmark_check {
+            WmarkCheck::HalvePerOrder => self.enough_above_each_order(order, free, min),
+            _ => order == 0 || self.has_block_for(order, flags),
+        }
+    }
+
+    /// Part of the mark may be used by those who cannot wait.
+    fn reduced_mark(&self, mark: i64, flags: AllocFlags) -> i64 {
+        let mut min = mark;
+        match self.policy.wmark_check {
+            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => {
+                if flags.has(AllocFlags::MIN_RESERVE) {
+                    min -= min / 2;
+                }
+                if flags.has(AllocFlags::OOM) {
+                    min -= min / 2;
+                } else if flags.has(AllocFlags::NON_BLOCK) {
+                    min -= min / 4;
+                }
+            }
+            WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => {
+                if flags.has(AllocFlags::MIN_RESERVE) {
+                    min -= min / 2;
+                    if flags.has(AllocFlags::NON_BLOCK) {
+                        min -= min / 4;
+                    }
+                }
+                if flags.has(AllocFlags::OOM) {
+                    min -= min / 2;
+                }
+            }
+        }
+        min
+    }
+
+    /// Free pages that this request may not use (`__zone_watermark_unusable_free`).
+    fn unusable_free(&self, flags: AllocFlags) -> u64 {
+        let highatomic = match self.policy.wmark_check {
+            WmarkCheck::HalvePerOrder => 0,
+            WmarkCheck::ListExists44
+                if flags.has_any(AllocFlags::NON_BLOCK.with(AllocFlags::OOM)) =>
+            {
+                0
+            }
+            WmarkCheck::ListExists63 | WmarkCheck::ListExists612
+                if flags.has_any(AllocFlags::RESERVES) =>
+            {
+                0
+            }
+            WmarkCheck::ListExists44 | WmarkCheck::ListExists63 => self.reserved_highatomic,
+            WmarkCheck::ListExists612 => self.free_pages_of(HighAtomic),
+        };
+        let cma = if flags.has(AllocFlags::CMA) { 0 } else { self.free_pages_of(Cma) };
+        highatomic + cma
+    }
+
+    /// Up to 4.3: what is left in larger orders must exceed the mark, halved for each order.
+    fn enough_above_each_order(&self, order: Order, mut free: i64, mut min: i64) -> bool {
+        for smaller in 0..order {
+            free -= signed(self.area.nr_free(smaller) << smaller);
+            min >>= 1;
+            if free <= min {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn has_block_for(&self, order: Order, flags: AllocFlags) -> bool {
+        if self.area.any_from(order, &[Unmovable, Movable, Reclaimable])
+            || (flags.has(AllocFlags::CMA) && self.area.any_from(order, &[Cma]))
+        {
+            return true;
+        }
+        let reserve = match self.policy.wmark_check {
+            WmarkCheck::ListExists44 => AllocFlags::NON_BLOCK.with(AllocFlags::OOM),
+            _ => AllocFlags::HIGHATOMIC.with(AllocFlags::OOM),
+        };
+        flags.has_any(reserve) && self.area.any_from(order, &[HighAtomic])
+    }
+
+    /// The check of the fast path (`zone_watermark_fast`): a short cut for order 0, and from 5.10
+    /// a second try without the boost for those who may use reserves.
+    #[inline]
+    pub(crate) fn watermark_fast(
+        &self,
+        order: Order,
+        mark: Watermark,
+        highest: ZoneKind,
+        flags: AllocFlags,
+    ) -> bool {
+        let pages = self.watermark(mark);
+        if order == 0 && self.policy.wmark_fast != WmarkFast::Off {
+            let unusable = match self.policy.wmark_fast {
+                WmarkFast::Cma if flags.has(AllocFlags::CMA) => 0,
+                WmarkFast::Cma => self.free_pages_of(Cma),
+                _ => self.unusable_free(flags),
+            };
+            let left = signed(self.free_pages) - signed(unusable);
+            if left > signed(pages + self.lowmem_reserve[highest as usize]) {
+                return true;
+            }
+        }
+        if self.watermark_ok(order, pages, highest, flags) {
+            return true;
+        }
+        self.policy.wmark_fast == WmarkFast::Unusable
+            && order == 0
+            && self.boost > 0
+            && mark == Watermark::Min
+            && flags.has(AllocFlags::MIN_RESERVE)
+            && self.watermark_ok(order, self.watermarks.min, highest, flags)
+    }
+}
+
+fn signed(n: u64) -> i64 {
+    n as i64
+}

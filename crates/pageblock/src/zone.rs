@@ -1,0 +1,379 @@
+//! A zone: a range of frames with its free lists, counters and watermarks.
+//!
+//! The zone makes every decision about its memory and is a pure machine: no clock, no lock, no
+//! randomness, no allocation. What it does, it reports to the [`Observer`](crate::event::Observer)
+//! that it is given.
+
+use crate::frame::{FrameRange, Order, Pfn, pages};
+use crate::freelist::FreeArea;
+use crate::layout::{MAX_NR_ZONES, ZoneKind};
+use crate::map::{FrameState, Index, PageMap};
+use crate::memory::{Tables, TablesLayout};
+use crate::mobility::{MIGRATETYPES, Migratetype};
+use crate::policy::{MoveTo, Policy, UntouchedTo};
+use crate::tuning::Watermarks;
+
+/// The sizes that a kernel is built with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    /// The order of a pageblock; 9 on x86-64 and on arm64 with 4 KiB pages.
+    pub pageblock_order: Order,
+    /// The largest order of a free block; 10 by default.
+    pub max_order: Order,
+}
+
+impl Default for Geometry {
+    fn default() -> Self {
+        Self { pageblock_order: 9, max_order: 10 }
+    }
+}
+
+impl Geometry {
+    /// The size of a pageblock in pages.
+    #[must_use]
+    pub const fn pageblock_pages(self) -> u64 {
+        pages(self.pageblock_order)
+    }
+
+    /// The larger of the two: tables are aligned to it.
+    pub(crate) fn table_order(self) -> Order {
+        self.pageblock_order.max(self.max_order)
+    }
+}
+
+/// A caller's mistake, or a state that cannot be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// The frame is in no zone.
+    Foreign(Pfn),
+    /// A block of this order cannot start at this frame.
+    Misaligned(Pfn, Order),
+    /// No block in use starts at the frame: freed twice, or never allocated.
+    NotAllocated(Pfn),
+    /// The block in use has another order, the second.
+    WrongOrder(Pfn, Order),
+    /// Some of the frames are not free.
+    NotFree(Pfn),
+    /// The order is larger than the largest.
+    OrderTooLarge(Order),
+}
+
+impl core::fmt::Display for FrameError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Foreign(pfn) => write!(f, "frame {pfn} is in no zone"),
+            Self::Misaligned(pfn, order) => {
+                write!(f, "no block of order {order} can start at frame {pfn}")
+            }
+            Self::NotAllocated(pfn) => write!(f, "no allocated block starts at frame {pfn}"),
+            Self::WrongOrder(pfn, order) => {
+                write!(f, "the block at frame {pfn} has order {order}")
+            }
+            Self::NotFree(pfn) => write!(f, "frames of the block at {pfn} are not free"),
+            Self::OrderTooLarge(order) => write!(f, "order {order} is larger than the largest"),
+        }
+    }
+}
+
+impl core::error::Error for FrameError {}
+
+/// End of a free list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    Head,
+    Tail,
+}
+
+/// What the zone counted since it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ZoneCounters {
+    /// Pages allocated (`pgalloc_<zone>`).
+    pub pgalloc: u64,
+    /// Pages freed (its share of `pgfree`).
+    pub pgfree: u64,
+    /// How often the zone lock would be taken.
+    pub lock_acquired: u64,
+    /// Free lists looked at in the search for a block.
+    pub list_probes: u64,
+}
+
+/// One zone. See the [module](self).
+pub struct Zone<'m> {
+    pub(crate) map: PageMap<'m>,
+    pub(crate) area: FreeArea,
+    pub(crate) policy: Policy,
+    pub(crate) geometry: Geometry,
+    pub(crate) mobility_off: bool,
+    pub(crate) free_pages: u64,
+    pub(crate) free_by_type: [u64; MIGRATETYPES],
+    pub(crate) free_in_blocks: u64,
+    pub(crate) isolated_blocks: u32,
+    /// Pages in highatomic blocks (`nr_reserved_highatomic`).
+    pub(crate) reserved_highatomic: u64,
+    pub(crate) counters: ZoneCounters,
+    /// The node.
+    pub node: u8,
+    /// Which of the node's zones it is.
+    pub kind: ZoneKind,
+    /// The frames, holes included.
+    pub span: FrameRange,
+    /// Pages that exist.
+    pub present: u64,
+    /// Pages handed to the allocator.
+    pub managed: u64,
+    /// Watermarks in pages, without the boost.
+    pub watermarks: Watermarks,
+    /// Added to the watermarks, in pages, until kswapd has reclaimed it (`watermark_boost`).
+    pub boost: u64,
+    /// Pages kept from requests whose highest zone is the indexed one.
+    pub lowmem_reserve: [u64; MAX_NR_ZONES],
+    /// Remaining pages of this round (`NR_ALLOC_BATCH`, 3.12 to 4.7).
+    pub alloc_batch: i64,
+    /// kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
+    pub boosted: bool,
+    /// Under the high watermark (`ZONE_BELOW_HIGH`).
+    pub below_high: bool,
+    /// kswapd is reclaiming (`ZONE_RECLAIM_ACTIVE`).
+    pub reclaim_active: bool,
+    /// The batch of this round is spent (`ZONE_FAIR_DEPLETED`).
+    pub fair_depleted: bool,
+}
+
+impl<'m> Zone<'m> {
+    fn table_range(span: FrameRange, geometry: Geometry) -> FrameRange {
+        let order = geometry.table_order();
+        FrameRange { start: span.start.align_down(order), end: span.end.align_up(order) }
+    }
+
+    pub(crate) fn layout(
+        layout: TablesLayout,
+        span: FrameRange,
+        geometry: Geometry,
+    ) -> Option<TablesLayout> {
+        let frames = usize::try_from(Self::table_range(span, geometry).len()).ok()?;
+        PageMap::layout(layout, frames, geometry.pageblock_order)
+    }
+
+    /// A zone without memory, and still without tables.
+    pub(crate) fn new(spec: &crate::layout::ZoneSpec, policy: Policy, geometry: Geometry) -> Self {
+        Self {
+            map: PageMap::EMPTY,
+            area: FreeArea::EMPTY,
+            policy,
+            geometry,
+            mobility_off: false,
+            free_pages: 0,
+            free_by_type: [0; MIGRATETYPES],
+            free_in_blocks: 0,
+            isolated_blocks: 0,
+            reserved_highatomic: 0,
+            counters: ZoneCounters::default(),
+            node: spec.node,
+            kind: spec.kind,
+            span: spec.span,
+            present: spec.present,
+            managed: spec.managed,
+            watermarks: Watermarks::default(),
+            boost: 0,
+            lowmem_reserve: [0; MAX_NR_ZONES],
+            alloc_batch: 0,
+            boosted: false,
+            below_high: false,
+            reclaim_active: false,
+            fair_depleted: false,
+        }
+    }
+
+    /// Gives the zone its tables, every frame reserved; `None` where they do not fit.
+    pub(crate) fn attach_map(&mut self, tables: &mut Tables<'m>) -> Option<()> {
+        let range = Self::table_range(self.span, self.geometry);
+        // The last index is the end mark of lists.
+        let frames = usize::try_from(range.len()).ok().filter(|&n| n < u32::MAX as usize)?;
+        self.map = PageMap::new(tables, range.start, frames, self.geometry.pageblock_order)?;
+        for pfn in self.span.start.0..self.span.end.0 {
+            self.map.set((pfn - range.start.0) as Index, FrameState::Reserved);
+        }
+        Some(())
+    }
+
+    /// Free pages, without those in isolated blocks (`NR_FREE_PAGES`).
+    #[must_use]
+    pub fn free_pages(&self) -> u64 {
+        self.free_pages
+    }
+
+    /// Free pages on the lists of a type; CMA is `NR_FREE_CMA_PAGES`, highatomic `nr_free_highatomic`.
+    #[must_use]
+    pub fn free_pages_of(&self, mt: Migratetype) -> u64 {
+        self.free_by_type[mt as usize]
+    }
+
+    /// Free pages in blocks of the pageblock order or larger (`NR_FREE_PAGES_BLOCKS`).
+    #[must_use]
+    pub fn free_pages_in_blocks(&self) -> u64 {
+        self.free_in_blocks
+    }
+
+    /// Pages in highatomic blocks, free or not (`nr_reserved_highatomic`).
+    #[must_use]
+    pub fn reserved_highatomic(&self) -> u64 {
+        self.reserved_highatomic
+    }
+
+    /// The number of free blocks of an order (`nr_free`, a column of `/proc/buddyinfo`).
+    #[must_use]
+    pub fn nr_free(&self, order: Order) -> u64 {
+        if order > self.geometry.max_order { 0 } else { self.area.nr_free(order) }
+    }
+
+    /// The number of free blocks of an order and list type (`/proc/pagetypeinfo`).
+    #[must_use]
+    pub fn nr_free_of(&self, order: Order, mt: Migratetype) -> u64 {
+        if order > self.geometry.max_order { 0 } else { u64::from(self.area.list(order, mt).len()) }
+    }
+
+    /// The free blocks of one list, from its head.
+    pub fn free_list(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
+        let list = if order > self.geometry.max_order {
+            &crate::freelist::List::EMPTY
+        } else {
+            self.area.list(order, mt)
+        };
+        list.iter(&self.map).map(|i| self.map.pfn(i))
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn counters(&self) -> &ZoneCounters {
+        &self.counters
+    }
+
+    /// The sizes.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// The state of a frame; `None` where the zone has no such frame.
+    #[must_use]
+    pub fn state(&self, pfn: Pfn) -> Option<FrameState> {
+        self.map.index(pfn).map(|i| self.map.state(i))
+    }
+
+    /// The type of the pageblock that holds a frame; `None` where the zone has no such frame.
+    #[must_use]
+    pub fn block_type(&self, pfn: Pfn) -> Option<Migratetype> {
+        self.map.index(pfn).map(|i| self.map.block_type(i))
+    }
+
+    /// The pageblocks whose first frame is in the zone: that frame, the type, the skip hint.
+    pub fn pageblocks(&self) -> impl Iterator<Item = (Pfn, Migratetype, bool)> {
+        (0..self.map.blocks()).filter_map(|block| {
+            let i = block << self.geometry.pageblock_order;
+            let pfn = self.map.pfn(i);
+            let inside = self.span.contains(pfn) && self.map.state(i) != FrameState::Hole;
+            inside.then(|| (pfn, self.map.block_type(i), self.map.skip(i)))
+        })
+    }
+
+    /// A watermark with the boost.
+    #[must_use]
+    pub fn watermark(&self, mark: crate::alloc_flags::Watermark) -> u64 {
+        use crate::alloc_flags::Watermark::{High, Low, Min};
+        self.boost
+            + match mark {
+                Min => self.watermarks.min,
+                Low => self.watermarks.low,
+                High => self.watermarks.high,
+            }
+    }
+
+    #[inline]
+    pub(crate) fn is_whole_block(&self, order: Order) -> bool {
+        order >= self.geometry.pageblock_order
+    }
+
+    #[inline]
+    fn account(&mut self, order: Order, mt: Migratetype, add: bool) {
+        let n = pages(order);
+        let sign = |counter: &mut u64| {
+            *counter = if add { counter.wrapping_add(n) } else { counter.wrapping_sub(n) };
+        };
+        sign(&mut self.free_by_type[mt as usize]);
+        if mt != Migratetype::Isolate {
+            sign(&mut self.free_pages);
+            if order >= self.geometry.pageblock_order {
+                sign(&mut self.free_in_blocks);
+            }
+        }
+    }
+
+    /// Puts a block on a free list.
+    #[inline]
+    pub(crate) fn insert(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
+        self.map.set(i, FrameState::Free { order, list });
+        match end {
+            End::Head => self.area.push_head(&self.map, i, order, list),
+            End::Tail => self.area.push_tail(&self.map, i, order, list),
+        }
+        self.account(order, list, true);
+    }
+
+    /// Takes a free block off its list; the caller gives its first frame a new state.
+    #[inline]
+    pub(crate) fn remove(&mut self, i: Index, order: Order, list: Migratetype) {
+        self.area.remove(&self.map, i, order, list);
+        self.account(order, list, false);
+    }
+
+    /// Moves a free block to the list of another type (`move_to_free_list`).
+    pub(crate) fn move_to_list(
+        &mut self,
+        i: Index,
+        order: Order,
+        from: Migratetype,
+        to: Migratetype,
+    ) {
+        self.remove(i, order, from);
+        let end = match self.policy.move_to {
+            MoveTo::Head => End::Head,
+            MoveTo::Tail => End::Tail,
+        };
+        self.insert(i, order, to, end);
+    }
+
+    /// Gives every pageblock of a block a type (`change_pageblock_range`).
+    pub(crate) fn set_block_types(&mut self, i: Index, order: Order, mt: Migratetype) {
+        let blocks = 1 << order.saturating_sub(self.geometry.pageblock_order);
+        for block in 0..blocks {
+            self.map.set_block_type(i + (block << self.geometry.pageblock_order), mt);
+        }
+    }
+
+    /// Hands frames that were never used to the allocator, as the kernel does at boot
+    /// (`__free_pages_core`): in the largest aligned blocks, upwards.
+    ///
+    /// # Errors
+    /// [`FrameError::Foreign`] for a frame that is not in the zone or is no reserved memory; nothing
+    /// is released then.
+    pub fn release(&mut self, range: FrameRange) -> Result<(), FrameError> {
+        for pfn in range.start.0..range.end.0 {
+            if self.state(Pfn(pfn)) != Some(FrameState::Reserved) {
+                return Err(FrameError::Foreign(Pfn(pfn)));
+            }
+        }
+        let end = match self.policy.untouched_to {
+            UntouchedTo::Tail => Some(End::Tail),
+            UntouchedTo::Head => None,
+        };
+        for pfn in range.start.0..range.end.0 {
+            self.map.set((pfn - self.map.pfn(0).0) as Index, FrameState::Tail);
+        }
+        for (pfn, order) in range.blocks(self.geometry.max_order) {
+            let Some(i) = self.map.index(pfn) else { return Err(FrameError::Foreign(pfn)) };
+            self.free_by_block_type(i, order, end);
+        }
+        Ok(())
+    }
+}
