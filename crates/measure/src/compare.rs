@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::metrics::{self, Value};
 use crate::run::Run;
-use crate::stats::Direction;
+use crate::stats::{Direction, weiner_diff};
 
 /// The note of every comparison with policies on both sides of Linux 6.10.
 pub const NOTE_ACROSS_6_10: &str = "Linux 6.10 lies between these policies: counts of \
@@ -35,7 +35,8 @@ pub struct Options {
     pub event_counts: EventCounts,
     /// What a reader must know.
     pub notes: Vec<String>,
-    /// How well the recorded kernel's own policy reproduced the recording.
+    /// How well the recorded kernel's own policy reproduced the recording; where it is `None`, the
+    /// first certificate of a run is taken.
     pub certificate: Option<String>,
 }
 
@@ -160,8 +161,18 @@ impl Comparison {
             baseline: options.baseline,
             sections,
             notes: notes(runs, options),
-            certificate: options.certificate.clone(),
+            certificate: certificate(runs, options),
         })
+    }
+
+    /// The changes of a row from the baseline as Weiner's tables have them
+    /// ([`weiner_diff`]); `None` where a value is missing.
+    #[must_use]
+    pub fn weiner_changes(&self, row: &Row) -> Vec<Option<f64>> {
+        let values: Vec<Option<f64>> =
+            row.cells.iter().map(|cell| cell.value.map(Value::as_f64)).collect();
+        let base = values.get(self.baseline).copied().flatten();
+        values.iter().map(|new| Some(weiner_diff(base?, (*new)?))).collect()
     }
 
     /// The row of this group and label.
@@ -187,20 +198,25 @@ pub(crate) fn notes(runs: &[Run], options: &Options) -> Vec<String> {
     if options.event_counts == EventCounts::DifferAcross6_10 {
         notes.push(NOTE_ACROSS_6_10.to_owned());
     }
-    let parts: [(&str, fn(&Run) -> &str); 2] =
-        [("workload", |run| &run.workload), ("machine", |run| &run.machine)];
-    for (what, name) in parts {
-        if let Some(other) = runs.iter().find(|run| name(run) != name(&runs[0])) {
-            let (first, other) = (name(&runs[0]), name(other));
-            notes.push(format!("The runs differ in their {what}: {first} and {other}."));
-        }
-    }
+    notes.extend(difference("workload", runs, |run| &run.workload));
+    notes.extend(difference("machine", runs, |run| &run.machine));
     for note in options.notes.iter().chain(runs.iter().flat_map(|run| &run.notes)) {
         if !notes.contains(note) {
             notes.push(note.clone());
         }
     }
     notes
+}
+
+fn difference(what: &str, runs: &[Run], name: fn(&Run) -> &str) -> Option<String> {
+    let first = name(runs.first()?);
+    let other = runs.iter().map(name).find(|other| *other != first)?;
+    Some(format!("The runs differ in their {what}: {first} and {other}."))
+}
+
+/// The certificate of the options, or else the first that a run has.
+pub(crate) fn certificate(runs: &[Run], options: &Options) -> Option<String> {
+    options.certificate.clone().or_else(|| runs.iter().find_map(|run| run.certificate.clone()))
 }
 
 #[cfg(test)]

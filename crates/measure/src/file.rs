@@ -39,15 +39,22 @@ pub(crate) fn format<T: Serialize + ?Sized>(value: &T) -> String {
 }
 
 /// Writes a value as JSON to a temporary file beside `path`, which then takes the name: a reader
-/// sees the old content or the new, never a part.
+/// sees the old content or the new, never a part. A symbolic link stays one; what is no regular
+/// file, such as a pipe, is written directly.
 pub(crate) fn save<T: Serialize + ?Sized>(path: &Path, value: &T) -> Result<(), Error> {
-    let temporary = temporary_beside(path);
-    let written = write_synced(&temporary, format(value).as_bytes())
-        .and_then(|()| fs::rename(&temporary, path));
+    let error = |source| Error::Write { path: path.to_owned(), source };
+    let json = format(value);
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(&target).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+        return fs::write(&target, json).map_err(error);
+    }
+    let temporary = temporary_beside(&target);
+    let written =
+        write_synced(&temporary, json.as_bytes()).and_then(|()| fs::rename(&temporary, &target));
     written.map_err(|source| {
         // The temporary file may not exist; the error to report is the first one.
         let _ = fs::remove_file(&temporary);
-        Error::Write { path: path.to_owned(), source }
+        error(source)
     })
 }
 

@@ -204,6 +204,20 @@ mod tests {
     }
 
     #[test]
+    fn devices_and_links_are_written_through() {
+        save(Path::new("/dev/null"), &[example()]).unwrap();
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+        let (target, link) = (scratch("target.json"), scratch("link.json"));
+        std::fs::write(&target, "[]").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        save(&link, &[example()]).unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(load(&target).unwrap(), [example()]);
+        std::fs::remove_file(&link).unwrap();
+        std::fs::remove_file(&target).unwrap();
+    }
+
+    #[test]
     fn a_failed_save_leaves_nothing_behind() {
         let directory = scratch("taken");
         std::fs::create_dir(&directory).unwrap();

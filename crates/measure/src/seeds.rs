@@ -98,7 +98,7 @@ impl SeedComparison {
             seeds,
             sections: sections(runs, &policies, options.baseline, options.pageblock_order)?,
             notes,
-            certificate: options.certificate.clone(),
+            certificate: compare::certificate(runs, options),
         })
     }
 
@@ -165,28 +165,24 @@ fn row(metric: &Metric, policies: &[Vec<&Run>], baseline: usize) -> Result<Optio
     let base = columns[baseline].clone();
     let mut cells = Vec::with_capacity(columns.len());
     for (column, values) in columns.into_iter().enumerate() {
-        let base = base.as_deref().filter(|_| column != baseline);
-        cells.push(match values {
-            Some(values) => Some(cell(metric.direction, base, values, column == baseline)?),
-            None => None,
+        cells.push(match (values, base.as_deref()) {
+            (None, _) => None,
+            (Some(values), Some(base)) if column != baseline => {
+                Some(compared_cell(metric.direction, base, values)?)
+            }
+            (Some(values), base) => Some(single_cell(values, base.map(|_| 0.0))),
         });
     }
     let (group, label) = (metric.group.clone(), metric.label.clone());
     Ok(Some(SeedRow { group, label, direction: metric.direction, cells }))
 }
 
-fn cell(
-    direction: Direction,
-    base: Option<&[f64]>,
-    values: Vec<f64>,
-    is_baseline: bool,
-) -> Result<SeedCell, Error> {
-    let mean = stats::amean(&values);
-    let Some(base) = base else {
-        let delta = is_baseline.then_some(0.0);
-        return Ok(SeedCell { values, mean, delta, star: false, paired: None });
-    };
-    let base_mean = stats::amean(base);
+fn single_cell(values: Vec<f64>, delta: Option<f64>) -> SeedCell {
+    SeedCell { mean: stats::amean(&values), delta, star: false, paired: None, values }
+}
+
+fn compared_cell(direction: Direction, base: &[f64], values: Vec<f64>) -> Result<SeedCell, Error> {
+    let (base_mean, mean) = (stats::amean(base), stats::amean(&values));
     Ok(SeedCell {
         mean,
         delta: Some(direction.delta(base_mean, mean)).filter(|delta| delta.is_finite()),
@@ -253,5 +249,10 @@ mod tests {
         let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
         let row = comparison.row("Work", "list-probes").unwrap();
         assert_eq!(row.cells[1], None);
+        // Nothing to compare with, where it is the baseline that lacks the measure.
+        let options = Options { baseline: 1, ..Options::default() };
+        let comparison = SeedComparison::of_runs(&runs, &options).unwrap();
+        let cells = &comparison.row("Work", "list-probes").unwrap().cells;
+        assert_eq!(cells[0].as_ref().map(|cell| (cell.mean, cell.delta)), Some((1.0, None)));
     }
 }

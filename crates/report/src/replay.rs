@@ -4,7 +4,11 @@ use pageblock_measure::compare::{Comparison, Section};
 
 use crate::mmtests::{Bracket, Cell, FIELD_2018, Row, Table};
 
-/// Prints the certificate, the notes, and a titled table for each section.
+/// What the percentages of a comparison mean.
+pub const LEGEND: &str = "Percentages: positive is better, as in mmtests. Rows for which neither way \
+    is better (Blocks, FreePages, claims, some Ops) show the plain change.";
+
+/// Prints the certificate, the notes, the legend, and a titled table for each section.
 #[must_use]
 pub fn print(comparison: &Comparison) -> String {
     let mut text = print_preamble(comparison.certificate.as_deref(), &comparison.notes);
@@ -41,7 +45,7 @@ pub fn table(comparison: &Comparison, section: &Section) -> Table {
     }
 }
 
-/// Prints a certificate and notes, and an empty line below them if there are any.
+/// Prints a certificate, notes and the legend, and an empty line below them.
 pub(crate) fn print_preamble(certificate: Option<&str>, notes: &[String]) -> String {
     let mut text = String::new();
     if let Some(certificate) = certificate {
@@ -50,10 +54,7 @@ pub(crate) fn print_preamble(certificate: Option<&str>, notes: &[String]) -> Str
     for note in notes {
         text += &format!("Note: {note}\n");
     }
-    if !text.is_empty() {
-        text.push('\n');
-    }
-    text
+    text + LEGEND + "\n\n"
 }
 
 #[cfg(test)]
@@ -90,9 +91,9 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "Certificate: all exact");
         assert!(lines[1].starts_with("Note: Linux 6.10 lies between"));
-        assert_eq!(lines[2], "");
+        assert_eq!(lines[2..4], [LEGEND, ""]);
         assert_eq!(
-            lines[3..8].join("\n"),
+            lines[4..9].join("\n"),
             concat!(
                 "External fragmentation events (mm_page_alloc_extfrag below order 9)\n",
                 "                                            linux-6.9             linux-6.12\n",

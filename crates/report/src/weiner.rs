@@ -3,6 +3,9 @@
 //! A label, then for each column the value and its change with its natural sign; the baseline has
 //! `(    +0.00%)`. The change is that of [`weiner_diff`](pageblock_measure::stats::weiner_diff).
 
+use pageblock_measure::compare::{Comparison, Section};
+use pageblock_measure::metrics::Value;
+
 use crate::mmtests::widest;
 
 /// The width of a column in characters.
@@ -13,8 +16,20 @@ const COLUMN: usize = 24;
 pub struct Row {
     /// What is measured.
     pub label: String,
-    /// The value and its change from the baseline in percent.
-    pub cells: Vec<(f64, f64)>,
+    /// The value and its change from the baseline in percent; `None` prints as a dash.
+    pub cells: Vec<Option<(f64, f64)>>,
+}
+
+/// The rows of a section, labelled by group and label.
+#[must_use]
+pub fn rows(comparison: &Comparison, section: &Section) -> Vec<Row> {
+    let row = |row: &pageblock_measure::compare::Row| Row {
+        label: format!("{} {}", row.group, row.label),
+        cells: (row.cells.iter().zip(comparison.weiner_changes(row)))
+            .map(|(cell, change)| cell.value.map(Value::as_f64).zip(change))
+            .collect(),
+    };
+    section.rows.iter().map(row).collect()
 }
 
 /// Prints a table under the names of its columns.
@@ -28,8 +43,9 @@ pub fn print(columns: &[&str], rows: &[Row]) -> String {
     text.push('\n');
     for row in rows {
         text += &format!("{:label$}", row.label);
-        for (value, change) in &row.cells {
-            let cell = format!("{value:10.2} ({change:+9.2}%)");
+        for cell in &row.cells {
+            let cell = cell
+                .map_or("-".to_owned(), |(value, change)| format!("{value:10.2} ({change:+9.2}%)"));
             text += &format!("{cell:>COLUMN$}");
         }
         text.push('\n');
@@ -60,12 +76,17 @@ pub fn print_series(columns: &[&str], series: &[Vec<f64>]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pageblock_measure::Run;
+    use pageblock_measure::compare::Options;
     use pageblock_measure::stats::weiner_diff;
 
     use super::*;
 
     fn row(label: &str, base: f64, new: f64) -> Row {
-        Row { label: label.into(), cells: vec![(base, 0.0), (new, weiner_diff(base, new))] }
+        Row {
+            label: label.into(),
+            cells: vec![Some((base, 0.0)), Some((new, weiner_diff(base, new)))],
+        }
     }
 
     /// Rows of the series of March 2024. The archive's copy lost the repeated blanks.
@@ -83,6 +104,24 @@ mod tests {
              Hugealloc Time mean  165843.93 (    +0.00%)  113025.88 (   -31.85%)\n\
              Pagealloc fallback     1328.00 (    +0.00%)       1.00 (   -99.85%)\n\
              Alloc stall             872.04 (    +0.00%)    5156.12 (  +490.71%)\n"
+        );
+    }
+
+    #[test]
+    fn rows_of_a_comparison() {
+        let mut runs = [Run { policy: "a".into(), ..Run::default() }, Run::default()];
+        runs[0].counters.set("zone_lock_acquired", 20);
+        runs[1].counters.set("zone_lock_acquired", 304);
+        runs[0].counters.set("list_probes", 7);
+        let comparison = Comparison::of_runs(&runs, &Options::default()).unwrap();
+        let work = comparison.sections.iter().find(|s| s.rows[0].group == "Work").unwrap();
+        assert_eq!(
+            print(&["A", "B"], &rows(&comparison, work)),
+            concat!(
+                "                                              A                       B\n",
+                "Work zone-lock-acquired      20.00 (    +0.00%)     304.00 ( +1352.38%)\n",
+                "Work list-probes              7.00 (    +0.00%)                       -\n"
+            )
         );
     }
 

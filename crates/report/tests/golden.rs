@@ -27,7 +27,7 @@ fn columns(header: [&str; 2]) -> Vec<Column> {
 fn parse_row(line: &str, bracket: Bracket) -> Row {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_value = |word: &&str| word.contains('.') && word.parse::<f64>().is_ok();
-    let first = words.iter().position(|word| is_value(&word)).expect("a value");
+    let first = words.iter().position(is_value).expect("a value");
     let text = words[first..].join(" ");
     let cell = |value: &str, delta: Option<&str>, star| Cell {
         value: value.trim().parse().ok(),
