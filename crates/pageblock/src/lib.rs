@@ -24,6 +24,7 @@ pub mod preset;
 pub mod request;
 pub mod reserve;
 pub mod setup;
+pub mod slowpath;
 pub mod tuning;
 pub mod watermark;
 pub mod zone;

@@ -1,7 +1,7 @@
 //! Zonelists: in which order a request that starts on a node tries the zones of the machine.
 //!
 //! Lists are filled into memory of the caller, one node after the other: which of two equally near
-//! nodes comes first depends on the lists built before, so that nodes do not all flood the same one.
+//! nodes comes first depends on the lists built before, lest all nodes flood the same one.
 
 use core::fmt;
 

@@ -1,0 +1,97 @@
+//! What the attempts of the slow path may use (`gfp_to_alloc_flags`, `__gfp_pfmemalloc_flags`).
+
+use super::{Caller, Demand};
+use crate::alloc_flags::AllocFlags;
+use crate::mobility::Migratetype;
+use crate::policy::{Boost, Nofragment, Policy, Slowpath, WmarkCheck};
+use crate::request::Gfp;
+
+/// The flags of ordinary attempts in the slow path (`gfp_to_alloc_flags`). Which requests count as
+/// urgent changed together with how a watermark check treats them, hence [`WmarkCheck`] decides.
+#[must_use]
+pub fn slow_alloc_flags(policy: &Policy, demand: &Demand, caller: &Caller) -> AllocFlags {
+    let mut flags = AllocFlags::WMARK_MIN.with(AllocFlags::CPUSET);
+    if demand.gfp.has(Gfp::HIGH) {
+        flags = flags.with(AllocFlags::MIN_RESERVE);
+    }
+    if policy.boost != Boost::Off && demand.gfp.has(Gfp::KSWAPD_RECLAIM) {
+        flags = flags.with(AllocFlags::KSWAPD);
+    }
+    if demand.migratetype == Migratetype::Movable {
+        flags = flags.with(AllocFlags::CMA);
+    }
+    // The first generation has no step that would ever drop it.
+    if policy.nofragment == Nofragment::DefragMode && policy.slowpath >= Slowpath::G2 {
+        flags = flags.with(AllocFlags::NOFRAGMENT);
+    }
+    match policy.wmark_check {
+        WmarkCheck::HalvePerOrder => {
+            harder(flags, demand, caller, !demand.gfp.has(Gfp::DIRECT_RECLAIM))
+        }
+        WmarkCheck::ListExists44 => harder(flags, demand, caller, is_atomic(demand.gfp)),
+        WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => {
+            reserves(policy, flags, demand, caller)
+        }
+    }
+}
+
+/// `__GFP_ATOMIC` of 4.4 to 6.2. Recordings of later kernels lack the bit, whose `GFP_ATOMIC` was
+/// the same request.
+const fn is_atomic(gfp: Gfp) -> bool {
+    gfp.has(Gfp::ATOMIC) || (gfp.has(Gfp::GFP_ATOMIC) && !gfp.has(Gfp::DIRECT_RECLAIM))
+}
+
+const fn is_rt_task(caller: &Caller) -> bool {
+    caller.rt_task && !caller.in_interrupt
+}
+
+/// Up to 6.2.
+const fn harder(flags: AllocFlags, demand: &Demand, caller: &Caller, atomic: bool) -> AllocFlags {
+    if atomic {
+        let flags = flags.without(AllocFlags::CPUSET);
+        return if demand.gfp.has(Gfp::NOMEMALLOC) {
+            flags
+        } else {
+            flags.with(AllocFlags::HARDER)
+        };
+    }
+    if is_rt_task(caller) { flags.with(AllocFlags::HARDER) } else { flags }
+}
+
+/// From 6.3.
+fn reserves(policy: &Policy, flags: AllocFlags, demand: &Demand, caller: &Caller) -> AllocFlags {
+    if demand.gfp.has(Gfp::DIRECT_RECLAIM) {
+        return if is_rt_task(caller) { flags.with(AllocFlags::MIN_RESERVE) } else { flags };
+    }
+    let high = flags.has(AllocFlags::MIN_RESERVE);
+    let mut flags = flags;
+    if !demand.gfp.has(Gfp::NOMEMALLOC) {
+        flags = flags.with(AllocFlags::NON_BLOCK);
+        // Linux: only since a release between 6.14 and 6.17 `__GFP_HIGH` is demanded here; stable
+        // kernels took it up as well.
+        if demand.order > 0 && (high || policy.slowpath < Slowpath::G2Defrag) {
+            flags = flags.with(AllocFlags::HIGHATOMIC);
+        }
+    }
+    if high { flags.without(AllocFlags::CPUSET) } else { flags }
+}
+
+/// The reserves that the caller is entitled to beyond that; `None` for most
+/// (`__gfp_pfmemalloc_flags`).
+///
+/// Linux: an OOM victim was given all reserves up to 4.13; here [`Slowpath::G2Noncostly`], which is
+/// of 4.12, limits it.
+#[must_use]
+pub fn reserve_flags(policy: &Policy, gfp: Gfp, caller: &Caller) -> Option<AllocFlags> {
+    if gfp.has(Gfp::NOMEMALLOC) {
+        None
+    } else if gfp.has(Gfp::MEMALLOC) || caller.pf_memalloc {
+        Some(AllocFlags::NO_WATERMARKS)
+    } else if !caller.oom_victim || caller.in_interrupt {
+        None
+    } else if policy.slowpath >= Slowpath::G2Noncostly {
+        Some(AllocFlags::OOM)
+    } else {
+        Some(AllocFlags::NO_WATERMARKS)
+    }
+}

@@ -1,0 +1,232 @@
+//! The later generations, from 4.8: retries are bounded, compaction has priorities. The third
+//! (7.2 and later) is one loop, whose first round may do without reclaim.
+
+use super::{
+    At, CompactPriority, CompactResult, MAX_RETRIES, Nodes, Progress, Round, SlowPath, Step,
+    reserve_flags,
+};
+use crate::alloc_flags::AllocFlags;
+use crate::mobility::Migratetype;
+use crate::policy::{Reserve, Slowpath, WmarkCheck};
+use crate::request::Gfp;
+
+impl SlowPath<'_> {
+    pub(super) fn start_later(&mut self) -> Step {
+        self.round = Round::CompactFirst;
+        self.wake_and_attempt()
+    }
+
+    fn is_third_generation(&self) -> bool {
+        self.policy.slowpath >= Slowpath::G3V72
+    }
+
+    /// A new round. The second generation takes its reserves into account from the second on.
+    pub(super) fn retry_later(&mut self) -> Step {
+        self.round = Round::Loop;
+        if !self.is_third_generation() {
+            self.take_reserves();
+        }
+        self.wake_and_attempt()
+    }
+
+    /// Replaces the flags by those of the reserve that the caller may use, if any, and the nodes by
+    /// all nodes where a reserve is used or the cpuset does not matter.
+    fn take_reserves(&mut self) {
+        let reserve = reserve_flags(self.policy, self.demand.gfp, &self.caller);
+        if let Some(reserve) = reserve {
+            let kept = AllocFlags::CMA.with(AllocFlags::KSWAPD);
+            self.flags = AllocFlags(self.flags.0 & kept.0).with(reserve);
+        }
+        if reserve.is_some() || !self.flags.has(AllocFlags::CPUSET) {
+            self.nodes = Nodes::Any;
+        }
+    }
+
+    pub(super) fn after_attempt_later(&mut self) -> Step {
+        if !self.is_third_generation() {
+            return match self.round {
+                Round::CompactFirst if self.compacts_first() => self.compact(Round::CompactFirst),
+                Round::CompactFirst => self.start_loop(),
+                _ => self.after_last_free_attempt(),
+            };
+        }
+        let before = (self.flags, self.nodes);
+        self.take_reserves();
+        if (self.flags, self.nodes) == before {
+            return self.after_last_free_attempt();
+        }
+        self.go(At::Reserve, self.try_alloc())
+    }
+
+    fn start_loop(&mut self) -> Step {
+        self.priority = CompactPriority::SyncLight;
+        self.retry()
+    }
+
+    /// Whether the request is likely to need compaction rather than reclaim.
+    fn compacts_first(&self) -> bool {
+        let kernel_block = self.demand.order > 0 && self.demand.migratetype != Migratetype::Movable;
+        self.has(Gfp::DIRECT_RECLAIM)
+            && reserve_flags(self.policy, self.demand.gfp, &self.caller).is_none()
+            && (self.demand.is_costly()
+                || (kernel_block && self.policy.slowpath >= Slowpath::G2Noncostly))
+    }
+
+    /// All that costs nothing was tried.
+    pub(super) fn after_last_free_attempt(&mut self) -> Step {
+        if !self.has(Gfp::DIRECT_RECLAIM) {
+            // Up to 7.1 such a request fails while it could still break a block of another type.
+            let kswapd = AllocFlags::NOFRAGMENT.with(AllocFlags::KSWAPD);
+            let drops = self.is_third_generation() && self.flags.has(kswapd);
+            return if drops { self.drop_nofragment() } else { self.nopage() };
+        }
+        if self.caller.pf_memalloc {
+            return self.nopage();
+        }
+        if self.round == Round::CompactFirst {
+            if self.compacts_first() {
+                return self.compact(Round::CompactFirst);
+            }
+            self.priority = CompactPriority::SyncLight;
+        }
+        self.reclaim()
+    }
+
+    pub(super) fn after_compact_later(&mut self) -> Step {
+        if self.round == Round::CompactFirst {
+            return self.after_compact_first_round();
+        }
+        if self.has(Gfp::NORETRY) || (self.demand.is_costly() && !self.has(Gfp::RETRY_MAYFAIL)) {
+            return self.nopage();
+        }
+        self.reclaim_retry()
+    }
+
+    fn after_compact_first_round(&mut self) -> Step {
+        let noretry = self.has(Gfp::NORETRY);
+        let third = self.is_third_generation();
+        if third && noretry && self.has(Gfp::THISNODE) {
+            return self.nopage();
+        }
+        let light = noretry && self.demand.is_costly();
+        if light && self.compaction_is_hopeless() {
+            return self.nopage();
+        }
+        if light || (third && noretry) { self.retry() } else { self.start_loop() }
+    }
+
+    /// Linux: a skipped compaction counts since 5.10 only; here [`Slowpath::G2Noncostly`], which is
+    /// of 4.12, includes it.
+    fn compaction_is_hopeless(&self) -> bool {
+        match self.compacted.0 {
+            CompactResult::Deferred => true,
+            CompactResult::Skipped => self.policy.slowpath >= Slowpath::G2Noncostly,
+            _ => false,
+        }
+    }
+
+    /// `should_reclaim_retry`.
+    fn reclaim_retry(&mut self) -> Step {
+        if self.reclaimed > 0 && !self.demand.is_costly() {
+            self.no_progress_loops = 0;
+        } else {
+            self.no_progress_loops += 1;
+        }
+        if self.no_progress_loops > MAX_RETRIES {
+            return self.force_unreserve();
+        }
+        let no_progress_loops = self.no_progress_loops;
+        self.go(At::ReclaimRetry, Step::ReclaimRetry { flags: self.flags, no_progress_loops })
+    }
+
+    /// Before giving up on reclaim, the last highatomic block is given back (from 4.9 or a little
+    /// later).
+    pub(super) fn force_unreserve(&mut self) -> Step {
+        let exists = self.policy.reserve != Reserve::MigrateReserve;
+        if exists && self.policy.slowpath >= Slowpath::G2Noncostly {
+            return self.go(At::ForceUnreserve, Step::UnreserveHighatomic { force: true });
+        }
+        self.compact_retry()
+    }
+
+    /// `should_compact_retry`.
+    ///
+    /// Linux: a request without IO, which cannot compact, was not excluded before 6.8 and could
+    /// loop for ever. 4.8 has no limits here: it always retries orders that are not costly.
+    pub(super) fn compact_retry(&mut self) -> Step {
+        let possible = self.demand.order > 0 && self.has(Gfp::IO) && !self.caller.fatal_signal;
+        if self.reclaimed == 0 || !possible {
+            return self.drop_nofragment_or_oom();
+        }
+        match self.compacted.0 {
+            CompactResult::Skipped => {
+                let flags = self.flags;
+                return self.go(At::CompactRetry, Step::CompactRetry { flags });
+            }
+            CompactResult::Success => {
+                self.compaction_retries += 1;
+                if self.compaction_retries <= self.compact_retries_max() {
+                    return self.retry();
+                }
+            }
+            _ => {}
+        }
+        let hardest = if self.demand.is_costly() {
+            CompactPriority::SyncLight
+        } else {
+            CompactPriority::SyncFull
+        };
+        let Some(harder) = self.priority.harder(hardest) else {
+            return self.drop_nofragment_or_oom();
+        };
+        self.priority = harder;
+        self.compaction_retries = 0;
+        self.retry()
+    }
+
+    fn compact_retries_max(&self) -> u32 {
+        if self.demand.is_costly() { MAX_RETRIES / 4 } else { MAX_RETRIES }
+    }
+
+    pub(super) fn drop_nofragment_or_oom(&mut self) -> Step {
+        if self.flags.has(AllocFlags::NOFRAGMENT) { self.drop_nofragment() } else { self.oom() }
+    }
+
+    fn drop_nofragment(&mut self) -> Step {
+        self.go(At::Drop, Step::DropNofragment)
+    }
+
+    pub(super) fn after_drop(&mut self) -> Step {
+        let promoted = self.effort_order() != self.demand.order;
+        self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
+        if promoted {
+            // What failed so far was the search for whole blocks.
+            self.no_progress_loops = 0;
+            self.compaction_retries = 0;
+        }
+        self.retry()
+    }
+
+    pub(super) fn after_oom_later(&mut self, progress: Progress) -> Step {
+        let had_reserve = self.flags.has_any(AllocFlags::OOM.with(AllocFlags::NO_WATERMARKS));
+        let victim_is_done = had_reserve || self.has(Gfp::NOMEMALLOC);
+        if progress == Progress::None || (self.caller.oom_victim && victim_is_done) {
+            return self.nopage();
+        }
+        self.no_progress_loops = 0;
+        self.retry()
+    }
+
+    /// The request fails, unless it may not: then it gets a little more, for ever.
+    fn nopage(&mut self) -> Step {
+        if !self.has(Gfp::NOFAIL) || !self.has(Gfp::DIRECT_RECLAIM) {
+            return self.over(Step::Fail);
+        }
+        let more = match self.policy.wmark_check {
+            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => AllocFlags::HARDER,
+            WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => AllocFlags::MIN_RESERVE,
+        };
+        let flags = AllocFlags::WMARK_MIN.with(AllocFlags::CPUSET).with(more);
+        self.go(At::NofailTry, Step::TryAlloc { flags, nodes: self.nodes })
+    }
+}
