@@ -1,2 +1,81 @@
-//! The program.
-fn main() {}
+//! The program `pageblock`: parses what was typed, calls the libraries, prints what they give.
+//!
+//! Exit status: 0, 1 where a comparison says no, 2 for wrong usage or input. A reader that closes
+//! the pipe early ends the program with 0.
+#![forbid(unsafe_code)]
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod args;
+mod interrupt;
+mod output;
+mod plan;
+mod policy;
+mod progress;
+mod replay;
+mod verify;
+
+use args::{Args, Command};
+use plan::{ReplayPlan, VerifyPlan};
+
+/// What a command says with its exit status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// All is well, or nothing was judged.
+    Yes,
+    /// The comparison says no.
+    No,
+}
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return usage(&error),
+    };
+    match run(args) {
+        Ok(Verdict::Yes) => ExitCode::SUCCESS,
+        Ok(Verdict::No) => ExitCode::from(1),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(args: Args) -> anyhow::Result<Verdict> {
+    match args.command {
+        Command::Policy(args) => policy::run(args),
+        Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
+        Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+    };
+    error.chain().any(io)
+}
+
+/// Prints help where it was asked for, else what is wrong as one line.
+fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // A closed pipe is no failure of a help text either.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    // Without a subcommand clap prints its whole help as the error.
+    let line = if first.starts_with("error: ") {
+        first.split_whitespace().collect::<Vec<_>>().join(" ")
+    } else {
+        "error: a command is missing".to_owned()
+    };
+    eprintln!("{line} (see --help)");
+    ExitCode::from(2)
+}

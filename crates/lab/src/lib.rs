@@ -1,1 +1,3 @@
 //! Part of Pageblock.
+
+pub mod policy_file;

@@ -13,6 +13,7 @@ use crate::policy::{
 };
 
 /// A named policy.
+#[derive(Clone, Copy, Debug)]
 pub struct Preset {
     /// Its name, `linux-6.12`.
     pub name: &'static str,

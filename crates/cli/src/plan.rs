@@ -1,0 +1,130 @@
+//! What will be done: arguments that were checked.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use pageblock::policy::Policy;
+use pageblock::preset::{self, Preset};
+use pageblock_lab::policy_file;
+
+use crate::args::{ReplayArgs, VerifyArgs};
+
+/// A policy as the user named it.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedPolicy {
+    /// What was typed; for a file its name without folder and extension.
+    pub(crate) name: String,
+    /// The preset that it builds on.
+    pub(crate) base: &'static Preset,
+    pub(crate) policy: Policy,
+}
+
+impl NamedPolicy {
+    /// Reads a policy argument: `NAME,switch=value,...`, or the path of a policy file.
+    pub(crate) fn parse(argument: &str) -> anyhow::Result<Self> {
+        if argument.ends_with(".toml") || argument.contains('/') {
+            return Self::read(Path::new(argument));
+        }
+        let policy = Policy::parse(argument).map_err(|error| anyhow::anyhow!("{error}"))?;
+        let name = argument.split(',').next().unwrap_or_default().trim();
+        let base = preset::find(name).context("a policy that was read has a base")?;
+        Ok(Self { name: argument.to_owned(), base, policy })
+    }
+
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let place = || path.display().to_string();
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("policy file {}", place()))?;
+        let file = policy_file::parse(&text).with_context(place)?;
+        let base = preset::find(file.base).context("a policy that was read has a base")?;
+        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Ok(Self { name, base, policy: file.policy })
+    }
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+impl Format {
+    pub(crate) fn new(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
+}
+
+/// `pageblock verify`.
+#[derive(Clone, Debug)]
+pub(crate) struct VerifyPlan {
+    pub(crate) recording: PathBuf,
+    /// `None`: the recorded kernel's own.
+    pub(crate) policy: Option<NamedPolicy>,
+    /// Smallest share of decisions with the right shape, 0 to 1; 0 where none was asked for.
+    pub(crate) min_shape: f64,
+    /// Smallest share of exact decisions, 0 to 1; 0 where none was asked for.
+    pub(crate) min_exact: f64,
+    pub(crate) mismatches: usize,
+    pub(crate) format: Format,
+}
+
+impl VerifyPlan {
+    pub(crate) fn new(args: VerifyArgs) -> anyhow::Result<Self> {
+        Ok(Self {
+            recording: recording(args.recording)?,
+            policy: args.policy.as_deref().map(NamedPolicy::parse).transpose()?,
+            min_shape: share("--min-shape", args.min_shape)?,
+            min_exact: share("--min-exact", args.min_exact)?,
+            mismatches: args.mismatches,
+            format: Format::new(args.json),
+        })
+    }
+}
+
+/// `pageblock replay`.
+#[derive(Clone, Debug)]
+pub(crate) struct ReplayPlan {
+    pub(crate) recording: PathBuf,
+    /// The baseline first, then the others in the order given.
+    pub(crate) policies: Vec<NamedPolicy>,
+    pub(crate) format: Format,
+}
+
+impl ReplayPlan {
+    pub(crate) fn new(args: ReplayArgs) -> anyhow::Result<Self> {
+        let mut given = args.policies;
+        if let Some(baseline) = args.baseline {
+            let Some(at) = given.iter().position(|policy| *policy == baseline) else {
+                bail!("--baseline '{baseline}' is not among the policies: {}", given.join(" "));
+            };
+            given[..=at].rotate_right(1);
+        }
+        if let Some(again) = (1..given.len()).find(|&at| given[..at].contains(&given[at])) {
+            bail!("--policy '{}' is given twice", given[again]);
+        }
+        Ok(Self {
+            recording: recording(args.recording)?,
+            policies: given.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
+            format: Format::new(args.json),
+        })
+    }
+}
+
+fn recording(path: PathBuf) -> anyhow::Result<PathBuf> {
+    if path.is_dir() {
+        return Ok(path);
+    }
+    let problem = if path.exists() { "is no folder" } else { "does not exist" };
+    bail!("recording {} {problem}; a recording is a folder with start/ and events", path.display())
+}
+
+fn share(option: &str, share: Option<f64>) -> anyhow::Result<f64> {
+    match share {
+        None => Ok(0.0),
+        Some(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        Some(share) => bail!("{option} {share} is not a share from 0 to 1"),
+    }
+}

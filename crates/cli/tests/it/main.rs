@@ -1,0 +1,53 @@
+//! The built program, from outside: what it prints and how it exits.
+
+mod arguments;
+mod policy;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// What a run of the program left.
+pub(crate) struct Ran {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs the program with arguments that are parted by blanks.
+#[track_caller]
+pub(crate) fn pageblock(arguments: &str) -> Ran {
+    let out = Command::new(env!("CARGO_BIN_EXE_pageblock"))
+        .args(arguments.split_whitespace())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program was built");
+    Ran {
+        status: out.status.code().expect("it was not killed"),
+        stdout: String::from_utf8(out.stdout).expect("it prints UTF-8"),
+        stderr: String::from_utf8(out.stderr).expect("it prints UTF-8"),
+    }
+}
+
+/// Runs the program, which must succeed, and gives what it printed.
+#[track_caller]
+pub(crate) fn prints(arguments: &str) -> String {
+    let ran = pageblock(arguments);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{arguments}");
+    ran.stdout
+}
+
+/// Runs the program, which must refuse with one line that starts like this.
+#[track_caller]
+pub(crate) fn refuses(arguments: &str, expect: &str) {
+    let Ran { status, stdout, stderr } = pageblock(arguments);
+    assert_eq!((status, stdout.as_str()), (2, ""), "{arguments}: {stderr}");
+    assert!(stderr.starts_with(expect), "{arguments}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{arguments}: {stderr}");
+}
+
+/// A file with this content, of its own for each name.
+pub(crate) fn file(name: &str, content: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, content).expect("cargo gives a folder to write to");
+    path
+}
