@@ -196,6 +196,20 @@ impl Input {
         Ok(())
     }
 
+    /// Reads some bytes; none at the end of the stream.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or decompressed.
+    pub fn next_chunk(&mut self) -> Result<&[u8], Error> {
+        if self.start == self.end {
+            self.fill()?;
+        }
+        let chunk = self.start..self.end;
+        self.offset += chunk.len() as u64;
+        self.start = self.end;
+        Ok(&self.buffer[chunk])
+    }
+
     /// Reads all that is left, at most `limit_bytes`.
     ///
     /// # Errors

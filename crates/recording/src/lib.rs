@@ -16,10 +16,13 @@ mod seal;
 mod snapshot;
 pub mod table;
 mod tar;
+mod trace_dat;
 mod tsv;
 mod window;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use columnar::{Chunks, Columnar, Layout, Records};
 pub use error::{Damage, Error, Expected, Malformed, Place};
@@ -33,6 +36,7 @@ pub use snapshot::{
     ZoneSnapshot,
 };
 pub use table::{Batch, Column, ColumnType, TableReader, TableWriter};
+pub use trace_dat::TraceDat;
 pub use tsv::{Decoding, LineParser, TsvReader};
 pub use window::{Window, WindowFinder, Windows};
 
@@ -42,4 +46,21 @@ pub const PFN_LIMIT: u64 = 1 << 52;
 /// The file of this name in a folder, plain or compressed.
 fn find(dir: &Path, name: &str) -> Option<PathBuf> {
     ["", ".zst", ".xz"].iter().map(|end| dir.join(format!("{name}{end}"))).find(|p| p.is_file())
+}
+
+/// A part of a file name that no other file of this process has.
+fn unique() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A file in the folder for temporary files that is removed when it is closed.
+fn temporary_file() -> Result<(File, PathBuf), Error> {
+    let path = std::env::temp_dir().join(format!("pageblock-{}", unique()));
+    let mut options = File::options();
+    let file = options.read(true).write(true).create_new(true).open(&path);
+    let file = file.map_err(|e| Error::io(&path, e))?;
+    // Where an open file cannot be removed it stays behind, which does no harm.
+    let _ = std::fs::remove_file(&path);
+    Ok((file, path))
 }

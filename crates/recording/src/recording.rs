@@ -11,6 +11,7 @@ use crate::kernel::KernelVersion;
 use crate::procfs::PageTypeInfo;
 use crate::record::Record;
 use crate::snapshot::Snapshot;
+use crate::trace_dat::TraceDat;
 use crate::tsv::{Decoding, TsvReader};
 
 /// A recording of a kernel. The events are read on demand ([`Recording::events`]).
@@ -88,7 +89,12 @@ impl Recording {
     /// # Errors
     /// Where the file cannot be opened.
     pub fn events(&self) -> Result<Events, Error> {
-        TsvReader::open(&self.events_file, self.decoding).map(|reader| Events(Source::Tsv(reader)))
+        let (file, decoding) = (&self.events_file, self.decoding);
+        Ok(Events(if is_trace_dat(file) {
+            Source::TraceDat(Box::new(TraceDat::open(file, decoding)?))
+        } else {
+            Source::Tsv(TsvReader::open(file, decoding)?)
+        }))
     }
 }
 
@@ -97,22 +103,30 @@ pub struct Events(Source);
 
 enum Source {
     Tsv(TsvReader),
+    TraceDat(Box<TraceDat>),
+}
+
+fn is_trace_dat(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("trace.dat"))
 }
 
 impl Events {
-    /// How many bytes of the events' file, as stored, were read.
+    /// How many bytes of the events' file, as stored, were read; of a compressed `trace.dat`, which
+    /// is unpacked first, how many of it unpacked.
     #[must_use]
     pub fn file_bytes_read(&self) -> u64 {
         match &self.0 {
             Source::Tsv(reader) => reader.input().file_bytes_read(),
+            Source::TraceDat(trace) => trace.bytes_read(),
         }
     }
 
-    /// The size of the events' file as stored.
+    /// The size that goes with [`Events::file_bytes_read`].
     #[must_use]
     pub fn file_bytes(&self) -> Option<u64> {
         match &self.0 {
             Source::Tsv(reader) => reader.input().file_bytes(),
+            Source::TraceDat(trace) => Some(trace.bytes()),
         }
     }
 
@@ -122,6 +136,7 @@ impl Events {
     pub fn lost(&self) -> u64 {
         match &self.0 {
             Source::Tsv(_) => 0,
+            Source::TraceDat(trace) => trace.lost(),
         }
     }
 }
@@ -133,6 +148,7 @@ impl Iterator for Events {
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.0 {
             Source::Tsv(reader) => reader.next(),
+            Source::TraceDat(trace) => trace.next(),
         }
     }
 }
@@ -166,11 +182,16 @@ fn kernel(
             return Ok(kernel);
         }
     }
+    if let Some(path) = crate::find(dir, "trace.dat")
+        && let Some(kernel) = crate::trace_dat::kernel_of(&path)?
+    {
+        return Ok(kernel);
+    }
     KernelVersion::from_folder_name(name).ok_or_else(|| Error::Missing {
         path: dir.to_owned(),
         what: "kernel version",
-        expected: "proc__version in static.tar, a line `* kernel: x.y.z` in README.md, or x.y as a \
-                   part of the folder's name",
+        expected: "proc__version in static.tar, a line `* kernel: x.y.z` in README.md, the system's \
+                   name in trace.dat, or x.y as a part of the folder's name",
     })
 }
 

@@ -93,7 +93,7 @@ impl TableWriter {
             std::fs::create_dir_all(dir).map_err(|e| Error::io(dir, e))?;
         }
         let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.unfinished", std::process::id()));
+        name.push(format!(".{}.unfinished", crate::unique()));
         let unfinished = path.with_file_name(name);
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(true);

@@ -2,6 +2,7 @@
 
 mod columnar;
 mod recordings;
+mod trace_dat;
 
 use std::path::PathBuf;
 
