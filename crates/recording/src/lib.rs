@@ -6,6 +6,7 @@
 
 pub mod columnar;
 mod error;
+mod excerpt;
 mod gfp;
 mod input;
 mod kernel;
@@ -26,6 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use columnar::{Chunks, Columnar, Layout, Records};
 pub use error::{Damage, Error, Expected, Malformed, Place};
+pub use excerpt::write_line;
 pub use input::{Input, Line};
 pub use kernel::KernelVersion;
 pub use procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};

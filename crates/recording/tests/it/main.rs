@@ -1,6 +1,7 @@
 //! The crate against the recordings of real kernels, where they are at hand.
 
 mod columnar;
+mod excerpt;
 mod recordings;
 mod trace_dat;
 
