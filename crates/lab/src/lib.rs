@@ -1,3 +1,10 @@
-//! Part of Pageblock.
+//! The laboratory: recorded kernels replayed, under their own policy or any other.
+#![forbid(unsafe_code)]
 
+pub mod error;
+pub mod fate;
+pub mod guided;
+pub mod machine;
 pub mod policy_file;
+
+pub use error::Error;

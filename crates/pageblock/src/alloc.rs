@@ -628,7 +628,7 @@ impl Zone<'_> {
     }
 
     /// After a drain the zone may be above its high watermark again.
-    fn leave_below_high(&mut self) {
+    pub fn leave_below_high(&mut self) {
         if self.below_high {
             let high = self.watermark(Watermark::High);
             self.below_high = !self.watermark_ok(0, high, ZoneKind::Movable, AllocFlags(0));

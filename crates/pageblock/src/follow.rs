@@ -90,6 +90,11 @@ impl Zone<'_> {
         Ok(())
     }
 
+    /// Declares the size of the highatomic reserve in pages; its blocks have that type already.
+    pub fn follow_reserved_highatomic(&mut self, pages: u64) {
+        self.reserved_highatomic = pages;
+    }
+
     /// The free block that holds a frame: its start, order and list type.
     #[must_use]
     pub fn free_block_of(&self, pfn: Pfn) -> Option<(Pfn, Order, Migratetype)> {
@@ -273,6 +278,12 @@ impl CpuCache {
             ListEnd::Tail => self.append(&zone.map, i, list, mt),
         }
         Ok(list)
+    }
+
+    /// The type that a drain would free a block of this CPU's list to.
+    #[must_use]
+    pub fn drain_type(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<Migratetype> {
+        zone.map.index(pfn).map(|i| crate::cpu_cache::drained_type(zone, i))
     }
 
     /// Counts an allocation, which ends a row of frees.

@@ -249,6 +249,12 @@ impl<'m> Zone<'m> {
         &self.counters
     }
 
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// The sizes.
     #[must_use]
     pub fn geometry(&self) -> Geometry {

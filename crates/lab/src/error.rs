@@ -1,0 +1,29 @@
+//! What can be wrong with the input of a replay.
+
+use pageblock::frame::Pfn;
+use pageblock::setup::SetupError;
+use pageblock::zone::FrameError;
+
+/// Why a recording cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Recording(#[from] pageblock_recording::Error),
+    /// The snapshot has a zone that no kernel has.
+    #[error("the snapshot has a zone '{0}'; known are DMA, DMA32, Normal, HighMem, Movable")]
+    UnknownZone(String),
+    /// A node's number is too large, or its zone is missing.
+    #[error("the snapshot's node {0} is none of 0 to 63, or lacks a zone")]
+    Node(u16),
+    /// The snapshot has a frame that is in no zone.
+    #[error("the snapshot has a frame {0} that is in none of its zones")]
+    Frame(Pfn),
+    /// The snapshot lists a frame twice, or another contradiction.
+    #[error("the snapshot contradicts itself: {0}")]
+    Contradiction(#[from] FrameError),
+    /// No allocator can be made for the machine.
+    #[error("the recorded machine is none that can be modelled: {0}")]
+    Setup(#[from] SetupError),
+}

@@ -1,0 +1,159 @@
+//! What becomes of each freed page, found by looking ahead: the recording says that a page is freed,
+//! but not when it reaches a list, nor which.
+//!
+//! * A page that is freed in a batch reaches its CPU list with the later `mm_page_free_batched`.
+//! * A page whose next event takes it from the buddy lists, without a drain between, never was on a
+//!   CPU list: the list's lock was taken, so it went straight to the zone.
+//! * From 6.10 compaction frees pages that it keeps: freed again, or used, without anything between.
+
+use std::collections::BTreeSet;
+
+use pageblock::frame::{Order, Pfn};
+use pageblock_recording::{Record, What};
+
+/// What becomes of a freed page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Fate {
+    /// It goes to the CPU list at once.
+    Listed = 0,
+    /// It goes to the CPU list with its batch.
+    Batched = 1,
+    /// It goes to the buddy lists at once, though its order has a CPU list.
+    Direct = 2,
+    /// It stays with the compaction that freed it.
+    Kept = 3,
+}
+
+/// The fates of all freed pages of a recording: two bits an event.
+#[derive(Default)]
+pub struct Fates {
+    bits: Vec<u8>,
+}
+
+impl Fates {
+    /// The fate of the page that the event of this index frees, or ends the batch of.
+    #[must_use]
+    pub fn get(&self, event: u64) -> Fate {
+        let byte = self.bits.get((event / 4) as usize).copied().unwrap_or(0);
+        match byte >> (event % 4 * 2) & 3 {
+            0 => Fate::Listed,
+            1 => Fate::Batched,
+            2 => Fate::Direct,
+            _ => Fate::Kept,
+        }
+    }
+
+    fn set(&mut self, event: u64, fate: Fate) {
+        let at = (event / 4) as usize;
+        if at >= self.bits.len() {
+            self.bits.resize(at + 1, 0);
+        }
+        let shift = event % 4 * 2;
+        self.bits[at] = self.bits[at] & !(3 << shift) | (fate as u8) << shift;
+    }
+}
+
+/// The last free of each frame's block, until something else happens to it.
+#[derive(Clone, Copy, Default)]
+struct Pending {
+    /// Index of the event, plus one; 0 where nothing is pending.
+    event: u64,
+    /// The same of the event that ended its batch.
+    batch: u64,
+    compacting: bool,
+}
+
+/// Finds the fates in one pass.
+pub struct FateFinder {
+    fates: Fates,
+    pending: Vec<Pending>,
+    orders: CpuListOrders,
+    compaction_keeps: bool,
+    compacting: BTreeSet<u32>,
+}
+
+/// The orders that have CPU lists.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuListOrders {
+    /// All up to this one.
+    pub up_to: Order,
+    /// And this one.
+    pub and: Option<Order>,
+}
+
+impl CpuListOrders {
+    fn has(self, order: Order) -> bool {
+        order <= self.up_to || self.and == Some(order)
+    }
+}
+
+impl FateFinder {
+    /// For frames below `end`. `compaction_keeps`: whether the kernel's compaction reports a free of
+    /// pages that it keeps (6.10 and later).
+    #[must_use]
+    pub fn new(end: Pfn, orders: CpuListOrders, compaction_keeps: bool) -> Self {
+        let pending = vec![Pending::default(); end.0 as usize];
+        let fates = Fates::default();
+        Self { fates, pending, orders, compaction_keeps, compacting: BTreeSet::new() }
+    }
+
+    /// Takes the event of index `event`. Events come in order.
+    pub fn push(&mut self, event: u64, record: &Record) {
+        match &record.what {
+            What::Free { pfn, order } => {
+                self.settle(*pfn, *order, Fate::Kept);
+                let compacting = self.compaction_keeps && self.compacting.contains(&record.pid);
+                if self.orders.has(*order)
+                    && let Some(slot) = self.pending.get_mut(pfn.0 as usize)
+                {
+                    *slot = Pending { event: event + 1, batch: 0, compacting };
+                }
+            }
+            What::FreeBatched { pfn } => {
+                if let Some(slot) = self.pending.get_mut(pfn.0 as usize)
+                    && slot.event > 0
+                {
+                    slot.batch = event + 1;
+                    self.fates.set(slot.event - 1, Fate::Batched);
+                }
+            }
+            What::Drain { pfn, order, .. } => self.settle(*pfn, *order, Fate::Listed),
+            What::Alloc { pfn: Some(pfn), order, .. } => self.settle(*pfn, *order, Fate::Listed),
+            What::ZoneLocked { pfn, order, .. } => self.settle(*pfn, *order, Fate::Direct),
+            What::Extfrag(x) => self.settle(x.pfn, x.fallback_order, Fate::Direct),
+            What::Isolate { pfn, order, ret } if *ret > 0 => {
+                self.settle(*pfn, *order, Fate::Direct);
+            }
+            What::Other(other) if &*other.name == "mm_compaction_begin" => {
+                self.compacting.insert(record.pid);
+            }
+            What::Other(other) if &*other.name == "mm_compaction_end" => {
+                self.compacting.remove(&record.pid);
+            }
+            _ => {}
+        }
+    }
+
+    /// The frees of the frames of a block are followed by an event that shows their fate.
+    fn settle(&mut self, pfn: Pfn, order: Order, fate: Fate) {
+        let start = pfn.0 as usize;
+        let end = (start + (1usize << order)).min(self.pending.len());
+        for slot in self.pending.get_mut(start..end).unwrap_or_default() {
+            let Pending { event, batch, compacting } = std::mem::take(slot);
+            match fate {
+                _ if event == 0 => {}
+                Fate::Direct if batch > 0 => self.fates.set(batch - 1, fate),
+                Fate::Direct => self.fates.set(event - 1, fate),
+                Fate::Kept if compacting && batch == 0 => self.fates.set(event - 1, fate),
+                Fate::Kept | Fate::Listed | Fate::Batched => {}
+            }
+        }
+    }
+
+    /// The fates found; pages whose next event is not recorded go to their CPU list.
+    #[must_use]
+    pub fn finish(self) -> Fates {
+        self.fates
+    }
+}

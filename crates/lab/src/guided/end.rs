@@ -1,0 +1,63 @@
+//! The state at the end, against the end snapshot.
+
+use std::collections::BTreeMap;
+
+use pageblock::frame::Order;
+use pageblock::mobility::Migratetype;
+use pageblock_recording::Snapshot;
+
+use super::Guided;
+
+impl Guided<'_, '_> {
+    /// Compares the free blocks of every zone, order and type, and the pageblocks' types, with the
+    /// end snapshot. Tells whether all are equal; differences become notes.
+    pub fn compare_end(&mut self, end: &Snapshot) -> bool {
+        let mut recorded: BTreeMap<(usize, Order, Migratetype), u64> = BTreeMap::new();
+        let mut places = 0;
+        let mut blocks = 0;
+        for block in &end.free {
+            let (Some(at), Some(mt)) = (self.zone_of(block.pfn), block.mt) else { continue };
+            *recorded.entry((at, block.order, mt)).or_default() += 1;
+            blocks += 1;
+            let model = self.allocator.zones()[at].free_block_of(block.pfn);
+            places += u64::from(model == Some((block.pfn, block.order, mt)));
+        }
+        let mut equal = true;
+        let max = self.allocator.geometry().max_order;
+        let mut notes = Vec::new();
+        for (at, zone) in self.allocator.zones().iter().enumerate() {
+            for mt in Migratetype::ALL {
+                for order in 0..=max {
+                    let model = zone.nr_free_of(order, mt);
+                    let kernel = recorded.get(&(at, order, mt)).copied().unwrap_or(0);
+                    if model != kernel {
+                        equal = false;
+                        notes.push(format!(
+                            "end: {} order {order} {mt}: {kernel} free blocks recorded, {model} in the model",
+                            zone.kind.name()
+                        ));
+                    }
+                }
+            }
+        }
+        let wrong = end
+            .blocks
+            .iter()
+            .filter(|b| {
+                b.mt.is_some() && self.zone_of(b.pfn).is_some_and(|at| {
+                    self.allocator.zones()[at].block_type(b.pfn) != b.mt
+                })
+            })
+            .count();
+        self.tally.note(format!(
+            "end: {places} of {blocks} free blocks have the recorded place, order and type; {wrong} of {} pageblocks another type",
+            end.blocks.len()
+        ));
+        for note in notes {
+            self.tally.note(note);
+        }
+        let equal = equal && wrong == 0;
+        self.tally.verification().end_state_equal = equal;
+        equal
+    }
+}

@@ -1,0 +1,224 @@
+//! Blocks that come back: to a CPU list, to the zone, or from the one to the other.
+
+use pageblock::cpu_cache::{CpuCache, ZoneFlags};
+use pageblock::follow::ListEnd;
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
+use pageblock::FrameState;
+use pageblock::policy::Policy;
+use pageblock::zone::Zone;
+
+use super::tally::kind;
+use super::{Draining, Guided};
+use crate::fate::Fate;
+
+/// No CPU list has blocks of a larger order.
+const MAX_CPU_LIST_ORDER: u8 = 9;
+
+impl Guided<'_, '_> {
+    /// `mm_page_free`: the block reaches a list now, with its batch, or not at all.
+    pub(super) fn free(&mut self, cpu: usize, pid: u32, pfn: Pfn, order: Order, fate: Fate) {
+        let Some(at) = self.zone_of(pfn) else { return };
+        self.prepare(at, pfn, order);
+        match fate {
+            Fate::Batched | Fate::Kept => {}
+            Fate::Listed | Fate::Direct => self.commit(cpu, pid, at, pfn, order, fate),
+        }
+    }
+
+    /// `mm_page_free_batched`.
+    pub(super) fn free_batched(&mut self, cpu: usize, pid: u32, pfn: Pfn, fate: Fate) {
+        let Some(at) = self.zone_of(pfn) else { return };
+        let state = self.allocator.zones()[at].state(pfn);
+        if let Some(FrameState::Allocated { order, .. }) = state {
+            self.commit(cpu, pid, at, pfn, order, fate);
+        }
+    }
+
+    /// Makes the block one that is allocated with this order: it may have been allocated before the
+    /// recording, as part of a larger block, or by what raises no event.
+    fn prepare(&mut self, at: usize, pfn: Pfn, order: Order) {
+        let state = self.allocator.zones()[at].state(pfn);
+        if !matches!(state, Some(FrameState::Allocated { order: has, .. }) if has == order) {
+            self.split_around(at, pfn, order);
+            self.make_allocated(at, pfn, order);
+        }
+    }
+
+    /// A piece of a larger allocated block is freed: the block is split into pages.
+    fn split_around(&mut self, at: usize, pfn: Pfn, order: Order) {
+        let max = self.allocator.geometry().max_order;
+        for larger in order..=max {
+            let head = pfn.align_down(larger);
+            let state = self.allocator.zones()[at].state(head);
+            if let Some(FrameState::Allocated { order: has, .. }) = state
+                && has > order
+                && has >= larger
+            {
+                let _ = self.allocator.split_allocated(head, has, order);
+                return;
+            }
+        }
+    }
+
+    fn commit(&mut self, cpu: usize, pid: u32, at: usize, pfn: Pfn, order: Order, fate: Fate) {
+        let policy = *self.allocator.policy();
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
+        let list = cache.list_index(order, mt).filter(|_| mt != Migratetype::Isolate);
+        let Some(list) = list.filter(|_| fate != Fate::Direct) else {
+            let _ = zone.follow_free(pfn, order, None);
+            return;
+        };
+        if cache.follow_put(zone, pfn, order, mt, ListEnd::Head).is_err() {
+            return;
+        }
+        let flags = ZoneFlags { reclaim_active: zone.reclaim_active, below_high: zone.below_high };
+        let before = Tuning::of(cache);
+        let n = cache.pages_to_drain(&policy, order, flags);
+        let drain = cache.drain(&policy, n, list);
+        if n > 0 {
+            zone.leave_below_high();
+        }
+        self.set_holder(pfn, Some(cpu));
+        self.cpus[cpu].freed_by = Some(pid);
+        self.cpus[cpu].drain =
+            Some(Draining { zone: at, owner: cpu, list, drain, want: Some(n), got: 0, order, before });
+    }
+
+    /// `mm_page_pcpu_drain`: which block the CPU list gives back, to which type.
+    pub(super) fn drain(&mut self, cpu: usize, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
+        let Some(at) = self.zone_of(pfn) else { return };
+        let policy = *self.allocator.policy();
+        let Some(owner) = self.holder(pfn) else {
+            self.tally.compare(kind::DRAIN_FRAME, false, false, || {
+                (format!("{pfn} of order {order}"), "is on no CPU list".to_owned())
+            });
+            self.prepare(at, pfn, order);
+            if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
+                let _ = zone.follow_free(pfn, order, Some(mt));
+            }
+            return;
+        };
+        let running = self.cpus[cpu].drain.filter(|d| {
+            d.zone == at && d.owner == owner && (d.want.is_none() || d.drain.left() > 0)
+        });
+        let missed = self.cpus[cpu].drain.filter(|d| {
+            self.cpus[cpu].freed_by == Some(pid) && d.owner == owner && d.want.is_some()
+        });
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
+        let mut running = running.unwrap_or_else(|| {
+            let list = missed.map_or(0, |d| d.list);
+            Draining {
+                zone: at,
+                owner,
+                list,
+                drain: cache.drain(&policy, u32::MAX, list),
+                want: missed.and_then(|d| d.want),
+                got: missed.map_or(0, |d| d.got),
+                order: missed.map_or(0, |d| d.order),
+                before: missed.map_or_else(|| Tuning::of(cache), |d| d.before),
+            }
+        });
+        let list = running.drain.next_list(cache);
+        let next = list.and_then(|l| cache.last(zone, l));
+        let has = cache.list_of(zone, pfn);
+        let to = cache.drain_type(zone, pfn);
+        let taken = cache.follow_take(zone, pfn);
+        let shape = list.is_some() && has == list && taken.is_ok() && to == Some(mt);
+        let exact = shape && next == Some(pfn);
+        let _ = zone.follow_free(pfn, order, Some(mt));
+        running.drain.gave(order);
+        running.got += 1 << order;
+        self.cpus[cpu].drain = Some(running);
+        self.set_holder(pfn, None);
+        self.tally.compare(kind::DRAIN_FRAME, exact, shape, || {
+            (
+                format!("{pfn} of list {has:?} to {mt}"),
+                format!("last of list {list:?} is {next:?}, to {to:?}"),
+            )
+        });
+    }
+
+    /// The drain is over: it should have given back what the model asked for.
+    pub(super) fn close_drain(&mut self, cpu: usize) {
+        let policy = *self.allocator.policy();
+        let Some(draining) = self.cpus[cpu].drain.take() else { return };
+        let Draining { got, owner, zone: at, drain, .. } = draining;
+        let Some(want) = draining.want.filter(|&want| want > 0 || got > 0) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
+        // The last block may be larger than what was left to give.
+        let overrun = got.saturating_sub(want);
+        let exact = (want > 0 && drain.left() == 0 && overrun < 1 << MAX_CPU_LIST_ORDER)
+            || (cache.count == 0 && want > got);
+        let tuning = Tuning::of(cache);
+        let reclaim = zone.reclaim_active;
+        if !exact {
+            draining.infer(&policy, zone, cache);
+        }
+        self.tally.compare(kind::DRAIN_COUNT, exact, exact, || {
+            (
+                format!("{got} pages"),
+                format!("{want} pages; reclaim active {reclaim}; {tuning:?}"),
+            )
+        });
+    }
+}
+
+/// What decides how much a CPU list gives back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tuning {
+    count: u32,
+    high: u32,
+    free_count: u32,
+    free_factor: u8,
+    alloc_factor: u8,
+    prev_free_high_order: bool,
+}
+
+impl Tuning {
+    fn of(cache: &CpuCache) -> Self {
+        Self {
+            count: cache.count,
+            high: cache.high,
+            free_count: cache.free_count,
+            free_factor: cache.free_factor,
+            alloc_factor: cache.alloc_factor,
+            prev_free_high_order: cache.prev_free_high_order,
+        }
+    }
+
+    fn restore(self, cache: &mut CpuCache) {
+        cache.high = self.high;
+        cache.free_count = self.free_count;
+        cache.free_factor = self.free_factor;
+        cache.alloc_factor = self.alloc_factor;
+        cache.prev_free_high_order = self.prev_free_high_order;
+    }
+}
+
+impl Draining {
+    /// The kernel gave back another number of pages: looks for the unseen input that explains it, and
+    /// lets the state follow. kswapd clears the zone's mark before it reports that it sleeps, and the
+    /// limit of a list decays without an event.
+    fn infer(&self, policy: &Policy, zone: &mut Zone<'_>, cache: &mut CpuCache) {
+        let after = Tuning::of(cache);
+        let count = cache.count;
+        let drained = self.got > 0;
+        let flags = |reclaim_active| ZoneFlags { reclaim_active, below_high: zone.below_high };
+        self.before.restore(cache);
+        cache.count = self.before.count;
+        let n = cache.pages_to_drain(policy, self.order, flags(!zone.reclaim_active));
+        cache.count = count;
+        if (n > 0) == drained {
+            zone.reclaim_active = !zone.reclaim_active;
+            return;
+        }
+        after.restore(cache);
+        if drained {
+            cache.high = self.before.count;
+        } else {
+            cache.high = cache.high.max(self.before.count + 1);
+        }
+    }
+}

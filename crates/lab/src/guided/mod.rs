@@ -1,0 +1,171 @@
+//! Guided replay: the allocator takes every decision that a recorded kernel took, and is compared
+//! with it. After each comparison the state follows the kernel, so that one difference is counted
+//! once.
+//!
+//! What a recording does not say is found by looking ahead ([`crate::fate`]). Where a list was
+//! rotated without an event (compaction's fast search), the first block that the kernel takes from
+//! its middle shows it, and the list is rotated likewise.
+
+mod end;
+mod frees;
+mod takes;
+mod tally;
+
+use pageblock::alloc::Allocator;
+use pageblock::cpu_cache::Drain;
+use pageblock::fallback::{Fallback, Mode};
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
+use pageblock_measure::Verification;
+use pageblock_recording::{Record, What};
+
+use crate::fate::Fates;
+pub use self::tally::kind;
+use self::tally::Tally;
+
+/// A refill of a CPU list under way.
+#[derive(Clone, Copy)]
+struct Refill {
+    zone: usize,
+    order: Order,
+    mt: Migratetype,
+    want: u32,
+    got: u32,
+    mode: Mode,
+}
+
+/// Pages on their way from a CPU list to the zone.
+#[derive(Clone, Copy)]
+struct Draining {
+    zone: usize,
+    /// The CPU whose lists are drained.
+    owner: usize,
+    drain: Drain,
+    /// The list that it began with.
+    list: usize,
+    /// Pages that the model gives back; `None` where the kernel drains for a reason of its own.
+    want: Option<u32>,
+    got: u32,
+    /// The order of the block that was freed.
+    order: Order,
+    /// What the list's decision came from.
+    before: frees::Tuning,
+}
+
+/// What a CPU is in the middle of.
+#[derive(Clone, Default)]
+struct Cpu {
+    refill: Option<Refill>,
+    drain: Option<Draining>,
+    /// The claim that the last block taken came with; its event is still to come (6.10 and later).
+    claim: Option<(Option<Fallback>, bool)>,
+    /// Blocks taken from the zone that go to no CPU list.
+    direct: Vec<Pfn>,
+    /// The task of the last free, where it was the last event.
+    freed_by: Option<u32>,
+    /// The list of the last refill.
+    last_refill: Option<Migratetype>,
+}
+
+/// A guided replay.
+pub struct Guided<'a, 'm> {
+    allocator: &'a mut Allocator<'m>,
+    fates: &'a Fates,
+    cpus: Vec<Cpu>,
+    /// The CPU whose list holds a frame, plus one.
+    holder: Vec<u8>,
+    tally: Tally,
+}
+
+impl<'a, 'm> Guided<'a, 'm> {
+    /// A replay from the state that the allocator is in.
+    #[must_use]
+    pub fn new(allocator: &'a mut Allocator<'m>, fates: &'a Fates, mismatches: usize) -> Self {
+        let end = allocator.zones().iter().map(|z| z.span.end.0).max().unwrap_or(0);
+        let mut holder = vec![0; end as usize];
+        for (at, zone) in allocator.zones().iter().enumerate() {
+            for cpu in 0..allocator.cpus() {
+                let Some(cache) = allocator.cache(at, cpu) else { continue };
+                for list in 0..cache.nr_lists() {
+                    for pfn in cache.blocks(zone, list) {
+                        holder[pfn.0 as usize] = cpu as u8 + 1;
+                    }
+                }
+            }
+        }
+        let cpus = vec![Cpu::default(); allocator.cpus()];
+        Self { allocator, fates, cpus, holder, tally: Tally::new(mismatches) }
+    }
+
+    /// Follows one event.
+    pub fn push(&mut self, event: u64, record: &Record) {
+        let cpu = usize::from(record.cpu);
+        if cpu >= self.cpus.len() {
+            return;
+        }
+        self.tally.at(event, record);
+        let takes = matches!(record.what, What::ZoneLocked { .. } | What::Extfrag(_));
+        let drains = matches!(record.what, What::Drain { .. });
+        if !takes {
+            self.close_refill(cpu);
+        }
+        if !drains {
+            self.close_drain(cpu);
+        }
+        match &record.what {
+            What::Alloc { pfn: Some(pfn), order, mt, .. } => self.alloc(cpu, *pfn, *order, *mt),
+            What::ZoneLocked { pfn, order, mt, .. } => self.zone_locked(cpu, *pfn, *order, *mt),
+            What::Extfrag(x) => self.extfrag(cpu, x),
+            What::Free { pfn, order } => self.free(cpu, record.pid, *pfn, *order, self.fates.get(event)),
+            What::FreeBatched { pfn } => self.free_batched(cpu, record.pid, *pfn, self.fates.get(event)),
+            What::Drain { pfn, order, mt } => self.drain(cpu, record.pid, *pfn, *order, *mt),
+            What::Isolate { pfn, order, ret } if *ret > 0 => self.isolate(*pfn, *order),
+            What::Bulk { pages } => self.bulk(cpu, *pages),
+            What::Other(other) => self.other(&other.name, &other.args),
+            _ => {}
+        }
+        if !matches!(record.what, What::Free { .. } | What::FreeBatched { .. } | What::Drain { .. }) {
+            self.cpus[cpu].freed_by = None;
+        }
+    }
+
+    /// kswapd's running is a flag that CPU lists look at.
+    fn other(&mut self, name: &str, args: &str) {
+        let running = match name {
+            "mm_vmscan_kswapd_wake" => true,
+            "mm_vmscan_kswapd_sleep" => false,
+            _ => return,
+        };
+        let node = args
+            .split_ascii_whitespace()
+            .find_map(|word| word.strip_prefix("nid=")?.parse::<u8>().ok());
+        if let Some(node) = node.filter(|&n| n < 64) {
+            self.allocator.set_kswapd_running(node, running);
+        }
+    }
+
+    fn zone_of(&self, pfn: Pfn) -> Option<usize> {
+        self.allocator.zone_of(pfn)
+    }
+
+    /// The CPU whose list holds a block.
+    fn holder(&self, pfn: Pfn) -> Option<usize> {
+        usize::from(*self.holder.get(pfn.0 as usize)?).checked_sub(1)
+    }
+
+    fn set_holder(&mut self, pfn: Pfn, cpu: Option<usize>) {
+        if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
+            *slot = cpu.map_or(0, |c| c as u8 + 1);
+        }
+    }
+
+    /// The result, after the last event.
+    #[must_use]
+    pub fn finish(mut self) -> Verification {
+        for cpu in 0..self.cpus.len() {
+            self.close_refill(cpu);
+            self.close_drain(cpu);
+        }
+        self.tally.finish()
+    }
+}

@@ -1,0 +1,368 @@
+//! Blocks that leave the buddy lists or a CPU list: refills, fallbacks, allocations, isolation.
+
+use pageblock::alloc_flags::{AllocFlags, Watermark};
+use pageblock::event::Extfrag;
+use pageblock::fallback::{Fallback, Mode, Outcome};
+use pageblock::follow::ListEnd;
+use pageblock::frame::{Order, Pfn};
+use pageblock::layout::ZoneKind;
+use pageblock::mobility::Migratetype::{self, Movable};
+use pageblock::policy::{BelowHigh, FallbackPick};
+use pageblock::zone::Zone;
+use pageblock::FrameState;
+
+use super::tally::kind;
+use super::{Guided, Refill};
+
+const FLAGS: AllocFlags = AllocFlags::KSWAPD;
+
+fn owned(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Claim | Outcome::ClaimWhole)
+}
+
+impl Guided<'_, '_> {
+    /// `mm_page_alloc_zone_locked`: which block the zone gives.
+    pub(super) fn zone_locked(&mut self, cpu: usize, pfn: Pfn, order: Order, mt: Migratetype) {
+        let Some(at) = self.zone_of(pfn) else { return };
+        self.free_if_cached(at, pfn);
+        let refill = self.refill_for(cpu, at, order, mt);
+        let mode = refill.map_or(Mode::Normal, |r| r.mode);
+        let strict = self.allocator.policy().list_type_strict();
+        let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
+        let actual = zone.free_block_of(pfn);
+        if strict && actual.is_some_and(|(_, _, list)| list != mt) {
+            self.claim_then_take(cpu, at, pfn, order, mt, mode);
+        } else {
+            let shape = match (own, actual) {
+                (Some((_, order)), Some((_, found, list))) => order == found && list == mt,
+                _ => false,
+            };
+            let exact = shape && own.is_some_and(|(next, _)| next == pfn);
+            if shape && !exact {
+                zone.follow_rotation(pfn);
+            }
+            let kind = if refill.is_some() { kind::REFILL_FRAME } else { kind::ZONE_FRAME };
+            self.tally.compare(kind, exact, shape, || {
+                (format!("{pfn} of {actual:?}"), format!("next is {own:?}"))
+            });
+        }
+        self.take(at, pfn, order, mt);
+        self.received(cpu, at, pfn, order, mt, refill);
+    }
+
+    /// The refill that a block taken now belongs to, begun if none is under way; `None` for a block
+    /// that goes past the CPU lists.
+    fn refill_for(&mut self, cpu: usize, at: usize, order: Order, mt: Migratetype) -> Option<Refill> {
+        let running = self.cpus[cpu].refill;
+        if let Some(refill) = running
+            && (refill.zone, refill.order, refill.mt) == (at, order, mt)
+            && refill.got < refill.want
+        {
+            return running;
+        }
+        self.close_refill(cpu);
+        let policy = *self.allocator.policy();
+        let (zone, cache) = self.allocator.zone_and_cache(at, cpu)?;
+        let list = cache.list_index(order, mt)?;
+        if cache.next(zone, list).is_some() || (mt as usize) >= 3 {
+            return None;
+        }
+        note_below_high(zone);
+        let want = cache.refill_count(&policy, order, zone.below_high);
+        let refill = Refill { zone: at, order, mt, want, got: 0, mode: Mode::Normal };
+        self.cpus[cpu].refill = Some(refill);
+        self.cpus[cpu].last_refill = Some(mt);
+        self.cpus[cpu].refill
+    }
+
+    /// A block was taken from the zone: it goes to the end of a CPU list, or to its request.
+    fn received(
+        &mut self,
+        cpu: usize,
+        at: usize,
+        pfn: Pfn,
+        order: Order,
+        mt: Migratetype,
+        refill: Option<Refill>,
+    ) {
+        if refill.is_none() {
+            self.cpus[cpu].direct.push(pfn);
+            return;
+        }
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        if cache.follow_put(zone, pfn, order, mt, ListEnd::Tail).is_ok() {
+            self.set_holder(pfn, Some(cpu));
+        }
+        if let Some(refill) = &mut self.cpus[cpu].refill {
+            refill.got += 1;
+        }
+    }
+
+    /// The refill is over: it should have brought what the model asked for, unless the zone had no
+    /// more.
+    pub(super) fn close_refill(&mut self, cpu: usize) {
+        let Some(Refill { zone, order, mt, want, got, .. }) = self.cpus[cpu].refill.take() else {
+            return;
+        };
+        let exhausted = got < want
+            && self
+                .allocator
+                .zones()
+                .get(zone)
+                .is_some_and(|z| z.next_of_list(order, mt).is_none() && z.find_fallback(order, mt, FLAGS, Mode::Normal).found.is_none());
+        let exact = got == want || exhausted;
+        self.tally.compare(kind::REFILL_COUNT, exact, exact, || {
+            (format!("{got} blocks of order {order} {mt}"), format!("{want} blocks"))
+        });
+    }
+
+    /// Takes a block out of the free lists, wherever the model has it.
+    fn take(&mut self, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
+        let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) else { return };
+        let movable = mt == Movable;
+        if zone.follow_take(pfn, order, movable).is_err() {
+            for page in pfn.0..pfn.0 + (1 << order) {
+                self.make_allocated(at, Pfn(page), 0);
+            }
+            if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) {
+                let _ = zone.follow_allocated(pfn, order, movable);
+            }
+        }
+    }
+
+    /// A block that the model has on a CPU list, but the kernel in the zone, went there unseen.
+    fn free_if_cached(&mut self, at: usize, pfn: Pfn) {
+        let Some(owner) = self.holder(pfn) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
+        if cache.follow_drain(zone, pfn).is_ok() {
+            self.set_holder(pfn, None);
+        }
+    }
+
+    /// From 6.10 a claim reports the block that it takes first, and the fallback after it.
+    fn claim_then_take(
+        &mut self,
+        cpu: usize,
+        at: usize,
+        pfn: Pfn,
+        order: Order,
+        mt: Migratetype,
+        mode: Mode,
+    ) {
+        let pageblock_order = self.allocator.geometry().pageblock_order;
+        let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
+        let predicted = if own.is_some() {
+            None
+        } else {
+            zone.find_fallback(order, mt, FLAGS, mode).found
+        };
+        let same_block = predicted.filter(|f| {
+            f.outcome == Outcome::Claim
+                && f.pfn.align_down(pageblock_order) == pfn.align_down(pageblock_order)
+        });
+        let claim = same_block.or_else(|| {
+            let (start, found, from) = zone.free_block_of(pfn)?;
+            Some(Fallback { pfn: start, order: found, from, outcome: Outcome::Claim })
+        });
+        if let Some(claim) = claim {
+            let _ = zone.follow_claim(mt, claim);
+        }
+        let next = zone.next_of_list(order, mt);
+        let exact = same_block.is_some() && next.is_some_and(|(next, _)| next == pfn);
+        self.cpus[cpu].claim = Some((predicted, exact));
+    }
+
+    /// `mm_page_alloc_extfrag`: which block of another type serves, and what becomes of it.
+    pub(super) fn extfrag(&mut self, cpu: usize, x: &Extfrag) {
+        let Some(at) = self.zone_of(x.pfn) else { return };
+        let whole = x.fallback_order >= self.allocator.geometry().pageblock_order;
+        if !self.allocator.policy().list_type_strict() {
+            self.extfrag_loose(cpu, at, x);
+            return;
+        }
+        if let Some((predicted, exact)) = self.cpus[cpu].claim.take() {
+            let shape = predicted.is_some_and(|f| {
+                (f.order, f.from, owned(f.outcome))
+                    == (x.fallback_order, x.fallback_migratetype, x.change_ownership)
+            });
+            self.tally.compare(kind::FALLBACK, exact && shape, shape, || {
+                (format!("{x:?}"), format!("{predicted:?}"))
+            });
+            return;
+        }
+        self.free_if_cached(at, x.pfn);
+        let (order, mt) = (x.alloc_order, x.alloc_migratetype);
+        let refill = self.refill_for(cpu, at, order, mt);
+        let mode = refill.map_or(Mode::Normal, |r| r.mode);
+        let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
+        let predicted = match own {
+            Some(_) => None,
+            None => zone.find_fallback(order, mt, FLAGS, mode).found,
+        };
+        let outcome = if whole { Outcome::ClaimWhole } else { Outcome::Single };
+        let actual = Fallback {
+            pfn: x.pfn,
+            order: x.fallback_order,
+            from: x.fallback_migratetype,
+            outcome,
+        };
+        let exact = predicted == Some(actual);
+        let shape = predicted.is_some_and(|f| Fallback { pfn: x.pfn, ..f } == actual);
+        if shape && !exact {
+            zone.follow_rotation(x.pfn);
+        }
+        self.tally.compare(kind::FALLBACK, exact, shape, || {
+            (format!("{actual:?} for {order} {mt}"), format!("{predicted:?} after own {own:?} {mode:?}"))
+        });
+        if zone.follow_fallback(order, mt, actual, &mut ()).is_err() {
+            self.take(at, x.pfn, order, mt);
+        }
+        if let Some(refill) = &mut self.cpus[cpu].refill
+            && self.allocator.policy().fallback_pick == FallbackPick::ClaimThenSteal
+        {
+            refill.mode = if whole { Mode::Normal } else { Mode::Steal };
+        }
+        self.received(cpu, at, x.pfn, order, mt, refill);
+    }
+
+    /// Up to 6.9 a fallback moves what it found; the block is taken, and reported, after it.
+    fn extfrag_loose(&mut self, cpu: usize, at: usize, x: &Extfrag) {
+        let (order, mt) = (x.alloc_order, x.alloc_migratetype);
+        self.free_if_cached(at, x.pfn);
+        self.refill_for(cpu, at, order, mt);
+        let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let own = zone.next_of_list(order, mt);
+        let predicted = match own {
+            Some(_) => None,
+            None => zone.find_fallback(order, mt, FLAGS, Mode::Normal).found,
+        };
+        let becomes_own = |zone: &Zone<'_>, f: &Fallback| {
+            owned(f.outcome) || zone.block_type(f.pfn) == Some(mt)
+        };
+        let shape = predicted.is_some_and(|f| {
+            (f.order, f.from, becomes_own(zone, &f))
+                == (x.fallback_order, x.fallback_migratetype, x.change_ownership)
+        });
+        let exact = shape && predicted.is_some_and(|f| f.pfn == x.pfn);
+        if shape && !exact {
+            zone.follow_rotation(x.pfn);
+        }
+        self.tally.compare(kind::FALLBACK, exact, shape, || {
+            (format!("{x:?}"), format!("{predicted:?} after own {own:?}"))
+        });
+        let actual = zone.outcome_of(x.pfn, x.fallback_order, x.fallback_migratetype, mt);
+        if let Some(mut actual) = actual {
+            if x.change_ownership && !becomes_own(zone, &actual) {
+                actual.outcome = Outcome::Claim;
+            } else if !x.change_ownership && actual.outcome == Outcome::Claim {
+                actual.outcome = Outcome::Refile;
+            }
+            let _ = zone.follow_claim(mt, actual);
+        }
+    }
+
+    /// `mm_page_alloc`: which block the CPU list gives.
+    pub(super) fn alloc(&mut self, cpu: usize, pfn: Pfn, order: Order, mt: Migratetype) {
+        let Some(at) = self.zone_of(pfn) else { return };
+        let owner = self.holder(pfn);
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        note_below_high(zone);
+        let list = cache.list_index(order, mt);
+        if list.is_some() {
+            cache.follow_alloc();
+        }
+        if let Some(place) = self.cpus[cpu].direct.iter().position(|&p| p == pfn) {
+            self.cpus[cpu].direct.swap_remove(place);
+            return;
+        }
+        if owner == Some(cpu) {
+            let next = list.and_then(|l| cache.next(zone, l));
+            let has = cache.list_of(zone, pfn);
+            let (exact, shape) = (next == Some(pfn), list.is_some() && has == list);
+            let _ = cache.follow_take(zone, pfn);
+            self.tally.compare(kind::CPU_LIST_FRAME, exact, shape, || {
+                (format!("{pfn} of list {has:?}"), format!("next of list {list:?} is {next:?}"))
+            });
+            self.set_holder(pfn, None);
+        } else {
+            let state = zone.state(pfn);
+            self.tally.compare(kind::CPU_LIST_FRAME, false, false, || {
+                (format!("{pfn}"), format!("{state:?} of CPU {owner:?}"))
+            });
+            self.make_allocated(at, pfn, order);
+        }
+        if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
+            let _ = zone.follow_allocated(pfn, order, mt == Movable);
+        }
+    }
+
+    /// Makes a block allocated that the model has anywhere.
+    pub(super) fn make_allocated(&mut self, at: usize, pfn: Pfn, order: Order) {
+        for page in pfn.0..pfn.0 + (1 << order) {
+            let page = Pfn(page);
+            if let Some(owner) = self.holder(page)
+                && let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner)
+            {
+                let _ = cache.follow_take(zone, page);
+                self.set_holder(page, None);
+            }
+            if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+                && zone.free_block_of(page).is_some()
+            {
+                let _ = zone.follow_take(page, 0, false);
+            }
+        }
+        if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+            && zone.state(pfn) != Some(FrameState::Allocated { order, movable: true })
+        {
+            let _ = zone.follow_allocated(pfn, order, false);
+        }
+    }
+
+    /// The compaction free scanner takes a free block; large ones make their pageblock movable.
+    pub(super) fn isolate(&mut self, pfn: Pfn, order: Order) {
+        let Some(at) = self.zone_of(pfn) else { return };
+        self.free_if_cached(at, pfn);
+        self.take(at, pfn, order, Movable);
+        let pageblock_order = self.allocator.geometry().pageblock_order;
+        let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) else { return };
+        if order + 1 >= pageblock_order
+            && zone.block_type(pfn).is_some_and(Migratetype::is_mergeable)
+        {
+            let _ = zone.follow_block_type(pfn, Movable);
+        }
+    }
+
+    /// The bulk allocator took pages from the head of a list without an event each.
+    pub(super) fn bulk(&mut self, cpu: usize, pages: u32) {
+        let mt = Migratetype::Unmovable;
+        for at in (0..self.allocator.zones().len()).rev() {
+            let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { continue };
+            let Some(list) = cache.list_index(0, mt) else { continue };
+            let mut taken = 0;
+            while taken < pages && let Some(pfn) = cache.next(zone, list) {
+                cache.follow_alloc();
+                let _ = cache.follow_take(zone, pfn);
+                if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
+                    *slot = 0;
+                }
+                taken += 1;
+            }
+            if taken > 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// From 6.7 an allocation notes that the zone is under its high watermark.
+fn note_below_high(zone: &mut Zone<'_>) {
+    if zone.below_high || zone.policy().below_high == BelowHigh::Off {
+        return;
+    }
+    let high = zone.watermark(Watermark::High);
+    zone.below_high = !zone.watermark_ok(0, high, ZoneKind::Movable, AllocFlags(0));
+}

@@ -1,0 +1,234 @@
+//! The machine that a snapshot describes: its zones and CPUs, and the allocator in exactly its state.
+
+use std::mem::MaybeUninit;
+
+use pageblock::alloc::Allocator;
+use pageblock::cpu_cache::{CacheLimits, CpuCache};
+use pageblock::follow::ListEnd;
+use pageblock::frame::{Order, Pfn};
+use pageblock::layout::{MAX_NR_ZONES, ZoneKind, ZoneSpec};
+use pageblock::mobility::Migratetype;
+use pageblock::policy::Policy;
+use pageblock::preset::{self, Preset};
+use pageblock::setup::Setup;
+use pageblock::tuning::Watermarks;
+use pageblock::zone::Geometry;
+use pageblock_recording::{PageUse, PcpInfo, Recording, Snapshot, ZoneSnapshot};
+
+use crate::error::Error;
+
+/// The fixed properties of a recorded machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Its zones, node by node, lowest first.
+    pub zones: Vec<ZoneSpec>,
+    /// The node of each CPU.
+    pub cpu_nodes: Vec<u8>,
+    /// The sizes that its kernel was built with.
+    pub geometry: Geometry,
+}
+
+/// Memory for the tables of one allocator.
+pub struct TableMemory(Vec<MaybeUninit<u8>>);
+
+impl Machine {
+    /// The machine of a recording.
+    ///
+    /// # Errors
+    /// Where its snapshot contradicts itself.
+    pub fn of(recording: &Recording) -> Result<Self, Error> {
+        let snapshot = &recording.start;
+        let mut zones = Vec::new();
+        for zone in &snapshot.zones {
+            let kind = ZoneKind::from_name(&zone.name)
+                .ok_or_else(|| Error::UnknownZone(zone.name.clone()))?;
+            if zone.managed > 0 {
+                let node = u8::try_from(zone.node).map_err(|_| Error::Node(zone.node))?;
+                let (present, managed) = (zone.present, zone.managed);
+                zones.push(ZoneSpec { node, kind, span: zone.span(), present, managed });
+            }
+        }
+        let cpus = snapshot.pcpinfo.iter().map(|p| usize::from(p.cpu) + 1).max().unwrap_or(1);
+        let cpu_nodes = (0..cpus).map(|cpu| home_node(snapshot, cpu)).collect();
+        let geometry =
+            Geometry { pageblock_order: recording.pageblock_order, ..Geometry::default() };
+        Ok(Self { zones, cpu_nodes, geometry })
+    }
+
+    /// What an allocator for this machine is made of.
+    #[must_use]
+    pub fn setup(&self, policy: Policy) -> Setup<'_> {
+        Setup {
+            policy,
+            geometry: self.geometry,
+            zones: &self.zones,
+            cpu_nodes: &self.cpu_nodes,
+            distances: &[],
+        }
+    }
+
+    /// Memory for an allocator's tables.
+    ///
+    /// # Errors
+    /// Where the machine is none that an allocator can be made for.
+    pub fn table_memory(&self, policy: Policy) -> Result<TableMemory, Error> {
+        let size = self.setup(policy).metadata_size()?;
+        Ok(TableMemory(vec![MaybeUninit::uninit(); size]))
+    }
+
+    /// An allocator in the state of a snapshot of this machine.
+    ///
+    /// # Errors
+    /// Where the snapshot contradicts itself.
+    pub fn allocator<'m>(
+        &self,
+        policy: Policy,
+        snapshot: &Snapshot,
+        memory: &'m mut TableMemory,
+    ) -> Result<Allocator<'m>, Error> {
+        let mut allocator = Allocator::new(&mut memory.0, &self.setup(policy))?;
+        for at in 0..self.zones.len() {
+            restore_zone(&mut allocator, at, snapshot)?;
+        }
+        restore_pages(&mut allocator, snapshot)?;
+        restore_caches(&mut allocator, snapshot)?;
+        Ok(allocator)
+    }
+}
+
+/// The node of a CPU: the one whose zones fill most of its lists.
+fn home_node(snapshot: &Snapshot, cpu: usize) -> u8 {
+    let of_cpu = snapshot.pcpinfo.iter().filter(|p| usize::from(p.cpu) == cpu);
+    let busiest = of_cpu.max_by_key(|p| (p.count, std::cmp::Reverse(p.zone)));
+    busiest.map_or(0, |p| snapshot.zones[usize::from(p.zone)].node as u8)
+}
+
+/// The preset of the kernel that made a recording: a distribution's own where there is one.
+#[must_use]
+pub fn recorded_preset(recording: &Recording) -> &'static Preset {
+    let kernel = &recording.kernel;
+    if kernel.text.contains("ebian") {
+        let name = format!("debian-{}.{}", kernel.major, kernel.minor);
+        if let Some(preset) = preset::find(&name) {
+            return preset;
+        }
+    }
+    preset::nearest(u32::from(kernel.major), u32::from(kernel.minor))
+}
+
+fn zone_snapshot<'s>(snapshot: &'s Snapshot, node: u8, kind: ZoneKind) -> Option<&'s ZoneSnapshot> {
+    snapshot.zones.iter().find(|z| z.node == u16::from(node) && z.name == kind.name())
+}
+
+/// The watermarks are the recorded ones where the policy's knobs are those of the recording; a
+/// policy with knobs of its own keeps what they give.
+fn restore_zone(
+    allocator: &mut Allocator<'_>,
+    at: usize,
+    snapshot: &Snapshot,
+) -> Result<(), Error> {
+    let (node, kind) = (allocator.zones()[at].node, allocator.zones()[at].kind);
+    let recorded = zone_snapshot(snapshot, node, kind).ok_or(Error::Node(u16::from(node)))?;
+    let Some((zone, _)) = allocator.zone_and_cache(at, 0) else { return Ok(()) };
+    let w = recorded.wmark;
+    zone.watermarks = Watermarks { min: w.min, low: w.low, high: w.high, promo: w.promo };
+    zone.boost = recorded.boost;
+    let mut reserve = [0; MAX_NR_ZONES];
+    for (slot, pages) in reserve.iter_mut().zip(&recorded.lowmem_reserve) {
+        *slot = *pages;
+    }
+    zone.lowmem_reserve = reserve;
+    zone.follow_reserved_highatomic(recorded.nr_reserved_highatomic.unwrap_or(0));
+    Ok(())
+}
+
+fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(), Error> {
+    for block in &snapshot.blocks {
+        if let (Some(mt), Some(at)) = (block.mt, zone_of(allocator, block.pfn))
+            && let Some((zone, _)) = allocator.zone_and_cache(at, 0)
+        {
+            zone.follow_block_type(block.pfn, mt)?;
+        }
+    }
+    for used in &snapshot.used {
+        let movable = matches!(
+            used.state,
+            PageUse::File | PageUse::Anon | PageUse::Shmem | PageUse::OtherLru
+        );
+        if used.state == PageUse::Reserved {
+            continue;
+        }
+        for pfn in used.pfn.0..used.pfn.0 + used.count {
+            with_zone(allocator, Pfn(pfn), |zone, _| zone.follow_allocated(Pfn(pfn), 0, movable))?;
+        }
+    }
+    for block in &snapshot.free {
+        let list = block.mt.unwrap_or(Migratetype::Movable);
+        with_zone(allocator, block.pfn, |zone, _| zone.follow_listed(block.pfn, block.order, list))?;
+    }
+    Ok(())
+}
+
+fn restore_caches(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(), Error> {
+    for page in &snapshot.pcp {
+        let cpu = usize::from(page.cpu);
+        let (pfn, order) = (page.pfn, page.order);
+        let at = zone_of(allocator, pfn).ok_or(Error::Frame(pfn))?;
+        let Some((zone, cache)) = allocator.zone_and_cache(at, cpu) else { continue };
+        let block = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
+        let mt = cached_type(page.mt, block);
+        zone.follow_allocated(pfn, order, false)?;
+        cache.follow_put(zone, pfn, order, mt, ListEnd::Tail)?;
+    }
+    for info in &snapshot.pcpinfo {
+        let zone = &snapshot.zones[usize::from(info.zone)];
+        let Some(at) = allocator
+            .zones()
+            .iter()
+            .position(|z| u16::from(z.node) == zone.node && z.kind.name() == zone.name)
+        else {
+            continue;
+        };
+        if let Some((_, cache)) = allocator.zone_and_cache(at, usize::from(info.cpu)) {
+            restore_tuning(cache, info);
+        }
+    }
+    Ok(())
+}
+
+/// The remembered type of a page whose list is known: the list's, but for lists that types share.
+fn cached_type(list: Option<Migratetype>, block: Migratetype) -> Migratetype {
+    list.unwrap_or(block)
+}
+
+fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo) {
+    let pages = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    let high_min = info.high_min.unwrap_or(info.high);
+    cache.limits = CacheLimits {
+        batch: pages(info.batch),
+        high_min: pages(high_min),
+        high_max: pages(info.high_max.unwrap_or(high_min)),
+    };
+    cache.high = pages(info.high);
+    cache.free_factor = info.free_factor.unwrap_or(0) as u8;
+    cache.alloc_factor = info.alloc_factor.unwrap_or(0) as u8;
+    cache.free_count = pages(info.free_count.unwrap_or(0));
+    let flags = info.flags.unwrap_or(0);
+    cache.prev_free_high_order = flags & 1 != 0;
+    cache.free_high_batch = flags & 2 != 0;
+}
+
+/// The place of the zone that holds a frame.
+pub(crate) fn zone_of(allocator: &Allocator<'_>, pfn: Pfn) -> Option<usize> {
+    allocator.zone_of(pfn)
+}
+
+fn with_zone<T>(
+    allocator: &mut Allocator<'_>,
+    pfn: Pfn,
+    act: impl FnOnce(&mut pageblock::zone::Zone<'_>, Order) -> Result<T, pageblock::zone::FrameError>,
+) -> Result<T, Error> {
+    let at = zone_of(allocator, pfn).ok_or(Error::Frame(pfn))?;
+    let (zone, _) = allocator.zone_and_cache(at, 0).ok_or(Error::Frame(pfn))?;
+    Ok(act(zone, 0)?)
+}
