@@ -6,10 +6,10 @@
 //!   CPU list: the list's lock was taken, so it went straight to the zone.
 //! * From 6.10 compaction frees pages that it keeps: freed again, or used, without anything between.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pageblock::frame::{Order, Pfn};
-use pageblock_recording::{Record, What};
+use pageblock_recording::{Record, Snapshot, What};
 
 /// What becomes of a freed page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,8 +21,15 @@ pub enum Fate {
     Batched = 1,
     /// It goes to the buddy lists at once, though its order has a CPU list.
     Direct = 2,
-    /// It stays with the compaction that freed it.
+    /// A freed page: it stays with the compaction that freed it. See [`Fate::Sought`] for others.
     Kept = 3,
+}
+
+impl Fate {
+    /// A page that compaction isolates: its fast search found it on the list, and moved what it
+    /// passed over behind it (`fast_isolate_freepages`).
+    #[allow(non_upper_case_globals, reason = "reads as a variant")]
+    pub const Sought: Self = Self::Kept;
 }
 
 /// The fates of all freed pages of a recording: two bits an event.
@@ -71,6 +78,8 @@ pub struct FateFinder {
     orders: CpuListOrders,
     compaction_keeps: bool,
     compacting: BTreeSet<u32>,
+    /// The blocks that each task isolated since its last scan of a pageblock: event and pages.
+    isolated: BTreeMap<u32, Vec<(u64, u64)>>,
 }
 
 /// The orders that have CPU lists.
@@ -95,7 +104,14 @@ impl FateFinder {
     pub fn new(end: Pfn, orders: CpuListOrders, compaction_keeps: bool) -> Self {
         let pending = vec![Pending::default(); end.0 as usize];
         let fates = Fates::default();
-        Self { fates, pending, orders, compaction_keeps, compacting: BTreeSet::new() }
+        Self {
+            fates,
+            pending,
+            orders,
+            compaction_keeps,
+            compacting: BTreeSet::new(),
+            isolated: BTreeMap::new(),
+        }
     }
 
     /// Takes the event of index `event`. Events come in order.
@@ -121,9 +137,20 @@ impl FateFinder {
             What::Drain { pfn, order, .. } => self.settle(*pfn, *order, Fate::Listed),
             What::Alloc { pfn: Some(pfn), order, .. } => self.settle(*pfn, *order, Fate::Listed),
             What::ZoneLocked { pfn, order, .. } => self.settle(*pfn, *order, Fate::Direct),
-            What::Extfrag(x) => self.settle(x.pfn, x.fallback_order, Fate::Direct),
+            What::Extfrag(x) => {
+                // A claim from 6.10 on names the block that it takes, not the one that it found.
+                let found = !self.compaction_keeps
+                    || !x.change_ownership
+                    || x.pfn.is_aligned(self.orders.and.unwrap_or(0));
+                let order = if found { x.fallback_order } else { x.alloc_order };
+                self.settle(x.pfn, order, Fate::Direct);
+            }
             What::Isolate { pfn, order, ret } if *ret > 0 => {
                 self.settle(*pfn, *order, Fate::Direct);
+                self.isolated.entry(record.pid).or_default().push((event, 1 << order));
+            }
+            What::Other(other) if &*other.name == "mm_compaction_isolate_freepages" => {
+                self.scanned(record.pid, other.number("nr_taken").unwrap_or(0) as u64);
             }
             What::Other(other) if &*other.name == "mm_compaction_begin" => {
                 self.compacting.insert(record.pid);
@@ -132,6 +159,18 @@ impl FateFinder {
                 self.compacting.remove(&record.pid);
             }
             _ => {}
+        }
+    }
+
+    /// A scan of a pageblock took the last `taken` pages that its task isolated; those before were
+    /// found by the fast search.
+    fn scanned(&mut self, pid: u32, mut taken: u64) {
+        for (event, pages) in self.isolated.remove(&pid).unwrap_or_default().into_iter().rev() {
+            if taken >= pages {
+                taken -= pages;
+            } else {
+                self.fates.set(event, Fate::Sought);
+            }
         }
     }
 
@@ -151,9 +190,13 @@ impl FateFinder {
         }
     }
 
-    /// The fates found; pages whose next event is not recorded go to their CPU list.
+    /// The fates found. Pages without a later event are where the end snapshot has them; without one,
+    /// on their CPU list.
     #[must_use]
-    pub fn finish(self) -> Fates {
+    pub fn finish(mut self, end: Option<&Snapshot>) -> Fates {
+        for block in end.map(|end| end.free.as_slice()).unwrap_or_default() {
+            self.settle(block.pfn, block.order, Fate::Direct);
+        }
         self.fates
     }
 }

@@ -144,7 +144,9 @@ fn restore_zone(
 
 fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(), Error> {
     for block in &snapshot.blocks {
-        if let (Some(mt), Some(at)) = (block.mt, zone_of(allocator, block.pfn))
+        // The first pageblock of a zone may begin before the zone.
+        let start = snapshot.zones[usize::from(block.zone)].start_pfn;
+        if let (Some(mt), Some(at)) = (block.mt, zone_of(allocator, block.pfn.max(start)))
             && let Some((zone, _)) = allocator.zone_and_cache(at, 0)
         {
             zone.follow_block_type(block.pfn, mt)?;
@@ -164,7 +166,9 @@ fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(
     }
     for block in &snapshot.free {
         let list = block.mt.unwrap_or(Migratetype::Movable);
-        with_zone(allocator, block.pfn, |zone, _| zone.follow_listed(block.pfn, block.order, list))?;
+        with_zone(allocator, block.pfn, |zone, _| {
+            zone.follow_listed(block.pfn, block.order, list)
+        })?;
     }
     Ok(())
 }

@@ -472,6 +472,11 @@ impl Drain {
         Some(self.at)
     }
 
+    /// Looks at the current list anew, after a block left it otherwise.
+    pub fn restart(&mut self) {
+        self.run = self.run.max(1);
+    }
+
     /// Counts a block given back.
     pub fn gave(&mut self, order: Order) {
         self.left = self.left.saturating_sub(pages(order) as u32);

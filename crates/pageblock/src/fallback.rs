@@ -508,6 +508,8 @@ impl Zone<'_> {
         let (i, _) = self
             .take_fallback(order, start, fallback, flags, observer)
             .ok_or(crate::zone::FrameError::NotFree(fallback.pfn))?;
+        let movable = start == Movable;
+        self.map.set(i, crate::map::FrameState::Allocated { order, movable });
         Ok(self.map.pfn(i))
     }
 

@@ -44,9 +44,10 @@ impl Guided<'_, '_> {
             .blocks
             .iter()
             .filter(|b| {
-                b.mt.is_some() && self.zone_of(b.pfn).is_some_and(|at| {
-                    self.allocator.zones()[at].block_type(b.pfn) != b.mt
-                })
+                b.mt.is_some()
+                    && self
+                        .zone_of(b.pfn)
+                        .is_some_and(|at| self.allocator.zones()[at].block_type(b.pfn) != b.mt)
             })
             .count();
         self.tally.note(format!(

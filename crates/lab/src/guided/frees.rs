@@ -1,16 +1,19 @@
 //! Blocks that come back: to a CPU list, to the zone, or from the one to the other.
 
-use pageblock::cpu_cache::{CpuCache, ZoneFlags};
+use pageblock::FrameState;
+use pageblock::cpu_cache::{CacheLimits, CpuCache, ZoneFlags};
 use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
-use pageblock::FrameState;
 use pageblock::policy::Policy;
 use pageblock::zone::Zone;
 
 use super::tally::kind;
-use super::{Draining, Guided};
+use super::{Draining, Guided, Promise, Task};
 use crate::fate::Fate;
+
+/// As many tasks may have taken a block from a list and not yet reported it.
+pub(super) const IN_FLIGHT: usize = 2;
 
 /// No CPU list has blocks of a larger order.
 const MAX_CPU_LIST_ORDER: u8 = 9;
@@ -81,9 +84,18 @@ impl Guided<'_, '_> {
             zone.leave_below_high();
         }
         self.set_holder(pfn, Some(cpu));
-        self.cpus[cpu].freed_by = Some(pid);
-        self.cpus[cpu].drain =
-            Some(Draining { zone: at, owner: cpu, list, drain, want: Some(n), got: 0, order, before });
+        self.cpus[cpu].pushed += 1;
+        self.cpus[cpu].drains.push(Draining {
+            pid,
+            zone: at,
+            owner: cpu,
+            list,
+            drain,
+            want: Some(n),
+            got: 0,
+            order,
+            before,
+        });
     }
 
     /// `mm_page_pcpu_drain`: which block the CPU list gives back, to which type.
@@ -100,16 +112,16 @@ impl Guided<'_, '_> {
             }
             return;
         };
-        let running = self.cpus[cpu].drain.filter(|d| {
-            d.zone == at && d.owner == owner && (d.want.is_none() || d.drain.left() > 0)
-        });
-        let missed = self.cpus[cpu].drain.filter(|d| {
-            self.cpus[cpu].freed_by == Some(pid) && d.owner == owner && d.want.is_some()
-        });
+        let place =
+            self.cpus[cpu].drains.iter().position(|d| (d.pid, d.zone, d.owner) == (pid, at, owner));
+        let known = place.map(|place| self.cpus[cpu].drains.swap_remove(place));
+        let running = known.filter(|d| d.want.is_none() || d.drain.left() > 0);
+        let missed = known.filter(|d| d.want.is_some());
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
         let mut running = running.unwrap_or_else(|| {
             let list = missed.map_or(0, |d| d.list);
             Draining {
+                pid,
                 zone: at,
                 owner,
                 list,
@@ -120,9 +132,20 @@ impl Guided<'_, '_> {
                 before: missed.map_or_else(|| Tuning::of(cache), |d| d.before),
             }
         });
-        let list = running.drain.next_list(cache);
-        let next = list.and_then(|l| cache.last(zone, l));
         let has = cache.list_of(zone, pfn);
+        let list = loop {
+            let list = running.drain.next_list(cache);
+            // What the kernel leaves at the head of a list was taken already, and is reported late.
+            let left = list
+                .filter(|_| list != has)
+                .and_then(|l| cache.blocks(zone, l).nth(IN_FLIGHT).is_none().then_some(l));
+            let Some(late) = left.and_then(|l| cache.next(zone, l)) else { break list };
+            let _ = cache.follow_take(zone, late);
+            self.holder[late.0 as usize] = 0;
+            self.cpus[owner].promised.push(Promise { pfn: late, to: Task::Any });
+            running.drain.restart();
+        };
+        let next = list.and_then(|l| cache.last(zone, l));
         let to = cache.drain_type(zone, pfn);
         let taken = cache.follow_take(zone, pfn);
         let shape = list.is_some() && has == list && taken.is_ok() && to == Some(mt);
@@ -130,7 +153,7 @@ impl Guided<'_, '_> {
         let _ = zone.follow_free(pfn, order, Some(mt));
         running.drain.gave(order);
         running.got += 1 << order;
-        self.cpus[cpu].drain = Some(running);
+        self.cpus[cpu].drains.push(running);
         self.set_holder(pfn, None);
         self.tally.compare(kind::DRAIN_FRAME, exact, shape, || {
             (
@@ -141,9 +164,17 @@ impl Guided<'_, '_> {
     }
 
     /// The drain is over: it should have given back what the model asked for.
-    pub(super) fn close_drain(&mut self, cpu: usize) {
+    pub(super) fn close_drain(&mut self, cpu: usize, pid: Option<u32>) {
+        while let Some(place) =
+            self.cpus[cpu].drains.iter().position(|d| pid.is_none_or(|pid| d.pid == pid))
+        {
+            let draining = self.cpus[cpu].drains.swap_remove(place);
+            self.close(draining);
+        }
+    }
+
+    fn close(&mut self, draining: Draining) {
         let policy = *self.allocator.policy();
-        let Some(draining) = self.cpus[cpu].drain.take() else { return };
         let Draining { got, owner, zone: at, drain, .. } = draining;
         let Some(want) = draining.want.filter(|&want| want > 0 || got > 0) else { return };
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
@@ -153,14 +184,13 @@ impl Guided<'_, '_> {
             || (cache.count == 0 && want > got);
         let tuning = Tuning::of(cache);
         let reclaim = zone.reclaim_active;
-        if !exact {
-            draining.infer(&policy, zone, cache);
-        }
+        let running = if exact { reclaim } else { draining.infer(&policy, zone, cache) };
+        let node = zone.node;
+        self.allocator.set_kswapd_running(node, running);
+        let exact = exact || (reclaim && !running);
+        self.kswapd_ends += u64::from(reclaim && !running);
         self.tally.compare(kind::DRAIN_COUNT, exact, exact, || {
-            (
-                format!("{got} pages"),
-                format!("{want} pages; reclaim active {reclaim}; {tuning:?}"),
-            )
+            (format!("{got} pages"), format!("{want} pages; reclaim active {reclaim}; {tuning:?}"))
         });
     }
 }
@@ -177,7 +207,7 @@ pub(super) struct Tuning {
 }
 
 impl Tuning {
-    fn of(cache: &CpuCache) -> Self {
+    pub(super) fn of(cache: &CpuCache) -> Self {
         Self {
             count: cache.count,
             high: cache.high,
@@ -188,7 +218,7 @@ impl Tuning {
         }
     }
 
-    fn restore(self, cache: &mut CpuCache) {
+    pub(super) fn restore(self, cache: &mut CpuCache) {
         cache.high = self.high;
         cache.free_count = self.free_count;
         cache.free_factor = self.free_factor;
@@ -200,8 +230,8 @@ impl Tuning {
 impl Draining {
     /// The kernel gave back another number of pages: looks for the unseen input that explains it, and
     /// lets the state follow. kswapd clears the zone's mark before it reports that it sleeps, and the
-    /// limit of a list decays without an event.
-    fn infer(&self, policy: &Policy, zone: &mut Zone<'_>, cache: &mut CpuCache) {
+    /// limit of a list decays without an event. Tells whether kswapd must be running.
+    fn infer(&self, policy: &Policy, zone: &Zone<'_>, cache: &mut CpuCache) -> bool {
         let after = Tuning::of(cache);
         let count = cache.count;
         let drained = self.got > 0;
@@ -211,14 +241,12 @@ impl Draining {
         let n = cache.pages_to_drain(policy, self.order, flags(!zone.reclaim_active));
         cache.count = count;
         if (n > 0) == drained {
-            zone.reclaim_active = !zone.reclaim_active;
-            return;
+            return !zone.reclaim_active;
         }
         after.restore(cache);
-        if drained {
-            cache.high = self.before.count;
-        } else {
-            cache.high = cache.high.max(self.before.count + 1);
-        }
+        let CacheLimits { high_min, high_max, .. } = cache.limits;
+        let high = if drained { self.before.count } else { cache.high.max(self.before.count + 1) };
+        cache.high = high.clamp(high_min, high_max);
+        zone.reclaim_active
     }
 }

@@ -19,9 +19,9 @@ use pageblock::mobility::Migratetype;
 use pageblock_measure::Verification;
 use pageblock_recording::{Record, What};
 
-use crate::fate::Fates;
-pub use self::tally::kind;
 use self::tally::Tally;
+pub use self::tally::kind;
+use crate::fate::Fates;
 
 /// A refill of a CPU list under way.
 #[derive(Clone, Copy)]
@@ -32,11 +32,21 @@ struct Refill {
     want: u32,
     got: u32,
     mode: Mode,
+    /// What the size was decided from.
+    before: frees::Tuning,
+    /// The task that refills.
+    pid: u32,
+    /// Blocks that the model still had on the list.
+    unseen: u32,
+    /// The first block, held back while it may be for a request past the list.
+    first: Option<Pfn>,
 }
 
 /// Pages on their way from a CPU list to the zone.
 #[derive(Clone, Copy)]
 struct Draining {
+    /// The task that drains; others may run between, but not on the same list.
+    pid: u32,
     zone: usize,
     /// The CPU whose lists are drained.
     owner: usize,
@@ -52,19 +62,38 @@ struct Draining {
     before: frees::Tuning,
 }
 
+/// A block that left a CPU list before the report of its allocation.
+#[derive(Clone, Copy)]
+struct Promise {
+    pfn: Pfn,
+    to: Task,
+}
+
+/// Who a block is promised to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Task {
+    /// The task that refilled the list.
+    Is(u32),
+    /// Some task that was interrupted by this one.
+    Not(u32),
+    Any,
+}
+
 /// What a CPU is in the middle of.
 #[derive(Clone, Default)]
 struct Cpu {
     refill: Option<Refill>,
-    drain: Option<Draining>,
+    drains: Vec<Draining>,
     /// The claim that the last block taken came with; its event is still to come (6.10 and later).
     claim: Option<(Option<Fallback>, bool)>,
-    /// Blocks taken from the zone that go to no CPU list.
-    direct: Vec<Pfn>,
-    /// The task of the last free, where it was the last event.
-    freed_by: Option<u32>,
-    /// The list of the last refill.
-    last_refill: Option<Migratetype>,
+    /// Blocks taken from the zone for a request, past the CPU lists.
+    in_flight: Vec<Pfn>,
+    /// Blocks that the list gave to a request that is still to be reported.
+    promised: Vec<Promise>,
+    /// Blocks that came to this CPU's lists since it last took one.
+    pushed: u32,
+    /// Pages that the bulk allocator took before a refill, still to be reported.
+    taken_unseen: u32,
 }
 
 /// A guided replay.
@@ -74,6 +103,10 @@ pub struct Guided<'a, 'm> {
     cpus: Vec<Cpu>,
     /// The CPU whose list holds a frame, plus one.
     holder: Vec<u8>,
+    /// Blocks that went past a CPU list whose lock was taken.
+    past_lists: u64,
+    /// How often a drain told that kswapd had ended its run.
+    kswapd_ends: u64,
     tally: Tally,
 }
 
@@ -94,7 +127,15 @@ impl<'a, 'm> Guided<'a, 'm> {
             }
         }
         let cpus = vec![Cpu::default(); allocator.cpus()];
-        Self { allocator, fates, cpus, holder, tally: Tally::new(mismatches) }
+        Self {
+            allocator,
+            fates,
+            cpus,
+            holder,
+            past_lists: 0,
+            kswapd_ends: 0,
+            tally: Tally::new(mismatches),
+        }
     }
 
     /// Follows one event.
@@ -107,25 +148,40 @@ impl<'a, 'm> Guided<'a, 'm> {
         let takes = matches!(record.what, What::ZoneLocked { .. } | What::Extfrag(_));
         let drains = matches!(record.what, What::Drain { .. });
         if !takes {
-            self.close_refill(cpu);
+            let past_lists = match record.what {
+                What::Alloc { pfn, .. } => pfn,
+                _ => None,
+            };
+            self.close_refill(cpu, record.pid, past_lists);
         }
+
         if !drains {
-            self.close_drain(cpu);
+            self.close_drain(cpu, Some(record.pid));
         }
         match &record.what {
-            What::Alloc { pfn: Some(pfn), order, mt, .. } => self.alloc(cpu, *pfn, *order, *mt),
-            What::ZoneLocked { pfn, order, mt, .. } => self.zone_locked(cpu, *pfn, *order, *mt),
-            What::Extfrag(x) => self.extfrag(cpu, x),
-            What::Free { pfn, order } => self.free(cpu, record.pid, *pfn, *order, self.fates.get(event)),
-            What::FreeBatched { pfn } => self.free_batched(cpu, record.pid, *pfn, self.fates.get(event)),
+            What::Alloc { pfn: Some(pfn), order, mt, .. } => {
+                self.alloc(cpu, record.pid, *pfn, *order, *mt);
+            }
+            What::ZoneLocked { pfn, order, mt, .. } => {
+                self.zone_locked(cpu, record.pid, *pfn, *order, *mt)
+            }
+            What::Extfrag(x) => self.extfrag(cpu, record.pid, x),
+            What::Free { pfn, order } => {
+                self.free(cpu, record.pid, *pfn, *order, self.fates.get(event))
+            }
+            What::FreeBatched { pfn } => {
+                self.free_batched(cpu, record.pid, *pfn, self.fates.get(event))
+            }
             What::Drain { pfn, order, mt } => self.drain(cpu, record.pid, *pfn, *order, *mt),
-            What::Isolate { pfn, order, ret } if *ret > 0 => self.isolate(*pfn, *order),
-            What::Bulk { pages } => self.bulk(cpu, *pages),
+            What::Isolate { pfn, order, ret } if *ret > 0 => {
+                self.isolate(*pfn, *order, self.fates.get(event));
+            }
+            What::Bulk { pages } => self.bulk(cpu, record.pid, *pages),
             What::Other(other) => self.other(&other.name, &other.args),
             _ => {}
         }
-        if !matches!(record.what, What::Free { .. } | What::FreeBatched { .. } | What::Drain { .. }) {
-            self.cpus[cpu].freed_by = None;
+        if takes || matches!(record.what, What::Alloc { .. }) {
+            self.cpus[cpu].pushed = 0;
         }
     }
 
@@ -163,8 +219,8 @@ impl<'a, 'm> Guided<'a, 'm> {
     #[must_use]
     pub fn finish(mut self) -> Verification {
         for cpu in 0..self.cpus.len() {
-            self.close_refill(cpu);
-            self.close_drain(cpu);
+            self.close_refill(cpu, 0, None);
+            self.close_drain(cpu, None);
         }
         self.tally.finish()
     }

@@ -1,18 +1,22 @@
 //! Blocks that leave the buddy lists or a CPU list: refills, fallbacks, allocations, isolation.
 
+use pageblock::FrameState;
 use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Extfrag;
 use pageblock::fallback::{Fallback, Mode, Outcome};
 use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
 use pageblock::layout::ZoneKind;
+use pageblock::mobility::MIGRATE_PCPTYPES;
 use pageblock::mobility::Migratetype::{self, Movable};
 use pageblock::policy::{BelowHigh, FallbackPick};
 use pageblock::zone::Zone;
-use pageblock::FrameState;
 
+use super::frees::IN_FLIGHT;
+use super::frees::Tuning;
 use super::tally::kind;
-use super::{Guided, Refill};
+use super::{Guided, Promise, Refill, Task};
+use crate::fate::Fate;
 
 const FLAGS: AllocFlags = AllocFlags::KSWAPD;
 
@@ -22,10 +26,17 @@ fn owned(outcome: Outcome) -> bool {
 
 impl Guided<'_, '_> {
     /// `mm_page_alloc_zone_locked`: which block the zone gives.
-    pub(super) fn zone_locked(&mut self, cpu: usize, pfn: Pfn, order: Order, mt: Migratetype) {
+    pub(super) fn zone_locked(
+        &mut self,
+        cpu: usize,
+        pid: u32,
+        pfn: Pfn,
+        order: Order,
+        mt: Migratetype,
+    ) {
         let Some(at) = self.zone_of(pfn) else { return };
         self.free_if_cached(at, pfn);
-        let refill = self.refill_for(cpu, at, order, mt);
+        let refill = self.refill_for(cpu, pid, at, order, mt);
         let mode = refill.map_or(Mode::Normal, |r| r.mode);
         let strict = self.allocator.policy().list_type_strict();
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
@@ -53,27 +64,55 @@ impl Guided<'_, '_> {
 
     /// The refill that a block taken now belongs to, begun if none is under way; `None` for a block
     /// that goes past the CPU lists.
-    fn refill_for(&mut self, cpu: usize, at: usize, order: Order, mt: Migratetype) -> Option<Refill> {
+    fn refill_for(
+        &mut self,
+        cpu: usize,
+        pid: u32,
+        at: usize,
+        order: Order,
+        mt: Migratetype,
+    ) -> Option<Refill> {
         let running = self.cpus[cpu].refill;
         if let Some(refill) = running
             && (refill.zone, refill.order, refill.mt) == (at, order, mt)
             && refill.got < refill.want
         {
+            self.note_taken_unseen(cpu, refill);
             return running;
         }
-        self.close_refill(cpu);
+        self.close_refill(cpu, pid, None);
         let policy = *self.allocator.policy();
         let (zone, cache) = self.allocator.zone_and_cache(at, cpu)?;
         let list = cache.list_index(order, mt)?;
-        if cache.next(zone, list).is_some() || (mt as usize) >= 3 {
+        if (mt as usize) >= MIGRATE_PCPTYPES {
             return None;
         }
+        let unseen = cache.blocks(zone, list).count() as u32;
         note_below_high(zone);
+        let before = Tuning::of(cache);
         let want = cache.refill_count(&policy, order, zone.below_high);
-        let refill = Refill { zone: at, order, mt, want, got: 0, mode: Mode::Normal };
+        let mode = Mode::Normal;
+        let refill =
+            Refill { zone: at, order, mt, want, got: 0, mode, before, pid, unseen, first: None };
         self.cpus[cpu].refill = Some(refill);
-        self.cpus[cpu].last_refill = Some(mt);
         self.cpus[cpu].refill
+    }
+
+    /// A list is refilled when it is empty: what the model still has on it was taken by the bulk
+    /// allocator, whose report is still to come.
+    fn note_taken_unseen(&mut self, cpu: usize, refill: Refill) {
+        let Refill { zone: at, order, mt, unseen, .. } = refill;
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let list = cache.list_index(order, mt).unwrap_or(0);
+        for _ in 0..unseen {
+            let Some(pfn) = cache.next(zone, list) else { break };
+            let _ = cache.follow_take(zone, pfn);
+            self.holder[pfn.0 as usize] = 0;
+            self.cpus[cpu].taken_unseen += 1;
+        }
+        if let Some(refill) = &mut self.cpus[cpu].refill {
+            refill.unseen = 0;
+        }
     }
 
     /// A block was taken from the zone: it goes to the end of a CPU list, or to its request.
@@ -87,34 +126,67 @@ impl Guided<'_, '_> {
         refill: Option<Refill>,
     ) {
         if refill.is_none() {
-            self.cpus[cpu].direct.push(pfn);
+            self.cpus[cpu].in_flight.push(pfn);
             return;
         }
+        let Some(refill) = &mut self.cpus[cpu].refill else { return };
+        refill.got += 1;
+        if refill.got == 1 {
+            refill.first = Some(pfn);
+            return;
+        }
+        if let Some(first) = refill.first.take() {
+            self.append(cpu, at, first, order, mt);
+        }
+        self.append(cpu, at, pfn, order, mt);
+    }
+
+    fn append(&mut self, cpu: usize, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         if cache.follow_put(zone, pfn, order, mt, ListEnd::Tail).is_ok() {
             self.set_holder(pfn, Some(cpu));
         }
-        if let Some(refill) = &mut self.cpus[cpu].refill {
-            refill.got += 1;
-        }
     }
 
     /// The refill is over: it should have brought what the model asked for, unless the zone had no
-    /// more.
-    pub(super) fn close_refill(&mut self, cpu: usize) {
-        let Some(Refill { zone, order, mt, want, got, .. }) = self.cpus[cpu].refill.take() else {
+    /// more. One block that goes to the request at once was no refill: the list's lock was taken.
+    pub(super) fn close_refill(&mut self, cpu: usize, by: u32, next_alloc: Option<Pfn>) {
+        let Some(Refill { zone: at, order, mt, want, got, before, unseen, first, pid, .. }) =
+            self.cpus[cpu].refill.take()
+        else {
             return;
         };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let list = cache.list_index(order, mt).unwrap_or(0);
+        let at_once = next_alloc.is_some() && next_alloc == first;
+        if got <= 1 && want > 1 && (unseen > 0 || at_once || by != pid) {
+            before.restore(cache);
+            self.past_lists += 1;
+            self.cpus[cpu].in_flight.extend(first);
+            return;
+        }
         let exhausted = got < want
-            && self
-                .allocator
-                .zones()
-                .get(zone)
-                .is_some_and(|z| z.next_of_list(order, mt).is_none() && z.find_fallback(order, mt, FLAGS, Mode::Normal).found.is_none());
+            && zone.next_of_list(order, mt).is_none()
+            && zone.find_fallback(order, mt, FLAGS, Mode::Normal).found.is_none();
         let exact = got == want || exhausted;
+        if let Some(first) = first {
+            self.append(cpu, at, first, order, mt);
+        }
         self.tally.compare(kind::REFILL_COUNT, exact, exact, || {
-            (format!("{got} blocks of order {order} {mt}"), format!("{want} blocks"))
+            (format!("{got} blocks of order {order} {mt}"), format!("{want} blocks; {before:?}"))
         });
+        // The task that refilled the list takes its first block before anyone else.
+        self.promise(cpu, at, list, Task::Is(pid));
+    }
+
+    /// Takes the first block of a list for a request that is reported later.
+    pub(super) fn promise(&mut self, cpu: usize, at: usize, list: usize, to: Task) {
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        if let Some(pfn) = cache.next(zone, list) {
+            let _ = cache.follow_take(zone, pfn);
+            self.set_holder(pfn, None);
+            self.cpus[cpu].promised.push(Promise { pfn, to });
+        }
     }
 
     /// Takes a block out of the free lists, wherever the model has it.
@@ -153,11 +225,8 @@ impl Guided<'_, '_> {
         let pageblock_order = self.allocator.geometry().pageblock_order;
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
-        let predicted = if own.is_some() {
-            None
-        } else {
-            zone.find_fallback(order, mt, FLAGS, mode).found
-        };
+        let predicted =
+            if own.is_some() { None } else { zone.find_fallback(order, mt, FLAGS, mode).found };
         let same_block = predicted.filter(|f| {
             f.outcome == Outcome::Claim
                 && f.pfn.align_down(pageblock_order) == pfn.align_down(pageblock_order)
@@ -175,11 +244,11 @@ impl Guided<'_, '_> {
     }
 
     /// `mm_page_alloc_extfrag`: which block of another type serves, and what becomes of it.
-    pub(super) fn extfrag(&mut self, cpu: usize, x: &Extfrag) {
+    pub(super) fn extfrag(&mut self, cpu: usize, pid: u32, x: &Extfrag) {
         let Some(at) = self.zone_of(x.pfn) else { return };
         let whole = x.fallback_order >= self.allocator.geometry().pageblock_order;
         if !self.allocator.policy().list_type_strict() {
-            self.extfrag_loose(cpu, at, x);
+            self.extfrag_loose(cpu, pid, at, x);
             return;
         }
         if let Some((predicted, exact)) = self.cpus[cpu].claim.take() {
@@ -194,7 +263,7 @@ impl Guided<'_, '_> {
         }
         self.free_if_cached(at, x.pfn);
         let (order, mt) = (x.alloc_order, x.alloc_migratetype);
-        let refill = self.refill_for(cpu, at, order, mt);
+        let refill = self.refill_for(cpu, pid, at, order, mt);
         let mode = refill.map_or(Mode::Normal, |r| r.mode);
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
@@ -203,19 +272,18 @@ impl Guided<'_, '_> {
             None => zone.find_fallback(order, mt, FLAGS, mode).found,
         };
         let outcome = if whole { Outcome::ClaimWhole } else { Outcome::Single };
-        let actual = Fallback {
-            pfn: x.pfn,
-            order: x.fallback_order,
-            from: x.fallback_migratetype,
-            outcome,
-        };
+        let actual =
+            Fallback { pfn: x.pfn, order: x.fallback_order, from: x.fallback_migratetype, outcome };
         let exact = predicted == Some(actual);
         let shape = predicted.is_some_and(|f| Fallback { pfn: x.pfn, ..f } == actual);
         if shape && !exact {
             zone.follow_rotation(x.pfn);
         }
         self.tally.compare(kind::FALLBACK, exact, shape, || {
-            (format!("{actual:?} for {order} {mt}"), format!("{predicted:?} after own {own:?} {mode:?}"))
+            (
+                format!("{actual:?} for {order} {mt}"),
+                format!("{predicted:?} after own {own:?} {mode:?}"),
+            )
         });
         if zone.follow_fallback(order, mt, actual, &mut ()).is_err() {
             self.take(at, x.pfn, order, mt);
@@ -229,29 +297,30 @@ impl Guided<'_, '_> {
     }
 
     /// Up to 6.9 a fallback moves what it found; the block is taken, and reported, after it.
-    fn extfrag_loose(&mut self, cpu: usize, at: usize, x: &Extfrag) {
+    fn extfrag_loose(&mut self, cpu: usize, pid: u32, at: usize, x: &Extfrag) {
         let (order, mt) = (x.alloc_order, x.alloc_migratetype);
         self.free_if_cached(at, x.pfn);
-        self.refill_for(cpu, at, order, mt);
+        self.refill_for(cpu, pid, at, order, mt);
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let own = zone.next_of_list(order, mt);
         let predicted = match own {
             Some(_) => None,
             None => zone.find_fallback(order, mt, FLAGS, Mode::Normal).found,
         };
-        let becomes_own = |zone: &Zone<'_>, f: &Fallback| {
-            owned(f.outcome) || zone.block_type(f.pfn) == Some(mt)
-        };
+        let becomes_own =
+            |zone: &Zone<'_>, f: &Fallback| owned(f.outcome) || zone.block_type(f.pfn) == Some(mt);
         let shape = predicted.is_some_and(|f| {
             (f.order, f.from, becomes_own(zone, &f))
                 == (x.fallback_order, x.fallback_migratetype, x.change_ownership)
         });
         let exact = shape && predicted.is_some_and(|f| f.pfn == x.pfn);
+        let dbg: Vec<_> =
+            zone.free_list(x.fallback_order, x.fallback_migratetype).map(|p| p.0).collect();
         if shape && !exact {
             zone.follow_rotation(x.pfn);
         }
         self.tally.compare(kind::FALLBACK, exact, shape, || {
-            (format!("{x:?}"), format!("{predicted:?} after own {own:?}"))
+            (format!("{} {} ", x.pfn, x.fallback_order), format!("{predicted:?} {dbg:?}"))
         });
         let actual = zone.outcome_of(x.pfn, x.fallback_order, x.fallback_migratetype, mt);
         if let Some(mut actual) = actual {
@@ -265,7 +334,7 @@ impl Guided<'_, '_> {
     }
 
     /// `mm_page_alloc`: which block the CPU list gives.
-    pub(super) fn alloc(&mut self, cpu: usize, pfn: Pfn, order: Order, mt: Migratetype) {
+    pub(super) fn alloc(&mut self, cpu: usize, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
         let Some(at) = self.zone_of(pfn) else { return };
         let owner = self.holder(pfn);
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
@@ -274,19 +343,41 @@ impl Guided<'_, '_> {
         if list.is_some() {
             cache.follow_alloc();
         }
-        if let Some(place) = self.cpus[cpu].direct.iter().position(|&p| p == pfn) {
-            self.cpus[cpu].direct.swap_remove(place);
+        if let Some(place) = self.cpus[cpu].in_flight.iter().position(|&p| p == pfn) {
+            self.cpus[cpu].in_flight.swap_remove(place);
             return;
         }
-        if owner == Some(cpu) {
+        if let Some(place) = self.cpus[cpu].promised.iter().position(|p| p.pfn == pfn) {
+            let Promise { to, .. } = self.cpus[cpu].promised.swap_remove(place);
+            let kept = match to {
+                Task::Is(task) => task == pid,
+                Task::Not(task) => task != pid,
+                Task::Any => true,
+            };
+            self.tally.compare(kind::CPU_LIST_FRAME, kept, true, || {
+                (format!("{pfn} for task {pid}"), "was for another task".to_owned())
+            });
+        } else if owner == Some(cpu) {
             let next = list.and_then(|l| cache.next(zone, l));
             let has = cache.list_of(zone, pfn);
-            let (exact, shape) = (next == Some(pfn), list.is_some() && has == list);
+            // A task may be interrupted between taking a block and reporting it: later frees then
+            // lie before the block, or blocks before it have left the list already.
+            let pushed = self.cpus[cpu].pushed as usize;
+            let deep = pushed + IN_FLIGHT + 1;
+            let ahead = list
+                .map_or(0, |l| cache.blocks(zone, l).take(deep).take_while(|&p| p != pfn).count());
+            let shape = list.is_some() && has == list;
+            let exact = shape && ahead < deep;
             let _ = cache.follow_take(zone, pfn);
             self.tally.compare(kind::CPU_LIST_FRAME, exact, shape, || {
                 (format!("{pfn} of list {has:?}"), format!("next of list {list:?} is {next:?}"))
             });
             self.set_holder(pfn, None);
+            if exact && ahead > pushed {
+                for _ in 0..ahead {
+                    self.promise(cpu, at, list.unwrap_or(0), Task::Not(pid));
+                }
+            }
         } else {
             let state = zone.state(pfn);
             self.tally.compare(kind::CPU_LIST_FRAME, false, false, || {
@@ -323,9 +414,14 @@ impl Guided<'_, '_> {
     }
 
     /// The compaction free scanner takes a free block; large ones make their pageblock movable.
-    pub(super) fn isolate(&mut self, pfn: Pfn, order: Order) {
+    pub(super) fn isolate(&mut self, pfn: Pfn, order: Order, fate: Fate) {
         let Some(at) = self.zone_of(pfn) else { return };
         self.free_if_cached(at, pfn);
+        if fate == Fate::Sought
+            && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+        {
+            zone.follow_rotation(pfn);
+        }
         self.take(at, pfn, order, Movable);
         let pageblock_order = self.allocator.geometry().pageblock_order;
         let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) else { return };
@@ -336,14 +432,25 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// The bulk allocator took pages from the head of a list without an event each.
-    pub(super) fn bulk(&mut self, cpu: usize, pages: u32) {
+    /// The bulk allocator took pages from the head of a list without an event each. A single page it
+    /// leaves to the ordinary allocator, which reports it.
+    pub(super) fn bulk(&mut self, cpu: usize, pid: u32, pages: u32) {
+        let promised = self.cpus[cpu].promised.len();
+        self.cpus[cpu].promised.retain(|p| p.to != Task::Is(pid));
+        let promised = promised - self.cpus[cpu].promised.len();
+        let seen = std::mem::take(&mut self.cpus[cpu].taken_unseen) + promised as u32;
+        let pages = pages.saturating_sub(seen);
+        if pages + seen <= 1 {
+            return;
+        }
         let mt = Migratetype::Unmovable;
         for at in (0..self.allocator.zones().len()).rev() {
             let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { continue };
             let Some(list) = cache.list_index(0, mt) else { continue };
             let mut taken = 0;
-            while taken < pages && let Some(pfn) = cache.next(zone, list) {
+            while taken < pages
+                && let Some(pfn) = cache.next(zone, list)
+            {
                 cache.follow_alloc();
                 let _ = cache.follow_take(zone, pfn);
                 if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
