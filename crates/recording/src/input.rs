@@ -196,6 +196,17 @@ impl Input {
         Ok(())
     }
 
+    /// The next bytes, without taking them; none at the end of the stream.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or decompressed.
+    pub fn peek(&mut self) -> Result<&[u8], Error> {
+        if self.start == self.end {
+            self.fill()?;
+        }
+        Ok(&self.buffer[self.start..self.end])
+    }
+
     /// Reads some bytes; none at the end of the stream.
     ///
     /// # Errors

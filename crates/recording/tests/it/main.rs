@@ -3,6 +3,7 @@
 mod columnar;
 mod excerpt;
 mod recordings;
+mod text;
 mod trace_dat;
 
 use std::path::PathBuf;
