@@ -21,6 +21,7 @@ pub mod memory;
 pub mod mobility;
 pub mod policy;
 pub mod preset;
+pub mod proc;
 pub mod request;
 pub mod reserve;
 pub mod setup;
