@@ -104,7 +104,8 @@ impl<'m> Allocator<'m> {
     /// A CPU's cache for a zone, by the zone's place in [`zones`](Self::zones).
     #[must_use]
     pub fn cache(&self, zone: usize, cpu: usize) -> Option<&CpuCache> {
-        (cpu < self.cpus()).then(|| self.caches.get(zone * self.cpus() + cpu)).flatten()
+        let known = zone < self.zones.len() && cpu < self.cpus();
+        known.then(|| &self.caches[zone * self.cpus() + cpu])
     }
 
     /// A zone, its caches' CPU `cpu`, and the policy, for callers that take its steps one by one.
@@ -114,14 +115,14 @@ impl<'m> Allocator<'m> {
         cpu: usize,
     ) -> Option<(&mut Zone<'m>, &mut CpuCache)> {
         let cpus = self.cpus();
-        let cache = (cpu < cpus).then(|| self.caches.get_mut(zone * cpus + cpu)).flatten()?;
-        Some((&mut self.zones[zone], cache))
+        let known = zone < self.zones.len() && cpu < cpus;
+        known.then(|| (&mut self.zones[zone], &mut self.caches[zone * cpus + cpu]))
     }
 
     /// Tells the fast path whether a node's kswapd runs (6.18 and later pass over such nodes first),
-    /// and the CPU lists that reclaim is active there.
+    /// and the CPU lists that reclaim is active there. A node that there is not is passed over.
     pub fn set_kswapd_running(&mut self, node: u8, running: bool) {
-        let bit = 1 << node;
+        let bit = 1u64.checked_shl(node.into()).unwrap_or(0);
         self.kswapd_running =
             if running { self.kswapd_running | bit } else { self.kswapd_running & !bit };
         for zone in self.zones.iter_mut().filter(|z| z.node == node) {
@@ -289,6 +290,7 @@ impl<'m> Allocator<'m> {
         let preferred_node = self.zones[preferred].node;
         let mut skip_active =
             self.policy.skip_active_node == SkipActiveNode::On && self.nodes.count_ones() > 1;
+        let mut skipped_active = false;
         loop {
             let mut skipped_fair = false;
             let mut restart = false;
@@ -297,6 +299,14 @@ impl<'m> Allocator<'m> {
                     continue;
                 }
                 let (node, local) = (self.zones[at].node, self.zones[at].node == preferred_node);
+                match self.fair_test(at, local, flags, attempt.gfp) {
+                    FairTest::Use => {}
+                    FairTest::Skip => {
+                        skipped_fair = true;
+                        continue;
+                    }
+                    FairTest::Stop => break,
+                }
                 if attempt.gfp.has(Gfp::WRITE)
                     && flags.selected_watermark() == Watermark::Low
                     && !observer.node_dirty_ok(node)
@@ -314,15 +324,8 @@ impl<'m> Allocator<'m> {
                     break;
                 }
                 if skip_active && self.kswapd_running & 1 << node != 0 {
+                    skipped_active = true;
                     continue;
-                }
-                match self.fair_test(at, local, flags, attempt.gfp) {
-                    FairTest::Use => {}
-                    FairTest::Skip => {
-                        skipped_fair = true;
-                        continue;
-                    }
-                    FairTest::Stop => break,
                 }
                 if !self.has_watermark(at, &attempt, flags, observer) {
                     continue;
@@ -334,10 +337,9 @@ impl<'m> Allocator<'m> {
             if restart {
                 continue;
             }
-            if skip_active {
+            if skip_active && skipped_active {
                 skip_active = false;
-            } else if flags.has(AllocFlags::FAIR) && (skipped_fair || self.nodes.count_ones() > 1) {
-                self.reset_fair_batches(preferred_node);
+            } else if self.fair_pass_again(flags, skipped_fair, preferred) {
                 flags = flags.without(AllocFlags::FAIR);
             } else if flags.has(AllocFlags::NOFRAGMENT)
                 && self.policy.nofragment != Nofragment::DefragMode
@@ -361,13 +363,13 @@ impl<'m> Allocator<'m> {
         let Attempt { order, highest, .. } = *attempt;
         let zone = &mut self.zones[at];
         if self.policy.below_high == BelowHigh::On && !zone.below_high {
-            if zone.watermark_fast(order, Watermark::High, highest, flags) {
+            if zone.watermark_fast(order, Watermark::High, highest, flags, attempt.gfp) {
                 return true;
             }
             zone.below_high = true;
         }
         let Some(mark) = flags.watermark() else { return true };
-        if zone.watermark_fast(order, mark, highest, flags) {
+        if zone.watermark_fast(order, mark, highest, flags, attempt.gfp) {
             return true;
         }
         if self.policy.zone_reclaim_mode == 0 {
@@ -375,7 +377,7 @@ impl<'m> Allocator<'m> {
         }
         match observer.node_reclaim(zone.node, order) {
             NodeReclaim::NoScan | NodeReclaim::Full => false,
-            NodeReclaim::Some => zone.watermark_fast(order, mark, highest, flags),
+            NodeReclaim::Some => zone.watermark_ok(order, zone.watermark(mark), highest, flags),
         }
     }
 
@@ -388,25 +390,31 @@ impl<'m> Allocator<'m> {
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
-        let Attempt { cpu, order, mt, .. } = *attempt;
+        let Attempt { cpu, order, mt, gfp, .. } = *attempt;
         let cpus = self.cpu_nodes.len();
         let (zone, cache) = (&mut self.zones[at], &mut self.caches[at * cpus + cpu]);
-        let i = match cache.list_index(order, mt) {
-            Some(index) => {
-                cache.note_alloc();
-                Self::rmqueue_cached(zone, cache, index, attempt, flags, observer)
-            }
-            None => None,
-        };
-        let i = match i {
-            Some(i) => i,
-            None => zone.rmqueue_buddy(order, mt, flags, observer)?,
-        };
-        zone.map.set(i, FrameState::Allocated { order, movable: mt == Movable });
+        let list = cache.list_index(order, mt);
+        let cached = list.and_then(|index| {
+            cache.note_alloc();
+            Self::rmqueue_cached(zone, cache, index, attempt, flags, observer)
+        });
+        let taken =
+            if cached.is_some() || (list.is_some() && !zone.policy.zone_after_empty_cpu_list()) {
+                cached
+            } else {
+                zone.rmqueue_buddy(order, mt, flags, observer)
+            };
+        if zone.boosted && flags.has(AllocFlags::KSWAPD) {
+            zone.boosted = false;
+            observer.wake_kswapd(zone.node, zone.kind, 0);
+        }
+        let i = taken?;
+        zone.map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
         zone.counters.pgalloc += pages(order);
         zone.alloc_batch -= 1 << order;
+        zone.fair_depleted |= zone.alloc_batch <= 0;
         let pfn = zone.map.pfn(i);
-        if order > 0 && zone.reserves_for(flags) {
+        if order > 0 && zone.adds_to_reserve(flags, cached.is_some()) {
             zone.reserve_highatomic(pfn, order);
         }
         Some(pfn)
@@ -434,7 +442,8 @@ impl<'m> Allocator<'m> {
         cache.pop(&zone.map, index)
     }
 
-    /// Frees a block, to the CPU's cache where it has a list (`__free_pages`).
+    /// Frees a block, to the CPU's cache where it has a list (`__free_pages`); of a CPU that there
+    /// is not, to the zone.
     ///
     /// # Errors
     /// For a frame that no allocated block of this order starts at; nothing changes then.
@@ -488,7 +497,7 @@ impl<'m> Allocator<'m> {
         let Some((cache, index)) = cache.and_then(|c| c.list_index(order, mt).map(|n| (c, n)))
         else {
             zone.counters.lock_acquired += 1;
-            zone.free_by_block_type(i, order, None);
+            zone.free_by_block_type(i, order, None, observer);
             return;
         };
         cache.push(&zone.map, i, order, index, mt);
@@ -558,25 +567,75 @@ impl Allocator<'_> {
             Fair::V316 | Fair::V44 if !flags.has(AllocFlags::FAIR) => FairTest::Use,
             Fair::V316 | Fair::V44 if !local => FairTest::Stop,
             Fair::V316 if spent => FairTest::Skip,
-            Fair::V44 => {
-                zone.fair_depleted |= spent;
-                if zone.fair_depleted { FairTest::Skip } else { FairTest::Use }
-            }
-            Fair::V316 => FairTest::Use,
+            Fair::V44 if zone.fair_depleted => FairTest::Skip,
+            Fair::V316 | Fair::V44 => FairTest::Use,
         }
     }
 
-    /// Starts a new round of a node's fair batches: the distance of its high and low watermark.
-    /// 3.12 and 3.13 do so in the slow path only, for every zone of the list.
-    pub fn reset_fair_batches(&mut self, node: u8) {
-        for zone in self.zones.iter_mut().filter(|z| z.node == node) {
-            zone.alloc_batch = zone.watermarks.high as i64 - zone.watermarks.low as i64;
-            zone.fair_depleted = false;
+    /// Whether a fair pass that found nothing is followed by one without fairness; starts a new
+    /// round of batches then. 4.4 does so only if a zone was passed over for its batch.
+    fn fair_pass_again(&mut self, flags: AllocFlags, skipped: bool, preferred: usize) -> bool {
+        if !flags.has(AllocFlags::FAIR) {
+            return false;
         }
+        let always = self.policy.fair == Fair::V316;
+        if skipped || always {
+            let Zone { node, kind, .. } = self.zones[preferred];
+            self.zones
+                .iter_mut()
+                .filter(|z| z.node == node && z.kind <= kind)
+                .for_each(Zone::reset_fair_batch);
+        }
+        skipped || always || self.nodes.count_ones() > 1
+    }
+
+    /// Starts a new round of fair batches for the zones that a request considered, as 3.12 and 3.13
+    /// do on entry to the slow path, together with waking kswapd (`prepare_slowpath`). Later
+    /// versions do it by themselves, and nothing happens here.
+    ///
+    /// # Errors
+    /// For a request that is no request.
+    pub fn reset_fair_batches(&mut self, cpu: usize, request: &Request) -> Result<(), AllocError> {
+        let attempt = self.attempt(cpu, request)?;
+        let local_only = match self.policy.fair {
+            Fair::V312 => self.policy.zone_reclaim_mode != 0,
+            Fair::V313 => true,
+            Fair::Off | Fair::V316 | Fair::V44 => return Ok(()),
+        };
+        let Some(preferred) = self.preferred_zone(&attempt) else { return Ok(()) };
+        let node = self.zones[preferred].node;
+        for at in self.zonelist(attempt.node) {
+            if self.eligible(at, &attempt) && (!local_only || self.zones[at].node == node) {
+                self.zones[at].reset_fair_batch();
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether the content of an allocated block can be moved, which claims of its pageblock
+    /// take into account. A new block counts as movable if its request was.
+    ///
+    /// # Errors
+    /// [`FrameError::Foreign`]; [`FrameError::NotAllocated`] where no block in use starts.
+    pub fn set_movable(&mut self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
+        let at = self.zone_of(pfn).ok_or(FrameError::Foreign(pfn))?;
+        let map = &self.zones[at].map;
+        let i = map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
+        let FrameState::Allocated { order, .. } = map.state(i) else {
+            return Err(FrameError::NotAllocated(pfn));
+        };
+        map.set(i, FrameState::Allocated { order, movable });
+        Ok(())
     }
 }
 
 impl Zone<'_> {
+    /// Starts a round of the fair batch: the distance of the high and the low watermark.
+    pub(crate) fn reset_fair_batch(&mut self) {
+        self.alloc_batch = self.watermarks.high as i64 - self.watermarks.low as i64;
+        self.fair_depleted = false;
+    }
+
     /// Tells whether CPU caches have a list for an order (`pcp_allowed_order`).
     #[inline]
     pub(crate) fn has_cpu_list(&self, order: Order) -> bool {
@@ -599,7 +658,7 @@ impl Zone<'_> {
         if order > 0
             && highatomic
             && self.reserves_for(flags)
-            && let Some((i, _)) = self.rmqueue_from(order, HighAtomic, observer)
+            && let Some((i, _)) = self.rmqueue_from(order, HighAtomic, mt, observer)
         {
             return Some(i);
         }
@@ -615,10 +674,21 @@ impl Zone<'_> {
         if !flags.has_any(last) {
             return None;
         }
-        self.rmqueue_from(order, HighAtomic, observer).map(|(i, _)| i)
+        self.rmqueue_from(order, HighAtomic, mt, observer).map(|(i, _)| i)
     }
 
-    /// Whether an attempt may use, and adds to, the reserve of high-order blocks.
+    /// Whether a block that an attempt got makes its pageblock part of the reserve.
+    fn adds_to_reserve(&self, flags: AllocFlags, from_cpu_list: bool) -> bool {
+        let applies = match self.policy.reserve {
+            Reserve::MigrateReserve => false,
+            Reserve::Highatomic44 | Reserve::Highatomic67 => true,
+            Reserve::Highatomic72 => !from_cpu_list,
+            Reserve::Highatomic73 => !from_cpu_list && flags.selected_watermark() == Watermark::Min,
+        };
+        applies && self.reserves_for(flags)
+    }
+
+    /// Whether an attempt may use the reserve of high-order blocks.
     pub(crate) fn reserves_for(&self, flags: AllocFlags) -> bool {
         match self.policy.wmark_check {
             WmarkCheck::HalvePerOrder => false,

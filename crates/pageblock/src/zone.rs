@@ -4,6 +4,7 @@
 //! randomness, no allocation. What it does, it reports to the [`Observer`](crate::event::Observer)
 //! that it is given.
 
+use crate::capture::CaptureSlot;
 use crate::frame::{FrameRange, Order, Pfn, pages};
 use crate::freelist::FreeArea;
 use crate::layout::{MAX_NR_ZONES, ZoneKind};
@@ -57,6 +58,10 @@ pub enum FrameError {
     NotFree(Pfn),
     /// The order is larger than the largest.
     OrderTooLarge(Order),
+    /// The pageblock of the frame is isolated already.
+    Isolated(Pfn),
+    /// The pageblock of the frame is not isolated.
+    NotIsolated(Pfn),
 }
 
 impl core::fmt::Display for FrameError {
@@ -72,6 +77,8 @@ impl core::fmt::Display for FrameError {
             }
             Self::NotFree(pfn) => write!(f, "frames of the block at {pfn} are not free"),
             Self::OrderTooLarge(order) => write!(f, "order {order} is larger than the largest"),
+            Self::Isolated(pfn) => write!(f, "the pageblock of frame {pfn} is isolated already"),
+            Self::NotIsolated(pfn) => write!(f, "the pageblock of frame {pfn} is not isolated"),
         }
     }
 }
@@ -138,6 +145,8 @@ pub struct Zone<'m> {
     pub reclaim_active: bool,
     /// The batch of this round is spent (`ZONE_FAIR_DEPLETED`).
     pub fair_depleted: bool,
+    /// The task that compacts this zone and keeps what its work frees (`task_capc`).
+    pub capture: Option<CaptureSlot>,
 }
 
 impl<'m> Zone<'m> {
@@ -182,6 +191,7 @@ impl<'m> Zone<'m> {
             below_high: false,
             reclaim_active: false,
             fair_depleted: false,
+            capture: None,
         }
     }
 
@@ -283,6 +293,16 @@ impl<'m> Zone<'m> {
         })
     }
 
+    /// Sets the skip hint of the pageblock that holds a frame (`set_pageblock_skip`).
+    ///
+    /// # Errors
+    /// [`FrameError::Foreign`].
+    pub fn set_skip(&mut self, pfn: Pfn, skip: bool) -> Result<(), FrameError> {
+        let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
+        self.map.set_skip(i, skip);
+        Ok(())
+    }
+
     /// A watermark with the boost.
     #[must_use]
     pub fn watermark(&self, mark: crate::alloc_flags::Watermark) -> u64 {
@@ -378,7 +398,7 @@ impl<'m> Zone<'m> {
         }
         for (pfn, order) in range.blocks(self.geometry.max_order) {
             let Some(i) = self.map.index(pfn) else { return Err(FrameError::Foreign(pfn)) };
-            self.free_by_block_type(i, order, end);
+            self.free_by_block_type(i, order, end, &mut ());
         }
         Ok(())
     }
