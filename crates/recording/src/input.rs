@@ -83,9 +83,9 @@ impl Input {
             Some("xz") => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(
                 BufReader::with_capacity(64 << 10, counted),
             )),
-            Some(_) => Box::new(
-                zstd::stream::read::Decoder::new(counted).map_err(|e| Error::io(name, e))?,
-            ),
+            Some(_) => {
+                Box::new(zstd::stream::read::Decoder::new(counted).map_err(|e| Error::io(name, e))?)
+            }
             None => Box::new(counted),
         };
         Ok(Self {

@@ -14,6 +14,7 @@ mod kernel;
 mod procfs;
 mod record;
 mod recording;
+mod rows;
 mod seal;
 mod snapshot;
 pub mod table;

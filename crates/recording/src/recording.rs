@@ -51,10 +51,11 @@ impl Recording {
             let expected = "the folder of a recording";
             return Err(Error::Missing { path: dir.to_owned(), what, expected });
         }
-        let name = dir.canonicalize().ok().as_deref().unwrap_or(dir).file_name().map_or_else(
-            || dir.display().to_string(),
-            |name| name.to_string_lossy().into_owned(),
-        );
+        let name =
+            dir.canonicalize().ok().as_deref().unwrap_or(dir).file_name().map_or_else(
+                || dir.display().to_string(),
+                |name| name.to_string_lossy().into_owned(),
+            );
         let settings = settings(dir)?;
         let kernel = kernel(dir, &name, &settings)?;
         let types = page_types(&dir.join("start"))?;
@@ -116,7 +117,9 @@ fn kernel(
     if let Some(path) = crate::find(dir, "README.md") {
         let text = Input::open(&path)?.read_to_end(1 << 20)?;
         let text = String::from_utf8_lossy(&text);
-        let line = text.lines().find_map(|line| line.trim_start_matches([' ', '*', '-']).strip_prefix("kernel:"));
+        let line = text
+            .lines()
+            .find_map(|line| line.trim_start_matches([' ', '*', '-']).strip_prefix("kernel:"));
         let quoted = |line: &str| line.trim().trim_matches('`').to_owned();
         if let Some(kernel) = line.and_then(|line| KernelVersion::parse(&quoted(line))) {
             return Ok(kernel);

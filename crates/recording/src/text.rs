@@ -169,7 +169,7 @@ fn time_us(text: &str) -> Option<u64> {
     if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let micros = format!("{:0<6.6}", fraction).parse::<u64>().ok()?;
+    let micros = format!("{fraction:0<6.6}").parse::<u64>().ok()?;
     seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros)
 }
 
@@ -331,11 +331,26 @@ mod tests {
     #[test]
     fn the_three_forms_are_one() {
         let free = "9386850200 0 26389 F 6271446 0";
-        check("   wl-26389   [000] ...2.  9386.850200: mm_page_free: page=00ab pfn=0x5fb1d6 order=0", free);
-        check("   wl-26389   (  26389) [000] ...2.  9386.850200: mm_page_free: pfn=0x5fb1d6 order=0", free);
-        check("   a-b [1] c-26389 [000]  9386.850200999: mm_page_free:     pfn=6271446 order=0", free);
-        check("   wl 26389 [000]  9386.850200:     kmem:mm_page_free: page=0x1 pfn=0x5fb1d6 order=0", free);
-        check("   wl 7/26389 [000]  9386.8502:   kmem:mm_page_free: page=0x1 pfn=0x5fb1d6 order=0", free);
+        check(
+            "   wl-26389   [000] ...2.  9386.850200: mm_page_free: page=00ab pfn=0x5fb1d6 order=0",
+            free,
+        );
+        check(
+            "   wl-26389   (  26389) [000] ...2.  9386.850200: mm_page_free: pfn=0x5fb1d6 order=0",
+            free,
+        );
+        check(
+            "   a-b [1] c-26389 [000]  9386.850200999: mm_page_free:     pfn=6271446 order=0",
+            free,
+        );
+        check(
+            "   wl 26389 [000]  9386.850200:     kmem:mm_page_free: page=0x1 pfn=0x5fb1d6 order=0",
+            free,
+        );
+        check(
+            "   wl 7/26389 [000]  9386.8502:   kmem:mm_page_free: page=0x1 pfn=0x5fb1d6 order=0",
+            free,
+        );
     }
 
     #[test]
@@ -354,12 +369,17 @@ mod tests {
             "1500000 1 1 Z 7 0 2 1",
         );
         check("wl-1 [001] d..3. 1.5: tracing_mark_write: PB S1", "1500000 1 1 M S1");
-        check("wl-1 [001] 1.5: mm_vmscan_kswapd_sleep: nid=0", "1500000 1 1 E mm_vmscan_kswapd_sleep nid=0");
+        check(
+            "wl-1 [001] 1.5: mm_vmscan_kswapd_sleep: nid=0",
+            "1500000 1 1 E mm_vmscan_kswapd_sleep nid=0",
+        );
     }
 
     #[test]
     fn other_lines_are_told_apart() {
-        for line in ["# tracer: nop", "", "cpus=2", " => __alloc_pages", "\tffffffff81234567 sym (x)"] {
+        for line in
+            ["# tracer: nop", "", "cpus=2", " => __alloc_pages", "\tffffffff81234567 sym (x)"]
+        {
             check(line, "Nothing");
         }
         check("CPU:1 [LOST 25 EVENTS]", "Lost(25)");
