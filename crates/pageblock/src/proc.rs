@@ -448,7 +448,7 @@ Node 1, zone   Normal
         managed  2048
         protection: (0, 0, 0, 0)
       nr_free_pages 2048
-      nr_alloc_batch 2048
+      nr_alloc_batch 26
       nr_free_cma  0
   pagesets
     cpu: 0
