@@ -254,27 +254,35 @@ pub(crate) fn decode(
     t_us: &mut u64,
     records: &mut Vec<Record>,
 ) -> Result<(), Error> {
-    let pid = batch.u32(column::PID)?;
-    let (op, arg) = (batch.u8(column::OP)?, batch.u32(column::ARG)?);
-    let (order, mt) = (batch.u8(column::ORDER)?, batch.u8(column::MT)?);
+    let pid = &batch.u32(column::PID)?[rows.clone()];
+    let op = &batch.u8(column::OP)?[rows.clone()];
+    let order = &batch.u8(column::ORDER)?[rows.clone()];
+    let mt = &batch.u8(column::MT)?[rows.clone()];
+    let arg = &batch.u32(column::ARG)?[rows.clone()];
+    let first = rows.start;
+    // The event of a row, counted from the first.
     let what = |row: usize, pfn: u64| {
-        what_of(op[row], pfn, order[row], mt[row], arg[row], || batch.text(column::TEXT, row))
-            .ok_or_else(|| batch.damaged(row))
+        what_of(op[row], pfn, order[row], mt[row], arg[row], || {
+            batch.text(column::TEXT, first + row)
+        })
+        .ok_or_else(|| batch.damaged(first + row))
     };
     match layout {
         Layout::Narrow => {
-            let (t, cpu, pfn) =
-                (batch.u32(column::T)?, batch.u8(column::CPU)?, batch.u32(column::PFN)?);
-            for row in rows {
+            let t = &batch.u32(column::T)?[rows.clone()];
+            let cpu = &batch.u8(column::CPU)?[rows.clone()];
+            let pfn = &batch.u32(column::PFN)?[rows];
+            for row in 0..pid.len() {
                 *t_us = t_us.wrapping_add(u64::from(t[row]));
                 let what = what(row, u64::from(pfn[row]))?;
                 records.push(Record { t_us: *t_us, cpu: u16::from(cpu[row]), pid: pid[row], what });
             }
         }
         Layout::Wide => {
-            let (t, cpu, pfn) =
-                (batch.u64(column::T)?, batch.u16(column::CPU)?, batch.u64(column::PFN)?);
-            for row in rows {
+            let t = &batch.u64(column::T)?[rows.clone()];
+            let cpu = &batch.u16(column::CPU)?[rows.clone()];
+            let pfn = &batch.u64(column::PFN)?[rows];
+            for row in 0..pid.len() {
                 let what = what(row, pfn[row])?;
                 records.push(Record { t_us: t[row], cpu: cpu[row], pid: pid[row], what });
             }
