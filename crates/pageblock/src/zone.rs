@@ -155,12 +155,19 @@ impl<'m> Zone<'m> {
         FrameRange { start: span.start.align_down(order), end: span.end.align_up(order) }
     }
 
+    /// The number of frames in the tables; `None` for more than can be numbered, where the last
+    /// number is the end mark of lists.
+    fn table_frames(span: FrameRange, geometry: Geometry) -> Option<usize> {
+        let frames = Self::table_range(span, geometry).len();
+        usize::try_from(frames).ok().filter(|_| frames < u64::from(Index::MAX))
+    }
+
     pub(crate) fn layout(
         layout: TablesLayout,
         span: FrameRange,
         geometry: Geometry,
     ) -> Option<TablesLayout> {
-        let frames = usize::try_from(Self::table_range(span, geometry).len()).ok()?;
+        let frames = Self::table_frames(span, geometry)?;
         PageMap::layout(layout, frames, geometry.pageblock_order)
     }
 
@@ -198,8 +205,7 @@ impl<'m> Zone<'m> {
     /// Gives the zone its tables, every frame reserved; `None` where they do not fit.
     pub(crate) fn attach_map(&mut self, tables: &mut Tables<'m>) -> Option<()> {
         let range = Self::table_range(self.span, self.geometry);
-        // The last index is the end mark of lists.
-        let frames = usize::try_from(range.len()).ok().filter(|&n| n < u32::MAX as usize)?;
+        let frames = Self::table_frames(self.span, self.geometry)?;
         self.map = PageMap::new(tables, range.start, frames, self.geometry.pageblock_order)?;
         for pfn in self.span.start.0..self.span.end.0 {
             self.map.set((pfn - range.start.0) as Index, FrameState::Reserved);
