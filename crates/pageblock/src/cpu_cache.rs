@@ -134,11 +134,11 @@ impl CpuCache {
         &self.lists[index]
     }
 
-    /// Takes the first block of a list, after what an allocation does to the tuning.
+    /// Takes the first block of a list of this order.
     #[inline]
-    pub(crate) fn pop(&mut self, map: &PageMap<'_>, index: usize) -> Option<Index> {
+    pub(crate) fn pop(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
         let i = self.lists[index].pop_head(map)?;
-        self.count -= 1 << self.list_order(index);
+        self.count -= 1 << order;
         Some(i)
     }
 

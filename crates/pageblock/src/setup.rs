@@ -2,7 +2,7 @@
 
 use core::mem::MaybeUninit;
 
-use crate::alloc::Allocator;
+use crate::alloc::{Allocator, NO_NODE};
 use crate::cpu_cache::{CacheLimits, CpuCache};
 use crate::frame::{FrameRange, ORDER_LIMIT};
 use crate::layout::{
@@ -165,7 +165,8 @@ impl<'m> Allocator<'m> {
             cpu_nodes,
             zonelists,
             kswapd_running: 0,
-            nodes,
+            node_places: node_places(nodes),
+            nr_nodes: nodes.count_ones() as u8,
         };
         allocator.retune();
         Some(allocator)
@@ -268,6 +269,16 @@ impl<'m> Allocator<'m> {
         );
         tuning::min_free_kbytes(&self.policy, lowmem_kbytes, Some(raised))
     }
+}
+
+/// The rank of each node among those that exist.
+fn node_places(nodes: u64) -> [u8; MAX_NUMNODES] {
+    let mut places = [NO_NODE; MAX_NUMNODES];
+    let existing = places.iter_mut().enumerate().filter(|(id, _)| nodes & 1 << id != 0);
+    for (rank, (_, place)) in existing.enumerate() {
+        *place = rank as u8;
+    }
+    places
 }
 
 fn fill_zonelists(lists: &mut [u16], setup: &Setup<'_>) {
