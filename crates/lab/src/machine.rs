@@ -12,7 +12,7 @@ use pageblock::policy::Policy;
 use pageblock::preset::{self, Preset};
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
-use pageblock::zone::Geometry;
+use pageblock::zone::{Geometry, Zone};
 use pageblock_recording::{PageUse, PcpInfo, Recording, Snapshot, ZoneSnapshot};
 
 use crate::error::Error;
@@ -144,12 +144,17 @@ fn restore_zone(
 
 fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(), Error> {
     for block in &snapshot.blocks {
+<<<<<<< HEAD
         // The first pageblock of a zone may begin before the zone.
         let start = snapshot.zones[usize::from(block.zone)].start_pfn;
         if let (Some(mt), Some(at)) = (block.mt, zone_of(allocator, block.pfn.max(start)))
+=======
+        if let (Some(mt), Some(at)) = (block.mt, zone_at(allocator, snapshot, block.zone))
+>>>>>>> main
             && let Some((zone, _)) = allocator.zone_and_cache(at, 0)
         {
-            zone.follow_block_type(block.pfn, mt)?;
+            // A zone's first frame need not be the first of its block.
+            zone.follow_block_type(block.pfn.max(zone.span.start), mt)?;
         }
     }
     for used in &snapshot.used {
@@ -185,14 +190,7 @@ fn restore_caches(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<
         cache.follow_put(zone, pfn, order, mt, ListEnd::Tail)?;
     }
     for info in &snapshot.pcpinfo {
-        let zone = &snapshot.zones[usize::from(info.zone)];
-        let Some(at) = allocator
-            .zones()
-            .iter()
-            .position(|z| u16::from(z.node) == zone.node && z.kind.name() == zone.name)
-        else {
-            continue;
-        };
+        let Some(at) = zone_at(allocator, snapshot, info.zone) else { continue };
         if let Some((_, cache)) = allocator.zone_and_cache(at, usize::from(info.cpu)) {
             restore_tuning(cache, info);
         }
@@ -220,6 +218,13 @@ fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo) {
     let flags = info.flags.unwrap_or(0);
     cache.prev_free_high_order = flags & 1 != 0;
     cache.free_high_batch = flags & 2 != 0;
+}
+
+/// The place of a snapshot's zone.
+fn zone_at(allocator: &Allocator<'_>, snapshot: &Snapshot, zone: u16) -> Option<usize> {
+    let zone = &snapshot.zones[usize::from(zone)];
+    let same = |z: &Zone<'_>| u16::from(z.node) == zone.node && z.kind.name() == zone.name;
+    allocator.zones().iter().position(same)
 }
 
 /// The place of the zone that holds a frame.

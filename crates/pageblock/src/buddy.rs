@@ -1,10 +1,12 @@
 //! The buddy core: splitting on allocation, merging on free.
 
+use core::ops::Range;
+
 use crate::event::{Event, Observer};
 use crate::frame::{Order, pages};
 use crate::map::{FrameState, Index};
-use crate::mobility::Migratetype;
-use crate::policy::{MergeRule, SplitLarge};
+use crate::mobility::{MIGRATE_PCPTYPES, Migratetype};
+use crate::policy::{ClaimRule, MergeRule, SplitLarge};
 use crate::zone::{End, Zone};
 
 impl Zone<'_> {
@@ -32,15 +34,22 @@ impl Zone<'_> {
         }
     }
 
+    /// Reports a block taken from a list for a request of a type.
     pub(crate) fn trace_zone_locked(
         &self,
         i: Index,
         order: Order,
-        migratetype: Migratetype,
+        list: Migratetype,
+        requested: Migratetype,
         observer: &mut impl Observer,
     ) {
-        let percpu_refill =
-            self.has_cpu_list(order) && (migratetype as usize) < crate::mobility::MIGRATE_PCPTYPES;
+        let (migratetype, percpu_refill) = if self.policy.traces_list_type() {
+            (list, self.has_cpu_list(order) && (list as usize) < MIGRATE_PCPTYPES)
+        } else if list == Migratetype::Reserve {
+            (list, order == 0)
+        } else {
+            (requested, order == 0)
+        };
         let pfn = self.map.pfn(i);
         observer.event(Event::ZoneLocked { pfn, order, migratetype, percpu_refill });
     }
@@ -54,10 +63,14 @@ impl Zone<'_> {
         mut order: Order,
         mt: Migratetype,
         end: Option<End>,
+        observer: &mut impl Observer,
     ) {
         self.map.set(i, FrameState::Tail);
         let cap = self.merge_cap(i);
         while order < cap {
+            if self.capture.is_some() && self.give_to_capture(i, order, mt, observer) {
+                return;
+            }
             let buddy = i ^ (1 << order);
             let Some(list) = self.map.free_list(buddy, order) else { break };
             if self.is_whole_block(order) && !self.may_merge(buddy, order, mt) {
@@ -120,23 +133,56 @@ impl Zone<'_> {
 
     /// Frees a block to the list of its pageblock's type (`free_one_page`); from 6.12 blocks larger
     /// than a pageblock are freed in pieces, each to its own (`split_large_buddy`).
-    pub(crate) fn free_by_block_type(&mut self, i: Index, order: Order, end: Option<End>) {
-        let piece = match self.policy.split_large {
-            SplitLarge::On => order.min(self.geometry.pageblock_order),
-            SplitLarge::Off => order,
-        };
-        for n in 0..1 << (order - piece) {
-            let at = i + (n << piece);
-            self.free_one(at, piece, self.map.block_type(at), end);
+    pub(crate) fn free_by_block_type(
+        &mut self,
+        i: Index,
+        order: Order,
+        end: Option<End>,
+        observer: &mut impl Observer,
+    ) {
+        match self.policy.split_large {
+            SplitLarge::On => self.free_in_pieces(i, order, end, observer),
+            SplitLarge::Off => self.free_one(i, order, self.map.block_type(i), end, observer),
         }
     }
 
-    /// Moves the free blocks of one pageblock to the list of a type; gives the pages moved
-    /// (`move_freepages_block`).
-    pub(crate) fn move_freepages_block(&mut self, block: Index, to: Migratetype) -> u64 {
-        let mut moved = 0;
-        let mut at = block;
+    /// Frees a block pageblock by pageblock (`split_large_buddy`).
+    pub(crate) fn free_in_pieces(
+        &mut self,
+        i: Index,
+        order: Order,
+        end: Option<End>,
+        observer: &mut impl Observer,
+    ) {
+        let piece = order.min(self.geometry.pageblock_order);
+        for n in 0..1 << (order - piece) {
+            let at = i + (n << piece);
+            self.free_one(at, piece, self.map.block_type(at), end, observer);
+        }
+    }
+
+    /// The frames whose free pages move when the pageblock of the page at `i` changes its type;
+    /// `None` where the zone's end keeps it from moving.
+    pub(crate) fn movable_range(&self, i: Index) -> Option<Range<Index>> {
+        let block = self.pageblock_of(i);
         let end = block + (1 << self.geometry.pageblock_order);
+        if !self.span.contains(self.map.pfn(end - 1)) {
+            return None;
+        }
+        if self.span.contains(self.map.pfn(block)) {
+            Some(block..end)
+        } else if self.policy.claim_rule == ClaimRule::V610 {
+            None
+        } else {
+            Some(i..end)
+        }
+    }
+
+    /// Moves the free blocks of the pageblock of the page at `i` to the list of a type; gives the
+    /// pages moved (`move_freepages_block`).
+    pub(crate) fn move_freepages_block(&mut self, i: Index, to: Migratetype) -> u64 {
+        let Some(Range { start, end }) = self.movable_range(i) else { return 0 };
+        let (mut moved, mut at) = (0, start);
         while at < end {
             let FrameState::Free { order, list } = self.map.state(at) else {
                 at += 1;
@@ -149,11 +195,10 @@ impl Zone<'_> {
         moved
     }
 
-    /// The number of free and of allocated movable pages of one pageblock.
-    pub(crate) fn count_block(&self, block: Index) -> (u64, u64) {
+    /// The number of free and of allocated movable pages that [`Self::movable_range`] covers.
+    pub(crate) fn count_block(&self, range: Range<Index>) -> (u64, u64) {
         let (mut free, mut movable) = (0, 0);
-        let mut at = block;
-        let end = block + (1 << self.geometry.pageblock_order);
+        let Range { start: mut at, end } = range;
         while at < end {
             at += match self.map.state(at) {
                 FrameState::Free { order, .. } => {
@@ -177,12 +222,5 @@ impl Zone<'_> {
     /// The frames of the pageblock that holds a frame.
     pub(crate) fn pageblock_of(&self, i: Index) -> Index {
         i & !((1 << self.geometry.pageblock_order) - 1)
-    }
-
-    /// Tells whether part of the pageblock lies outside the zone.
-    pub(crate) fn straddles(&self, block: Index) -> bool {
-        let start = self.map.pfn(block);
-        let last = start.plus(self.geometry.pageblock_pages() - 1);
-        !self.span.contains(start) || !self.span.contains(last)
     }
 }

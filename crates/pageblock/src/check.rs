@@ -6,7 +6,7 @@ use crate::alloc::Allocator;
 use crate::frame::{Order, Pfn, pages};
 use crate::map::{FrameState, Index, PageMap};
 use crate::mobility::{MIGRATETYPES, Migratetype};
-use crate::policy::MergeRule;
+use crate::policy::{MergeRule, SplitLarge};
 use crate::zone::Zone;
 
 /// What is wrong, and where. Any of these is a defect of this crate, or of what wrote to its tables.
@@ -189,24 +189,28 @@ impl Zone<'_> {
 
     fn check_free(&self, i: Index, order: Order, list: Migratetype) -> Result<(), Violation> {
         let pfn = self.map.pfn(i);
-        let block = self.map.block_type(i);
-        if self.policy.list_type_strict() && block != list {
-            return Err(Violation::WrongList(pfn, list));
+        if self.lists_are_strict() {
+            let blocks = 1 << order.saturating_sub(self.geometry.pageblock_order);
+            let mut starts = (0..blocks).map(|b| i + (b << self.geometry.pageblock_order));
+            if starts.any(|start| self.map.block_type(start) != list) {
+                return Err(Violation::WrongList(pfn, list));
+            }
         }
         let buddy = i ^ (1 << order);
-        let Some(other) =
-            self.map.free_list(buddy, order).filter(|_| order < self.geometry.max_order)
-        else {
-            return Ok(());
-        };
-        // Blocks of the pageblock order and larger may stay apart for their types.
-        let apart = self.is_whole_block(order)
-            && self.policy.merge_rule != MergeRule::Free
-            && (!list.is_mergeable()
-                || !other.is_mergeable()
-                || !block.is_mergeable()
-                || !self.map.block_type(buddy).is_mergeable());
-        if apart { Ok(()) } else { Err(Violation::Unmerged(pfn, order)) }
+        let free = order < self.geometry.max_order && self.map.free_list(buddy, order).is_some();
+        // Blocks of the pageblock order and larger may have been kept apart by types that they had
+        // when they were freed.
+        let apart = self.is_whole_block(order) && self.policy.merge_rule != MergeRule::Free;
+        if !free || apart { Ok(()) } else { Err(Violation::Unmerged(pfn, order)) }
+    }
+
+    /// Whether every free page must be on the list of its pageblock's type. 6.10 to 6.18 retype only
+    /// the first pageblock of a buddy, and 6.10 frees a block of several pageblocks as one.
+    fn lists_are_strict(&self) -> bool {
+        let small_buddies = self.geometry.max_order <= self.geometry.pageblock_order + 1
+            || self.policy.merge_rule == MergeRule::RetypeAll;
+        let pieces = self.policy.split_large == SplitLarge::On || self.isolated_blocks == 0;
+        self.policy.list_type_strict() && small_buddies && pieces
     }
 
     /// Verifies the caches of a zone, and that every block on a CPU list is on one of theirs.
@@ -218,7 +222,9 @@ impl Zone<'_> {
                 let order = cache.list_order(index);
                 let blocks = walk(&self.map, cache.list(index), |i| match self.map.state(i) {
                     FrameState::CpuList { order: is, cached }
-                        if is == order && cache.list_index(is, cached) == Some(index) =>
+                        if is == order
+                            && (cache.list_index(is, cached) == Some(index)
+                                || !self.policy.remembers_list()) =>
                     {
                         Ok(())
                     }

@@ -10,11 +10,13 @@
 use crate::alloc_flags::AllocFlags;
 use crate::event::{Event, Observer};
 use crate::fallback::Mode;
-use crate::frame::{Order, pages};
+use crate::frame::{ORDER_LIMIT, Order, pages};
 use crate::freelist::List;
 use crate::map::{FrameState, Index, PageMap};
 use crate::mobility::{MIGRATE_PCPTYPES, Migratetype};
-use crate::policy::{PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Policy};
+use crate::policy::{
+    ClaimRule, PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Policy,
+};
 use crate::zone::{Geometry, Zone};
 
 /// The largest order that the kernel considers cheap (`PAGE_ALLOC_COSTLY_ORDER`).
@@ -132,11 +134,11 @@ impl CpuCache {
         &self.lists[index]
     }
 
-    /// Takes the first block of a list, after what an allocation does to the tuning.
+    /// Takes the first block of a list of this order.
     #[inline]
-    pub(crate) fn pop(&mut self, map: &PageMap<'_>, index: usize) -> Option<Index> {
+    pub(crate) fn pop(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
         let i = self.lists[index].pop_head(map)?;
-        self.count -= 1 << self.list_order(index);
+        self.count -= 1 << order;
         Some(i)
     }
 
@@ -147,8 +149,10 @@ impl CpuCache {
         self.free_count >>= 1;
     }
 
-    /// The number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`).
+    /// The number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
+    /// one that has a list.
     pub fn refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
+        let order = order.min(ORDER_LIMIT);
         let base = self.limits.batch;
         let scaled = |batch: u32| if batch > 1 { (batch >> order).max(2) } else { batch };
         match policy.pcp_high {
@@ -156,13 +160,13 @@ impl CpuCache {
             PcpHigh::LowWmark => scaled(base),
             PcpHigh::Autotune => {
                 let CacheLimits { high_min, high_max, .. } = self.limits;
-                self.high = self.high.clamp(high_min, high_max);
+                self.high = clamp(self.high, high_min, high_max);
                 if self.high < base {
                     return 1;
                 }
                 let mut batch = if order > 0 { base } else { base << self.alloc_factor };
                 if high_min != high_max && !below_high {
-                    self.high = (self.high + batch).min(high_max);
+                    self.high = self.high.saturating_add(batch).min(high_max);
                 }
                 if order == 0 {
                     let room = i64::from(self.high) - i64::from(self.count) - i64::from(base);
@@ -194,6 +198,7 @@ impl CpuCache {
             let Some((i, cached)) = zone.rmqueue(order, mt, flags, &mut mode, observer) else {
                 return taken;
             };
+            let cached = zone.remembered_type(i, mt, cached);
             self.append(&zone.map, i, index, cached);
         }
         n
@@ -234,11 +239,13 @@ impl CpuCache {
         self.count -= 1 << self.list_order(index);
     }
 
-    /// Decides how many pages are to be given back after a block of `order` was freed; 0 for none.
+    /// Decides how many pages are to be given back after a block of `order`, one that has a list,
+    /// was freed; 0 for none.
     ///
     /// Source: `free_unref_page_commit`.
     #[inline]
     pub fn pages_to_drain(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
+        let order = order.min(ORDER_LIMIT);
         match policy.pcp_free {
             PcpFree::Batch => {
                 if self.count >= self.high {
@@ -273,12 +280,13 @@ impl CpuCache {
         if high < batch {
             return 1;
         }
+        // The factor has no limit of its own; pcp_batch_scale_max is younger.
         let most = high - batch;
-        let n = batch << self.free_factor;
-        if n < most && u32::from(self.free_factor) < policy.pcp_batch_scale_max {
+        let n = u64::from(batch) << self.free_factor.min(31);
+        if n < u64::from(most) {
             self.free_factor += 1;
         }
-        clamp(n, batch, most)
+        clamp(u32::try_from(n).unwrap_or(u32::MAX), batch, most)
     }
 
     fn drain_by_count(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
@@ -313,7 +321,7 @@ impl CpuCache {
     /// The pages that a self-tuning cache may hold now (`nr_pcp_high`, 6.7 and later).
     fn high_now(&mut self, policy: &Policy, free_high: bool, zone: ZoneFlags) -> u32 {
         let CacheLimits { batch, high_min, high_max } = self.limits;
-        self.high = self.high.clamp(high_min, high_max);
+        self.high = clamp(self.high, high_min, high_max);
         let high = self.high;
         if high == 0 {
             return 0;
@@ -338,7 +346,7 @@ impl CpuCache {
         if self.count >= high {
             let need = self.free_count + batch;
             if high < need {
-                self.high = need.clamp(high_min, high_max);
+                self.high = clamp(need, high_min, high_max);
             }
         }
         high
@@ -347,15 +355,14 @@ impl CpuCache {
     /// Starts to give `n` pages back, after a block was freed to the list `index`.
     #[must_use]
     pub fn drain(&self, policy: &Policy, n: u32, index: usize) -> Drain {
+        let left = n.min(self.count);
         match policy.pcp_bulk {
             // The loop starts with the list after this one.
             PcpBulk::WholeLists => {
-                let before = (index + self.nr_lists() - 1) % self.nr_lists();
-                Drain { left: n.min(self.count), at: before, run: 0, in_turn: false, empty: 0 }
+                let before = index.checked_sub(1).unwrap_or(self.nr_lists() - 1);
+                Drain { left, at: before % self.nr_lists(), run: 0, in_turn: false }
             }
-            PcpBulk::RoundRobin => {
-                Drain { left: n.min(self.count), at: 0, run: 0, in_turn: true, empty: 0 }
-            }
+            PcpBulk::RoundRobin => Drain { left, at: 0, run: 0, in_turn: true },
         }
     }
 
@@ -385,7 +392,7 @@ impl CpuCache {
         let order = self.list_order(index);
         let mt = drained_type(zone, i);
         self.unlink(&zone.map, i, index);
-        zone.free_one(i, order, mt, None);
+        zone.free_one(i, order, mt, None, observer);
         observer.event(Event::PcpuDrain { pfn: zone.map.pfn(i), order, migratetype: mt });
     }
 
@@ -393,11 +400,28 @@ impl CpuCache {
     /// (`decay_pcp_high`, 6.7 and later).
     pub fn decay(&mut self, policy: &Policy) -> u32 {
         let CacheLimits { batch, high_min, .. } = self.limits;
-        if policy.pcp_high == PcpHigh::Autotune && self.high > high_min {
+        if policy.pcp_high != PcpHigh::Autotune {
+            return 0;
+        }
+        if self.high > high_min {
             let keep = self.count.saturating_sub(batch << policy.pcp_batch_scale_max);
             self.high = keep.max(self.high - (self.high >> 3)).max(high_min);
         }
         self.count.saturating_sub(self.high)
+    }
+}
+
+impl Zone<'_> {
+    /// The type that is remembered for a block that a refill took from a list of type `list`. Up to
+    /// 3.15 that is the requested one, wherever the block came from.
+    fn remembered_type(&self, i: Index, requested: Migratetype, list: Migratetype) -> Migratetype {
+        match self.policy.claim_rule {
+            ClaimRule::V310 | ClaimRule::V312 => match self.map.block_type(i) {
+                special @ (Migratetype::Cma | Migratetype::Isolate) => special,
+                _ => requested,
+            },
+            _ => list,
+        }
     }
 }
 
@@ -432,9 +456,10 @@ pub struct ZoneFlags {
 pub struct Drain {
     left: u32,
     at: usize,
+    /// Blocks that the list at `at` may still give (`batch_free`); what it cannot give goes to the
+    /// next.
     run: u32,
     in_turn: bool,
-    empty: u32,
 }
 
 impl Drain {
@@ -452,24 +477,21 @@ impl Drain {
         if self.run > 0 && !cache.is_empty(self.at) {
             return Some(self.at);
         }
-        // From 3.10 to 5.17 a list gives one page more for each empty list passed before it.
-        self.empty = 0;
-        for _ in 0..=cache.nr_lists() {
-            self.empty += 1;
+        if !self.in_turn {
+            self.run = 0;
+        }
+        for _ in 0..cache.nr_lists() {
+            // Up to 5.17 a list gives one page more for each empty list passed before it.
+            self.run = self.run.saturating_add(1);
             self.at = (self.at + 1) % cache.nr_lists();
             if !cache.is_empty(self.at) {
-                break;
+                if !self.in_turn || self.run as usize == cache.nr_lists() {
+                    self.run = if self.in_turn { self.left } else { u32::MAX };
+                }
+                return Some(self.at);
             }
         }
-        if cache.is_empty(self.at) {
-            return None;
-        }
-        self.run = match self.in_turn {
-            true if self.empty as usize == cache.nr_lists() => self.left,
-            true => self.empty,
-            false => u32::MAX,
-        };
-        Some(self.at)
+        None
     }
 
     /// Looks at the current list anew, after a block left it otherwise.
@@ -479,7 +501,7 @@ impl Drain {
 
     /// Counts a block given back.
     pub fn gave(&mut self, order: Order) {
-        self.left = self.left.saturating_sub(pages(order) as u32);
-        self.run -= 1;
+        self.left = self.left.saturating_sub(pages(order.min(ORDER_LIMIT)) as u32);
+        self.run = self.run.saturating_sub(1);
     }
 }

@@ -4,6 +4,7 @@
 //! simulated run from a recorded one.
 
 use crate::frame::{Order, Pfn};
+use crate::layout::ZoneKind;
 use crate::mobility::Migratetype;
 use crate::request::Gfp;
 
@@ -111,6 +112,10 @@ pub trait Observer {
     fn node_reclaim(&mut self, _node: u8, _order: Order) -> NodeReclaim {
         NodeReclaim::NoScan
     }
+
+    /// Wakes the kswapd of a node for one of its zones: its watermark was boosted.
+    #[inline(always)]
+    fn wake_kswapd(&mut self, _node: u8, _zone: ZoneKind, _order: Order) {}
 }
 
 impl Observer for () {
@@ -128,5 +133,8 @@ impl<T: Observer> Observer for &mut T {
     }
     fn node_reclaim(&mut self, node: u8, order: Order) -> NodeReclaim {
         (**self).node_reclaim(node, order)
+    }
+    fn wake_kswapd(&mut self, node: u8, zone: ZoneKind, order: Order) {
+        (**self).wake_kswapd(node, zone, order);
     }
 }

@@ -9,7 +9,7 @@
 use crate::alloc_flags::AllocFlags;
 use crate::event::{Event, Extfrag, Observer};
 use crate::frame::{Order, Pfn};
-use crate::map::Index;
+use crate::map::{FrameState, Index};
 use crate::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use crate::policy::{ClaimPred, ClaimRule, CmaUse, FallbackPick, Nofragment};
 use crate::zone::{End, Zone};
@@ -215,11 +215,14 @@ impl Zone<'_> {
         if self.is_whole_block(order) {
             return fallback(Outcome::ClaimWhole);
         }
-        let block = self.pageblock_of(i);
-        if !self.claimable(order, start) || !self.can_move_block(block, i) {
+        if !self.claimable(order, start) {
             return fallback(Outcome::Single);
         }
-        let (free, movable) = self.count_block(block);
+        let (free, movable) = match self.movable_range(i) {
+            Some(range) => self.count_block(range),
+            None if counts_alike => return fallback(Outcome::Single),
+            None => (0, 0),
+        };
         let alike = match start {
             _ if !counts_alike => 0,
             Movable => movable,
@@ -231,21 +234,11 @@ impl Zone<'_> {
         let half = self.geometry.pageblock_pages() / 2;
         fallback(if free + alike >= half || self.mobility_off {
             Outcome::Claim
-        } else if self.policy.list_type_strict() {
+        } else if self.policy.claim_rule == ClaimRule::V610 {
             Outcome::Single
         } else {
             Outcome::Refile
         })
-    }
-
-    /// Whether the free pages of a pageblock can be moved: up to 6.9 its end, from 6.10 all of it
-    /// must lie in the zone.
-    fn can_move_block(&self, block: Index, i: Index) -> bool {
-        if self.policy.list_type_strict() {
-            return !self.straddles(block);
-        }
-        let last = self.map.pfn(block).plus(self.geometry.pageblock_pages() - 1);
-        self.span.contains(last) || !self.span.contains(self.map.pfn(i))
     }
 
     /// Serves a request by a decision of [`find_fallback`](Self::find_fallback).
@@ -286,7 +279,7 @@ impl Zone<'_> {
                 let owned = self.map.block_type(i) == start;
                 observer.event(event(self, i, fallback.from, owned));
                 let page = self.rmqueue_smallest(order, start)?;
-                self.trace_zone_locked(page, order, start, observer);
+                self.trace_zone_locked(page, order, start, start, observer);
                 Some((page, start))
             }
             rule => {
@@ -300,7 +293,7 @@ impl Zone<'_> {
                 };
                 let printed = if rule == ClaimRule::V310 { new } else { fallback.from };
                 observer.event(event(self, i, printed, owned));
-                self.trace_zone_locked(i, order, start, observer);
+                self.trace_zone_locked(i, order, start, start, observer);
                 Some((i, rest))
             }
         }
@@ -321,8 +314,10 @@ impl Zone<'_> {
         match outcome {
             Outcome::ClaimWhole => self.set_block_types(i, found, start),
             Outcome::Claim | Outcome::Refile => {
-                self.move_freepages_block(self.pageblock_of(i), start);
-                list = start;
+                // Nothing moves out of a pageblock that the zone's end cuts.
+                if self.move_freepages_block(i, start) > 0 {
+                    list = start;
+                }
                 if outcome == Outcome::Claim {
                     self.map.set_block_type(i, start);
                 }
@@ -360,7 +355,7 @@ impl Zone<'_> {
         match outcome {
             Outcome::ClaimWhole | Outcome::Single => self.move_to_list(i, order, from, start),
             Outcome::Claim | Outcome::Refile => {
-                self.move_freepages_block(self.pageblock_of(i), start);
+                self.move_freepages_block(i, start);
                 if outcome == Outcome::Claim {
                     self.map.set_block_type(i, start);
                 }
@@ -389,10 +384,10 @@ impl Zone<'_> {
             }
             Outcome::Claim => {
                 self.boost_watermark(flags);
-                self.move_freepages_block(self.pageblock_of(i), start);
+                self.move_freepages_block(i, start);
                 self.map.set_block_type(i, start);
                 let page = self.rmqueue_smallest(order, start)?;
-                self.trace_zone_locked(page, order, start, observer);
+                self.trace_zone_locked(page, order, start, start, observer);
                 Some(page)
             }
             Outcome::Refile | Outcome::Single => {
@@ -442,18 +437,18 @@ impl Zone<'_> {
             *mode = Mode::Normal;
         }
         let cma_first = self.prefers_cma(flags);
-        if cma_first && let Some(page) = self.rmqueue_from(order, Cma, observer) {
+        if cma_first && let Some(page) = self.rmqueue_from(order, Cma, start, observer) {
             return Some(page);
         }
         if *mode == Mode::Normal
-            && let Some(page) = self.rmqueue_from(order, start, observer)
+            && let Some(page) = self.rmqueue_from(order, start, start, observer)
         {
             return Some(page);
         }
         let cma = flags.has(AllocFlags::CMA) && self.policy.cma != CmaUse::InFallback;
         if cma
             && *mode <= Mode::Cma
-            && let Some(page) = self.rmqueue_from(order, Cma, observer)
+            && let Some(page) = self.rmqueue_from(order, Cma, start, observer)
         {
             *mode = Mode::Cma;
             return Some(page);
@@ -469,7 +464,7 @@ impl Zone<'_> {
             return self.take_fallback(order, start, fallback, flags, observer);
         }
         if self.policy.reserve == crate::policy::Reserve::MigrateReserve {
-            return self.rmqueue_from(order, Migratetype::Reserve, observer);
+            return self.rmqueue_from(order, Migratetype::Reserve, start, observer);
         }
         None
     }
@@ -481,22 +476,25 @@ impl Zone<'_> {
             && self.free_pages_of(Cma) > self.free_pages / 2
     }
 
-    /// Takes a block from one list, and reports it.
+    /// Takes a block from one list for a request of a type, and reports it.
     pub(crate) fn rmqueue_from(
         &mut self,
         order: Order,
         list: Migratetype,
+        requested: Migratetype,
         observer: &mut impl Observer,
     ) -> Option<(Index, Migratetype)> {
         let page = self.rmqueue_smallest(order, list)?;
-        self.trace_zone_locked(page, order, list, observer);
+        self.trace_zone_locked(page, order, list, requested, observer);
         Some((page, list))
     }
 
-    /// Serves a request by any fallback that could have been chosen, as a recorded kernel did.
+    /// Serves a request by any fallback that could have been chosen, as a recorded kernel did. The
+    /// block is allocated then.
     ///
     /// # Errors
-    /// [`FrameError::NotFree`](crate::zone::FrameError::NotFree) where no such block is free.
+    /// [`FrameError::NotFree`](crate::zone::FrameError::NotFree) where no such block is free, or its
+    /// order is not one that the outcome is for.
     pub fn follow_fallback(
         &mut self,
         order: Order,
@@ -504,12 +502,14 @@ impl Zone<'_> {
         fallback: Fallback,
         observer: &mut impl Observer,
     ) -> Result<Pfn, crate::zone::FrameError> {
-        let flags = AllocFlags(0);
-        let (i, _) = self
-            .take_fallback(order, start, fallback, flags, observer)
-            .ok_or(crate::zone::FrameError::NotFree(fallback.pfn))?;
-        let movable = start == Movable;
-        self.map.set(i, crate::map::FrameState::Allocated { order, movable });
+        let not_free = crate::zone::FrameError::NotFree(fallback.pfn);
+        let whole = fallback.outcome == Outcome::ClaimWhole;
+        if whole && !self.is_whole_block(fallback.order) {
+            return Err(not_free);
+        }
+        let (i, _) =
+            self.take_fallback(order, start, fallback, AllocFlags(0), observer).ok_or(not_free)?;
+        self.map.set(i, FrameState::Allocated { order, movable: start == Movable });
         Ok(self.map.pfn(i))
     }
 

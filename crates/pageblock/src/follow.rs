@@ -7,8 +7,10 @@ use crate::alloc::Allocator;
 use crate::cpu_cache::CpuCache;
 use crate::fallback::{Fallback, Outcome};
 use crate::frame::{Order, Pfn};
+use crate::freelist::List;
 use crate::map::{FrameState, Index};
 use crate::mobility::Migratetype::{self, Movable};
+use crate::policy::ClaimRule;
 use crate::zone::{FrameError, Zone};
 
 impl Zone<'_> {
@@ -81,11 +83,13 @@ impl Zone<'_> {
     /// [`FrameError::Foreign`].
     pub fn follow_block_type(&mut self, pfn: Pfn, mt: Migratetype) -> Result<(), FrameError> {
         let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
+        let was = u32::from(self.map.block_type(i) == Migratetype::Isolate);
         if mt == Migratetype::Isolate {
             self.map.set_isolated(i, true);
-            self.isolated_blocks += 1;
+            self.isolated_blocks += 1 - was;
         } else {
             self.map.set_block_type(i, mt);
+            self.isolated_blocks -= was;
         }
         Ok(())
     }
@@ -167,8 +171,8 @@ impl Zone<'_> {
             return Err(FrameError::NotAllocated(pfn));
         }
         match list {
-            Some(list) => self.free_one(i, order, list, None),
-            None => self.free_by_block_type(i, order, None),
+            Some(list) => self.free_one(i, order, list, None, &mut ()),
+            None => self.free_by_block_type(i, order, None, &mut ()),
         }
         Ok(())
     }
@@ -201,7 +205,8 @@ impl Zone<'_> {
             return Err(FrameError::NotFree(fallback.pfn));
         }
         let kswapd = crate::alloc_flags::AllocFlags::KSWAPD;
-        if fallback.outcome == Outcome::Single && self.policy.list_type_strict() {
+        let strict = self.policy.claim_rule == ClaimRule::V610;
+        if fallback.outcome == Outcome::Single && strict {
             return Ok(());
         }
         self.refile(i, start, fallback, kswapd);
@@ -228,17 +233,20 @@ impl CpuCache {
         zone: &'z Zone<'_>,
         list: usize,
     ) -> impl Iterator<Item = Pfn> + use<'z> {
-        self.list(list).iter(&zone.map).map(|i| zone.map.pfn(i))
+        let list = if list < self.nr_lists() { *self.list(list) } else { List::EMPTY };
+        list.iter(&zone.map).map(|i| zone.map.pfn(i))
     }
 
     /// The list that holds a block, by its order and remembered type; `None` where the block is on
     /// no CPU list. Whether it is this CPU's the caller must know.
     #[must_use]
     pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<usize> {
-        match zone.state(pfn)? {
-            FrameState::CpuList { order, cached } => self.list_index(order, cached),
-            _ => None,
+        let FrameState::CpuList { order, cached } = zone.state(pfn)? else { return None };
+        if zone.policy.remembers_list() {
+            return self.list_index(order, cached);
         }
+        let lists = (0..self.nr_lists()).filter(|&list| self.list_order(list) == order);
+        lists.into_iter().find(|&list| self.blocks(zone, list).any(|block| block == pfn))
     }
 
     /// Takes a block off this CPU's list; it is allocated then.

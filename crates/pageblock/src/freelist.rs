@@ -79,7 +79,13 @@ impl List {
     #[inline]
     pub(crate) fn pop_head(&mut self, map: &PageMap<'_>) -> Option<Index> {
         let i = self.head()?;
-        self.remove(map, i);
+        self.head = map.next(i);
+        if self.head == NIL {
+            self.tail = NIL;
+        } else {
+            map.set_prev(self.head, NIL);
+        }
+        self.len -= 1;
         Some(i)
     }
 

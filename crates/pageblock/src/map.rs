@@ -64,10 +64,10 @@ const TAIL: u8 = 0xff;
 const HOLE: u8 = 0xef;
 const RESERVED: u8 = 0xdf;
 const ALLOCATED: u8 = 0x70;
-const ALLOCATED_MOVABLE: u8 = 0xf0;
 const FREE: u8 = 0x80;
 
 impl FrameState {
+    #[inline(always)]
     const fn encode(self) -> u8 {
         match self {
             Self::Hole => HOLE,
@@ -75,8 +75,7 @@ impl FrameState {
             Self::Tail => TAIL,
             Self::Free { order, list } => FREE | (list as u8) << 4 | order,
             Self::CpuList { order, cached } => (cached as u8) << 4 | order,
-            Self::Allocated { order, movable: false } => ALLOCATED | order,
-            Self::Allocated { order, movable: true } => ALLOCATED_MOVABLE | order,
+            Self::Allocated { order, movable } => ALLOCATED | (movable as u8) << 7 | order,
         }
     }
 
@@ -145,6 +144,7 @@ impl<'m> PageMap<'m> {
         self.states.len() as Index
     }
 
+    #[inline]
     pub(crate) fn index(&self, pfn: Pfn) -> Option<Index> {
         let offset = pfn.0.checked_sub(self.base)?;
         (offset < self.states.len() as u64).then_some(offset as Index)
@@ -159,6 +159,11 @@ impl<'m> PageMap<'m> {
     }
 
     #[inline]
+    pub(crate) fn is_hole(&self, i: Index) -> bool {
+        self.states[i as usize].load(Relaxed) == HOLE
+    }
+
+    #[inline(always)]
     pub(crate) fn set(&self, i: Index, state: FrameState) {
         self.states[i as usize].store(state.encode(), Relaxed);
     }

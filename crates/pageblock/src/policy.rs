@@ -635,10 +635,37 @@ switches! {
 }
 
 impl Policy {
-    /// Tells whether the list of a free page always has the type of its pageblock.
+    /// Tells whether the list of a free page always has the type of its pageblock. It takes all
+    /// three: claims that move no page without its block, merges that retype, and drains that ask
+    /// for the type again.
     #[must_use]
     pub const fn list_type_strict(&self) -> bool {
         matches!(self.claim_rule, ClaimRule::V610)
+            && matches!(self.merge_rule, MergeRule::Retype | MergeRule::RetypeAll)
+            && matches!(self.pcp_type, PcpType::Reread)
+    }
+
+    /// Tells whether a block on a CPU list is on that of its remembered type. Up to 4.3 a request
+    /// can get a block with the type of the list that it came from.
+    pub(crate) const fn remembers_list(&self) -> bool {
+        matches!(self.claim_rule, ClaimRule::V412 | ClaimRule::V610)
+            || (matches!(self.claim_rule, ClaimRule::V42)
+                && !matches!(self.reserve, Reserve::MigrateReserve))
+    }
+
+    /// Tells whether a request whose CPU list could not be refilled goes on to the zone, where the
+    /// highatomic reserve is. The lock of CPU lists that is only tried (6.1) made it so; no switch
+    /// says this but the lists of huge pages, which changed in the same release.
+    #[must_use]
+    pub const fn zone_after_empty_cpu_list(&self) -> bool {
+        !matches!(self.pcp_thp_lists, PcpThpLists::Three)
+    }
+
+    /// Tells whether `mm_page_alloc_zone_locked` prints the type of the list and whether the order
+    /// has a CPU list; before 5.18 it printed the requested type, and whether the order was 0.
+    #[must_use]
+    pub const fn traces_list_type(&self) -> bool {
+        matches!(self.pcp_bulk, PcpBulk::WholeLists)
     }
 
     /// Reads `NAME,switch=value,...`.

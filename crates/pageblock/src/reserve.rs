@@ -1,11 +1,14 @@
-//! The reserve of whole blocks for high-order requests that may not wait (4.4 and later).
+//! Reserves of whole blocks: from 4.4 for high-order requests that may not wait, before that as the
+//! last fallback of all.
 //!
-//! Source: `reserve_highatomic_pageblock` and `unreserve_highatomic_pageblock`. The migrate reserve
-//! of earlier kernels is a block type that [`fallback`](crate::fallback) uses last.
+//! Source: `reserve_highatomic_pageblock`, `unreserve_highatomic_pageblock`,
+//! `setup_zone_migrate_reserve`.
 
-use crate::frame::{Order, Pfn};
-use crate::mobility::Migratetype::{self, Cma, HighAtomic, Isolate};
-use crate::policy::Reserve;
+use crate::frame::{Order, Pfn, pages};
+use crate::map::{FrameState, Index};
+use crate::mobility::Migratetype::{self, Cma, HighAtomic, Isolate, Movable, Reserve};
+use crate::policy::{self, ClaimRule};
+use crate::tuning;
 use crate::zone::Zone;
 
 impl Zone<'_> {
@@ -14,8 +17,8 @@ impl Zone<'_> {
         let block = self.geometry.pageblock_pages();
         let percent = self.managed / 100;
         match self.policy.reserve {
-            Reserve::MigrateReserve => 0,
-            Reserve::Highatomic44 => percent + block,
+            policy::Reserve::MigrateReserve => 0,
+            policy::Reserve::Highatomic44 => percent + block,
             _ if percent < block => 0,
             _ => percent.next_multiple_of(block),
         }
@@ -27,25 +30,24 @@ impl Zone<'_> {
         let Some(i) = self.map.index(pfn) else { return false };
         let mt = self.map.block_type(i);
         let movable_block = match self.policy.reserve {
-            Reserve::MigrateReserve => false,
-            Reserve::Highatomic44 => !matches!(mt, HighAtomic | Isolate | Cma),
+            policy::Reserve::MigrateReserve => false,
+            policy::Reserve::Highatomic44 => !matches!(mt, HighAtomic | Isolate | Cma),
             _ => mt.is_mergeable(),
         };
         if self.reserved_highatomic >= self.highatomic_cap() || !movable_block {
             return false;
         }
-        let strict = self.policy.list_type_strict();
+        let strict = self.policy.claim_rule == ClaimRule::V610;
         if self.is_whole_block(order) && strict {
             self.set_block_types(i, order, HighAtomic);
             self.reserved_highatomic += 1 << order;
             return true;
         }
-        let block = self.pageblock_of(i);
-        if strict && self.straddles(block) {
+        if strict && self.movable_range(i).is_none() {
             return false;
         }
-        self.move_freepages_block(block, HighAtomic);
-        self.map.set_block_type(block, HighAtomic);
+        self.move_freepages_block(i, HighAtomic);
+        self.map.set_block_type(i, HighAtomic);
         self.reserved_highatomic += self.geometry.pageblock_pages();
         true
     }
@@ -57,22 +59,63 @@ impl Zone<'_> {
         if force == Unreserve::KeepOne && self.reserved_highatomic <= block_pages {
             return false;
         }
-        let Some(order) = self.area.smallest(0, HighAtomic) else { return false };
+        (0..=self.geometry.max_order).any(|order| self.unreserve_at(order, to))
+    }
+
+    /// Gives the pageblock of the first free block of one order back; tells whether pages moved.
+    fn unreserve_at(&mut self, order: Order, to: Migratetype) -> bool {
         let Some(i) = self.area.list(order, HighAtomic).head() else { return false };
-        if self.map.block_type(i) != HighAtomic {
-            return false;
+        let whole = self.policy.claim_rule == ClaimRule::V610 && self.is_whole_block(order);
+        // Up to 6.9 pages of the list may lie in blocks that left the reserve before.
+        if self.map.block_type(i) == HighAtomic {
+            let block_pages = self.geometry.pageblock_pages();
+            let size = if whole { 1 << order } else { block_pages };
+            self.reserved_highatomic = self.reserved_highatomic.saturating_sub(size);
         }
-        let given = block_pages.max(1 << order).min(self.reserved_highatomic);
-        self.reserved_highatomic -= given;
-        if self.is_whole_block(order) {
+        if whole {
             self.move_to_list(i, order, HighAtomic, to);
             self.set_block_types(i, order, to);
-        } else {
-            let block = self.pageblock_of(i);
-            self.move_freepages_block(block, to);
-            self.map.set_block_type(block, to);
+            return true;
         }
-        true
+        let moved = self.move_freepages_block(i, to);
+        self.map.set_block_type(i, to);
+        moved > 0
+    }
+
+    /// Sets up the migrate reserve (up to 4.3): the lowest movable blocks without memory that was
+    /// never released, as many as `min_wmark` asks for; other reserved blocks become movable again.
+    ///
+    /// Source: `setup_zone_migrate_reserve`.
+    pub(crate) fn setup_migrate_reserve(&mut self) {
+        let order = self.geometry.pageblock_order;
+        let mut wanted = tuning::migrate_reserve_blocks(self.watermarks.min, order);
+        let mut pfn = self.span.start.align_up(order);
+        while pfn < self.span.end {
+            let Some(i) = self.map.index(pfn) else { return };
+            pfn = pfn.plus(pages(order));
+            let mt = self.map.block_type(i);
+            if wanted > 0 && self.has_reserved_frame(i) {
+                continue;
+            }
+            let to = match mt {
+                Reserve | Movable if wanted > 0 => {
+                    wanted -= 1;
+                    Reserve
+                }
+                Reserve => Movable,
+                _ => continue,
+            };
+            if to != mt {
+                self.map.set_block_type(i, to);
+                self.move_freepages_block(i, to);
+            }
+        }
+    }
+
+    /// Whether memory of a pageblock was never released to the allocator (`pageblock_is_reserved`).
+    fn has_reserved_frame(&self, block: Index) -> bool {
+        let mut frames = block..block + (1 << self.geometry.pageblock_order);
+        frames.any(|i| self.map.state(i) == FrameState::Reserved)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::mem::MaybeUninit;
 
-use crate::alloc::Allocator;
+use crate::alloc::{Allocator, NO_NODE};
 use crate::cpu_cache::{CacheLimits, CpuCache};
 use crate::frame::{FrameRange, ORDER_LIMIT};
 use crate::layout::{
@@ -10,7 +10,7 @@ use crate::layout::{
 };
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::MIGRATE_PCPTYPES;
-use crate::policy::Policy;
+use crate::policy::{Policy, Reserve};
 use crate::tuning;
 use crate::zone::{Geometry, Zone};
 use crate::zonelist::{LoadStep, ZonelistBuilder};
@@ -86,9 +86,12 @@ impl Setup<'_> {
         }
         for (at, zone) in self.zones.iter().enumerate() {
             let before = &self.zones[..at];
+            if zone.span.end.0 > 1 << 52 {
+                return Err(SetupError::TooLarge);
+            }
             let ordered = before.last().is_none_or(|b| (b.node, b.kind) < (zone.node, zone.kind));
-            // The spans of interleaved nodes may overlap; those of one node's zones may not.
-            let shared = before.iter().any(|b| b.node == zone.node && overlaps(b, zone));
+            // Linux: the spans of nodes may overlap. Here a frame in two spans would be in two zones.
+            let shared = before.iter().any(|b| overlaps(b, zone));
             if !ordered || shared || usize::from(zone.node) >= MAX_NUMNODES {
                 return Err(SetupError::ZoneOrder(at));
             }
@@ -162,7 +165,8 @@ impl<'m> Allocator<'m> {
             cpu_nodes,
             zonelists,
             kswapd_running: 0,
-            nodes,
+            node_places: node_places(nodes),
+            nr_nodes: nodes.count_ones() as u8,
         };
         allocator.retune();
         Some(allocator)
@@ -193,6 +197,9 @@ impl<'m> Allocator<'m> {
     /// Computes watermarks, reserves and CPU-list sizes from the zones' managed pages and the
     /// policy's knobs (`setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`,
     /// `zone_set_pageset_high_and_batch`). Boosts end.
+    ///
+    /// Up to 4.3 it also sets up the migrate reserve, which takes only pageblocks that were released
+    /// whole: call it when all memory is released, as the kernel does.
     pub fn retune(&mut self) {
         let policy = self.policy;
         let total: u64 = self.zones.iter().map(|z| z.managed).sum();
@@ -214,16 +221,19 @@ impl<'m> Allocator<'m> {
             zone.watermarks = tuning::watermarks(&policy, zone.kind, zone.managed, lowmem, kbytes);
             zone.boost = 0;
             zone.lowmem_reserve = reserve[zone.kind as usize];
-            // Until the first round ends every page of the zone may be used.
-            zone.alloc_batch = zone.managed as i64;
+            zone.reset_fair_batch();
+            if policy.reserve == Reserve::MigrateReserve {
+                zone.setup_migrate_reserve();
+            }
             self.retune_caches(at);
         }
     }
 
-    /// Computes the limits of a zone's CPU caches from its low watermark.
+    /// Computes the limits of a zone's CPU caches from its low watermark. `at` is the zone's place
+    /// in [`zones`](Self::zones).
     pub fn retune_caches(&mut self, at: usize) {
         let cpus = self.cpus();
-        let zone = &self.zones[at];
+        let Some(zone) = self.zones.get(at) else { return };
         let local = self.cpu_nodes.iter().filter(|&&n| n == zone.node).count();
         let sharing = if local == 0 { cpus } else { local };
         let sizes = tuning::pcp_sizes(
@@ -240,7 +250,7 @@ impl<'m> Allocator<'m> {
         };
         for cache in &mut self.caches[at * cpus..(at + 1) * cpus] {
             cache.limits = limits;
-            cache.high = cache.high.clamp(limits.high_min, limits.high_max);
+            cache.high = cache.high.max(limits.high_min).min(limits.high_max);
         }
     }
 
@@ -249,9 +259,7 @@ impl<'m> Allocator<'m> {
         // At boot the watermarks are still zero, so every managed page counts.
         let buffer: u64 =
             self.zones.iter().filter(|z| z.kind <= ZoneKind::Normal).map(|z| z.managed).sum();
-        let first = self.zones.first().map_or(0, |z| z.node);
-        let own = self.zones.iter().filter(|z| z.node == first && z.kind <= ZoneKind::Normal);
-        let lowmem_kbytes = tuning::KBYTES_PER_PAGE * own.map(|z| z.managed).sum::<u64>();
+        let lowmem_kbytes = tuning::KBYTES_PER_PAGE * buffer;
         let populated =
             self.zones.iter().filter(|z| z.managed > 0 && z.kind <= ZoneKind::Normal).count();
         let raised = tuning::khugepaged_min_free_kbytes(
@@ -261,6 +269,16 @@ impl<'m> Allocator<'m> {
         );
         tuning::min_free_kbytes(&self.policy, lowmem_kbytes, Some(raised))
     }
+}
+
+/// The rank of each node among those that exist.
+fn node_places(nodes: u64) -> [u8; MAX_NUMNODES] {
+    let mut places = [NO_NODE; MAX_NUMNODES];
+    let existing = places.iter_mut().enumerate().filter(|(id, _)| nodes & 1 << id != 0);
+    for (rank, (_, place)) in existing.enumerate() {
+        *place = rank as u8;
+    }
+    places
 }
 
 fn fill_zonelists(lists: &mut [u16], setup: &Setup<'_>) {

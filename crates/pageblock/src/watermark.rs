@@ -5,6 +5,7 @@ use crate::frame::{Order, pages};
 use crate::layout::ZoneKind;
 use crate::mobility::Migratetype::{Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use crate::policy::{WmarkCheck, WmarkFast};
+use crate::request::Gfp;
 use crate::zone::Zone;
 
 impl Zone<'_> {
@@ -20,11 +21,14 @@ impl Zone<'_> {
         highest: ZoneKind,
         flags: AllocFlags,
     ) -> bool {
+        if order > self.geometry.max_order {
+            return false;
+        }
         let free = signed(self.free_pages) - signed(pages(order)) + 1;
-        let free = free - signed(self.unusable_free(flags));
+        let usable = free - signed(self.unusable_free(flags));
         let min = self.reduced_mark(signed(mark), flags);
         let reserve = signed(self.lowmem_reserve[highest as usize]);
-        if free <= min + reserve {
+        if usable <= min + reserve {
             return false;
         }
         match self.policy.wmark_check {
@@ -83,7 +87,7 @@ impl Zone<'_> {
         highatomic + cma
     }
 
-    /// Up to 4.3: what is left in larger orders must exceed the mark, halved for each order.
+    /// Up to 4.3, where unusable pages count again: what is left in larger orders must exceed the mark, halved for each order.
     fn enough_above_each_order(&self, order: Order, mut free: i64, mut min: i64) -> bool {
         for smaller in 0..order {
             free -= signed(self.area.nr_free(smaller) << smaller);
@@ -109,7 +113,7 @@ impl Zone<'_> {
     }
 
     /// The check of the fast path (`zone_watermark_fast`): a short cut for order 0, and from 5.10
-    /// a second try without the boost for those who may use reserves.
+    /// a second try without the boost for those who may use reserves (up to 6.2: `__GFP_ATOMIC`).
     #[inline]
     pub(crate) fn watermark_fast(
         &self,
@@ -117,6 +121,7 @@ impl Zone<'_> {
         mark: Watermark,
         highest: ZoneKind,
         flags: AllocFlags,
+        gfp: Gfp,
     ) -> bool {
         let pages = self.watermark(mark);
         if order == 0 && self.policy.wmark_fast != WmarkFast::Off {
@@ -133,11 +138,19 @@ impl Zone<'_> {
         if self.watermark_ok(order, pages, highest, flags) {
             return true;
         }
+        let urgent = match self.policy.wmark_check {
+            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => gfp.has(Gfp::ATOMIC),
+            WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => {
+                flags.has(AllocFlags::MIN_RESERVE)
+            }
+        };
+        // The attempt's own watermark counts, even where `mark` is the high one that is tested
+        // before it.
         self.policy.wmark_fast == WmarkFast::Unusable
             && order == 0
             && self.boost > 0
-            && mark == Watermark::Min
-            && flags.has(AllocFlags::MIN_RESERVE)
+            && flags.selected_watermark() == Watermark::Min
+            && urgent
             && self.watermark_ok(order, self.watermarks.min, highest, flags)
     }
 }

@@ -4,6 +4,7 @@
 //! randomness, no allocation. What it does, it reports to the [`Observer`](crate::event::Observer)
 //! that it is given.
 
+use crate::capture::CaptureSlot;
 use crate::frame::{FrameRange, Order, Pfn, pages};
 use crate::freelist::FreeArea;
 use crate::layout::{MAX_NR_ZONES, ZoneKind};
@@ -57,6 +58,10 @@ pub enum FrameError {
     NotFree(Pfn),
     /// The order is larger than the largest.
     OrderTooLarge(Order),
+    /// The pageblock of the frame is isolated already.
+    Isolated(Pfn),
+    /// The pageblock of the frame is not isolated.
+    NotIsolated(Pfn),
 }
 
 impl core::fmt::Display for FrameError {
@@ -72,6 +77,8 @@ impl core::fmt::Display for FrameError {
             }
             Self::NotFree(pfn) => write!(f, "frames of the block at {pfn} are not free"),
             Self::OrderTooLarge(order) => write!(f, "order {order} is larger than the largest"),
+            Self::Isolated(pfn) => write!(f, "the pageblock of frame {pfn} is isolated already"),
+            Self::NotIsolated(pfn) => write!(f, "the pageblock of frame {pfn} is not isolated"),
         }
     }
 }
@@ -138,6 +145,8 @@ pub struct Zone<'m> {
     pub reclaim_active: bool,
     /// The batch of this round is spent (`ZONE_FAIR_DEPLETED`).
     pub fair_depleted: bool,
+    /// The task that compacts this zone and keeps what its work frees (`task_capc`).
+    pub capture: Option<CaptureSlot>,
 }
 
 impl<'m> Zone<'m> {
@@ -146,12 +155,19 @@ impl<'m> Zone<'m> {
         FrameRange { start: span.start.align_down(order), end: span.end.align_up(order) }
     }
 
+    /// The number of frames in the tables; `None` for more than can be numbered, where the last
+    /// number is the end mark of lists.
+    fn table_frames(span: FrameRange, geometry: Geometry) -> Option<usize> {
+        let frames = Self::table_range(span, geometry).len();
+        usize::try_from(frames).ok().filter(|_| frames < u64::from(Index::MAX))
+    }
+
     pub(crate) fn layout(
         layout: TablesLayout,
         span: FrameRange,
         geometry: Geometry,
     ) -> Option<TablesLayout> {
-        let frames = usize::try_from(Self::table_range(span, geometry).len()).ok()?;
+        let frames = Self::table_frames(span, geometry)?;
         PageMap::layout(layout, frames, geometry.pageblock_order)
     }
 
@@ -182,14 +198,14 @@ impl<'m> Zone<'m> {
             below_high: false,
             reclaim_active: false,
             fair_depleted: false,
+            capture: None,
         }
     }
 
     /// Gives the zone its tables, every frame reserved; `None` where they do not fit.
     pub(crate) fn attach_map(&mut self, tables: &mut Tables<'m>) -> Option<()> {
         let range = Self::table_range(self.span, self.geometry);
-        // The last index is the end mark of lists.
-        let frames = usize::try_from(range.len()).ok().filter(|&n| n < u32::MAX as usize)?;
+        let frames = Self::table_frames(self.span, self.geometry)?;
         self.map = PageMap::new(tables, range.start, frames, self.geometry.pageblock_order)?;
         for pfn in self.span.start.0..self.span.end.0 {
             self.map.set((pfn - range.start.0) as Index, FrameState::Reserved);
@@ -281,6 +297,16 @@ impl<'m> Zone<'m> {
             let inside = self.span.contains(pfn) && self.map.state(i) != FrameState::Hole;
             inside.then(|| (pfn, self.map.block_type(i), self.map.skip(i)))
         })
+    }
+
+    /// Sets the skip hint of the pageblock that holds a frame (`set_pageblock_skip`).
+    ///
+    /// # Errors
+    /// [`FrameError::Foreign`].
+    pub fn set_skip(&mut self, pfn: Pfn, skip: bool) -> Result<(), FrameError> {
+        let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
+        self.map.set_skip(i, skip);
+        Ok(())
     }
 
     /// A watermark with the boost.
@@ -378,7 +404,7 @@ impl<'m> Zone<'m> {
         }
         for (pfn, order) in range.blocks(self.geometry.max_order) {
             let Some(i) = self.map.index(pfn) else { return Err(FrameError::Foreign(pfn)) };
-            self.free_by_block_type(i, order, end);
+            self.free_by_block_type(i, order, end, &mut ());
         }
         Ok(())
     }

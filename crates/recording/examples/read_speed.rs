@@ -1,9 +1,9 @@
 //! Measures how fast a recording's events are read: `read_speed FOLDER...`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use pageblock_recording::{Input, Recording};
+use pageblock_recording::{Input, Recording, TraceDat};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     for dir in std::env::args().skip(1) {
@@ -27,6 +27,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             events += 1;
         }
         report("read events", events, start);
+
+        if let Some(path) = trace_dat(&recording) {
+            let start = Instant::now();
+            let mut events = 0u64;
+            for record in TraceDat::open(&path, recording.decoding)? {
+                std::hint::black_box(record?);
+                events += 1;
+            }
+            report("unpack and read trace.dat", events, start);
+        }
 
         let cache = std::env::temp_dir().join("pageblock-read-speed");
         let start = Instant::now();
@@ -59,6 +69,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         report("read columns as events", events, start);
     }
     Ok(())
+}
+
+fn trace_dat(recording: &Recording) -> Option<PathBuf> {
+    let names = ["trace.dat", "trace.dat.xz"];
+    names.iter().map(|name| recording.dir.join(name)).find(|path| path.exists())
 }
 
 fn report(what: &str, events: u64, start: Instant) {

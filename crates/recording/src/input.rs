@@ -83,9 +83,9 @@ impl Input {
             Some("xz") => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(
                 BufReader::with_capacity(64 << 10, counted),
             )),
-            Some(_) => Box::new(
-                zstd::stream::read::Decoder::new(counted).map_err(|e| Error::io(name, e))?,
-            ),
+            Some(_) => {
+                Box::new(zstd::stream::read::Decoder::new(counted).map_err(|e| Error::io(name, e))?)
+            }
             None => Box::new(counted),
         };
         Ok(Self {
@@ -194,6 +194,17 @@ impl Input {
             done += n;
         }
         Ok(())
+    }
+
+    /// The next bytes, without taking them; none at the end of the stream.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or decompressed.
+    pub fn peek(&mut self) -> Result<&[u8], Error> {
+        if self.start == self.end {
+            self.fill()?;
+        }
+        Ok(&self.buffer[self.start..self.end])
     }
 
     /// Reads some bytes; none at the end of the stream.

@@ -6,6 +6,7 @@
 
 pub mod columnar;
 mod error;
+mod events;
 mod excerpt;
 mod gfp;
 mod input;
@@ -13,10 +14,12 @@ mod kernel;
 mod procfs;
 mod record;
 mod recording;
+mod rows;
 mod seal;
 mod snapshot;
 pub mod table;
 mod tar;
+mod text;
 mod trace_dat;
 mod tsv;
 mod window;
@@ -27,17 +30,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use columnar::{Chunks, Columnar, Layout, Records};
 pub use error::{Damage, Error, Expected, Malformed, Place};
+pub use events::Events;
 pub use excerpt::write_line;
 pub use input::{Input, Line};
 pub use kernel::KernelVersion;
 pub use procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};
 pub use record::{Other, Record, What};
-pub use recording::{Events, Recording};
+pub use recording::Recording;
 pub use snapshot::{
     BlockInfo, CompactState, FreeBlock, PageUse, PcpInfo, PcpPage, Snapshot, UsedRange, Watermarks,
     ZoneSnapshot,
 };
 pub use table::{Batch, Column, ColumnType, TableReader, TableWriter};
+pub use text::{TextLine, TextParser, TextReader};
 pub use trace_dat::TraceDat;
 pub use tsv::{Decoding, LineParser, TsvReader};
 pub use window::{Window, WindowFinder, Windows};

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use pageblock::frame::Order;
 
 use crate::error::Error;
+use crate::events::Events;
 use crate::input::Input;
 use crate::kernel::KernelVersion;
 use crate::procfs::PageTypeInfo;
-use crate::record::Record;
 use crate::snapshot::Snapshot;
-use crate::trace_dat::TraceDat;
-use crate::tsv::{Decoding, TsvReader};
+use crate::tsv::Decoding;
 
 /// A recording of a kernel. The events are read on demand ([`Recording::events`]).
 #[derive(Clone, Debug)]
@@ -41,8 +40,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens a folder with `start/`, `end/` (optional) and `events.tsv` or `trace.dat`, each plain
-    /// or compressed.
+    /// Opens a folder with `start/`, `end/` (optional) and `events.tsv`, `trace.dat` or `trace.txt`
+    /// (a printed trace), each plain or compressed.
     ///
     /// # Errors
     /// Where a needed part is missing, or a part that is there cannot be read.
@@ -52,10 +51,11 @@ impl Recording {
             let expected = "the folder of a recording";
             return Err(Error::Missing { path: dir.to_owned(), what, expected });
         }
-        let name = dir.canonicalize().ok().as_deref().unwrap_or(dir).file_name().map_or_else(
-            || dir.display().to_string(),
-            |name| name.to_string_lossy().into_owned(),
-        );
+        let name =
+            dir.canonicalize().ok().as_deref().unwrap_or(dir).file_name().map_or_else(
+                || dir.display().to_string(),
+                |name| name.to_string_lossy().into_owned(),
+            );
         let settings = settings(dir)?;
         let kernel = kernel(dir, &name, &settings)?;
         let types = page_types(&dir.join("start"))?;
@@ -64,11 +64,12 @@ impl Recording {
         let start = Snapshot::open(&dir.join("start"), decoding)?;
         let end = dir.join("end");
         let end = if end.is_dir() { Some(Snapshot::open(&end, decoding)?) } else { None };
-        let events_file = crate::find(dir, "events.tsv").or_else(|| crate::find(dir, "trace.dat"));
+        let names = ["events.tsv", "trace.dat", "trace.txt"];
+        let events_file = names.into_iter().find_map(|name| crate::find(dir, name));
         let events_file = events_file.ok_or_else(|| Error::Missing {
             path: dir.to_owned(),
             what: "events",
-            expected: "events.tsv or trace.dat, or either with .xz or .zst",
+            expected: "events.tsv, trace.dat or trace.txt, or any with .xz or .zst",
         })?;
         Ok(Self {
             name,
@@ -89,67 +90,7 @@ impl Recording {
     /// # Errors
     /// Where the file cannot be opened.
     pub fn events(&self) -> Result<Events, Error> {
-        let (file, decoding) = (&self.events_file, self.decoding);
-        Ok(Events(if is_trace_dat(file) {
-            Source::TraceDat(Box::new(TraceDat::open(file, decoding)?))
-        } else {
-            Source::Tsv(TsvReader::open(file, decoding)?)
-        }))
-    }
-}
-
-/// Streams the events of a recording.
-pub struct Events(Source);
-
-enum Source {
-    Tsv(TsvReader),
-    TraceDat(Box<TraceDat>),
-}
-
-fn is_trace_dat(file: &Path) -> bool {
-    file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("trace.dat"))
-}
-
-impl Events {
-    /// How many bytes of the events' file, as stored, were read; of a compressed `trace.dat`, which
-    /// is unpacked first, how many of it unpacked.
-    #[must_use]
-    pub fn file_bytes_read(&self) -> u64 {
-        match &self.0 {
-            Source::Tsv(reader) => reader.input().file_bytes_read(),
-            Source::TraceDat(trace) => trace.bytes_read(),
-        }
-    }
-
-    /// The size that goes with [`Events::file_bytes_read`].
-    #[must_use]
-    pub fn file_bytes(&self) -> Option<u64> {
-        match &self.0 {
-            Source::Tsv(reader) => reader.input().file_bytes(),
-            Source::TraceDat(trace) => Some(trace.bytes()),
-        }
-    }
-
-    /// How many events the recorder lost, as far as was read; the text form does not tell, and
-    /// counts as complete.
-    #[must_use]
-    pub fn lost(&self) -> u64 {
-        match &self.0 {
-            Source::Tsv(_) => 0,
-            Source::TraceDat(trace) => trace.lost(),
-        }
-    }
-}
-
-impl Iterator for Events {
-    type Item = Result<Record, Error>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        match &mut self.0 {
-            Source::Tsv(reader) => reader.next(),
-            Source::TraceDat(trace) => trace.next(),
-        }
+        Events::open(&self.events_file, self.decoding)
     }
 }
 
@@ -176,7 +117,9 @@ fn kernel(
     if let Some(path) = crate::find(dir, "README.md") {
         let text = Input::open(&path)?.read_to_end(1 << 20)?;
         let text = String::from_utf8_lossy(&text);
-        let line = text.lines().find_map(|line| line.trim_start_matches([' ', '*', '-']).strip_prefix("kernel:"));
+        let line = text
+            .lines()
+            .find_map(|line| line.trim_start_matches([' ', '*', '-']).strip_prefix("kernel:"));
         let quoted = |line: &str| line.trim().trim_matches('`').to_owned();
         if let Some(kernel) = line.and_then(|line| KernelVersion::parse(&quoted(line))) {
             return Ok(kernel);

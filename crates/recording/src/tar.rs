@@ -23,7 +23,11 @@ pub(crate) fn each_file(
             return Ok(());
         }
         if !header[257..].starts_with(b"ustar") {
-            return Err(Error::malformed(at, &header[257..262], "a tar header with the mark ustar"));
+            return Err(Error::malformed(
+                at,
+                &header[257..262],
+                "a tar header with the mark ustar",
+            ));
         }
         let size = octal(&header[124..136]).filter(|&size| size <= FILE_LIMIT_BYTES);
         let Some(size) = size else {

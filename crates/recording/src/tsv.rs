@@ -94,11 +94,9 @@ impl LineParser {
                 mt: self.mt(fields)?,
                 refill: fields.flag()?,
             },
-            b'D' => What::Drain {
-                pfn: fields.pfn()?,
-                order: fields.order()?,
-                mt: self.mt(fields)?,
-            },
+            b'D' => {
+                What::Drain { pfn: fields.pfn()?, order: fields.order()?, mt: self.mt(fields)? }
+            }
             b'X' => What::Extfrag(Extfrag {
                 pfn: fields.pfn()?,
                 alloc_order: fields.order()?,
@@ -114,7 +112,9 @@ impl LineParser {
             },
             b'K' => {
                 let pages = fields.number("a number of pages")?;
-                What::Bulk { pages: u32::try_from(pages).map_err(|_| Expected("up to 2^32 pages"))? }
+                What::Bulk {
+                    pages: u32::try_from(pages).map_err(|_| Expected("up to 2^32 pages"))?,
+                }
             }
             b'M' => return Ok(What::Marker(text(fields.0)?.into())),
             b'E' => {

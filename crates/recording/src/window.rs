@@ -104,11 +104,7 @@ impl WindowFinder {
     #[must_use]
     pub fn finish(self) -> Windows {
         let events = self.events;
-        Windows {
-            start: self.start.finish(0),
-            end: self.end.map(|end| end.finish(events)),
-            events,
-        }
+        Windows { start: self.start.finish(0), end: self.end.map(|end| end.finish(events)), events }
     }
 }
 

@@ -44,13 +44,16 @@ fn pagetypeinfo_is_the_kernels() {
     });
 }
 
-/// Every line stands in the kernel's file, in the same order; that has more.
+/// Every line stands in the kernel's file, in the same order; that has more. The CPU lists went on
+/// between the file and the snapshot.
 #[test]
 fn zoneinfo_is_part_of_the_kernels() {
     for_each_start(|recording, kernel, allocator| {
         let theirs = file(recording, "zoneinfo");
         let mut lines = theirs.lines();
-        for line in (ZoneInfo { allocator, kernel }).to_string().lines() {
+        let ours = ZoneInfo { allocator, kernel }.to_string();
+        let moving = |line: &&str| line.contains(" count: ") || line.contains(" high: ");
+        for line in ours.lines().filter(|line| !moving(line)) {
             assert!(lines.any(|theirs| theirs == line), "{}: {line}", recording.name);
         }
     });

@@ -138,7 +138,9 @@ impl Decoder {
                 let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
                 match text.strip_prefix(MARKER_PREFIX) {
                     Some(name) => What::Marker(lossy(name)),
-                    None => What::Other(Box::new(Other { name: "print".into(), args: lossy(text) })),
+                    None => {
+                        What::Other(Box::new(Other { name: "print".into(), args: lossy(text) }))
+                    }
                 }
             }
             Kind::Other => What::Other(Box::new(event.other(record, endian))),
@@ -215,8 +217,7 @@ impl FlagTable {
             Some((seen, gfp)) if seen == bits => Some(gfp),
             _ => {
                 let text = flags_text(bits, "|", &self.names);
-                let gfp =
-                    if text.is_empty() { Gfp::NONE } else { Gfp::parse(&text).ok()? };
+                let gfp = if text.is_empty() { Gfp::NONE } else { Gfp::parse(&text).ok()? };
                 self.seen[slot] = Some((bits, gfp));
                 Some(gfp)
             }

@@ -391,8 +391,14 @@ mod tests {
         check("( unsigned long)((((1UL))) << (10)) | 0x3", Value::Number(0x403));
         check("REC->a", Value::Number(u64::MAX));
         check("REC->a != -1UL ? REC->a : 0", Value::Number(0));
-        check("(REC->b) ? __print_flags(REC->b, \"|\", {2, \"x\"}, {4, \"y\"} ) : \"none\"", text("x|y"));
-        check("__print_flags(REC->b, \"|\", { ( gfp_t)(2), \"x\" }, {0, ((void *)0) })", text("x|0x4"));
+        check(
+            "(REC->b) ? __print_flags(REC->b, \"|\", {2, \"x\"}, {4, \"y\"} ) : \"none\"",
+            text("x|y"),
+        );
+        check(
+            "__print_flags(REC->b, \"|\", { ( gfp_t)(2), \"x\" }, {0, ((void *)0) })",
+            text("x|0x4"),
+        );
         check("__print_symbolic(REC->b, {5, \"five\"}, {6, \"six\"})", text("six"));
         check("!REC->b || ~0 == -1", Value::Number(1));
         check("(void *)REC->b", Value::Number(6));

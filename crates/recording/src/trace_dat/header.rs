@@ -41,7 +41,7 @@ impl Clock {
         match self.cycles {
             None => stamp,
             Some((mult, shift, offset)) => {
-                let nanos = u128::from(stamp) * u128::from(mult) >> shift;
+                let nanos = (u128::from(stamp) * u128::from(mult)) >> shift;
                 (nanos as u64).wrapping_add(offset)
             }
         }

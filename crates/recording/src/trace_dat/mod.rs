@@ -184,8 +184,7 @@ impl TraceDat {
             }
             let page = &cpu.buffer[cpu.page..cpu.page + self.layout.page_bytes];
             let cursor = self.layout.start(page);
-            let cursor =
-                cursor.map_err(|(at, expected)| cpu.error(&self.source, at, expected))?;
+            let cursor = cursor.map_err(|(at, expected)| cpu.error(&self.source, at, expected))?;
             self.lost = self.lost.saturating_add(cursor.lost);
             cpu.cursor = Some(cursor);
         }
@@ -254,7 +253,10 @@ impl CpuStream {
             return Err(Error::unexpected(
                 source.place(source.bytes),
                 "the end of the file",
-                format!("the data of CPU {}: {} bytes at byte {}", part.cpu, part.bytes, part.offset),
+                format!(
+                    "the data of CPU {}: {} bytes at byte {}",
+                    part.cpu, part.bytes, part.offset
+                ),
             ));
         }
         let mut stream = Self {
@@ -326,7 +328,8 @@ impl CpuStream {
         let cpu = self.part.cpu;
         let (inside, offset) = ((self.page + at) as u64, self.buffer_at);
         if self.part.packed {
-            let found = format!("something else at byte {inside} of an unpacked chunk of CPU {cpu}");
+            let found =
+                format!("something else at byte {inside} of an unpacked chunk of CPU {cpu}");
             return Error::unexpected(source.place(offset), found, expected);
         }
         let found = format!("something else in the data of CPU {cpu}");

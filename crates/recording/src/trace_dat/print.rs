@@ -42,7 +42,8 @@ impl Print {
                 literal.push('%');
                 continue;
             }
-            let mut spec = Spec { left: false, zeros: false, alternate: false, width: 0, kind: 'd' };
+            let mut spec =
+                Spec { left: false, zeros: false, alternate: false, width: 0, kind: 'd' };
             loop {
                 let c = chars.next()?;
                 match c {
@@ -131,7 +132,11 @@ pub(crate) fn plain(format: &Format, record: &[u8], endian: Endian) -> String {
             return Some(format!("{name}={}", text.trim_end()));
         }
         let number = field.read(record, endian)?;
-        Some(if field.signed { format!("{name}={}", number as i64) } else { format!("{name}={number}") })
+        Some(if field.signed {
+            format!("{name}={}", number as i64)
+        } else {
+            format!("{name}={number}")
+        })
     });
     texts.collect::<Vec<_>>().join(" ")
 }

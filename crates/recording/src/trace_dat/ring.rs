@@ -71,11 +71,7 @@ impl PageLayout {
 
     /// Reads the next record; `None` at the end of the page.
     #[inline]
-    pub(crate) fn next(
-        &self,
-        page: &[u8],
-        cursor: &mut Cursor,
-    ) -> Result<Option<Slot>, PageError> {
+    pub(crate) fn next(&self, page: &[u8], cursor: &mut Cursor) -> Result<Option<Slot>, PageError> {
         let page = &page[..cursor.end.min(page.len())];
         loop {
             let at = cursor.at;
@@ -145,7 +141,7 @@ mod tests {
 
     fn page(t_ns: u64, flags: u64, words: &[u32]) -> Vec<u8> {
         let mut page = t_ns.to_le_bytes().to_vec();
-        page.extend((words.len() as u64 * 4 | flags).to_le_bytes());
+        page.extend(((words.len() as u64 * 4) | flags).to_le_bytes());
         words.iter().for_each(|word| page.extend(word.to_le_bytes()));
         page
     }
@@ -159,12 +155,21 @@ mod tests {
     #[test]
     fn records_add_up_their_time_deltas() {
         let words = [
-            5 << 5 | 1, 0xaaaa, // 4 bytes, 5 ns later
-            7 << 5 | 30, 1, // 2^27 + 7 ns later
-            1 << 5, 9, 0xbb, 0xcc, // 5 bytes, rounded to 8
-            2 << 5 | 29, 4, // a discarded record
-            2, 1, 2, // 8 bytes at once
-            29, 0, // the end
+            5 << 5 | 1,
+            0xaaaa, // 4 bytes, 5 ns later
+            7 << 5 | 30,
+            1, // 2^27 + 7 ns later
+            1 << 5,
+            9,
+            0xbb,
+            0xcc, // 5 bytes, rounded to 8
+            2 << 5 | 29,
+            4, // a discarded record
+            2,
+            1,
+            2, // 8 bytes at once
+            29,
+            0, // the end
         ];
         let t = 1005 + (1 << 27) + 7 + 1;
         assert_eq!(records(&page(1000, 0, &words)), [(1005, 4), (t, 8), (t + 2, 8)]);

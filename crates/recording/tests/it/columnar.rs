@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pageblock_recording::{Columnar, Recording};
 
-use crate::{shared, TempDir};
+use crate::{TempDir, shared};
 
 #[test]
 fn columns_hold_the_same_events_and_windows() {

@@ -1,8 +1,11 @@
 //! The crate against the recordings of real kernels, where they are at hand.
 
 mod columnar;
+mod damage;
 mod excerpt;
+mod made;
 mod recordings;
+mod text;
 mod trace_dat;
 
 use std::path::PathBuf;

@@ -40,7 +40,9 @@ fn free_counts_of_snapshots_agree_with_proc() {
                 let mut blocks = BTreeMap::new();
                 for block in &snapshot.blocks {
                     let zone = &snapshot.zones[usize::from(block.zone)];
-                    *blocks.entry(((zone.node, zone.name.clone()), block.mt.unwrap())).or_insert(0u64) += 1;
+                    *blocks
+                        .entry(((zone.node, zone.name.clone()), block.mt.unwrap()))
+                        .or_insert(0u64) += 1;
                 }
                 for (key, count) in &types.blocks {
                     let exact = blocks.get(key).copied().unwrap_or(0);
@@ -69,7 +71,17 @@ fn windows_are_where_the_prototype_found_them() {
         let check: serde_json::Value =
             serde_json::from_slice(&std::fs::read(dir.join("check.json")).unwrap()).unwrap();
         println!("{}: {windows:?} {}", recording.name, check["window_start"]);
-        assert_eq!(counted[windows.start_event() as usize], check["window_start"][1], "{}", recording.name);
-        assert_eq!(counted[windows.end_event() as usize], check["window_end"][1], "{}", recording.name);
+        assert_eq!(
+            counted[windows.start_event() as usize],
+            check["window_start"][1],
+            "{}",
+            recording.name
+        );
+        assert_eq!(
+            counted[windows.end_event() as usize],
+            check["window_end"][1],
+            "{}",
+            recording.name
+        );
     }
 }

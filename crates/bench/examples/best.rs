@@ -1,0 +1,41 @@
+//! Prints the best of several runs of each pattern, in nanoseconds a block: steadier than a mean on
+//! a machine with other work. With a pattern and an order it runs only that, for callgrind:
+//!
+//! `valgrind --tool=callgrind target/release/examples/best 'warm pairs' 0 1`
+
+use pageblock_bench::pattern::Pattern;
+use pageblock_bench::subject::{BuddySystem, Pageblock, PageblockZone, Subject};
+
+const FRAMES: u64 = 1 << 18;
+
+fn best<S: Subject>(pattern: Pattern, order: u8, runs: u32) -> f64 {
+    let mut subject = S::new(FRAMES);
+    let times = (0..runs).map(|_| pattern.run(&mut subject, FRAMES, order));
+    let time = times.min().unwrap_or_default();
+    time.as_nanos() as f64 / pattern.operations(FRAMES, order) as f64
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let runs = args.get(3).and_then(|n| n.parse().ok()).unwrap_or(30);
+    println!(
+        "{:<16} {:>5} {:>12} {:>12} {:>12}",
+        "[ns a block]", "order", "pageblock", "small lists", "buddy_system"
+    );
+    for pattern in Pattern::ALL {
+        for order in [0, 3, 9] {
+            let chosen = |at: usize, text: &str| args.get(at).is_none_or(|arg| arg == text);
+            if !chosen(1, pattern.name()) || !chosen(2, &order.to_string()) {
+                continue;
+            }
+            let ours = best::<Pageblock>(pattern, order, runs);
+            if args.len() > 2 {
+                println!("{:<16} {order:>5} {ours:>12.1}", pattern.name());
+                continue;
+            }
+            let zone = best::<PageblockZone>(pattern, order, runs);
+            let other = best::<BuddySystem>(pattern, order, runs);
+            println!("{:<16} {order:>5} {ours:>12.1} {zone:>12.1} {other:>12.1}", pattern.name());
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! The walk along a zonelist until a zone serves a request.
+//!
+//! Source: `get_page_from_freelist` / `rmqueue` (mm/page_alloc.c).
+
+use crate::alloc::{AllocError, Allocator, Attempt};
+use crate::alloc_flags::{AllocFlags, Watermark};
+use crate::cpu_cache::CpuCache;
+use crate::event::{NodeReclaim, Observer};
+use crate::fallback::Mode;
+use crate::frame::{Order, Pfn, pages};
+use crate::map::{FrameState, Index};
+use crate::mobility::Migratetype::{self, HighAtomic};
+use crate::policy::{BelowHigh, Fair, Nofragment, PcpOrders, Reserve, SkipActiveNode, WmarkCheck};
+use crate::request::{Gfp, Request};
+use crate::zone::Zone;
+
+impl<'m> Allocator<'m> {
+    /// Walks the zonelist until a zone serves the request (`get_page_from_freelist`). `preferred` is
+    /// the first zone that may.
+    #[inline]
+    pub(crate) fn get_page_from_freelist(
+        &mut self,
+        attempt: &Attempt,
+        preferred: usize,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
+        let skip_active = self.policy.skip_active_node == SkipActiveNode::On && self.nr_nodes > 1;
+        let mut walk =
+            Walk { preferred, flags, skip_active, skipped_active: false, skipped_fair: false };
+        match self.visit(preferred, attempt, &mut walk, observer) {
+            Visit::Served(pfn) => Some(pfn),
+            visit => self.walk_on(attempt, walk, visit, observer),
+        }
+    }
+
+    /// Goes on where the preferred zone did not serve: with the zones after it, then with further
+    /// passes that are less choosy.
+    #[cold]
+    #[inline(never)]
+    fn walk_on(
+        &mut self,
+        attempt: &Attempt,
+        mut walk: Walk,
+        mut visit: Visit,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
+        let mut zones = self.zonelist(attempt);
+        zones.find(|&zone| zone == walk.preferred);
+        loop {
+            while matches!(visit, Visit::Next) {
+                let Some(at) = zones.find(|&zone| self.eligible(zone, attempt)) else { break };
+                visit = self.visit(at, attempt, &mut walk, observer);
+            }
+            match visit {
+                Visit::Served(pfn) => return Some(pfn),
+                Visit::Restart => {}
+                Visit::Next | Visit::Stop => self.prepare_next_pass(&mut walk)?,
+            }
+            walk.skipped_fair = false;
+            zones = self.zonelist(attempt);
+            visit = Visit::Next;
+        }
+    }
+
+    /// Tries one zone.
+    #[inline]
+    fn visit(
+        &mut self,
+        at: usize,
+        attempt: &Attempt,
+        walk: &mut Walk,
+        observer: &mut impl Observer,
+    ) -> Visit {
+        let node = self.zones[at].node;
+        if self.policy.fair != Fair::Off {
+            let local = node == self.zones[walk.preferred].node;
+            match self.fair_test(at, local, walk.flags, attempt.gfp) {
+                FairTest::Use => {}
+                FairTest::Skip => {
+                    walk.skipped_fair = true;
+                    return Visit::Next;
+                }
+                FairTest::Stop => return Visit::Stop,
+            }
+        }
+        if attempt.gfp.has(Gfp::WRITE)
+            && walk.flags.selected_watermark() == Watermark::Low
+            && !observer.node_dirty_ok(node)
+        {
+            return Visit::Next;
+        }
+        if self.nr_nodes > 1
+            && walk.flags.has(AllocFlags::NOFRAGMENT)
+            && self.policy.nofragment != Nofragment::DefragMode
+            && node != self.zones[walk.preferred].node
+        {
+            walk.flags = walk.flags.without(AllocFlags::NOFRAGMENT);
+            return Visit::Restart;
+        }
+        if walk.skip_active && self.kswapd_running & 1 << node != 0 {
+            walk.skipped_active = true;
+            return Visit::Next;
+        }
+        if !self.has_watermark(at, attempt, walk.flags, observer) {
+            return Visit::Next;
+        }
+        self.rmqueue(at, attempt, walk.flags, observer).map_or(Visit::Next, Visit::Served)
+    }
+
+    /// Makes the walk less choosy after a pass that found nothing; `None` where it cannot be.
+    fn prepare_next_pass(&mut self, walk: &mut Walk) -> Option<()> {
+        if walk.skip_active && walk.skipped_active {
+            walk.skip_active = false;
+        } else if self.fair_pass_again(walk.flags, walk.skipped_fair, walk.preferred) {
+            walk.flags = walk.flags.without(AllocFlags::FAIR);
+        } else if walk.flags.has(AllocFlags::NOFRAGMENT)
+            && self.policy.nofragment != Nofragment::DefragMode
+        {
+            walk.flags = walk.flags.without(AllocFlags::NOFRAGMENT);
+        } else {
+            return None;
+        }
+        Some(())
+    }
+
+    /// Whether the zone may serve, by the flag for zones under their high watermark and the
+    /// watermark of the attempt.
+    #[inline]
+    fn has_watermark(
+        &mut self,
+        at: usize,
+        attempt: &Attempt,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let Attempt { order, highest, .. } = *attempt;
+        let zone = &mut self.zones[at];
+        if self.policy.below_high == BelowHigh::On && !zone.below_high {
+            if zone.watermark_fast(order, Watermark::High, highest, flags, attempt.gfp) {
+                return true;
+            }
+            zone.below_high = true;
+        }
+        let Some(mark) = flags.watermark() else { return true };
+        if zone.watermark_fast(order, mark, highest, flags, attempt.gfp) {
+            return true;
+        }
+        if self.policy.zone_reclaim_mode == 0 {
+            return false;
+        }
+        match observer.node_reclaim(zone.node, order) {
+            NodeReclaim::NoScan | NodeReclaim::Full => false,
+            NodeReclaim::Some => zone.watermark_ok(order, zone.watermark(mark), highest, flags),
+        }
+    }
+
+    /// Takes a block from a zone, through the CPU's cache where it has a list (`rmqueue`).
+    #[inline]
+    fn rmqueue(
+        &mut self,
+        at: usize,
+        attempt: &Attempt,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
+        let Attempt { cpu, order, mt, gfp, .. } = *attempt;
+        let cpus = self.cpu_nodes.len();
+        let (zone, cache) = (&mut self.zones[at], &mut self.caches[at * cpus + cpu]);
+        let list = cache.list_index(order, mt);
+        let cached = list.and_then(|index| {
+            cache.note_alloc();
+            Self::rmqueue_cached(zone, cache, index, attempt, flags, observer)
+        });
+        let taken =
+            if cached.is_some() || (list.is_some() && !zone.policy.zone_after_empty_cpu_list()) {
+                cached
+            } else {
+                zone.rmqueue_buddy(order, mt, flags, observer)
+            };
+        if zone.boosted && flags.has(AllocFlags::KSWAPD) {
+            zone.boosted = false;
+            observer.wake_kswapd(zone.node, zone.kind, 0);
+        }
+        let i = taken?;
+        zone.map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
+        zone.counters.pgalloc += pages(order);
+        zone.alloc_batch -= 1 << order;
+        zone.fair_depleted |= zone.alloc_batch <= 0;
+        let pfn = zone.map.pfn(i);
+        if order > 0 && zone.adds_to_reserve(flags, cached.is_some()) {
+            zone.reserve_highatomic(pfn, order);
+        }
+        Some(pfn)
+    }
+
+    #[inline]
+    fn rmqueue_cached(
+        zone: &mut Zone<'m>,
+        cache: &mut CpuCache,
+        index: usize,
+        attempt: &Attempt,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Index> {
+        let Attempt { order, mt, .. } = *attempt;
+        if let Some(i) = cache.pop(&zone.map, index, order) {
+            return Some(i);
+        }
+        let to_reserve = order > 0 && flags.has(AllocFlags::HIGHATOMIC);
+        if to_reserve && zone.policy.reserve >= Reserve::Highatomic72 {
+            return None;
+        }
+        let n = cache.refill_count(&zone.policy, order, zone.below_high);
+        cache.refill(zone, order, mt, n, flags, observer);
+        cache.pop(&zone.map, index, order)
+    }
+}
+
+/// How choosy a walk still is.
+struct Walk {
+    preferred: usize,
+    flags: AllocFlags,
+    skip_active: bool,
+    skipped_active: bool,
+    /// In this pass.
+    skipped_fair: bool,
+}
+
+/// What came of trying a zone.
+enum Visit {
+    Served(Pfn),
+    /// The next zone is tried.
+    Next,
+    /// The pass ends.
+    Stop,
+    /// The pass starts again, less choosy already.
+    Restart,
+}
+
+/// What the fair pass says of a zone.
+enum FairTest {
+    Use,
+    Skip,
+    Stop,
+}
+
+impl Allocator<'_> {
+    /// The fair zone allocator, by version (seed 3; facts 2.7).
+    fn fair_test(&mut self, at: usize, local: bool, flags: AllocFlags, gfp: Gfp) -> FairTest {
+        let low = flags.watermark() == Some(Watermark::Low);
+        let zone = &mut self.zones[at];
+        let spent = zone.alloc_batch <= 0;
+        match self.policy.fair {
+            Fair::Off => FairTest::Use,
+            Fair::V312 if low && spent => FairTest::Skip,
+            Fair::V312 if low && self.policy.zone_reclaim_mode != 0 && !local => FairTest::Skip,
+            Fair::V313 if low && local && spent && !gfp.has(Gfp::THISNODE) => FairTest::Skip,
+            Fair::V312 | Fair::V313 => FairTest::Use,
+            Fair::V316 | Fair::V44 if !flags.has(AllocFlags::FAIR) => FairTest::Use,
+            Fair::V316 | Fair::V44 if !local => FairTest::Stop,
+            Fair::V316 if spent => FairTest::Skip,
+            Fair::V44 if zone.fair_depleted => FairTest::Skip,
+            Fair::V316 | Fair::V44 => FairTest::Use,
+        }
+    }
+
+    /// Whether a fair pass that found nothing is followed by one without fairness; starts a new
+    /// round of batches then. 4.4 does so only if a zone was passed over for its batch.
+    fn fair_pass_again(&mut self, flags: AllocFlags, skipped: bool, preferred: usize) -> bool {
+        if !flags.has(AllocFlags::FAIR) {
+            return false;
+        }
+        let always = self.policy.fair == Fair::V316;
+        if skipped || always {
+            let Zone { node, kind, .. } = self.zones[preferred];
+            self.zones
+                .iter_mut()
+                .filter(|z| z.node == node && z.kind <= kind)
+                .for_each(Zone::reset_fair_batch);
+        }
+        skipped || always || self.nr_nodes > 1
+    }
+
+    /// Starts a new round of fair batches for the zones that a request considered, as 3.12 and 3.13
+    /// do on entry to the slow path, together with waking kswapd (`prepare_slowpath`). Later
+    /// versions do it by themselves, and nothing happens here.
+    ///
+    /// # Errors
+    /// For a request that is no request.
+    pub fn reset_fair_batches(&mut self, cpu: usize, request: &Request) -> Result<(), AllocError> {
+        let attempt = self.attempt(cpu, request)?;
+        let local_only = match self.policy.fair {
+            Fair::V312 => self.policy.zone_reclaim_mode != 0,
+            Fair::V313 => true,
+            Fair::Off | Fair::V316 | Fair::V44 => return Ok(()),
+        };
+        let Some(preferred) = self.preferred_zone(&attempt) else { return Ok(()) };
+        let node = self.zones[preferred].node;
+        for at in self.zonelist(&attempt) {
+            if self.eligible(at, &attempt) && (!local_only || self.zones[at].node == node) {
+                self.zones[at].reset_fair_batch();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Zone<'_> {
+    /// Starts a round of the fair batch: the distance of the high and the low watermark.
+    pub(crate) fn reset_fair_batch(&mut self) {
+        self.alloc_batch = self.watermarks.high as i64 - self.watermarks.low as i64;
+        self.fair_depleted = false;
+    }
+
+    /// Tells whether CPU caches have a list for an order (`pcp_allowed_order`).
+    #[inline]
+    pub(crate) fn has_cpu_list(&self, order: Order) -> bool {
+        order == 0
+            || (self.policy.pcp_orders == PcpOrders::CostlyAndThp
+                && (order <= crate::cpu_cache::COSTLY_ORDER
+                    || order == self.geometry.pageblock_order))
+    }
+
+    /// Takes a block past the CPU lists (`rmqueue_buddy`).
+    pub(crate) fn rmqueue_buddy(
+        &mut self,
+        order: Order,
+        mt: Migratetype,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Index> {
+        self.counters.lock_acquired += 1;
+        let highatomic = self.policy.reserve != Reserve::MigrateReserve;
+        if order > 0
+            && highatomic
+            && self.reserves_for(flags)
+            && let Some((i, _)) = self.rmqueue_from(order, HighAtomic, mt, observer)
+        {
+            return Some(i);
+        }
+        let mut mode = Mode::Normal;
+        if let Some((i, _)) = self.rmqueue(order, mt, flags, &mut mode, observer) {
+            return Some(i);
+        }
+        let last = match self.policy.wmark_check {
+            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => return None,
+            WmarkCheck::ListExists63 => AllocFlags::OOM,
+            WmarkCheck::ListExists612 => AllocFlags::OOM.with(AllocFlags::NON_BLOCK),
+        };
+        if !flags.has_any(last) {
+            return None;
+        }
+        self.rmqueue_from(order, HighAtomic, mt, observer).map(|(i, _)| i)
+    }
+
+    /// Whether a block that an attempt got makes its pageblock part of the reserve.
+    fn adds_to_reserve(&self, flags: AllocFlags, from_cpu_list: bool) -> bool {
+        let applies = match self.policy.reserve {
+            Reserve::MigrateReserve => false,
+            Reserve::Highatomic44 | Reserve::Highatomic67 => true,
+            Reserve::Highatomic72 => !from_cpu_list,
+            Reserve::Highatomic73 => !from_cpu_list && flags.selected_watermark() == Watermark::Min,
+        };
+        applies && self.reserves_for(flags)
+    }
+
+    /// Whether an attempt may use the reserve of high-order blocks.
+    pub(crate) fn reserves_for(&self, flags: AllocFlags) -> bool {
+        match self.policy.wmark_check {
+            WmarkCheck::HalvePerOrder => false,
+            WmarkCheck::ListExists44 => flags.has(AllocFlags::NON_BLOCK),
+            _ => flags.has(AllocFlags::HIGHATOMIC),
+        }
+    }
+}

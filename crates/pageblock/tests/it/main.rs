@@ -1,0 +1,6 @@
+//! Tests of the allocator through its public interface.
+
+mod machine;
+mod mistakes;
+mod scenarios;
+mod vectors;

@@ -1,0 +1,263 @@
+//! What a caller can get wrong is an error, and leaves the state as it was.
+
+use std::mem::MaybeUninit;
+
+use pageblock::alloc::{AllocError, Allocator};
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::fallback::{Mode, Outcome};
+use pageblock::frame::{FrameRange, Pfn};
+use pageblock::layout::{ZoneKind, ZoneSpec};
+use pageblock::mobility::Migratetype::{Movable, Unmovable};
+use pageblock::request::{Gfp, Request};
+use pageblock::setup::{Setup, SetupError};
+use pageblock::zone::{FrameError, Geometry};
+
+use crate::machine::{lists, policy, table_memory, zone_spec};
+
+/// Two nodes of four pageblocks, the first without its last half; gives `test` a block of order 2.
+fn with_machine(test: impl Fn(&mut Allocator<'_>, Pfn)) {
+    for preset in ["linux-3.10", "linux-5.15", "linux-6.18"] {
+        let zones =
+            [zone_spec(0, ZoneKind::Normal, 0, 1800), zone_spec(1, ZoneKind::Normal, 2048, 4096)];
+        let setup = Setup {
+            policy: policy(preset),
+            geometry: Geometry::default(),
+            zones: &zones,
+            cpu_nodes: &[0, 1],
+            distances: &[],
+        };
+        let mut memory = table_memory(&setup);
+        let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+        allocator.release(FrameRange::new(64, 1800)).unwrap();
+        allocator.release(FrameRange::new(2048, 4096)).unwrap();
+        let pfn = allocator.alloc(0, &Request::new(2, Gfp::GFP_KERNEL), &mut ()).unwrap();
+        test(&mut allocator, pfn);
+        allocator.check().unwrap();
+    }
+}
+
+fn state(allocator: &Allocator<'_>) -> String {
+    let caches = (0..4).map(|at| allocator.cache(at / 2, at % 2).unwrap());
+    let counts: Vec<_> = caches.map(|c| (c.count, c.high, c.free_count, c.free_factor)).collect();
+    let zones: Vec<_> = allocator.zones().iter().map(lists).collect();
+    let counters: Vec<_> = allocator.zones().iter().map(|z| *z.counters()).collect();
+    format!("{zones:?} {counts:?} {counters:?}")
+}
+
+#[test]
+fn wrong_frees_change_nothing() {
+    with_machine(|allocator, pfn| {
+        let before = state(allocator);
+        let mut check = |pfn, order, expect| {
+            let mut log = crate::machine::Log::default();
+            assert_eq!(allocator.free(0, pfn, order, &mut log), Err(expect));
+            assert!(log.events.is_empty());
+            allocator.check().unwrap();
+            assert_eq!(state(allocator), before);
+        };
+        check(pfn, 1, FrameError::WrongOrder(pfn, 2));
+        check(pfn, 3, FrameError::WrongOrder(pfn, 2));
+        for order in [14, 15, 16, 64, 255] {
+            check(pfn, order, FrameError::WrongOrder(pfn, 2));
+        }
+        check(pfn.plus(1), 0, FrameError::NotAllocated(pfn.plus(1)));
+        check(pfn.plus(2), 1, FrameError::NotAllocated(pfn.plus(2)));
+        check(Pfn(3000), 0, FrameError::NotAllocated(Pfn(3000)));
+        check(Pfn(5), 0, FrameError::NotAllocated(Pfn(5)));
+        for foreign in [1800, 1900, 2047, 4096, u64::MAX] {
+            check(Pfn(foreign), 0, FrameError::Foreign(Pfn(foreign)));
+        }
+    });
+}
+
+#[test]
+fn double_free_is_found_on_lists_of_any_kind() {
+    with_machine(|allocator, pfn| {
+        allocator.free(0, pfn, 2, &mut ()).unwrap();
+        let again = allocator.free(0, pfn, 2, &mut ());
+        assert_eq!(again, Err(FrameError::NotAllocated(pfn)));
+        allocator.drain_all(&mut ());
+        let again = allocator.free(0, pfn, 2, &mut ());
+        assert_eq!(again, Err(FrameError::NotAllocated(pfn)));
+    });
+}
+
+#[test]
+fn wrong_requests_change_nothing() {
+    with_machine(|allocator, _| {
+        let before = state(allocator);
+        let request = Request::new(0, Gfp::GFP_KERNEL);
+        let both = Gfp::MOVABLE | Gfp::RECLAIMABLE;
+        let mut check = |cpu, request: Request, expect| {
+            assert_eq!(allocator.alloc(cpu, &request, &mut ()), Err(expect));
+            let flags = AllocFlags::NO_WATERMARKS;
+            assert_eq!(allocator.alloc_with(cpu, &request, flags, &mut ()), Err(expect));
+            assert_eq!(allocator.report_failure(cpu, &request, &mut ()), Err(expect));
+            assert_eq!(allocator.reset_fair_batches(cpu, &request), Err(expect));
+            assert_eq!(state(allocator), before);
+        };
+        for cpu in [2, usize::MAX] {
+            check(cpu, request, AllocError::NoSuchCpu(cpu));
+        }
+        for node in [2, 63, 64, 255] {
+            check(0, request.on_node(node), AllocError::NoSuchNode(node));
+        }
+        for order in [11, 14, 15, 16, 64, 255] {
+            let request = Request::new(order, Gfp::GFP_KERNEL);
+            check(0, request, AllocError::OrderTooLarge(order));
+        }
+        check(0, Request::new(0, both), AllocError::ConflictingMobility(both));
+    });
+}
+
+#[test]
+fn request_that_no_zone_may_serve_fails() {
+    with_machine(|allocator, _| {
+        let nowhere = Request { nodemask: 0, ..Request::new(0, Gfp::GFP_KERNEL) };
+        assert_eq!(allocator.alloc(0, &nowhere, &mut ()), Err(AllocError::NoMemory));
+        let dma = Request::new(0, Gfp::DMA);
+        assert_eq!(allocator.alloc(0, &dma, &mut ()), Err(AllocError::NoMemory));
+    });
+}
+
+#[test]
+fn places_that_there_are_not_are_none() {
+    with_machine(|allocator, pfn| {
+        for far in [2, 100, usize::MAX] {
+            assert!(allocator.cache(far, 0).is_none());
+            assert!(allocator.cache(0, far).is_none());
+            assert!(allocator.zone_and_cache(far, 0).is_none());
+            assert!(allocator.zone_and_cache(0, far).is_none());
+            allocator.retune_caches(far);
+            allocator.drain_cpu(far, &mut ());
+            allocator.vmstat_tick(far, &mut ());
+            let cache = allocator.cache(0, 0).unwrap();
+            let zone = &allocator.zones()[0];
+            assert_eq!(cache.next(zone, 100 + far / 2), None);
+            assert_eq!(cache.blocks(zone, 100 + far / 2).count(), 0);
+        }
+        allocator.set_kswapd_running(200, true);
+        assert_eq!(
+            allocator.set_movable(pfn.plus(1), true),
+            Err(FrameError::NotAllocated(pfn.plus(1)))
+        );
+        assert_eq!(allocator.set_movable(Pfn(9999), true), Err(FrameError::Foreign(Pfn(9999))));
+        // A CPU that there is not frees to the zone.
+        allocator.free(77, pfn, 2, &mut ()).unwrap();
+    });
+}
+
+#[test]
+fn orders_that_there_are_not_are_in_no_list() {
+    with_machine(|allocator, _| {
+        for order in [11, 14, 15, 16, 32, 64, 255] {
+            let zone = &allocator.zones()[0];
+            assert_eq!(zone.nr_free(order), 0);
+            assert_eq!(zone.nr_free_of(order, Movable), 0);
+            assert_eq!(zone.free_list(order, Movable).count(), 0);
+            assert_eq!(zone.next_of_list(order, Movable), None);
+            assert!(!zone.watermark_ok(order, 0, ZoneKind::Normal, AllocFlags(0)));
+            assert_eq!(
+                zone.find_fallback(order, Unmovable, AllocFlags(0), Mode::Normal).found,
+                None
+            );
+            let policy = *allocator.policy();
+            let (zone, cache) = allocator.zone_and_cache(0, 0).unwrap();
+            assert_eq!(cache.list_index(order, Movable), None);
+            cache.clone().refill_count(&policy, order, false);
+            cache.clone().pages_to_drain(&policy, order, Default::default());
+            assert_eq!(
+                zone.follow_listed(Pfn(0), order, Movable),
+                Err(FrameError::OrderTooLarge(order))
+            );
+        }
+    });
+}
+
+#[test]
+fn isolation_of_what_is_not_there_fails() {
+    with_machine(|allocator, _| {
+        let (zone, _) = allocator.zone_and_cache(1, 0).unwrap();
+        assert_eq!(zone.isolate_block(Pfn(100), &mut ()), Err(FrameError::Foreign(Pfn(100))));
+        assert_eq!(
+            zone.unisolate_block(Pfn(3000), None, &mut ()),
+            Err(FrameError::NotIsolated(Pfn(3000)))
+        );
+        zone.isolate_block(Pfn(3000), &mut ()).unwrap();
+        assert_eq!(zone.isolate_block(Pfn(3001), &mut ()), Err(FrameError::Isolated(Pfn(3001))));
+        zone.unisolate_block(Pfn(3001), None, &mut ()).unwrap();
+    });
+}
+
+#[test]
+fn fallbacks_that_could_not_be_are_refused() {
+    with_machine(|allocator, _| {
+        let (zone, _) = allocator.zone_and_cache(1, 0).unwrap();
+        let found = zone.find_fallback(0, Unmovable, AllocFlags(0), Mode::Normal).found.unwrap();
+        let mut wrong = [found; 4];
+        wrong[0].pfn = Pfn(7);
+        wrong[1].order = 3;
+        wrong[2].from = Unmovable;
+        wrong[3].order = 12;
+        for fallback in wrong {
+            let result = zone.follow_fallback(0, Unmovable, fallback, &mut ());
+            assert_eq!(result, Err(FrameError::NotFree(fallback.pfn)));
+        }
+        assert_eq!(found.outcome, Outcome::ClaimWhole);
+    });
+}
+
+#[test]
+fn releasing_what_is_not_reserved_fails() {
+    with_machine(|allocator, _| {
+        let before = state(allocator);
+        for (start, end) in [(64, 65), (0, 70), (4096, 5000), (u64::MAX - 1, u64::MAX)] {
+            assert!(allocator.release(FrameRange::new(start, end)).is_err(), "{start}");
+            assert_eq!(state(allocator), before);
+        }
+    });
+}
+
+#[test]
+fn contradictory_setups_are_refused() {
+    let normal = |node, start, end| zone_spec(node, ZoneKind::Normal, start, end);
+    let good = [normal(0, 0, 2048)];
+    let check = |zones: &[ZoneSpec], cpu_nodes: &[u8], geometry, expect| {
+        let policy = policy("linux-6.18");
+        let setup = Setup { policy, geometry, zones, cpu_nodes, distances: &[] };
+        assert_eq!(setup.metadata_size(), Err(expect));
+        let mut memory = [MaybeUninit::uninit(); 64];
+        assert_eq!(Allocator::new(&mut memory, &setup).err(), Some(expect));
+    };
+    let usual = Geometry::default();
+    check(&[], &[0], usual, SetupError::Empty);
+    check(&good, &[], usual, SetupError::Empty);
+    check(&good, &[1], usual, SetupError::CpuNode(0));
+    check(&good, &[0, 64], usual, SetupError::CpuNode(1));
+    check(&[good[0], good[0]], &[0], usual, SetupError::ZoneOrder(1));
+    check(&[good[0], normal(1, 2047, 4096)], &[0], usual, SetupError::ZoneOrder(1));
+    check(&[normal(64, 0, 2048)], &[0], usual, SetupError::ZoneOrder(0));
+    check(&[normal(0, 0, u64::MAX)], &[0], usual, SetupError::TooLarge);
+    check(&[normal(0, 0, 1 << 33)], &[0], usual, SetupError::TooLarge);
+    for (pageblock_order, max_order) in [(0, 10), (9, 0), (9, 15), (15, 10)] {
+        let geometry = Geometry { pageblock_order, max_order };
+        check(&good, &[0], geometry, SetupError::Geometry(geometry));
+    }
+}
+
+#[test]
+fn memory_that_is_too_small_is_refused() {
+    let zones = [zone_spec(0, ZoneKind::Normal, 0, 2048)];
+    let setup = Setup {
+        policy: policy("linux-6.18"),
+        geometry: Geometry::default(),
+        zones: &zones,
+        cpu_nodes: &[0],
+        distances: &[],
+    };
+    let size = setup.metadata_size().unwrap();
+    let mut memory = table_memory(&setup);
+    let result = Allocator::new(&mut memory[1..], &setup);
+    assert_eq!(result.err(), Some(SetupError::Memory(size)));
+    assert!(Allocator::new(&mut memory, &setup).is_ok());
+}

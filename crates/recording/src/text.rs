@@ -1,0 +1,391 @@
+//! Events as tools print them: the `trace` file of tracefs, `perf script`, `trace-cmd report`.
+//!
+//! A line is: task and process id, `[cpu]`, perhaps flags, the time in seconds, the event, its
+//! fields as `key=value`. The forms differ in how the task is written (`name-12`, `name-12 ( 12)`,
+//! `name 12`, `name 12/13`), in the digits of the time, and in the event's name (`kmem:` before it).
+
+use std::path::Path;
+
+use pageblock::event::Extfrag;
+use pageblock::frame::{ORDER_LIMIT, Order, Pfn};
+use pageblock::mobility::Migratetype;
+use pageblock::request::Gfp;
+
+use crate::error::{Error, Expected};
+use crate::gfp::GfpTexts;
+use crate::input::Input;
+use crate::record::{Other, Record, What};
+use crate::tsv::Decoding;
+
+/// What a line of a printed trace holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TextLine {
+    /// An event.
+    Event(Record),
+    /// The ring buffer lost events; 1 where the number is not printed.
+    Lost(u64),
+    /// A heading, a comment, a line of a stack trace.
+    Nothing,
+}
+
+/// Parses single lines of a printed trace.
+#[derive(Debug)]
+pub struct TextParser {
+    decoding: Decoding,
+    gfp: GfpTexts,
+}
+
+impl TextParser {
+    /// A parser for the events of a kernel.
+    #[must_use]
+    pub fn new(decoding: Decoding) -> Self {
+        Self { decoding, gfp: GfpTexts::default() }
+    }
+
+    /// Reads one line without its end.
+    ///
+    /// # Errors
+    /// What is allowed, where the line is neither an event nor one that may stand beside them.
+    pub fn parse(&mut self, line: &[u8]) -> Result<TextLine, Expected> {
+        let line = line.trim_ascii_end();
+        if line.is_empty() || line[0] == b'#' {
+            return Ok(TextLine::Nothing);
+        }
+        let Ok(text) = std::str::from_utf8(line) else {
+            return Err(Expected("text in UTF-8"));
+        };
+        match Head::parse(text) {
+            Some(head) => {
+                let Head { t_us, cpu, pid, event, args } = head;
+                let what = self.what(event, args)?;
+                Ok(TextLine::Event(Record { t_us, cpu, pid, what }))
+            }
+            None => beside(text).ok_or(Expected(
+                "an event as ftrace, perf script or trace-cmd report print it: \
+                 task-pid [cpu] seconds: event: key=value ...",
+            )),
+        }
+    }
+
+    fn what(&mut self, event: &str, args: &str) -> Result<What, Expected> {
+        let fields = Fields { args, decoding: self.decoding };
+        Ok(match event {
+            "mm_page_alloc" => {
+                let text = fields.get("gfp_flags").unwrap_or_default();
+                let gfp = self.gfp.get(text.as_bytes());
+                let gfp: Gfp = gfp.ok_or(Expected("gfp_flags= with names of flags"))?;
+                // A failed allocation is printed with frame 0, which is never allocated, or -1.
+                let pfn = match fields.number("pfn")? {
+                    0 | u64::MAX => None,
+                    _ => Some(fields.pfn()?),
+                };
+                let mt = fields.mt("migratetype")?;
+                What::Alloc { pfn, order: fields.order("order")?, mt, gfp }
+            }
+            "mm_page_free" => What::Free { pfn: fields.pfn()?, order: fields.order("order")? },
+            "mm_page_free_batched" => What::FreeBatched { pfn: fields.pfn()? },
+            "mm_page_alloc_zone_locked" => {
+                let order = fields.order("order")?;
+                let refill = fields.flag("percpu_refill")?.unwrap_or(order == 0);
+                let mt = fields.mt("migratetype")?;
+                What::ZoneLocked { pfn: fields.pfn()?, order, mt, refill }
+            }
+            "mm_page_pcpu_drain" => What::Drain {
+                pfn: fields.pfn()?,
+                order: fields.order("order")?,
+                mt: fields.mt("migratetype")?,
+            },
+            "mm_page_alloc_extfrag" => {
+                let alloc_migratetype = fields.mt("alloc_migratetype")?;
+                let fallback_migratetype = fields.mt("fallback_migratetype")?;
+                let change = fields.flag("change_ownership")?;
+                What::Extfrag(Extfrag {
+                    pfn: fields.pfn()?,
+                    alloc_order: fields.order("alloc_order")?,
+                    fallback_order: fields.order("fallback_order")?,
+                    alloc_migratetype,
+                    fallback_migratetype,
+                    change_ownership: change.unwrap_or(alloc_migratetype == fallback_migratetype),
+                })
+            }
+            "tracing_mark_write" | "print" if args.starts_with("PB ") || args.contains(": PB ") => {
+                let (_, name) = args.rsplit_once("PB ").unwrap_or_default();
+                What::Marker(name.trim().into())
+            }
+            _ => What::Other(Box::new(Other { name: event.into(), args: args.into() })),
+        })
+    }
+}
+
+/// What stands before the fields.
+struct Head<'a> {
+    t_us: u64,
+    cpu: u16,
+    pid: u32,
+    event: &'a str,
+    args: &'a str,
+}
+
+impl<'a> Head<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        // A task's name can hold a bracket: the first that makes sense is taken.
+        text.match_indices(" [").find_map(|(at, _)| Self::around(text, at))
+    }
+
+    /// Reads the line with its CPU at `at`.
+    fn around(text: &'a str, at: usize) -> Option<Self> {
+        let (cpu, rest) = text[at + 2..].split_once(']')?;
+        let cpu = cpu.parse().ok()?;
+        let pid = pid(&text[..at])?;
+        let mut rest = rest.trim_start();
+        // The flags of ftrace and trace-cmd stand between CPU and time.
+        for _ in 0..2 {
+            let (word, after) = rest.split_once(' ')?;
+            let after = after.trim_start();
+            if let Some(t_us) = word.strip_suffix(':').and_then(time_us) {
+                let (event, args) = event(after)?;
+                return Some(Self { t_us, cpu, pid, event, args });
+            }
+            rest = after;
+        }
+        None
+    }
+}
+
+/// The process id at the end of what names the task.
+fn pid(task: &str) -> Option<u32> {
+    let mut task = task.trim_end();
+    // The thread group of ftrace's option record-tgid.
+    if let Some((before, _)) = task.strip_suffix(')').and_then(|task| task.rsplit_once('(')) {
+        task = before.trim_end();
+    }
+    let start = task.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);
+    task[start..].parse().ok()
+}
+
+/// `seconds.fraction` in microseconds, cut off.
+fn time_us(text: &str) -> Option<u64> {
+    let (seconds, fraction) = text.split_once('.')?;
+    if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let micros = format!("{fraction:0<6.6}").parse::<u64>().ok()?;
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros)
+}
+
+/// `name: args` or `system:name: args`.
+fn event(text: &str) -> Option<(&str, &str)> {
+    let (name, args) = text.split_once(": ").or_else(|| Some((text.strip_suffix(':')?, "")))?;
+    let name = name.rsplit(':').next().unwrap_or(name);
+    let valid = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    valid.then_some((name, args.trim_start()))
+}
+
+/// A line that is no event but may stand among them.
+fn beside(text: &str) -> Option<TextLine> {
+    if let Some((_, rest)) = text.split_once("[LOST ").filter(|_| text.starts_with("CPU")) {
+        return Some(TextLine::Lost(rest.split(' ').next()?.parse().ok()?));
+    }
+    if text.starts_with("CPU") && text.ends_with("EVENTS DROPPED]") {
+        let (_, rest) = text.split_once('[')?;
+        return Some(TextLine::Lost(rest.split(' ').next()?.parse().unwrap_or(1)));
+    }
+    let word = text.split_ascii_whitespace().next()?;
+    let is_address = word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    let heading = ["cpus=", "version", "=>", "<stack"].iter().any(|start| word.starts_with(start));
+    (heading || text.starts_with([' ', '\t']) && is_address).then_some(TextLine::Nothing)
+}
+
+/// The `key=value` words of an event.
+#[derive(Clone, Copy)]
+struct Fields<'a> {
+    args: &'a str,
+    decoding: Decoding,
+}
+
+impl<'a> Fields<'a> {
+    fn get(self, key: &str) -> Option<&'a str> {
+        self.args.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+    }
+
+    fn opt(self, key: &str) -> Result<Option<u64>, Expected> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let number = match value.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16),
+            None => value.parse(),
+        };
+        number.map(Some).map_err(|_| Expected("a number after pfn=, order= and the like"))
+    }
+
+    fn number(self, key: &str) -> Result<u64, Expected> {
+        self.opt(key)?.ok_or(Expected("the fields that the kernel prints for this event"))
+    }
+
+    fn pfn(self) -> Result<Pfn, Expected> {
+        let pfn = self.number("pfn")?;
+        if pfn < crate::PFN_LIMIT { Ok(Pfn(pfn)) } else { Err(Expected("a frame below 2^52")) }
+    }
+
+    fn order(self, key: &str) -> Result<Order, Expected> {
+        match self.number(key)? {
+            order if order <= u64::from(ORDER_LIMIT) => Ok(order as Order),
+            _ => Err(Expected("an order from 0 to 15")),
+        }
+    }
+
+    fn mt(self, key: &str) -> Result<Migratetype, Expected> {
+        let mt = self.decoding.migratetype(self.number(key)?);
+        mt.ok_or(Expected("a migratetype number of this kernel"))
+    }
+
+    fn flag(self, key: &str) -> Result<Option<bool>, Expected> {
+        Ok(self.opt(key)?.map(|value| value != 0))
+    }
+}
+
+/// Streams the events of a printed trace. After an error it ends.
+pub struct TextReader {
+    input: Input,
+    parser: TextParser,
+    lost: u64,
+    done: bool,
+}
+
+impl TextReader {
+    /// Opens a file, plain or compressed.
+    ///
+    /// # Errors
+    /// Where it cannot be opened.
+    pub fn open(path: &Path, decoding: Decoding) -> Result<Self, Error> {
+        Ok(Self::new(Input::open(path)?, decoding))
+    }
+
+    /// Reads the events of a stream.
+    #[must_use]
+    pub fn new(input: Input, decoding: Decoding) -> Self {
+        Self { input, parser: TextParser::new(decoding), lost: 0, done: false }
+    }
+
+    /// The stream, for its position.
+    #[must_use]
+    pub fn input(&self) -> &Input {
+        &self.input
+    }
+
+    /// How many events the ring buffer lost, as far as was read.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    fn read(&mut self) -> Result<Option<Record>, Error> {
+        while let Some(line) = self.input.next_line()? {
+            match self.parser.parse(line.bytes) {
+                Ok(TextLine::Event(record)) => return Ok(Some(record)),
+                Ok(TextLine::Lost(lost)) => self.lost = self.lost.saturating_add(lost),
+                Ok(TextLine::Nothing) => {}
+                Err(expected) => {
+                    let (found, number, offset) = (line.bytes.to_vec(), line.number, line.offset);
+                    let place = self.input.place_of(number, offset);
+                    return Err(Error::malformed(place, &found, expected.0));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Iterator for TextReader {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let record = self.read().transpose();
+        self.done = !matches!(record, Some(Ok(_)));
+        record
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock::mobility::Numbering;
+
+    use super::*;
+
+    const DECODING: Decoding = Decoding { numbering: Numbering::Modern, cma: false };
+
+    #[track_caller]
+    fn check(line: &str, expect: &str) {
+        let parsed = TextParser::new(DECODING).parse(line.as_bytes());
+        let mut text = String::new();
+        match parsed {
+            Ok(TextLine::Event(record)) => crate::write_line(&mut text, &record, DECODING),
+            Ok(other) => text = format!("{other:?}"),
+            Err(expected) => text = format!("allowed: {:.20}", expected.0),
+        }
+        assert_eq!(text.trim_end(), expect, "{line}");
+    }
+
+    #[test]
+    fn the_three_forms_are_one() {
+        let free = "9386850200 0 26389 F 6271446 0";
+        check(
+            "   wl-26389   [000] ...2.  9386.850200: mm_page_free: page=00ab pfn=0x5fb1d6 order=0",
+            free,
+        );
+        check(
+            "   wl-26389   (  26389) [000] ...2.  9386.850200: mm_page_free: pfn=0x5fb1d6 order=0",
+            free,
+        );
+        check(
+            "   a-b [1] c-26389 [000]  9386.850200999: mm_page_free:     pfn=6271446 order=0",
+            free,
+        );
+        check(
+            "   wl 26389 [000]  9386.850200:     kmem:mm_page_free: page=0x1 pfn=0x5fb1d6 order=0",
+            free,
+        );
+        check(
+            "   wl 7/26389 [000]  9386.8502:   kmem:mm_page_free: page=0x1 pfn=0x5fb1d6 order=0",
+            free,
+        );
+    }
+
+    #[test]
+    fn events_are_read_by_their_keys() {
+        check(
+            "wl-1 [001] 1.5: mm_page_alloc: page=0 pfn=0x0 order=9 migratetype=1 gfp_flags=GFP_TRANSHUGE",
+            "1500000 1 1 A - 9 1 GFP_TRANSHUGE",
+        );
+        check(
+            "wl-1 [001] 1.5: mm_page_alloc_extfrag: pfn=0x10 alloc_order=0 fallback_order=5 \
+             pageblock_order=9 alloc_migratetype=1 fallback_migratetype=0 fragmenting=10 change_ownership=1",
+            "1500000 1 1 X 16 0 5 1 0 1",
+        );
+        check(
+            "wl-1 [001] 1.5: mm_page_alloc_zone_locked: pfn=7 order=0 migratetype=2",
+            "1500000 1 1 Z 7 0 2 1",
+        );
+        check("wl-1 [001] d..3. 1.5: tracing_mark_write: PB S1", "1500000 1 1 M S1");
+        check(
+            "wl-1 [001] 1.5: mm_vmscan_kswapd_sleep: nid=0",
+            "1500000 1 1 E mm_vmscan_kswapd_sleep nid=0",
+        );
+    }
+
+    #[test]
+    fn other_lines_are_told_apart() {
+        for line in
+            ["# tracer: nop", "", "cpus=2", " => __alloc_pages", "\tffffffff81234567 sym (x)"]
+        {
+            check(line, "Nothing");
+        }
+        check("CPU:1 [LOST 25 EVENTS]", "Lost(25)");
+        check("CPU 0 [7 EVENTS DROPPED]", "Lost(7)");
+        check("CPU:0 [EVENTS DROPPED]", "Lost(1)");
+        check("hello", "allowed: an event as ftrace,");
+        check("wl-1 [001] 1.5: mm_page_free: pfn=0xzz order=0", "allowed: a number after pfn=,");
+    }
+}
