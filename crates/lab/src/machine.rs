@@ -144,13 +144,7 @@ fn restore_zone(
 
 fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(), Error> {
     for block in &snapshot.blocks {
-<<<<<<< HEAD
-        // The first pageblock of a zone may begin before the zone.
-        let start = snapshot.zones[usize::from(block.zone)].start_pfn;
-        if let (Some(mt), Some(at)) = (block.mt, zone_of(allocator, block.pfn.max(start)))
-=======
         if let (Some(mt), Some(at)) = (block.mt, zone_at(allocator, snapshot, block.zone))
->>>>>>> main
             && let Some((zone, _)) = allocator.zone_and_cache(at, 0)
         {
             // A zone's first frame need not be the first of its block.
