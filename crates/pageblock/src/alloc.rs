@@ -8,6 +8,7 @@ use crate::cpu_cache::CpuCache;
 use crate::event::{Event, Observer};
 use crate::frame::{Order, Pfn};
 use crate::layout::{MAX_NUMNODES, ZoneKind};
+use crate::map::Index;
 use crate::mobility::Migratetype::{self, Movable};
 use crate::policy::{Fair, Nofragment, Policy, Reserve};
 use crate::request::{Gfp, Request};
@@ -136,8 +137,16 @@ impl<'m> Allocator<'m> {
     #[inline]
     #[must_use]
     pub fn zone_of(&self, pfn: Pfn) -> Option<usize> {
-        self.zones.iter().position(|z| {
-            z.span.contains(pfn) && z.map.index(pfn).is_some_and(|i| !z.map.is_hole(i))
+        self.locate(pfn).map(|(at, _)| at)
+    }
+
+    /// The zone that holds a frame, and the frame's index there. In the tables of zones that
+    /// interleave with others the others' frames are holes.
+    #[inline]
+    pub(crate) fn locate(&self, pfn: Pfn) -> Option<(usize, Index)> {
+        self.zones.iter().enumerate().find_map(|(at, zone)| {
+            let i = zone.map.index(pfn)?;
+            (!zone.map.is_hole(i)).then_some((at, i))
         })
     }
 
@@ -197,6 +206,7 @@ impl<'m> Allocator<'m> {
         self.try_alloc(&attempt, preferred, flags, observer)
     }
 
+    #[inline(always)]
     fn try_alloc(
         &mut self,
         attempt: &Attempt,
@@ -255,18 +265,11 @@ impl<'m> Allocator<'m> {
         match self.policy.nofragment {
             Nofragment::Off => flags,
             Nofragment::DefragMode => flags.with(AllocFlags::NOFRAGMENT),
-            Nofragment::On | Nofragment::SubBlock if self.can_spread(preferred) => {
+            Nofragment::On | Nofragment::SubBlock if self.zones[preferred].can_spread => {
                 flags.with(AllocFlags::NOFRAGMENT)
             }
             Nofragment::On | Nofragment::SubBlock => flags,
         }
-    }
-
-    /// NOFRAGMENT needs a lower local zone to spill to, or that no other node be asked.
-    fn can_spread(&self, preferred: usize) -> bool {
-        let Zone { node, kind, .. } = self.zones[preferred];
-        let dma32 = || self.zones.iter().any(|z| z.node == node && z.kind == ZoneKind::Dma32);
-        kind == ZoneKind::Normal && (self.nr_nodes == 1 || dma32())
     }
 
     #[inline]

@@ -15,7 +15,7 @@ use crate::freelist::List;
 use crate::map::{FrameState, Index, PageMap};
 use crate::mobility::{MIGRATE_PCPTYPES, Migratetype};
 use crate::policy::{
-    ClaimRule, PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Policy,
+    ClaimRule, PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Policy, Reserve,
 };
 use crate::zone::{Geometry, Zone};
 
@@ -181,6 +181,27 @@ impl CpuCache {
         }
     }
 
+    /// Takes a block from a list that is empty, after filling it from the zone
+    /// (`__rmqueue_pcplist`). From 7.2 requests that may use the highatomic reserve leave it empty.
+    #[inline(never)]
+    pub(crate) fn refill_and_pop(
+        &mut self,
+        zone: &mut Zone<'_>,
+        index: usize,
+        order: Order,
+        mt: Migratetype,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Index> {
+        let to_reserve = order > 0 && flags.has(AllocFlags::HIGHATOMIC);
+        if to_reserve && zone.policy.reserve >= Reserve::Highatomic72 {
+            return None;
+        }
+        let n = self.refill_count(&zone.policy, order, zone.below_high);
+        self.refill(zone, order, mt, n, flags, observer);
+        self.pop(&zone.map, index, order)
+    }
+
     /// Takes up to `n` blocks from the zone to a list (`rmqueue_bulk`). Gives how many came.
     pub(crate) fn refill(
         &mut self,
@@ -289,6 +310,7 @@ impl CpuCache {
         clamp(u32::try_from(n).unwrap_or(u32::MAX), batch, most)
     }
 
+    #[inline]
     fn drain_by_count(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
         self.alloc_factor >>= 1;
         let batch = self.limits.batch;
@@ -319,6 +341,7 @@ impl CpuCache {
     }
 
     /// The pages that a self-tuning cache may hold now (`nr_pcp_high`, 6.7 and later).
+    #[inline]
     fn high_now(&mut self, policy: &Policy, free_high: bool, zone: ZoneFlags) -> u32 {
         let CacheLimits { batch, high_min, high_max } = self.limits;
         self.high = clamp(self.high, high_min, high_max);

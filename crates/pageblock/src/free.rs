@@ -4,7 +4,7 @@
 
 use crate::alloc::Allocator;
 use crate::alloc_flags::{AllocFlags, Watermark};
-use crate::cpu_cache::ZoneFlags;
+use crate::cpu_cache::{CpuCache, ZoneFlags};
 use crate::event::{Event, Observer};
 use crate::frame::{ORDER_LIMIT, Order, Pfn, pages};
 use crate::layout::ZoneKind;
@@ -39,9 +39,8 @@ impl Allocator<'_> {
         pfn: Pfn,
         order: Order,
     ) -> Result<(usize, Index), FrameError> {
-        let at = self.zone_of(pfn).ok_or(FrameError::Foreign(pfn))?;
+        let (at, i) = self.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
         let map = &self.zones[at].map;
-        let i = map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
         if order <= ORDER_LIMIT && map.is_allocated(i, order) {
             return Ok((at, i));
         }
@@ -67,17 +66,13 @@ impl Allocator<'_> {
         let cache = self.caches.get_mut(at * cpus + cpu).filter(|_| cpu < cpus && mt != Isolate);
         let Some((cache, index)) = cache.and_then(|c| c.list_index(order, mt).map(|n| (c, n)))
         else {
-            zone.counters.lock_acquired += 1;
-            zone.free_by_block_type(i, order, None, observer);
-            return;
+            return zone.free_to_buddy(i, order, observer);
         };
         cache.push(&zone.map, i, order, index, mt);
         let flags = ZoneFlags { reclaim_active: zone.reclaim_active, below_high: zone.below_high };
         let n = cache.pages_to_drain(&zone.policy, order, flags);
         if n > 0 {
-            let drain = cache.drain(&zone.policy, n, index);
-            cache.drain_to(zone, drain, observer);
-            zone.leave_below_high();
+            zone.drain(cache, n, index, observer);
         }
     }
 
@@ -121,9 +116,8 @@ impl Allocator<'_> {
     /// # Errors
     /// [`FrameError::Foreign`]; [`FrameError::NotAllocated`] where no block in use starts.
     pub fn set_movable(&mut self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
-        let at = self.zone_of(pfn).ok_or(FrameError::Foreign(pfn))?;
+        let (at, i) = self.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
         let map = &self.zones[at].map;
-        let i = map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
         let FrameState::Allocated { order, .. } = map.state(i) else {
             return Err(FrameError::NotAllocated(pfn));
         };
@@ -133,6 +127,20 @@ impl Allocator<'_> {
 }
 
 impl Zone<'_> {
+    /// Frees a block past the CPU lists (`free_one_page`).
+    #[inline(never)]
+    fn free_to_buddy(&mut self, i: Index, order: Order, observer: &mut impl Observer) {
+        self.counters.lock_acquired += 1;
+        self.free_by_block_type(i, order, None, observer);
+    }
+
+    /// Takes `n` pages back from a CPU cache after a block was freed to its list `index`.
+    #[inline(never)]
+    fn drain(&mut self, cache: &mut CpuCache, n: u32, index: usize, observer: &mut impl Observer) {
+        let drain = cache.drain(&self.policy, n, index);
+        cache.drain_to(self, drain, observer);
+        self.leave_below_high();
+    }
     /// After a drain the zone may be above its high watermark again.
     pub fn leave_below_high(&mut self) {
         if self.below_high {

@@ -147,14 +147,16 @@ impl<'m> Allocator<'m> {
     fn build(tables: &mut Tables<'m>, setup: &Setup<'_>) -> Option<Self> {
         let Setup { policy, geometry, zones: specs, cpu_nodes, .. } = *setup;
         let zones = tables.take(specs.len(), |at| Zone::new(&specs[at], policy, geometry))?;
+        let nodes = setup.nodes();
         for zone in zones.iter_mut() {
             zone.attach_map(tables)?;
+            let dma32 = specs.iter().any(|z| z.node == zone.node && z.kind == ZoneKind::Dma32);
+            zone.can_spread = zone.kind == ZoneKind::Normal && (nodes.count_ones() == 1 || dma32);
         }
         let empty = CacheLimits::default();
         let caches = tables
             .take(specs.len() * cpu_nodes.len(), |_| CpuCache::new(&policy, geometry, empty))?;
         let cpu_nodes = &*tables.take(cpu_nodes.len(), |cpu| cpu_nodes[cpu])?;
-        let nodes = setup.nodes();
         let zonelists = tables.take(specs.len() * nodes.count_ones() as usize, |_| 0)?;
         fill_zonelists(zonelists, setup);
         let mut allocator = Self {

@@ -4,7 +4,6 @@
 
 use crate::alloc::{AllocError, Allocator, Attempt};
 use crate::alloc_flags::{AllocFlags, Watermark};
-use crate::cpu_cache::CpuCache;
 use crate::event::{NodeReclaim, Observer};
 use crate::fallback::Mode;
 use crate::frame::{Order, Pfn, pages};
@@ -17,7 +16,7 @@ use crate::zone::Zone;
 impl<'m> Allocator<'m> {
     /// Walks the zonelist until a zone serves the request (`get_page_from_freelist`). `preferred` is
     /// the first zone that may.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get_page_from_freelist(
         &mut self,
         attempt: &Attempt,
@@ -64,7 +63,7 @@ impl<'m> Allocator<'m> {
     }
 
     /// Tries one zone.
-    #[inline]
+    #[inline(always)]
     fn visit(
         &mut self,
         at: usize,
@@ -126,7 +125,7 @@ impl<'m> Allocator<'m> {
 
     /// Whether the zone may serve, by the flag for zones under their high watermark and the
     /// watermark of the attempt.
-    #[inline]
+    #[inline(always)]
     fn has_watermark(
         &mut self,
         at: usize,
@@ -134,16 +133,30 @@ impl<'m> Allocator<'m> {
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> bool {
-        let Attempt { order, highest, .. } = *attempt;
+        let Attempt { order, highest, gfp, .. } = *attempt;
+        let zone = &self.zones[at];
+        let high_first = self.policy.below_high == BelowHigh::On && !zone.below_high;
+        let mark = if high_first { Some(Watermark::High) } else { flags.watermark() };
+        mark.is_none_or(|mark| zone.watermark_fast(order, mark, highest, flags, gfp))
+            || self.has_lower_watermark(at, attempt, flags, high_first, observer)
+    }
+
+    /// What follows where the first watermark is not met.
+    #[cold]
+    #[inline(never)]
+    fn has_lower_watermark(
+        &mut self,
+        at: usize,
+        attempt: &Attempt,
+        flags: AllocFlags,
+        high_first: bool,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let Attempt { order, highest, gfp, .. } = *attempt;
         let zone = &mut self.zones[at];
-        if self.policy.below_high == BelowHigh::On && !zone.below_high {
-            if zone.watermark_fast(order, Watermark::High, highest, flags, attempt.gfp) {
-                return true;
-            }
-            zone.below_high = true;
-        }
+        zone.below_high |= high_first;
         let Some(mark) = flags.watermark() else { return true };
-        if zone.watermark_fast(order, mark, highest, flags, attempt.gfp) {
+        if high_first && zone.watermark_fast(order, mark, highest, flags, gfp) {
             return true;
         }
         if self.policy.zone_reclaim_mode == 0 {
@@ -156,7 +169,7 @@ impl<'m> Allocator<'m> {
     }
 
     /// Takes a block from a zone, through the CPU's cache where it has a list (`rmqueue`).
-    #[inline]
+    #[inline(always)]
     fn rmqueue(
         &mut self,
         at: usize,
@@ -170,7 +183,8 @@ impl<'m> Allocator<'m> {
         let list = cache.list_index(order, mt);
         let cached = list.and_then(|index| {
             cache.note_alloc();
-            Self::rmqueue_cached(zone, cache, index, attempt, flags, observer)
+            let ready = cache.pop(&zone.map, index, order);
+            ready.or_else(|| cache.refill_and_pop(zone, index, order, mt, flags, observer))
         });
         let taken =
             if cached.is_some() || (list.is_some() && !zone.policy.zone_after_empty_cpu_list()) {
@@ -192,28 +206,6 @@ impl<'m> Allocator<'m> {
             zone.reserve_highatomic(pfn, order);
         }
         Some(pfn)
-    }
-
-    #[inline]
-    fn rmqueue_cached(
-        zone: &mut Zone<'m>,
-        cache: &mut CpuCache,
-        index: usize,
-        attempt: &Attempt,
-        flags: AllocFlags,
-        observer: &mut impl Observer,
-    ) -> Option<Index> {
-        let Attempt { order, mt, .. } = *attempt;
-        if let Some(i) = cache.pop(&zone.map, index, order) {
-            return Some(i);
-        }
-        let to_reserve = order > 0 && flags.has(AllocFlags::HIGHATOMIC);
-        if to_reserve && zone.policy.reserve >= Reserve::Highatomic72 {
-            return None;
-        }
-        let n = cache.refill_count(&zone.policy, order, zone.below_high);
-        cache.refill(zone, order, mt, n, flags, observer);
-        cache.pop(&zone.map, index, order)
     }
 }
 
@@ -323,6 +315,7 @@ impl Zone<'_> {
     }
 
     /// Takes a block past the CPU lists (`rmqueue_buddy`).
+    #[inline(never)]
     pub(crate) fn rmqueue_buddy(
         &mut self,
         order: Order,

@@ -67,6 +67,7 @@ impl Zone<'_> {
     }
 
     /// Free pages that this request may not use (`__zone_watermark_unusable_free`).
+    #[inline]
     fn unusable_free(&self, flags: AllocFlags) -> u64 {
         let highatomic = match self.policy.wmark_check {
             WmarkCheck::HalvePerOrder => 0,
@@ -123,7 +124,6 @@ impl Zone<'_> {
         flags: AllocFlags,
         gfp: Gfp,
     ) -> bool {
-        let pages = self.watermark(mark);
         if order == 0 && self.policy.wmark_fast != WmarkFast::Off {
             let unusable = match self.policy.wmark_fast {
                 WmarkFast::Cma if flags.has(AllocFlags::CMA) => 0,
@@ -131,11 +131,25 @@ impl Zone<'_> {
                 _ => self.unusable_free(flags),
             };
             let left = signed(self.free_pages) - signed(unusable);
-            if left > signed(pages + self.lowmem_reserve[highest as usize]) {
+            let needed = self.watermark(mark) + self.lowmem_reserve[highest as usize];
+            if left > signed(needed) {
                 return true;
             }
         }
-        if self.watermark_ok(order, pages, highest, flags) {
+        self.watermark_in_full(order, mark, highest, flags, gfp)
+    }
+
+    /// What follows the short cut of [`watermark_fast`](Self::watermark_fast).
+    #[inline(never)]
+    fn watermark_in_full(
+        &self,
+        order: Order,
+        mark: Watermark,
+        highest: ZoneKind,
+        flags: AllocFlags,
+        gfp: Gfp,
+    ) -> bool {
+        if self.watermark_ok(order, self.watermark(mark), highest, flags) {
             return true;
         }
         let urgent = match self.policy.wmark_check {

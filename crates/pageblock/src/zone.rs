@@ -112,6 +112,9 @@ pub struct Zone<'m> {
     pub(crate) policy: Policy,
     pub(crate) geometry: Geometry,
     pub(crate) mobility_off: bool,
+    /// Requests that prefer this zone may spread instead of fragmenting it: to a lower zone of the
+    /// node, or because there is no other node to go to (`alloc_flags_nofragment`).
+    pub(crate) can_spread: bool,
     pub(crate) free_pages: u64,
     pub(crate) free_by_type: [u64; MIGRATETYPES],
     pub(crate) free_in_blocks: u64,
@@ -179,6 +182,7 @@ impl<'m> Zone<'m> {
             policy,
             geometry,
             mobility_off: false,
+            can_spread: false,
             free_pages: 0,
             free_by_type: [0; MIGRATETYPES],
             free_in_blocks: 0,
