@@ -110,7 +110,7 @@ impl Zone<'_> {
             MergeRule::Mergeable => mergeable,
             MergeRule::Retype | MergeRule::RetypeAll if !mergeable => false,
             MergeRule::Retype => {
-                self.map.set_block_type(buddy, mt);
+                self.set_block_type(buddy, mt);
                 true
             }
             MergeRule::RetypeAll => {

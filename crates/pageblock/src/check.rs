@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::alloc::Allocator;
+use crate::cpu_cache::COSTLY_ORDER;
 use crate::frame::{Order, Pfn, pages};
 use crate::map::{FrameState, Index, PageMap};
 use crate::mobility::{MIGRATETYPES, Migratetype};
@@ -205,11 +206,14 @@ impl Zone<'_> {
     }
 
     /// Whether every free page must be on the list of its pageblock's type. 6.10 to 6.18 retype only
-    /// the first pageblock of a buddy, and 6.10 frees a block of several pageblocks as one.
+    /// the first pageblock of a buddy, and what is larger than a pageblock is freed as one by 6.10 and
+    /// by CPU lists, though one of its pageblocks be isolated.
     fn lists_are_strict(&self) -> bool {
         let small_buddies = self.geometry.max_order <= self.geometry.pageblock_order + 1
             || self.policy.merge_rule == MergeRule::RetypeAll;
-        let pieces = self.policy.split_large == SplitLarge::On || self.isolated_blocks == 0;
+        let pieces = self.isolated_blocks == 0
+            || (self.policy.split_large == SplitLarge::On
+                && self.geometry.pageblock_order >= COSTLY_ORDER);
         self.policy.list_type_strict() && small_buddies && pieces
     }
 
@@ -224,7 +228,8 @@ impl Zone<'_> {
                     FrameState::CpuList { order: is, cached }
                         if is == order
                             && (cache.list_index(is, cached) == Some(index)
-                                || !self.policy.remembers_list()) =>
+                                || !self.policy.remembers_list()
+                                || !cached.is_mergeable()) =>
                     {
                         Ok(())
                     }

@@ -319,7 +319,7 @@ impl Zone<'_> {
                     list = start;
                 }
                 if outcome == Outcome::Claim {
-                    self.map.set_block_type(i, start);
+                    self.set_block_type(i, start);
                 }
             }
             Outcome::Single => {}
@@ -357,7 +357,7 @@ impl Zone<'_> {
             Outcome::Claim | Outcome::Refile => {
                 self.move_freepages_block(i, start);
                 if outcome == Outcome::Claim {
-                    self.map.set_block_type(i, start);
+                    self.set_block_type(i, start);
                 }
             }
         }
@@ -385,7 +385,7 @@ impl Zone<'_> {
             Outcome::Claim => {
                 self.boost_watermark(flags);
                 self.move_freepages_block(i, start);
-                self.map.set_block_type(i, start);
+                self.set_block_type(i, start);
                 let page = self.rmqueue_smallest(order, start)?;
                 self.trace_zone_locked(page, order, start, start, observer);
                 Some(page)

@@ -83,13 +83,11 @@ impl Zone<'_> {
     /// [`FrameError::Foreign`].
     pub fn follow_block_type(&mut self, pfn: Pfn, mt: Migratetype) -> Result<(), FrameError> {
         let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
-        let was = u32::from(self.map.block_type(i) == Migratetype::Isolate);
-        if mt == Migratetype::Isolate {
+        if mt != Migratetype::Isolate {
+            self.set_block_type(i, mt);
+        } else if self.map.block_type(i) != mt {
             self.map.set_isolated(i, true);
-            self.isolated_blocks += 1 - was;
-        } else {
-            self.map.set_block_type(i, mt);
-            self.isolated_blocks -= was;
+            self.isolated_blocks += 1;
         }
         Ok(())
     }
@@ -242,7 +240,7 @@ impl CpuCache {
     #[must_use]
     pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<usize> {
         let FrameState::CpuList { order, cached } = zone.state(pfn)? else { return None };
-        if zone.policy.remembers_list() {
+        if zone.policy.remembers_list() && cached.is_mergeable() {
             return self.list_index(order, cached);
         }
         let lists = (0..self.nr_lists()).filter(|&list| self.list_order(list) == order);

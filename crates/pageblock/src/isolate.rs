@@ -72,6 +72,7 @@ impl Zone<'_> {
         if self.map.block_type(i) != Isolate {
             return Err(FrameError::NotIsolated(pfn));
         }
+        let to = to.filter(|&mt| mt != Isolate);
         let set_type = |zone: &mut Self| {
             let before = zone.map.set_isolated(i, false);
             zone.map.set_block_type(i, to.unwrap_or(before));
@@ -109,7 +110,7 @@ impl Zone<'_> {
 
     /// From 6.10: gives one pageblock a type; a free block that reaches beyond it is split, and each
     /// of its pageblocks freed to its own list.
-    fn retype_split(
+    pub(crate) fn retype_split(
         &mut self,
         i: Index,
         set_type: impl FnOnce(&mut Self) -> Migratetype,

@@ -47,16 +47,17 @@ impl Zone<'_> {
             return false;
         }
         self.move_freepages_block(i, HighAtomic);
-        self.map.set_block_type(i, HighAtomic);
+        self.set_block_type(i, HighAtomic);
         self.reserved_highatomic += self.geometry.pageblock_pages();
         true
     }
 
-    /// Gives one reserved pageblock back to requests of a type. Unless `force` is
+    /// Gives one reserved pageblock back to requests of a type, one that requests can have. Unless `force` is
     /// [`Unreserve::All`], the last block stays. Tells whether a block was given back.
     pub fn unreserve_highatomic(&mut self, to: Migratetype, force: Unreserve) -> bool {
         let block_pages = self.geometry.pageblock_pages();
-        if force == Unreserve::KeepOne && self.reserved_highatomic <= block_pages {
+        let keeps = force == Unreserve::KeepOne && self.reserved_highatomic <= block_pages;
+        if keeps || !to.is_mergeable() {
             return false;
         }
         (0..=self.geometry.max_order).any(|order| self.unreserve_at(order, to))
@@ -78,7 +79,7 @@ impl Zone<'_> {
             return true;
         }
         let moved = self.move_freepages_block(i, to);
-        self.map.set_block_type(i, to);
+        self.set_block_type(i, to);
         moved > 0
     }
 
@@ -94,7 +95,8 @@ impl Zone<'_> {
             let Some(i) = self.map.index(pfn) else { return };
             pfn = pfn.plus(pages(order));
             let mt = self.map.block_type(i);
-            if wanted > 0 && self.has_reserved_frame(i) {
+            let cut = self.policy.claim_rule == ClaimRule::V610 && self.movable_range(i).is_none();
+            if cut || (wanted > 0 && self.has_reserved_frame(i)) {
                 continue;
             }
             let to = match mt {
@@ -105,11 +107,21 @@ impl Zone<'_> {
                 Reserve => Movable,
                 _ => continue,
             };
-            if to != mt {
-                self.map.set_block_type(i, to);
+            if to == mt {
+                continue;
+            }
+            if self.policy.claim_rule == ClaimRule::V610 {
+                self.retype_split(i, |zone| zone.with_block_type(i, to), &mut ());
+            } else {
+                self.set_block_type(i, to);
                 self.move_freepages_block(i, to);
             }
         }
+    }
+
+    fn with_block_type(&mut self, i: Index, mt: Migratetype) -> Migratetype {
+        self.set_block_type(i, mt);
+        mt
     }
 
     /// Whether memory of a pageblock was never released to the allocator (`pageblock_is_reserved`).

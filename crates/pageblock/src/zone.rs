@@ -379,11 +379,18 @@ impl<'m> Zone<'m> {
         self.insert(i, order, to, end);
     }
 
+    /// Gives a pageblock a type, which ends its isolation (`set_pageblock_migratetype`).
+    pub(crate) fn set_block_type(&mut self, i: Index, mt: Migratetype) {
+        let was = u32::from(self.map.block_type(i) == Migratetype::Isolate);
+        self.isolated_blocks = self.isolated_blocks.saturating_sub(was);
+        self.map.set_block_type(i, mt);
+    }
+
     /// Gives every pageblock of a block a type (`change_pageblock_range`).
     pub(crate) fn set_block_types(&mut self, i: Index, order: Order, mt: Migratetype) {
         let blocks = 1 << order.saturating_sub(self.geometry.pageblock_order);
         for block in 0..blocks {
-            self.map.set_block_type(i + (block << self.geometry.pageblock_order), mt);
+            self.set_block_type(i + (block << self.geometry.pageblock_order), mt);
         }
     }
 

@@ -2,5 +2,8 @@
 
 mod machine;
 mod mistakes;
+mod model;
+mod properties;
 mod scenarios;
+mod strict;
 mod vectors;
