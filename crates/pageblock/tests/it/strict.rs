@@ -61,7 +61,7 @@ fn most_mismatched(preset: &str, choices: &[u16]) -> u64 {
 
 #[test]
 fn types_of_lists_and_blocks_differ_up_to_6_9() {
-    let choices: Vec<u16> = (0..300u32).map(|n| (n * 40_503 >> 3) as u16).collect();
+    let choices: Vec<u16> = (0..300u32).map(|n| ((n * 40_503) >> 3) as u16).collect();
     for preset in versions((4, 12), (6, 9)) {
         assert!(most_mismatched(preset, &choices) > 0, "{preset}");
     }
