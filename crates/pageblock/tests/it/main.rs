@@ -1,6 +1,7 @@
 //! Tests of the allocator through its public interface.
 
 mod machine;
+mod mechanisms;
 mod mistakes;
 mod model;
 mod properties;
