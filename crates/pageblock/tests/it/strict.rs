@@ -7,6 +7,7 @@ use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::zone::{Geometry, Zone};
 use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 
 use crate::machine::{policy, table_memory, zone_spec};
 use crate::scenarios::versions;
@@ -67,16 +68,19 @@ fn types_of_lists_and_blocks_differ_up_to_6_9() {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) })]
-
-    #[test]
-    fn types_of_lists_and_blocks_agree_from_6_10(
-        choices in prop::collection::vec(any::<u16>(), 1..120),
-    ) {
+#[test]
+fn types_of_lists_and_blocks_agree_from_6_10() {
+    // A case takes as long as twenty of the other properties.
+    let config = Config::default();
+    let cases = (config.cases / 20).max(4);
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..config });
+    let choices = prop::collection::vec(any::<u16>(), 1..120);
+    let result = runner.run(&choices, |choices| {
         let recent = versions((6, 10), (9, 0)).chain(["debian-6.12", "debian-7.2"]);
         for preset in recent {
             prop_assert_eq!(most_mismatched(preset, &choices), 0, "{}", preset);
         }
-    }
+        Ok(())
+    });
+    result.unwrap_or_else(|failure| panic!("{failure}"));
 }
