@@ -10,7 +10,7 @@ use crate::frame::{Order, Pfn};
 use crate::layout::{MAX_NUMNODES, ZoneKind};
 use crate::map::Index;
 use crate::mobility::Migratetype::{self, Movable};
-use crate::policy::{Fair, Nofragment, Policy, Reserve};
+use crate::policy::{Policy, Reserve};
 use crate::request::{Gfp, Request};
 use crate::zone::{Geometry, Zone};
 
@@ -61,6 +61,8 @@ pub struct Allocator<'m> {
     /// The place of each node's list among the zonelists; [`NO_NODE`] where there is no such node.
     pub(crate) node_places: [u8; MAX_NUMNODES],
     pub(crate) nr_nodes: u8,
+    /// Too little memory to group by mobility: every request is unmovable.
+    pub(crate) mobility_off: bool,
 }
 
 /// There is no such node.
@@ -163,8 +165,7 @@ impl<'m> Allocator<'m> {
         }
         let gfp = request.gfp;
         let mt = gfp.migratetype().ok_or(AllocError::ConflictingMobility(gfp))?;
-        let mobility_off = self.zones.first().is_some_and(|z| z.mobility_off);
-        let mt = if mobility_off { Migratetype::Unmovable } else { mt };
+        let mt = if self.mobility_off { Migratetype::Unmovable } else { mt };
         let nodemask =
             if gfp.has(Gfp::THISNODE) { request.nodemask & 1 << node } else { request.nodemask };
         let highest = gfp.highest_zone();
@@ -241,35 +242,25 @@ impl<'m> Allocator<'m> {
         Ok(())
     }
 
-    /// The flags of the fast path (`prepare_alloc_pages`, `alloc_flags_nofragment`).
+    /// The flags of the fast path (`prepare_alloc_pages`).
     #[inline]
     fn fast_flags(&self, attempt: &Attempt, preferred: usize) -> AllocFlags {
-        let mut flags = AllocFlags::WMARK_LOW.with(AllocFlags::CPUSET);
+        let mut flags = self.zones[preferred].fast_flags;
         if attempt.gfp.has(Gfp::KSWAPD_RECLAIM) {
             flags = flags.with(AllocFlags::KSWAPD);
         }
         if attempt.mt == Movable {
             flags = flags.with(AllocFlags::CMA);
         }
-        if self.policy.fair == Fair::V316 || self.policy.fair == Fair::V44 {
-            flags = flags.with(AllocFlags::FAIR);
-        }
-        if self.policy.reserve == Reserve::Highatomic73
-            && attempt.order > 0
+        if attempt.order > 0
+            && self.policy.reserve == Reserve::Highatomic73
             && !attempt.gfp.has(Gfp::DIRECT_RECLAIM)
             && attempt.gfp.has(Gfp::HIGH)
             && !attempt.gfp.has(Gfp::NOMEMALLOC)
         {
             flags = flags.with(AllocFlags::HIGHATOMIC);
         }
-        match self.policy.nofragment {
-            Nofragment::Off => flags,
-            Nofragment::DefragMode => flags.with(AllocFlags::NOFRAGMENT),
-            Nofragment::On | Nofragment::SubBlock if self.zones[preferred].can_spread => {
-                flags.with(AllocFlags::NOFRAGMENT)
-            }
-            Nofragment::On | Nofragment::SubBlock => flags,
-        }
+        flags
     }
 
     #[inline]

@@ -233,6 +233,7 @@ impl<'m> PageMap<'m> {
         Self::base_type(byte)
     }
 
+    #[inline]
     fn base_type(byte: u8) -> Migratetype {
         Migratetype::from_index((byte & TYPE_BITS) as usize).unwrap_or(Migratetype::Movable)
     }

@@ -41,7 +41,17 @@ impl Migratetype {
     /// The type with this value of `self as usize`; `None` where there is none.
     #[must_use]
     pub const fn from_index(index: usize) -> Option<Self> {
-        if index < MIGRATETYPES { Some(Self::ALL[index]) } else { None }
+        // Not by `ALL`: this compiles to a comparison.
+        Some(match index {
+            0 => Unmovable,
+            1 => Movable,
+            2 => Reclaimable,
+            3 => HighAtomic,
+            4 => Cma,
+            5 => Isolate,
+            6 => Reserve,
+            _ => return None,
+        })
     }
 
     /// Tells whether blocks of this type merge with blocks of another

@@ -3,6 +3,7 @@
 use core::mem::MaybeUninit;
 
 use crate::alloc::{Allocator, NO_NODE};
+use crate::alloc_flags::AllocFlags;
 use crate::cpu_cache::{CacheLimits, CpuCache};
 use crate::frame::{FrameRange, ORDER_LIMIT};
 use crate::layout::{
@@ -10,7 +11,7 @@ use crate::layout::{
 };
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::MIGRATE_PCPTYPES;
-use crate::policy::{Policy, Reserve};
+use crate::policy::{Fair, Nofragment, Policy, Reserve};
 use crate::tuning;
 use crate::zone::{Geometry, Zone};
 use crate::zonelist::{LoadStep, ZonelistBuilder};
@@ -150,8 +151,7 @@ impl<'m> Allocator<'m> {
         let nodes = setup.nodes();
         for zone in zones.iter_mut() {
             zone.attach_map(tables)?;
-            let dma32 = specs.iter().any(|z| z.node == zone.node && z.kind == ZoneKind::Dma32);
-            zone.can_spread = zone.kind == ZoneKind::Normal && (nodes.count_ones() == 1 || dma32);
+            zone.fast_flags = fast_flags(setup, zone);
         }
         let empty = CacheLimits::default();
         let caches = tables
@@ -169,6 +169,7 @@ impl<'m> Allocator<'m> {
             kswapd_running: 0,
             node_places: node_places(nodes),
             nr_nodes: nodes.count_ones() as u8,
+            mobility_off: false,
         };
         allocator.retune();
         Some(allocator)
@@ -211,6 +212,7 @@ impl<'m> Allocator<'m> {
             0 => self.computed_min_free_kbytes(),
             set => u64::from(set),
         };
+        self.mobility_off = mobility_off;
         for at in 0..self.zones.len() {
             let zone = &self.zones[at];
             let mut managed = [0; MAX_NR_ZONES];
@@ -271,6 +273,29 @@ impl<'m> Allocator<'m> {
         );
         tuning::min_free_kbytes(&self.policy, lowmem_kbytes, Some(raised))
     }
+}
+
+/// The flags of every request that prefers a zone. NOFRAGMENT is set where it may spread instead: to
+/// a lower zone of the node, or as there is no other node to go to (`alloc_flags_nofragment`).
+fn fast_flags(setup: &Setup<'_>, zone: &Zone<'_>) -> AllocFlags {
+    let dma32 = |z: &ZoneSpec| z.node == zone.node && z.kind == ZoneKind::Dma32;
+    let nofragment = match setup.policy.nofragment {
+        Nofragment::Off => false,
+        Nofragment::On | Nofragment::SubBlock => {
+            zone.kind == ZoneKind::Normal
+                && (setup.nodes().count_ones() == 1 || setup.zones.iter().any(dma32))
+        }
+        Nofragment::DefragMode => true,
+    };
+    let fair = matches!(setup.policy.fair, Fair::V316 | Fair::V44);
+    let mut flags = AllocFlags::WMARK_LOW.with(AllocFlags::CPUSET);
+    if nofragment {
+        flags = flags.with(AllocFlags::NOFRAGMENT);
+    }
+    if fair {
+        flags = flags.with(AllocFlags::FAIR);
+    }
+    flags
 }
 
 /// The rank of each node among those that exist.

@@ -4,6 +4,7 @@
 //! randomness, no allocation. What it does, it reports to the [`Observer`](crate::event::Observer)
 //! that it is given.
 
+use crate::alloc_flags::AllocFlags;
 use crate::capture::CaptureSlot;
 use crate::frame::{FrameRange, Order, Pfn, pages};
 use crate::freelist::FreeArea;
@@ -112,9 +113,8 @@ pub struct Zone<'m> {
     pub(crate) policy: Policy,
     pub(crate) geometry: Geometry,
     pub(crate) mobility_off: bool,
-    /// Requests that prefer this zone may spread instead of fragmenting it: to a lower zone of the
-    /// node, or because there is no other node to go to (`alloc_flags_nofragment`).
-    pub(crate) can_spread: bool,
+    /// The flags of the fast path that do not depend on the request, where this zone is preferred.
+    pub(crate) fast_flags: AllocFlags,
     pub(crate) free_pages: u64,
     pub(crate) free_by_type: [u64; MIGRATETYPES],
     pub(crate) free_in_blocks: u64,
@@ -182,7 +182,7 @@ impl<'m> Zone<'m> {
             policy,
             geometry,
             mobility_off: false,
-            can_spread: false,
+            fast_flags: AllocFlags::WMARK_LOW,
             free_pages: 0,
             free_by_type: [0; MIGRATETYPES],
             free_in_blocks: 0,
