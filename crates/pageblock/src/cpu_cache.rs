@@ -276,7 +276,9 @@ impl CpuCache {
                 }
             }
             PcpFree::FreeFactor | PcpFree::FreeHigh => self.drain_by_factor(policy, order, zone),
-            PcpFree::FreeCount | PcpFree::FreeCount617 => self.drain_by_count(policy, order, zone),
+            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
+                self.drain_by_count(policy, order, zone)
+            }
         }
     }
 
@@ -317,7 +319,7 @@ impl CpuCache {
         let scaled = batch << policy.pcp_batch_scale_max;
         let high_order = (1..=COSTLY_ORDER).contains(&order);
         let enough = match policy.pcp_free {
-            PcpFree::FreeCount617 => batch + self.limits.high_min / 2,
+            PcpFree::FreeCount617 | PcpFree::FreeCount619 => batch + self.limits.high_min / 2,
             _ => batch,
         };
         let free_high = high_order
@@ -378,15 +380,17 @@ impl CpuCache {
     /// Starts to give `n` pages back, after a block was freed to the list `index`.
     #[must_use]
     pub fn drain(&self, policy: &Policy, n: u32, index: usize) -> Drain {
-        let left = n.min(self.count);
-        match policy.pcp_bulk {
-            // The loop starts with the list after this one.
-            PcpBulk::WholeLists => {
-                let before = index.checked_sub(1).unwrap_or(self.nr_lists() - 1);
-                Drain { left, at: before % self.nr_lists(), run: 0, in_turn: false }
-            }
-            PcpBulk::RoundRobin => Drain { left, at: 0, run: 0, in_turn: true },
-        }
+        let chunk = match policy.pcp_free {
+            PcpFree::FreeCount619 => self.limits.batch.max(1),
+            _ => u32::MAX,
+        };
+        // The loop starts with the list after this one.
+        let (start, in_turn) = match policy.pcp_bulk {
+            PcpBulk::WholeLists => (index.checked_sub(1).unwrap_or(self.nr_lists() - 1), false),
+            PcpBulk::RoundRobin => (0, true),
+        };
+        let start = start % self.nr_lists();
+        Drain { left: 0, later: n.min(self.count), chunk, start, at: start, run: 0, in_turn }
     }
 
     /// Gives pages back to the zone until the drain is done (`free_pcppages_bulk`).
@@ -396,7 +400,7 @@ impl CpuCache {
         mut drain: Drain,
         observer: &mut impl Observer,
     ) {
-        zone.counters.lock_acquired += 1;
+        zone.counters.lock_acquired += u64::from(drain.left() > 0);
         while let Some(index) = drain.next_list(self) {
             let Some(i) = self.lists[index].tail() else { break };
             self.give_back(zone, i, index, observer);
@@ -477,7 +481,13 @@ pub struct ZoneFlags {
 /// A drain under way: which list gives the next page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Drain {
+    /// Pages that this chunk still gives.
     left: u32,
+    /// Pages of the chunks after it.
+    later: u32,
+    chunk: u32,
+    /// The list before the first of each chunk.
+    start: usize,
     at: usize,
     /// Blocks that the list at `at` may still give (`batch_free`); what it cannot give goes to the
     /// next.
@@ -489,11 +499,16 @@ impl Drain {
     /// Pages still to be given back.
     #[must_use]
     pub fn left(&self) -> u32 {
-        self.left
+        self.left + self.later
     }
 
     /// The list that gives the next page, from its tail.
     pub fn next_list(&mut self, cache: &CpuCache) -> Option<usize> {
+        if self.left == 0 {
+            self.left = self.later.min(self.chunk);
+            self.later -= self.left;
+            (self.at, self.run) = (self.start, 0);
+        }
         if self.left == 0 || cache.count == 0 {
             return None;
         }

@@ -358,8 +358,10 @@ choices! {
         FreeHigh = "free_high",
         /// 6.7 to 6.16: as many as were freed in a row.
         FreeCount = "free_count",
-        /// From 6.17: high orders in a row empty the lists only past half of the minimum.
+        /// 6.17 and 6.18: high orders in a row empty the lists only past half of the minimum.
         FreeCount617 = "free_count617",
+        /// From 6.19: a batch at a time, each rounded up to whole blocks.
+        FreeCount619 = "free_count619",
     }
     /// Which type a drained page is freed to.
     PcpType {

@@ -158,7 +158,9 @@ impl Cache {
                 }
             }
             PcpFree::FreeFactor | PcpFree::FreeHigh => self.free_by_factor(zone, order),
-            PcpFree::FreeCount | PcpFree::FreeCount617 => self.free_by_count(zone, order),
+            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
+                self.free_by_count(zone, order)
+            }
         };
         if n > 0 {
             self.drain(zone, n, index, out);
@@ -191,7 +193,7 @@ impl Cache {
         let largest = self.batch << self.policy.pcp_batch_scale_max;
         self.alloc_factor /= 2;
         let mut start = self.batch;
-        if self.policy.pcp_free == PcpFree::FreeCount617 {
+        if self.policy.pcp_free != PcpFree::FreeCount {
             start += self.high_min / 2;
         }
         let high_order = [1, 2, 3].contains(&order);
@@ -242,8 +244,18 @@ impl Cache {
         }
     }
 
-    /// Gives `n` pages back, beginning with a list.
+    /// Gives `n` pages back, beginning with a list; from 6.19 batch by batch, so that the last block
+    /// of each may be more than was due.
     pub(crate) fn drain(&mut self, zone: &mut ModelZone, n: i64, index: usize, out: &mut Out) {
+        let mut due = n.min(self.count());
+        let chunk = if self.policy.pcp_free == PcpFree::FreeCount619 { self.batch } else { due };
+        while due > 0 && self.count() > 0 {
+            self.drain_chunk(zone, due.min(chunk), index, out);
+            due -= chunk;
+        }
+    }
+
+    fn drain_chunk(&mut self, zone: &mut ModelZone, n: i64, index: usize, out: &mut Out) {
         let mut left = n.min(self.count());
         match self.policy.pcp_bulk {
             PcpBulk::WholeLists => {
