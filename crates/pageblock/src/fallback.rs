@@ -1,6 +1,6 @@
 //! Serving a request from blocks of another type: which block is taken, and what becomes of it.
 //!
-//! The decision ([`Zone::find_fallback`]) and its effect ([`Zone::take_fallback`]) are apart, so that
+//! The decision ([`Zone::find_fallback`]) and its effect (`Zone::take_fallback`) are apart, so that
 //! a replay can compare the first with what a kernel did before anything changes.
 //!
 //! Source: `__rmqueue_fallback`, `find_suitable_fallback`, `steal_suitable_fallback`,
