@@ -34,6 +34,8 @@ struct Layout {
     /// Holes and CMA areas: (zone, place and length in a thousandth of the zone).
     hole: (usize, u64, u64),
     cma: Option<(usize, u64)>,
+    /// How much larger the zones are said to be, for the tuning and the reserves of large zones.
+    factor: u64,
 }
 
 impl Layout {
@@ -51,6 +53,7 @@ impl Layout {
         }
         for (at, zone) in zones.iter_mut().enumerate() {
             zone.managed -= self.hole_of(at, zone.span).len();
+            zone.managed *= self.factor;
         }
         zones
     }
@@ -150,11 +153,13 @@ fn layouts() -> impl Strategy<Value = Layout> {
     let quarters = (prop_oneof![Just(0u64), 1u64..40], 1u64..60, prop_oneof![Just(0u64), 1u64..40]);
     let hole = (0usize..6, 0u64..1000, 0u64..400);
     let cma = prop_oneof![3 => Just(None), 1 => (0usize..3, 1u64..6).prop_map(Some)];
-    (geometry, quarters, 0u64..9, hole, cma).prop_map(|(orders, quarters, offset, hole, cma)| {
-        let geometry = Geometry { pageblock_order: orders.0, max_order: orders.1 };
-        let (a, b, c) = quarters;
-        Layout { geometry, quarters: [a, b, c], offset, hole, cma }
-    })
+    let factor = prop_oneof![3 => Just(1u64), 1 => Just(30), 1 => Just(200)];
+    (geometry, quarters, 0u64..9, hole, cma, factor).prop_map(
+        |((pageblock_order, max_order), (a, b, c), offset, hole, cma, factor)| {
+            let geometry = Geometry { pageblock_order, max_order };
+            Layout { geometry, quarters: [a, b, c], offset, hole, cma, factor }
+        },
+    )
 }
 
 /// A preset, often with one switch changed, and knobs that suit small zones.
