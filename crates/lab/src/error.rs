@@ -23,6 +23,9 @@ pub enum Error {
     /// The snapshot lists a frame twice, or another contradiction.
     #[error("the snapshot contradicts itself: {0}")]
     Contradiction(#[from] FrameError),
+    /// A file of demands has one of no known kind.
+    #[error("the file of demands has one of kind {0}; known are 0 to 7")]
+    Demand(u8),
     /// No allocator can be made for the machine.
     #[error("the recorded machine is none that can be modelled: {0}")]
     Setup(#[from] SetupError),

@@ -1,10 +1,12 @@
 //! The laboratory: recorded kernels replayed, under their own policy or any other.
 #![forbid(unsafe_code)]
 
+pub mod demand;
 pub mod error;
 pub mod fate;
 pub mod guided;
 pub mod machine;
 pub mod policy_file;
+pub mod replay;
 
 pub use error::Error;

@@ -163,9 +163,12 @@ fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(
             with_zone(allocator, Pfn(pfn), |zone, _| zone.follow_allocated(Pfn(pfn), 0, movable))?;
         }
     }
+    let strict = allocator.policy().list_type_strict();
     for block in &snapshot.free {
-        let list = block.mt.unwrap_or(Migratetype::Movable);
         with_zone(allocator, block.pfn, |zone, _| {
+            // From 6.10 a block is on the list of its pageblock's type, whatever list had it.
+            let own = zone.block_type(block.pfn).unwrap_or(Migratetype::Movable);
+            let list = block.mt.filter(|_| !strict).unwrap_or(own);
             zone.follow_listed(block.pfn, block.order, list)
         })?;
     }
@@ -181,7 +184,12 @@ fn restore_caches(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<
         let block = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
         let mt = cached_type(page.mt, block);
         zone.follow_allocated(pfn, order, false)?;
-        cache.follow_put(zone, pfn, order, mt, ListEnd::Tail)?;
+        // Up to 5.12 high orders have no CPU list.
+        if cache.list_index(order, mt).is_some() {
+            cache.follow_put(zone, pfn, order, mt, ListEnd::Tail)?;
+        } else {
+            zone.follow_free(pfn, order, None)?;
+        }
     }
     for info in &snapshot.pcpinfo {
         let Some(at) = zone_at(allocator, snapshot, info.zone) else { continue };

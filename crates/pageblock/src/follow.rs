@@ -104,6 +104,34 @@ impl Zone<'_> {
         Some((self.map.pfn(start), order, list))
     }
 
+    /// The last free page of the pageblock that holds a frame.
+    #[must_use]
+    pub fn last_free_page_of(&self, pfn: Pfn) -> Option<Pfn> {
+        let i = self.map.index(pfn)?;
+        let start = self.pageblock_of(i);
+        let end = start + (1 << self.geometry.pageblock_order);
+        if let Some((block, order, _)) = self.map.free_block_of(start)
+            && block + (1 << order) >= end
+        {
+            return Some(self.map.pfn(end - 1));
+        }
+        let mut at = start;
+        let mut last = None;
+        while at < end {
+            at += match self.map.state(at) {
+                FrameState::Free { order, .. } => {
+                    last = Some(at + (1 << order) - 1);
+                    1 << order
+                }
+                FrameState::Allocated { order, .. } | FrameState::CpuList { order, .. } => {
+                    1 << order
+                }
+                FrameState::Hole | FrameState::Reserved | FrameState::Tail => 1,
+            };
+        }
+        last.map(|last| self.map.pfn(last.min(end - 1)))
+    }
+
     /// The block that a request's own list would give: its start, and the order before the split.
     #[must_use]
     pub fn next_of_list(&self, order: Order, list: Migratetype) -> Option<(Pfn, Order)> {

@@ -88,6 +88,22 @@ impl Allocator<'_> {
         }
     }
 
+    /// Gives up to `pages` pages of a CPU's caches back, from the highest zone down.
+    pub fn drain_pages(&mut self, cpu: usize, pages: u32, observer: &mut impl Observer) {
+        let cpus = self.cpus();
+        let mut left = pages;
+        for at in (0..self.zones.len()).rev().filter(|_| cpu < cpus) {
+            let cache = &mut self.caches[at * cpus + cpu];
+            let before = cache.count;
+            let n = left.min(before);
+            if n > 0 {
+                let drain = cache.drain(&self.policy, n, 0);
+                cache.drain_to(&mut self.zones[at], drain, observer);
+                left = left.saturating_sub(before - cache.count);
+            }
+        }
+    }
+
     /// Gives every page of every CPU's caches back (`drain_all_pages`).
     pub fn drain_all(&mut self, observer: &mut impl Observer) {
         for cpu in 0..self.cpus() {

@@ -1,0 +1,265 @@
+//! Free replay: the demands of a recording under any policy, from the same start.
+//!
+//! The loop is open. What reclaim and compaction did in the recording, they do here: the same pages
+//! are freed, and as many taken. Only the allocator decides anew.
+
+mod placement;
+mod result;
+mod run;
+mod start;
+
+use pageblock::alloc::{AllocError, Allocator};
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
+use pageblock::request::{Gfp, Request};
+use pageblock::reserve::Unreserve;
+use pageblock_measure::Tally;
+use pageblock_measure::mismatch::TypeMismatch;
+
+use crate::demand::{Demand, Timed};
+use self::placement::Placement;
+pub use self::run::{demands, replay};
+pub use self::start::start;
+
+/// The vmstat interval of a kernel, after which each CPU's lists are looked at.
+const VMSTAT_TICK_MS: u32 = 1000;
+
+/// A free replay under way.
+pub struct Replay<'a, 'm> {
+    allocator: &'a mut Allocator<'m>,
+    tally: Tally,
+    mismatch: TypeMismatch,
+    placement: Placement,
+    next_tick_ms: u32,
+    outcome: Outcome,
+    /// Where the search for a page to isolate last ended.
+    scanner: Pfn,
+}
+
+/// What a replay counts beside the events.
+#[derive(Clone, Copy, Default)]
+struct Outcome {
+    /// Requests that the fast path did not serve.
+    slow: u64,
+    /// Requests, failed in the recording, that the policy would serve.
+    rescued: u64,
+    /// Frees of blocks whose allocation is not known, and which nothing stood for.
+    unknown_frees: u64,
+    /// Pages that compaction took in the recording, and for which no free page was found.
+    not_isolated: u64,
+}
+
+impl<'a, 'm> Replay<'a, 'm> {
+    /// A replay from the state that the allocator is in, which is that of the recording's start.
+    #[must_use]
+    pub fn new(allocator: &'a mut Allocator<'m>) -> Self {
+        let placement = Placement::of(allocator);
+        Self {
+            allocator,
+            tally: Tally::new(),
+            mismatch: TypeMismatch::new(),
+            placement,
+            next_tick_ms: 0,
+            outcome: Outcome::default(),
+            scanner: Pfn(u64::MAX),
+        }
+    }
+
+    /// Serves one demand.
+    pub fn push(&mut self, timed: Timed) {
+        let cpu = usize::from(timed.cpu).min(self.allocator.cpus() - 1);
+        self.tick(timed.t_ms);
+        match timed.demand {
+            Demand::Alloc { pfn, order, gfp } => {
+                self.placement.forget(pfn, order);
+                if let Some(placed) = self.alloc(cpu, order, gfp) {
+                    self.placement.place(pfn, placed, order);
+                }
+            }
+            Demand::Failed { order, gfp } => self.alloc_again(cpu, order, gfp),
+            Demand::Free { pfn, order } => self.free(cpu, pfn, order),
+            Demand::Isolate { pfn, order } => self.isolate(pfn, order),
+            Demand::Bulk { pages } => {
+                for _ in 0..pages {
+                    if let Some(placed) = self.alloc(cpu, 0, Gfp::GFP_KERNEL) {
+                        self.placement.place_unknown(placed);
+                    }
+                }
+            }
+            Demand::Drain { pages } => self.allocator.drain_pages(cpu, pages, &mut self.tally),
+            Demand::Kswapd { node, running } => {
+                self.allocator.set_kswapd_running(node, running);
+                if !running {
+                    self.end_boosts();
+                }
+            }
+        }
+    }
+
+    /// kswapd takes a boost back when it has reclaimed as much. Here it does so at the end of its
+    /// recorded run, or within a second where the recorded kernel had no boost.
+    fn end_boosts(&mut self) {
+        for at in 0..self.allocator.zones().len() {
+            if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) {
+                zone.boost = 0;
+            }
+        }
+    }
+
+    /// Lets the vmstat work of every CPU run once a recorded second.
+    fn tick(&mut self, t_ms: u32) {
+        if self.next_tick_ms == 0 {
+            self.next_tick_ms = t_ms + VMSTAT_TICK_MS;
+        }
+        while t_ms >= self.next_tick_ms {
+            for cpu in 0..self.allocator.cpus() {
+                self.allocator.vmstat_tick(cpu, &mut self.tally);
+            }
+            self.end_boosts();
+            self.next_tick_ms += VMSTAT_TICK_MS;
+        }
+    }
+
+    fn alloc(&mut self, cpu: usize, order: Order, gfp: Gfp) -> Option<Pfn> {
+        let request = Request::new(order, gfp);
+        let served = match self.allocator.alloc(cpu, &request, &mut self.tally) {
+            Err(AllocError::NoMemory) => {
+                self.outcome.slow += 1;
+                self.alloc_slow(cpu, &request)
+            }
+            served => served.ok(),
+        };
+        match served {
+            Some(pfn) => self.note(pfn, order, gfp),
+            None => {
+                let _ = self.allocator.report_failure(cpu, &request, &mut self.tally);
+            }
+        }
+        served
+    }
+
+    /// What reclaim freed in the recording is free here too, so only the allocator's own resorts are
+    /// left: lower watermarks, the CPU lists, the reserve. Where the recorded kernel found memory
+    /// above its watermarks, this policy may use what is below them: it cannot reclaim.
+    fn alloc_slow(&mut self, cpu: usize, request: &Request) -> Option<Pfn> {
+        let gfp = request.gfp;
+        let mut flags = AllocFlags::WMARK_MIN;
+        if gfp.has(Gfp::KSWAPD_RECLAIM) {
+            flags = flags.with(AllocFlags::KSWAPD);
+        }
+        if gfp.migratetype() == Some(Migratetype::Movable) {
+            flags = flags.with(AllocFlags::CMA);
+        }
+        if gfp.has(Gfp::HIGH) {
+            flags = flags.with(AllocFlags::MIN_RESERVE);
+        }
+        if !gfp.has(Gfp::DIRECT_RECLAIM) {
+            flags = flags.with(AllocFlags::NON_BLOCK);
+        }
+        let attempt = |this: &mut Self, flags| {
+            this.allocator.alloc_with(cpu, request, flags, &mut this.tally).ok()
+        };
+        let unlimited = flags.with(AllocFlags::NO_WATERMARKS);
+        if let Some(pfn) = attempt(self, flags).or_else(|| attempt(self, unlimited)) {
+            return Some(pfn);
+        }
+        if !gfp.has(Gfp::DIRECT_RECLAIM) {
+            return None;
+        }
+        self.allocator.drain_all(&mut self.tally);
+        let mt = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
+        for at in 0..self.allocator.zones().len() {
+            if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
+                zone.unreserve_highatomic(mt, Unreserve::KeepOne);
+            }
+        }
+        attempt(self, unlimited)
+    }
+
+    /// A request that failed in the recording is tried, and what it gets is given back at once: what
+    /// the machine would have done with it is not known.
+    fn alloc_again(&mut self, cpu: usize, order: Order, gfp: Gfp) {
+        let request = Request::new(order, gfp);
+        match self.allocator.alloc(cpu, &request, &mut ()) {
+            Ok(pfn) => {
+                self.outcome.rescued += 1;
+                if let Some(at) = self.allocator.zone_of(pfn)
+                    && let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu)
+                {
+                    let _ = zone.follow_free(pfn, order, None);
+                }
+            }
+            Err(_) => {
+                let _ = self.allocator.report_failure(cpu, &request, &mut self.tally);
+            }
+        }
+    }
+
+    /// Counts where a request of a type was placed.
+    fn note(&mut self, pfn: Pfn, order: Order, gfp: Gfp) {
+        let Some(at) = self.allocator.zone_of(pfn) else { return };
+        let Some(block) = self.allocator.zones()[at].block_type(pfn) else { return };
+        let requested = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
+        self.mismatch.record(requested, block, order);
+        self.placement.request(pfn, order, requested);
+    }
+
+    fn free(&mut self, cpu: usize, pfn: Pfn, order: Order) {
+        let Some(placed) = self.placement.take(self.allocator, pfn, order) else {
+            match self.placement.take_unknown() {
+                Some(page) if order == 0 => self.free_block(cpu, page, 0),
+                _ => self.outcome.unknown_frees += 1,
+            }
+            return;
+        };
+        match placed {
+            placement::Placed::Block(block) => self.free_block(cpu, block, order),
+            placement::Placed::Pages(pages) => {
+                for page in pages {
+                    self.free_block(cpu, page, 0);
+                }
+            }
+        }
+    }
+
+    fn free_block(&mut self, cpu: usize, pfn: Pfn, order: Order) {
+        if self.allocator.free(cpu, pfn, order, &mut self.tally).is_err() {
+            self.outcome.unknown_frees += 1;
+        }
+    }
+
+    /// Compaction takes the pages that it took in the recording where they are free here; else as
+    /// many, the highest free pages of movable blocks below.
+    fn isolate(&mut self, pfn: Pfn, order: Order) {
+        self.placement.forget(pfn, order);
+        for page in pfn.0..pfn.0 + (1 << order) {
+            let page = Pfn(page);
+            let taken = self.isolate_page(page);
+            match taken {
+                Some(taken) => self.placement.place(page, taken, 0),
+                None => self.outcome.not_isolated += 1,
+            }
+        }
+    }
+
+    /// Like the kernel's, the search does not go back up while it goes down in the recording.
+    fn isolate_page(&mut self, pfn: Pfn) -> Option<Pfn> {
+        let at = self.allocator.zone_of(pfn)?;
+        let (zone, _) = self.allocator.zone_and_cache(at, 0)?;
+        let page = if zone.free_block_of(pfn).is_some() {
+            pfn
+        } else {
+            let page = placement::free_page_below(zone, pfn.min(self.scanner))
+                .or_else(|| placement::free_page_below(zone, Pfn(zone.span.end.0 - 1)))?;
+            self.scanner = page;
+            page
+        };
+        if pfn > self.scanner {
+            self.scanner = Pfn(u64::MAX);
+        }
+        zone.follow_take(page, 0, true).ok()?;
+        self.placement.request(page, 0, Migratetype::Movable);
+        Some(page)
+    }
+}

@@ -1,0 +1,173 @@
+//! Where the blocks of a recording are in a replay.
+
+use pageblock::FrameState;
+use pageblock::alloc::Allocator;
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
+use pageblock::zone::Zone;
+use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
+
+use crate::demand::assumed_type;
+
+/// The frame in the replay for each frame of the recording, and what each frame was requested as.
+pub(super) struct Placement {
+    /// By recorded frame: the frame here plus one; 0 where the recorded frame is free.
+    of: Vec<u32>,
+    /// By frame here: the requested type plus one; 0 where it is free.
+    requested: Vec<u8>,
+    /// Pages allocated in bulk, whose recorded frames are not known.
+    unknown: Vec<Pfn>,
+}
+
+/// Where a block is.
+pub(super) enum Placed {
+    Block(Pfn),
+    Pages(Vec<Pfn>),
+}
+
+impl Placement {
+    /// At the start every block in use is where the recording has it.
+    pub(super) fn of(allocator: &Allocator<'_>) -> Self {
+        let end = allocator.zones().iter().map(|z| z.span.end.0).max().unwrap_or(0) as usize;
+        let mut placement =
+            Self { of: vec![0; end], requested: vec![0; end], unknown: Vec::new() };
+        for zone in allocator.zones() {
+            for pfn in zone.span.start.0..zone.span.end.0 {
+                let pfn = Pfn(pfn);
+                if let Some(FrameState::Allocated { order, movable }) = zone.state(pfn) {
+                    let block = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
+                    placement.place(pfn, pfn, order);
+                    placement.request(pfn, order, assumed_type(movable, block));
+                }
+            }
+        }
+        placement
+    }
+
+    pub(super) fn place(&mut self, recorded: Pfn, here: Pfn, order: Order) {
+        let start = recorded.0 as usize;
+        let end = (start + (1 << order)).min(self.of.len());
+        for (n, slot) in self.of.get_mut(start..end).unwrap_or_default().iter_mut().enumerate() {
+            *slot = (here.0 + n as u64) as u32 + 1;
+        }
+    }
+
+    pub(super) fn request(&mut self, here: Pfn, order: Order, mt: Migratetype) {
+        let start = here.0 as usize;
+        let end = (start + (1 << order)).min(self.requested.len());
+        self.requested.get_mut(start..end).unwrap_or_default().fill(mt as u8 + 1);
+    }
+
+    /// A recorded frame is allocated that was not known to be free: what it was is left in place.
+    pub(super) fn forget(&mut self, recorded: Pfn, order: Order) {
+        let start = recorded.0 as usize;
+        let end = (start + (1 << order)).min(self.of.len());
+        for slot in self.of.get_mut(start..end).unwrap_or_default() {
+            if let Some(here) = std::mem::take(slot).checked_sub(1) {
+                self.unknown.push(Pfn(u64::from(here)));
+            }
+        }
+    }
+
+    pub(super) fn place_unknown(&mut self, here: Pfn) {
+        self.unknown.push(here);
+    }
+
+    pub(super) fn take_unknown(&mut self) -> Option<Pfn> {
+        self.unknown.pop()
+    }
+
+    /// Where a recorded block that is freed is, as one block or as pages; `None` where nothing of it
+    /// is known.
+    pub(super) fn take(
+        &mut self,
+        allocator: &mut Allocator<'_>,
+        recorded: Pfn,
+        order: Order,
+    ) -> Option<Placed> {
+        let start = recorded.0 as usize;
+        let range = start..(start + (1 << order)).min(self.of.len());
+        let first = self.of.get(start)?.checked_sub(1)?;
+        let here = Pfn(u64::from(first));
+        let slots = self.of.get_mut(range)?;
+        let whole = here.is_aligned(order)
+            && slots.iter().enumerate().all(|(n, &slot)| slot == first + 1 + n as u32);
+        let pages: Vec<Pfn> = if whole {
+            Vec::new()
+        } else {
+            let known = slots.iter().filter_map(|slot| slot.checked_sub(1));
+            known.map(|page| Pfn(u64::from(page))).collect()
+        };
+        slots.fill(0);
+        if whole && as_block(allocator, here, order) {
+            self.requested[here.0 as usize..][..1 << order].fill(0);
+            return Some(Placed::Block(here));
+        }
+        let pages =
+            if whole { (here.0..here.0 + (1 << order)).map(Pfn).collect() } else { pages };
+        for page in &pages {
+            as_block(allocator, *page, 0);
+            self.requested[page.0 as usize] = 0;
+        }
+        Some(Placed::Pages(pages))
+    }
+
+    /// The pageblocks of a zone by type, and which of them are mixed.
+    pub(super) fn census(&self, allocator: &Allocator<'_>) -> BlockCensus {
+        let blocks = allocator.zones().iter().flat_map(|zone| {
+            zone.pageblocks().map(move |(pfn, migratetype, _)| {
+                let mut allocated = TypeCounts::default();
+                let start = pfn.0 as usize;
+                let end = start + zone.geometry().pageblock_pages() as usize;
+                let frames = self.requested.get(start..end.min(self.requested.len()));
+                for requested in frames.unwrap_or_default() {
+                    let mt = requested.checked_sub(1).map(usize::from);
+                    if let Some(mt) = mt.and_then(Migratetype::from_index) {
+                        allocated[mt] += 1;
+                    }
+                }
+                BlockSummary { migratetype, allocated }
+            })
+        });
+        BlockCensus::of(blocks)
+    }
+}
+
+/// Makes the frames one allocated block of this order: a larger block is split, pages that were
+/// allocated before the recording are joined. Tells whether they are one.
+fn as_block(allocator: &mut Allocator<'_>, pfn: Pfn, order: Order) -> bool {
+    let Some(at) = allocator.zone_of(pfn) else { return false };
+    let max = allocator.geometry().max_order;
+    for larger in order..=max {
+        let head = pfn.align_down(larger);
+        match allocator.zones()[at].state(head) {
+            Some(FrameState::Allocated { order: has, .. }) if has == order && head == pfn => {
+                return true;
+            }
+            Some(FrameState::Allocated { order: has, .. }) if has > order && has >= larger => {
+                return allocator.split_allocated(head, has, order).is_ok();
+            }
+            _ => {}
+        }
+    }
+    let movable = matches!(
+        allocator.zones()[at].state(pfn),
+        Some(FrameState::Allocated { movable: true, .. })
+    );
+    allocator
+        .zone_and_cache(at, 0)
+        .is_some_and(|(zone, _)| zone.follow_allocated(pfn, order, movable).is_ok())
+}
+
+/// The highest free page of a movable pageblock at or below the one of a frame.
+pub(super) fn free_page_below(zone: &Zone<'_>, pfn: Pfn) -> Option<Pfn> {
+    let pageblock_order = zone.geometry().pageblock_order;
+    let pages = zone.geometry().pageblock_pages() as usize;
+    let first = zone.span.start.align_down(pageblock_order).0;
+    let here = pfn.align_down(pageblock_order).0;
+    (first..=here).rev().step_by(pages).find_map(|block| {
+        let start = Pfn(block).max(zone.span.start);
+        let movable = zone.block_type(start) == Some(Migratetype::Movable);
+        movable.then(|| zone.last_free_page_of(start)).flatten()
+    })
+}

@@ -1,0 +1,33 @@
+//! The result of a replay as a run.
+
+use pageblock_measure::{Run, names};
+
+use super::Replay;
+
+impl Replay<'_, '_> {
+    /// The run, after the last demand.
+    #[must_use]
+    pub fn finish(self, policy: &str, workload: &str, machine: &str) -> Run {
+        let mut run = Run::from_tally(&self.tally);
+        run.policy = policy.to_owned();
+        run.workload = workload.to_owned();
+        run.machine = machine.to_owned();
+        run.counters.extend(&self.mismatch.counters());
+        let (mut locks, mut probes) = (0, 0);
+        for zone in self.allocator.zones() {
+            locks += zone.counters().lock_acquired;
+            probes += zone.counters().list_probes;
+            let orders = 0..=self.allocator.geometry().max_order;
+            let free = orders.map(|order| zone.nr_free(order)).collect();
+            run.set_free_blocks(&format!("Node {}, zone {}", zone.node, zone.kind.name()), free);
+        }
+        run.counters.set(names::ZONE_LOCK_ACQUIRED, locks);
+        run.counters.set(names::LIST_PROBES, probes);
+        run.counters.set("alloc_slow", self.outcome.slow);
+        run.counters.set("alloc_failed_then_served", self.outcome.rescued);
+        run.counters.set("free_unknown", self.outcome.unknown_frees);
+        run.counters.set("isolate_not_found", self.outcome.not_isolated);
+        run.set_blocks(self.placement.census(self.allocator));
+        run
+    }
+}

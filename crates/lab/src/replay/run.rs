@@ -1,0 +1,74 @@
+//! A free replay of a recording, from its files to a run.
+
+use std::path::Path;
+
+use pageblock::policy::Policy;
+use pageblock_measure::Run;
+use pageblock_recording::{Columnar, Recording};
+
+use super::{Replay, start};
+use crate::demand::Demands;
+use crate::error::Error;
+use crate::machine::{Machine, recorded_preset};
+use crate::verify::find_fates;
+
+/// The demands of a recording: those of the cache folder if they are there and were made of this
+/// columnar form, else new ones. `progress` is called with the events done and their number.
+///
+/// # Errors
+/// Where the events cannot be read, or the file not written.
+pub fn demands(
+    recording: &Recording,
+    columnar: &Columnar,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Demands, Error> {
+    let path = columnar.path.with_extension("demands.pbrec");
+    if let Some(demands) = Demands::open(&path, columnar) {
+        return Ok(demands);
+    }
+    let policy = recorded_preset(recording).policy;
+    let total = 2 * columnar.events;
+    let fates = find_fates(recording, columnar, &policy, &mut |done| progress(done, total))?;
+    Demands::write(&path, recording, columnar, &fates, &mut |done| {
+        progress(columnar.events + done, total);
+    })
+}
+
+/// Replays the demands of a recording under a policy. `progress` is called with the demands done and
+/// their number; where it gives `false`, the replay stops, and there is no run.
+///
+/// # Errors
+/// Where the demands cannot be read, or the recording's machine cannot be modelled.
+pub fn replay(
+    recording: &Recording,
+    demands: &Demands,
+    name: &str,
+    policy: &Policy,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Option<Run>, Error> {
+    let machine = Machine::of(recording)?;
+    let mut memory = machine.table_memory(*policy)?;
+    let recorded = recorded_preset(recording).policy;
+    let mut allocator = start(&machine, &recorded, policy, &recording.start, &mut memory)?;
+    let mut replay = Replay::new(&mut allocator);
+    let mut chunks = demands.chunks()?;
+    let mut done = 0;
+    while let Some(chunk) = chunks.next_chunk()? {
+        for timed in chunk {
+            replay.push(*timed);
+        }
+        done += chunk.len() as u64;
+        if !progress(done, demands.count) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(replay.finish(name, &recording.name, &describe(recording))))
+}
+
+/// The machine of a recording in a line.
+fn describe(recording: &Recording) -> String {
+    let pages: u64 = recording.start.zones.iter().map(|z| z.managed).sum();
+    let cpus = recording.start.pcpinfo.iter().map(|p| p.cpu).max().map_or(1, |cpu| cpu + 1);
+    let nodes = recording.start.zones.iter().map(|z| z.node).max().map_or(1, |node| node + 1);
+    format!("{} MiB, {cpus} CPUs, {nodes} nodes", pages * 4 / 1024)
+}
