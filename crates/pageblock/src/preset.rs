@@ -306,6 +306,7 @@ presets! {
     };
     /// 6.1.192: reserve flags of 6.3, two CPU lists for huge pages
     DEBIAN_6_1 = "debian-6.1", V6_1 {
+        pcp_free: PcpFree::FreeHighScaled,
         wmark_check: WmarkCheck::ListExists63,
         pcp_thp_lists: PcpThpLists::Two,
     };
