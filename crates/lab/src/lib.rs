@@ -6,5 +6,7 @@ pub mod fate;
 pub mod guided;
 pub mod machine;
 pub mod policy_file;
+pub mod verify;
 
 pub use error::Error;
+pub use verify::{VerifyOptions, verify};
