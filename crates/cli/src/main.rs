@@ -16,6 +16,7 @@ mod plan;
 mod policy;
 mod progress;
 mod replay;
+mod session;
 mod verify;
 
 use args::{Args, Command};

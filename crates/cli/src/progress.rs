@@ -18,6 +18,11 @@ impl Progress {
         Self { bar: ProgressBar::new(total).with_style(style).with_message(what.to_owned()) }
     }
 
+    /// Sets the total, where it was not known before.
+    pub(crate) fn resize(&self, total: u64) {
+        self.bar.set_length(total);
+    }
+
     /// Sets how many are done. Cheap, but not for every event: call it every few thousand.
     pub(crate) fn set(&self, done: u64) {
         self.bar.set_position(done);

@@ -1,10 +1,104 @@
 //! `pageblock replay`: the demands of a recording under any policy.
 
 use anyhow::bail;
+use pageblock_lab::machine::recorded_preset;
+use pageblock_lab::replay;
+use pageblock_measure::Run;
+use pageblock_measure::compare::{Comparison, EventCounts, Options};
+use pageblock_report::{replay as print, verify as certificate};
 
-use crate::Verdict;
-use crate::plan::ReplayPlan;
+use crate::plan::{Format, NamedPolicy, ReplayPlan};
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::{Verdict, interrupt, output, verify};
+
+/// What a reader of any free replay must know.
+const OPEN_LOOP: &str = "Open loop: what reclaim and compaction did in the recording is kept; only \
+the allocator decides anew. A request that failed in the recording counts as failed here unless the \
+policy has a block for it at that moment.";
 
 pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
-    bail!("replay {}: not written yet", plan.recording.display())
+    let session = Session::open(&plan.recording)?;
+    interrupt::watch()?;
+    let own = recorded_preset(&session.recording);
+    let fidelity = verify::verify(&session, own.name, &own.policy, 0)?;
+    let certificate = certificate::certificate(&fidelity);
+    let mut runs = replays(plan, &session)?;
+    if runs.is_empty() {
+        bail!("interrupted before the first policy was done");
+    }
+    let mut notes = vec![OPEN_LOOP.to_owned()];
+    if runs.len() < plan.policies.len() {
+        notes.push(format!(
+            "Interrupted: {} of {} policies are done.",
+            runs.len(),
+            plan.policies.len()
+        ));
+    }
+    if plan.format == Format::Json {
+        for run in &mut runs {
+            run.certificate = Some(certificate.clone());
+            run.notes.clone_from(&notes);
+        }
+        output::print(&pageblock_measure::run::to_json(&runs))?;
+        return Ok(Verdict::Yes);
+    }
+    let options = Options {
+        pageblock_order: session.recording.pageblock_order,
+        event_counts: event_counts(&plan.policies),
+        notes,
+        certificate: Some(certificate),
+        ..Options::default()
+    };
+    output::print(&print::print(&Comparison::of_runs(&runs, &options)?))?;
+    Ok(Verdict::Yes)
+}
+
+/// Runs every policy; Ctrl-C ends it after those that are done.
+fn replays(plan: &ReplayPlan, session: &Session) -> anyhow::Result<Vec<Run>> {
+    let Session { recording, columnar } = session;
+    let bar = Progress::new("finding demands", 0, "events");
+    let demands = replay::demands(recording, columnar, &mut |done, total| {
+        bar.resize(total);
+        bar.set(done);
+    })?;
+    drop(bar);
+    let mut runs = Vec::new();
+    for NamedPolicy { name, policy, .. } in &plan.policies {
+        let bar = Progress::new(name, demands.count, "demands");
+        let run = replay::replay(recording, &demands, name, policy, &mut |done, _| {
+            bar.set(done);
+            !interrupt::requested()
+        })?;
+        match run {
+            Some(run) => runs.push(run),
+            None => break,
+        }
+    }
+    Ok(runs)
+}
+
+/// From 6.10 every page taken from another type's list is an event, before only each block.
+fn event_counts(policies: &[NamedPolicy]) -> EventCounts {
+    let strict = |named: &&NamedPolicy| named.policy.list_type_strict();
+    let after = policies.iter().filter(strict).count();
+    if after == 0 || after == policies.len() {
+        EventCounts::Comparable
+    } else {
+        EventCounts::DifferAcross6_10
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_on_both_sides_of_6_10_are_told_apart() {
+        let named = |name: &str| NamedPolicy::parse(name).unwrap();
+        let old = [named("linux-6.9"), named("linux-5.4")];
+        assert_eq!(event_counts(&old), EventCounts::Comparable);
+        let both = [named("linux-6.9"), named("linux-6.10")];
+        assert_eq!(event_counts(&both), EventCounts::DifferAcross6_10);
+    }
 }

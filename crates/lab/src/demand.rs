@@ -3,8 +3,8 @@
 //!
 //! A block is named by the frame that the recorded kernel gave, which is in one use at a time.
 
-use std::path::{Path, PathBuf};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;

@@ -8,5 +8,7 @@ pub mod guided;
 pub mod machine;
 pub mod policy_file;
 pub mod replay;
+pub mod verify;
 
 pub use error::Error;
+pub use verify::{VerifyOptions, verify};

@@ -6,7 +6,7 @@ use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::{CacheLimits, CpuCache};
 use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
-use pageblock::layout::{MAX_NR_ZONES, ZoneKind, ZoneSpec};
+use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
 use pageblock::preset::{self, Preset};
@@ -133,9 +133,11 @@ fn restore_zone(
     let w = recorded.wmark;
     zone.watermarks = Watermarks { min: w.min, low: w.low, high: w.high, promo: w.promo };
     zone.boost = recorded.boost;
-    let mut reserve = [0; MAX_NR_ZONES];
-    for (slot, pages) in reserve.iter_mut().zip(&recorded.lowmem_reserve) {
-        *slot = *pages;
+    // x86-64 has no HighMem: the fourth recorded value is Movable's.
+    let recorded_reserve = |at: usize| recorded.lowmem_reserve.get(at).copied().unwrap_or(0);
+    let mut reserve = [0, 1, 2, 2, 3].map(recorded_reserve);
+    if snapshot.zones.iter().any(|z| z.name == ZoneKind::HighMem.name()) {
+        reserve = std::array::from_fn(recorded_reserve);
     }
     zone.lowmem_reserve = reserve;
     zone.follow_reserved_highatomic(recorded.nr_reserved_highatomic.unwrap_or(0));

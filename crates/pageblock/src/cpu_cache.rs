@@ -275,7 +275,9 @@ impl CpuCache {
                     0
                 }
             }
-            PcpFree::FreeFactor | PcpFree::FreeHigh => self.drain_by_factor(policy, order, zone),
+            PcpFree::FreeFactor | PcpFree::FreeHigh | PcpFree::FreeHighScaled => {
+                self.drain_by_factor(policy, order, zone)
+            }
             PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
                 self.drain_by_count(policy, order, zone)
             }
@@ -283,7 +285,7 @@ impl CpuCache {
     }
 
     fn drain_by_factor(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
-        let free_high = policy.pcp_free == PcpFree::FreeHigh
+        let free_high = policy.pcp_free != PcpFree::FreeFactor
             && self.free_factor > 0
             && (1..=COSTLY_ORDER).contains(&order);
         let batch = self.limits.batch;
@@ -303,10 +305,13 @@ impl CpuCache {
         if high < batch {
             return 1;
         }
-        // The factor has no limit of its own; pcp_batch_scale_max is younger.
         let most = high - batch;
+        let limit = match policy.pcp_free {
+            PcpFree::FreeHighScaled => policy.pcp_batch_scale_max,
+            _ => u32::from(u8::MAX),
+        };
         let n = u64::from(batch) << self.free_factor.min(31);
-        if n < u64::from(most) {
+        if n < u64::from(most) && u32::from(self.free_factor) < limit {
             self.free_factor += 1;
         }
         clamp(u32::try_from(n).unwrap_or(u32::MAX), batch, most)

@@ -356,6 +356,8 @@ choices! {
         FreeFactor = "free_factor",
         /// 5.18 to 6.6: freeing high orders in a row empties the lists.
         FreeHigh = "free_high",
+        /// The same with `pcp_batch_scale_max` as the limit of the doubling: 6.1 as Debian ships it.
+        FreeHighScaled = "free_high_scaled",
         /// 6.7 to 6.16: as many as were freed in a row.
         FreeCount = "free_count",
         /// 6.17 and 6.18: high orders in a row empty the lists only past half of the minimum.

@@ -291,6 +291,7 @@ presets! {
     };
     /// merging retypes the whole buddy; batch of 256 KiB
     V6_19 = "linux-6.19", V6_18 {
+        pcp_free: PcpFree::FreeCount619,
         pcp_batch: PcpBatch::K256,
         merge_rule: MergeRule::RetypeAll,
     };
@@ -306,6 +307,7 @@ presets! {
     };
     /// 6.1.192: reserve flags of 6.3, two CPU lists for huge pages
     DEBIAN_6_1 = "debian-6.1", V6_1 {
+        pcp_free: PcpFree::FreeHighScaled,
         wmark_check: WmarkCheck::ListExists63,
         pcp_thp_lists: PcpThpLists::Two,
     };

@@ -9,7 +9,7 @@ use pageblock::policy::Policy;
 use pageblock::zone::Zone;
 
 use super::tally::kind;
-use super::{Draining, Guided, Promise, Task};
+use super::{Draining, Guided, Late, Promise, Task};
 use crate::fate::Fate;
 
 /// As many tasks may have taken a block from a list and not yet reported it.
@@ -25,7 +25,18 @@ impl Guided<'_, '_> {
         self.prepare(at, pfn, order);
         match fate {
             Fate::Batched | Fate::Kept => {}
+            Fate::Late => self.late.push(Late { pid, pfn, order }),
             Fate::Listed | Fate::Direct => self.commit(cpu, pid, at, pfn, order, fate),
+        }
+    }
+
+    /// A task is seen again: what it had freed reaches a list before anything else it does.
+    pub(super) fn commit_late(&mut self, cpu: usize, pid: u32) {
+        while let Some(place) = self.late.iter().position(|late| late.pid == pid) {
+            let Late { pfn, order, .. } = self.late.remove(place);
+            if let Some(at) = self.zone_of(pfn) {
+                self.commit(cpu, pid, at, pfn, order, Fate::Listed);
+            }
         }
     }
 

@@ -21,7 +21,7 @@ use pageblock_recording::{Record, What};
 
 use self::tally::Tally;
 pub use self::tally::kind;
-use crate::fate::Fates;
+use crate::fate::{Fate, Fates};
 
 /// A refill of a CPU list under way.
 #[derive(Clone, Copy)]
@@ -77,6 +77,16 @@ enum Task {
     /// Some task that was interrupted by this one.
     Not(u32),
     Any,
+    /// Any; but the block was not the first of its list when it was taken.
+    NotFirst,
+}
+
+/// A block that a task reported free before it put it on a list.
+#[derive(Clone, Copy)]
+struct Late {
+    pid: u32,
+    pfn: Pfn,
+    order: Order,
 }
 
 /// What a CPU is in the middle of.
@@ -101,8 +111,11 @@ pub struct Guided<'a, 'm> {
     allocator: &'a mut Allocator<'m>,
     fates: &'a Fates,
     cpus: Vec<Cpu>,
+    late: Vec<Late>,
     /// The CPU whose list holds a frame, plus one.
     holder: Vec<u8>,
+    /// The bulk allocator takes the block of this event; it may refill a list twice in a row.
+    for_bulk: bool,
     /// Blocks that went past a CPU list whose lock was taken.
     past_lists: u64,
     /// How often a drain told that kswapd had ended its run.
@@ -131,7 +144,9 @@ impl<'a, 'm> Guided<'a, 'm> {
             allocator,
             fates,
             cpus,
+            late: Vec::new(),
             holder,
+            for_bulk: false,
             past_lists: 0,
             kswapd_ends: 0,
             tally: Tally::new(mismatches),
@@ -145,8 +160,25 @@ impl<'a, 'm> Guided<'a, 'm> {
             return;
         }
         self.tally.at(event, record);
+        if std::env::var("DUMPAT").ok().and_then(|v| v.parse().ok()) == Some(event) {
+            for z in 0..self.allocator.zones().len() {
+                for c in 0..self.cpus.len() {
+                    if let Some((zone, cache)) = self.allocator.zone_and_cache(z, c) {
+                        for l in 0..cache.nr_lists() {
+                            for (i, b) in cache.blocks(zone, l).enumerate() {
+                                eprintln!("L {z} {c} {l} {i} {} {}", b.0, cache.list_order(l));
+                            }
+                        }
+                    }
+                    for p in &self.cpus[c].promised {
+                        eprintln!("PROM {c} {}", p.pfn.0);
+                    }
+                }
+            }
+        }
         let takes = matches!(record.what, What::ZoneLocked { .. } | What::Extfrag(_));
         let drains = matches!(record.what, What::Drain { .. });
+        self.for_bulk = takes && self.fates.get(event) == Fate::ForBulk;
         if !takes {
             let past_lists = match record.what {
                 What::Alloc { pfn, .. } => pfn,
@@ -157,6 +189,12 @@ impl<'a, 'm> Guided<'a, 'm> {
 
         if !drains {
             self.close_drain(cpu, Some(record.pid));
+        }
+        for &taken in self.fates.taken_before(event) {
+            self.take_before(taken);
+        }
+        if !self.late.is_empty() {
+            self.commit_late(cpu, record.pid);
         }
         match &record.what {
             What::Alloc { pfn: Some(pfn), order, mt, .. } => {

@@ -16,7 +16,7 @@ use super::frees::IN_FLIGHT;
 use super::frees::Tuning;
 use super::tally::kind;
 use super::{Guided, Promise, Refill, Task};
-use crate::fate::Fate;
+use crate::fate::{Fate, Taken};
 
 const FLAGS: AllocFlags = AllocFlags::KSWAPD;
 
@@ -75,7 +75,7 @@ impl Guided<'_, '_> {
         let running = self.cpus[cpu].refill;
         if let Some(refill) = running
             && (refill.zone, refill.order, refill.mt) == (at, order, mt)
-            && refill.got < refill.want
+            && (refill.got < refill.want || (refill.pid == pid && !self.for_bulk))
         {
             self.note_taken_unseen(cpu, refill);
             return running;
@@ -91,6 +91,13 @@ impl Guided<'_, '_> {
         note_below_high(zone);
         let before = Tuning::of(cache);
         let want = cache.refill_count(&policy, order, zone.below_high);
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "refill cpu{cpu} pid{pid} o{order} {mt} want {want} before {before:?} after {:?} below {}",
+                Tuning::of(cache),
+                zone.below_high
+            );
+        }
         let mode = Mode::Normal;
         let refill =
             Refill { zone: at, order, mt, want, got: 0, mode, before, pid, unseen, first: None };
@@ -99,7 +106,7 @@ impl Guided<'_, '_> {
     }
 
     /// A list is refilled when it is empty: what the model still has on it was taken by the bulk
-    /// allocator, whose report is still to come.
+    /// allocator or by tasks that were interrupted, whose reports are still to come.
     fn note_taken_unseen(&mut self, cpu: usize, refill: Refill) {
         let Refill { zone: at, order, mt, unseen, .. } = refill;
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
@@ -108,7 +115,11 @@ impl Guided<'_, '_> {
             let Some(pfn) = cache.next(zone, list) else { break };
             let _ = cache.follow_take(zone, pfn);
             self.holder[pfn.0 as usize] = 0;
-            self.cpus[cpu].taken_unseen += 1;
+            if self.for_bulk {
+                self.cpus[cpu].taken_unseen += 1;
+            } else {
+                self.cpus[cpu].promised.push(Promise { pfn, to: Task::Any });
+            }
         }
         if let Some(refill) = &mut self.cpus[cpu].refill {
             refill.unseen = 0;
@@ -177,6 +188,20 @@ impl Guided<'_, '_> {
         });
         // The task that refilled the list takes its first block before anyone else.
         self.promise(cpu, at, list, Task::Is(pid));
+    }
+
+    /// A block leaves its list before the report. It should be the first.
+    pub(super) fn take_before(&mut self, taken: Taken) {
+        let Taken { pid, pfn } = taken;
+        let (Some(at), Some(cpu)) = (self.zone_of(pfn), self.holder(pfn)) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let list = cache.list_of(zone, pfn);
+        let first = list.and_then(|list| cache.next(zone, list)) == Some(pfn);
+        if cache.follow_take(zone, pfn).is_ok() {
+            self.set_holder(pfn, None);
+            let to = if first { Task::Is(pid) } else { Task::NotFirst };
+            self.cpus[cpu].promised.push(Promise { pfn, to });
+        }
     }
 
     /// Takes the first block of a list for a request that is reported later.
@@ -343,43 +368,23 @@ impl Guided<'_, '_> {
         if list.is_some() {
             cache.follow_alloc();
         }
-        if let Some(place) = self.cpus[cpu].in_flight.iter().position(|&p| p == pfn) {
-            self.cpus[cpu].in_flight.swap_remove(place);
+        if self.was_in_flight(pfn) {
             return;
         }
-        if let Some(place) = self.cpus[cpu].promised.iter().position(|p| p.pfn == pfn) {
-            let Promise { to, .. } = self.cpus[cpu].promised.swap_remove(place);
+        if let Some(Promise { to, .. }) = self.was_promised(pfn) {
             let kept = match to {
                 Task::Is(task) => task == pid,
                 Task::Not(task) => task != pid,
                 Task::Any => true,
+                Task::NotFirst => false,
             };
             self.tally.compare(kind::CPU_LIST_FRAME, kept, true, || {
                 (format!("{pfn} for task {pid}"), "was for another task".to_owned())
             });
         } else if owner == Some(cpu) {
-            let next = list.and_then(|l| cache.next(zone, l));
-            let has = cache.list_of(zone, pfn);
-            // A task may be interrupted between taking a block and reporting it: later frees then
-            // lie before the block, or blocks before it have left the list already.
-            let pushed = self.cpus[cpu].pushed as usize;
-            let deep = pushed + IN_FLIGHT + 1;
-            let ahead = list
-                .map_or(0, |l| cache.blocks(zone, l).take(deep).take_while(|&p| p != pfn).count());
-            let shape = list.is_some() && has == list;
-            let exact = shape && ahead < deep;
-            let _ = cache.follow_take(zone, pfn);
-            self.tally.compare(kind::CPU_LIST_FRAME, exact, shape, || {
-                (format!("{pfn} of list {has:?}"), format!("next of list {list:?} is {next:?}"))
-            });
-            self.set_holder(pfn, None);
-            if exact && ahead > pushed {
-                for _ in 0..ahead {
-                    self.promise(cpu, at, list.unwrap_or(0), Task::Not(pid));
-                }
-            }
+            self.alloc_from_list(cpu, pid, at, pfn, list);
         } else {
-            let state = zone.state(pfn);
+            let state = self.allocator.zones()[at].state(pfn);
             self.tally.compare(kind::CPU_LIST_FRAME, false, false, || {
                 (format!("{pfn}"), format!("{state:?} of CPU {owner:?}"))
             });
@@ -388,6 +393,48 @@ impl Guided<'_, '_> {
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
             let _ = zone.follow_allocated(pfn, order, mt == Movable);
         }
+    }
+
+    /// A block comes from the list of this CPU. A task may be interrupted between taking a block and
+    /// reporting it: later frees then lie before the block, or blocks before it have left the list
+    /// already.
+    fn alloc_from_list(&mut self, cpu: usize, pid: u32, at: usize, pfn: Pfn, list: Option<usize>) {
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let next = list.and_then(|l| cache.next(zone, l));
+        let has = cache.list_of(zone, pfn);
+        let pushed = self.cpus[cpu].pushed as usize;
+        let deep = pushed + IN_FLIGHT + 1;
+        let ahead =
+            list.map_or(0, |l| cache.blocks(zone, l).take(deep).take_while(|&p| p != pfn).count());
+        let shape = list.is_some() && has == list;
+        let exact = shape && ahead < deep;
+        let _ = cache.follow_take(zone, pfn);
+        self.tally.compare(kind::CPU_LIST_FRAME, exact, shape, || {
+            (format!("{pfn} of list {has:?}"), format!("next of list {list:?} is {next:?}"))
+        });
+        self.set_holder(pfn, None);
+        if exact && ahead > pushed {
+            for _ in 0..ahead {
+                self.promise(cpu, at, list.unwrap_or(0), Task::Not(pid));
+            }
+        }
+    }
+
+    /// Tells whether a block was on its way from the zone to a request, which ends here. The task may
+    /// have moved to another CPU since.
+    fn was_in_flight(&mut self, pfn: Pfn) -> bool {
+        self.cpus.iter_mut().any(|cpu| {
+            let place = cpu.in_flight.iter().position(|&p| p == pfn);
+            place.map(|place| cpu.in_flight.swap_remove(place)).is_some()
+        })
+    }
+
+    /// The same for a block that came from a CPU list.
+    fn was_promised(&mut self, pfn: Pfn) -> Option<Promise> {
+        self.cpus.iter_mut().find_map(|cpu| {
+            let place = cpu.promised.iter().position(|p| p.pfn == pfn)?;
+            Some(cpu.promised.swap_remove(place))
+        })
     }
 
     /// Makes a block allocated that the model has anywhere.

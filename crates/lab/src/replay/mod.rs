@@ -17,10 +17,10 @@ use pageblock::reserve::Unreserve;
 use pageblock_measure::Tally;
 use pageblock_measure::mismatch::TypeMismatch;
 
-use crate::demand::{Demand, Timed};
 use self::placement::Placement;
 pub use self::run::{demands, replay};
 pub use self::start::start;
+use crate::demand::{Demand, Timed};
 
 /// The vmstat interval of a kernel, after which each CPU's lists are looked at.
 const VMSTAT_TICK_MS: u32 = 1000;

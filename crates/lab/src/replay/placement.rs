@@ -29,8 +29,7 @@ impl Placement {
     /// At the start every block in use is where the recording has it.
     pub(super) fn of(allocator: &Allocator<'_>) -> Self {
         let end = allocator.zones().iter().map(|z| z.span.end.0).max().unwrap_or(0) as usize;
-        let mut placement =
-            Self { of: vec![0; end], requested: vec![0; end], unknown: Vec::new() };
+        let mut placement = Self { of: vec![0; end], requested: vec![0; end], unknown: Vec::new() };
         for zone in allocator.zones() {
             for pfn in zone.span.start.0..zone.span.end.0 {
                 let pfn = Pfn(pfn);
@@ -103,8 +102,7 @@ impl Placement {
             self.requested[here.0 as usize..][..1 << order].fill(0);
             return Some(Placed::Block(here));
         }
-        let pages =
-            if whole { (here.0..here.0 + (1 << order)).map(Pfn).collect() } else { pages };
+        let pages = if whole { (here.0..here.0 + (1 << order)).map(Pfn).collect() } else { pages };
         for page in &pages {
             as_block(allocator, *page, 0);
             self.requested[page.0 as usize] = 0;

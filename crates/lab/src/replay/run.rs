@@ -1,7 +1,5 @@
 //! A free replay of a recording, from its files to a run.
 
-use std::path::Path;
-
 use pageblock::policy::Policy;
 use pageblock_measure::Run;
 use pageblock_recording::{Columnar, Recording};

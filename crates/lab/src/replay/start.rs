@@ -58,8 +58,7 @@ fn set_watermarks(allocator: &mut Allocator<'_>, policy: &Policy) {
     let lowmem = tuning::lowmem_pages(policy, zones().map(|z| (z.kind, z.managed)));
     for at in 0..allocator.zones().len() {
         if let Some((zone, _)) = allocator.zone_and_cache(at, 0) {
-            zone.watermarks =
-                tuning::watermarks(policy, zone.kind, zone.managed, lowmem, kbytes);
+            zone.watermarks = tuning::watermarks(policy, zone.kind, zone.managed, lowmem, kbytes);
         }
     }
 }

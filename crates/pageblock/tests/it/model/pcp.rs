@@ -157,7 +157,9 @@ impl Cache {
                     0
                 }
             }
-            PcpFree::FreeFactor | PcpFree::FreeHigh => self.free_by_factor(zone, order),
+            PcpFree::FreeFactor | PcpFree::FreeHigh | PcpFree::FreeHighScaled => {
+                self.free_by_factor(zone, order)
+            }
             PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
                 self.free_by_count(zone, order)
             }
@@ -169,7 +171,7 @@ impl Cache {
     }
 
     fn free_by_factor(&mut self, zone: &ModelZone, order: Order) -> i64 {
-        let all = self.policy.pcp_free == PcpFree::FreeHigh
+        let all = self.policy.pcp_free != PcpFree::FreeFactor
             && self.free_factor > 0
             && [1, 2, 3].contains(&order);
         if all {
@@ -182,8 +184,10 @@ impl Cache {
         if high < self.batch {
             return 1;
         }
+        let limited = self.policy.pcp_free == PcpFree::FreeHighScaled
+            && self.free_factor >= self.policy.pcp_batch_scale_max;
         let n = self.batch << self.free_factor;
-        if n < high - self.batch {
+        if n < high - self.batch && !limited {
             self.free_factor += 1;
         }
         n.max(self.batch).min(high - self.batch)

@@ -6,10 +6,14 @@
 //!   CPU list: the list's lock was taken, so it went straight to the zone.
 //! * From 6.10 compaction frees pages that it keeps: freed again, or used, without anything between.
 
+mod late;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use pageblock::frame::{Order, Pfn};
 use pageblock_recording::{Record, Snapshot, What};
+
+use self::late::{Finding, LateFinder, Left};
 
 /// What becomes of a freed page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +27,8 @@ pub enum Fate {
     Direct = 2,
     /// A freed page: it stays with the compaction that freed it. See [`Fate::Sought`] for others.
     Kept = 3,
+    /// It goes to a CPU list when its task is next seen, on the CPU that it is then on.
+    Late = 4,
 }
 
 impl Fate {
@@ -30,34 +36,55 @@ impl Fate {
     /// passed over behind it (`fast_isolate_freepages`).
     #[allow(non_upper_case_globals, reason = "reads as a variant")]
     pub const Sought: Self = Self::Kept;
+    /// A block that refills a list: the bulk allocator does it.
+    #[allow(non_upper_case_globals, reason = "reads as a variant")]
+    pub const ForBulk: Self = Self::Kept;
 }
 
-/// The fates of all freed pages of a recording: two bits an event.
+/// The fates of all freed pages of a recording: four bits an event.
 #[derive(Default)]
 pub struct Fates {
     bits: Vec<u8>,
+    /// Blocks that were taken before an event, and reported after it.
+    taken: BTreeMap<u64, Vec<Taken>>,
+}
+
+/// A block that a task had taken from a list before another ran, and reported afterwards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Taken {
+    /// The task.
+    pub pid: u32,
+    /// The block.
+    pub pfn: Pfn,
 }
 
 impl Fates {
     /// The fate of the page that the event of this index frees, or ends the batch of.
     #[must_use]
     pub fn get(&self, event: u64) -> Fate {
-        let byte = self.bits.get((event / 4) as usize).copied().unwrap_or(0);
-        match byte >> (event % 4 * 2) & 3 {
+        let byte = self.bits.get((event / 2) as usize).copied().unwrap_or(0);
+        match byte >> (event % 2 * 4) & 15 {
             0 => Fate::Listed,
             1 => Fate::Batched,
             2 => Fate::Direct,
-            _ => Fate::Kept,
+            3 => Fate::Kept,
+            _ => Fate::Late,
         }
     }
 
+    /// The blocks that were taken before this event and are reported after it.
+    #[must_use]
+    pub fn taken_before(&self, event: u64) -> &[Taken] {
+        self.taken.get(&event).map_or(&[], Vec::as_slice)
+    }
+
     fn set(&mut self, event: u64, fate: Fate) {
-        let at = (event / 4) as usize;
+        let at = (event / 2) as usize;
         if at >= self.bits.len() {
             self.bits.resize(at + 1, 0);
         }
-        let shift = event % 4 * 2;
-        self.bits[at] = self.bits[at] & !(3 << shift) | (fate as u8) << shift;
+        let shift = event % 2 * 4;
+        self.bits[at] = self.bits[at] & !(15 << shift) | (fate as u8) << shift;
     }
 }
 
@@ -80,6 +107,9 @@ pub struct FateFinder {
     compacting: BTreeSet<u32>,
     /// The blocks that each task isolated since its last scan of a pageblock: event and pages.
     isolated: BTreeMap<u32, Vec<(u64, u64)>>,
+    late: LateFinder,
+    /// The blocks that each CPU refilled a list with just now: the task and the events.
+    refills: BTreeMap<u16, (u32, Vec<u64>)>,
 }
 
 /// The orders that have CPU lists.
@@ -111,11 +141,15 @@ impl FateFinder {
             compaction_keeps,
             compacting: BTreeSet::new(),
             isolated: BTreeMap::new(),
+            late: LateFinder::new(end),
+            refills: BTreeMap::new(),
         }
     }
 
     /// Takes the event of index `event`. Events come in order.
     pub fn push(&mut self, event: u64, record: &Record) {
+        self.find_late(event, record);
+        self.find_bulk(event, record);
         match &record.what {
             What::Free { pfn, order } => {
                 self.settle(*pfn, *order, Fate::Kept);
@@ -162,6 +196,54 @@ impl FateFinder {
         }
     }
 
+    fn find_bulk(&mut self, event: u64, record: &Record) {
+        let of_cpu = self.refills.entry(record.cpu).or_default();
+        if of_cpu.0 != record.pid {
+            *of_cpu = (record.pid, Vec::new());
+        }
+        match record.what {
+            What::ZoneLocked { .. } | What::Extfrag(_) => return of_cpu.1.push(event),
+            What::Bulk { pages: 2.. } => {
+                let events = std::mem::take(&mut of_cpu.1);
+                events.into_iter().for_each(|event| self.fates.set(event, Fate::ForBulk));
+            }
+            _ => of_cpu.1.clear(),
+        }
+    }
+
+    fn find_late(&mut self, event: u64, record: &Record) {
+        let (cpu, pid) = (record.cpu, record.pid);
+        self.late.event(event, cpu, pid);
+        let finding = match record.what {
+            What::Free { pfn, order } if self.orders.has(order) => {
+                self.late.free(event, cpu, pfn, order);
+                None
+            }
+            What::FreeBatched { pfn } => {
+                self.late.batched(cpu, pfn);
+                None
+            }
+            What::ZoneLocked { pfn, order, mt, .. } => {
+                self.late.refilled(cpu, pid, pfn, order, mt);
+                None
+            }
+            What::Alloc { pfn: Some(pfn), order, mt, .. } => {
+                let found = self.late.left(Left::Taken, cpu, pid, pfn, (order, mt));
+                if let Some(Finding::TakenBefore(event)) = found {
+                    self.fates.taken.entry(event).or_default().push(Taken { pid, pfn });
+                }
+                found
+            }
+            What::Drain { pfn, order, mt } => {
+                self.late.left(Left::Drained, cpu, pid, pfn, (order, mt))
+            }
+            _ => None,
+        };
+        if let Some(Finding::FreedLate(free)) = finding {
+            self.fates.set(free, Fate::Late);
+        }
+    }
+
     /// A scan of a pageblock took the last `taken` pages that its task isolated; those before were
     /// found by the fast search.
     fn scanned(&mut self, pid: u32, mut taken: u64) {
@@ -185,7 +267,7 @@ impl FateFinder {
                 Fate::Direct if batch > 0 => self.fates.set(batch - 1, fate),
                 Fate::Direct => self.fates.set(event - 1, fate),
                 Fate::Kept if compacting && batch == 0 => self.fates.set(event - 1, fate),
-                Fate::Kept | Fate::Listed | Fate::Batched => {}
+                Fate::Kept | Fate::Listed | Fate::Batched | Fate::Late => {}
             }
         }
     }

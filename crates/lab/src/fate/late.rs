@@ -1,0 +1,258 @@
+//! Reports that come late: a task can be interrupted between reporting that it frees a block and
+//! putting it on its CPU's list, or between taking a block from a list and reporting it. The trace
+//! point and the list's lock themselves end with a place where it may.
+//!
+//! Lists are stacks, so what other tasks did meanwhile tells: a block that was on the list is taken
+//! before those under it, and given back after them.
+
+use std::collections::BTreeMap;
+
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
+
+/// Tasks that are watched while others run; the oldest are given up.
+const MOST_ASIDE: usize = 24;
+
+/// Frees that are doubtful after their task came back; the oldest are then taken to be prompt.
+const MOST_DOUBTS: usize = 64;
+
+/// Blocks that are watched for one task.
+const MOST_ABOVE: usize = 128;
+
+/// A block that was freed while a task stood aside.
+#[derive(Clone, Copy)]
+struct Above {
+    pfn: Pfn,
+    order: Order,
+    /// The type of its list, as far as known.
+    mt: Option<Migratetype>,
+}
+
+/// A task that others run instead of, on the same CPU.
+struct Aside {
+    pid: u32,
+    cpu: u16,
+    /// The first event of the others.
+    since: u64,
+    /// The block that the task had freed just before: its event, frame and order.
+    freed: Option<(u64, Pfn, Order)>,
+    /// The task that ran instead last.
+    other: u32,
+    /// Lists of this CPU that gave a block from below, by order and type.
+    gave: Vec<(Order, Migratetype)>,
+    /// Lists of this CPU that were empty.
+    empty: Vec<(Order, Migratetype)>,
+    above: Vec<Above>,
+    /// Lists that gave some of the blocks above back to the zone.
+    drained: Vec<(Order, Migratetype)>,
+    /// Where the task ran next, once it has.
+    resumed: Option<u16>,
+}
+
+impl Aside {
+    /// Tells whether the block that the task had freed came to the list only afterwards, now that it
+    /// left it.
+    fn freed_late(&self, how: Left, cpu: u16, list: (Order, Migratetype)) -> bool {
+        let Some(resumed) = self.resumed else { return false };
+        if self.gave.contains(&list) || self.empty.contains(&list) {
+            return true;
+        }
+        match how {
+            Left::Taken => (resumed != self.cpu && cpu == resumed) || self.has_above(list),
+            Left::Drained => self.drained.contains(&list),
+        }
+    }
+
+    fn has_above(&self, (order, mt): (Order, Migratetype)) -> bool {
+        self.above.iter().any(|above| (above.order, above.mt) == (order, Some(mt)))
+    }
+}
+
+/// How a block left its list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// A request took it.
+    Taken,
+    /// It went back to the zone.
+    Drained,
+}
+
+/// What an event that takes a block tells of events before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Finding {
+    /// The block's free, at this event, reached its list late.
+    FreedLate(u64),
+    /// The block was taken before this event.
+    TakenBefore(u64),
+}
+
+/// Finds the late reports among all.
+#[derive(Default)]
+pub(super) struct LateFinder {
+    /// The task that each CPU last ran, and its event if that freed a block.
+    last: BTreeMap<u16, (u32, Option<(u64, Pfn, Order)>)>,
+    aside: Vec<Aside>,
+    doubts: Vec<Aside>,
+    /// The task of this event, back after others, if it is.
+    back: Option<Aside>,
+    /// The type that each frame was last allocated as, plus one.
+    types: Vec<u8>,
+}
+
+impl LateFinder {
+    pub(super) fn new(end: Pfn) -> Self {
+        Self { types: vec![0; end.0 as usize], ..Self::default() }
+    }
+
+    /// Any event, before what it says is looked at.
+    pub(super) fn event(&mut self, event: u64, cpu: u16, pid: u32) {
+        self.keep_doubt();
+        let last = self.last.insert(cpu, (pid, None));
+        if let Some((by, freed)) = last.filter(|&(by, _)| by != pid) {
+            self.set_aside(event, cpu, by, pid, freed);
+        }
+        if let Some(place) = self.aside.iter().position(|aside| aside.pid == pid) {
+            let mut back = self.aside.remove(place);
+            back.resumed = Some(cpu);
+            self.back = Some(back);
+        }
+    }
+
+    fn keep_doubt(&mut self) {
+        if let Some(back) = self.back.take()
+            && back.freed.is_some()
+        {
+            if self.doubts.len() == MOST_DOUBTS {
+                self.doubts.remove(0);
+            }
+            self.doubts.push(back);
+        }
+    }
+
+    fn set_aside(
+        &mut self,
+        since: u64,
+        cpu: u16,
+        pid: u32,
+        other: u32,
+        freed: Option<(u64, Pfn, Order)>,
+    ) {
+        self.aside.retain(|aside| aside.pid != pid);
+        if self.aside.len() == MOST_ASIDE {
+            self.aside.remove(0);
+        }
+        self.aside.push(Aside {
+            pid,
+            cpu,
+            since,
+            freed,
+            other,
+            gave: Vec::new(),
+            empty: Vec::new(),
+            above: Vec::new(),
+            drained: Vec::new(),
+            resumed: None,
+        });
+    }
+
+    /// A block is freed, perhaps in a batch.
+    pub(super) fn free(&mut self, event: u64, cpu: u16, pfn: Pfn, order: Order) {
+        self.forget(pfn);
+        self.last.entry(cpu).or_default().1 = Some((event, pfn, order));
+        self.on_top(cpu, pfn, order);
+    }
+
+    /// A block that reaches a CPU's list.
+    pub(super) fn on_top(&mut self, cpu: u16, pfn: Pfn, order: Order) {
+        let place = self.types.get(pfn.0 as usize).copied().unwrap_or(0);
+        let mt = usize::from(place).checked_sub(1).and_then(|t| Migratetype::ALL.get(t)).copied();
+        for aside in self.aside.iter_mut().filter(|aside| aside.cpu == cpu) {
+            if aside.above.len() < MOST_ABOVE && aside.above.iter().all(|a| a.pfn != pfn) {
+                aside.above.push(Above { pfn, order, mt });
+            }
+        }
+    }
+
+    /// The block was freed in a batch: it reaches the list now.
+    pub(super) fn batched(&mut self, cpu: u16, pfn: Pfn) {
+        self.forget(pfn);
+        self.on_top(cpu, pfn, 0);
+    }
+
+    /// What was said of a block holds no longer.
+    fn forget(&mut self, pfn: Pfn) {
+        self.doubts.retain(|d| d.freed.is_none_or(|(_, freed, _)| freed != pfn));
+        for aside in self.aside.iter_mut().chain(&mut self.back) {
+            if aside.freed.is_some_and(|(_, freed, _)| freed == pfn) {
+                aside.freed = None;
+            }
+            aside.above.retain(|above| above.pfn != pfn);
+        }
+    }
+
+    /// A list is refilled: it was empty.
+    pub(super) fn refilled(&mut self, cpu: u16, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
+        self.forget(pfn);
+        let list = (order, mt);
+        for aside in self.aside.iter_mut().filter(|aside| aside.cpu == cpu) {
+            // What a task does first it may have begun before.
+            if std::mem::replace(&mut aside.other, pid) == pid && !aside.empty.contains(&list) {
+                aside.empty.push(list);
+            }
+            // These are behind what was on the list, but on it.
+            if aside.above.len() < MOST_ABOVE {
+                aside.above.push(Above { pfn, order, mt: None });
+            }
+        }
+    }
+
+    /// A block left a list.
+    pub(super) fn left(
+        &mut self,
+        how: Left,
+        cpu: u16,
+        pid: u32,
+        pfn: Pfn,
+        list: (Order, Migratetype),
+    ) -> Option<Finding> {
+        let of_block = |d: &Aside| d.freed.is_some_and(|(_, f, o)| (f, o) == (pfn, list.0));
+        let doubt = self.doubts.iter().position(of_block).map(|place| self.doubts.remove(place));
+        self.note_left(how, cpu, pid, pfn, list);
+        if how == Left::Taken
+            && let Some(slot) = self.types.get_mut(pfn.0 as usize)
+        {
+            *slot = list.1 as u8 + 1;
+        }
+        if let Some((free, ..)) =
+            doubt.filter(|d| d.freed_late(how, cpu, list)).and_then(|d| d.freed)
+        {
+            return Some(Finding::FreedLate(free));
+        }
+        let back = self.back.as_mut().filter(|_| how == Left::Taken)?;
+        let above = back.above.iter().any(|above| above.pfn == pfn);
+        let before = !above && (back.has_above(list) || back.empty.contains(&list));
+        before.then_some(Finding::TakenBefore(back.since))
+    }
+
+    fn note_left(&mut self, how: Left, cpu: u16, pid: u32, pfn: Pfn, list: (Order, Migratetype)) {
+        for aside in self.aside.iter_mut().chain(&mut self.doubts) {
+            let above = aside.above.iter().position(|above| above.pfn == pfn);
+            if let Some(above) = above {
+                aside.above.remove(above);
+                if how == Left::Drained {
+                    aside.drained.push(list);
+                }
+            }
+            if aside.resumed.is_none() && aside.cpu == cpu {
+                let known = std::mem::replace(&mut aside.other, pid) == pid;
+                let below = how == Left::Taken && known && above.is_none();
+                if below && !aside.gave.contains(&list) {
+                    aside.gave.push(list);
+                }
+                if aside.freed.is_some_and(|(_, freed, _)| freed == pfn) {
+                    aside.freed = None;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Verification: a recording replayed under its kernel's own policy, every decision compared.
+
+use pageblock::policy::{PcpOrders, Policy};
+use pageblock_measure::Verification;
+use pageblock_recording::{Columnar, Record, Recording};
+
+use crate::error::Error;
+use crate::fate::{CpuListOrders, FateFinder, Fates};
+use crate::guided::Guided;
+use crate::machine::Machine;
+
+/// What a verification keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VerifyOptions {
+    /// How many mismatches are kept, the first ones.
+    pub mismatches: usize,
+    /// The number of events after which to stop; the end states are compared only without it.
+    pub limit: Option<u64>,
+}
+
+impl Default for VerifyOptions {
+    fn default() -> Self {
+        Self { mismatches: 20, limit: None }
+    }
+}
+
+/// Replays a recording under a policy and compares every decision with the recorded one.
+/// `progress` is called now and then with the events done and their number, over two passes.
+///
+/// # Errors
+/// Where the recording cannot be read, or no machine fits its start snapshot.
+pub fn verify(
+    recording: &Recording,
+    columnar: &Columnar,
+    policy: &Policy,
+    preset_name: &str,
+    options: VerifyOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Verification, Error> {
+    let pass = Pass::of(columnar, options.limit);
+    let total = 2 * (pass.end - pass.start);
+    let fates = fates_of(recording, columnar, policy, &pass, &mut |done| progress(done, total))?;
+    let machine = Machine::of(recording)?;
+    let mut memory = machine.table_memory(*policy)?;
+    let mut allocator = machine.allocator(*policy, &recording.start, &mut memory)?;
+    let mut guided = Guided::new(&mut allocator, &fates, options.mismatches);
+    let half = total / 2;
+    pass.run(columnar, &mut |event, record| guided.push(event, record), &mut |done| {
+        progress(half + done, total);
+    })?;
+    if options.limit.is_none()
+        && let Some(end) = &recording.end
+    {
+        guided.compare_end(end);
+    }
+    let mut result = guided.finish();
+    result.recording.clone_from(&recording.name);
+    preset_name.clone_into(&mut result.preset);
+    Ok(result)
+}
+
+/// What becomes of each page that the recording frees.
+///
+/// # Errors
+/// Where the recording cannot be read.
+pub(crate) fn find_fates(
+    recording: &Recording,
+    columnar: &Columnar,
+    policy: &Policy,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Fates, Error> {
+    fates_of(recording, columnar, policy, &Pass::of(columnar, None), progress)
+}
+
+fn fates_of(
+    recording: &Recording,
+    columnar: &Columnar,
+    policy: &Policy,
+    pass: &Pass,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Fates, Error> {
+    let orders = match policy.pcp_orders {
+        PcpOrders::Order0 => CpuListOrders { up_to: 0, and: None },
+        PcpOrders::CostlyAndThp => CpuListOrders { up_to: 3, and: Some(recording.pageblock_order) },
+    };
+    let keeps = recording.kernel.at_least(6, 10);
+    let mut finder = FateFinder::new(recording.start.end_pfn(), orders, keeps);
+    pass.run(columnar, &mut |event, record| finder.push(event, record), progress)?;
+    Ok(finder.finish(recording.end.as_ref().filter(|_| pass.whole)))
+}
+
+/// The events between the snapshots.
+struct Pass {
+    start: u64,
+    end: u64,
+    whole: bool,
+}
+
+impl Pass {
+    fn of(columnar: &Columnar, limit: Option<u64>) -> Self {
+        let start = columnar.windows.start_event();
+        let end = columnar.windows.end_event().max(start);
+        let limit = limit.map_or(u64::MAX, |limit| start.saturating_add(limit));
+        Self { start, end: end.min(limit), whole: limit >= end }
+    }
+
+    fn run(
+        &self,
+        columnar: &Columnar,
+        each: &mut dyn FnMut(u64, &Record),
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), Error> {
+        let mut chunks = columnar.chunks()?;
+        let mut event = 0;
+        while let Some(chunk) = chunks.next_chunk()? {
+            for record in chunk {
+                if (self.start..self.end).contains(&event) {
+                    each(event, record);
+                }
+                event += 1;
+            }
+            progress(event.clamp(self.start, self.end) - self.start);
+            if event >= self.end {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
