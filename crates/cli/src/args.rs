@@ -26,6 +26,8 @@ pub(crate) enum Command {
     /// Hold the allocator against a recording of a real kernel, decision by decision
     #[command(after_help = POLICY_HELP)]
     Verify(VerifyArgs),
+    /// Cut a small recording out of a large one
+    Excerpt(ExcerptArgs),
     /// Run the demands of a recording under other policies, and compare
     #[command(after_help = POLICY_HELP)]
     Replay(ReplayArgs),
@@ -87,6 +89,19 @@ pub(crate) struct VerifyArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ExcerptArgs {
+    /// The folder of the recording
+    #[arg(value_name = "RECORDING")]
+    pub(crate) recording: PathBuf,
+    /// The folder to write, which may not exist
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
+    /// How many events to keep, from the start snapshot on
+    #[arg(long, value_name = "N", default_value_t = 500_000)]
+    pub(crate) events: u64,
 }
 
 #[derive(clap::Args, Debug)]

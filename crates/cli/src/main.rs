@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod args;
+mod excerpt;
 mod interrupt;
 mod output;
 mod plan;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
 fn run(args: Args) -> anyhow::Result<Verdict> {
     match args.command {
         Command::Policy(args) => policy::run(args),
+        Command::Excerpt(args) => excerpt::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),
     }

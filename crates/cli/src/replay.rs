@@ -23,11 +23,18 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let own = recorded_preset(&session.recording);
     let fidelity = verify::verify(&session, own.name, &own.policy, 0)?;
     let certificate = certificate::certificate(&fidelity);
-    let mut runs = replays(plan, &session)?;
+    let (mut runs, recorded) = replays(plan, &session)?;
     if runs.is_empty() {
         bail!("interrupted before the first policy was done");
     }
-    let mut notes = vec![OPEN_LOOP.to_owned()];
+    let mut notes = vec![
+        OPEN_LOOP.to_owned(),
+        format!(
+            "The recorded kernel itself reported {recorded} fragmentation events; its policy here \
+             is {}.",
+            own.name
+        ),
+    ];
     if runs.len() < plan.policies.len() {
         notes.push(format!(
             "Interrupted: {} of {} policies are done.",
@@ -54,8 +61,9 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     Ok(Verdict::Yes)
 }
 
-/// Runs every policy; Ctrl-C ends it after those that are done.
-fn replays(plan: &ReplayPlan, session: &Session) -> anyhow::Result<Vec<Run>> {
+/// Runs every policy; Ctrl-C ends it after those that are done. Gives the fragmentation events of the
+/// recording itself too.
+fn replays(plan: &ReplayPlan, session: &Session) -> anyhow::Result<(Vec<Run>, u64)> {
     let Session { recording, columnar } = session;
     let bar = Progress::new("finding demands", 0, "events");
     let demands = replay::demands(recording, columnar, &mut |done, total| {
@@ -75,7 +83,7 @@ fn replays(plan: &ReplayPlan, session: &Session) -> anyhow::Result<Vec<Run>> {
             None => break,
         }
     }
-    Ok(runs)
+    Ok((runs, demands.recorded_fragmenting))
 }
 
 /// From 6.10 every page taken from another type's list is an event, before only each block.

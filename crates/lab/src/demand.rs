@@ -214,7 +214,7 @@ const COLUMNS: &[(&str, ColumnType)] = &[
 ];
 
 /// Changes with the meaning of the columns.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
@@ -223,6 +223,8 @@ pub struct Demands {
     pub events: u64,
     /// How many there are.
     pub count: u64,
+    /// Fallbacks below the pageblock order that the recorded kernel reported.
+    pub recorded_fragmenting: u64,
 }
 
 impl Demands {
@@ -235,7 +237,12 @@ impl Demands {
         let fresh = metadata.get("format").map(String::as_str) == Some(FORMAT)
             && metadata.get("source").map(String::as_str) == Some(identity(source).as_str());
         fresh.then_some(())?;
-        Some(Self { path: path.into(), events: number("events")?, count: number("count")? })
+        Some(Self {
+            path: path.into(),
+            events: number("events")?,
+            count: number("count")?,
+            recorded_fragmenting: number("recorded_fragmenting")?,
+        })
     }
 
     /// Writes the demands of a recording's window to `path`.
@@ -255,10 +262,15 @@ impl Demands {
         let mut chunks = source.chunks()?;
         let mut event = 0;
         let mut found = Vec::new();
+        let mut recorded_fragmenting = 0;
         while let Some(chunk) = chunks.next_chunk()? {
             for record in chunk {
                 if window.contains(&event) {
                     finder.push(event, record, &mut found);
+                    if let What::Extfrag(x) = &record.what {
+                        let fragmenting = x.fragmenting(recording.pageblock_order);
+                        recorded_fragmenting += u64::from(fragmenting);
+                    }
                 }
                 event += 1;
             }
@@ -268,8 +280,8 @@ impl Demands {
             progress(event);
         }
         let events = window.end - window.start;
-        let count = writer.finish(events, &identity(source))?;
-        Ok(Self { path: path.into(), events, count })
+        let count = writer.finish(events, recorded_fragmenting, &identity(source))?;
+        Ok(Self { path: path.into(), events, count, recorded_fragmenting })
     }
 
     /// Streams the demands, some at a time.
@@ -339,13 +351,19 @@ impl DemandWriter {
         Ok(())
     }
 
-    fn finish(mut self, events: u64, source: &str) -> Result<u64, Error> {
+    fn finish(
+        mut self,
+        events: u64,
+        recorded_fragmenting: u64,
+        source: &str,
+    ) -> Result<u64, Error> {
         self.flush()?;
         let metadata = BTreeMap::from([
             ("format".to_owned(), FORMAT.to_owned()),
             ("source".to_owned(), source.to_owned()),
             ("events".to_owned(), events.to_string()),
             ("count".to_owned(), self.count.to_string()),
+            ("recorded_fragmenting".to_owned(), recorded_fragmenting.to_string()),
         ]);
         self.table.finish(&metadata)?;
         Ok(self.count)

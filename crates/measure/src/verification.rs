@@ -19,8 +19,11 @@ pub struct Verification {
     pub events: u64,
     /// The results by kind of decision.
     pub kinds: BTreeMap<String, KindResult>,
-    /// Whether the model ended on the recorded end state.
+    /// Whether the model ended on the recorded end state; `false` where there is none.
     pub end_state_equal: bool,
+    /// Whether the recording has an end state to compare with.
+    #[serde(default)]
+    pub end_state_recorded: bool,
     /// What was inferred, lost or not matched.
     #[serde(default)]
     pub notes: Vec<String>,

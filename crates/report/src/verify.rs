@@ -15,7 +15,11 @@ pub fn certificate(verification: &Verification) -> String {
         percent(total.shape_permyriad()),
         total.cases,
         percent(total.exact_permyriad()),
-        if verification.end_state_equal { "equal" } else { "not equal" },
+        match (verification.end_state_recorded, verification.end_state_equal) {
+            (false, _) => "not recorded",
+            (true, true) => "equal",
+            (true, false) => "not equal",
+        },
     )
 }
 

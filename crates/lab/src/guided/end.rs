@@ -59,6 +59,7 @@ impl Guided<'_, '_> {
         }
         let equal = equal && wrong == 0;
         self.tally.verification().end_state_equal = equal;
+        self.tally.verification().end_state_recorded = true;
         equal
     }
 }
