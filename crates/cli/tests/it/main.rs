@@ -2,6 +2,7 @@
 
 mod arguments;
 mod policy;
+mod recordings;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -16,11 +17,13 @@ pub(crate) struct Ran {
 /// Runs the program with arguments that are parted by blanks.
 #[track_caller]
 pub(crate) fn pageblock(arguments: &str) -> Ran {
-    let out = Command::new(env!("CARGO_BIN_EXE_pageblock"))
-        .args(arguments.split_whitespace())
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program was built");
+    ran(Command::new(env!("CARGO_BIN_EXE_pageblock")).args(arguments.split_whitespace()))
+}
+
+/// Runs a command without input.
+#[track_caller]
+pub(crate) fn ran(command: &mut Command) -> Ran {
+    let out = command.stdin(Stdio::null()).output().expect("the program was built");
     Ran {
         status: out.status.code().expect("it was not killed"),
         stdout: String::from_utf8(out.stdout).expect("it prints UTF-8"),

@@ -12,6 +12,7 @@ use pageblock::alloc::{AllocError, Allocator};
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
+use pageblock::policy::Fair;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
 use pageblock_measure::Tally;
@@ -144,6 +145,10 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// above its watermarks, this policy may use what is below them: it cannot reclaim.
     fn alloc_slow(&mut self, cpu: usize, request: &Request) -> Option<Pfn> {
         let gfp = request.gfp;
+        if matches!(self.allocator.policy().fair, Fair::V312 | Fair::V313) {
+            // Those kernels begin a new fair round here, and only here.
+            let _ = self.allocator.reset_fair_batches(cpu, request);
+        }
         let mut flags = AllocFlags::WMARK_MIN;
         if gfp.has(Gfp::KSWAPD_RECLAIM) {
             flags = flags.with(AllocFlags::KSWAPD);

@@ -68,5 +68,6 @@ fn describe(recording: &Recording) -> String {
     let pages: u64 = recording.start.zones.iter().map(|z| z.managed).sum();
     let cpus = recording.start.pcpinfo.iter().map(|p| p.cpu).max().map_or(1, |cpu| cpu + 1);
     let nodes = recording.start.zones.iter().map(|z| z.node).max().map_or(1, |node| node + 1);
-    format!("{} MiB, {cpus} CPUs, {nodes} nodes", pages * 4 / 1024)
+    let plural = |n: u16, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    format!("{} MiB, {}, {}", pages * 4 / 1024, plural(cpus, "CPU"), plural(nodes, "node"))
 }

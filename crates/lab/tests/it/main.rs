@@ -1,6 +1,7 @@
 //! The laboratory against the recordings beside the repository.
 
 mod proc;
+mod replay;
 
 use std::path::PathBuf;
 

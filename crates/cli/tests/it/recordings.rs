@@ -1,0 +1,89 @@
+//! Verify and replay on the recording that is part of the project, and on damaged ones.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Ran, ran};
+
+fn shipped() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.join("recordings/debian-6.12-640m").canonicalize().expect("it is in the repository")
+}
+
+/// Runs the program with a cache of its own for each test.
+fn pageblock(test: &str, arguments: &[&str]) -> Ran {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cache-{test}"));
+    ran(Command::new(env!("CARGO_BIN_EXE_pageblock")).args(arguments).env("PAGEBLOCK_CACHE", cache))
+}
+
+fn recording() -> String {
+    shipped().to_str().expect("the path is UTF-8").to_owned()
+}
+
+#[test]
+fn verify_judges_the_shipped_recording() {
+    let recording = recording();
+    let good = pageblock(
+        "verify",
+        &["verify", &recording, "--min-shape", "0.99", "--min-exact", "0.98", "--json"],
+    );
+    assert_eq!(good.status, 0, "{}", good.stderr);
+    let json: serde_json::Value = serde_json::from_str(&good.stdout).expect("it prints JSON");
+    assert_eq!(json["preset"], "debian-6.12");
+    assert_eq!(json["end_state_recorded"], false);
+    let fallback = &json["kinds"]["fallback"];
+    assert!(fallback["cases"].as_u64() > Some(1000));
+    assert_eq!(fallback["shape"], fallback["cases"]);
+    let strict = pageblock("verify", &["verify", &recording, "--min-exact", "1"]);
+    assert_eq!(strict.status, 1);
+    assert!(strict.stdout.starts_with("debian-6.12-640m under debian-6.12: "), "{}", strict.stdout);
+}
+
+/// A kernel's recording does not look like that of another policy.
+#[test]
+fn verify_tells_policies_apart() {
+    let ran = pageblock(
+        "apart",
+        &["verify", &recording(), "--policy", "linux-5.4", "--min-shape", "0.99"],
+    );
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
+}
+
+#[test]
+fn replay_compares_policies_below_the_certificate() {
+    let recording = recording();
+    let policies = ["--policy", "linux-6.9", "--policy", "linux-6.10"];
+    let table = pageblock("replay", &[&["replay", &recording], &policies[..]].concat());
+    assert_eq!((table.status, table.stderr.as_str()), (0, ""));
+    assert!(table.stdout.starts_with("Certificate: debian-6.12-640m under debian-6.12: "));
+    for row in ["Extfrag total", "Mismatch total", "Blocks Unmovable", "Work zone-lock-acquired"] {
+        assert!(table.stdout.contains(row), "no row '{row}'");
+    }
+    let json = pageblock("replay", &[&["replay", &recording], &policies[..], &["--json"]].concat());
+    let runs: serde_json::Value = serde_json::from_str(&json.stdout).expect("it prints JSON");
+    let of = |run: usize, counter: &str| runs[run]["counters"][counter].as_u64();
+    assert_eq!(runs[1]["policy"], "linux-6.10");
+    assert_eq!(of(0, "mm_page_alloc"), of(1, "mm_page_alloc"));
+    // Freelist hygiene: pages hardly ever come from a block of another type.
+    assert!(of(1, "type_mismatch_pages") < of(0, "type_mismatch_pages"));
+    let baseline = ["--baseline", "linux-6.10", "--json"];
+    let turned = pageblock("replay", &[&["replay", &recording], &policies[..], &baseline].concat());
+    let turned: serde_json::Value = serde_json::from_str(&turned.stdout).expect("it prints JSON");
+    assert_eq!(turned[0], runs[1]);
+}
+
+#[test]
+fn a_cut_recording_is_one_line_with_the_place() {
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut-recording");
+    let _ = std::fs::remove_dir_all(&copy);
+    std::fs::create_dir_all(copy.join("start")).expect("cargo gives a folder to write to");
+    for file in ["static.tar.xz", "README.md", "events.tsv.zst", "start/snapshot.txt.xz"] {
+        std::fs::copy(shipped().join(file), copy.join(file)).expect("the recording has it");
+    }
+    let events = std::fs::File::options().write(true).open(copy.join("events.tsv.zst"));
+    events.and_then(|file| file.set_len(100_000)).expect("it can be cut");
+    let ran = pageblock("cut", &["verify", copy.to_str().expect("the path is UTF-8")]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (2, ""));
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("events.tsv.zst") && ran.stderr.contains("byte 100000"));
+}
