@@ -84,6 +84,8 @@ pub(super) enum Finding {
     FreedLate(u64),
     /// The block was taken before this event.
     TakenBefore(u64),
+    /// The block may have been taken before this event; the lists do not tell.
+    PerhapsBefore(u64),
 }
 
 /// Finds the late reports among all.
@@ -230,8 +232,12 @@ impl LateFinder {
         }
         let back = self.back.as_mut().filter(|_| how == Left::Taken)?;
         let above = back.above.iter().any(|above| above.pfn == pfn);
-        let before = !above && (back.has_above(list) || back.empty.contains(&list));
-        before.then_some(Finding::TakenBefore(back.since))
+        if above {
+            return None;
+        }
+        let before = back.has_above(list) || back.empty.contains(&list);
+        let finding = if before { Finding::TakenBefore } else { Finding::PerhapsBefore };
+        Some(finding(back.since))
     }
 
     fn note_left(&mut self, how: Left, cpu: u16, pid: u32, pfn: Pfn, list: (Order, Migratetype)) {

@@ -21,7 +21,7 @@ use pageblock_recording::{Record, What};
 
 use self::tally::Tally;
 pub use self::tally::kind;
-use crate::fate::{Fate, Fates};
+use crate::fate::{Fate, Fates, Taken};
 
 /// A refill of a CPU list under way.
 #[derive(Clone, Copy)]
@@ -102,6 +102,8 @@ struct Cpu {
     promised: Vec<Promise>,
     /// Blocks that came to this CPU's lists since it last took one.
     pushed: u32,
+    /// The second in which its lists' limits decayed last; 0 before its first event.
+    second: u64,
     /// Pages that the bulk allocator took before a refill, still to be reported.
     taken_unseen: u32,
 }
@@ -112,12 +114,18 @@ pub struct Guided<'a, 'm> {
     fates: &'a Fates,
     cpus: Vec<Cpu>,
     late: Vec<Late>,
+    /// Blocks that a task may have taken already that is to report so when it runs again.
+    perhaps: Vec<Taken>,
+    /// Tasks found to have taken a block by what a CPU list did not give back.
+    taken_by_count: u64,
     /// The CPU whose list holds a frame, plus one.
     holder: Vec<u8>,
     /// The bulk allocator takes the block of this event; it may refill a list twice in a row.
     for_bulk: bool,
     /// Blocks that went past a CPU list whose lock was taken.
     past_lists: u64,
+    /// The nodes whose kswapd was woken and does not sleep yet.
+    kswapd_woken: u64,
     /// How often a drain told that kswapd had ended its run.
     kswapd_ends: u64,
     tally: Tally,
@@ -145,9 +153,12 @@ impl<'a, 'm> Guided<'a, 'm> {
             fates,
             cpus,
             late: Vec::new(),
+            perhaps: Vec::new(),
+            taken_by_count: 0,
             holder,
             for_bulk: false,
             past_lists: 0,
+            kswapd_woken: 0,
             kswapd_ends: 0,
             tally: Tally::new(mismatches),
         }
@@ -161,12 +172,22 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
         self.tally.at(event, record);
         if std::env::var("DUMPAT").ok().and_then(|v| v.parse().ok()) == Some(event) {
-            for z in 0..self.allocator.zones().len() { for c in 0..self.cpus.len() {
-                if let Some((zone, cache)) = self.allocator.zone_and_cache(z, c) {
-                    for l in 0..cache.nr_lists() { for (i, b) in cache.blocks(zone, l).enumerate() { eprintln!("L {z} {c} {l} {i} {} {}", b.0, cache.list_order(l)); } }
-                } 
-                for p in &self.cpus[c].promised { eprintln!("PROM {c} {}", p.pfn.0); } } }
+            for z in 0..self.allocator.zones().len() {
+                for c in 0..self.cpus.len() {
+                    if let Some((zone, cache)) = self.allocator.zone_and_cache(z, c) {
+                        for l in 0..cache.nr_lists() {
+                            for (i, b) in cache.blocks(zone, l).enumerate() {
+                                eprintln!("L {z} {c} {l} {i} {} {}", b.0, cache.list_order(l));
+                            }
+                        }
+                    }
+                    for p in &self.cpus[c].promised {
+                        eprintln!("PROM {c} {}", p.pfn.0);
+                    }
+                }
+            }
         }
+        self.decay(record.cpu, record.t_us);
         let takes = matches!(record.what, What::ZoneLocked { .. } | What::Extfrag(_));
         let drains = matches!(record.what, What::Drain { .. });
         self.for_bulk = takes && self.fates.get(event) == Fate::ForBulk;
@@ -181,8 +202,13 @@ impl<'a, 'm> Guided<'a, 'm> {
         if !drains {
             self.close_drain(cpu, Some(record.pid));
         }
+        self.perhaps.retain(|taken| taken.pid != record.pid);
         for &taken in self.fates.taken_before(event) {
-            self.take_before(taken);
+            if taken.sure {
+                self.take_before(taken);
+            } else {
+                self.perhaps.push(taken);
+            }
         }
         if !self.late.is_empty() {
             self.commit_late(cpu, record.pid);
@@ -214,6 +240,23 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
     }
 
+    /// Once a second the limits of a CPU's lists decay.
+    fn decay(&mut self, cpu: u16, now: u64) {
+        let Some(second) = self.fates.ticks().second(cpu, now) else { return };
+        let cpu = usize::from(cpu);
+        let last = std::mem::replace(&mut self.cpus[cpu].second, second);
+        if last == 0 || last >= second {
+            return;
+        }
+        let policy = *self.allocator.policy();
+        for zone in 0..self.allocator.zones().len() {
+            let Some((_, cache)) = self.allocator.zone_and_cache(zone, cpu) else { continue };
+            for _ in last..second.min(last + 64) {
+                let _ = cache.decay(&policy);
+            }
+        }
+    }
+
     /// kswapd's running is a flag that CPU lists look at.
     fn other(&mut self, name: &str, args: &str) {
         let running = match name {
@@ -226,6 +269,8 @@ impl<'a, 'm> Guided<'a, 'm> {
             .find_map(|word| word.strip_prefix("nid=")?.parse::<u8>().ok());
         if let Some(node) = node.filter(|&n| n < 64) {
             self.allocator.set_kswapd_running(node, running);
+            let bit = 1 << node;
+            self.kswapd_woken = self.kswapd_woken & !bit | if running { bit } else { 0 };
         }
     }
 

@@ -192,7 +192,7 @@ impl Guided<'_, '_> {
 
     /// A block leaves its list before the report. It should be the first.
     pub(super) fn take_before(&mut self, taken: Taken) {
-        let Taken { pid, pfn } = taken;
+        let Taken { pid, pfn, .. } = taken;
         let (Some(at), Some(cpu)) = (self.zone_of(pfn), self.holder(pfn)) else { return };
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let list = cache.list_of(zone, pfn);
