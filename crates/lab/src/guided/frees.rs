@@ -89,9 +89,6 @@ impl Guided<'_, '_> {
         let before = Tuning::of(cache);
         let n = cache.pages_to_drain(&policy, order, flags);
         let drain = cache.drain(&policy, n, list);
-        if n > 0 {
-            zone.leave_below_high();
-        }
         self.set_holder(pfn, Some(cpu));
         self.cpus[cpu].pushed += 1;
         self.cpus[cpu].drains.push(Draining {
@@ -191,12 +188,19 @@ impl Guided<'_, '_> {
         let exact = (want > 0 && drain.left() == 0 && overrun < 1 << MAX_CPU_LIST_ORDER)
             || (cache.count == 0 && want > got);
         let tuning = Tuning::of(cache);
+        if got > 0 {
+            zone.leave_below_high();
+        }
         let reclaim = zone.reclaim_active;
+        let below = zone.below_high;
         let agrees = exact || self.explain(&draining);
         self.tally.compare(kind::DRAIN_COUNT, agrees, agrees, || {
             (
                 format!("{got} pages"),
-                format!("{want} pages; reclaim active {reclaim}; {:?} {tuning:?}", draining.before),
+                format!(
+                    "{want} pages; reclaim active {reclaim}; {:?} {tuning:?} below {}",
+                    draining.before, below
+                ),
             )
         });
     }
@@ -216,6 +220,9 @@ impl Guided<'_, '_> {
         if (reclaim || may_run) && self.would_drain(draining, !reclaim, 0) == drained {
             self.would_drain(draining, !reclaim, 0);
             self.allocator.set_kswapd_running(node, !reclaim);
+            if reclaim {
+                self.end_kswapd(node);
+            }
             self.kswapd_ends += u64::from(reclaim);
             return reclaim;
         }

@@ -15,9 +15,11 @@ use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::Drain;
 use pageblock::fallback::{Fallback, Mode};
 use pageblock::frame::{Order, Pfn};
+use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
+use pageblock::request::Request;
 use pageblock_measure::Verification;
-use pageblock_recording::{Record, What};
+use pageblock_recording::{Other, Record, What};
 
 use self::tally::Tally;
 pub use self::tally::kind;
@@ -124,6 +126,8 @@ pub struct Guided<'a, 'm> {
     for_bulk: bool,
     /// Blocks that went past a CPU list whose lock was taken.
     past_lists: u64,
+    /// The boosts that each node's kswapd began its run with.
+    boosts: Vec<(u8, ZoneKind, u64)>,
     /// The nodes whose kswapd was woken and does not sleep yet.
     kswapd_woken: u64,
     /// How often a drain told that kswapd had ended its run.
@@ -158,6 +162,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             holder,
             for_bulk: false,
             past_lists: 0,
+            boosts: Vec::new(),
             kswapd_woken: 0,
             kswapd_ends: 0,
             tally: Tally::new(mismatches),
@@ -213,6 +218,9 @@ impl<'a, 'm> Guided<'a, 'm> {
         if !self.late.is_empty() {
             self.commit_late(cpu, record.pid);
         }
+        if let What::Alloc { pfn, order, gfp, .. } = record.what {
+            self.note_below_high(cpu, Request::new(order, gfp), pfn);
+        }
         match &record.what {
             What::Alloc { pfn: Some(pfn), order, mt, .. } => {
                 self.alloc(cpu, record.pid, *pfn, *order, *mt);
@@ -232,7 +240,7 @@ impl<'a, 'm> Guided<'a, 'm> {
                 self.isolate(*pfn, *order, self.fates.get(event));
             }
             What::Bulk { pages } => self.bulk(cpu, record.pid, *pages),
-            What::Other(other) => self.other(&other.name, &other.args),
+            What::Other(other) => self.other(other),
             _ => {}
         }
         if takes || matches!(record.what, What::Alloc { .. }) {
@@ -257,20 +265,40 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
     }
 
-    /// kswapd's running is a flag that CPU lists look at.
-    fn other(&mut self, name: &str, args: &str) {
-        let running = match name {
+    /// kswapd's running is a flag that CPU lists look at; at its end, the boost of the watermarks
+    /// that it began with is gone (`balance_pgdat`).
+    fn other(&mut self, other: &Other) {
+        let running = match &*other.name {
             "mm_vmscan_kswapd_wake" => true,
             "mm_vmscan_kswapd_sleep" => false,
             _ => return,
         };
-        let node = args
-            .split_ascii_whitespace()
-            .find_map(|word| word.strip_prefix("nid=")?.parse::<u8>().ok());
-        if let Some(node) = node.filter(|&n| n < 64) {
-            self.allocator.set_kswapd_running(node, running);
-            let bit = 1 << node;
-            self.kswapd_woken = self.kswapd_woken & !bit | if running { bit } else { 0 };
+        let node = other.number("nid").and_then(|nid| u8::try_from(nid).ok());
+        let Some(node) = node.filter(|&node| node < 64) else { return };
+        self.end_kswapd(node);
+        self.allocator.set_kswapd_running(node, running);
+        let bit = 1 << node;
+        self.kswapd_woken = self.kswapd_woken & !bit | if running { bit } else { 0 };
+        if running {
+            let zones = self.allocator.zones().iter();
+            self.boosts.extend(zones.filter(|z| z.node == node).map(|z| (node, z.kind, z.boost)));
+        }
+    }
+
+    /// kswapd ends its run.
+    fn end_kswapd(&mut self, node: u8) {
+        for (of, kind, boost) in std::mem::take(&mut self.boosts) {
+            if of != node {
+                self.boosts.push((of, kind, boost));
+                continue;
+            }
+            for at in 0..self.allocator.zones().len() {
+                if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+                    && (zone.node, zone.kind) == (node, kind)
+                {
+                    zone.boost -= boost.min(zone.boost);
+                }
+            }
         }
     }
 

@@ -6,10 +6,10 @@ use pageblock::event::Extfrag;
 use pageblock::fallback::{Fallback, Mode, Outcome};
 use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
-use pageblock::layout::ZoneKind;
 use pageblock::mobility::MIGRATE_PCPTYPES;
 use pageblock::mobility::Migratetype::{self, Movable};
 use pageblock::policy::{BelowHigh, FallbackPick};
+use pageblock::request::Request;
 use pageblock::zone::Zone;
 
 use super::frees::IN_FLIGHT;
@@ -88,7 +88,6 @@ impl Guided<'_, '_> {
             return None;
         }
         let unseen = cache.blocks(zone, list).count() as u32;
-        note_below_high(zone);
         let before = Tuning::of(cache);
         let want = cache.refill_count(&policy, order, zone.below_high);
         if std::env::var("DBG").is_ok() {
@@ -362,8 +361,7 @@ impl Guided<'_, '_> {
     pub(super) fn alloc(&mut self, cpu: usize, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
         let Some(at) = self.zone_of(pfn) else { return };
         let owner = self.holder(pfn);
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
-        note_below_high(zone);
+        let Some((_, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let list = cache.list_index(order, mt);
         if list.is_some() {
             cache.follow_alloc();
@@ -392,6 +390,30 @@ impl Guided<'_, '_> {
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
             let _ = zone.follow_allocated(pfn, order, mt == Movable);
+        }
+    }
+
+    /// From 6.7 an allocation notes which zones are under their high watermark: those that it passes,
+    /// and the one that serves it.
+    pub(super) fn note_below_high(&mut self, cpu: usize, request: Request, served: Option<Pfn>) {
+        if self.allocator.policy().below_high == BelowHigh::Off {
+            return;
+        }
+        let highest = request.gfp.highest_zone();
+        let served = served.and_then(|pfn| self.zone_of(pfn));
+        let node = served.map(|at| self.allocator.zones()[at].node);
+        for at in (0..self.allocator.zones().len()).rev() {
+            let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { continue };
+            if zone.kind > highest || node.is_some_and(|node| zone.node != node) {
+                continue;
+            }
+            if !zone.below_high {
+                let high = zone.watermark(Watermark::High);
+                zone.below_high = !zone.watermark_ok(request.order, high, highest, AllocFlags(0));
+            }
+            if served == Some(at) {
+                return;
+            }
         }
     }
 
@@ -510,13 +532,4 @@ impl Guided<'_, '_> {
             }
         }
     }
-}
-
-/// From 6.7 an allocation notes that the zone is under its high watermark.
-fn note_below_high(zone: &mut Zone<'_>) {
-    if zone.below_high || zone.policy().below_high == BelowHigh::Off {
-        return;
-    }
-    let high = zone.watermark(Watermark::High);
-    zone.below_high = !zone.watermark_ok(0, high, ZoneKind::Movable, AllocFlags(0));
 }
