@@ -73,8 +73,8 @@ fn find_fates(
         PcpOrders::CostlyAndThp => CpuListOrders { up_to: 3, and: Some(recording.pageblock_order) },
     };
     let keeps = recording.kernel.at_least(6, 10);
-    let end = recording.start.end_pfn();
-    let mut finder = FateFinder::new(end, orders, keeps, workers(recording));
+    let (start, pageblock_order) = (&recording.start, recording.pageblock_order);
+    let mut finder = FateFinder::new(start, pageblock_order, orders, keeps, workers(recording));
     pass.run(columnar, &mut |event, record| finder.push(event, record), progress)?;
     Ok(finder.finish(recording.end.as_ref().filter(|_| pass.whole)))
 }

@@ -97,13 +97,23 @@ pub(super) struct LateFinder {
     doubts: Vec<Aside>,
     /// The task of this event, back after others, if it is.
     back: Option<Aside>,
-    /// The type that each frame was last allocated as, plus one.
+    /// The type of each pageblock, plus one; 0 where it is not known.
     types: Vec<u8>,
+    pageblock_order: Order,
 }
 
 impl LateFinder {
-    pub(super) fn new(end: Pfn) -> Self {
-        Self { types: vec![0; end.0 as usize], ..Self::default() }
+    pub(super) fn new(pageblock_order: Order) -> Self {
+        Self { pageblock_order, ..Self::default() }
+    }
+
+    /// The pageblock of a frame has this type: the list that its pages are freed to.
+    pub(super) fn block_type(&mut self, pfn: Pfn, mt: Migratetype) {
+        let block = (pfn.0 >> self.pageblock_order) as usize;
+        if block >= self.types.len() {
+            self.types.resize(block + 1, 0);
+        }
+        self.types[block] = mt as u8 + 1;
     }
 
     /// Any event, before what it says is looked at.
@@ -166,7 +176,8 @@ impl LateFinder {
 
     /// A block that reaches a CPU's list.
     pub(super) fn on_top(&mut self, cpu: u16, pfn: Pfn, order: Order) {
-        let place = self.types.get(pfn.0 as usize).copied().unwrap_or(0);
+        let block = (pfn.0 >> self.pageblock_order) as usize;
+        let place = self.types.get(block).copied().unwrap_or(0);
         let mt = usize::from(place).checked_sub(1).and_then(|t| Migratetype::ALL.get(t)).copied();
         for aside in self.aside.iter_mut().filter(|aside| aside.cpu == cpu) {
             if aside.above.len() < MOST_ABOVE && aside.above.iter().all(|a| a.pfn != pfn) {
@@ -220,11 +231,6 @@ impl LateFinder {
         let of_block = |d: &Aside| d.freed.is_some_and(|(_, f, o)| (f, o) == (pfn, list.0));
         let doubt = self.doubts.iter().position(of_block).map(|place| self.doubts.remove(place));
         self.note_left(how, cpu, pid, pfn, list);
-        if how == Left::Taken
-            && let Some(slot) = self.types.get_mut(pfn.0 as usize)
-        {
-            *slot = list.1 as u8 + 1;
-        }
         if let Some((free, ..)) =
             doubt.filter(|d| d.freed_late(how, cpu, list)).and_then(|d| d.freed)
         {

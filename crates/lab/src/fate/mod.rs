@@ -141,17 +141,24 @@ impl CpuListOrders {
 }
 
 impl FateFinder {
-    /// For frames below `end`. `compaction_keeps`: whether the kernel's compaction reports a free of
+    /// For the frames of the start snapshot. `compaction_keeps`: whether the kernel's compaction reports a free of
     /// pages that it keeps (6.10 and later). `workers`: the kernel's tasks that work for one CPU.
     #[must_use]
     pub fn new(
-        end: Pfn,
+        start: &Snapshot,
+        pageblock_order: Order,
         orders: CpuListOrders,
         compaction_keeps: bool,
         workers: BTreeSet<u32>,
     ) -> Self {
-        let pending = vec![Pending::default(); end.0 as usize];
+        let pending = vec![Pending::default(); start.end_pfn().0 as usize];
         let fates = Fates::default();
+        let mut late = LateFinder::new(pageblock_order);
+        for block in &start.blocks {
+            if let Some(mt) = block.mt {
+                late.block_type(block.pfn, mt);
+            }
+        }
         Self {
             fates,
             pending,
@@ -159,7 +166,7 @@ impl FateFinder {
             compaction_keeps,
             compacting: BTreeSet::new(),
             isolated: BTreeMap::new(),
-            late: LateFinder::new(end),
+            late,
             ticks: TickFinder::new(workers),
             refills: BTreeMap::new(),
         }
@@ -256,7 +263,14 @@ impl FateFinder {
                 }
                 found
             }
+            What::Extfrag(ref x) if x.change_ownership => {
+                self.late.block_type(x.pfn, x.alloc_migratetype);
+                None
+            }
             What::Drain { pfn, order, mt } => {
+                if self.compaction_keeps {
+                    self.late.block_type(pfn, mt);
+                }
                 self.late.left(Left::Drained, cpu, pid, pfn, (order, mt))
             }
             _ => None,

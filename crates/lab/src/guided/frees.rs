@@ -161,6 +161,9 @@ impl Guided<'_, '_> {
         running.got += 1 << order;
         self.cpus[cpu].drains.push(running);
         self.set_holder(pfn, None);
+        if shape && !exact {
+            self.passed_over(owner, at, next, ListEnd::Head);
+        }
         self.tally.compare(kind::DRAIN_FRAME, exact, shape, || {
             (
                 format!("{pfn} of list {has:?} to {mt}"),

@@ -104,6 +104,8 @@ struct Cpu {
     promised: Vec<Promise>,
     /// Blocks that came to this CPU's lists since it last took one.
     pushed: u32,
+    /// The block at a list's end that the kernel passed over last.
+    passed_over: Option<Pfn>,
     /// The second in which its lists' limits decayed last; 0 before its first event.
     second: u64,
     /// Pages that the bulk allocator took before a refill, still to be reported.

@@ -393,6 +393,19 @@ impl Guided<'_, '_> {
         }
     }
 
+    /// A list's end was passed over: once, the block that the kernel took had been taken before, or
+    /// stood elsewhere; again, it is the block at the end that stands wrongly, and goes to the other.
+    pub(super) fn passed_over(&mut self, cpu: usize, at: usize, pfn: Option<Pfn>, to: ListEnd) {
+        let before = std::mem::replace(&mut self.cpus[cpu].passed_over, pfn);
+        let Some(pfn) = pfn.filter(|_| before == pfn) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some(FrameState::CpuList { order, cached }) = zone.state(pfn) else { return };
+        let mt = cache.list_of(zone, pfn).map_or(cached, |list| list_type(list, cached));
+        if cache.follow_take(zone, pfn).is_ok() {
+            let _ = cache.follow_put(zone, pfn, order, mt, to);
+        }
+    }
+
     /// From 6.7 an allocation notes which zones are under their high watermark: those that it passes,
     /// and the one that serves it.
     pub(super) fn note_below_high(&mut self, cpu: usize, request: Request, served: Option<Pfn>) {
@@ -435,6 +448,9 @@ impl Guided<'_, '_> {
             (format!("{pfn} of list {has:?}"), format!("next of list {list:?} is {next:?}"))
         });
         self.set_holder(pfn, None);
+        if !exact && shape {
+            self.passed_over(cpu, at, next, ListEnd::Tail);
+        }
         if exact && ahead > pushed {
             for _ in 0..ahead {
                 self.promise(cpu, at, list.unwrap_or(0), Task::Not(pid));
@@ -531,5 +547,13 @@ impl Guided<'_, '_> {
                 return;
             }
         }
+    }
+}
+
+/// A type whose blocks share a list; the remembered one where that is one of them.
+fn list_type(list: usize, cached: Migratetype) -> Migratetype {
+    match Migratetype::ALL.get(list % MIGRATE_PCPTYPES) {
+        Some(&mt) if list < 4 * MIGRATE_PCPTYPES => mt,
+        _ => cached,
     }
 }
