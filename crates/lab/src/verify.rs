@@ -1,5 +1,7 @@
 //! Verification: a recording replayed under its kernel's own policy, every decision compared.
 
+use std::collections::BTreeSet;
+
 use pageblock::policy::{PcpOrders, Policy};
 use pageblock_measure::Verification;
 use pageblock_recording::{Columnar, Record, Recording};
@@ -84,9 +86,23 @@ fn fates_of(
         PcpOrders::CostlyAndThp => CpuListOrders { up_to: 3, and: Some(recording.pageblock_order) },
     };
     let keeps = recording.kernel.at_least(6, 10);
-    let mut finder = FateFinder::new(recording.start.end_pfn(), orders, keeps);
+    let (start, pageblock_order) = (&recording.start, recording.pageblock_order);
+    let mut finder = FateFinder::new(start, pageblock_order, orders, keeps, workers(recording));
     pass.run(columnar, &mut |event, record| finder.push(event, record), progress)?;
     Ok(finder.finish(recording.end.as_ref().filter(|_| pass.whole)))
+}
+
+/// The tasks that work for one CPU: `kworker/CPU:ID`.
+fn workers(recording: &Recording) -> BTreeSet<u32> {
+    let of_cpu = |name: &str| {
+        let Some((cpu, id)) = name.strip_prefix("kworker/").and_then(|n| n.split_once(':')) else {
+            return false;
+        };
+        let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+        digits(cpu) && digits(id.split(['-', '+']).next().unwrap_or(""))
+    };
+    let workers = recording.comms.iter().filter(|(_, name)| of_cpu(name));
+    workers.map(|(&pid, _)| pid).collect()
 }
 
 /// The events between the snapshots.

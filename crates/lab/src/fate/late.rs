@@ -84,6 +84,8 @@ pub(super) enum Finding {
     FreedLate(u64),
     /// The block was taken before this event.
     TakenBefore(u64),
+    /// The block may have been taken before this event; the lists do not tell.
+    PerhapsBefore(u64),
 }
 
 /// Finds the late reports among all.
@@ -95,13 +97,23 @@ pub(super) struct LateFinder {
     doubts: Vec<Aside>,
     /// The task of this event, back after others, if it is.
     back: Option<Aside>,
-    /// The type that each frame was last allocated as, plus one.
+    /// The type of each pageblock, plus one; 0 where it is not known.
     types: Vec<u8>,
+    pageblock_order: Order,
 }
 
 impl LateFinder {
-    pub(super) fn new(end: Pfn) -> Self {
-        Self { types: vec![0; end.0 as usize], ..Self::default() }
+    pub(super) fn new(pageblock_order: Order) -> Self {
+        Self { pageblock_order, ..Self::default() }
+    }
+
+    /// The pageblock of a frame has this type: the list that its pages are freed to.
+    pub(super) fn block_type(&mut self, pfn: Pfn, mt: Migratetype) {
+        let block = (pfn.0 >> self.pageblock_order) as usize;
+        if block >= self.types.len() {
+            self.types.resize(block + 1, 0);
+        }
+        self.types[block] = mt as u8 + 1;
     }
 
     /// Any event, before what it says is looked at.
@@ -164,7 +176,8 @@ impl LateFinder {
 
     /// A block that reaches a CPU's list.
     pub(super) fn on_top(&mut self, cpu: u16, pfn: Pfn, order: Order) {
-        let place = self.types.get(pfn.0 as usize).copied().unwrap_or(0);
+        let block = (pfn.0 >> self.pageblock_order) as usize;
+        let place = self.types.get(block).copied().unwrap_or(0);
         let mt = usize::from(place).checked_sub(1).and_then(|t| Migratetype::ALL.get(t)).copied();
         for aside in self.aside.iter_mut().filter(|aside| aside.cpu == cpu) {
             if aside.above.len() < MOST_ABOVE && aside.above.iter().all(|a| a.pfn != pfn) {
@@ -218,11 +231,6 @@ impl LateFinder {
         let of_block = |d: &Aside| d.freed.is_some_and(|(_, f, o)| (f, o) == (pfn, list.0));
         let doubt = self.doubts.iter().position(of_block).map(|place| self.doubts.remove(place));
         self.note_left(how, cpu, pid, pfn, list);
-        if how == Left::Taken
-            && let Some(slot) = self.types.get_mut(pfn.0 as usize)
-        {
-            *slot = list.1 as u8 + 1;
-        }
         if let Some((free, ..)) =
             doubt.filter(|d| d.freed_late(how, cpu, list)).and_then(|d| d.freed)
         {
@@ -230,8 +238,12 @@ impl LateFinder {
         }
         let back = self.back.as_mut().filter(|_| how == Left::Taken)?;
         let above = back.above.iter().any(|above| above.pfn == pfn);
-        let before = !above && (back.has_above(list) || back.empty.contains(&list));
-        before.then_some(Finding::TakenBefore(back.since))
+        if above {
+            return None;
+        }
+        let before = back.has_above(list) || back.empty.contains(&list);
+        let finding = if before { Finding::TakenBefore } else { Finding::PerhapsBefore };
+        Some(finding(back.since))
     }
 
     fn note_left(&mut self, how: Left, cpu: u16, pid: u32, pfn: Pfn, list: (Order, Migratetype)) {

@@ -7,6 +7,7 @@
 //! * From 6.10 compaction frees pages that it keeps: freed again, or used, without anything between.
 
 mod late;
+mod tick;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +15,8 @@ use pageblock::frame::{Order, Pfn};
 use pageblock_recording::{Record, Snapshot, What};
 
 use self::late::{Finding, LateFinder, Left};
+use self::tick::TickFinder;
+pub use self::tick::{PERIOD_US, Ticks};
 
 /// What becomes of a freed page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +50,7 @@ pub struct Fates {
     bits: Vec<u8>,
     /// Blocks that were taken before an event, and reported after it.
     taken: BTreeMap<u64, Vec<Taken>>,
+    ticks: Ticks,
 }
 
 /// A block that a task had taken from a list before another ran, and reported afterwards.
@@ -56,6 +60,8 @@ pub struct Taken {
     pub pid: u32,
     /// The block.
     pub pfn: Pfn,
+    /// Whether the lists tell; else it may have been taken afterwards too.
+    pub sure: bool,
 }
 
 impl Fates {
@@ -76,6 +82,12 @@ impl Fates {
     #[must_use]
     pub fn taken_before(&self, event: u64) -> &[Taken] {
         self.taken.get(&event).map_or(&[], Vec::as_slice)
+    }
+
+    /// When the limits of CPU lists decay.
+    #[must_use]
+    pub fn ticks(&self) -> &Ticks {
+        &self.ticks
     }
 
     fn set(&mut self, event: u64, fate: Fate) {
@@ -108,6 +120,7 @@ pub struct FateFinder {
     /// The blocks that each task isolated since its last scan of a pageblock: event and pages.
     isolated: BTreeMap<u32, Vec<(u64, u64)>>,
     late: LateFinder,
+    ticks: TickFinder,
     /// The blocks that each CPU refilled a list with just now: the task and the events.
     refills: BTreeMap<u16, (u32, Vec<u64>)>,
 }
@@ -128,12 +141,24 @@ impl CpuListOrders {
 }
 
 impl FateFinder {
-    /// For frames below `end`. `compaction_keeps`: whether the kernel's compaction reports a free of
-    /// pages that it keeps (6.10 and later).
+    /// For the frames of the start snapshot. `compaction_keeps`: whether the kernel's compaction reports a free of
+    /// pages that it keeps (6.10 and later). `workers`: the kernel's tasks that work for one CPU.
     #[must_use]
-    pub fn new(end: Pfn, orders: CpuListOrders, compaction_keeps: bool) -> Self {
-        let pending = vec![Pending::default(); end.0 as usize];
+    pub fn new(
+        start: &Snapshot,
+        pageblock_order: Order,
+        orders: CpuListOrders,
+        compaction_keeps: bool,
+        workers: BTreeSet<u32>,
+    ) -> Self {
+        let pending = vec![Pending::default(); start.end_pfn().0 as usize];
         let fates = Fates::default();
+        let mut late = LateFinder::new(pageblock_order);
+        for block in &start.blocks {
+            if let Some(mt) = block.mt {
+                late.block_type(block.pfn, mt);
+            }
+        }
         Self {
             fates,
             pending,
@@ -141,13 +166,15 @@ impl FateFinder {
             compaction_keeps,
             compacting: BTreeSet::new(),
             isolated: BTreeMap::new(),
-            late: LateFinder::new(end),
+            late,
+            ticks: TickFinder::new(workers),
             refills: BTreeMap::new(),
         }
     }
 
     /// Takes the event of index `event`. Events come in order.
     pub fn push(&mut self, event: u64, record: &Record) {
+        self.ticks.event(record);
         self.find_late(event, record);
         self.find_bulk(event, record);
         match &record.what {
@@ -229,12 +256,21 @@ impl FateFinder {
             }
             What::Alloc { pfn: Some(pfn), order, mt, .. } => {
                 let found = self.late.left(Left::Taken, cpu, pid, pfn, (order, mt));
-                if let Some(Finding::TakenBefore(event)) = found {
-                    self.fates.taken.entry(event).or_default().push(Taken { pid, pfn });
+                match found {
+                    Some(Finding::TakenBefore(since)) => self.note_taken(since, pid, pfn, true),
+                    Some(Finding::PerhapsBefore(since)) => self.note_taken(since, pid, pfn, false),
+                    _ => {}
                 }
                 found
             }
+            What::Extfrag(ref x) if x.change_ownership => {
+                self.late.block_type(x.pfn, x.alloc_migratetype);
+                None
+            }
             What::Drain { pfn, order, mt } => {
+                if self.compaction_keeps {
+                    self.late.block_type(pfn, mt);
+                }
                 self.late.left(Left::Drained, cpu, pid, pfn, (order, mt))
             }
             _ => None,
@@ -242,6 +278,10 @@ impl FateFinder {
         if let Some(Finding::FreedLate(free)) = finding {
             self.fates.set(free, Fate::Late);
         }
+    }
+
+    fn note_taken(&mut self, since: u64, pid: u32, pfn: Pfn, sure: bool) {
+        self.fates.taken.entry(since).or_default().push(Taken { pid, pfn, sure });
     }
 
     /// A scan of a pageblock took the last `taken` pages that its task isolated; those before were
@@ -279,6 +319,7 @@ impl FateFinder {
         for block in end.map(|end| end.free.as_slice()).unwrap_or_default() {
             self.settle(block.pfn, block.order, Fate::Direct);
         }
+        self.fates.ticks = self.ticks.finish();
         self.fates
     }
 }

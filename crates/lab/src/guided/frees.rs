@@ -5,8 +5,6 @@ use pageblock::cpu_cache::{CacheLimits, CpuCache, ZoneFlags};
 use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
-use pageblock::policy::Policy;
-use pageblock::zone::Zone;
 
 use super::tally::kind;
 use super::{Draining, Guided, Late, Promise, Task};
@@ -91,9 +89,6 @@ impl Guided<'_, '_> {
         let before = Tuning::of(cache);
         let n = cache.pages_to_drain(&policy, order, flags);
         let drain = cache.drain(&policy, n, list);
-        if n > 0 {
-            zone.leave_below_high();
-        }
         self.set_holder(pfn, Some(cpu));
         self.cpus[cpu].pushed += 1;
         self.cpus[cpu].drains.push(Draining {
@@ -166,6 +161,9 @@ impl Guided<'_, '_> {
         running.got += 1 << order;
         self.cpus[cpu].drains.push(running);
         self.set_holder(pfn, None);
+        if shape && !exact {
+            self.passed_over(owner, at, next, ListEnd::Head);
+        }
         self.tally.compare(kind::DRAIN_FRAME, exact, shape, || {
             (
                 format!("{pfn} of list {has:?} to {mt}"),
@@ -185,7 +183,6 @@ impl Guided<'_, '_> {
     }
 
     fn close(&mut self, draining: Draining) {
-        let policy = *self.allocator.policy();
         let Draining { got, owner, zone: at, drain, .. } = draining;
         let Some(want) = draining.want.filter(|&want| want > 0 || got > 0) else { return };
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
@@ -194,15 +191,103 @@ impl Guided<'_, '_> {
         let exact = (want > 0 && drain.left() == 0 && overrun < 1 << MAX_CPU_LIST_ORDER)
             || (cache.count == 0 && want > got);
         let tuning = Tuning::of(cache);
+        if got > 0 {
+            zone.leave_below_high();
+        }
         let reclaim = zone.reclaim_active;
-        let running = if exact { reclaim } else { draining.infer(&policy, zone, cache) };
-        let node = zone.node;
-        self.allocator.set_kswapd_running(node, running);
-        let exact = exact || (reclaim && !running);
-        self.kswapd_ends += u64::from(reclaim && !running);
-        self.tally.compare(kind::DRAIN_COUNT, exact, exact, || {
-            (format!("{got} pages"), format!("{want} pages; reclaim active {reclaim}; {tuning:?}"))
+        let below = zone.below_high;
+        let agrees = exact || self.explain(&draining);
+        self.tally.compare(kind::DRAIN_COUNT, agrees, agrees, || {
+            (
+                format!("{got} pages"),
+                format!(
+                    "{want} pages; reclaim active {reclaim}; {:?} {tuning:?} below {}",
+                    draining.before, below
+                ),
+            )
         });
+    }
+
+    /// The kernel gave back another number of pages: looks for the unseen input that explains it, and
+    /// lets the state follow. Tells whether it was one that raises no event.
+    ///
+    /// * kswapd clears the zone's mark before it reports that it sleeps.
+    /// * A task may have taken a block that it reports only when it runs again.
+    /// * The limit of a list decays without an event (counted as a mismatch).
+    fn explain(&mut self, draining: &Draining) -> bool {
+        let Draining { owner, zone: at, got, .. } = *draining;
+        let drained = got > 0;
+        let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) else { return false };
+        let (node, reclaim) = (zone.node, zone.reclaim_active);
+        let may_run = self.kswapd_woken >> node & 1 == 1;
+        if (reclaim || may_run) && self.would_drain(draining, !reclaim, 0) == drained {
+            self.would_drain(draining, !reclaim, 0);
+            self.allocator.set_kswapd_running(node, !reclaim);
+            if reclaim {
+                self.end_kswapd(node);
+            }
+            self.kswapd_ends += u64::from(reclaim);
+            return reclaim;
+        }
+        if !drained && self.take_perhaps(draining, reclaim) {
+            return true;
+        }
+        self.follow_limit(draining);
+        false
+    }
+
+    /// Tasks that may have taken a block have, as far as that explains why nothing was given back.
+    fn take_perhaps(&mut self, draining: &Draining, reclaim_active: bool) -> bool {
+        let at = draining.zone;
+        let mut candidates = Vec::new();
+        let mut pages = 0;
+        for &taken in &self.perhaps {
+            if self.holder(taken.pfn) == Some(draining.owner)
+                && self.zone_of(taken.pfn) == Some(at)
+                && let Some(FrameState::CpuList { order, .. }) =
+                    self.allocator.zones()[at].state(taken.pfn)
+            {
+                pages += 1 << order;
+                candidates.push((taken, pages));
+            }
+        }
+        let enough = candidates
+            .iter()
+            .position(|&(_, pages)| !self.would_drain(draining, reclaim_active, pages));
+        let Some(last) = enough else { return false };
+        for &(taken, _) in &candidates[..=last] {
+            self.perhaps.retain(|&other| other != taken);
+            self.take_before(taken);
+            self.taken_by_count += 1;
+        }
+        true
+    }
+
+    /// Decides a drain again, as if kswapd ran or not, and as if the list had fewer pages.
+    fn would_drain(&mut self, draining: &Draining, reclaim_active: bool, fewer: u32) -> bool {
+        let policy = *self.allocator.policy();
+        let Some((zone, cache)) = self.allocator.zone_and_cache(draining.zone, draining.owner)
+        else {
+            return false;
+        };
+        let count = cache.count;
+        draining.before.restore(cache);
+        cache.count = draining.before.count.saturating_sub(fewer);
+        let flags = ZoneFlags { reclaim_active, below_high: zone.below_high };
+        let n = cache.pages_to_drain(&policy, draining.order, flags);
+        cache.count = count;
+        n > 0
+    }
+
+    /// The limit is what makes the list drain, or not drain, as it did.
+    fn follow_limit(&mut self, draining: &Draining) {
+        let Draining { owner, zone: at, got, before, .. } = *draining;
+        let reclaim = self.allocator.zones()[at].reclaim_active;
+        self.would_drain(draining, reclaim, 0);
+        let Some((_, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
+        let CacheLimits { high_min, high_max, .. } = cache.limits;
+        let high = if got > 0 { before.count } else { cache.high.max(before.count + 1) };
+        cache.high = high.clamp(high_min, high_max);
     }
 }
 
@@ -235,29 +320,5 @@ impl Tuning {
         cache.free_factor = self.free_factor;
         cache.alloc_factor = self.alloc_factor;
         cache.prev_free_high_order = self.prev_free_high_order;
-    }
-}
-
-impl Draining {
-    /// The kernel gave back another number of pages: looks for the unseen input that explains it, and
-    /// lets the state follow. kswapd clears the zone's mark before it reports that it sleeps, and the
-    /// limit of a list decays without an event. Tells whether kswapd must be running.
-    fn infer(&self, policy: &Policy, zone: &Zone<'_>, cache: &mut CpuCache) -> bool {
-        let after = Tuning::of(cache);
-        let count = cache.count;
-        let drained = self.got > 0;
-        let flags = |reclaim_active| ZoneFlags { reclaim_active, below_high: zone.below_high };
-        self.before.restore(cache);
-        cache.count = self.before.count;
-        let n = cache.pages_to_drain(policy, self.order, flags(!zone.reclaim_active));
-        cache.count = count;
-        if (n > 0) == drained {
-            return !zone.reclaim_active;
-        }
-        after.restore(cache);
-        let CacheLimits { high_min, high_max, .. } = cache.limits;
-        let high = if drained { self.before.count } else { cache.high.max(self.before.count + 1) };
-        cache.high = high.clamp(high_min, high_max);
-        zone.reclaim_active
     }
 }

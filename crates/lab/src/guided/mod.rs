@@ -15,13 +15,15 @@ use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::Drain;
 use pageblock::fallback::{Fallback, Mode};
 use pageblock::frame::{Order, Pfn};
+use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
+use pageblock::request::Request;
 use pageblock_measure::Verification;
-use pageblock_recording::{Record, What};
+use pageblock_recording::{Other, Record, What};
 
 use self::tally::Tally;
 pub use self::tally::kind;
-use crate::fate::{Fate, Fates};
+use crate::fate::{Fate, Fates, Taken};
 
 /// A refill of a CPU list under way.
 #[derive(Clone, Copy)]
@@ -102,6 +104,10 @@ struct Cpu {
     promised: Vec<Promise>,
     /// Blocks that came to this CPU's lists since it last took one.
     pushed: u32,
+    /// The block at a list's end that the kernel passed over last.
+    passed_over: Option<Pfn>,
+    /// The second in which its lists' limits decayed last; 0 before its first event.
+    second: u64,
     /// Pages that the bulk allocator took before a refill, still to be reported.
     taken_unseen: u32,
 }
@@ -112,12 +118,20 @@ pub struct Guided<'a, 'm> {
     fates: &'a Fates,
     cpus: Vec<Cpu>,
     late: Vec<Late>,
+    /// Blocks that a task may have taken already that is to report so when it runs again.
+    perhaps: Vec<Taken>,
+    /// Tasks found to have taken a block by what a CPU list did not give back.
+    taken_by_count: u64,
     /// The CPU whose list holds a frame, plus one.
     holder: Vec<u8>,
     /// The bulk allocator takes the block of this event; it may refill a list twice in a row.
     for_bulk: bool,
     /// Blocks that went past a CPU list whose lock was taken.
     past_lists: u64,
+    /// The boosts that each node's kswapd began its run with.
+    boosts: Vec<(u8, ZoneKind, u64)>,
+    /// The nodes whose kswapd was woken and does not sleep yet.
+    kswapd_woken: u64,
     /// How often a drain told that kswapd had ended its run.
     kswapd_ends: u64,
     tally: Tally,
@@ -145,9 +159,13 @@ impl<'a, 'm> Guided<'a, 'm> {
             fates,
             cpus,
             late: Vec::new(),
+            perhaps: Vec::new(),
+            taken_by_count: 0,
             holder,
             for_bulk: false,
             past_lists: 0,
+            boosts: Vec::new(),
+            kswapd_woken: 0,
             kswapd_ends: 0,
             tally: Tally::new(mismatches),
         }
@@ -176,6 +194,7 @@ impl<'a, 'm> Guided<'a, 'm> {
                 }
             }
         }
+        self.decay(record.cpu, record.t_us);
         let takes = matches!(record.what, What::ZoneLocked { .. } | What::Extfrag(_));
         let drains = matches!(record.what, What::Drain { .. });
         self.for_bulk = takes && self.fates.get(event) == Fate::ForBulk;
@@ -190,11 +209,19 @@ impl<'a, 'm> Guided<'a, 'm> {
         if !drains {
             self.close_drain(cpu, Some(record.pid));
         }
+        self.perhaps.retain(|taken| taken.pid != record.pid);
         for &taken in self.fates.taken_before(event) {
-            self.take_before(taken);
+            if taken.sure {
+                self.take_before(taken);
+            } else {
+                self.perhaps.push(taken);
+            }
         }
         if !self.late.is_empty() {
             self.commit_late(cpu, record.pid);
+        }
+        if let What::Alloc { pfn, order, gfp, .. } = record.what {
+            self.note_below_high(cpu, Request::new(order, gfp), pfn);
         }
         match &record.what {
             What::Alloc { pfn: Some(pfn), order, mt, .. } => {
@@ -215,7 +242,7 @@ impl<'a, 'm> Guided<'a, 'm> {
                 self.isolate(*pfn, *order, self.fates.get(event));
             }
             What::Bulk { pages } => self.bulk(cpu, record.pid, *pages),
-            What::Other(other) => self.other(&other.name, &other.args),
+            What::Other(other) => self.other(other),
             _ => {}
         }
         if takes || matches!(record.what, What::Alloc { .. }) {
@@ -223,18 +250,57 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
     }
 
-    /// kswapd's running is a flag that CPU lists look at.
-    fn other(&mut self, name: &str, args: &str) {
-        let running = match name {
+    /// Once a second the limits of a CPU's lists decay.
+    fn decay(&mut self, cpu: u16, now: u64) {
+        let Some(second) = self.fates.ticks().second(cpu, now) else { return };
+        let cpu = usize::from(cpu);
+        let last = std::mem::replace(&mut self.cpus[cpu].second, second);
+        if last == 0 || last >= second {
+            return;
+        }
+        let policy = *self.allocator.policy();
+        for zone in 0..self.allocator.zones().len() {
+            let Some((_, cache)) = self.allocator.zone_and_cache(zone, cpu) else { continue };
+            for _ in last..second.min(last + 64) {
+                let _ = cache.decay(&policy);
+            }
+        }
+    }
+
+    /// kswapd's running is a flag that CPU lists look at; at its end, the boost of the watermarks
+    /// that it began with is gone (`balance_pgdat`).
+    fn other(&mut self, other: &Other) {
+        let running = match &*other.name {
             "mm_vmscan_kswapd_wake" => true,
             "mm_vmscan_kswapd_sleep" => false,
             _ => return,
         };
-        let node = args
-            .split_ascii_whitespace()
-            .find_map(|word| word.strip_prefix("nid=")?.parse::<u8>().ok());
-        if let Some(node) = node.filter(|&n| n < 64) {
-            self.allocator.set_kswapd_running(node, running);
+        let node = other.number("nid").and_then(|nid| u8::try_from(nid).ok());
+        let Some(node) = node.filter(|&node| node < 64) else { return };
+        self.end_kswapd(node);
+        self.allocator.set_kswapd_running(node, running);
+        let bit = 1 << node;
+        self.kswapd_woken = self.kswapd_woken & !bit | if running { bit } else { 0 };
+        if running {
+            let zones = self.allocator.zones().iter();
+            self.boosts.extend(zones.filter(|z| z.node == node).map(|z| (node, z.kind, z.boost)));
+        }
+    }
+
+    /// kswapd ends its run.
+    fn end_kswapd(&mut self, node: u8) {
+        for (of, kind, boost) in std::mem::take(&mut self.boosts) {
+            if of != node {
+                self.boosts.push((of, kind, boost));
+                continue;
+            }
+            for at in 0..self.allocator.zones().len() {
+                if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+                    && (zone.node, zone.kind) == (node, kind)
+                {
+                    zone.boost -= boost.min(zone.boost);
+                }
+            }
         }
     }
 

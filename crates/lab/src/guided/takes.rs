@@ -6,10 +6,10 @@ use pageblock::event::Extfrag;
 use pageblock::fallback::{Fallback, Mode, Outcome};
 use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
-use pageblock::layout::ZoneKind;
 use pageblock::mobility::MIGRATE_PCPTYPES;
 use pageblock::mobility::Migratetype::{self, Movable};
 use pageblock::policy::{BelowHigh, FallbackPick};
+use pageblock::request::Request;
 use pageblock::zone::Zone;
 
 use super::frees::IN_FLIGHT;
@@ -88,7 +88,6 @@ impl Guided<'_, '_> {
             return None;
         }
         let unseen = cache.blocks(zone, list).count() as u32;
-        note_below_high(zone);
         let before = Tuning::of(cache);
         let want = cache.refill_count(&policy, order, zone.below_high);
         if std::env::var("DBG").is_ok() {
@@ -192,7 +191,7 @@ impl Guided<'_, '_> {
 
     /// A block leaves its list before the report. It should be the first.
     pub(super) fn take_before(&mut self, taken: Taken) {
-        let Taken { pid, pfn } = taken;
+        let Taken { pid, pfn, .. } = taken;
         let (Some(at), Some(cpu)) = (self.zone_of(pfn), self.holder(pfn)) else { return };
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let list = cache.list_of(zone, pfn);
@@ -362,8 +361,7 @@ impl Guided<'_, '_> {
     pub(super) fn alloc(&mut self, cpu: usize, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
         let Some(at) = self.zone_of(pfn) else { return };
         let owner = self.holder(pfn);
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
-        note_below_high(zone);
+        let Some((_, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let list = cache.list_index(order, mt);
         if list.is_some() {
             cache.follow_alloc();
@@ -395,6 +393,43 @@ impl Guided<'_, '_> {
         }
     }
 
+    /// A list's end was passed over: once, the block that the kernel took had been taken before, or
+    /// stood elsewhere; again, it is the block at the end that stands wrongly, and goes to the other.
+    pub(super) fn passed_over(&mut self, cpu: usize, at: usize, pfn: Option<Pfn>, to: ListEnd) {
+        let before = std::mem::replace(&mut self.cpus[cpu].passed_over, pfn);
+        let Some(pfn) = pfn.filter(|_| before == pfn) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some(FrameState::CpuList { order, cached }) = zone.state(pfn) else { return };
+        let mt = cache.list_of(zone, pfn).map_or(cached, |list| list_type(list, cached));
+        if cache.follow_take(zone, pfn).is_ok() {
+            let _ = cache.follow_put(zone, pfn, order, mt, to);
+        }
+    }
+
+    /// From 6.7 an allocation notes which zones are under their high watermark: those that it passes,
+    /// and the one that serves it.
+    pub(super) fn note_below_high(&mut self, cpu: usize, request: Request, served: Option<Pfn>) {
+        if self.allocator.policy().below_high == BelowHigh::Off {
+            return;
+        }
+        let highest = request.gfp.highest_zone();
+        let served = served.and_then(|pfn| self.zone_of(pfn));
+        let node = served.map(|at| self.allocator.zones()[at].node);
+        for at in (0..self.allocator.zones().len()).rev() {
+            let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { continue };
+            if zone.kind > highest || node.is_some_and(|node| zone.node != node) {
+                continue;
+            }
+            if !zone.below_high {
+                let high = zone.watermark(Watermark::High);
+                zone.below_high = !zone.watermark_ok(request.order, high, highest, AllocFlags(0));
+            }
+            if served == Some(at) {
+                return;
+            }
+        }
+    }
+
     /// A block comes from the list of this CPU. A task may be interrupted between taking a block and
     /// reporting it: later frees then lie before the block, or blocks before it have left the list
     /// already.
@@ -413,6 +448,9 @@ impl Guided<'_, '_> {
             (format!("{pfn} of list {has:?}"), format!("next of list {list:?} is {next:?}"))
         });
         self.set_holder(pfn, None);
+        if !exact && shape {
+            self.passed_over(cpu, at, next, ListEnd::Tail);
+        }
         if exact && ahead > pushed {
             for _ in 0..ahead {
                 self.promise(cpu, at, list.unwrap_or(0), Task::Not(pid));
@@ -512,11 +550,10 @@ impl Guided<'_, '_> {
     }
 }
 
-/// From 6.7 an allocation notes that the zone is under its high watermark.
-fn note_below_high(zone: &mut Zone<'_>) {
-    if zone.below_high || zone.policy().below_high == BelowHigh::Off {
-        return;
+/// A type whose blocks share a list; the remembered one where that is one of them.
+fn list_type(list: usize, cached: Migratetype) -> Migratetype {
+    match Migratetype::ALL.get(list % MIGRATE_PCPTYPES) {
+        Some(&mt) if list < 4 * MIGRATE_PCPTYPES => mt,
+        _ => cached,
     }
-    let high = zone.watermark(Watermark::High);
-    zone.below_high = !zone.watermark_ok(0, high, ZoneKind::Movable, AllocFlags(0));
 }

@@ -1,0 +1,86 @@
+//! When the CPU lists' limits decay: once a second, at the same time on all CPUs (`vmstat_update`,
+//! whose timer is rounded to full seconds). It raises an event only where it makes a list give pages
+//! back: a worker's drain without a free before it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pageblock_recording::{Record, What};
+
+/// A second, in the recorder's microseconds.
+pub const PERIOD_US: u64 = 1_000_000;
+
+/// A worker that drains at another time does something else.
+const MOST_APART_US: u64 = 100_000;
+
+/// Drains that are looked at.
+const MOST: usize = 4096;
+
+#[derive(Default)]
+pub(super) struct TickFinder {
+    workers: BTreeSet<u32>,
+    /// The task of each CPU's last event, where that was no free.
+    last: BTreeMap<u16, u32>,
+    /// When lists of a CPU were seen to decay.
+    seen: Vec<(u16, u64)>,
+}
+
+/// When the limits of CPU lists decay.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Ticks {
+    /// The time within each second; `None` where it is not known.
+    phase: Option<u64>,
+    /// When a CPU was seen to be early or late, by second.
+    seen: BTreeMap<(u16, u64), u64>,
+}
+
+impl Ticks {
+    /// The number of the second in which a CPU's lists have decayed last at a time; `None` where
+    /// the times are not known.
+    #[must_use]
+    pub fn second(&self, cpu: u16, now: u64) -> Option<u64> {
+        let phase = self.phase?;
+        let nearest = (now + PERIOD_US + PERIOD_US / 2 - phase) / PERIOD_US;
+        let usual = (nearest * PERIOD_US + phase).saturating_sub(PERIOD_US);
+        let at = self.seen.get(&(cpu, nearest)).copied().unwrap_or(usual);
+        Some(if now >= at { nearest } else { nearest - 1 })
+    }
+}
+
+impl TickFinder {
+    /// `workers`: the tasks that work for one CPU.
+    pub(super) fn new(workers: BTreeSet<u32>) -> Self {
+        Self { workers, ..Self::default() }
+    }
+
+    pub(super) fn event(&mut self, record: &Record) {
+        let last = self.last.insert(record.cpu, record.pid);
+        let drains = matches!(record.what, What::Drain { .. });
+        if drains
+            && last != Some(record.pid)
+            && self.seen.len() < MOST
+            && self.workers.contains(&record.pid)
+        {
+            self.seen.push((record.cpu, record.t_us));
+        }
+    }
+
+    /// The times of all, of which the time within the second is the one that the others are nearest
+    /// to.
+    pub(super) fn finish(&self) -> Ticks {
+        let apart = |a: u64, b: u64| {
+            let d = (a % PERIOD_US).abs_diff(b % PERIOD_US);
+            d.min(PERIOD_US - d)
+        };
+        let sum = |&at: &u64| self.seen.iter().map(|&(_, other)| apart(at, other)).sum::<u64>();
+        let times = self.seen.iter().map(|&(_, at)| at);
+        let Some(phase) = times.min_by_key(sum).map(|at| at % PERIOD_US) else {
+            return Ticks::default();
+        };
+        let mut seen = BTreeMap::new();
+        for &(cpu, at) in self.seen.iter().filter(|&&(_, at)| apart(at, phase) < MOST_APART_US) {
+            let second = (at + PERIOD_US + PERIOD_US / 2 - phase) / PERIOD_US;
+            seen.entry((cpu, second)).or_insert(at);
+        }
+        Ticks { phase: Some(phase), seen }
+    }
+}
