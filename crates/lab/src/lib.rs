@@ -5,6 +5,7 @@ pub mod demand;
 pub mod error;
 pub mod fate;
 pub mod guided;
+pub mod infer;
 pub mod machine;
 pub mod policy_file;
 pub mod replay;

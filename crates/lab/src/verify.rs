@@ -9,6 +9,7 @@ use pageblock_recording::{Columnar, Record, Recording};
 use crate::error::Error;
 use crate::fate::{CpuListOrders, FateFinder, Fates};
 use crate::guided::Guided;
+use crate::infer;
 use crate::machine::Machine;
 
 /// What a verification keeps.
@@ -44,8 +45,10 @@ pub fn verify(
     let fates = fates_of(recording, columnar, policy, &pass, &mut |done| progress(done, total))?;
     let machine = Machine::of(recording)?;
     let mut memory = machine.table_memory(*policy)?;
-    let mut allocator = machine.allocator(*policy, &recording.start, &mut memory)?;
+    let start = infer::start(recording, columnar)?;
+    let mut allocator = machine.allocator(*policy, &start.snapshot, &mut memory)?;
     let mut guided = Guided::new(&mut allocator, &fates, options.mismatches);
+    guided.start_is_inferred(&start.inferred);
     let half = total / 2;
     pass.run(columnar, &mut |event, record| guided.push(event, record), &mut |done| {
         progress(half + done, total);
@@ -58,6 +61,7 @@ pub fn verify(
     let mut result = guided.finish();
     result.recording.clone_from(&recording.name);
     preset_name.clone_into(&mut result.preset);
+    result.notes.splice(0..0, start.notes);
     Ok(result)
 }
 

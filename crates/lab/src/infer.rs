@@ -1,0 +1,308 @@
+//! The start state of a recording whose snapshot comes from `/proc` while the machine ran: which pages
+//! were on CPU lists, the types of pageblocks, and the order of lists are not in it. They are inferred
+//! from what the events take first.
+//!
+//! * A page that is allocated or drained before anything brought it to a CPU list was on one: the
+//!   sooner allocated the nearer to the head, the sooner drained the nearer to the tail.
+//! * A pageblock has the type of the list that a block of it first leaves or comes to (from 6.10 they
+//!   are the same).
+//! * A free block stands the nearer to the head of its list the sooner it is taken.
+//!
+//! What is inferred from a decision cannot judge it: such cases are counted apart.
+
+use std::collections::BTreeMap;
+
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype::{self, Movable, Unmovable};
+use pageblock_recording::{BlockInfo, Columnar, PageUse, PcpPage, Recording, Snapshot, What};
+
+use crate::error::Error;
+
+/// A start state, and what of it was inferred.
+pub struct Start {
+    /// The state; complete, but not exact where it was inferred.
+    pub snapshot: Snapshot,
+    /// Frames of blocks whose place on a list was inferred.
+    pub inferred: Vec<Pfn>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// The start state of a recording.
+///
+/// # Errors
+/// Where the events cannot be read.
+pub fn start(recording: &Recording, columnar: &Columnar) -> Result<Start, Error> {
+    if recording.start.exact {
+        let snapshot = recording.start.clone();
+        return Ok(Start { snapshot, inferred: Vec::new(), notes: Vec::new() });
+    }
+    let mut evidence = Evidence::new(recording);
+    let window = columnar.windows.start_event()..columnar.windows.end_event();
+    let mut chunks = columnar.chunks()?;
+    let mut event = 0;
+    while let Some(chunk) = chunks.next_chunk()? {
+        for record in chunk {
+            if window.contains(&event) {
+                evidence.push(event, record.cpu, &record.what);
+            }
+            event += 1;
+        }
+    }
+    Ok(evidence.conclude(recording))
+}
+
+/// A page of a CPU list at the start.
+struct Listed {
+    pfn: Pfn,
+    order: Order,
+    mt: Migratetype,
+}
+
+/// What the events tell of the state before them.
+struct Evidence {
+    /// Whether an event told where the frame was at the start.
+    touched: Vec<bool>,
+    /// The event that first takes the frame from the free lists, plus one.
+    taken: Vec<u64>,
+    /// By pageblock.
+    types: Vec<Option<Migratetype>>,
+    /// By CPU: allocated from its lists, in order; drained from them, in order.
+    heads: BTreeMap<u16, Vec<Listed>>,
+    tails: BTreeMap<u16, Vec<Listed>>,
+    /// The pageblock whose type the last event of each CPU told, and its frame.
+    told: BTreeMap<u16, (usize, Pfn)>,
+    pageblock_order: Order,
+}
+
+impl Evidence {
+    fn new(recording: &Recording) -> Self {
+        let end = recording.start.end_pfn().0 as usize;
+        let blocks = (end >> recording.pageblock_order) + 1;
+        Self {
+            touched: vec![false; end],
+            taken: vec![0; end],
+            types: vec![None; blocks],
+            heads: BTreeMap::new(),
+            tails: BTreeMap::new(),
+            told: BTreeMap::new(),
+            pageblock_order: recording.pageblock_order,
+        }
+    }
+
+    fn push(&mut self, event: u64, cpu: u16, what: &What) {
+        let told = self.told.remove(&cpu);
+        match *what {
+            What::ZoneLocked { pfn, order, mt, .. } => {
+                if self.learn(pfn, mt) {
+                    self.told.insert(cpu, (self.block(pfn), pfn));
+                }
+                self.take(event, pfn, order);
+            }
+            What::Extfrag(x) => {
+                let block = self.block(x.pfn);
+                // A claim reports the page under its new type first.
+                if told == Some((block, x.pfn)) && x.change_ownership {
+                    self.types[block] = Some(x.fallback_migratetype);
+                }
+                self.learn(x.pfn, x.fallback_migratetype);
+                self.take(event, x.pfn, x.alloc_order);
+            }
+            What::Alloc { pfn: Some(pfn), order, mt, .. } => {
+                if self.first(pfn, order) {
+                    self.heads.entry(cpu).or_default().push(Listed { pfn, order, mt });
+                }
+            }
+            What::Drain { pfn, order, mt } => {
+                self.learn(pfn, mt);
+                if self.first(pfn, order) {
+                    self.tails.entry(cpu).or_default().push(Listed { pfn, order, mt });
+                }
+            }
+            What::Free { pfn, order } => {
+                self.first(pfn, order);
+            }
+            _ => {}
+        }
+    }
+
+    fn block(&self, pfn: Pfn) -> usize {
+        (pfn.0 >> self.pageblock_order) as usize
+    }
+
+    /// Notes a pageblock's type where it was not known; tells whether it was not.
+    fn learn(&mut self, pfn: Pfn, mt: Migratetype) -> bool {
+        let block = self.block(pfn);
+        match self.types.get_mut(block) {
+            Some(slot @ None) => {
+                *slot = Some(mt);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Marks the frames of a block; tells whether its first frame was not marked before.
+    fn first(&mut self, pfn: Pfn, order: Order) -> bool {
+        let start = pfn.0 as usize;
+        let end = (start + (1 << order)).min(self.touched.len());
+        let Some(frames) = self.touched.get_mut(start..end) else { return false };
+        let first = frames.first().is_some_and(|touched| !touched);
+        frames.fill(true);
+        first
+    }
+
+    fn take(&mut self, event: u64, pfn: Pfn, order: Order) {
+        if self.first(pfn, order)
+            && let Some(slot) = self.taken.get_mut(pfn.0 as usize)
+        {
+            *slot = event + 1;
+        }
+    }
+
+    fn conclude(mut self, recording: &Recording) -> Start {
+        let mut snapshot = recording.start.clone();
+        self.guess_types(&snapshot);
+        let mut inferred = self.order_lists(&mut snapshot);
+        let known = self.fill_cpu_lists(&mut snapshot);
+        inferred.extend(snapshot.pcp.iter().map(|page| page.pfn));
+        let told = format!(
+            "the start state is inferred, as the snapshot is from /proc: {} free blocks were put in \
+             the order in which they are taken, {known} pages on CPU lists; decisions on those are \
+             counted apart, as inferred",
+            inferred.len() - snapshot.pcp.len(),
+        );
+        Start { snapshot, inferred, notes: vec![told] }
+    }
+
+    /// Gives every pageblock a type: where no event tells, movable unless only the kernel uses it.
+    fn guess_types(&mut self, snapshot: &Snapshot) {
+        let mut kernel = vec![false; self.types.len()];
+        let mut movable = vec![false; self.types.len()];
+        for used in &snapshot.used {
+            let by_kernel = match used.state {
+                PageUse::Slab | PageUse::PageTable | PageUse::Kernel => true,
+                PageUse::File | PageUse::Anon | PageUse::Shmem | PageUse::OtherLru => false,
+                _ => continue,
+            };
+            let last = Pfn(used.pfn.0 + used.count.saturating_sub(1));
+            for block in self.block(used.pfn)..=self.block(last) {
+                let seen = if by_kernel { &mut kernel } else { &mut movable };
+                if let Some(slot) = seen.get_mut(block) {
+                    *slot = true;
+                }
+            }
+        }
+        for (block, slot) in self.types.iter_mut().enumerate() {
+            let guess = if kernel[block] && !movable[block] { Unmovable } else { Movable };
+            slot.get_or_insert(guess);
+        }
+    }
+
+    fn type_of(&self, pfn: Pfn) -> Migratetype {
+        self.types.get(self.block(pfn)).copied().flatten().unwrap_or(Movable)
+    }
+
+    /// Orders the free lists, and gives the blocks whose place is inferred.
+    fn order_lists(&self, snapshot: &mut Snapshot) -> Vec<Pfn> {
+        let taken = |pfn: Pfn, order: Order| {
+            let start = pfn.0 as usize;
+            let frames = self.taken.get(start..start + (1 << order)).unwrap_or_default();
+            frames.iter().copied().filter(|&event| event > 0).min().unwrap_or(u64::MAX)
+        };
+        let mut inferred = Vec::new();
+        for block in &mut snapshot.free {
+            block.mt = Some(self.type_of(block.pfn));
+            if taken(block.pfn, block.order) != u64::MAX {
+                inferred.push(block.pfn);
+            }
+        }
+        snapshot.free.sort_by_key(|block| taken(block.pfn, block.order));
+        for (at, zone) in snapshot.zones.iter().enumerate() {
+            let span = zone.span();
+            let pages = 1 << self.pageblock_order;
+            let first = span.start.align_down(self.pageblock_order).0;
+            for pfn in (first..span.end.0).step_by(pages).map(Pfn) {
+                let mt = Some(self.type_of(pfn));
+                snapshot.blocks.push(BlockInfo { zone: at as u16, pfn, mt, skip: false });
+            }
+        }
+        inferred
+    }
+
+    /// Puts pages on the CPU lists, as many as the snapshot counts: those that no event touches fill
+    /// the middle. Gives the number of those that an event told.
+    fn fill_cpu_lists(&self, snapshot: &mut Snapshot) -> usize {
+        let mut free = vec![false; self.touched.len()];
+        for block in &snapshot.free {
+            let start = block.pfn.0 as usize;
+            free[start..start + (1 << block.order)].fill(true);
+        }
+        let mut fillers = self.fillers(snapshot);
+        let (mut pages, mut known) = (Vec::new(), 0);
+        let cpus = snapshot.pcpinfo.iter().map(|info| info.cpu + 1).max().unwrap_or(0);
+        for cpu in 0..cpus {
+            let page = |listed: &Listed| {
+                let zone = snapshot.zone_of(listed.pfn)? as u16;
+                let Listed { pfn, order, mt } = *listed;
+                let page = PcpPage { cpu, zone, index: 0, order, mt: Some(mt), pfn };
+                (!free[pfn.0 as usize]).then_some(page)
+            };
+            let listed = |of: &BTreeMap<u16, Vec<Listed>>| -> Vec<PcpPage> {
+                of.get(&cpu).into_iter().flatten().filter_map(page).collect()
+            };
+            let (heads, mut tails) = (listed(&self.heads), listed(&self.tails));
+            tails.reverse();
+            known += heads.len() + tails.len();
+            let middle = middle(snapshot, cpu, heads.iter().chain(&tails), &mut fillers);
+            pages.extend(heads.into_iter().chain(middle).chain(tails));
+        }
+        snapshot.pcp = pages;
+        known
+    }
+
+    /// Pages that may be on CPU lists, and that no event touches, by zone.
+    fn fillers(&self, snapshot: &Snapshot) -> BTreeMap<u16, Vec<Pfn>> {
+        let mut fillers: BTreeMap<u16, Vec<Pfn>> = BTreeMap::new();
+        for used in snapshot.used.iter().filter(|used| used.state == PageUse::KernelOrPcp) {
+            for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
+                if !self.touched[pfn.0 as usize]
+                    && self.type_of(pfn) == Movable
+                    && let Some(zone) = snapshot.zone_of(pfn)
+                {
+                    fillers.entry(zone as u16).or_default().push(pfn);
+                }
+            }
+        }
+        fillers
+    }
+}
+
+/// Pages that make a CPU's lists as long as the snapshot counts them.
+fn middle<'p>(
+    snapshot: &Snapshot,
+    cpu: u16,
+    known: impl Iterator<Item = &'p PcpPage>,
+    fillers: &mut BTreeMap<u16, Vec<Pfn>>,
+) -> Vec<PcpPage> {
+    let mut listed: BTreeMap<u16, u64> = BTreeMap::new();
+    for page in known {
+        *listed.entry(page.zone).or_default() += 1 << page.order;
+    }
+    let mut middle = Vec::new();
+    for info in snapshot.pcpinfo.iter().filter(|info| info.cpu == cpu) {
+        let missing = info.count.saturating_sub(listed.get(&info.zone).copied().unwrap_or(0));
+        let pool = fillers.entry(info.zone).or_default();
+        let left = pool.len() - (missing as usize).min(pool.len());
+        let page = |pfn| PcpPage {
+            cpu,
+            zone: info.zone,
+            index: 0,
+            order: 0,
+            mt: Some(Movable),
+            pfn,
+        };
+        middle.extend(pool.drain(left..).map(page));
+    }
+    middle
+}
