@@ -197,7 +197,8 @@ impl Guided<'_, '_> {
         let reclaim = zone.reclaim_active;
         let below = zone.below_high;
         let agrees = exact || self.explain(&draining);
-        self.tally.compare(kind::DRAIN_COUNT, agrees, agrees, || {
+        let shape = agrees || (want > 0) == (got > 0);
+        self.tally.compare(kind::DRAIN_COUNT, agrees, shape, || {
             (
                 format!("{got} pages"),
                 format!(
@@ -286,7 +287,11 @@ impl Guided<'_, '_> {
         self.would_drain(draining, reclaim, 0);
         let Some((_, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
         let CacheLimits { high_min, high_max, .. } = cache.limits;
-        let high = if got > 0 { before.count } else { cache.high.max(before.count + 1) };
+        let high = if got > 0 {
+            before.count
+        } else {
+            cache.high.max(before.count + cache.limits.batch.max(1))
+        };
         cache.high = high.clamp(high_min, high_max);
     }
 }

@@ -90,13 +90,6 @@ impl Guided<'_, '_> {
         let unseen = cache.blocks(zone, list).count() as u32;
         let before = Tuning::of(cache);
         let want = cache.refill_count(&policy, order, zone.below_high);
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "refill cpu{cpu} pid{pid} o{order} {mt} want {want} before {before:?} after {:?} below {}",
-                Tuning::of(cache),
-                zone.below_high
-            );
-        }
         let mode = Mode::Normal;
         let refill =
             Refill { zone: at, order, mt, want, got: 0, mode, before, pid, unseen, first: None };
@@ -338,13 +331,16 @@ impl Guided<'_, '_> {
                 == (x.fallback_order, x.fallback_migratetype, x.change_ownership)
         });
         let exact = shape && predicted.is_some_and(|f| f.pfn == x.pfn);
-        let dbg: Vec<_> =
-            zone.free_list(x.fallback_order, x.fallback_migratetype).map(|p| p.0).collect();
+        let found: Vec<_> = zone
+            .free_list(x.fallback_order, x.fallback_migratetype)
+            .take(16)
+            .map(|p| p.0)
+            .collect();
         if shape && !exact {
             zone.follow_rotation(x.pfn);
         }
         self.tally.compare(kind::FALLBACK, exact, shape, || {
-            (format!("{} {} ", x.pfn, x.fallback_order), format!("{predicted:?} {dbg:?}"))
+            (format!("{x:?}"), format!("{predicted:?}; that list begins with {found:?}"))
         });
         let actual = zone.outcome_of(x.pfn, x.fallback_order, x.fallback_migratetype, mt);
         if let Some(mut actual) = actual {
