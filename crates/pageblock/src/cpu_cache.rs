@@ -361,13 +361,22 @@ impl CpuCache {
     #[must_use]
     pub fn drain(&self, policy: &Policy, n: u32, index: usize) -> Drain {
         let left = n.min(self.count);
+        let batch = if policy.drains_by_batch() { self.limits.batch.max(1) } else { u32::MAX };
+        let of_batch = left.min(batch);
         match policy.pcp_bulk {
             // The loop starts with the list after this one.
             PcpBulk::WholeLists => {
                 let before = index.checked_sub(1).unwrap_or(self.nr_lists() - 1);
-                Drain { left, at: before % self.nr_lists(), run: 0, in_turn: false }
+                Drain {
+                    left,
+                    at: before % self.nr_lists(),
+                    run: 0,
+                    in_turn: false,
+                    batch,
+                    of_batch,
+                }
             }
-            PcpBulk::RoundRobin => Drain { left, at: 0, run: 0, in_turn: true },
+            PcpBulk::RoundRobin => Drain { left, at: 0, run: 0, in_turn: true, batch, of_batch },
         }
     }
 
@@ -465,6 +474,11 @@ pub struct Drain {
     /// next.
     run: u32,
     in_turn: bool,
+    /// From 6.19 the locks are released after each batch, and what a batch gave too much is not
+    /// counted; `u32::MAX` before.
+    batch: u32,
+    /// Pages still to be given back in this batch.
+    of_batch: u32,
 }
 
 impl Drain {
@@ -506,7 +520,14 @@ impl Drain {
 
     /// Counts a block given back.
     pub fn gave(&mut self, order: Order) {
-        self.left = self.left.saturating_sub(pages(order.min(ORDER_LIMIT)) as u32);
+        let given = pages(order.min(ORDER_LIMIT)) as u32;
+        self.of_batch = self.of_batch.saturating_sub(given);
+        if self.batch == u32::MAX {
+            self.left = self.left.saturating_sub(given);
+        } else if self.of_batch == 0 {
+            self.left = self.left.saturating_sub(self.batch);
+            self.of_batch = self.left.min(self.batch);
+        }
         self.run = self.run.saturating_sub(1);
     }
 }

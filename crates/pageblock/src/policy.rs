@@ -670,6 +670,13 @@ impl Policy {
         matches!(self.pcp_bulk, PcpBulk::WholeLists)
     }
 
+    /// Tells whether a CPU list gives pages back batch by batch, with the locks released between: from
+    /// 6.19, when the batch changed too.
+    #[must_use]
+    pub const fn drains_by_batch(&self) -> bool {
+        matches!(self.pcp_batch, PcpBatch::K256)
+    }
+
     /// Reads `NAME,switch=value,...`.
     ///
     /// # Errors
