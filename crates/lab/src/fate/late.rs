@@ -275,3 +275,85 @@ impl LateFinder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Migratetype::Unmovable;
+
+    const BLOCK: Pfn = Pfn(10);
+    const OTHER: Pfn = Pfn(20);
+    const LIST: (Order, Migratetype) = (0, Unmovable);
+
+    fn finder() -> LateFinder {
+        let mut finder = LateFinder::new(9);
+        finder.block_type(BLOCK, Unmovable);
+        finder
+    }
+
+    fn free(finder: &mut LateFinder, event: u64, pid: u32, pfn: Pfn) {
+        finder.event(event, 0, pid);
+        finder.free(event, 0, pfn, 0);
+    }
+
+    fn leave(
+        finder: &mut LateFinder,
+        event: u64,
+        how: Left,
+        pid: u32,
+        pfn: Pfn,
+    ) -> Option<Finding> {
+        finder.event(event, 0, pid);
+        finder.left(how, 0, pid, pfn, LIST)
+    }
+
+    #[test]
+    fn a_block_taken_before_a_later_one_was_freed_late() {
+        let mut finder = finder();
+        free(&mut finder, 1, 7, BLOCK);
+        free(&mut finder, 2, 8, OTHER);
+        finder.event(3, 0, 8);
+        finder.event(4, 0, 7);
+        let found = leave(&mut finder, 5, Left::Taken, 7, BLOCK);
+        assert_eq!(found, Some(Finding::FreedLate(1)));
+    }
+
+    #[test]
+    fn a_block_given_back_before_an_earlier_one_was_freed_in_time() {
+        let mut finder = finder();
+        free(&mut finder, 1, 7, BLOCK);
+        free(&mut finder, 2, 8, OTHER);
+        finder.event(3, 0, 7);
+        assert_eq!(leave(&mut finder, 4, Left::Drained, 7, BLOCK), None);
+    }
+
+    #[test]
+    fn a_block_given_back_after_a_later_one_was_freed_late() {
+        let mut finder = finder();
+        free(&mut finder, 1, 7, BLOCK);
+        free(&mut finder, 2, 8, OTHER);
+        finder.event(3, 0, 7);
+        assert_eq!(leave(&mut finder, 4, Left::Drained, 7, OTHER), None);
+        let found = leave(&mut finder, 5, Left::Drained, 7, BLOCK);
+        assert_eq!(found, Some(Finding::FreedLate(1)));
+    }
+
+    #[test]
+    fn a_block_from_below_a_later_one_was_taken_before() {
+        let mut finder = finder();
+        finder.event(1, 0, 7);
+        free(&mut finder, 2, 8, OTHER);
+        finder.event(3, 0, 8);
+        let found = leave(&mut finder, 4, Left::Taken, 7, BLOCK);
+        assert_eq!(found, Some(Finding::TakenBefore(2)));
+    }
+
+    #[test]
+    fn a_doubtful_free_tells_nothing_of_others() {
+        let mut finder = finder();
+        finder.event(1, 0, 7);
+        free(&mut finder, 2, 8, OTHER);
+        let found = leave(&mut finder, 3, Left::Taken, 7, BLOCK);
+        assert_eq!(found, Some(Finding::PerhapsBefore(2)));
+    }
+}
