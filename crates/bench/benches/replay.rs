@@ -26,15 +26,13 @@ fn main() {
     let mut group = criterion.benchmark_group(recording.name.clone());
     group.throughput(Throughput::Elements(demands.events));
     group.bench_function("free replay", |bencher| {
-        bencher.iter(|| {
-            replay::replay(&recording, &demands, own.name, &own.policy, &mut |_, _| true)
-        });
+        bencher
+            .iter(|| replay::replay(&recording, &demands, own.name, &own.policy, &mut |_, _| true));
     });
     group.bench_function("guided replay", |bencher| {
         let options = VerifyOptions { mismatches: 0, ..VerifyOptions::default() };
-        bencher.iter(|| {
-            verify(&recording, &columnar, &own.policy, own.name, options, &mut |_, _| {})
-        });
+        bencher
+            .iter(|| verify(&recording, &columnar, &own.policy, own.name, options, &mut |_, _| {}));
     });
     group.finish();
     criterion.final_summary();

@@ -294,14 +294,8 @@ fn middle<'p>(
         let missing = info.count.saturating_sub(listed.get(&info.zone).copied().unwrap_or(0));
         let pool = fillers.entry(info.zone).or_default();
         let left = pool.len() - (missing as usize).min(pool.len());
-        let page = |pfn| PcpPage {
-            cpu,
-            zone: info.zone,
-            index: 0,
-            order: 0,
-            mt: Some(Movable),
-            pfn,
-        };
+        let page =
+            |pfn| PcpPage { cpu, zone: info.zone, index: 0, order: 0, mt: Some(Movable), pfn };
         middle.extend(pool.drain(left..).map(page));
     }
     middle

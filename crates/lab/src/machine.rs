@@ -116,7 +116,7 @@ pub fn recorded_preset(recording: &Recording) -> &'static Preset {
     preset::nearest(u32::from(kernel.major), u32::from(kernel.minor))
 }
 
-fn zone_snapshot<'s>(snapshot: &'s Snapshot, node: u8, kind: ZoneKind) -> Option<&'s ZoneSnapshot> {
+fn zone_snapshot(snapshot: &Snapshot, node: u8, kind: ZoneKind) -> Option<&ZoneSnapshot> {
     snapshot.zones.iter().find(|z| z.node == u16::from(node) && z.name == kind.name())
 }
 

@@ -19,6 +19,9 @@ const MOST_DOUBTS: usize = 64;
 /// Blocks that are watched for one task.
 const MOST_ABOVE: usize = 128;
 
+/// The event of a free, and its block.
+type Freed = (u64, Pfn, Order);
+
 /// A block that was freed while a task stood aside.
 #[derive(Clone, Copy)]
 struct Above {
@@ -35,7 +38,7 @@ struct Aside {
     /// The first event of the others.
     since: u64,
     /// The block that the task had freed just before: its event, frame and order.
-    freed: Option<(u64, Pfn, Order)>,
+    freed: Option<Freed>,
     /// The task that ran instead last.
     other: u32,
     /// Lists of this CPU that gave a block from below, by order and type.
@@ -52,19 +55,22 @@ struct Aside {
 impl Aside {
     /// Tells whether the block that the task had freed came to the list only afterwards, now that it
     /// left it.
-    fn freed_late(&self, how: Left, cpu: u16, list: (Order, Migratetype)) -> bool {
+    fn freed_late(&self, how: Left, cpu: u16, list: (Order, Migratetype), late: &[Pfn]) -> bool {
         let Some(resumed) = self.resumed else { return false };
         if self.gave.contains(&list) || self.empty.contains(&list) {
             return true;
         }
         match how {
-            Left::Taken => (resumed != self.cpu && cpu == resumed) || self.has_above(list),
+            Left::Taken => (resumed != self.cpu && cpu == resumed) || self.has_above(list, late),
             Left::Drained => self.drained.contains(&list),
         }
     }
 
-    fn has_above(&self, (order, mt): (Order, Migratetype)) -> bool {
-        self.above.iter().any(|above| (above.order, above.mt) == (order, Some(mt)))
+    /// Tells whether such blocks are on the list for sure. `late` are those whose own frees are
+    /// doubtful.
+    fn has_above(&self, (order, mt): (Order, Migratetype), late: &[Pfn]) -> bool {
+        let on_list = |above: &&Above| (above.order, above.mt) == (order, Some(mt));
+        self.above.iter().filter(on_list).any(|above| !late.contains(&above.pfn))
     }
 }
 
@@ -92,7 +98,7 @@ pub(super) enum Finding {
 #[derive(Default)]
 pub(super) struct LateFinder {
     /// The task that each CPU last ran, and its event if that freed a block.
-    last: BTreeMap<u16, (u32, Option<(u64, Pfn, Order)>)>,
+    last: BTreeMap<u16, (u32, Option<Freed>)>,
     aside: Vec<Aside>,
     doubts: Vec<Aside>,
     /// The task of this event, back after others, if it is.
@@ -114,6 +120,13 @@ impl LateFinder {
             self.types.resize(block + 1, 0);
         }
         self.types[block] = mt as u8 + 1;
+    }
+
+    /// The same for all pageblocks of a block, or the one that it lies in.
+    pub(super) fn range_type(&mut self, pfn: Pfn, order: Order, mt: Migratetype) {
+        for block in 0..1u64 << order.saturating_sub(self.pageblock_order) {
+            self.block_type(Pfn(pfn.0 + (block << self.pageblock_order)), mt);
+        }
     }
 
     /// Any event, before what it says is looked at.
@@ -141,14 +154,7 @@ impl LateFinder {
         }
     }
 
-    fn set_aside(
-        &mut self,
-        since: u64,
-        cpu: u16,
-        pid: u32,
-        other: u32,
-        freed: Option<(u64, Pfn, Order)>,
-    ) {
+    fn set_aside(&mut self, since: u64, cpu: u16, pid: u32, other: u32, freed: Option<Freed>) {
         self.aside.retain(|aside| aside.pid != pid);
         if self.aside.len() == MOST_ASIDE {
             self.aside.remove(0);
@@ -231,17 +237,18 @@ impl LateFinder {
         let of_block = |d: &Aside| d.freed.is_some_and(|(_, f, o)| (f, o) == (pfn, list.0));
         let doubt = self.doubts.iter().position(of_block).map(|place| self.doubts.remove(place));
         self.note_left(how, cpu, pid, pfn, list);
+        let late: Vec<Pfn> = self.aside.iter().filter_map(|a| Some(a.freed?.1)).collect();
         if let Some((free, ..)) =
-            doubt.filter(|d| d.freed_late(how, cpu, list)).and_then(|d| d.freed)
+            doubt.filter(|d| d.freed_late(how, cpu, list, &late)).and_then(|d| d.freed)
         {
             return Some(Finding::FreedLate(free));
         }
-        let back = self.back.as_mut().filter(|_| how == Left::Taken)?;
+        let back = self.back.as_ref().filter(|back| how == Left::Taken && back.cpu == cpu)?;
         let above = back.above.iter().any(|above| above.pfn == pfn);
         if above {
             return None;
         }
-        let before = back.has_above(list) || back.empty.contains(&list);
+        let before = back.has_above(list, &late) || back.empty.contains(&list);
         let finding = if before { Finding::TakenBefore } else { Finding::PerhapsBefore };
         Some(finding(back.since))
     }
@@ -266,5 +273,87 @@ impl LateFinder {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Migratetype::Unmovable;
+
+    const BLOCK: Pfn = Pfn(10);
+    const OTHER: Pfn = Pfn(20);
+    const LIST: (Order, Migratetype) = (0, Unmovable);
+
+    fn finder() -> LateFinder {
+        let mut finder = LateFinder::new(9);
+        finder.block_type(BLOCK, Unmovable);
+        finder
+    }
+
+    fn free(finder: &mut LateFinder, event: u64, pid: u32, pfn: Pfn) {
+        finder.event(event, 0, pid);
+        finder.free(event, 0, pfn, 0);
+    }
+
+    fn leave(
+        finder: &mut LateFinder,
+        event: u64,
+        how: Left,
+        pid: u32,
+        pfn: Pfn,
+    ) -> Option<Finding> {
+        finder.event(event, 0, pid);
+        finder.left(how, 0, pid, pfn, LIST)
+    }
+
+    #[test]
+    fn a_block_taken_before_a_later_one_was_freed_late() {
+        let mut finder = finder();
+        free(&mut finder, 1, 7, BLOCK);
+        free(&mut finder, 2, 8, OTHER);
+        finder.event(3, 0, 8);
+        finder.event(4, 0, 7);
+        let found = leave(&mut finder, 5, Left::Taken, 7, BLOCK);
+        assert_eq!(found, Some(Finding::FreedLate(1)));
+    }
+
+    #[test]
+    fn a_block_given_back_before_an_earlier_one_was_freed_in_time() {
+        let mut finder = finder();
+        free(&mut finder, 1, 7, BLOCK);
+        free(&mut finder, 2, 8, OTHER);
+        finder.event(3, 0, 7);
+        assert_eq!(leave(&mut finder, 4, Left::Drained, 7, BLOCK), None);
+    }
+
+    #[test]
+    fn a_block_given_back_after_a_later_one_was_freed_late() {
+        let mut finder = finder();
+        free(&mut finder, 1, 7, BLOCK);
+        free(&mut finder, 2, 8, OTHER);
+        finder.event(3, 0, 7);
+        assert_eq!(leave(&mut finder, 4, Left::Drained, 7, OTHER), None);
+        let found = leave(&mut finder, 5, Left::Drained, 7, BLOCK);
+        assert_eq!(found, Some(Finding::FreedLate(1)));
+    }
+
+    #[test]
+    fn a_block_from_below_a_later_one_was_taken_before() {
+        let mut finder = finder();
+        finder.event(1, 0, 7);
+        free(&mut finder, 2, 8, OTHER);
+        finder.event(3, 0, 8);
+        let found = leave(&mut finder, 4, Left::Taken, 7, BLOCK);
+        assert_eq!(found, Some(Finding::TakenBefore(2)));
+    }
+
+    #[test]
+    fn a_doubtful_free_tells_nothing_of_others() {
+        let mut finder = finder();
+        finder.event(1, 0, 7);
+        free(&mut finder, 2, 8, OTHER);
+        let found = leave(&mut finder, 3, Left::Taken, 7, BLOCK);
+        assert_eq!(found, Some(Finding::PerhapsBefore(2)));
     }
 }

@@ -51,6 +51,7 @@ pub struct Fates {
     /// Blocks that were taken before an event, and reported after it.
     taken: BTreeMap<u64, Vec<Taken>>,
     ticks: Ticks,
+    freed_late: u64,
 }
 
 /// A block that a task had taken from a list before another ran, and reported afterwards.
@@ -82,6 +83,14 @@ impl Fates {
     #[must_use]
     pub fn taken_before(&self, event: u64) -> &[Taken] {
         self.taken.get(&event).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many blocks reached a CPU list later than they were reported free, or left it earlier than
+    /// they were reported allocated.
+    #[must_use]
+    pub fn late(&self) -> u64 {
+        let taken = self.taken.values().flatten().filter(|taken| taken.sure).count();
+        self.freed_late + taken as u64
     }
 
     /// When the limits of CPU lists decay.
@@ -229,7 +238,7 @@ impl FateFinder {
             *of_cpu = (record.pid, Vec::new());
         }
         match record.what {
-            What::ZoneLocked { .. } | What::Extfrag(_) => return of_cpu.1.push(event),
+            What::ZoneLocked { .. } | What::Extfrag(_) => of_cpu.1.push(event),
             What::Bulk { pages: 2.. } => {
                 let events = std::mem::take(&mut of_cpu.1);
                 events.into_iter().for_each(|event| self.fates.set(event, Fate::ForBulk));
@@ -264,7 +273,7 @@ impl FateFinder {
                 found
             }
             What::Extfrag(ref x) if x.change_ownership => {
-                self.late.block_type(x.pfn, x.alloc_migratetype);
+                self.late.range_type(x.pfn, x.fallback_order, x.alloc_migratetype);
                 None
             }
             What::Drain { pfn, order, mt } => {
@@ -277,6 +286,7 @@ impl FateFinder {
         };
         if let Some(Finding::FreedLate(free)) = finding {
             self.fates.set(free, Fate::Late);
+            self.fates.freed_late += 1;
         }
     }
 

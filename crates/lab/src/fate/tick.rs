@@ -84,3 +84,30 @@ impl TickFinder {
         Ticks { phase: Some(phase), seen }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pageblock::frame::Pfn;
+    use pageblock::mobility::Migratetype::Movable;
+
+    #[test]
+    fn limits_decay_once_a_second_where_a_worker_drains() {
+        let mut finder = TickFinder::new(BTreeSet::from([9]));
+        for (t_us, pid) in [(100, 1), (3_780_000, 9), (3_900_000, 1), (5_790_000, 9)] {
+            let what = What::Drain { pfn: Pfn(1), order: 0, mt: Movable };
+            finder.event(&Record { t_us, cpu: 0, pid, what });
+        }
+        let ticks = finder.finish();
+        let second = |t_us| ticks.second(0, t_us).unwrap();
+        assert_eq!(second(4_779_999) + 1, second(4_780_000));
+        // Seen late in this second.
+        assert_eq!(second(5_789_999) + 1, second(5_790_000));
+        assert_eq!(second(5_790_000), second(6_779_999));
+    }
+
+    #[test]
+    fn without_a_worker_no_time_is_known() {
+        assert_eq!(TickFinder::new(BTreeSet::new()).finish().second(0, 5), None);
+    }
+}

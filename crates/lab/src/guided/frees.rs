@@ -21,6 +21,7 @@ impl Guided<'_, '_> {
     pub(super) fn free(&mut self, cpu: usize, pid: u32, pfn: Pfn, order: Order, fate: Fate) {
         let Some(at) = self.zone_of(pfn) else { return };
         self.prepare(at, pfn, order);
+        self.tally.placed(pfn);
         match fate {
             Fate::Batched | Fate::Kept => {}
             Fate::Late => self.late.push(Late { pid, pfn, order }),
@@ -109,7 +110,7 @@ impl Guided<'_, '_> {
         let Some(at) = self.zone_of(pfn) else { return };
         let policy = *self.allocator.policy();
         let Some(owner) = self.holder(pfn) else {
-            self.tally.compare(kind::DRAIN_FRAME, false, false, || {
+            self.tally.compare_frame(kind::DRAIN_FRAME, pfn, false, false, || {
                 (format!("{pfn} of order {order}"), "is on no CPU list".to_owned())
             });
             self.prepare(at, pfn, order);
@@ -164,7 +165,7 @@ impl Guided<'_, '_> {
         if shape && !exact {
             self.passed_over(owner, at, next, ListEnd::Head);
         }
-        self.tally.compare(kind::DRAIN_FRAME, exact, shape, || {
+        self.tally.compare_frame(kind::DRAIN_FRAME, pfn, exact, shape, || {
             (
                 format!("{pfn} of list {has:?} to {mt}"),
                 format!("last of list {list:?} is {next:?}, to {to:?}"),
@@ -197,7 +198,8 @@ impl Guided<'_, '_> {
         let reclaim = zone.reclaim_active;
         let below = zone.below_high;
         let agrees = exact || self.explain(&draining);
-        self.tally.compare(kind::DRAIN_COUNT, agrees, agrees, || {
+        let shape = agrees || (want > 0) == (got > 0);
+        self.tally.compare(kind::DRAIN_COUNT, agrees, shape, || {
             (
                 format!("{got} pages"),
                 format!(
@@ -286,7 +288,11 @@ impl Guided<'_, '_> {
         self.would_drain(draining, reclaim, 0);
         let Some((_, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
         let CacheLimits { high_min, high_max, .. } = cache.limits;
-        let high = if got > 0 { before.count } else { cache.high.max(before.count + 1) };
+        let high = if got > 0 {
+            before.count
+        } else {
+            cache.high.max(before.count + cache.limits.batch.max(1))
+        };
         cache.high = high.clamp(high_min, high_max);
     }
 }

@@ -171,6 +171,11 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
     }
 
+    /// Has decisions counted apart that the places of these frames were inferred from.
+    pub fn start_is_inferred(&mut self, frames: &[Pfn]) {
+        self.tally.start_is_inferred(frames);
+    }
+
     /// Follows one event.
     pub fn push(&mut self, event: u64, record: &Record) {
         let cpu = usize::from(record.cpu);
@@ -178,22 +183,6 @@ impl<'a, 'm> Guided<'a, 'm> {
             return;
         }
         self.tally.at(event, record);
-        if std::env::var("DUMPAT").ok().and_then(|v| v.parse().ok()) == Some(event) {
-            for z in 0..self.allocator.zones().len() {
-                for c in 0..self.cpus.len() {
-                    if let Some((zone, cache)) = self.allocator.zone_and_cache(z, c) {
-                        for l in 0..cache.nr_lists() {
-                            for (i, b) in cache.blocks(zone, l).enumerate() {
-                                eprintln!("L {z} {c} {l} {i} {} {}", b.0, cache.list_order(l));
-                            }
-                        }
-                    }
-                    for p in &self.cpus[c].promised {
-                        eprintln!("PROM {c} {}", p.pfn.0);
-                    }
-                }
-            }
-        }
         self.decay(record.cpu, record.t_us);
         let takes = matches!(record.what, What::ZoneLocked { .. } | What::Extfrag(_));
         let drains = matches!(record.what, What::Drain { .. });
@@ -228,14 +217,14 @@ impl<'a, 'm> Guided<'a, 'm> {
                 self.alloc(cpu, record.pid, *pfn, *order, *mt);
             }
             What::ZoneLocked { pfn, order, mt, .. } => {
-                self.zone_locked(cpu, record.pid, *pfn, *order, *mt)
+                self.zone_locked(cpu, record.pid, *pfn, *order, *mt);
             }
             What::Extfrag(x) => self.extfrag(cpu, record.pid, x),
             What::Free { pfn, order } => {
-                self.free(cpu, record.pid, *pfn, *order, self.fates.get(event))
+                self.free(cpu, record.pid, *pfn, *order, self.fates.get(event));
             }
             What::FreeBatched { pfn } => {
-                self.free_batched(cpu, record.pid, *pfn, self.fates.get(event))
+                self.free_batched(cpu, record.pid, *pfn, self.fates.get(event));
             }
             What::Drain { pfn, order, mt } => self.drain(cpu, record.pid, *pfn, *order, *mt),
             What::Isolate { pfn, order, ret } if *ret > 0 => {
@@ -325,6 +314,22 @@ impl<'a, 'm> Guided<'a, 'm> {
         for cpu in 0..self.cpus.len() {
             self.close_refill(cpu, 0, None);
             self.close_drain(cpu, None);
+        }
+        for (count, what) in [
+            (self.past_lists, "blocks went past a CPU list whose lock was taken"),
+            (
+                self.kswapd_ends,
+                "ends of kswapd's run were told by what CPU lists did not give back",
+            ),
+            (
+                self.taken_by_count,
+                "blocks were taken earlier than reported, as CPU lists' counts tell",
+            ),
+            (self.fates.late(), "blocks reached or left a CPU list earlier or later than reported"),
+        ] {
+            if count > 0 {
+                self.tally.note(format!("inferred: {count} {what}"));
+            }
         }
         self.tally.finish()
     }

@@ -54,7 +54,7 @@ impl Guided<'_, '_> {
                 zone.follow_rotation(pfn);
             }
             let kind = if refill.is_some() { kind::REFILL_FRAME } else { kind::ZONE_FRAME };
-            self.tally.compare(kind, exact, shape, || {
+            self.tally.compare_frame(kind, pfn, exact, shape, || {
                 (format!("{pfn} of {actual:?}"), format!("next is {own:?}"))
             });
         }
@@ -90,13 +90,6 @@ impl Guided<'_, '_> {
         let unseen = cache.blocks(zone, list).count() as u32;
         let before = Tuning::of(cache);
         let want = cache.refill_count(&policy, order, zone.below_high);
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "refill cpu{cpu} pid{pid} o{order} {mt} want {want} before {before:?} after {:?} below {}",
-                Tuning::of(cache),
-                zone.below_high
-            );
-        }
         let mode = Mode::Normal;
         let refill =
             Refill { zone: at, order, mt, want, got: 0, mode, before, pid, unseen, first: None };
@@ -338,13 +331,16 @@ impl Guided<'_, '_> {
                 == (x.fallback_order, x.fallback_migratetype, x.change_ownership)
         });
         let exact = shape && predicted.is_some_and(|f| f.pfn == x.pfn);
-        let dbg: Vec<_> =
-            zone.free_list(x.fallback_order, x.fallback_migratetype).map(|p| p.0).collect();
+        let found: Vec<_> = zone
+            .free_list(x.fallback_order, x.fallback_migratetype)
+            .take(16)
+            .map(|p| p.0)
+            .collect();
         if shape && !exact {
             zone.follow_rotation(x.pfn);
         }
         self.tally.compare(kind::FALLBACK, exact, shape, || {
-            (format!("{} {} ", x.pfn, x.fallback_order), format!("{predicted:?} {dbg:?}"))
+            (format!("{x:?}"), format!("{predicted:?}; that list begins with {found:?}"))
         });
         let actual = zone.outcome_of(x.pfn, x.fallback_order, x.fallback_migratetype, mt);
         if let Some(mut actual) = actual {
@@ -376,14 +372,14 @@ impl Guided<'_, '_> {
                 Task::Any => true,
                 Task::NotFirst => false,
             };
-            self.tally.compare(kind::CPU_LIST_FRAME, kept, true, || {
+            self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, kept, true, || {
                 (format!("{pfn} for task {pid}"), "was for another task".to_owned())
             });
         } else if owner == Some(cpu) {
             self.alloc_from_list(cpu, pid, at, pfn, list);
         } else {
             let state = self.allocator.zones()[at].state(pfn);
-            self.tally.compare(kind::CPU_LIST_FRAME, false, false, || {
+            self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, false, false, || {
                 (format!("{pfn}"), format!("{state:?} of CPU {owner:?}"))
             });
             self.make_allocated(at, pfn, order);
@@ -444,7 +440,7 @@ impl Guided<'_, '_> {
         let shape = list.is_some() && has == list;
         let exact = shape && ahead < deep;
         let _ = cache.follow_take(zone, pfn);
-        self.tally.compare(kind::CPU_LIST_FRAME, exact, shape, || {
+        self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, exact, shape, || {
             (format!("{pfn} of list {has:?}"), format!("next of list {list:?} is {next:?}"))
         });
         self.set_holder(pfn, None);

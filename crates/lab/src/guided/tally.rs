@@ -1,7 +1,8 @@
 //! The count of what agreed, and the first differences.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
+use pageblock::frame::Pfn;
 use pageblock_measure::Verification;
 use pageblock_measure::verification::{Agreement, Mismatch};
 use pageblock_recording::Record;
@@ -32,6 +33,7 @@ pub(super) struct Tally {
     left: usize,
     now: (u64, Option<Record>),
     before: VecDeque<String>,
+    inferred: BTreeSet<Pfn>,
 }
 
 impl Tally {
@@ -41,6 +43,7 @@ impl Tally {
             left: mismatches,
             now: (0, None),
             before: VecDeque::new(),
+            inferred: BTreeSet::new(),
         }
     }
 
@@ -55,6 +58,35 @@ impl Tally {
                 self.before.push_back(format!("{at}: cpu {} {:?}", last.cpu, last.what));
             }
             self.now = (event, Some(record.clone()));
+        }
+    }
+
+    /// Has decisions on these frames counted apart until they move, as their place was inferred from
+    /// such a decision.
+    pub(super) fn start_is_inferred(&mut self, frames: &[Pfn]) {
+        self.inferred = frames.iter().copied().collect();
+    }
+
+    /// A frame comes to a list: its place is known from now on.
+    pub(super) fn placed(&mut self, pfn: Pfn) {
+        if !self.inferred.is_empty() {
+            self.inferred.remove(&pfn);
+        }
+    }
+
+    /// Counts one decision on a frame, which then leaves its list.
+    pub(super) fn compare_frame(
+        &mut self,
+        kind: &str,
+        pfn: Pfn,
+        exact: bool,
+        shape: bool,
+        describe: impl FnOnce() -> (String, String),
+    ) {
+        if !self.inferred.is_empty() && self.inferred.remove(&pfn) {
+            self.compare(&format!("{kind}, inferred"), exact, shape, describe);
+        } else {
+            self.compare(kind, exact, shape, describe);
         }
     }
 
