@@ -79,8 +79,6 @@ enum Task {
     /// Some task that was interrupted by this one.
     Not(u32),
     Any,
-    /// Any; but the block was not the first of its list when it was taken.
-    NotFirst,
 }
 
 /// A block that a task reported free before it put it on a list.

@@ -182,17 +182,18 @@ impl Guided<'_, '_> {
         self.promise(cpu, at, list, Task::Is(pid));
     }
 
-    /// A block leaves its list before the report. It should be the first.
+    /// A block leaves its list before the report.
     pub(super) fn take_before(&mut self, taken: Taken) {
         let Taken { pid, pfn, .. } = taken;
         let (Some(at), Some(cpu)) = (self.zone_of(pfn), self.holder(pfn)) else { return };
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let list = cache.list_of(zone, pfn);
-        let first = list.and_then(|list| cache.next(zone, list)) == Some(pfn);
-        if cache.follow_take(zone, pfn).is_ok() {
+        // Only the first can have been taken.
+        if list.and_then(|list| cache.next(zone, list)) == Some(pfn)
+            && cache.follow_take(zone, pfn).is_ok()
+        {
             self.set_holder(pfn, None);
-            let to = if first { Task::Is(pid) } else { Task::NotFirst };
-            self.cpus[cpu].promised.push(Promise { pfn, to });
+            self.cpus[cpu].promised.push(Promise { pfn, to: Task::Is(pid) });
         }
     }
 
@@ -370,7 +371,6 @@ impl Guided<'_, '_> {
                 Task::Is(task) => task == pid,
                 Task::Not(task) => task != pid,
                 Task::Any => true,
-                Task::NotFirst => false,
             };
             self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, kept, true, || {
                 (format!("{pfn} for task {pid}"), "was for another task".to_owned())
