@@ -13,7 +13,7 @@ use crate::fallback::Mode;
 use crate::frame::{ORDER_LIMIT, Order, pages};
 use crate::freelist::List;
 use crate::map::{FrameState, Index, PageMap};
-use crate::mobility::{MIGRATE_PCPTYPES, Migratetype};
+use crate::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::policy::{
     ClaimRule, PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Policy, Reserve,
 };
@@ -26,6 +26,13 @@ const LOW_ORDER_LISTS: usize = (COSTLY_ORDER as usize + 1) * MIGRATE_PCPTYPES;
 
 /// The largest number of lists a cache can have (`NR_PCP_LISTS`).
 pub const MAX_LISTS: usize = LOW_ORDER_LISTS + MIGRATE_PCPTYPES;
+
+/// Orders and types of the table of lists; a round number of types makes a short multiplication.
+const ORDERS: usize = ORDER_LIMIT as usize + 1;
+const TYPES: usize = MIGRATETYPES.next_power_of_two();
+
+/// There is no such list.
+const NO_LIST: u8 = u8::MAX;
 
 /// The limits of a cache; computed by [`tuning`](crate::tuning).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,10 +49,10 @@ pub struct CacheLimits {
 #[derive(Clone, Debug)]
 pub struct CpuCache {
     lists: [List; MAX_LISTS],
+    /// The list of each order and type, [`NO_LIST`] where there is none.
+    list_of: [[u8; TYPES]; ORDERS],
     nr_lists: u8,
-    thp_lists: u8,
     thp_order: Order,
-    costly: bool,
     /// Pages on all lists.
     pub count: u32,
     /// Pages that it may hold now.
@@ -78,10 +85,9 @@ impl CpuCache {
         let low = if costly { LOW_ORDER_LISTS as u8 } else { MIGRATE_PCPTYPES as u8 };
         Self {
             lists: [List::EMPTY; MAX_LISTS],
+            list_of: list_table(costly, thp_lists, geometry.pageblock_order),
             nr_lists: low + thp_lists,
-            thp_lists,
             thp_order: geometry.pageblock_order,
-            costly,
             count: 0,
             high: limits.high_min,
             limits,
@@ -98,19 +104,8 @@ impl CpuCache {
     #[inline]
     #[must_use]
     pub fn list_index(&self, order: Order, mt: Migratetype) -> Option<usize> {
-        let mt = if (mt as usize) < MIGRATE_PCPTYPES { mt } else { Migratetype::Movable };
-        if order == 0 || (self.costly && order <= COSTLY_ORDER) {
-            return Some(order as usize * MIGRATE_PCPTYPES + mt as usize);
-        }
-        if order != self.thp_order {
-            return None;
-        }
-        Some(match self.thp_lists {
-            0 => return None,
-            1 => LOW_ORDER_LISTS,
-            2 => LOW_ORDER_LISTS + usize::from(mt == Migratetype::Movable),
-            _ => LOW_ORDER_LISTS + mt as usize,
-        })
+        let index = usize::from(self.list_of.get(usize::from(order))?[mt as usize]);
+        (index < MAX_LISTS).then_some(index)
     }
 
     /// The order of a list's blocks (`pindex_to_order`).
@@ -135,7 +130,7 @@ impl CpuCache {
     }
 
     /// Takes the first block of a list of this order.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
         let i = self.lists[index].pop_head(map)?;
         self.count -= 1 << order;
@@ -251,7 +246,7 @@ impl CpuCache {
     ) {
         map.set(i, FrameState::CpuList { order, cached });
         self.lists[index].push_head(map, i);
-        self.count += 1 << order;
+        self.count += pages(order) as u32;
     }
 
     /// Takes a given block off its list.
@@ -264,30 +259,63 @@ impl CpuCache {
     /// was freed; 0 for none.
     ///
     /// Source: `free_unref_page_commit`.
-    #[inline]
     pub fn pages_to_drain(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
-        let order = order.min(ORDER_LIMIT);
+        let row = self.note_free(policy, order.min(ORDER_LIMIT));
+        if self.holds_all(row, zone) { 0 } else { self.pages_past_high(policy, row, zone) }
+    }
+
+    /// Counts a freed block, and tells whether it is one of a row of high orders that empties the
+    /// lists (5.18 and later).
+    #[inline]
+    pub(crate) fn note_free(&mut self, policy: &Policy, order: Order) -> Row {
+        let high_order = (1..=COSTLY_ORDER).contains(&order);
+        if policy.pcp_free < PcpFree::FreeCount {
+            let factor = self.free_factor > 0 && policy.pcp_free >= PcpFree::FreeHigh;
+            return if high_order && factor { Row::OfHighOrders } else { Row::Other };
+        }
+        self.alloc_factor >>= 1;
+        let row = high_order && self.prev_free_high_order && self.is_long_row(policy);
+        self.prev_free_high_order = high_order;
+        let CacheLimits { batch, high_min, high_max } = self.limits;
+        if self.free_count < batch << policy.pcp_batch_scale_max {
+            self.free_count += pages(order) as u32;
+        }
+        self.high = clamp(self.high, high_min, high_max);
+        if row { Row::OfHighOrders } else { Row::Other }
+    }
+
+    /// Whether so much was freed in a row that high orders empty the lists.
+    fn is_long_row(&self, policy: &Policy) -> bool {
+        let CacheLimits { batch, high_min, .. } = self.limits;
+        let enough = match policy.pcp_free {
+            PcpFree::FreeCount617 | PcpFree::FreeCount619 => batch + high_min / 2,
+            _ => batch,
+        };
+        self.free_count >= enough && (!self.free_high_batch || self.count >= batch)
+    }
+
+    /// Whether a cache certainly has to give no pages back, under any policy, after a free.
+    #[inline]
+    pub(crate) fn holds_all(&self, row: Row, zone: ZoneFlags) -> bool {
+        self.count < self.high && row == Row::Other && zone == ZoneFlags::default()
+    }
+
+    /// How many pages are to be given back where the cache may hold too many.
+    pub(crate) fn pages_past_high(&mut self, policy: &Policy, row: Row, zone: ZoneFlags) -> u32 {
+        let free_high = row == Row::OfHighOrders;
         match policy.pcp_free {
-            PcpFree::Batch => {
-                if self.count >= self.high {
-                    self.limits.batch.min(self.count)
-                } else {
-                    0
-                }
-            }
+            PcpFree::Batch if self.count < self.high => 0,
+            PcpFree::Batch => self.limits.batch.min(self.count),
             PcpFree::FreeFactor | PcpFree::FreeHigh | PcpFree::FreeHighScaled => {
-                self.drain_by_factor(policy, order, zone)
+                self.drain_by_factor(policy, free_high, zone)
             }
             PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
-                self.drain_by_count(policy, order, zone)
+                self.drain_by_count(policy, free_high, zone)
             }
         }
     }
 
-    fn drain_by_factor(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
-        let free_high = policy.pcp_free != PcpFree::FreeFactor
-            && self.free_factor > 0
-            && (1..=COSTLY_ORDER).contains(&order);
+    fn drain_by_factor(&mut self, policy: &Policy, free_high: bool, zone: ZoneFlags) -> u32 {
         let batch = self.limits.batch;
         let high = if free_high {
             0
@@ -317,29 +345,13 @@ impl CpuCache {
         clamp(u32::try_from(n).unwrap_or(u32::MAX), batch, most)
     }
 
-    #[inline]
-    fn drain_by_count(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
-        self.alloc_factor >>= 1;
+    fn drain_by_count(&mut self, policy: &Policy, free_high: bool, zone: ZoneFlags) -> u32 {
         let batch = self.limits.batch;
-        let scaled = batch << policy.pcp_batch_scale_max;
-        let high_order = (1..=COSTLY_ORDER).contains(&order);
-        let enough = match policy.pcp_free {
-            PcpFree::FreeCount617 | PcpFree::FreeCount619 => batch + self.limits.high_min / 2,
-            _ => batch,
-        };
-        let free_high = high_order
-            && self.free_count >= enough
-            && self.prev_free_high_order
-            && (!self.free_high_batch || self.count >= batch);
-        self.prev_free_high_order = high_order;
-        if self.free_count < scaled {
-            self.free_count += 1 << order;
-        }
         let high = self.high_now(policy, free_high, zone);
         if self.count < high {
             0
         } else if free_high {
-            self.count.min(scaled)
+            self.count.min(batch << policy.pcp_batch_scale_max)
         } else if high < batch {
             1
         } else {
@@ -347,11 +359,10 @@ impl CpuCache {
         }
     }
 
-    /// The pages that a self-tuning cache may hold now (`nr_pcp_high`, 6.7 and later).
-    #[inline]
+    /// The pages that a self-tuning cache may hold now (`nr_pcp_high`, 6.7 and later). `high` is
+    /// within its limits already.
     fn high_now(&mut self, policy: &Policy, free_high: bool, zone: ZoneFlags) -> u32 {
         let CacheLimits { batch, high_min, high_max } = self.limits;
-        self.high = clamp(self.high, high_min, high_max);
         let high = self.high;
         if high == 0 {
             return 0;
@@ -469,9 +480,42 @@ pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
     }
 }
 
+/// The list of each order and type (`order_to_pindex`).
+fn list_table(costly: bool, thp_lists: u8, thp_order: Order) -> [[u8; TYPES]; ORDERS] {
+    let list = |order: Order, mt: Migratetype| {
+        let mt = if (mt as usize) < MIGRATE_PCPTYPES { mt } else { Migratetype::Movable };
+        if order == 0 || (costly && order <= COSTLY_ORDER) {
+            return order * MIGRATE_PCPTYPES as u8 + mt as u8;
+        }
+        match thp_lists {
+            _ if order != thp_order => NO_LIST,
+            0 => NO_LIST,
+            1 => LOW_ORDER_LISTS as u8,
+            2 => LOW_ORDER_LISTS as u8 + u8::from(mt == Migratetype::Movable),
+            _ => LOW_ORDER_LISTS as u8 + mt as u8,
+        }
+    };
+    let mut table = [[NO_LIST; TYPES]; ORDERS];
+    for (order, row) in (0..).zip(&mut table) {
+        for mt in Migratetype::ALL {
+            row[mt as usize] = list(order, mt);
+        }
+    }
+    table
+}
+
 /// As the kernel's macro: the lower bound first, so that the upper one wins where they cross.
 fn clamp(n: u32, low: u32, high: u32) -> u32 {
     n.max(low).min(high)
+}
+
+/// What the frees before one make of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Row {
+    /// The last of so many high orders freed in a row that the lists are emptied.
+    OfHighOrders,
+    /// Any other.
+    Other,
 }
 
 /// The flags of a zone that a cache looks at.

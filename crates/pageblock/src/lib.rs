@@ -25,6 +25,7 @@ pub mod mobility;
 pub mod policy;
 pub mod preset;
 pub mod proc;
+mod quick;
 pub mod request;
 pub mod reserve;
 pub mod setup;
