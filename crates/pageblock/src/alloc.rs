@@ -99,9 +99,14 @@ impl Attempt {
     }
 
     /// The flags of the fast path (`prepare_alloc_pages`) where it prefers a zone.
-    #[inline(always)]
     pub(crate) fn fast_flags(&self, preferred: &Zone<'_>) -> AllocFlags {
-        let mut flags = preferred.fast_flags;
+        preferred.fast_flags.with(self.own_flags(&preferred.policy))
+    }
+
+    /// Those of its flags that the request decides.
+    #[inline(always)]
+    pub(crate) fn own_flags(&self, policy: &Policy) -> AllocFlags {
+        let mut flags = AllocFlags(0);
         if self.gfp.has(Gfp::KSWAPD_RECLAIM) {
             flags = flags.with(AllocFlags::KSWAPD);
         }
@@ -109,7 +114,7 @@ impl Attempt {
             flags = flags.with(AllocFlags::CMA);
         }
         if self.order > 0
-            && preferred.policy.reserve == Reserve::Highatomic73
+            && policy.reserve == Reserve::Highatomic73
             && !self.gfp.has(Gfp::DIRECT_RECLAIM)
             && self.gfp.has(Gfp::HIGH)
             && !self.gfp.has(Gfp::NOMEMALLOC)

@@ -40,9 +40,8 @@ impl Allocator<'_> {
         order: Order,
     ) -> Result<(usize, Index), FrameError> {
         // In the tables of zones that interleave with others the others' frames are holes.
-        let mut zones = self.zones.iter().enumerate();
-        zones
-            .find_map(|(at, zone)| Some((at, zone.map.allocated_at(pfn, order)?)))
+        (0..self.zones.len())
+            .find_map(|at| Some((at, self.zones[at].map.allocated_at(pfn, order)?)))
             .ok_or_else(|| self.why_not_allocated(pfn))
     }
 

@@ -25,7 +25,7 @@ impl Allocator<'_> {
         let Attempt { cpu, order, mt, gfp, highest, .. } = *attempt;
         let (at, cpus) = (usize::from(attempt.first), self.cpu_nodes.len());
         let zone = self.zones.get_mut(at)?;
-        let flags = attempt.fast_flags(zone);
+        let flags = attempt.own_flags(&zone.policy);
         if !self.first_zone_serves
             || zone.managed == 0
             || !attempt.may_use(zone.node)
