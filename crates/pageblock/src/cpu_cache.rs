@@ -24,6 +24,17 @@ pub const COSTLY_ORDER: Order = 3;
 
 const LOW_ORDER_LISTS: usize = (COSTLY_ORDER as usize + 1) * MIGRATE_PCPTYPES;
 
+/// The order of each of these lists; a table, as divisions are slow.
+const LOW_ORDER_OF: [Order; LOW_ORDER_LISTS] = {
+    let mut orders = [0; LOW_ORDER_LISTS];
+    let mut index = 0;
+    while index < LOW_ORDER_LISTS {
+        orders[index] = (index / MIGRATE_PCPTYPES) as Order;
+        index += 1;
+    }
+    orders
+};
+
 /// The largest number of lists a cache can have (`NR_PCP_LISTS`).
 pub const MAX_LISTS: usize = LOW_ORDER_LISTS + MIGRATE_PCPTYPES;
 
@@ -109,9 +120,10 @@ impl CpuCache {
     }
 
     /// The order of a list's blocks (`pindex_to_order`).
+    #[inline]
     #[must_use]
     pub fn list_order(&self, index: usize) -> Order {
-        if index >= LOW_ORDER_LISTS { self.thp_order } else { (index / MIGRATE_PCPTYPES) as Order }
+        LOW_ORDER_OF.get(index).copied().unwrap_or(self.thp_order)
     }
 
     /// The number of lists.
@@ -250,6 +262,7 @@ impl CpuCache {
     }
 
     /// Takes a given block off its list.
+    #[inline]
     pub(crate) fn unlink(&mut self, map: &PageMap<'_>, i: Index, index: usize) {
         self.lists[index].remove(map, i);
         self.count -= 1 << self.list_order(index);
@@ -425,6 +438,7 @@ impl CpuCache {
     }
 
     /// Frees one block of a list to the zone.
+    #[inline]
     pub(crate) fn give_back(
         &mut self,
         zone: &mut Zone<'_>,
