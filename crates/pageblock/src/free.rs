@@ -4,7 +4,8 @@
 
 use crate::alloc::Allocator;
 use crate::alloc_flags::{AllocFlags, Watermark};
-use crate::cpu_cache::{CpuCache, Row, ZoneFlags};
+use crate::cpu_cache::{CpuCache, ZoneFlags};
+use crate::cpu_tuning::Row;
 use crate::event::{Event, Observer};
 use crate::frame::{Order, Pfn, pages};
 use crate::layout::ZoneKind;

@@ -11,6 +11,7 @@ mod buddy;
 pub mod capture;
 pub mod check;
 pub mod cpu_cache;
+mod cpu_tuning;
 pub mod event;
 pub mod fallback;
 pub mod follow;
