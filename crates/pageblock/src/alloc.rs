@@ -7,10 +7,10 @@ use crate::alloc_flags::AllocFlags;
 use crate::cpu_cache::CpuCache;
 use crate::event::{Event, Observer};
 use crate::frame::{Order, Pfn};
-use crate::layout::{MAX_NUMNODES, ZoneKind};
+use crate::layout::{MAX_NR_ZONES, MAX_NUMNODES, ZoneKind};
 use crate::map::Index;
 use crate::mobility::Migratetype::{self, Movable};
-use crate::policy::{Policy, Reserve};
+use crate::policy::{Fair, Policy, Reserve, SkipActiveNode};
 use crate::request::{Gfp, Request};
 use crate::zone::{Geometry, Zone};
 
@@ -58,6 +58,11 @@ pub struct Allocator<'m> {
     pub(crate) zonelists: &'m [u16],
     /// One bit a node.
     pub(crate) kswapd_running: u64,
+    /// The first zone of each node's list that requests of each highest zone may use; [`NO_ZONE`]
+    /// where there is none.
+    pub(crate) first_zones: [[u16; MAX_NR_ZONES]; MAX_NUMNODES],
+    /// Nothing but its watermark makes a walk pass over its first zone; see [`quick`](crate::quick).
+    pub(crate) first_zone_serves: bool,
     /// The place of each node's list among the zonelists; [`NO_NODE`] where there is no such node.
     pub(crate) node_places: [u8; MAX_NUMNODES],
     pub(crate) nr_nodes: u8,
@@ -68,6 +73,9 @@ pub struct Allocator<'m> {
 /// There is no such node.
 pub(crate) const NO_NODE: u8 = u8::MAX;
 
+/// There is no such zone.
+pub(crate) const NO_ZONE: u16 = u16::MAX;
+
 /// What an attempt looks for.
 #[derive(Clone, Copy)]
 pub(crate) struct Attempt {
@@ -76,9 +84,45 @@ pub(crate) struct Attempt {
     pub(crate) mt: Migratetype,
     pub(crate) gfp: Gfp,
     pub(crate) highest: ZoneKind,
+    /// The first zone that may serve it, if it is in the node mask and has memory.
+    pub(crate) first: u16,
     /// Which zonelist.
     place: u8,
     nodemask: u64,
+}
+
+impl Attempt {
+    /// Tells whether a node is in the mask.
+    #[inline]
+    pub(crate) fn may_use(&self, node: u8) -> bool {
+        self.nodemask & 1 << node != 0
+    }
+
+    /// The flags of the fast path (`prepare_alloc_pages`) where it prefers a zone.
+    pub(crate) fn fast_flags(&self, preferred: &Zone<'_>) -> AllocFlags {
+        preferred.fast_flags.with(self.own_flags(&preferred.policy))
+    }
+
+    /// Those of its flags that the request decides.
+    #[inline(always)]
+    pub(crate) fn own_flags(&self, policy: &Policy) -> AllocFlags {
+        let mut flags = AllocFlags(0);
+        if self.gfp.has(Gfp::KSWAPD_RECLAIM) {
+            flags = flags.with(AllocFlags::KSWAPD);
+        }
+        if self.mt == Movable {
+            flags = flags.with(AllocFlags::CMA);
+        }
+        if self.order > 0
+            && policy.reserve == Reserve::Highatomic73
+            && !self.gfp.has(Gfp::DIRECT_RECLAIM)
+            && self.gfp.has(Gfp::HIGH)
+            && !self.gfp.has(Gfp::NOMEMALLOC)
+        {
+            flags = flags.with(AllocFlags::HIGHATOMIC);
+        }
+        flags
+    }
 }
 
 impl<'m> Allocator<'m> {
@@ -133,6 +177,18 @@ impl<'m> Allocator<'m> {
         for zone in self.zones.iter_mut().filter(|z| z.node == node) {
             zone.reclaim_active = running;
         }
+        self.first_zone_serves = self.first_zone_serves();
+    }
+
+    /// Tells whether nothing but its watermark makes a walk pass over its first zone: no fair batch,
+    /// and no kswapd to keep out of the way of.
+    pub(crate) fn first_zone_serves(&self) -> bool {
+        self.policy.fair == Fair::Off && (!self.skips_active() || self.kswapd_running == 0)
+    }
+
+    /// Tells whether walks first pass over nodes whose kswapd runs.
+    pub(crate) fn skips_active(&self) -> bool {
+        self.policy.skip_active_node == SkipActiveNode::On && self.nr_nodes > 1
     }
 
     /// The place in [`zones`](Self::zones) of the zone that holds a frame.
@@ -152,7 +208,7 @@ impl<'m> Allocator<'m> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn attempt(&self, cpu: usize, request: &Request) -> Result<Attempt, AllocError> {
         if request.order > self.geometry.max_order {
             return Err(AllocError::OrderTooLarge(request.order));
@@ -169,7 +225,8 @@ impl<'m> Allocator<'m> {
         let nodemask =
             if gfp.has(Gfp::THISNODE) { request.nodemask & 1 << node } else { request.nodemask };
         let highest = gfp.highest_zone();
-        Ok(Attempt { cpu, order: request.order, mt, gfp, highest, place, nodemask })
+        let first = self.first_zones[usize::from(node)][highest as usize];
+        Ok(Attempt { cpu, order: request.order, mt, gfp, highest, first, place, nodemask })
     }
 
     /// Allocates a block by the fast path (`__alloc_pages` without its slow path).
@@ -186,9 +243,10 @@ impl<'m> Allocator<'m> {
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
         let attempt = self.attempt(cpu, request)?;
-        let preferred = self.preferred_zone(&attempt).ok_or(AllocError::NoMemory)?;
-        let flags = self.fast_flags(&attempt, preferred);
-        self.try_alloc(&attempt, preferred, flags, observer)
+        match self.take_warm(&attempt, observer) {
+            Some(pfn) => Ok(pfn),
+            None => self.walk_for(cpu, *request, None, observer),
+        }
     }
 
     /// Makes one attempt with the given flags, as the slow path asks for it.
@@ -202,29 +260,24 @@ impl<'m> Allocator<'m> {
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        let attempt = self.attempt(cpu, request)?;
-        let preferred = self.preferred_zone(&attempt).ok_or(AllocError::NoMemory)?;
-        self.try_alloc(&attempt, preferred, flags, observer)
+        self.walk_for(cpu, *request, Some(flags), observer)
     }
 
-    #[inline(always)]
-    fn try_alloc(
+    /// Walks the zonelist, with the flags of the fast path if none are given. The request comes by
+    /// value, so that the short way needs no place in memory for it.
+    #[inline(never)]
+    fn walk_for(
         &mut self,
-        attempt: &Attempt,
-        preferred: usize,
-        flags: AllocFlags,
+        cpu: usize,
+        request: Request,
+        flags: Option<AllocFlags>,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        let pfn = self
-            .get_page_from_freelist(attempt, preferred, flags, observer)
-            .ok_or(AllocError::NoMemory)?;
-        observer.event(Event::PageAlloc {
-            pfn: Some(pfn),
-            order: attempt.order,
-            migratetype: attempt.mt,
-            gfp: attempt.gfp,
-        });
-        Ok(pfn)
+        let attempt = self.attempt(cpu, &request)?;
+        let preferred = self.preferred_zone(&attempt).ok_or(AllocError::NoMemory)?;
+        let flags = flags.unwrap_or_else(|| attempt.fast_flags(&self.zones[preferred]));
+        self.get_page_from_freelist(&attempt, preferred, flags, observer)
+            .ok_or(AllocError::NoMemory)
     }
 
     /// Reports that a request finally failed, as the kernel's tracepoint does.
@@ -242,27 +295,6 @@ impl<'m> Allocator<'m> {
         Ok(())
     }
 
-    /// The flags of the fast path (`prepare_alloc_pages`).
-    #[inline]
-    fn fast_flags(&self, attempt: &Attempt, preferred: usize) -> AllocFlags {
-        let mut flags = self.zones[preferred].fast_flags;
-        if attempt.gfp.has(Gfp::KSWAPD_RECLAIM) {
-            flags = flags.with(AllocFlags::KSWAPD);
-        }
-        if attempt.mt == Movable {
-            flags = flags.with(AllocFlags::CMA);
-        }
-        if attempt.order > 0
-            && self.policy.reserve == Reserve::Highatomic73
-            && !attempt.gfp.has(Gfp::DIRECT_RECLAIM)
-            && attempt.gfp.has(Gfp::HIGH)
-            && !attempt.gfp.has(Gfp::NOMEMALLOC)
-        {
-            flags = flags.with(AllocFlags::HIGHATOMIC);
-        }
-        flags
-    }
-
     #[inline]
     pub(crate) fn zonelist(&self, attempt: &Attempt) -> impl Iterator<Item = usize> + use<'m> {
         let zones = self.zones.len();
@@ -273,7 +305,7 @@ impl<'m> Allocator<'m> {
     #[inline]
     pub(crate) fn eligible(&self, zone: usize, attempt: &Attempt) -> bool {
         let zone = &self.zones[zone];
-        zone.kind <= attempt.highest && attempt.nodemask & 1 << zone.node != 0 && zone.managed > 0
+        zone.kind <= attempt.highest && attempt.may_use(zone.node) && zone.managed > 0
     }
 
     #[inline]

@@ -81,7 +81,7 @@ fn walk(
     let (mut length, mut before) = (0, None);
     for i in list.iter(map) {
         let prev = map.prev(i);
-        if before.map_or(prev != crate::map::NIL, |b| b != prev) || length > map.frames() {
+        if before.is_some_and(|b| b != prev) || length > map.frames() {
             return Err(Violation::BrokenLink(map.pfn(i)));
         }
         visit(i)?;

@@ -4,8 +4,8 @@
 //! A cache belongs to one CPU and one zone. The CPU owns it as `&mut`, in place of disabled
 //! interrupts, so the fast path has no atomic read-modify-write.
 //!
-//! Source: `rmqueue_pcplist`, `nr_pcp_alloc`, `free_unref_page_commit`, `nr_pcp_high`,
-//! `nr_pcp_free`, `free_pcppages_bulk`, `decay_pcp_high` (mm/page_alloc.c).
+//! Source: `rmqueue_pcplist`, `free_unref_page_commit`, `free_pcppages_bulk` (mm/page_alloc.c). Their
+//! sizes are in `cpu_tuning`.
 
 use crate::alloc_flags::AllocFlags;
 use crate::event::{Event, Observer};
@@ -13,9 +13,9 @@ use crate::fallback::Mode;
 use crate::frame::{ORDER_LIMIT, Order, pages};
 use crate::freelist::List;
 use crate::map::{FrameState, Index, PageMap};
-use crate::mobility::{MIGRATE_PCPTYPES, Migratetype};
+use crate::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::policy::{
-    ClaimRule, PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Policy, Reserve,
+    ClaimRule, PcpBulk, PcpFree, PcpOrders, PcpThpLists, PcpType, Policy, Reserve,
 };
 use crate::zone::{Geometry, Zone};
 
@@ -24,8 +24,26 @@ pub const COSTLY_ORDER: Order = 3;
 
 const LOW_ORDER_LISTS: usize = (COSTLY_ORDER as usize + 1) * MIGRATE_PCPTYPES;
 
+/// The order of each of these lists; a table, as divisions are slow.
+const LOW_ORDER_OF: [Order; LOW_ORDER_LISTS] = {
+    let mut orders = [0; LOW_ORDER_LISTS];
+    let mut index = 0;
+    while index < LOW_ORDER_LISTS {
+        orders[index] = (index / MIGRATE_PCPTYPES) as Order;
+        index += 1;
+    }
+    orders
+};
+
 /// The largest number of lists a cache can have (`NR_PCP_LISTS`).
 pub const MAX_LISTS: usize = LOW_ORDER_LISTS + MIGRATE_PCPTYPES;
+
+/// Orders and types of the table of lists; a round number of types makes a short multiplication.
+const ORDERS: usize = ORDER_LIMIT as usize + 1;
+const TYPES: usize = MIGRATETYPES.next_power_of_two();
+
+/// There is no such list.
+const NO_LIST: u8 = u8::MAX;
 
 /// The limits of a cache; computed by [`tuning`](crate::tuning).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,10 +60,10 @@ pub struct CacheLimits {
 #[derive(Clone, Debug)]
 pub struct CpuCache {
     lists: [List; MAX_LISTS],
+    /// The list of each order and type, [`NO_LIST`] where there is none.
+    list_of: [[u8; TYPES]; ORDERS],
     nr_lists: u8,
-    thp_lists: u8,
     thp_order: Order,
-    costly: bool,
     /// Pages on all lists.
     pub count: u32,
     /// Pages that it may hold now.
@@ -78,10 +96,9 @@ impl CpuCache {
         let low = if costly { LOW_ORDER_LISTS as u8 } else { MIGRATE_PCPTYPES as u8 };
         Self {
             lists: [List::EMPTY; MAX_LISTS],
+            list_of: list_table(costly, thp_lists, geometry.pageblock_order),
             nr_lists: low + thp_lists,
-            thp_lists,
             thp_order: geometry.pageblock_order,
-            costly,
             count: 0,
             high: limits.high_min,
             limits,
@@ -98,25 +115,15 @@ impl CpuCache {
     #[inline]
     #[must_use]
     pub fn list_index(&self, order: Order, mt: Migratetype) -> Option<usize> {
-        let mt = if (mt as usize) < MIGRATE_PCPTYPES { mt } else { Migratetype::Movable };
-        if order == 0 || (self.costly && order <= COSTLY_ORDER) {
-            return Some(order as usize * MIGRATE_PCPTYPES + mt as usize);
-        }
-        if order != self.thp_order {
-            return None;
-        }
-        Some(match self.thp_lists {
-            0 => return None,
-            1 => LOW_ORDER_LISTS,
-            2 => LOW_ORDER_LISTS + usize::from(mt == Migratetype::Movable),
-            _ => LOW_ORDER_LISTS + mt as usize,
-        })
+        let index = usize::from(self.list_of.get(usize::from(order))?[mt as usize]);
+        (index < MAX_LISTS).then_some(index)
     }
 
     /// The order of a list's blocks (`pindex_to_order`).
+    #[inline]
     #[must_use]
     pub fn list_order(&self, index: usize) -> Order {
-        if index >= LOW_ORDER_LISTS { self.thp_order } else { (index / MIGRATE_PCPTYPES) as Order }
+        LOW_ORDER_OF.get(index).copied().unwrap_or(self.thp_order)
     }
 
     /// The number of lists.
@@ -135,50 +142,11 @@ impl CpuCache {
     }
 
     /// Takes the first block of a list of this order.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
         let i = self.lists[index].pop_head(map)?;
         self.count -= 1 << order;
         Some(i)
-    }
-
-    /// Each allocation ends a row of frees.
-    #[inline]
-    pub(crate) fn note_alloc(&mut self) {
-        self.free_factor >>= 1;
-        self.free_count >>= 1;
-    }
-
-    /// The number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
-    /// one that has a list.
-    pub fn refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
-        let order = order.min(ORDER_LIMIT);
-        let base = self.limits.batch;
-        let scaled = |batch: u32| if batch > 1 { (batch >> order).max(2) } else { batch };
-        match policy.pcp_high {
-            PcpHigh::SixBatch => base,
-            PcpHigh::LowWmark => scaled(base),
-            PcpHigh::Autotune => {
-                let CacheLimits { high_min, high_max, .. } = self.limits;
-                self.high = clamp(self.high, high_min, high_max);
-                if self.high < base {
-                    return 1;
-                }
-                let mut batch = if order > 0 { base } else { base << self.alloc_factor };
-                if high_min != high_max && !below_high {
-                    self.high = self.high.saturating_add(batch).min(high_max);
-                }
-                if order == 0 {
-                    let room = i64::from(self.high) - i64::from(self.count) - i64::from(base);
-                    let room = room.max(i64::from(base)) as u32;
-                    if batch <= room && u32::from(self.alloc_factor) < policy.pcp_batch_scale_max {
-                        self.alloc_factor += 1;
-                    }
-                    batch = batch.min(room);
-                }
-                scaled(batch)
-            }
-        }
     }
 
     /// Takes a block from a list that is empty, after filling it from the zone
@@ -251,135 +219,14 @@ impl CpuCache {
     ) {
         map.set(i, FrameState::CpuList { order, cached });
         self.lists[index].push_head(map, i);
-        self.count += 1 << order;
+        self.count += pages(order) as u32;
     }
 
     /// Takes a given block off its list.
+    #[inline]
     pub(crate) fn unlink(&mut self, map: &PageMap<'_>, i: Index, index: usize) {
         self.lists[index].remove(map, i);
         self.count -= 1 << self.list_order(index);
-    }
-
-    /// Decides how many pages are to be given back after a block of `order`, one that has a list,
-    /// was freed; 0 for none.
-    ///
-    /// Source: `free_unref_page_commit`.
-    #[inline]
-    pub fn pages_to_drain(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
-        let order = order.min(ORDER_LIMIT);
-        match policy.pcp_free {
-            PcpFree::Batch => {
-                if self.count >= self.high {
-                    self.limits.batch.min(self.count)
-                } else {
-                    0
-                }
-            }
-            PcpFree::FreeFactor | PcpFree::FreeHigh | PcpFree::FreeHighScaled => {
-                self.drain_by_factor(policy, order, zone)
-            }
-            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
-                self.drain_by_count(policy, order, zone)
-            }
-        }
-    }
-
-    fn drain_by_factor(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
-        let free_high = policy.pcp_free != PcpFree::FreeFactor
-            && self.free_factor > 0
-            && (1..=COSTLY_ORDER).contains(&order);
-        let batch = self.limits.batch;
-        let high = if free_high {
-            0
-        } else if zone.reclaim_active {
-            self.high.min(batch << 2)
-        } else {
-            self.high
-        };
-        if self.count < high {
-            return 0;
-        }
-        if free_high {
-            return self.count;
-        }
-        if high < batch {
-            return 1;
-        }
-        let most = high - batch;
-        let limit = match policy.pcp_free {
-            PcpFree::FreeHighScaled => policy.pcp_batch_scale_max,
-            _ => u32::from(u8::MAX),
-        };
-        let n = u64::from(batch) << self.free_factor.min(31);
-        if n < u64::from(most) && u32::from(self.free_factor) < limit {
-            self.free_factor += 1;
-        }
-        clamp(u32::try_from(n).unwrap_or(u32::MAX), batch, most)
-    }
-
-    #[inline]
-    fn drain_by_count(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
-        self.alloc_factor >>= 1;
-        let batch = self.limits.batch;
-        let scaled = batch << policy.pcp_batch_scale_max;
-        let high_order = (1..=COSTLY_ORDER).contains(&order);
-        let enough = match policy.pcp_free {
-            PcpFree::FreeCount617 | PcpFree::FreeCount619 => batch + self.limits.high_min / 2,
-            _ => batch,
-        };
-        let free_high = high_order
-            && self.free_count >= enough
-            && self.prev_free_high_order
-            && (!self.free_high_batch || self.count >= batch);
-        self.prev_free_high_order = high_order;
-        if self.free_count < scaled {
-            self.free_count += 1 << order;
-        }
-        let high = self.high_now(policy, free_high, zone);
-        if self.count < high {
-            0
-        } else if free_high {
-            self.count.min(scaled)
-        } else if high < batch {
-            1
-        } else {
-            clamp(self.free_count, batch, high - batch)
-        }
-    }
-
-    /// The pages that a self-tuning cache may hold now (`nr_pcp_high`, 6.7 and later).
-    #[inline]
-    fn high_now(&mut self, policy: &Policy, free_high: bool, zone: ZoneFlags) -> u32 {
-        let CacheLimits { batch, high_min, high_max } = self.limits;
-        self.high = clamp(self.high, high_min, high_max);
-        let high = self.high;
-        if high == 0 {
-            return 0;
-        }
-        if free_high {
-            let lower = high.saturating_sub(batch << policy.pcp_batch_scale_max);
-            self.high = lower.max(high_min);
-            return 0;
-        }
-        let lowered = || high.saturating_sub(self.free_count.max(batch)).max(high_min);
-        if zone.reclaim_active {
-            self.high = lowered();
-            return (batch << 2).min(self.high);
-        }
-        if high_min == high_max {
-            return high;
-        }
-        if zone.below_high {
-            self.high = lowered();
-            return self.count.max(high_min);
-        }
-        if self.count >= high {
-            let need = self.free_count + batch;
-            if high < need {
-                self.high = clamp(need, high_min, high_max);
-            }
-        }
-        high
     }
 
     /// Starts to give `n` pages back, after a block was freed to the list `index`.
@@ -414,6 +261,7 @@ impl CpuCache {
     }
 
     /// Frees one block of a list to the zone.
+    #[inline]
     pub(crate) fn give_back(
         &mut self,
         zone: &mut Zone<'_>,
@@ -426,20 +274,6 @@ impl CpuCache {
         self.unlink(&zone.map, i, index);
         zone.free_one(i, order, mt, None, observer);
         observer.event(Event::PcpuDrain { pfn: zone.map.pfn(i), order, migratetype: mt });
-    }
-
-    /// What each vmstat tick does to the limit: lowers it by an eighth, and gives the pages to drain
-    /// (`decay_pcp_high`, 6.7 and later).
-    pub fn decay(&mut self, policy: &Policy) -> u32 {
-        let CacheLimits { batch, high_min, .. } = self.limits;
-        if policy.pcp_high != PcpHigh::Autotune {
-            return 0;
-        }
-        if self.high > high_min {
-            let keep = self.count.saturating_sub(batch << policy.pcp_batch_scale_max);
-            self.high = keep.max(self.high - (self.high >> 3)).max(high_min);
-        }
-        self.count.saturating_sub(self.high)
     }
 }
 
@@ -469,9 +303,28 @@ pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
     }
 }
 
-/// As the kernel's macro: the lower bound first, so that the upper one wins where they cross.
-fn clamp(n: u32, low: u32, high: u32) -> u32 {
-    n.max(low).min(high)
+/// The list of each order and type (`order_to_pindex`).
+fn list_table(costly: bool, thp_lists: u8, thp_order: Order) -> [[u8; TYPES]; ORDERS] {
+    let list = |order: Order, mt: Migratetype| {
+        let mt = if (mt as usize) < MIGRATE_PCPTYPES { mt } else { Migratetype::Movable };
+        if order == 0 || (costly && order <= COSTLY_ORDER) {
+            return order * MIGRATE_PCPTYPES as u8 + mt as u8;
+        }
+        match thp_lists {
+            _ if order != thp_order => NO_LIST,
+            0 => NO_LIST,
+            1 => LOW_ORDER_LISTS as u8,
+            2 => LOW_ORDER_LISTS as u8 + u8::from(mt == Migratetype::Movable),
+            _ => LOW_ORDER_LISTS as u8 + mt as u8,
+        }
+    };
+    let mut table = [[NO_LIST; TYPES]; ORDERS];
+    for (order, row) in (0..).zip(&mut table) {
+        for mt in Migratetype::ALL {
+            row[mt as usize] = list(order, mt);
+        }
+    }
+    table
 }
 
 /// The flags of a zone that a cache looks at.

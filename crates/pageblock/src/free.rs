@@ -5,8 +5,9 @@
 use crate::alloc::Allocator;
 use crate::alloc_flags::{AllocFlags, Watermark};
 use crate::cpu_cache::{CpuCache, ZoneFlags};
+use crate::cpu_tuning::Row;
 use crate::event::{Event, Observer};
-use crate::frame::{ORDER_LIMIT, Order, Pfn, pages};
+use crate::frame::{Order, Pfn, pages};
 use crate::layout::ZoneKind;
 use crate::map::{FrameState, Index};
 use crate::mobility::Migratetype::Isolate;
@@ -39,15 +40,20 @@ impl Allocator<'_> {
         pfn: Pfn,
         order: Order,
     ) -> Result<(usize, Index), FrameError> {
-        let (at, i) = self.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
-        let map = &self.zones[at].map;
-        if order <= ORDER_LIMIT && map.is_allocated(i, order) {
-            return Ok((at, i));
-        }
-        Err(match map.state(i) {
+        // In the tables of zones that interleave with others the others' frames are holes.
+        (0..self.zones.len())
+            .find_map(|at| Some((at, self.zones[at].map.allocated_at(pfn, order)?)))
+            .ok_or_else(|| self.why_not_allocated(pfn))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn why_not_allocated(&self, pfn: Pfn) -> FrameError {
+        let Some((at, i)) = self.locate(pfn) else { return FrameError::Foreign(pfn) };
+        match self.zones[at].map.state(i) {
             FrameState::Allocated { order, .. } => FrameError::WrongOrder(pfn, order),
             _ => FrameError::NotAllocated(pfn),
-        })
+        }
     }
 
     #[inline]
@@ -69,10 +75,10 @@ impl Allocator<'_> {
             return zone.free_to_buddy(i, order, observer);
         };
         cache.push(&zone.map, i, order, index, mt);
-        let flags = ZoneFlags { reclaim_active: zone.reclaim_active, below_high: zone.below_high };
-        let n = cache.pages_to_drain(&zone.policy, order, flags);
-        if n > 0 {
-            zone.drain(cache, n, index, observer);
+        let flags = zone.cache_flags();
+        let row = cache.note_free(&zone.policy, order);
+        if !cache.holds_all(row, flags) {
+            zone.shrink(cache, row, index, observer);
         }
     }
 
@@ -150,13 +156,29 @@ impl Zone<'_> {
         self.free_by_block_type(i, order, None, observer);
     }
 
-    /// Takes `n` pages back from a CPU cache after a block was freed to its list `index`.
-    #[inline(never)]
-    fn drain(&mut self, cache: &mut CpuCache, n: u32, index: usize, observer: &mut impl Observer) {
-        let drain = cache.drain(&self.policy, n, index);
-        cache.drain_to(self, drain, observer);
-        self.leave_below_high();
+    /// What a cache looks at.
+    #[inline]
+    fn cache_flags(&self) -> ZoneFlags {
+        ZoneFlags { reclaim_active: self.reclaim_active, below_high: self.below_high }
     }
+
+    /// Takes back what a CPU cache holds too much after a block was freed to its list `index`.
+    #[inline(never)]
+    fn shrink(
+        &mut self,
+        cache: &mut CpuCache,
+        row: Row,
+        index: usize,
+        observer: &mut impl Observer,
+    ) {
+        let n = cache.pages_past_high(&self.policy, row, self.cache_flags());
+        if n > 0 {
+            let drain = cache.drain(&self.policy, n, index);
+            cache.drain_to(self, drain, observer);
+            self.leave_below_high();
+        }
+    }
+
     /// After a drain the zone may be above its high watermark again.
     pub fn leave_below_high(&mut self) {
         if self.below_high {

@@ -4,10 +4,12 @@ use crate::frame::{ORDER_LIMIT, Order};
 use crate::map::{Index, NIL, PageMap};
 use crate::mobility::{MIGRATETYPES, Migratetype};
 
-/// A doubly linked list of blocks, linked through the page map by their first frames.
+/// A doubly linked list of blocks, linked through the page map by their first frames. What the head
+/// has as its previous block means nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     head: Index,
+    /// Of a list that is not empty.
     tail: Index,
     len: u32,
 }
@@ -22,7 +24,7 @@ impl List {
 
     #[inline]
     pub(crate) fn tail(&self) -> Option<Index> {
-        (self.tail != NIL).then_some(self.tail)
+        (!self.is_empty()).then_some(self.tail)
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -34,9 +36,8 @@ impl List {
         self.head == NIL
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_head(&mut self, map: &PageMap<'_>, i: Index) {
-        map.set_prev(i, NIL);
         map.set_next(i, self.head);
         if self.head == NIL {
             self.tail = i;
@@ -50,10 +51,10 @@ impl List {
     #[inline]
     pub(crate) fn push_tail(&mut self, map: &PageMap<'_>, i: Index) {
         map.set_next(i, NIL);
-        map.set_prev(i, self.tail);
-        if self.tail == NIL {
+        if self.is_empty() {
             self.head = i;
         } else {
+            map.set_prev(i, self.tail);
             map.set_next(self.tail, i);
         }
         self.tail = i;
@@ -62,29 +63,25 @@ impl List {
 
     #[inline]
     pub(crate) fn remove(&mut self, map: &PageMap<'_>, i: Index) {
-        let (prev, next) = (map.prev(i), map.next(i));
-        if prev == NIL {
+        self.len -= 1;
+        let next = map.next(i);
+        if self.head == i {
             self.head = next;
-        } else {
-            map.set_next(prev, next);
+            return;
         }
+        let prev = map.prev(i);
+        map.set_next(prev, next);
         if next == NIL {
             self.tail = prev;
         } else {
             map.set_prev(next, prev);
         }
-        self.len -= 1;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop_head(&mut self, map: &PageMap<'_>) -> Option<Index> {
         let i = self.head()?;
         self.head = map.next(i);
-        if self.head == NIL {
-            self.tail = NIL;
-        } else {
-            map.set_prev(self.head, NIL);
-        }
         self.len -= 1;
         Some(i)
     }
@@ -92,14 +89,13 @@ impl List {
     /// Moves all that stands before `i` behind the tail, so that `i` becomes the head
     /// (`move_freelist_tail` of compaction's fast search; also a way to follow one unseen).
     pub(crate) fn rotate_to(&mut self, map: &PageMap<'_>, i: Index) {
-        let before = map.prev(i);
-        if before == NIL {
+        if self.head == i {
             return;
         }
+        let before = map.prev(i);
         map.set_next(self.tail, self.head);
         map.set_prev(self.head, self.tail);
         map.set_next(before, NIL);
-        map.set_prev(i, NIL);
         self.head = i;
         self.tail = before;
     }

@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
-use crate::frame::{Order, Pfn};
+use crate::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::Migratetype;
 
@@ -94,9 +94,22 @@ impl FrameState {
     }
 }
 
+// The byte of a pageblock: skip hint, type below an isolation, type that counts: 0s bbb ttt.
 const TYPE_BITS: u8 = 0b111;
-const ISOLATED: u8 = 0b1000;
-const SKIP: u8 = 0b1_0000;
+const BELOW: u8 = 3;
+const BELOW_BITS: u8 = TYPE_BITS << BELOW;
+const SKIP: u8 = 0b100_0000;
+
+/// The byte of a pageblock of a type that is not isolated.
+const fn block_byte(mt: Migratetype) -> u8 {
+    (mt as u8) << BELOW | mt as u8
+}
+
+/// Whether a state byte is that of an allocated block of exactly this order.
+#[inline]
+fn is_allocated(byte: u8, order: Order) -> bool {
+    order <= ORDER_LIMIT && byte & 0x7f == ALLOCATED | order
+}
 
 /// The tables of one zone. Copies share them.
 #[derive(Clone, Copy)]
@@ -136,7 +149,7 @@ impl<'m> PageMap<'m> {
             .take(frames, |_| Link { next: AtomicU32::new(NIL), prev: AtomicU32::new(NIL) })?;
         let states = tables.take(frames, |_| AtomicU8::new(HOLE))?;
         let blocks = tables
-            .take(frames >> pageblock_order, |_| AtomicU8::new(Migratetype::Movable as u8))?;
+            .take(frames >> pageblock_order, |_| AtomicU8::new(block_byte(Migratetype::Movable)))?;
         Some(Self { base: base.0, pageblock_order, links, states, blocks })
     }
 
@@ -146,8 +159,14 @@ impl<'m> PageMap<'m> {
 
     #[inline]
     pub(crate) fn index(&self, pfn: Pfn) -> Option<Index> {
-        let offset = pfn.0.checked_sub(self.base)?;
-        (offset < self.states.len() as u64).then_some(offset as Index)
+        let offset = self.offset(pfn);
+        (offset < self.states.len()).then_some(offset as Index)
+    }
+
+    /// The distance from the first frame; wraps below it, which is past every table.
+    #[inline]
+    fn offset(&self, pfn: Pfn) -> usize {
+        usize::try_from(pfn.0.wrapping_sub(self.base)).unwrap_or(usize::MAX)
     }
 
     pub(crate) fn pfn(&self, i: Index) -> Pfn {
@@ -170,8 +189,16 @@ impl<'m> PageMap<'m> {
 
     #[inline]
     pub(crate) fn is_allocated(&self, i: Index, order: Order) -> bool {
-        let byte = self.states[i as usize].load(Relaxed);
-        byte & 0x7f == ALLOCATED | order
+        is_allocated(self.states[i as usize].load(Relaxed), order)
+    }
+
+    /// The index of a frame, where an allocated block of exactly this order starts at it. A hole is
+    /// none.
+    #[inline]
+    pub(crate) fn allocated_at(&self, pfn: Pfn, order: Order) -> Option<Index> {
+        let offset = self.offset(pfn);
+        let byte = self.states.get(offset)?.load(Relaxed);
+        is_allocated(byte, order).then_some(offset as Index)
     }
 
     /// The list type of the free block of exactly this order that starts at `i`.
@@ -226,30 +253,29 @@ impl<'m> PageMap<'m> {
     /// The type of the pageblock that holds the frame (`get_pageblock_migratetype`).
     #[inline]
     pub(crate) fn block_type(&self, i: Index) -> Migratetype {
-        let byte = self.block(i).load(Relaxed);
-        if byte & ISOLATED != 0 {
-            return Migratetype::Isolate;
-        }
-        Self::base_type(byte)
+        Self::type_in(self.block(i).load(Relaxed))
     }
 
+    /// The type in the three lowest bits.
     #[inline]
-    fn base_type(byte: u8) -> Migratetype {
+    fn type_in(byte: u8) -> Migratetype {
         Migratetype::from_index((byte & TYPE_BITS) as usize).unwrap_or(Migratetype::Movable)
     }
 
     /// Gives the pageblock a type; it is isolated no more.
     pub(crate) fn set_block_type(&self, i: Index, mt: Migratetype) {
         let byte = self.block(i);
-        byte.store(byte.load(Relaxed) & SKIP | mt as u8, Relaxed);
+        byte.store(byte.load(Relaxed) & SKIP | block_byte(mt), Relaxed);
     }
 
     /// Sets or clears the isolation beside the type, and gives the type below.
     pub(crate) fn set_isolated(&self, i: Index, isolated: bool) -> Migratetype {
         let byte = self.block(i);
         let old = byte.load(Relaxed);
-        byte.store(if isolated { old | ISOLATED } else { old & !ISOLATED }, Relaxed);
-        Self::base_type(old)
+        let below = Self::type_in(old >> BELOW);
+        let counts = if isolated { Migratetype::Isolate } else { below };
+        byte.store(old & (SKIP | BELOW_BITS) | counts as u8, Relaxed);
+        below
     }
 
     /// The skip hint of compaction.

@@ -2,7 +2,7 @@
 
 use core::mem::MaybeUninit;
 
-use crate::alloc::{Allocator, NO_NODE};
+use crate::alloc::{Allocator, NO_NODE, NO_ZONE};
 use crate::alloc_flags::AllocFlags;
 use crate::cpu_cache::{CacheLimits, CpuCache};
 use crate::frame::{FrameRange, ORDER_LIMIT};
@@ -167,10 +167,13 @@ impl<'m> Allocator<'m> {
             cpu_nodes,
             zonelists,
             kswapd_running: 0,
+            first_zones: first_zones(zonelists, specs),
+            first_zone_serves: false,
             node_places: node_places(nodes),
             nr_nodes: nodes.count_ones() as u8,
             mobility_off: false,
         };
+        allocator.first_zone_serves = allocator.first_zone_serves();
         allocator.retune();
         Some(allocator)
     }
@@ -306,6 +309,19 @@ fn node_places(nodes: u64) -> [u8; MAX_NUMNODES] {
         *place = rank as u8;
     }
     places
+}
+
+/// The first zone of each node's list under each highest kind of zone.
+fn first_zones(lists: &[u16], zones: &[ZoneSpec]) -> [[u16; MAX_NR_ZONES]; MAX_NUMNODES] {
+    let mut first = [[NO_ZONE; MAX_NR_ZONES]; MAX_NUMNODES];
+    let nodes = zones.chunk_by(|a, b| a.node == b.node).map(|of_node| of_node[0].node);
+    for (list, node) in lists.chunks(zones.len()).zip(nodes) {
+        for (kind, slot) in ZoneKind::ALL.into_iter().zip(&mut first[usize::from(node)]) {
+            let found = list.iter().find(|&&z| zones[usize::from(z)].kind <= kind);
+            *slot = found.copied().unwrap_or(NO_ZONE);
+        }
+    }
+    first
 }
 
 fn fill_zonelists(lists: &mut [u16], setup: &Setup<'_>) {

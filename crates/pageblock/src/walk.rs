@@ -4,19 +4,18 @@
 
 use crate::alloc::{AllocError, Allocator, Attempt};
 use crate::alloc_flags::{AllocFlags, Watermark};
-use crate::event::{NodeReclaim, Observer};
+use crate::event::{Event, NodeReclaim, Observer};
 use crate::fallback::Mode;
 use crate::frame::{Order, Pfn, pages};
 use crate::map::{FrameState, Index};
 use crate::mobility::Migratetype::{self, HighAtomic};
-use crate::policy::{BelowHigh, Fair, Nofragment, PcpOrders, Reserve, SkipActiveNode, WmarkCheck};
+use crate::policy::{BelowHigh, Fair, Nofragment, PcpOrders, Reserve, WmarkCheck};
 use crate::request::{Gfp, Request};
 use crate::zone::Zone;
 
 impl<'m> Allocator<'m> {
     /// Walks the zonelist until a zone serves the request (`get_page_from_freelist`). `preferred` is
     /// the first zone that may.
-    #[inline(always)]
     pub(crate) fn get_page_from_freelist(
         &mut self,
         attempt: &Attempt,
@@ -24,7 +23,7 @@ impl<'m> Allocator<'m> {
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
-        let skip_active = self.policy.skip_active_node == SkipActiveNode::On && self.nr_nodes > 1;
+        let skip_active = self.skips_active();
         let mut walk =
             Walk { preferred, flags, skip_active, skipped_active: false, skipped_fair: false };
         match self.visit(preferred, attempt, &mut walk, observer) {
@@ -63,7 +62,6 @@ impl<'m> Allocator<'m> {
     }
 
     /// Tries one zone.
-    #[inline(always)]
     fn visit(
         &mut self,
         at: usize,
@@ -125,7 +123,6 @@ impl<'m> Allocator<'m> {
 
     /// Whether the zone may serve, by the flag for zones under their high watermark and the
     /// watermark of the attempt.
-    #[inline(always)]
     fn has_watermark(
         &mut self,
         at: usize,
@@ -169,7 +166,6 @@ impl<'m> Allocator<'m> {
     }
 
     /// Takes a block from a zone, through the CPU's cache where it has a list (`rmqueue`).
-    #[inline(always)]
     fn rmqueue(
         &mut self,
         at: usize,
@@ -177,7 +173,7 @@ impl<'m> Allocator<'m> {
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
-        let Attempt { cpu, order, mt, gfp, .. } = *attempt;
+        let Attempt { cpu, order, mt, .. } = *attempt;
         let cpus = self.cpu_nodes.len();
         let (zone, cache) = (&mut self.zones[at], &mut self.caches[at * cpus + cpu]);
         let list = cache.list_index(order, mt);
@@ -192,16 +188,8 @@ impl<'m> Allocator<'m> {
             } else {
                 zone.rmqueue_buddy(order, mt, flags, observer)
             };
-        if zone.boosted && flags.has(AllocFlags::KSWAPD) {
-            zone.boosted = false;
-            observer.wake_kswapd(zone.node, zone.kind, 0);
-        }
-        let i = taken?;
-        zone.map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
-        zone.counters.pgalloc += pages(order);
-        zone.alloc_batch -= 1 << order;
-        zone.fair_depleted |= zone.alloc_batch <= 0;
-        let pfn = zone.map.pfn(i);
+        zone.wake_for_boost(flags, observer);
+        let pfn = zone.hand_out(taken?, attempt, observer);
         if order > 0 && zone.adds_to_reserve(flags, cached.is_some()) {
             zone.reserve_highatomic(pfn, order);
         }
@@ -345,6 +333,35 @@ impl Zone<'_> {
             return None;
         }
         self.rmqueue_from(order, HighAtomic, mt, observer).map(|(i, _)| i)
+    }
+
+    /// Wakes kswapd if the watermarks were boosted since it was last woken.
+    #[inline(always)]
+    pub(crate) fn wake_for_boost(&mut self, flags: AllocFlags, observer: &mut impl Observer) {
+        if self.boosted && flags.has(AllocFlags::KSWAPD) {
+            self.boosted = false;
+            observer.wake_kswapd(self.node, self.kind, 0);
+        }
+    }
+
+    /// Gives a block that was taken off a list to the request.
+    #[inline(always)]
+    pub(crate) fn hand_out(
+        &mut self,
+        i: Index,
+        attempt: &Attempt,
+        observer: &mut impl Observer,
+    ) -> Pfn {
+        let Attempt { order, mt, gfp, .. } = *attempt;
+        self.map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
+        self.counters.pgalloc += pages(order);
+        self.alloc_batch -= 1 << order;
+        if self.alloc_batch <= 0 {
+            self.fair_depleted = true;
+        }
+        let pfn = self.map.pfn(i);
+        observer.event(Event::PageAlloc { pfn: Some(pfn), order, migratetype: mt, gfp });
+        pfn
     }
 
     /// Whether a block that an attempt got makes its pageblock part of the reserve.

@@ -37,6 +37,22 @@ impl Zone<'_> {
         }
     }
 
+    /// Tells whether so much is free that [`watermark_fast`](Self::watermark_fast) holds for every
+    /// request of this order and highest zone, by every mark, with any flags, and under every policy:
+    /// the high mark and every reserve are left, and blocks that anyone may take.
+    #[inline]
+    pub(crate) fn has_plenty(&self, order: Order, highest: ZoneKind) -> bool {
+        let reserves =
+            self.free_pages_of(Cma) + self.free_pages_of(HighAtomic) + self.reserved_highatomic;
+        let mark = self.boost + self.watermarks.high + self.lowmem_reserve[highest as usize];
+        if signed(self.free_pages) < signed(reserves + mark + pages(order)) {
+            return false;
+        }
+        order == 0
+            || (self.policy.wmark_check != WmarkCheck::HalvePerOrder
+                && self.area.any_from(order, &[Unmovable, Movable, Reclaimable]))
+    }
+
     /// Part of the mark may be used by those who cannot wait.
     fn reduced_mark(&self, mark: i64, flags: AllocFlags) -> i64 {
         let mut min = mark;
