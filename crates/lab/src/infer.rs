@@ -108,10 +108,8 @@ impl Evidence {
                 self.learn(x.pfn, x.fallback_migratetype);
                 self.take(event, x.pfn, x.alloc_order);
             }
-            What::Alloc { pfn: Some(pfn), order, mt, .. } => {
-                if self.first(pfn, order) {
-                    self.heads.entry(cpu).or_default().push(Listed { pfn, order, mt });
-                }
+            What::Alloc { pfn: Some(pfn), order, mt, .. } if self.first(pfn, order) => {
+                self.heads.entry(cpu).or_default().push(Listed { pfn, order, mt });
             }
             What::Drain { pfn, order, mt } => {
                 self.learn(pfn, mt);

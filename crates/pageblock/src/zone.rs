@@ -132,7 +132,7 @@ pub struct Zone<'m> {
     pub present: u64,
     /// Pages handed to the allocator.
     pub managed: u64,
-    /// Watermarks in pages, without the boost.
+    /// Watermarks in pages, without the boost; each at least the one below it.
     pub watermarks: Watermarks,
     /// Added to the watermarks, in pages, until kswapd has reclaimed it (`watermark_boost`).
     pub boost: u64,

@@ -47,6 +47,7 @@ impl Fate {
 /// The fates of all freed pages of a recording: four bits an event.
 #[derive(Default)]
 pub struct Fates {
+    isolation: bool,
     bits: Vec<u8>,
     /// Blocks that were taken before an event, and reported after it.
     taken: BTreeMap<u64, Vec<Taken>>,
@@ -66,6 +67,12 @@ pub struct Taken {
 }
 
 impl Fates {
+    /// Whether the recording shows what compaction isolates.
+    #[must_use]
+    pub fn has_isolation(&self) -> bool {
+        self.isolation
+    }
+
     /// The fate of the page that the event of this index frees, or ends the batch of.
     #[must_use]
     pub fn get(&self, event: u64) -> Fate {
@@ -217,6 +224,7 @@ impl FateFinder {
             }
             What::Isolate { pfn, order, ret } if *ret > 0 => {
                 self.settle(*pfn, *order, Fate::Direct);
+                self.fates.isolation = true;
                 self.isolated.entry(record.pid).or_default().push((event, 1 << order));
             }
             What::Other(other) if &*other.name == "mm_compaction_isolate_freepages" => {

@@ -10,6 +10,7 @@ mod end;
 mod frees;
 mod takes;
 mod tally;
+mod unseen;
 
 use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::Drain;
@@ -126,6 +127,8 @@ pub struct Guided<'a, 'm> {
     for_bulk: bool,
     /// Blocks that went past a CPU list whose lock was taken.
     past_lists: u64,
+    /// Pages that left the free lists unseen.
+    unseen: u64,
     /// The boosts that each node's kswapd began its run with.
     boosts: Vec<(u8, ZoneKind, u64)>,
     /// The nodes whose kswapd was woken and does not sleep yet.
@@ -162,6 +165,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             holder,
             for_bulk: false,
             past_lists: 0,
+            unseen: 0,
             boosts: Vec::new(),
             kswapd_woken: 0,
             kswapd_ends: 0,
@@ -260,6 +264,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         let running = match &*other.name {
             "mm_vmscan_kswapd_wake" => true,
             "mm_vmscan_kswapd_sleep" => false,
+            "mm_compaction_isolate_freepages" => return self.scanned_for_free(other),
             _ => return,
         };
         let node = other.number("nid").and_then(|nid| u8::try_from(nid).ok());
@@ -315,6 +320,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
         for (count, what) in [
             (self.past_lists, "blocks went past a CPU list whose lock was taken"),
+            (self.unseen, "free pages were taken by compaction without an event of their own"),
             (
                 self.kswapd_ends,
                 "ends of kswapd's run were told by what CPU lists did not give back",

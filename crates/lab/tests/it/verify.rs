@@ -18,8 +18,9 @@ fn run(name: &str, limit: Option<u64>) -> Option<Verification> {
         return None;
     }
     let recording = Recording::open(&dir).unwrap();
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let columnar = recording.columnar(cache, &mut |_, _| {}).unwrap();
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("verify");
+    std::fs::create_dir_all(&cache).unwrap();
+    let columnar = recording.columnar(&cache, &mut |_, _| {}).unwrap();
     let preset = recorded_preset(&recording);
     let options = VerifyOptions { mismatches: 5, limit };
     Some(
@@ -45,12 +46,12 @@ fn qemu_6_1_ends_on_the_recorded_state() {
 }
 
 #[test]
-fn qemu_6_12_is_followed_before_compaction() {
+fn the_start_of_qemu_6_12_is_followed() {
     check("qemu-6.12-osc640-s31", Some(LIMIT), 9980, 9980);
 }
 
 #[test]
-fn qemu_7_2_is_followed_before_compaction() {
+fn the_start_of_qemu_7_2_is_followed() {
     check("qemu-7.2-osc640-s31", Some(140_000), 9980, 9980);
 }
 
