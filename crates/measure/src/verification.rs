@@ -180,7 +180,8 @@ mod tests {
             concat!(
                 r#"{"recording":"qemu-6.1","preset":"debian-6.1","events":5,"#,
                 r#""kinds":{"mm_page_alloc":{"cases":1,"shape":1,"exact":0}},"#,
-                r#""end_state_equal":false,"notes":[],"mismatches":[]}"#
+                r#""end_state_equal":false,"end_state_recorded":false,"#,
+                r#""notes":[],"mismatches":[]}"#
             )
         );
         assert!(!verification.is_exact());

@@ -83,6 +83,7 @@ mod tests {
             recording: "qemu-6.1-osc640-s31".into(),
             preset: "debian-6.1".into(),
             events: 30_000,
+            end_state_recorded: true,
             notes: vec!["310 events were lost on CPU 1".into()],
             ..Verification::default()
         };
