@@ -245,6 +245,19 @@ impl CpuCache {
         Drain { left: 0, later: n.min(self.count), chunk, start, at: start, run: 0, in_turn }
     }
 
+    /// Starts to empty the cache: all of it at once, and from 6.7 in rounds of the largest drain, so
+    /// that the zone's lock is not held for long (`drain_pages_zone`; the kernel has rounds from 6.10).
+    #[must_use]
+    pub fn drain_round(&self, policy: &Policy) -> Drain {
+        let most = match policy.pcp_free {
+            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
+                self.limits.batch.max(1) << policy.pcp_batch_scale_max
+            }
+            _ => u32::MAX,
+        };
+        Drain { chunk: u32::MAX, ..self.drain(policy, most, 0) }
+    }
+
     /// Gives pages back to the zone until the drain is done (`free_pcppages_bulk`).
     pub(crate) fn drain_to(
         &mut self,

@@ -88,8 +88,10 @@ impl Allocator<'_> {
         for at in 0..self.zones.len() {
             if cpu < cpus {
                 let cache = &mut self.caches[at * cpus + cpu];
-                let drain = cache.drain(&self.policy, u32::MAX, 0);
-                cache.drain_to(&mut self.zones[at], drain, observer);
+                while cache.count > 0 {
+                    let drain = cache.drain_round(&self.policy);
+                    cache.drain_to(&mut self.zones[at], drain, observer);
+                }
             }
         }
     }

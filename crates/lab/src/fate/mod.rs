@@ -5,6 +5,8 @@
 //! * A page whose next event takes it from the buddy lists, without a drain between, never was on a
 //!   CPU list: the list's lock was taken, so it went straight to the zone.
 //! * From 6.10 compaction frees pages that it keeps: freed again, or used, without anything between.
+//! * From 7.2 pages in a row that are freed one by one, as those of a stack, reach a list as larger
+//!   blocks (`__free_contig_range`).
 
 mod late;
 mod tick;
@@ -20,18 +22,21 @@ pub use self::tick::{PERIOD_US, Ticks};
 
 /// What becomes of a freed page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
 pub enum Fate {
     /// It goes to the CPU list at once.
-    Listed = 0,
+    Listed,
     /// It goes to the CPU list with its batch.
-    Batched = 1,
+    Batched,
     /// It goes to the buddy lists at once, though its order has a CPU list.
-    Direct = 2,
+    Direct,
     /// A freed page: it stays with the compaction that freed it. See [`Fate::Sought`] for others.
-    Kept = 3,
+    Kept,
     /// It goes to a CPU list when its task is next seen, on the CPU that it is then on.
-    Late = 4,
+    Late,
+    /// It goes to a list as part of a block whose last page is freed later.
+    Part,
+    /// It is the last page of a block of this order, at least 1, that goes to the CPU list at once.
+    Joined(Order),
 }
 
 impl Fate {
@@ -42,6 +47,31 @@ impl Fate {
     /// A block that refills a list: the bulk allocator does it.
     #[allow(non_upper_case_globals, reason = "reads as a variant")]
     pub const ForBulk: Self = Self::Kept;
+
+    /// Four bits.
+    fn to_bits(self) -> u8 {
+        match self {
+            Self::Listed => 0,
+            Self::Batched => 1,
+            Self::Direct => 2,
+            Self::Kept => 3,
+            Self::Late => 4,
+            Self::Part => 5,
+            Self::Joined(order) => 5 + order.min(10),
+        }
+    }
+
+    fn of_bits(bits: u8) -> Self {
+        match bits & 15 {
+            0 => Self::Listed,
+            1 => Self::Batched,
+            2 => Self::Direct,
+            3 => Self::Kept,
+            4 => Self::Late,
+            5 => Self::Part,
+            joined => Self::Joined(joined - 5),
+        }
+    }
 }
 
 /// The fates of all freed pages of a recording: four bits an event.
@@ -77,13 +107,7 @@ impl Fates {
     #[must_use]
     pub fn get(&self, event: u64) -> Fate {
         let byte = self.bits.get((event / 2) as usize).copied().unwrap_or(0);
-        match byte >> (event % 2 * 4) & 15 {
-            0 => Fate::Listed,
-            1 => Fate::Batched,
-            2 => Fate::Direct,
-            3 => Fate::Kept,
-            _ => Fate::Late,
-        }
+        Fate::of_bits(byte >> (event % 2 * 4))
     }
 
     /// The blocks that were taken before this event and are reported after it.
@@ -112,7 +136,7 @@ impl Fates {
             self.bits.resize(at + 1, 0);
         }
         let shift = event % 2 * 4;
-        self.bits[at] = self.bits[at] & !(15 << shift) | (fate as u8) << shift;
+        self.bits[at] = self.bits[at] & !(15 << shift) | fate.to_bits() << shift;
     }
 }
 
@@ -211,8 +235,10 @@ impl FateFinder {
                     self.fates.set(slot.event - 1, Fate::Batched);
                 }
             }
-            What::Drain { pfn, order, .. } => self.settle(*pfn, *order, Fate::Listed),
-            What::Alloc { pfn: Some(pfn), order, .. } => self.settle(*pfn, *order, Fate::Listed),
+            What::Drain { pfn, order, .. } | What::Alloc { pfn: Some(pfn), order, .. } => {
+                self.join(*pfn, *order);
+                self.settle(*pfn, *order, Fate::Listed);
+            }
             What::ZoneLocked { pfn, order, .. } => self.settle(*pfn, *order, Fate::Direct),
             What::Extfrag(x) => {
                 // A claim from 6.10 on names the block that it takes, not the one that it found.
@@ -314,6 +340,22 @@ impl FateFinder {
         }
     }
 
+    /// A block leaves a CPU list: if its pages were freed one by one, they reached it together.
+    fn join(&mut self, pfn: Pfn, order: Order) {
+        let start = pfn.0 as usize;
+        let pages = self.pending.get(start..start + (1 << order)).unwrap_or_default();
+        let in_a_row = |pair: &[Pending]| pair[0].event < pair[1].event;
+        let one_by_one = pages.iter().all(|page| page.event > 0 && page.batch == 0);
+        if order == 0 || !one_by_one || !pages.windows(2).all(in_a_row) {
+            return;
+        }
+        let events: Vec<u64> = pages.iter().map(|page| page.event - 1).collect();
+        for (n, &event) in events.iter().enumerate() {
+            let last = n + 1 == events.len();
+            self.fates.set(event, if last { Fate::Joined(order) } else { Fate::Part });
+        }
+    }
+
     /// The frees of the frames of a block are followed by an event that shows their fate.
     fn settle(&mut self, pfn: Pfn, order: Order, fate: Fate) {
         let start = pfn.0 as usize;
@@ -325,7 +367,7 @@ impl FateFinder {
                 Fate::Direct if batch > 0 => self.fates.set(batch - 1, fate),
                 Fate::Direct => self.fates.set(event - 1, fate),
                 Fate::Kept if compacting && batch == 0 => self.fates.set(event - 1, fate),
-                Fate::Kept | Fate::Listed | Fate::Batched | Fate::Late => {}
+                _ => {}
             }
         }
     }
@@ -336,6 +378,15 @@ impl FateFinder {
     pub fn finish(mut self, end: Option<&Snapshot>) -> Fates {
         for block in end.map(|end| end.free.as_slice()).unwrap_or_default() {
             self.settle(block.pfn, block.order, Fate::Direct);
+        }
+        if let Some(end) = end.filter(|end| end.exact) {
+            for block in &end.pcp {
+                self.settle(block.pfn, block.order, Fate::Listed);
+            }
+            let kept = self.pending.iter().filter(|p| p.event > 0 && p.compacting && p.batch == 0);
+            for event in kept.map(|p| p.event - 1) {
+                self.fates.set(event, Fate::Kept);
+            }
         }
         self.fates.ticks = self.ticks.finish();
         self.fates

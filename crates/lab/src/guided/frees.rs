@@ -23,7 +23,12 @@ impl Guided<'_, '_> {
         self.prepare(at, pfn, order);
         self.tally.placed(pfn);
         match fate {
-            Fate::Batched | Fate::Kept => {}
+            Fate::Batched | Fate::Kept | Fate::Part => {}
+            Fate::Joined(joined) => {
+                let head = pfn.align_down(joined);
+                self.make_allocated(at, head, joined);
+                self.commit(cpu, pid, at, head, joined, Fate::Listed);
+            }
             Fate::Late => self.late.push(Late { pid, pfn, order }),
             Fate::Listed | Fate::Direct => self.commit(cpu, pid, at, pfn, order, fate),
         }
@@ -122,17 +127,21 @@ impl Guided<'_, '_> {
         let place =
             self.cpus[cpu].drains.iter().position(|d| (d.pid, d.zone, d.owner) == (pid, at, owner));
         let known = place.map(|place| self.cpus[cpu].drains.swap_remove(place));
-        let running = known.filter(|d| d.want.is_none() || d.drain.left() > 0);
+        let running = known.filter(|d| d.drain.left() > 0);
         let missed = known.filter(|d| d.want.is_some());
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
         let mut running = running.unwrap_or_else(|| {
             let list = missed.map_or(0, |d| d.list);
+            let drain = match missed {
+                Some(_) => cache.drain(&policy, u32::MAX, list),
+                None => cache.drain_round(&policy),
+            };
             Draining {
                 pid,
                 zone: at,
                 owner,
                 list,
-                drain: cache.drain(&policy, u32::MAX, list),
+                drain,
                 want: missed.and_then(|d| d.want),
                 got: missed.map_or(0, |d| d.got),
                 order: missed.map_or(0, |d| d.order),
