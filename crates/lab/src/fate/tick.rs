@@ -31,9 +31,16 @@ pub struct Ticks {
     phase: Option<u64>,
     /// When a CPU was seen to be early or late, by second.
     seen: BTreeMap<(u16, u64), u64>,
+    workers: BTreeSet<u32>,
 }
 
 impl Ticks {
+    /// Whether a task works for one CPU, as the one whose lists decay does.
+    #[must_use]
+    pub fn is_worker(&self, pid: u32) -> bool {
+        self.workers.contains(&pid)
+    }
+
     /// The number of the second in which a CPU's lists have decayed last at a time; `None` where
     /// the times are not known.
     #[must_use]
@@ -74,14 +81,14 @@ impl TickFinder {
         let sum = |&at: &u64| self.seen.iter().map(|&(_, other)| apart(at, other)).sum::<u64>();
         let times = self.seen.iter().map(|&(_, at)| at);
         let Some(phase) = times.min_by_key(sum).map(|at| at % PERIOD_US) else {
-            return Ticks::default();
+            return Ticks { workers: self.workers.clone(), ..Ticks::default() };
         };
         let mut seen = BTreeMap::new();
         for &(cpu, at) in self.seen.iter().filter(|&&(_, at)| apart(at, phase) < MOST_APART_US) {
             let second = (at + PERIOD_US + PERIOD_US / 2 - phase) / PERIOD_US;
             seen.entry((cpu, second)).or_insert(at);
         }
-        Ticks { phase: Some(phase), seen }
+        Ticks { phase: Some(phase), seen, workers: self.workers.clone() }
     }
 }
 

@@ -128,12 +128,18 @@ impl Guided<'_, '_> {
             self.cpus[cpu].drains.iter().position(|d| (d.pid, d.zone, d.owner) == (pid, at, owner));
         let known = place.map(|place| self.cpus[cpu].drains.swap_remove(place));
         let running = known.filter(|d| d.drain.left() > 0);
-        let missed = known.filter(|d| d.want.is_some());
+        let worker = self.fates.ticks().is_worker(pid);
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
+        // A free gives back from its own list first; other drains, from the first.
+        let missed = known.filter(|d| {
+            d.want.is_some() && (d.got > 0 || cache.list_of(zone, pfn) == Some(d.list))
+        });
+        let other = known.filter(|d| d.want.is_some() && missed.is_none());
         let mut running = running.unwrap_or_else(|| {
             let list = missed.map_or(0, |d| d.list);
             let drain = match missed {
                 Some(_) => cache.drain(&policy, u32::MAX, list),
+                None if worker => cache.drain(&policy, u32::MAX, 0),
                 None => cache.drain_round(&policy),
             };
             Draining {
@@ -174,6 +180,9 @@ impl Guided<'_, '_> {
         if shape && !exact {
             self.passed_over(owner, at, next, ListEnd::Head);
         }
+        if let Some(other) = other {
+            self.close(other);
+        }
         self.tally.compare_frame(kind::DRAIN_FRAME, pfn, exact, shape, || {
             (
                 format!("{pfn} of list {has:?} to {mt}"),
@@ -206,6 +215,8 @@ impl Guided<'_, '_> {
         }
         let reclaim = zone.reclaim_active;
         let below = zone.below_high;
+        let fp = zone.free_pages();
+        let hi = zone.watermark(pageblock::alloc_flags::Watermark::High);
         let agrees = exact || self.explain(&draining);
         let shape = agrees || (want > 0) == (got > 0);
         // What was learned from the kernel's answer was not foreseen.
@@ -213,7 +224,7 @@ impl Guided<'_, '_> {
             (
                 format!("{got} pages"),
                 format!(
-                    "{want} pages; reclaim active {reclaim}; {:?} {tuning:?} below {}",
+                    "{want} pages; reclaim active {reclaim}; {:?} {tuning:?} below {} free {fp} high {hi} agrees {agrees}",
                     draining.before, below
                 ),
             )
@@ -243,6 +254,17 @@ impl Guided<'_, '_> {
         }
         if !drained && self.take_perhaps(draining, reclaim) {
             return true;
+        }
+        if let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) {
+            let below = zone.below_high;
+            zone.below_high = !below;
+            if below && self.would_drain(draining, reclaim, 0) == drained {
+                self.left_below += 1;
+                return true;
+            }
+        }
+        if let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) {
+            zone.below_high = !zone.below_high;
         }
         self.follow_limit(draining);
         false

@@ -135,6 +135,8 @@ pub struct Guided<'a, 'm> {
     kswapd_woken: u64,
     /// How often a drain told that kswapd had ended its run.
     kswapd_ends: u64,
+    /// How often a drain told that the zone was above its high watermark.
+    left_below: u64,
     tally: Tally,
 }
 
@@ -169,6 +171,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             boosts: Vec::new(),
             kswapd_woken: 0,
             kswapd_ends: 0,
+            left_below: 0,
             tally: Tally::new(mismatches),
         }
     }
@@ -325,6 +328,7 @@ impl<'a, 'm> Guided<'a, 'm> {
                 self.kswapd_ends,
                 "ends of kswapd's run were told by what CPU lists did not give back",
             ),
+            (self.left_below, "times a zone was above its high watermark, as CPU lists tell"),
             (
                 self.taken_by_count,
                 "blocks were taken earlier than reported, as CPU lists' counts tell",
