@@ -8,6 +8,7 @@
 //! * From 7.2 pages in a row that are freed one by one, as those of a stack, reach a list as larger
 //!   blocks (`__free_contig_range`).
 
+mod kswapd;
 mod late;
 mod tick;
 
@@ -16,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pageblock::frame::{Order, Pfn};
 use pageblock_recording::{Record, Snapshot, What};
 
+use self::kswapd::KswapdFinder;
 use self::late::{Finding, LateFinder, Left};
 use self::tick::TickFinder;
 pub use self::tick::{PERIOD_US, Ticks};
@@ -82,6 +84,7 @@ pub struct Fates {
     /// Blocks that were taken before an event, and reported after it.
     taken: BTreeMap<u64, Vec<Taken>>,
     ticks: Ticks,
+    reclaim_ends: BTreeMap<u64, u8>,
     freed_late: u64,
 }
 
@@ -124,6 +127,12 @@ impl Fates {
         self.freed_late + taken as u64
     }
 
+    /// The node whose kswapd does not reclaim any longer after this event.
+    #[must_use]
+    pub fn reclaim_end(&self, event: u64) -> Option<u8> {
+        self.reclaim_ends.get(&event).copied()
+    }
+
     /// When the limits of CPU lists decay.
     #[must_use]
     pub fn ticks(&self) -> &Ticks {
@@ -161,6 +170,7 @@ pub struct FateFinder {
     isolated: BTreeMap<u32, Vec<(u64, u64)>>,
     late: LateFinder,
     ticks: TickFinder,
+    kswapd: KswapdFinder,
     /// The blocks that each CPU refilled a list with just now: the task and the events.
     refills: BTreeMap<u16, (u32, Vec<u64>)>,
 }
@@ -208,6 +218,7 @@ impl FateFinder {
             isolated: BTreeMap::new(),
             late,
             ticks: TickFinder::new(workers),
+            kswapd: KswapdFinder::default(),
             refills: BTreeMap::new(),
         }
     }
@@ -215,6 +226,7 @@ impl FateFinder {
     /// Takes the event of index `event`. Events come in order.
     pub fn push(&mut self, event: u64, record: &Record) {
         self.ticks.event(record);
+        self.kswapd.event(event, record);
         self.find_late(event, record);
         self.find_bulk(event, record);
         match &record.what {
@@ -389,6 +401,7 @@ impl FateFinder {
             }
         }
         self.fates.ticks = self.ticks.finish();
+        self.fates.reclaim_ends = self.kswapd.finish();
         self.fates
     }
 }

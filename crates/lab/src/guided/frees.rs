@@ -29,7 +29,7 @@ impl Guided<'_, '_> {
                 self.make_allocated(at, head, joined);
                 self.commit(cpu, pid, at, head, joined, Fate::Listed);
             }
-            Fate::Late => self.late.push(Late { pid, pfn, order }),
+            Fate::Late => self.late.push(Late { cpu, pid, pfn, order }),
             Fate::Listed | Fate::Direct => self.commit(cpu, pid, at, pfn, order, fate),
         }
     }
@@ -94,6 +94,7 @@ impl Guided<'_, '_> {
         let flags = ZoneFlags { reclaim_active: zone.reclaim_active, below_high: zone.below_high };
         let before = Tuning::of(cache);
         let n = cache.pages_to_drain(&policy, order, flags);
+        let after = Tuning::of(cache);
         let drain = cache.drain(&policy, n, list);
         self.set_holder(pfn, Some(cpu));
         self.cpus[cpu].pushed += 1;
@@ -107,6 +108,7 @@ impl Guided<'_, '_> {
             got: 0,
             order,
             before,
+            after,
         });
     }
 
@@ -152,6 +154,7 @@ impl Guided<'_, '_> {
                 got: missed.map_or(0, |d| d.got),
                 order: missed.map_or(0, |d| d.order),
                 before: missed.map_or_else(|| Tuning::of(cache), |d| d.before),
+                after: missed.map_or_else(|| Tuning::of(cache), |d| d.after),
             }
         });
         let has = cache.list_of(zone, pfn);
@@ -207,8 +210,8 @@ impl Guided<'_, '_> {
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
         // The last block may be larger than what was left to give.
         let overrun = got.saturating_sub(want);
-        let exact = (want > 0 && drain.left() == 0 && overrun < 1 << MAX_CPU_LIST_ORDER)
-            || (cache.count == 0 && want > got);
+        let over = drain.left() == 0 || cache.count == 0;
+        let exact = want > 0 && over && overrun < 1 << MAX_CPU_LIST_ORDER;
         let tuning = Tuning::of(cache);
         if got > 0 {
             zone.leave_below_high();
@@ -242,6 +245,14 @@ impl Guided<'_, '_> {
         let drained = got > 0;
         let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) else { return false };
         let (node, reclaim) = (zone.node, zone.reclaim_active);
+        let explained = if drained {
+            self.put_late(draining, reclaim)
+        } else {
+            self.take_perhaps(draining, reclaim)
+        };
+        if explained {
+            return true;
+        }
         let may_run = self.kswapd_woken >> node & 1 == 1;
         if (reclaim || may_run) && self.would_drain(draining, !reclaim, 0) == drained {
             self.would_drain(draining, !reclaim, 0);
@@ -251,9 +262,6 @@ impl Guided<'_, '_> {
             }
             self.kswapd_ends += u64::from(reclaim);
             return reclaim;
-        }
-        if !drained && self.take_perhaps(draining, reclaim) {
-            return true;
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) {
             let below = zone.below_high;
@@ -268,6 +276,32 @@ impl Guided<'_, '_> {
         }
         self.follow_limit(draining);
         false
+    }
+
+    /// A block that is thought to reach the list late has reached it already, if that explains why
+    /// pages were given back.
+    fn put_late(&mut self, draining: &Draining, reclaim_active: bool) -> bool {
+        let late = self.late.iter().filter(|late| {
+            late.cpu == draining.owner && self.zone_of(late.pfn) == Some(draining.zone)
+        });
+        let pages: i32 = late.map(|late| 1 << late.order).sum();
+        if pages == 0 || !self.would_drain(draining, reclaim_active, -pages) {
+            return false;
+        }
+        let (owner, zone) = (draining.owner, draining.zone);
+        while let Some(place) = self
+            .late
+            .iter()
+            .position(|late| late.cpu == owner && self.zone_of(late.pfn) == Some(zone))
+        {
+            let Late { pfn, order, .. } = self.late.remove(place);
+            if let Some((zone, cache)) = self.allocator.zone_and_cache(draining.zone, owner) {
+                let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
+                let _ = cache.follow_put(zone, pfn, order, mt, ListEnd::Head);
+                self.set_holder(pfn, Some(owner));
+            }
+        }
+        true
     }
 
     /// Tasks that may have taken a block have, as far as that explains why nothing was given back.
@@ -298,18 +332,22 @@ impl Guided<'_, '_> {
     }
 
     /// Decides a drain again, as if kswapd ran or not, and as if the list had fewer pages.
-    fn would_drain(&mut self, draining: &Draining, reclaim_active: bool, fewer: u32) -> bool {
+    fn would_drain(&mut self, draining: &Draining, reclaim_active: bool, fewer: i32) -> bool {
         let policy = *self.allocator.policy();
         let Some((zone, cache)) = self.allocator.zone_and_cache(draining.zone, draining.owner)
         else {
             return false;
         };
-        let count = cache.count;
+        let now = Tuning::of(cache);
         draining.before.restore(cache);
-        cache.count = draining.before.count.saturating_sub(fewer);
+        cache.count = draining.before.count.saturating_add_signed(-fewer);
         let flags = ZoneFlags { reclaim_active, below_high: zone.below_high };
         let n = cache.pages_to_drain(&policy, draining.order, flags);
-        cache.count = count;
+        // What others made of it since stays.
+        if (Tuning { count: 0, ..now }) != (Tuning { count: 0, ..draining.after }) {
+            now.restore(cache);
+        }
+        cache.count = now.count;
         n > 0
     }
 
@@ -320,17 +358,22 @@ impl Guided<'_, '_> {
         self.would_drain(draining, reclaim, 0);
         let Some((_, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
         let CacheLimits { high_min, high_max, .. } = cache.limits;
-        let high = if got > 0 {
-            before.count
-        } else {
-            cache.high.max(before.count + cache.limits.batch.max(1))
+        // The limit is just past what it was seen to be, or where that was not enough, anywhere.
+        let seen = (owner, at, got > 0);
+        let again = self.limit_seen == Some(seen);
+        let high = match (got > 0, again) {
+            (true, false) => before.count,
+            (true, true) => high_min,
+            (false, false) => cache.high.max(before.count + cache.limits.batch.max(1)),
+            (false, true) => high_max,
         };
+        self.limit_seen = Some(seen).filter(|_| !again);
         cache.high = high.clamp(high_min, high_max);
     }
 }
 
 /// What decides how much a CPU list gives back.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tuning {
     count: u32,
     high: u32,

@@ -63,6 +63,8 @@ struct Draining {
     order: Order,
     /// What the list's decision came from.
     before: frees::Tuning,
+    /// What it left.
+    after: frees::Tuning,
 }
 
 /// A block that left a CPU list before the report of its allocation.
@@ -85,6 +87,7 @@ enum Task {
 /// A block that a task reported free before it put it on a list.
 #[derive(Clone, Copy)]
 struct Late {
+    cpu: usize,
     pid: u32,
     pfn: Pfn,
     order: Order,
@@ -135,6 +138,8 @@ pub struct Guided<'a, 'm> {
     kswapd_woken: u64,
     /// How often a drain told that kswapd had ended its run.
     kswapd_ends: u64,
+    /// The limit of a list that was learned last: of which CPU and zone, and whether it is low.
+    limit_seen: Option<(usize, usize, bool)>,
     /// How often a drain told that the zone was above its high watermark.
     left_below: u64,
     tally: Tally,
@@ -171,6 +176,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             boosts: Vec::new(),
             kswapd_woken: 0,
             kswapd_ends: 0,
+            limit_seen: None,
             left_below: 0,
             tally: Tally::new(mismatches),
         }
@@ -241,6 +247,10 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
         if takes || matches!(record.what, What::Alloc { .. }) {
             self.cpus[cpu].pushed = 0;
+        }
+        if let Some(node) = self.fates.reclaim_end(event) {
+            self.end_kswapd(node);
+            self.allocator.set_kswapd_running(node, false);
         }
     }
 
