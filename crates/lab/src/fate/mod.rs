@@ -156,6 +156,7 @@ struct Pending {
     event: u64,
     /// The same of the event that ended its batch.
     batch: u64,
+    /// The task that freed it compacts, and may keep it.
     compacting: bool,
 }
 
@@ -168,6 +169,9 @@ pub struct FateFinder {
     compacting: BTreeSet<u32>,
     /// The blocks that each task isolated since its last scan of a pageblock: event and pages.
     isolated: BTreeMap<u32, Vec<(u64, u64)>>,
+    /// The task that isolated each free page last, plus one: where the recording has this, compaction
+    /// keeps no other page.
+    isolated_by: Vec<u32>,
     late: LateFinder,
     ticks: TickFinder,
     kswapd: KswapdFinder,
@@ -202,6 +206,7 @@ impl FateFinder {
         workers: BTreeSet<u32>,
     ) -> Self {
         let pending = vec![Pending::default(); start.end_pfn().0 as usize];
+        let isolated_by = vec![0; pending.len()];
         let fates = Fates::default();
         let mut late = LateFinder::new(pageblock_order);
         for block in &start.blocks {
@@ -216,6 +221,7 @@ impl FateFinder {
             compaction_keeps,
             compacting: BTreeSet::new(),
             isolated: BTreeMap::new(),
+            isolated_by,
             late,
             ticks: TickFinder::new(workers),
             kswapd: KswapdFinder::default(),
@@ -232,7 +238,7 @@ impl FateFinder {
         match &record.what {
             What::Free { pfn, order } => {
                 self.settle(*pfn, *order, Fate::Kept);
-                let compacting = self.compaction_keeps && self.compacting.contains(&record.pid);
+                let compacting = self.may_keep(record.pid, *pfn);
                 if self.orders.has(*order)
                     && let Some(slot) = self.pending.get_mut(pfn.0 as usize)
                 {
@@ -263,6 +269,9 @@ impl FateFinder {
             What::Isolate { pfn, order, ret } if *ret > 0 => {
                 self.settle(*pfn, *order, Fate::Direct);
                 self.fates.isolation = true;
+                let pages = pfn.0 as usize..(pfn.0 + (1 << order)) as usize;
+                let pages = self.isolated_by.get_mut(pages).unwrap_or_default();
+                pages.fill(record.pid.wrapping_add(1));
                 self.isolated.entry(record.pid).or_default().push((event, 1 << order));
             }
             What::Other(other) if &*other.name == "mm_compaction_isolate_freepages" => {
@@ -276,6 +285,14 @@ impl FateFinder {
             }
             _ => {}
         }
+    }
+
+    /// Whether a task may keep a page that it reports free.
+    fn may_keep(&self, pid: u32, pfn: Pfn) -> bool {
+        let isolated = self.isolated_by.get(pfn.0 as usize) == Some(&pid.wrapping_add(1));
+        self.compaction_keeps
+            && self.compacting.contains(&pid)
+            && (isolated || !self.fates.isolation)
     }
 
     fn find_bulk(&mut self, event: u64, record: &Record) {
