@@ -36,6 +36,13 @@ impl KswapdFinder {
                 }
             }
             "mm_vmscan_kswapd_sleep" => self.end(record.pid),
+            // From 7.0.
+            "mm_vmscan_balance_pgdat_end" => {
+                if let Some(run) = self.runs.get_mut(&record.pid) {
+                    run.last = event;
+                }
+                self.end(record.pid);
+            }
             // Raised only while kswapd waits.
             "mm_vmscan_wakeup_kswapd" => {
                 let node = other.number("nid");

@@ -4,7 +4,9 @@
 //! * A page that is freed in a batch reaches its CPU list with the later `mm_page_free_batched`.
 //! * A page whose next event takes it from the buddy lists, without a drain between, never was on a
 //!   CPU list: the list's lock was taken, so it went straight to the zone.
-//! * From 6.10 compaction frees pages that it keeps: freed again, or used, without anything between.
+//! * From 6.10 compaction reports a free of target pages that it keeps. Those that it has left it frees
+//!   in one go before it ends. Without a probe on isolation they are known by what follows: they are
+//!   freed again, or used, without anything between.
 //! * From 7.2 pages in a row that are freed one by one, as those of a stack, reach a list as larger
 //!   blocks (`__free_contig_range`).
 
@@ -172,6 +174,8 @@ pub struct FateFinder {
     /// The task that isolated each free page last, plus one: where the recording has this, compaction
     /// keeps no other page.
     isolated_by: Vec<u32>,
+    /// What each task freed in one go just now of what it had isolated: events and blocks.
+    released: BTreeMap<u32, Vec<(u64, Pfn, Order)>>,
     late: LateFinder,
     ticks: TickFinder,
     kswapd: KswapdFinder,
@@ -222,6 +226,7 @@ impl FateFinder {
             compacting: BTreeSet::new(),
             isolated: BTreeMap::new(),
             isolated_by,
+            released: BTreeMap::new(),
             late,
             ticks: TickFinder::new(workers),
             kswapd: KswapdFinder::default(),
@@ -239,6 +244,10 @@ impl FateFinder {
             What::Free { pfn, order } => {
                 self.settle(*pfn, *order, Fate::Kept);
                 let compacting = self.may_keep(record.pid, *pfn);
+                if compacting && self.fates.isolation {
+                    self.fates.set(event, Fate::Kept);
+                    self.released.entry(record.pid).or_default().push((event, *pfn, *order));
+                }
                 if self.orders.has(*order)
                     && let Some(slot) = self.pending.get_mut(pfn.0 as usize)
                 {
@@ -282,8 +291,24 @@ impl FateFinder {
             }
             What::Other(other) if &*other.name == "mm_compaction_end" => {
                 self.compacting.remove(&record.pid);
+                self.release(record.pid);
             }
             _ => {}
+        }
+        if !matches!(record.what, What::Free { .. } | What::Drain { .. }) {
+            self.released.remove(&record.pid);
+        }
+    }
+
+    /// Compaction frees what it has left of the blocks that it isolated.
+    fn release(&mut self, pid: u32) {
+        for (event, pfn, order) in self.released.remove(&pid).unwrap_or_default() {
+            self.fates.set(event, Fate::Listed);
+            let pages = pfn.0 as usize..(pfn.0 + (1 << order)) as usize;
+            self.isolated_by.get_mut(pages.clone()).unwrap_or_default().fill(0);
+            for slot in self.pending.get_mut(pages).unwrap_or_default() {
+                slot.compacting = false;
+            }
         }
     }
 
@@ -393,6 +418,7 @@ impl FateFinder {
             let Pending { event, batch, compacting } = std::mem::take(slot);
             match fate {
                 _ if event == 0 => {}
+                Fate::Listed if compacting && batch == 0 => self.fates.set(event - 1, fate),
                 Fate::Direct if batch > 0 => self.fates.set(batch - 1, fate),
                 Fate::Direct => self.fates.set(event - 1, fate),
                 Fate::Kept if compacting && batch == 0 => self.fates.set(event - 1, fate),

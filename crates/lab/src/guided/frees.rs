@@ -13,9 +13,6 @@ use crate::fate::Fate;
 /// As many tasks may have taken a block from a list and not yet reported it.
 pub(super) const IN_FLIGHT: usize = 2;
 
-/// No CPU list has blocks of a larger order.
-const MAX_CPU_LIST_ORDER: u8 = 9;
-
 impl Guided<'_, '_> {
     /// `mm_page_free`: the block reaches a list now, with its batch, or not at all.
     pub(super) fn free(&mut self, cpu: usize, pid: u32, pfn: Pfn, order: Order, fate: Fate) {
@@ -106,6 +103,7 @@ impl Guided<'_, '_> {
             drain,
             want: Some(n),
             got: 0,
+            exceeded: false,
             order,
             before,
             after,
@@ -152,6 +150,7 @@ impl Guided<'_, '_> {
                 drain,
                 want: missed.and_then(|d| d.want),
                 got: missed.map_or(0, |d| d.got),
+                exceeded: missed.is_some(),
                 order: missed.map_or(0, |d| d.order),
                 before: missed.map_or_else(|| Tuning::of(cache), |d| d.before),
                 after: missed.map_or_else(|| Tuning::of(cache), |d| d.after),
@@ -208,10 +207,9 @@ impl Guided<'_, '_> {
         let Draining { got, owner, zone: at, drain, .. } = draining;
         let Some(want) = draining.want.filter(|&want| want > 0 || got > 0) else { return };
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
-        // The last block may be larger than what was left to give.
-        let overrun = got.saturating_sub(want);
+        // Blocks are given back whole, so the pages may be more than were asked for.
         let over = drain.left() == 0 || cache.count == 0;
-        let exact = want > 0 && over && overrun < 1 << MAX_CPU_LIST_ORDER;
+        let exact = want > 0 && over && !draining.exceeded;
         let tuning = Tuning::of(cache);
         if got > 0 {
             zone.leave_below_high();

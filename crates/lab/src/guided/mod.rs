@@ -59,6 +59,8 @@ struct Draining {
     /// Pages that the model gives back; `None` where the kernel drains for a reason of its own.
     want: Option<u32>,
     got: u32,
+    /// More was given back than the model would.
+    exceeded: bool,
     /// The order of the block that was freed.
     order: Order,
     /// What the list's decision came from.
