@@ -96,11 +96,13 @@ impl Machine {
     }
 }
 
-/// The node of a CPU: the one whose zones fill most of its lists.
+/// The node of a CPU: the one whose zones fill most of its lists. Only lists for other nodes expire.
 fn home_node(snapshot: &Snapshot, cpu: usize) -> u8 {
-    let of_cpu = snapshot.pcpinfo.iter().filter(|p| usize::from(p.cpu) == cpu);
-    let busiest = of_cpu.max_by_key(|p| (p.count, std::cmp::Reverse(p.zone)));
-    busiest.map_or(0, |p| snapshot.zones[usize::from(p.zone)].node as u8)
+    let node = |p: &PcpInfo| snapshot.zones[usize::from(p.zone)].node;
+    let of_cpu = || snapshot.pcpinfo.iter().filter(|p| usize::from(p.cpu) == cpu);
+    let expires = |n: u16| of_cpu().any(|p| node(p) == n && p.expire.unwrap_or(0) > 0);
+    let busiest = of_cpu().max_by_key(|p| (!expires(node(p)), p.count, std::cmp::Reverse(p.zone)));
+    busiest.map_or(0, |p| node(p) as u8)
 }
 
 /// The preset of the kernel that made a recording: a distribution's own where there is one.

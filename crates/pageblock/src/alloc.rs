@@ -150,6 +150,12 @@ impl<'m> Allocator<'m> {
         self.cpu_nodes.len()
     }
 
+    /// The node of a CPU.
+    #[must_use]
+    pub fn node_of_cpu(&self, cpu: usize) -> Option<u8> {
+        self.cpu_nodes.get(cpu).copied()
+    }
+
     /// A CPU's cache for a zone, by the zone's place in [`zones`](Self::zones).
     #[must_use]
     pub fn cache(&self, zone: usize, cpu: usize) -> Option<&CpuCache> {

@@ -205,28 +205,28 @@ impl Guided<'_, '_> {
 
     fn close(&mut self, draining: Draining) {
         let Draining { got, owner, zone: at, drain, .. } = draining;
-        let Some(want) = draining.want.filter(|&want| want > 0 || got > 0) else { return };
+        let Some(want) = draining.want else { return };
+        if want == 0 && got == 0 {
+            return self.tally.agree(kind::DRAIN_COUNT);
+        }
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
         // Blocks are given back whole, so the pages may be more than were asked for.
         let over = drain.left() == 0 || cache.count == 0;
         let exact = want > 0 && over && !draining.exceeded;
-        let tuning = Tuning::of(cache);
         if got > 0 {
             zone.leave_below_high();
         }
-        let reclaim = zone.reclaim_active;
-        let below = zone.below_high;
-        let fp = zone.free_pages();
-        let hi = zone.watermark(pageblock::alloc_flags::Watermark::High);
+        let (reclaim, below) = (zone.reclaim_active, zone.below_high);
         let agrees = exact || self.explain(&draining);
         let shape = agrees || (want > 0) == (got > 0);
+        self.drains.count(got > 0, want > 0, exact, agrees);
         // What was learned from the kernel's answer was not foreseen.
         self.tally.compare(kind::DRAIN_COUNT, exact, shape, || {
             (
                 format!("{got} pages"),
                 format!(
-                    "{want} pages; reclaim active {reclaim}; {:?} {tuning:?} below {} free {fp} high {hi} agrees {agrees}",
-                    draining.before, below
+                    "{want} pages; {:?}, reclaim active {reclaim}, below high {below}",
+                    draining.before
                 ),
             )
         });
@@ -367,6 +367,42 @@ impl Guided<'_, '_> {
         };
         self.limit_seen = Some(seen).filter(|_| !again);
         cache.high = high.clamp(high_min, high_max);
+    }
+}
+
+/// The drains that the kernel or the model made, of the many frees that drain nothing.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Drains {
+    both: u64,
+    another_number: u64,
+    explained: u64,
+    only_recorded: u64,
+    only_replayed: u64,
+}
+
+impl Drains {
+    fn count(&mut self, recorded: bool, replayed: bool, exact: bool, agrees: bool) {
+        match (recorded, replayed) {
+            (true, true) => {
+                self.both += 1;
+                self.another_number += u64::from(!exact);
+            }
+            _ if agrees => self.explained += 1,
+            (true, false) => self.only_recorded += 1,
+            (false, _) => self.only_replayed += 1,
+        }
+    }
+
+    pub(super) fn note(&self) -> Option<String> {
+        let Self { both, another_number, explained, only_recorded, only_replayed } = *self;
+        let any = both + explained + only_recorded + only_replayed > 0;
+        any.then(|| {
+            format!(
+                "drains: {both} in both, {another_number} of them of another number of pages; \
+                 {only_recorded} only recorded, {only_replayed} only replayed, {explained} explained \
+                 afterwards"
+            )
+        })
     }
 }
 

@@ -138,6 +138,7 @@ pub struct Guided<'a, 'm> {
     boosts: Vec<(u8, ZoneKind, u64)>,
     /// The nodes whose kswapd was woken and does not sleep yet.
     kswapd_woken: u64,
+    drains: frees::Drains,
     /// How often a drain told that kswapd had ended its run.
     kswapd_ends: u64,
     /// The limit of a list that was learned last: of which CPU and zone, and whether it is low.
@@ -177,6 +178,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             unseen: 0,
             boosts: Vec::new(),
             kswapd_woken: 0,
+            drains: frees::Drains::default(),
             kswapd_ends: 0,
             limit_seen: None,
             left_below: 0,
@@ -332,6 +334,9 @@ impl<'a, 'm> Guided<'a, 'm> {
         for cpu in 0..self.cpus.len() {
             self.close_refill(cpu, 0, None);
             self.close_drain(cpu, None);
+        }
+        if let Some(note) = self.drains.note() {
+            self.tally.note(note);
         }
         for (count, what) in [
             (self.past_lists, "blocks went past a CPU list whose lock was taken"),

@@ -525,7 +525,12 @@ impl Guided<'_, '_> {
             return;
         }
         let mt = Migratetype::Unmovable;
+        // It does not leave the node of the zone that it prefers.
+        let node = self.allocator.node_of_cpu(cpu);
         for at in (0..self.allocator.zones().len()).rev() {
+            if Some(self.allocator.zones()[at].node) != node {
+                continue;
+            }
             let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { continue };
             let Some(list) = cache.list_index(0, mt) else { continue };
             let mut taken = 0;

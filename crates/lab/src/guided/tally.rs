@@ -90,6 +90,11 @@ impl Tally {
         }
     }
 
+    /// Counts one decision that agreed.
+    pub(super) fn agree(&mut self, kind: &str) {
+        self.verification.kind_mut(kind).record(Agreement::Exact);
+    }
+
     /// Counts one decision. `exact` and `shape` say how it agreed; the texts, made only for a
     /// mismatch that is kept, say what the recording and the model have.
     pub(super) fn compare(

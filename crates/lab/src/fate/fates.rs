@@ -1,0 +1,134 @@
+//! What was found out about each freed page.
+
+use std::collections::BTreeMap;
+
+use pageblock::frame::{Order, Pfn};
+
+use super::tick::Ticks;
+
+/// What becomes of a freed page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It goes to the CPU list at once.
+    Listed,
+    /// It goes to the CPU list with its batch.
+    Batched,
+    /// It goes to the buddy lists at once, though its order has a CPU list.
+    Direct,
+    /// A freed page: it stays with the compaction that freed it. See [`Fate::Sought`] for others.
+    Kept,
+    /// It goes to a CPU list when its task is next seen, on the CPU that it is then on.
+    Late,
+    /// It goes to a list as part of a block whose last page is freed later.
+    Part,
+    /// It is the last page of a block of this order, at least 1, that goes to the CPU list at once.
+    Joined(Order),
+}
+
+impl Fate {
+    /// A page that compaction isolates: its fast search found it on the list, and moved what it
+    /// passed over behind it (`fast_isolate_freepages`).
+    #[allow(non_upper_case_globals, reason = "reads as a variant")]
+    pub const Sought: Self = Self::Kept;
+    /// A block that refills a list: the bulk allocator does it.
+    #[allow(non_upper_case_globals, reason = "reads as a variant")]
+    pub const ForBulk: Self = Self::Kept;
+
+    /// Four bits.
+    fn to_bits(self) -> u8 {
+        match self {
+            Self::Listed => 0,
+            Self::Batched => 1,
+            Self::Direct => 2,
+            Self::Kept => 3,
+            Self::Late => 4,
+            Self::Part => 5,
+            Self::Joined(order) => 5 + order.min(10),
+        }
+    }
+
+    fn of_bits(bits: u8) -> Self {
+        match bits & 15 {
+            0 => Self::Listed,
+            1 => Self::Batched,
+            2 => Self::Direct,
+            3 => Self::Kept,
+            4 => Self::Late,
+            5 => Self::Part,
+            joined => Self::Joined(joined - 5),
+        }
+    }
+}
+
+/// The fates of all freed pages of a recording: four bits an event.
+#[derive(Default)]
+pub struct Fates {
+    pub(super) isolation: bool,
+    bits: Vec<u8>,
+    /// Blocks that were taken before an event, and reported after it.
+    pub(super) taken: BTreeMap<u64, Vec<Taken>>,
+    pub(super) ticks: Ticks,
+    pub(super) reclaim_ends: BTreeMap<u64, u8>,
+    pub(super) freed_late: u64,
+}
+
+/// A block that a task had taken from a list before another ran, and reported afterwards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Taken {
+    /// The task.
+    pub pid: u32,
+    /// The block.
+    pub pfn: Pfn,
+    /// Whether the lists tell; else it may have been taken afterwards too.
+    pub sure: bool,
+}
+
+impl Fates {
+    /// Whether the recording shows what compaction isolates.
+    #[must_use]
+    pub fn has_isolation(&self) -> bool {
+        self.isolation
+    }
+
+    /// The fate of the page that the event of this index frees, or ends the batch of.
+    #[must_use]
+    pub fn get(&self, event: u64) -> Fate {
+        let byte = self.bits.get((event / 2) as usize).copied().unwrap_or(0);
+        Fate::of_bits(byte >> (event % 2 * 4))
+    }
+
+    /// The blocks that were taken before this event and are reported after it.
+    #[must_use]
+    pub fn taken_before(&self, event: u64) -> &[Taken] {
+        self.taken.get(&event).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many blocks reached a CPU list later than they were reported free, or left it earlier than
+    /// they were reported allocated.
+    #[must_use]
+    pub fn late(&self) -> u64 {
+        let taken = self.taken.values().flatten().filter(|taken| taken.sure).count();
+        self.freed_late + taken as u64
+    }
+
+    /// The node whose kswapd does not reclaim any longer after this event.
+    #[must_use]
+    pub fn reclaim_end(&self, event: u64) -> Option<u8> {
+        self.reclaim_ends.get(&event).copied()
+    }
+
+    /// When the limits of CPU lists decay.
+    #[must_use]
+    pub fn ticks(&self) -> &Ticks {
+        &self.ticks
+    }
+
+    pub(super) fn set(&mut self, event: u64, fate: Fate) {
+        let at = (event / 2) as usize;
+        if at >= self.bits.len() {
+            self.bits.resize(at + 1, 0);
+        }
+        let shift = event % 2 * 4;
+        self.bits[at] = self.bits[at] & !(15 << shift) | fate.to_bits() << shift;
+    }
+}
