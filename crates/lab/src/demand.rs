@@ -163,16 +163,15 @@ impl<'f> DemandFinder<'f> {
             // A single page is left to the ordinary allocator, which reports it.
             What::Bulk { pages } if *pages > 1 => out.push(timed(Demand::Bulk { pages: *pages })),
             What::Other(other) => {
-                let running = match &*other.name {
-                    "mm_vmscan_kswapd_wake" => true,
-                    "mm_vmscan_kswapd_sleep" => false,
-                    _ => return,
-                };
-                if let Some(node) = other.number("nid").and_then(|n| u8::try_from(n).ok()) {
-                    out.push(timed(Demand::Kswapd { node, running }));
+                let node = other.number("nid").and_then(|n| u8::try_from(n).ok());
+                if let Some(node) = node.filter(|_| &*other.name == "mm_vmscan_kswapd_wake") {
+                    out.push(timed(Demand::Kswapd { node, running: true }));
                 }
             }
             _ => {}
+        }
+        if let Some(node) = self.fates.reclaim_end(event) {
+            out.push(timed(Demand::Kswapd { node, running: false }));
         }
     }
 
@@ -214,7 +213,7 @@ const COLUMNS: &[(&str, ColumnType)] = &[
 ];
 
 /// Changes with the meaning of the columns.
-const FORMAT: &str = "2";
+const FORMAT: &str = "3";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
