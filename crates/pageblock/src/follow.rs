@@ -92,6 +92,27 @@ impl Zone<'_> {
         Ok(())
     }
 
+    /// A pageblock enters the highatomic reserve, or leaves it: its free pages go to the lists of its
+    /// new type.
+    ///
+    /// # Errors
+    /// [`FrameError::Foreign`].
+    pub fn follow_reserve(&mut self, pfn: Pfn, mt: Migratetype) -> Result<(), FrameError> {
+        let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
+        let was = self.map.block_type(i);
+        self.move_freepages_block(i, mt);
+        self.set_block_type(i, mt);
+        let pages = self.geometry.pageblock_pages();
+        match (was == Migratetype::HighAtomic, mt == Migratetype::HighAtomic) {
+            (false, true) => self.reserved_highatomic += pages,
+            (true, false) => {
+                self.reserved_highatomic = self.reserved_highatomic.saturating_sub(pages);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Declares the size of the highatomic reserve in pages; its blocks have that type already.
     pub fn follow_reserved_highatomic(&mut self, pages: u64) {
         self.reserved_highatomic = pages;

@@ -69,6 +69,7 @@ pub struct Fates {
     pub(super) taken: BTreeMap<u64, Vec<Taken>>,
     pub(super) ticks: Ticks,
     pub(super) reclaim_ends: BTreeMap<u64, u8>,
+    pub(super) reserves: BTreeMap<u64, Pfn>,
     pub(super) freed_late: u64,
 }
 
@@ -115,6 +116,12 @@ impl Fates {
     #[must_use]
     pub fn reclaim_end(&self, event: u64) -> Option<u8> {
         self.reclaim_ends.get(&event).copied()
+    }
+
+    /// A frame of the pageblock that the allocation of this event made a highatomic reserve.
+    #[must_use]
+    pub fn reserve(&self, event: u64) -> Option<Pfn> {
+        self.reserves.get(&event).copied()
     }
 
     /// When the limits of CPU lists decay.

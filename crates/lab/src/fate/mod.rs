@@ -13,6 +13,7 @@
 mod fates;
 mod kswapd;
 mod late;
+mod reserve;
 mod tick;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use pageblock_recording::{Record, Snapshot, What};
 pub use self::fates::{Fate, Fates, Taken};
 use self::kswapd::KswapdFinder;
 use self::late::{Finding, LateFinder, Left};
+use self::reserve::ReserveFinder;
 use self::tick::TickFinder;
 pub use self::tick::{PERIOD_US, Ticks};
 
@@ -54,6 +56,7 @@ pub struct FateFinder {
     late: LateFinder,
     ticks: TickFinder,
     kswapd: KswapdFinder,
+    reserve: ReserveFinder,
     /// The blocks that each CPU refilled a list with just now: the task and the events.
     refills: BTreeMap<u16, (u32, Vec<u64>)>,
 }
@@ -105,6 +108,7 @@ impl FateFinder {
             late,
             ticks: TickFinder::new(workers),
             kswapd: KswapdFinder::default(),
+            reserve: ReserveFinder::new(start, pageblock_order),
             refills: BTreeMap::new(),
         }
     }
@@ -113,6 +117,9 @@ impl FateFinder {
     pub fn push(&mut self, event: u64, record: &Record) {
         self.ticks.event(record);
         self.kswapd.event(event, record);
+        if self.compaction_keeps {
+            self.reserve.event(event, record);
+        }
         self.find_late(event, record);
         self.find_bulk(event, record);
         match &record.what {
@@ -320,6 +327,7 @@ impl FateFinder {
         }
         self.fates.ticks = self.ticks.finish();
         self.fates.reclaim_ends = self.kswapd.finish();
+        self.fates.reserves = self.reserve.finish();
         self.fates
     }
 }

@@ -5,6 +5,7 @@ use pageblock::cpu_cache::{CacheLimits, CpuCache, ZoneFlags};
 use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
+use pageblock::policy::PcpType;
 
 use super::tally::kind;
 use super::{Draining, Guided, Late, Promise, Task};
@@ -83,6 +84,7 @@ impl Guided<'_, '_> {
         let list = cache.list_index(order, mt).filter(|_| mt != Migratetype::Isolate);
         let Some(list) = list.filter(|_| fate != Fate::Direct) else {
             let _ = zone.follow_free(pfn, order, None);
+            self.fresh.push(Late { cpu, pid, pfn, order });
             return;
         };
         if cache.follow_put(zone, pfn, order, mt, ListEnd::Head).is_err() {
@@ -111,7 +113,15 @@ impl Guided<'_, '_> {
     }
 
     /// `mm_page_pcpu_drain`: which block the CPU list gives back, to which type.
-    pub(super) fn drain(&mut self, cpu: usize, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
+    pub(super) fn drain(
+        &mut self,
+        cpu: usize,
+        pid: u32,
+        pfn: Pfn,
+        order: Order,
+        mt: Migratetype,
+        new_tick: bool,
+    ) {
         let Some(at) = self.zone_of(pfn) else { return };
         let policy = *self.allocator.policy();
         let Some(owner) = self.holder(pfn) else {
@@ -127,6 +137,7 @@ impl Guided<'_, '_> {
         let place =
             self.cpus[cpu].drains.iter().position(|d| (d.pid, d.zone, d.owner) == (pid, at, owner));
         let known = place.map(|place| self.cpus[cpu].drains.swap_remove(place));
+        let known = known.filter(|d| !new_tick || d.want.is_some());
         let running = known.filter(|d| d.drain.left() > 0);
         let worker = self.fates.ticks().is_worker(pid);
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
@@ -139,7 +150,8 @@ impl Guided<'_, '_> {
             let list = missed.map_or(0, |d| d.list);
             let drain = match missed {
                 Some(_) => cache.drain(&policy, u32::MAX, list),
-                None if worker => cache.drain(&policy, u32::MAX, 0),
+                // `decay_pcp_high`: each round starts anew.
+                None if worker => cache.drain(&policy, cache.limits.batch.max(1), 0),
                 None => cache.drain_round(&policy),
             };
             Draining {
@@ -174,6 +186,9 @@ impl Guided<'_, '_> {
         let taken = cache.follow_take(zone, pfn);
         let shape = list.is_some() && has == list && taken.is_ok() && to == Some(mt);
         let exact = shape && next == Some(pfn);
+        if to != Some(mt) && policy.pcp_type == PcpType::Reread && mt != Migratetype::Isolate {
+            let _ = zone.follow_reserve(pfn, mt);
+        }
         let _ = zone.follow_free(pfn, order, Some(mt));
         running.drain.gave(order);
         running.got += 1 << order;
@@ -191,6 +206,32 @@ impl Guided<'_, '_> {
                 format!("last of list {list:?} is {next:?}, to {to:?}"),
             )
         });
+    }
+
+    /// A block became whole as this page went back to the zone, and was taken at once.
+    pub(super) fn complete_capture(&mut self, pid: u32, pfn: Pfn) {
+        let completes = |c: &Late| c.pid == pid && pfn.align_down(c.order) == c.pfn;
+        if let Some(place) = self.captured.iter().position(completes) {
+            let Late { pfn, order, .. } = self.captured.remove(place);
+            if let Some(at) = self.zone_of(pfn) {
+                self.make_allocated(at, pfn, order);
+            }
+        }
+    }
+
+    /// A block that the model would take now is one that its task had not put back yet, as the
+    /// kernel takes another: it comes when the task is seen again. Tells whether there was one.
+    pub(super) fn withdraw_fresh(&mut self, at: usize, next: Pfn, pid: u32) -> bool {
+        let Some((start, ..)) = self.allocator.zones()[at].free_block_of(next) else {
+            return false;
+        };
+        let fresh = |f: &Late| f.pid != pid && f.pfn == start;
+        let Some(place) = self.fresh.iter().position(fresh) else { return false };
+        let fresh = self.fresh.remove(place);
+        self.make_allocated(at, fresh.pfn, fresh.order);
+        self.late.push(fresh);
+        self.freed_late += 1;
+        true
     }
 
     /// The drain is over: it should have given back what the model asked for.

@@ -12,6 +12,8 @@ mod takes;
 mod tally;
 mod unseen;
 
+use std::collections::BTreeMap;
+
 use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::Drain;
 use pageblock::fallback::{Fallback, Mode};
@@ -95,6 +97,22 @@ struct Late {
     order: Order,
 }
 
+/// What a task did last, and where.
+#[derive(Clone, Copy)]
+struct LastSeen {
+    cpu: usize,
+    t_us: u64,
+    /// It ended a compaction.
+    compacted: bool,
+}
+
+impl LastSeen {
+    fn of(record: &Record) -> Self {
+        let compacted = matches!(&record.what, What::Other(o) if &*o.name == "mm_compaction_end");
+        Self { cpu: usize::from(record.cpu), t_us: record.t_us, compacted }
+    }
+}
+
 /// What a CPU is in the middle of.
 #[derive(Clone, Default)]
 struct Cpu {
@@ -122,6 +140,12 @@ pub struct Guided<'a, 'm> {
     fates: &'a Fates,
     cpus: Vec<Cpu>,
     late: Vec<Late>,
+    /// Blocks that went to the zone with the last event of their task: it may have been interrupted
+    /// before it put them there.
+    fresh: Vec<Late>,
+    /// Blocks that compaction was given as their last part became free.
+    captured: Vec<Late>,
+    last_seen: BTreeMap<u32, LastSeen>,
     /// Blocks that a task may have taken already that is to report so when it runs again.
     perhaps: Vec<Taken>,
     /// Tasks found to have taken a block by what a CPU list did not give back.
@@ -132,6 +156,8 @@ pub struct Guided<'a, 'm> {
     for_bulk: bool,
     /// Blocks that went past a CPU list whose lock was taken.
     past_lists: u64,
+    /// Blocks that reached the zone later than they were reported free.
+    freed_late: u64,
     /// Pages that left the free lists unseen.
     unseen: u64,
     /// The boosts that each node's kswapd began its run with.
@@ -170,11 +196,15 @@ impl<'a, 'm> Guided<'a, 'm> {
             fates,
             cpus,
             late: Vec::new(),
+            fresh: Vec::new(),
+            captured: Vec::new(),
+            last_seen: BTreeMap::new(),
             perhaps: Vec::new(),
             taken_by_count: 0,
             holder,
             for_bulk: false,
             past_lists: 0,
+            freed_late: 0,
             unseen: 0,
             boosts: Vec::new(),
             kswapd_woken: 0,
@@ -214,6 +244,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             self.close_drain(cpu, Some(record.pid));
         }
         self.perhaps.retain(|taken| taken.pid != record.pid);
+        self.fresh.retain(|fresh| fresh.pid != record.pid);
         for &taken in self.fates.taken_before(event) {
             if taken.sure {
                 self.take_before(taken);
@@ -241,7 +272,11 @@ impl<'a, 'm> Guided<'a, 'm> {
             What::FreeBatched { pfn } => {
                 self.free_batched(cpu, record.pid, *pfn, self.fates.get(event));
             }
-            What::Drain { pfn, order, mt } => self.drain(cpu, record.pid, *pfn, *order, *mt),
+            What::Drain { pfn, order, mt } => {
+                let tick = self.is_new_tick(record);
+                self.drain(cpu, record.pid, *pfn, *order, *mt, tick);
+                self.complete_capture(record.pid, *pfn);
+            }
             What::Isolate { pfn, order, ret } if *ret > 0 => {
                 self.isolate(*pfn, *order, self.fates.get(event));
             }
@@ -252,6 +287,10 @@ impl<'a, 'm> Guided<'a, 'm> {
         if takes || matches!(record.what, What::Alloc { .. }) {
             self.cpus[cpu].pushed = 0;
         }
+        if let Some(pfn) = self.fates.reserve(event) {
+            self.follow_type(pfn, Migratetype::HighAtomic);
+        }
+        self.last_seen.insert(record.pid, LastSeen::of(record));
         if let Some(node) = self.fates.reclaim_end(event) {
             self.end_kswapd(node);
             self.allocator.set_kswapd_running(node, false);
@@ -313,6 +352,23 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
     }
 
+    /// The pageblock of a frame has another type than was known.
+    fn follow_type(&mut self, pfn: Pfn, mt: Migratetype) {
+        if let Some(at) = self.zone_of(pfn)
+            && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+        {
+            let _ = zone.follow_reserve(pfn, mt);
+        }
+    }
+
+    /// A worker drains at most once a vmstat tick: what comes later belongs to another.
+    fn is_new_tick(&self, record: &Record) -> bool {
+        self.fates.ticks().is_worker(record.pid)
+            && self.last_seen.get(&record.pid).is_none_or(|seen| {
+                record.t_us.saturating_sub(seen.t_us) > crate::fate::PERIOD_US / 2
+            })
+    }
+
     fn zone_of(&self, pfn: Pfn) -> Option<usize> {
         self.allocator.zone_of(pfn)
     }
@@ -350,7 +406,10 @@ impl<'a, 'm> Guided<'a, 'm> {
                 self.taken_by_count,
                 "blocks were taken earlier than reported, as CPU lists' counts tell",
             ),
-            (self.fates.late(), "blocks reached or left a CPU list earlier or later than reported"),
+            (
+                self.fates.late() + self.freed_late,
+                "blocks reached or left a CPU list earlier or later than reported",
+            ),
         ] {
             if count > 0 {
                 self.tally.note(format!("inferred: {count} {what}"));

@@ -15,7 +15,7 @@ use pageblock::zone::Zone;
 use super::frees::IN_FLIGHT;
 use super::frees::Tuning;
 use super::tally::kind;
-use super::{Guided, Promise, Refill, Task};
+use super::{Guided, Late, Promise, Refill, Task};
 use crate::fate::{Fate, Taken};
 
 const FLAGS: AllocFlags = AllocFlags::KSWAPD;
@@ -39,6 +39,11 @@ impl Guided<'_, '_> {
         let refill = self.refill_for(cpu, pid, at, order, mt);
         let mode = refill.map_or(Mode::Normal, |r| r.mode);
         let strict = self.allocator.policy().list_type_strict();
+        while mode == Mode::Normal
+            && let Some((next, _)) = self.allocator.zones()[at].next_of_list(order, mt)
+            && next != pfn
+            && self.withdraw_fresh(at, next, pid)
+        {}
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
         let actual = zone.free_block_of(pfn);
@@ -264,6 +269,10 @@ impl Guided<'_, '_> {
     /// `mm_page_alloc_extfrag`: which block of another type serves, and what becomes of it.
     pub(super) fn extfrag(&mut self, cpu: usize, pid: u32, x: &Extfrag) {
         let Some(at) = self.zone_of(x.pfn) else { return };
+        if self.is_capture(at, x) {
+            self.captured.push(Late { cpu, pid, pfn: x.pfn, order: x.alloc_order });
+            return;
+        }
         let whole = x.fallback_order >= self.allocator.geometry().pageblock_order;
         if !self.allocator.policy().list_type_strict() {
             self.extfrag_loose(cpu, pid, at, x);
@@ -312,6 +321,15 @@ impl Guided<'_, '_> {
             refill.mode = if whole { Mode::Normal } else { Mode::Steal };
         }
         self.received(cpu, at, x.pfn, order, mt, refill);
+    }
+
+    /// Compaction is given a block as its last part becomes free, which is reported after it.
+    fn is_capture(&self, at: usize, x: &Extfrag) -> bool {
+        let free = self.allocator.zones()[at].free_block_of(x.pfn);
+        x.alloc_order == x.fallback_order
+            && !x.change_ownership
+            && free.is_none_or(|(_, order, _)| order < x.alloc_order)
+            && self.holder(x.pfn).is_none_or(|_| x.alloc_order > 0)
     }
 
     /// Up to 6.9 a fallback moves what it found; the block is taken, and reported, after it.
@@ -375,8 +393,11 @@ impl Guided<'_, '_> {
             self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, kept, true, || {
                 (format!("{pfn} for task {pid}"), "was for another task".to_owned())
             });
-        } else if owner == Some(cpu) {
-            self.alloc_from_list(cpu, pid, at, pfn, list);
+        } else if let Some(on) = owner.filter(|&on| on == cpu || self.was_on(pid, on)) {
+            self.alloc_from_list(on, pid, at, pfn, list);
+        } else if owner.is_none() && self.last_seen.get(&pid).is_some_and(|seen| seen.compacted) {
+            // What compaction captured comes from no list.
+            self.make_allocated(at, pfn, order);
         } else {
             let state = self.allocator.zones()[at].state(pfn);
             self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, false, false, || {
@@ -387,6 +408,11 @@ impl Guided<'_, '_> {
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
             let _ = zone.follow_allocated(pfn, order, mt == Movable);
         }
+    }
+
+    /// A task may be moved to another CPU between taking a block and reporting it.
+    fn was_on(&self, pid: u32, cpu: usize) -> bool {
+        self.last_seen.get(&pid).is_some_and(|seen| seen.cpu == cpu)
     }
 
     /// A list's end was passed over: once, the block that the kernel took had been taken before, or
@@ -533,6 +559,10 @@ impl Guided<'_, '_> {
             }
             let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { continue };
             let Some(list) = cache.list_index(0, mt) else { continue };
+            let low = zone.watermark(Watermark::Low) + u64::from(pages);
+            if !zone.watermark_ok(0, low, zone.kind, AllocFlags(0)) {
+                continue;
+            }
             let mut taken = 0;
             while taken < pages
                 && let Some(pfn) = cache.next(zone, list)
