@@ -51,6 +51,8 @@ pub struct FateFinder {
     /// The task that isolated each free page last, plus one: where the recording has this, compaction
     /// keeps no other page.
     isolated_by: Vec<u32>,
+    /// The block that each task took from another type's list just now, whole.
+    stolen: BTreeMap<u32, (Pfn, Order)>,
     /// What each task freed in one go just now of what it had isolated: events and blocks.
     released: BTreeMap<u32, Vec<(u64, Pfn, Order)>>,
     late: LateFinder,
@@ -104,6 +106,7 @@ impl FateFinder {
             compacting: BTreeSet::new(),
             isolated: BTreeMap::new(),
             isolated_by,
+            stolen: BTreeMap::new(),
             released: BTreeMap::new(),
             late,
             ticks: TickFinder::new(workers),
@@ -155,7 +158,15 @@ impl FateFinder {
                     || !x.change_ownership
                     || x.pfn.is_aligned(self.orders.and.unwrap_or(0));
                 let order = if found { x.fallback_order } else { x.alloc_order };
-                self.settle(x.pfn, order, Fate::Direct);
+                if x.alloc_order == x.fallback_order && !x.change_ownership {
+                    // If compaction captured the block, the page that completed it is reported next.
+                    let before = self.stolen.insert(record.pid, (x.pfn, order));
+                    if let Some((pfn, order)) = before {
+                        self.settle(pfn, order, Fate::Direct);
+                    }
+                } else {
+                    self.settle(x.pfn, order, Fate::Direct);
+                }
             }
             What::Isolate { pfn, order, ret } if *ret > 0 => {
                 self.settle(*pfn, *order, Fate::Direct);
@@ -176,6 +187,12 @@ impl FateFinder {
                 self.release(record.pid);
             }
             _ => {}
+        }
+        if let Some((pfn, order)) = self.stolen.get(&record.pid).copied()
+            && !matches!(record.what, What::Extfrag(_))
+        {
+            self.stolen.remove(&record.pid);
+            self.settle(pfn, order, Fate::Direct);
         }
         if !matches!(record.what, What::Free { .. } | What::Drain { .. }) {
             self.released.remove(&record.pid);
@@ -313,6 +330,9 @@ impl FateFinder {
     /// on their CPU list.
     #[must_use]
     pub fn finish(mut self, end: Option<&Snapshot>) -> Fates {
+        for (pfn, order) in std::mem::take(&mut self.stolen).into_values() {
+            self.settle(pfn, order, Fate::Direct);
+        }
         for block in end.map(|end| end.free.as_slice()).unwrap_or_default() {
             self.settle(block.pfn, block.order, Fate::Direct);
         }
