@@ -4,11 +4,10 @@
 //! are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a frame
 //! on a CPU list belongs to that CPU and a free frame to whoever holds its zone.
 
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
-
 use crate::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::Migratetype;
+use crate::sync::{AtomicU8, AtomicU32, Relaxed};
 
 /// The index of a frame in its zone's tables.
 pub(crate) type Index = u32;
