@@ -6,5 +6,6 @@ mod mistakes;
 mod model;
 mod properties;
 mod scenarios;
+mod sharing;
 mod strict;
 mod vectors;
