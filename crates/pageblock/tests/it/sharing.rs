@@ -254,7 +254,8 @@ fn stress(preset: &str, frames: u64, steps: u32) {
                     std::thread::yield_now();
                 }
             });
-            let results: Vec<_> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+            let results: Vec<_> =
+                workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
             over.store(true, Relaxed);
             results.into_iter().for_each(|result| result.unwrap());
         });
