@@ -178,7 +178,7 @@ impl<'m> Allocator<'m> {
         flags: Option<AllocFlags>,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        self.local_for(cpu, request.order)?.walk_for(&request, flags, observer)
+        self.local_for(cpu, request.order)?.take(&request, flags, observer)
     }
 
     /// Makes one attempt with the given flags, as the slow path asks for it.
@@ -239,8 +239,24 @@ fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
 }
 
 impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
-    /// Walks the zonelist, with the flags of the fast path if none are given.
-    pub(crate) fn walk_for(
+    /// Takes a block, with the flags of the fast path if none are given.
+    pub(crate) fn take(
+        &mut self,
+        request: &Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        if flags.is_none()
+            && let Some(pfn) = self.row.warm_and_take(request, observer)
+        {
+            return Ok(pfn);
+        }
+        self.walk_for(request, flags, observer)
+    }
+
+    /// Walks the zonelist.
+    #[inline(never)]
+    fn walk_for(
         &mut self,
         request: &Request,
         flags: Option<AllocFlags>,

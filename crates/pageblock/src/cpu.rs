@@ -111,7 +111,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
         self.attend(observer);
-        self.local().walk_for(&request, flags, observer)
+        self.local().take(&request, flags, observer)
     }
 
     /// Makes one attempt with the given flags; see [`Allocator::alloc_with`].

@@ -14,12 +14,15 @@ use crate::cpu_tuning::Calm;
 use crate::event::{Event, Observer};
 use crate::fallback::Mode;
 use crate::frame::{ORDER_LIMIT, Order, pages};
-use crate::map::{FrameState, Index, PageMap};
+use crate::map::{FrameState, Index, PageMap, StateByte};
 use crate::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::policy::{
     ClaimRule, PcpBulk, PcpFree, PcpOrders, PcpThpLists, PcpType, Policy, Reserve,
 };
 use crate::zone::{Geometry, Zone, ZoneCounters};
+
+#[cfg(doc)]
+use crate::levels::Front;
 
 /// The largest order that the kernel considers cheap (`PAGE_ALLOC_COSTLY_ORDER`).
 pub const COSTLY_ORDER: Order = 3;
@@ -214,23 +217,62 @@ impl CpuCache {
         self.put_lists.get(usize::from(order))
     }
 
-    /// Takes the first block of a list of this order.
+    /// Takes the first block of a list of this order for a request, if it is on the stack, and counts
+    /// it. Gives its state too, which the caller sets.
     #[inline(always)]
-    pub(crate) fn pop(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
-        let list = &mut self.lists[index % LISTS];
-        match list.top() {
-            Some(i) if map.is_on_cpu_list(i, order) => {
-                list.drop_top();
-                self.count -= 1 << order;
-                Some(i)
-            }
-            _ => self.warm_and_pop(map, index, order),
+    pub(crate) fn take_hot<'m>(
+        &mut self,
+        map: &PageMap<'m>,
+        index: u8,
+        order: Order,
+    ) -> Option<(Index, StateByte<'m>)> {
+        let list = &mut self.lists[usize::from(index) % LISTS];
+        let i = list.top()?;
+        let state = map.state_byte(i);
+        if !state.is_on_cpu_list() {
+            return None;
+        }
+        list.drop_top();
+        let taken = pages(order);
+        self.count -= taken as u32;
+        self.counters.pgalloc += taken;
+        self.note_alloc();
+        Some((i, state))
+    }
+
+    /// Puts a freed block of this order on a list, if there is room on the stack and the cache
+    /// surely has to give nothing back, and counts it. Only for a calm zone ([`Front::is_calm`]).
+    #[inline(always)]
+    pub(crate) fn put_hot(&mut self, i: Index, index: usize, order: Order) -> bool {
+        let freed = pages(order);
+        let Some(count) = self.calm_count(freed as u32) else { return false };
+        if !self.lists[index % LISTS].push_hot(i) {
+            return false;
+        }
+        self.count = count;
+        self.counters.pgfree += freed;
+        self.note_calm_free(freed as u32);
+        true
+    }
+
+    /// Moves blocks to the stack of the list of an order and type, if it is empty.
+    pub(crate) fn warm(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) {
+        if let Some(index) = self.list_index(order, mt)
+            && self.lists[index].top().is_none()
+        {
+            self.lists[index].warm(map, self.tag, |i| map.is_on_cpu_list(i, order));
         }
     }
 
-    /// [`pop`](Self::pop) where the first block is not on the stack, or is not the CPU's.
-    #[inline(never)]
-    fn warm_and_pop(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
+    /// Makes room on the stack of the list of an order and type.
+    pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, type_bits: u8) {
+        if let Some(index) = self.put_lists(order).and_then(|lists| lists.list(type_bits)) {
+            self.lists[index].make_room(map, self.tag);
+        }
+    }
+
+    /// Takes the first block of a list of this order.
+    pub(crate) fn pop(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
         let owned = |i| map.is_on_cpu_list(i, order);
         loop {
             let list = &mut self.lists[index % LISTS];
@@ -349,12 +391,6 @@ impl CpuCache {
         map.set(i, FrameState::CpuList { order, cached });
         self.lists[index].push_head(map, self.tag, i);
         self.count += pages(order) as u32;
-    }
-
-    /// Puts a block, counted already, at the head of a list. The caller sets its state.
-    #[inline(always)]
-    pub(crate) fn link(&mut self, map: &PageMap<'_>, i: Index, index: usize) {
-        self.lists[index % LISTS].push_head(map, self.tag, i);
     }
 
     /// Takes a given block off its list.

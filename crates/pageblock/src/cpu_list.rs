@@ -10,8 +10,9 @@ use crate::map::{Index, NIL, PageMap};
 /// Blocks that fit on the stack.
 const HOT: usize = 8;
 
-/// A list.
+/// A list. One to a cache line.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct CpuList {
     /// The first blocks of the list, the first of all last.
     hot: [Index; HOT],
@@ -88,19 +89,29 @@ impl CpuList {
         self.len > 0
     }
 
+    /// Puts a block before the first, if there is room on the stack.
     #[inline(always)]
-    pub(crate) fn push_head(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
-        if self.len as usize >= HOT {
-            self.cool(map, tag);
+    pub(crate) fn push_hot(&mut self, i: Index) -> bool {
+        let len = self.len;
+        if len as usize >= HOT {
+            return false;
         }
-        self.hot[self.len as usize % HOT] = i;
-        self.len += 1;
+        self.hot[len as usize % HOT] = i;
+        self.len = len + 1;
+        true
     }
 
-    /// Moves the older half of the stack to the chain.
-    #[inline(never)]
-    fn cool(&mut self, map: &PageMap<'_>, tag: Tag) {
+    pub(crate) fn push_head(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
+        self.make_room(map, tag);
+        self.push_hot(i);
+    }
+
+    /// Moves the older half of a full stack to the chain.
+    pub(crate) fn make_room(&mut self, map: &PageMap<'_>, tag: Tag) {
         const HALF: usize = HOT / 2;
+        if (self.len as usize) < HOT {
+            return;
+        }
         for &i in &self.hot[..HALF] {
             self.chain.push_head(map, tag, i);
         }

@@ -19,21 +19,20 @@ impl CpuCache {
         self.free_count >>= 1;
     }
 
-    /// Counts a block that is freed, with its pages, if the cache surely has to give none back; else
-    /// does nothing and gives `false`. Only for a calm zone ([`Front::is_calm`]), and orders of
-    /// [`CpuCache::put_lists`].
+    /// The pages that the cache holds after a free of so many, if it surely has to give none back.
+    /// Only for a calm zone ([`Front::is_calm`]), and orders of [`CpuCache::put_lists`].
     #[inline(always)]
-    pub(crate) fn note_calm_free(&mut self, order: Order) -> bool {
-        let freed = pages(order) as u32;
+    pub(crate) fn calm_count(&self, freed: u32) -> Option<u32> {
         let count = self.count + freed;
-        if count >= self.calm.below {
-            return false;
-        }
-        self.count = count;
+        (count < self.calm.below).then_some(count)
+    }
+
+    /// What such a free changes of the tuning.
+    #[inline(always)]
+    pub(crate) fn note_calm_free(&mut self, freed: u32) {
         if self.free_count < self.calm.rising_to {
             self.free_count += freed;
         }
-        true
     }
 
     /// Sets the limits; what the cache may hold now stays within them.

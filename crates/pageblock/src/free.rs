@@ -115,8 +115,10 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let (at, i) = self.machine.find_allocated(pfn, order)?;
+        if self.row.make_room_and_put(at, pfn, order, observer) {
+            return Ok(());
+        }
         observer.event(Event::PageFree { pfn, order });
-        self.row.recent = at as u16;
         let CpuZone { front, cache } = &mut self.row.zones[at];
         cache.count_free(order);
         let mt = front.map.block_type(i);

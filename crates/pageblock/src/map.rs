@@ -115,6 +115,18 @@ fn is_allocated(byte: u8, order: Order) -> bool {
 pub(crate) struct StateByte<'m>(&'m AtomicU8);
 
 impl StateByte<'_> {
+    /// Whether the block is on a CPU list.
+    #[inline(always)]
+    pub(crate) fn is_on_cpu_list(self) -> bool {
+        self.0.load(Relaxed) < ALLOCATED
+    }
+
+    /// Gives the block to a request.
+    #[inline(always)]
+    pub(crate) fn set_allocated(self, order: Order, movable: bool) {
+        self.0.store(ALLOCATED | (movable as u8) << 7 | order, Relaxed);
+    }
+
     /// Puts the block on a CPU list; its pageblock's type has the number `type_bits`.
     #[inline(always)]
     pub(crate) fn set_on_cpu_list(self, order: Order, type_bits: u8) {
@@ -217,6 +229,11 @@ impl<'m> PageMap<'m> {
         let offset = self.offset(pfn);
         let byte = self.states.get(offset)?;
         is_allocated(byte.load(Relaxed), order).then_some((offset as Index, StateByte(byte)))
+    }
+
+    #[inline(always)]
+    pub(crate) fn state_byte(&self, i: Index) -> StateByte<'m> {
+        StateByte(&self.states[i as usize])
     }
 
     /// The index of a frame, where an allocated block of exactly this order starts at it. A hole is

@@ -7,7 +7,6 @@
 
 use crate::event::{Event, Observer};
 use crate::frame::{Order, Pfn};
-use crate::map::FrameState;
 use crate::request::{Gfp, Request};
 use crate::row::Row;
 
@@ -37,17 +36,28 @@ impl Row<'_> {
         let (mt, highest) = (gfp.migratetype()?, gfp.highest_zone());
         let zone = self.zones.get_mut(usize::from(self.first[highest as usize]))?;
         let (cache, map) = (&mut zone.cache, &zone.front.map);
-        let list = usize::from(cache.take_list(order, mt)?);
+        let list = cache.take_list(order, mt)?;
         if !zone.front.has_plenty(order, highest) {
             return None;
         }
-        let i = cache.pop(map, list, order)?;
-        cache.note_alloc();
-        cache.count_alloc(order);
-        map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
+        let (i, state) = cache.take_hot(map, list, order)?;
+        state.set_allocated(order, gfp.has(Gfp::MOVABLE));
         let pfn = map.pfn(i);
         observer.event(Event::PageAlloc { pfn: Some(pfn), order, migratetype: mt, gfp });
         Some(pfn)
+    }
+
+    /// Brings the list that a request looks at first to where [`take_warm`](Self::take_warm) finds
+    /// its blocks, and tries again.
+    pub(crate) fn warm_and_take(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
+        let Request { order, gfp, .. } = *request;
+        let zone = self.zones.get_mut(usize::from(self.first[gfp.highest_zone() as usize]))?;
+        zone.cache.warm(&zone.front.map, order, gfp.migratetype()?);
+        self.take_warm(request, observer)
     }
 
     /// Puts an allocated block of the zone that was freed to last on a list, if that keeps it. Tells
@@ -70,13 +80,30 @@ impl Row<'_> {
         let (i, state) = map.allocated(pfn, order)?;
         let type_bits = map.block_type_bits(i);
         let list = lists.list(type_bits)?;
-        if !zone.front.is_calm() || !cache.note_calm_free(order) {
+        if !zone.front.is_calm() || !cache.put_hot(i, list, order) {
             return None;
         }
         observer.event(Event::PageFree { pfn, order });
         state.set_on_cpu_list(order, type_bits);
-        cache.link(map, i, list);
-        cache.count_free(order);
         Some(())
+    }
+
+    /// Makes room where [`put_warm`](Self::put_warm) puts a block, and tries again. Finds the zone
+    /// of the block, too.
+    pub(crate) fn make_room_and_put(
+        &mut self,
+        at: usize,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> bool {
+        self.recent = at as u16;
+        if let Some(zone) = self.zones.get_mut(at)
+            && let Some((i, _)) = zone.front.map.allocated(pfn, order)
+        {
+            let map = &zone.front.map;
+            zone.cache.make_room(map, order, map.block_type_bits(i));
+        }
+        self.put_warm(pfn, order, observer)
     }
 }
