@@ -119,7 +119,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             return Ok(());
         }
         observer.event(Event::PageFree { pfn, order });
-        let CpuZone { front, cache } = &mut self.row.zones[at];
+        let CpuZone { front, cache, .. } = &mut self.row.zones[at];
         cache.count_free(order);
         let mt = front.map.block_type(i);
         match cache.list_index(order, mt).filter(|_| mt != Isolate) {

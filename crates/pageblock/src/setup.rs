@@ -168,8 +168,11 @@ impl<'m> Allocator<'m> {
         let rows = tables.take(cpu_nodes.len(), |_| Row::default())?;
         for (cpu, row) in rows.iter_mut().enumerate() {
             let cache = CpuCache::new(cpu, &policy, geometry, empty);
-            row.zones = tables
-                .take(specs.len(), |at| CpuZone { front: &fronts[at], cache: cache.clone() })?;
+            row.zones = tables.take(specs.len(), |at| CpuZone {
+                front: &fronts[at],
+                cache: cache.clone(),
+                recent_type: 0,
+            })?;
             row.node = cpu_nodes[cpu];
             row.first = first_zones[usize::from(row.node)];
         }
