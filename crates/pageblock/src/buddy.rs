@@ -20,8 +20,17 @@ impl Zone<'_> {
         };
         self.counters.list_probes += u64::from(found + 1 - order);
         let i = self.area.list(found, list).head()?;
-        self.remove(i, found, list);
-        self.expand(i, order, found, list);
+        if self.is_whole_block(found) {
+            self.remove(i, found, list);
+            self.expand(i, order, found, list);
+        } else {
+            self.unlink(i, found, list);
+            self.map.set(i, FrameState::Tail);
+            for half in (order..found).rev() {
+                self.link(i + (1 << half), half, list, End::Head);
+            }
+            self.account_pages(pages(order), list, false, false);
+        }
         Some(i)
     }
 
@@ -67,8 +76,11 @@ impl Zone<'_> {
     ) {
         self.map.set(i, FrameState::Tail);
         let cap = self.merge_cap(i);
+        // Pages that are in the counters already, and not as whole blocks.
+        let mut counted = 0;
         while order < cap {
             if self.capture.is_some() && self.give_to_capture(i, order, mt, observer) {
+                self.account_pages(counted, mt, false, false);
                 return;
             }
             let buddy = i ^ (1 << order);
@@ -76,13 +88,24 @@ impl Zone<'_> {
             if self.is_whole_block(order) && !self.may_merge(buddy, order, mt) {
                 break;
             }
-            self.remove(buddy, order, list);
+            if list == mt && !self.is_whole_block(order) {
+                self.unlink(buddy, order, list);
+                counted += pages(order);
+            } else {
+                self.remove(buddy, order, list);
+            }
             self.map.set(buddy, FrameState::Tail);
             i &= buddy;
             order += 1;
         }
         let end = end.unwrap_or_else(|| self.end_for(i, order));
-        self.insert(i, order, mt, end);
+        self.link(i, order, mt, end);
+        if self.is_whole_block(order) {
+            self.account_pages(counted, mt, false, false);
+            self.account_pages(pages(order), mt, true, true);
+        } else {
+            self.account_pages(pages(order) - counted, mt, true, false);
+        }
     }
 
     /// 3.19 to 4.3 stop at the pageblock when the freed page's block is isolated.

@@ -2,9 +2,14 @@
 
 use core::fmt;
 
+use lock_api::RawMutex;
+
 use crate::alloc::Allocator;
-use crate::cpu_cache::COSTLY_ORDER;
+use crate::chain::{Chain, Tag};
+use crate::cpu::Cpu;
+use crate::cpu_cache::{COSTLY_ORDER, CpuCache};
 use crate::frame::{Order, Pfn, pages};
+use crate::interrupts::Interrupts;
 use crate::map::{FrameState, Index, PageMap};
 use crate::mobility::{MIGRATETYPES, Migratetype};
 use crate::policy::{MergeRule, SplitLarge};
@@ -75,12 +80,13 @@ impl core::error::Error for Violation {}
 /// Walks a list in both directions, `visit`ing every block; gives its length.
 fn walk(
     map: &PageMap<'_>,
-    list: &crate::freelist::List,
+    chain: &Chain,
+    tag: Tag,
     mut visit: impl FnMut(Index) -> Result<(), Violation>,
 ) -> Result<u32, Violation> {
     let (mut length, mut before) = (0, None);
-    for i in list.iter(map) {
-        let prev = map.prev(i);
+    for i in chain.iter(map) {
+        let prev = map.prev(i) ^ tag;
         if before.is_some_and(|b| b != prev) || length > map.frames() {
             return Err(Violation::BrokenLink(map.pfn(i)));
         }
@@ -88,7 +94,7 @@ fn walk(
         before = Some(i);
         length += 1;
     }
-    match (before, list.tail()) {
+    match (before, chain.tail()) {
         (b, t) if b == t => Ok(length),
         (b, t) => Err(Violation::BrokenLink(map.pfn(b.or(t).unwrap_or(0)))),
     }
@@ -105,7 +111,7 @@ impl Zone<'_> {
         let (mut blocks, mut in_blocks) = (0, 0);
         for list in Migratetype::ALL {
             for order in 0..=self.geometry.max_order {
-                let length = walk(&self.map, self.area.list(order, list), |i| {
+                let length = walk(&self.map, self.area.list(order, list).chain(), 0, |i| {
                     let state = self.map.state(i);
                     if state != (FrameState::Free { order, list }) {
                         return Err(Violation::ListedOtherwise(self.map.pfn(i), state));
@@ -217,30 +223,39 @@ impl Zone<'_> {
         self.policy.list_type_strict() && small_buddies && pieces
     }
 
+    /// Verifies one cache; gives the pages on its lists.
+    fn check_cache(&self, at: usize, cache: &CpuCache) -> Result<u64, Violation> {
+        let mut count = 0;
+        for index in 0..cache.nr_lists() {
+            let order = cache.list_order(index);
+            let listed = |i| match self.map.state(i) {
+                FrameState::CpuList { order: is, cached }
+                    if is == order
+                        && (cache.list_index(is, cached) == Some(index)
+                            || !self.policy.remembers_list()
+                            || !cached.is_mergeable()) =>
+                {
+                    Ok(())
+                }
+                state => Err(Violation::ListedOtherwise(self.map.pfn(i), state)),
+            };
+            let list = cache.list(index);
+            list.hot().try_for_each(listed)?;
+            let blocks = walk(&self.map, list.chain(), cache.tag(), listed)?;
+            let blocks = blocks + list.hot().count() as u32;
+            count += u64::from(blocks) * pages(order);
+        }
+        if count == u64::from(cache.count) { Ok(count) } else { Err(Violation::CacheCount(at)) }
+    }
+
     /// Verifies the caches of a zone, and that every block on a CPU list is on one of theirs.
-    fn check_caches(&self, caches: &[crate::cpu_cache::CpuCache]) -> Result<(), Violation> {
+    fn check_caches<'c>(
+        &self,
+        caches: impl Iterator<Item = &'c CpuCache>,
+    ) -> Result<(), Violation> {
         let mut listed = 0;
-        for (at, cache) in caches.iter().enumerate() {
-            let mut count = 0;
-            for index in 0..cache.nr_lists() {
-                let order = cache.list_order(index);
-                let blocks = walk(&self.map, cache.list(index), |i| match self.map.state(i) {
-                    FrameState::CpuList { order: is, cached }
-                        if is == order
-                            && (cache.list_index(is, cached) == Some(index)
-                                || !self.policy.remembers_list()
-                                || !cached.is_mergeable()) =>
-                    {
-                        Ok(())
-                    }
-                    state => Err(Violation::ListedOtherwise(self.map.pfn(i), state)),
-                })?;
-                count += u64::from(blocks) * pages(order);
-            }
-            if count != u64::from(cache.count) {
-                return Err(Violation::CacheCount(at));
-            }
-            listed += count;
+        for (at, cache) in caches.enumerate() {
+            listed += self.check_cache(at, cache)?;
         }
         let mapped: u64 = (0..self.map.frames())
             .map(|i| match self.map.state(i) {
@@ -265,8 +280,22 @@ impl Allocator<'_> {
     pub fn check(&self) -> Result<(), Violation> {
         for (at, zone) in self.zones.iter().enumerate() {
             zone.check()?;
-            zone.check_caches(&self.caches[at * self.cpus()..(at + 1) * self.cpus()])?;
+            zone.check_caches((0..self.cpus()).filter_map(|cpu| self.cache(at, cpu)))?;
         }
         Ok(())
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+    /// Verifies this CPU's caches while others work.
+    ///
+    /// # Errors
+    /// The first [`Violation`] found.
+    pub fn check(&self) -> Result<(), Violation> {
+        (0..).map_while(|at| self.cache(at).map(|cache| (at, cache))).try_for_each(|(at, cache)| {
+            let checked =
+                self.shared().with_zone(at, |zone| zone.check_cache(self.number(), cache));
+            checked.unwrap_or(Ok(0)).map(|_| ())
+        })
     }
 }

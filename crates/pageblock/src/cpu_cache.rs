@@ -8,16 +8,21 @@
 //! sizes are in `cpu_tuning`.
 
 use crate::alloc_flags::AllocFlags;
+use crate::chain::Tag;
+use crate::cpu_list::CpuList;
+use crate::cpu_tuning::Calm;
 use crate::event::{Event, Observer};
 use crate::fallback::Mode;
 use crate::frame::{ORDER_LIMIT, Order, pages};
-use crate::freelist::List;
-use crate::map::{FrameState, Index, PageMap};
+use crate::map::{FrameState, Index, PageMap, StateByte};
 use crate::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::policy::{
     ClaimRule, PcpBulk, PcpFree, PcpOrders, PcpThpLists, PcpType, Policy, Reserve,
 };
-use crate::zone::{Geometry, Zone};
+use crate::zone::{Geometry, Zone, ZoneCounters};
+
+#[cfg(doc)]
+use crate::levels::Front;
 
 /// The largest order that the kernel considers cheap (`PAGE_ALLOC_COSTLY_ORDER`).
 pub const COSTLY_ORDER: Order = 3;
@@ -42,8 +47,24 @@ pub const MAX_LISTS: usize = LOW_ORDER_LISTS + MIGRATE_PCPTYPES;
 const ORDERS: usize = ORDER_LIMIT as usize + 1;
 const TYPES: usize = MIGRATETYPES.next_power_of_two();
 
-/// There is no such list.
-const NO_LIST: u8 = u8::MAX;
+/// There is no such list. Its place in a cache holds a list that is always empty.
+const NO_LIST: u8 = MAX_LISTS as u8;
+
+/// A power of two.
+const LISTS: usize = MAX_LISTS + 1;
+
+/// The lists of one order for the short way of frees, by the number of a type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PutLists([u8; TYPES]);
+
+impl PutLists {
+    /// The list for a type; `None` where the short way is none.
+    #[inline(always)]
+    pub(crate) fn list(&self, type_bits: u8) -> Option<usize> {
+        let list = self.0[usize::from(type_bits) % TYPES];
+        (list != NO_LIST).then_some(usize::from(list))
+    }
+}
 
 /// The limits of a cache; computed by [`tuning`](crate::tuning).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -59,9 +80,15 @@ pub struct CacheLimits {
 /// The lists of one CPU for one zone (`struct per_cpu_pages`).
 #[derive(Clone, Debug)]
 pub struct CpuCache {
-    lists: [List; MAX_LISTS],
+    lists: [CpuList; LISTS],
+    /// The CPU's mark on its lists.
+    tag: Tag,
+    /// How often a list led to a block that is not this CPU's.
+    strays: u32,
     /// The list of each order and type, [`NO_LIST`] where there is none.
     list_of: [[u8; TYPES]; ORDERS],
+    /// The same for frees in the short way: none for isolated blocks.
+    put_lists: [PutLists; ORDERS],
     nr_lists: u8,
     thp_order: Order,
     /// Pages on all lists.
@@ -80,12 +107,15 @@ pub struct CpuCache {
     pub prev_free_high_order: bool,
     /// The CPU's share of the data cache holds more than three batches (`PCPF_FREE_HIGH_BATCH`).
     pub free_high_batch: bool,
+    pub(crate) calm: Calm,
+    /// What this CPU allocated and freed in the zone.
+    counters: ZoneCounters,
 }
 
 impl CpuCache {
-    /// An empty cache.
+    /// An empty cache of a CPU.
     #[must_use]
-    pub fn new(policy: &Policy, geometry: Geometry, limits: CacheLimits) -> Self {
+    pub fn new(cpu: usize, policy: &Policy, geometry: Geometry, limits: CacheLimits) -> Self {
         let costly = policy.pcp_orders == PcpOrders::CostlyAndThp;
         let thp_lists = match policy.pcp_thp_lists {
             _ if !costly => 0,
@@ -94,9 +124,13 @@ impl CpuCache {
             PcpThpLists::Two => 2,
         };
         let low = if costly { LOW_ORDER_LISTS as u8 } else { MIGRATE_PCPTYPES as u8 };
+        let list_of = list_table(costly, thp_lists, geometry.pageblock_order);
         Self {
-            lists: [List::EMPTY; MAX_LISTS],
-            list_of: list_table(costly, thp_lists, geometry.pageblock_order),
+            lists: [CpuList::EMPTY; LISTS],
+            tag: cpu as Tag + 1,
+            strays: 0,
+            list_of,
+            put_lists: put_table(&list_of),
             nr_lists: low + thp_lists,
             thp_order: geometry.pageblock_order,
             count: 0,
@@ -107,7 +141,25 @@ impl CpuCache {
             free_count: 0,
             prev_free_high_order: false,
             free_high_batch: false,
+            calm: Calm::default(),
+            counters: ZoneCounters::default(),
         }
+    }
+
+    /// What the CPU counted; its zone's share of pages allocated and freed.
+    #[must_use]
+    pub fn counters(&self) -> &ZoneCounters {
+        &self.counters
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_alloc(&mut self, order: Order) {
+        self.counters.pgalloc += pages(order);
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_free(&mut self, order: Order) {
+        self.counters.count_free(order);
     }
 
     /// The list of an order and type (`order_to_pindex`); `None` where there is none. Types that no
@@ -137,16 +189,139 @@ impl CpuCache {
         self.lists[index].is_empty()
     }
 
-    pub(crate) fn list(&self, index: usize) -> &List {
+    pub(crate) fn list(&self, index: usize) -> &CpuList {
         &self.lists[index]
     }
 
-    /// Takes the first block of a list of this order.
+    pub(crate) fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    /// How often a list was found to lead to a block that is not this CPU's, as two CPUs had freed
+    /// it at the same instant; see [`sharing`](crate::sharing).
+    #[must_use]
+    pub fn strays(&self) -> u32 {
+        self.strays
+    }
+
+    /// The list of an order and type for the short way; it may be one that is always empty.
     #[inline(always)]
+    pub(crate) fn take_list(&self, order: Order, mt: Migratetype) -> Option<u8> {
+        Some(self.list_of.get(usize::from(order))?[mt as usize])
+    }
+
+    /// The lists of an order for the short way of frees, by the number of a type.
+    #[inline(always)]
+    pub(crate) fn put_lists(&self, order: Order) -> Option<&PutLists> {
+        self.put_lists.get(usize::from(order))
+    }
+
+    /// Takes the first block of a list of this order for a request, if it is on the stack, and counts
+    /// it. Gives its state too, which the caller sets.
+    #[inline(always)]
+    pub(crate) fn take_hot<'m>(
+        &mut self,
+        map: &PageMap<'m>,
+        index: u8,
+        order: Order,
+    ) -> Option<(Index, StateByte<'m>)> {
+        let list = &mut self.lists[usize::from(index) % LISTS];
+        let i = list.top()?;
+        let state = map.state_byte(i);
+        if !state.is_on_cpu_list() {
+            return None;
+        }
+        list.drop_top();
+        let taken = pages(order);
+        self.count -= taken as u32;
+        self.counters.pgalloc += taken;
+        self.note_alloc();
+        Some((i, state))
+    }
+
+    /// Puts a freed block of this order on a list, if there is room on the stack and the cache
+    /// surely has to give nothing back, and counts it. Only for a calm zone ([`Front::is_calm`]).
+    #[inline(always)]
+    pub(crate) fn put_hot(&mut self, i: Index, index: usize, order: Order) -> bool {
+        let Some(count) = self.calm_count(order) else { return false };
+        if !self.lists[index % LISTS].push_hot(i) {
+            return false;
+        }
+        self.count = count;
+        self.count_free(order);
+        self.note_calm_free(order);
+        true
+    }
+
+    /// Moves blocks to the stack of the list of an order and type, if it is empty.
+    pub(crate) fn warm(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) {
+        if let Some(index) = self.list_index(order, mt)
+            && self.lists[index].top().is_none()
+        {
+            self.lists[index].warm(map, self.tag, |i| map.is_on_cpu_list(i, order));
+        }
+    }
+
+    /// Makes room on the stack of the list of an order and type, for a block that the cache surely
+    /// keeps.
+    pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, type_bits: u8) -> bool {
+        if let Some(index) = self.put_lists(order).and_then(|lists| lists.list(type_bits))
+            && self.calm_count(order).is_some()
+        {
+            self.lists[index].make_room(map, self.tag);
+            return true;
+        }
+        false
+    }
+
+    /// Takes the first block of a list of this order.
     pub(crate) fn pop(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
-        let i = self.lists[index].pop_head(map)?;
-        self.count -= 1 << order;
-        Some(i)
+        let owned = |i| map.is_on_cpu_list(i, order);
+        loop {
+            let list = &mut self.lists[index % LISTS];
+            if list.is_empty() {
+                return None;
+            }
+            if list.top().is_none() {
+                list.warm(map, self.tag, owned);
+            }
+            if let Some(i) = list.top().filter(|&i| owned(i)) {
+                list.drop_top();
+                self.count -= 1 << order;
+                return Some(i);
+            }
+            self.mend(map, index);
+        }
+    }
+
+    /// Leaves out of a list what is not this CPU's. Other lists are not as they should be either then,
+    /// so the pages are counted anew.
+    fn mend(&mut self, map: &PageMap<'_>, index: usize) {
+        let order = self.list_order(index);
+        self.lists[index % LISTS].mend(map, self.tag, |i| map.is_on_cpu_list(i, order));
+        self.strays += 1;
+        let limit = map.frames() as usize;
+        let pages_of = |index: usize| {
+            let blocks = self.lists[index].iter(map).take(limit).count() as u32;
+            blocks << self.list_order(index)
+        };
+        self.count = (0..self.nr_lists()).map(pages_of).sum();
+    }
+
+    /// Takes the last block of a list; `None` where there is none any more.
+    #[inline]
+    fn pop_tail(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
+        let owned = |i| map.is_on_cpu_list(i, order);
+        loop {
+            if let Some(i) = self.lists[index].pop_tail(map, self.tag, owned) {
+                self.count -= 1 << order;
+                return Some(i);
+            }
+            if self.lists[index].is_empty() {
+                return None;
+            }
+            self.mend(map, index);
+        }
     }
 
     /// Takes a block from a list that is empty, after filling it from the zone
@@ -203,7 +378,7 @@ impl CpuCache {
     ) {
         let order = self.list_order(index);
         map.set(i, FrameState::CpuList { order, cached });
-        self.lists[index].push_tail(map, i);
+        self.lists[index].push_tail(map, self.tag, i);
         self.count += 1 << order;
     }
 
@@ -218,14 +393,14 @@ impl CpuCache {
         cached: Migratetype,
     ) {
         map.set(i, FrameState::CpuList { order, cached });
-        self.lists[index].push_head(map, i);
+        self.lists[index].push_head(map, self.tag, i);
         self.count += pages(order) as u32;
     }
 
     /// Takes a given block off its list.
     #[inline]
     pub(crate) fn unlink(&mut self, map: &PageMap<'_>, i: Index, index: usize) {
-        self.lists[index].remove(map, i);
+        self.lists[index].remove(map, self.tag, i);
         self.count -= 1 << self.list_order(index);
     }
 
@@ -241,7 +416,7 @@ impl CpuCache {
             PcpBulk::WholeLists => (index.checked_sub(1).unwrap_or(self.nr_lists() - 1), false),
             PcpBulk::RoundRobin => (0, true),
         };
-        let start = start % self.nr_lists();
+        let start = if start < self.nr_lists() { start } else { 0 };
         Drain { left: 0, later: n.min(self.count), chunk, start, at: start, run: 0, in_turn }
     }
 
@@ -267,24 +442,23 @@ impl CpuCache {
     ) {
         zone.counters.lock_acquired += u64::from(drain.left() > 0);
         while let Some(index) = drain.next_list(self) {
-            let Some(i) = self.lists[index].tail() else { break };
-            self.give_back(zone, i, index, observer);
-            drain.gave(self.list_order(index));
+            let order = self.list_order(index);
+            if let Some(i) = self.pop_tail(&zone.map, index, order) {
+                Self::give_back(zone, i, order, observer);
+                drain.gave(order);
+            }
         }
     }
 
-    /// Frees one block of a list to the zone.
+    /// Frees one block that was taken off a list to the zone.
     #[inline]
     pub(crate) fn give_back(
-        &mut self,
         zone: &mut Zone<'_>,
         i: Index,
-        index: usize,
+        order: Order,
         observer: &mut impl Observer,
     ) {
-        let order = self.list_order(index);
         let mt = drained_type(zone, i);
-        self.unlink(&zone.map, i, index);
         zone.free_one(i, order, mt, None, observer);
         observer.event(Event::PcpuDrain { pfn: zone.map.pfn(i), order, migratetype: mt });
     }
@@ -305,13 +479,11 @@ impl Zone<'_> {
 }
 
 /// The type that a block on a CPU list is freed to.
+#[inline]
 pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
-    match zone.map.state(i) {
-        FrameState::CpuList { cached, .. }
-            if zone.policy.pcp_type == PcpType::Cached && zone.isolated_blocks == 0 =>
-        {
-            cached
-        }
+    let remembers = zone.policy.pcp_type == PcpType::Cached && zone.isolated_blocks == 0;
+    match remembers.then(|| zone.map.state(i)) {
+        Some(FrameState::CpuList { cached, .. }) => cached,
         _ => zone.map.block_type(i),
     }
 }
@@ -338,6 +510,15 @@ fn list_table(costly: bool, thp_lists: u8, thp_order: Order) -> [[u8; TYPES]; OR
         }
     }
     table
+}
+
+/// See [`CpuCache::put_lists`].
+fn put_table(list_of: &[[u8; TYPES]; ORDERS]) -> [PutLists; ORDERS] {
+    core::array::from_fn(|order| {
+        let mut row = list_of[order];
+        row[Migratetype::Isolate as usize] = NO_LIST;
+        PutLists(row)
+    })
 }
 
 /// The flags of a zone that a cache looks at.
@@ -392,7 +573,7 @@ impl Drain {
         for _ in 0..cache.nr_lists() {
             // Up to 5.17 a list gives one page more for each empty list passed before it.
             self.run = self.run.saturating_add(1);
-            self.at = (self.at + 1) % cache.nr_lists();
+            self.at = if self.at + 1 < cache.nr_lists() { self.at + 1 } else { 0 };
             if !cache.is_empty(self.at) {
                 if !self.in_turn || self.run as usize == cache.nr_lists() {
                     self.run = if self.in_turn { self.left } else { u32::MAX };

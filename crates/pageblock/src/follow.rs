@@ -5,9 +5,10 @@
 
 use crate::alloc::Allocator;
 use crate::cpu_cache::CpuCache;
+use crate::cpu_list::CpuList;
 use crate::fallback::{Fallback, Outcome};
 use crate::frame::{Order, Pfn};
-use crate::freelist::List;
+use crate::machine::Machine;
 use crate::map::{FrameState, Index};
 use crate::mobility::Migratetype::{self, Movable};
 use crate::policy::ClaimRule;
@@ -280,7 +281,8 @@ impl CpuCache {
         zone: &'z Zone<'_>,
         list: usize,
     ) -> impl Iterator<Item = Pfn> + use<'z> {
-        let list = if list < self.nr_lists() { *self.list(list) } else { List::EMPTY };
+        let none = CpuList::EMPTY;
+        let list = if list < self.nr_lists() { self.list(list) } else { &none };
         list.iter(&zone.map).map(|i| zone.map.pfn(i))
     }
 
@@ -356,9 +358,11 @@ impl CpuCache {
         pfn: Pfn,
     ) -> Result<Migratetype, FrameError> {
         let list = self.list_of(zone, pfn).ok_or(FrameError::NotFree(pfn))?;
-        let i = zone.block_index(pfn, self.list_order(list))?;
+        let order = self.list_order(list);
+        let i = zone.block_index(pfn, order)?;
         let mt = crate::cpu_cache::drained_type(zone, i);
-        self.give_back(zone, i, list, &mut ());
+        self.unlink(&zone.map, i, list);
+        Self::give_back(zone, i, order, &mut ());
         Ok(mt)
     }
 }
@@ -383,11 +387,23 @@ impl Allocator<'_> {
         order: Order,
         into: Order,
     ) -> Result<(), FrameError> {
+        self.machine.split_allocated(pfn, order, into)
+    }
+}
+
+impl Machine<'_> {
+    /// See [`Allocator::split_allocated`].
+    pub(crate) fn split_allocated(
+        &self,
+        pfn: Pfn,
+        order: Order,
+        into: Order,
+    ) -> Result<(), FrameError> {
         let (at, i) = self.find_allocated(pfn, order)?;
         if into > order {
             return Err(FrameError::OrderTooLarge(into));
         }
-        let map = &self.zones[at].map;
+        let map = &self.fronts[at].map;
         let FrameState::Allocated { movable, .. } = map.state(i) else {
             return Err(FrameError::NotAllocated(pfn));
         };

@@ -2,15 +2,18 @@
 #![no_std]
 #![deny(unsafe_code)]
 
-#[cfg(test)]
+#[cfg(any(test, loom, shuttle))]
 extern crate std;
 
 pub mod alloc;
 pub mod alloc_flags;
 mod buddy;
 pub mod capture;
+mod chain;
 pub mod check;
+pub mod cpu;
 pub mod cpu_cache;
+mod cpu_list;
 mod cpu_tuning;
 pub mod event;
 pub mod fallback;
@@ -18,19 +21,27 @@ pub mod follow;
 pub mod frame;
 mod free;
 mod freelist;
+pub mod interrupts;
 pub mod isolate;
 pub mod layout;
+mod levels;
+mod local;
+mod machine;
 mod map;
 pub mod memory;
 pub mod mobility;
+mod news;
 pub mod policy;
 pub mod preset;
 pub mod proc;
 mod quick;
 pub mod request;
 pub mod reserve;
+mod row;
 pub mod setup;
+pub mod sharing;
 pub mod slowpath;
+mod sync;
 pub mod tuning;
 mod walk;
 pub mod watermark;

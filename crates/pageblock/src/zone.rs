@@ -4,7 +4,6 @@
 //! randomness, no allocation. What it does, it reports to the [`Observer`](crate::event::Observer)
 //! that it is given.
 
-use crate::alloc_flags::AllocFlags;
 use crate::capture::CaptureSlot;
 use crate::frame::{FrameRange, Order, Pfn, pages};
 use crate::freelist::FreeArea;
@@ -93,7 +92,9 @@ pub(crate) enum End {
     Tail,
 }
 
-/// What the zone counted since it was made.
+/// What was counted since the allocator was made. Allocations and frees are counted by CPU
+/// ([`CpuCache::counters`](crate::cpu_cache::CpuCache::counters)), all else by zone;
+/// [`Allocator::counters`](crate::alloc::Allocator::counters) sums up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ZoneCounters {
     /// Pages allocated (`pgalloc_<zone>`).
@@ -106,6 +107,24 @@ pub struct ZoneCounters {
     pub list_probes: u64,
 }
 
+impl ZoneCounters {
+    #[inline(always)]
+    pub(crate) fn count_free(&mut self, order: Order) {
+        self.pgfree += pages(order);
+    }
+
+    /// The sums.
+    #[must_use]
+    pub const fn and(self, other: &Self) -> Self {
+        Self {
+            pgalloc: self.pgalloc + other.pgalloc,
+            pgfree: self.pgfree + other.pgfree,
+            lock_acquired: self.lock_acquired + other.lock_acquired,
+            list_probes: self.list_probes + other.list_probes,
+        }
+    }
+}
+
 /// One zone. See the [module](self).
 pub struct Zone<'m> {
     pub(crate) map: PageMap<'m>,
@@ -113,8 +132,6 @@ pub struct Zone<'m> {
     pub(crate) policy: Policy,
     pub(crate) geometry: Geometry,
     pub(crate) mobility_off: bool,
-    /// The flags of the fast path that do not depend on the request, where this zone is preferred.
-    pub(crate) fast_flags: AllocFlags,
     pub(crate) free_pages: u64,
     pub(crate) free_by_type: [u64; MIGRATETYPES],
     pub(crate) free_in_blocks: u64,
@@ -138,7 +155,8 @@ pub struct Zone<'m> {
     pub boost: u64,
     /// Pages kept from requests whose highest zone is the indexed one.
     pub lowmem_reserve: [u64; MAX_NR_ZONES],
-    /// Remaining pages of this round (`NR_ALLOC_BATCH`, 3.12 to 4.7).
+    /// Remaining pages of this round (`NR_ALLOC_BATCH`, 3.12 to 4.7); not kept where there is no fair
+    /// zone allocator.
     pub alloc_batch: i64,
     /// kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
     pub boosted: bool,
@@ -182,7 +200,6 @@ impl<'m> Zone<'m> {
             policy,
             geometry,
             mobility_off: false,
-            fast_flags: AllocFlags::WMARK_LOW,
             free_pages: 0,
             free_by_type: [0; MIGRATETYPES],
             free_in_blocks: 0,
@@ -204,6 +221,13 @@ impl<'m> Zone<'m> {
             fair_depleted: false,
             capture: None,
         }
+    }
+
+    /// A zone that stands where this one was, and is never used.
+    pub(crate) fn placeholder(&self) -> Self {
+        let &Self { node, kind, span, present, managed, .. } = self;
+        let spec = crate::layout::ZoneSpec { node, kind, span, present, managed };
+        Self::new(&spec, self.policy, self.geometry)
     }
 
     /// Gives the zone its tables, every frame reserved; `None` where they do not fit.
@@ -255,15 +279,15 @@ impl<'m> Zone<'m> {
 
     /// The free blocks of one list, from its head.
     pub fn free_list(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
-        let list = if order > self.geometry.max_order {
-            &crate::freelist::List::EMPTY
+        let chain = if order > self.geometry.max_order {
+            &crate::chain::Chain::EMPTY
         } else {
-            self.area.list(order, mt)
+            self.area.list(order, mt).chain()
         };
-        list.iter(&self.map).map(|i| self.map.pfn(i))
+        chain.iter(&self.map).map(|i| self.map.pfn(i))
     }
 
-    /// What was counted.
+    /// What the zone counted by itself; see [`ZoneCounters`].
     #[must_use]
     pub fn counters(&self) -> &ZoneCounters {
         &self.counters
@@ -332,14 +356,19 @@ impl<'m> Zone<'m> {
 
     #[inline]
     fn account(&mut self, order: Order, mt: Migratetype, add: bool) {
-        let n = pages(order);
-        let sign = |counter: &mut u64| {
-            *counter = if add { counter.wrapping_add(n) } else { counter.wrapping_sub(n) };
-        };
+        self.account_pages(pages(order), mt, add, self.is_whole_block(order));
+    }
+
+    /// Takes pages of a list into account; `whole` if they are in blocks of the pageblock order or
+    /// larger.
+    #[inline]
+    pub(crate) fn account_pages(&mut self, n: u64, mt: Migratetype, add: bool, whole: bool) {
+        let n = if add { n } else { n.wrapping_neg() };
+        let sign = |counter: &mut u64| *counter = counter.wrapping_add(n);
         sign(&mut self.free_by_type[mt as usize]);
         if mt != Migratetype::Isolate {
             sign(&mut self.free_pages);
-            if order >= self.geometry.pageblock_order {
+            if whole {
                 sign(&mut self.free_in_blocks);
             }
         }
@@ -348,19 +377,31 @@ impl<'m> Zone<'m> {
     /// Puts a block on a free list.
     #[inline]
     pub(crate) fn insert(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
-        self.map.set(i, FrameState::Free { order, list });
-        match end {
-            End::Head => self.area.push_head(&self.map, i, order, list),
-            End::Tail => self.area.push_tail(&self.map, i, order, list),
-        }
+        self.link(i, order, list, end);
         self.account(order, list, true);
     }
 
     /// Takes a free block off its list; the caller gives its first frame a new state.
     #[inline]
     pub(crate) fn remove(&mut self, i: Index, order: Order, list: Migratetype) {
-        self.area.remove(&self.map, i, order, list);
+        self.unlink(i, order, list);
         self.account(order, list, false);
+    }
+
+    /// Puts a block on a free list whose pages are taken into account otherwise.
+    #[inline]
+    pub(crate) fn link(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
+        self.map.set(i, FrameState::Free { order, list });
+        match end {
+            End::Head => self.area.push_head(&self.map, i, order, list),
+            End::Tail => self.area.push_tail(&self.map, i, order, list),
+        }
+    }
+
+    /// Takes a free block off a list whose pages are taken into account otherwise.
+    #[inline]
+    pub(crate) fn unlink(&mut self, i: Index, order: Order, list: Migratetype) {
+        self.area.remove(&self.map, i, order, list);
     }
 
     /// Moves a free block to the list of another type (`move_to_free_list`).
