@@ -14,6 +14,14 @@ impl Zone<'_> {
     /// (`__rmqueue_smallest`). The lower part is returned; upper halves go to the heads of the lists.
     #[inline]
     pub(crate) fn rmqueue_smallest(&mut self, order: Order, list: Migratetype) -> Option<Index> {
+        if self.is_packed()
+            && let Some((i, found)) = self.packing.choose(&self.map, order, list)
+        {
+            self.counters.list_probes += 1;
+            self.remove(i, found, list);
+            self.expand(i, order, found, list);
+            return Some(i);
+        }
         let Some(found) = self.area.smallest(order, list) else {
             self.counters.list_probes += u64::from(self.geometry.max_order + 1 - order);
             return None;

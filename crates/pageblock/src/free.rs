@@ -69,7 +69,8 @@ impl Allocator<'_> {
         let zone = &mut self.zones[at];
         zone.counters.pgfree += pages(order);
         let mt = zone.map.block_type(i);
-        let cache = self.caches.get_mut(at * cpus + cpu).filter(|_| cpu < cpus && mt != Isolate);
+        let to_zone = mt == Isolate || zone.is_emptying(i, order);
+        let cache = self.caches.get_mut(at * cpus + cpu).filter(|_| cpu < cpus && !to_zone);
         let Some((cache, index)) = cache.and_then(|c| c.list_index(order, mt).map(|n| (c, n)))
         else {
             return zone.free_to_buddy(i, order, observer);
@@ -154,6 +155,13 @@ impl Zone<'_> {
     fn free_to_buddy(&mut self, i: Index, order: Order, observer: &mut impl Observer) {
         self.counters.lock_acquired += 1;
         self.free_by_block_type(i, order, None, observer);
+    }
+
+    /// Whether a block is in a pageblock that packed placement empties, so that it may not be handed
+    /// out again from a CPU list.
+    #[inline]
+    fn is_emptying(&self, i: Index, order: Order) -> bool {
+        self.map.is_sparse(i) && !self.is_whole_block(order)
     }
 
     /// What a cache looks at.

@@ -23,6 +23,7 @@ pub mod layout;
 mod map;
 pub mod memory;
 pub mod mobility;
+mod packing;
 pub mod policy;
 pub mod preset;
 pub mod proc;

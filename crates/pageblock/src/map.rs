@@ -94,11 +94,12 @@ impl FrameState {
     }
 }
 
-// The byte of a pageblock: skip hint, type below an isolation, type that counts: 0s bbb ttt.
+// The byte of a pageblock: sparse, skip hint, type below an isolation, type that counts: ps bbb ttt.
 const TYPE_BITS: u8 = 0b111;
 const BELOW: u8 = 3;
 const BELOW_BITS: u8 = TYPE_BITS << BELOW;
 const SKIP: u8 = 0b100_0000;
+const SPARSE: u8 = 0b1000_0000;
 
 /// The byte of a pageblock of a type that is not isolated.
 const fn block_byte(mt: Migratetype) -> u8 {
@@ -276,6 +277,23 @@ impl<'m> PageMap<'m> {
         let counts = if isolated { Migratetype::Isolate } else { below };
         byte.store(old & (SKIP | BELOW_BITS) | counts as u8, Relaxed);
         below
+    }
+
+    /// Whether the pageblock of a frame is being emptied ([`packing`](crate::packing)).
+    #[inline]
+    pub(crate) fn is_sparse(&self, i: Index) -> bool {
+        self.block(i).load(Relaxed) & SPARSE != 0
+    }
+
+    /// Says so of the `block`-th pageblock.
+    #[inline]
+    pub(crate) fn set_sparse(&self, block: u32, sparse: bool) {
+        let byte = &self.blocks[block as usize];
+        let old = byte.load(Relaxed);
+        let new = if sparse { old | SPARSE } else { old & !SPARSE };
+        if new != old {
+            byte.store(new, Relaxed);
+        }
     }
 
     /// The skip hint of compaction.

@@ -111,7 +111,7 @@ impl Setup<'_> {
             .and::<u8>(self.cpu_nodes.len())?
             .and::<u16>(self.zones.len() * nodes)?;
         for zone in self.zones {
-            layout = Zone::layout(layout, zone.span, self.geometry)?;
+            layout = Zone::layout(layout, zone.span, self.geometry, &self.policy)?;
         }
         Some(layout)
     }

@@ -12,7 +12,8 @@ use crate::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::map::{FrameState, Index, PageMap};
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::{MIGRATETYPES, Migratetype};
-use crate::policy::{MoveTo, Policy, UntouchedTo};
+use crate::packing::Packing;
+use crate::policy::{MoveTo, Placement, Policy, UntouchedTo};
 use crate::tuning::Watermarks;
 
 /// The sizes that a kernel is built with.
@@ -110,6 +111,8 @@ pub struct ZoneCounters {
 pub struct Zone<'m> {
     pub(crate) map: PageMap<'m>,
     pub(crate) area: FreeArea,
+    /// Used where placement is packed.
+    pub(crate) packing: Packing<'m>,
     pub(crate) policy: Policy,
     pub(crate) geometry: Geometry,
     pub(crate) mobility_off: bool,
@@ -169,9 +172,14 @@ impl<'m> Zone<'m> {
         layout: TablesLayout,
         span: FrameRange,
         geometry: Geometry,
+        policy: &Policy,
     ) -> Option<TablesLayout> {
         let frames = Self::table_frames(span, geometry)?;
-        PageMap::layout(layout, frames, geometry.pageblock_order)
+        let layout = PageMap::layout(layout, frames, geometry.pageblock_order)?;
+        match policy.placement {
+            Placement::Linux => Some(layout),
+            Placement::Packed => Packing::layout(layout, frames, geometry.pageblock_order),
+        }
     }
 
     /// A zone without memory, and still without tables.
@@ -179,6 +187,7 @@ impl<'m> Zone<'m> {
         Self {
             map: PageMap::EMPTY,
             area: FreeArea::EMPTY,
+            packing: Packing::off(),
             policy,
             geometry,
             mobility_off: false,
@@ -211,6 +220,9 @@ impl<'m> Zone<'m> {
         let range = Self::table_range(self.span, self.geometry);
         let frames = Self::table_frames(self.span, self.geometry)?;
         self.map = PageMap::new(tables, range.start, frames, self.geometry.pageblock_order)?;
+        if self.is_packed() {
+            self.packing = Packing::new(tables, frames, self.geometry.pageblock_order)?;
+        }
         for pfn in self.span.start.0..self.span.end.0 {
             self.map.set((pfn - range.start.0) as Index, FrameState::Reserved);
         }
@@ -325,6 +337,19 @@ impl<'m> Zone<'m> {
             }
     }
 
+    /// Whether requests are served from the fullest pageblocks.
+    #[inline]
+    pub(crate) fn is_packed(&self) -> bool {
+        self.policy.placement == Placement::Packed
+    }
+
+    /// To be called where the pageblock of a frame was given another type.
+    pub(crate) fn note_retyped(&mut self, i: Index) {
+        if self.is_packed() {
+            self.packing.note_retyped(&self.map, i);
+        }
+    }
+
     #[inline]
     pub(crate) fn is_whole_block(&self, order: Order) -> bool {
         order >= self.geometry.pageblock_order
@@ -353,6 +378,9 @@ impl<'m> Zone<'m> {
             End::Head => self.area.push_head(&self.map, i, order, list),
             End::Tail => self.area.push_tail(&self.map, i, order, list),
         }
+        if self.is_packed() {
+            self.packing.note_inserted(&self.map, i, order, list);
+        }
         self.account(order, list, true);
     }
 
@@ -360,6 +388,9 @@ impl<'m> Zone<'m> {
     #[inline]
     pub(crate) fn remove(&mut self, i: Index, order: Order, list: Migratetype) {
         self.area.remove(&self.map, i, order, list);
+        if self.is_packed() {
+            self.packing.note_removed(&self.map, i, order);
+        }
         self.account(order, list, false);
     }
 
@@ -384,6 +415,7 @@ impl<'m> Zone<'m> {
         let was = u32::from(self.map.block_type(i) == Migratetype::Isolate);
         self.isolated_blocks = self.isolated_blocks.saturating_sub(was);
         self.map.set_block_type(i, mt);
+        self.note_retyped(i);
     }
 
     /// Gives every pageblock of a block a type (`change_pageblock_range`).

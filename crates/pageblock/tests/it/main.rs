@@ -4,6 +4,7 @@ mod machine;
 mod mechanisms;
 mod mistakes;
 mod model;
+mod packing;
 mod properties;
 mod scenarios;
 mod strict;
