@@ -7,12 +7,14 @@ use crate::alloc_flags::AllocFlags;
 use crate::cpu_cache::CpuCache;
 use crate::event::{Event, Observer};
 use crate::frame::{Order, Pfn};
-use crate::layout::{MAX_NR_ZONES, MAX_NUMNODES, ZoneKind};
-use crate::map::Index;
-use crate::mobility::Migratetype::{self, Movable};
-use crate::policy::{Fair, Policy, Reserve, SkipActiveNode};
+use crate::levels::Levels;
+use crate::local::{Local, Owned, Zones};
+use crate::machine::{Attempt, Machine};
+use crate::mobility::Migratetype::Movable;
+use crate::policy::{Policy, Reserve};
 use crate::request::{Gfp, Request};
-use crate::zone::{Geometry, Zone};
+use crate::sync::Relaxed;
+use crate::zone::{Geometry, Zone, ZoneCounters};
 
 /// Why a request could not be tried, or was not served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,96 +48,26 @@ impl core::fmt::Display for AllocError {
 
 impl core::error::Error for AllocError {}
 
-/// The allocator of a machine. Made by [`Allocator::new`](crate::setup).
+/// The allocator of a machine with one owner, who acts for every CPU. Made by
+/// [`Allocator::new`](crate::setup); [`share`](Self::share) lets CPUs work at once.
 pub struct Allocator<'m> {
-    pub(crate) policy: Policy,
-    pub(crate) geometry: Geometry,
+    pub(crate) machine: Machine<'m>,
     pub(crate) zones: &'m mut [Zone<'m>],
-    /// One a CPU and zone, zone by zone.
+    /// One a CPU and zone, CPU by CPU.
     pub(crate) caches: &'m mut [CpuCache],
-    pub(crate) cpu_nodes: &'m [u8],
-    /// The zones of each node's list, in the order in which they are tried.
-    pub(crate) zonelists: &'m [u16],
-    /// One bit a node.
-    pub(crate) kswapd_running: u64,
-    /// The first zone of each node's list that requests of each highest zone may use; [`NO_ZONE`]
-    /// where there is none.
-    pub(crate) first_zones: [[u16; MAX_NR_ZONES]; MAX_NUMNODES],
-    /// Nothing but its watermark makes a walk pass over its first zone; see [`quick`](crate::quick).
-    pub(crate) first_zone_serves: bool,
-    /// The place of each node's list among the zonelists; [`NO_NODE`] where there is no such node.
-    pub(crate) node_places: [u8; MAX_NUMNODES],
-    pub(crate) nr_nodes: u8,
-    /// Too little memory to group by mobility: every request is unmovable.
-    pub(crate) mobility_off: bool,
-}
-
-/// There is no such node.
-pub(crate) const NO_NODE: u8 = u8::MAX;
-
-/// There is no such zone.
-pub(crate) const NO_ZONE: u16 = u16::MAX;
-
-/// What an attempt looks for.
-#[derive(Clone, Copy)]
-pub(crate) struct Attempt {
-    pub(crate) cpu: usize,
-    pub(crate) order: Order,
-    pub(crate) mt: Migratetype,
-    pub(crate) gfp: Gfp,
-    pub(crate) highest: ZoneKind,
-    /// The first zone that may serve it, if it is in the node mask and has memory.
-    pub(crate) first: u16,
-    /// Which zonelist.
-    place: u8,
-    nodemask: u64,
-}
-
-impl Attempt {
-    /// Tells whether a node is in the mask.
-    #[inline]
-    pub(crate) fn may_use(&self, node: u8) -> bool {
-        self.nodemask & 1 << node != 0
-    }
-
-    /// The flags of the fast path (`prepare_alloc_pages`) where it prefers a zone.
-    pub(crate) fn fast_flags(&self, preferred: &Zone<'_>) -> AllocFlags {
-        preferred.fast_flags.with(self.own_flags(&preferred.policy))
-    }
-
-    /// Those of its flags that the request decides.
-    #[inline(always)]
-    pub(crate) fn own_flags(&self, policy: &Policy) -> AllocFlags {
-        let mut flags = AllocFlags(0);
-        if self.gfp.has(Gfp::KSWAPD_RECLAIM) {
-            flags = flags.with(AllocFlags::KSWAPD);
-        }
-        if self.mt == Movable {
-            flags = flags.with(AllocFlags::CMA);
-        }
-        if self.order > 0
-            && policy.reserve == Reserve::Highatomic73
-            && !self.gfp.has(Gfp::DIRECT_RECLAIM)
-            && self.gfp.has(Gfp::HIGH)
-            && !self.gfp.has(Gfp::NOMEMALLOC)
-        {
-            flags = flags.with(AllocFlags::HIGHATOMIC);
-        }
-        flags
-    }
 }
 
 impl<'m> Allocator<'m> {
     /// Its policy.
     #[must_use]
     pub fn policy(&self) -> &Policy {
-        &self.policy
+        &self.machine.policy
     }
 
     /// Its sizes.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
-        self.geometry
+        self.machine.geometry
     }
 
     /// Its zones, node by node, lowest first.
@@ -147,86 +79,71 @@ impl<'m> Allocator<'m> {
     /// The number of CPUs.
     #[must_use]
     pub fn cpus(&self) -> usize {
-        self.cpu_nodes.len()
+        self.machine.cpu_nodes.len()
     }
 
     /// A CPU's cache for a zone, by the zone's place in [`zones`](Self::zones).
     #[must_use]
     pub fn cache(&self, zone: usize, cpu: usize) -> Option<&CpuCache> {
         let known = zone < self.zones.len() && cpu < self.cpus();
-        known.then(|| &self.caches[zone * self.cpus() + cpu])
+        known.then(|| &self.caches[cpu * self.zones.len() + zone])
     }
 
-    /// A zone, its caches' CPU `cpu`, and the policy, for callers that take its steps one by one.
+    /// A zone and its cache of the CPU `cpu`, for callers that take its steps one by one.
     pub fn zone_and_cache(
         &mut self,
         zone: usize,
         cpu: usize,
     ) -> Option<(&mut Zone<'m>, &mut CpuCache)> {
-        let cpus = self.cpus();
-        let known = zone < self.zones.len() && cpu < cpus;
-        known.then(|| (&mut self.zones[zone], &mut self.caches[zone * cpus + cpu]))
+        let zones = self.zones.len();
+        let known = zone < zones && cpu < self.cpus();
+        known.then(|| {
+            // What the caller changes is found out when it is needed next.
+            self.machine.fronts[zone].forget_plenty();
+            let cache = &mut self.caches[cpu * zones + zone];
+            cache.forget_calm();
+            (&mut self.zones[zone], cache)
+        })
+    }
+
+    /// What was counted in a zone, by itself and by all CPUs; `None` where there is no such zone.
+    #[must_use]
+    pub fn counters(&self, zone: usize) -> Option<ZoneCounters> {
+        let own = *self.zones.get(zone)?.counters();
+        let caches = (0..self.cpus()).filter_map(|cpu| self.cache(zone, cpu));
+        Some(caches.fold(own, |sum, cache| sum.and(cache.counters())))
     }
 
     /// Tells the fast path whether a node's kswapd runs (6.18 and later pass over such nodes first),
     /// and the CPU lists that reclaim is active there. A node that there is not is passed over.
     pub fn set_kswapd_running(&mut self, node: u8, running: bool) {
-        let bit = 1u64.checked_shl(node.into()).unwrap_or(0);
-        self.kswapd_running =
-            if running { self.kswapd_running | bit } else { self.kswapd_running & !bit };
-        for zone in self.zones.iter_mut().filter(|z| z.node == node) {
-            zone.reclaim_active = running;
+        if let Some(runs) = self.machine.kswapd_running.get(usize::from(node)) {
+            runs.store(running, Relaxed);
         }
-        self.first_zone_serves = self.first_zone_serves();
-    }
-
-    /// Tells whether nothing but its watermark makes a walk pass over its first zone: no fair batch,
-    /// and no kswapd to keep out of the way of.
-    pub(crate) fn first_zone_serves(&self) -> bool {
-        self.policy.fair == Fair::Off && (!self.skips_active() || self.kswapd_running == 0)
-    }
-
-    /// Tells whether walks first pass over nodes whose kswapd runs.
-    pub(crate) fn skips_active(&self) -> bool {
-        self.policy.skip_active_node == SkipActiveNode::On && self.nr_nodes > 1
+        for (zone, front) in self.zones.iter_mut().zip(self.machine.fronts) {
+            if zone.node == node {
+                zone.reclaim_active = running;
+            }
+            front.forget_plenty();
+        }
     }
 
     /// The place in [`zones`](Self::zones) of the zone that holds a frame.
     #[inline]
     #[must_use]
     pub fn zone_of(&self, pfn: Pfn) -> Option<usize> {
-        self.locate(pfn).map(|(at, _)| at)
+        self.machine.locate(pfn).map(|(at, _)| at)
     }
 
-    /// The zone that holds a frame, and the frame's index there. In the tables of zones that
-    /// interleave with others the others' frames are holes.
-    #[inline]
-    pub(crate) fn locate(&self, pfn: Pfn) -> Option<(usize, Index)> {
-        self.zones.iter().enumerate().find_map(|(at, zone)| {
-            let i = zone.map.index(pfn)?;
-            (!zone.map.is_hole(i)).then_some((at, i))
-        })
-    }
-
+    /// A CPU at work; without caches where there is no such CPU.
     #[inline(always)]
-    pub(crate) fn attempt(&self, cpu: usize, request: &Request) -> Result<Attempt, AllocError> {
-        if request.order > self.geometry.max_order {
-            return Err(AllocError::OrderTooLarge(request.order));
-        }
-        let Some(&own) = self.cpu_nodes.get(cpu) else { return Err(AllocError::NoSuchCpu(cpu)) };
-        let node = request.node.unwrap_or(own);
-        let place = self.node_places.get(usize::from(node)).copied().unwrap_or(NO_NODE);
-        if place == NO_NODE {
-            return Err(AllocError::NoSuchNode(node));
-        }
-        let gfp = request.gfp;
-        let mt = gfp.migratetype().ok_or(AllocError::ConflictingMobility(gfp))?;
-        let mt = if self.mobility_off { Migratetype::Unmovable } else { mt };
-        let nodemask =
-            if gfp.has(Gfp::THISNODE) { request.nodemask & 1 << node } else { request.nodemask };
-        let highest = gfp.highest_zone();
-        let first = self.first_zones[usize::from(node)][highest as usize];
-        Ok(Attempt { cpu, order: request.order, mt, gfp, highest, first, place, nodemask })
+    pub(crate) fn local(&mut self, cpu: usize) -> Local<'_, 'm, Owned<'_, 'm>> {
+        let zones = self.zones.len();
+        let (node, caches) = match self.machine.cpu_nodes.get(cpu) {
+            Some(&node) => (node, &mut self.caches[cpu * zones..][..zones]),
+            None => (crate::machine::NO_NODE, &mut [][..]),
+        };
+        Local { machine: &self.machine, zones: Owned(self.zones), caches, node }
     }
 
     /// Allocates a block by the fast path (`__alloc_pages` without its slow path).
@@ -242,11 +159,8 @@ impl<'m> Allocator<'m> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        let attempt = self.attempt(cpu, request)?;
-        match self.take_warm(&attempt, observer) {
-            Some(pfn) => Ok(pfn),
-            None => self.walk_for(cpu, *request, None, observer),
-        }
+        self.check_cpu(cpu, request)?;
+        self.local(cpu).alloc(request, observer)
     }
 
     /// Makes one attempt with the given flags, as the slow path asks for it.
@@ -260,24 +174,8 @@ impl<'m> Allocator<'m> {
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        self.walk_for(cpu, *request, Some(flags), observer)
-    }
-
-    /// Walks the zonelist, with the flags of the fast path if none are given. The request comes by
-    /// value, so that the short way needs no place in memory for it.
-    #[inline(never)]
-    fn walk_for(
-        &mut self,
-        cpu: usize,
-        request: Request,
-        flags: Option<AllocFlags>,
-        observer: &mut impl Observer,
-    ) -> Result<Pfn, AllocError> {
-        let attempt = self.attempt(cpu, &request)?;
-        let preferred = self.preferred_zone(&attempt).ok_or(AllocError::NoMemory)?;
-        let flags = flags.unwrap_or_else(|| attempt.fast_flags(&self.zones[preferred]));
-        self.get_page_from_freelist(&attempt, preferred, flags, observer)
-            .ok_or(AllocError::NoMemory)
+        self.check_cpu(cpu, request)?;
+        self.local(cpu).walk_for(*request, Some(flags), observer)
     }
 
     /// Reports that a request finally failed, as the kernel's tracepoint does.
@@ -290,26 +188,98 @@ impl<'m> Allocator<'m> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<(), AllocError> {
-        let Attempt { order, mt, gfp, .. } = self.attempt(cpu, request)?;
+        self.check_cpu(cpu, request)?;
+        self.local(cpu).report_failure(request, observer)
+    }
+
+    #[inline]
+    pub(crate) fn check_cpu(&self, cpu: usize, request: &Request) -> Result<(), AllocError> {
+        if cpu < self.cpus() {
+            return Ok(());
+        }
+        let order = request.order;
+        Err(if order > self.machine.geometry.max_order {
+            AllocError::OrderTooLarge(order)
+        } else {
+            AllocError::NoSuchCpu(cpu)
+        })
+    }
+}
+
+/// The flags that a request decides by itself (`prepare_alloc_pages`).
+fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
+    let mut flags = AllocFlags(0);
+    if attempt.gfp.has(Gfp::KSWAPD_RECLAIM) {
+        flags = flags.with(AllocFlags::KSWAPD);
+    }
+    if attempt.mt == Movable {
+        flags = flags.with(AllocFlags::CMA);
+    }
+    if attempt.order > 0
+        && policy.reserve == Reserve::Highatomic73
+        && !attempt.gfp.has(Gfp::DIRECT_RECLAIM)
+        && attempt.gfp.has(Gfp::HIGH)
+        && !attempt.gfp.has(Gfp::NOMEMALLOC)
+    {
+        flags = flags.with(AllocFlags::HIGHATOMIC);
+    }
+    flags
+}
+
+impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+    /// See [`Allocator::alloc`].
+    #[inline(always)]
+    pub(crate) fn alloc(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        match self.take_warm(request, observer) {
+            Some(pfn) => Ok(pfn),
+            None => self.walk_for(*request, None, observer),
+        }
+    }
+
+    /// Walks the zonelist, with the flags of the fast path if none are given. The request comes by
+    /// value, so that the short way needs no place in memory for it.
+    #[inline(never)]
+    pub(crate) fn walk_for(
+        &mut self,
+        request: Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        let attempt = self.machine.attempt(self.node, &request)?;
+        let preferred = self.preferred_zone(&attempt).ok_or(AllocError::NoMemory)?;
+        let flags = flags.unwrap_or_else(|| {
+            let own = own_flags(&self.machine.policy, &attempt);
+            self.machine.fronts[preferred].fast_flags.with(own)
+        });
+        self.get_page_from_freelist(&attempt, preferred, flags, observer)
+            .ok_or(AllocError::NoMemory)
+    }
+
+    /// See [`Allocator::report_failure`].
+    pub(crate) fn report_failure(
+        &self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<(), AllocError> {
+        let Attempt { order, mt, gfp, .. } = self.machine.attempt(self.node, request)?;
         observer.event(Event::PageAlloc { pfn: None, order, migratetype: mt, gfp });
         Ok(())
     }
 
     #[inline]
-    pub(crate) fn zonelist(&self, attempt: &Attempt) -> impl Iterator<Item = usize> + use<'m> {
-        let zones = self.zones.len();
-        let lists = self.zonelists;
-        lists[usize::from(attempt.place) * zones..][..zones].iter().map(|&z| usize::from(z))
-    }
-
-    #[inline]
-    pub(crate) fn eligible(&self, zone: usize, attempt: &Attempt) -> bool {
-        let zone = &self.zones[zone];
-        zone.kind <= attempt.highest && attempt.may_use(zone.node) && zone.managed > 0
+    pub(crate) fn eligible(&self, at: usize, attempt: &Attempt) -> bool {
+        let front = &self.machine.fronts[at];
+        front.kind <= attempt.highest
+            && attempt.may_use(front.node)
+            && self.levels(at).managed() > 0
     }
 
     #[inline]
     pub(crate) fn preferred_zone(&self, attempt: &Attempt) -> Option<usize> {
-        self.zonelist(attempt).find(|&z| self.eligible(z, attempt))
+        self.machine.zonelist(attempt).find(|&z| self.eligible(z, attempt))
     }
 }

@@ -222,9 +222,12 @@ impl Zone<'_> {
     }
 
     /// Verifies the caches of a zone, and that every block on a CPU list is on one of theirs.
-    fn check_caches(&self, caches: &[crate::cpu_cache::CpuCache]) -> Result<(), Violation> {
+    fn check_caches<'c>(
+        &self,
+        caches: impl Iterator<Item = &'c crate::cpu_cache::CpuCache>,
+    ) -> Result<(), Violation> {
         let mut listed = 0;
-        for (at, cache) in caches.iter().enumerate() {
+        for (at, cache) in caches.enumerate() {
             let mut count = 0;
             for index in 0..cache.nr_lists() {
                 let order = cache.list_order(index);
@@ -269,7 +272,7 @@ impl Allocator<'_> {
     pub fn check(&self) -> Result<(), Violation> {
         for (at, zone) in self.zones.iter().enumerate() {
             zone.check()?;
-            zone.check_caches(&self.caches[at * self.cpus()..(at + 1) * self.cpus()])?;
+            zone.check_caches((0..self.cpus()).filter_map(|cpu| self.cache(at, cpu)))?;
         }
         Ok(())
     }

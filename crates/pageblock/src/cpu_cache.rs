@@ -8,6 +8,7 @@
 //! sizes are in `cpu_tuning`.
 
 use crate::alloc_flags::AllocFlags;
+use crate::cpu_tuning::Calm;
 use crate::event::{Event, Observer};
 use crate::fallback::Mode;
 use crate::frame::{ORDER_LIMIT, Order, pages};
@@ -17,7 +18,7 @@ use crate::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::policy::{
     ClaimRule, PcpBulk, PcpFree, PcpOrders, PcpThpLists, PcpType, Policy, Reserve,
 };
-use crate::zone::{Geometry, Zone};
+use crate::zone::{Geometry, Zone, ZoneCounters};
 
 /// The largest order that the kernel considers cheap (`PAGE_ALLOC_COSTLY_ORDER`).
 pub const COSTLY_ORDER: Order = 3;
@@ -80,6 +81,9 @@ pub struct CpuCache {
     pub prev_free_high_order: bool,
     /// The CPU's share of the data cache holds more than three batches (`PCPF_FREE_HIGH_BATCH`).
     pub free_high_batch: bool,
+    pub(crate) calm: Calm,
+    /// What this CPU allocated and freed in the zone.
+    counters: ZoneCounters,
 }
 
 impl CpuCache {
@@ -107,7 +111,25 @@ impl CpuCache {
             free_count: 0,
             prev_free_high_order: false,
             free_high_batch: false,
+            calm: Calm::default(),
+            counters: ZoneCounters::default(),
         }
+    }
+
+    /// What the CPU counted; its zone's share of pages allocated and freed.
+    #[must_use]
+    pub fn counters(&self) -> &ZoneCounters {
+        &self.counters
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_alloc(&mut self, order: Order) {
+        self.counters.pgalloc += pages(order);
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_free(&mut self, order: Order) {
+        self.counters.count_free(order);
     }
 
     /// The list of an order and type (`order_to_pindex`); `None` where there is none. Types that no

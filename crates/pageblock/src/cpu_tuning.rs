@@ -10,10 +10,49 @@ use crate::policy::{PcpFree, PcpHigh, Policy};
 
 impl CpuCache {
     /// Each allocation ends a row of frees.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note_alloc(&mut self) {
         self.free_factor >>= 1;
         self.free_count >>= 1;
+    }
+
+    /// Counts a freed block, if the cache surely has to give no pages back; else does nothing and
+    /// gives `false`. Only for a zone where neither reclaim is active nor the high watermark missed.
+    #[inline(always)]
+    pub(crate) fn note_calm_free(&mut self, order: Order) -> bool {
+        let (calm, high_order) = (self.calm, (1..=COSTLY_ORDER).contains(&order));
+        if self.count >= calm.below || high_order {
+            return false;
+        }
+        if self.free_count < calm.rising_to {
+            self.free_count += pages(order) as u32;
+        }
+        self.alloc_factor >>= calm.alloc_factor_shift;
+        self.prev_free_high_order = false;
+        true
+    }
+
+    /// Sets the limits; what the cache may hold now stays within them.
+    pub(crate) fn set_limits(&mut self, limits: CacheLimits) {
+        self.limits = limits;
+        self.high = clamp(self.high, limits.high_min, limits.high_max);
+        self.forget_calm();
+    }
+
+    /// Takes every free for one that may have to give pages back: the limits may have changed.
+    pub(crate) fn forget_calm(&mut self) {
+        self.calm.below = 0;
+    }
+
+    /// Remembers when a free does not have to give pages back, after it was computed in full.
+    fn renew_calm(&mut self, policy: &Policy) {
+        let CacheLimits { batch, high_min, high_max } = self.limits;
+        let counts = policy.pcp_free >= PcpFree::FreeCount;
+        let rising_to = if counts { batch << policy.pcp_batch_scale_max } else { 0 };
+        // Each free of a policy that counts brings the limit within its bounds first.
+        let within = !counts || self.high == clamp(self.high, high_min, high_max);
+        let below = if within { self.high } else { 0 };
+        self.calm = Calm { below, rising_to, alloc_factor_shift: counts.into() };
     }
 
     /// The number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
@@ -27,6 +66,7 @@ impl CpuCache {
             PcpHigh::LowWmark => scaled(base),
             PcpHigh::Autotune => {
                 let CacheLimits { high_min, high_max, .. } = self.limits;
+                self.forget_calm();
                 self.high = clamp(self.high, high_min, high_max);
                 if self.high < base {
                     return 1;
@@ -54,13 +94,14 @@ impl CpuCache {
     /// Source: `free_unref_page_commit`.
     pub fn pages_to_drain(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
         let row = self.note_free(policy, order.min(ORDER_LIMIT));
-        if self.holds_all(row, zone) { 0 } else { self.pages_past_high(policy, row, zone) }
+        let n = if self.holds_all(row, zone) { 0 } else { self.pages_past_high(policy, row, zone) };
+        self.renew_calm(policy);
+        n
     }
 
     /// Counts a freed block, and tells whether it is one of a row of high orders that empties the
     /// lists (5.18 and later).
-    #[inline]
-    pub(crate) fn note_free(&mut self, policy: &Policy, order: Order) -> Row {
+    fn note_free(&mut self, policy: &Policy, order: Order) -> Row {
         let high_order = (1..=COSTLY_ORDER).contains(&order);
         if policy.pcp_free < PcpFree::FreeCount {
             let factor = self.free_factor > 0 && policy.pcp_free >= PcpFree::FreeHigh;
@@ -88,13 +129,12 @@ impl CpuCache {
     }
 
     /// Whether a cache certainly has to give no pages back, under any policy, after a free.
-    #[inline]
-    pub(crate) fn holds_all(&self, row: Row, zone: ZoneFlags) -> bool {
+    fn holds_all(&self, row: Row, zone: ZoneFlags) -> bool {
         self.count < self.high && row == Row::Other && zone == ZoneFlags::default()
     }
 
     /// How many pages are to be given back where the cache may hold too many.
-    pub(crate) fn pages_past_high(&mut self, policy: &Policy, row: Row, zone: ZoneFlags) -> u32 {
+    fn pages_past_high(&mut self, policy: &Policy, row: Row, zone: ZoneFlags) -> u32 {
         let free_high = row == Row::OfHighOrders;
         match policy.pcp_free {
             PcpFree::Batch if self.count < self.high => 0,
@@ -193,6 +233,7 @@ impl CpuCache {
         if policy.pcp_high != PcpHigh::Autotune {
             return 0;
         }
+        self.forget_calm();
         if self.high > high_min {
             let keep = self.count.saturating_sub(batch << policy.pcp_batch_scale_max);
             self.high = keep.max(self.high - (self.high >> 3)).max(high_min);
@@ -201,9 +242,20 @@ impl CpuCache {
     }
 }
 
+/// When a free does nothing but count: a summary of limits and policy. It never claims too much.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Calm {
+    /// While the cache holds fewer pages, it keeps them all; 0 where that is not known.
+    below: u32,
+    /// Where [`CpuCache::free_count`] stops to rise.
+    rising_to: u32,
+    /// How far a free shifts [`CpuCache::alloc_factor`].
+    alloc_factor_shift: u8,
+}
+
 /// What the frees before one make of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Row {
+enum Row {
     /// The last of so many high orders freed in a row that the lists are emptied.
     OfHighOrders,
     /// Any other.

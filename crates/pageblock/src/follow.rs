@@ -363,11 +363,11 @@ impl Allocator<'_> {
         order: Order,
         into: Order,
     ) -> Result<(), FrameError> {
-        let (at, i) = self.find_allocated(pfn, order)?;
+        let (at, i) = self.machine.find_allocated(pfn, order)?;
         if into > order {
             return Err(FrameError::OrderTooLarge(into));
         }
-        let map = &self.zones[at].map;
+        let map = &self.machine.fronts[at].map;
         let FrameState::Allocated { movable, .. } = map.state(i) else {
             return Err(FrameError::NotAllocated(pfn));
         };

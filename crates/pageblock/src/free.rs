@@ -4,13 +4,13 @@
 
 use crate::alloc::Allocator;
 use crate::alloc_flags::{AllocFlags, Watermark};
-use crate::cpu_cache::{CpuCache, ZoneFlags};
-use crate::cpu_tuning::Row;
+use crate::cpu_cache::ZoneFlags;
 use crate::event::{Event, Observer};
-use crate::frame::{Order, Pfn, pages};
+use crate::frame::{Order, Pfn};
 use crate::layout::ZoneKind;
+use crate::levels::Levels;
+use crate::local::{Local, Zones};
 use crate::map::{FrameState, Index};
-use crate::mobility::Migratetype::Isolate;
 use crate::zone::{FrameError, Zone};
 
 impl Allocator<'_> {
@@ -27,88 +27,17 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        let (at, i) = self.find_allocated(pfn, order)?;
-        observer.event(Event::PageFree { pfn, order });
-        self.commit_free(at, cpu, i, order, observer);
-        Ok(())
-    }
-
-    /// The zone and index of an allocated block.
-    #[inline]
-    pub(crate) fn find_allocated(
-        &self,
-        pfn: Pfn,
-        order: Order,
-    ) -> Result<(usize, Index), FrameError> {
-        // In the tables of zones that interleave with others the others' frames are holes.
-        (0..self.zones.len())
-            .find_map(|at| Some((at, self.zones[at].map.allocated_at(pfn, order)?)))
-            .ok_or_else(|| self.why_not_allocated(pfn))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn why_not_allocated(&self, pfn: Pfn) -> FrameError {
-        let Some((at, i)) = self.locate(pfn) else { return FrameError::Foreign(pfn) };
-        match self.zones[at].map.state(i) {
-            FrameState::Allocated { order, .. } => FrameError::WrongOrder(pfn, order),
-            _ => FrameError::NotAllocated(pfn),
-        }
-    }
-
-    #[inline]
-    fn commit_free(
-        &mut self,
-        at: usize,
-        cpu: usize,
-        i: Index,
-        order: Order,
-        observer: &mut impl Observer,
-    ) {
-        let cpus = self.cpu_nodes.len();
-        let zone = &mut self.zones[at];
-        zone.counters.pgfree += pages(order);
-        let mt = zone.map.block_type(i);
-        let to_zone = mt == Isolate || zone.is_emptying(i, order);
-        let cache = self.caches.get_mut(at * cpus + cpu).filter(|_| cpu < cpus && !to_zone);
-        let Some((cache, index)) = cache.and_then(|c| c.list_index(order, mt).map(|n| (c, n)))
-        else {
-            return zone.free_to_buddy(i, order, observer);
-        };
-        cache.push(&zone.map, i, order, index, mt);
-        let flags = zone.cache_flags();
-        let row = cache.note_free(&zone.policy, order);
-        if !cache.holds_all(row, flags) {
-            zone.shrink(cache, row, index, observer);
-        }
+        self.local(cpu).free(pfn, order, observer)
     }
 
     /// Gives every page of a CPU's caches back to its zones (`drain_pages`).
     pub fn drain_cpu(&mut self, cpu: usize, observer: &mut impl Observer) {
-        let cpus = self.cpus();
-        for at in 0..self.zones.len() {
-            if cpu < cpus {
-                let cache = &mut self.caches[at * cpus + cpu];
-                let drain = cache.drain(&self.policy, u32::MAX, 0);
-                cache.drain_to(&mut self.zones[at], drain, observer);
-            }
-        }
+        self.local(cpu).drain(observer);
     }
 
     /// Gives up to `pages` pages of a CPU's caches back, from the highest zone down.
     pub fn drain_pages(&mut self, cpu: usize, pages: u32, observer: &mut impl Observer) {
-        let cpus = self.cpus();
-        let mut left = pages;
-        for at in (0..self.zones.len()).rev().filter(|_| cpu < cpus) {
-            let cache = &mut self.caches[at * cpus + cpu];
-            let before = cache.count;
-            let n = left.min(before);
-            if n > 0 {
-                let drain = cache.drain(&self.policy, n, 0);
-                cache.drain_to(&mut self.zones[at], drain, observer);
-                left = left.saturating_sub(before - cache.count);
-            }
-        }
+        self.local(cpu).drain_pages(pages, observer);
     }
 
     /// Gives every page of every CPU's caches back (`drain_all_pages`).
@@ -120,17 +49,7 @@ impl Allocator<'_> {
 
     /// One vmstat tick of a CPU: its caches' limits decay (6.7 and later).
     pub fn vmstat_tick(&mut self, cpu: usize, observer: &mut impl Observer) {
-        let cpus = self.cpus();
-        for at in 0..self.zones.len() {
-            if cpu < cpus {
-                let cache = &mut self.caches[at * cpus + cpu];
-                let n = cache.decay(&self.policy);
-                if n > 0 {
-                    let drain = cache.drain(&self.policy, n, 0);
-                    cache.drain_to(&mut self.zones[at], drain, observer);
-                }
-            }
-        }
+        self.local(cpu).vmstat_tick(observer);
     }
 
     /// Says whether the content of an allocated block can be moved, which claims of its pageblock
@@ -139,8 +58,15 @@ impl Allocator<'_> {
     /// # Errors
     /// [`FrameError::Foreign`]; [`FrameError::NotAllocated`] where no block in use starts.
     pub fn set_movable(&mut self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
+        self.machine.set_movable(pfn, movable)
+    }
+}
+
+impl crate::machine::Machine<'_> {
+    /// See [`Allocator::set_movable`].
+    pub(crate) fn set_movable(&self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
         let (at, i) = self.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
-        let map = &self.zones[at].map;
+        let map = &self.fronts[at].map;
         let FrameState::Allocated { order, .. } = map.state(i) else {
             return Err(FrameError::NotAllocated(pfn));
         };
@@ -149,42 +75,115 @@ impl Allocator<'_> {
     }
 }
 
-impl Zone<'_> {
-    /// Frees a block past the CPU lists (`free_one_page`).
-    #[inline(never)]
-    fn free_to_buddy(&mut self, i: Index, order: Order, observer: &mut impl Observer) {
-        self.counters.lock_acquired += 1;
-        self.free_by_block_type(i, order, None, observer);
+impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+    /// See [`Allocator::free`].
+    #[inline(always)]
+    pub(crate) fn free(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        let (at, i) = self.machine.find_allocated(pfn, order)?;
+        observer.event(Event::PageFree { pfn, order });
+        let map = &self.machine.fronts[at].map;
+        let list = self.caches.get(at).zip(map.cpu_list_type(i, order));
+        let list = list.and_then(|(cache, mt)| Some((cache.list_index(order, mt)?, mt)));
+        let Some((list, mt)) = list else {
+            self.free_to_buddy(at, i, order, observer);
+            return Ok(());
+        };
+        let cache = &mut self.caches[at];
+        cache.push(map, i, order, list, mt);
+        cache.count_free(order);
+        let levels = self.zones.levels(self.machine, at);
+        let calm = !levels.reclaim_active() && !levels.below_high();
+        if !(calm && cache.note_calm_free(order)) {
+            self.commit_free(at, order, list, observer);
+        }
+        Ok(())
     }
 
-    /// Whether a block is in a pageblock that packed placement empties, so that it may not be handed
-    /// out again from a CPU list.
-    #[inline]
-    fn is_emptying(&self, i: Index, order: Order) -> bool {
-        self.map.is_sparse(i) && !self.is_whole_block(order)
+    /// Frees a block past the CPU lists.
+    #[inline(never)]
+    fn free_to_buddy(&mut self, at: usize, i: Index, order: Order, observer: &mut impl Observer) {
+        self.zones.with(self.machine, at, |zone| zone.free_one_page(i, order, observer));
+        match self.caches.get_mut(at) {
+            Some(cache) => cache.count_free(order),
+            None => self.zones.with(self.machine, at, |zone| zone.counters.count_free(order)),
+        }
+    }
+
+    /// Gives back what a cache holds too much after a block was freed to one of its lists
+    /// (`free_unref_page_commit`).
+    #[inline(never)]
+    fn commit_free(&mut self, at: usize, order: Order, list: usize, observer: &mut impl Observer) {
+        let policy = &self.machine.policy;
+        let flags = self.cache_flags(at);
+        let cache = &mut self.caches[at];
+        let n = cache.pages_to_drain(policy, order, flags);
+        if n > 0 {
+            let drain = cache.drain(policy, n, list);
+            self.with(at, |zone, cache| {
+                cache.drain_to(zone, drain, observer);
+                zone.leave_below_high();
+            });
+        }
     }
 
     /// What a cache looks at.
-    #[inline]
-    fn cache_flags(&self) -> ZoneFlags {
-        ZoneFlags { reclaim_active: self.reclaim_active, below_high: self.below_high }
+    fn cache_flags(&self, at: usize) -> ZoneFlags {
+        let levels = self.levels(at);
+        ZoneFlags { reclaim_active: levels.reclaim_active(), below_high: levels.below_high() }
     }
 
-    /// Takes back what a CPU cache holds too much after a block was freed to its list `index`.
-    #[inline(never)]
-    fn shrink(
-        &mut self,
-        cache: &mut CpuCache,
-        row: Row,
-        index: usize,
-        observer: &mut impl Observer,
-    ) {
-        let n = cache.pages_past_high(&self.policy, row, self.cache_flags());
-        if n > 0 {
-            let drain = cache.drain(&self.policy, n, index);
-            cache.drain_to(self, drain, observer);
-            self.leave_below_high();
+    /// Gives `n` pages of one cache back.
+    fn give_back(&mut self, at: usize, n: u32, observer: &mut impl Observer) {
+        let policy = &self.machine.policy;
+        self.with(at, |zone, cache| {
+            let drain = cache.drain(policy, n, 0);
+            cache.drain_to(zone, drain, observer);
+        });
+    }
+
+    /// See [`Allocator::drain_cpu`].
+    pub(crate) fn drain(&mut self, observer: &mut impl Observer) {
+        for at in 0..self.caches.len() {
+            if self.caches[at].count > 0 {
+                self.give_back(at, u32::MAX, observer);
+            }
         }
+    }
+
+    /// See [`Allocator::drain_pages`].
+    pub(crate) fn drain_pages(&mut self, pages: u32, observer: &mut impl Observer) {
+        let mut left = pages;
+        for at in (0..self.caches.len()).rev() {
+            let before = self.caches[at].count;
+            let n = left.min(before);
+            if n > 0 {
+                self.give_back(at, n, observer);
+                left = left.saturating_sub(before - self.caches[at].count);
+            }
+        }
+    }
+
+    /// See [`Allocator::vmstat_tick`].
+    pub(crate) fn vmstat_tick(&mut self, observer: &mut impl Observer) {
+        for at in 0..self.caches.len() {
+            let n = self.caches[at].decay(&self.machine.policy);
+            if n > 0 {
+                self.give_back(at, n, observer);
+            }
+        }
+    }
+}
+
+impl Zone<'_> {
+    /// Frees a block past the CPU lists (`free_one_page`).
+    fn free_one_page(&mut self, i: Index, order: Order, observer: &mut impl Observer) {
+        self.counters.lock_acquired += 1;
+        self.free_by_block_type(i, order, None, observer);
     }
 
     /// After a drain the zone may be above its high watermark again.

@@ -161,10 +161,10 @@ impl FreeArea {
         (orders != 0).then(|| order + orders.trailing_zeros() as Order)
     }
 
-    /// Tells whether one of the types has a block of this order or larger.
+    /// The orders that have blocks of a type, one bit each.
     #[inline]
-    pub(crate) fn any_from(&self, order: Order, types: &[Migratetype]) -> bool {
-        types.iter().any(|&mt| self.nonempty[mt as usize] >> order != 0)
+    pub(crate) fn orders(&self, mt: Migratetype) -> u16 {
+        self.nonempty[mt as usize]
     }
 
     /// The number of free blocks of an order, of all types (`nr_free`).

@@ -4,11 +4,10 @@
 //! are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a frame
 //! on a CPU list belongs to that CPU and a free frame to whoever holds its zone.
 
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
-
 use crate::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::Migratetype;
+use crate::sync::{AtomicU8, AtomicU32, Relaxed};
 
 /// The index of a frame in its zone's tables.
 pub(crate) type Index = u32;
@@ -279,13 +278,17 @@ impl<'m> PageMap<'m> {
         below
     }
 
-    /// Whether the pageblock of a frame is being emptied ([`packing`](crate::packing)).
+    /// The type of the CPU list that takes a block which is freed; `None` where it goes to the zone,
+    /// as its pageblock is isolated or being emptied ([`packing`](crate::packing)).
     #[inline]
-    pub(crate) fn is_sparse(&self, i: Index) -> bool {
-        self.block(i).load(Relaxed) & SPARSE != 0
+    pub(crate) fn cpu_list_type(&self, i: Index, order: Order) -> Option<Migratetype> {
+        let byte = self.block(i).load(Relaxed);
+        let emptying = byte & SPARSE != 0 && order < self.pageblock_order;
+        let mt = Self::type_in(byte);
+        (mt != Migratetype::Isolate && !emptying).then_some(mt)
     }
 
-    /// Says so of the `block`-th pageblock.
+    /// Says whether the `block`-th pageblock is being emptied.
     #[inline]
     pub(crate) fn set_sparse(&self, block: u32, sparse: bool) {
         let byte = &self.blocks[block as usize];

@@ -305,14 +305,19 @@ impl fmt::Display for VmStat<'_, '_> {
                 writeln!(f, "{name} {sum}")
             })?;
         }
+        let counters = || {
+            let of_zone =
+                |(at, zone): (usize, &Zone<'_>)| Some((zone.kind, self.allocator.counters(at)?));
+            zones.iter().enumerate().filter_map(of_zone)
+        };
         for (kind, name) in PGALLOC {
-            let of_kind = || zones.iter().filter(|zone| zone.kind == kind);
+            let of_kind = || counters().filter(|&(of, _)| of == kind);
             if kind == ZoneKind::HighMem && of_kind().next().is_none() {
                 continue;
             }
-            writeln!(f, "{name} {}", of_kind().map(|zone| zone.counters().pgalloc).sum::<u64>())?;
+            writeln!(f, "{name} {}", of_kind().map(|(_, c)| c.pgalloc).sum::<u64>())?;
         }
-        writeln!(f, "pgfree {}", zones.iter().map(|zone| zone.counters().pgfree).sum::<u64>())
+        writeln!(f, "pgfree {}", counters().map(|(_, c)| c.pgfree).sum::<u64>())
     }
 }
 

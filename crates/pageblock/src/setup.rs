@@ -2,16 +2,19 @@
 
 use core::mem::MaybeUninit;
 
-use crate::alloc::{Allocator, NO_NODE, NO_ZONE};
+use crate::alloc::Allocator;
 use crate::alloc_flags::AllocFlags;
 use crate::cpu_cache::{CacheLimits, CpuCache};
 use crate::frame::{FrameRange, ORDER_LIMIT};
 use crate::layout::{
     MAX_NR_ZONES, MAX_NUMNODES, MemoryMap, NodeSpec, ZoneKind, ZoneLimits, ZoneSpec,
 };
+use crate::levels::Front;
+use crate::machine::{Machine, NO_NODE, NO_ZONE, Sections};
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::MIGRATE_PCPTYPES;
 use crate::policy::{Fair, Nofragment, Policy, Reserve};
+use crate::sync::{AtomicBool, Relaxed};
 use crate::tuning;
 use crate::zone::{Geometry, Zone};
 use crate::zonelist::{LoadStep, ZonelistBuilder};
@@ -107,6 +110,7 @@ impl Setup<'_> {
         let nodes = self.nodes().count_ones() as usize;
         let mut layout = TablesLayout::default()
             .and::<Zone<'_>>(self.zones.len())?
+            .and::<Front<'_>>(self.zones.len())?
             .and::<CpuCache>(self.zones.len() * self.cpu_nodes.len())?
             .and::<u8>(self.cpu_nodes.len())?
             .and::<u16>(self.zones.len() * nodes)?;
@@ -151,29 +155,31 @@ impl<'m> Allocator<'m> {
         let nodes = setup.nodes();
         for zone in zones.iter_mut() {
             zone.attach_map(tables)?;
-            zone.fast_flags = fast_flags(setup, zone);
         }
+        let fronts = &*tables.take(specs.len(), |at| {
+            let zone = &zones[at];
+            Front::of(zone, fast_flags(setup, zone))
+        })?;
         let empty = CacheLimits::default();
         let caches = tables
             .take(specs.len() * cpu_nodes.len(), |_| CpuCache::new(&policy, geometry, empty))?;
         let cpu_nodes = &*tables.take(cpu_nodes.len(), |cpu| cpu_nodes[cpu])?;
         let zonelists = tables.take(specs.len() * nodes.count_ones() as usize, |_| 0)?;
         fill_zonelists(zonelists, setup);
-        let mut allocator = Self {
+        let machine = Machine {
             policy,
             geometry,
-            zones,
-            caches,
+            fronts,
             cpu_nodes,
             zonelists,
-            kswapd_running: 0,
             first_zones: first_zones(zonelists, specs),
-            first_zone_serves: false,
             node_places: node_places(nodes),
             nr_nodes: nodes.count_ones() as u8,
-            mobility_off: false,
+            sections: Sections::of(specs.iter().map(|zone| zone.span)),
+            mobility_off: AtomicBool::new(false),
+            kswapd_running: core::array::from_fn(|_| AtomicBool::new(false)),
         };
-        allocator.first_zone_serves = allocator.first_zone_serves();
+        let mut allocator = Self { machine, zones, caches };
         allocator.retune();
         Some(allocator)
     }
@@ -185,6 +191,7 @@ impl<'m> Allocator<'m> {
     /// For frames that are in no zone, or not reserved; those of zones before it are released.
     pub fn release(&mut self, range: FrameRange) -> Result<(), crate::zone::FrameError> {
         let mut done = 0;
+        self.forget_plenty();
         for zone in self.zones.iter_mut() {
             let start = range.start.max(zone.span.start);
             let end = range.end.min(zone.span.end);
@@ -207,15 +214,17 @@ impl<'m> Allocator<'m> {
     /// Up to 4.3 it also sets up the migrate reserve, which takes only pageblocks that were released
     /// whole: call it when all memory is released, as the kernel does.
     pub fn retune(&mut self) {
-        let policy = self.policy;
+        let policy = self.machine.policy;
+        self.forget_plenty();
         let total: u64 = self.zones.iter().map(|z| z.managed).sum();
-        let mobility_off = total < self.geometry.pageblock_pages() * (MIGRATE_PCPTYPES as u64 + 1);
+        let mobility_off =
+            total < self.machine.geometry.pageblock_pages() * (MIGRATE_PCPTYPES as u64 + 1);
         let lowmem = tuning::lowmem_pages(&policy, self.zones.iter().map(|z| (z.kind, z.managed)));
         let kbytes = match policy.min_free_kbytes {
             0 => self.computed_min_free_kbytes(),
             set => u64::from(set),
         };
-        self.mobility_off = mobility_off;
+        self.machine.mobility_off.store(mobility_off, Relaxed);
         for at in 0..self.zones.len() {
             let zone = &self.zones[at];
             let mut managed = [0; MAX_NR_ZONES];
@@ -241,10 +250,10 @@ impl<'m> Allocator<'m> {
     pub fn retune_caches(&mut self, at: usize) {
         let cpus = self.cpus();
         let Some(zone) = self.zones.get(at) else { return };
-        let local = self.cpu_nodes.iter().filter(|&&n| n == zone.node).count();
+        let local = self.machine.cpu_nodes.iter().filter(|&&n| n == zone.node).count();
         let sharing = if local == 0 { cpus } else { local };
         let sizes = tuning::pcp_sizes(
-            &self.policy,
+            &self.machine.policy,
             zone.managed,
             zone.watermarks.low + zone.boost,
             sharing as u64,
@@ -255,10 +264,14 @@ impl<'m> Allocator<'m> {
             high_min: pages(sizes.high_min),
             high_max: pages(sizes.high_max),
         };
-        for cache in &mut self.caches[at * cpus..(at + 1) * cpus] {
-            cache.limits = limits;
-            cache.high = cache.high.max(limits.high_min).min(limits.high_max);
+        for cache in self.caches.iter_mut().skip(at).step_by(self.zones.len()) {
+            cache.set_limits(limits);
         }
+    }
+
+    /// What zones serve at once is found out when it is needed next.
+    fn forget_plenty(&self) {
+        self.machine.fronts.iter().for_each(Front::forget_plenty);
     }
 
     /// min_free_kbytes as the kernel computes it at boot, with the raise of khugepaged.
@@ -271,10 +284,10 @@ impl<'m> Allocator<'m> {
             self.zones.iter().filter(|z| z.managed > 0 && z.kind <= ZoneKind::Normal).count();
         let raised = tuning::khugepaged_min_free_kbytes(
             populated as u64,
-            self.geometry.pageblock_order,
+            self.machine.geometry.pageblock_order,
             buffer,
         );
-        tuning::min_free_kbytes(&self.policy, lowmem_kbytes, Some(raised))
+        tuning::min_free_kbytes(&self.machine.policy, lowmem_kbytes, Some(raised))
     }
 }
 

@@ -2,18 +2,21 @@
 //!
 //! Source: `get_page_from_freelist` / `rmqueue` (mm/page_alloc.c).
 
-use crate::alloc::{AllocError, Allocator, Attempt};
+use crate::alloc::{AllocError, Allocator};
 use crate::alloc_flags::{AllocFlags, Watermark};
 use crate::event::{Event, NodeReclaim, Observer};
 use crate::fallback::Mode;
-use crate::frame::{Order, Pfn, pages};
+use crate::frame::{Order, Pfn};
+use crate::levels::{Front, Levels};
+use crate::local::{Check, Local, Zones};
+use crate::machine::Attempt;
 use crate::map::{FrameState, Index};
 use crate::mobility::Migratetype::{self, HighAtomic};
-use crate::policy::{BelowHigh, Fair, Nofragment, PcpOrders, Reserve, WmarkCheck};
+use crate::policy::{BelowHigh, Fair, Nofragment, PcpOrders, Policy, Reserve, WmarkCheck};
 use crate::request::{Gfp, Request};
 use crate::zone::Zone;
 
-impl<'m> Allocator<'m> {
+impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     /// Walks the zonelist until a zone serves the request (`get_page_from_freelist`). `preferred` is
     /// the first zone that may.
     pub(crate) fn get_page_from_freelist(
@@ -23,7 +26,7 @@ impl<'m> Allocator<'m> {
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
-        let skip_active = self.skips_active();
+        let skip_active = self.machine.skips_active();
         let mut walk =
             Walk { preferred, flags, skip_active, skipped_active: false, skipped_fair: false };
         match self.visit(preferred, attempt, &mut walk, observer) {
@@ -43,7 +46,7 @@ impl<'m> Allocator<'m> {
         mut visit: Visit,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
-        let mut zones = self.zonelist(attempt);
+        let mut zones = self.machine.zonelist(attempt);
         zones.find(|&zone| zone == walk.preferred);
         loop {
             while matches!(visit, Visit::Next) {
@@ -56,7 +59,7 @@ impl<'m> Allocator<'m> {
                 Visit::Next | Visit::Stop => self.prepare_next_pass(&mut walk)?,
             }
             walk.skipped_fair = false;
-            zones = self.zonelist(attempt);
+            zones = self.machine.zonelist(attempt);
             visit = Visit::Next;
         }
     }
@@ -69,9 +72,10 @@ impl<'m> Allocator<'m> {
         walk: &mut Walk,
         observer: &mut impl Observer,
     ) -> Visit {
-        let node = self.zones[at].node;
-        if self.policy.fair != Fair::Off {
-            let local = node == self.zones[walk.preferred].node;
+        let fronts = self.machine.fronts;
+        let (node, preferred_node) = (fronts[at].node, fronts[walk.preferred].node);
+        if self.machine.policy.fair != Fair::Off {
+            let local = node == preferred_node;
             match self.fair_test(at, local, walk.flags, attempt.gfp) {
                 FairTest::Use => {}
                 FairTest::Skip => {
@@ -87,15 +91,15 @@ impl<'m> Allocator<'m> {
         {
             return Visit::Next;
         }
-        if self.nr_nodes > 1
+        if self.machine.nr_nodes > 1
             && walk.flags.has(AllocFlags::NOFRAGMENT)
-            && self.policy.nofragment != Nofragment::DefragMode
-            && node != self.zones[walk.preferred].node
+            && self.machine.policy.nofragment != Nofragment::DefragMode
+            && node != preferred_node
         {
             walk.flags = walk.flags.without(AllocFlags::NOFRAGMENT);
             return Visit::Restart;
         }
-        if walk.skip_active && self.kswapd_running & 1 << node != 0 {
+        if walk.skip_active && self.machine.kswapd_runs(node) {
             walk.skipped_active = true;
             return Visit::Next;
         }
@@ -112,7 +116,7 @@ impl<'m> Allocator<'m> {
         } else if self.fair_pass_again(walk.flags, walk.skipped_fair, walk.preferred) {
             walk.flags = walk.flags.without(AllocFlags::FAIR);
         } else if walk.flags.has(AllocFlags::NOFRAGMENT)
-            && self.policy.nofragment != Nofragment::DefragMode
+            && self.machine.policy.nofragment != Nofragment::DefragMode
         {
             walk.flags = walk.flags.without(AllocFlags::NOFRAGMENT);
         } else {
@@ -131,10 +135,10 @@ impl<'m> Allocator<'m> {
         observer: &mut impl Observer,
     ) -> bool {
         let Attempt { order, highest, gfp, .. } = *attempt;
-        let zone = &self.zones[at];
-        let high_first = self.policy.below_high == BelowHigh::On && !zone.below_high;
+        let levels = self.levels(at);
+        let high_first = self.machine.policy.below_high == BelowHigh::On && !levels.below_high();
         let mark = if high_first { Some(Watermark::High) } else { flags.watermark() };
-        mark.is_none_or(|mark| zone.watermark_fast(order, mark, highest, flags, gfp))
+        mark.is_none_or(|mark| Check { order, mark, highest, flags, gfp }.holds(levels))
             || self.has_lower_watermark(at, attempt, flags, high_first, observer)
     }
 
@@ -150,18 +154,21 @@ impl<'m> Allocator<'m> {
         observer: &mut impl Observer,
     ) -> bool {
         let Attempt { order, highest, gfp, .. } = *attempt;
-        let zone = &mut self.zones[at];
-        zone.below_high |= high_first;
+        if high_first {
+            self.with(at, |zone, _| zone.below_high = true);
+        }
         let Some(mark) = flags.watermark() else { return true };
-        if high_first && zone.watermark_fast(order, mark, highest, flags, gfp) {
+        let check = Check { order, mark, highest, flags, gfp };
+        if high_first && check.holds(self.levels(at)) {
             return true;
         }
-        if self.policy.zone_reclaim_mode == 0 {
+        if self.machine.policy.zone_reclaim_mode == 0 {
             return false;
         }
-        match observer.node_reclaim(zone.node, order) {
+        match observer.node_reclaim(self.machine.fronts[at].node, order) {
             NodeReclaim::NoScan | NodeReclaim::Full => false,
-            NodeReclaim::Some => zone.watermark_ok(order, zone.watermark(mark), highest, flags),
+            NodeReclaim::Some => self
+                .with(at, |zone, _| zone.watermark_ok(order, zone.watermark(mark), highest, flags)),
         }
     }
 
@@ -173,27 +180,62 @@ impl<'m> Allocator<'m> {
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
-        let Attempt { cpu, order, mt, .. } = *attempt;
-        let cpus = self.cpu_nodes.len();
-        let (zone, cache) = (&mut self.zones[at], &mut self.caches[at * cpus + cpu]);
-        let list = cache.list_index(order, mt);
-        let cached = list.and_then(|index| {
-            cache.note_alloc();
-            let ready = cache.pop(&zone.map, index, order);
-            ready.or_else(|| cache.refill_and_pop(zone, index, order, mt, flags, observer))
-        });
-        let taken =
-            if cached.is_some() || (list.is_some() && !zone.policy.zone_after_empty_cpu_list()) {
-                cached
-            } else {
-                zone.rmqueue_buddy(order, mt, flags, observer)
-            };
-        zone.wake_for_boost(flags, observer);
-        let pfn = zone.hand_out(taken?, attempt, observer);
-        if order > 0 && zone.adds_to_reserve(flags, cached.is_some()) {
-            zone.reserve_highatomic(pfn, order);
+        let Attempt { order, mt, .. } = *attempt;
+        let policy = &self.machine.policy;
+        let list = self.caches[at].list_index(order, mt);
+        let cached = list.and_then(|list| self.rmqueue_pcplist(at, list, attempt, flags, observer));
+        let taken = if cached.is_some() || (list.is_some() && !policy.zone_after_empty_cpu_list()) {
+            cached
+        } else {
+            self.with(at, |zone, _| zone.rmqueue_buddy(order, mt, flags, observer))
+        };
+        if self.levels(at).boosted() && flags.has(AllocFlags::KSWAPD) {
+            self.with(at, |zone, _| zone.wake_for_boost(observer));
+        }
+        let pfn = self.hand_out(at, taken?, attempt, observer);
+        if order > 0 && adds_to_reserve(policy, flags, cached.is_some()) {
+            self.with(at, |zone, _| zone.reserve_highatomic(pfn, order));
         }
         Some(pfn)
+    }
+
+    /// Takes a block from a CPU list, after filling it if it is empty (`rmqueue_pcplist`).
+    fn rmqueue_pcplist(
+        &mut self,
+        at: usize,
+        list: usize,
+        attempt: &Attempt,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Index> {
+        let Attempt { order, mt, .. } = *attempt;
+        let cache = &mut self.caches[at];
+        cache.note_alloc();
+        if let Some(i) = cache.pop(&self.machine.fronts[at].map, list, order) {
+            self.zones.renew_plenty(self.machine, at);
+            return Some(i);
+        }
+        self.with(at, |zone, cache| cache.refill_and_pop(zone, list, order, mt, flags, observer))
+    }
+
+    /// Gives a block that was taken off a list to the request.
+    fn hand_out(
+        &mut self,
+        at: usize,
+        i: Index,
+        attempt: &Attempt,
+        observer: &mut impl Observer,
+    ) -> Pfn {
+        let Attempt { order, mt, gfp, .. } = *attempt;
+        let map = &self.machine.fronts[at].map;
+        map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
+        let pfn = map.pfn(i);
+        self.caches[at].count_alloc(order);
+        if self.machine.policy.fair != Fair::Off {
+            self.with(at, |zone, _| zone.spend_fair_batch(order));
+        }
+        observer.event(Event::PageAlloc { pfn: Some(pfn), order, migratetype: mt, gfp });
+        pfn
     }
 }
 
@@ -225,22 +267,24 @@ enum FairTest {
     Stop,
 }
 
-impl Allocator<'_> {
+impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     /// The fair zone allocator, by version (seed 3; facts 2.7).
     fn fair_test(&mut self, at: usize, local: bool, flags: AllocFlags, gfp: Gfp) -> FairTest {
         let low = flags.watermark() == Some(Watermark::Low);
-        let zone = &mut self.zones[at];
-        let spent = zone.alloc_batch <= 0;
-        match self.policy.fair {
+        let (spent, depleted) =
+            self.with(at, |zone, _| (zone.alloc_batch <= 0, zone.fair_depleted));
+        match self.machine.policy.fair {
             Fair::Off => FairTest::Use,
             Fair::V312 if low && spent => FairTest::Skip,
-            Fair::V312 if low && self.policy.zone_reclaim_mode != 0 && !local => FairTest::Skip,
+            Fair::V312 if low && self.machine.policy.zone_reclaim_mode != 0 && !local => {
+                FairTest::Skip
+            }
             Fair::V313 if low && local && spent && !gfp.has(Gfp::THISNODE) => FairTest::Skip,
             Fair::V312 | Fair::V313 => FairTest::Use,
             Fair::V316 | Fair::V44 if !flags.has(AllocFlags::FAIR) => FairTest::Use,
             Fair::V316 | Fair::V44 if !local => FairTest::Stop,
             Fair::V316 if spent => FairTest::Skip,
-            Fair::V44 if zone.fair_depleted => FairTest::Skip,
+            Fair::V44 if depleted => FairTest::Skip,
             Fair::V316 | Fair::V44 => FairTest::Use,
         }
     }
@@ -251,17 +295,39 @@ impl Allocator<'_> {
         if !flags.has(AllocFlags::FAIR) {
             return false;
         }
-        let always = self.policy.fair == Fair::V316;
+        let always = self.machine.policy.fair == Fair::V316;
         if skipped || always {
-            let Zone { node, kind, .. } = self.zones[preferred];
-            self.zones
-                .iter_mut()
-                .filter(|z| z.node == node && z.kind <= kind)
-                .for_each(Zone::reset_fair_batch);
+            let Front { node, kind, .. } = self.machine.fronts[preferred];
+            for (at, front) in self.machine.fronts.iter().enumerate() {
+                if front.node == node && front.kind <= kind {
+                    self.with(at, |zone, _| zone.reset_fair_batch());
+                }
+            }
         }
-        skipped || always || self.nr_nodes > 1
+        skipped || always || self.machine.nr_nodes > 1
     }
 
+    /// See [`Allocator::reset_fair_batches`].
+    pub(crate) fn reset_fair_batches(&mut self, request: &Request) -> Result<(), AllocError> {
+        let attempt = self.machine.attempt(self.node, request)?;
+        let local_only = match self.machine.policy.fair {
+            Fair::V312 => self.machine.policy.zone_reclaim_mode != 0,
+            Fair::V313 => true,
+            Fair::Off | Fair::V316 | Fair::V44 => return Ok(()),
+        };
+        let Some(preferred) = self.preferred_zone(&attempt) else { return Ok(()) };
+        let fronts = self.machine.fronts;
+        for at in self.machine.zonelist(&attempt) {
+            let local = fronts[at].node == fronts[preferred].node;
+            if self.eligible(at, &attempt) && (!local_only || local) {
+                self.with(at, |zone, _| zone.reset_fair_batch());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Allocator<'_> {
     /// Starts a new round of fair batches for the zones that a request considered, as 3.12 and 3.13
     /// do on entry to the slow path, together with waking kswapd (`prepare_slowpath`). Later
     /// versions do it by themselves, and nothing happens here.
@@ -269,20 +335,8 @@ impl Allocator<'_> {
     /// # Errors
     /// For a request that is no request.
     pub fn reset_fair_batches(&mut self, cpu: usize, request: &Request) -> Result<(), AllocError> {
-        let attempt = self.attempt(cpu, request)?;
-        let local_only = match self.policy.fair {
-            Fair::V312 => self.policy.zone_reclaim_mode != 0,
-            Fair::V313 => true,
-            Fair::Off | Fair::V316 | Fair::V44 => return Ok(()),
-        };
-        let Some(preferred) = self.preferred_zone(&attempt) else { return Ok(()) };
-        let node = self.zones[preferred].node;
-        for at in self.zonelist(&attempt) {
-            if self.eligible(at, &attempt) && (!local_only || self.zones[at].node == node) {
-                self.zones[at].reset_fair_batch();
-            }
-        }
-        Ok(())
+        self.check_cpu(cpu, request)?;
+        self.local(cpu).reset_fair_batches(request)
     }
 }
 
@@ -315,7 +369,7 @@ impl Zone<'_> {
         let highatomic = self.policy.reserve != Reserve::MigrateReserve;
         if order > 0
             && highatomic
-            && self.reserves_for(flags)
+            && reserves_for(&self.policy, flags)
             && let Some((i, _)) = self.rmqueue_from(order, HighAtomic, mt, observer)
         {
             return Some(i);
@@ -336,51 +390,35 @@ impl Zone<'_> {
     }
 
     /// Wakes kswapd if the watermarks were boosted since it was last woken.
-    #[inline(always)]
-    pub(crate) fn wake_for_boost(&mut self, flags: AllocFlags, observer: &mut impl Observer) {
-        if self.boosted && flags.has(AllocFlags::KSWAPD) {
-            self.boosted = false;
+    fn wake_for_boost(&mut self, observer: &mut impl Observer) {
+        if core::mem::take(&mut self.boosted) {
             observer.wake_kswapd(self.node, self.kind, 0);
         }
     }
 
-    /// Gives a block that was taken off a list to the request.
-    #[inline(always)]
-    pub(crate) fn hand_out(
-        &mut self,
-        i: Index,
-        attempt: &Attempt,
-        observer: &mut impl Observer,
-    ) -> Pfn {
-        let Attempt { order, mt, gfp, .. } = *attempt;
-        self.map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
-        self.counters.pgalloc += pages(order);
+    /// Takes a block into account in the round of the fair batch.
+    fn spend_fair_batch(&mut self, order: Order) {
         self.alloc_batch -= 1 << order;
-        if self.alloc_batch <= 0 {
-            self.fair_depleted = true;
-        }
-        let pfn = self.map.pfn(i);
-        observer.event(Event::PageAlloc { pfn: Some(pfn), order, migratetype: mt, gfp });
-        pfn
+        self.fair_depleted |= self.alloc_batch <= 0;
     }
+}
 
-    /// Whether a block that an attempt got makes its pageblock part of the reserve.
-    fn adds_to_reserve(&self, flags: AllocFlags, from_cpu_list: bool) -> bool {
-        let applies = match self.policy.reserve {
-            Reserve::MigrateReserve => false,
-            Reserve::Highatomic44 | Reserve::Highatomic67 => true,
-            Reserve::Highatomic72 => !from_cpu_list,
-            Reserve::Highatomic73 => !from_cpu_list && flags.selected_watermark() == Watermark::Min,
-        };
-        applies && self.reserves_for(flags)
-    }
+/// Whether a block that an attempt got makes its pageblock part of the reserve.
+fn adds_to_reserve(policy: &Policy, flags: AllocFlags, from_cpu_list: bool) -> bool {
+    let applies = match policy.reserve {
+        Reserve::MigrateReserve => false,
+        Reserve::Highatomic44 | Reserve::Highatomic67 => true,
+        Reserve::Highatomic72 => !from_cpu_list,
+        Reserve::Highatomic73 => !from_cpu_list && flags.selected_watermark() == Watermark::Min,
+    };
+    applies && reserves_for(policy, flags)
+}
 
-    /// Whether an attempt may use the reserve of high-order blocks.
-    pub(crate) fn reserves_for(&self, flags: AllocFlags) -> bool {
-        match self.policy.wmark_check {
-            WmarkCheck::HalvePerOrder => false,
-            WmarkCheck::ListExists44 => flags.has(AllocFlags::NON_BLOCK),
-            _ => flags.has(AllocFlags::HIGHATOMIC),
-        }
+/// Whether an attempt may use the reserve of high-order blocks.
+fn reserves_for(policy: &Policy, flags: AllocFlags) -> bool {
+    match policy.wmark_check {
+        WmarkCheck::HalvePerOrder => false,
+        WmarkCheck::ListExists44 => flags.has(AllocFlags::NON_BLOCK),
+        _ => flags.has(AllocFlags::HIGHATOMIC),
     }
 }

@@ -3,7 +3,8 @@
 use crate::alloc_flags::{AllocFlags, Watermark};
 use crate::frame::{Order, pages};
 use crate::layout::ZoneKind;
-use crate::mobility::Migratetype::{Cma, HighAtomic, Movable, Reclaimable, Unmovable};
+use crate::levels::Levels;
+use crate::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use crate::policy::{WmarkCheck, WmarkFast};
 use crate::request::Gfp;
 use crate::zone::Zone;
@@ -21,168 +22,198 @@ impl Zone<'_> {
         highest: ZoneKind,
         flags: AllocFlags,
     ) -> bool {
-        if order > self.geometry.max_order {
-            return false;
-        }
-        let free = signed(self.free_pages) - signed(pages(order)) + 1;
-        let usable = free - signed(self.unusable_free(flags));
-        let min = self.reduced_mark(signed(mark), flags);
-        let reserve = signed(self.lowmem_reserve[highest as usize]);
-        if usable <= min + reserve {
-            return false;
-        }
-        match self.policy.wmark_check {
-            WmarkCheck::HalvePerOrder => self.enough_above_each_order(order, free, min),
-            _ => order == 0 || self.has_block_for(order, flags),
-        }
+        watermark_ok(self, order, mark, highest, flags)
     }
 
-    /// Tells whether so much is free that [`watermark_fast`](Self::watermark_fast) holds for every
-    /// request of this order and highest zone, by every mark, with any flags, and under every policy:
-    /// the high mark and every reserve are left, and blocks that anyone may take.
+    /// The orders, one bit each, of which a request with this highest zone is served by every mark,
+    /// with any flags, and under every policy: the high mark and every reserve are left, and blocks
+    /// that anyone may take.
     #[inline]
-    pub(crate) fn has_plenty(&self, order: Order, highest: ZoneKind) -> bool {
+    pub(crate) fn plenty(&self, highest: ZoneKind) -> u16 {
         let reserves =
             self.free_pages_of(Cma) + self.free_pages_of(HighAtomic) + self.reserved_highatomic;
         let mark = self.boost + self.watermarks.high + self.lowmem_reserve[highest as usize];
-        if signed(self.free_pages) < signed(reserves + mark + pages(order)) {
-            return false;
-        }
-        order == 0
-            || (self.policy.wmark_check != WmarkCheck::HalvePerOrder
-                && self.area.any_from(order, &[Unmovable, Movable, Reclaimable]))
+        let left = self.free_pages.saturating_sub(reserves + mark);
+        let Some(largest) = left.checked_ilog2() else { return 0 };
+        let affordable = if largest < 15 { (2 << largest) - 1 } else { u16::MAX };
+        let existing = match self.policy.wmark_check {
+            WmarkCheck::HalvePerOrder => 1,
+            _ => 1 | orders_below(self, &[Unmovable, Movable, Reclaimable]),
+        };
+        affordable & existing
     }
+}
 
-    /// Part of the mark may be used by those who cannot wait.
-    fn reduced_mark(&self, mark: i64, flags: AllocFlags) -> i64 {
-        let mut min = mark;
-        match self.policy.wmark_check {
-            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => {
-                if flags.has(AllocFlags::MIN_RESERVE) {
-                    min -= min / 2;
-                }
-                if flags.has(AllocFlags::OOM) {
-                    min -= min / 2;
-                } else if flags.has(AllocFlags::NON_BLOCK) {
+/// The orders of which one of the types has a block, or a larger one to split; one bit each.
+fn orders_below(zone: &impl Levels, types: &[Migratetype]) -> u16 {
+    let orders = types.iter().fold(0, |orders, &mt| orders | zone.orders(mt));
+    u16::MAX.checked_shr(orders.leading_zeros()).unwrap_or(0)
+}
+
+/// See [`Zone::watermark_ok`].
+#[inline]
+fn watermark_ok(
+    zone: &impl Levels,
+    order: Order,
+    mark: u64,
+    highest: ZoneKind,
+    flags: AllocFlags,
+) -> bool {
+    if order > zone.max_order() {
+        return false;
+    }
+    let free = signed(zone.free_pages()) - signed(pages(order)) + 1;
+    let usable = free - signed(unusable_free(zone, flags));
+    let min = reduced_mark(zone, signed(mark), flags);
+    let reserve = signed(zone.lowmem_reserve(highest));
+    if usable <= min + reserve {
+        return false;
+    }
+    match zone.policy().wmark_check {
+        WmarkCheck::HalvePerOrder => enough_above_each_order(zone, order, free, min),
+        _ => order == 0 || has_block_for(zone, order, flags),
+    }
+}
+
+/// Part of the mark may be used by those who cannot wait.
+fn reduced_mark(zone: &impl Levels, mark: i64, flags: AllocFlags) -> i64 {
+    let mut min = mark;
+    match zone.policy().wmark_check {
+        WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => {
+            if flags.has(AllocFlags::MIN_RESERVE) {
+                min -= min / 2;
+            }
+            if flags.has(AllocFlags::OOM) {
+                min -= min / 2;
+            } else if flags.has(AllocFlags::NON_BLOCK) {
+                min -= min / 4;
+            }
+        }
+        WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => {
+            if flags.has(AllocFlags::MIN_RESERVE) {
+                min -= min / 2;
+                if flags.has(AllocFlags::NON_BLOCK) {
                     min -= min / 4;
                 }
             }
-            WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => {
-                if flags.has(AllocFlags::MIN_RESERVE) {
-                    min -= min / 2;
-                    if flags.has(AllocFlags::NON_BLOCK) {
-                        min -= min / 4;
-                    }
-                }
-                if flags.has(AllocFlags::OOM) {
-                    min -= min / 2;
-                }
+            if flags.has(AllocFlags::OOM) {
+                min -= min / 2;
             }
         }
-        min
     }
+    min
+}
 
-    /// Free pages that this request may not use (`__zone_watermark_unusable_free`).
-    #[inline]
-    fn unusable_free(&self, flags: AllocFlags) -> u64 {
-        let highatomic = match self.policy.wmark_check {
-            WmarkCheck::HalvePerOrder => 0,
-            WmarkCheck::ListExists44
-                if flags.has_any(AllocFlags::NON_BLOCK.with(AllocFlags::OOM)) =>
-            {
-                0
-            }
-            WmarkCheck::ListExists63 | WmarkCheck::ListExists612
-                if flags.has_any(AllocFlags::RESERVES) =>
-            {
-                0
-            }
-            WmarkCheck::ListExists44 | WmarkCheck::ListExists63 => self.reserved_highatomic,
-            WmarkCheck::ListExists612 => self.free_pages_of(HighAtomic),
-        };
-        let cma = if flags.has(AllocFlags::CMA) { 0 } else { self.free_pages_of(Cma) };
-        highatomic + cma
-    }
-
-    /// Up to 4.3, where unusable pages count again: what is left in larger orders must exceed the mark, halved for each order.
-    fn enough_above_each_order(&self, order: Order, mut free: i64, mut min: i64) -> bool {
-        for smaller in 0..order {
-            free -= signed(self.area.nr_free(smaller) << smaller);
-            min >>= 1;
-            if free <= min {
-                return false;
-            }
-        }
-        true
-    }
-
-    fn has_block_for(&self, order: Order, flags: AllocFlags) -> bool {
-        if self.area.any_from(order, &[Unmovable, Movable, Reclaimable])
-            || (flags.has(AllocFlags::CMA) && self.area.any_from(order, &[Cma]))
+/// Free pages that this request may not use (`__zone_watermark_unusable_free`).
+#[inline]
+fn unusable_free(zone: &impl Levels, flags: AllocFlags) -> u64 {
+    let highatomic = match zone.policy().wmark_check {
+        WmarkCheck::HalvePerOrder => 0,
+        WmarkCheck::ListExists44 if flags.has_any(AllocFlags::NON_BLOCK.with(AllocFlags::OOM)) => 0,
+        WmarkCheck::ListExists63 | WmarkCheck::ListExists612
+            if flags.has_any(AllocFlags::RESERVES) =>
         {
+            0
+        }
+        WmarkCheck::ListExists44 | WmarkCheck::ListExists63 => zone.reserved_highatomic(),
+        WmarkCheck::ListExists612 => zone.free_pages_of(HighAtomic),
+    };
+    let cma = if flags.has(AllocFlags::CMA) { 0 } else { zone.free_pages_of(Cma) };
+    highatomic + cma
+}
+
+/// Up to 4.3, where unusable pages count again: what is left in larger orders must exceed the mark, halved for each order.
+fn enough_above_each_order(zone: &impl Levels, order: Order, mut free: i64, mut min: i64) -> bool {
+    for smaller in 0..order {
+        free -= signed(zone.nr_free(smaller) << smaller);
+        min >>= 1;
+        if free <= min {
+            return false;
+        }
+    }
+    true
+}
+
+fn has_block_for(zone: &impl Levels, order: Order, flags: AllocFlags) -> bool {
+    if any_from(zone, order, &[Unmovable, Movable, Reclaimable])
+        || (flags.has(AllocFlags::CMA) && any_from(zone, order, &[Cma]))
+    {
+        return true;
+    }
+    let reserve = match zone.policy().wmark_check {
+        WmarkCheck::ListExists44 => AllocFlags::NON_BLOCK.with(AllocFlags::OOM),
+        _ => AllocFlags::HIGHATOMIC.with(AllocFlags::OOM),
+    };
+    flags.has_any(reserve) && any_from(zone, order, &[HighAtomic])
+}
+
+/// A watermark with the boost.
+fn mark_of(zone: &impl Levels, mark: Watermark) -> u64 {
+    let marks = zone.watermarks();
+    zone.boost()
+        + match mark {
+            Watermark::Min => marks.min,
+            Watermark::Low => marks.low,
+            Watermark::High => marks.high,
+        }
+}
+
+/// Tells whether one of the types has a block of this order or larger.
+fn any_from(zone: &impl Levels, order: Order, types: &[Migratetype]) -> bool {
+    types.iter().any(|&mt| zone.orders(mt) >> order != 0)
+}
+
+/// The check of the fast path (`zone_watermark_fast`): a short cut for order 0, and from 5.10
+/// a second try without the boost for those who may use reserves (up to 6.2: `__GFP_ATOMIC`).
+#[inline]
+pub(crate) fn watermark_fast(
+    zone: &impl Levels,
+    order: Order,
+    mark: Watermark,
+    highest: ZoneKind,
+    flags: AllocFlags,
+    gfp: Gfp,
+) -> bool {
+    if order == 0 && zone.policy().wmark_fast != WmarkFast::Off {
+        let unusable = match zone.policy().wmark_fast {
+            WmarkFast::Cma if flags.has(AllocFlags::CMA) => 0,
+            WmarkFast::Cma => zone.free_pages_of(Cma),
+            _ => unusable_free(zone, flags),
+        };
+        let left = signed(zone.free_pages()) - signed(unusable);
+        let needed = mark_of(zone, mark) + zone.lowmem_reserve(highest);
+        if left > signed(needed) {
             return true;
         }
-        let reserve = match self.policy.wmark_check {
-            WmarkCheck::ListExists44 => AllocFlags::NON_BLOCK.with(AllocFlags::OOM),
-            _ => AllocFlags::HIGHATOMIC.with(AllocFlags::OOM),
-        };
-        flags.has_any(reserve) && self.area.any_from(order, &[HighAtomic])
     }
+    watermark_in_full(zone, order, mark, highest, flags, gfp)
+}
 
-    /// The check of the fast path (`zone_watermark_fast`): a short cut for order 0, and from 5.10
-    /// a second try without the boost for those who may use reserves (up to 6.2: `__GFP_ATOMIC`).
-    #[inline]
-    pub(crate) fn watermark_fast(
-        &self,
-        order: Order,
-        mark: Watermark,
-        highest: ZoneKind,
-        flags: AllocFlags,
-        gfp: Gfp,
-    ) -> bool {
-        if order == 0 && self.policy.wmark_fast != WmarkFast::Off {
-            let unusable = match self.policy.wmark_fast {
-                WmarkFast::Cma if flags.has(AllocFlags::CMA) => 0,
-                WmarkFast::Cma => self.free_pages_of(Cma),
-                _ => self.unusable_free(flags),
-            };
-            let left = signed(self.free_pages) - signed(unusable);
-            let needed = self.watermark(mark) + self.lowmem_reserve[highest as usize];
-            if left > signed(needed) {
-                return true;
-            }
-        }
-        self.watermark_in_full(order, mark, highest, flags, gfp)
+/// What follows the short cut of [`watermark_fast`].
+#[inline(never)]
+fn watermark_in_full(
+    zone: &impl Levels,
+    order: Order,
+    mark: Watermark,
+    highest: ZoneKind,
+    flags: AllocFlags,
+    gfp: Gfp,
+) -> bool {
+    if watermark_ok(zone, order, mark_of(zone, mark), highest, flags) {
+        return true;
     }
-
-    /// What follows the short cut of [`watermark_fast`](Self::watermark_fast).
-    #[inline(never)]
-    fn watermark_in_full(
-        &self,
-        order: Order,
-        mark: Watermark,
-        highest: ZoneKind,
-        flags: AllocFlags,
-        gfp: Gfp,
-    ) -> bool {
-        if self.watermark_ok(order, self.watermark(mark), highest, flags) {
-            return true;
-        }
-        let urgent = match self.policy.wmark_check {
-            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => gfp.has(Gfp::ATOMIC),
-            WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => {
-                flags.has(AllocFlags::MIN_RESERVE)
-            }
-        };
-        // The attempt's own watermark counts, even where `mark` is the high one that is tested
-        // before it.
-        self.policy.wmark_fast == WmarkFast::Unusable
-            && order == 0
-            && self.boost > 0
-            && flags.selected_watermark() == Watermark::Min
-            && urgent
-            && self.watermark_ok(order, self.watermarks.min, highest, flags)
-    }
+    let urgent = match zone.policy().wmark_check {
+        WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => gfp.has(Gfp::ATOMIC),
+        WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => flags.has(AllocFlags::MIN_RESERVE),
+    };
+    // The attempt's own watermark counts, even where `mark` is the high one that is tested
+    // before it.
+    zone.policy().wmark_fast == WmarkFast::Unusable
+        && order == 0
+        && zone.boost() > 0
+        && flags.selected_watermark() == Watermark::Min
+        && urgent
+        && watermark_ok(zone, order, zone.watermarks().min, highest, flags)
 }
 
 fn signed(n: u64) -> i64 {

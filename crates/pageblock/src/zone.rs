@@ -4,7 +4,6 @@
 //! randomness, no allocation. What it does, it reports to the [`Observer`](crate::event::Observer)
 //! that it is given.
 
-use crate::alloc_flags::AllocFlags;
 use crate::capture::CaptureSlot;
 use crate::frame::{FrameRange, Order, Pfn, pages};
 use crate::freelist::FreeArea;
@@ -94,7 +93,9 @@ pub(crate) enum End {
     Tail,
 }
 
-/// What the zone counted since it was made.
+/// What was counted since the allocator was made. Allocations and frees are counted by CPU
+/// ([`CpuCache::counters`](crate::cpu_cache::CpuCache::counters)), all else by zone;
+/// [`Allocator::counters`](crate::alloc::Allocator::counters) sums up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ZoneCounters {
     /// Pages allocated (`pgalloc_<zone>`).
@@ -107,6 +108,24 @@ pub struct ZoneCounters {
     pub list_probes: u64,
 }
 
+impl ZoneCounters {
+    #[inline(always)]
+    pub(crate) fn count_free(&mut self, order: Order) {
+        self.pgfree += pages(order);
+    }
+
+    /// The sums.
+    #[must_use]
+    pub const fn and(self, other: &Self) -> Self {
+        Self {
+            pgalloc: self.pgalloc + other.pgalloc,
+            pgfree: self.pgfree + other.pgfree,
+            lock_acquired: self.lock_acquired + other.lock_acquired,
+            list_probes: self.list_probes + other.list_probes,
+        }
+    }
+}
+
 /// One zone. See the [module](self).
 pub struct Zone<'m> {
     pub(crate) map: PageMap<'m>,
@@ -116,8 +135,6 @@ pub struct Zone<'m> {
     pub(crate) policy: Policy,
     pub(crate) geometry: Geometry,
     pub(crate) mobility_off: bool,
-    /// The flags of the fast path that do not depend on the request, where this zone is preferred.
-    pub(crate) fast_flags: AllocFlags,
     pub(crate) free_pages: u64,
     pub(crate) free_by_type: [u64; MIGRATETYPES],
     pub(crate) free_in_blocks: u64,
@@ -141,7 +158,8 @@ pub struct Zone<'m> {
     pub boost: u64,
     /// Pages kept from requests whose highest zone is the indexed one.
     pub lowmem_reserve: [u64; MAX_NR_ZONES],
-    /// Remaining pages of this round (`NR_ALLOC_BATCH`, 3.12 to 4.7).
+    /// Remaining pages of this round (`NR_ALLOC_BATCH`, 3.12 to 4.7); not kept where there is no fair
+    /// zone allocator.
     pub alloc_batch: i64,
     /// kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
     pub boosted: bool,
@@ -191,7 +209,6 @@ impl<'m> Zone<'m> {
             policy,
             geometry,
             mobility_off: false,
-            fast_flags: AllocFlags::WMARK_LOW,
             free_pages: 0,
             free_by_type: [0; MIGRATETYPES],
             free_in_blocks: 0,
@@ -275,7 +292,7 @@ impl<'m> Zone<'m> {
         list.iter(&self.map).map(|i| self.map.pfn(i))
     }
 
-    /// What was counted.
+    /// What the zone counted by itself; see [`ZoneCounters`].
     #[must_use]
     pub fn counters(&self) -> &ZoneCounters {
         &self.counters

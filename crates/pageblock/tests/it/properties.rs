@@ -12,7 +12,7 @@ use pageblock::capture::CaptureSlot;
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
-use pageblock::policy::{Placement, Policy, SWITCHES, Values};
+use pageblock::policy::{Fair, Placement, Policy, SWITCHES, Values};
 use pageblock::preset::PRESETS;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
@@ -412,12 +412,16 @@ fn compare_zone(real: &Zone<'_>, model: &crate::model::ModelZone) {
         blocks.insert(pfn, block);
     }
     assert_eq!(blocks, model.blocks);
-    let flags = (real.boosted, real.below_high, real.reclaim_active, real.fair_depleted);
-    let expect = (model.boosted, model.below_high, model.reclaim_active, model.fair_depleted);
-    assert_eq!(flags, expect, "boosted, below high, reclaim active, fair depleted");
-    let numbers = (real.boost, real.reserved_highatomic(), real.alloc_batch, real.free_pages());
-    let expect = (model.boost, model.reserved_highatomic, model.alloc_batch, model.free_pages());
-    assert_eq!(numbers, expect, "boost, highatomic, fair batch, free");
+    let flags = (real.boosted, real.below_high, real.reclaim_active);
+    let expect = (model.boosted, model.below_high, model.reclaim_active);
+    assert_eq!(flags, expect, "boosted, below high, reclaim active");
+    let numbers = (real.boost, real.reserved_highatomic(), real.free_pages());
+    let expect = (model.boost, model.reserved_highatomic, model.free_pages());
+    assert_eq!(numbers, expect, "boost, highatomic, free");
+    if real.policy().fair != Fair::Off {
+        let fair = (real.alloc_batch, real.fair_depleted);
+        assert_eq!(fair, (model.alloc_batch, model.fair_depleted), "fair batch");
+    }
     let whole = |order: &Order| *order >= model.geometry.pageblock_order;
     let in_blocks = (0..=model.geometry.max_order).filter(whole).map(|order| {
         let types = Migratetype::ALL.into_iter().filter(|&mt| mt != Migratetype::Isolate);

@@ -1,0 +1,301 @@
+//! What CPUs read of a zone without its lock.
+//!
+//! Decisions before the lock is taken (is there memory above the watermark, is reclaim active) need
+//! the zone's levels. Whoever owns all zones reads them in place; CPUs that share zones read the
+//! copies of a [`Front`], which are renewed whenever the zone's lock is released. Such a copy lags
+//! behind by what the holder of the lock has moved so far: at most one batch of a CPU list, or one
+//! block. Unlike the kernel's `vm_stat` it does not drift with the number of CPUs.
+
+use crate::alloc_flags::AllocFlags;
+use crate::frame::{ORDER_LIMIT, Order};
+use crate::layout::{MAX_NR_ZONES, ZoneKind};
+use crate::map::PageMap;
+use crate::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
+use crate::policy::{Policy, WmarkCheck};
+use crate::sync::{AtomicBool, AtomicU16, AtomicUsize, Relaxed};
+use crate::tuning::Watermarks;
+use crate::zone::Zone;
+
+/// The types whose free blocks count in watermark checks, in the order of [`Copies::orders`].
+const CHECKED: [Migratetype; 5] = [Unmovable, Movable, Reclaimable, HighAtomic, Cma];
+
+/// The numbers of a zone that decisions without its lock are made by.
+pub(crate) trait Levels {
+    /// The policy.
+    fn policy(&self) -> &Policy;
+    /// See [`Zone::free_pages`].
+    fn free_pages(&self) -> u64;
+    /// See [`Zone::free_pages_of`]; of CMA and highatomic.
+    fn free_pages_of(&self, mt: Migratetype) -> u64;
+    /// See [`Zone::reserved_highatomic`].
+    fn reserved_highatomic(&self) -> u64;
+    /// See [`Zone::watermarks`].
+    fn watermarks(&self) -> Watermarks;
+    /// See [`Zone::boost`].
+    fn boost(&self) -> u64;
+    /// See [`Zone::lowmem_reserve`].
+    fn lowmem_reserve(&self, highest: ZoneKind) -> u64;
+    /// The orders that have free blocks of a type, one bit each.
+    fn orders(&self, mt: Migratetype) -> u16;
+    /// See [`Zone::nr_free`]; asked for under [`WmarkCheck::HalvePerOrder`] only.
+    fn nr_free(&self, order: Order) -> u64;
+    /// The largest order.
+    fn max_order(&self) -> Order;
+    /// See [`Zone::managed`].
+    fn managed(&self) -> u64;
+    /// See [`Zone::below_high`].
+    fn below_high(&self) -> bool;
+    /// See [`Zone::boosted`].
+    fn boosted(&self) -> bool;
+    /// See [`Zone::reclaim_active`].
+    fn reclaim_active(&self) -> bool;
+}
+
+impl Levels for Zone<'_> {
+    #[inline(always)]
+    fn policy(&self) -> &Policy {
+        &self.policy
+    }
+    #[inline(always)]
+    fn free_pages(&self) -> u64 {
+        self.free_pages
+    }
+    #[inline(always)]
+    fn free_pages_of(&self, mt: Migratetype) -> u64 {
+        self.free_by_type[mt as usize]
+    }
+    #[inline(always)]
+    fn reserved_highatomic(&self) -> u64 {
+        self.reserved_highatomic
+    }
+    #[inline(always)]
+    fn watermarks(&self) -> Watermarks {
+        self.watermarks
+    }
+    #[inline(always)]
+    fn boost(&self) -> u64 {
+        self.boost
+    }
+    #[inline(always)]
+    fn lowmem_reserve(&self, highest: ZoneKind) -> u64 {
+        self.lowmem_reserve[highest as usize]
+    }
+    #[inline(always)]
+    fn orders(&self, mt: Migratetype) -> u16 {
+        self.area.orders(mt)
+    }
+    #[inline]
+    fn nr_free(&self, order: Order) -> u64 {
+        self.area.nr_free(order)
+    }
+    #[inline(always)]
+    fn max_order(&self) -> Order {
+        self.geometry.max_order
+    }
+    #[inline(always)]
+    fn managed(&self) -> u64 {
+        self.managed
+    }
+    #[inline(always)]
+    fn below_high(&self) -> bool {
+        self.below_high
+    }
+    #[inline(always)]
+    fn boosted(&self) -> bool {
+        self.boosted
+    }
+    #[inline(always)]
+    fn reclaim_active(&self) -> bool {
+        self.reclaim_active
+    }
+}
+
+/// The side of a zone that faces the CPUs: its page map, and what they may read without its lock.
+pub(crate) struct Front<'m> {
+    pub(crate) map: PageMap<'m>,
+    pub(crate) node: u8,
+    pub(crate) kind: ZoneKind,
+    /// The flags of the fast path that do not depend on the request, where this zone is preferred.
+    pub(crate) fast_flags: AllocFlags,
+    policy: Policy,
+    max_order: Order,
+    /// Whether `plenty` says all that it could.
+    known: AtomicBool,
+    /// By the highest zone of a request: the orders, one bit each, that the zone serves at once,
+    /// whatever the watermark and the flags. Never a bit too many.
+    plenty: [AtomicU16; MAX_NR_ZONES],
+    copies: Copies,
+}
+
+/// Copies of a zone's levels, renewed under its lock.
+struct Copies {
+    free_pages: AtomicUsize,
+    cma: AtomicUsize,
+    highatomic: AtomicUsize,
+    reserved_highatomic: AtomicUsize,
+    watermarks: [AtomicUsize; 4],
+    boost: AtomicUsize,
+    lowmem_reserve: [AtomicUsize; MAX_NR_ZONES],
+    orders: [AtomicU16; CHECKED.len()],
+    nr_free: [AtomicUsize; ORDER_LIMIT as usize + 1],
+    managed: AtomicUsize,
+    below_high: AtomicBool,
+    boosted: AtomicBool,
+    reclaim_active: AtomicBool,
+}
+
+/// Page counts fit: a zone's frames are numbered by 32 bits.
+fn store(copy: &AtomicUsize, pages: u64) {
+    copy.store(usize::try_from(pages).unwrap_or(usize::MAX), Relaxed);
+}
+
+fn load(copy: &AtomicUsize) -> u64 {
+    copy.load(Relaxed) as u64
+}
+
+impl<'m> Front<'m> {
+    /// The front of a zone that has its page map.
+    pub(crate) fn of(zone: &Zone<'m>, fast_flags: AllocFlags) -> Self {
+        let zeros = || core::array::from_fn(|_| AtomicUsize::new(0));
+        Self {
+            map: zone.map,
+            node: zone.node,
+            kind: zone.kind,
+            fast_flags,
+            policy: zone.policy,
+            known: AtomicBool::new(false),
+            max_order: zone.geometry.max_order,
+            plenty: core::array::from_fn(|_| AtomicU16::new(0)),
+            copies: Copies {
+                free_pages: AtomicUsize::new(0),
+                cma: AtomicUsize::new(0),
+                highatomic: AtomicUsize::new(0),
+                reserved_highatomic: AtomicUsize::new(0),
+                watermarks: core::array::from_fn(|_| AtomicUsize::new(0)),
+                boost: AtomicUsize::new(0),
+                lowmem_reserve: core::array::from_fn(|_| AtomicUsize::new(0)),
+                orders: core::array::from_fn(|_| AtomicU16::new(0)),
+                nr_free: zeros(),
+                managed: AtomicUsize::new(0),
+                below_high: AtomicBool::new(false),
+                boosted: AtomicBool::new(false),
+                reclaim_active: AtomicBool::new(false),
+            },
+        }
+    }
+
+    /// Whether a request of this order is served at once, by the highest zone that it may use.
+    #[inline(always)]
+    pub(crate) fn has_plenty(&self, order: Order, highest: ZoneKind) -> bool {
+        self.plenty[highest as usize].load(Relaxed) >> (order & 0xf) & 1 != 0
+    }
+
+    /// Says that nothing is known of what the zone serves at once, until
+    /// [`renew_plenty`](Self::renew_plenty).
+    pub(crate) fn forget_plenty(&self) {
+        self.known.store(false, Relaxed);
+        for orders in &self.plenty {
+            orders.store(0, Relaxed);
+        }
+    }
+
+    /// Whether [`has_plenty`](Self::has_plenty) says all that it could.
+    pub(crate) fn knows_plenty(&self) -> bool {
+        self.known.load(Relaxed)
+    }
+
+    /// Finds what the zone serves at once. `serves` is false where something other than its
+    /// watermark may make a walk pass over it.
+    #[inline]
+    pub(crate) fn renew_plenty(&self, zone: &Zone<'_>, serves: bool) {
+        let serves = serves && zone.managed > 0 && !zone.boosted && !zone.mobility_off;
+        for (highest, orders) in ZoneKind::ALL.into_iter().zip(&self.plenty) {
+            let bits = if serves && highest >= zone.kind { zone.plenty(highest) } else { 0 };
+            orders.store(bits, Relaxed);
+        }
+        self.known.store(true, Relaxed);
+    }
+
+    /// Renews what CPUs read without the lock.
+    pub(crate) fn renew(&self, zone: &Zone<'_>, serves: bool) {
+        self.renew_plenty(zone, serves);
+        let copies = &self.copies;
+        store(&copies.free_pages, zone.free_pages);
+        store(&copies.cma, zone.free_pages_of(Cma));
+        store(&copies.highatomic, zone.free_pages_of(HighAtomic));
+        store(&copies.reserved_highatomic, zone.reserved_highatomic);
+        let Watermarks { min, low, high, promo } = zone.watermarks;
+        for (copy, mark) in copies.watermarks.iter().zip([min, low, high, promo]) {
+            store(copy, mark);
+        }
+        store(&copies.boost, zone.boost);
+        for (copy, &pages) in copies.lowmem_reserve.iter().zip(&zone.lowmem_reserve) {
+            store(copy, pages);
+        }
+        for (copy, mt) in copies.orders.iter().zip(CHECKED) {
+            copy.store(zone.area.orders(mt), Relaxed);
+        }
+        if self.policy.wmark_check == WmarkCheck::HalvePerOrder {
+            for (order, copy) in (0..=ORDER_LIMIT).zip(&copies.nr_free) {
+                store(copy, zone.area.nr_free(order));
+            }
+        }
+        store(&copies.managed, zone.managed);
+        copies.below_high.store(zone.below_high, Relaxed);
+        copies.boosted.store(zone.boosted, Relaxed);
+        copies.reclaim_active.store(zone.reclaim_active, Relaxed);
+    }
+}
+
+impl Levels for Front<'_> {
+    fn policy(&self) -> &Policy {
+        &self.policy
+    }
+    fn free_pages(&self) -> u64 {
+        load(&self.copies.free_pages)
+    }
+    fn free_pages_of(&self, mt: Migratetype) -> u64 {
+        match mt {
+            Cma => load(&self.copies.cma),
+            HighAtomic => load(&self.copies.highatomic),
+            _ => 0,
+        }
+    }
+    fn reserved_highatomic(&self) -> u64 {
+        load(&self.copies.reserved_highatomic)
+    }
+    fn watermarks(&self) -> Watermarks {
+        let [min, low, high, promo] = &self.copies.watermarks;
+        Watermarks { min: load(min), low: load(low), high: load(high), promo: load(promo) }
+    }
+    fn boost(&self) -> u64 {
+        load(&self.copies.boost)
+    }
+    fn lowmem_reserve(&self, highest: ZoneKind) -> u64 {
+        load(&self.copies.lowmem_reserve[highest as usize])
+    }
+    fn orders(&self, mt: Migratetype) -> u16 {
+        CHECKED
+            .iter()
+            .position(|&checked| checked == mt)
+            .map_or(0, |at| self.copies.orders[at].load(Relaxed))
+    }
+    fn nr_free(&self, order: Order) -> u64 {
+        self.copies.nr_free.get(usize::from(order)).map_or(0, load)
+    }
+    fn max_order(&self) -> Order {
+        self.max_order
+    }
+    fn managed(&self) -> u64 {
+        load(&self.copies.managed)
+    }
+    fn below_high(&self) -> bool {
+        self.copies.below_high.load(Relaxed)
+    }
+    fn boosted(&self) -> bool {
+        self.copies.boosted.load(Relaxed)
+    }
+    fn reclaim_active(&self) -> bool {
+        self.copies.reclaim_active.load(Relaxed)
+    }
+}

@@ -1,0 +1,107 @@
+//! One CPU at work: its caches, and the zones by whatever access it has to them.
+//!
+//! All that a CPU does is written once, here and in the files that extend [`Local`] (`alloc`, `walk`,
+//! `quick`, `free`). [`Allocator`](crate::alloc::Allocator) runs it on zones that it owns;
+//! [`Cpu`](crate::sharing::Cpu) on zones behind locks.
+
+use crate::alloc_flags::{AllocFlags, Watermark};
+use crate::cpu_cache::CpuCache;
+use crate::frame::Order;
+use crate::layout::ZoneKind;
+use crate::levels::Levels;
+use crate::machine::Machine;
+use crate::request::Gfp;
+use crate::watermark::watermark_fast;
+use crate::zone::Zone;
+
+/// A watermark check.
+#[derive(Clone, Copy)]
+pub(crate) struct Check {
+    pub(crate) order: Order,
+    pub(crate) mark: Watermark,
+    pub(crate) highest: ZoneKind,
+    pub(crate) flags: AllocFlags,
+    pub(crate) gfp: Gfp,
+}
+
+impl Check {
+    #[inline]
+    pub(crate) fn holds(self, zone: &impl Levels) -> bool {
+        watermark_fast(zone, self.order, self.mark, self.highest, self.flags, self.gfp)
+    }
+}
+
+/// How zones are reached.
+pub(crate) trait Zones<'m> {
+    /// Works on a zone, its lock held.
+    fn with<T>(
+        &mut self,
+        machine: &Machine<'m>,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>) -> T,
+    ) -> T;
+
+    /// A zone's levels, without its lock.
+    fn levels<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl Levels;
+
+    /// Renews what the zone serves at once, if that is not known.
+    fn renew_plenty(&self, machine: &Machine<'m>, at: usize);
+}
+
+/// Zones that belong to one owner: no lock is needed.
+pub(crate) struct Owned<'a, 'm>(pub(crate) &'a mut [Zone<'m>]);
+
+impl<'m> Zones<'m> for Owned<'_, 'm> {
+    #[inline(always)]
+    fn with<T>(
+        &mut self,
+        machine: &Machine<'m>,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>) -> T,
+    ) -> T {
+        let done = act(&mut self.0[at]);
+        machine.fronts[at].renew_plenty(&self.0[at], machine.first_zone_serves());
+        done
+    }
+
+    #[inline(always)]
+    fn levels<'a>(&'a self, _: &'a Machine<'m>, at: usize) -> &'a impl Levels {
+        &self.0[at]
+    }
+
+    #[inline]
+    fn renew_plenty(&self, machine: &Machine<'m>, at: usize) {
+        let front = &machine.fronts[at];
+        if !front.knows_plenty() {
+            front.renew_plenty(&self.0[at], machine.first_zone_serves());
+        }
+    }
+}
+
+/// One CPU at work.
+pub(crate) struct Local<'a, 'm, Z> {
+    pub(crate) machine: &'a Machine<'m>,
+    pub(crate) zones: Z,
+    /// One a zone; none for a CPU that there is not.
+    pub(crate) caches: &'a mut [CpuCache],
+    /// Its node.
+    pub(crate) node: u8,
+}
+
+impl<'a, 'm, Z: Zones<'m>> Local<'a, 'm, Z> {
+    /// Works on a zone and this CPU's cache for it, the zone's lock held.
+    #[inline(always)]
+    pub(crate) fn with<T>(
+        &mut self,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
+    ) -> T {
+        let cache = &mut self.caches[at];
+        self.zones.with(self.machine, at, |zone| act(zone, cache))
+    }
+
+    #[inline(always)]
+    pub(crate) fn levels(&self, at: usize) -> &impl Levels {
+        self.zones.levels(self.machine, at)
+    }
+}
