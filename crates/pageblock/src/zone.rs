@@ -57,6 +57,10 @@ pub enum FrameError {
     WrongOrder(Pfn, Order),
     /// Some of the frames are not free.
     NotFree(Pfn),
+    /// The frame is free, but on a CPU list, which has to be drained first.
+    OnCpuList(Pfn),
+    /// The frame was never handed to the allocator, or was taken from it.
+    Reserved(Pfn),
     /// The order is larger than the largest.
     OrderTooLarge(Order),
     /// The pageblock of the frame is isolated already.
@@ -77,6 +81,8 @@ impl core::fmt::Display for FrameError {
                 write!(f, "the block at frame {pfn} has order {order}")
             }
             Self::NotFree(pfn) => write!(f, "frames of the block at {pfn} are not free"),
+            Self::OnCpuList(pfn) => write!(f, "frame {pfn} is on a CPU list"),
+            Self::Reserved(pfn) => write!(f, "frame {pfn} is reserved"),
             Self::OrderTooLarge(order) => write!(f, "order {order} is larger than the largest"),
             Self::Isolated(pfn) => write!(f, "the pageblock of frame {pfn} is isolated already"),
             Self::NotIsolated(pfn) => write!(f, "the pageblock of frame {pfn} is not isolated"),

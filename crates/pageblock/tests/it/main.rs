@@ -6,6 +6,7 @@ mod mistakes;
 mod model;
 mod packing;
 mod properties;
+mod ranges;
 mod scenarios;
 mod strict;
 mod vectors;
