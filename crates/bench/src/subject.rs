@@ -4,12 +4,14 @@ use std::mem::MaybeUninit;
 
 use buddy_system_allocator::FrameAllocator;
 use pageblock::alloc::Allocator;
+use pageblock::cpu::Cpu;
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::zone::Geometry;
+use parking_lot::RawMutex;
 
 /// An allocator of page frames, as the patterns use it.
 pub trait Subject {
@@ -45,25 +47,7 @@ impl Pageblock {
     /// For a policy that does not exist.
     #[must_use]
     pub fn with_policy(frames: u64, policy: &str) -> Self {
-        let span = FrameRange::new(0, frames);
-        let setup = Setup {
-            policy: Policy::parse(policy).expect("the policy exists"),
-            geometry: Geometry::default(),
-            zones: &[ZoneSpec {
-                node: 0,
-                kind: ZoneKind::Normal,
-                span,
-                present: frames,
-                managed: frames,
-            }],
-            cpu_nodes: &[0],
-            distances: &[],
-        };
-        let metadata = setup.metadata_size().expect("the setup is sound");
-        // Leaked: a benchmark ends soon, and the allocator borrows its tables.
-        let memory = Box::leak(vec![MaybeUninit::uninit(); metadata].into_boxed_slice());
-        let mut allocator = Allocator::new(memory, &setup).expect("the setup is sound");
-        allocator.release(span).expect("all frames are reserved");
+        let (allocator, metadata) = with_cpus(frames, policy, 1);
         Self { allocator, metadata }
     }
 
@@ -112,6 +96,74 @@ impl Subject for PageblockZone {
     fn free(&mut self, frame: u64, order: Order) {
         self.0.free(frame, order);
     }
+}
+
+/// The same allocator shared, its zone behind a lock: a CPU's handle.
+pub struct PageblockCpu(Cpu<'static, 'static, RawMutex, ()>);
+
+impl PageblockCpu {
+    /// The handles of several CPUs that share one zone.
+    ///
+    /// # Panics
+    /// Never, unless this crate is wrong.
+    #[must_use]
+    pub fn cpus(frames: u64, cpus: usize) -> Vec<Self> {
+        let (allocator, _) = with_cpus(frames, "linux-6.12", cpus);
+        let locks = memory(allocator.sharing_size::<RawMutex>());
+        let shared = allocator.share(locks);
+        let shared = Box::leak(Box::new(shared.expect("the memory suffices")));
+        (0..cpus).map(|cpu| Self(shared.cpu(cpu).expect("the handle is free"))).collect()
+    }
+
+    /// Verifies the zones and this CPU's caches.
+    ///
+    /// # Panics
+    /// Where they are wrong.
+    pub fn check(&self) {
+        self.0.shared().check_zones().expect("the state is sound");
+        self.0.check().expect("the state is sound");
+    }
+}
+
+impl Subject for PageblockCpu {
+    const NAME: &'static str = "pageblock, shared";
+
+    fn new(frames: u64) -> Self {
+        Self::cpus(frames, 1).remove(0)
+    }
+
+    #[inline]
+    fn alloc(&mut self, order: Order) -> Option<u64> {
+        let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE);
+        Some(self.0.alloc(&request, &mut ()).ok()?.0)
+    }
+
+    #[inline]
+    fn free(&mut self, frame: u64, order: Order) {
+        self.0.free(Pfn(frame), order, &mut ()).expect("it was allocated");
+    }
+}
+
+/// Leaked memory: a benchmark ends soon, and allocators borrow their tables.
+fn memory(bytes: usize) -> &'static mut [MaybeUninit<u8>] {
+    Box::leak(vec![MaybeUninit::uninit(); bytes].into_boxed_slice())
+}
+
+/// One zone under a policy, and the bytes of its tables.
+fn with_cpus(frames: u64, policy: &str, cpus: usize) -> (Allocator<'static>, usize) {
+    let span = FrameRange::new(0, frames);
+    let kind = ZoneKind::Normal;
+    let setup = Setup {
+        policy: Policy::parse(policy).expect("the policy exists"),
+        geometry: Geometry::default(),
+        zones: &[ZoneSpec { node: 0, kind, span, present: frames, managed: frames }],
+        cpu_nodes: &vec![0; cpus],
+        distances: &[],
+    };
+    let metadata = setup.metadata_size().expect("the setup is sound");
+    let mut allocator = Allocator::new(memory(metadata), &setup).expect("the setup is sound");
+    allocator.release(span).expect("all frames are reserved");
+    (allocator, metadata)
 }
 
 /// `buddy_system_allocator::FrameAllocator`: a buddy allocator with ordered sets of free frames and

@@ -9,10 +9,11 @@ use crate::event::{Event, Observer};
 use crate::frame::{Order, Pfn};
 use crate::levels::Levels;
 use crate::local::{Local, Owned, Zones};
-use crate::machine::{Attempt, Machine};
+use crate::machine::{Attempt, Machine, NO_NODE};
 use crate::mobility::Migratetype::Movable;
 use crate::policy::{Policy, Reserve};
 use crate::request::{Gfp, Request};
+use crate::sharing::Row;
 use crate::sync::Relaxed;
 use crate::zone::{Geometry, Zone, ZoneCounters};
 
@@ -53,8 +54,8 @@ impl core::error::Error for AllocError {}
 pub struct Allocator<'m> {
     pub(crate) machine: Machine<'m>,
     pub(crate) zones: &'m mut [Zone<'m>],
-    /// One a CPU and zone, CPU by CPU.
-    pub(crate) caches: &'m mut [CpuCache],
+    /// The caches of each CPU, one a zone.
+    pub(crate) rows: &'m mut [Row<'m>],
 }
 
 impl<'m> Allocator<'m> {
@@ -85,8 +86,7 @@ impl<'m> Allocator<'m> {
     /// A CPU's cache for a zone, by the zone's place in [`zones`](Self::zones).
     #[must_use]
     pub fn cache(&self, zone: usize, cpu: usize) -> Option<&CpuCache> {
-        let known = zone < self.zones.len() && cpu < self.cpus();
-        known.then(|| &self.caches[cpu * self.zones.len() + zone])
+        self.rows.get(cpu)?.get(zone)
     }
 
     /// A zone and its cache of the CPU `cpu`, for callers that take its steps one by one.
@@ -95,15 +95,11 @@ impl<'m> Allocator<'m> {
         zone: usize,
         cpu: usize,
     ) -> Option<(&mut Zone<'m>, &mut CpuCache)> {
-        let zones = self.zones.len();
-        let known = zone < zones && cpu < self.cpus();
-        known.then(|| {
-            // What the caller changes is found out when it is needed next.
-            self.machine.fronts[zone].forget_plenty();
-            let cache = &mut self.caches[cpu * zones + zone];
-            cache.forget_calm();
-            (&mut self.zones[zone], cache)
-        })
+        let cache = self.rows.get_mut(cpu)?.get_mut(zone)?;
+        // What the caller changes is found out when it is needed next.
+        self.machine.fronts[zone].forget_plenty();
+        cache.forget_calm();
+        Some((&mut self.zones[zone], cache))
     }
 
     /// What was counted in a zone, by itself and by all CPUs; `None` where there is no such zone.
@@ -138,10 +134,9 @@ impl<'m> Allocator<'m> {
     /// A CPU at work; without caches where there is no such CPU.
     #[inline(always)]
     pub(crate) fn local(&mut self, cpu: usize) -> Local<'_, 'm, Owned<'_, 'm>> {
-        let zones = self.zones.len();
-        let (node, caches) = match self.machine.cpu_nodes.get(cpu) {
-            Some(&node) => (node, &mut self.caches[cpu * zones..][..zones]),
-            None => (crate::machine::NO_NODE, &mut [][..]),
+        let (node, caches) = match (self.machine.cpu_nodes.get(cpu), self.rows.get_mut(cpu)) {
+            (Some(&node), Some(row)) => (node, &mut **row),
+            _ => (NO_NODE, &mut [][..]),
         };
         Local { machine: &self.machine, zones: Owned(self.zones), caches, node }
     }

@@ -2,11 +2,15 @@
 //!
 //! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel has order 0 only.
 
+use lock_api::RawMutex;
+
 use crate::alloc::{AllocError, Allocator};
 use crate::alloc_flags::Watermark;
+use crate::cpu::Cpu;
 use crate::event::Observer;
 use crate::fallback::Mode;
 use crate::frame::{Order, Pfn};
+use crate::interrupts::{Interrupts, Off};
 use crate::local::{Local, Zones};
 use crate::machine::Attempt;
 use crate::policy::Fair;
@@ -79,6 +83,38 @@ impl Allocator<'_> {
         observer: &mut impl Observer,
     ) -> Result<(), BulkError> {
         self.local(cpu).free_bulk(blocks, order, observer)
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+    /// See [`Allocator::alloc_bulk`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::alloc_bulk`].
+    pub fn alloc_bulk(
+        &mut self,
+        request: &Request,
+        blocks: &mut [Pfn],
+        observer: &mut impl Observer,
+    ) -> Result<usize, AllocError> {
+        let _off = Off::<I>::now();
+        self.attend(observer);
+        self.local().alloc_bulk(request, blocks, observer)
+    }
+
+    /// See [`Allocator::free_bulk`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::free_bulk`].
+    pub fn free_bulk(
+        &mut self,
+        blocks: &[Pfn],
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), BulkError> {
+        let _off = Off::<I>::now();
+        self.attend(observer);
+        self.local().free_bulk(blocks, order, observer)
     }
 }
 

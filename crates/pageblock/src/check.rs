@@ -2,9 +2,13 @@
 
 use core::fmt;
 
+use lock_api::RawMutex;
+
 use crate::alloc::Allocator;
-use crate::cpu_cache::COSTLY_ORDER;
+use crate::cpu::Cpu;
+use crate::cpu_cache::{COSTLY_ORDER, CpuCache};
 use crate::frame::{Order, Pfn, pages};
+use crate::interrupts::Interrupts;
 use crate::map::{FrameState, Index, PageMap};
 use crate::mobility::{MIGRATETYPES, Migratetype};
 use crate::policy::{MergeRule, SplitLarge};
@@ -221,33 +225,35 @@ impl Zone<'_> {
         self.policy.list_type_strict() && small_buddies && pieces
     }
 
+    /// Verifies one cache; gives the pages on its lists.
+    fn check_cache(&self, at: usize, cache: &CpuCache) -> Result<u64, Violation> {
+        let mut count = 0;
+        for index in 0..cache.nr_lists() {
+            let order = cache.list_order(index);
+            let blocks = walk(&self.map, cache.list(index), |i| match self.map.state(i) {
+                FrameState::CpuList { order: is, cached }
+                    if is == order
+                        && (cache.list_index(is, cached) == Some(index)
+                            || !self.policy.remembers_list()
+                            || !cached.is_mergeable()) =>
+                {
+                    Ok(())
+                }
+                state => Err(Violation::ListedOtherwise(self.map.pfn(i), state)),
+            })?;
+            count += u64::from(blocks) * pages(order);
+        }
+        if count == u64::from(cache.count) { Ok(count) } else { Err(Violation::CacheCount(at)) }
+    }
+
     /// Verifies the caches of a zone, and that every block on a CPU list is on one of theirs.
     fn check_caches<'c>(
         &self,
-        caches: impl Iterator<Item = &'c crate::cpu_cache::CpuCache>,
+        caches: impl Iterator<Item = &'c CpuCache>,
     ) -> Result<(), Violation> {
         let mut listed = 0;
         for (at, cache) in caches.enumerate() {
-            let mut count = 0;
-            for index in 0..cache.nr_lists() {
-                let order = cache.list_order(index);
-                let blocks = walk(&self.map, cache.list(index), |i| match self.map.state(i) {
-                    FrameState::CpuList { order: is, cached }
-                        if is == order
-                            && (cache.list_index(is, cached) == Some(index)
-                                || !self.policy.remembers_list()
-                                || !cached.is_mergeable()) =>
-                    {
-                        Ok(())
-                    }
-                    state => Err(Violation::ListedOtherwise(self.map.pfn(i), state)),
-                })?;
-                count += u64::from(blocks) * pages(order);
-            }
-            if count != u64::from(cache.count) {
-                return Err(Violation::CacheCount(at));
-            }
-            listed += count;
+            listed += self.check_cache(at, cache)?;
         }
         let mapped: u64 = (0..self.map.frames())
             .map(|i| match self.map.state(i) {
@@ -275,5 +281,19 @@ impl Allocator<'_> {
             zone.check_caches((0..self.cpus()).filter_map(|cpu| self.cache(at, cpu)))?;
         }
         Ok(())
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+    /// Verifies this CPU's caches while others work.
+    ///
+    /// # Errors
+    /// The first [`Violation`] found.
+    pub fn check(&self) -> Result<(), Violation> {
+        (0..).map_while(|at| self.cache(at).map(|cache| (at, cache))).try_for_each(|(at, cache)| {
+            let checked =
+                self.shared().with_zone(at, |zone| zone.check_cache(self.number(), cache));
+            checked.unwrap_or(Ok(0)).map(|_| ())
+        })
     }
 }

@@ -2,6 +2,8 @@
 //! away, and all that is free then is taken at once.
 //!
 //! The allocator does not know contents, so the caller brings the means to move them: [`Migrate`].
+//! This is work of a single owner: CPUs that share an allocator give it back first
+//! ([`Shared::into_owned`](crate::sharing::Shared::into_owned)).
 //!
 //! Source: `alloc_contig_range`, `alloc_contig_pages` (mm/page_alloc.c), `has_unmovable_pages`
 //! (mm/page_isolation.c).

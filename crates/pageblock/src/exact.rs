@@ -4,10 +4,14 @@
 //! The kernel has zones for such limits, and nothing for a single frame (its nearest relatives are
 //! `take_page_off_buddy` and `alloc_contig_range`).
 
+use lock_api::RawMutex;
+
 use crate::alloc::{AllocError, Allocator};
 use crate::alloc_flags::Watermark;
+use crate::cpu::Cpu;
 use crate::event::Observer;
 use crate::frame::{FrameRange, ORDER_LIMIT, Order, Pfn};
+use crate::interrupts::{Interrupts, Off};
 use crate::local::{Local, Zones};
 use crate::map::{FrameState, Index, PageMap};
 use crate::mobility::Migratetype::Isolate;
@@ -89,9 +93,6 @@ impl Allocator<'_> {
         observer: &mut impl Observer,
     ) -> Result<Pfn, ExactError> {
         self.check_cpu(cpu, request)?;
-        if range.is_empty() {
-            return Err(ExactError::EmptyRange(range));
-        }
         self.local(cpu).alloc_within(range, request, observer)
     }
 
@@ -109,6 +110,38 @@ impl Allocator<'_> {
     ) -> Result<Pfn, ExactError> {
         let range = FrameRange { start: Pfn(0), end: limit };
         self.alloc_within(cpu, range, request, observer)
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+    /// See [`Allocator::alloc_at`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::alloc_at`].
+    pub fn alloc_at(
+        &mut self,
+        pfn: Pfn,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<(), ExactError> {
+        let _off = Off::<I>::now();
+        self.attend(observer);
+        self.local().alloc_at(pfn, request, observer)
+    }
+
+    /// See [`Allocator::alloc_within`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::alloc_within`].
+    pub fn alloc_within(
+        &mut self,
+        range: FrameRange,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, ExactError> {
+        let _off = Off::<I>::now();
+        self.attend(observer);
+        self.local().alloc_within(range, request, observer)
     }
 }
 
@@ -150,6 +183,9 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<Pfn, ExactError> {
+        if range.is_empty() {
+            return Err(ExactError::EmptyRange(range));
+        }
         let attempt = self.machine.attempt(self.node, request)?;
         for at in self.machine.zonelist(&attempt) {
             if !self.eligible(at, &attempt) {

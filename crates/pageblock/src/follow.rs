@@ -8,6 +8,7 @@ use crate::cpu_cache::CpuCache;
 use crate::fallback::{Fallback, Outcome};
 use crate::frame::{Order, Pfn};
 use crate::freelist::List;
+use crate::machine::Machine;
 use crate::map::{FrameState, Index};
 use crate::mobility::Migratetype::{self, Movable};
 use crate::policy::ClaimRule;
@@ -363,11 +364,23 @@ impl Allocator<'_> {
         order: Order,
         into: Order,
     ) -> Result<(), FrameError> {
-        let (at, i) = self.machine.find_allocated(pfn, order)?;
+        self.machine.split_allocated(pfn, order, into)
+    }
+}
+
+impl Machine<'_> {
+    /// See [`Allocator::split_allocated`].
+    pub(crate) fn split_allocated(
+        &self,
+        pfn: Pfn,
+        order: Order,
+        into: Order,
+    ) -> Result<(), FrameError> {
+        let (at, i) = self.find_allocated(pfn, order)?;
         if into > order {
             return Err(FrameError::OrderTooLarge(into));
         }
-        let map = &self.machine.fronts[at].map;
+        let map = &self.fronts[at].map;
         let FrameState::Allocated { movable, .. } = map.state(i) else {
             return Err(FrameError::NotAllocated(pfn));
         };

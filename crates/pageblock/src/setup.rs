@@ -14,6 +14,7 @@ use crate::machine::{Machine, NO_NODE, NO_ZONE, Sections};
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::MIGRATE_PCPTYPES;
 use crate::policy::{Fair, Nofragment, Policy, Reserve};
+use crate::sharing::Row;
 use crate::sync::{AtomicBool, Relaxed};
 use crate::tuning;
 use crate::zone::{Geometry, Zone};
@@ -111,6 +112,7 @@ impl Setup<'_> {
         let mut layout = TablesLayout::default()
             .and::<Zone<'_>>(self.zones.len())?
             .and::<Front<'_>>(self.zones.len())?
+            .and::<Row<'_>>(self.cpu_nodes.len())?
             .and::<CpuCache>(self.zones.len() * self.cpu_nodes.len())?
             .and::<u8>(self.cpu_nodes.len())?
             .and::<u16>(self.zones.len() * nodes)?;
@@ -161,8 +163,10 @@ impl<'m> Allocator<'m> {
             Front::of(zone, fast_flags(setup, zone))
         })?;
         let empty = CacheLimits::default();
-        let caches = tables
-            .take(specs.len() * cpu_nodes.len(), |_| CpuCache::new(&policy, geometry, empty))?;
+        let rows = tables.take(cpu_nodes.len(), |_| Row::default())?;
+        for row in rows.iter_mut() {
+            *row = tables.take(specs.len(), |_| CpuCache::new(&policy, geometry, empty))?;
+        }
         let cpu_nodes = &*tables.take(cpu_nodes.len(), |cpu| cpu_nodes[cpu])?;
         let zonelists = tables.take(specs.len() * nodes.count_ones() as usize, |_| 0)?;
         fill_zonelists(zonelists, setup);
@@ -179,7 +183,7 @@ impl<'m> Allocator<'m> {
             mobility_off: AtomicBool::new(false),
             kswapd_running: core::array::from_fn(|_| AtomicBool::new(false)),
         };
-        let mut allocator = Self { machine, zones, caches };
+        let mut allocator = Self { machine, zones, rows };
         allocator.retune();
         Some(allocator)
     }
@@ -264,8 +268,8 @@ impl<'m> Allocator<'m> {
             high_min: pages(sizes.high_min),
             high_max: pages(sizes.high_max),
         };
-        for cache in self.caches.iter_mut().skip(at).step_by(self.zones.len()) {
-            cache.set_limits(limits);
+        for row in self.rows.iter_mut() {
+            row[at].set_limits(limits);
         }
     }
 

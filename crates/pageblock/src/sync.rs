@@ -11,4 +11,4 @@ pub(crate) use loom::sync::atomic;
 pub(crate) use shuttle::sync::atomic;
 
 pub(crate) use atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicUsize};
-pub(crate) use core::sync::atomic::Ordering::Relaxed;
+pub(crate) use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};

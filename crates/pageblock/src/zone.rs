@@ -238,6 +238,13 @@ impl<'m> Zone<'m> {
         }
     }
 
+    /// A zone that stands where this one was, and is never used.
+    pub(crate) fn placeholder(&self) -> Self {
+        let &Self { node, kind, span, present, managed, .. } = self;
+        let spec = crate::layout::ZoneSpec { node, kind, span, present, managed };
+        Self::new(&spec, self.policy, self.geometry)
+    }
+
     /// Gives the zone its tables, every frame reserved; `None` where they do not fit.
     pub(crate) fn attach_map(&mut self, tables: &mut Tables<'m>) -> Option<()> {
         let range = Self::table_range(self.span, self.geometry);

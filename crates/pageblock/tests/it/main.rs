@@ -8,5 +8,6 @@ mod packing;
 mod properties;
 mod ranges;
 mod scenarios;
+mod sharing;
 mod strict;
 mod vectors;

@@ -1,6 +1,7 @@
 //! Ranges, places, bulks and hotplug, against a shadow that knows who owns every frame.
 
 use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
 
 use pageblock::FrameState;
 use pageblock::alloc::{AllocError, Allocator};
@@ -14,7 +15,9 @@ use pageblock::policy::Policy;
 use pageblock::preset::PRESETS;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
-use pageblock::zone::{FrameError, Geometry};
+use pageblock::zone::{FrameError, Geometry, Zone};
+
+use parking_lot::RawMutex;
 
 use crate::machine::{policy, table_memory, zone_spec};
 
@@ -235,7 +238,7 @@ fn ranges_never_overlap_and_always_come_back() {
         for (pageblock_order, max_order) in geometries {
             let geometry = Geometry { pageblock_order, max_order };
             with_machine(policy, geometry, |allocator| {
-                let free = allocator.zones().iter().map(|z| z.free_pages()).sum::<u64>();
+                let free = allocator.zones().iter().map(Zone::free_pages).sum::<u64>();
                 let random = Random(seed);
                 let (held, gone) = (Vec::new(), Vec::new());
                 let shadow = Shadow::default();
@@ -253,9 +256,9 @@ fn ranges_never_overlap_and_always_come_back() {
                 }
                 drive.allocator.drain_all(&mut ());
                 drive.allocator.check().unwrap();
-                let now = drive.allocator.zones().iter().map(|z| z.free_pages()).sum::<u64>();
+                let now = drive.allocator.zones().iter().map(Zone::free_pages).sum::<u64>();
                 assert_eq!(now, free, "{} {geometry:?}", preset.name);
-                let blocks = drive.allocator.zones().iter().flat_map(|z| z.pageblocks());
+                let blocks = drive.allocator.zones().iter().flat_map(Zone::pageblocks);
                 assert!(blocks.into_iter().all(|(_, mt, _)| mt != Migratetype::Isolate));
             });
         }
@@ -361,4 +364,32 @@ fn a_request_says_what_it_cost() {
         let (failed, stats) = allocator.alloc_with_stats(0, &far, None, &mut ());
         assert_eq!((failed, stats.zone), (Err(AllocError::NoMemory), None));
     });
+}
+
+#[test]
+fn a_cpu_of_a_shared_allocator_can_do_it_too() {
+    let zones = [zone_spec(0, ZoneKind::Normal, 0, 1 << 14)];
+    let policy = policy("linux-6.12,placement=packed");
+    let geometry = Geometry::default();
+    let setup = Setup { policy, geometry, zones: &zones, cpu_nodes: &[0, 0], distances: &[] };
+    let mut memory = table_memory(&setup);
+    let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+    allocator.release(zones[0].span).unwrap();
+    let free = allocator.zones()[0].free_pages();
+    let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<RawMutex>()];
+    let shared = allocator.share::<RawMutex, ()>(&mut locks).unwrap();
+    let (mut one, mut two) = (shared.cpu(0).unwrap(), shared.cpu(1).unwrap());
+    let request = Request::new(1, MOVABLE);
+    let mut blocks = [Pfn(0); 100];
+    assert_eq!(one.alloc_bulk(&request, &mut blocks, &mut ()), Ok(100));
+    one.alloc_at(Pfn(0x3000), &request, &mut ()).unwrap();
+    let low = one.alloc_within(FrameRange::new(0x2000, 0x2100), &request, &mut ()).unwrap();
+    assert_eq!(low, Pfn(0x2000));
+    two.free_bulk(&blocks, 1, &mut ()).unwrap();
+    two.free_bulk(&[low, Pfn(0x3000)], 1, &mut ()).unwrap();
+    drop((one, two));
+    let mut allocator = shared.into_owned().unwrap();
+    allocator.drain_all(&mut ());
+    allocator.check().unwrap();
+    assert_eq!(allocator.zones()[0].free_pages(), free);
 }

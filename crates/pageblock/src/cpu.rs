@@ -1,0 +1,201 @@
+//! A CPU's handle on a shared allocator.
+
+use lock_api::RawMutex;
+
+use crate::alloc::AllocError;
+use crate::alloc_flags::AllocFlags;
+use crate::cpu_cache::CpuCache;
+use crate::event::Observer;
+use crate::frame::{Order, Pfn};
+use crate::interrupts::{Interrupts, Off};
+use crate::local::Local;
+use crate::request::Request;
+use crate::sharing::{Locked, Row, Shared};
+use crate::zone::FrameError;
+
+#[cfg(doc)]
+use crate::alloc::Allocator;
+
+/// A CPU, which owns its caches: taken by [`Shared::cpu`], given back by dropping it. It may go from
+/// thread to thread, but serves one at a time.
+pub struct Cpu<'s, 'm, R: RawMutex, I: Interrupts> {
+    shared: &'s Shared<'m, R, I>,
+    row: Row<'m>,
+    cpu: usize,
+    /// Its node.
+    node: u8,
+    /// The last request that it answered.
+    seen: u32,
+}
+
+impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
+    pub(crate) fn new(shared: &'s Shared<'m, R, I>, cpu: usize, row: Row<'m>) -> Self {
+        let node = shared.machine.cpu_nodes[cpu];
+        let seen = shared.seats[cpu].news.answered();
+        Self { shared, row, cpu, node, seen }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.cpu
+    }
+
+    /// Its cache for a zone; `None` where there is no such zone.
+    #[must_use]
+    pub fn cache(&self, zone: usize) -> Option<&CpuCache> {
+        self.row.get(zone)
+    }
+
+    /// The allocator that it shares.
+    #[must_use]
+    pub fn shared(&self) -> &'s Shared<'m, R, I> {
+        self.shared
+    }
+
+    #[inline(always)]
+    pub(crate) fn local(&mut self) -> Local<'_, 'm, Locked<'_, 'm, R>> {
+        let zones = Locked(self.shared.zones);
+        Local { machine: &self.shared.machine, zones, caches: self.row, node: self.node }
+    }
+
+    #[inline(always)]
+    fn is_asked(&self) -> bool {
+        self.shared.seats[self.cpu].news.last() != self.seen
+    }
+
+    /// Does what other CPUs asked for: gives its pages back. Every other call does so too, at first;
+    /// a CPU that allocates and frees rarely calls this now and then.
+    #[inline(always)]
+    pub fn attend(&mut self, observer: &mut impl Observer) {
+        if self.is_asked() {
+            self.answer(observer);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn answer(&mut self, observer: &mut impl Observer) {
+        let _off = Off::<I>::now();
+        let number = self.shared.seats[self.cpu].news.take();
+        self.local().drain(observer);
+        self.seen = number;
+        self.shared.seats[self.cpu].news.answer(number);
+    }
+
+    /// Allocates a block by the fast path; see [`Allocator::alloc`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::alloc`].
+    #[inline]
+    pub fn alloc(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        let _off = Off::<I>::now();
+        self.attend(observer);
+        self.local().alloc(request, observer)
+    }
+
+    /// Makes one attempt with the given flags; see [`Allocator::alloc_with`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::alloc`].
+    pub fn alloc_with(
+        &mut self,
+        request: &Request,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        let _off = Off::<I>::now();
+        self.attend(observer);
+        self.local().walk_for(*request, Some(flags), observer)
+    }
+
+    /// Reports that a request finally failed; see [`Allocator::report_failure`].
+    ///
+    /// # Errors
+    /// For a request that is no request.
+    pub fn report_failure(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<(), AllocError> {
+        self.local().report_failure(request, observer)
+    }
+
+    /// Frees a block that any CPU allocated; see [`Allocator::free`].
+    ///
+    /// # Errors
+    /// For a frame that no allocated block of this order starts at; nothing changes then. See
+    /// [`sharing`](crate::sharing) for two frees at the same instant.
+    #[inline]
+    pub fn free(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        let _off = Off::<I>::now();
+        self.attend(observer);
+        self.local().free(pfn, order, observer)
+    }
+
+    /// Gives every page of its caches back (`drain_pages`).
+    pub fn drain(&mut self, observer: &mut impl Observer) {
+        let _off = Off::<I>::now();
+        self.local().drain(observer);
+    }
+
+    /// See [`Allocator::drain_pages`].
+    pub fn drain_pages(&mut self, pages: u32, observer: &mut impl Observer) {
+        let _off = Off::<I>::now();
+        self.local().drain_pages(pages, observer);
+    }
+
+    /// See [`Allocator::vmstat_tick`].
+    pub fn vmstat_tick(&mut self, observer: &mut impl Observer) {
+        let _off = Off::<I>::now();
+        self.attend(observer);
+        self.local().vmstat_tick(observer);
+    }
+
+    /// See [`Allocator::set_movable`]; for a block that its caller has in use.
+    ///
+    /// # Errors
+    /// Those of [`Allocator::set_movable`].
+    pub fn set_movable(&mut self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
+        self.shared.machine.set_movable(pfn, movable)
+    }
+
+    /// See [`Allocator::split_allocated`]; for a block that its caller has in use.
+    ///
+    /// # Errors
+    /// Those of [`Allocator::split_allocated`].
+    pub fn split_allocated(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        into: Order,
+    ) -> Result<(), FrameError> {
+        self.shared.machine.split_allocated(pfn, order, into)
+    }
+
+    /// See [`Allocator::reset_fair_batches`].
+    ///
+    /// # Errors
+    /// For a request that is no request.
+    pub fn reset_fair_batches(&mut self, request: &Request) -> Result<(), AllocError> {
+        let _off = Off::<I>::now();
+        self.local().reset_fair_batches(request)
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Drop for Cpu<'_, '_, R, I> {
+    fn drop(&mut self) {
+        self.attend(&mut ());
+        let _off = Off::<I>::now();
+        *self.shared.seats[self.cpu].row.lock() = Some(core::mem::take(&mut self.row));
+    }
+}

@@ -1,0 +1,288 @@
+//! Any number of CPUs at once.
+//!
+//! [`Allocator::share`] puts each zone behind a lock and gives each CPU's caches to whoever takes
+//! its [`Cpu`] handle. The code that runs is the single owner's.
+//!
+//! * *A CPU owns its caches.* A [`Cpu`] is taken once ([`Shared::cpu`]) and used as `&mut`; an
+//!   allocation or a free that its lists can serve takes no lock and has no atomic read-modify-write.
+//! * *A zone's lock is taken for a batch:* to refill a list, to give a list's pages back, and for what
+//!   has no list. Policies with a fair zone allocator (3.12 to 4.7) take it for each block.
+//! * *A block may be freed by any CPU.* It goes to the lists of the CPU that frees it.
+//! * *What is in another CPU's caches* comes back at its next call after a [request](Shared::request_drain),
+//!   or at once where its handle is not taken ([`Shared::drain_all`] does the one or the other).
+//! * *Numbers read without the lock* ([`Shared::free_pages`], and those that watermark checks use)
+//!   may lag by what the holder of the zone's lock is moving: at most one batch, or one block, however
+//!   many CPUs there are. [`Shared::with_zone`] reads exactly.
+//!
+//! # Mistakes of callers
+//!
+//! A free is checked against the frame's state as it was when the call began. So a second free that
+//! starts after the first has returned, and knows of it (the same thread, or synchronised with it),
+//! is always an error that changes nothing, whatever CPUs made the two.
+//!
+//! Without an atomic read-modify-write two frees of one frame *at the same instant* can both succeed.
+//! Then both CPUs have the frame on a list.
+
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+
+use lock_api::{Mutex, RawMutex};
+
+use crate::alloc::Allocator;
+use crate::check::Violation;
+use crate::cpu::Cpu;
+use crate::cpu_cache::CpuCache;
+use crate::interrupts::{Interrupts, Off};
+use crate::levels::Levels;
+use crate::local::Zones;
+use crate::machine::Machine;
+use crate::memory::{Tables, TablesLayout};
+use crate::news::News;
+use crate::policy::Policy;
+use crate::setup::SetupError;
+use crate::sync::Relaxed;
+use crate::zone::{Geometry, Zone};
+
+/// A CPU's caches, one a zone.
+pub(crate) type Row<'m> = &'m mut [CpuCache];
+
+/// An allocator that CPUs share: its zones behind locks of type `R`, its caches in the hands of CPUs.
+/// Interrupts are turned off by `I`. See the [module](self).
+pub struct Shared<'m, R, I = ()> {
+    pub(crate) machine: Machine<'m>,
+    pub(crate) zones: &'m [Mutex<R, Zone<'m>>],
+    pub(crate) seats: &'m [Seat<'m, R>],
+    /// Where the zones and rows of caches come from, and return to.
+    home: (&'m mut [Zone<'m>], &'m mut [Row<'m>]),
+    interrupts: PhantomData<fn() -> I>,
+}
+
+/// Where a CPU's caches lie while no one has its handle. One to a pair of cache lines, as other CPUs
+/// write to theirs.
+#[repr(align(128))]
+pub(crate) struct Seat<'m, R> {
+    pub(crate) row: Mutex<R, Option<Row<'m>>>,
+    pub(crate) news: News,
+}
+
+/// Why a CPU's handle is not given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CpuError {
+    /// There is no such CPU.
+    NoSuchCpu(usize),
+    /// Its handle is taken.
+    Taken(usize),
+}
+
+impl core::fmt::Display for CpuError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NoSuchCpu(cpu) => write!(f, "there is no CPU {cpu}"),
+            Self::Taken(cpu) => write!(f, "the handle of CPU {cpu} is taken"),
+        }
+    }
+}
+
+impl core::error::Error for CpuError {}
+
+/// What was asked of a CPU; see [`Shared::request_drain`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DrainRequest {
+    cpu: usize,
+    number: u32,
+}
+
+/// Zones behind locks.
+pub(crate) struct Locked<'a, 'm, R>(pub(crate) &'a [Mutex<R, Zone<'m>>]);
+
+impl<'m, R: RawMutex> Zones<'m> for Locked<'_, 'm, R> {
+    fn with<T>(
+        &mut self,
+        machine: &Machine<'m>,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>) -> T,
+    ) -> T {
+        let mut zone = self.0[at].lock();
+        let done = act(&mut zone);
+        machine.fronts[at].renew(&zone, machine.first_zone_serves());
+        done
+    }
+
+    #[inline(always)]
+    fn levels<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl Levels {
+        &machine.fronts[at]
+    }
+
+    #[inline(always)]
+    fn renew_plenty(&self, _: &Machine<'m>, _: usize) {}
+}
+
+impl<'m> Allocator<'m> {
+    fn sharing_tables<R>(&self) -> Option<TablesLayout> {
+        TablesLayout::default()
+            .and::<Mutex<R, Zone<'m>>>(self.zones.len())?
+            .and::<Seat<'m, R>>(self.cpus())
+    }
+
+    /// The memory that [`share`](Self::share) needs, in bytes; a fixed part of it for each zone and
+    /// CPU, nothing for a frame.
+    #[must_use]
+    pub fn sharing_size<R>(&self) -> usize {
+        self.sharing_tables::<R>().map_or(usize::MAX, TablesLayout::size)
+    }
+
+    /// Lets CPUs share the allocator, with locks in memory that the caller supplies.
+    ///
+    /// # Errors
+    /// [`SetupError::Memory`] where the memory is smaller than [`sharing_size`](Self::sharing_size).
+    pub fn share<R: RawMutex, I: Interrupts>(
+        self,
+        memory: &'m mut [MaybeUninit<u8>],
+    ) -> Result<Shared<'m, R, I>, SetupError> {
+        let size = self.sharing_size::<R>();
+        if memory.len() < size {
+            return Err(SetupError::Memory(size));
+        }
+        let Self { machine, zones, rows } = self;
+        let mut tables = Tables::new(memory);
+        let locked = tables.take(zones.len(), |at| {
+            let away = zones[at].placeholder();
+            Mutex::new(core::mem::replace(&mut zones[at], away))
+        });
+        let seats = tables.take(rows.len(), |cpu| Seat {
+            row: Mutex::new(Some(core::mem::take(&mut rows[cpu]))),
+            news: News::new(),
+        });
+        let (Some(locked), Some(seats)) = (locked, seats) else {
+            return Err(SetupError::Memory(size));
+        };
+        for (zone, front) in locked.iter_mut().zip(machine.fronts) {
+            front.renew(zone.get_mut(), machine.first_zone_serves());
+        }
+        let home = (zones, rows);
+        Ok(Shared { machine, zones: locked, seats, home, interrupts: PhantomData })
+    }
+}
+
+impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
+    /// Its policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.machine.policy
+    }
+
+    /// Its sizes.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        self.machine.geometry
+    }
+
+    /// The number of zones.
+    #[must_use]
+    pub fn zones(&self) -> usize {
+        self.zones.len()
+    }
+
+    /// The number of CPUs.
+    #[must_use]
+    pub fn cpus(&self) -> usize {
+        self.seats.len()
+    }
+
+    /// Takes the handle of a CPU, which owns its caches until it is dropped.
+    ///
+    /// # Errors
+    /// [`CpuError`] where there is no such CPU, or its handle is taken.
+    pub fn cpu(&self, cpu: usize) -> Result<Cpu<'_, 'm, R, I>, CpuError> {
+        let seat = self.seats.get(cpu).ok_or(CpuError::NoSuchCpu(cpu))?;
+        let off = Off::<I>::now();
+        let row = seat.row.lock().take();
+        drop(off);
+        row.map(|row| Cpu::new(self, cpu, row)).ok_or(CpuError::Taken(cpu))
+    }
+
+    /// Works on a zone, its lock held; `None` where there is no such zone. This is the way to all
+    /// that a [`Zone`] does and to its exact numbers.
+    pub fn with_zone<T>(&self, zone: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> Option<T> {
+        let _off = Off::<I>::now();
+        let known = zone < self.zones.len();
+        known.then(|| Locked(self.zones).with(&self.machine, zone, act))
+    }
+
+    /// The zone's free pages, without its lock; see the [module](self) for how far it may lag. `None`
+    /// where there is no such zone.
+    #[must_use]
+    pub fn free_pages(&self, zone: usize) -> Option<u64> {
+        self.machine.fronts.get(zone).map(Levels::free_pages)
+    }
+
+    /// Asks a CPU to give all pages of its caches back, which it does at its next call or when its
+    /// handle is dropped. `None` where there is no such CPU.
+    pub fn request_drain(&self, cpu: usize) -> Option<DrainRequest> {
+        let number = self.seats.get(cpu)?.news.ask();
+        Some(DrainRequest { cpu, number })
+    }
+
+    /// Tells whether a CPU has done what it was asked for. If its handle has been dropped meanwhile,
+    /// this does it.
+    pub fn is_drained(&self, request: DrainRequest) -> bool {
+        let Some(seat) = self.seats.get(request.cpu) else { return true };
+        if !seat.news.is_done(request.number)
+            && let Ok(mut idle) = self.cpu(request.cpu)
+        {
+            idle.attend(&mut ());
+        }
+        seat.news.is_done(request.number)
+    }
+
+    /// Gives back the pages of all caches whose handles are not taken, and asks the other CPUs to
+    /// give back theirs (`drain_all_pages`). Gives the number of those.
+    pub fn drain_all(&self) -> usize {
+        let requests = (0..self.cpus()).filter_map(|cpu| self.request_drain(cpu));
+        requests.filter(|&request| !self.is_drained(request)).count()
+    }
+
+    /// See [`Allocator::set_kswapd_running`].
+    pub fn set_kswapd_running(&self, node: u8, running: bool) {
+        if let Some(runs) = self.machine.kswapd_running.get(usize::from(node)) {
+            runs.store(running, Relaxed);
+        }
+        for (at, front) in self.machine.fronts.iter().enumerate() {
+            self.with_zone(at, |zone| {
+                if front.node == node {
+                    zone.reclaim_active = running;
+                }
+            });
+        }
+    }
+
+    /// Verifies every zone, one after the other, while CPUs work: lists, page map and counters
+    /// against each other ([`Zone::check`]). What lies in CPU caches is verified by
+    /// [`Cpu::check`] and [`Allocator::check`].
+    ///
+    /// # Errors
+    /// The first [`Violation`] found.
+    pub fn check_zones(&self) -> Result<(), Violation> {
+        (0..self.zones.len()).try_for_each(|at| self.with_zone(at, |z| z.check()).unwrap_or(Ok(())))
+    }
+
+    /// Ends the sharing.
+    ///
+    /// # Errors
+    /// [`CpuError::Taken`] where a handle was leaked (`mem::forget`): what is in its caches is lost.
+    pub fn into_owned(self) -> Result<Allocator<'m>, CpuError> {
+        if let Some(cpu) = self.seats.iter().position(|seat| seat.row.lock().is_none()) {
+            return Err(CpuError::Taken(cpu));
+        }
+        let (zones, rows) = self.home;
+        for (home, zone) in zones.iter_mut().zip(self.zones) {
+            core::mem::swap(home, &mut zone.lock());
+        }
+        for (home, seat) in rows.iter_mut().zip(self.seats) {
+            *home = seat.row.lock().take().unwrap_or_default();
+        }
+        self.machine.fronts.iter().for_each(crate::levels::Front::forget_plenty);
+        Ok(Allocator { machine: self.machine, zones, rows })
+    }
+}
