@@ -15,10 +15,10 @@ impl Zone<'_> {
     #[inline]
     pub(crate) fn rmqueue_smallest(&mut self, order: Order, list: Migratetype) -> Option<Index> {
         if self.is_packed()
-            && let Some((i, found)) = self.packing.choose(&self.map, order, list)
+            && let Some((i, found)) = self.packing.take(&self.map, order, list)
         {
             self.counters.list_probes += 1;
-            self.remove(i, found, list);
+            self.unlist(i, found, list);
             self.expand(i, order, found, list);
             return Some(i);
         }

@@ -151,16 +151,28 @@ impl<'m> Packing<'m> {
         if n < 64 { (first, 1, ((1 << n) - 1) << n) } else { (first + n / 64, n / 64, u64::MAX) }
     }
 
-    /// The lowest free block of an order in a pageblock.
+    /// Takes the lowest free block of an order of a pageblock out of its tree.
     #[inline]
-    fn lowest(&self, block: Block, order: Order) -> Option<Index> {
+    fn take_lowest(&mut self, block: Block, order: Order) -> Option<Index> {
         let (first, words, mask) = self.bits_of(block, order);
-        let bits = &self.free[first..first + words];
+        let bits = self.free.get_mut(first..first + words)?;
         let at = bits.iter().position(|word| word & mask != 0)?;
+        let bit = (bits[at] & mask).trailing_zeros();
+        bits[at] &= !(1 << bit);
+        let none_left = bits[at..].iter().all(|word| word & mask == 0);
+        self.count_taken(block, order, none_left);
         let n = (1u32 << self.pageblock_order) >> order;
-        let bit = (at as u32) * 64 + (bits[at] & mask).trailing_zeros();
-        let place = if n < 64 { bit - n } else { bit };
+        let place = at as u32 * 64 + if n < 64 { bit - n } else { bit };
         Some((block << self.pageblock_order) + (place << order))
+    }
+
+    #[inline]
+    fn count_taken(&mut self, block: Block, order: Order, none_left: bool) {
+        let partial = &mut self.blocks[block as usize];
+        partial.free -= 1 << order;
+        if none_left {
+            partial.orders &= !(1 << order);
+        }
     }
 
     /// Notes a block put on a list.
@@ -200,12 +212,9 @@ impl<'m> Packing<'m> {
         let block = self.block_of(i);
         self.touch(map, block);
         self.free[word] &= !bit;
-        let none_left = self.lowest(block, order).is_none();
-        let partial = &mut self.blocks[block as usize];
-        partial.free -= 1 << order;
-        if none_left {
-            partial.orders &= !(1 << order);
-        }
+        let (first, words, mask) = self.bits_of(block, order);
+        let none_left = self.free[first..first + words].iter().all(|word| word & mask == 0);
+        self.count_taken(block, order, none_left);
     }
 
     /// Notes that the pageblock of a frame changed its type: other free blocks are on the lists of
@@ -307,9 +316,9 @@ impl<'m> Packing<'m> {
         }
     }
 
-    /// The block that serves a request from a list of this type, and its order; `None` where no
-    /// partial pageblock can serve.
-    pub(crate) fn choose(
+    /// Takes the block that serves a request from a list of this type, which the caller takes off its
+    /// list; gives its order too. `None` where no partial pageblock can serve.
+    pub(crate) fn take(
         &mut self,
         map: &PageMap<'_>,
         order: Order,
@@ -327,7 +336,8 @@ impl<'m> Packing<'m> {
         let block = self.filling[list as usize];
         let orders = self.blocks.get(block as usize)?.orders >> order;
         let found = order + orders.trailing_zeros() as Order;
-        Some((self.lowest(block, found)?, found))
+        self.pending = block;
+        Some((self.take_lowest(block, found)?, found))
     }
 
     /// The fullest pageblock of a type that has a free block of this order or larger; of several the

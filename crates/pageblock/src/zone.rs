@@ -417,10 +417,16 @@ impl<'m> Zone<'m> {
     /// Takes a free block off its list; the caller gives its first frame a new state.
     #[inline]
     pub(crate) fn remove(&mut self, i: Index, order: Order, list: Migratetype) {
-        self.area.remove(&self.map, i, order, list);
         if self.is_packed() {
             self.packing.note_removed(&self.map, i, order);
         }
+        self.unlist(i, order, list);
+    }
+
+    /// The same for a block that [`Packing::take`] chose.
+    #[inline]
+    pub(crate) fn unlist(&mut self, i: Index, order: Order, list: Migratetype) {
+        self.area.remove(&self.map, i, order, list);
         self.account(order, list, false);
     }
 
