@@ -9,11 +9,11 @@ use crate::event::{Event, Observer};
 use crate::frame::{Order, Pfn};
 use crate::levels::Levels;
 use crate::local::{Local, Owned, Zones};
-use crate::machine::{Attempt, Machine, NO_NODE};
+use crate::machine::{Attempt, Machine};
 use crate::mobility::Migratetype::Movable;
 use crate::policy::{Policy, Reserve};
 use crate::request::{Gfp, Request};
-use crate::sharing::Row;
+use crate::row::Row;
 use crate::sync::Relaxed;
 use crate::zone::{Geometry, Zone, ZoneCounters};
 
@@ -80,13 +80,13 @@ impl<'m> Allocator<'m> {
     /// The number of CPUs.
     #[must_use]
     pub fn cpus(&self) -> usize {
-        self.machine.cpu_nodes.len()
+        self.rows.len()
     }
 
     /// A CPU's cache for a zone, by the zone's place in [`zones`](Self::zones).
     #[must_use]
     pub fn cache(&self, zone: usize, cpu: usize) -> Option<&CpuCache> {
-        self.rows.get(cpu)?.get(zone)
+        Some(&self.rows.get(cpu)?.zones.get(zone)?.cache)
     }
 
     /// A zone and its cache of the CPU `cpu`, for callers that take its steps one by one.
@@ -95,9 +95,9 @@ impl<'m> Allocator<'m> {
         zone: usize,
         cpu: usize,
     ) -> Option<(&mut Zone<'m>, &mut CpuCache)> {
-        let cache = self.rows.get_mut(cpu)?.get_mut(zone)?;
+        let cache = &mut self.rows.get_mut(cpu)?.zones.get_mut(zone)?.cache;
         // What the caller changes is found out when it is needed next.
-        self.machine.fronts[zone].forget_plenty();
+        self.machine.fronts[zone].forget();
         cache.forget_calm();
         Some((&mut self.zones[zone], cache))
     }
@@ -120,7 +120,7 @@ impl<'m> Allocator<'m> {
             if zone.node == node {
                 zone.reclaim_active = running;
             }
-            front.forget_plenty();
+            front.forget();
         }
     }
 
@@ -131,14 +131,23 @@ impl<'m> Allocator<'m> {
         self.machine.locate(pfn).map(|(at, _)| at)
     }
 
-    /// A CPU at work; without caches where there is no such CPU.
+    /// A CPU at work; `None` where there is no such CPU.
     #[inline(always)]
-    pub(crate) fn local(&mut self, cpu: usize) -> Local<'_, 'm, Owned<'_, 'm>> {
-        let (node, caches) = match (self.machine.cpu_nodes.get(cpu), self.rows.get_mut(cpu)) {
-            (Some(&node), Some(row)) => (node, &mut **row),
-            _ => (NO_NODE, &mut [][..]),
-        };
-        Local { machine: &self.machine, zones: Owned(self.zones), caches, node }
+    pub(crate) fn local(&mut self, cpu: usize) -> Option<Local<'_, 'm, Owned<'_, 'm>>> {
+        let row = self.rows.get_mut(cpu)?;
+        Some(Local { machine: &self.machine, zones: Owned(self.zones), row })
+    }
+
+    /// A CPU at work for a request.
+    pub(crate) fn local_for(
+        &mut self,
+        cpu: usize,
+        order: Order,
+    ) -> Result<Local<'_, 'm, Owned<'_, 'm>>, AllocError> {
+        let max_order = self.machine.geometry.max_order;
+        let error = AllocError::NoSuchCpu(cpu);
+        let error = if order > max_order { AllocError::OrderTooLarge(order) } else { error };
+        self.local(cpu).ok_or(error)
     }
 
     /// Allocates a block by the fast path (`__alloc_pages` without its slow path).
@@ -154,8 +163,22 @@ impl<'m> Allocator<'m> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        self.check_cpu(cpu, request)?;
-        self.local(cpu).alloc(request, observer)
+        match self.rows.get_mut(cpu).and_then(|row| row.take_warm(request, observer)) {
+            Some(pfn) => Ok(pfn),
+            None => self.walk_for(cpu, *request, None, observer),
+        }
+    }
+
+    /// The request comes by value, so that the short way needs no place in memory for it.
+    #[inline(never)]
+    fn walk_for(
+        &mut self,
+        cpu: usize,
+        request: Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        self.local_for(cpu, request.order)?.take(&request, flags, observer)
     }
 
     /// Makes one attempt with the given flags, as the slow path asks for it.
@@ -169,8 +192,7 @@ impl<'m> Allocator<'m> {
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        self.check_cpu(cpu, request)?;
-        self.local(cpu).walk_for(*request, Some(flags), observer)
+        self.walk_for(cpu, *request, Some(flags), observer)
     }
 
     /// Reports that a request finally failed, as the kernel's tracepoint does.
@@ -183,21 +205,16 @@ impl<'m> Allocator<'m> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<(), AllocError> {
-        self.check_cpu(cpu, request)?;
-        self.local(cpu).report_failure(request, observer)
+        self.local_for(cpu, request.order)?.report_failure(request, observer)
     }
 
-    #[inline]
-    pub(crate) fn check_cpu(&self, cpu: usize, request: &Request) -> Result<(), AllocError> {
-        if cpu < self.cpus() {
-            return Ok(());
-        }
-        let order = request.order;
-        Err(if order > self.machine.geometry.max_order {
-            AllocError::OrderTooLarge(order)
-        } else {
-            AllocError::NoSuchCpu(cpu)
-        })
+    /// See [`Local::reset_fair_batches`].
+    pub(crate) fn new_fair_round(
+        &mut self,
+        cpu: usize,
+        request: &Request,
+    ) -> Result<(), AllocError> {
+        self.local_for(cpu, request.order)?.reset_fair_batches(request)
     }
 }
 
@@ -222,29 +239,30 @@ fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
 }
 
 impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
-    /// See [`Allocator::alloc`].
-    #[inline(always)]
-    pub(crate) fn alloc(
+    /// Takes a block, with the flags of the fast path if none are given.
+    pub(crate) fn take(
         &mut self,
         request: &Request,
-        observer: &mut impl Observer,
-    ) -> Result<Pfn, AllocError> {
-        match self.take_warm(request, observer) {
-            Some(pfn) => Ok(pfn),
-            None => self.walk_for(*request, None, observer),
-        }
-    }
-
-    /// Walks the zonelist, with the flags of the fast path if none are given. The request comes by
-    /// value, so that the short way needs no place in memory for it.
-    #[inline(never)]
-    pub(crate) fn walk_for(
-        &mut self,
-        request: Request,
         flags: Option<AllocFlags>,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        let attempt = self.machine.attempt(self.node, &request)?;
+        if flags.is_none()
+            && let Some(pfn) = self.row.warm_and_take(request, observer)
+        {
+            return Ok(pfn);
+        }
+        self.walk_for(request, flags, observer)
+    }
+
+    /// Walks the zonelist.
+    #[inline(never)]
+    fn walk_for(
+        &mut self,
+        request: &Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        let attempt = self.machine.attempt(self.row.node, request)?;
         let preferred = self.preferred_zone(&attempt).ok_or(AllocError::NoMemory)?;
         let flags = flags.unwrap_or_else(|| self.fast_flags(preferred, &attempt));
         self.get_page_from_freelist(&attempt, preferred, flags, observer)
@@ -257,7 +275,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<(), AllocError> {
-        let Attempt { order, mt, gfp, .. } = self.machine.attempt(self.node, request)?;
+        let Attempt { order, mt, gfp, .. } = self.machine.attempt(self.row.node, request)?;
         observer.event(Event::PageAlloc { pfn: None, order, migratetype: mt, gfp });
         Ok(())
     }

@@ -67,8 +67,7 @@ impl Allocator<'_> {
         blocks: &mut [Pfn],
         observer: &mut impl Observer,
     ) -> Result<usize, AllocError> {
-        self.check_cpu(cpu, request)?;
-        self.local(cpu).alloc_bulk(request, blocks, observer)
+        self.local_for(cpu, request.order)?.alloc_bulk(request, blocks, observer)
     }
 
     /// Frees blocks of one order, as [`free`](Self::free) does each.
@@ -82,7 +81,10 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), BulkError> {
-        self.local(cpu).free_bulk(blocks, order, observer)
+        for (freed, &pfn) in blocks.iter().enumerate() {
+            self.free(cpu, pfn, order, observer).map_err(|error| BulkError { freed, error })?;
+        }
+        Ok(())
     }
 }
 
@@ -112,9 +114,10 @@ impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), BulkError> {
-        let _off = Off::<I>::now();
-        self.attend(observer);
-        self.local().free_bulk(blocks, order, observer)
+        for (freed, &pfn) in blocks.iter().enumerate() {
+            self.free(pfn, order, observer).map_err(|error| BulkError { freed, error })?;
+        }
+        Ok(())
     }
 }
 
@@ -126,10 +129,11 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         blocks: &mut [Pfn],
         observer: &mut impl Observer,
     ) -> Result<usize, AllocError> {
-        let attempt = self.machine.attempt(self.node, request)?;
+        let attempt = self.machine.attempt(self.row.node, request)?;
         let mut done = self.take_bulk(&attempt, blocks, observer);
         while let Some(slot) = blocks.get_mut(done) {
-            match self.alloc(request, observer) {
+            let warm = self.row.take_warm(request, observer);
+            match warm.map_or_else(|| self.take(request, None, observer), Ok) {
                 Ok(pfn) => *slot = pfn,
                 Err(error) if done == 0 => return Err(error),
                 Err(_) => break,
@@ -184,18 +188,5 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     /// Whether nothing but a watermark decides if a zone serves.
     fn policy_is_plain(&self) -> bool {
         self.machine.policy.fair == Fair::Off && self.machine.first_zone_serves()
-    }
-
-    /// See [`Allocator::free_bulk`].
-    pub(crate) fn free_bulk(
-        &mut self,
-        blocks: &[Pfn],
-        order: Order,
-        observer: &mut impl Observer,
-    ) -> Result<(), BulkError> {
-        for (freed, &pfn) in blocks.iter().enumerate() {
-            self.free(pfn, order, observer).map_err(|error| BulkError { freed, error })?;
-        }
-        Ok(())
     }
 }

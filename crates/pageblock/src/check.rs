@@ -5,6 +5,7 @@ use core::fmt;
 use lock_api::RawMutex;
 
 use crate::alloc::Allocator;
+use crate::chain::{Chain, Tag};
 use crate::cpu::Cpu;
 use crate::cpu_cache::{COSTLY_ORDER, CpuCache};
 use crate::frame::{Order, Pfn, pages};
@@ -82,12 +83,13 @@ impl core::error::Error for Violation {}
 /// Walks a list in both directions, `visit`ing every block; gives its length.
 fn walk(
     map: &PageMap<'_>,
-    list: &crate::freelist::List,
+    chain: &Chain,
+    tag: Tag,
     mut visit: impl FnMut(Index) -> Result<(), Violation>,
 ) -> Result<u32, Violation> {
     let (mut length, mut before) = (0, None);
-    for i in list.iter(map) {
-        let prev = map.prev(i);
+    for i in chain.iter(map) {
+        let prev = map.prev(i) ^ tag;
         if before.is_some_and(|b| b != prev) || length > map.frames() {
             return Err(Violation::BrokenLink(map.pfn(i)));
         }
@@ -95,7 +97,7 @@ fn walk(
         before = Some(i);
         length += 1;
     }
-    match (before, list.tail()) {
+    match (before, chain.tail()) {
         (b, t) if b == t => Ok(length),
         (b, t) => Err(Violation::BrokenLink(map.pfn(b.or(t).unwrap_or(0)))),
     }
@@ -112,7 +114,7 @@ impl Zone<'_> {
         let (mut blocks, mut in_blocks) = (0, 0);
         for list in Migratetype::ALL {
             for order in 0..=self.geometry.max_order {
-                let length = walk(&self.map, self.area.list(order, list), |i| {
+                let length = walk(&self.map, self.area.list(order, list).chain(), 0, |i| {
                     let state = self.map.state(i);
                     if state != (FrameState::Free { order, list }) {
                         return Err(Violation::ListedOtherwise(self.map.pfn(i), state));
@@ -230,7 +232,7 @@ impl Zone<'_> {
         let mut count = 0;
         for index in 0..cache.nr_lists() {
             let order = cache.list_order(index);
-            let blocks = walk(&self.map, cache.list(index), |i| match self.map.state(i) {
+            let listed = |i| match self.map.state(i) {
                 FrameState::CpuList { order: is, cached }
                     if is == order
                         && (cache.list_index(is, cached) == Some(index)
@@ -240,7 +242,11 @@ impl Zone<'_> {
                     Ok(())
                 }
                 state => Err(Violation::ListedOtherwise(self.map.pfn(i), state)),
-            })?;
+            };
+            let list = cache.list(index);
+            list.hot().try_for_each(listed)?;
+            let blocks = walk(&self.map, list.chain(), cache.tag(), listed)?;
+            let blocks = blocks + list.hot().count() as u32;
             count += u64::from(blocks) * pages(order);
         }
         if count == u64::from(cache.count) { Ok(count) } else { Err(Violation::CacheCount(at)) }

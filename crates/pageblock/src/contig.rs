@@ -169,16 +169,15 @@ impl<'m> Allocator<'m> {
             return Err(ContigError::Alignment(align));
         }
         let request = Request { order: 0, ..*request };
-        let no_zone = |_| ContigError::NotFound;
-        self.check_cpu(cpu, &request).map_err(|_| ContigError::NoSuchCpu(cpu))?;
-        let node = self.machine.cpu_nodes[cpu];
-        let attempt = self.machine.attempt(node, &request).map_err(no_zone)?;
+        let node = self.rows.get(cpu).ok_or(ContigError::NoSuchCpu(cpu))?.node;
+        let attempt = self.machine.attempt(node, &request).map_err(|_| ContigError::NotFound)?;
         for at in self.machine.zonelist(&attempt) {
-            let span = self.zones[at].span;
-            let mut from = span.start;
-            while self.local(cpu).eligible(at, &attempt)
-                && let Some(range) = self.zones[at].candidate(from, pages, align, migrate)
-            {
+            let Zone { kind, node, managed, .. } = self.zones[at];
+            if kind > attempt.highest || !attempt.may_use(node) || managed == 0 {
+                continue;
+            }
+            let mut from = self.zones[at].span.start;
+            while let Some(range) = self.zones[at].candidate(from, pages, align, migrate) {
                 match self.alloc_contig_range(cpu, range, migrate, observer) {
                     Ok(()) => return Ok(range),
                     Err(ContigError::NoTarget(_)) => break,
@@ -259,7 +258,7 @@ impl<'m> Allocator<'m> {
 
     /// A zone to work on.
     pub(crate) fn zone_at(&mut self, at: usize) -> &mut Zone<'m> {
-        self.machine.fronts[at].forget_plenty();
+        self.machine.fronts[at].forget();
         &mut self.zones[at]
     }
 

@@ -9,8 +9,10 @@ use crate::event::Observer;
 use crate::frame::{Order, Pfn};
 use crate::interrupts::{Interrupts, Off};
 use crate::local::Local;
+use crate::news::News;
 use crate::request::Request;
-use crate::sharing::{Locked, Row, Shared};
+use crate::row::Row;
+use crate::sharing::{Locked, Shared};
 use crate::zone::FrameError;
 
 #[cfg(doc)]
@@ -21,18 +23,16 @@ use crate::alloc::Allocator;
 pub struct Cpu<'s, 'm, R: RawMutex, I: Interrupts> {
     shared: &'s Shared<'m, R, I>,
     row: Row<'m>,
+    news: &'s News,
     cpu: usize,
-    /// Its node.
-    node: u8,
     /// The last request that it answered.
     seen: u32,
 }
 
 impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     pub(crate) fn new(shared: &'s Shared<'m, R, I>, cpu: usize, row: Row<'m>) -> Self {
-        let node = shared.machine.cpu_nodes[cpu];
-        let seen = shared.seats[cpu].news.answered();
-        Self { shared, row, cpu, node, seen }
+        let news = &shared.seats[cpu].news;
+        Self { shared, row, news, cpu, seen: news.answered() }
     }
 
     /// Its number.
@@ -44,7 +44,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     /// Its cache for a zone; `None` where there is no such zone.
     #[must_use]
     pub fn cache(&self, zone: usize) -> Option<&CpuCache> {
-        self.row.get(zone)
+        self.row.zones.get(zone).map(|zone| &zone.cache)
     }
 
     /// The allocator that it shares.
@@ -56,12 +56,12 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     #[inline(always)]
     pub(crate) fn local(&mut self) -> Local<'_, 'm, Locked<'_, 'm, R>> {
         let zones = Locked(self.shared.zones);
-        Local { machine: &self.shared.machine, zones, caches: self.row, node: self.node }
+        Local { machine: &self.shared.machine, zones, row: &mut self.row }
     }
 
     #[inline(always)]
     fn is_asked(&self) -> bool {
-        self.shared.seats[self.cpu].news.last() != self.seen
+        self.news.last() != self.seen
     }
 
     /// Does what other CPUs asked for: gives its pages back. Every other call does so too, at first;
@@ -77,10 +77,10 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     #[inline(never)]
     fn answer(&mut self, observer: &mut impl Observer) {
         let _off = Off::<I>::now();
-        let number = self.shared.seats[self.cpu].news.take();
+        let number = self.news.take();
         self.local().drain(observer);
         self.seen = number;
-        self.shared.seats[self.cpu].news.answer(number);
+        self.news.answer(number);
     }
 
     /// Allocates a block by the fast path; see [`Allocator::alloc`].
@@ -94,8 +94,24 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
         let _off = Off::<I>::now();
+        if !self.is_asked()
+            && let Some(pfn) = self.row.take_warm(request, observer)
+        {
+            return Ok(pfn);
+        }
+        self.walk_for(*request, None, observer)
+    }
+
+    /// The request comes by value, so that the short way needs no place in memory for it.
+    #[inline(never)]
+    fn walk_for(
+        &mut self,
+        request: Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
         self.attend(observer);
-        self.local().alloc(request, observer)
+        self.local().take(&request, flags, observer)
     }
 
     /// Makes one attempt with the given flags; see [`Allocator::alloc_with`].
@@ -109,8 +125,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
         let _off = Off::<I>::now();
-        self.attend(observer);
-        self.local().walk_for(*request, Some(flags), observer)
+        self.walk_for(*request, Some(flags), observer)
     }
 
     /// Reports that a request finally failed; see [`Allocator::report_failure`].
@@ -138,6 +153,19 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let _off = Off::<I>::now();
+        if !self.is_asked() && self.row.put_warm(pfn, order, observer) {
+            return Ok(());
+        }
+        self.free_in_full(pfn, order, observer)
+    }
+
+    #[inline(never)]
+    fn free_in_full(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
         self.attend(observer);
         self.local().free(pfn, order, observer)
     }

@@ -8,17 +8,21 @@
 //! sizes are in `cpu_tuning`.
 
 use crate::alloc_flags::AllocFlags;
+use crate::chain::Tag;
+use crate::cpu_list::CpuList;
 use crate::cpu_tuning::Calm;
 use crate::event::{Event, Observer};
 use crate::fallback::Mode;
 use crate::frame::{ORDER_LIMIT, Order, pages};
-use crate::freelist::List;
-use crate::map::{FrameState, Index, PageMap};
+use crate::map::{FrameState, Index, PageMap, StateByte};
 use crate::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::policy::{
     ClaimRule, PcpBulk, PcpFree, PcpOrders, PcpThpLists, PcpType, Policy, Reserve,
 };
 use crate::zone::{Geometry, Zone, ZoneCounters};
+
+#[cfg(doc)]
+use crate::levels::Front;
 
 /// The largest order that the kernel considers cheap (`PAGE_ALLOC_COSTLY_ORDER`).
 pub const COSTLY_ORDER: Order = 3;
@@ -43,8 +47,24 @@ pub const MAX_LISTS: usize = LOW_ORDER_LISTS + MIGRATE_PCPTYPES;
 const ORDERS: usize = ORDER_LIMIT as usize + 1;
 const TYPES: usize = MIGRATETYPES.next_power_of_two();
 
-/// There is no such list.
-const NO_LIST: u8 = u8::MAX;
+/// There is no such list. Its place in a cache holds a list that is always empty.
+const NO_LIST: u8 = MAX_LISTS as u8;
+
+/// A power of two.
+const LISTS: usize = MAX_LISTS + 1;
+
+/// The lists of one order for the short way of frees, by the number of a type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PutLists([u8; TYPES]);
+
+impl PutLists {
+    /// The list for a type; `None` where the short way is none.
+    #[inline(always)]
+    pub(crate) fn list(&self, type_bits: u8) -> Option<usize> {
+        let list = self.0[usize::from(type_bits) % TYPES];
+        (list != NO_LIST).then_some(usize::from(list))
+    }
+}
 
 /// The limits of a cache; computed by [`tuning`](crate::tuning).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -60,9 +80,16 @@ pub struct CacheLimits {
 /// The lists of one CPU for one zone (`struct per_cpu_pages`).
 #[derive(Clone, Debug)]
 pub struct CpuCache {
-    lists: [List; MAX_LISTS],
+    lists: [CpuList; LISTS],
+    /// The CPU's mark on its lists.
+    tag: Tag,
+    /// How often a list led to a block that is not this CPU's.
+    strays: u32,
     /// The list of each order and type, [`NO_LIST`] where there is none.
     list_of: [[u8; TYPES]; ORDERS],
+    /// The same for frees that need no more than to be counted: not to isolated blocks, nor of the
+    /// high orders that policies look at.
+    put_lists: [PutLists; ORDERS],
     nr_lists: u8,
     thp_order: Order,
     /// Pages on all lists.
@@ -87,9 +114,9 @@ pub struct CpuCache {
 }
 
 impl CpuCache {
-    /// An empty cache.
+    /// An empty cache of a CPU.
     #[must_use]
-    pub fn new(policy: &Policy, geometry: Geometry, limits: CacheLimits) -> Self {
+    pub fn new(cpu: usize, policy: &Policy, geometry: Geometry, limits: CacheLimits) -> Self {
         let costly = policy.pcp_orders == PcpOrders::CostlyAndThp;
         let thp_lists = match policy.pcp_thp_lists {
             _ if !costly => 0,
@@ -98,9 +125,13 @@ impl CpuCache {
             PcpThpLists::Two => 2,
         };
         let low = if costly { LOW_ORDER_LISTS as u8 } else { MIGRATE_PCPTYPES as u8 };
+        let list_of = list_table(costly, thp_lists, geometry.pageblock_order);
         Self {
-            lists: [List::EMPTY; MAX_LISTS],
-            list_of: list_table(costly, thp_lists, geometry.pageblock_order),
+            lists: [CpuList::EMPTY; LISTS],
+            tag: cpu as Tag + 1,
+            strays: 0,
+            list_of,
+            put_lists: put_table(&list_of),
             nr_lists: low + thp_lists,
             thp_order: geometry.pageblock_order,
             count: 0,
@@ -159,16 +190,134 @@ impl CpuCache {
         self.lists[index].is_empty()
     }
 
-    pub(crate) fn list(&self, index: usize) -> &List {
+    pub(crate) fn list(&self, index: usize) -> &CpuList {
         &self.lists[index]
     }
 
-    /// Takes the first block of a list of this order.
+    pub(crate) fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    /// How often a list was found to lead to a block that is not this CPU's, as two CPUs had freed
+    /// it at the same instant; see [`sharing`](crate::sharing).
+    #[must_use]
+    pub fn strays(&self) -> u32 {
+        self.strays
+    }
+
+    /// The list of an order and type for the short way; it may be one that is always empty.
     #[inline(always)]
+    pub(crate) fn take_list(&self, order: Order, mt: Migratetype) -> Option<u8> {
+        Some(self.list_of.get(usize::from(order))?[mt as usize])
+    }
+
+    /// The lists of an order for the short way of frees, by the number of a type.
+    #[inline(always)]
+    pub(crate) fn put_lists(&self, order: Order) -> Option<&PutLists> {
+        self.put_lists.get(usize::from(order))
+    }
+
+    /// Takes the first block of a list of this order for a request, if it is on the stack, and counts
+    /// it. Gives its state too, which the caller sets.
+    #[inline(always)]
+    pub(crate) fn take_hot<'m>(
+        &mut self,
+        map: &PageMap<'m>,
+        index: u8,
+        order: Order,
+    ) -> Option<(Index, StateByte<'m>)> {
+        let list = &mut self.lists[usize::from(index) % LISTS];
+        let i = list.top()?;
+        let state = map.state_byte(i);
+        if !state.is_on_cpu_list() {
+            return None;
+        }
+        list.drop_top();
+        let taken = pages(order);
+        self.count -= taken as u32;
+        self.counters.pgalloc += taken;
+        self.note_alloc();
+        Some((i, state))
+    }
+
+    /// Puts a freed block of this order on a list, if there is room on the stack and the cache
+    /// surely has to give nothing back, and counts it. Only for a calm zone ([`Front::is_calm`]).
+    #[inline(always)]
+    pub(crate) fn put_hot(&mut self, i: Index, index: usize, order: Order) -> bool {
+        let freed = pages(order);
+        let Some(count) = self.calm_count(freed as u32) else { return false };
+        if !self.lists[index % LISTS].push_hot(i) {
+            return false;
+        }
+        self.count = count;
+        self.counters.pgfree += freed;
+        self.note_calm_free(freed as u32);
+        true
+    }
+
+    /// Moves blocks to the stack of the list of an order and type, if it is empty.
+    pub(crate) fn warm(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) {
+        if let Some(index) = self.list_index(order, mt)
+            && self.lists[index].top().is_none()
+        {
+            self.lists[index].warm(map, self.tag, |i| map.is_on_cpu_list(i, order));
+        }
+    }
+
+    /// Makes room on the stack of the list of an order and type.
+    pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, type_bits: u8) {
+        if let Some(index) = self.put_lists(order).and_then(|lists| lists.list(type_bits)) {
+            self.lists[index].make_room(map, self.tag);
+        }
+    }
+
+    /// Takes the first block of a list of this order.
     pub(crate) fn pop(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
-        let i = self.lists[index].pop_head(map)?;
-        self.count -= 1 << order;
-        Some(i)
+        let owned = |i| map.is_on_cpu_list(i, order);
+        loop {
+            let list = &mut self.lists[index % LISTS];
+            if list.is_empty() {
+                return None;
+            }
+            if list.top().is_none() {
+                list.warm(map, self.tag, owned);
+            }
+            if let Some(i) = list.top().filter(|&i| owned(i)) {
+                list.drop_top();
+                self.count -= 1 << order;
+                return Some(i);
+            }
+            self.mend(map, index);
+        }
+    }
+
+    /// Leaves out of a list what is not this CPU's. Other lists are not as they should be either then,
+    /// so the pages are counted anew.
+    fn mend(&mut self, map: &PageMap<'_>, index: usize) {
+        let order = self.list_order(index);
+        self.lists[index % LISTS].mend(map, self.tag, |i| map.is_on_cpu_list(i, order));
+        self.strays += 1;
+        let limit = map.frames() as usize;
+        let pages_of = |index: usize| {
+            let blocks = self.lists[index].iter(map).take(limit).count() as u32;
+            blocks << self.list_order(index)
+        };
+        self.count = (0..self.nr_lists()).map(pages_of).sum();
+    }
+
+    /// The last block of a list.
+    fn last_own(&mut self, map: &PageMap<'_>, index: usize) -> Option<Index> {
+        let order = self.list_order(index);
+        loop {
+            let list = &self.lists[index];
+            if list.is_empty() {
+                return None;
+            }
+            if let Some(i) = list.last(map, self.tag).filter(|&i| map.is_on_cpu_list(i, order)) {
+                return Some(i);
+            }
+            self.mend(map, index);
+        }
     }
 
     /// Takes a block from a list that is empty, after filling it from the zone
@@ -225,7 +374,7 @@ impl CpuCache {
     ) {
         let order = self.list_order(index);
         map.set(i, FrameState::CpuList { order, cached });
-        self.lists[index].push_tail(map, i);
+        self.lists[index].push_tail(map, self.tag, i);
         self.count += 1 << order;
     }
 
@@ -240,14 +389,14 @@ impl CpuCache {
         cached: Migratetype,
     ) {
         map.set(i, FrameState::CpuList { order, cached });
-        self.lists[index].push_head(map, i);
+        self.lists[index].push_head(map, self.tag, i);
         self.count += pages(order) as u32;
     }
 
     /// Takes a given block off its list.
     #[inline]
     pub(crate) fn unlink(&mut self, map: &PageMap<'_>, i: Index, index: usize) {
-        self.lists[index].remove(map, i);
+        self.lists[index].remove(map, self.tag, i);
         self.count -= 1 << self.list_order(index);
     }
 
@@ -276,9 +425,10 @@ impl CpuCache {
     ) {
         zone.counters.lock_acquired += u64::from(drain.left() > 0);
         while let Some(index) = drain.next_list(self) {
-            let Some(i) = self.lists[index].tail() else { break };
-            self.give_back(zone, i, index, observer);
-            drain.gave(self.list_order(index));
+            if let Some(i) = self.last_own(&zone.map, index) {
+                self.give_back(zone, i, index, observer);
+                drain.gave(self.list_order(index));
+            }
         }
     }
 
@@ -347,6 +497,16 @@ fn list_table(costly: bool, thp_lists: u8, thp_order: Order) -> [[u8; TYPES]; OR
         }
     }
     table
+}
+
+/// See [`CpuCache::put_lists`].
+fn put_table(list_of: &[[u8; TYPES]; ORDERS]) -> [PutLists; ORDERS] {
+    core::array::from_fn(|order| {
+        let mut row = list_of[order];
+        row[Migratetype::Isolate as usize] = NO_LIST;
+        let looked_at = (1..=usize::from(COSTLY_ORDER)).contains(&order);
+        PutLists(if looked_at { [NO_LIST; TYPES] } else { row })
+    })
 }
 
 /// The flags of a zone that a cache looks at.

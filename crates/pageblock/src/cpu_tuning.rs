@@ -8,6 +8,9 @@ use crate::cpu_cache::{COSTLY_ORDER, CacheLimits, CpuCache, ZoneFlags};
 use crate::frame::{ORDER_LIMIT, Order, pages};
 use crate::policy::{PcpFree, PcpHigh, Policy};
 
+#[cfg(doc)]
+use crate::levels::Front;
+
 impl CpuCache {
     /// Each allocation ends a row of frees.
     #[inline(always)]
@@ -16,20 +19,20 @@ impl CpuCache {
         self.free_count >>= 1;
     }
 
-    /// Counts a freed block, if the cache surely has to give no pages back; else does nothing and
-    /// gives `false`. Only for a zone where neither reclaim is active nor the high watermark missed.
+    /// The pages that the cache holds after a free of so many, if it surely has to give none back.
+    /// Only for a calm zone ([`Front::is_calm`]), and orders of [`CpuCache::put_lists`].
     #[inline(always)]
-    pub(crate) fn note_calm_free(&mut self, order: Order) -> bool {
-        let (calm, high_order) = (self.calm, (1..=COSTLY_ORDER).contains(&order));
-        if self.count >= calm.below || high_order {
-            return false;
+    pub(crate) fn calm_count(&self, freed: u32) -> Option<u32> {
+        let count = self.count + freed;
+        (count < self.calm.below).then_some(count)
+    }
+
+    /// What such a free changes of the tuning.
+    #[inline(always)]
+    pub(crate) fn note_calm_free(&mut self, freed: u32) {
+        if self.free_count < self.calm.rising_to {
+            self.free_count += freed;
         }
-        if self.free_count < calm.rising_to {
-            self.free_count += pages(order) as u32;
-        }
-        self.alloc_factor >>= calm.alloc_factor_shift;
-        self.prev_free_high_order = false;
-        true
     }
 
     /// Sets the limits; what the cache may hold now stays within them.
@@ -51,8 +54,8 @@ impl CpuCache {
         let rising_to = if counts { batch << policy.pcp_batch_scale_max } else { 0 };
         // Each free of a policy that counts brings the limit within its bounds first.
         let within = !counts || self.high == clamp(self.high, high_min, high_max);
-        let below = if within { self.high } else { 0 };
-        self.calm = Calm { below, rising_to, alloc_factor_shift: counts.into() };
+        let steady = !counts || (self.alloc_factor == 0 && !self.prev_free_high_order);
+        self.calm = Calm { below: if within && steady { self.high } else { 0 }, rising_to };
     }
 
     /// The number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
@@ -245,12 +248,11 @@ impl CpuCache {
 /// When a free does nothing but count: a summary of limits and policy. It never claims too much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Calm {
-    /// While the cache holds fewer pages, it keeps them all; 0 where that is not known.
+    /// While the cache holds fewer pages, it keeps them all, and a free changes nothing but the
+    /// counts; 0 where that is not known.
     below: u32,
     /// Where [`CpuCache::free_count`] stops to rise.
     rising_to: u32,
-    /// How far a free shifts [`CpuCache::alloc_factor`].
-    alloc_factor_shift: u8,
 }
 
 /// What the frees before one make of it.

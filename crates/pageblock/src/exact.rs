@@ -75,8 +75,7 @@ impl Allocator<'_> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<(), ExactError> {
-        self.check_cpu(cpu, request)?;
-        self.local(cpu).alloc_at(pfn, request, observer)
+        self.local_for(cpu, request.order)?.alloc_at(pfn, request, observer)
     }
 
     /// Allocates a block that lies in a range of frames, the lowest that the request may use, if its
@@ -92,8 +91,7 @@ impl Allocator<'_> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<Pfn, ExactError> {
-        self.check_cpu(cpu, request)?;
-        self.local(cpu).alloc_within(range, request, observer)
+        self.local_for(cpu, request.order)?.alloc_within(range, request, observer)
     }
 
     /// Allocates a block all of whose frames are below a limit; see
@@ -153,7 +151,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<(), ExactError> {
-        let attempt = self.machine.attempt(self.node, request)?;
+        let attempt = self.machine.attempt(self.row.node, request)?;
         if !pfn.is_aligned(attempt.order) {
             return Err(FrameError::Misaligned(pfn, attempt.order).into());
         }
@@ -186,7 +184,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         if range.is_empty() {
             return Err(ExactError::EmptyRange(range));
         }
-        let attempt = self.machine.attempt(self.node, request)?;
+        let attempt = self.machine.attempt(self.row.node, request)?;
         for at in self.machine.zonelist(&attempt) {
             if !self.eligible(at, &attempt) {
                 continue;

@@ -5,9 +5,9 @@
 
 use crate::alloc::Allocator;
 use crate::cpu_cache::CpuCache;
+use crate::cpu_list::CpuList;
 use crate::fallback::{Fallback, Outcome};
 use crate::frame::{Order, Pfn};
-use crate::freelist::List;
 use crate::machine::Machine;
 use crate::map::{FrameState, Index};
 use crate::mobility::Migratetype::{self, Movable};
@@ -261,7 +261,8 @@ impl CpuCache {
         zone: &'z Zone<'_>,
         list: usize,
     ) -> impl Iterator<Item = Pfn> + use<'z> {
-        let list = if list < self.nr_lists() { *self.list(list) } else { List::EMPTY };
+        let none = CpuList::EMPTY;
+        let list = if list < self.nr_lists() { self.list(list) } else { &none };
         list.iter(&zone.map).map(|i| zone.map.pfn(i))
     }
 

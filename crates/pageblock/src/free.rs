@@ -9,8 +9,9 @@ use crate::event::{Event, Observer};
 use crate::frame::{Order, Pfn};
 use crate::layout::ZoneKind;
 use crate::levels::Levels;
-use crate::local::{Local, Zones};
+use crate::local::{Local, Owned, Zones};
 use crate::map::{FrameState, Index};
+use crate::row::CpuZone;
 use crate::zone::{FrameError, Zone};
 
 impl Allocator<'_> {
@@ -27,17 +28,44 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        self.local(cpu).free(pfn, order, observer)
+        if self.rows.get_mut(cpu).is_some_and(|row| row.put_warm(pfn, order, observer)) {
+            return Ok(());
+        }
+        self.free_in_full(cpu, pfn, order, observer)
+    }
+
+    #[inline(never)]
+    fn free_in_full(
+        &mut self,
+        cpu: usize,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        if let Some(mut local) = self.local(cpu) {
+            return local.free(pfn, order, observer);
+        }
+        let (at, i) = self.machine.find_allocated(pfn, order)?;
+        observer.event(Event::PageFree { pfn, order });
+        Owned(self.zones).with(&self.machine, at, |zone| {
+            zone.counters.count_free(order);
+            zone.free_one_page(i, order, observer);
+        });
+        Ok(())
     }
 
     /// Gives every page of a CPU's caches back to its zones (`drain_pages`).
     pub fn drain_cpu(&mut self, cpu: usize, observer: &mut impl Observer) {
-        self.local(cpu).drain(observer);
+        if let Some(mut local) = self.local(cpu) {
+            local.drain(observer);
+        }
     }
 
     /// Gives up to `pages` pages of a CPU's caches back, from the highest zone down.
     pub fn drain_pages(&mut self, cpu: usize, pages: u32, observer: &mut impl Observer) {
-        self.local(cpu).drain_pages(pages, observer);
+        if let Some(mut local) = self.local(cpu) {
+            local.drain_pages(pages, observer);
+        }
     }
 
     /// Gives every page of every CPU's caches back (`drain_all_pages`).
@@ -49,7 +77,9 @@ impl Allocator<'_> {
 
     /// One vmstat tick of a CPU: its caches' limits decay (6.7 and later).
     pub fn vmstat_tick(&mut self, cpu: usize, observer: &mut impl Observer) {
-        self.local(cpu).vmstat_tick(observer);
+        if let Some(mut local) = self.local(cpu) {
+            local.vmstat_tick(observer);
+        }
     }
 
     /// Says whether the content of an allocated block can be moved, which claims of its pageblock
@@ -77,7 +107,6 @@ impl crate::machine::Machine<'_> {
 
 impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     /// See [`Allocator::free`].
-    #[inline(always)]
     pub(crate) fn free(
         &mut self,
         pfn: Pfn,
@@ -85,42 +114,30 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let (at, i) = self.machine.find_allocated(pfn, order)?;
-        observer.event(Event::PageFree { pfn, order });
-        let map = &self.machine.fronts[at].map;
-        let list = self.caches.get(at).zip(map.cpu_list_type(i, order));
-        let list = list.and_then(|(cache, mt)| Some((cache.list_index(order, mt)?, mt)));
-        let Some((list, mt)) = list else {
-            self.free_to_buddy(at, i, order, observer);
+        if self.row.make_room_and_put(at, pfn, order, observer) {
             return Ok(());
-        };
-        let cache = &mut self.caches[at];
-        cache.push(map, i, order, list, mt);
+        }
+        observer.event(Event::PageFree { pfn, order });
+        let CpuZone { front, cache } = &mut self.row.zones[at];
         cache.count_free(order);
-        let levels = self.zones.levels(self.machine, at);
-        let calm = !levels.reclaim_active() && !levels.below_high();
-        if !(calm && cache.note_calm_free(order)) {
-            self.commit_free(at, order, list, observer);
+        let mt = front.map.cpu_list_type(i, order);
+        match mt.and_then(|mt| Some((cache.list_index(order, mt)?, mt))) {
+            Some((list, mt)) => {
+                cache.push(&front.map, i, order, list, mt);
+                self.zones.renew_short(self.machine, at);
+                self.commit_free(at, order, list, observer);
+            }
+            None => self.with(at, |zone, _| zone.free_one_page(i, order, observer)),
         }
         Ok(())
     }
 
-    /// Frees a block past the CPU lists.
-    #[inline(never)]
-    fn free_to_buddy(&mut self, at: usize, i: Index, order: Order, observer: &mut impl Observer) {
-        self.zones.with(self.machine, at, |zone| zone.free_one_page(i, order, observer));
-        match self.caches.get_mut(at) {
-            Some(cache) => cache.count_free(order),
-            None => self.zones.with(self.machine, at, |zone| zone.counters.count_free(order)),
-        }
-    }
-
     /// Gives back what a cache holds too much after a block was freed to one of its lists
     /// (`free_unref_page_commit`).
-    #[inline(never)]
     fn commit_free(&mut self, at: usize, order: Order, list: usize, observer: &mut impl Observer) {
         let policy = &self.machine.policy;
         let flags = self.cache_flags(at);
-        let cache = &mut self.caches[at];
+        let cache = &mut self.row.zones[at].cache;
         let n = cache.pages_to_drain(policy, order, flags);
         if n > 0 {
             let drain = cache.drain(policy, n, list);
@@ -148,8 +165,8 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
 
     /// See [`Allocator::drain_cpu`].
     pub(crate) fn drain(&mut self, observer: &mut impl Observer) {
-        for at in 0..self.caches.len() {
-            if self.caches[at].count > 0 {
+        for at in 0..self.row.zones.len() {
+            if self.cache(at).count > 0 {
                 self.give_back(at, u32::MAX, observer);
             }
         }
@@ -158,20 +175,20 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     /// See [`Allocator::drain_pages`].
     pub(crate) fn drain_pages(&mut self, pages: u32, observer: &mut impl Observer) {
         let mut left = pages;
-        for at in (0..self.caches.len()).rev() {
-            let before = self.caches[at].count;
+        for at in (0..self.row.zones.len()).rev() {
+            let before = self.cache(at).count;
             let n = left.min(before);
             if n > 0 {
                 self.give_back(at, n, observer);
-                left = left.saturating_sub(before - self.caches[at].count);
+                left = left.saturating_sub(before - self.cache(at).count);
             }
         }
     }
 
     /// See [`Allocator::vmstat_tick`].
     pub(crate) fn vmstat_tick(&mut self, observer: &mut impl Observer) {
-        for at in 0..self.caches.len() {
-            let n = self.caches[at].decay(&self.machine.policy);
+        for at in 0..self.row.zones.len() {
+            let n = self.row.zones[at].cache.decay(&self.machine.policy);
             if n > 0 {
                 self.give_back(at, n, observer);
             }

@@ -1,30 +1,30 @@
 //! Lists of blocks, and the free lists of a zone: one for every order and type.
 
+use crate::chain::{Chain, Tag};
 use crate::frame::{ORDER_LIMIT, Order};
-use crate::map::{Index, NIL, PageMap};
+use crate::map::{Index, PageMap};
 use crate::mobility::{MIGRATETYPES, Migratetype};
 
-/// A doubly linked list of blocks, linked through the page map by their first frames. What the head
-/// has as its previous block means nothing.
+/// A chain of blocks that knows its length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
-    head: Index,
-    /// Of a list that is not empty.
-    tail: Index,
+    chain: Chain,
     len: u32,
 }
 
+/// Zones are no CPU.
+const ZONE: Tag = 0;
+
 impl List {
-    pub(crate) const EMPTY: Self = Self { head: NIL, tail: NIL, len: 0 };
+    pub(crate) const EMPTY: Self = Self { chain: Chain::EMPTY, len: 0 };
 
     #[inline]
     pub(crate) fn head(&self) -> Option<Index> {
-        (self.head != NIL).then_some(self.head)
+        self.chain.head()
     }
 
-    #[inline]
-    pub(crate) fn tail(&self) -> Option<Index> {
-        (!self.is_empty()).then_some(self.tail)
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.chain
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -33,81 +33,25 @@ impl List {
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.head == NIL
+        self.chain.is_empty()
     }
 
-    #[inline(always)]
-    pub(crate) fn push_head(&mut self, map: &PageMap<'_>, i: Index) {
-        map.set_next(i, self.head);
-        if self.head == NIL {
-            self.tail = i;
-        } else {
-            map.set_prev(self.head, i);
-        }
-        self.head = i;
+    #[inline]
+    fn push_head(&mut self, map: &PageMap<'_>, i: Index) {
+        self.chain.push_head(map, ZONE, i);
         self.len += 1;
     }
 
     #[inline]
-    pub(crate) fn push_tail(&mut self, map: &PageMap<'_>, i: Index) {
-        map.set_next(i, NIL);
-        if self.is_empty() {
-            self.head = i;
-        } else {
-            map.set_prev(i, self.tail);
-            map.set_next(self.tail, i);
-        }
-        self.tail = i;
+    fn push_tail(&mut self, map: &PageMap<'_>, i: Index) {
+        self.chain.push_tail(map, ZONE, i);
         self.len += 1;
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, map: &PageMap<'_>, i: Index) {
+    fn remove(&mut self, map: &PageMap<'_>, i: Index) {
+        self.chain.remove(map, ZONE, i);
         self.len -= 1;
-        let next = map.next(i);
-        if self.head == i {
-            self.head = next;
-            return;
-        }
-        let prev = map.prev(i);
-        map.set_next(prev, next);
-        if next == NIL {
-            self.tail = prev;
-        } else {
-            map.set_prev(next, prev);
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn pop_head(&mut self, map: &PageMap<'_>) -> Option<Index> {
-        let i = self.head()?;
-        self.head = map.next(i);
-        self.len -= 1;
-        Some(i)
-    }
-
-    /// Moves all that stands before `i` behind the tail, so that `i` becomes the head
-    /// (`move_freelist_tail` of compaction's fast search; also a way to follow one unseen).
-    pub(crate) fn rotate_to(&mut self, map: &PageMap<'_>, i: Index) {
-        if self.head == i {
-            return;
-        }
-        let before = map.prev(i);
-        map.set_next(self.tail, self.head);
-        map.set_prev(self.head, self.tail);
-        map.set_next(before, NIL);
-        self.head = i;
-        self.tail = before;
-    }
-
-    /// Iterates from the head to the tail.
-    pub(crate) fn iter<'a>(&self, map: &'a PageMap<'_>) -> impl Iterator<Item = Index> + use<'a> {
-        let mut at = self.head;
-        core::iter::from_fn(move || {
-            let i = (at != NIL).then_some(at)?;
-            at = map.next(i);
-            Some(i)
-        })
     }
 }
 
@@ -151,7 +95,7 @@ impl FreeArea {
     }
 
     pub(crate) fn rotate_to(&mut self, map: &PageMap<'_>, i: Index, order: Order, mt: Migratetype) {
-        self.lists[mt as usize][order as usize].rotate_to(map, i);
+        self.lists[mt as usize][order as usize].chain.rotate_to(map, ZONE, i);
     }
 
     /// The smallest order, not under `order`, with a block of this type.

@@ -119,8 +119,10 @@ pub(crate) struct Front<'m> {
     pub(crate) fast_flags: AllocFlags,
     policy: Policy,
     max_order: Order,
-    /// Whether `plenty` says all that it could.
+    /// Whether `plenty` and `calm` say all that they could.
     known: AtomicBool,
+    /// Neither is reclaim active, nor the high watermark missed.
+    calm: AtomicBool,
     /// By the highest zone of a request: the orders, one bit each, that the zone serves at once,
     /// whatever the watermark and the flags. Never a bit too many.
     plenty: [AtomicU16; MAX_NR_ZONES],
@@ -164,6 +166,7 @@ impl<'m> Front<'m> {
             fast_flags,
             policy: zone.policy,
             known: AtomicBool::new(false),
+            calm: AtomicBool::new(false),
             max_order: zone.geometry.max_order,
             plenty: core::array::from_fn(|_| AtomicU16::new(0)),
             copies: Copies {
@@ -190,35 +193,43 @@ impl<'m> Front<'m> {
         self.plenty[highest as usize].load(Relaxed) >> (order & 0xf) & 1 != 0
     }
 
+    /// Whether nothing but its size makes a CPU cache give pages back.
+    #[inline(always)]
+    pub(crate) fn is_calm(&self) -> bool {
+        self.calm.load(Relaxed)
+    }
+
     /// Says that nothing is known of what the zone serves at once, until
-    /// [`renew_plenty`](Self::renew_plenty).
-    pub(crate) fn forget_plenty(&self) {
+    /// [`renew_short`](Self::renew_short).
+    pub(crate) fn forget(&self) {
         self.known.store(false, Relaxed);
+        self.calm.store(false, Relaxed);
         for orders in &self.plenty {
             orders.store(0, Relaxed);
         }
     }
 
-    /// Whether [`has_plenty`](Self::has_plenty) says all that it could.
-    pub(crate) fn knows_plenty(&self) -> bool {
+    /// Whether [`has_plenty`](Self::has_plenty) and [`is_calm`](Self::is_calm) say all that they could.
+    pub(crate) fn is_known(&self) -> bool {
         self.known.load(Relaxed)
     }
 
     /// Finds what the zone serves at once. `serves` is false where something other than its
     /// watermark may make a walk pass over it.
     #[inline]
-    pub(crate) fn renew_plenty(&self, zone: &Zone<'_>, serves: bool) {
+    pub(crate) fn renew_short(&self, zone: &Zone<'_>, serves: bool) {
         let serves = serves && zone.managed > 0 && !zone.boosted && !zone.mobility_off;
         for (highest, orders) in ZoneKind::ALL.into_iter().zip(&self.plenty) {
             let bits = if serves && highest >= zone.kind { zone.plenty(highest) } else { 0 };
             orders.store(bits, Relaxed);
         }
+        self.calm.store(!zone.reclaim_active && !zone.below_high, Relaxed);
         self.known.store(true, Relaxed);
     }
 
     /// Renews what CPUs read without the lock.
     pub(crate) fn renew(&self, zone: &Zone<'_>, serves: bool) {
-        self.renew_plenty(zone, serves);
+        self.renew_short(zone, serves);
         let copies = &self.copies;
         store(&copies.free_pages, zone.free_pages);
         store(&copies.cma, zone.free_pages_of(Cma));

@@ -11,6 +11,7 @@ use crate::layout::ZoneKind;
 use crate::levels::Levels;
 use crate::machine::Machine;
 use crate::request::Gfp;
+use crate::row::Row;
 use crate::watermark::watermark_fast;
 use crate::zone::Zone;
 
@@ -45,7 +46,7 @@ pub(crate) trait Zones<'m> {
     fn levels<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl Levels;
 
     /// Renews what the zone serves at once, if that is not known.
-    fn renew_plenty(&self, machine: &Machine<'m>, at: usize);
+    fn renew_short(&self, machine: &Machine<'m>, at: usize);
 }
 
 /// Zones that belong to one owner: no lock is needed.
@@ -60,7 +61,7 @@ impl<'m> Zones<'m> for Owned<'_, 'm> {
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T {
         let done = act(&mut self.0[at]);
-        machine.fronts[at].renew_plenty(&self.0[at], machine.first_zone_serves());
+        machine.fronts[at].renew_short(&self.0[at], machine.first_zone_serves());
         done
     }
 
@@ -70,10 +71,10 @@ impl<'m> Zones<'m> for Owned<'_, 'm> {
     }
 
     #[inline]
-    fn renew_plenty(&self, machine: &Machine<'m>, at: usize) {
+    fn renew_short(&self, machine: &Machine<'m>, at: usize) {
         let front = &machine.fronts[at];
-        if !front.knows_plenty() {
-            front.renew_plenty(&self.0[at], machine.first_zone_serves());
+        if !front.is_known() {
+            front.renew_short(&self.0[at], machine.first_zone_serves());
         }
     }
 }
@@ -82,10 +83,7 @@ impl<'m> Zones<'m> for Owned<'_, 'm> {
 pub(crate) struct Local<'a, 'm, Z> {
     pub(crate) machine: &'a Machine<'m>,
     pub(crate) zones: Z,
-    /// One a zone; none for a CPU that there is not.
-    pub(crate) caches: &'a mut [CpuCache],
-    /// Its node.
-    pub(crate) node: u8,
+    pub(crate) row: &'a mut Row<'m>,
 }
 
 impl<'a, 'm, Z: Zones<'m>> Local<'a, 'm, Z> {
@@ -96,8 +94,13 @@ impl<'a, 'm, Z: Zones<'m>> Local<'a, 'm, Z> {
         at: usize,
         act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
     ) -> T {
-        let cache = &mut self.caches[at];
+        let cache = &mut self.row.zones[at].cache;
         self.zones.with(self.machine, at, |zone| act(zone, cache))
+    }
+
+    #[inline(always)]
+    pub(crate) fn cache(&mut self, at: usize) -> &mut CpuCache {
+        &mut self.row.zones[at].cache
     }
 
     #[inline(always)]

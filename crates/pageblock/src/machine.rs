@@ -3,7 +3,7 @@
 
 use crate::alloc::AllocError;
 use crate::frame::{FrameRange, Order, Pfn};
-use crate::layout::{MAX_NR_ZONES, MAX_NUMNODES, ZoneKind};
+use crate::layout::{MAX_NUMNODES, ZoneKind};
 use crate::levels::Front;
 use crate::map::{FrameState, Index};
 use crate::mobility::Migratetype;
@@ -23,12 +23,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) geometry: Geometry,
     /// One a zone.
     pub(crate) fronts: &'m [Front<'m>],
-    pub(crate) cpu_nodes: &'m [u8],
     /// The zones of each node's list, in the order in which they are tried.
     pub(crate) zonelists: &'m [u16],
-    /// The first zone of each node's list that requests of each highest zone may use; [`NO_ZONE`]
-    /// where there is none.
-    pub(crate) first_zones: [[u16; MAX_NR_ZONES]; MAX_NUMNODES],
     /// The place of each node's list among the zonelists; [`NO_NODE`] where there is no such node.
     pub(crate) node_places: [u8; MAX_NUMNODES],
     pub(crate) nr_nodes: u8,

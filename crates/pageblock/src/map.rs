@@ -6,7 +6,7 @@
 
 use crate::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::memory::{Tables, TablesLayout};
-use crate::mobility::Migratetype;
+use crate::mobility::{MIGRATETYPES, Migratetype};
 use crate::sync::{AtomicU8, AtomicU32, Relaxed};
 
 /// The index of a frame in its zone's tables.
@@ -111,6 +111,30 @@ fn is_allocated(byte: u8, order: Order) -> bool {
     order <= ORDER_LIMIT && byte & 0x7f == ALLOCATED | order
 }
 
+/// The state of one frame.
+#[derive(Clone, Copy)]
+pub(crate) struct StateByte<'m>(&'m AtomicU8);
+
+impl StateByte<'_> {
+    /// Whether the block is on a CPU list.
+    #[inline(always)]
+    pub(crate) fn is_on_cpu_list(self) -> bool {
+        self.0.load(Relaxed) < ALLOCATED
+    }
+
+    /// Gives the block to a request.
+    #[inline(always)]
+    pub(crate) fn set_allocated(self, order: Order, movable: bool) {
+        self.0.store(ALLOCATED | (movable as u8) << 7 | order, Relaxed);
+    }
+
+    /// Puts the block on a CPU list; its pageblock's type has the number `type_bits`.
+    #[inline(always)]
+    pub(crate) fn set_on_cpu_list(self, order: Order, type_bits: u8) {
+        self.0.store(type_bits << 4 | order, Relaxed);
+    }
+}
+
 /// The tables of one zone. Copies share them.
 #[derive(Clone, Copy)]
 pub(crate) struct PageMap<'m> {
@@ -192,6 +216,27 @@ impl<'m> PageMap<'m> {
         is_allocated(self.states[i as usize].load(Relaxed), order)
     }
 
+    /// Tells whether a block of exactly this order, on a CPU list, starts at `i`.
+    #[inline(always)]
+    pub(crate) fn is_on_cpu_list(&self, i: Index, order: Order) -> bool {
+        let byte = self.states[i as usize].load(Relaxed);
+        byte < ALLOCATED && byte & 0xf == order
+    }
+
+    /// The index and state byte of a frame, where an allocated block of exactly this order, at most
+    /// [`ORDER_LIMIT`], starts at it.
+    #[inline(always)]
+    pub(crate) fn allocated(&self, pfn: Pfn, order: Order) -> Option<(Index, StateByte<'m>)> {
+        let offset = self.offset(pfn);
+        let byte = self.states.get(offset)?;
+        is_allocated(byte.load(Relaxed), order).then_some((offset as Index, StateByte(byte)))
+    }
+
+    #[inline(always)]
+    pub(crate) fn state_byte(&self, i: Index) -> StateByte<'m> {
+        StateByte(&self.states[i as usize])
+    }
+
     /// The index of a frame, where an allocated block of exactly this order starts at it. A hole is
     /// none.
     #[inline]
@@ -254,6 +299,16 @@ impl<'m> PageMap<'m> {
     #[inline]
     pub(crate) fn block_type(&self, i: Index) -> Migratetype {
         Self::type_in(self.block(i).load(Relaxed))
+    }
+
+    /// The type of the pageblock that holds the frame, as a number; one that no type has where the
+    /// pageblock is being emptied ([`packing`](crate::packing)).
+    #[inline(always)]
+    pub(crate) fn list_type_bits(&self, i: Index) -> u8 {
+        const { assert!(SPARSE == 1 << 7 && MIGRATETYPES <= TYPE_BITS as usize) };
+        let byte = self.block(i).load(Relaxed);
+        let sparse = (byte.cast_signed() >> 7).cast_unsigned();
+        (byte | sparse) & TYPE_BITS
     }
 
     /// The type in the three lowest bits.

@@ -14,7 +14,7 @@ use crate::machine::{Machine, NO_NODE, NO_ZONE, Sections};
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::MIGRATE_PCPTYPES;
 use crate::policy::{Fair, Nofragment, Policy, Reserve};
-use crate::sharing::Row;
+use crate::row::{CpuZone, Row};
 use crate::sync::{AtomicBool, Relaxed};
 use crate::tuning;
 use crate::zone::{Geometry, Zone};
@@ -113,8 +113,7 @@ impl Setup<'_> {
             .and::<Zone<'_>>(self.zones.len())?
             .and::<Front<'_>>(self.zones.len())?
             .and::<Row<'_>>(self.cpu_nodes.len())?
-            .and::<CpuCache>(self.zones.len() * self.cpu_nodes.len())?
-            .and::<u8>(self.cpu_nodes.len())?
+            .and::<CpuZone<'_>>(self.zones.len() * self.cpu_nodes.len())?
             .and::<u16>(self.zones.len() * nodes)?;
         for zone in self.zones {
             layout = Zone::layout(layout, zone.span, self.geometry, &self.policy)?;
@@ -162,21 +161,23 @@ impl<'m> Allocator<'m> {
             let zone = &zones[at];
             Front::of(zone, fast_flags(setup, zone))
         })?;
-        let empty = CacheLimits::default();
-        let rows = tables.take(cpu_nodes.len(), |_| Row::default())?;
-        for row in rows.iter_mut() {
-            *row = tables.take(specs.len(), |_| CpuCache::new(&policy, geometry, empty))?;
-        }
-        let cpu_nodes = &*tables.take(cpu_nodes.len(), |cpu| cpu_nodes[cpu])?;
         let zonelists = tables.take(specs.len() * nodes.count_ones() as usize, |_| 0)?;
         fill_zonelists(zonelists, setup);
+        let first_zones = first_zones(zonelists, specs);
+        let empty = CacheLimits::default();
+        let rows = tables.take(cpu_nodes.len(), |_| Row::default())?;
+        for (cpu, row) in rows.iter_mut().enumerate() {
+            let cache = CpuCache::new(cpu, &policy, geometry, empty);
+            row.zones = tables
+                .take(specs.len(), |at| CpuZone { front: &fronts[at], cache: cache.clone() })?;
+            row.node = cpu_nodes[cpu];
+            row.first = first_zones[usize::from(row.node)];
+        }
         let machine = Machine {
             policy,
             geometry,
             fronts,
-            cpu_nodes,
             zonelists,
-            first_zones: first_zones(zonelists, specs),
             node_places: node_places(nodes),
             nr_nodes: nodes.count_ones() as u8,
             sections: Sections::of(specs.iter().map(|zone| zone.span)),
@@ -195,7 +196,7 @@ impl<'m> Allocator<'m> {
     /// For frames that are in no zone, or not reserved; those of zones before it are released.
     pub fn release(&mut self, range: FrameRange) -> Result<(), crate::zone::FrameError> {
         let mut done = 0;
-        self.forget_plenty();
+        self.forget();
         for zone in self.zones.iter_mut() {
             let start = range.start.max(zone.span.start);
             let end = range.end.min(zone.span.end);
@@ -219,7 +220,7 @@ impl<'m> Allocator<'m> {
     /// whole: call it when all memory is released, as the kernel does.
     pub fn retune(&mut self) {
         let policy = self.machine.policy;
-        self.forget_plenty();
+        self.forget();
         let total: u64 = self.zones.iter().map(|z| z.managed).sum();
         let mobility_off =
             total < self.machine.geometry.pageblock_pages() * (MIGRATE_PCPTYPES as u64 + 1);
@@ -254,7 +255,7 @@ impl<'m> Allocator<'m> {
     pub fn retune_caches(&mut self, at: usize) {
         let cpus = self.cpus();
         let Some(zone) = self.zones.get(at) else { return };
-        let local = self.machine.cpu_nodes.iter().filter(|&&n| n == zone.node).count();
+        let local = self.rows.iter().filter(|row| row.node == zone.node).count();
         let sharing = if local == 0 { cpus } else { local };
         let sizes = tuning::pcp_sizes(
             &self.machine.policy,
@@ -269,13 +270,13 @@ impl<'m> Allocator<'m> {
             high_max: pages(sizes.high_max),
         };
         for row in self.rows.iter_mut() {
-            row[at].set_limits(limits);
+            row.zones[at].cache.set_limits(limits);
         }
     }
 
     /// What zones serve at once is found out when it is needed next.
-    fn forget_plenty(&self) {
-        self.machine.fronts.iter().for_each(Front::forget_plenty);
+    fn forget(&self) {
+        self.machine.fronts.iter().for_each(Front::forget);
     }
 
     /// min_free_kbytes as the kernel computes it at boot, with the raise of khugepaged.

@@ -31,7 +31,6 @@ use lock_api::{Mutex, RawMutex};
 use crate::alloc::Allocator;
 use crate::check::Violation;
 use crate::cpu::Cpu;
-use crate::cpu_cache::CpuCache;
 use crate::interrupts::{Interrupts, Off};
 use crate::levels::Levels;
 use crate::local::Zones;
@@ -39,12 +38,10 @@ use crate::machine::Machine;
 use crate::memory::{Tables, TablesLayout};
 use crate::news::News;
 use crate::policy::Policy;
+use crate::row::Row;
 use crate::setup::SetupError;
 use crate::sync::Relaxed;
 use crate::zone::{Geometry, Zone};
-
-/// A CPU's caches, one a zone.
-pub(crate) type Row<'m> = &'m mut [CpuCache];
 
 /// An allocator that CPUs share: its zones behind locks of type `R`, its caches in the hands of CPUs.
 /// Interrupts are turned off by `I`. See the [module](self).
@@ -115,7 +112,7 @@ impl<'m, R: RawMutex> Zones<'m> for Locked<'_, 'm, R> {
     }
 
     #[inline(always)]
-    fn renew_plenty(&self, _: &Machine<'m>, _: usize) {}
+    fn renew_short(&self, _: &Machine<'m>, _: usize) {}
 }
 
 impl<'m> Allocator<'m> {
@@ -282,7 +279,7 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
         for (home, seat) in rows.iter_mut().zip(self.seats) {
             *home = seat.row.lock().take().unwrap_or_default();
         }
-        self.machine.fronts.iter().for_each(crate::levels::Front::forget_plenty);
+        self.machine.fronts.iter().for_each(crate::levels::Front::forget);
         Ok(Allocator { machine: self.machine, zones, rows })
     }
 }

@@ -182,7 +182,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     ) -> Option<Pfn> {
         let Attempt { order, mt, .. } = *attempt;
         let policy = &self.machine.policy;
-        let list = self.caches[at].list_index(order, mt);
+        let list = self.cache(at).list_index(order, mt);
         let cached = list.and_then(|list| self.rmqueue_pcplist(at, list, attempt, flags, observer));
         let taken = if cached.is_some() || (list.is_some() && !policy.zone_after_empty_cpu_list()) {
             cached
@@ -209,10 +209,10 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Option<Index> {
         let Attempt { order, mt, .. } = *attempt;
-        let cache = &mut self.caches[at];
+        let cache = &mut self.row.zones[at].cache;
         cache.note_alloc();
         if let Some(i) = cache.pop(&self.machine.fronts[at].map, list, order) {
-            self.zones.renew_plenty(self.machine, at);
+            self.zones.renew_short(self.machine, at);
             return Some(i);
         }
         self.with(at, |zone, cache| cache.refill_and_pop(zone, list, order, mt, flags, observer))
@@ -230,7 +230,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         let map = &self.machine.fronts[at].map;
         map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
         let pfn = map.pfn(i);
-        self.caches[at].count_alloc(order);
+        self.cache(at).count_alloc(order);
         if self.machine.policy.fair != Fair::Off {
             self.with(at, |zone, _| zone.spend_fair_batch(order));
         }
@@ -309,7 +309,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
 
     /// See [`Allocator::reset_fair_batches`].
     pub(crate) fn reset_fair_batches(&mut self, request: &Request) -> Result<(), AllocError> {
-        let attempt = self.machine.attempt(self.node, request)?;
+        let attempt = self.machine.attempt(self.row.node, request)?;
         let local_only = match self.machine.policy.fair {
             Fair::V312 => self.machine.policy.zone_reclaim_mode != 0,
             Fair::V313 => true,
@@ -335,8 +335,7 @@ impl Allocator<'_> {
     /// # Errors
     /// For a request that is no request.
     pub fn reset_fair_batches(&mut self, cpu: usize, request: &Request) -> Result<(), AllocError> {
-        self.check_cpu(cpu, request)?;
-        self.local(cpu).reset_fair_batches(request)
+        self.new_fair_round(cpu, request)
     }
 }
 

@@ -297,12 +297,12 @@ impl<'m> Zone<'m> {
 
     /// The free blocks of one list, from its head.
     pub fn free_list(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
-        let list = if order > self.geometry.max_order {
-            &crate::freelist::List::EMPTY
+        let chain = if order > self.geometry.max_order {
+            &crate::chain::Chain::EMPTY
         } else {
-            self.area.list(order, mt)
+            self.area.list(order, mt).chain()
         };
-        list.iter(&self.map).map(|i| self.map.pfn(i))
+        chain.iter(&self.map).map(|i| self.map.pfn(i))
     }
 
     /// What the zone counted by itself; see [`ZoneCounters`].
