@@ -14,13 +14,29 @@ impl Zone<'_> {
     /// (`__rmqueue_smallest`). The lower part is returned; upper halves go to the heads of the lists.
     #[inline]
     pub(crate) fn rmqueue_smallest(&mut self, order: Order, list: Migratetype) -> Option<Index> {
+        let (i, found) = self.unlink_smallest(order, list)?;
+        if self.is_whole_block(found) {
+            self.account_pages(pages(found), list, false, true);
+            self.expand(i, order, found, list);
+        } else {
+            self.map.set(i, FrameState::Tail);
+            for half in (order..found).rev() {
+                self.link(i + (1 << half), half, list, End::Head);
+            }
+            self.account_pages(pages(order), list, false, false);
+        }
+        Some(i)
+    }
+
+    /// Takes the block that serves off its list, its pages still in the counters; gives its order too.
+    #[inline]
+    fn unlink_smallest(&mut self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
         if self.is_packed()
             && let Some((i, found)) = self.packing.take(&self.map, order, list)
         {
             self.counters.list_probes += 1;
-            self.unlist(i, found, list);
-            self.expand(i, order, found, list);
-            return Some(i);
+            self.area.remove(&self.map, i, found, list);
+            return Some((i, found));
         }
         let Some(found) = self.area.smallest(order, list) else {
             self.counters.list_probes += u64::from(self.geometry.max_order + 1 - order);
@@ -28,9 +44,8 @@ impl Zone<'_> {
         };
         self.counters.list_probes += u64::from(found + 1 - order);
         let i = self.area.list(found, list).head()?;
-        self.remove(i, found, list);
-        self.expand(i, order, found, list);
-        Some(i)
+        self.unlink(i, found, list);
+        Some((i, found))
     }
 
     /// Splits a block that is on no list, down to `order` at its start (`expand`).
@@ -75,8 +90,11 @@ impl Zone<'_> {
     ) {
         self.map.set(i, FrameState::Tail);
         let cap = self.merge_cap(i);
+        // Pages that are in the counters already, and not as whole blocks.
+        let mut counted = 0;
         while order < cap {
             if self.capture.is_some() && self.give_to_capture(i, order, mt, observer) {
+                self.account_pages(counted, mt, false, false);
                 return;
             }
             let buddy = i ^ (1 << order);
@@ -84,13 +102,24 @@ impl Zone<'_> {
             if self.is_whole_block(order) && !self.may_merge(buddy, order, mt) {
                 break;
             }
-            self.remove(buddy, order, list);
+            if list == mt && !self.is_whole_block(order) {
+                self.unlink(buddy, order, list);
+                counted += pages(order);
+            } else {
+                self.remove(buddy, order, list);
+            }
             self.map.set(buddy, FrameState::Tail);
             i &= buddy;
             order += 1;
         }
         let end = end.unwrap_or_else(|| self.end_for(i, order));
-        self.insert(i, order, mt, end);
+        self.link(i, order, mt, end);
+        if self.is_whole_block(order) {
+            self.account_pages(counted, mt, false, false);
+            self.account_pages(pages(order), mt, true, true);
+        } else {
+            self.account_pages(pages(order) - counted, mt, true, false);
+        }
     }
 
     /// 3.19 to 4.3 stop at the pageblock when the freed page's block is isolated.

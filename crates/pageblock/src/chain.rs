@@ -92,11 +92,26 @@ impl Chain {
         self.head = next;
     }
 
-    /// The tail, if it is the owner's and the links agree.
-    pub(crate) fn last(&self, map: &PageMap<'_>, tag: Tag) -> Result<Index, Broken> {
-        let agree = map.next(self.tail) == NIL
-            && (self.head == self.tail || self.before(map, tag, self.tail).is_some());
-        if agree { Ok(self.tail) } else { Err(Broken) }
+    /// Takes the tail of a chain that is not empty, if it is `owned` and the links agree.
+    #[inline]
+    pub(crate) fn pop_tail(
+        &mut self,
+        map: &PageMap<'_>,
+        tag: Tag,
+        owned: impl Fn(Index) -> bool,
+    ) -> Option<Index> {
+        let i = self.tail;
+        if map.next(i) != NIL || !owned(i) {
+            return None;
+        }
+        if self.head == i {
+            *self = Self::EMPTY;
+        } else {
+            let before = self.before(map, tag, i)?;
+            map.set_next(before, NIL);
+            self.tail = before;
+        }
+        Some(i)
     }
 
     /// What stands before a block, if the links agree.
@@ -224,7 +239,6 @@ mod tests {
             b.push_head(map, B, 20);
             a.push_head(map, A, 2);
             a.push_head(map, A, 1);
-            assert_eq!(a.last(map, A), Ok(5));
             a.mend(map, A, |_| true);
             assert_eq!(blocks(&a, map), [1, 2, 3, 4, 5]);
             assert_eq!(b.first(map, B), Ok((20, 11)));
@@ -238,7 +252,7 @@ mod tests {
             let mut b = Chain::EMPTY;
             b.push_head(map, B, 3);
             b.push_head(map, B, 9);
-            assert_eq!(a.last(map, A), Err(Broken));
+            assert_eq!(a.pop_tail(map, A, |_| true), None);
             a.mend(map, A, |_| true);
             assert_eq!(blocks(&a, map), [1]);
             let mut c = chain(map, A, &[1, 2, 3]);

@@ -87,8 +87,7 @@ pub struct CpuCache {
     strays: u32,
     /// The list of each order and type, [`NO_LIST`] where there is none.
     list_of: [[u8; TYPES]; ORDERS],
-    /// The same for frees that need no more than to be counted: not to isolated blocks, nor of the
-    /// high orders that policies look at.
+    /// The same for frees in the short way: none for isolated blocks.
     put_lists: [PutLists; ORDERS],
     nr_lists: u8,
     thp_order: Order,
@@ -244,14 +243,13 @@ impl CpuCache {
     /// surely has to give nothing back, and counts it. Only for a calm zone ([`Front::is_calm`]).
     #[inline(always)]
     pub(crate) fn put_hot(&mut self, i: Index, index: usize, order: Order) -> bool {
-        let freed = pages(order);
-        let Some(count) = self.calm_count(freed as u32) else { return false };
+        let Some(count) = self.calm_count(order) else { return false };
         if !self.lists[index % LISTS].push_hot(i) {
             return false;
         }
         self.count = count;
-        self.counters.pgfree += freed;
-        self.note_calm_free(freed as u32);
+        self.count_free(order);
+        self.note_calm_free(order);
         true
     }
 
@@ -264,11 +262,16 @@ impl CpuCache {
         }
     }
 
-    /// Makes room on the stack of the list of an order and type.
-    pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, type_bits: u8) {
-        if let Some(index) = self.put_lists(order).and_then(|lists| lists.list(type_bits)) {
+    /// Makes room on the stack of the list of an order and type, for a block that the cache surely
+    /// keeps.
+    pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, type_bits: u8) -> bool {
+        if let Some(index) = self.put_lists(order).and_then(|lists| lists.list(type_bits))
+            && self.calm_count(order).is_some()
+        {
             self.lists[index].make_room(map, self.tag);
+            return true;
         }
+        false
     }
 
     /// Takes the first block of a list of this order.
@@ -305,16 +308,17 @@ impl CpuCache {
         self.count = (0..self.nr_lists()).map(pages_of).sum();
     }
 
-    /// The last block of a list.
-    fn last_own(&mut self, map: &PageMap<'_>, index: usize) -> Option<Index> {
-        let order = self.list_order(index);
+    /// Takes the last block of a list; `None` where there is none any more.
+    #[inline]
+    fn pop_tail(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
+        let owned = |i| map.is_on_cpu_list(i, order);
         loop {
-            let list = &self.lists[index];
-            if list.is_empty() {
-                return None;
-            }
-            if let Some(i) = list.last(map, self.tag).filter(|&i| map.is_on_cpu_list(i, order)) {
+            if let Some(i) = self.lists[index].pop_tail(map, self.tag, owned) {
+                self.count -= 1 << order;
                 return Some(i);
+            }
+            if self.lists[index].is_empty() {
+                return None;
             }
             self.mend(map, index);
         }
@@ -412,7 +416,7 @@ impl CpuCache {
             PcpBulk::WholeLists => (index.checked_sub(1).unwrap_or(self.nr_lists() - 1), false),
             PcpBulk::RoundRobin => (0, true),
         };
-        let start = start % self.nr_lists();
+        let start = if start < self.nr_lists() { start } else { 0 };
         Drain { left: 0, later: n.min(self.count), chunk, start, at: start, run: 0, in_turn }
     }
 
@@ -425,25 +429,23 @@ impl CpuCache {
     ) {
         zone.counters.lock_acquired += u64::from(drain.left() > 0);
         while let Some(index) = drain.next_list(self) {
-            if let Some(i) = self.last_own(&zone.map, index) {
-                self.give_back(zone, i, index, observer);
-                drain.gave(self.list_order(index));
+            let order = self.list_order(index);
+            if let Some(i) = self.pop_tail(&zone.map, index, order) {
+                Self::give_back(zone, i, order, observer);
+                drain.gave(order);
             }
         }
     }
 
-    /// Frees one block of a list to the zone.
+    /// Frees one block that was taken off a list to the zone.
     #[inline]
     pub(crate) fn give_back(
-        &mut self,
         zone: &mut Zone<'_>,
         i: Index,
-        index: usize,
+        order: Order,
         observer: &mut impl Observer,
     ) {
-        let order = self.list_order(index);
         let mt = drained_type(zone, i);
-        self.unlink(&zone.map, i, index);
         zone.free_one(i, order, mt, None, observer);
         observer.event(Event::PcpuDrain { pfn: zone.map.pfn(i), order, migratetype: mt });
     }
@@ -464,13 +466,11 @@ impl Zone<'_> {
 }
 
 /// The type that a block on a CPU list is freed to.
+#[inline]
 pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
-    match zone.map.state(i) {
-        FrameState::CpuList { cached, .. }
-            if zone.policy.pcp_type == PcpType::Cached && zone.isolated_blocks == 0 =>
-        {
-            cached
-        }
+    let remembers = zone.policy.pcp_type == PcpType::Cached && zone.isolated_blocks == 0;
+    match remembers.then(|| zone.map.state(i)) {
+        Some(FrameState::CpuList { cached, .. }) => cached,
         _ => zone.map.block_type(i),
     }
 }
@@ -504,8 +504,7 @@ fn put_table(list_of: &[[u8; TYPES]; ORDERS]) -> [PutLists; ORDERS] {
     core::array::from_fn(|order| {
         let mut row = list_of[order];
         row[Migratetype::Isolate as usize] = NO_LIST;
-        let looked_at = (1..=usize::from(COSTLY_ORDER)).contains(&order);
-        PutLists(if looked_at { [NO_LIST; TYPES] } else { row })
+        PutLists(row)
     })
 }
 
@@ -561,7 +560,7 @@ impl Drain {
         for _ in 0..cache.nr_lists() {
             // Up to 5.17 a list gives one page more for each empty list passed before it.
             self.run = self.run.saturating_add(1);
-            self.at = (self.at + 1) % cache.nr_lists();
+            self.at = if self.at + 1 < cache.nr_lists() { self.at + 1 } else { 0 };
             if !cache.is_empty(self.at) {
                 if !self.in_turn || self.run as usize == cache.nr_lists() {
                     self.run = if self.in_turn { self.left } else { u32::MAX };

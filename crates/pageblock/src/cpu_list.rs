@@ -7,8 +7,10 @@
 use crate::chain::{Chain, Tag};
 use crate::map::{Index, NIL, PageMap};
 
-/// Blocks that fit on the stack.
-const HOT: usize = 8;
+/// Blocks that fit on the stack, so that a list fills a cache line.
+const HOT: usize = 13;
+
+const _: () = assert!(size_of::<CpuList>() == 64);
 
 /// A list. One to a cache line.
 #[derive(Clone, Debug)]
@@ -56,7 +58,7 @@ impl CpuList {
     #[inline(always)]
     pub(crate) fn top(&self) -> Option<Index> {
         let at = self.len.checked_sub(1)?;
-        Some(self.hot[at as usize % HOT])
+        self.hot.get(at as usize).copied()
     }
 
     /// Takes the first block off the stack.
@@ -96,7 +98,7 @@ impl CpuList {
         if len as usize >= HOT {
             return false;
         }
-        self.hot[len as usize % HOT] = i;
+        self.hot[len as usize] = i;
         self.len = len + 1;
         true
     }
@@ -136,10 +138,21 @@ impl CpuList {
         }
     }
 
-    /// The last block, if the links to it agree.
+    /// Takes the last block off the list, if the links to it agree and it is `owned`.
     #[inline]
-    pub(crate) fn last(&self, map: &PageMap<'_>, tag: Tag) -> Option<Index> {
-        if self.chain.is_empty() { self.tail() } else { self.chain.last(map, tag).ok() }
+    pub(crate) fn pop_tail(
+        &mut self,
+        map: &PageMap<'_>,
+        tag: Tag,
+        owned: impl Fn(Index) -> bool,
+    ) -> Option<Index> {
+        if !self.chain.is_empty() {
+            return self.chain.pop_tail(map, tag, owned);
+        }
+        let i = self.tail().filter(|&i| owned(i))?;
+        self.hot.copy_within(1.., 0);
+        self.len -= 1;
+        Some(i)
     }
 
     /// Leaves out what is not the owner's; see [`Chain::mend`].

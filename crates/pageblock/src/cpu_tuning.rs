@@ -19,20 +19,22 @@ impl CpuCache {
         self.free_count >>= 1;
     }
 
-    /// The pages that the cache holds after a free of so many, if it surely has to give none back.
-    /// Only for a calm zone ([`Front::is_calm`]), and orders of [`CpuCache::put_lists`].
+    /// The pages that the cache holds after a free of a block, if it surely has to give none back.
+    /// Only for a calm zone ([`Front::is_calm`]).
     #[inline(always)]
-    pub(crate) fn calm_count(&self, freed: u32) -> Option<u32> {
-        let count = self.count + freed;
-        (count < self.calm.below).then_some(count)
+    pub(crate) fn calm_count(&self, order: Order) -> Option<u32> {
+        let count = self.count + pages(order) as u32;
+        let row = is_high(order) && self.free_count >= self.calm.row_from;
+        (count < self.calm.below && !row).then_some(count)
     }
 
     /// What such a free changes of the tuning.
     #[inline(always)]
-    pub(crate) fn note_calm_free(&mut self, freed: u32) {
+    pub(crate) fn note_calm_free(&mut self, order: Order) {
         if self.free_count < self.calm.rising_to {
-            self.free_count += freed;
+            self.free_count += pages(order) as u32;
         }
+        self.prev_free_high_order = is_high(order) && self.calm.notes_high;
     }
 
     /// Sets the limits; what the cache may hold now stays within them.
@@ -54,8 +56,15 @@ impl CpuCache {
         let rising_to = if counts { batch << policy.pcp_batch_scale_max } else { 0 };
         // Each free of a policy that counts brings the limit within its bounds first.
         let within = !counts || self.high == clamp(self.high, high_min, high_max);
-        let steady = !counts || (self.alloc_factor == 0 && !self.prev_free_high_order);
-        self.calm = Calm { below: if within && steady { self.high } else { 0 }, rising_to };
+        let steady = !counts || self.alloc_factor == 0;
+        let row_from = match policy.pcp_free {
+            PcpFree::Batch | PcpFree::FreeFactor => u32::MAX,
+            PcpFree::FreeHigh | PcpFree::FreeHighScaled => 0,
+            // The least that any of them asks for.
+            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => batch,
+        };
+        let below = if within && steady { self.high } else { 0 };
+        self.calm = Calm { below, rising_to, row_from, notes_high: counts };
     }
 
     /// The number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
@@ -105,7 +114,7 @@ impl CpuCache {
     /// Counts a freed block, and tells whether it is one of a row of high orders that empties the
     /// lists (5.18 and later).
     fn note_free(&mut self, policy: &Policy, order: Order) -> Row {
-        let high_order = (1..=COSTLY_ORDER).contains(&order);
+        let high_order = is_high(order);
         if policy.pcp_free < PcpFree::FreeCount {
             let factor = self.free_factor > 0 && policy.pcp_free >= PcpFree::FreeHigh;
             return if high_order && factor { Row::OfHighOrders } else { Row::Other };
@@ -245,6 +254,12 @@ impl CpuCache {
     }
 }
 
+/// Whether many frees of an order in a row are given back at once.
+#[inline(always)]
+const fn is_high(order: Order) -> bool {
+    order.wrapping_sub(1) < COSTLY_ORDER
+}
+
 /// When a free does nothing but count: a summary of limits and policy. It never claims too much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Calm {
@@ -253,6 +268,10 @@ pub(crate) struct Calm {
     below: u32,
     /// Where [`CpuCache::free_count`] stops to rise.
     rising_to: u32,
+    /// The [`CpuCache::free_count`] from which a free of a high order may empty the lists.
+    row_from: u32,
+    /// Whether the policy remembers that a high order was freed.
+    notes_high: bool,
 }
 
 /// What the frees before one make of it.

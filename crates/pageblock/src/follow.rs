@@ -338,9 +338,11 @@ impl CpuCache {
         pfn: Pfn,
     ) -> Result<Migratetype, FrameError> {
         let list = self.list_of(zone, pfn).ok_or(FrameError::NotFree(pfn))?;
-        let i = zone.block_index(pfn, self.list_order(list))?;
+        let order = self.list_order(list);
+        let i = zone.block_index(pfn, order)?;
         let mt = crate::cpu_cache::drained_type(zone, i);
-        self.give_back(zone, i, list, &mut ());
+        self.unlink(&zone.map, i, list);
+        Self::give_back(zone, i, order, &mut ());
         Ok(mt)
     }
 }

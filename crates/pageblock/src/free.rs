@@ -118,7 +118,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             return Ok(());
         }
         observer.event(Event::PageFree { pfn, order });
-        let CpuZone { front, cache } = &mut self.row.zones[at];
+        let CpuZone { front, cache, .. } = &mut self.row.zones[at];
         cache.count_free(order);
         let mt = front.map.cpu_list_type(i, order);
         match mt.and_then(|mt| Some((cache.list_index(order, mt)?, mt))) {

@@ -14,6 +14,7 @@ use crate::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, 
 use crate::policy::{Policy, WmarkCheck};
 use crate::sync::{AtomicBool, AtomicU16, AtomicUsize, Relaxed};
 use crate::tuning::Watermarks;
+use crate::watermark::Plenty;
 use crate::zone::Zone;
 
 /// The types whose free blocks count in watermark checks, in the order of [`Copies::orders`].
@@ -219,12 +220,20 @@ impl<'m> Front<'m> {
     #[inline]
     pub(crate) fn renew_short(&self, zone: &Zone<'_>, serves: bool) {
         let serves = serves && zone.managed > 0 && !zone.boosted && !zone.mobility_off;
-        for (highest, orders) in ZoneKind::ALL.into_iter().zip(&self.plenty) {
-            let bits = if serves && highest >= zone.kind { zone.plenty(highest) } else { 0 };
-            orders.store(bits, Relaxed);
+        let plenty = if serves { zone.plenty() } else { Plenty::NONE };
+        let reserves = zone.lowmem_reserve.iter();
+        for (copy, &reserve) in self.plenty.iter().zip(reserves).skip(self.kind as usize) {
+            let orders = plenty.beside(reserve);
+            // Other CPUs read this line all the time.
+            if copy.load(Relaxed) != orders {
+                copy.store(orders, Relaxed);
+            }
         }
-        self.calm.store(!zone.reclaim_active && !zone.below_high, Relaxed);
-        self.known.store(true, Relaxed);
+        let calm = !zone.reclaim_active && !zone.below_high;
+        if self.calm.load(Relaxed) != calm || !self.is_known() {
+            self.calm.store(calm, Relaxed);
+            self.known.store(true, Relaxed);
+        }
     }
 
     /// Renews what CPUs read without the lock.

@@ -2,7 +2,7 @@
 #![no_std]
 #![deny(unsafe_code)]
 
-#[cfg(test)]
+#[cfg(any(test, loom, shuttle))]
 extern crate std;
 
 pub mod alloc;

@@ -48,3 +48,59 @@ impl News {
         self.answered().wrapping_sub(number) < u32::MAX / 2
     }
 }
+
+#[cfg(all(test, loom))]
+mod tests {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::sync::atomic::{AtomicU32 as Word, Ordering::Relaxed};
+
+    /// What was done before an answer is seen by whoever sees the answer, and a request that is
+    /// pending when the owner looks is answered.
+    #[test]
+    fn answer_publishes_what_was_done() {
+        loom::model(|| {
+            let news = Arc::new((News::new(), Word::new(0)));
+            let owner = {
+                let news = news.clone();
+                loom::thread::spawn(move || {
+                    let (news, drained) = &*news;
+                    let mut seen = 0;
+                    for _ in 0..2 {
+                        if news.last() != seen {
+                            let number = news.take();
+                            drained.store(1, Relaxed);
+                            seen = number;
+                            news.answer(number);
+                        }
+                    }
+                    seen
+                })
+            };
+            let (there, drained) = &*news;
+            let number = there.ask();
+            if there.is_done(number) {
+                assert_eq!(drained.load(Relaxed), 1);
+            }
+            let seen = owner.join().unwrap();
+            assert_eq!(there.answered(), seen);
+            assert_eq!(there.is_done(number), seen == number);
+        });
+    }
+
+    /// Two requests at once have numbers of their own, and one answer may be for both.
+    #[test]
+    fn requests_have_their_own_numbers() {
+        loom::model(|| {
+            let news = Arc::new(News::new());
+            let other = {
+                let news = news.clone();
+                loom::thread::spawn(move || news.ask())
+            };
+            let (a, b) = (news.ask(), other.join().unwrap());
+            assert_ne!(a, b);
+            news.answer(news.take());
+            assert!(news.is_done(a) && news.is_done(b));
+        });
+    }
+}

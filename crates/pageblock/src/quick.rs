@@ -60,7 +60,7 @@ impl Row<'_> {
         self.take_warm(request, observer)
     }
 
-    /// Puts an allocated block of the zone that was freed to last on a list, if that keeps it. Tells
+    /// Puts an allocated block of the zone and type that was freed last on a list, if that keeps it. Tells
     /// whether it did.
     #[inline(always)]
     pub(crate) fn put_warm(
@@ -78,7 +78,12 @@ impl Row<'_> {
         let (cache, map) = (&mut zone.cache, &zone.front.map);
         let lists = cache.put_lists(order)?;
         let (i, state) = map.allocated(pfn, order)?;
-        let type_bits = map.list_type_bits(i);
+        // The list is found from the last type, not from this one, so that the processor need not
+        // wait for the type to know where the block goes.
+        let type_bits = zone.recent_type;
+        if map.list_type_bits(i) != type_bits {
+            return None;
+        }
         let list = lists.list(type_bits)?;
         if !zone.front.is_calm() || !cache.put_hot(i, list, order) {
             return None;
@@ -88,8 +93,8 @@ impl Row<'_> {
         Some(())
     }
 
-    /// Makes room where [`put_warm`](Self::put_warm) puts a block, and tries again. Finds the zone
-    /// of the block, too.
+    /// Makes room where [`put_warm`](Self::put_warm) puts a block, and tries again with the zone and
+    /// the type of the block.
     pub(crate) fn make_room_and_put(
         &mut self,
         at: usize,
@@ -98,12 +103,14 @@ impl Row<'_> {
         observer: &mut impl Observer,
     ) -> bool {
         self.recent = at as u16;
-        if let Some(zone) = self.zones.get_mut(at)
-            && let Some((i, _)) = zone.front.map.allocated(pfn, order)
-        {
-            let map = &zone.front.map;
-            zone.cache.make_room(map, order, map.list_type_bits(i));
+        let Some(zone) = self.zones.get_mut(at) else { return false };
+        let map = &zone.front.map;
+        let Some((i, _)) = map.allocated(pfn, order) else { return false };
+        let type_bits = map.list_type_bits(i);
+        if !zone.cache.make_room(map, order, type_bits) {
+            return false;
         }
+        zone.recent_type = type_bits;
         self.put_warm(pfn, order, observer)
     }
 }

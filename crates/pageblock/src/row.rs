@@ -22,4 +22,6 @@ pub(crate) struct Row<'m> {
 pub(crate) struct CpuZone<'m> {
     pub(crate) front: &'m Front<'m>,
     pub(crate) cache: CpuCache,
+    /// The number of the type of the block that the CPU freed last in this zone.
+    pub(crate) recent_type: u8,
 }

@@ -187,7 +187,13 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         let taken = if cached.is_some() || (list.is_some() && !policy.zone_after_empty_cpu_list()) {
             cached
         } else {
-            self.with(at, |zone, _| zone.rmqueue_buddy(order, mt, flags, observer))
+            let movable = attempt.gfp.has(Gfp::MOVABLE);
+            self.with(at, |zone, _| {
+                let i = zone.rmqueue_buddy(order, mt, flags, observer)?;
+                // Under the lock, so that whoever holds it finds every frame in a block.
+                zone.map.set(i, FrameState::Allocated { order, movable });
+                Some(i)
+            })
         };
         if self.levels(at).boosted() && flags.has(AllocFlags::KSWAPD) {
             self.with(at, |zone, _| zone.wake_for_boost(observer));

@@ -25,22 +25,41 @@ impl Zone<'_> {
         watermark_ok(self, order, mark, highest, flags)
     }
 
-    /// The orders, one bit each, of which a request with this highest zone is served by every mark,
-    /// with any flags, and under every policy: the high mark and every reserve are left, and blocks
-    /// that anyone may take.
+    /// What the zone serves at once.
     #[inline]
-    pub(crate) fn plenty(&self, highest: ZoneKind) -> u16 {
+    pub(crate) fn plenty(&self) -> Plenty {
         let reserves =
             self.free_pages_of(Cma) + self.free_pages_of(HighAtomic) + self.reserved_highatomic;
-        let mark = self.boost + self.watermarks.high + self.lowmem_reserve[highest as usize];
-        let left = self.free_pages.saturating_sub(reserves + mark);
-        let Some(largest) = left.checked_ilog2() else { return 0 };
-        let affordable = if largest < 15 { (2 << largest) - 1 } else { u16::MAX };
-        let existing = match self.policy.wmark_check {
+        let kept = reserves + self.boost + self.watermarks.high;
+        let orders = match self.policy.wmark_check {
             WmarkCheck::HalvePerOrder => 1,
             _ => 1 | orders_below(self, &[Unmovable, Movable, Reclaimable]),
         };
-        affordable & existing
+        Plenty { left: self.free_pages.saturating_sub(kept), orders }
+    }
+}
+
+/// What requests are served by every mark, with any flags, and under every policy: the high mark and
+/// every reserve are left, and blocks that anyone may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Plenty {
+    /// Pages above the high mark and all reserves of the zone itself.
+    left: u64,
+    /// The orders that there are blocks for, one bit each.
+    orders: u16,
+}
+
+impl Plenty {
+    pub(crate) const NONE: Self = Self { left: 0, orders: 0 };
+
+    /// The orders, one bit each, that are served beside a lowmem reserve.
+    #[inline]
+    pub(crate) fn beside(self, reserve: u64) -> u16 {
+        match self.left.saturating_sub(reserve) {
+            0 => 0,
+            left @ 1..0x8000 => self.orders & ((2 << left.ilog2()) - 1),
+            _ => self.orders,
+        }
     }
 }
 

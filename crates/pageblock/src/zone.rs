@@ -387,14 +387,19 @@ impl<'m> Zone<'m> {
 
     #[inline]
     fn account(&mut self, order: Order, mt: Migratetype, add: bool) {
-        let n = pages(order);
-        let sign = |counter: &mut u64| {
-            *counter = if add { counter.wrapping_add(n) } else { counter.wrapping_sub(n) };
-        };
+        self.account_pages(pages(order), mt, add, self.is_whole_block(order));
+    }
+
+    /// Takes pages of a list into account; `whole` if they are in blocks of the pageblock order or
+    /// larger.
+    #[inline]
+    pub(crate) fn account_pages(&mut self, n: u64, mt: Migratetype, add: bool, whole: bool) {
+        let n = if add { n } else { n.wrapping_neg() };
+        let sign = |counter: &mut u64| *counter = counter.wrapping_add(n);
         sign(&mut self.free_by_type[mt as usize]);
         if mt != Migratetype::Isolate {
             sign(&mut self.free_pages);
-            if order >= self.geometry.pageblock_order {
+            if whole {
                 sign(&mut self.free_in_blocks);
             }
         }
@@ -403,6 +408,20 @@ impl<'m> Zone<'m> {
     /// Puts a block on a free list.
     #[inline]
     pub(crate) fn insert(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
+        self.link(i, order, list, end);
+        self.account(order, list, true);
+    }
+
+    /// Takes a free block off its list; the caller gives its first frame a new state.
+    #[inline]
+    pub(crate) fn remove(&mut self, i: Index, order: Order, list: Migratetype) {
+        self.unlink(i, order, list);
+        self.account(order, list, false);
+    }
+
+    /// Puts a block on a free list whose pages are taken into account otherwise.
+    #[inline]
+    pub(crate) fn link(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
         self.map.set(i, FrameState::Free { order, list });
         match end {
             End::Head => self.area.push_head(&self.map, i, order, list),
@@ -411,23 +430,15 @@ impl<'m> Zone<'m> {
         if self.is_packed() {
             self.packing.note_inserted(&self.map, i, order, list);
         }
-        self.account(order, list, true);
     }
 
-    /// Takes a free block off its list; the caller gives its first frame a new state.
+    /// Takes a free block off a list whose pages are taken into account otherwise.
     #[inline]
-    pub(crate) fn remove(&mut self, i: Index, order: Order, list: Migratetype) {
+    pub(crate) fn unlink(&mut self, i: Index, order: Order, list: Migratetype) {
         if self.is_packed() {
             self.packing.note_removed(&self.map, i, order);
         }
-        self.unlist(i, order, list);
-    }
-
-    /// The same for a block that [`Packing::take`] chose.
-    #[inline]
-    pub(crate) fn unlist(&mut self, i: Index, order: Order, list: Migratetype) {
         self.area.remove(&self.map, i, order, list);
-        self.account(order, list, false);
     }
 
     /// Moves a free block to the list of another type (`move_to_free_list`).

@@ -1,5 +1,7 @@
 //! Tests of the allocator through its public interface.
 
+mod driver;
+mod locks;
 mod machine;
 mod mechanisms;
 mod mistakes;

@@ -1,0 +1,191 @@
+//! The protocols between CPUs under a scheduler that tries many interleavings:
+//!
+//! `RUSTFLAGS='--cfg shuttle' cargo test -p pageblock --test shuttle --release`
+#![cfg(shuttle)]
+
+use std::mem::MaybeUninit;
+
+use lock_api::{GuardSend, RawMutex};
+use pageblock::alloc::Allocator;
+use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::layout::{ZoneKind, ZoneSpec};
+use pageblock::policy::Policy;
+use pageblock::request::{Gfp, Request};
+use pageblock::setup::Setup;
+use pageblock::sharing::Shared;
+use pageblock::zone::Geometry;
+use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::sync::mpsc;
+use shuttle::thread;
+
+const FRAMES: u64 = 128;
+const CPUS: usize = 3;
+
+/// A lock whose every step the scheduler sees.
+pub struct Spin(AtomicBool);
+
+// SAFETY: one thread at a time changes the flag from false to true, and only it changes it back.
+unsafe impl RawMutex for Spin {
+    const INIT: Self = Self(AtomicBool::new(false));
+    type GuardMarker = GuardSend;
+
+    fn lock(&self) {
+        while !self.try_lock() {
+            thread::yield_now();
+        }
+    }
+
+    fn try_lock(&self) -> bool {
+        self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    unsafe fn unlock(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+type Small = Shared<'static, Spin>;
+
+/// A zone of a few blocks for three CPUs, in memory that is leaked.
+fn share() -> &'static Small {
+    let span = FrameRange::new(0, FRAMES);
+    let setup = Setup {
+        policy: Policy::parse("linux-6.12,min_free_kbytes=4").unwrap(),
+        geometry: Geometry { pageblock_order: 3, max_order: 4 },
+        zones: &[ZoneSpec {
+            node: 0,
+            kind: ZoneKind::Normal,
+            span,
+            present: FRAMES,
+            managed: FRAMES,
+        }],
+        cpu_nodes: &[0; CPUS],
+        distances: &[],
+    };
+    let leak = |bytes| Box::leak(vec![MaybeUninit::uninit(); bytes].into_boxed_slice());
+    let mut allocator = Allocator::new(leak(setup.metadata_size().unwrap()), &setup).unwrap();
+    allocator.release(span).unwrap();
+    allocator.retune();
+    let locks = leak(allocator.sharing_size::<Spin>());
+    Box::leak(Box::new(allocator.share(locks).unwrap()))
+}
+
+/// With all handles back, every frame is free.
+fn assert_all_free(shared: &Small) {
+    assert_eq!(shared.drain_all(), 0);
+    shared.check_zones().unwrap();
+    assert_eq!(shared.with_zone(0, |zone| zone.free_pages()), Some(FRAMES));
+    assert_eq!(shared.free_pages(0), Some(FRAMES));
+}
+
+fn request(order: Order) -> Request {
+    Request::new(order, Gfp::GFP_KERNEL)
+}
+
+fn explore(test: impl Fn() + Send + Sync + 'static) {
+    let runs = std::env::var("SHUTTLE_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
+    let test = std::sync::Arc::new(test);
+    let again = test.clone();
+    shuttle::check_random(move || test(), runs);
+    shuttle::check_pct(move || again(), runs, 3);
+}
+
+#[test]
+fn blocks_freed_by_others_are_free_once() {
+    explore(|| {
+        let shared = share();
+        let (send, receive) = mpsc::channel::<(Pfn, Order)>();
+        let taker = thread::spawn(move || {
+            let mut cpu = shared.cpu(0).unwrap();
+            for order in [0, 2, 0, 4] {
+                send.send((cpu.alloc(&request(order), &mut ()).unwrap(), order)).unwrap();
+            }
+        });
+        let giver = thread::spawn(move || {
+            let mut cpu = shared.cpu(1).unwrap();
+            let own = cpu.alloc(&request(1), &mut ()).unwrap();
+            for (pfn, order) in receive.iter() {
+                assert!(pfn.0 + (1 << order) <= own.0 || own.0 + 2 <= pfn.0, "two owners");
+                cpu.free(pfn, order, &mut ()).unwrap();
+                cpu.free(pfn, order, &mut ()).unwrap_err();
+            }
+            cpu.free(own, 1, &mut ()).unwrap();
+        });
+        taker.join().unwrap();
+        giver.join().unwrap();
+        assert_all_free(shared);
+    });
+}
+
+#[test]
+fn requested_drain_is_never_lost() {
+    explore(|| {
+        let shared = share();
+        let owner = thread::spawn(move || {
+            let mut cpu = shared.cpu(0).unwrap();
+            let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
+            cpu.free(pfn, 0, &mut ()).unwrap();
+        });
+        let asker = thread::spawn(move || {
+            let asked = shared.request_drain(0).unwrap();
+            while !shared.is_drained(asked) {
+                thread::yield_now();
+            }
+        });
+        owner.join().unwrap();
+        asker.join().unwrap();
+        assert_all_free(shared);
+    });
+}
+
+#[test]
+fn handle_has_one_owner() {
+    explore(|| {
+        let shared = share();
+        let workers: Vec<_> = (0..3)
+            .map(|_| {
+                thread::spawn(move || {
+                    // All want the same handle; who does not get it drains it or gives up.
+                    match shared.cpu(2) {
+                        Ok(mut cpu) => {
+                            let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
+                            cpu.check().unwrap();
+                            cpu.free(pfn, 0, &mut ()).unwrap();
+                        }
+                        Err(_) => drop(shared.drain_all()),
+                    }
+                })
+            })
+            .collect();
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        assert_all_free(shared);
+    });
+}
+
+#[test]
+fn frame_freed_twice_at_once_harms_no_other() {
+    explore(|| {
+        let shared = share();
+        let pfn = shared.cpu(0).unwrap().alloc(&request(0), &mut ()).unwrap();
+        let free = move |cpu: usize| {
+            thread::spawn(move || {
+                let mut cpu = shared.cpu(cpu).unwrap();
+                let bystander = cpu.alloc(&request(0), &mut ()).unwrap();
+                let freed = cpu.free(pfn, 0, &mut ()).is_ok();
+                let taken: Vec<_> =
+                    (0..3).filter_map(|_| cpu.alloc(&request(0), &mut ()).ok()).collect();
+                (bystander, freed, taken)
+            })
+        };
+        let (a, b) = (free(0), free(1));
+        let (a, b) = (a.join().unwrap(), b.join().unwrap());
+        assert!(a.1 || b.1, "one of the two frees succeeds");
+        let mut all: Vec<_> = a.2.iter().chain(&b.2).chain([&a.0, &b.0]).copied().collect();
+        all.retain(|&frame| frame != pfn);
+        all.sort_unstable();
+        let count = all.len();
+        all.dedup();
+        assert_eq!(all.len(), count, "only the frame that was freed twice may have two owners");
+        shared.check_zones().unwrap();
+    });
+}
