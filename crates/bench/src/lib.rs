@@ -1,8 +1,13 @@
 //! Patterns of page allocation, and the allocators that they are run on.
 //!
-//! The bench `pages` times every pattern on every allocator in one run; the tests here run each of
-//! them small, so that none can rot.
-#![forbid(unsafe_code)]
+//! `pageblock bench native` and the bench `pages` time them; the tests here run each of them small, so
+//! that none can rot.
+#![deny(unsafe_code)]
 
+pub mod native;
+pub mod noise;
+pub mod packing;
 pub mod pattern;
+pub mod peers;
 pub mod subject;
+pub mod threads;

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use buddy_system_allocator::FrameAllocator;
 use pageblock::alloc::Allocator;
+use pageblock::alloc_flags::AllocFlags;
 use pageblock::cpu::Cpu;
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
@@ -18,6 +19,9 @@ pub trait Subject {
     /// Its name in the results.
     const NAME: &'static str;
 
+    /// Its memory ends: a request can fail.
+    const FAILS: bool = true;
+
     /// An allocator of so many frames, all free.
     fn new(frames: u64) -> Self;
 
@@ -26,6 +30,22 @@ pub trait Subject {
 
     /// Gives a block back.
     fn free(&mut self, frame: u64, order: Order);
+
+    /// Takes a block even of what is kept back for emergencies.
+    fn alloc_last(&mut self, order: Order) -> Option<u64> {
+        self.alloc(order)
+    }
+
+    /// Gives back what is cached for a thread, as kernels do before they say that memory is out.
+    fn drain(&mut self) {}
+}
+
+/// One that threads can use at once.
+pub trait SharedSubject: Subject + Send {
+    /// As many handles on one allocator of so many frames.
+    fn handles(frames: u64, threads: usize) -> Vec<Self>
+    where
+        Self: Sized;
 }
 
 /// This project's allocator: one zone, one CPU, the policy of Linux 6.12, with all its lists,
@@ -35,6 +55,9 @@ pub struct Pageblock {
     /// Bytes of tables.
     pub metadata: usize,
 }
+
+/// The same with packed placement.
+pub struct PageblockPacked(Pageblock);
 
 /// The same with the CPU lists turned off, as far as policies can: every block goes through the
 /// zone's free lists.
@@ -77,10 +100,57 @@ impl Subject for Pageblock {
     fn free(&mut self, frame: u64, order: Order) {
         self.allocator.free(0, Pfn(frame), order, &mut ()).expect("it was allocated");
     }
+
+    fn alloc_last(&mut self, order: Order) -> Option<u64> {
+        let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE);
+        let last = AllocFlags::NO_WATERMARKS;
+        self.alloc(order)
+            .or_else(|| Some(self.allocator.alloc_with(0, &request, last, &mut ()).ok()?.0))
+    }
+
+    fn drain(&mut self) {
+        self.allocator.drain_all(&mut ());
+    }
+}
+
+impl PageblockPacked {
+    /// Verifies the whole state.
+    ///
+    /// # Panics
+    /// Where it is wrong.
+    pub fn check(&self) {
+        self.0.check();
+    }
+}
+
+impl Subject for PageblockPacked {
+    const NAME: &'static str = "pageblock-packed";
+
+    fn new(frames: u64) -> Self {
+        Self(Pageblock::with_policy(frames, "linux-6.12,placement=packed"))
+    }
+
+    #[inline]
+    fn alloc(&mut self, order: Order) -> Option<u64> {
+        self.0.alloc(order)
+    }
+
+    #[inline]
+    fn free(&mut self, frame: u64, order: Order) {
+        self.0.free(frame, order);
+    }
+
+    fn alloc_last(&mut self, order: Order) -> Option<u64> {
+        self.0.alloc_last(order)
+    }
+
+    fn drain(&mut self) {
+        self.0.drain();
+    }
 }
 
 impl Subject for PageblockZone {
-    const NAME: &'static str = "pageblock, small CPU lists";
+    const NAME: &'static str = "pageblock-small-lists";
 
     fn new(frames: u64) -> Self {
         // The smallest lists that the knob gives: eight pages a CPU and batch.
@@ -126,7 +196,7 @@ impl PageblockCpu {
 }
 
 impl Subject for PageblockCpu {
-    const NAME: &'static str = "pageblock, shared";
+    const NAME: &'static str = "pageblock-shared";
 
     fn new(frames: u64) -> Self {
         Self::cpus(frames, 1).remove(0)
@@ -141,6 +211,12 @@ impl Subject for PageblockCpu {
     #[inline]
     fn free(&mut self, frame: u64, order: Order) {
         self.0.free(Pfn(frame), order, &mut ()).expect("it was allocated");
+    }
+}
+
+impl SharedSubject for PageblockCpu {
+    fn handles(frames: u64, threads: usize) -> Vec<Self> {
+        Self::cpus(frames, threads)
     }
 }
 

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod args;
+mod bench;
 mod excerpt;
 mod interrupt;
 mod output;
@@ -20,8 +21,8 @@ mod replay;
 mod session;
 mod verify;
 
-use args::{Args, Command};
-use plan::{ReplayPlan, VerifyPlan};
+use args::{Args, BenchCommand, Command};
+use plan::{NativePlan, ReplayPlan, VerifyPlan};
 
 /// What a command says with its exit status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +55,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Excerpt(args) => excerpt::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),
+        Command::Bench(BenchCommand::Native(args)) => bench::run(&NativePlan::new(args)?),
     }
 }
 

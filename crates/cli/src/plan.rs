@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use pageblock::policy::Policy;
 use pageblock::preset::{self, Preset};
+use pageblock_bench::native;
 use pageblock_lab::policy_file;
 
-use crate::args::{ReplayArgs, VerifyArgs};
+use crate::args::{NativeArgs, ReplayArgs, VerifyArgs};
 
 /// A policy as the user named it.
 #[derive(Clone, Debug)]
@@ -110,6 +111,40 @@ impl ReplayPlan {
             policies: given.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
             format: Format::new(args.json),
         })
+    }
+}
+
+/// `pageblock bench native`.
+#[derive(Clone, Debug)]
+pub(crate) struct NativePlan {
+    pub(crate) plan: native::Plan,
+    pub(crate) format: Format,
+}
+
+impl NativePlan {
+    pub(crate) fn new(args: NativeArgs) -> anyhow::Result<Self> {
+        let keys = native::keys();
+        if let Some(unknown) = args.patterns.iter().find(|p| !keys.contains(&p.as_str())) {
+            bail!("--pattern '{unknown}' is none of {}", keys.join(", "));
+        }
+        let mut patterns = args.patterns;
+        if patterns.is_empty() {
+            patterns = keys.into_iter().map(str::to_owned).collect();
+        }
+        // Tables of the other allocators end at 64 GiB; patterns need a few hundred blocks.
+        if let Some(gib) = args.gib.iter().find(|gib| !(0.25..=64.0).contains(*gib)) {
+            bail!("--gib {gib} is not a size from 0.25 to 64");
+        }
+        if let Some(order) = args.orders.iter().find(|&&order| order > 9) {
+            bail!("--order {order} is not an order from 0 to 9");
+        }
+        if args.rounds == 0 {
+            bail!("--rounds 0 measures nothing");
+        }
+        let frames = |gib: f64| (gib * f64::from(1 << 18)) as u64 & !0x3ff;
+        let frames = args.gib.into_iter().map(frames).collect();
+        let plan = native::Plan { orders: args.orders, frames, rounds: args.rounds, patterns };
+        Ok(Self { plan, format: Format::new(args.json) })
     }
 }
 

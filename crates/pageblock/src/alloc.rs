@@ -145,7 +145,7 @@ impl<'m> Allocator<'m> {
     }
 
     /// A CPU at work for a request.
-    fn local_for(
+    pub(crate) fn local_for(
         &mut self,
         cpu: usize,
         order: Order,
@@ -270,10 +270,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     ) -> Result<Pfn, AllocError> {
         let attempt = self.machine.attempt(self.row.node, request)?;
         let preferred = self.preferred_zone(&attempt).ok_or(AllocError::NoMemory)?;
-        let flags = flags.unwrap_or_else(|| {
-            let own = own_flags(&self.machine.policy, &attempt);
-            self.machine.fronts[preferred].fast_flags.with(own)
-        });
+        let flags = flags.unwrap_or_else(|| self.fast_flags(preferred, &attempt));
         self.get_page_from_freelist(&attempt, preferred, flags, observer)
             .ok_or(AllocError::NoMemory)
     }
@@ -287,6 +284,12 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         let Attempt { order, mt, gfp, .. } = self.machine.attempt(self.row.node, request)?;
         observer.event(Event::PageAlloc { pfn: None, order, migratetype: mt, gfp });
         Ok(())
+    }
+
+    /// The flags of the fast path (`prepare_alloc_pages`) where it prefers a zone.
+    pub(crate) fn fast_flags(&self, preferred: usize, attempt: &Attempt) -> AllocFlags {
+        let own = own_flags(&self.machine.policy, attempt);
+        self.machine.fronts[preferred].fast_flags.with(own)
     }
 
     #[inline]

@@ -14,17 +14,11 @@ impl Zone<'_> {
     /// (`__rmqueue_smallest`). The lower part is returned; upper halves go to the heads of the lists.
     #[inline]
     pub(crate) fn rmqueue_smallest(&mut self, order: Order, list: Migratetype) -> Option<Index> {
-        let Some(found) = self.area.smallest(order, list) else {
-            self.counters.list_probes += u64::from(self.geometry.max_order + 1 - order);
-            return None;
-        };
-        self.counters.list_probes += u64::from(found + 1 - order);
-        let i = self.area.list(found, list).head()?;
+        let (i, found) = self.unlink_smallest(order, list)?;
         if self.is_whole_block(found) {
-            self.remove(i, found, list);
+            self.account_pages(pages(found), list, false, true);
             self.expand(i, order, found, list);
         } else {
-            self.unlink(i, found, list);
             self.map.set(i, FrameState::Tail);
             for half in (order..found).rev() {
                 self.link(i + (1 << half), half, list, End::Head);
@@ -32,6 +26,26 @@ impl Zone<'_> {
             self.account_pages(pages(order), list, false, false);
         }
         Some(i)
+    }
+
+    /// Takes the block that serves off its list, its pages still in the counters; gives its order too.
+    #[inline]
+    fn unlink_smallest(&mut self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
+        if self.is_packed()
+            && let Some((i, found)) = self.packing.take(&self.map, order, list)
+        {
+            self.counters.list_probes += 1;
+            self.area.remove(&self.map, i, found, list);
+            return Some((i, found));
+        }
+        let Some(found) = self.area.smallest(order, list) else {
+            self.counters.list_probes += u64::from(self.geometry.max_order + 1 - order);
+            return None;
+        };
+        self.counters.list_probes += u64::from(found + 1 - order);
+        let i = self.area.list(found, list).head()?;
+        self.unlink(i, found, list);
+        Some((i, found))
     }
 
     /// Splits a block that is on no list, down to `order` at its start (`expand`).

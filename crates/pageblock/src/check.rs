@@ -49,6 +49,8 @@ pub enum Violation {
     WrongList(Pfn, Migratetype),
     /// A CPU cache's count is not the pages on its lists.
     CacheCount(usize),
+    /// What packed placement knows of the pageblock that starts here is not what its frames say.
+    Packing(Pfn),
 }
 
 impl fmt::Display for Violation {
@@ -70,6 +72,7 @@ impl fmt::Display for Violation {
             Self::WrongList(pfn, list) => {
                 write!(f, "the free block at {pfn} is on the {list} list")
             }
+            Self::Packing(pfn) => write!(f, "the pageblock at {pfn} is not packed as it says"),
             Self::CacheCount(cache) => write!(f, "the count of CPU cache {cache} is wrong"),
         }
     }
@@ -150,6 +153,7 @@ impl Zone<'_> {
             let (counted, listed) = (self.free_by_type[at], by_type[at]);
             return Err(Violation::Counter { name: Migratetype::ALL[at].name(), counted, listed });
         }
+        self.packing.check(&self.map).map_err(Violation::Packing)?;
         let found = self.check_frames()?;
         if found == blocks { Ok(()) } else { Err(Violation::Unlisted(self.span.start)) }
     }

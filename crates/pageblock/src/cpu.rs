@@ -54,7 +54,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     }
 
     #[inline(always)]
-    fn local(&mut self) -> Local<'_, 'm, Locked<'_, 'm, R>> {
+    pub(crate) fn local(&mut self) -> Local<'_, 'm, Locked<'_, 'm, R>> {
         let zones = Locked(self.shared.zones);
         Local { machine: &self.shared.machine, zones, row: &mut self.row }
     }

@@ -88,6 +88,7 @@ impl Zone<'_> {
             self.set_block_type(i, mt);
         } else if self.map.block_type(i) != mt {
             self.map.set_isolated(i, true);
+            self.note_retyped(i);
             self.isolated_blocks += 1;
         }
         Ok(())

@@ -11,7 +11,6 @@ use crate::layout::ZoneKind;
 use crate::levels::Levels;
 use crate::local::{Local, Owned, Zones};
 use crate::map::{FrameState, Index};
-use crate::mobility::Migratetype::Isolate;
 use crate::row::CpuZone;
 use crate::zone::{FrameError, Zone};
 
@@ -121,9 +120,9 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer.event(Event::PageFree { pfn, order });
         let CpuZone { front, cache, .. } = &mut self.row.zones[at];
         cache.count_free(order);
-        let mt = front.map.block_type(i);
-        match cache.list_index(order, mt).filter(|_| mt != Isolate) {
-            Some(list) => {
+        let mt = front.map.cpu_list_type(i, order);
+        match mt.and_then(|mt| Some((cache.list_index(order, mt)?, mt))) {
+            Some((list, mt)) => {
                 cache.push(&front.map, i, order, list, mt);
                 self.zones.renew_short(self.machine, at);
                 self.commit_free(at, order, list, observer);

@@ -39,6 +39,7 @@ impl Zone<'_> {
         }
         if self.policy.claim_rule != ClaimRule::V610 {
             self.map.set_isolated(i, true);
+            self.note_retyped(i);
             self.move_freepages_block(i, Isolate);
         } else if self.movable_range(i).is_none() {
             return Err(FrameError::Foreign(pfn));
@@ -47,6 +48,7 @@ impl Zone<'_> {
                 i,
                 |zone| {
                     zone.map.set_isolated(i, true);
+                    zone.note_retyped(i);
                     Isolate
                 },
                 observer,
@@ -76,6 +78,7 @@ impl Zone<'_> {
         let set_type = |zone: &mut Self| {
             let before = zone.map.set_isolated(i, false);
             zone.map.set_block_type(i, to.unwrap_or(before));
+            zone.note_retyped(i);
             to.unwrap_or(before)
         };
         if let Some((order, list)) = self.mergeable_now(i) {

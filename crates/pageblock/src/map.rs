@@ -6,7 +6,7 @@
 
 use crate::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::memory::{Tables, TablesLayout};
-use crate::mobility::Migratetype;
+use crate::mobility::{MIGRATETYPES, Migratetype};
 use crate::sync::{AtomicU8, AtomicU32, Relaxed};
 
 /// The index of a frame in its zone's tables.
@@ -95,11 +95,12 @@ impl FrameState {
     }
 }
 
-// The byte of a pageblock: skip hint, type below an isolation, type that counts: 0s bbb ttt.
+// The byte of a pageblock: sparse, skip hint, type below an isolation, type that counts: ps bbb ttt.
 const TYPE_BITS: u8 = 0b111;
 const BELOW: u8 = 3;
 const BELOW_BITS: u8 = TYPE_BITS << BELOW;
 const SKIP: u8 = 0b100_0000;
+const SPARSE: u8 = 0b1000_0000;
 
 /// The byte of a pageblock of a type that is not isolated.
 const fn block_byte(mt: Migratetype) -> u8 {
@@ -302,10 +303,14 @@ impl<'m> PageMap<'m> {
         Self::type_in(self.block(i).load(Relaxed))
     }
 
-    /// The type of the pageblock that holds the frame, as a number.
+    /// The type of the pageblock that holds the frame, as a number; one that no type has where the
+    /// pageblock is being emptied ([`packing`](crate::packing)).
     #[inline(always)]
-    pub(crate) fn block_type_bits(&self, i: Index) -> u8 {
-        self.block(i).load(Relaxed) & TYPE_BITS
+    pub(crate) fn list_type_bits(&self, i: Index) -> u8 {
+        const { assert!(SPARSE == 1 << 7 && MIGRATETYPES <= TYPE_BITS as usize) };
+        let byte = self.block(i).load(Relaxed);
+        let sparse = (byte.cast_signed() >> 7).cast_unsigned();
+        (byte | sparse) & TYPE_BITS
     }
 
     /// The type in the three lowest bits.
@@ -328,6 +333,27 @@ impl<'m> PageMap<'m> {
         let counts = if isolated { Migratetype::Isolate } else { below };
         byte.store(old & (SKIP | BELOW_BITS) | counts as u8, Relaxed);
         below
+    }
+
+    /// The type of the CPU list that takes a block which is freed; `None` where it goes to the zone,
+    /// as its pageblock is isolated or being emptied ([`packing`](crate::packing)).
+    #[inline]
+    pub(crate) fn cpu_list_type(&self, i: Index, order: Order) -> Option<Migratetype> {
+        let byte = self.block(i).load(Relaxed);
+        let emptying = byte & SPARSE != 0 && order < self.pageblock_order;
+        let mt = Self::type_in(byte);
+        (mt != Migratetype::Isolate && !emptying).then_some(mt)
+    }
+
+    /// Says whether the `block`-th pageblock is being emptied.
+    #[inline]
+    pub(crate) fn set_sparse(&self, block: u32, sparse: bool) {
+        let byte = &self.blocks[block as usize];
+        let old = byte.load(Relaxed);
+        let new = if sparse { old | SPARSE } else { old & !SPARSE };
+        if new != old {
+            byte.store(new, Relaxed);
+        }
     }
 
     /// The skip hint of compaction.

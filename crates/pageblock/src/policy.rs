@@ -435,6 +435,13 @@ choices! {
         /// From 6.12.
         On = "on",
     }
+    /// Which free block serves a request.
+    Placement {
+        /// Every Linux: the head of the list of the smallest order.
+        Linux = "linux",
+        /// No Linux: from the fullest pageblock, so that others become free as a whole.
+        Packed = "packed",
+    }
     /// The order of attempts in the slow path.
     Slowpath {
         /// 3.10 to 3.15.
@@ -603,6 +610,8 @@ switches! {
         capture: Capture,
         /// Blocks over the pageblock order are freed in pieces.
         split_large: SplitLarge,
+        /// Which free block serves a request.
+        placement: Placement,
         /// Order of attempts in the slow path.
         slowpath: Slowpath,
         /// When kswapd is left asleep.

@@ -7,9 +7,9 @@
 use crate::policy::{
     BelowHigh, Boost, Capture, ClaimPred, ClaimRule, CmaUse, CompactTarget, ExtfragIndex, Fair,
     FallbackPick, Kcompactd, KswapdWake, MergeRule, MovableWmark, MoveTo, MtEnum, Nofragment,
-    PcpBatch, PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Policy, Proactive,
-    Reclaim, Reserve, SkipActiveNode, Slowpath, SplitLarge, UntouchedTo, WmarkCheck, WmarkFast,
-    WmarkGap,
+    PcpBatch, PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Placement, Policy,
+    Proactive, Reclaim, Reserve, SkipActiveNode, Slowpath, SplitLarge, UntouchedTo, WmarkCheck,
+    WmarkFast, WmarkGap,
 };
 
 /// A named policy.
@@ -74,6 +74,7 @@ const V3_10: Policy = Policy {
     untouched_to: UntouchedTo::Head,
     capture: Capture::Off,
     split_large: SplitLarge::Off,
+    placement: Placement::Linux,
     slowpath: Slowpath::G1V310,
     kswapd_wake: KswapdWake::ZoneLow,
     kcompactd: Kcompactd::Off,

@@ -81,7 +81,7 @@ impl Row<'_> {
         // The list is found from the last type, not from this one, so that the processor need not
         // wait for the type to know where the block goes.
         let type_bits = zone.recent_type;
-        if map.block_type_bits(i) != type_bits {
+        if map.list_type_bits(i) != type_bits {
             return None;
         }
         let list = lists.list(type_bits)?;
@@ -106,7 +106,11 @@ impl Row<'_> {
         let Some(zone) = self.zones.get_mut(at) else { return false };
         let map = &zone.front.map;
         let Some((i, _)) = map.allocated(pfn, order) else { return false };
-        zone.recent_type = map.block_type_bits(i);
-        zone.cache.make_room(map, order, zone.recent_type) && self.put_warm(pfn, order, observer)
+        let type_bits = map.list_type_bits(i);
+        if !zone.cache.make_room(map, order, type_bits) {
+            return false;
+        }
+        zone.recent_type = type_bits;
+        self.put_warm(pfn, order, observer)
     }
 }

@@ -244,6 +244,12 @@ impl Request {
         Self { order, gfp, node: None, nodemask: u64::MAX }
     }
 
+    /// The same request, served by these nodes only: one bit each, the lowest for node 0.
+    #[must_use]
+    pub const fn on_nodes(self, nodemask: u64) -> Self {
+        Self { nodemask, ..self }
+    }
+
     /// The same request, starting from a node.
     #[must_use]
     pub const fn on_node(self, node: u8) -> Self {

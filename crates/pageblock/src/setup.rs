@@ -108,15 +108,18 @@ impl Setup<'_> {
     }
 
     fn layout(&self) -> Option<TablesLayout> {
+        // In the order in which `build` takes them, as what alignment costs depends on it.
         let nodes = self.nodes().count_ones() as usize;
-        let mut layout = TablesLayout::default()
-            .and::<Zone<'_>>(self.zones.len())?
-            .and::<Front<'_>>(self.zones.len())?
-            .and::<Row<'_>>(self.cpu_nodes.len())?
-            .and::<CpuZone<'_>>(self.zones.len() * self.cpu_nodes.len())?
-            .and::<u16>(self.zones.len() * nodes)?;
+        let mut layout = TablesLayout::default().and::<Zone<'_>>(self.zones.len())?;
         for zone in self.zones {
-            layout = Zone::layout(layout, zone.span, self.geometry)?;
+            layout = Zone::layout(layout, zone.span, self.geometry, &self.policy)?;
+        }
+        layout = layout
+            .and::<Front<'_>>(self.zones.len())?
+            .and::<u16>(self.zones.len() * nodes)?
+            .and::<Row<'_>>(self.cpu_nodes.len())?;
+        for _ in self.cpu_nodes {
+            layout = layout.and::<CpuZone<'_>>(self.zones.len())?;
         }
         Some(layout)
     }

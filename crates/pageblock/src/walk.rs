@@ -225,7 +225,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     }
 
     /// Gives a block that was taken off a list to the request.
-    fn hand_out(
+    pub(crate) fn hand_out(
         &mut self,
         at: usize,
         i: Index,

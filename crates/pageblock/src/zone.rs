@@ -11,7 +11,8 @@ use crate::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::map::{FrameState, Index, PageMap};
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::{MIGRATETYPES, Migratetype};
-use crate::policy::{MoveTo, Policy, UntouchedTo};
+use crate::packing::Packing;
+use crate::policy::{MoveTo, Placement, Policy, UntouchedTo};
 use crate::tuning::Watermarks;
 
 /// The sizes that a kernel is built with.
@@ -56,6 +57,10 @@ pub enum FrameError {
     WrongOrder(Pfn, Order),
     /// Some of the frames are not free.
     NotFree(Pfn),
+    /// The frame is free, but on a CPU list, which has to be drained first.
+    OnCpuList(Pfn),
+    /// The frame was never handed to the allocator, or was taken from it.
+    Reserved(Pfn),
     /// The order is larger than the largest.
     OrderTooLarge(Order),
     /// The pageblock of the frame is isolated already.
@@ -76,6 +81,8 @@ impl core::fmt::Display for FrameError {
                 write!(f, "the block at frame {pfn} has order {order}")
             }
             Self::NotFree(pfn) => write!(f, "frames of the block at {pfn} are not free"),
+            Self::OnCpuList(pfn) => write!(f, "frame {pfn} is on a CPU list"),
+            Self::Reserved(pfn) => write!(f, "frame {pfn} is reserved"),
             Self::OrderTooLarge(order) => write!(f, "order {order} is larger than the largest"),
             Self::Isolated(pfn) => write!(f, "the pageblock of frame {pfn} is isolated already"),
             Self::NotIsolated(pfn) => write!(f, "the pageblock of frame {pfn} is not isolated"),
@@ -129,6 +136,8 @@ impl ZoneCounters {
 pub struct Zone<'m> {
     pub(crate) map: PageMap<'m>,
     pub(crate) area: FreeArea,
+    /// Used where placement is packed.
+    pub(crate) packing: Packing<'m>,
     pub(crate) policy: Policy,
     pub(crate) geometry: Geometry,
     pub(crate) mobility_off: bool,
@@ -187,9 +196,14 @@ impl<'m> Zone<'m> {
         layout: TablesLayout,
         span: FrameRange,
         geometry: Geometry,
+        policy: &Policy,
     ) -> Option<TablesLayout> {
         let frames = Self::table_frames(span, geometry)?;
-        PageMap::layout(layout, frames, geometry.pageblock_order)
+        let layout = PageMap::layout(layout, frames, geometry.pageblock_order)?;
+        match policy.placement {
+            Placement::Linux => Some(layout),
+            Placement::Packed => Packing::layout(layout, frames, geometry.pageblock_order),
+        }
     }
 
     /// A zone without memory, and still without tables.
@@ -197,6 +211,7 @@ impl<'m> Zone<'m> {
         Self {
             map: PageMap::EMPTY,
             area: FreeArea::EMPTY,
+            packing: Packing::off(),
             policy,
             geometry,
             mobility_off: false,
@@ -235,6 +250,9 @@ impl<'m> Zone<'m> {
         let range = Self::table_range(self.span, self.geometry);
         let frames = Self::table_frames(self.span, self.geometry)?;
         self.map = PageMap::new(tables, range.start, frames, self.geometry.pageblock_order)?;
+        if self.is_packed() {
+            self.packing = Packing::new(tables, frames, self.geometry.pageblock_order)?;
+        }
         for pfn in self.span.start.0..self.span.end.0 {
             self.map.set((pfn - range.start.0) as Index, FrameState::Reserved);
         }
@@ -349,6 +367,19 @@ impl<'m> Zone<'m> {
             }
     }
 
+    /// Whether requests are served from the fullest pageblocks.
+    #[inline]
+    pub(crate) fn is_packed(&self) -> bool {
+        self.policy.placement == Placement::Packed
+    }
+
+    /// To be called where the pageblock of a frame was given another type.
+    pub(crate) fn note_retyped(&mut self, i: Index) {
+        if self.is_packed() {
+            self.packing.note_retyped(&self.map, i);
+        }
+    }
+
     #[inline]
     pub(crate) fn is_whole_block(&self, order: Order) -> bool {
         order >= self.geometry.pageblock_order
@@ -396,11 +427,17 @@ impl<'m> Zone<'m> {
             End::Head => self.area.push_head(&self.map, i, order, list),
             End::Tail => self.area.push_tail(&self.map, i, order, list),
         }
+        if self.is_packed() {
+            self.packing.note_inserted(&self.map, i, order, list);
+        }
     }
 
     /// Takes a free block off a list whose pages are taken into account otherwise.
     #[inline]
     pub(crate) fn unlink(&mut self, i: Index, order: Order, list: Migratetype) {
+        if self.is_packed() {
+            self.packing.note_removed(&self.map, i, order);
+        }
         self.area.remove(&self.map, i, order, list);
     }
 
@@ -425,6 +462,7 @@ impl<'m> Zone<'m> {
         let was = u32::from(self.map.block_type(i) == Migratetype::Isolate);
         self.isolated_blocks = self.isolated_blocks.saturating_sub(was);
         self.map.set_block_type(i, mt);
+        self.note_retyped(i);
     }
 
     /// Gives every pageblock of a block a type (`change_pageblock_range`).

@@ -1,6 +1,7 @@
 //! The built program, from outside: what it prints and how it exits.
 
 mod arguments;
+mod bench;
 mod policy;
 mod recordings;
 

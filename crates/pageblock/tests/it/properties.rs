@@ -12,7 +12,7 @@ use pageblock::capture::CaptureSlot;
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
-use pageblock::policy::{Fair, Policy, SWITCHES, Values};
+use pageblock::policy::{Fair, Placement, Policy, SWITCHES, Values};
 use pageblock::preset::PRESETS;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
@@ -166,9 +166,12 @@ fn layouts() -> impl Strategy<Value = Layout> {
 fn policies() -> impl Strategy<Value = Policy> {
     let change = prop_oneof![Just(None), (0..SWITCHES.len(), 0usize..100).prop_map(Some)];
     let free = prop_oneof![Just(4u32), Just(16), Just(60), Just(300), Just(3000)];
-    (0..PRESETS.len(), change, free, 0u32..3, prop_oneof![4 => Just(0), 1 => 8u32..20]).prop_map(
-        |(preset, change, min_free_kbytes, scale, fraction)| {
+    let fraction = prop_oneof![4 => Just(0), 1 => 8u32..20];
+    let placement = prop_oneof![2 => Just(Placement::Linux), 1 => Just(Placement::Packed)];
+    (0..PRESETS.len(), change, free, 0u32..3, fraction, placement).prop_map(
+        |(preset, change, min_free_kbytes, scale, fraction, placement)| {
             let mut policy = PRESETS[preset].policy;
+            policy.placement = placement;
             policy.min_free_kbytes = min_free_kbytes;
             policy.pcp_batch_scale_max = [1, 3, 5][scale as usize];
             policy.percpu_pagelist_high_fraction = fraction;

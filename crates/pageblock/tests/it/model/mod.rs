@@ -2,6 +2,7 @@
 //! Nothing is counted twice: every number that can be derived from the lists is.
 
 mod fallback;
+mod packing;
 mod pcp;
 mod request;
 mod zone;
@@ -90,7 +91,10 @@ impl Model {
         let cache = &mut self.caches[at][cpu];
         let mt = zone.block_type(pfn);
         match cache.index(order, mt) {
-            Some(index) if mt != pageblock::mobility::Migratetype::Isolate => {
+            Some(index)
+                if mt != pageblock::mobility::Migratetype::Isolate
+                    && !zone.is_emptying(pfn, order) =>
+            {
                 cache.free(zone, pfn, order, mt, index, &mut self.out);
             }
             _ => zone.free(pfn, order, false, &mut self.out),

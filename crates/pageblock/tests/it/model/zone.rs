@@ -16,6 +16,7 @@ use pageblock::tuning::Watermarks;
 use pageblock::zone::{Geometry, Zone};
 
 use super::Out;
+use super::packing::Packing;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Block {
@@ -50,6 +51,7 @@ pub(crate) struct ModelZone {
     pub(crate) alloc_batch: i64,
     pub(crate) fair_depleted: bool,
     pub(crate) capture: Option<CaptureSlot>,
+    pub(crate) packing: Packing,
 }
 
 impl ModelZone {
@@ -82,6 +84,7 @@ impl ModelZone {
             alloc_batch: zone.watermarks.high as i64 - zone.watermarks.low as i64,
             fair_depleted: false,
             capture: None,
+            packing: Packing::default(),
         }
     }
 
@@ -89,7 +92,7 @@ impl ModelZone {
         1 << self.geometry.pageblock_order
     }
 
-    fn pageblock(&self, pfn: u64) -> u64 {
+    pub(crate) fn pageblock(&self, pfn: u64) -> u64 {
         pfn / self.pageblock_pages()
     }
 
@@ -110,6 +113,7 @@ impl ModelZone {
         let block = self.pageblock(pfn);
         self.isolated.retain(|&b| b != block);
         self.types.insert(block, mt);
+        self.touch_type(pfn);
     }
 
     /// Every pageblock of a block.
@@ -141,13 +145,16 @@ impl ModelZone {
     }
 
     pub(crate) fn insert(&mut self, pfn: u64, order: Order, mt: Migratetype, tail: bool) {
+        self.touch_for(pfn, order, mt);
         self.blocks.insert(pfn, Block::Free { order, mt });
         let list = self.lists.entry((order, mt)).or_default();
         list.insert(if tail { list.len() } else { 0 }, pfn);
     }
 
     pub(crate) fn unlist(&mut self, pfn: u64) -> Order {
-        let Some(Block::Free { order, mt }) = self.blocks.remove(&pfn) else { panic!("{pfn}") };
+        let Some(&Block::Free { order, mt }) = self.blocks.get(&pfn) else { panic!("{pfn}") };
+        self.touch_for(pfn, order, mt);
+        self.blocks.remove(&pfn);
         self.lists.get_mut(&(order, mt)).unwrap().retain(|&p| p != pfn);
         order
     }
@@ -160,8 +167,10 @@ impl ModelZone {
     }
 
     pub(crate) fn take_smallest(&mut self, order: Order, mt: Migratetype) -> Option<u64> {
-        let found = (order..=self.geometry.max_order).find(|&o| !self.list(o, mt).is_empty())?;
-        let pfn = self.list(found, mt)[0];
+        let orders = order..=self.geometry.max_order;
+        let (pfn, found) = self
+            .choose(order, mt)
+            .or_else(|| orders.into_iter().find_map(|o| Some((*self.list(o, mt).first()?, o))))?;
         self.unlist(pfn);
         self.split(pfn, found, order, mt);
         Some(pfn)
@@ -295,6 +304,7 @@ impl ModelZone {
                 self.set_type(pfn, mt);
             }
         }
+        self.touch_type(pfn);
         self.block_type(pfn)
     }
 

@@ -1,0 +1,37 @@
+use serde_json::Value;
+
+use crate::{pageblock, refuses};
+
+#[test]
+fn native_prints_times_packing_and_noise() {
+    let small = "bench native --gib 0.25 --rounds 1 --order 3 --pattern pair --pattern turn_over";
+    let ran = pageblock(small);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stdout.starts_with("pattern "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nnoise: a fixed work took 1."), "{}", ran.stdout);
+
+    let ran = pageblock(&format!("{small} --json"));
+    assert!(ran.stderr.contains("noise: "), "{}", ran.stderr);
+    let rows: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rows = rows.as_array().unwrap();
+    let time = rows.iter().find(|r| r["pattern"] == "pair" && r["threads"] == 2).unwrap();
+    let keys: Vec<&String> = time.as_object().unwrap().keys().collect();
+    let expect = "allocator pattern order threads memory_gib ns_median ns_low ns_high";
+    assert_eq!(keys, expect.split(' ').collect::<Vec<_>>());
+    assert_eq!((&time["order"], &time["memory_gib"]), (&Value::from(3), &Value::from(0.25)));
+    let packing = rows.iter().find(|r| r["placement"] == "packed").unwrap();
+    let keys: Vec<&String> = packing.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["allocator", "placement", "blocks_won_back", "possible"]);
+    assert_eq!(packing["allocator"], "pageblock");
+    assert!(packing["blocks_won_back"].as_u64().unwrap() >= 60, "{packing}");
+    assert_eq!(packing["possible"], 64);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    refuses("bench native --pattern walk", "error: --pattern 'walk' is none of pair, bulk_fill");
+    refuses("bench native --gib 0", "error: --gib 0 is not a size from 0.25 to 64");
+    refuses("bench native --gib NaN", "error: --gib NaN is not a size from 0.25 to 64");
+    refuses("bench native --order 10", "error: --order 10 is not an order from 0 to 9");
+    refuses("bench native --rounds 0", "error: --rounds 0 measures nothing");
+}

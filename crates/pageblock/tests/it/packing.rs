@@ -1,0 +1,96 @@
+//! Packed placement: scattered holes are refilled, and whole pageblocks come back.
+
+use pageblock::alloc::Allocator;
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::frame::{FrameRange, Pfn};
+use pageblock::layout::ZoneKind;
+use pageblock::request::{Gfp, Request};
+use pageblock::setup::Setup;
+use pageblock::zone::Geometry;
+
+use crate::machine::{policy, table_memory, zone_spec};
+
+/// 64 pageblocks.
+const FRAMES: u64 = 1 << 15;
+
+/// A generator of numbers that are random enough.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) as usize % n
+    }
+}
+
+/// Whole free pageblocks after memory was filled, a random half freed, and the rest turned over 16
+/// times in turns of `batch` pages.
+fn won_back(policy_text: &str, batch: usize, kinds: &[Gfp]) -> u64 {
+    let zones = [zone_spec(0, ZoneKind::Normal, 0, FRAMES)];
+    let policy = policy(policy_text);
+    let geometry = Geometry::default();
+    let setup = Setup { policy, geometry, zones: &zones, cpu_nodes: &[0], distances: &[] };
+    let mut memory = table_memory(&setup);
+    let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+    allocator.release(FrameRange::new(0, FRAMES)).unwrap();
+    let mut random = Random(7);
+    let mut mix = Random(8);
+    let mut take = |allocator: &mut Allocator<'_>| {
+        let request = Request::new(0, kinds[mix.below(kinds.len())]);
+        allocator.alloc_with(0, &request, AllocFlags::NO_WATERMARKS, &mut ()).ok()
+    };
+    let mut live: Vec<Pfn> = (0..FRAMES).map_while(|_| take(&mut allocator)).collect();
+    // CPU lists of other types may hold the rest.
+    assert!(live.len() as u64 + 1024 >= FRAMES, "{}", live.len());
+    let free_one = |allocator: &mut Allocator<'_>, live: &mut Vec<Pfn>, random: &mut Random| {
+        let pfn = live.swap_remove(random.below(live.len()));
+        allocator.free(0, pfn, 0, &mut ()).unwrap();
+    };
+    for _ in 0..live.len() / 2 {
+        free_one(&mut allocator, &mut live, &mut random);
+    }
+    for _ in 0..16 * live.len() / batch {
+        for _ in 0..batch {
+            free_one(&mut allocator, &mut live, &mut random);
+        }
+        live.extend((0..batch).map(|_| take(&mut allocator).unwrap()));
+    }
+    allocator.drain_all(&mut ());
+    allocator.check().unwrap();
+    allocator.zones()[0].free_pages_in_blocks() >> geometry.pageblock_order
+}
+
+#[test]
+fn nearly_every_pageblock_comes_back_under_every_generation() {
+    for version in ["linux-3.10", "linux-4.4", "linux-5.4", "linux-6.6", "linux-6.12", "linux-7.3"]
+    {
+        for batch in [1, 64] {
+            let linux = won_back(version, batch, &[Gfp::GFP_HIGHUSER_MOVABLE]);
+            let packed = format!("{version},placement=packed");
+            let packed = won_back(&packed, batch, &[Gfp::GFP_HIGHUSER_MOVABLE]);
+            // 32 are possible.
+            assert!(linux <= 2, "{version}, turns of {batch}: {linux}");
+            assert!(packed >= 30, "{version}, turns of {batch}: {packed}");
+        }
+    }
+}
+
+#[test]
+fn types_are_packed_apart() {
+    let kinds = [Gfp::GFP_HIGHUSER_MOVABLE, Gfp::GFP_KERNEL];
+    assert!(won_back("linux-6.12", 64, &kinds) <= 2);
+    let packed = won_back("linux-6.12,placement=packed", 64, &kinds);
+    assert!(packed >= 26, "{packed} of 32");
+}
+
+#[test]
+fn tables_take_at_most_ten_bytes_a_frame() {
+    let policy = policy("linux-6.12,placement=packed");
+    for frames in [1 << 18, 1 << 24] {
+        let zones = [zone_spec(0, ZoneKind::Normal, 0, frames)];
+        let geometry = Geometry::default();
+        let setup = Setup { policy, geometry, zones: &zones, cpu_nodes: &[0; 2], distances: &[] };
+        let bytes = setup.metadata_size().unwrap() as f64 / frames as f64;
+        assert!(bytes < 9.4, "{bytes} bytes a frame");
+    }
+}
