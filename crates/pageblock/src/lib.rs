@@ -1,4 +1,13 @@
 //! A page-frame allocator with the mechanisms of Linux's.
+//!
+//! # Sharing
+//!
+//! An [`Allocator`](alloc::Allocator) has one owner, who acts for every CPU; a laboratory or a
+//! single-threaded pool needs no more. [`Allocator::share`](alloc::Allocator::share) makes it a
+//! [`Shared`](sharing::Shared) one: zones behind locks of the embedder's ([`lock_api::RawMutex`]), and
+//! for each CPU a handle that owns its caches ([`Cpu`](cpu::Cpu)). It is the same code, whose
+//! decisions are the same; [`into_owned`](sharing::Shared::into_owned) leads back. What is guaranteed
+//! then, mistakes of callers included, is said in [`sharing`].
 #![no_std]
 #![deny(unsafe_code)]
 

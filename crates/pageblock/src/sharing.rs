@@ -20,8 +20,65 @@
 //! starts after the first has returned, and knows of it (the same thread, or synchronised with it),
 //! is always an error that changes nothing, whatever CPUs made the two.
 //!
-//! Without an atomic read-modify-write two frees of one frame *at the same instant* can both succeed.
-//! Then both CPUs have the frame on a list.
+//! Without an atomic read-modify-write two frees of one frame *at the same instant* can both succeed:
+//! both CPUs read the state before either has written it. Then both have the frame on a list, and may
+//! each give it to a request. It stays at that frame, as long as neither CPU is held up between its
+//! look at the state and its last write (a few instructions, with interrupts off in a kernel) for so
+//! long that the other gives the frame back to its zone:
+//!
+//! * A list's first blocks stand in the CPU's own memory, where no other CPU writes.
+//! * Links backwards carry the CPU's mark, so that a list which runs into another CPU's is noticed
+//!   where the two meet, and mended: the frame is left out, with what cannot be reached any more, and
+//!   [`strays`](crate::cpu_cache::CpuCache::strays) counts it.
+//! * A block is looked at again when it leaves a list, to a request or (under the zone's lock) to the
+//!   zone: if it is on no CPU list any more, it is left out as well.
+//!
+//! A double free of a frame that was allocated again in between is a free of the new owner's block,
+//! here as in every allocator.
+//!
+//! # Example
+//!
+//! ```
+//! use std::mem::MaybeUninit;
+//! use pageblock::alloc::Allocator;
+//! use pageblock::frame::FrameRange;
+//! use pageblock::layout::{ZoneKind, ZoneSpec};
+//! use pageblock::policy::Policy;
+//! use pageblock::request::{Gfp, Request};
+//! use pageblock::setup::Setup;
+//! use pageblock::sharing::Shared;
+//! use pageblock::zone::Geometry;
+//!
+//! let span = FrameRange::new(0, 1 << 14);
+//! let (present, managed) = (span.len(), span.len());
+//! let setup = Setup {
+//!     policy: Policy::parse("linux-6.12").unwrap(),
+//!     geometry: Geometry::default(),
+//!     zones: &[ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present, managed }],
+//!     cpu_nodes: &[0, 0],
+//!     distances: &[],
+//! };
+//! let mut tables = vec![MaybeUninit::uninit(); setup.metadata_size()?];
+//! let mut allocator = Allocator::new(&mut tables, &setup)?;
+//! allocator.release(span)?;
+//! allocator.retune();
+//!
+//! // Any `lock_api::RawMutex` will do.
+//! let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
+//! let shared: Shared<parking_lot::RawMutex> = allocator.share(&mut locks)?;
+//! std::thread::scope(|scope| {
+//!     for n in 0..2 {
+//!         let mut cpu = shared.cpu(n).expect("nobody has it");
+//!         scope.spawn(move || {
+//!             let pfn = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//!             cpu.free(pfn, 0, &mut ()).unwrap();
+//!         });
+//!     }
+//! });
+//! let allocator = shared.into_owned()?;
+//! assert!(allocator.check().is_ok());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -33,7 +90,7 @@ use crate::check::Violation;
 use crate::cpu::Cpu;
 use crate::interrupts::{Interrupts, Off};
 use crate::levels::Levels;
-use crate::local::Zones;
+use crate::local::{Local, Zones};
 use crate::machine::Machine;
 use crate::memory::{Tables, TablesLayout};
 use crate::news::News;
@@ -225,10 +282,15 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// this does it.
     pub fn is_drained(&self, request: DrainRequest) -> bool {
         let Some(seat) = self.seats.get(request.cpu) else { return true };
-        if !seat.news.is_done(request.number)
-            && let Ok(mut idle) = self.cpu(request.cpu)
-        {
-            idle.attend(&mut ());
+        if seat.news.is_done(request.number) {
+            return true;
+        }
+        // Whoever wants the handle meanwhile waits for the lock, and gets it.
+        let _off = Off::<I>::now();
+        if let Some(row) = &mut *seat.row.lock() {
+            let number = seat.news.take();
+            Local { machine: &self.machine, zones: Locked(self.zones), row }.drain(&mut ());
+            seat.news.answer(number);
         }
         seat.news.is_done(request.number)
     }

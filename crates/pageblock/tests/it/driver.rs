@@ -123,7 +123,7 @@ fn with_shared(policy: Policy, test: impl FnOnce(&Shared<'_, RawMutex>)) {
     let mut allocator = shared.into_owned().unwrap();
     allocator.drain_all(&mut ());
     allocator.check().unwrap();
-    let free: u64 = allocator.zones().iter().map(|zone| zone.free_pages()).sum();
+    let free: u64 = allocator.zones().iter().map(pageblock::zone::Zone::free_pages).sum();
     assert_eq!(free, 2 * ZONE - RESERVED, "every frame is free");
 }
 
