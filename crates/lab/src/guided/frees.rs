@@ -27,7 +27,7 @@ impl Guided<'_, '_> {
                 self.make_allocated(at, head, joined);
                 self.commit(cpu, pid, at, head, joined, Fate::Listed);
             }
-            Fate::Late => self.late.push(Late { cpu, pid, pfn, order }),
+            Fate::Late => self.late.push(Late { cpu, pid, pfn, order, fate: Fate::Listed }),
             Fate::Listed | Fate::Direct => self.commit(cpu, pid, at, pfn, order, fate),
         }
     }
@@ -35,9 +35,9 @@ impl Guided<'_, '_> {
     /// A task is seen again: what it had freed reaches a list before anything else it does.
     pub(super) fn commit_late(&mut self, cpu: usize, pid: u32) {
         while let Some(place) = self.late.iter().position(|late| late.pid == pid) {
-            let Late { pfn, order, .. } = self.late.remove(place);
+            let Late { pfn, order, fate, .. } = self.late.remove(place);
             if let Some(at) = self.zone_of(pfn) {
-                self.commit(cpu, pid, at, pfn, order, Fate::Listed);
+                self.commit(cpu, pid, at, pfn, order, fate);
             }
         }
     }
@@ -84,7 +84,7 @@ impl Guided<'_, '_> {
         let list = cache.list_index(order, mt).filter(|_| mt != Migratetype::Isolate);
         let Some(list) = list.filter(|_| fate != Fate::Direct) else {
             let _ = zone.follow_free(pfn, order, None);
-            self.fresh.push(Late { cpu, pid, pfn, order });
+            self.fresh.push(Late { cpu, pid, pfn, order, fate: Fate::Direct });
             return;
         };
         if cache.follow_put(zone, pfn, order, mt, ListEnd::Head).is_err() {
@@ -321,7 +321,7 @@ impl Guided<'_, '_> {
     /// pages were given back.
     fn put_late(&mut self, draining: &Draining, reclaim_active: bool) -> bool {
         let late = self.late.iter().filter(|late| {
-            late.cpu == draining.owner && self.zone_of(late.pfn) == Some(draining.zone)
+            late.is_for(draining.owner) && self.zone_of(late.pfn) == Some(draining.zone)
         });
         let pages: i32 = late.map(|late| 1 << late.order).sum();
         if pages == 0 || !self.would_drain(draining, reclaim_active, -pages) {
@@ -331,7 +331,7 @@ impl Guided<'_, '_> {
         while let Some(place) = self
             .late
             .iter()
-            .position(|late| late.cpu == owner && self.zone_of(late.pfn) == Some(zone))
+            .position(|late| late.is_for(owner) && self.zone_of(late.pfn) == Some(zone))
         {
             let Late { pfn, order, .. } = self.late.remove(place);
             if let Some((zone, cache)) = self.allocator.zone_and_cache(draining.zone, owner) {

@@ -95,6 +95,15 @@ struct Late {
     pid: u32,
     pfn: Pfn,
     order: Order,
+    /// Where it goes.
+    fate: Fate,
+}
+
+impl Late {
+    /// Whether it goes to a list of this CPU.
+    fn is_for(&self, cpu: usize) -> bool {
+        self.cpu == cpu && self.fate == Fate::Listed
+    }
 }
 
 /// What a task did last, and where.

@@ -270,7 +270,8 @@ impl Guided<'_, '_> {
     pub(super) fn extfrag(&mut self, cpu: usize, pid: u32, x: &Extfrag) {
         let Some(at) = self.zone_of(x.pfn) else { return };
         if self.is_capture(at, x) {
-            self.captured.push(Late { cpu, pid, pfn: x.pfn, order: x.alloc_order });
+            let (pfn, order) = (x.pfn, x.alloc_order);
+            self.captured.push(Late { cpu, pid, pfn, order, fate: Fate::Direct });
             return;
         }
         let whole = x.fallback_order >= self.allocator.geometry().pageblock_order;
