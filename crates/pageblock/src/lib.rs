@@ -10,6 +10,7 @@ pub mod alloc_flags;
 mod buddy;
 pub mod capture;
 pub mod check;
+pub mod compaction;
 pub mod cpu_cache;
 mod cpu_tuning;
 pub mod event;

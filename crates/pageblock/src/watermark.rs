@@ -21,10 +21,25 @@ impl Zone<'_> {
         highest: ZoneKind,
         flags: AllocFlags,
     ) -> bool {
+        self.watermark_ok_if(self.free_pages, order, mark, highest, flags)
+    }
+
+    /// The same as [`watermark_ok`](Self::watermark_ok) if `free_pages` pages were free: with what
+    /// could be reclaimed, or of whole blocks only. Whether a block exists is asked of the lists as
+    /// they are.
+    #[must_use]
+    pub fn watermark_ok_if(
+        &self,
+        free_pages: u64,
+        order: Order,
+        mark: u64,
+        highest: ZoneKind,
+        flags: AllocFlags,
+    ) -> bool {
         if order > self.geometry.max_order {
             return false;
         }
-        let free = signed(self.free_pages) - signed(pages(order)) + 1;
+        let free = signed(free_pages) - signed(pages(order)) + 1;
         let usable = free - signed(self.unusable_free(flags));
         let min = self.reduced_mark(signed(mark), flags);
         let reserve = signed(self.lowmem_reserve[highest as usize]);
