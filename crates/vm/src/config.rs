@@ -77,6 +77,12 @@ pub struct Config {
     /// Shrinkers scan by the priority of reclaim (from about 4.16), not in proportion to the pages
     /// scanned.
     pub slab_by_priority: bool,
+    /// However low the pressure, a shrinker looks at a batch of objects (4.19 and 4.20 only:
+    /// 172b06c32b94, reverted for 5.0 by a9a238e83fbb).
+    pub slab_min_scan: bool,
+    /// An unused inode with more than one page in the page cache is passed over (4.20 only:
+    /// a76cf1a474d7, reverted for 5.0).
+    pub keeps_inodes_with_pages: bool,
     /// Evicted pages leave traces (from 3.15).
     pub workingset: bool,
 }
@@ -106,6 +112,8 @@ impl Config {
             file_objects: XFS,
             swap_pages: 0,
             slab_by_priority: version >= (4, 16),
+            slab_min_scan: ((4, 19)..(5, 0)).contains(&version),
+            keeps_inodes_with_pages: version == (4, 20),
             workingset: version >= (3, 15),
         }
     }

@@ -33,15 +33,17 @@ pub(crate) struct ShrinkBy {
     pub(crate) fs: bool,
 }
 
-/// The objects to look at, of `freeable` ones; `deferred` are left from before. Gives what is left.
+/// The objects to look at, of `freeable` ones; `deferred` are left from before, and at least `least`
+/// are looked at, if there are so many.
 #[must_use]
-pub(crate) fn scan_target(freeable: u64, deferred: u64, pressure: Pressure) -> u64 {
-    let delta = match pressure {
+pub(crate) fn scan_target(freeable: u64, deferred: u64, pressure: Pressure, least: u64) -> u64 {
+    let delta: u64 = match pressure {
         Pressure::Priority(priority) => (freeable >> priority) * 4 / SEEKS,
         Pressure::Scanned { scanned, eligible } => {
             (4 * scanned / SEEKS).saturating_mul(freeable) / (eligible + 1)
         }
     };
+    let delta = delta.max(least.min(freeable));
     let mut total = deferred + delta;
     if delta < freeable / 4 {
         total = total.min(freeable / 2);
@@ -56,7 +58,8 @@ impl<O: Observer> Vm<'_, O> {
         let (dentries, inodes) = (unused.dentries.len(), unused.inodes.len());
         let freeable = u64::from(dentries + inodes) * self.config.vfs_cache_pressure / 100;
         let deferred = self.nodes[node].kswapd.take_deferred();
-        let mut left = scan_target(freeable, deferred, pressure);
+        let least = if self.config.slab_min_scan { SUPER_BATCH } else { 0 };
+        let mut left = scan_target(freeable, deferred, pressure, least);
         // A task that holds a file system's locks cannot enter it: others make up for that later.
         while by.fs && freeable > 0 && (left >= SUPER_BATCH || left >= freeable) {
             let batch = left.min(SUPER_BATCH);
@@ -103,7 +106,8 @@ impl<O: Observer> Vm<'_, O> {
         for _ in 0..scan {
             let Some(id) = self.inodes.unused[node].inodes.tail() else { return };
             let space = *self.spaces.get(self.inodes.get(id).space);
-            if space.dirty > 0 || space.writeback > 0 {
+            let keeps = self.config.keeps_inodes_with_pages && space.present > 1;
+            if keeps || space.dirty > 0 || space.writeback > 0 {
                 self.inodes.set_unused(id, Unused::Inode);
             } else {
                 self.evict_inode(id, by);
@@ -174,12 +178,14 @@ mod tests {
 
     #[test]
     fn the_target_follows_the_priority_or_the_share_scanned() {
-        assert_eq!(scan_target(4096, 0, Pressure::Priority(12)), 2);
-        assert_eq!(scan_target(4096, 100, Pressure::Priority(2)), 2048 + 100);
+        assert_eq!(scan_target(4096, 0, Pressure::Priority(12), 0), 2);
+        assert_eq!(scan_target(4096, 100, Pressure::Priority(2), 0), 2048 + 100);
         // A little pressure never empties a cache by what was deferred.
-        assert_eq!(scan_target(4096, 1 << 20, Pressure::Priority(12)), 2048);
-        assert_eq!(scan_target(4096, 1 << 20, Pressure::Priority(0)), 8192);
+        assert_eq!(scan_target(4096, 1 << 20, Pressure::Priority(12), 0), 2048);
+        assert_eq!(scan_target(4096, 1 << 20, Pressure::Priority(0), 0), 8192);
+        assert_eq!(scan_target(4096, 0, Pressure::Priority(12), 1024), 1024);
+        assert_eq!(scan_target(500, 0, Pressure::Priority(12), 1024), 500);
         let scanned = Pressure::Scanned { scanned: 100, eligible: 999 };
-        assert_eq!(scan_target(5000, 0, scanned), 1000);
+        assert_eq!(scan_target(5000, 0, scanned, 0), 1000);
     }
 }

@@ -7,7 +7,9 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
-use pageblock::slowpath::{Caller, Demand, Nodes, OomResult, Outcome, SlowPath, Step, Wait};
+use pageblock::slowpath::{
+    Caller, CompactResult, Demand, Nodes, OomResult, Outcome, SlowPath, Step, Wait,
+};
 
 use crate::compact::direct::{CompactStep, DirectCompact};
 use crate::direct::{DirectReclaim, Reclaimed};
@@ -40,6 +42,8 @@ pub struct SlowAlloc<'m> {
     cpu: usize,
     request: Request,
     doing: Doing,
+    /// The next attempt shows whether compaction helped.
+    compacted: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -62,7 +66,7 @@ impl<'m> SlowAlloc<'m> {
             pageblock_order: geometry.pageblock_order,
         };
         let path = SlowPath::new(vm.policy, demand, caller);
-        Self { path, cpu, request, doing: Doing::Next(Outcome::Start) }
+        Self { path, cpu, request, doing: Doing::Next(Outcome::Start), compacted: false }
     }
 
     /// Goes a step further on a CPU.
@@ -82,6 +86,9 @@ impl<'m> SlowAlloc<'m> {
             Doing::Compact(compact) => match compact.step(vm, cpu) {
                 CompactStep::More => Slow::Ran,
                 CompactStep::Done(result, contention) => {
+                    self.compacted =
+                        !matches!(result, CompactResult::Skipped | CompactResult::Deferred);
+                    vm.stat.compact_stall += u64::from(self.compacted);
                     self.report(Outcome::Compacted(result, contention))
                 }
                 CompactStep::Captured(pfn) => self.served(pfn),
@@ -172,7 +179,12 @@ impl<'m> SlowAlloc<'m> {
         if nodes == Nodes::Any {
             request.nodemask = u64::MAX;
         }
-        match vm.try_alloc_with(self.cpu, &request, flags) {
+        let page = vm.try_alloc_with(self.cpu, &request, flags);
+        if std::mem::take(&mut self.compacted) {
+            vm.stat.compact_success += u64::from(page.is_some());
+            vm.stat.compact_fail += u64::from(page.is_none());
+        }
+        match page {
             Some(pfn) => self.served(pfn),
             None => self.report(Outcome::NoPage),
         }
@@ -218,6 +230,11 @@ impl<O: Observer> Vm<'_, O> {
     pub fn drain_all(&mut self) {
         self.work.drains += 1;
         crate::vm::with_hook!(self, allocator, hook => allocator.drain_all(hook));
+    }
+
+    /// One second's tick of a CPU: the limits of its lists decay (6.7 and later).
+    pub fn vmstat_tick(&mut self, cpu: usize) {
+        crate::vm::with_hook!(self, allocator, hook => allocator.vmstat_tick(cpu, hook));
     }
 
     /// Gives the pages of a CPU's lists back.

@@ -91,7 +91,7 @@ fn swarm(machine: &mut Machine<'_>, seed: u64) {
                         == pageblock_vm::space::Slot::Empty
                 });
                 let requests: Vec<Request> =
-                    fault_requests(machine.vm.config(), seed % 2 == 0, 0, 9).collect();
+                    fault_requests(machine.vm.config(), seed.is_multiple_of(2), 0, 9).collect();
                 if free && let Some(pfn) = requests.into_iter().find_map(|r| machine.alloc(cpu, r))
                 {
                     machine.vm.add_page(mapping, index, pfn, 9);
