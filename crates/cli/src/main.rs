@@ -10,18 +10,21 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod args;
+mod compare;
 mod excerpt;
 mod interrupt;
+mod machines;
 mod output;
 mod plan;
 mod policy;
 mod progress;
 mod replay;
+mod run;
 mod session;
 mod verify;
 
 use args::{Args, Command};
-use plan::{ReplayPlan, VerifyPlan};
+use plan::{ReplayPlan, RunPlan, VerifyPlan};
 
 /// What a command says with its exit status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +55,8 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
     match args.command {
         Command::Policy(args) => policy::run(args),
         Command::Excerpt(args) => excerpt::run(&args),
+        Command::Run(args) => run::run(&RunPlan::new(args)?),
+        Command::Compare(args) => compare::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),
     }

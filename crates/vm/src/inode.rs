@@ -161,6 +161,24 @@ impl Inodes {
         self.free.push(id);
     }
 
+    /// How many numbers were given out.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.inodes.len() as u32
+    }
+
+    /// Tells whether there never was a file.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inodes.is_empty()
+    }
+
+    /// Tells whether the file of this number exists.
+    #[must_use]
+    pub fn exists(&self, id: InodeId) -> bool {
+        self.inodes.get(id as usize).is_some_and(|i| i.exists)
+    }
+
     /// An inode.
     #[must_use]
     pub fn get(&self, id: InodeId) -> &Inode {
