@@ -146,25 +146,34 @@ impl<O: Observer> Vm<'_, O> {
     fn leaves_asleep(&self, node: usize, order: Order, highest: ZoneKind) -> bool {
         let mut zones = self.zones_of(node).filter(|&z| self.allocator.zones()[z].kind <= highest);
         match self.policy.kswapd_wake {
-            KswapdWake::ZoneLow => zones.all(|z| self.zone_meets(z, order, Watermark::Low)),
+            KswapdWake::ZoneLow => {
+                zones.all(|z| self.zone_meets(z, order, Watermark::Low, ZoneKind::Dma))
+            }
             KswapdWake::ZoneBalanced => zones.all(|z| {
-                self.zone_meets(z, order, Watermark::High)
+                self.zone_meets(z, order, Watermark::High, ZoneKind::Dma)
                     && (order == 0
                         || self.compaction_suitable(z, order, ZoneKind::Dma) != Suitable::Skipped)
             }),
             KswapdWake::AnyZone | KswapdWake::AnyZoneHopeless => {
-                zones.any(|z| self.zone_meets(z, order, Watermark::High))
+                zones.any(|z| self.zone_meets(z, order, Watermark::High, highest))
             }
         }
     }
 
     /// Whether a zone has its watermark for an order, as kswapd tests it.
-    pub(crate) fn zone_meets(&self, zone: usize, order: Order, mark: Watermark) -> bool {
+    /// `highest` is the highest zone of the request: what lower zones keep from it does not count as
+    /// free.
+    pub(crate) fn zone_meets(
+        &self,
+        zone: usize,
+        order: Order,
+        mark: Watermark,
+        highest: ZoneKind,
+    ) -> bool {
         let zone = &self.allocator.zones()[zone];
         if zone.managed == 0 {
             return false;
         }
-        let highest = zone.kind;
         let free = match self.policy.nofragment {
             Nofragment::DefragMode if order > 0 => zone.free_pages_in_blocks(),
             _ => zone.free_pages(),
@@ -184,14 +193,16 @@ impl<O: Observer> Vm<'_, O> {
         }
         match self.policy.kswapd_wake {
             KswapdWake::AnyZone | KswapdWake::AnyZoneHopeless => {
-                eligible.any(|z| self.zone_meets(z, order, Watermark::High))
+                eligible.any(|z| self.zone_meets(z, order, Watermark::High, highest))
             }
-            _ if order == 0 => eligible.all(|z| self.zone_meets(z, 0, Watermark::High)),
+            _ if order == 0 => {
+                eligible.all(|z| self.zone_meets(z, 0, Watermark::High, ZoneKind::Dma))
+            }
             _ => {
                 let (mut balanced, mut managed) = (0, 0);
                 for zone in eligible {
                     managed += zones[zone].managed;
-                    if self.zone_meets(zone, order, Watermark::High) {
+                    if self.zone_meets(zone, order, Watermark::High, ZoneKind::Dma) {
                         balanced += zones[zone].managed;
                     }
                 }
