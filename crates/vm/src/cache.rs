@@ -26,14 +26,14 @@ impl<O: Observer> Vm<'_, O> {
     /// Makes a file of up to `len` pages. Its objects are not in memory yet.
     pub fn create_file(&mut self, len: u32) -> InodeId {
         let inode = self.inodes.create(NIL);
-        let space = self.spaces.create(SpaceKind::File, len);
+        let space = self.spaces.create(SpaceKind::File, len, inode);
         self.inodes.get_mut(inode).space = space;
         inode
     }
 
     /// Makes an anonymous mapping of `len` pages.
     pub fn create_mapping(&mut self, len: u32) -> SpaceId {
-        self.spaces.create(SpaceKind::Anon, len)
+        self.spaces.create(SpaceKind::Anon, len, NIL)
     }
 
     /// Gives a file the object that [`Inodes::missing_object`](crate::inode::Inodes::missing_object)

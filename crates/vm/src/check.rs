@@ -177,13 +177,16 @@ impl<O: Observer> Vm<'_, O> {
         let caches = self.slabs.caches();
         let mut objects = vec![0u64; caches.len()];
         let mut slabs = vec![0u64; caches.len()];
+        let mut buffers = 0;
         for pfn in 0..self.pages.len() as u32 {
             let page = &self.pages[pfn];
             if page.kind() == Owner::Slab {
                 objects[page.owner as usize] += u64::from(page.index);
                 slabs[page.owner as usize] += 1;
             }
+            buffers += u64::from(page.kind() == Owner::Buffer);
         }
+        equal("the buffers' pages", self.buffer_pages(), buffers)?;
         for (cache, (&objects, &slabs)) in caches.iter().zip(objects.iter().zip(&slabs)) {
             equal("a cache's objects", cache.objects, objects)?;
             equal("a cache's slabs", cache.slabs, slabs)?;

@@ -43,6 +43,7 @@ pub struct Kswapd {
     pub(crate) failures: u32,
     /// Objects that shrinkers could not look at yet.
     deferred: u64,
+    deferred_buffers: u64,
     at: At,
 }
 
@@ -80,6 +81,7 @@ impl Default for Kswapd {
             boost_wake: false,
             failures: 0,
             deferred: 0,
+            deferred_buffers: 0,
             at: At::Asleep,
         }
     }
@@ -110,6 +112,14 @@ impl Kswapd {
 
     pub(crate) fn take_deferred(&mut self) -> u64 {
         std::mem::take(&mut self.deferred)
+    }
+
+    pub(crate) fn take_deferred_buffers(&mut self) -> u64 {
+        std::mem::take(&mut self.deferred_buffers)
+    }
+
+    pub(crate) fn set_deferred_buffers(&mut self, buffers: u64) {
+        self.deferred_buffers = buffers;
     }
 
     pub(crate) fn set_deferred(&mut self, objects: u64) {

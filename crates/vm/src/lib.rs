@@ -6,6 +6,7 @@
 //! (the laboratory's executor, or a test) charges time for the [`Work`](work::Work) that was done.
 #![forbid(unsafe_code)]
 
+pub mod buffer;
 pub mod cache;
 pub mod check;
 pub mod compact;

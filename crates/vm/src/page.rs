@@ -26,10 +26,12 @@ pub enum Owner {
     Driver,
     /// Compaction: a free page that content will be moved to.
     Compaction,
+    /// A file system's metadata.
+    Buffer,
 }
 
 impl Owner {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::None,
         Self::Anon,
         Self::File,
@@ -38,6 +40,7 @@ impl Owner {
         Self::Stack,
         Self::Driver,
         Self::Compaction,
+        Self::Buffer,
     ];
 
     /// Tells whether such pages are on LRU lists, and so can be reclaimed or moved.
@@ -115,7 +118,7 @@ impl Page {
     /// Who owns it.
     #[must_use]
     pub const fn kind(&self) -> Owner {
-        Owner::ALL[(self.tag & 7) as usize]
+        Owner::ALL[(self.tag & 15) as usize]
     }
 
     /// The order of its block.

@@ -76,6 +76,7 @@ impl<O: Observer> Vm<'_, O> {
             left -= batch;
         }
         self.nodes[node].kswapd.set_deferred(left);
+        self.shrink_buffers(node, pressure, by);
         self.shrink_shadows(pressure, by);
     }
 

@@ -79,6 +79,8 @@ pub struct Space {
     pub writeback: u32,
     /// What it maps.
     pub kind: SpaceKind,
+    /// The inode of a file; meaningless for a mapping.
+    pub inode: u32,
     queue: Queue,
 }
 
@@ -151,7 +153,7 @@ fn take(table: &mut Vec<u32>, holes: &mut BTreeMap<u32, Vec<u32>>, len: u32, val
 
 impl Spaces {
     /// Makes a file or mapping of `len` pages, all empty.
-    pub(crate) fn create(&mut self, kind: SpaceKind, len: u32) -> SpaceId {
+    pub(crate) fn create(&mut self, kind: SpaceKind, len: u32, inode: u32) -> SpaceId {
         let start = take(&mut self.slots, &mut self.holes[0], len, 0);
         let mut space = Space {
             links: Links::NONE,
@@ -163,6 +165,7 @@ impl Spaces {
             dirty: 0,
             writeback: 0,
             kind,
+            inode,
             queue: Queue::None,
         };
         space.nodes = take(&mut self.nodes, &mut self.holes[1], space.nr_nodes(), NIL);
@@ -318,14 +321,14 @@ mod tests {
     #[test]
     fn rows_are_used_again_and_start_empty() {
         let mut spaces = Spaces::default();
-        let a = spaces.create(SpaceKind::File, 16);
-        let b = spaces.create(SpaceKind::File, 100);
+        let a = spaces.create(SpaceKind::File, 16, 0);
+        let b = spaces.create(SpaceKind::File, 100, 0);
         spaces.set(a, 3, Slot::Page(77));
         assert_eq!((spaces.get(a).present, spaces.slot(a, 3)), (1, Slot::Page(77)));
         spaces.set(a, 3, Slot::Shadow(5));
         assert_eq!((spaces.get(a).present, spaces.get(a).shadows), (0, 1));
         spaces.forget(a);
-        let c = spaces.create(SpaceKind::File, 16);
+        let c = spaces.create(SpaceKind::File, 16, 0);
         assert_eq!((c, spaces.slot(c, 3)), (a, Slot::Empty));
         assert_eq!(spaces.iter().map(|(id, _)| id).collect::<Vec<_>>(), [c, b]);
     }
@@ -333,7 +336,7 @@ mod tests {
     #[test]
     fn the_second_page_of_a_file_needs_an_index_node() {
         let mut spaces = Spaces::default();
-        let file = spaces.create(SpaceKind::File, 65);
+        let file = spaces.create(SpaceKind::File, 65, 0);
         assert!(!spaces.needs_node(file, 0));
         spaces.set(file, 0, Slot::Page(1));
         assert!(spaces.needs_node(file, 1) && spaces.needs_node(file, 64));

@@ -8,6 +8,7 @@ use pageblock::layout::ZoneKind;
 use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 
+use crate::buffer::Buffers;
 use crate::compact::ZoneCompact;
 use crate::config::{Config, lru_per_node};
 use crate::inode::{Inodes, RADIX_TREE_NODE};
@@ -31,6 +32,7 @@ pub struct Vm<'m, O> {
     pub(crate) spaces: Spaces,
     pub(crate) slabs: Slabs,
     pub(crate) inodes: Inodes,
+    pub(crate) buffers: Buffers,
     pub(crate) radix_nodes: CacheId,
     pub(crate) swap: Swap,
     pub(crate) nodes: Vec<NodeState>,
@@ -139,6 +141,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             nr_writeback: vec![0; ids.len()],
             lru: Lru::new(vecs),
             inodes: Inodes::new(objects, ids.len()),
+            buffers: Buffers::new(ids.len()),
             swap: Swap::new(config.swap_pages),
             spaces: Spaces::default(),
             stat: VmStat::default(),

@@ -1,6 +1,8 @@
 //! The machine's own tasks: kswapd, kcompactd, the flusher, the tick of each second.
 
+use pageblock_vm::buffer::is_first_of_buffer;
 use pageblock_vm::kswapd::Daemon;
+use pageblock_vm::space::SpaceId;
 
 use super::executor::{Executor, Place};
 use super::task::Ctx;
@@ -105,8 +107,19 @@ pub(crate) async fn flush_file(ctx: &Ctx<'_>) -> bool {
             ctx.wait_writes(SECOND).await;
         }
     }
+    write_inode(ctx, space).await;
     ctx.breathe().await;
     true
+}
+
+/// The file has grown, so its inode is written, with the others of its cluster: the metadata block
+/// is needed for that.
+// Linux: by xfsaild, later; the block itself is written too, which is part of the disk's rate here.
+async fn write_inode(ctx: &Ctx<'_>, space: SpaceId) {
+    let inode = ctx.with(|w| w.vm.spaces().get(space).inode);
+    if is_first_of_buffer(inode) && ctx.inode_buffer(inode, false).await.is_err() {
+        ctx.fail("out of memory while an inode was written");
+    }
 }
 
 /// `sync`: everything that is dirty is written, and the task waits for it.

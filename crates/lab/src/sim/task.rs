@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
 use pageblock::slowpath::Caller;
+use pageblock_vm::buffer::buffer_of;
 use pageblock_vm::cache::{GFP_ANON, GFP_CACHE_READ, GFP_CACHE_WRITE};
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
@@ -227,6 +228,29 @@ impl<'m> Ctx<'m> {
         }
         self.with(|w| w.vm.open(inode));
         self.breathe().await;
+        Ok(())
+    }
+
+    /// Uses the metadata block of an inode's cluster, which is read from the disk where it is not in
+    /// memory; a `new` one has nothing to read.
+    pub async fn inode_buffer(&self, inode: InodeId, new: bool) -> Result<(), OutOfMemory> {
+        let id = buffer_of(inode);
+        let mut read = !new;
+        while !self.with(|w| w.vm.use_buffer(id)) {
+            let pfn = self.alloc(Request::new(0, Gfp::GFP_NOFS)).await?;
+            let cpu = self.cpu();
+            let added = self.with(|w| {
+                let added = w.vm.add_buffer_page(id, pfn);
+                if !added {
+                    w.vm.own(pfn, 0, Owner::Driver, 0);
+                    w.vm.disown(cpu, pfn);
+                }
+                added
+            });
+            if added && std::mem::take(&mut read) {
+                self.read_disk().await;
+            }
+        }
         Ok(())
     }
 

@@ -207,6 +207,7 @@ pub fn clean_up(executor: &mut Executor<'_>) -> Result<(), Error> {
     executor.with(|w| {
         let files: Vec<InodeId> =
             (0..w.vm.inodes().len()).filter(|&i| w.vm.inodes().exists(i)).collect();
+        w.vm.drop_buffers(0);
         for inode in files {
             if w.vm.inodes().get(inode).users == 0 {
                 w.vm.remove_file(0, inode);
@@ -245,6 +246,7 @@ async fn write_all(ctx: &Ctx<'_>, files: &[InodeId], heap: u32) -> Result<(), Ou
     for block in 0..FILE_PAGES {
         for &inode in files {
             if block == 0 {
+                ctx.inode_buffer(inode, true).await?;
                 ctx.open(inode).await?;
             }
             let space = ctx.with(|w| w.vm.inodes().get(inode).space);
@@ -295,7 +297,7 @@ async fn read_all(
         if !is_open[at] {
             // The inode of a file that was forgotten is read first.
             if ctx.with(|w| w.vm.inodes().missing_object(inode).is_some()) {
-                ctx.read_disk().await;
+                ctx.inode_buffer(inode, false).await?;
             }
             ctx.open(inode).await?;
             is_open[at] = true;
