@@ -96,7 +96,7 @@ impl DirectReclaim {
         if let Some(&node) = self.nodes.get(self.at) {
             if self.sc.nr_reclaimed >= self.sc.nr_to_reclaim {
                 self.at = self.nodes.len();
-            } else if self.is_settled(vm, node) {
+            } else if self.ready_zones(vm, node).1 {
                 self.at += 1;
             } else {
                 self.shrink = Some(ShrinkNode::new(vm, node, &self.sc));
@@ -109,9 +109,7 @@ impl DirectReclaim {
     /// All nodes were scanned at one priority.
     fn end_priority<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> Reclaimed {
         self.total = self.sc.nr_reclaimed;
-        let ready = self.sc.order > PAGE_ALLOC_COSTLY_ORDER
-            && !self.nodes.is_empty()
-            && self.nodes.iter().all(|&node| self.is_settled(vm, node));
+        let ready = self.nodes.iter().any(|&node| self.ready_zones(vm, node).0);
         if self.total >= self.sc.nr_to_reclaim || self.sc.priority == 0 || ready {
             // Compaction may do what is left: that counts as progress.
             return Reclaimed::Done(self.total.max(u64::from(ready)));
@@ -127,14 +125,19 @@ impl DirectReclaim {
         Reclaimed::More
     }
 
-    /// Whether compaction could serve a costly request of a node already (`compaction_ready`).
-    fn is_settled<O: Observer>(&self, vm: &Vm<'_, O>, node: usize) -> bool {
+    /// Whether compaction could serve a costly request already in some zone of a node, and in all of
+    /// them (`compaction_ready`): as long as it cannot in one, the node is reclaimed from.
+    fn ready_zones<O: Observer>(&self, vm: &Vm<'_, O>, node: usize) -> (bool, bool) {
         let ScanControl { order, highest, .. } = self.sc;
-        order > PAGE_ALLOC_COSTLY_ORDER
-            && vm
-                .zones_of(node)
-                .filter(|&z| vm.allocator.zones()[z].kind <= highest)
-                .any(|z| vm.compaction_ready(z, order, highest))
+        if order <= PAGE_ALLOC_COSTLY_ORDER {
+            return (false, false);
+        }
+        let zones = vm.allocator.zones();
+        let ready = vm
+            .zones_of(node)
+            .filter(|&z| zones[z].kind <= highest && zones[z].managed > 0)
+            .map(|z| vm.compaction_ready(z, order, highest));
+        ready.fold((false, true), |(any, all), ready| (any || ready, all && ready))
     }
 
     /// The reserves are half used up: kswapd must catch up first.

@@ -183,6 +183,11 @@ impl<'m> SlowAlloc<'m> {
         if std::mem::take(&mut self.compacted) {
             vm.stat.compact_success += u64::from(page.is_some());
             vm.stat.compact_fail += u64::from(page.is_none());
+            if let Some(pfn) = page
+                && let Some(zone) = vm.allocator.zone_of(pfn)
+            {
+                vm.compact[zone].deferral.succeed(request.order, true);
+            }
         }
         match page {
             Some(pfn) => self.served(pfn),
