@@ -12,6 +12,7 @@ pub mod check;
 pub mod compact;
 pub mod config;
 mod direct;
+pub mod inject;
 pub mod inode;
 pub mod kswapd;
 mod list;

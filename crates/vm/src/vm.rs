@@ -11,6 +11,7 @@ use pageblock::request::{Gfp, Request};
 use crate::buffer::Buffers;
 use crate::compact::ZoneCompact;
 use crate::config::{Config, lru_per_node};
+use crate::inject::Inject;
 use crate::inode::{Inodes, RADIX_TREE_NODE};
 use crate::lru::Lru;
 use crate::node::NodeState;
@@ -39,6 +40,8 @@ pub struct Vm<'m, O> {
     /// The node of each zone, as a place in `nodes`.
     pub(crate) node_of_zone: Vec<u8>,
     pub(crate) compact: Vec<ZoneCompact>,
+    /// Faults on purpose, for tests.
+    pub inject: Inject,
     /// Counters as of `/proc/vmstat`.
     pub stat: VmStat,
     /// What was done since it was last taken.
@@ -144,6 +147,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             buffers: Buffers::new(ids.len()),
             swap: Swap::new(config.swap_pages),
             spaces: Spaces::default(),
+            inject: Inject::default(),
             stat: VmStat::default(),
             work: Work::default(),
             flusher_wanted: false,
@@ -241,6 +245,9 @@ impl<'m, O: Observer> Vm<'m, O> {
     /// Tries the fast path for a request. The block is nobody's yet: give it to an owner at once.
     #[inline]
     pub fn try_alloc(&mut self, cpu: usize, request: &Request) -> Option<Pfn> {
+        if self.inject.refuses_alloc() {
+            return None;
+        }
         let dirty_ok = if request.gfp.has(Gfp::WRITE) { self.dirty_ok() } else { u64::MAX };
         let hook = &mut Hook::new(&mut self.observer, &mut self.nodes, dirty_ok);
         self.allocator.alloc(cpu, request, hook).ok()
@@ -254,6 +261,9 @@ impl<'m, O: Observer> Vm<'m, O> {
         flags: AllocFlags,
     ) -> Option<Pfn> {
         self.work.attempts += 1;
+        if self.inject.refuses_alloc() {
+            return None;
+        }
         with_hook!(self, allocator, hook => allocator.alloc_with(cpu, request, flags, hook).ok())
     }
 

@@ -3,6 +3,7 @@
 use pageblock::frame::Pfn;
 
 use super::{Content, Mode};
+use crate::inject::Inject;
 use crate::lru::{At, Lru};
 use crate::page::{Owner, PageFlags, PageTable};
 use crate::space::{Slot, Spaces};
@@ -12,6 +13,7 @@ pub(crate) struct Pages<'a> {
     pub(crate) pages: &'a mut PageTable,
     pub(crate) spaces: &'a mut Spaces,
     pub(crate) lru: &'a mut Lru,
+    pub(crate) inject: &'a mut Inject,
     /// File systems may be entered.
     pub(crate) fs: bool,
 }
@@ -32,7 +34,7 @@ impl Content for Pages<'_> {
         let (from, to) = (from.0 as u32, to.0 as u32);
         let page = self.pages[from];
         // Linux: a full synchronous migration waits for the write.
-        if page.has(PageFlags::WRITEBACK) {
+        if page.has(PageFlags::WRITEBACK) || self.inject.fails_migration() {
             return false;
         }
         self.lru.remove(self.pages, from);

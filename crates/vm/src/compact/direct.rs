@@ -147,8 +147,13 @@ impl<O: Observer> Vm<'_, O> {
         fs: bool,
     ) -> ZoneStep {
         let state = &mut self.compact[compactor.goal().zone];
-        let content =
-            &mut Pages { pages: &mut self.pages, spaces: &mut self.spaces, lru: &mut self.lru, fs };
+        let content = &mut Pages {
+            pages: &mut self.pages,
+            spaces: &mut self.spaces,
+            lru: &mut self.lru,
+            inject: &mut self.inject,
+            fs,
+        };
         let step = with_hook!(self, allocator, hook => {
             compactor.step(allocator, state, content, cpu, hook)
         });

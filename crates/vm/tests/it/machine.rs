@@ -41,6 +41,9 @@ pub(crate) struct Machine<'m> {
     pub(crate) vm: Vm<'m, Events>,
     pub(crate) writing: Vec<Run>,
     pub(crate) cpus: usize,
+    /// Each so many-th write does not end yet; 0: all end.
+    pub(crate) stalls: u64,
+    writes: u64,
 }
 
 /// Runs a test on a machine with nodes of `pages` pages each, the first with a DMA32 zone of a quarter.
@@ -85,8 +88,10 @@ pub(crate) fn with_machine(
     let mut settings = Config::of_version(version.0, version.1);
     config(&mut settings);
     let vm = Vm::new(allocator, &policy, settings, Events::default());
-    let mut machine = Machine { vm, writing: Vec::new(), cpus: cpu_nodes.len() };
+    let mut machine =
+        Machine { vm, writing: Vec::new(), cpus: cpu_nodes.len(), stalls: 0, writes: 0 };
     test(&mut machine);
+    machine.vm.inject = pageblock_vm::inject::Inject::default();
     machine.finish_writes();
     machine.vm.check().unwrap();
 }
@@ -94,7 +99,12 @@ pub(crate) fn with_machine(
 impl Machine<'_> {
     pub(crate) fn finish_writes(&mut self) {
         for run in std::mem::take(&mut self.writing) {
-            self.vm.end_writes(run);
+            self.writes += 1;
+            if self.stalls > 0 && self.writes.is_multiple_of(self.stalls) {
+                self.writing.push(run);
+            } else {
+                self.vm.end_writes(run);
+            }
         }
         for pfn in self.vm.take_swap_writes() {
             self.vm.end_swap_write(pfn);
@@ -155,12 +165,7 @@ impl Machine<'_> {
                     self.flush();
                     self.finish_writes();
                 }
-                Slow::Page(pfn) => {
-                    if self.vm.nodes().iter().any(|n| n.kswapd.woken) {
-                        // The page is nobody's until the caller has it: daemons run later.
-                    }
-                    return Some(pfn);
-                }
+                Slow::Page(pfn) => return Some(pfn),
                 Slow::Failed => return None,
             }
         }

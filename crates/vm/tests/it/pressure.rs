@@ -5,6 +5,7 @@ use rand_pcg::rand_core::RngCore;
 
 use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
+use pageblock_vm::inject::Inject;
 use pageblock_vm::page::Owner;
 use pageblock_vm::thp::fault_requests;
 
@@ -60,8 +61,11 @@ fn swarm(machine: &mut Machine<'_>, seed: u64) {
             }
             4 if !files.is_empty() => {
                 let at = random.below(files.len() as u64) as usize;
-                machine.finish_writes();
                 let (inode, open) = files.swap_remove(at);
+                let space = machine.vm.inodes().get(inode).space;
+                while machine.vm.spaces().get(space).writeback > 0 {
+                    machine.finish_writes();
+                }
                 if open {
                     machine.vm.close(inode);
                 }
@@ -105,6 +109,31 @@ fn swarm(machine: &mut Machine<'_>, seed: u64) {
         }
         if random.below(100) == 0 {
             machine.vm.check().unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+        }
+    }
+}
+
+/// Faults at changing points: every seed has its own rhythm of refused allocations, pages that cannot
+/// be moved, and writes that do not end.
+#[test]
+fn faults_lose_nothing() {
+    for (seed, policy) in (0..).zip(["linux-4.4", "linux-4.20", "linux-5.14", "linux-6.18"]) {
+        for rhythm in [3, 7, 50] {
+            with_machine(
+                policy,
+                |config| config.swap_pages = 2000,
+                1 + (seed % 2) as u8,
+                8192,
+                |machine| {
+                    machine.vm.inject = Inject::new(rhythm, rhythm + 2);
+                    machine.stalls = rhythm;
+                    swarm(machine, seed);
+                    machine.vm.compact_memory(0);
+                    machine.vm.check().unwrap();
+                    assert!(machine.vm.stat.pgmigrate_fail > 0);
+                    machine.stalls = 0;
+                },
+            );
         }
     }
 }
