@@ -16,6 +16,12 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+const RUN_HELP: &str = "\
+WORKLOAD is thpfioscale, thpfioscale-defrag or thpfioscale-madvhugepage (a program that faults while fio
+reads; the series of Nov 2018). A policy is NAME, NAME,switch=value,... or the path of a TOML file.
+A machine is skylake-1s, haswell-2s, small-4g, small-1g or the path of a TOML file.
+Times are simulated: they come from a cost model.";
+
 const EXIT_HELP: &str = "Exit status: 0; 1 where a comparison says no; 2 for wrong usage or input.";
 
 #[derive(Subcommand, Debug)]
@@ -28,6 +34,11 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Cut a small recording out of a large one
     Excerpt(ExcerptArgs),
+    /// Simulate a machine under a workload and one policy or more, and compare
+    #[command(after_help = RUN_HELP)]
+    Run(RunArgs),
+    /// Compare saved runs
+    Compare(CompareArgs),
     /// Run the demands of a recording under other policies, and compare
     #[command(after_help = POLICY_HELP)]
     Replay(ReplayArgs),
@@ -149,6 +160,47 @@ pub(crate) struct NativeArgs {
     #[arg(long, value_name = "N", default_value_t = 9)]
     pub(crate) rounds: usize,
     /// Print JSON: a list of times and of packings; how quiet the machine was goes to standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct RunArgs {
+    /// The workload
+    #[arg(value_name = "WORKLOAD")]
+    pub(crate) workload: String,
+    /// A policy to run; give the option once for each. The first is the baseline
+    #[arg(long = "policy", value_name = "POLICY", required = true)]
+    pub(crate) policies: Vec<String>,
+    /// The machine
+    #[arg(long, value_name = "MACHINE", default_value = "skylake-1s")]
+    pub(crate) machine: String,
+    /// Run with so many seeds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seeds: u64,
+    /// The first seed
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub(crate) first_seed: u64,
+    /// Shrink the machine and the workload together, such as 1/8
+    #[arg(long, value_name = "FRACTION", default_value = "1")]
+    pub(crate) scale: String,
+    /// Run so many simulations at a time; the number of CPUs by default
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+    /// Save the runs to a file, for `pageblock compare`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Print JSON: a list of runs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct CompareArgs {
+    /// Files of saved runs; the first policy is the baseline
+    #[arg(value_name = "RUN", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print JSON: a list of runs
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -11,18 +11,21 @@ use clap::Parser;
 
 mod args;
 mod bench;
+mod compare;
 mod excerpt;
 mod interrupt;
+mod machines;
 mod output;
 mod plan;
 mod policy;
 mod progress;
 mod replay;
+mod run;
 mod session;
 mod verify;
 
 use args::{Args, BenchCommand, Command};
-use plan::{NativePlan, ReplayPlan, VerifyPlan};
+use plan::{NativePlan, ReplayPlan, RunPlan, VerifyPlan};
 
 /// What a command says with its exit status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +56,8 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
     match args.command {
         Command::Policy(args) => policy::run(args),
         Command::Excerpt(args) => excerpt::run(&args),
+        Command::Run(args) => run::run(&RunPlan::new(args)?),
+        Command::Compare(args) => compare::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),
         Command::Bench(BenchCommand::Native(args)) => bench::run(&NativePlan::new(args)?),

@@ -7,8 +7,11 @@ use pageblock::policy::Policy;
 use pageblock::preset::{self, Preset};
 use pageblock_bench::native;
 use pageblock_lab::policy_file;
+use pageblock_lab::sim::machine_file::{MachineSpec, Scale};
+use pageblock_lab::workload::thpfioscale::{Form, Sizes};
 
-use crate::args::{NativeArgs, ReplayArgs, VerifyArgs};
+use crate::args::{NativeArgs, ReplayArgs, RunArgs, VerifyArgs};
+use crate::machines;
 
 /// A policy as the user named it.
 #[derive(Clone, Debug)]
@@ -145,6 +148,56 @@ impl NativePlan {
         let frames = args.gib.into_iter().map(frames).collect();
         let plan = native::Plan { orders: args.orders, frames, rounds: args.rounds, patterns };
         Ok(Self { plan, format: Format::new(args.json) })
+    }
+}
+
+/// `pageblock run`.
+#[derive(Clone, Debug)]
+pub(crate) struct RunPlan {
+    pub(crate) form: Form,
+    pub(crate) machine: MachineSpec,
+    /// The baseline first.
+    pub(crate) policies: Vec<NamedPolicy>,
+    pub(crate) seeds: std::ops::Range<u64>,
+    pub(crate) jobs: usize,
+    pub(crate) save: Option<PathBuf>,
+    pub(crate) format: Format,
+}
+
+impl RunPlan {
+    pub(crate) fn new(args: RunArgs) -> anyhow::Result<Self> {
+        let Some(form) = Form::from_name(&args.workload) else {
+            let known = Form::ALL.map(Form::name).join(", ");
+            bail!("there is no workload '{}'; there are {known}", args.workload);
+        };
+        if args.seeds == 0 {
+            bail!("--seeds 0: at least one seed is needed");
+        }
+        let Some(end) = args.first_seed.checked_add(args.seeds) else {
+            bail!("--first-seed {} and {} seeds are too large", args.first_seed, args.seeds);
+        };
+        if let Some(again) =
+            (1..args.policies.len()).find(|&at| args.policies[..at].contains(&args.policies[at]))
+        {
+            bail!("--policy '{}' is given twice", args.policies[again]);
+        }
+        let scale = Scale::parse(&args.scale).context("--scale")?;
+        let machine = machines::load(&args.machine, scale)?;
+        Sizes::of(&machine)?;
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Self {
+            form,
+            machine,
+            policies: args
+                .policies
+                .iter()
+                .map(|p| NamedPolicy::parse(p))
+                .collect::<Result<_, _>>()?,
+            seeds: args.first_seed..end,
+            jobs: args.jobs.unwrap_or(cpus).max(1),
+            save: args.save,
+            format: Format::new(args.json),
+        })
     }
 }
 

@@ -1,10 +1,10 @@
-//! What can be wrong with the input of a replay.
+//! What can be wrong with the input of a replay or a simulation.
 
 use pageblock::frame::Pfn;
 use pageblock::setup::SetupError;
 use pageblock::zone::FrameError;
 
-/// Why a recording cannot be replayed.
+/// Why a recording cannot be replayed, or a machine not simulated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -29,4 +29,10 @@ pub enum Error {
     /// No allocator can be made for the machine.
     #[error("the recorded machine is none that can be modelled: {0}")]
     Setup(#[from] SetupError),
+    /// The workload does not fit the machine.
+    #[error("{0}")]
+    Workload(String),
+    /// The simulation broke: a page was lost, or a task waits for ever. A defect.
+    #[error("the simulation broke {0}")]
+    Simulation(String),
 }

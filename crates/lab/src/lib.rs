@@ -1,4 +1,5 @@
-//! The laboratory: recorded kernels replayed, under their own policy or any other.
+//! The laboratory: recorded kernels replayed, under their own policy or any other, and whole
+//! machines simulated.
 #![forbid(unsafe_code)]
 
 pub mod demand;
@@ -9,7 +10,10 @@ pub mod infer;
 pub mod machine;
 pub mod policy_file;
 pub mod replay;
+pub mod sim;
+pub mod simulate;
 pub mod verify;
+pub mod workload;
 
 pub use error::Error;
 pub use verify::{VerifyOptions, verify};

@@ -44,6 +44,10 @@ pub struct Run {
     /// Pageblocks at the end that hold pages of another type, by the block's type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mixed_blocks: Option<TypeCounts>,
+    /// Samples of what the workload measures, by operation, in nanoseconds; simulated unless a
+    /// recording has them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub samples: BTreeMap<String, Vec<u64>>,
     /// What a reader must know to judge the numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

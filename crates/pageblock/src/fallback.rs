@@ -89,6 +89,11 @@ impl Zone<'_> {
         order >= self.geometry.pageblock_order / 2 || kernel || self.mobility_off
     }
 
+    /// Whether some type has a block of this order that is reason enough to claim its pageblock.
+    pub(crate) fn can_claim_at(&self, order: Order, start: Migratetype) -> bool {
+        self.claimable(order, start) && self.candidate_at(order, start, &mut 0).is_some()
+    }
+
     fn candidate_at(
         &self,
         order: Order,

@@ -21,6 +21,7 @@ pub mod bulk;
 pub mod capture;
 mod chain;
 pub mod check;
+pub mod compaction;
 pub mod contig;
 pub mod cpu;
 pub mod cpu_cache;

@@ -22,7 +22,22 @@ impl Zone<'_> {
         highest: ZoneKind,
         flags: AllocFlags,
     ) -> bool {
-        watermark_ok(self, order, mark, highest, flags)
+        watermark_ok(self, self.free_pages, order, mark, highest, flags)
+    }
+
+    /// The same as [`watermark_ok`](Self::watermark_ok) if `free_pages` pages were free: with what
+    /// could be reclaimed, or of whole blocks only. Whether a block exists is asked of the lists as
+    /// they are.
+    #[must_use]
+    pub fn watermark_ok_if(
+        &self,
+        free_pages: u64,
+        order: Order,
+        mark: u64,
+        highest: ZoneKind,
+        flags: AllocFlags,
+    ) -> bool {
+        watermark_ok(self, free_pages, order, mark, highest, flags)
     }
 
     /// What the zone serves at once.
@@ -73,6 +88,7 @@ fn orders_below(zone: &impl Levels, types: &[Migratetype]) -> u16 {
 #[inline]
 fn watermark_ok(
     zone: &impl Levels,
+    free_pages: u64,
     order: Order,
     mark: u64,
     highest: ZoneKind,
@@ -81,7 +97,7 @@ fn watermark_ok(
     if order > zone.max_order() {
         return false;
     }
-    let free = signed(zone.free_pages()) - signed(pages(order)) + 1;
+    let free = signed(free_pages) - signed(pages(order)) + 1;
     let usable = free - signed(unusable_free(zone, flags));
     let min = reduced_mark(zone, signed(mark), flags);
     let reserve = signed(zone.lowmem_reserve(highest));
@@ -218,7 +234,7 @@ fn watermark_in_full(
     flags: AllocFlags,
     gfp: Gfp,
 ) -> bool {
-    if watermark_ok(zone, order, mark_of(zone, mark), highest, flags) {
+    if watermark_ok(zone, zone.free_pages(), order, mark_of(zone, mark), highest, flags) {
         return true;
     }
     let urgent = match zone.policy().wmark_check {
@@ -232,7 +248,7 @@ fn watermark_in_full(
         && zone.boost() > 0
         && flags.selected_watermark() == Watermark::Min
         && urgent
-        && watermark_ok(zone, order, zone.watermarks().min, highest, flags)
+        && watermark_ok(zone, zone.free_pages(), order, zone.watermarks().min, highest, flags)
 }
 
 fn signed(n: u64) -> i64 {

@@ -10,5 +10,6 @@ pub mod ratio;
 pub mod replay;
 pub mod seeds;
 pub mod table;
+pub mod thpfioscale;
 pub mod verify;
 pub mod weiner;

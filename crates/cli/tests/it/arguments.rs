@@ -36,6 +36,80 @@ fn plans_are_checked_before_work_starts() {
 }
 
 #[test]
+fn simulations_are_checked_before_they_start() {
+    let policy = "--policy linux-4.20";
+    refuses("run fio", "error: the following required arguments were not provided: --policy");
+    refuses(
+        &format!("run fio {policy}"),
+        "error: there is no workload 'fio'; there are thpfioscale, thpfioscale-defrag, ",
+    );
+    refuses(
+        &format!("run thpfioscale {policy} --machine laptop"),
+        "error: there is no machine 'laptop'; there are skylake-1s, haswell-2s, small-4g, small-1g",
+    );
+    refuses(
+        &format!("run thpfioscale {policy} --machine /nowhere.toml"),
+        "error: machine file /nowhere.toml: No such file",
+    );
+    refuses(
+        &format!("run thpfioscale {policy} --scale 3"),
+        "error: --scale: scale '3' is not a fraction from 1/1024 to 1, such as 1/8",
+    );
+    refuses(&format!("run thpfioscale {policy} --seeds 0"), "error: --seeds 0: at least one seed");
+    refuses(
+        &format!("run thpfioscale {policy} {policy}"),
+        "error: --policy 'linux-4.20' is given twice",
+    );
+    refuses(
+        "run thpfioscale --policy linux-4.20,nofragments=on",
+        "error: unknown switch 'nofragments'",
+    );
+    refuses("compare /nowhere.json", "error: /nowhere.json: cannot read: No such file");
+}
+
+#[test]
+fn impossible_machines_are_named_with_their_key() {
+    let file = std::env::temp_dir().join(format!("pageblock-machine-{}.toml", std::process::id()));
+    let check = |text: &str, expect: &str| {
+        std::fs::write(&file, text).unwrap();
+        let name = file.display().to_string();
+        let arguments = format!("run thpfioscale --policy linux-4.20 --machine {name}");
+        refuses(&arguments, &format!("error: {name}: {expect}"));
+    };
+    let machine = |node: &str| {
+        format!(
+            "name = \"m\"\n[[node]]\n{node}\n[disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = 110\n"
+        )
+    };
+    check(
+        &machine("cpus = 8\nmemory_mib = [[0, 64], [32, 128]]"),
+        "memory_mib: ranges 0..16384 and 8192..32768 overlap",
+    );
+    check(&machine("cpus = 8\nmemory_mib = []"), "memory_mib: the machine has no memory");
+    check(
+        &machine("cpus = 5000\nmemory_mib = [[0, 64]]"),
+        "cpus: 5000 CPUs: 1 to 1024 are possible",
+    );
+    check(&machine("cpus = 8\nmemory = 3"), "line 4: unknown field `memory`, expected ");
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn saved_runs_are_compared_and_damaged_ones_refused() {
+    let file = std::env::temp_dir().join(format!("pageblock-runs-{}.json", std::process::id()));
+    let text = r#"[{"policy":"linux-4.20","workload":"w","machine":"m","seed":1,"event_hash":"0",
+        "counters":{"list_probes":3},"extfrag":[],"samples":{"fault-base-1":[600000,700000]}}]"#;
+    std::fs::write(&file, text).unwrap();
+    let name = file.display().to_string();
+    let printed = prints(&format!("compare {name}"));
+    assert!(printed.contains("Amean     fault-base-1      650.00 (   0.00%)"), "{printed}");
+    assert!(printed.contains("Work list-probes"), "{printed}");
+    std::fs::write(&file, &text[..60]).unwrap();
+    refuses(&format!("compare {name}"), &format!("error: {name}: line 1, column "));
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
 fn help_and_version_are_no_errors() {
     assert!(prints("--help").contains("Exit status: 0; 1 where a comparison says no; 2 "));
     assert!(prints("replay --help").contains("NAME,switch=value"));

@@ -2,6 +2,7 @@
 
 mod proc;
 mod replay;
+mod simulate;
 mod verify;
 
 use std::path::PathBuf;

@@ -1,0 +1,47 @@
+//! Machines by name, or from a user's file.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use pageblock_lab::sim::machine_file::{self, MachineSpec, Scale};
+
+/// The machines that come with the program.
+const KNOWN: &[(&str, &str)] = &[
+    ("skylake-1s", include_str!("../../../machines/skylake-1s.toml")),
+    ("haswell-2s", include_str!("../../../machines/haswell-2s.toml")),
+    ("small-4g", include_str!("../../../machines/small-4g.toml")),
+    ("small-1g", include_str!("../../../machines/small-1g.toml")),
+];
+
+/// Reads a machine argument: a name, or the path of a TOML file (it ends with .toml or has a /).
+pub(crate) fn load(argument: &str, scale: Scale) -> anyhow::Result<MachineSpec> {
+    if argument.ends_with(".toml") || argument.contains('/') {
+        let path = Path::new(argument);
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("machine file {}", path.display()))?;
+        return machine_file::parse(&text, scale).with_context(|| path.display().to_string());
+    }
+    let Some((name, text)) = KNOWN.iter().find(|(name, _)| *name == argument) else {
+        let names: Vec<_> = KNOWN.iter().map(|(name, _)| *name).collect();
+        bail!("there is no machine '{argument}'; there are {}, or a .toml file", names.join(", "));
+    };
+    machine_file::parse(text, scale).with_context(|| (*name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_machine_can_be_made_and_shrunk() {
+        for (name, _) in KNOWN {
+            for scale in ["1", "1/8"] {
+                let machine = load(name, Scale::parse(scale).unwrap()).unwrap();
+                assert!(!machine.zones.is_empty(), "{name} at {scale}");
+            }
+        }
+        let pages = |name| load(name, Scale::WHOLE).unwrap().pages();
+        assert_eq!(pages("skylake-1s"), 32112 * 256);
+        assert_eq!(pages("haswell-2s"), 2 * 32027 * 256);
+    }
+}

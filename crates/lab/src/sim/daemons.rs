@@ -1,0 +1,146 @@
+//! The machine's own tasks: kswapd, kcompactd, the flusher, the tick of each second.
+
+use pageblock_vm::buffer::is_first_of_buffer;
+use pageblock_vm::kswapd::Daemon;
+use pageblock_vm::space::SpaceId;
+
+use super::executor::{Executor, Place};
+use super::task::Ctx;
+use super::{MILLISECOND, SECOND};
+
+/// How often the flusher looks without being woken (`dirty_writeback_centisecs`).
+const FLUSH_EVERY: u64 = 5 * SECOND;
+
+/// Starts them.
+pub fn spawn(executor: &mut Executor<'_>) {
+    let nodes: Vec<u8> = executor.with(|w| w.vm.nodes().iter().map(|n| n.id).collect());
+    for (at, &node) in nodes.iter().enumerate() {
+        let kswapd = executor.spawn(Place::Node(node), move |ctx| kswapd(ctx, at));
+        let kcompactd = executor.spawn(Place::Node(node), move |ctx| kcompactd(ctx, at));
+        executor.with(|w| {
+            w.kswapds.push(kswapd);
+            w.kcompactds.push(kcompactd);
+        });
+    }
+    let flusher = executor.spawn(Place::Near(0), flusher);
+    executor.with(|w| w.flusher = Some(flusher));
+    executor.spawn(Place::Near(0), ticks);
+}
+
+async fn kswapd(ctx: Ctx<'_>, node: usize) {
+    loop {
+        let cpu = ctx.cpu();
+        let step = ctx.with(|w| {
+            let step = w.vm.step_kswapd(node, cpu);
+            w.charge_work();
+            w.submit_swap();
+            w.wake_daemons();
+            step
+        });
+        go_on(&ctx, step).await;
+    }
+}
+
+async fn kcompactd(ctx: Ctx<'_>, node: usize) {
+    loop {
+        let cpu = ctx.cpu();
+        let step = ctx.with(|w| {
+            let step = w.vm.step_kcompactd(node, cpu);
+            w.charge_work();
+            step
+        });
+        go_on(&ctx, step).await;
+    }
+}
+
+async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
+    match step {
+        Daemon::Ran => {
+            ctx.spend(100);
+            ctx.breathe().await;
+        }
+        Daemon::WaitWrites(ns) => ctx.wait_writes(ns).await,
+        Daemon::Nap(ns) => ctx.block(Some(ns)).await,
+        Daemon::Sleep => ctx.block(None).await,
+    }
+}
+
+/// Writes dirty files, the oldest first, while more is dirty than the background limit, or somebody
+/// asked.
+async fn flusher(ctx: Ctx<'_>) {
+    let mut asked = false;
+    loop {
+        loop {
+            let too_much = ctx.with(|w| w.vm.nr_dirty().0 > w.vm.dirty_limits().background);
+            if !(too_much || asked) {
+                break;
+            }
+            // Somebody asked: as much as a turn of the flusher, then look again.
+            asked = false;
+            for _ in 0..if too_much { 64 } else { 256 } {
+                if !flush_file(&ctx).await {
+                    break;
+                }
+            }
+            if ctx.with(|w| w.vm.nr_dirty().0) == 0 {
+                break;
+            }
+        }
+        let before = ctx.now();
+        ctx.block(Some(FLUSH_EVERY)).await;
+        asked = ctx.now() < before + FLUSH_EVERY;
+    }
+}
+
+/// Hands the dirty pages of the file that is dirty longest to the disk; waits where its queue is
+/// full. Tells whether there was one.
+pub(crate) async fn flush_file(ctx: &Ctx<'_>) -> bool {
+    let Some(space) = ctx.with(|w| w.vm.take_dirty_file()) else { return false };
+    let mut from = 0;
+    while let Some(run) = ctx.with(|w| {
+        w.pending += w.costs.submit;
+        w.vm.start_write(space, from)
+    }) {
+        from = run.index + run.pages;
+        ctx.with(|w| w.submit_run(run));
+        while ctx.with(|w| w.disk.is_full()) {
+            ctx.wait_writes(SECOND).await;
+        }
+    }
+    write_inode(ctx, space).await;
+    ctx.breathe().await;
+    true
+}
+
+/// The file has grown, so its inode is written, with the others of its cluster: the metadata block
+/// is needed for that.
+// Linux: by xfsaild, later; the block itself is written too, which is part of the disk's rate here.
+async fn write_inode(ctx: &Ctx<'_>, space: SpaceId) {
+    let inode = ctx.with(|w| w.vm.spaces().get(space).inode);
+    if is_first_of_buffer(inode) && ctx.inode_buffer(inode, false).await.is_err() {
+        ctx.fail("out of memory while an inode was written");
+    }
+}
+
+/// `sync`: everything that is dirty is written, and the task waits for it.
+pub async fn sync(ctx: &Ctx<'_>) {
+    loop {
+        while flush_file(ctx).await {}
+        if ctx.with(|w| w.vm.nr_dirty()) == (0, 0) {
+            return;
+        }
+        ctx.wait_writes(100 * MILLISECOND).await;
+    }
+}
+
+/// Each second every CPU looks after its lists (`vmstat_update`).
+async fn ticks(ctx: Ctx<'_>) {
+    loop {
+        ctx.sleep(SECOND).await;
+        ctx.with(|w| {
+            for cpu in 0..w.vm.allocator().cpus() {
+                w.vm.vmstat_tick(cpu);
+            }
+        });
+    }
+}

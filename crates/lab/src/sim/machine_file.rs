@@ -1,0 +1,331 @@
+//! Machines as TOML: memory, CPUs, a disk.
+//!
+//! ```toml
+//! name = "small"
+//! slab = "slub"
+//!
+//! [[node]]
+//! cpus = 8
+//! memory_mib = [[0, 512], [1024, 1536]]
+//!
+//! [disk]
+//! read_us = 90
+//! read_places = 4
+//! write_mib_s = 110
+//! ```
+
+use pageblock::frame::{FrameRange, Pfn};
+use pageblock::layout::{MemoryMap, NodeSpec, ZoneLimits, ZoneSpec};
+use pageblock::zone::Geometry;
+use pageblock_vm::slab::SlabAllocator;
+use serde::Deserialize;
+
+use super::MICROSECOND;
+use super::disk::DiskSpec;
+
+/// Pages of a MiB.
+const MIB: u64 = 256;
+/// The most CPUs of a machine.
+const CPUS_MAX: u64 = 1024;
+
+/// Why a text describes no machine.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MachineError {
+    /// The text is not TOML, or has a key that does not exist or a wrong value.
+    #[error("line {line}: {message}")]
+    Syntax {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A value is impossible.
+    #[error("{key}: {message}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// What is wrong, and what is allowed.
+        message: String,
+    },
+    /// The scale is not a fraction of at most one.
+    #[error("scale '{0}' is not a fraction from 1/1024 to 1, such as 1/8")]
+    Scale(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    #[serde(default)]
+    slab: Slab,
+    #[serde(default)]
+    swap_mib: u64,
+    #[serde(default = "dma_end")]
+    dma_end_mib: u64,
+    #[serde(default = "dma32_end")]
+    dma32_end_mib: u64,
+    node: Vec<NodeFile>,
+    disk: DiskFile,
+}
+
+const fn dma_end() -> u64 {
+    16
+}
+
+const fn dma32_end() -> u64 {
+    4096
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+enum Slab {
+    Slab,
+    #[default]
+    Slub,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NodeFile {
+    cpus: u64,
+    memory_mib: Vec<[u64; 2]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiskFile {
+    read_us: u64,
+    read_places: u64,
+    write_mib_s: u64,
+}
+
+/// A machine that can be simulated.
+#[derive(Clone, Debug)]
+pub struct MachineSpec {
+    /// Its name, with the scale where it is not 1.
+    pub name: String,
+    /// Memory handed to the allocator, from low to high.
+    pub memory: Vec<FrameRange>,
+    /// The zones.
+    pub zones: Vec<ZoneSpec>,
+    /// The node of each CPU.
+    pub cpu_nodes: Vec<u8>,
+    /// The slab allocator.
+    pub slab: SlabAllocator,
+    /// Swap space in pages.
+    pub swap_pages: u32,
+    /// The disk.
+    pub disk: DiskSpec,
+    /// How much smaller it is than the file says.
+    pub scale: Scale,
+}
+
+/// A fraction of at most one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scale {
+    /// The numerator.
+    pub numerator: u64,
+    /// The denominator.
+    pub denominator: u64,
+}
+
+impl Scale {
+    /// The whole machine.
+    pub const WHOLE: Self = Self { numerator: 1, denominator: 1 };
+
+    /// Reads `1/8` or `1`.
+    ///
+    /// # Errors
+    /// [`MachineError::Scale`].
+    pub fn parse(text: &str) -> Result<Self, MachineError> {
+        let wrong = || MachineError::Scale(text.to_owned());
+        let (n, d) = text.split_once('/').unwrap_or((text, "1"));
+        let number = |t: &str| t.trim().parse::<u64>().map_err(|_| wrong());
+        let scale = Self { numerator: number(n)?, denominator: number(d)? };
+        let fits = scale.numerator > 0
+            && scale.numerator <= scale.denominator
+            && scale.denominator <= 1024 * scale.numerator;
+        if fits { Ok(scale) } else { Err(wrong()) }
+    }
+
+    /// The part of a number, to the nearest.
+    #[must_use]
+    pub const fn of(self, n: u64) -> u64 {
+        (n * self.numerator + self.denominator / 2) / self.denominator
+    }
+
+    /// A frame of the smaller machine, at a multiple of the largest block.
+    fn frame(self, mib: u64) -> Pfn {
+        let block = Geometry::default().pageblock_pages() * 2;
+        let pages = mib * MIB * self.numerator;
+        let unit = self.denominator * block;
+        Pfn((pages + unit / 2) / unit * block)
+    }
+}
+
+fn value<T>(key: &'static str, message: impl Into<String>) -> Result<T, MachineError> {
+    Err(MachineError::Value { key, message: message.into() })
+}
+
+/// Reads a machine, and makes it smaller.
+///
+/// # Errors
+/// [`MachineError`], for a text that is no machine or a machine that cannot be.
+pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
+    let file: File = toml::from_str(text).map_err(|error| MachineError::Syntax {
+        line: error.span().map_or(1, |s| 1 + text[..s.start].matches('\n').count()),
+        message: error.message().replace('\n', ", "),
+    })?;
+    let cpus: u64 = file.node.iter().map(|n| n.cpus).sum();
+    if !(1..=CPUS_MAX).contains(&cpus) {
+        return value("cpus", format!("{cpus} CPUs: 1 to {CPUS_MAX} are possible"));
+    }
+    let ranges: Vec<Vec<FrameRange>> = file
+        .node
+        .iter()
+        .map(|node| {
+            let range = |&[start, end]: &[u64; 2]| FrameRange {
+                start: scale.frame(start),
+                end: scale.frame(end),
+            };
+            node.memory_mib.iter().map(range).collect()
+        })
+        .collect();
+    let nodes: Vec<NodeSpec<'_>> = (0..)
+        .zip(file.node.iter().zip(&ranges))
+        .map(|(id, (node, memory))| NodeSpec {
+            id,
+            memory,
+            reserved: &[],
+            cpus: node.cpus as u16,
+            movable_start: None,
+        })
+        .collect();
+    let least = |mib| scale.frame(mib).max(Pfn(1024));
+    let limits = ZoneLimits {
+        dma_end: Some(least(file.dma_end_mib)),
+        dma32_end: Some(least(file.dma32_end_mib)),
+        normal_end: None,
+    };
+    let map = MemoryMap { nodes: &nodes, distances: &[], limits };
+    if let Err(error) = map.validate(Geometry::default().max_order) {
+        return value("memory_mib", error.to_string());
+    }
+    let cpu_nodes = (0..).zip(&file.node).flat_map(|(id, n)| (0..n.cpus).map(move |_| id));
+    let mut memory: Vec<FrameRange> = ranges.iter().flatten().copied().collect();
+    memory.sort_by_key(|range| range.start);
+    Ok(MachineSpec {
+        name: name(&file.name, scale),
+        zones: map.zones().collect(),
+        cpu_nodes: cpu_nodes.collect(),
+        slab: match file.slab {
+            Slab::Slab => SlabAllocator::Slab,
+            Slab::Slub => SlabAllocator::Slub,
+        },
+        swap_pages: u32::try_from(scale.of(file.swap_mib * MIB)).unwrap_or(u32::MAX),
+        disk: disk(&file.disk)?,
+        memory,
+        scale,
+    })
+}
+
+fn name(name: &str, scale: Scale) -> String {
+    match scale {
+        Scale::WHOLE => name.to_owned(),
+        Scale { numerator, denominator } => format!("{name} at {numerator}/{denominator}"),
+    }
+}
+
+fn disk(file: &DiskFile) -> Result<DiskSpec, MachineError> {
+    let DiskFile { read_us, read_places, write_mib_s } = *file;
+    if read_us == 0 || read_us > 1_000_000 {
+        return value("read_us", format!("{read_us} us: 1 to 1000000 are possible"));
+    }
+    if !(1..=1024).contains(&read_places) {
+        return value("read_places", format!("{read_places} places: 1 to 1024 are possible"));
+    }
+    if !(1..=1 << 20).contains(&write_mib_s) {
+        return value("write_mib_s", format!("{write_mib_s} MiB/s: 1 to 1048576 are possible"));
+    }
+    Ok(DiskSpec {
+        read_ns: read_us * MICROSECOND,
+        read_places: read_places as usize,
+        write_bytes_per_s: write_mib_s << 20,
+        queue: 128,
+    })
+}
+
+impl MachineSpec {
+    /// The memory handed to the allocator, in pages.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.memory.iter().map(|r| r.len()).sum()
+    }
+
+    /// The memory of a node, in pages.
+    #[must_use]
+    pub fn node_pages(&self, node: u8) -> u64 {
+        self.zones.iter().filter(|z| z.node == node).map(|z| z.managed).sum()
+    }
+
+    /// The number of nodes.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        let mut nodes: Vec<u8> = self.cpu_nodes.clone();
+        nodes.dedup();
+        nodes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "name = \"m\"\n[[node]]\ncpus = 8\nmemory_mib = [[0, 512], [4096, 8192]]\n\
+        [disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = 110\n";
+
+    #[test]
+    fn zones_shrink_with_the_machine() {
+        let whole = parse(GOOD, Scale::WHOLE).unwrap();
+        assert_eq!(whole.pages(), (512 + 4096) * MIB);
+        let eighth = parse(GOOD, Scale::parse("1/8").unwrap()).unwrap();
+        assert_eq!(eighth.pages(), whole.pages() / 8);
+        let kinds = |m: &MachineSpec| m.zones.iter().map(|z| z.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(&whole), kinds(&eighth));
+        assert_eq!(eighth.name, "m at 1/8");
+    }
+
+    #[track_caller]
+    fn check(from: &str, to: &str, expect: &str) {
+        let text = GOOD.replace(from, to);
+        assert_ne!(text, GOOD);
+        let error = parse(&text, Scale::WHOLE).unwrap_err().to_string();
+        assert!(error.contains(expect), "{error}");
+    }
+
+    #[test]
+    fn errors_name_the_key_and_what_is_allowed() {
+        check("cpus = 8", "cpus = 0", "cpus: 0 CPUs: 1 to 1024");
+        check(
+            "cpus = 8",
+            "cpu = 8",
+            "line 3: unknown field `cpu`, expected `cpus` or `memory_mib`",
+        );
+        check(
+            "[4096, 8192]",
+            "[256, 8192]",
+            "memory_mib: ranges 0..131072 and 65536..2097152 overlap",
+        );
+        check("[[0, 512], [4096, 8192]]", "[]", "memory_mib: the machine has no memory");
+        check("write_mib_s = 110", "write_mib_s = 0", "write_mib_s: 0 MiB/s: 1 to 1048576");
+        check(
+            "read_us = 90",
+            "read_us = \"x\"",
+            "line 6: invalid type: string \"x\", expected u64",
+        );
+        for scale in ["2", "0", "1/0", "x", "1/9999"] {
+            assert!(Scale::parse(scale).is_err(), "{scale}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! A machine on virtual time: CPUs, tasks that run and wait, disks; and what it all costs.
+//!
+//! A task is an ordinary `async` function that reads like the program it models. Time passes only
+//! where a task says so: it charges CPU time, sleeps, or waits. One thread runs a whole machine, in
+//! the order of virtual time; equal times run in the order in which they were asked for.
+
+pub mod cost;
+pub mod daemons;
+pub mod disk;
+pub mod executor;
+pub mod machine_file;
+pub mod sched;
+pub mod task;
+pub mod world;
+
+/// Nanoseconds of virtual time since the machine was made.
+pub type Nanos = u64;
+/// A second.
+pub const SECOND: Nanos = 1_000_000_000;
+/// A millisecond.
+pub const MILLISECOND: Nanos = 1_000_000;
+/// A microsecond.
+pub const MICROSECOND: Nanos = 1_000;

@@ -1,0 +1,453 @@
+//! What a task can do: use CPU time, wait, allocate, touch files and memory.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use pageblock::frame::Pfn;
+use pageblock::request::{Gfp, Request};
+use pageblock::slowpath::Caller;
+use pageblock_vm::buffer::buffer_of;
+use pageblock_vm::cache::{GFP_ANON, GFP_CACHE_READ, GFP_CACHE_WRITE};
+use pageblock_vm::inode::InodeId;
+use pageblock_vm::page::Owner;
+use pageblock_vm::slab::CacheId;
+use pageblock_vm::slow::{Slow, SlowAlloc};
+use pageblock_vm::space::{Slot, SpaceId};
+use pageblock_vm::thp::fault_requests;
+
+use super::sched::TaskId;
+use super::world::{Pause, World};
+use super::{MICROSECOND, MILLISECOND, Nanos};
+
+/// How long a task may run ahead of the others: what it did within that time they see at once.
+const QUANTUM: Nanos = 20 * MICROSECOND;
+/// The pages that a task may dirty before it looks at the limits (`ratelimit_pages`, at most 32 for
+/// tasks near the limit).
+const DIRTY_BATCH: u32 = 32;
+/// The longest pause of a task that dirties too fast (`MAX_PAUSE`, HZ/5).
+const MAX_PAUSE: Nanos = 200 * MILLISECOND;
+
+/// A request that could not be served at all: the program would be killed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutOfMemory;
+
+/// A task's hold on the world.
+#[derive(Clone)]
+pub struct Ctx<'m> {
+    pub(crate) world: Rc<RefCell<World<'m>>>,
+    pub(crate) id: TaskId,
+}
+
+/// Ready when it is polled a second time.
+struct Once(bool);
+
+impl Future for Once {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl<'m> Ctx<'m> {
+    /// Looks at or changes the world, without time passing.
+    pub fn with<R>(&self, body: impl FnOnce(&mut World<'m>) -> R) -> R {
+        body(&mut self.world.borrow_mut())
+    }
+
+    /// The CPU that the task is on.
+    #[must_use]
+    pub fn cpu(&self) -> usize {
+        self.world.borrow().sched.cpu_of(self.id)
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.world.borrow().now()
+    }
+
+    /// Whether the simulation is being stopped: tasks that run for ever end then.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.world.borrow().stopping
+    }
+
+    async fn pause(&self, pause: Pause) {
+        self.world.borrow_mut().pause = Some(pause);
+        Once(false).await;
+    }
+
+    /// Lets the time pass that the task used.
+    pub async fn pay(&self) {
+        let pending = self.with(|w| std::mem::take(&mut w.pending));
+        if pending > 0 {
+            self.pause(Pause::Charge(pending)).await;
+        }
+    }
+
+    /// Lets others run where the task is too far ahead.
+    pub async fn breathe(&self) {
+        if self.world.borrow().pending >= QUANTUM {
+            self.pay().await;
+        }
+    }
+
+    /// Uses CPU time.
+    pub fn spend(&self, ns: Nanos) {
+        self.world.borrow_mut().pending += ns;
+    }
+
+    /// Waits until it is woken, for a time at most.
+    pub async fn block(&self, timeout: Option<Nanos>) {
+        self.pay().await;
+        self.pause(Pause::Block(timeout)).await;
+    }
+
+    /// Sleeps.
+    pub async fn sleep(&self, ns: Nanos) {
+        self.block(Some(ns)).await;
+    }
+
+    /// Waits until a write ends, for a time at most; not at all where none is on its way.
+    pub async fn wait_writes(&self, timeout: Nanos) {
+        self.pay().await;
+        let waits = self.with(|w| {
+            if w.disk.outstanding == 0 {
+                return false;
+            }
+            w.write_waiters.push(self.id);
+            true
+        });
+        if waits {
+            self.pause(Pause::Block(Some(timeout))).await;
+        } else {
+            // Without a write the kernel's wait still lets others run.
+            self.sleep(timeout.min(MILLISECOND)).await;
+        }
+    }
+
+    /// Reads a page from the disk.
+    pub async fn read_disk(&self) {
+        self.pay().await;
+        let wait = self.with(|w| {
+            let jitter = w.random.below(401) as i64 - 200;
+            let now = w.sched.now;
+            w.disk.read(now, jitter) - now
+        });
+        self.pause(Pause::Block(Some(wait))).await;
+    }
+
+    /// Allocates a block, which must be given to an owner before the task waits again.
+    pub async fn alloc(&self, request: Request) -> Result<Pfn, OutOfMemory> {
+        let cpu = self.cpu();
+        let quick = self.with(|w| {
+            w.pending += w.costs.alloc;
+            let page = w.vm.try_alloc(cpu, &request);
+            if w.vm.nodes().iter().any(|n| n.kswapd.woken) {
+                w.wake_daemons();
+            }
+            page
+        });
+        match quick {
+            Some(pfn) => Ok(pfn),
+            None => self.alloc_slow(request).await,
+        }
+    }
+
+    /// Goes through the slow path, a step at a time.
+    async fn alloc_slow(&self, request: Request) -> Result<Pfn, OutOfMemory> {
+        let cpu = self.cpu();
+        let mut slow = self.with(|w| SlowAlloc::new(&w.vm, cpu, request, Caller::default()));
+        loop {
+            let cpu = self.cpu();
+            let step = self.with(|w| {
+                let step = slow.step(&mut w.vm, cpu);
+                w.charge_work();
+                w.submit_swap();
+                w.wake_daemons();
+                step
+            });
+            match step {
+                Slow::Page(pfn) => return Ok(pfn),
+                Slow::Failed => return Err(OutOfMemory),
+                Slow::Ran => self.breathe().await,
+                Slow::Wait(ns) => self.sleep(ns).await,
+                Slow::WaitWrites(ns) => self.wait_writes(ns).await,
+            }
+        }
+    }
+
+    /// An object of a slab cache.
+    pub async fn object(&self, cache: CacheId, flags: Gfp) -> Result<u32, OutOfMemory> {
+        loop {
+            let (cpu, node) = self.here();
+            let object = self.with(|w| {
+                w.pending += w.costs.object;
+                w.vm.take_object(cache, cpu, node)
+            });
+            if let Some(object) = object {
+                return Ok(object);
+            }
+            let preferred = self.with(|w| w.vm.slabs().request(cache, flags, true));
+            let smallest = self.with(|w| w.vm.slabs().request(cache, flags, false));
+            let (pfn, order) = match self.alloc(preferred).await {
+                Ok(pfn) => (pfn, preferred.order),
+                Err(OutOfMemory) if preferred.order > smallest.order => {
+                    (self.alloc(smallest).await?, smallest.order)
+                }
+                Err(error) => return Err(error),
+            };
+            let cpu = self.cpu();
+            self.with(|w| w.vm.add_slab(cache, cpu, pfn, order));
+        }
+    }
+
+    /// The CPU, and the place of its node.
+    fn here(&self) -> (usize, usize) {
+        let world = self.world.borrow();
+        let cpu = world.sched.cpu_of(self.id);
+        (cpu, world.vm.node_of_cpu(world.sched.node_of(cpu)))
+    }
+
+    /// Opens a file, which brings its objects to memory.
+    pub async fn open(&self, inode: InodeId) -> Result<(), OutOfMemory> {
+        self.with(|w| w.pending += w.costs.open);
+        while let Some((at, cache)) = self.with(|w| w.vm.inodes().missing_object(inode)) {
+            let object = self.object(cache, Gfp::GFP_NOFS).await?;
+            self.with(|w| match w.vm.inodes().missing_object(inode) {
+                Some((still, _)) if still == at => w.vm.set_object(inode, at, object),
+                // Another task brought it meanwhile.
+                _ => {
+                    let cpu = w.sched.cpu_of(self.id);
+                    w.vm.put_object(cpu, object);
+                }
+            });
+        }
+        self.with(|w| w.vm.open(inode));
+        self.breathe().await;
+        Ok(())
+    }
+
+    /// Uses the metadata block of an inode's cluster, which is read from the disk where it is not in
+    /// memory; a `new` one has nothing to read.
+    pub async fn inode_buffer(&self, inode: InodeId, new: bool) -> Result<(), OutOfMemory> {
+        let id = buffer_of(inode);
+        let mut read = !new;
+        while !self.with(|w| w.vm.use_buffer(id)) {
+            let pfn = self.alloc(Request::new(0, Gfp::GFP_NOFS)).await?;
+            let cpu = self.cpu();
+            let added = self.with(|w| {
+                let added = w.vm.add_buffer_page(id, pfn);
+                if !added {
+                    w.vm.own(pfn, 0, Owner::Driver, 0);
+                    w.vm.disown(cpu, pfn);
+                }
+                added
+            });
+            if added && std::mem::take(&mut read) {
+                self.read_disk().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a page to a file that does not have it.
+    async fn add_page(&self, space: SpaceId, index: u32, gfp: Gfp) -> Result<u32, OutOfMemory> {
+        while self.with(|w| w.vm.spaces().needs_node(space, index)) {
+            let nodes = self.with(|w| w.vm.radix_nodes());
+            let object = self.object(nodes, Gfp::GFP_NOFS).await?;
+            self.with(|w| {
+                if w.vm.spaces().needs_node(space, index) {
+                    w.vm.set_index_node(space, index, object);
+                } else {
+                    let cpu = w.sched.cpu_of(self.id);
+                    w.vm.put_object(cpu, object);
+                }
+            });
+        }
+        let pfn = self.alloc(Request::new(0, gfp)).await?;
+        let missing = self.with(|w| match w.vm.spaces().slot(space, index) {
+            // Another task read it meanwhile.
+            Slot::Page(other) => {
+                w.vm.own(pfn, 0, Owner::Driver, 0);
+                let cpu = w.sched.cpu_of(self.id);
+                w.vm.disown(cpu, pfn);
+                Some(other)
+            }
+            // While this task waited for its page, the index node may have been reclaimed.
+            _ if w.vm.spaces().needs_node(space, index) => {
+                w.vm.own(pfn, 0, Owner::Driver, 0);
+                let cpu = w.sched.cpu_of(self.id);
+                w.vm.disown(cpu, pfn);
+                None
+            }
+            _ => {
+                w.vm.add_page(space, index, pfn, 0);
+                Some(pfn.0 as u32)
+            }
+        });
+        match missing {
+            Some(pfn) => Ok(pfn),
+            None => Box::pin(self.add_page(space, index, gfp)).await,
+        }
+    }
+
+    /// Writes a whole page of a file, and waits where too much is dirty.
+    pub async fn write_page(
+        &self,
+        space: SpaceId,
+        index: u32,
+        dirtied: &mut u32,
+    ) -> Result<(), OutOfMemory> {
+        let present = self.with(|w| {
+            w.pending += w.costs.write_page;
+            w.vm.spaces().slot(space, index)
+        });
+        let pfn = match present {
+            Slot::Page(pfn) => pfn,
+            _ => self.add_page(space, index, GFP_CACHE_WRITE).await?,
+        };
+        self.with(|w| {
+            w.vm.dirty(pfn);
+            w.progress += 1;
+        });
+        *dirtied += 1;
+        if *dirtied >= DIRTY_BATCH {
+            self.balance_dirty(std::mem::take(dirtied)).await;
+        }
+        self.breathe().await;
+        Ok(())
+    }
+
+    /// Waits as long as the disk takes for what the task dirtied, its share of the bandwidth, where
+    /// more is dirty than half way to the limit (`balance_dirty_pages`).
+    // Linux: the bandwidth is measured and the rate of each task follows it slowly.
+    async fn balance_dirty(&self, pages: u32) {
+        loop {
+            let pause = self.with(|w| {
+                let (dirty, writeback) = w.vm.nr_dirty();
+                let limits = w.vm.dirty_limits();
+                if dirty > limits.background {
+                    w.wake_flusher();
+                }
+                let free_run = u64::midpoint(limits.background, limits.limit);
+                let total = dirty + writeback;
+                if total <= free_run {
+                    return None;
+                }
+                // From the middle of that range on tasks are slower than the disk.
+                let range = (limits.limit - free_run).max(1);
+                let pressure = 2000 * (total - free_run) / range;
+                let share = w.disk.write_ns(pages.into()) * w.dirtiers;
+                Some((share * pressure / 1000).clamp(MILLISECOND / 10, MAX_PAUSE))
+            });
+            let Some(pause) = pause else { return };
+            self.sleep(pause).await;
+            let (total, limit) = self.with(|w| {
+                let (dirty, writeback) = w.vm.nr_dirty();
+                (dirty + writeback, w.vm.dirty_limits().limit)
+            });
+            if total <= limit {
+                return;
+            }
+        }
+    }
+
+    /// Reads a page of a file; tells whether it came from the disk.
+    pub async fn read_page(&self, space: SpaceId, index: u32) -> Result<bool, OutOfMemory> {
+        let hit = self.with(|w| {
+            w.pending += w.costs.read_page;
+            w.progress += 1;
+            let Slot::Page(pfn) = w.vm.spaces().slot(space, index) else { return false };
+            w.vm.mark_accessed(pfn);
+            true
+        });
+        if hit {
+            self.breathe().await;
+            return Ok(false);
+        }
+        self.with(|w| w.pending += w.costs.read_miss);
+        let pfn = self.add_page(space, index, GFP_CACHE_READ).await?;
+        self.read_disk().await;
+        // The page is marked as used when the read returns, if it is still there.
+        self.with(|w| {
+            if w.vm.spaces().slot(space, index) == Slot::Page(pfn) {
+                w.vm.mark_accessed(pfn);
+            }
+        });
+        Ok(true)
+    }
+
+    /// Faults a small page of a mapping.
+    pub async fn fault_base(&self, space: SpaceId, index: u32) -> Result<(), OutOfMemory> {
+        let slot = self.with(|w| {
+            w.pending += w.costs.fault_base;
+            w.vm.stat.pgfault += 1;
+            w.progress += 1;
+            w.vm.spaces().slot(space, index)
+        });
+        if let Slot::Page(_) = slot {
+            return Ok(());
+        }
+        if let Slot::Swap(_) = slot {
+            self.with(|w| {
+                w.vm.stat.pgmajfault += 1;
+                w.vm.stat.pswpin += 1;
+            });
+            self.read_disk().await;
+        }
+        let pfn = self.alloc(Request::new(0, GFP_ANON)).await?;
+        self.with(|w| w.vm.add_page(space, index, pfn, 0));
+        self.breathe().await;
+        Ok(())
+    }
+
+    /// Tries to fault a huge page of a mapping; tells whether there was one. `madvised`: the program
+    /// asked for it.
+    pub async fn fault_huge(&self, space: SpaceId, index: u32, madvised: bool) -> bool {
+        let order = self.with(|w| w.vm.allocator().geometry().pageblock_order);
+        let node = self.with(|w| w.sched.node_of(w.sched.cpu_of(self.id)));
+        let config = self.with(|w| *w.vm.config());
+        let mut wanted = false;
+        for request in fault_requests(&config, madvised, node, order) {
+            wanted = true;
+            if let Ok(pfn) = self.alloc(request).await {
+                self.with(|w| {
+                    w.pending += w.costs.fault_huge;
+                    w.vm.stat.pgfault += 1;
+                    w.vm.stat.thp_fault_alloc += 1;
+                    w.vm.add_page(space, index, pfn, order);
+                });
+                self.breathe().await;
+                return true;
+            }
+        }
+        self.with(|w| w.vm.stat.thp_fault_fallback += u64::from(wanted));
+        false
+    }
+
+    /// A block of the kernel's: page tables, stacks, buffers.
+    pub async fn kernel_block(&self, request: Request, kind: Owner) -> Result<Pfn, OutOfMemory> {
+        let pfn = self.alloc(request).await?;
+        self.with(|w| w.vm.own(pfn, request.order, kind, 0));
+        self.breathe().await;
+        Ok(pfn)
+    }
+
+    /// Gives a block of the kernel's back.
+    pub fn free_kernel_block(&self, pfn: Pfn) {
+        let cpu = self.cpu();
+        self.with(|w| w.vm.disown(cpu, pfn));
+    }
+
+    /// Ends the whole simulation: what happened cannot be gone on from.
+    pub fn fail(&self, message: &str) {
+        self.with(|w| {
+            w.failure.get_or_insert_with(|| message.to_owned());
+            w.stopping = true;
+        });
+    }
+}

@@ -1,0 +1,190 @@
+//! All that tasks share: the machine's memory, its CPUs, its disk, and the clock.
+
+use std::collections::BTreeMap;
+
+use pageblock_measure::Tally;
+use pageblock_vm::Vm;
+use pageblock_vm::writeback::Run;
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{RngCore, SeedableRng};
+
+use super::Nanos;
+use super::cost::Costs;
+use super::disk::Disk;
+use super::sched::{Happening, Sched, TaskId};
+
+/// A write on its way.
+#[derive(Clone, Copy, Debug)]
+enum Write {
+    File(Run),
+    Swap(u32),
+}
+
+/// How a task stops running.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pause {
+    /// It used CPU time and goes on.
+    Charge(Nanos),
+    /// It waits, for a time at most.
+    Block(Option<Nanos>),
+}
+
+/// The shared state of a simulation.
+pub struct World<'m> {
+    /// Memory management.
+    pub vm: Vm<'m, Tally>,
+    /// What operations cost.
+    pub costs: Costs,
+    /// The disk.
+    pub disk: Disk,
+    pub(crate) sched: Sched,
+    pub(crate) random: Random,
+    /// CPU time that the running task has used and not yet paid.
+    pub(crate) pending: Nanos,
+    pub(crate) pause: Option<Pause>,
+    writes: Vec<Option<Write>>,
+    free_writes: Vec<usize>,
+    /// Tasks that wait for writes to end.
+    pub(crate) write_waiters: Vec<TaskId>,
+    /// The threads of each node.
+    pub(crate) kswapds: Vec<TaskId>,
+    pub(crate) kcompactds: Vec<TaskId>,
+    pub(crate) flusher: Option<TaskId>,
+    /// Samples of what a workload measures, by name; nanoseconds.
+    pub samples: BTreeMap<String, Vec<u64>>,
+    /// Pages that tasks wrote, read or faulted.
+    pub progress: u64,
+    /// Tasks that dirty pages: they share the disk's bandwidth.
+    pub dirtiers: u64,
+    /// Happenings since the start.
+    pub happenings: u64,
+    /// The first thing that went wrong beyond repair.
+    pub failure: Option<String>,
+    pub(crate) stopping: bool,
+}
+
+/// The only source of chance: a seeded generator.
+#[derive(Clone, Debug)]
+pub struct Random(Pcg64Mcg);
+
+impl Random {
+    /// A stream of its own for each seed and purpose.
+    #[must_use]
+    pub fn new(seed: u64, purpose: u64) -> Self {
+        let mut state = [0; 16];
+        state[..8].copy_from_slice(&seed.to_le_bytes());
+        state[8..].copy_from_slice(&purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+        let mut random = Pcg64Mcg::from_seed(state);
+        // Seeds that differ in a bit start alike.
+        for _ in 0..8 {
+            random.next_u64();
+        }
+        Self(random)
+    }
+
+    /// A number below `n`, which is at least 1.
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
+    }
+}
+
+impl<'m> World<'m> {
+    pub(crate) fn new(
+        vm: Vm<'m, Tally>,
+        costs: Costs,
+        disk: Disk,
+        cpu_nodes: &[u8],
+        seed: u64,
+    ) -> Self {
+        Self {
+            vm,
+            costs,
+            disk,
+            sched: Sched::new(cpu_nodes, costs.switch),
+            random: Random::new(seed, 0),
+            pending: 0,
+            pause: None,
+            writes: Vec::new(),
+            free_writes: Vec::new(),
+            write_waiters: Vec::new(),
+            kswapds: Vec::new(),
+            kcompactds: Vec::new(),
+            flusher: None,
+            samples: BTreeMap::new(),
+            progress: 0,
+            dirtiers: 1,
+            happenings: 0,
+            failure: None,
+            stopping: false,
+        }
+    }
+
+    /// The time.
+    #[must_use]
+    pub const fn now(&self) -> Nanos {
+        self.sched.now + self.pending
+    }
+
+    /// Charges the running task for what memory management did.
+    pub(crate) fn charge_work(&mut self) {
+        let work = self.vm.take_work();
+        self.pending += self.costs.of(&work);
+    }
+
+    fn submit(&mut self, write: Write, pages: u64) {
+        let done = self.disk.write(self.sched.now, pages);
+        let at = self.free_writes.pop().unwrap_or_else(|| {
+            self.writes.push(None);
+            self.writes.len() - 1
+        });
+        self.writes[at] = Some(write);
+        self.sched.at(done, Happening::Written(at));
+    }
+
+    /// Hands a run of a file's pages to the disk.
+    pub(crate) fn submit_run(&mut self, run: Run) {
+        self.submit(Write::File(run), run.pages.into());
+    }
+
+    /// Hands what reclaim gave to swap to the disk.
+    pub(crate) fn submit_swap(&mut self) {
+        for pfn in self.vm.take_swap_writes() {
+            self.submit(Write::Swap(pfn), 1);
+        }
+    }
+
+    /// A write is done.
+    pub(crate) fn written(&mut self, at: usize) {
+        match self.writes[at].take() {
+            Some(Write::File(run)) => self.vm.end_writes(run),
+            Some(Write::Swap(pfn)) => self.vm.end_swap_write(pfn),
+            None => return,
+        }
+        self.free_writes.push(at);
+        self.disk.outstanding -= 1;
+        for task in std::mem::take(&mut self.write_waiters) {
+            self.sched.wake(task);
+        }
+    }
+
+    /// Wakes the background threads that somebody called.
+    pub(crate) fn wake_daemons(&mut self) {
+        for node in 0..self.kswapds.len() {
+            if self.vm.nodes()[node].kswapd.woken {
+                self.sched.wake(self.kswapds[node]);
+            }
+            if self.vm.nodes()[node].kcompactd.woken {
+                self.sched.wake(self.kcompactds[node]);
+            }
+        }
+        if self.vm.take_flusher_wanted() {
+            self.wake_flusher();
+        }
+    }
+
+    pub(crate) fn wake_flusher(&mut self) {
+        if let Some(task) = self.flusher {
+            self.sched.wake(task);
+        }
+    }
+}

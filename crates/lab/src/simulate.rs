@@ -1,0 +1,182 @@
+//! A simulated run: a machine, a policy, a workload and a seed give a [`Run`].
+
+use std::mem::MaybeUninit;
+
+use pageblock::FrameState;
+use pageblock::alloc::Allocator;
+use pageblock::frame::{Pfn, pages};
+use pageblock::mobility::Migratetype;
+use pageblock::policy::Policy;
+use pageblock::setup::Setup;
+use pageblock::tuning;
+use pageblock::zone::Geometry;
+use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
+use pageblock_measure::{Run, Tally};
+use pageblock_vm::Vm;
+use pageblock_vm::config::{Config, ThpDefrag};
+use pageblock_vm::page::Owner;
+
+use crate::error::Error;
+use crate::sim::cost::YEAR_2018;
+use crate::sim::disk::Disk;
+use crate::sim::executor::Executor;
+use crate::sim::machine_file::{MachineSpec, Scale};
+use crate::sim::world::World;
+use crate::workload::thpfioscale::{self, Durations, Form, Progress, Sizes};
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct Simulation<'s> {
+    /// The machine.
+    pub machine: &'s MachineSpec,
+    /// The policy, and how it was named.
+    pub policy: (&'s str, Policy),
+    /// The mainline version whose defaults hold around the allocator.
+    pub version: (u32, u32),
+    /// The form of the workload.
+    pub form: Form,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// The memory that the CPU lists and watermarks of a smaller machine are tuned for shrinks with it:
+/// min_free_kbytes, which grows with the root of memory and has a floor for huge pages, is taken
+/// from the whole machine.
+fn scaled_policy(policy: Policy, machine: &MachineSpec) -> Policy {
+    if policy.min_free_kbytes != 0 || machine.scale == Scale::WHOLE {
+        return policy;
+    }
+    let Scale { numerator, denominator } = machine.scale;
+    let whole: u64 = machine.pages() * denominator / numerator;
+    let mut kinds: Vec<_> = machine.zones.iter().map(|z| (z.node, z.kind)).collect();
+    kinds.dedup();
+    let raised = tuning::khugepaged_min_free_kbytes(
+        kinds.len() as u64,
+        Geometry::default().pageblock_order,
+        whole,
+    );
+    let full = tuning::min_free_kbytes(&policy, whole * tuning::KBYTES_PER_PAGE, Some(raised));
+    let kbytes = machine.scale.of(full).max(128);
+    Policy { min_free_kbytes: u32::try_from(kbytes).unwrap_or(u32::MAX), ..policy }
+}
+
+impl Simulation<'_> {
+    fn config(&self) -> Config {
+        let (major, minor) = self.version;
+        let mut config = Config::of_version(major, minor);
+        config.slab = self.machine.slab;
+        config.swap_pages = self.machine.swap_pages;
+        if self.form == Form::Defrag {
+            config.thp_defrag = ThpDefrag::Always;
+        }
+        config
+    }
+
+    /// Runs it; `progress` is shown the world now and then and may stop it, which gives `None`.
+    ///
+    /// # Errors
+    /// For a machine that the workload does not fit, and where the simulation loses a page.
+    pub fn run(&self, progress: &mut Progress<'_>) -> Result<Option<Run>, Error> {
+        let machine = self.machine;
+        let sizes = Sizes::of(machine)?;
+        let policy = scaled_policy(self.policy.1, machine);
+        let setup = Setup {
+            policy,
+            geometry: Geometry::default(),
+            zones: &machine.zones,
+            cpu_nodes: &machine.cpu_nodes,
+            distances: &[],
+        };
+        let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size()?];
+        let mut allocator = Allocator::new(&mut memory, &setup)?;
+        for &range in &machine.memory {
+            allocator.release(range)?;
+        }
+        allocator.retune();
+        let vm = Vm::new(allocator, &policy, self.config(), Tally::new());
+        let disk = Disk::new(machine.disk);
+        let world = World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, self.seed);
+        let mut executor = Executor::new(world);
+        let durations = thpfioscale::run(&mut executor, sizes, self.form, self.seed, progress)?;
+        let Some(durations) = durations else { return Ok(None) };
+        let run = executor.with(|w| self.result(w, durations));
+        thpfioscale::clean_up(&mut executor)?;
+        Ok(Some(run))
+    }
+
+    fn result(&self, world: &World<'_>, durations: Durations) -> Run {
+        let vm = &world.vm;
+        let mut run = Run::from_tally(&vm.observer);
+        self.policy.0.clone_into(&mut run.policy);
+        self.form.name().clone_into(&mut run.workload);
+        self.machine.name.clone_into(&mut run.machine);
+        run.seed = self.seed;
+        for (name, count) in vm.stat.iter() {
+            run.counters.set(name, count);
+        }
+        let mut lock_acquired = 0;
+        let mut list_probes = 0;
+        for zone in vm.allocator().zones() {
+            let name = zone.kind.name().to_lowercase();
+            run.counters.add(format!("pgalloc_{name}"), zone.counters().pgalloc);
+            run.counters.add("pgfree", zone.counters().pgfree);
+            lock_acquired += zone.counters().lock_acquired;
+            list_probes += zone.counters().list_probes;
+            let free = (0..=zone.geometry().max_order).map(|order| zone.nr_free(order)).collect();
+            let many = self.machine.nodes() > 1;
+            let label =
+                if many { format!("{}-{}", zone.node, zone.kind) } else { zone.kind.to_string() };
+            run.set_free_blocks(&label, free);
+        }
+        run.counters.set(pageblock_measure::names::ZONE_LOCK_ACQUIRED, lock_acquired);
+        run.counters.set(pageblock_measure::names::LIST_PROBES, list_probes);
+        run.counters.set("simulated_init_ms", durations.init / crate::sim::MILLISECOND);
+        run.counters.set("simulated_elapsed_ms", durations.elapsed / crate::sim::MILLISECOND);
+        run.counters.set("disk_pages_read", world.disk.pages.0);
+        run.counters.set("disk_pages_written", world.disk.pages.1);
+        run.samples.clone_from(&world.samples);
+        run.notes = vec![
+            "Simulated: times come from a cost model (crates/lab/src/sim/cost.rs), not from a clock."
+                .to_owned(),
+        ];
+        run.set_blocks(census(vm));
+        run
+    }
+}
+
+/// The type that a request for a page of this owner has.
+fn content_type(vm: &Vm<'_, Tally>, pfn: Pfn) -> Migratetype {
+    let page = vm.pages().get(pfn);
+    match page.kind() {
+        Owner::Anon | Owner::File | Owner::Compaction => Migratetype::Movable,
+        Owner::Slab if vm.slabs().caches()[page.owner as usize].spec.reclaimable => {
+            Migratetype::Reclaimable
+        }
+        _ => Migratetype::Unmovable,
+    }
+}
+
+/// The pageblocks by type, and which of them hold pages of another.
+fn census(vm: &Vm<'_, Tally>) -> BlockCensus {
+    let summaries = vm.allocator().zones().iter().flat_map(|zone| {
+        let size = zone.geometry().pageblock_pages();
+        zone.pageblocks().map(move |(start, migratetype, _)| {
+            let mut allocated = TypeCounts::default();
+            let mut pfn = start.0;
+            while pfn < start.0 + size {
+                pfn += match zone.state(Pfn(pfn)) {
+                    Some(FrameState::Allocated { order, .. }) => {
+                        allocated[content_type(vm, Pfn(pfn))] += pages(order);
+                        pages(order)
+                    }
+                    Some(FrameState::Free { order, .. } | FrameState::CpuList { order, .. }) => {
+                        pages(order)
+                    }
+                    _ => 1,
+                };
+            }
+            BlockSummary { migratetype, allocated }
+        })
+    });
+    BlockCensus::of(summaries)
+}

@@ -1,0 +1,43 @@
+//! A machine after boot: what the kernel and a few programs hold for good.
+
+use pageblock::request::{Gfp, Request};
+use pageblock_vm::page::Owner;
+
+use crate::sim::task::{Ctx, OutOfMemory};
+
+// Parts of memory, in thousandths. [K]: a server without load holds one or two hundred MiB.
+const KERNEL: u64 = 3;
+const PROGRAMS: u64 = 4;
+const FILES: u64 = 5;
+
+/// Takes them, mixed as programs start: some kernel pages, some of files, some of memory.
+pub async fn boot(ctx: Ctx<'_>) {
+    if let Err(OutOfMemory) = start(&ctx).await {
+        ctx.fail("the machine is too small to boot");
+    }
+}
+
+async fn start(ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
+    const STEP: u64 = 64;
+    let pages: u64 = ctx.with(|w| w.vm.allocator().zones().iter().map(|z| z.managed).sum());
+    let (kernel, programs, files) =
+        (pages * KERNEL / 1000, pages * PROGRAMS / 1000, pages * FILES / 1000);
+    let mapping = ctx.with(|w| w.vm.create_mapping(programs.max(1) as u32));
+    let file = ctx.with(|w| w.vm.create_file(files.max(1) as u32));
+    ctx.open(file).await?;
+    let space = ctx.with(|w| w.vm.inodes().get(file).space);
+    for at in 0..STEP {
+        let part = |n: u64| at * n / STEP..(at + 1) * n / STEP;
+        for _ in part(kernel) {
+            ctx.kernel_block(Request::new(0, Gfp::GFP_KERNEL), Owner::Driver).await?;
+        }
+        for index in part(files) {
+            ctx.read_page(space, index as u32).await?;
+        }
+        for index in part(programs) {
+            ctx.fault_base(mapping, index as u32).await?;
+        }
+    }
+    ctx.pay().await;
+    Ok(())
+}

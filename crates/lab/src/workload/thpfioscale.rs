@@ -1,0 +1,351 @@
+//! thpfioscale: fio fills memory with the pages of small files, then reads them at random while a
+//! program faults memory that it would like to have in huge pages.
+//!
+//! As mmtests of 2018-11-22 (413542d3) has it; facts/benchmarks.md 1.1 and 4.2. Each job writes
+//! block 0 of every file of its own, then block 1, and so on: all files grow together. The readers
+//! pick a file at random, read 16 blocks of it at random places, and pick the next.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use pageblock::request::{Gfp, Request};
+use pageblock_vm::inode::InodeId;
+use pageblock_vm::page::Owner;
+
+use super::{boot, check};
+use crate::error::Error;
+use crate::sim::Nanos;
+use crate::sim::daemons::{self, sync};
+use crate::sim::executor::{Executor, Place};
+use crate::sim::machine_file::MachineSpec;
+use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::world::{Random, World};
+
+/// fio jobs (`THPFIOSCALE_FIO_THREADS`).
+const JOBS: u64 = 4;
+/// Pages of a file of 65,536 bytes.
+const FILE_PAGES: u32 = 16;
+/// Reads of a file before the next is picked (`file_service_type=random:16`).
+const READS_A_FILE: u32 = 16;
+/// Files whose descriptions fill a page of fio's own memory: a quarter of a page each (facts 4.2).
+const FILES_A_HEAP_PAGE: u64 = 4;
+/// CPUs of a node that the benchmark leaves to fio, and that it divides the rest by.
+const CPUS_FOR_FIO: u64 = 4;
+
+/// The configuration of the benchmark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Form {
+    /// As the kernel is set up.
+    #[default]
+    Default,
+    /// `echo always > transparent_hugepage/defrag`.
+    Defrag,
+    /// The program uses `MADV_HUGEPAGE`.
+    Madvhugepage,
+}
+
+impl Form {
+    /// Every form.
+    pub const ALL: [Self; 3] = [Self::Default, Self::Defrag, Self::Madvhugepage];
+
+    /// Its name as a workload: that of mmtests' configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "thpfioscale",
+            Self::Defrag => "thpfioscale-defrag",
+            Self::Madvhugepage => "thpfioscale-madvhugepage",
+        }
+    }
+
+    /// The form of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.name() == name)
+    }
+}
+
+/// The sizes of the benchmark on a machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// Files of each job.
+    pub files: u64,
+    /// Threads that fault.
+    pub threads: u64,
+    /// Regions of the size of a huge page that each of them faults.
+    pub regions: u64,
+}
+
+impl Sizes {
+    /// The sizes on a machine.
+    ///
+    /// # Errors
+    /// [`Error::Workload`] for a machine with fewer than 8 CPUs a node.
+    pub fn of(machine: &MachineSpec) -> Result<Self, Error> {
+        let cpus = machine.cpu_nodes.len() as u64 / machine.nodes() as u64;
+        let threads = cpus.saturating_sub(CPUS_FOR_FIO) / CPUS_FOR_FIO;
+        if threads == 0 {
+            return Err(Error::Workload(format!(
+                "thpfioscale needs 8 CPUs a node; machine {} has {cpus}",
+                machine.name
+            )));
+        }
+        let files = machine.pages() * 3 / 2 / u64::from(FILE_PAGES) / JOBS;
+        // Three quarters of node 0, of which half is faulted.
+        let size = machine.node_pages(0) * 3 / 4;
+        let regions = size / threads / 512 / 2;
+        if files == 0 || regions == 0 {
+            return Err(Error::Workload(format!(
+                "machine {} is too small for thpfioscale",
+                machine.name
+            )));
+        }
+        Ok(Self { files, threads, regions })
+    }
+
+    /// Pages that tasks touch in the phases whose length is known.
+    #[must_use]
+    pub const fn known_pages(&self) -> u64 {
+        self.files * JOBS * FILE_PAGES as u64 + self.threads * self.regions * 512
+    }
+}
+
+/// How far it is; gives `false` to stop.
+pub type Progress<'p> = dyn FnMut(&World<'_>) -> bool + 'p;
+
+/// What the phases took, in simulated nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Durations {
+    /// Creating the files, and `sync`.
+    pub init: Nanos,
+    /// From the first file to the last fault.
+    pub elapsed: Nanos,
+}
+
+/// Runs it from boot to the end. Fault latencies are in the world's samples then, as
+/// `fault-base-T` and `fault-huge-T`. Gives `None` where `progress` stopped it.
+///
+/// # Errors
+/// [`Error::Simulation`] where a page was lost or a task could not go on.
+pub fn run(
+    executor: &mut Executor<'_>,
+    sizes: Sizes,
+    form: Form,
+    seed: u64,
+    progress: &mut Progress<'_>,
+) -> Result<Option<Durations>, Error> {
+    daemons::spawn(executor);
+    let task = executor.spawn(Place::Near(0), boot::boot);
+    if !executor.run(&[task], progress) {
+        return stopped(executor, "boot");
+    }
+    check(executor, "after boot")?;
+    let start = executor.with(|w| {
+        // Events are counted from here on.
+        w.vm.observer = pageblock_measure::Tally::new();
+        w.dirtiers = JOBS;
+        w.now()
+    });
+    let mut random = Random::new(seed, 1);
+    let cpus = executor.with(|w| w.vm.allocator().cpus() as u64);
+    let mut near = || Place::Near(random.below(cpus) as usize);
+
+    let files: Vec<Rc<Vec<InodeId>>> = executor.with(|w| {
+        let mut job = || (0..sizes.files).map(|_| w.vm.create_file(FILE_PAGES)).collect();
+        (0..JOBS).map(|_| Rc::new(job())).collect()
+    });
+    let writers: Vec<_> = files
+        .iter()
+        .map(|files| executor.spawn(near(), |ctx| writer(ctx, Rc::clone(files))))
+        .collect();
+    if !executor.run(&writers, progress) {
+        return stopped(executor, "creating files");
+    }
+    check(executor, "after creating files")?;
+    let syncer = executor.spawn(near(), |ctx| async move { sync(&ctx).await });
+    if !executor.run(&[syncer], progress) {
+        return stopped(executor, "sync");
+    }
+    let init = executor.with(|w| w.now()) - start;
+    check(executor, "after sync")?;
+
+    let stop = Rc::new(Cell::new(false));
+    let readers: Vec<_> = (2..)
+        .zip(&files)
+        .map(|(purpose, files)| {
+            let (files, stop) = (Rc::clone(files), Rc::clone(&stop));
+            let random = Random::new(seed, purpose);
+            executor.spawn(near(), |ctx| reader(ctx, files, random, stop))
+        })
+        .collect();
+    let warm_up = executor.spawn(near(), |ctx| async move { ctx.sleep(init).await });
+    if !executor.run(&[warm_up], progress) {
+        return stopped(executor, "reading");
+    }
+    check(executor, "after reading")?;
+
+    let threads: Vec<_> = (0..sizes.threads)
+        .map(|_| executor.spawn(near(), |ctx| faulter(ctx, sizes, form)))
+        .collect();
+    if !executor.run(&threads, progress) {
+        return stopped(executor, "faulting");
+    }
+    check(executor, "after faulting")?;
+    let elapsed = executor.with(|w| w.now()) - start;
+    stop.set(true);
+    if !executor.run(&readers, progress) {
+        return stopped(executor, "the end of reading");
+    }
+    Ok(Some(Durations { init, elapsed }))
+}
+
+/// Removes the files. Not part of what is measured.
+///
+/// # Errors
+/// [`Error::Simulation`] where something was lost.
+pub fn clean_up(executor: &mut Executor<'_>) -> Result<(), Error> {
+    executor.with(|w| {
+        let files: Vec<InodeId> =
+            (0..w.vm.inodes().len()).filter(|&i| w.vm.inodes().exists(i)).collect();
+        w.vm.drop_buffers(0);
+        for inode in files {
+            if w.vm.inodes().get(inode).users == 0 {
+                w.vm.remove_file(0, inode);
+            }
+        }
+    });
+    check(executor, "after removing the files")
+}
+
+fn stopped<T>(executor: &Executor<'_>, phase: &str) -> Result<Option<T>, Error> {
+    match executor.with(|w| w.failure.clone()) {
+        Some(failure) => Err(Error::Simulation(format!("{phase}: {failure}"))),
+        None => Ok(None),
+    }
+}
+
+/// fio's job `writer`: `readwrite=write`, `create_on_open=1`, `fallocate=none`, `blocksize=4096`,
+/// files in turn.
+async fn writer(ctx: Ctx<'_>, files: Rc<Vec<InodeId>>) {
+    let heap =
+        ctx.with(|w| w.vm.create_mapping((files.len() as u64).div_ceil(FILES_A_HEAP_PAGE) as u32));
+    let written = write_all(&ctx, &files, heap).await;
+    if written.is_err() {
+        ctx.fail("out of memory while files were written");
+    }
+    for &inode in files.iter() {
+        ctx.with(|w| w.vm.close(inode));
+    }
+    let cpu = ctx.cpu();
+    ctx.with(|w| w.vm.remove_space(cpu, heap));
+}
+
+async fn write_all(ctx: &Ctx<'_>, files: &[InodeId], heap: u32) -> Result<(), OutOfMemory> {
+    fault_heap(ctx, heap).await?;
+    let mut dirtied = 0;
+    for block in 0..FILE_PAGES {
+        for &inode in files {
+            if block == 0 {
+                ctx.inode_buffer(inode, true).await?;
+                ctx.open(inode).await?;
+            }
+            let space = ctx.with(|w| w.vm.inodes().get(inode).space);
+            ctx.write_page(space, block, &mut dirtied).await?;
+        }
+    }
+    ctx.pay().await;
+    Ok(())
+}
+
+/// fio describes every file in its own memory before it starts.
+async fn fault_heap(ctx: &Ctx<'_>, heap: u32) -> Result<(), OutOfMemory> {
+    let pages = ctx.with(|w| w.vm.spaces().get(heap).len());
+    for index in 0..pages {
+        ctx.fault_base(heap, index).await?;
+    }
+    Ok(())
+}
+
+/// fio's job `reader`: `randread`, `file_service_type=random:16`, until it is stopped. Files that it
+/// once opened stay open.
+async fn reader(ctx: Ctx<'_>, files: Rc<Vec<InodeId>>, mut random: Random, stop: Rc<Cell<bool>>) {
+    let heap =
+        ctx.with(|w| w.vm.create_mapping((files.len() as u64).div_ceil(FILES_A_HEAP_PAGE) as u32));
+    let mut is_open = vec![false; files.len()];
+    if read_all(&ctx, &files, heap, &mut is_open, &mut random, &stop).await.is_err() {
+        ctx.fail("out of memory while files were read");
+    }
+    for (&inode, _) in files.iter().zip(&is_open).filter(|(_, open)| **open) {
+        ctx.with(|w| w.vm.close(inode));
+    }
+    let cpu = ctx.cpu();
+    ctx.with(|w| w.vm.remove_space(cpu, heap));
+}
+
+async fn read_all(
+    ctx: &Ctx<'_>,
+    files: &[InodeId],
+    heap: u32,
+    is_open: &mut [bool],
+    random: &mut Random,
+    stop: &Cell<bool>,
+) -> Result<(), OutOfMemory> {
+    fault_heap(ctx, heap).await?;
+    while !stop.get() {
+        let at = random.below(files.len() as u64) as usize;
+        let inode = files[at];
+        if !is_open[at] {
+            // The inode of a file that was forgotten is read first.
+            if ctx.with(|w| w.vm.inodes().missing_object(inode).is_some()) {
+                ctx.inode_buffer(inode, false).await?;
+            }
+            ctx.open(inode).await?;
+            is_open[at] = true;
+        }
+        let space = ctx.with(|w| w.vm.inodes().get(inode).space);
+        for _ in 0..READS_A_FILE {
+            ctx.read_page(space, random.below(FILE_PAGES.into()) as u32).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A thread of the program that faults: for each region the first byte, a look whether it is huge,
+/// and all the rest.
+async fn faulter(ctx: Ctx<'_>, sizes: Sizes, form: Form) {
+    if fault_all(&ctx, sizes, form).await.is_err() {
+        ctx.fail("out of memory while memory was faulted");
+    }
+}
+
+async fn fault_all(ctx: &Ctx<'_>, sizes: Sizes, form: Form) -> Result<(), OutOfMemory> {
+    let huge_pages = 512;
+    let mapping = ctx.with(|w| w.vm.create_mapping((sizes.regions * huge_pages) as u32));
+    let madvised = form == Form::Madvhugepage;
+    let mut tables = Vec::new();
+    for region in 0..sizes.regions {
+        let first = (region * huge_pages) as u32;
+        ctx.pay().await;
+        let start = ctx.now();
+        // The page table of the region, kept for the day that a huge page is split.
+        let table = Request::new(0, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
+        tables.push(ctx.kernel_block(table, Owner::PageTable).await?);
+        let huge = ctx.fault_huge(mapping, first, madvised).await;
+        if !huge {
+            for index in first..first + huge_pages as u32 {
+                ctx.fault_base(mapping, index).await?;
+            }
+        }
+        ctx.pay().await;
+        let latency = ctx.now() - start;
+        let kind = if huge { "huge" } else { "base" };
+        let name = format!("fault-{kind}-{}", sizes.threads);
+        ctx.with(|w| w.samples.entry(name).or_default().push(latency));
+    }
+    for table in tables {
+        ctx.free_kernel_block(table);
+    }
+    let cpu = ctx.cpu();
+    ctx.with(|w| w.vm.remove_space(cpu, mapping));
+    Ok(())
+}

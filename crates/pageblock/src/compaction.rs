@@ -1,0 +1,132 @@
+//! What compaction asks of the allocator: hints, free pages to move content to, and whether to stop.
+//!
+//! The scanners themselves are outside: they need to know what the content is.
+//!
+//! Source: `__isolate_free_page` (mm/page_alloc.c); `compact_finished`
+//! (mm/compaction.c).
+
+use crate::alloc::{AllocError, Allocator};
+use crate::frame::{Order, Pfn, pages};
+use crate::map::FrameState;
+use crate::mobility::Migratetype::{self, Movable};
+use crate::request::Request;
+use crate::zone::Zone;
+
+impl Zone<'_> {
+    /// The skip hint of the pageblock that holds a frame (`get_pageblock_skip`); `false` for a frame
+    /// of another zone.
+    #[must_use]
+    pub fn skip(&self, pfn: Pfn) -> bool {
+        self.map.index(pfn).is_some_and(|i| self.map.skip(i))
+    }
+
+    /// Takes the free block that starts at a frame off its list, past every watermark, and gives its
+    /// order; `None` where no free block starts. The block is in use then, with movable content. Of
+    /// one of half a pageblock or more the pageblocks become movable (`__isolate_free_page`).
+    pub fn isolate_free_page(&mut self, pfn: Pfn) -> Option<Order> {
+        let i = self.map.index(pfn)?;
+        let FrameState::Free { order, list } = self.map.state(i) else { return None };
+        self.remove(i, order, list);
+        self.map.set(i, FrameState::Allocated { order, movable: true });
+        if order + 1 >= self.geometry.pageblock_order {
+            for block in 0..pages(order.saturating_sub(self.geometry.pageblock_order)) {
+                let at = i + ((block as u32) << self.geometry.pageblock_order);
+                if self.map.block_type(at).is_mergeable() {
+                    self.set_block_type(at, Movable);
+                }
+            }
+        }
+        Some(order)
+    }
+
+    /// Tells whether a request could claim a whole pageblock of another type by a block of exactly
+    /// this order (`find_suitable_fallback` with `only_stealable`).
+    #[must_use]
+    pub fn has_claimable_fallback(&self, order: Order, start: Migratetype) -> bool {
+        order <= self.geometry.max_order && self.can_claim_at(order, start)
+    }
+}
+
+impl Allocator<'_> {
+    /// The zones that a request may use, by their places in [`zones`](Self::zones), in the order in
+    /// which it tries them.
+    ///
+    /// # Errors
+    /// For a request that is no request.
+    pub fn zones_for(
+        &self,
+        cpu: usize,
+        request: &Request,
+    ) -> Result<impl Iterator<Item = usize>, AllocError> {
+        let own = self.node_of_cpu(cpu).ok_or(AllocError::NoSuchCpu(cpu))?;
+        let attempt = self.machine.attempt(own, request)?;
+        Ok(self.machine.zonelist(&attempt).filter(move |&at| {
+            let zone = &self.zones[at];
+            zone.kind <= attempt.highest && attempt.may_use(zone.node) && zone.managed > 0
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+
+    use super::*;
+    use crate::frame::FrameRange;
+    use crate::layout::{ZoneKind, ZoneSpec};
+    use crate::policy::Policy;
+    use crate::request::Gfp;
+    use crate::setup::Setup;
+    use crate::zone::Geometry;
+    use core::mem::MaybeUninit;
+
+    fn with_zone(test: impl FnOnce(&mut Allocator<'_>)) {
+        let span = FrameRange::new(0, 4096);
+        let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 4096, managed: 4096 };
+        let setup = Setup {
+            policy: Policy::parse("linux-4.20").unwrap(),
+            geometry: Geometry::default(),
+            zones: &[zone],
+            cpu_nodes: &[0],
+            distances: &[],
+        };
+        let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+        let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+        allocator.release(span).unwrap();
+        test(&mut allocator);
+    }
+
+    #[test]
+    fn an_isolated_block_is_split_and_freed_page_by_page() {
+        with_zone(|allocator| {
+            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let free = zone.free_pages();
+            assert_eq!(zone.isolate_free_page(Pfn(1)), None);
+            assert_eq!(zone.isolate_free_page(Pfn(1024)), Some(10));
+            assert_eq!(zone.free_pages(), free - 1024);
+            allocator.split_allocated(Pfn(1024), 10, 0).unwrap();
+            assert!(allocator.split_allocated(Pfn(1024), 10, 0).is_err());
+            allocator.check().unwrap();
+            for pfn in 1024..2048 {
+                allocator.free(0, Pfn(pfn), 0, &mut ()).unwrap();
+            }
+            allocator.drain_all(&mut ());
+            assert_eq!(allocator.zones()[0].free_pages(), free);
+            allocator.check().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_kernel_request_claims_by_any_order_a_movable_one_by_large_ones() {
+        with_zone(|allocator| {
+            let request = Request::new(0, Gfp::GFP_KERNEL);
+            allocator.alloc(0, &request, &mut ()).unwrap();
+            let zone = &allocator.zones()[0];
+            assert!(zone.has_claimable_fallback(10, Migratetype::Unmovable));
+            assert!(zone.has_claimable_fallback(5, Migratetype::Movable));
+            assert!(!zone.has_claimable_fallback(3, Migratetype::Movable));
+            assert!(!zone.has_claimable_fallback(11, Migratetype::Unmovable));
+            assert_eq!(allocator.zones_for(0, &request).unwrap().count(), 1);
+        });
+    }
+}

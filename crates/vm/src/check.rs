@@ -1,0 +1,205 @@
+//! Conservation: every page has exactly one owner, and every owner its page.
+
+use std::fmt;
+
+use pageblock::FrameState;
+use pageblock::check::Violation;
+use pageblock::event::Observer;
+use pageblock::frame::{Order, Pfn, pages};
+
+use crate::inode::InodeId;
+use crate::list::NIL;
+use crate::lru::{Lru, LruList};
+use crate::page::{Owner, PageFlags};
+use crate::space::{Slot, SpaceId};
+use crate::vm::Vm;
+
+/// What is wrong. Any of these is a defect of the simulation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Broken {
+    /// The allocator contradicts itself.
+    Allocator(Violation),
+    /// A block in use has no owner: it was lost.
+    Lost(Pfn, Order),
+    /// A frame has an owner, but the allocator has it free or in a block of another order.
+    Stolen(Pfn, Owner),
+    /// A page's file or mapping has something else at its index.
+    NotThere(Pfn, SpaceId, u32),
+    /// A file or mapping names a page that is not its own.
+    NotItsPage(SpaceId, u32, Pfn),
+    /// A count is not what the pages say.
+    Count {
+        /// Which.
+        name: &'static str,
+        /// What it says.
+        counted: u64,
+        /// What the pages say.
+        found: u64,
+    },
+    /// A file's object is no object in use.
+    Object(InodeId, u32),
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Allocator(violation) => write!(f, "the allocator: {violation}"),
+            Self::Lost(pfn, order) => write!(f, "the block at {pfn} of order {order} is nobody's"),
+            Self::Stolen(pfn, owner) => write!(f, "frame {pfn} of {owner:?} is not allocated"),
+            Self::NotThere(pfn, space, index) => {
+                write!(f, "frame {pfn} is not page {index} of space {space}")
+            }
+            Self::NotItsPage(space, index, pfn) => {
+                write!(f, "page {index} of space {space} is frame {pfn}, which is not its own")
+            }
+            Self::Count { name, counted, found } => {
+                write!(f, "{name} is {counted}, but {found} were found")
+            }
+            Self::Object(inode, slab) => write!(f, "inode {inode} has an object on frame {slab}"),
+        }
+    }
+}
+
+impl std::error::Error for Broken {}
+
+fn equal(name: &'static str, counted: u64, found: u64) -> Result<(), Broken> {
+    if counted == found { Ok(()) } else { Err(Broken::Count { name, counted, found }) }
+}
+
+impl<O: Observer> Vm<'_, O> {
+    /// Verifies the allocator, that every block in use has exactly one owner that knows it, and every
+    /// count. Takes time linear in the machine.
+    ///
+    /// # Errors
+    /// The first thing that is [`Broken`].
+    pub fn check(&self) -> Result<(), Broken> {
+        self.allocator.check().map_err(Broken::Allocator)?;
+        self.check_owners()?;
+        self.check_spaces()?;
+        self.check_objects()
+    }
+
+    fn check_owners(&self) -> Result<(), Broken> {
+        let mut lists = vec![[0u64; 5]; self.lru.vecs().len()];
+        let (mut dirty, mut writeback) = (0, 0);
+        for (at, zone) in self.allocator.zones().iter().enumerate() {
+            let mut pfn = zone.span.start.0;
+            while pfn < zone.span.end.0 {
+                let page = &self.pages[pfn as u32];
+                let owned = page.kind() != Owner::None;
+                let here = Pfn(pfn);
+                match zone.state(here) {
+                    Some(FrameState::Allocated { order, .. }) => {
+                        if !owned {
+                            return Err(Broken::Lost(here, order));
+                        }
+                        if page.order() != order {
+                            return Err(Broken::Stolen(here, page.kind()));
+                        }
+                        self.check_page(pfn as u32)?;
+                        if page.has(PageFlags::LRU) {
+                            let list = Lru::list_of(&self.pages, pfn as u32);
+                            lists[self.lru.of_zone(at)][list as usize] += pages(order);
+                        }
+                        if page.kind() == Owner::File {
+                            dirty += u64::from(page.has(PageFlags::DIRTY));
+                            writeback += u64::from(page.has(PageFlags::WRITEBACK));
+                        }
+                        pfn += pages(order);
+                    }
+                    _ if owned => return Err(Broken::Stolen(here, page.kind())),
+                    Some(FrameState::Free { order, .. } | FrameState::CpuList { order, .. }) => {
+                        pfn += pages(order);
+                    }
+                    _ => pfn += 1,
+                }
+            }
+        }
+        for (vec, found) in self.lru.vecs().iter().zip(&lists) {
+            for list in LruList::EVICTABLE {
+                equal("an LRU list's size", vec.size(list), found[list as usize])?;
+            }
+        }
+        equal("nr_dirty", self.nr_dirty().0, dirty)?;
+        equal("nr_writeback", self.nr_dirty().1, writeback)
+    }
+
+    fn check_page(&self, pfn: u32) -> Result<(), Broken> {
+        let page = &self.pages[pfn];
+        if !page.kind().is_lru() {
+            return Ok(());
+        }
+        for offset in 0..1 << page.order() {
+            if self.spaces.slot(page.owner, page.index + offset) != Slot::Page(pfn + offset) {
+                return Err(Broken::NotThere(Pfn(pfn.into()), page.owner, page.index + offset));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_spaces(&self) -> Result<(), Broken> {
+        for (id, space) in self.spaces.iter() {
+            let (mut present, mut shadows, mut dirty, mut writeback) = (0, 0, 0, 0);
+            let mut block = None;
+            for index in 0..space.len() {
+                let pfn = match self.spaces.slot(id, index) {
+                    Slot::Page(pfn) => pfn,
+                    Slot::Shadow(_) => {
+                        shadows += 1;
+                        continue;
+                    }
+                    Slot::Empty | Slot::Swap(_) => continue,
+                };
+                present += 1;
+                let page = &self.pages[pfn];
+                if page.kind() == Owner::None && block.is_some_and(|end| pfn < end) {
+                    continue;
+                }
+                if !page.kind().is_lru() || page.owner != id || page.index != index {
+                    return Err(Broken::NotItsPage(id, index, Pfn(pfn.into())));
+                }
+                block = Some(pfn + (1 << page.order()));
+                if page.kind() == Owner::File {
+                    dirty += u64::from(page.has(PageFlags::DIRTY));
+                    writeback += u64::from(page.has(PageFlags::WRITEBACK));
+                }
+            }
+            equal("a space's pages", space.present.into(), present)?;
+            equal("a space's traces", space.shadows.into(), shadows)?;
+            equal("a space's dirty pages", space.dirty.into(), dirty)?;
+            equal("a space's pages under writeback", space.writeback.into(), writeback)?;
+        }
+        Ok(())
+    }
+
+    fn check_objects(&self) -> Result<(), Broken> {
+        let caches = self.slabs.caches();
+        let mut objects = vec![0u64; caches.len()];
+        let mut slabs = vec![0u64; caches.len()];
+        let mut buffers = 0;
+        for pfn in 0..self.pages.len() as u32 {
+            let page = &self.pages[pfn];
+            if page.kind() == Owner::Slab {
+                objects[page.owner as usize] += u64::from(page.index);
+                slabs[page.owner as usize] += 1;
+            }
+            buffers += u64::from(page.kind() == Owner::Buffer);
+        }
+        equal("the buffers' pages", self.buffer_pages(), buffers)?;
+        for (cache, (&objects, &slabs)) in caches.iter().zip(objects.iter().zip(&slabs)) {
+            equal("a cache's objects", cache.objects, objects)?;
+            equal("a cache's slabs", cache.slabs, slabs)?;
+        }
+        for (id, inode) in (0..).zip(&self.inodes.inodes).filter(|(_, i)| i.exists) {
+            for (&slab, &(cache, _)) in inode.objects.iter().zip(&self.inodes.objects) {
+                let good = slab == NIL
+                    || (self.pages[slab].kind() == Owner::Slab && self.pages[slab].owner == cache);
+                if !good {
+                    return Err(Broken::Object(id, slab));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Deferral: a zone that could not be compacted is left alone for a growing number of attempts.
+//!
+//! Source: `defer_compaction`, `compaction_deferred`, `compaction_defer_reset`,
+//! `compaction_restarting` (mm/compaction.c).
+
+use pageblock::frame::Order;
+
+/// At most 2^6 attempts (`COMPACT_MAX_DEFER_SHIFT`).
+const MAX_SHIFT: u32 = 6;
+
+/// What a zone remembers of its failures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Deferral {
+    considered: u32,
+    shift: u32,
+    /// The smallest order that failed.
+    order_failed: Order,
+}
+
+impl Deferral {
+    /// It failed for an order.
+    pub fn defer(&mut self, order: Order) {
+        self.considered = 0;
+        self.shift = (self.shift + 1).min(MAX_SHIFT);
+        self.order_failed = self.order_failed.min(order);
+    }
+
+    /// Counts an attempt for an order; tells whether it is to be left out.
+    pub fn is_deferred(&mut self, order: Order) -> bool {
+        if order < self.order_failed {
+            return false;
+        }
+        self.considered = (self.considered + 1).min(1 << self.shift);
+        self.considered < 1 << self.shift
+    }
+
+    /// It worked for an order; `served` says that a block was taken, too.
+    pub fn succeed(&mut self, order: Order, served: bool) {
+        if served {
+            self.considered = 0;
+            self.shift = 0;
+        }
+        if order >= self.order_failed {
+            self.order_failed = order + 1;
+        }
+    }
+
+    /// The longest wait is over: old hints are worth nothing now.
+    #[must_use]
+    pub fn is_restarting(&self, order: Order) -> bool {
+        order >= self.order_failed && self.shift == MAX_SHIFT && self.considered >= 1 << MAX_SHIFT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario C11 of facts/linux.md.
+    #[test]
+    fn k_failures_skip_two_to_the_k_minus_one_attempts() {
+        let mut deferral = Deferral::default();
+        for _ in 0..3 {
+            deferral.defer(9);
+        }
+        assert_eq!((0..20).take_while(|_| deferral.is_deferred(9)).count(), 7);
+        assert!(!deferral.is_deferred(9), "it stays at the limit until the next failure");
+        deferral.succeed(9, true);
+        assert!(!deferral.is_deferred(9));
+        for _ in 0..9 {
+            deferral.defer(9);
+        }
+        assert!(!deferral.is_restarting(9));
+        assert_eq!((0..100).take_while(|_| deferral.is_deferred(9)).count(), 63);
+        assert!(deferral.is_restarting(9));
+    }
+}

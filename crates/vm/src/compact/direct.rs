@@ -1,0 +1,205 @@
+//! Direct compaction: a task compacts the zones that its request may use.
+//!
+//! Source: `try_to_compact_pages`, `__alloc_pages_direct_compact` (mm/compaction.c,
+//! mm/page_alloc.c).
+
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::event::Observer;
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
+use pageblock::request::{Gfp, Request};
+use pageblock::slowpath::{CompactPriority, CompactResult, Contention};
+
+use super::content::Pages;
+use super::{Compactor, Goal, Mode, ZoneStep, forget_hints};
+use crate::vm::{Vm, with_hook};
+
+/// What became of a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CompactStep {
+    More,
+    Done(CompactResult, Contention),
+    Captured(Pfn),
+}
+
+/// One direct compaction.
+#[derive(Clone, Debug)]
+pub(crate) struct DirectCompact {
+    zones: Vec<usize>,
+    goal: Goal,
+    priority: CompactPriority,
+    fs: bool,
+    compactor: Option<Compactor>,
+    result: CompactResult,
+}
+
+const fn rank(result: CompactResult) -> u8 {
+    match result {
+        CompactResult::Skipped => 0,
+        CompactResult::Deferred => 1,
+        CompactResult::Complete => 2,
+        CompactResult::PartialSkipped => 3,
+        CompactResult::Contended => 4,
+        CompactResult::Success => 5,
+    }
+}
+
+impl DirectCompact {
+    pub(crate) fn new<O: Observer>(
+        vm: &Vm<'_, O>,
+        cpu: usize,
+        request: &Request,
+        order: Order,
+        priority: CompactPriority,
+        flags: AllocFlags,
+    ) -> Self {
+        let permitted = request.gfp.has(Gfp::IO);
+        let zones = vm.allocator.zones_for(cpu, request).ok().filter(|_| permitted);
+        let hardest = priority == CompactPriority::SyncFull;
+        let goal = Goal {
+            zone: 0,
+            order: Some(order),
+            migratetype: request.gfp.migratetype().unwrap_or(Migratetype::Unmovable),
+            mode: if priority == CompactPriority::Async { Mode::Async } else { Mode::SyncLight },
+            highest: request.gfp.highest_zone(),
+            flags,
+            whole_zone: hardest,
+            ignore_hints: hardest,
+            direct: true,
+            proactive: None,
+            whole_blocks: false,
+            extfrag_threshold: vm.config.extfrag_threshold,
+        };
+        // The first zone is popped first.
+        let mut zones: Vec<usize> = zones.map(Iterator::collect).unwrap_or_default();
+        zones.reverse();
+        Self {
+            zones,
+            goal,
+            priority,
+            fs: request.gfp.has(Gfp::FS),
+            compactor: None,
+            result: CompactResult::Skipped,
+        }
+    }
+
+    pub(crate) fn step<O: Observer>(&mut self, vm: &mut Vm<'_, O>, cpu: usize) -> CompactStep {
+        let Some(compactor) = &mut self.compactor else { return self.next_zone(vm) };
+        match vm.step_compactor(compactor, cpu, self.fs) {
+            ZoneStep::More => CompactStep::More,
+            ZoneStep::Captured(pfn) => {
+                let order = self.goal.order.unwrap_or(0);
+                vm.compact[compactor.goal().zone].deferral.succeed(order, true);
+                vm.stat.compact_stall += 1;
+                vm.stat.compact_success += 1;
+                CompactStep::Captured(pfn)
+            }
+            ZoneStep::Done(result) => self.end_zone(vm, result),
+        }
+    }
+
+    fn next_zone<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> CompactStep {
+        let Some(zone) = self.zones.pop() else {
+            return CompactStep::Done(self.result, Contention::None);
+        };
+        let order = self.goal.order.unwrap_or(0);
+        let deferral = &mut vm.compact[zone].deferral;
+        if self.priority != CompactPriority::SyncFull && deferral.is_deferred(order) {
+            self.note(CompactResult::Deferred);
+            return CompactStep::More;
+        }
+        self.compactor = Some(Compactor::new(Goal { zone, ..self.goal }));
+        CompactStep::More
+    }
+
+    fn note(&mut self, result: CompactResult) {
+        if rank(result) > rank(self.result) {
+            self.result = result;
+        }
+    }
+
+    fn end_zone<O: Observer>(&mut self, vm: &mut Vm<'_, O>, result: CompactResult) -> CompactStep {
+        let zone = self.compactor.take().map_or(0, |c| c.goal().zone);
+        let order = self.goal.order.unwrap_or(0);
+        self.note(result);
+        match result {
+            CompactResult::Success => {
+                vm.compact[zone].deferral.succeed(order, false);
+                return CompactStep::Done(result, Contention::None);
+            }
+            CompactResult::Complete | CompactResult::PartialSkipped
+                if self.priority != CompactPriority::Async =>
+            {
+                vm.compact[zone].deferral.defer(order);
+            }
+            _ => {}
+        }
+        CompactStep::More
+    }
+}
+
+impl<O: Observer> Vm<'_, O> {
+    /// Moves a little further, and counts it.
+    pub(crate) fn step_compactor(
+        &mut self,
+        compactor: &mut Compactor,
+        cpu: usize,
+        fs: bool,
+    ) -> ZoneStep {
+        let state = &mut self.compact[compactor.goal().zone];
+        let content = &mut Pages {
+            pages: &mut self.pages,
+            spaces: &mut self.spaces,
+            lru: &mut self.lru,
+            inject: &mut self.inject,
+            fs,
+        };
+        let step = with_hook!(self, allocator, hook => {
+            compactor.step(allocator, state, content, cpu, hook)
+        });
+        let scanned = compactor.scanned;
+        self.stat.compact_migrate_scanned += scanned.migrate;
+        self.stat.compact_free_scanned += scanned.free;
+        self.stat.compact_isolated += scanned.isolated;
+        self.stat.pgmigrate_success += scanned.moved;
+        self.stat.pgmigrate_fail += scanned.failed;
+        self.work.compact_scanned += scanned.migrate + scanned.free;
+        self.work.isolated += scanned.isolated;
+        self.work.migrated += scanned.moved;
+        step
+    }
+
+    /// Compacts every zone as far as it goes (`/proc/sys/vm/compact_memory`).
+    pub fn compact_memory(&mut self, cpu: usize) {
+        self.drain_all();
+        for zone in 0..self.allocator.zones().len() {
+            let goal = Goal {
+                zone,
+                order: None,
+                migratetype: Migratetype::Movable,
+                mode: Mode::Sync,
+                highest: self.allocator.zones()[zone].kind,
+                flags: AllocFlags(0),
+                whole_zone: true,
+                ignore_hints: true,
+                direct: false,
+                proactive: None,
+                whole_blocks: false,
+                extfrag_threshold: self.config.extfrag_threshold,
+            };
+            let mut compactor = Compactor::new(goal);
+            while self.step_compactor(&mut compactor, cpu, true) == ZoneStep::More {}
+            self.drain_cpu(cpu);
+        }
+    }
+
+    /// kswapd sleeps: hints that a direct compaction made stale are forgotten
+    /// (`reset_isolation_suitable`).
+    pub(crate) fn reset_skip_hints(&mut self, node: usize) {
+        for zone in 0..self.compact.len() {
+            if usize::from(self.node_of_zone[zone]) == node && self.compact[zone].flush {
+                forget_hints(&mut self.allocator, zone, &mut self.compact[zone]);
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! kcompactd: compaction in the background, one thread a node, from 4.6; from 5.9 also without
+//! anyone's asking.
+//!
+//! Source: `kcompactd`, `kcompactd_do_work`, `proactive_compact_node`, `fragmentation_score_node`
+//! (mm/compaction.c).
+
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::event::Observer;
+use pageblock::frame::Order;
+use pageblock::layout::ZoneKind;
+use pageblock::mobility::Migratetype;
+use pageblock::policy::{Kcompactd as Background, Nofragment, Proactive};
+use pageblock::slowpath::CompactResult;
+
+use super::suitable::{Suitable, extfrag_for_order};
+use super::{Compactor, Goal, Mode, ZoneStep};
+use crate::kswapd::Daemon;
+use crate::vm::Vm;
+
+/// How often proactive compaction looks, in nanoseconds (`HPAGE_FRAG_CHECK_INTERVAL_MSEC`).
+const PROACTIVE_NS: u64 = 500_000_000;
+/// After a round without improvement it looks 64 times less often (`COMPACT_MAX_DEFER_SHIFT`).
+const PROACTIVE_BACKOFF: u64 = 64;
+
+/// What kcompactd is asked for, and where it stands.
+#[derive(Clone, Debug, Default)]
+pub struct Kcompactd {
+    /// Somebody called since it last looked.
+    pub woken: bool,
+    order: Order,
+    highest: Option<ZoneKind>,
+    run: Option<Run>,
+    /// The next look of proactive compaction is so much later.
+    backoff: u64,
+}
+
+/// One round over the node's zones.
+#[derive(Clone, Debug)]
+struct Run {
+    zones: Vec<usize>,
+    compactor: Option<Compactor>,
+    order: Option<Order>,
+    highest: ZoneKind,
+    /// Percent to get down to, and the score that it started from.
+    proactive: Option<(u64, u64)>,
+}
+
+/// The scores of a node between which proactive compaction works, in percent.
+#[must_use]
+pub(crate) fn proactive_marks(proactiveness: u64, version: Proactive) -> (u64, u64) {
+    let low = 100 - proactiveness.min(100);
+    match version {
+        Proactive::V615 => (low, (low + (low / 2).min(10)).min(100)),
+        _ => {
+            let low = low.max(5);
+            (low, (low + 10).min(100))
+        }
+    }
+}
+
+impl<O: Observer> Vm<'_, O> {
+    /// Asks the kcompactd of a node for a block (`wakeup_kcompactd`), where compaction could help.
+    pub(crate) fn wake_kcompactd(&mut self, node: usize, order: Order, highest: ZoneKind) {
+        if order == 0 || self.policy.kcompactd == Background::Off {
+            return;
+        }
+        let zones = self.allocator.zones();
+        let helps = self
+            .zones_of(node)
+            .filter(|&z| zones[z].kind <= highest && zones[z].managed > 0)
+            .any(|z| self.kcompactd_suitable(z, order, highest) == Suitable::Continue);
+        let thread = &mut self.nodes[node].kcompactd;
+        thread.order = thread.order.max(order);
+        thread.highest = thread.highest.max(Some(highest));
+        if helps {
+            thread.woken = true;
+        }
+    }
+
+    /// The share of free memory of a node that cannot serve huge pages, weighed by the zones' sizes,
+    /// in percent (`fragmentation_score_node`).
+    fn fragmentation_score(&self, node: usize) -> u64 {
+        let present: u64 = self.zones_of(node).map(|z| self.allocator.zones()[z].present).sum();
+        let score = |zone: usize| {
+            let zone = &self.allocator.zones()[zone];
+            let order = zone.geometry().pageblock_order;
+            zone.present * extfrag_for_order(zone, order) / (present + 1)
+        };
+        self.zones_of(node).map(score).sum()
+    }
+
+    /// Runs a node's kcompactd a little further on a CPU.
+    pub fn step_kcompactd(&mut self, node: usize, cpu: usize) -> Daemon {
+        let Some(mut run) = self.nodes[node].kcompactd.run.take() else {
+            return self.start_kcompactd(node);
+        };
+        if self.step_run(&mut run, cpu) {
+            self.nodes[node].kcompactd.run = Some(run);
+        } else if let Some((_, before)) = run.proactive {
+            let improved = self.fragmentation_score(node) < before;
+            self.nodes[node].kcompactd.backoff =
+                if improved { 0 } else { (PROACTIVE_BACKOFF - 1) * PROACTIVE_NS };
+        }
+        Daemon::Ran
+    }
+
+    fn start_kcompactd(&mut self, node: usize) -> Daemon {
+        if self.policy.kcompactd == Background::Off {
+            return Daemon::Sleep;
+        }
+        let woken = std::mem::take(&mut self.nodes[node].kcompactd.woken);
+        let zones: Vec<usize> = self.zones_of(node).collect();
+        if woken {
+            let thread = &mut self.nodes[node].kcompactd;
+            let order = std::mem::take(&mut thread.order);
+            let highest = thread.highest.take().unwrap_or(ZoneKind::Normal);
+            let kinds = self.allocator.zones();
+            // The lowest zone is compacted first: it is popped first.
+            let zones = zones.into_iter().rev().filter(|&z| kinds[z].kind <= highest).collect();
+            self.stat.compact_daemon_wake += 1;
+            self.nodes[node].kcompactd.run =
+                Some(Run { zones, compactor: None, order: Some(order), highest, proactive: None });
+            return Daemon::Ran;
+        }
+        if self.policy.proactive == Proactive::Off || self.config.proactiveness == 0 {
+            return Daemon::Sleep;
+        }
+        let (low, high) = proactive_marks(self.config.proactiveness, self.policy.proactive);
+        let score = self.fragmentation_score(node);
+        let wait = PROACTIVE_NS + std::mem::take(&mut self.nodes[node].kcompactd.backoff);
+        if score > high && !self.nodes[node].kswapd.is_running() {
+            self.nodes[node].kcompactd.run = Some(Run {
+                zones: zones.into_iter().rev().collect(),
+                compactor: None,
+                order: None,
+                highest: ZoneKind::Movable,
+                proactive: Some((low, score)),
+            });
+        }
+        Daemon::Nap(wait)
+    }
+
+    /// Goes on with a round; tells whether there is more to do.
+    fn step_run(&mut self, run: &mut Run, cpu: usize) -> bool {
+        let Some(compactor) = &mut run.compactor else { return self.next_zone(run) };
+        let step = self.step_compactor(compactor, cpu, true);
+        self.stat.compact_daemon_migrate_scanned += compactor.scanned.migrate;
+        self.stat.compact_daemon_free_scanned += compactor.scanned.free;
+        let zone = compactor.goal().zone;
+        let ZoneStep::Done(result) = step else { return true };
+        run.compactor = None;
+        if let Some(order) = run.order {
+            match result {
+                CompactResult::Success => self.compact[zone].deferral.succeed(order, false),
+                CompactResult::Complete | CompactResult::PartialSkipped => {
+                    // What was moved may lie on the lists of other CPUs.
+                    self.drain_all();
+                    self.compact[zone].deferral.defer(order);
+                }
+                _ => {}
+            }
+        }
+        true
+    }
+
+    fn next_zone(&mut self, run: &mut Run) -> bool {
+        let Some(zone) = run.zones.pop() else { return false };
+        if self.allocator.zones()[zone].managed == 0 {
+            return true;
+        }
+        if let Some(order) = run.order {
+            let deferred = self.compact[zone].deferral.is_deferred(order);
+            if deferred || self.kcompactd_suitable(zone, order, run.highest) != Suitable::Continue {
+                return true;
+            }
+        }
+        let goal = Goal {
+            zone,
+            order: run.order,
+            migratetype: Migratetype::Movable,
+            mode: Mode::SyncLight,
+            highest: run.highest,
+            flags: AllocFlags::WMARK_MIN,
+            whole_zone: run.proactive.is_some(),
+            ignore_hints: false,
+            direct: false,
+            proactive: run.proactive.map(|(low, _)| low),
+            whole_blocks: self.policy.nofragment == Nofragment::DefragMode,
+            extfrag_threshold: self.config.extfrag_threshold,
+        };
+        run.compactor = Some(Compactor::new(goal));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario C12 of facts/linux.md.
+    #[test]
+    fn marks_of_proactive_compaction() {
+        let old = |p| proactive_marks(p, Proactive::V514);
+        let new = |p| proactive_marks(p, Proactive::V615);
+        assert_eq!((old(20), new(20)), ((80, 90), (80, 90)));
+        assert_eq!((old(100), new(100)), ((5, 15), (0, 0)));
+        assert_eq!((old(95), new(95)), ((5, 15), (5, 7)));
+    }
+}

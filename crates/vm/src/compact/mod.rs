@@ -1,0 +1,438 @@
+//! Compaction: movable content goes from the low end of a zone to free pages at the high end, so
+//! that large blocks become free at the low end.
+//!
+//! [`Compactor`] knows the scanners and when to stop; what the content is, and how it is moved,
+//! [`Content`] says. So an embedder of the allocator can use it without the rest of this crate.
+//!
+//! Source: `compact_zone` (mm/compaction.c).
+
+pub mod content;
+pub mod defer;
+pub mod direct;
+mod free;
+pub mod kcompactd;
+mod migrate;
+pub mod suitable;
+
+use pageblock::alloc::Allocator;
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::capture::CaptureSlot;
+use pageblock::event::Observer;
+use pageblock::frame::{Order, Pfn, pages};
+use pageblock::layout::ZoneKind;
+use pageblock::mobility::Migratetype::{self, Movable};
+use pageblock::policy::{Capture, Slowpath};
+use pageblock::slowpath::CompactResult;
+use pageblock::zone::Zone;
+
+use self::defer::Deferral;
+use self::suitable::Suitable;
+
+/// Pages moved in one go (`COMPACT_CLUSTER_MAX`).
+const CLUSTER: usize = 32;
+
+/// How patient compaction is (`enum migrate_mode`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Mode {
+    /// Waits for nothing.
+    Async,
+    /// Waits for locks.
+    SyncLight,
+    /// Waits for writes too.
+    Sync,
+}
+
+/// What the pages of an embedder hold.
+pub trait Content {
+    /// Whether the content of the block in use that starts at a frame can be moved now. Blocks above
+    /// order 0 are not asked for.
+    fn is_movable(&self, pfn: Pfn, mode: Mode) -> bool;
+
+    /// Moves the content of a page to another, which is free for it. `false`: it could not be moved,
+    /// and is where it was. Otherwise `from` is free to be given back.
+    fn migrate(&mut self, from: Pfn, to: Pfn, mode: Mode) -> bool;
+
+    /// Compaction holds this page of the allocator's as a target, or does no longer.
+    fn hold(&mut self, _pfn: Pfn, _held: bool) {}
+}
+
+/// What a zone remembers between compactions (fields of `struct zone`).
+#[derive(Clone, Copy, Debug)]
+pub struct ZoneCompact {
+    /// Where the migration scanner starts: async, sync (`compact_cached_migrate_pfn`).
+    migrate: [u64; 2],
+    /// Where the free scanner starts (`compact_cached_free_pfn`).
+    free: u64,
+    /// Failures.
+    pub deferral: Deferral,
+    /// The skip hints are to be forgotten when kswapd sleeps (`compact_blockskip_flush`).
+    flush: bool,
+}
+
+impl ZoneCompact {
+    pub(crate) fn new(zone: &Zone<'_>) -> Self {
+        let mut new =
+            Self { migrate: [0; 2], free: 0, deferral: Deferral::default(), flush: false };
+        new.reset(zone);
+        new
+    }
+
+    fn reset(&mut self, zone: &Zone<'_>) {
+        self.migrate = [zone.span.start.0; 2];
+        self.free = last_block(zone);
+    }
+}
+
+/// The start of the last pageblock of a zone.
+fn last_block(zone: &Zone<'_>) -> u64 {
+    Pfn(zone.span.end.0 - 1).align_down(zone.geometry().pageblock_order).0
+}
+
+/// What a compaction is for (`struct compact_control`).
+#[derive(Clone, Copy, Debug)]
+pub struct Goal {
+    /// The zone, by its place in the allocator.
+    pub zone: usize,
+    /// The order wanted; `None` compacts as far as it goes.
+    pub order: Option<Order>,
+    /// The type of the request.
+    pub migratetype: Migratetype,
+    /// How patient.
+    pub mode: Mode,
+    /// The highest zone of the request.
+    pub highest: ZoneKind,
+    /// The flags of the request's watermark test.
+    pub flags: AllocFlags,
+    /// All of the zone, from its ends.
+    pub whole_zone: bool,
+    /// Hints and types of pageblocks do not matter.
+    pub ignore_hints: bool,
+    /// A task does it for itself, and may capture the block.
+    pub direct: bool,
+    /// Stop once the share of unusable free memory is down to so many percent.
+    pub proactive: Option<u64>,
+    /// Stop only when whole blocks meet the high watermark (`defrag_mode`'s kcompactd).
+    pub whole_blocks: bool,
+    /// `extfrag_threshold`.
+    pub extfrag_threshold: i64,
+}
+
+/// What was done in a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Scanned {
+    /// Pages looked at for content to move.
+    pub migrate: u64,
+    /// Pages looked at for room.
+    pub free: u64,
+    /// Pages isolated, of both.
+    pub isolated: u64,
+    /// Pages moved.
+    pub moved: u64,
+    /// Pages that could not be moved.
+    pub failed: u64,
+}
+
+/// What became of a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZoneStep {
+    /// More to do.
+    More,
+    /// Over.
+    Done(CompactResult),
+    /// Over: the task has its block.
+    Captured(Pfn),
+}
+
+/// One compaction of a zone.
+#[derive(Clone, Debug)]
+pub struct Compactor {
+    goal: Goal,
+    migrate_pfn: u64,
+    free_pfn: u64,
+    /// Where the free scanner goes on within its pageblock.
+    free_resume: u64,
+    /// Free pages taken, the highest last.
+    targets: Vec<u32>,
+    /// Isolated in this step.
+    batch: Vec<u32>,
+    /// A block that content left must be merged before the scanner is past this frame.
+    last_migrated: u64,
+    started: bool,
+    finishing_block: bool,
+    whole_zone: bool,
+    /// The work of the last step.
+    pub scanned: Scanned,
+}
+
+impl Compactor {
+    /// A compaction that has not begun.
+    #[must_use]
+    pub fn new(goal: Goal) -> Self {
+        Self {
+            goal,
+            migrate_pfn: 0,
+            free_pfn: 0,
+            free_resume: 0,
+            targets: Vec::new(),
+            batch: Vec::with_capacity(CLUSTER),
+            last_migrated: 0,
+            started: false,
+            finishing_block: false,
+            whole_zone: goal.whole_zone,
+            scanned: Scanned::default(),
+        }
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub const fn goal(&self) -> &Goal {
+        &self.goal
+    }
+
+    /// Moves up to 32 pages, on a CPU. After [`ZoneStep::Done`] it holds no page.
+    pub fn step<C: Content, O: Observer>(
+        &mut self,
+        allocator: &mut Allocator<'_>,
+        state: &mut ZoneCompact,
+        content: &mut C,
+        cpu: usize,
+        observer: &mut O,
+    ) -> ZoneStep {
+        self.scanned = Scanned::default();
+        if !self.started {
+            self.started = true;
+            if let Some(result) = self.start(allocator, state) {
+                return ZoneStep::Done(result);
+            }
+        } else if let Some(result) = self.finished(&allocator.zones()[self.goal.zone], state) {
+            self.release(allocator, state, content, cpu, observer);
+            return ZoneStep::Done(result);
+        }
+        let policy = *allocator.policy();
+        let captures = self.goal.direct && policy.capture != Capture::Off;
+        if let (true, Some(order), Some((zone, _))) =
+            (captures, self.goal.order, allocator.zone_and_cache(self.goal.zone, cpu))
+        {
+            zone.capture = Some(CaptureSlot::new(order, self.goal.migratetype));
+        }
+        let aborted = self.move_batch(allocator, state, content, cpu, observer);
+        let captured = allocator
+            .zone_and_cache(self.goal.zone, cpu)
+            .and_then(|(zone, _)| zone.capture.take())
+            .and_then(|slot| slot.pfn);
+        if let Some(pfn) = captured {
+            self.release(allocator, state, content, cpu, observer);
+            return ZoneStep::Captured(pfn);
+        }
+        if aborted {
+            self.release(allocator, state, content, cpu, observer);
+            return ZoneStep::Done(CompactResult::Contended);
+        }
+        ZoneStep::More
+    }
+
+    /// Checks whether it is worth it, and sets the scanners to where the last compaction stopped.
+    fn start(
+        &mut self,
+        allocator: &mut Allocator<'_>,
+        state: &mut ZoneCompact,
+    ) -> Option<CompactResult> {
+        let goal = self.goal;
+        let zone = &allocator.zones()[goal.zone];
+        if let Some(order) = goal.order
+            && goal.proactive.is_none()
+        {
+            let mark = goal.flags.watermark().map_or(0, |mark| zone.watermark(mark));
+            match suitable::suitable(
+                zone,
+                order,
+                (mark, goal.flags),
+                goal.highest,
+                goal.extfrag_threshold,
+            ) {
+                Suitable::Success if !goal.whole_blocks => return Some(CompactResult::Success),
+                Suitable::Skipped => return Some(CompactResult::Skipped),
+                _ => {}
+            }
+            if state.deferral.is_restarting(order) {
+                forget_hints(allocator, goal.zone, state);
+            }
+        }
+        let zone = &allocator.zones()[goal.zone];
+        let (start, end) = (zone.span.start.0, zone.span.end.0);
+        if self.whole_zone {
+            (self.migrate_pfn, self.free_pfn) = (start, last_block(zone));
+        } else {
+            self.migrate_pfn = state.migrate[usize::from(goal.mode != Mode::Async)];
+            self.free_pfn = state.free;
+            if !(start..end).contains(&self.free_pfn) {
+                self.free_pfn = last_block(zone);
+                state.free = self.free_pfn;
+            }
+            if !(start..end).contains(&self.migrate_pfn) {
+                self.migrate_pfn = start;
+                state.migrate = [start; 2];
+            }
+            self.whole_zone = self.migrate_pfn <= start && self.free_pfn >= last_block(zone);
+        }
+        None
+    }
+
+    /// Whether it is over (`compact_finished`).
+    fn finished(&mut self, zone: &Zone<'_>, state: &mut ZoneCompact) -> Option<CompactResult> {
+        let pageblock = zone.geometry().pageblock_order;
+        if self.free_pfn >> pageblock <= self.migrate_pfn >> pageblock {
+            state.reset(zone);
+            state.flush |= self.goal.direct;
+            return Some(if self.whole_zone {
+                CompactResult::Complete
+            } else {
+                CompactResult::PartialSkipped
+            });
+        }
+        if let Some(low) = self.goal.proactive {
+            let score = suitable::extfrag_for_order(zone, pageblock);
+            return (score <= low).then_some(CompactResult::Success);
+        }
+        let order = self.goal.order?;
+        let policy = zone.policy();
+        let at_block = self.migrate_pfn.is_multiple_of(pages(pageblock));
+        // A pageblock is finished before stopping: from 5.1 always.
+        if policy.capture != Capture::Off && !at_block {
+            return None;
+        }
+        if self.finishing_block && !at_block {
+            return None;
+        }
+        if policy.slowpath <= Slowpath::G1V44 {
+            let mark = zone.watermarks.low + pages(order);
+            if !zone.watermark_ok(order, mark, self.goal.highest, self.goal.flags) {
+                return None;
+            }
+        }
+        if self.goal.whole_blocks {
+            let high = zone.boost + zone.watermarks.high;
+            let blocks = zone.free_pages_in_blocks();
+            let met = zone.watermark_ok_if(blocks, order, high, self.goal.highest, AllocFlags(0));
+            return met.then_some(CompactResult::Success);
+        }
+        self.has_block(zone, order, at_block).then_some(CompactResult::Success)
+    }
+
+    /// Whether the request would find a block, on its own list or by claiming a pageblock.
+    fn has_block(&mut self, zone: &Zone<'_>, order: Order, at_block: bool) -> bool {
+        let mt = self.goal.migratetype;
+        for at in order..=zone.geometry().max_order {
+            if zone.nr_free_of(at, mt) > 0
+                || (mt == Movable && zone.nr_free_of(at, Migratetype::Cma) > 0)
+            {
+                return true;
+            }
+            if zone.has_claimable_fallback(at, mt) {
+                if mt == Movable || self.goal.mode == Mode::Async || at_block {
+                    return true;
+                }
+                // What is left of the block would be polluted otherwise.
+                self.finishing_block = true;
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Isolates content and moves it. Tells whether to give up.
+    fn move_batch<C: Content, O: Observer>(
+        &mut self,
+        allocator: &mut Allocator<'_>,
+        state: &mut ZoneCompact,
+        content: &mut C,
+        cpu: usize,
+        observer: &mut O,
+    ) -> bool {
+        let before = self.migrate_pfn;
+        self.isolate_content(allocator, state, content);
+        self.scanned.isolated += self.batch.len() as u64;
+        for at in 0..self.batch.len() {
+            if self.targets.is_empty() {
+                let wanted = self.batch.len() - at;
+                self.isolate_free(allocator, state, content, wanted);
+            }
+            let Some(to) = self.targets.pop() else {
+                self.scanned.failed += (self.batch.len() - at) as u64;
+                break;
+            };
+            let from = self.batch[at];
+            let (from, to) = (Pfn(from.into()), Pfn(to.into()));
+            content.hold(to, false);
+            if content.migrate(from, to, self.goal.mode) {
+                self.scanned.moved += 1;
+                if let Err(error) = allocator.free(cpu, from, 0, observer) {
+                    panic!("the content of frame {from} was moved: {error}");
+                }
+                self.last_migrated = from.0;
+            } else {
+                self.scanned.failed += 1;
+                content.hold(to, true);
+                self.targets.push(to.0 as u32);
+            }
+        }
+        self.batch.clear();
+        self.merge_left(allocator, cpu, before, observer);
+        false
+    }
+
+    /// The pages that content left lie on CPU lists: where a whole block was emptied, they are
+    /// drained so that it merges.
+    fn merge_left<O: Observer>(
+        &mut self,
+        allocator: &mut Allocator<'_>,
+        cpu: usize,
+        before: u64,
+        observer: &mut O,
+    ) {
+        let Some(order) = self.goal.order else { return };
+        let order = order.min(allocator.geometry().pageblock_order);
+        let crossed = self.migrate_pfn >> order > before >> order;
+        if self.last_migrated > 0 && crossed {
+            allocator.drain_cpu(cpu, observer);
+            self.last_migrated = 0;
+        }
+    }
+
+    /// Gives the targets that were not used back, and lets the free scanner start above them.
+    fn release<C: Content, O: Observer>(
+        &mut self,
+        allocator: &mut Allocator<'_>,
+        state: &mut ZoneCompact,
+        content: &mut C,
+        cpu: usize,
+        observer: &mut O,
+    ) {
+        let highest = self.targets.iter().copied().max();
+        for pfn in self.targets.drain(..) {
+            let pfn = Pfn(pfn.into());
+            content.hold(pfn, false);
+            if let Err(error) = allocator.free(cpu, pfn, 0, observer) {
+                panic!("giving back frame {pfn}: {error}");
+            }
+        }
+        if let Some(highest) = highest {
+            let block = Pfn(highest.into()).align_down(allocator.geometry().pageblock_order).0;
+            state.free = state.free.max(block);
+        }
+    }
+}
+
+/// Clears every skip hint of a zone and the scanners' places (`__reset_isolation_suitable`).
+pub fn forget_hints(allocator: &mut Allocator<'_>, zone: usize, state: &mut ZoneCompact) {
+    state.flush = false;
+    let Some((zone, _)) = allocator.zone_and_cache(zone, 0) else { return };
+    state.reset(zone);
+    let step = pages(zone.geometry().pageblock_order);
+    let mut pfn = zone.span.start;
+    while pfn < zone.span.end {
+        // Every frame of the span is the zone's or a hole in it.
+        let _ = zone.set_skip(pfn, false);
+        pfn = pfn.align_down(zone.geometry().pageblock_order).plus(step);
+    }
+}

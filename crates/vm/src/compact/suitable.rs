@@ -1,0 +1,138 @@
+//! Whether compaction is worth trying: enough free pages to move to, and fragmentation the cause.
+//!
+//! Source: `compaction_suitable`, `fragmentation_index` (mm/compaction.c, mm/vmstat.c).
+
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::event::Observer;
+use pageblock::frame::{Order, pages};
+use pageblock::layout::ZoneKind;
+use pageblock::policy::{ExtfragIndex, Nofragment, Slowpath};
+use pageblock::request::Request;
+use pageblock::zone::Zone;
+
+use crate::reclaim::compact_gap;
+use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
+use crate::vm::Vm;
+
+/// Whether a zone should be compacted for an order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Suitable {
+    /// It need not be: there is a block.
+    Success,
+    /// It cannot be: too little is free, or fragmentation is not the cause.
+    Skipped,
+    /// It should be.
+    Continue,
+}
+
+/// Why a request of an order would fail, in thousandths: towards 0 for lack of memory, towards 1000
+/// for fragmentation; -1000 where it would not fail.
+#[must_use]
+pub fn fragmentation_index(zone: &Zone<'_>, order: Order) -> i64 {
+    let (mut blocks, mut free, mut suitable) = (0, 0, false);
+    for at in 0..=zone.geometry().max_order {
+        let n = zone.nr_free(at);
+        blocks += n;
+        free += n << at;
+        suitable |= n > 0 && at >= order;
+    }
+    match (blocks, suitable) {
+        (0, _) => 0,
+        (_, true) => -1000,
+        (blocks, false) => 1000 - ((1000 + free * 1000 / pages(order)) / blocks) as i64,
+    }
+}
+
+/// The share of free memory in blocks too small for an order, in percent (`extfrag_for_order`).
+#[must_use]
+pub fn extfrag_for_order(zone: &Zone<'_>, order: Order) -> u64 {
+    let (mut free, mut usable) = (0, 0);
+    for at in 0..=zone.geometry().max_order {
+        let n = zone.nr_free(at) << at;
+        free += n;
+        usable += if at >= order { n } else { 0 };
+    }
+    ((free - usable) * 100).checked_div(free).unwrap_or(0)
+}
+
+/// Whether a zone should be compacted (`compaction_suitable`): `mark` and `flags` are those of the
+/// request.
+#[must_use]
+pub fn suitable(
+    zone: &Zone<'_>,
+    order: Order,
+    (mark, flags): (u64, AllocFlags),
+    highest: ZoneKind,
+    extfrag_threshold: i64,
+) -> Suitable {
+    let policy = zone.policy();
+    if policy.slowpath > Slowpath::G1V316 && zone.watermark_ok(order, mark, highest, flags) {
+        return Suitable::Success;
+    }
+    let marks = zone.watermarks;
+    let costly = order > PAGE_ALLOC_COSTLY_ORDER;
+    let old = policy.slowpath <= Slowpath::G1V44;
+    let needed = zone.boost + if costly || old { marks.low } else { marks.min };
+    if !zone.watermark_ok(0, needed + compact_gap(order), highest, AllocFlags::CMA) {
+        return Suitable::Skipped;
+    }
+    let index = fragmentation_index(zone, order);
+    if old && index == -1000 && zone.watermark_ok(order, mark, highest, flags) {
+        return Suitable::Success;
+    }
+    let decides = costly || policy.extfrag_index == ExtfragIndex::AllOrders;
+    if decides && (0..=extfrag_threshold).contains(&index) {
+        return Suitable::Skipped;
+    }
+    Suitable::Continue
+}
+
+impl<O: Observer> Vm<'_, O> {
+    /// Whether a zone should be compacted for an order, by its minimum watermark.
+    pub(crate) fn compaction_suitable(
+        &self,
+        zone: usize,
+        order: Order,
+        highest: ZoneKind,
+    ) -> Suitable {
+        let zone = &self.allocator.zones()[zone];
+        let mark = zone.boost + zone.watermarks.min;
+        suitable(zone, order, (mark, AllocFlags(0)), highest, self.config.extfrag_threshold)
+    }
+
+    /// Whether compaction would be suitable in some zone if part of what can be reclaimed were free
+    /// (`compaction_zonelist_suitable`).
+    pub(crate) fn compaction_zonelist_suitable(&self, cpu: usize, request: &Request) -> bool {
+        let Ok(mut zones) = self.allocator.zones_for(cpu, request) else { return false };
+        let (order, highest) = (request.order, request.gfp.highest_zone());
+        zones.any(|at| {
+            let zone = &self.allocator.zones()[at];
+            let swap = self.swap.free_places() > 0;
+            let part = self.lru.zone_reclaimable(at, swap) / u64::from(order.max(1));
+            let marks = zone.watermarks;
+            let mark = if order > PAGE_ALLOC_COSTLY_ORDER { marks.low } else { marks.min };
+            let needed = zone.boost + mark + compact_gap(order);
+            zone.watermark_ok_if(zone.free_pages() + part, 0, needed, highest, AllocFlags::CMA)
+        })
+    }
+
+    /// What kcompactd tests: under `defrag_mode` whole blocks only.
+    pub(crate) fn kcompactd_suitable(
+        &self,
+        zone: usize,
+        order: Order,
+        highest: ZoneKind,
+    ) -> Suitable {
+        let entry = &self.allocator.zones()[zone];
+        if self.policy.nofragment != Nofragment::DefragMode {
+            return self.compaction_suitable(zone, order, highest);
+        }
+        let high = entry.boost + entry.watermarks.high;
+        let blocks = entry.free_pages_in_blocks();
+        if entry.watermark_ok_if(blocks, order, high, highest, AllocFlags(0)) {
+            return Suitable::Success;
+        }
+        let enough = entry.watermark_ok(0, high + compact_gap(order), highest, AllocFlags::CMA);
+        if enough { Suitable::Continue } else { Suitable::Skipped }
+    }
+}

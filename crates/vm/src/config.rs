@@ -1,0 +1,139 @@
+//! What an administrator sets, and what kernel versions do differently around the allocator.
+
+use pageblock::policy::{Policy, Reclaim};
+
+use crate::inode::{FileObject, XFS};
+use crate::slab::SlabAllocator;
+
+/// `transparent_hugepage/enabled`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ThpEnabled {
+    /// For every mapping.
+    #[default]
+    Always,
+    /// Where the program asks by `MADV_HUGEPAGE`.
+    Madvise,
+    /// Nowhere.
+    Never,
+}
+
+/// `transparent_hugepage/defrag`: what a fault may do for a huge page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ThpDefrag {
+    /// Reclaim and compact.
+    Always,
+    /// Wake kswapd and kcompactd.
+    Defer,
+    /// Reclaim and compact where the program asks by `MADV_HUGEPAGE`, else wake the threads.
+    DeferMadvise,
+    /// Reclaim and compact where the program asks by `MADV_HUGEPAGE`, else nothing; the default
+    /// from 4.6.
+    #[default]
+    Madvise,
+    /// Nothing.
+    Never,
+}
+
+/// On which nodes a fault looks for a huge page, by version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ThpPlacement {
+    /// Up to 4.19, and 4.20 to 5.3: the local node only, whatever it takes.
+    #[default]
+    Local,
+    /// The local node only, but any node where the fault may reclaim: 4.20-rc1 to rc5
+    /// (ac5b2c18911f, reverted), which is what seed 1 measured.
+    LocalUnlessReclaim,
+    /// From 5.4: the local node without retries, then any node where the fault may reclaim.
+    TwoSteps,
+}
+
+/// The settings of a machine around its allocator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// `vm.swappiness`.
+    pub swappiness: u64,
+    /// `vm.dirty_ratio`, percent of dirtyable memory.
+    pub dirty_ratio: u64,
+    /// `vm.dirty_background_ratio`, percent of dirtyable memory.
+    pub dirty_background_ratio: u64,
+    /// `vm.vfs_cache_pressure`, percent.
+    pub vfs_cache_pressure: u64,
+    /// `vm.extfrag_threshold`, thousandths.
+    pub extfrag_threshold: i64,
+    /// `vm.compaction_proactiveness`.
+    pub proactiveness: u64,
+    /// `transparent_hugepage/enabled`.
+    pub thp_enabled: ThpEnabled,
+    /// `transparent_hugepage/defrag`.
+    pub thp_defrag: ThpDefrag,
+    /// Where huge pages are looked for.
+    pub thp_placement: ThpPlacement,
+    /// The slab allocator.
+    pub slab: SlabAllocator,
+    /// The objects of a file.
+    pub file_objects: &'static [FileObject],
+    /// Swap space in pages.
+    pub swap_pages: u32,
+    /// Shrinkers scan by the priority of reclaim (from about 4.16), not in proportion to the pages
+    /// scanned.
+    pub slab_by_priority: bool,
+    /// However low the pressure, a shrinker looks at a batch of objects (4.19 and 4.20 only:
+    /// 172b06c32b94, reverted for 5.0 by a9a238e83fbb).
+    pub slab_min_scan: bool,
+    /// An unused inode with more than one page in the page cache is passed over (4.20 only:
+    /// a76cf1a474d7, reverted for 5.0).
+    pub keeps_inodes_with_pages: bool,
+    /// Evicted pages leave traces (from 3.15).
+    pub workingset: bool,
+}
+
+impl Config {
+    /// The defaults of a mainline version. What a policy switch decides is not here.
+    #[must_use]
+    pub fn of_version(major: u32, minor: u32) -> Self {
+        let version = (major, minor);
+        Self {
+            swappiness: 60,
+            dirty_ratio: 20,
+            dirty_background_ratio: 10,
+            vfs_cache_pressure: 100,
+            extfrag_threshold: 500,
+            proactiveness: 20,
+            thp_enabled: ThpEnabled::Always,
+            thp_defrag: if version >= (4, 6) { ThpDefrag::Madvise } else { ThpDefrag::Always },
+            thp_placement: if version == (4, 20) {
+                ThpPlacement::LocalUnlessReclaim
+            } else if version >= (5, 4) {
+                ThpPlacement::TwoSteps
+            } else {
+                ThpPlacement::Local
+            },
+            slab: SlabAllocator::Slub,
+            file_objects: XFS,
+            swap_pages: 0,
+            slab_by_priority: version >= (4, 16),
+            slab_min_scan: ((4, 19)..(5, 0)).contains(&version),
+            keeps_inodes_with_pages: version == (4, 20),
+            workingset: version >= (3, 15),
+        }
+    }
+}
+
+/// Tells whether the LRU lists are those of nodes.
+pub(crate) fn lru_per_node(policy: &Policy) -> bool {
+    policy.reclaim != Reclaim::V310
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seed_1_measured_a_release_candidate() {
+        let placement = |major, minor| Config::of_version(major, minor).thp_placement;
+        assert_eq!(placement(4, 19), ThpPlacement::Local);
+        assert_eq!(placement(4, 20), ThpPlacement::LocalUnlessReclaim);
+        assert_eq!(placement(5, 0), ThpPlacement::Local);
+        assert_eq!(placement(6, 18), ThpPlacement::TwoSteps);
+    }
+}

@@ -1,0 +1,223 @@
+//! Inodes and directory entries in memory: slab objects that pin their slabs until a shrinker
+//! frees them.
+//!
+//! A file that is open pins both. When the last user closes it, its dentry waits on a list of
+//! unused ones; when that is pruned, the inode waits; when that is pruned, its page cache goes
+//! with it. Source: `prune_dcache_sb` (fs/dcache.c), `prune_icache_sb` (fs/inode.c),
+//! `super_cache_scan` (fs/super.c).
+
+use crate::list::{Linked, Links, List, NIL};
+use crate::slab::{CacheId, CacheSpec};
+use crate::space::SpaceId;
+
+/// The number of an inode.
+pub type InodeId = u32;
+
+/// When an object that belongs to a file is freed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lifetime {
+    /// With the directory entry.
+    Dentry,
+    /// With the inode.
+    Inode,
+}
+
+/// An object that each file of a file system needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileObject {
+    /// The cache.
+    pub cache: CacheSpec,
+    /// When it goes.
+    pub lifetime: Lifetime,
+}
+
+/// The largest number of objects of a file.
+pub const MAX_FILE_OBJECTS: usize = 6;
+
+/// The objects of a file on XFS (facts/benchmarks.md 4.2, measured). The two logged buffers outlive
+/// their inode in the kernel, in a cache of their own.
+// Linux: an inode's log item and buffers go when the log and the buffer cache let them; here with
+// the inode.
+pub const XFS: &[FileObject] = &[
+    FileObject {
+        cache: CacheSpec { name: "dentry", size: 192, reclaimable: true },
+        lifetime: Lifetime::Dentry,
+    },
+    FileObject {
+        cache: CacheSpec { name: "xfs_inode", size: 960, reclaimable: true },
+        lifetime: Lifetime::Inode,
+    },
+    FileObject {
+        cache: CacheSpec { name: "xfs_ili", size: 208, reclaimable: false },
+        lifetime: Lifetime::Inode,
+    },
+    FileObject {
+        cache: CacheSpec { name: "kmalloc-512", size: 512, reclaimable: false },
+        lifetime: Lifetime::Inode,
+    },
+    FileObject {
+        cache: CacheSpec { name: "kmalloc-512", size: 512, reclaimable: false },
+        lifetime: Lifetime::Inode,
+    },
+    FileObject {
+        cache: CacheSpec { name: "kmalloc-16", size: 16, reclaimable: false },
+        lifetime: Lifetime::Inode,
+    },
+];
+
+/// The index nodes of page caches.
+pub const RADIX_TREE_NODE: CacheSpec =
+    CacheSpec { name: "radix_tree_node", size: 576, reclaimable: true };
+
+/// Which list of unused objects a file is on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unused {
+    /// On none: in use, or not in memory.
+    No,
+    /// Its dentry is unused.
+    Dentry,
+    /// Its inode is unused, its dentry gone.
+    Inode,
+}
+
+/// A file's inode and directory entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Inode {
+    links: Links,
+    /// Its page cache.
+    pub space: SpaceId,
+    /// Users that have it open.
+    pub users: u32,
+    /// The slab of each of its objects; [`NIL`] where the object is not in memory.
+    pub(crate) objects: [u32; MAX_FILE_OBJECTS],
+    pub(crate) unused: Unused,
+    /// The list is that of this node.
+    pub(crate) node: u8,
+    pub(crate) referenced: bool,
+    pub(crate) exists: bool,
+}
+
+impl Linked for Inode {
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// The unused objects of a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct UnusedLists {
+    pub(crate) dentries: List,
+    pub(crate) inodes: List,
+}
+
+/// All files of a file system.
+#[derive(Debug)]
+pub struct Inodes {
+    pub(crate) inodes: Vec<Inode>,
+    free: Vec<InodeId>,
+    pub(crate) unused: Vec<UnusedLists>,
+    /// The cache of each object, and its lifetime.
+    pub(crate) objects: Vec<(CacheId, Lifetime)>,
+}
+
+impl Inodes {
+    pub(crate) fn new(objects: Vec<(CacheId, Lifetime)>, nodes: usize) -> Self {
+        assert!(objects.len() <= MAX_FILE_OBJECTS, "{} objects of a file", objects.len());
+        Self {
+            inodes: Vec::new(),
+            free: Vec::new(),
+            unused: vec![UnusedLists::default(); nodes],
+            objects,
+        }
+    }
+
+    /// A file without any object in memory.
+    pub(crate) fn create(&mut self, space: SpaceId) -> InodeId {
+        let inode = Inode {
+            links: Links::NONE,
+            space,
+            users: 0,
+            objects: [NIL; MAX_FILE_OBJECTS],
+            unused: Unused::No,
+            node: 0,
+            referenced: false,
+            exists: true,
+        };
+        if let Some(id) = self.free.pop() {
+            self.inodes[id as usize] = inode;
+            return id;
+        }
+        self.inodes.push(inode);
+        self.inodes.len() as u32 - 1
+    }
+
+    /// The file's number is free to be used again.
+    pub(crate) fn forget(&mut self, id: InodeId) {
+        self.set_unused(id, Unused::No);
+        self.inodes[id as usize].exists = false;
+        self.free.push(id);
+    }
+
+    /// How many numbers were given out.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.inodes.len() as u32
+    }
+
+    /// Tells whether there never was a file.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.inodes.is_empty()
+    }
+
+    /// Tells whether the file of this number exists.
+    #[must_use]
+    pub fn exists(&self, id: InodeId) -> bool {
+        self.inodes.get(id as usize).is_some_and(|i| i.exists)
+    }
+
+    /// An inode.
+    #[must_use]
+    pub fn get(&self, id: InodeId) -> &Inode {
+        &self.inodes[id as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, id: InodeId) -> &mut Inode {
+        &mut self.inodes[id as usize]
+    }
+
+    /// The first object that is not in memory: its place and cache.
+    #[must_use]
+    pub fn missing_object(&self, id: InodeId) -> Option<(usize, CacheId)> {
+        let inode = &self.inodes[id as usize];
+        let at = (0..self.objects.len()).find(|&at| inode.objects[at] == NIL)?;
+        Some((at, self.objects[at].0))
+    }
+
+    /// Takes the objects of a lifetime from a file, to be freed.
+    pub(crate) fn take_objects(&mut self, id: InodeId, lifetime: Lifetime) -> Vec<u32> {
+        let inode = &mut self.inodes[id as usize];
+        let of = self.objects.iter().zip(&mut inode.objects).filter(|(o, _)| o.1 == lifetime);
+        of.map(|(_, slab)| std::mem::replace(slab, NIL)).filter(|&slab| slab != NIL).collect()
+    }
+
+    /// Puts a file on a list of unused ones, or on none.
+    pub(crate) fn set_unused(&mut self, id: InodeId, to: Unused) {
+        let Inode { unused: from, node, .. } = self.inodes[id as usize];
+        let lists = &mut self.unused[usize::from(node)];
+        match from {
+            Unused::No => {}
+            Unused::Dentry => lists.dentries.remove(&mut self.inodes, id),
+            Unused::Inode => lists.inodes.remove(&mut self.inodes, id),
+        }
+        match to {
+            Unused::No => {}
+            Unused::Dentry => lists.dentries.push_head(&mut self.inodes, id),
+            Unused::Inode => lists.inodes.push_head(&mut self.inodes, id),
+        }
+        self.inodes[id as usize].unused = to;
+    }
+}

@@ -1,0 +1,36 @@
+//! What surrounds the page allocator in a kernel: page cache, reclaim, slab caches, compaction,
+//! huge pages.
+//!
+//! [`Vm`](vm::Vm) holds it all. Nothing here waits or knows the time: what takes long is a job that
+//! is run step by step, and says after each step whether it worked, waits, or is done. Who runs it
+//! (the laboratory's executor, or a test) charges time for the [`Work`](work::Work) that was done.
+#![forbid(unsafe_code)]
+
+pub mod buffer;
+pub mod cache;
+pub mod check;
+pub mod compact;
+pub mod config;
+mod direct;
+pub mod inject;
+pub mod inode;
+pub mod kswapd;
+mod list;
+pub mod lru;
+pub mod node;
+pub mod page;
+mod reclaim;
+mod shrinker;
+pub mod slab;
+pub mod slow;
+mod slowpath_orders;
+pub mod space;
+pub mod stat;
+pub mod swap;
+pub mod thp;
+pub mod vm;
+pub mod work;
+mod workingset;
+pub mod writeback;
+
+pub use vm::Vm;

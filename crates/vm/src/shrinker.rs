@@ -1,0 +1,192 @@
+//! Shrinkers: reclaim of slab objects, in proportion to what reclaim does to pages.
+//!
+//! Source: `do_shrink_slab` (mm/vmscan.c), `super_cache_scan` (fs/super.c).
+
+use pageblock::event::Observer;
+
+use crate::inode::{InodeId, Lifetime, Unused};
+use crate::lru::At;
+use crate::page::{Owner, PageFlags};
+use crate::space::Slot;
+use crate::vm::Vm;
+
+/// What an object costs to make again, in seeks (`DEFAULT_SEEKS`).
+const SEEKS: u64 = 2;
+/// Objects that a file system's shrinker looks at in one go (`s_shrink.batch`).
+const SUPER_BATCH: u64 = 1024;
+
+/// How much reclaim a shrinker is to match.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pressure {
+    /// From about 4.16: the priority of reclaim.
+    Priority(u32),
+    /// Before: so many pages scanned of so many.
+    Scanned { scanned: u64, eligible: u64 },
+}
+
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ShrinkBy {
+    pub(crate) cpu: usize,
+    pub(crate) kswapd: bool,
+    /// File systems may be entered.
+    pub(crate) fs: bool,
+}
+
+/// The objects to look at, of `freeable` ones; `deferred` are left from before, and at least `least`
+/// are looked at, if there are so many.
+#[must_use]
+pub(crate) fn scan_target(freeable: u64, deferred: u64, pressure: Pressure, least: u64) -> u64 {
+    let delta: u64 = match pressure {
+        Pressure::Priority(priority) => (freeable >> priority) * 4 / SEEKS,
+        Pressure::Scanned { scanned, eligible } => {
+            (4 * scanned / SEEKS).saturating_mul(freeable) / (eligible + 1)
+        }
+    };
+    let delta = delta.max(least.min(freeable));
+    let mut total = deferred + delta;
+    if delta < freeable / 4 {
+        total = total.min(freeable / 2);
+    }
+    total.min(freeable * 2)
+}
+
+impl<O: Observer> Vm<'_, O> {
+    /// Runs the shrinkers of a node.
+    pub(crate) fn shrink_slab(&mut self, node: usize, pressure: Pressure, by: ShrinkBy) {
+        let unused = self.inodes.unused[node];
+        let (dentries, inodes) = (unused.dentries.len(), unused.inodes.len());
+        let freeable = u64::from(dentries + inodes) * self.config.vfs_cache_pressure / 100;
+        let deferred = self.nodes[node].kswapd.take_deferred();
+        let least = if self.config.slab_min_scan { SUPER_BATCH } else { 0 };
+        let mut left = scan_target(freeable, deferred, pressure, least);
+        // A task that holds a file system's locks cannot enter it: others make up for that later.
+        while by.fs && freeable > 0 && (left >= SUPER_BATCH || left >= freeable) {
+            let batch = left.min(SUPER_BATCH);
+            let UnusedCounts { dentries, inodes } = self.unused_counts(node);
+            if dentries + inodes == 0 {
+                left = 0;
+                break;
+            }
+            let of_dentries = batch * dentries / (dentries + inodes);
+            self.prune_dentries(node, of_dentries, by);
+            self.prune_inodes(node, batch - of_dentries, by);
+            self.stat.slabs_scanned += batch;
+            self.work.shrunk += batch;
+            left -= batch;
+        }
+        self.nodes[node].kswapd.set_deferred(left);
+        self.shrink_buffers(node, pressure, by);
+        self.shrink_shadows(pressure, by);
+    }
+
+    fn unused_counts(&self, node: usize) -> UnusedCounts {
+        let lists = &self.inodes.unused[node];
+        UnusedCounts { dentries: lists.dentries.len().into(), inodes: lists.inodes.len().into() }
+    }
+
+    fn prune_dentries(&mut self, node: usize, scan: u64, by: ShrinkBy) {
+        for _ in 0..scan {
+            let Some(id) = self.inodes.unused[node].dentries.tail() else { return };
+            let inode = self.inodes.get(id);
+            if inode.users > 0 {
+                self.inodes.set_unused(id, Unused::No);
+            } else if inode.referenced {
+                self.inodes.get_mut(id).referenced = false;
+                self.inodes.set_unused(id, Unused::Dentry);
+            } else {
+                for object in self.inodes.take_objects(id, Lifetime::Dentry) {
+                    self.put_object(by.cpu, object);
+                }
+                self.inodes.set_unused(id, Unused::Inode);
+            }
+        }
+    }
+
+    fn prune_inodes(&mut self, node: usize, scan: u64, by: ShrinkBy) {
+        for _ in 0..scan {
+            let Some(id) = self.inodes.unused[node].inodes.tail() else { return };
+            let space = *self.spaces.get(self.inodes.get(id).space);
+            let keeps = self.config.keeps_inodes_with_pages && space.present > 1;
+            if keeps || space.dirty > 0 || space.writeback > 0 {
+                self.inodes.set_unused(id, Unused::Inode);
+            } else {
+                self.evict_inode(id, by);
+            }
+        }
+    }
+
+    /// Frees an unused inode with its clean page cache (`inode_lru_isolate`).
+    // Linux: from about 5.14 an inode with page cache is not on the list at all.
+    fn evict_inode(&mut self, id: InodeId, by: ShrinkBy) {
+        let space = self.inodes.get(id).space;
+        let mut dropped = 0;
+        for index in 0..self.spaces.get(space).len() {
+            match self.spaces.slot(space, index) {
+                Slot::Page(pfn) => {
+                    debug_assert_eq!(self.pages[pfn].kind(), Owner::File);
+                    self.drop_page(by.cpu, pfn, Slot::Empty);
+                    dropped += 1;
+                }
+                Slot::Shadow(_) => self.spaces.set(space, index, Slot::Empty),
+                Slot::Empty | Slot::Swap(_) => {}
+            }
+        }
+        if by.kswapd {
+            self.stat.kswapd_inodesteal += dropped;
+        } else {
+            self.stat.pginodesteal += dropped;
+        }
+        self.work.reclaimed += dropped;
+        self.free_index_nodes(by.cpu, space);
+        for object in self.inodes.take_objects(id, Lifetime::Inode) {
+            self.put_object(by.cpu, object);
+        }
+        self.inodes.set_unused(id, Unused::No);
+    }
+
+    /// Drops every clean page of files, and every unused inode (`drop_caches` = 3).
+    pub fn drop_caches(&mut self, cpu: usize) {
+        for node in 0..self.nodes.len() {
+            let by = ShrinkBy { cpu, kswapd: false, fs: true };
+            let UnusedCounts { dentries, inodes } = self.unused_counts(node);
+            self.prune_dentries(node, 2 * dentries, by);
+            self.prune_inodes(node, dentries + inodes, by);
+        }
+        for pfn in 0..self.pages.len() as u32 {
+            let page = &self.pages[pfn];
+            let busy = page.has(PageFlags::DIRTY) || page.has(PageFlags::WRITEBACK);
+            if page.kind() == Owner::File && page.has(PageFlags::LRU) && !busy {
+                self.drop_page(cpu, pfn, Slot::Empty);
+            }
+        }
+    }
+
+    /// Puts a page back on the list that its flags name.
+    pub(crate) fn putback(&mut self, pfn: u32) {
+        self.lru.add(&mut self.pages, pfn, At::Head);
+    }
+}
+
+struct UnusedCounts {
+    dentries: u64,
+    inodes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_follows_the_priority_or_the_share_scanned() {
+        assert_eq!(scan_target(4096, 0, Pressure::Priority(12), 0), 2);
+        assert_eq!(scan_target(4096, 100, Pressure::Priority(2), 0), 2048 + 100);
+        // A little pressure never empties a cache by what was deferred.
+        assert_eq!(scan_target(4096, 1 << 20, Pressure::Priority(12), 0), 2048);
+        assert_eq!(scan_target(4096, 1 << 20, Pressure::Priority(0), 0), 8192);
+        assert_eq!(scan_target(4096, 0, Pressure::Priority(12), 1024), 1024);
+        assert_eq!(scan_target(500, 0, Pressure::Priority(12), 1024), 500);
+        let scanned = Pressure::Scanned { scanned: 100, eligible: 999 };
+        assert_eq!(scan_target(5000, 0, scanned, 0), 1000);
+    }
+}

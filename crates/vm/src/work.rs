@@ -1,0 +1,24 @@
+//! What was done since it was last asked, for whoever charges time for it.
+
+/// Operations that take a CPU's time. This crate has no clock: a cost model turns counts to time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// Pages that reclaim looked at.
+    pub scanned: u64,
+    /// Pages that reclaim freed.
+    pub reclaimed: u64,
+    /// Pages moved between LRU lists.
+    pub rotated: u64,
+    /// Objects that shrinkers looked at.
+    pub shrunk: u64,
+    /// Pages that compaction's scanners looked at.
+    pub compact_scanned: u64,
+    /// Pages that compaction isolated.
+    pub isolated: u64,
+    /// Pages copied.
+    pub migrated: u64,
+    /// Walks of a zonelist.
+    pub attempts: u64,
+    /// Drains of CPU lists.
+    pub drains: u64,
+}

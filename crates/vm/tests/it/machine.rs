@@ -1,0 +1,237 @@
+//! A small machine that is driven without a clock: waits end by letting the disk finish.
+
+use std::mem::MaybeUninit;
+
+use pageblock::alloc::Allocator;
+use pageblock::event::{Event, Observer};
+use pageblock::frame::{FrameRange, Pfn};
+use pageblock::layout::{ZoneKind, ZoneSpec};
+use pageblock::policy::Policy;
+use pageblock::request::{Gfp, Request};
+use pageblock::setup::Setup;
+use pageblock::slowpath::Caller;
+use pageblock::zone::Geometry;
+use pageblock_vm::Vm;
+use pageblock_vm::cache::{GFP_ANON, GFP_CACHE_READ, GFP_CACHE_WRITE};
+use pageblock_vm::config::Config;
+use pageblock_vm::inode::InodeId;
+use pageblock_vm::kswapd::Daemon;
+use pageblock_vm::slow::{Slow, SlowAlloc};
+use pageblock_vm::space::{Slot, SpaceId};
+use pageblock_vm::writeback::Run;
+
+/// Counts fragmentation events.
+#[derive(Default)]
+pub(crate) struct Events {
+    pub(crate) extfrag: u64,
+    pub(crate) allocs: u64,
+}
+
+impl Observer for Events {
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Extfrag(_) => self.extfrag += 1,
+            Event::PageAlloc { .. } => self.allocs += 1,
+            _ => {}
+        }
+    }
+}
+
+pub(crate) struct Machine<'m> {
+    pub(crate) vm: Vm<'m, Events>,
+    pub(crate) writing: Vec<Run>,
+    pub(crate) cpus: usize,
+    /// Each so many-th write does not end yet; 0: all end.
+    pub(crate) stalls: u64,
+    writes: u64,
+}
+
+/// Runs a test on a machine with nodes of `pages` pages each, the first with a DMA32 zone of a quarter.
+pub(crate) fn with_machine(
+    policy: &str,
+    config: impl FnOnce(&mut Config),
+    nodes: u8,
+    pages: u64,
+    test: impl FnOnce(&mut Machine<'_>),
+) {
+    let preset = policy.split(',').next().unwrap();
+    let version = pageblock::preset::find(preset).unwrap().version().unwrap();
+    let policy = Policy::parse(policy).unwrap();
+    let mut zones = Vec::new();
+    for node in 0..nodes {
+        let start = u64::from(node) * pages;
+        let mut add = |kind, start, end| {
+            let span = FrameRange::new(start, end);
+            zones.push(ZoneSpec { node, kind, span, present: span.len(), managed: span.len() });
+        };
+        if node == 0 {
+            add(ZoneKind::Dma32, 0, pages / 4);
+            add(ZoneKind::Normal, pages / 4, pages);
+        } else {
+            add(ZoneKind::Normal, start, start + pages);
+        }
+    }
+    let cpu_nodes: Vec<u8> = (0..nodes).flat_map(|n| [n, n]).collect();
+    let setup = Setup {
+        policy,
+        geometry: Geometry::default(),
+        zones: &zones,
+        cpu_nodes: &cpu_nodes,
+        distances: &[],
+    };
+    let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+    let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+    for zone in &zones {
+        allocator.release(zone.span).unwrap();
+    }
+    allocator.retune();
+    let mut settings = Config::of_version(version.0, version.1);
+    config(&mut settings);
+    let vm = Vm::new(allocator, &policy, settings, Events::default());
+    let mut machine =
+        Machine { vm, writing: Vec::new(), cpus: cpu_nodes.len(), stalls: 0, writes: 0 };
+    test(&mut machine);
+    machine.vm.inject = pageblock_vm::inject::Inject::default();
+    machine.finish_writes();
+    machine.vm.check().unwrap();
+}
+
+impl Machine<'_> {
+    pub(crate) fn finish_writes(&mut self) {
+        for run in std::mem::take(&mut self.writing) {
+            self.writes += 1;
+            if self.stalls > 0 && self.writes.is_multiple_of(self.stalls) {
+                self.writing.push(run);
+            } else {
+                self.vm.end_writes(run);
+            }
+        }
+        for pfn in self.vm.take_swap_writes() {
+            self.vm.end_swap_write(pfn);
+        }
+    }
+
+    /// Starts to write every dirty file.
+    pub(crate) fn flush(&mut self) {
+        while let Some(space) = self.vm.take_dirty_file() {
+            let mut from = 0;
+            while let Some(run) = self.vm.start_write(space, from) {
+                from = run.index + run.pages;
+                self.writing.push(run);
+            }
+        }
+    }
+
+    /// Lets the threads of every node run until they sleep.
+    pub(crate) fn run_daemons(&mut self) {
+        for node in 0..self.vm.nodes().len() {
+            let mut waits = 0;
+            for step in 0.. {
+                assert!(step < 1_000_000, "kswapd never sleeps");
+                match self.vm.step_kswapd(node, 0) {
+                    Daemon::Ran | Daemon::Nap(_) => {}
+                    Daemon::Sleep => break,
+                    Daemon::WaitWrites(_) => {
+                        self.flush();
+                        self.finish_writes();
+                        waits += 1;
+                        if waits > 50 {
+                            break;
+                        }
+                    }
+                }
+            }
+            for step in 0.. {
+                assert!(step < 1_000_000, "kcompactd never sleeps");
+                if self.vm.step_kcompactd(node, 0) != Daemon::Ran {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Allocates as a task does, by the slow path where needed.
+    pub(crate) fn alloc(&mut self, cpu: usize, request: Request) -> Option<Pfn> {
+        if let Some(pfn) = self.vm.try_alloc(cpu, &request) {
+            return Some(pfn);
+        }
+        let mut slow = SlowAlloc::new(&self.vm, cpu, request, Caller::default());
+        for step in 0.. {
+            assert!(step < 5_000_000, "the slow path never ends");
+            match slow.step(&mut self.vm, cpu) {
+                Slow::Ran => {}
+                Slow::Wait(_) => {}
+                Slow::WaitWrites(_) => {
+                    self.flush();
+                    self.finish_writes();
+                }
+                Slow::Page(pfn) => return Some(pfn),
+                Slow::Failed => return None,
+            }
+        }
+        None
+    }
+
+    fn object(&mut self, cache: u32, cpu: usize) -> Option<u32> {
+        if let Some(object) = self.vm.take_object(cache, cpu, 0) {
+            return Some(object);
+        }
+        for preferred in [true, false] {
+            let request = self.vm.slabs().request(cache, Gfp::GFP_KERNEL, preferred);
+            if let Some(pfn) = self.alloc(cpu, request) {
+                self.vm.add_slab(cache, cpu, pfn, request.order);
+                return self.vm.take_object(cache, cpu, 0);
+            }
+        }
+        None
+    }
+
+    /// Opens a file, with all of its objects.
+    pub(crate) fn open(&mut self, cpu: usize, inode: InodeId) -> bool {
+        while let Some((at, cache)) = self.vm.inodes().missing_object(inode) {
+            let Some(object) = self.object(cache, cpu) else { return false };
+            self.vm.set_object(inode, at, object);
+        }
+        self.vm.open(inode);
+        true
+    }
+
+    /// Reads or writes a page of a file.
+    pub(crate) fn touch(&mut self, cpu: usize, inode: InodeId, index: u32, write: bool) -> bool {
+        let space = self.vm.inodes().get(inode).space;
+        let pfn = if let Slot::Page(pfn) = self.vm.spaces().slot(space, index) {
+            self.vm.mark_accessed(pfn);
+            pfn
+        } else {
+            let gfp = if write { GFP_CACHE_WRITE } else { GFP_CACHE_READ };
+            let Some(pfn) = self.alloc(cpu, Request::new(0, gfp)) else { return false };
+            // Held by nobody while the index node is made: a driver's for that long.
+            self.vm.own(pfn, 0, pageblock_vm::page::Owner::Driver, 0);
+            while self.vm.spaces().needs_node(space, index) {
+                let nodes = self.vm.radix_nodes();
+                let Some(object) = self.object(nodes, cpu) else {
+                    self.vm.disown(cpu, pfn);
+                    return false;
+                };
+                self.vm.set_index_node(space, index, object);
+            }
+            self.vm.add_page(space, index, pfn, 0);
+            pfn.0 as u32
+        };
+        if write {
+            self.vm.dirty(pfn);
+        }
+        true
+    }
+
+    /// Faults a page of a mapping.
+    pub(crate) fn fault(&mut self, cpu: usize, space: SpaceId, index: u32) -> bool {
+        if let Slot::Page(pfn) = self.vm.spaces().slot(space, index) {
+            self.vm.mark_accessed(pfn);
+            return true;
+        }
+        let Some(pfn) = self.alloc(cpu, Request::new(0, GFP_ANON)) else { return false };
+        self.vm.add_page(space, index, pfn, 0);
+        true
+    }
+}

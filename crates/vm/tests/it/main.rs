@@ -1,0 +1,5 @@
+//! The machine under pressure: whatever happens, no page is lost.
+
+mod machine;
+mod pressure;
+mod scenarios;

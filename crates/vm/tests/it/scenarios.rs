@@ -1,0 +1,201 @@
+//! What each mechanism is for, on a small machine.
+
+use pageblock::request::Request;
+use pageblock_vm::thp::fault_requests;
+
+use crate::machine::{Machine, with_machine};
+
+fn fill(machine: &mut Machine<'_>, files: u32, pages: u32) -> Vec<u32> {
+    let inodes: Vec<u32> = (0..files).map(|_| machine.vm.create_file(pages)).collect();
+    for &inode in &inodes {
+        assert!(machine.open(0, inode));
+    }
+    for index in 0..pages {
+        for (at, &inode) in inodes.iter().enumerate() {
+            assert!(machine.touch(0, inode, index, true));
+            if at % 64 == 0 {
+                machine.flush();
+                machine.finish_writes();
+                machine.run_daemons();
+            }
+        }
+    }
+    machine.flush();
+    machine.finish_writes();
+    inodes
+}
+
+#[test]
+fn files_larger_than_memory_are_written_and_the_oldest_pages_go() {
+    with_machine(
+        "linux-4.20",
+        |_| {},
+        1,
+        16384,
+        |machine| {
+            let inodes = fill(machine, 1500, 16);
+            machine.vm.check().unwrap();
+            let stat = machine.vm.stat;
+            assert_eq!(stat.nr_written, 24000);
+            assert!(stat.pgsteal_kswapd > 7000 && stat.oom_kill == 0, "{stat:?}");
+            assert!(stat.allocstall < 100, "kswapd keeps up: {stat:?}");
+            // The pages written last are there, the first are not.
+            let first = machine.vm.inodes().get(inodes[0]).space;
+            let is_page = |m: &Machine<'_>, index| {
+                matches!(m.vm.spaces().slot(first, index), pageblock_vm::space::Slot::Page(_))
+            };
+            assert!(is_page(machine, 15) && !is_page(machine, 0));
+        },
+    );
+}
+
+#[test]
+fn closed_files_give_their_slabs_back_under_pressure() {
+    with_machine(
+        "linux-4.20",
+        |_| {},
+        1,
+        16384,
+        |machine| {
+            let inodes = fill(machine, 2000, 4);
+            let objects = || machine.vm.slabs().caches().iter().map(|c| c.objects).sum::<u64>();
+            let before = objects();
+            for &inode in &inodes {
+                machine.vm.close(inode);
+            }
+            let more = fill(machine, 1500, 16);
+            machine.vm.check().unwrap();
+            let after: u64 = machine.vm.slabs().caches().iter().map(|c| c.objects).sum();
+            assert!(after < before, "{before} objects, now {after}");
+            assert!(machine.vm.stat.kswapd_inodesteal > 0);
+            for inode in more {
+                machine.vm.close(inode);
+                assert!(machine.vm.remove_file(0, inode));
+            }
+        },
+    );
+}
+
+#[test]
+fn compaction_makes_whole_blocks_of_scattered_pages() {
+    with_machine(
+        "linux-4.20",
+        |_| {},
+        1,
+        16384,
+        |machine| {
+            let space = machine.vm.create_mapping(12000);
+            for index in 0..12000 {
+                assert!(machine.fault(0, space, index));
+            }
+            // Every other page goes: half of memory is free, in single pages.
+            let other = machine.vm.create_file(6000);
+            assert!(machine.open(0, other));
+            machine.vm.check().unwrap();
+            for index in (0..12000).step_by(2) {
+                machine.vm.unmap_page(0, space, index);
+            }
+            machine.vm.drain_all();
+            let free_blocks = |m: &Machine<'_>| -> u64 {
+                m.vm.allocator().zones().iter().map(|z| z.nr_free(9) + 2 * z.nr_free(10)).sum()
+            };
+            let before = free_blocks(machine);
+            machine.vm.compact_memory(0);
+            machine.vm.check().unwrap();
+            assert!(free_blocks(machine) >= before + 8, "{before} -> {}", free_blocks(machine));
+            assert!(machine.vm.stat.pgmigrate_success > 2000);
+        },
+    );
+}
+
+#[test]
+fn a_madvised_fault_compacts_for_its_huge_page() {
+    with_machine(
+        "linux-4.20",
+        |_| {},
+        1,
+        32768,
+        |machine| {
+            let space = machine.vm.create_mapping(30000);
+            let mut faulted = 0;
+            while faulted < 30000 && machine.fault(0, space, faulted) {
+                faulted += 1;
+                if faulted > 28000 {
+                    break;
+                }
+            }
+            for index in (0..faulted).filter(|i| i % 8 < 5) {
+                machine.vm.unmap_page(0, space, index);
+            }
+            machine.vm.drain_all();
+            let huge = machine.vm.create_mapping(512 * 8);
+            let mut got = 0;
+            for at in 0..8 {
+                let requests: Vec<Request> =
+                    fault_requests(machine.vm.config(), true, 0, 9).collect();
+                if let Some(pfn) = requests.into_iter().find_map(|r| machine.alloc(0, r)) {
+                    machine.vm.add_page(huge, at * 512, pfn, 9);
+                    got += 1;
+                }
+            }
+            machine.vm.check().unwrap();
+            assert!(got >= 6, "{got} huge pages, {:?}", machine.vm.stat);
+            let stalls = machine.vm.stat.compact_stall;
+            // A fault without MADV_HUGEPAGE compacts nothing.
+            for request in fault_requests(machine.vm.config(), false, 0, 9).collect::<Vec<_>>() {
+                if let Some(pfn) = machine.alloc(0, request) {
+                    machine.vm.own(pfn, 9, pageblock_vm::page::Owner::Driver, 0);
+                }
+            }
+            assert_eq!(machine.vm.stat.compact_stall, stalls);
+        },
+    );
+}
+
+#[test]
+fn anonymous_pages_go_to_swap_and_come_back() {
+    with_machine(
+        "linux-4.20",
+        |c| c.swap_pages = 20000,
+        1,
+        8192,
+        |machine| {
+            let space = machine.vm.create_mapping(12000);
+            for index in 0..12000 {
+                assert!(machine.fault(0, space, index), "page {index}: {:?}", machine.vm.stat);
+                if index % 32 == 0 {
+                    machine.run_daemons();
+                    machine.finish_writes();
+                }
+            }
+            machine.vm.check().unwrap();
+            assert!(machine.vm.stat.pswpout > 3000);
+            for index in 0..12000 {
+                assert!(machine.fault(0, space, index));
+                if index % 32 == 0 {
+                    machine.run_daemons();
+                    machine.finish_writes();
+                }
+            }
+            machine.finish_writes();
+            machine.vm.remove_space(0, space);
+            machine.vm.check().unwrap();
+        },
+    );
+}
+
+#[test]
+fn without_memory_the_oom_killer_is_called() {
+    with_machine(
+        "linux-4.20",
+        |_| {},
+        1,
+        4096,
+        |machine| {
+            let space = machine.vm.create_mapping(5000);
+            let served = (0..5000).take_while(|&index| machine.fault(0, space, index)).count();
+            assert!(served > 3000 && served < 4096, "{served}");
+            assert_eq!(machine.vm.stat.oom_kill, 1);
+        },
+    );
+}
