@@ -1,7 +1,7 @@
 //! What surrounds the page allocator in a kernel: page cache, reclaim, slab caches, compaction,
 //! huge pages.
 //!
-//! [`Vm`](vm::Vm) holds it all. Nothing here waits or knows the time: what takes long is a job that
+//! [`Vm`] holds it all. Nothing here waits or knows the time: what takes long is a job that
 //! is run step by step, and says after each step whether it worked, waits, or is done. Who runs it
 //! (the laboratory's executor, or a test) charges time for the [`Work`](work::Work) that was done.
 #![forbid(unsafe_code)]

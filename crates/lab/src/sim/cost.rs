@@ -1,8 +1,8 @@
 //! What operations cost, in nanoseconds of a CPU of 2018: every figure that is not a count.
 //!
 //! Simulated times come from this file alone. Marks of sources, as in `facts/benchmarks.md`:
-//! **[D]** derived from published numbers there (1.1); **[M]** mmtests' own weights of compaction
-//! (2.1); **[L]** measured by Gorman in 2016 in cycles (1.7), at 3.5 GHz here; **[K]** general
+//! **D** derived from published numbers there (1.1); **M** mmtests' own weights of compaction
+//! (2.1); **L** measured by Gorman in 2016 in cycles (1.7), at 3.5 GHz here; **K** general
 //! knowledge, unchecked: only its order of magnitude means something. **Fitted**: chosen so that a
 //! figure that the seed publishes (never an event count) comes out; the figure is named.
 
@@ -13,47 +13,47 @@ use super::Nanos;
 /// The cost of everything that takes time. Nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
-    /// A page fault of an anonymous page, zeroing and the program's first write included. [D]: 1,150
+    /// A page fault of an anonymous page, zeroing and the program's first write included. (D): 1,150
     /// uncontended, of 512 of them in 588 us; allocation excluded here.
     pub fault_base: Nanos,
-    /// A page fault of a huge page, zeroing and the program's writes to all of it included. [D]: 127
+    /// A page fault of a huge page, zeroing and the program's writes to all of it included. (D): 127
     /// to 180 us.
     pub fault_huge: Nanos,
-    /// Writing 4 KiB to a file through the page cache: system call, copy, file system. [K]
+    /// Writing 4 KiB to a file through the page cache: system call, copy, file system. (K)
     pub write_page: Nanos,
-    /// Reading 4 KiB that are in the page cache. [K]
+    /// Reading 4 KiB that are in the page cache. (K)
     pub read_page: Nanos,
-    /// Handling of a read that goes to the disk, on both sides of the wait. [K]
+    /// Handling of a read that goes to the disk, on both sides of the wait. (K)
     pub read_miss: Nanos,
-    /// Opening or creating a file, its objects excluded. [K]
+    /// Opening or creating a file, its objects excluded. (K)
     pub open: Nanos,
-    /// An object from or to a slab. [K]
+    /// An object from or to a slab. (K)
     pub object: Nanos,
-    /// A page from the allocator's fast path. [L]: 157 to 235 cycles.
+    /// A page from the allocator's fast path. (L): 157 to 235 cycles.
     pub alloc: Nanos,
-    /// Another walk of the zonelist in the slow path. [L], as above.
+    /// Another walk of the zonelist in the slow path. (L), as above.
     pub attempt: Nanos,
-    /// Looking at a page at the end of an LRU list. [K]
+    /// Looking at a page at the end of an LRU list. (K)
     pub scan: Nanos,
-    /// Freeing a page that reclaim took: unmapping, index, free. [K]; [L] has 80 to 137 cycles for
+    /// Freeing a page that reclaim took: unmapping, index, free. (K); (L) has 80 to 137 cycles for
     /// the allocator's part.
     pub reclaim: Nanos,
-    /// Moving a page between LRU lists. [K]
+    /// Moving a page between LRU lists. (K)
     pub rotate: Nanos,
-    /// Looking at an object on a shrinker's list. [K]
+    /// Looking at an object on a shrinker's list. (K)
     pub shrink: Nanos,
-    /// A page that compaction looks at. [M]: 7 of the units below.
+    /// A page that compaction looks at. (M): 7 of the units below.
     pub compact_scan: Nanos,
-    /// A page that compaction isolates. [M]: 19 units.
+    /// A page that compaction isolates. (M): 19 units.
     pub isolate: Nanos,
-    /// A page that compaction moves. [M]: 1,038 units; a unit is 2 ns so that the copy and the
-    /// unmapping take 2 us [K].
+    /// A page that compaction moves. (M): 1,038 units; a unit is 2 ns so that the copy and the
+    /// unmapping take 2 us (K).
     pub migrate: Nanos,
-    /// A drain of CPU lists: an interrupt for every CPU and the wait for them. [K]
+    /// A drain of CPU lists: an interrupt for every CPU and the wait for them. (K)
     pub drain: Nanos,
-    /// Submitting a write to a disk, in the flusher. [K]
+    /// Submitting a write to a disk, in the flusher. (K)
     pub submit: Nanos,
-    /// A switch from one task to another. [K]
+    /// A switch from one task to another. (K)
     pub switch: Nanos,
 }
 
