@@ -83,7 +83,7 @@ mod tests {
     }
 
     fn other(name: &str) -> What {
-        What::Other(Other { name: name.into(), args: "nid=1 order=0".into() })
+        What::Other(Box::new(Other { name: name.into(), args: "nid=1 order=0".into() }))
     }
 
     #[test]
