@@ -40,15 +40,16 @@ pub fn verify(
     options: VerifyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Verification, Error> {
-    let pass = Pass::of(columnar, options.limit);
+    let pass = Pass::of(recording, columnar, options.limit);
     let total = 2 * (pass.end - pass.start);
     let fates = fates_of(recording, columnar, policy, &pass, &mut |done| progress(done, total))?;
     let machine = Machine::of(recording)?;
     let mut memory = machine.table_memory(*policy)?;
-    let start = infer::start(recording, columnar)?;
+    let start = infer::start(recording, columnar, cpu_list_orders(recording, policy))?;
     let mut allocator = machine.allocator(*policy, &start.snapshot, &mut memory)?;
     let mut guided = Guided::new(&mut allocator, &fates, options.mismatches);
     guided.start_is_inferred(&start.inferred);
+    guided.types_are_guessed(&start.guessed);
     let half = total / 2;
     pass.run(columnar, &mut |event, record| guided.push(event, record), &mut |done| {
         progress(half + done, total);
@@ -75,7 +76,7 @@ pub(crate) fn find_fates(
     policy: &Policy,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Fates, Error> {
-    fates_of(recording, columnar, policy, &Pass::of(columnar, None), progress)
+    fates_of(recording, columnar, policy, &Pass::of(recording, columnar, None), progress)
 }
 
 fn fates_of(
@@ -85,15 +86,20 @@ fn fates_of(
     pass: &Pass,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Fates, Error> {
-    let orders = match policy.pcp_orders {
-        PcpOrders::Order0 => CpuListOrders { up_to: 0, and: None },
-        PcpOrders::CostlyAndThp => CpuListOrders { up_to: 3, and: Some(recording.pageblock_order) },
-    };
+    let orders = cpu_list_orders(recording, policy);
     let keeps = recording.kernel.at_least(6, 10);
     let (start, pageblock_order) = (&recording.start, recording.pageblock_order);
     let mut finder = FateFinder::new(start, pageblock_order, orders, keeps, workers(recording));
+    let pass = Pass { end: pass.last_told(recording, columnar), ..*pass };
     pass.run(columnar, &mut |event, record| finder.push(event, record), progress)?;
     Ok(finder.finish(recording.end.as_ref().filter(|_| pass.whole)))
+}
+
+fn cpu_list_orders(recording: &Recording, policy: &Policy) -> CpuListOrders {
+    match policy.pcp_orders {
+        PcpOrders::Order0 => CpuListOrders { up_to: 0, and: None },
+        PcpOrders::CostlyAndThp => CpuListOrders { up_to: 3, and: Some(recording.pageblock_order) },
+    }
 }
 
 /// The tasks that work for one CPU: `kworker/CPU:ID`.
@@ -109,7 +115,7 @@ fn workers(recording: &Recording) -> BTreeSet<u32> {
     workers.map(|(&pid, _)| pid).collect()
 }
 
-/// The events between the snapshots.
+/// The events between the states at the start and at the end.
 struct Pass {
     start: u64,
     end: u64,
@@ -117,11 +123,19 @@ struct Pass {
 }
 
 impl Pass {
-    fn of(columnar: &Columnar, limit: Option<u64>) -> Self {
-        let start = columnar.windows.start_event();
+    fn of(recording: &Recording, columnar: &Columnar, limit: Option<u64>) -> Self {
+        let start = infer::first_event(recording, columnar);
         let end = columnar.windows.end_event().max(start);
         let limit = limit.map_or(u64::MAX, |limit| start.saturating_add(limit));
         Self { start, end: end.min(limit), whole: limit >= end }
+    }
+
+    /// The end of what tells of fates: an end snapshot that was gathered while the machine ran is the
+    /// state after its window rather than before.
+    fn last_told(&self, recording: &Recording, columnar: &Columnar) -> u64 {
+        let inexact = recording.end.as_ref().is_some_and(|end| !end.exact);
+        let window = columnar.windows.end.as_ref().filter(|_| inexact && self.whole);
+        window.map_or(self.end, |window| window.markers.end.max(self.end))
     }
 
     fn run(

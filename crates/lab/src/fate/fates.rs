@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use pageblock::frame::{Order, Pfn};
 
+use super::passed::Doubt;
+use super::silent::Silent;
 use super::tick::Ticks;
 
 /// What becomes of a freed page.
@@ -71,6 +73,11 @@ pub struct Fates {
     pub(super) reclaim_ends: BTreeMap<u64, u8>,
     pub(super) reserves: BTreeMap<u64, Pfn>,
     pub(super) freed_late: u64,
+    pub(super) silent: Silent,
+    /// The same of CPU lists: the bulk allocator takes pages without an event.
+    pub(super) silent_listed: Silent,
+    /// Pages of batches that went past a CPU list before an event.
+    pub(super) passed: BTreeMap<u64, Vec<(Pfn, Order)>>,
 }
 
 /// A block that a task had taken from a list before another ran, and reported afterwards.
@@ -112,6 +119,24 @@ impl Fates {
         self.freed_late + taken as u64
     }
 
+    /// The pages of a batch that went past a CPU list before this event.
+    #[must_use]
+    pub fn passed_before(&self, event: u64) -> &[(Pfn, Order)] {
+        self.passed.get(&event).map_or(&[], Vec::as_slice)
+    }
+
+    /// When pages left the free lists without an event, where isolation is not recorded.
+    #[must_use]
+    pub fn silent(&self) -> &Silent {
+        &self.silent
+    }
+
+    /// When pages left CPU lists without an event.
+    #[must_use]
+    pub fn silent_listed(&self) -> &Silent {
+        &self.silent_listed
+    }
+
     /// The node whose kswapd does not reclaim any longer after this event.
     #[must_use]
     pub fn reclaim_end(&self, event: u64) -> Option<u8> {
@@ -128,6 +153,12 @@ impl Fates {
     #[must_use]
     pub fn ticks(&self) -> &Ticks {
         &self.ticks
+    }
+
+    /// A page of a batch goes past its CPU list.
+    pub(super) fn go_past(&mut self, pfn: Pfn, doubt: Doubt) {
+        self.set(doubt.freed, Fate::Batched);
+        self.passed.entry(doubt.before).or_default().push((pfn, doubt.order));
     }
 
     pub(super) fn set(&mut self, event: u64, fate: Fate) {

@@ -173,6 +173,13 @@ impl LateFinder {
         });
     }
 
+    /// The type of a frame's pageblock, as far as known.
+    pub(super) fn type_of(&self, pfn: Pfn) -> Option<Migratetype> {
+        let block = (pfn.0 >> self.pageblock_order) as usize;
+        let place = self.types.get(block).copied().unwrap_or(0);
+        usize::from(place).checked_sub(1).and_then(|t| Migratetype::ALL.get(t)).copied()
+    }
+
     /// A block is freed, perhaps in a batch.
     pub(super) fn free(&mut self, event: u64, cpu: u16, pfn: Pfn, order: Order) {
         self.forget(pfn);
@@ -182,9 +189,7 @@ impl LateFinder {
 
     /// A block that reaches a CPU's list.
     pub(super) fn on_top(&mut self, cpu: u16, pfn: Pfn, order: Order) {
-        let block = (pfn.0 >> self.pageblock_order) as usize;
-        let place = self.types.get(block).copied().unwrap_or(0);
-        let mt = usize::from(place).checked_sub(1).and_then(|t| Migratetype::ALL.get(t)).copied();
+        let mt = self.type_of(pfn);
         for aside in self.aside.iter_mut().filter(|aside| aside.cpu == cpu) {
             if aside.above.len() < MOST_ABOVE && aside.above.iter().all(|a| a.pfn != pfn) {
                 aside.above.push(Above { pfn, order, mt });

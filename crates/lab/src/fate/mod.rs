@@ -5,26 +5,31 @@
 //! * A page whose next event takes it from the buddy lists, without a drain between, never was on a
 //!   CPU list: the list's lock was taken, so it went straight to the zone.
 //! * From 6.10 compaction reports a free of target pages that it keeps. Those that it has left it frees
-//!   in one go before it ends. Without a probe on isolation they are known by what follows: they are
-//!   freed again, or used, without anything between.
+//!   in one go before it ends. Without a probe on isolation the replay tells which pages it may keep.
 //! * From 7.2 pages in a row that are freed one by one, as those of a stack, reach a list as larger
 //!   blocks (`__free_contig_range`).
 
 mod fates;
 mod kswapd;
 mod late;
+mod passed;
 mod reserve;
+mod silent;
 mod tick;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pageblock::frame::{Order, Pfn};
-use pageblock_recording::{Record, Snapshot, What};
+use pageblock::mobility::Migratetype;
+use pageblock_recording::{PageUse, Record, Snapshot, What};
 
 pub use self::fates::{Fate, Fates, Taken};
 use self::kswapd::KswapdFinder;
 use self::late::{Finding, LateFinder, Left};
+use self::passed::{Doubt, PassedFinder};
 use self::reserve::ReserveFinder;
+pub use self::silent::Silent;
+use self::silent::SilentFinder;
 use self::tick::TickFinder;
 pub use self::tick::{PERIOD_US, Ticks};
 
@@ -41,6 +46,10 @@ struct Pending {
 
 /// Finds the fates in one pass.
 pub struct FateFinder {
+    /// The event under way.
+    now: u64,
+    /// The last event that says that compaction may have isolated free pages.
+    last_isolation: u64,
     fates: Fates,
     pending: Vec<Pending>,
     orders: CpuListOrders,
@@ -53,9 +62,14 @@ pub struct FateFinder {
     isolated_by: Vec<u32>,
     /// The block that each task took from another type's list just now, whole.
     stolen: BTreeMap<u32, (Pfn, Order)>,
+    /// Frees by tasks that compact, as long as it is not known that the recording has isolation.
+    unproven: Vec<u64>,
     /// What each task freed in one go just now of what it had isolated: events and blocks.
     released: BTreeMap<u32, Vec<(u64, Pfn, Order)>>,
     late: LateFinder,
+    silent: SilentFinder,
+    silent_listed: SilentFinder,
+    passed: PassedFinder,
     ticks: TickFinder,
     kswapd: KswapdFinder,
     reserve: ReserveFinder,
@@ -73,7 +87,7 @@ pub struct CpuListOrders {
 }
 
 impl CpuListOrders {
-    fn has(self, order: Order) -> bool {
+    pub(crate) fn has(self, order: Order) -> bool {
         order <= self.up_to || self.and == Some(order)
     }
 }
@@ -99,6 +113,8 @@ impl FateFinder {
             }
         }
         Self {
+            now: 0,
+            last_isolation: 0,
             fates,
             pending,
             orders,
@@ -107,8 +123,12 @@ impl FateFinder {
             isolated: BTreeMap::new(),
             isolated_by,
             stolen: BTreeMap::new(),
+            unproven: Vec::new(),
             released: BTreeMap::new(),
             late,
+            silent: SilentFinder::new(start),
+            silent_listed: SilentFinder::without(start),
+            passed: PassedFinder::default(),
             ticks: TickFinder::new(workers),
             kswapd: KswapdFinder::default(),
             reserve: ReserveFinder::new(start, pageblock_order),
@@ -125,12 +145,18 @@ impl FateFinder {
         }
         self.find_late(event, record);
         self.find_bulk(event, record);
+        self.find_silent(event, &record.what);
+        self.passed.event(event, record);
+        self.now = event;
         match &record.what {
             What::Free { pfn, order } => {
                 self.settle(*pfn, *order, Fate::Kept);
                 let compacting = self.may_keep(record.pid, *pfn);
-                if compacting && self.fates.isolation {
+                if compacting {
                     self.fates.set(event, Fate::Kept);
+                    if !self.fates.isolation {
+                        self.unproven.push(event);
+                    }
                     self.released.entry(record.pid).or_default().push((event, *pfn, *order));
                 }
                 if self.orders.has(*order)
@@ -171,13 +197,20 @@ impl FateFinder {
             What::Isolate { pfn, order, ret } if *ret > 0 => {
                 self.settle(*pfn, *order, Fate::Direct);
                 self.fates.isolation = true;
+                for event in std::mem::take(&mut self.unproven) {
+                    self.fates.set(event, Fate::Listed);
+                }
                 let pages = pfn.0 as usize..(pfn.0 + (1 << order)) as usize;
                 let pages = self.isolated_by.get_mut(pages).unwrap_or_default();
                 pages.fill(record.pid.wrapping_add(1));
                 self.isolated.entry(record.pid).or_default().push((event, 1 << order));
             }
             What::Other(other) if &*other.name == "mm_compaction_isolate_freepages" => {
+                self.last_isolation = event;
                 self.scanned(record.pid, other.number("nr_taken").unwrap_or(0) as u64);
+            }
+            What::Other(other) if &*other.name == "mm_compaction_fast_isolate_freepages" => {
+                self.last_isolation = event;
             }
             What::Other(other) if &*other.name == "mm_compaction_begin" => {
                 self.compacting.insert(record.pid);
@@ -217,6 +250,36 @@ impl FateFinder {
         self.compaction_keeps
             && self.compacting.contains(&pid)
             && (isolated || !self.fates.isolation)
+    }
+
+    fn find_silent(&mut self, event: u64, what: &What) {
+        match *what {
+            What::Free { pfn, order } => {
+                self.silent.in_use(event, pfn, order);
+                self.silent_listed.in_use(event, pfn, order);
+                let listed = self.orders.has(order);
+                let lists = if listed { &mut self.silent_listed } else { &mut self.silent };
+                lists.put(event, pfn, order);
+            }
+            What::Drain { pfn, order, .. } => {
+                self.silent_listed.take(pfn, order);
+                self.silent.put(event, pfn, order);
+            }
+            What::ZoneLocked { pfn, order, refill, .. } => {
+                self.silent.take(pfn, order);
+                if refill {
+                    self.silent_listed.put(event, pfn, order);
+                }
+            }
+            What::Alloc { pfn: Some(pfn), order, .. } => {
+                self.silent.take(pfn, order);
+                self.silent_listed.take(pfn, order);
+            }
+            What::Extfrag(x) if !x.change_ownership || self.compaction_keeps => {
+                self.silent.take(x.pfn, x.alloc_order);
+            }
+            _ => {}
+        }
     }
 
     fn find_bulk(&mut self, event: u64, record: &Record) {
@@ -313,8 +376,19 @@ impl FateFinder {
     fn settle(&mut self, pfn: Pfn, order: Order, fate: Fate) {
         let start = pfn.0 as usize;
         let end = (start + (1usize << order)).min(self.pending.len());
-        for slot in self.pending.get_mut(start..end).unwrap_or_default() {
-            let Pending { event, batch, compacting } = std::mem::take(slot);
+        for at in start..end {
+            let Pending { event, batch, compacting } = std::mem::take(&mut self.pending[at]);
+            let page = Pfn(at as u64);
+            let doubt = self.passed.settle(page);
+            if let Some(doubt) = doubt.filter(|doubt| doubt.freed + 1 == event)
+                && (fate == Fate::Direct || fate == Fate::Kept && self.may_be_isolated(page, doubt))
+            {
+                self.fates.go_past(page, doubt);
+                if fate == Fate::Kept {
+                    self.silent.stayed(page, doubt.before, self.now);
+                }
+                continue;
+            }
             match fate {
                 _ if event == 0 => {}
                 Fate::Listed if compacting && batch == 0 => self.fates.set(event - 1, fate),
@@ -322,6 +396,30 @@ impl FateFinder {
                 Fate::Direct => self.fates.set(event - 1, fate),
                 Fate::Kept if compacting && batch == 0 => self.fates.set(event - 1, fate),
                 _ => {}
+            }
+        }
+    }
+
+    /// Whether a page that went past its CPU list may since have left the free lists unseen: only
+    /// compaction takes pages so, and not from unmovable pageblocks.
+    fn may_be_isolated(&self, pfn: Pfn, doubt: Doubt) -> bool {
+        !self.fates.isolation
+            && self.last_isolation > doubt.before
+            && self.late.type_of(pfn) != Some(Migratetype::Unmovable)
+    }
+
+    /// Pages in use at the end, and without an event since their free, were isolated.
+    fn settle_used(&mut self, end: Option<&Snapshot>) {
+        let doubts = self.passed.rest();
+        for used in end.map(|end| end.used.as_slice()).unwrap_or_default() {
+            if matches!(used.state, PageUse::KernelOrPcp | PageUse::Kernel | PageUse::Reserved) {
+                continue;
+            }
+            for (&pfn, &doubt) in doubts.range(used.pfn..Pfn(used.pfn.0 + used.count)) {
+                if self.may_be_isolated(pfn, doubt) {
+                    self.fates.go_past(pfn, doubt);
+                    self.silent.put(doubt.before, pfn, doubt.order);
+                }
             }
         }
     }
@@ -345,6 +443,11 @@ impl FateFinder {
                 self.fates.set(event, Fate::Kept);
             }
         }
+        self.settle_used(end);
+        if !self.fates.isolation {
+            self.fates.silent = self.silent.finish(end);
+        }
+        self.fates.silent_listed = self.silent_listed.finish(None);
         self.fates.ticks = self.ticks.finish();
         self.fates.reclaim_ends = self.kswapd.finish();
         self.fates.reserves = self.reserve.finish();

@@ -20,7 +20,10 @@ impl Guided<'_, '_> {
         let Some(at) = self.zone_of(pfn) else { return };
         self.prepare(at, pfn, order);
         self.tally.placed(pfn);
+        // Without a probe on isolation, what compaction frees is kept only if it had isolated it.
+        let kept = self.fates.has_isolation() || self.keeps(pid, pfn, fate);
         match fate {
+            Fate::Kept if !kept => self.commit(cpu, pid, at, pfn, order, Fate::Listed),
             Fate::Batched | Fate::Kept | Fate::Part => {}
             Fate::Joined(joined) => {
                 let head = pfn.align_down(joined);
@@ -29,6 +32,15 @@ impl Guided<'_, '_> {
             }
             Fate::Late => self.late.push(Late { cpu, pid, pfn, order, fate: Fate::Listed }),
             Fate::Listed | Fate::Direct => self.commit(cpu, pid, at, pfn, order, fate),
+        }
+    }
+
+    /// A page of a batch goes past a CPU list.
+    pub(super) fn pass_list(&mut self, cpu: usize, pid: u32, pfn: Pfn, order: Order) {
+        if let Some(at) = self.zone_of(pfn) {
+            self.prepare(at, pfn, order);
+            self.commit(cpu, pid, at, pfn, order, Fate::Direct);
+            self.past_lists += 1;
         }
     }
 
@@ -134,6 +146,7 @@ impl Guided<'_, '_> {
             }
             return;
         };
+        self.take_silent(owner, at, pfn, ListEnd::Tail);
         let place =
             self.cpus[cpu].drains.iter().position(|d| (d.pid, d.zone, d.owner) == (pid, at, owner));
         let known = place.map(|place| self.cpus[cpu].drains.swap_remove(place));

@@ -6,13 +6,15 @@
 //! rotated without an event (compaction's fast search), the first block that the kernel takes from
 //! its middle shows it, and the list is rotated likewise.
 
+mod emptied;
 mod end;
 mod frees;
+mod search;
 mod takes;
 mod tally;
 mod unseen;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::Drain;
@@ -145,6 +147,8 @@ struct Cpu {
 
 /// A guided replay.
 pub struct Guided<'a, 'm> {
+    /// The event under way.
+    now: u64,
     allocator: &'a mut Allocator<'m>,
     fates: &'a Fates,
     cpus: Vec<Cpu>,
@@ -169,6 +173,17 @@ pub struct Guided<'a, 'm> {
     freed_late: u64,
     /// Pages that left the free lists unseen.
     unseen: u64,
+    /// The order that each task compacts for, and the runs under way.
+    wanted_order: BTreeMap<u32, Order>,
+    runs: BTreeMap<u32, search::Run>,
+    /// Pages that compaction took unseen, and the run that did.
+    isolated: BTreeMap<Pfn, u64>,
+    /// Fast searches that came to the recorded result, and those that did not.
+    searches_followed: u64,
+    searches_lost: u64,
+    /// Pageblocks whose type was guessed.
+    guessed: BTreeSet<Pfn>,
+    guesses_corrected: u64,
     /// The boosts that each node's kswapd began its run with.
     boosts: Vec<(u8, ZoneKind, u64)>,
     /// The nodes whose kswapd was woken and does not sleep yet.
@@ -201,6 +216,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
         let cpus = vec![Cpu::default(); allocator.cpus()];
         Self {
+            now: 0,
             allocator,
             fates,
             cpus,
@@ -215,6 +231,13 @@ impl<'a, 'm> Guided<'a, 'm> {
             past_lists: 0,
             freed_late: 0,
             unseen: 0,
+            wanted_order: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            isolated: BTreeMap::new(),
+            searches_followed: 0,
+            searches_lost: 0,
+            guessed: BTreeSet::new(),
+            guesses_corrected: 0,
             boosts: Vec::new(),
             kswapd_woken: 0,
             drains: frees::Drains::default(),
@@ -237,6 +260,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             return;
         }
         self.tally.at(event, record);
+        self.now = event;
         self.decay(record.cpu, record.t_us);
         let takes = matches!(record.what, What::ZoneLocked { .. } | What::Extfrag(_));
         let drains = matches!(record.what, What::Drain { .. });
@@ -260,6 +284,9 @@ impl<'a, 'm> Guided<'a, 'm> {
             } else {
                 self.perhaps.push(taken);
             }
+        }
+        for &(pfn, order) in self.fates.passed_before(event) {
+            self.pass_list(cpu, record.pid, pfn, order);
         }
         if !self.late.is_empty() {
             self.commit_late(cpu, record.pid);
@@ -290,7 +317,10 @@ impl<'a, 'm> Guided<'a, 'm> {
                 self.isolate(*pfn, *order, self.fates.get(event));
             }
             What::Bulk { pages } => self.bulk(cpu, record.pid, *pages),
-            What::Other(other) => self.other(other),
+            What::Other(other) => {
+                self.other(other);
+                self.compaction(event, record.pid, other);
+            }
             _ => {}
         }
         if takes || matches!(record.what, What::Alloc { .. }) {
@@ -329,7 +359,6 @@ impl<'a, 'm> Guided<'a, 'm> {
         let running = match &*other.name {
             "mm_vmscan_kswapd_wake" => true,
             "mm_vmscan_kswapd_sleep" => false,
-            "mm_compaction_isolate_freepages" => return self.scanned_for_free(other),
             _ => return,
         };
         let node = other.number("nid").and_then(|nid| u8::try_from(nid).ok());
@@ -406,6 +435,9 @@ impl<'a, 'm> Guided<'a, 'm> {
         for (count, what) in [
             (self.past_lists, "blocks went past a CPU list whose lock was taken"),
             (self.unseen, "free pages were taken by compaction without an event of their own"),
+            (self.searches_followed, "of compaction's fast searches came to what is recorded"),
+            (self.searches_lost, "of compaction's fast searches did not come to what is recorded"),
+            (self.guesses_corrected, "pageblocks had another type than guessed at the start"),
             (
                 self.kswapd_ends,
                 "ends of kswapd's run were told by what CPU lists did not give back",

@@ -63,6 +63,10 @@ impl Guided<'_, '_> {
                 (format!("{pfn} of {actual:?}"), format!("next is {own:?}"))
             });
         }
+        let found = actual.filter(|&(_, _, list)| list == mt).map(|(_, found, _)| found);
+        if mode == Mode::Normal && found.is_some() {
+            self.empty_lists(at, order, mt, found);
+        }
         self.take(at, pfn, order, mt);
         self.received(cpu, at, pfn, order, mt, refill);
     }
@@ -313,6 +317,10 @@ impl Guided<'_, '_> {
                 format!("{predicted:?} after own {own:?} {mode:?}"),
             )
         });
+        if mode == Mode::Normal {
+            self.empty_lists(at, order, mt, None);
+        }
+        let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
         if zone.follow_fallback(order, mt, actual, &mut ()).is_err() {
             self.take(at, x.pfn, order, mt);
         }
@@ -457,6 +465,7 @@ impl Guided<'_, '_> {
     /// reporting it: later frees then lie before the block, or blocks before it have left the list
     /// already.
     fn alloc_from_list(&mut self, cpu: usize, pid: u32, at: usize, pfn: Pfn, list: Option<usize>) {
+        self.take_silent(cpu, at, pfn, ListEnd::Head);
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let next = list.and_then(|l| cache.next(zone, l));
         let has = cache.list_of(zone, pfn);
@@ -478,6 +487,26 @@ impl Guided<'_, '_> {
             for _ in 0..ahead {
                 self.promise(cpu, at, list.unwrap_or(0), Task::Not(pid));
             }
+        }
+    }
+
+    /// The pages between a block and an end of its CPU list that left the list without an event have
+    /// left it by now.
+    pub(super) fn take_silent(&mut self, owner: usize, at: usize, pfn: Pfn, end: ListEnd) {
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
+        let Some(list) = cache.list_of(zone, pfn) else { return };
+        loop {
+            let next = match end {
+                ListEnd::Head => cache.next(zone, list),
+                ListEnd::Tail => cache.last(zone, list),
+            };
+            let silent =
+                |&next: &Pfn| next != pfn && self.fates.silent_listed().block(next, 0, self.now);
+            let Some(next) = next.filter(silent) else { return };
+            if cache.follow_take(zone, next).is_err() {
+                return;
+            }
+            self.holder[next.0 as usize] = 0;
         }
     }
 

@@ -2,6 +2,8 @@
 //! were on CPU lists, the types of pageblocks, and the order of lists are not in it. They are inferred
 //! from what the events take first.
 //!
+//! * The state is that before the first event: a page that was touched before or while the snapshot was
+//!   taken was then what its first event tells; all others are what the snapshot says.
 //! * A page that is allocated or drained before anything brought it to a CPU list was on one: the
 //!   sooner allocated the nearer to the head, the sooner drained the nearer to the tail.
 //! * A pageblock has the type of the list that a block of it first leaves or comes to (from 6.10 they
@@ -10,46 +12,70 @@
 //!
 //! What is inferred from a decision cannot judge it: such cases are counted apart.
 
+mod moment;
+
 use std::collections::BTreeMap;
 
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype::{self, Movable, Unmovable};
-use pageblock_recording::{BlockInfo, Columnar, PageUse, PcpPage, Recording, Snapshot, What};
+use pageblock::zone::Geometry;
+use pageblock_recording::{
+    BlockInfo, Columnar, FreeBlock, PageUse, PcpPage, Recording, Snapshot, UsedRange, What,
+};
 
+use self::moment::Counters;
 use crate::error::Error;
+use crate::fate::CpuListOrders;
 
 /// A start state, and what of it was inferred.
+#[derive(Default)]
 pub struct Start {
     /// The state; complete, but not exact where it was inferred.
     pub snapshot: Snapshot,
     /// Frames of blocks whose place on a list was inferred.
     pub inferred: Vec<Pfn>,
+    /// The first frames of pageblocks whose type no event tells.
+    pub guessed: Vec<Pfn>,
     /// What a reader must know.
     pub notes: Vec<String>,
+}
+
+/// The first event after the start state. A state that is inferred is that before all events.
+#[must_use]
+pub fn first_event(recording: &Recording, columnar: &Columnar) -> u64 {
+    if recording.start.exact { columnar.windows.start_event() } else { 0 }
 }
 
 /// The start state of a recording.
 ///
 /// # Errors
 /// Where the events cannot be read.
-pub fn start(recording: &Recording, columnar: &Columnar) -> Result<Start, Error> {
+pub fn start(
+    recording: &Recording,
+    columnar: &Columnar,
+    orders: CpuListOrders,
+) -> Result<Start, Error> {
     if recording.start.exact {
         let snapshot = recording.start.clone();
-        return Ok(Start { snapshot, inferred: Vec::new(), notes: Vec::new() });
+        return Ok(Start { snapshot, ..Start::default() });
     }
-    let mut evidence = Evidence::new(recording);
-    let window = columnar.windows.start_event()..columnar.windows.end_event();
+    let markers = columnar.windows.start.markers.clone();
+    let mut evidence = Evidence::new(recording, markers.end, orders);
+    let window = first_event(recording, columnar)..columnar.windows.end_event();
     let mut chunks = columnar.chunks()?;
     let mut event = 0;
     while let Some(chunk) = chunks.next_chunk()? {
         for record in chunk {
             if window.contains(&event) {
                 evidence.push(event, record.cpu, &record.what);
+                if event < markers.end {
+                    evidence.counters.push(event, record.cpu, &record.what, &recording.start);
+                }
             }
             event += 1;
         }
     }
-    Ok(evidence.conclude(recording))
+    Ok(evidence.conclude(recording, markers.start))
 }
 
 /// A page of a CPU list at the start.
@@ -63,6 +89,11 @@ struct Listed {
 struct Evidence {
     /// Whether an event told where the frame was at the start.
     touched: Vec<bool>,
+    /// The same for events that the snapshot may be younger than: whether it was free.
+    before_snapshot: Vec<Option<bool>>,
+    /// The first event after the snapshot.
+    snapshot_end: u64,
+    counters: Counters,
     /// The event that first takes the frame from the free lists, plus one.
     taken: Vec<u64>,
     /// By pageblock.
@@ -76,11 +107,14 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn new(recording: &Recording) -> Self {
+    fn new(recording: &Recording, snapshot_end: u64, orders: CpuListOrders) -> Self {
         let end = recording.start.end_pfn().0 as usize;
         let blocks = (end >> recording.pageblock_order) + 1;
         Self {
             touched: vec![false; end],
+            before_snapshot: vec![None; end],
+            snapshot_end,
+            counters: Counters::new(orders),
             taken: vec![0; end],
             types: vec![None; blocks],
             heads: BTreeMap::new(),
@@ -108,17 +142,19 @@ impl Evidence {
                 self.learn(x.pfn, x.fallback_migratetype);
                 self.take(event, x.pfn, x.alloc_order);
             }
-            What::Alloc { pfn: Some(pfn), order, mt, .. } if self.first(pfn, order) => {
+            What::Alloc { pfn: Some(pfn), order, mt, .. }
+                if self.first(event, pfn, order, false) =>
+            {
                 self.heads.entry(cpu).or_default().push(Listed { pfn, order, mt });
             }
             What::Drain { pfn, order, mt } => {
                 self.learn(pfn, mt);
-                if self.first(pfn, order) {
+                if self.first(event, pfn, order, false) {
                     self.tails.entry(cpu).or_default().push(Listed { pfn, order, mt });
                 }
             }
             What::Free { pfn, order } => {
-                self.first(pfn, order);
+                self.first(event, pfn, order, false);
             }
             _ => {}
         }
@@ -140,10 +176,16 @@ impl Evidence {
         }
     }
 
-    /// Marks the frames of a block; tells whether its first frame was not marked before.
-    fn first(&mut self, pfn: Pfn, order: Order) -> bool {
+    /// Marks the frames of a block as free or not before this event; tells whether its first frame was
+    /// not marked before.
+    fn first(&mut self, event: u64, pfn: Pfn, order: Order, free: bool) -> bool {
         let start = pfn.0 as usize;
         let end = (start + (1 << order)).min(self.touched.len());
+        if event < self.snapshot_end {
+            for state in self.before_snapshot.get_mut(start..end).unwrap_or_default() {
+                state.get_or_insert(free);
+            }
+        }
         let Some(frames) = self.touched.get_mut(start..end) else { return false };
         let first = frames.first().is_some_and(|touched| !touched);
         frames.fill(true);
@@ -151,16 +193,17 @@ impl Evidence {
     }
 
     fn take(&mut self, event: u64, pfn: Pfn, order: Order) {
-        if self.first(pfn, order)
+        if self.first(event, pfn, order, true)
             && let Some(slot) = self.taken.get_mut(pfn.0 as usize)
         {
             *slot = event + 1;
         }
     }
 
-    fn conclude(mut self, recording: &Recording) -> Start {
+    fn conclude(mut self, recording: &Recording, since: u64) -> Start {
         let mut snapshot = recording.start.clone();
-        self.guess_types(&snapshot);
+        self.go_back(&mut snapshot, since);
+        let guessed = self.guess_types(&snapshot);
         let mut inferred = self.order_lists(&mut snapshot);
         let known = self.fill_cpu_lists(&mut snapshot);
         inferred.extend(snapshot.pcp.iter().map(|page| page.pfn));
@@ -170,11 +213,35 @@ impl Evidence {
              counted apart, as inferred",
             inferred.len() - snapshot.pcp.len(),
         );
-        Start { snapshot, inferred, notes: vec![told] }
+        Start { snapshot, inferred, guessed, notes: vec![told] }
+    }
+
+    /// Makes a snapshot one of the state before the first event. `since` is its first marker.
+    fn go_back(&self, snapshot: &mut Snapshot, since: u64) {
+        let mut free = free_frames(snapshot, self.touched.len());
+        for (pfn, state) in self.before_snapshot.iter().enumerate() {
+            let Some(state) = *state else { continue };
+            if free[pfn] && !state {
+                let (state, pfn) = (PageUse::KernelOrPcp, Pfn(pfn as u64));
+                snapshot.used.push(UsedRange { state, pfn, count: 1 });
+            }
+            free[pfn] = state;
+        }
+        snapshot.free = free_blocks(snapshot, &free);
+        let mut pages = vec![0; snapshot.zones.len()];
+        for block in &snapshot.free {
+            pages[usize::from(block.zone)] += 1 << block.order;
+        }
+        let listed = self.counters.listed_when_read(snapshot, pages, since);
+        for info in &mut snapshot.pcpinfo {
+            let more = listed.get(&(info.cpu, info.zone)).copied().unwrap_or(0);
+            info.count = info.count.saturating_add_signed(-more);
+        }
     }
 
     /// Gives every pageblock a type: where no event tells, movable unless only the kernel uses it.
-    fn guess_types(&mut self, snapshot: &Snapshot) {
+    /// Tells which these are.
+    fn guess_types(&mut self, snapshot: &Snapshot) -> Vec<Pfn> {
         let mut kernel = vec![false; self.types.len()];
         let mut movable = vec![false; self.types.len()];
         for used in &snapshot.used {
@@ -191,10 +258,15 @@ impl Evidence {
                 }
             }
         }
+        let mut guessed = Vec::new();
         for (block, slot) in self.types.iter_mut().enumerate() {
-            let guess = if kernel[block] && !movable[block] { Unmovable } else { Movable };
-            slot.get_or_insert(guess);
+            if slot.is_none() {
+                let by_kernel = kernel[block] && !movable[block];
+                *slot = Some(if by_kernel { Unmovable } else { Movable });
+                guessed.push(Pfn((block as u64) << self.pageblock_order));
+            }
         }
+        guessed
     }
 
     fn type_of(&self, pfn: Pfn) -> Migratetype {
@@ -231,11 +303,7 @@ impl Evidence {
     /// Puts pages on the CPU lists, as many as the snapshot counts: those that no event touches fill
     /// the middle. Gives the number of those that an event told.
     fn fill_cpu_lists(&self, snapshot: &mut Snapshot) -> usize {
-        let mut free = vec![false; self.touched.len()];
-        for block in &snapshot.free {
-            let start = block.pfn.0 as usize;
-            free[start..start + (1 << block.order)].fill(true);
-        }
+        let free = free_frames(snapshot, self.touched.len());
         let mut fillers = self.fillers(snapshot);
         let (mut pages, mut known) = (Vec::new(), 0);
         let cpus = snapshot.pcpinfo.iter().map(|info| info.cpu + 1).max().unwrap_or(0);
@@ -276,6 +344,39 @@ impl Evidence {
     }
 }
 
+/// The frames that lie in free blocks.
+fn free_frames(snapshot: &Snapshot, frames: usize) -> Vec<bool> {
+    let mut free = vec![false; frames];
+    for block in &snapshot.free {
+        let start = block.pfn.0 as usize;
+        free[start..start + (1 << block.order)].fill(true);
+    }
+    free
+}
+
+/// The blocks that free frames form: buddies that are both free are one.
+fn free_blocks(snapshot: &Snapshot, free: &[bool]) -> Vec<FreeBlock> {
+    let max_order = Geometry::default().max_order;
+    let mut blocks = Vec::new();
+    for (at, zone) in snapshot.zones.iter().enumerate() {
+        let mut pfn = zone.span().start;
+        while pfn < zone.span().end {
+            let is_free = |order: Order| {
+                let end = (pfn.0 + (1 << order)) as usize;
+                pfn.is_aligned(order)
+                    && Pfn(end as u64) <= zone.span().end
+                    && free[pfn.0 as usize..end].iter().all(|&free| free)
+            };
+            let order = (0..=max_order).take_while(|&order| is_free(order)).last();
+            if let Some(order) = order {
+                blocks.push(FreeBlock { zone: at as u16, order, mt: None, pfn });
+            }
+            pfn = Pfn(pfn.0 + (1 << order.unwrap_or(0)));
+        }
+    }
+    blocks
+}
+
 /// Pages that make a CPU's lists as long as the snapshot counts them.
 fn middle<'p>(
     snapshot: &Snapshot,
@@ -297,4 +398,49 @@ fn middle<'p>(
         middle.extend(pool.drain(left..).map(page));
     }
     middle
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pageblock_recording::ZoneSnapshot;
+
+    fn snapshot(free: &[(u64, Order)]) -> Snapshot {
+        let block =
+            |&(pfn, order): &(u64, Order)| FreeBlock { zone: 0, order, mt: None, pfn: Pfn(pfn) };
+        Snapshot {
+            zones: vec![ZoneSnapshot { spanned: 16, ..ZoneSnapshot::default() }],
+            free: free.iter().map(block).collect(),
+            ..Snapshot::default()
+        }
+    }
+
+    fn evidence(snapshot_end: u64) -> Evidence {
+        Evidence {
+            touched: vec![false; 16],
+            before_snapshot: vec![None; 16],
+            snapshot_end,
+            counters: Counters::new(CpuListOrders { up_to: 3, and: None }),
+            taken: vec![0; 16],
+            types: vec![None; 1],
+            heads: BTreeMap::new(),
+            tails: BTreeMap::new(),
+            told: BTreeMap::new(),
+            pageblock_order: 9,
+        }
+    }
+
+    #[test]
+    fn a_page_that_moved_while_the_snapshot_was_taken_was_where_its_first_event_has_it() {
+        let mut snapshot = snapshot(&[(4, 1), (8, 0)]);
+        let mut evidence = evidence(10);
+        let refill = |pfn| What::ZoneLocked { pfn: Pfn(pfn), order: 0, mt: Movable, refill: true };
+        let drain = |pfn| What::Drain { pfn: Pfn(pfn), order: 0, mt: Movable };
+        evidence.push(1, 0, &refill(9));
+        evidence.push(2, 0, &drain(5));
+        evidence.push(20, 0, &drain(8));
+        evidence.go_back(&mut snapshot, 0);
+        let blocks: Vec<_> = snapshot.free.iter().map(|b| (b.pfn.0, b.order)).collect();
+        assert_eq!(blocks, [(4, 0), (8, 1)]);
+    }
 }

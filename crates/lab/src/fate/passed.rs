@@ -1,0 +1,107 @@
+//! Pages of a batch that went past a CPU list whose lock was taken (`free_unref_folios`). A batch first
+//! reports all its pages freed, then each that reaches the list; one that does not goes straight to the
+//! buddy lists at that point, without a report.
+//!
+//! A page freed just before a batch, but not in it, looks the same, until it is seen to leave a CPU list.
+
+use std::collections::BTreeMap;
+
+use pageblock::frame::{Order, Pfn};
+use pageblock_recording::{Record, What};
+
+/// The most pages of a batch (`PAGEVEC_SIZE`).
+const BATCH: usize = 31;
+
+/// A page that a task freed.
+type Freed = (u64, Pfn, Order);
+
+/// What a task freed in a row.
+#[derive(Default)]
+struct Row {
+    /// What was not seen to reach a list.
+    freed: Vec<Freed>,
+    /// The event with which the first did.
+    reached: Option<u64>,
+}
+
+/// A page that may have gone past the lists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Doubt {
+    /// The event of its free.
+    pub(super) freed: u64,
+    /// The event before which it went.
+    pub(super) before: u64,
+    pub(super) order: Order,
+}
+
+/// Finds such pages.
+#[derive(Default)]
+pub(super) struct PassedFinder {
+    rows: BTreeMap<u32, Row>,
+    doubts: BTreeMap<Pfn, Doubt>,
+}
+
+impl PassedFinder {
+    /// Any event.
+    pub(super) fn event(&mut self, event: u64, record: &Record) {
+        match record.what {
+            What::Free { pfn, order } => {
+                let row = self.rows.entry(record.pid).or_default();
+                if row.reached.is_some() {
+                    self.end_row(record.pid);
+                }
+                let row = self.rows.entry(record.pid).or_default();
+                row.freed.push((event, pfn, order));
+                if row.freed.len() > BATCH {
+                    row.freed.remove(0);
+                }
+            }
+            What::FreeBatched { pfn } => {
+                if let Some(row) = self.rows.get_mut(&record.pid) {
+                    row.reached.get_or_insert(event);
+                    row.freed.retain(|freed| freed.1 != pfn);
+                }
+            }
+            _ => self.end_row(record.pid),
+        }
+    }
+
+    fn end_row(&mut self, pid: u32) {
+        let Some(Row { freed, reached: Some(before) }) = self.rows.remove(&pid) else { return };
+        for (freed, pfn, order) in freed {
+            self.doubts.insert(pfn, Doubt { freed, before, order });
+        }
+    }
+
+    /// The doubt about a page, which ends here.
+    pub(super) fn settle(&mut self, pfn: Pfn) -> Option<Doubt> {
+        if self.doubts.is_empty() { None } else { self.doubts.remove(&pfn) }
+    }
+
+    /// What is still in doubt.
+    pub(super) fn rest(&mut self) -> BTreeMap<Pfn, Doubt> {
+        std::mem::take(&mut self.doubts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_is_not_reported_with_its_batch_may_have_gone_past_the_list() {
+        let mut finder = PassedFinder::default();
+        let free = |pfn| What::Free { pfn: Pfn(pfn), order: 0 };
+        let whats = [
+            free(7),
+            free(8),
+            What::FreeBatched { pfn: Pfn(8) },
+            What::Marker(String::new().into()),
+        ];
+        for (event, what) in whats.into_iter().enumerate() {
+            finder.event(event as u64, &Record { t_us: 0, cpu: 0, pid: 1, what });
+        }
+        assert_eq!(finder.settle(Pfn(7)), Some(Doubt { freed: 0, before: 2, order: 0 }));
+        assert_eq!(finder.settle(Pfn(8)), None);
+    }
+}
