@@ -1,0 +1,11 @@
+//! Pageblock where other projects expect a frame allocator of theirs.
+//!
+//! * [`arceos`]: `PageAllocator` of ArceOS (crate `ax-allocator`).
+//! * [`paging`]: `FrameAllocator` and `FrameDeallocator` of the crate `x86_64`, which many small kernels
+//!   use.
+//!
+//! `GlobalFrameAllocator` of Asterinas (crate `ostd`) is missing: that crate needs a nightly compiler.
+#![no_std]
+
+pub mod arceos;
+pub mod paging;
