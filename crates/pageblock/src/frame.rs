@@ -4,6 +4,7 @@ use core::fmt;
 
 /// A page-frame number: the physical address divided by the page size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
 pub struct Pfn(pub u64);
 
 /// The base-2 logarithm of a block's size in pages.

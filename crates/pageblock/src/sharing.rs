@@ -96,7 +96,7 @@ use crate::memory::{Tables, TablesLayout};
 use crate::news::News;
 use crate::policy::Policy;
 use crate::row::Row;
-use crate::setup::SetupError;
+use crate::setup::{Setup, SetupError};
 use crate::sync::Relaxed;
 use crate::zone::{Geometry, Zone};
 
@@ -143,8 +143,10 @@ impl core::error::Error for CpuError {}
 /// What was asked of a CPU; see [`Shared::request_drain`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DrainRequest {
-    cpu: usize,
-    number: u32,
+    /// The CPU.
+    pub cpu: usize,
+    /// Which of the requests to that CPU it is.
+    pub number: u32,
 }
 
 /// Zones behind locks.
@@ -172,18 +174,26 @@ impl<'m, R: RawMutex> Zones<'m> for Locked<'_, 'm, R> {
     fn renew_short(&self, _: &Machine<'m>, _: usize) {}
 }
 
-impl<'m> Allocator<'m> {
-    fn sharing_tables<R>(&self) -> Option<TablesLayout> {
-        TablesLayout::default()
-            .and::<Mutex<R, Zone<'m>>>(self.zones.len())?
-            .and::<Seat<'m, R>>(self.cpus())
-    }
+fn sharing_size<R>(zones: usize, cpus: usize) -> usize {
+    let zones = TablesLayout::default().and::<Mutex<R, Zone<'_>>>(zones);
+    let all = zones.and_then(|tables| tables.and::<Seat<'_, R>>(cpus));
+    all.map_or(usize::MAX, TablesLayout::size)
+}
 
+impl Setup<'_> {
+    /// What [`Allocator::sharing_size`] will be.
+    #[must_use]
+    pub fn sharing_size<R>(&self) -> usize {
+        sharing_size::<R>(self.zones.len(), self.cpu_nodes.len())
+    }
+}
+
+impl<'m> Allocator<'m> {
     /// The memory that [`share`](Self::share) needs, in bytes; a fixed part of it for each zone and
     /// CPU, nothing for a frame.
     #[must_use]
     pub fn sharing_size<R>(&self) -> usize {
-        self.sharing_tables::<R>().map_or(usize::MAX, TablesLayout::size)
+        sharing_size::<R>(self.zones.len(), self.cpus())
     }
 
     /// Lets CPUs share the allocator, with locks in memory that the caller supplies.

@@ -89,6 +89,7 @@ fn sharing_needs_memory_for_its_locks() {
     let mut memory = table_memory(&setup);
     let allocator = Allocator::new(&mut memory, &setup).unwrap();
     let size = allocator.sharing_size::<RawMutex>();
+    assert_eq!(setup.sharing_size::<RawMutex>(), size);
     let mut small = vec![MaybeUninit::uninit(); size - 1];
     let shared = allocator.share::<RawMutex, ()>(&mut small);
     assert_eq!(shared.err(), Some(SetupError::Memory(size)));

@@ -1,0 +1,9 @@
+//! Gives the shared library the name under which programs look for it.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+        let major = std::env::var("CARGO_PKG_VERSION_MAJOR").unwrap_or_default();
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libpageblock.so.{major}");
+    }
+}

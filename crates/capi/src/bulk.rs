@@ -1,0 +1,50 @@
+//! Many blocks at once.
+
+use core::mem::MaybeUninit;
+
+use crate::cpu::{asked, on};
+use crate::memory::{self, Cpu};
+use crate::status::Status;
+
+/// Allocates up to `count` blocks of 2^order pages into `frames`; `got` is how many. An error only
+/// where not even one could be had. Entries past those are 0.
+///
+/// # Safety
+/// `frames` has room for `count` numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_alloc_bulk(
+    cpu: Option<&mut Cpu>,
+    order: u32,
+    gfp: u32,
+    frames: *mut u64,
+    count: usize,
+    got: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    on(cpu, |handle| {
+        let got = got.ok_or(Status::Null)?;
+        let frames = memory::frames_mut(frames, count)?;
+        got.write(handle.alloc_bulk(&asked(order, gfp)?, frames, &mut ())?);
+        Ok(())
+    })
+}
+
+/// Frees `count` blocks of one order. At the first mistake it stops: `freed` (may be NULL) blocks are
+/// free then, the others are as they were.
+///
+/// # Safety
+/// `frames` points to `count` numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_free_bulk(
+    cpu: Option<&mut Cpu>,
+    frames: *const u64,
+    count: usize,
+    order: u32,
+    freed: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    on(cpu, |handle| {
+        let frames = memory::frames(frames, count)?;
+        let result = handle.free_bulk(frames, crate::cpu::order(order)?, &mut ());
+        freed.map(|freed| freed.write(result.map_or_else(|error| error.freed, |()| count)));
+        Ok(result.map_err(|error| error.error)?)
+    })
+}

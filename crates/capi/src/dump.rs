@@ -1,0 +1,103 @@
+//! The state as `/proc` shows it, in a buffer of the caller's.
+
+use core::ffi::c_char;
+use core::fmt::{self, Display, Write};
+use core::mem::MaybeUninit;
+
+use pageblock::alloc::Allocator as Whole;
+use pageblock::proc::{BuddyInfo, KernelFormat, PageTypeInfo, VmStat, ZoneInfo};
+
+use crate::memory::{self, Allocator};
+use crate::status::Status;
+
+/// `/proc/buddyinfo`: the free blocks of each order.
+pub const PB_DUMP_BUDDYINFO: u32 = 0;
+/// `/proc/pagetypeinfo`: the free blocks of each order and type.
+pub const PB_DUMP_PAGETYPEINFO: u32 = 1;
+/// `/proc/zoneinfo`, as far as an allocator knows it.
+pub const PB_DUMP_ZONEINFO: u32 = 2;
+/// `/proc/vmstat`, as far as an allocator knows it.
+pub const PB_DUMP_VMSTAT: u32 = 3;
+
+/// A text with a zero at its end, cut where the buffer ends; its whole length is counted.
+pub(crate) struct Text<'b> {
+    buffer: &'b mut [MaybeUninit<c_char>],
+    length: usize,
+}
+
+impl<'b> Text<'b> {
+    pub(crate) fn new(buffer: &'b mut [MaybeUninit<c_char>]) -> Self {
+        let mut text = Self { buffer, length: 0 };
+        text.end();
+        text
+    }
+
+    fn end(&mut self) {
+        let last = self.buffer.len().saturating_sub(1);
+        if let Some(end) = self.buffer.get_mut(self.length.min(last)) {
+            end.write(0);
+        }
+    }
+
+    /// Its length, where the buffer holds it.
+    pub(crate) fn finish(self) -> (usize, Result<(), Status>) {
+        let fits = self.length < self.buffer.len();
+        (self.length, if fits { Ok(()) } else { Err(Status::Space) })
+    }
+}
+
+impl Write for Text<'_> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let room = self.buffer.len().saturating_sub(1);
+        for (slot, byte) in self.buffer[..room].iter_mut().skip(self.length).zip(part.bytes()) {
+            slot.write(byte as c_char);
+        }
+        self.length += part.len();
+        self.end();
+        Ok(())
+    }
+}
+
+fn write(whole: &Whole<'_>, what: u32, kernel: KernelFormat, text: &mut Text<'_>) -> fmt::Result {
+    let shown: &dyn Display = match what {
+        PB_DUMP_BUDDYINFO => &BuddyInfo(whole),
+        PB_DUMP_PAGETYPEINFO => &PageTypeInfo { allocator: whole, kernel },
+        PB_DUMP_ZONEINFO => &ZoneInfo { allocator: whole, kernel },
+        _ => &VmStat { allocator: whole, kernel },
+    };
+    write!(text, "{shown}")
+}
+
+/// Writes the state in the format of a file of `/proc`, as kernel `major.minor` prints it, with a zero
+/// at its end. `length` (may be NULL) is that of the whole text, without the zero. Where `size` bytes
+/// do not hold it, `PB_STATUS_SPACE`, and the text is cut. `text` may be NULL if `size` is 0.
+/// `PB_STATUS_BUSY` while a CPU is taken; `pb_zone_state` has such numbers at any time.
+///
+/// # Safety
+/// `text` has room for `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_dump(
+    allocator: Option<&Allocator>,
+    what: u32,
+    major: u32,
+    minor: u32,
+    text: *mut c_char,
+    size: usize,
+    length: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    let act = || {
+        let allocator = allocator.ok_or(Status::Null)?;
+        if what > PB_DUMP_VMSTAT {
+            return Err(Status::Unknown);
+        }
+        let mut text = Text::new(memory::many_mut(text, size)?);
+        allocator.with_whole(|whole| {
+            write(whole, what, KernelFormat::new(major, minor), &mut text)
+                .map_err(|_| Status::Other)
+        })?;
+        let (written, fits) = text.finish();
+        length.map(|length| length.write(written));
+        fits
+    };
+    act().into()
+}

@@ -1,0 +1,125 @@
+//! Memory that comes and goes. All functions here give `PB_STATUS_BUSY` while a CPU is taken.
+
+use pageblock::FrameState;
+use pageblock::alloc::Allocator as Whole;
+use pageblock::contig::ContigError;
+use pageblock::frame::{FrameRange, Pfn};
+
+use crate::contig::{Given, Migrate};
+use crate::memory::{self, Allocator};
+use crate::status::Status;
+
+/// Frames from `start` up to, not including, `end`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Range {
+    /// The first frame.
+    start: u64,
+    /// The frame after the last.
+    end: u64,
+}
+
+impl Range {
+    fn frames(self) -> FrameRange {
+        FrameRange::new(self.start, self.end)
+    }
+}
+
+/// Tells whether all frames of a range are reserved.
+fn all_reserved(whole: &Whole<'_>, range: FrameRange) -> Result<(), Status> {
+    let mut at = range.start;
+    while at < range.end {
+        let zone = whole.zone_of(at).and_then(|at| whole.zones().get(at)).ok_or(Status::Foreign)?;
+        let end = range.end.min(zone.span.end);
+        for pfn in at.0..end.0 {
+            match zone.state(Pfn(pfn)) {
+                Some(FrameState::Reserved) => {}
+                None | Some(FrameState::Hole) => return Err(Status::Foreign),
+                _ => return Err(Status::WrongState),
+            }
+        }
+        at = end;
+    }
+    if range.is_empty() { Err(Status::Empty) } else { Ok(()) }
+}
+
+fn release(whole: &mut Whole<'_>, ranges: &[Range]) -> Result<(), Status> {
+    for (at, range) in ranges.iter().enumerate() {
+        all_reserved(whole, range.frames())?;
+        let meets = |other: &Range| other.start < range.end && range.start < other.end;
+        if ranges[..at].iter().any(meets) {
+            return Err(Status::WrongState);
+        }
+    }
+    for range in ranges {
+        whole.release(range.frames())?;
+        for at in 0..whole.zones().len() {
+            if let Some((zone, _)) = whole.zone_and_cache(at, 0) {
+                let start = range.start.max(zone.span.start.0);
+                zone.managed += FrameRange::new(start, range.end.min(zone.span.end.0)).len();
+            }
+        }
+    }
+    whole.retune();
+    Ok(())
+}
+
+/// Hands reserved memory to the allocator, and tunes watermarks and caches for it. At the start give
+/// all of it in one call, from low to high, as a kernel does at boot; later calls add memory. For
+/// frames that are not reserved, `PB_STATUS_WRONG_STATE`.
+///
+/// # Safety
+/// `ranges` points to `count` ranges.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_release(
+    allocator: Option<&Allocator>,
+    ranges: *const Range,
+    count: usize,
+) -> Status {
+    let act = || {
+        let ranges = memory::many(ranges, count)?;
+        allocator.ok_or(Status::Null)?.with_whole(|whole| release(whole, ranges))
+    };
+    act().into()
+}
+
+/// Takes memory of one zone from the allocator: it is reserved then. The range consists of whole
+/// pageblocks, but for the ends of the zone. What is in use there is moved by `migrate` (may be NULL),
+/// to memory that CPU `cpu` allocates, which is not taken.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_offline(
+    allocator: Option<&Allocator>,
+    cpu: usize,
+    start: u64,
+    end: u64,
+    migrate: Option<&Migrate>,
+) -> Status {
+    let act = || {
+        allocator.ok_or(Status::Null)?.with_whole(|whole| {
+            let range = FrameRange::new(start, end);
+            Ok(whole.offline(cpu, range, &mut Given(migrate), &mut ())?)
+        })
+    };
+    act().into()
+}
+
+fn on_range(
+    allocator: Option<&Allocator>,
+    range: FrameRange,
+    act: impl FnOnce(&mut Whole<'static>, FrameRange) -> Result<(), ContigError>,
+) -> Status {
+    let allocator = allocator.ok_or(Status::Null);
+    allocator.and_then(|it| it.with_whole(|whole| Ok(act(whole, range)?))).into()
+}
+
+/// Says that reserved frames of one zone are no memory (any more).
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_mark_holes(allocator: Option<&Allocator>, start: u64, end: u64) -> Status {
+    on_range(allocator, FrameRange::new(start, end), Whole::mark_holes)
+}
+
+/// Says that holes of one zone are memory now, which is reserved at first.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_fill_holes(allocator: Option<&Allocator>, start: u64, end: u64) -> Status {
+    on_range(allocator, FrameRange::new(start, end), Whole::fill_holes)
+}

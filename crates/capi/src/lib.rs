@@ -1,0 +1,25 @@
+//! The allocator for C. `include/pageblock.h` is made from these files by cbindgen, documentation
+//! included; `tests/header.rs` sees to it that it is up to date.
+//!
+//! Every function gives a [`Status`](status::Status). None allocates, none knows a thread, and only
+//! control functions wait (for a spin lock, see [`lock`]).
+//!
+//! *Panics.* No mistake that can be told makes the library panic. A defect of the library that does is
+//! not carried into C: a panic in an `extern "C"` function ends the process.
+//!
+//! *Unsafe code* stands in [`memory`], where C's pointers become references, and in [`lock`].
+
+pub mod bulk;
+pub mod check;
+pub mod contig;
+pub mod counters;
+pub mod cpu;
+pub mod drain;
+pub mod dump;
+pub mod extent;
+pub mod gfp;
+pub mod lock;
+pub mod memory;
+pub mod place;
+pub mod setup;
+pub mod status;

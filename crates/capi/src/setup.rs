@@ -1,0 +1,212 @@
+//! Making an allocator, and ending it.
+
+use core::ffi::{c_char, c_void};
+use core::fmt::Write;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+use pageblock::frame::FrameRange;
+use pageblock::layout::{ZoneKind, ZoneSpec};
+use pageblock::policy::Policy;
+use pageblock::zone::Geometry;
+use pageblock::zonelist::MAX_ZONES_PER_ZONELIST;
+
+use crate::dump::Text;
+use crate::memory::{self, Allocator};
+use crate::status::Status;
+
+/// The largest number of zones: five of each of 64 nodes.
+pub const PB_MAX_ZONES: usize = 320;
+/// The largest number of CPUs of a setup without `cpu_nodes`.
+pub const PB_MAX_LOCAL_CPUS: usize = 1024;
+/// Kind of zone: for devices with 24 address lines (x86: below 16 MiB).
+pub const PB_ZONE_DMA: u32 = 0;
+/// Kind of zone: for devices with 32 address lines (below 4 GiB).
+pub const PB_ZONE_DMA32: u32 = 1;
+/// Kind of zone: what every request may use. A pool has one zone, of this kind.
+pub const PB_ZONE_NORMAL: u32 = 2;
+/// Kind of zone: for requests with `PB_GFP_BIT_HIGHMEM`.
+pub const PB_ZONE_HIGHMEM: u32 = 3;
+/// Kind of zone: for requests with `PB_GFP_BIT_HIGHMEM` and `PB_GFP_BIT_MOVABLE`.
+pub const PB_ZONE_MOVABLE: u32 = 4;
+
+const _: () = {
+    assert!(PB_MAX_ZONES == MAX_ZONES_PER_ZONELIST);
+    assert!(PB_ZONE_DMA == ZoneKind::Dma as u32);
+    assert!(PB_ZONE_DMA32 == ZoneKind::Dma32 as u32);
+    assert!(PB_ZONE_NORMAL == ZoneKind::Normal as u32);
+    assert!(PB_ZONE_HIGHMEM == ZoneKind::HighMem as u32);
+    assert!(PB_ZONE_MOVABLE == ZoneKind::Movable as u32);
+};
+
+static LOCAL: [u8; PB_MAX_LOCAL_CPUS] = [0; PB_MAX_LOCAL_CPUS];
+
+/// A zone: a range of frames, whose memory is all reserved until `pb_release`. A frame number is a
+/// physical address, or an offset into a pool, divided by the page size; the library never touches
+/// the frames.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Zone {
+    /// The first frame.
+    start: u64,
+    /// The frame after the last.
+    end: u64,
+    /// The node, 0 to 63.
+    node: u32,
+    /// A `PB_ZONE_` constant.
+    kind: u32,
+}
+
+/// What an allocator is made for. Zero in what is not needed.
+#[repr(C)]
+pub struct Setup {
+    /// The zones, by node and then by kind.
+    zones: *const Zone,
+    /// Their number.
+    zone_count: usize,
+    /// The node of each CPU; NULL: all on node 0.
+    cpu_nodes: *const u8,
+    /// The number of CPUs.
+    cpu_count: usize,
+    /// The distances between nodes, row by row; NULL: 10 at home, 20 elsewhere.
+    distances: *const u8,
+    /// The number of distances: that of nodes, squared, or 0.
+    distance_count: usize,
+    /// `NAME,switch=value,...`, such as "linux-6.12,placement=packed".
+    policy: *const c_char,
+    /// The order of a pageblock; 0: 9, which is 2 MiB in pages of 4 KiB.
+    pageblock_order: u32,
+    /// The largest order of a block; 0: 10. At most 14.
+    max_order: u32,
+}
+
+impl Setup {
+    fn geometry(&self) -> Result<Geometry, Status> {
+        let order = |given, default| match given {
+            0 => Ok(default),
+            _ => u8::try_from(given).map_err(|_| Status::Geometry),
+        };
+        let Geometry { pageblock_order, max_order } = Geometry::default();
+        Ok(Geometry {
+            pageblock_order: order(self.pageblock_order, pageblock_order)?,
+            max_order: order(self.max_order, max_order)?,
+        })
+    }
+
+    fn cpu_nodes(&self) -> Result<&[u8], Status> {
+        if self.cpu_nodes.is_null() {
+            return LOCAL.get(..self.cpu_count).ok_or(Status::Count);
+        }
+        memory::many(self.cpu_nodes, self.cpu_count)
+    }
+
+    /// Lets `act` have the setup as the library wants it.
+    fn with<T>(
+        &self,
+        act: impl FnOnce(&pageblock::setup::Setup<'_>) -> Result<T, Status>,
+    ) -> Result<T, Status> {
+        let given = memory::many(self.zones, self.zone_count)?;
+        let none = FrameRange::new(0, 0);
+        let none = ZoneSpec { node: 0, kind: ZoneKind::Normal, span: none, present: 0, managed: 0 };
+        let mut zones = [none; PB_MAX_ZONES];
+        let zones = zones.get_mut(..given.len()).ok_or(Status::Count)?;
+        for (spec, zone) in zones.iter_mut().zip(given) {
+            *spec = zone_spec(zone)?;
+        }
+        let policy = memory::text(self.policy)?.ok_or(Status::Policy)?;
+        act(&pageblock::setup::Setup {
+            policy: Policy::parse(policy).map_err(|_| Status::Policy)?,
+            geometry: self.geometry()?,
+            zones,
+            cpu_nodes: self.cpu_nodes()?,
+            distances: memory::many(self.distances, self.distance_count)?,
+        })
+    }
+}
+
+fn zone_spec(zone: &Zone) -> Result<ZoneSpec, Status> {
+    let kind = ZoneKind::from_index(zone.kind as usize).ok_or(Status::Unknown)?;
+    let node = u8::try_from(zone.node).map_err(|_| Status::ZoneOrder)?;
+    let span = FrameRange::new(zone.start, zone.end);
+    if span.is_empty() {
+        return Err(Status::Empty);
+    }
+    Ok(ZoneSpec { node, kind, span, present: span.len(), managed: 0 })
+}
+
+/// Says how much memory `pb_create` needs, in bytes: nine for each frame of the zones' spans, one for
+/// each pageblock, and some for each zone and CPU. Uses up to 20 KiB of stack, as `pb_create` does.
+///
+/// # Safety
+/// The setup's pointers are NULL or point to as many values as it says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_metadata_size(
+    setup: Option<&Setup>,
+    size: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    let act = || {
+        let (setup, size) = (setup.ok_or(Status::Null)?, size.ok_or(Status::Null)?);
+        size.write(setup.with(memory::size)?);
+        Ok(())
+    };
+    act().into()
+}
+
+/// Makes an allocator in memory of the caller's, of any alignment, which has to stay where it is and
+/// is the allocator's until `pb_destroy`. The setup is not needed afterwards. All frames are reserved
+/// at first: go on with `pb_release`.
+///
+/// # Safety
+/// The setup's pointers are NULL or point to as many values as it says; `memory` is NULL or points to
+/// `size` bytes that nobody else uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_create(
+    setup: Option<&Setup>,
+    memory: *mut c_void,
+    size: usize,
+    allocator: Option<&mut MaybeUninit<NonNull<Allocator>>>,
+) -> Status {
+    let act = || {
+        let (setup, allocator) = (setup.ok_or(Status::Null)?, allocator.ok_or(Status::Null)?);
+        if memory.is_null() {
+            return Err(Status::Null);
+        }
+        allocator.write(setup.with(|setup| memory::place(memory.cast(), size, setup))?);
+        Ok(())
+    };
+    act().into()
+}
+
+/// Ends an allocator, whatever is in use: its memory is the caller's again. `PB_STATUS_BUSY` while a
+/// CPU is taken; the allocator goes on then.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_destroy(allocator: Option<&Allocator>) -> Status {
+    allocator.ok_or(Status::Null).and_then(Allocator::end).into()
+}
+
+/// Tells whether a text is a policy. Where it is not, `PB_STATUS_POLICY`, and the reason (with all
+/// names that would do) stands in `text`, with a zero at its end; it is cut where `size` bytes do not
+/// hold it. `text` may be NULL if `size` is 0.
+///
+/// # Safety
+/// `policy` is NULL or ends in a zero; `text` has room for `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_policy_check(
+    policy: *const c_char,
+    text: *mut c_char,
+    size: usize,
+) -> Status {
+    let act = || {
+        let mut text = Text::new(memory::many_mut(text, size)?);
+        let policy = memory::text(policy)?;
+        let Some(policy) = policy else {
+            let _ = text.write_str("the policy is not UTF-8");
+            return Err(Status::Policy);
+        };
+        Policy::parse(policy).map(|_| ()).map_err(|error| {
+            let _ = write!(text, "{error}");
+            Status::Policy
+        })
+    };
+    act().into()
+}

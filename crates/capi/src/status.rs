@@ -1,0 +1,259 @@
+//! What went wrong, and its text.
+
+use core::ffi::{CStr, c_char};
+
+use pageblock::alloc::AllocError;
+use pageblock::contig::ContigError;
+use pageblock::exact::ExactError;
+use pageblock::setup::SetupError;
+use pageblock::sharing::CpuError;
+use pageblock::zone::FrameError;
+
+/// What a function gives. Where it is not `PB_STATUS_OK`, nothing has changed, unless the function's
+/// description says so. Numbers are never given anew.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// All went well.
+    Ok = 0,
+    /// No zone can serve the request now. Not a mistake: free something, drain CPUs, ask for less.
+    NoMemory = 1,
+    /// The whole is needed, but a CPU is taken or another thread is at work on it. Not a mistake.
+    Busy = 2,
+    /// A pointer is NULL that may not be.
+    Null = 3,
+    /// A number is not among the constants that the parameter takes.
+    Unknown = 4,
+    /// The caller's buffer or memory is too small.
+    Space = 5,
+    /// The text is no policy; `pb_policy_check` says why.
+    Policy = 6,
+    /// There are no zones, no CPUs, or too many.
+    Count = 7,
+    /// The zones are not in order of node and kind, or two overlap.
+    ZoneOrder = 8,
+    /// A CPU is on a node without a zone.
+    CpuNode = 9,
+    /// The pageblock order or the largest order is out of range.
+    Geometry = 10,
+    /// A zone is larger than can be numbered.
+    TooLarge = 11,
+    /// There is no such CPU.
+    NoSuchCpu = 12,
+    /// The CPU is taken already.
+    CpuTaken = 13,
+    /// The CPU was given back, and may not be used any more.
+    CpuGiven = 14,
+    /// There is no such zone.
+    NoSuchZone = 15,
+    /// There is no such node.
+    NoSuchNode = 16,
+    /// The order is larger than the largest.
+    OrderTooLarge = 17,
+    /// The request is both movable and reclaimable.
+    ConflictingMobility = 18,
+    /// The frame is in no zone, or is no memory.
+    Foreign = 19,
+    /// No block of this order can start at the frame.
+    Misaligned = 20,
+    /// No block in use starts at the frame: freed twice, or never allocated.
+    NotAllocated = 21,
+    /// The block in use has another order.
+    WrongOrder = 22,
+    /// Frames of the block are in use.
+    NotFree = 23,
+    /// The frame is free, but in a CPU's cache, which has to be drained first.
+    OnCpuList = 24,
+    /// The frame was never released to the allocator, or was taken from it.
+    Reserved = 25,
+    /// The pageblock is isolated: someone else works there.
+    Isolated = 26,
+    /// The request may not use the zone of the frame.
+    ZoneNotAllowed = 27,
+    /// The range is empty, or no page is asked for.
+    Empty = 28,
+    /// The alignment is no power of two.
+    Alignment = 29,
+    /// The range is not all in one zone.
+    SpansZones = 30,
+    /// A pageblock of the range is cut by the end of its zone.
+    CutPageblock = 31,
+    /// A block in use in the range cannot be moved.
+    Unmovable = 32,
+    /// There is no memory to move a block to.
+    NoTarget = 33,
+    /// The caller's function did not move a block that it called movable.
+    NotMoved = 34,
+    /// The range does not consist of whole pageblocks.
+    NotPageblocks = 35,
+    /// Frames of the range are not in the state that the function changes.
+    WrongState = 36,
+    /// No range of this size and alignment can be had.
+    NotFound = 37,
+    /// The state contradicts itself: a defect, or something wrote to the allocator's memory.
+    Violation = 38,
+    /// An error without a number of its own.
+    Other = 39,
+}
+
+const TEXTS: &[(Status, &CStr)] = &[
+    (Status::Ok, c"all went well"),
+    (Status::NoMemory, c"no zone can serve the request now"),
+    (Status::Busy, c"a CPU is taken, or another thread works on the whole"),
+    (Status::Null, c"a pointer is NULL that may not be"),
+    (Status::Unknown, c"a number is not among the constants of the parameter"),
+    (Status::Space, c"the buffer is too small"),
+    (Status::Policy, c"the text is no policy"),
+    (Status::Count, c"there are no zones, no CPUs, or too many"),
+    (Status::ZoneOrder, c"the zones are not in order, or overlap"),
+    (Status::CpuNode, c"a CPU is on a node without a zone"),
+    (Status::Geometry, c"the pageblock order or the largest order is out of range"),
+    (Status::TooLarge, c"a zone is larger than can be numbered"),
+    (Status::NoSuchCpu, c"there is no such CPU"),
+    (Status::CpuTaken, c"the CPU is taken already"),
+    (Status::CpuGiven, c"the CPU was given back"),
+    (Status::NoSuchZone, c"there is no such zone"),
+    (Status::NoSuchNode, c"there is no such node"),
+    (Status::OrderTooLarge, c"the order is larger than the largest"),
+    (Status::ConflictingMobility, c"the request is both movable and reclaimable"),
+    (Status::Foreign, c"the frame is in no zone"),
+    (Status::Misaligned, c"no block of this order can start at the frame"),
+    (Status::NotAllocated, c"no block in use starts at the frame"),
+    (Status::WrongOrder, c"the block in use has another order"),
+    (Status::NotFree, c"frames of the block are in use"),
+    (Status::OnCpuList, c"the frame is in a CPU's cache"),
+    (Status::Reserved, c"the frame was never released to the allocator"),
+    (Status::Isolated, c"the pageblock is isolated"),
+    (Status::ZoneNotAllowed, c"the request may not use the zone of the frame"),
+    (Status::Empty, c"the range is empty"),
+    (Status::Alignment, c"the alignment is no power of two"),
+    (Status::SpansZones, c"the range is not all in one zone"),
+    (Status::CutPageblock, c"a pageblock is cut by the end of its zone"),
+    (Status::Unmovable, c"a block in the range cannot be moved"),
+    (Status::NoTarget, c"there is no memory to move a block to"),
+    (Status::NotMoved, c"a block was not moved"),
+    (Status::NotPageblocks, c"the range does not consist of whole pageblocks"),
+    (Status::WrongState, c"frames of the range are in another state"),
+    (Status::NotFound, c"no such range can be had"),
+    (Status::Violation, c"the allocator's state contradicts itself"),
+    (Status::Other, c"an error without a number of its own"),
+];
+
+impl From<Result<(), Self>> for Status {
+    fn from(result: Result<(), Self>) -> Self {
+        result.err().unwrap_or(Self::Ok)
+    }
+}
+
+impl From<SetupError> for Status {
+    fn from(error: SetupError) -> Self {
+        match error {
+            SetupError::Empty => Self::Count,
+            SetupError::ZoneOrder(_) => Self::ZoneOrder,
+            SetupError::CpuNode(_) => Self::CpuNode,
+            SetupError::Geometry(_) => Self::Geometry,
+            SetupError::Memory(_) => Self::Space,
+            SetupError::TooLarge => Self::TooLarge,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl From<CpuError> for Status {
+    fn from(error: CpuError) -> Self {
+        match error {
+            CpuError::NoSuchCpu(_) => Self::NoSuchCpu,
+            CpuError::Taken(_) => Self::CpuTaken,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl From<AllocError> for Status {
+    fn from(error: AllocError) -> Self {
+        match error {
+            AllocError::OrderTooLarge(_) => Self::OrderTooLarge,
+            AllocError::ConflictingMobility(_) => Self::ConflictingMobility,
+            AllocError::NoSuchCpu(_) => Self::NoSuchCpu,
+            AllocError::NoSuchNode(_) => Self::NoSuchNode,
+            AllocError::NoMemory => Self::NoMemory,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl From<FrameError> for Status {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Foreign(_) => Self::Foreign,
+            FrameError::Misaligned(..) => Self::Misaligned,
+            FrameError::NotAllocated(_) => Self::NotAllocated,
+            FrameError::WrongOrder(..) => Self::WrongOrder,
+            FrameError::NotFree(_) => Self::NotFree,
+            FrameError::OnCpuList(_) => Self::OnCpuList,
+            FrameError::Reserved(_) => Self::Reserved,
+            FrameError::OrderTooLarge(_) => Self::OrderTooLarge,
+            FrameError::Isolated(_) => Self::Isolated,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl From<ExactError> for Status {
+    fn from(error: ExactError) -> Self {
+        match error {
+            ExactError::Request(error) => error.into(),
+            ExactError::Frame(error) => error.into(),
+            ExactError::ZoneNotAllowed(_) => Self::ZoneNotAllowed,
+            ExactError::EmptyRange(_) => Self::Empty,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl From<ContigError> for Status {
+    fn from(error: ContigError) -> Self {
+        match error {
+            ContigError::Empty => Self::Empty,
+            ContigError::Alignment(_) => Self::Alignment,
+            ContigError::NoSuchCpu(_) => Self::NoSuchCpu,
+            ContigError::Foreign(_) => Self::Foreign,
+            ContigError::SpansZones(_) => Self::SpansZones,
+            ContigError::Reserved(_) => Self::Reserved,
+            ContigError::Isolated(_) => Self::Isolated,
+            ContigError::CutPageblock(_) => Self::CutPageblock,
+            ContigError::Unmovable(_) => Self::Unmovable,
+            ContigError::NoTarget(_) => Self::NoTarget,
+            ContigError::NotMoved(_) => Self::NotMoved,
+            ContigError::NotContiguous(error) => error.into(),
+            ContigError::Misaligned(_) => Self::NotPageblocks,
+            ContigError::WrongState(..) => Self::WrongState,
+            ContigError::NotFound => Self::NotFound,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The text of a status, which lives for ever; of a number that is none too. Never NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_strerror(status: i32) -> *const c_char {
+    let known = TEXTS.iter().find(|(known, _)| *known as i32 == status);
+    known.map_or(c"no such status", |(_, text)| text).as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_its_text() {
+        for (at, (status, text)) in TEXTS.iter().enumerate() {
+            assert_eq!(*status as usize, at);
+            assert_eq!(pb_strerror(*status as i32), text.as_ptr());
+        }
+        assert_eq!(TEXTS.last().map(|(status, _)| *status), Some(Status::Other));
+        for none in [-1, TEXTS.len() as i32, i32::MAX] {
+            assert_eq!(pb_strerror(none), c"no such status".as_ptr());
+        }
+    }
+}
