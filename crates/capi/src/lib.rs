@@ -8,6 +8,16 @@
 //! not carried into C: a panic in an `extern "C"` function ends the process.
 //!
 //! *Unsafe code* stands in [`memory`], where C's pointers become references, and in [`lock`].
+//!
+//! *Without an operating system:* the feature `std`, on by default, brings nothing but what a panic
+//! needs. Without it (and with `panic = "abort"`) a panic calls C's `abort`.
+#![no_std]
+
+#[cfg(any(test, feature = "std"))]
+extern crate std;
+
+#[cfg(not(any(test, feature = "std")))]
+mod freestanding;
 
 pub mod bulk;
 pub mod check;
