@@ -1,7 +1,7 @@
 //! The allocator for C. `include/pageblock.h` is made from these files by cbindgen, documentation
 //! included; `tests/header.rs` sees to it that it is up to date.
 //!
-//! Every function gives a [`Status`](status::Status). None allocates, none knows a thread, and only
+//! Every function that can fail gives a [`Status`](status::Status). None allocates, none knows a thread, and only
 //! control functions wait (for a spin lock, see [`lock`]).
 //!
 //! *Panics.* No mistake that can be told makes the library panic. A defect of the library that does is
