@@ -7,10 +7,10 @@
  *   pb_alloc, pb_free             blocks of 2^order frames, freed by any CPU
  *   pb_cpu_give, pb_destroy       the end
  *
- * Every function gives a pb_status. The library does not touch the frames, allocate, print, start
- * threads or end the process; a panic, which only a defect of its own can cause, aborts. What a CPU
- * does is for one thread at a time; the functions of an allocator are for any thread at any time.
- * Those that need the whole say PB_STATUS_BUSY while a CPU is taken.
+ * Every function that can fail gives a pb_status. The library does not touch the frames, allocate,
+ * print, start threads or end the process; a panic, which only a defect of its own can cause, aborts.
+ * What a CPU does is for one thread at a time; the functions of an allocator are for any thread at
+ * any time. Those that need the whole say PB_STATUS_BUSY while a CPU is taken.
  *
  * Made by cbindgen from crates/capi/src: do not edit.
  */

@@ -20,6 +20,11 @@ pub struct Range {
 }
 
 impl Range {
+    #[cfg(test)]
+    pub(crate) fn of(start: u64, end: u64) -> Self {
+        Self { start, end }
+    }
+
     fn frames(self) -> FrameRange {
         FrameRange::new(self.start, self.end)
     }

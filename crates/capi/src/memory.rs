@@ -7,10 +7,10 @@
 //!
 //! # One owner, or many CPUs
 //!
-//! The allocator is [`Owned`](State::Owned) while it is worked on as a whole, which moves it out of
-//! its cell, and [`Shared`](State::Shared) otherwise, as often as needed. Whoever takes a CPU or reads
-//! a number *pins* the shared state, which keeps owners away. A short lock guards the count of pins
-//! and the change of states; nothing else runs under it, so no callback can wait for itself.
+//! The allocator is `Owned` or `Shared`, as the last call needed it. Who works on the whole moves it
+//! out of its cell meanwhile. Who takes a CPU or reads a number *pins* the shared state, which keeps
+//! owners away. A short lock guards the count of pins and the change of states; nothing else runs
+//! under it, so no callback can wait for itself.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};

@@ -210,3 +210,80 @@ pub unsafe extern "C" fn pb_policy_check(
     };
     act().into()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::string::{String, ToString};
+    use std::{vec, vec::Vec};
+
+    use pageblock::alloc::Allocator as Whole;
+    use pageblock::proc::{KernelFormat, ZoneInfo};
+
+    use super::*;
+    use crate::extent::{Range, pb_release};
+
+    const FRAMES: u64 = 1 << 15;
+    const KERNEL: KernelFormat = KernelFormat::new(6, 12);
+
+    fn zone(start: u64, end: u64, kind: u32) -> Zone {
+        Zone { start, end, node: 0, kind }
+    }
+
+    fn zoneinfo(allocator: &Whole<'_>) -> String {
+        ZoneInfo { allocator, kernel: KERNEL }.to_string()
+    }
+
+    /// Made by C's functions.
+    fn by_c(setup: &Setup) -> String {
+        let mut size = MaybeUninit::uninit();
+        let mut memory: Vec<MaybeUninit<u8>>;
+        let mut made = MaybeUninit::uninit();
+        let all = Range::of(0, FRAMES);
+        // SAFETY: the setup's pointers point to what it says, as do the others; what is written is
+        // written where the status is `Ok`.
+        unsafe {
+            assert_eq!(pb_metadata_size(Some(setup), Some(&mut size)), Status::Ok);
+            let size = size.assume_init();
+            memory = vec![MaybeUninit::uninit(); size];
+            let start = memory.as_mut_ptr().cast();
+            assert_eq!(pb_create(Some(setup), start, size, Some(&mut made)), Status::Ok);
+            let allocator = made.assume_init().as_ref();
+            assert_eq!(pb_release(Some(allocator), &all, 1), Status::Ok);
+            allocator.with_whole(|whole| Ok(zoneinfo(whole))).unwrap()
+        }
+    }
+
+    #[test]
+    fn released_memory_is_tuned_as_at_boot() {
+        for policy in [c"linux-3.10", c"linux-4.20", c"linux-6.12,placement=packed"] {
+            let zones = [zone(0, 4096, PB_ZONE_DMA32), zone(4096, FRAMES, PB_ZONE_NORMAL)];
+            let setup = Setup {
+                zones: zones.as_ptr(),
+                zone_count: zones.len(),
+                cpu_nodes: core::ptr::null(),
+                cpu_count: 2,
+                distances: core::ptr::null(),
+                distance_count: 0,
+                policy: policy.as_ptr(),
+                pageblock_order: 0,
+                max_order: 0,
+            };
+            let specs = zones.map(|zone| {
+                let spec = zone_spec(&zone).unwrap();
+                ZoneSpec { managed: spec.present, ..spec }
+            });
+            let setup_here = pageblock::setup::Setup {
+                policy: Policy::parse(policy.to_str().unwrap()).unwrap(),
+                geometry: Geometry::default(),
+                zones: &specs,
+                cpu_nodes: &[0, 0],
+                distances: &[],
+            };
+            let mut memory = vec![MaybeUninit::uninit(); setup_here.metadata_size().unwrap()];
+            let mut whole = Whole::new(&mut memory, &setup_here).unwrap();
+            whole.release(FrameRange::new(0, FRAMES)).unwrap();
+            whole.retune();
+            assert_eq!(by_c(&setup), zoneinfo(&whole));
+        }
+    }
+}

@@ -70,7 +70,7 @@ fn run(source: &str, link: Link, options: &[&str], dir: &Path) -> String {
         Link::Shared => {
             let name = dir.join("libpageblock.so.0");
             fs::copy(built().join("libpageblock_capi.so"), &name).unwrap();
-            gcc.arg(&name).arg("-pthread")
+            gcc.arg(&name).arg("-lpthread")
         }
     };
     succeeded(&mut gcc);
@@ -112,13 +112,19 @@ fn every_mistake_has_its_status() {
 }
 
 #[test]
+fn owners_and_cpus_take_turns() {
+    in_all_ways("tests/race.c", |output| assert_eq!(output, "nothing is lost\n"));
+}
+
+#[test]
 fn header_is_cpp_too() {
     let dir = scratch("cpp");
     let source = dir.join("main.cpp");
     fs::write(&source, "#include <pageblock.h>\nint main() { return pb_destroy(nullptr) == 0; }\n")
         .unwrap();
     let mut cpp = Command::new("g++");
-    cpp.args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"]).arg(root().join("include"));
+    cpp.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-I"])
+        .arg(root().join("include"));
     if Command::new("g++").arg("--version").output().is_err() {
         eprintln!("skipped: there is no g++");
         return;

@@ -1,0 +1,10 @@
+//! What a panic does where there is no operating system.
+
+unsafe extern "C" {
+    safe fn abort() -> !;
+}
+
+#[panic_handler]
+fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {
+    abort()
+}
