@@ -124,6 +124,12 @@ impl StateByte<'_> {
         self.0.load(Relaxed) < ALLOCATED
     }
 
+    /// Whether another frame has the same state.
+    #[inline(always)]
+    pub(crate) fn is_same(self, other: Self) -> bool {
+        self.0.load(Relaxed) == other.0.load(Relaxed)
+    }
+
     /// Gives the block to a request.
     #[inline(always)]
     pub(crate) fn set_allocated(self, order: Order, movable: bool) {

@@ -8,6 +8,7 @@ use crate::capture::CaptureSlot;
 use crate::frame::{FrameRange, Order, Pfn, pages};
 use crate::freelist::FreeArea;
 use crate::layout::{MAX_NR_ZONES, ZoneKind};
+use crate::levels::Told;
 use crate::map::{FrameState, Index, PageMap};
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::{MIGRATETYPES, Migratetype};
@@ -148,6 +149,7 @@ pub struct Zone<'m> {
     /// Pages in highatomic blocks (`nr_reserved_highatomic`).
     pub(crate) reserved_highatomic: u64,
     pub(crate) counters: ZoneCounters,
+    pub(crate) told: Told,
     /// The node.
     pub node: u8,
     /// Which of the node's zones it is.
@@ -221,6 +223,7 @@ impl<'m> Zone<'m> {
             isolated_blocks: 0,
             reserved_highatomic: 0,
             counters: ZoneCounters::default(),
+            told: Told::default(),
             node: spec.node,
             kind: spec.kind,
             span: spec.span,
