@@ -48,6 +48,59 @@ impl Zone<'_> {
         Some((i, found))
     }
 
+    /// Takes up to `n` blocks, at least one, as so many calls of
+    /// [`rmqueue_smallest`](Self::rmqueue_smallest) would: they follow each other in the first block of the
+    /// smallest order that serves, since all smaller lists are empty. Gives the first, and how many
+    /// they are. Not for packed placement.
+    pub(crate) fn take_run(
+        &mut self,
+        order: Order,
+        list: Migratetype,
+        n: u32,
+    ) -> Option<(Index, u32)> {
+        let found = self.area.smallest(order, list)?;
+        let i = self.area.list(found, list).head()?;
+        let taken = n.min(1 << (found - order));
+        // The first finds its order after those below; the `m`-th after it finds a block of the
+        // largest order that divides its distance.
+        let after = taken - 1;
+        self.counters.list_probes +=
+            u64::from(found + 1 - order) + u64::from(2 * after - after.count_ones());
+        self.map.set(i, FrameState::Tail);
+        if self.is_whole_block(found) {
+            self.remove(i, found, list);
+            self.insert_rest(i, order, found, taken, |zone, i, order| {
+                zone.insert(i, order, list, End::Head);
+            });
+        } else {
+            self.area.remove(&self.map, i, found, list);
+            self.account_pages(u64::from(taken) << order, list, false, false);
+            self.insert_rest(i, order, found, taken, |zone, i, order| {
+                zone.link(i, order, list, End::Head);
+            });
+        }
+        Some((i, taken))
+    }
+
+    /// Gives `insert` what is left of a block of the order `found` after so many blocks of `order`
+    /// were taken from its start, in the largest pieces.
+    #[inline(always)]
+    fn insert_rest(
+        &mut self,
+        i: Index,
+        order: Order,
+        found: Order,
+        taken: u32,
+        mut insert: impl FnMut(&mut Self, Index, Order),
+    ) {
+        let mut at = taken;
+        while at < 1 << (found - order) {
+            let piece = at.trailing_zeros();
+            insert(self, i + (at << order), order + piece as Order);
+            at += 1 << piece;
+        }
+    }
+
     /// Splits a block that is on no list, down to `order` at its start (`expand`).
     #[inline]
     pub(crate) fn expand(&mut self, i: Index, order: Order, from: Order, list: Migratetype) {
@@ -259,5 +312,59 @@ impl Zone<'_> {
     /// The frames of the pageblock that holds a frame.
     pub(crate) fn pageblock_of(&self, i: Index) -> Index {
         i & !((1 << self.geometry.pageblock_order) - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::alloc::Allocator;
+    use crate::frame::FrameRange;
+    use crate::layout::{ZoneKind, ZoneSpec};
+    use crate::policy::Policy;
+    use crate::setup::Setup;
+    use crate::zone::{Geometry, ZoneCounters};
+
+    const LIST: Migratetype = Migratetype::Movable;
+
+    /// What is left of a zone of one block of order 6 after `take`.
+    fn after(take: impl FnOnce(&mut Zone<'_>)) -> (Vec<Vec<u64>>, ZoneCounters, [u64; 2]) {
+        let span = FrameRange::new(0, 64);
+        let setup = Setup {
+            policy: Policy::parse("linux-6.12").unwrap(),
+            geometry: Geometry { pageblock_order: 4, max_order: 6 },
+            zones: &[ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 64, managed: 64 }],
+            cpu_nodes: &[0],
+            distances: &[],
+        };
+        let mut memory =
+            std::vec![core::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+        let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+        allocator.release(span).unwrap();
+        let zone = &mut allocator.zones[0];
+        take(zone);
+        let blocks = |order| zone.free_list(order, LIST).map(|pfn| pfn.0).collect();
+        let pages = [zone.free_pages(), zone.free_pages_in_blocks()];
+        ((0..=6).map(blocks).collect(), *zone.counters(), pages)
+    }
+
+    #[test]
+    fn run_is_so_many_single_blocks() {
+        for order in 0..=4 {
+            for n in 1..=64 >> order {
+                let mut singles = Vec::new();
+                let one_by_one = after(|zone| {
+                    singles.extend((0..n).filter_map(|_| zone.rmqueue_smallest(order, LIST)));
+                });
+                let at_once = after(|zone| {
+                    let (first, taken) = zone.take_run(order, LIST, n).unwrap();
+                    let run: Vec<Index> = (0..taken).map(|at| first + (at << order)).collect();
+                    assert_eq!(run, singles);
+                });
+                assert_eq!(at_once, one_by_one, "{n} blocks of order {order}");
+            }
+        }
     }
 }

@@ -61,6 +61,28 @@ impl Chain {
         self.tail = i;
     }
 
+    /// Puts `n` blocks at the end, each `step` frames after the one before.
+    #[inline]
+    pub(crate) fn push_tail_run(
+        &mut self,
+        map: &PageMap<'_>,
+        tag: Tag,
+        i: Index,
+        n: u32,
+        step: Index,
+    ) {
+        self.push_tail(map, tag, i);
+        let mut last = i;
+        for _ in 1..n {
+            let next = last + step;
+            map.set_next(last, next);
+            map.set_prev(next, last ^ tag);
+            last = next;
+        }
+        map.set_next(last, NIL);
+        self.tail = last;
+    }
+
     #[inline]
     pub(crate) fn remove(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
         let next = map.next(i);
@@ -114,7 +136,48 @@ impl Chain {
         Some(i)
     }
 
+    /// Takes from the end of a chain that is not empty as many blocks as one power of two, at most
+    /// `most`, of which each lies `step` frames after the one that stood behind it and is `owned`.
+    /// Gives the tail and their number; `None` for less than two.
+    #[inline]
+    pub(crate) fn pop_tail_run(
+        &mut self,
+        map: &PageMap<'_>,
+        tag: Tag,
+        most: u32,
+        step: Index,
+        owned: impl Fn(Index) -> bool,
+    ) -> Option<(Index, u32)> {
+        let first = self.tail;
+        if map.next(first) != NIL || !owned(first) {
+            return None;
+        }
+        let (mut last, mut n) = (first, 1);
+        // Where the longest power of two so far ends, and what stands before it.
+        let mut cut = None;
+        while n <= most {
+            let before = if last == self.head { None } else { Some(self.before(map, tag, last)?) };
+            if n.is_power_of_two() {
+                cut = Some((n, before));
+            }
+            match before {
+                Some(i) if n < most && i == last + step && owned(i) => (last, n) = (i, n + 1),
+                _ => break,
+            }
+        }
+        let (n, before) = cut.filter(|&(n, _)| n > 1)?;
+        match before {
+            Some(before) => {
+                map.set_next(before, NIL);
+                self.tail = before;
+            }
+            None => *self = Self::EMPTY,
+        }
+        Some((first, n))
+    }
+
     /// What stands before a block, if the links agree.
+    #[inline]
     fn before(&self, map: &PageMap<'_>, tag: Tag, i: Index) -> Option<Index> {
         let prev = map.prev(i) ^ tag;
         (prev < map.frames() && map.next(prev) == i).then_some(prev)
@@ -262,6 +325,29 @@ mod tests {
             assert_eq!(blocks(&c, map), [2, 3], "the head was given away");
             c.mend(map, A, |_| false);
             assert!(c.is_empty());
+        });
+    }
+
+    #[test]
+    fn run_at_the_tail_is_a_power_of_two_in_order() {
+        with_map(|map| {
+            let mut a = Chain::EMPTY;
+            a.push_tail(map, A, 40);
+            a.push_tail(map, A, 9);
+            a.push_tail_run(map, A, 50, 3, 2);
+            assert_eq!(blocks(&a, map), [40, 9, 50, 52, 54]);
+            assert_eq!(a.pop_tail_run(map, A, 4, 2, |_| true), None, "54 lies above 52");
+            let mut a = chain(map, A, &[7, 5, 4, 3, 2, 1, 0]);
+            assert_eq!(a.pop_tail_run(map, A, 4, 1, |i| i != 1), None);
+            assert_eq!(a.pop_tail_run(map, A, 8, 1, |i| i != 3), Some((0, 2)));
+            assert_eq!(blocks(&a, map), [7, 5, 4, 3, 2]);
+            assert_eq!(a.pop_tail_run(map, A, 8, 1, |_| true), Some((2, 4)));
+            assert_eq!(blocks(&a, map), [7]);
+            assert_eq!(a.pop_tail_run(map, A, 8, 1, |_| true), None);
+            let mut a = chain(map, A, &[21, 20]);
+            assert_eq!(a.pop_tail_run(map, B, 2, 1, |_| true), None, "the links are another's");
+            assert_eq!(a.pop_tail_run(map, A, 2, 1, |_| true), Some((20, 2)));
+            assert!(a.is_empty());
         });
     }
 }

@@ -239,11 +239,11 @@ impl CpuCache {
         Some((i, state))
     }
 
-    /// Puts a freed block of this order on a list, if there is room on the stack and the cache
-    /// surely has to give nothing back, and counts it. Only for a calm zone ([`Front::is_calm`]).
+    /// Puts a freed block of this order on a list, if there is room on the stack, and counts it; the
+    /// cache holds `count` pages then ([`calm_count`](Self::calm_count)). Only for a calm zone
+    /// ([`Front::is_calm`]).
     #[inline(always)]
-    pub(crate) fn put_hot(&mut self, i: Index, index: usize, order: Order) -> bool {
-        let Some(count) = self.calm_count(order) else { return false };
+    pub(crate) fn put_hot(&mut self, i: Index, index: usize, order: Order, count: u32) -> bool {
         if !self.lists[index % LISTS].push_hot(i) {
             return false;
         }
@@ -253,13 +253,14 @@ impl CpuCache {
         true
     }
 
-    /// Moves blocks to the stack of the list of an order and type, if it is empty.
-    pub(crate) fn warm(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) {
-        if let Some(index) = self.list_index(order, mt)
-            && self.lists[index].top().is_none()
-        {
-            self.lists[index].warm(map, self.tag, |i| map.is_on_cpu_list(i, order));
-        }
+    /// Moves blocks to the stack of the list of an order and type, if it is empty. Gives whether
+    /// there is a first block then.
+    pub(crate) fn warm(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
+        let Some(list) = self.list_index(order, mt).map(|index| &mut self.lists[index]) else {
+            return false;
+        };
+        !list.is_empty()
+            && (list.top().is_some() || list.warm(map, self.tag, |i| map.is_on_cpu_list(i, order)))
     }
 
     /// Makes room on the stack of the list of an order and type, for a block that the cache surely
@@ -358,17 +359,37 @@ impl CpuCache {
         let Some(index) = self.list_index(order, mt) else { return 0 };
         let mut mode = Mode::Normal;
         zone.counters.lock_acquired += 1;
-        for taken in 0..n {
+        let mut taken = 0;
+        while taken < n {
+            if let Some((i, more)) = zone.rmqueue_run(order, mt, mode, n - taken, observer) {
+                self.append_run(zone, i, more, index, mt);
+                taken += more;
+                continue;
+            }
             let Some((i, cached)) = zone.rmqueue(order, mt, flags, &mut mode, observer) else {
-                return taken;
+                break;
             };
             let cached = zone.remembered_type(i, mt, cached);
             self.append(&zone.map, i, index, cached);
+            taken += 1;
         }
-        n
+        taken
+    }
+
+    /// Puts `n` blocks that follow each other, from the list of their own type, at the end of a list.
+    fn append_run(&mut self, zone: &Zone<'_>, i: Index, n: u32, index: usize, mt: Migratetype) {
+        let order = self.list_order(index);
+        for at in 0..n {
+            let i = i + (at << order);
+            let cached = zone.remembered_type(i, mt, mt);
+            zone.map.set(i, FrameState::CpuList { order, cached });
+        }
+        self.lists[index].push_tail_run(&zone.map, self.tag, i, n, 1 << order);
+        self.count += n << order;
     }
 
     /// Puts a block at the end of a list: after a refill, or when a state is rebuilt.
+    #[inline]
     pub(crate) fn append(
         &mut self,
         map: &PageMap<'_>,
@@ -443,11 +464,90 @@ impl CpuCache {
         zone.counters.lock_acquired += u64::from(drain.left() > 0);
         while let Some(index) = drain.next_list(self) {
             let order = self.list_order(index);
-            if let Some(i) = self.pop_tail(&zone.map, index, order) {
+            if let Some((i, n)) = self.pop_tail_run(zone, index, order, drain.blocks(order)) {
+                Self::give_back_run(zone, i, order, n, observer);
+                drain.gave_run(order, n);
+            } else if let Some(i) = self.pop_tail(&zone.map, index, order) {
                 Self::give_back(zone, i, order, observer);
                 drain.gave(order);
             }
+            if drain.left() == 0 {
+                break;
+            }
         }
+    }
+
+    /// Takes from the end of a list the halves, quarters and so on of one block, in its order, which
+    /// will merge to that block: up to `most` of them. Gives the first frame, and their number.
+    #[inline]
+    fn pop_tail_run(
+        &mut self,
+        zone: &Zone<'_>,
+        index: usize,
+        order: Order,
+        most: u32,
+    ) -> Option<(Index, u32)> {
+        // Larger blocks than a pageblock do not always merge.
+        let Geometry { pageblock_order, max_order } = zone.geometry;
+        if order >= pageblock_order {
+            return None;
+        }
+        let list = &mut self.lists[index % LISTS];
+        let first = list.chain().tail()?;
+        let merges = first.trailing_zeros().min(u32::from(pageblock_order.min(max_order)));
+        let most = most.min(1 << merges.checked_sub(u32::from(order))?);
+        if most < 2 || zone.is_packed() || zone.capture.is_some() {
+            return None;
+        }
+        let state = zone.map.state_byte(first);
+        let owned = |i| state.is_on_cpu_list() && zone.map.state_byte(i).is_same(state);
+        if !zone.map.is_on_cpu_list(first, order) {
+            return None;
+        }
+        let (first, n) = list.pop_tail_run(&zone.map, self.tag, most, 1 << order, owned)?;
+        self.count -= n << order;
+        Some((first, n))
+    }
+
+    /// Frees to the zone what [`pop_tail_run`](Self::pop_tail_run) gave: each part would merge with
+    /// the one before, and nothing else of the zone would change until they are one block.
+    fn give_back_run(
+        zone: &mut Zone<'_>,
+        i: Index,
+        order: Order,
+        n: u32,
+        observer: &mut impl Observer,
+    ) {
+        let mt = drained_type(zone, i);
+        for at in 1..n {
+            zone.map.set(i + (at << order), FrameState::Tail);
+        }
+        zone.free_one(i, order + n.trailing_zeros() as Order, mt, None, observer);
+        for at in 0..n {
+            let pfn = zone.map.pfn(i + (at << order));
+            observer.event(Event::PcpuDrain { pfn, order, migratetype: mt });
+        }
+    }
+
+    /// Frees a block to the zone that would come to a list and leave it at once. `mt` is the type
+    /// that the list would remember.
+    pub(crate) fn pass_on(
+        &mut self,
+        zone: &mut Zone<'_>,
+        i: Index,
+        order: Order,
+        mt: Migratetype,
+        observer: &mut impl Observer,
+    ) {
+        zone.counters.lock_acquired += 1;
+        if !zone.map.is_allocated(i, order) {
+            // Another CPU freed it at the same instant.
+            self.strays += 1;
+            return;
+        }
+        let mt = if remembers_type(zone) { mt } else { zone.map.block_type(i) };
+        zone.free_one(i, order, mt, None, observer);
+        observer.event(Event::PcpuDrain { pfn: zone.map.pfn(i), order, migratetype: mt });
     }
 
     /// Frees one block that was taken off a list to the zone.
@@ -481,11 +581,16 @@ impl Zone<'_> {
 /// The type that a block on a CPU list is freed to.
 #[inline]
 pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
-    let remembers = zone.policy.pcp_type == PcpType::Cached && zone.isolated_blocks == 0;
-    match remembers.then(|| zone.map.state(i)) {
+    match remembers_type(zone).then(|| zone.map.state(i)) {
         Some(FrameState::CpuList { cached, .. }) => cached,
         _ => zone.map.block_type(i),
     }
+}
+
+/// Whether a block on a CPU list is freed to the type that it had when it came there.
+#[inline]
+fn remembers_type(zone: &Zone<'_>) -> bool {
+    zone.policy.pcp_type == PcpType::Cached && zone.isolated_blocks == 0
 }
 
 /// The list of each order and type (`order_to_pindex`).
@@ -582,6 +687,20 @@ impl Drain {
             }
         }
         None
+    }
+
+    /// The blocks of an order that the list at hand may give before another is looked for.
+    #[inline]
+    fn blocks(&self, order: Order) -> u32 {
+        let of_chunk = self.left.div_ceil(pages(order) as u32);
+        of_chunk.min(self.run)
+    }
+
+    /// Counts so many blocks, at most [`blocks`](Self::blocks), given back.
+    #[inline]
+    fn gave_run(&mut self, order: Order, n: u32) {
+        self.left = self.left.saturating_sub(n << order);
+        self.run -= n;
     }
 
     /// Looks at the current list anew, after a block left it otherwise.

@@ -126,6 +126,35 @@ impl CpuList {
         self.chain.push_tail(map, tag, i);
     }
 
+    /// Puts blocks at the end that follow each other; see [`Chain::push_tail_run`].
+    #[inline]
+    pub(crate) fn push_tail_run(
+        &mut self,
+        map: &PageMap<'_>,
+        tag: Tag,
+        i: Index,
+        n: u32,
+        step: Index,
+    ) {
+        self.chain.push_tail_run(map, tag, i, n, step);
+    }
+
+    /// Takes blocks from the end that follow each other; see [`Chain::pop_tail_run`].
+    #[inline]
+    pub(crate) fn pop_tail_run(
+        &mut self,
+        map: &PageMap<'_>,
+        tag: Tag,
+        most: u32,
+        step: Index,
+        owned: impl Fn(Index) -> bool,
+    ) -> Option<(Index, u32)> {
+        if self.chain.is_empty() {
+            return None;
+        }
+        self.chain.pop_tail_run(map, tag, most, step, owned)
+    }
+
     /// Takes a given block off the list.
     pub(crate) fn remove(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
         let len = self.len as usize;

@@ -111,6 +111,21 @@ impl CpuCache {
         n
     }
 
+    /// The same for a block that is not on its list yet.
+    #[inline]
+    pub(crate) fn pages_to_drain_with(
+        &mut self,
+        policy: &Policy,
+        order: Order,
+        zone: ZoneFlags,
+    ) -> u32 {
+        let before = self.count;
+        self.count += pages(order) as u32;
+        let n = self.pages_to_drain(policy, order, zone);
+        self.count = before;
+        n
+    }
+
     /// Counts a freed block, and tells whether it is one of a row of high orders that empties the
     /// lists (5.18 and later).
     fn note_free(&mut self, policy: &Policy, order: Order) -> Row {

@@ -474,6 +474,29 @@ impl Zone<'_> {
         None
     }
 
+    /// Takes blocks for a request of a type as up to `n` calls of [`rmqueue`](Self::rmqueue) would,
+    /// where those find one after the other in one block of the type itself: the first block, and how
+    /// many. `None` where only `rmqueue` can say.
+    #[inline]
+    pub(crate) fn rmqueue_run(
+        &mut self,
+        order: Order,
+        start: Migratetype,
+        mode: Mode,
+        n: u32,
+        observer: &mut impl Observer,
+    ) -> Option<(Index, u32)> {
+        let modes = self.policy.fallback_pick == FallbackPick::ClaimThenSteal;
+        if (modes && mode != Mode::Normal) || self.is_packed() || self.free_pages_of(Cma) > 0 {
+            return None;
+        }
+        let (i, taken) = self.take_run(order, start, n)?;
+        for at in 0..taken {
+            self.trace_zone_locked(i + (at << order), order, start, start, observer);
+        }
+        Some((i, taken))
+    }
+
     /// From 5.8 movable requests keep CMA and other free memory in balance.
     pub(crate) fn prefers_cma(&self, flags: AllocFlags) -> bool {
         self.policy.cma == CmaUse::HalfRule

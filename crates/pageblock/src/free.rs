@@ -11,6 +11,7 @@ use crate::layout::ZoneKind;
 use crate::levels::Levels;
 use crate::local::{Local, Owned, Zones};
 use crate::map::{FrameState, Index};
+use crate::mobility::Migratetype;
 use crate::row::CpuZone;
 use crate::zone::{FrameError, Zone};
 
@@ -114,7 +115,9 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let (at, i) = self.machine.find_allocated(pfn, order)?;
-        if self.row.make_room_and_put(at, pfn, order, observer) {
+        if self.cache(at).calm_count(order).is_some()
+            && self.row.make_room_and_put(at, pfn, order, observer)
+        {
             return Ok(());
         }
         observer.event(Event::PageFree { pfn, order });
@@ -123,25 +126,40 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         let mt = front.map.cpu_list_type(i, order);
         match mt.and_then(|mt| Some((cache.list_index(order, mt)?, mt))) {
             Some((list, mt)) => {
-                cache.push(&front.map, i, order, list, mt);
                 self.zones.renew_short(self.machine, at);
-                self.commit_free(at, order, list, observer);
+                self.free_to_list(at, i, order, (list, mt), observer);
             }
-            None => self.with(at, |zone, _| zone.free_one_page(i, order, observer)),
+            None => self.with_pages(at, |zone, _| zone.free_one_page(i, order, observer)),
         }
         Ok(())
     }
 
-    /// Gives back what a cache holds too much after a block was freed to one of its lists
+    /// Frees a block to a list, and gives back what the cache holds too much then
     /// (`free_unref_page_commit`).
-    fn commit_free(&mut self, at: usize, order: Order, list: usize, observer: &mut impl Observer) {
+    fn free_to_list(
+        &mut self,
+        at: usize,
+        i: Index,
+        order: Order,
+        (list, mt): (usize, Migratetype),
+        observer: &mut impl Observer,
+    ) {
         let policy = &self.machine.policy;
         let flags = self.cache_flags(at);
-        let cache = &mut self.row.zones[at].cache;
-        let n = cache.pages_to_drain(policy, order, flags);
+        let CpuZone { front, cache, .. } = &mut self.row.zones[at];
+        let n = cache.pages_to_drain_with(policy, order, flags);
+        if n > 0 && cache.count == 0 {
+            // What comes to the list goes to the zone at once.
+            self.with_pages(at, |zone, cache| {
+                cache.pass_on(zone, i, order, mt, observer);
+                zone.leave_below_high();
+            });
+            return;
+        }
+        cache.push(&front.map, i, order, list, mt);
         if n > 0 {
             let drain = cache.drain(policy, n, list);
-            self.with(at, |zone, cache| {
+            self.with_pages(at, |zone, cache| {
                 cache.drain_to(zone, drain, observer);
                 zone.leave_below_high();
             });
@@ -157,7 +175,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     /// Gives `n` pages of one cache back.
     fn give_back(&mut self, at: usize, n: u32, observer: &mut impl Observer) {
         let policy = &self.machine.policy;
-        self.with(at, |zone, cache| {
+        self.with_pages(at, |zone, cache| {
             let drain = cache.drain(policy, n, 0);
             cache.drain_to(zone, drain, observer);
         });
@@ -170,7 +188,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             while (1..before).contains(&self.cache(at).count) {
                 before = self.cache(at).count;
                 let policy = &self.machine.policy;
-                self.with(at, |zone, cache| {
+                self.with_pages(at, |zone, cache| {
                     let drain = cache.drain_round(policy);
                     cache.drain_to(zone, drain, observer);
                 });

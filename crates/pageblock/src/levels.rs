@@ -9,6 +9,7 @@
 use crate::alloc_flags::AllocFlags;
 use crate::frame::{ORDER_LIMIT, Order};
 use crate::layout::{MAX_NR_ZONES, ZoneKind};
+use crate::machine::Machine;
 use crate::map::PageMap;
 use crate::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use crate::policy::{Policy, WmarkCheck};
@@ -130,6 +131,31 @@ pub(crate) struct Front<'m> {
     copies: Copies,
 }
 
+/// What a zone was like when it was last found out what it serves at once, as far as moves of pages
+/// can change that. It stands in the zone, so that a batch is followed by one comparison.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Told {
+    /// With more free pages than this, and all else as it was, the same orders are served.
+    steady_above: u64,
+    kept: u64,
+    orders: u16,
+    below_high: bool,
+    boosted: bool,
+}
+
+impl Told {
+    #[inline(always)]
+    fn holds(&self, zone: &Zone<'_>) -> bool {
+        let orders = zone.open_orders();
+        zone.free_pages > self.steady_above
+            && zone.kept() == self.kept
+            // The same largest order.
+            && orders ^ self.orders <= orders & self.orders
+            && zone.below_high == self.below_high
+            && zone.boosted == self.boosted
+    }
+}
+
 /// Copies of a zone's levels, renewed under its lock.
 struct Copies {
     free_pages: AtomicUsize,
@@ -215,12 +241,27 @@ impl<'m> Front<'m> {
         self.known.load(Relaxed)
     }
 
+    /// Whether what is said of the zone holds after pages of it were moved, and nothing else.
+    #[inline(always)]
+    fn still_holds(&self, zone: &Zone<'_>) -> bool {
+        self.is_known() && zone.told.holds(zone)
+    }
+
     /// Finds what the zone serves at once. `serves` is false where something other than its
     /// watermark may make a walk pass over it.
-    #[inline]
-    pub(crate) fn renew_short(&self, zone: &Zone<'_>, serves: bool) {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn renew_short(&self, zone: &mut Zone<'_>, serves: bool) {
         let serves = serves && zone.managed > 0 && !zone.boosted && !zone.mobility_off;
         let plenty = if serves { zone.plenty() } else { Plenty::NONE };
+        let most_reserved = zone.lowmem_reserve.iter().max().copied().unwrap_or(0);
+        zone.told = Told {
+            steady_above: if serves { plenty.steady_above(most_reserved) } else { 0 },
+            kept: zone.kept(),
+            orders: zone.open_orders(),
+            below_high: zone.below_high,
+            boosted: zone.boosted,
+        };
         let reserves = zone.lowmem_reserve.iter();
         for (copy, &reserve) in self.plenty.iter().zip(reserves).skip(self.kind as usize) {
             let orders = plenty.beside(reserve);
@@ -236,22 +277,33 @@ impl<'m> Front<'m> {
         }
     }
 
-    /// Renews what CPUs read without the lock.
-    pub(crate) fn renew(&self, zone: &Zone<'_>, serves: bool) {
-        self.renew_short(zone, serves);
+    /// Finds what the zone serves at once after pages of it were moved, if that may have changed.
+    #[inline(always)]
+    pub(crate) fn renew_short_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
+        if !self.still_holds(zone) {
+            self.renew_short(zone, machine.first_zone_serves());
+        }
+    }
+
+    /// Renews what CPUs read without the lock, after pages of the zone were moved.
+    #[inline]
+    pub(crate) fn renew_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
+        if self.still_holds(zone) {
+            self.renew_pages(zone);
+        } else {
+            self.renew(zone, machine.first_zone_serves());
+        }
+    }
+
+    /// Renews the copies that change with every move of pages.
+    #[inline]
+    fn renew_pages(&self, zone: &Zone<'_>) {
         let copies = &self.copies;
         store(&copies.free_pages, zone.free_pages);
         store(&copies.cma, zone.free_pages_of(Cma));
         store(&copies.highatomic, zone.free_pages_of(HighAtomic));
         store(&copies.reserved_highatomic, zone.reserved_highatomic);
-        let Watermarks { min, low, high, promo } = zone.watermarks;
-        for (copy, mark) in copies.watermarks.iter().zip([min, low, high, promo]) {
-            store(copy, mark);
-        }
         store(&copies.boost, zone.boost);
-        for (copy, &pages) in copies.lowmem_reserve.iter().zip(&zone.lowmem_reserve) {
-            store(copy, pages);
-        }
         for (copy, mt) in copies.orders.iter().zip(CHECKED) {
             copy.store(zone.area.orders(mt), Relaxed);
         }
@@ -259,6 +311,20 @@ impl<'m> Front<'m> {
             for (order, copy) in (0..=ORDER_LIMIT).zip(&copies.nr_free) {
                 store(copy, zone.area.nr_free(order));
             }
+        }
+    }
+
+    /// Renews what CPUs read without the lock.
+    pub(crate) fn renew(&self, zone: &mut Zone<'_>, serves: bool) {
+        self.renew_short(zone, serves);
+        self.renew_pages(zone);
+        let copies = &self.copies;
+        let Watermarks { min, low, high, promo } = zone.watermarks;
+        for (copy, mark) in copies.watermarks.iter().zip([min, low, high, promo]) {
+            store(copy, mark);
+        }
+        for (copy, &pages) in copies.lowmem_reserve.iter().zip(&zone.lowmem_reserve) {
+            store(copy, pages);
         }
         store(&copies.managed, zone.managed);
         copies.below_high.store(zone.below_high, Relaxed);

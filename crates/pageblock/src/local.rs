@@ -42,11 +42,20 @@ pub(crate) trait Zones<'m> {
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T;
 
+    /// The same for work that only moves pages of the zone: free lists, their counters and what
+    /// follows from those (boost, `below_high`).
+    fn with_pages<T>(
+        &mut self,
+        machine: &Machine<'m>,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>) -> T,
+    ) -> T;
+
     /// A zone's levels, without its lock.
     fn levels<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl Levels;
 
     /// Renews what the zone serves at once, if that is not known.
-    fn renew_short(&self, machine: &Machine<'m>, at: usize);
+    fn renew_short(&mut self, machine: &Machine<'m>, at: usize);
 }
 
 /// Zones that belong to one owner: no lock is needed.
@@ -60,8 +69,22 @@ impl<'m> Zones<'m> for Owned<'_, 'm> {
         at: usize,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T {
-        let done = act(&mut self.0[at]);
-        machine.fronts[at].renew_short(&self.0[at], machine.first_zone_serves());
+        let zone = &mut self.0[at];
+        let done = act(zone);
+        machine.fronts[at].renew_short(zone, machine.first_zone_serves());
+        done
+    }
+
+    #[inline(always)]
+    fn with_pages<T>(
+        &mut self,
+        machine: &Machine<'m>,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>) -> T,
+    ) -> T {
+        let zone = &mut self.0[at];
+        let done = act(zone);
+        machine.fronts[at].renew_short_after_moves(zone, machine);
         done
     }
 
@@ -70,11 +93,11 @@ impl<'m> Zones<'m> for Owned<'_, 'm> {
         &self.0[at]
     }
 
-    #[inline]
-    fn renew_short(&self, machine: &Machine<'m>, at: usize) {
+    #[inline(always)]
+    fn renew_short(&mut self, machine: &Machine<'m>, at: usize) {
         let front = &machine.fronts[at];
         if !front.is_known() {
-            front.renew_short(&self.0[at], machine.first_zone_serves());
+            front.renew_short(&mut self.0[at], machine.first_zone_serves());
         }
     }
 }
@@ -96,6 +119,17 @@ impl<'a, 'm, Z: Zones<'m>> Local<'a, 'm, Z> {
     ) -> T {
         let cache = &mut self.row.zones[at].cache;
         self.zones.with(self.machine, at, |zone| act(zone, cache))
+    }
+
+    /// The same for work that only moves pages; see [`Zones::with_pages`].
+    #[inline(always)]
+    pub(crate) fn with_pages<T>(
+        &mut self,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
+    ) -> T {
+        let cache = &mut self.row.zones[at].cache;
+        self.zones.with_pages(self.machine, at, |zone| act(zone, cache))
     }
 
     #[inline(always)]

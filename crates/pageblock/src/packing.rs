@@ -176,7 +176,7 @@ impl<'m> Packing<'m> {
     }
 
     /// Notes a block put on a list.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn note_inserted(
         &mut self,
         map: &PageMap<'_>,
@@ -200,7 +200,7 @@ impl<'m> Packing<'m> {
     }
 
     /// Notes a block taken off a list.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn note_removed(&mut self, map: &PageMap<'_>, i: Index, order: Order) {
         if order >= self.pageblock_order {
             return;

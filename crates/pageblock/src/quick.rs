@@ -56,8 +56,8 @@ impl Row<'_> {
     ) -> Option<Pfn> {
         let Request { order, gfp, .. } = *request;
         let zone = self.zones.get_mut(usize::from(self.first[gfp.highest_zone() as usize]))?;
-        zone.cache.warm(&zone.front.map, order, gfp.migratetype()?);
-        self.take_warm(request, observer)
+        let warm = zone.cache.warm(&zone.front.map, order, gfp.migratetype()?);
+        if warm { self.take_warm(request, observer) } else { None }
     }
 
     /// Puts an allocated block of the zone and type that was freed last on a list, if that keeps it. Tells
@@ -77,6 +77,7 @@ impl Row<'_> {
         let zone = self.zones.get_mut(usize::from(self.recent))?;
         let (cache, map) = (&mut zone.cache, &zone.front.map);
         let lists = cache.put_lists(order)?;
+        let count = cache.calm_count(order)?;
         let (i, state) = map.allocated(pfn, order)?;
         // The list is found from the last type, not from this one, so that the processor need not
         // wait for the type to know where the block goes.
@@ -85,7 +86,7 @@ impl Row<'_> {
             return None;
         }
         let list = lists.list(type_bits)?;
-        if !zone.front.is_calm() || !cache.put_hot(i, list, order) {
+        if !zone.front.is_calm() || !cache.put_hot(i, list, order, count) {
             return None;
         }
         observer.event(Event::PageFree { pfn, order });

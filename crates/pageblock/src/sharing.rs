@@ -161,7 +161,19 @@ impl<'m, R: RawMutex> Zones<'m> for Locked<'_, 'm, R> {
     ) -> T {
         let mut zone = self.0[at].lock();
         let done = act(&mut zone);
-        machine.fronts[at].renew(&zone, machine.first_zone_serves());
+        machine.fronts[at].renew(&mut zone, machine.first_zone_serves());
+        done
+    }
+
+    fn with_pages<T>(
+        &mut self,
+        machine: &Machine<'m>,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>) -> T,
+    ) -> T {
+        let mut zone = self.0[at].lock();
+        let done = act(&mut zone);
+        machine.fronts[at].renew_after_moves(&mut zone, machine);
         done
     }
 
@@ -171,7 +183,7 @@ impl<'m, R: RawMutex> Zones<'m> for Locked<'_, 'm, R> {
     }
 
     #[inline(always)]
-    fn renew_short(&self, _: &Machine<'m>, _: usize) {}
+    fn renew_short(&mut self, _: &Machine<'m>, _: usize) {}
 }
 
 fn sharing_size<R>(zones: usize, cpus: usize) -> usize {

@@ -103,7 +103,8 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             walk.skipped_active = true;
             return Visit::Next;
         }
-        if !self.has_watermark(at, attempt, walk.flags, observer) {
+        let plenty = fronts[at].has_plenty(attempt.order, attempt.highest);
+        if !plenty && !self.has_watermark(at, attempt, walk.flags, observer) {
             return Visit::Next;
         }
         self.rmqueue(at, attempt, walk.flags, observer).map_or(Visit::Next, Visit::Served)
@@ -188,7 +189,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             cached
         } else {
             let movable = attempt.gfp.has(Gfp::MOVABLE);
-            self.with(at, |zone, _| {
+            self.with_pages(at, |zone, _| {
                 let i = zone.rmqueue_buddy(order, mt, flags, observer)?;
                 // Under the lock, so that whoever holds it finds every frame in a block.
                 zone.map.set(i, FrameState::Allocated { order, movable });
@@ -217,11 +218,15 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         let Attempt { order, mt, .. } = *attempt;
         let cache = &mut self.row.zones[at].cache;
         cache.note_alloc();
-        if let Some(i) = cache.pop(&self.machine.fronts[at].map, list, order) {
+        if !cache.is_empty(list)
+            && let Some(i) = cache.pop(&self.machine.fronts[at].map, list, order)
+        {
             self.zones.renew_short(self.machine, at);
             return Some(i);
         }
-        self.with(at, |zone, cache| cache.refill_and_pop(zone, list, order, mt, flags, observer))
+        self.with_pages(at, |zone, cache| {
+            cache.refill_and_pop(zone, list, order, mt, flags, observer)
+        })
     }
 
     /// Gives a block that was taken off a list to the request.

@@ -43,14 +43,28 @@ impl Zone<'_> {
     /// What the zone serves at once.
     #[inline]
     pub(crate) fn plenty(&self) -> Plenty {
-        let reserves =
-            self.free_pages_of(Cma) + self.free_pages_of(HighAtomic) + self.reserved_highatomic;
-        let kept = reserves + self.boost + self.watermarks.high;
         let orders = match self.policy.wmark_check {
             WmarkCheck::HalvePerOrder => 1,
-            _ => 1 | orders_below(self, &[Unmovable, Movable, Reclaimable]),
+            _ => 1 | u16::MAX.checked_shr(self.open_orders().leading_zeros()).unwrap_or(0),
         };
-        Plenty { left: self.free_pages.saturating_sub(kept), orders }
+        Plenty { free: self.free_pages, kept: self.kept(), orders }
+    }
+
+    /// The high mark and every reserve of the zone itself.
+    #[inline(always)]
+    pub(crate) fn kept(&self) -> u64 {
+        self.free_pages_of(Cma)
+            + self.free_pages_of(HighAtomic)
+            + self.reserved_highatomic
+            + self.boost
+            + self.watermarks.high
+    }
+
+    /// The orders that have blocks which anyone may take, one bit each.
+    #[inline(always)]
+    pub(crate) fn open_orders(&self) -> u16 {
+        let orders = |mt| self.area.orders(mt);
+        orders(Unmovable) | orders(Movable) | orders(Reclaimable)
     }
 }
 
@@ -58,30 +72,32 @@ impl Zone<'_> {
 /// every reserve are left, and blocks that anyone may take.
 #[derive(Clone, Copy)]
 pub(crate) struct Plenty {
-    /// Pages above the high mark and all reserves of the zone itself.
-    left: u64,
-    /// The orders that there are blocks for, one bit each.
+    free: u64,
+    /// The high mark and all reserves of the zone itself.
+    kept: u64,
+    /// The orders that there are blocks for, one bit each, without a gap.
     orders: u16,
 }
 
 impl Plenty {
-    pub(crate) const NONE: Self = Self { left: 0, orders: 0 };
+    pub(crate) const NONE: Self = Self { free: 0, kept: 0, orders: 0 };
 
     /// The orders, one bit each, that are served beside a lowmem reserve.
     #[inline]
     pub(crate) fn beside(self, reserve: u64) -> u16 {
-        match self.left.saturating_sub(reserve) {
+        match self.free.saturating_sub(self.kept.saturating_add(reserve)) {
             0 => 0,
             left @ 1..0x8000 => self.orders & ((2 << left.ilog2()) - 1),
             _ => self.orders,
         }
     }
-}
 
-/// The orders of which one of the types has a block, or a larger one to split; one bit each.
-fn orders_below(zone: &impl Levels, types: &[Migratetype]) -> u16 {
-    let orders = types.iter().fold(0, |orders, &mt| orders | zone.orders(mt));
-    u16::MAX.checked_shr(orders.leading_zeros()).unwrap_or(0)
+    /// The free pages above which [`beside`](Self::beside) gives all orders for every reserve up to
+    /// this one; all pages where there are not so many now.
+    pub(crate) fn steady_above(self, reserve: u64) -> u64 {
+        let above = self.kept.saturating_add(reserve).saturating_add(u64::from(self.orders));
+        if self.free > above { above } else { u64::MAX }
+    }
 }
 
 /// See [`Zone::watermark_ok`].

@@ -95,18 +95,70 @@ impl Layout {
 
 #[derive(Clone, Debug)]
 enum Op {
-    Alloc { cpu: usize, order: Order, gfp: u8, node: Option<u8>, flags: u8 },
-    Free { cpu: usize, which: usize },
-    FreeMany { cpu: usize, which: usize, count: usize },
-    Drain { cpu: usize },
-    Tick { cpu: usize },
-    Isolate { frame: u64, on: bool, to: Option<Migratetype> },
-    Unreserve { zone: usize, to: Migratetype, all: bool },
-    Kswapd { node: u8, running: bool },
-    Movable { which: usize, movable: bool },
-    Capture { zone: usize, order: Order, mt: Migratetype },
-    ResetFair { cpu: usize, gfp: u8 },
-    EndBoost { zone: usize },
+    Alloc {
+        cpu: usize,
+        order: Order,
+        gfp: u8,
+        node: Option<u8>,
+        flags: u8,
+    },
+    Free {
+        cpu: usize,
+        which: usize,
+    },
+    FreeMany {
+        cpu: usize,
+        which: usize,
+        count: usize,
+    },
+    Drain {
+        cpu: usize,
+    },
+    Tick {
+        cpu: usize,
+    },
+    Isolate {
+        frame: u64,
+        on: bool,
+        to: Option<Migratetype>,
+    },
+    Unreserve {
+        zone: usize,
+        to: Migratetype,
+        all: bool,
+    },
+    Kswapd {
+        node: u8,
+        running: bool,
+    },
+    Movable {
+        which: usize,
+        movable: bool,
+    },
+    Capture {
+        zone: usize,
+        order: Order,
+        mt: Migratetype,
+    },
+    ResetFair {
+        cpu: usize,
+        gfp: u8,
+    },
+    EndBoost {
+        zone: usize,
+    },
+    AllocMany {
+        cpu: usize,
+        order: Order,
+        gfp: u8,
+        count: usize,
+    },
+    /// In the order of the frames.
+    FreeRow {
+        cpu: usize,
+        which: usize,
+        count: usize,
+    },
 }
 
 const GFPS: [Gfp; 9] = [
@@ -224,10 +276,14 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
             .prop_map(|(zone, order, mt)| Op::Capture { zone, order, mt }),
         1 => (cpu(), gfp()).prop_map(|(cpu, gfp)| Op::ResetFair { cpu, gfp }),
         1 => (0usize..3).prop_map(|zone| Op::EndBoost { zone }),
+        1 => (cpu(), order(), gfp(), 1usize..200)
+            .prop_map(|(cpu, order, gfp, count)| Op::AllocMany { cpu, order, gfp, count }),
+        1 => (cpu(), any::<usize>(), 1usize..200)
+            .prop_map(|(cpu, which, count)| Op::FreeRow { cpu, which, count }),
     ];
     // The swarm: each kind of call but allocation is off in some cases.
     (prop::collection::vec(op, 1..250), any::<u16>(), any::<u16>()).prop_map(|(ops, a, b)| {
-        let off = a & b & 0xffe;
+        let off = a & b & 0x3ffe;
         ops.into_iter().filter(|op| off & 1 << op.kind() == 0).collect()
     })
 }
@@ -247,6 +303,8 @@ impl Op {
             Self::Capture { .. } => 9,
             Self::ResetFair { .. } => 10,
             Self::EndBoost { .. } => 11,
+            Self::AllocMany { .. } => 12,
+            Self::FreeRow { .. } => 13,
         }
     }
 }
@@ -268,6 +326,17 @@ impl Pair<'_, '_> {
             }
             Op::Free { cpu, which } => self.free(cpu, which),
             Op::FreeMany { cpu, which, count } => (0..count).for_each(|_| self.free(cpu, which)),
+            Op::AllocMany { cpu, order, gfp, count } => {
+                let gfp = GFPS[usize::from(gfp)];
+                let before = self.used.len();
+                for n in 1..=count {
+                    self.alloc(cpu, order, gfp, None, 0);
+                    if self.used.len() < before + n {
+                        break;
+                    }
+                }
+            }
+            Op::FreeRow { cpu, which, count } => self.free_row(cpu, which, count),
             Op::Drain { cpu } => {
                 self.allocator.drain_cpu(cpu, &mut self.log);
                 self.model.drain_cpu(cpu);
@@ -328,6 +397,16 @@ impl Pair<'_, '_> {
     fn free(&mut self, cpu: usize, which: usize) {
         if !self.used.is_empty() {
             let (pfn, order) = self.used.swap_remove(which % self.used.len());
+            self.allocator.free(cpu, Pfn(pfn), order, &mut self.log).unwrap();
+            self.model.free(cpu, pfn, order);
+        }
+    }
+
+    fn free_row(&mut self, cpu: usize, which: usize, count: usize) {
+        self.used.sort_unstable();
+        let first = which % self.used.len().max(1);
+        let end = (first + count).min(self.used.len());
+        for (pfn, order) in self.used.drain(first..end) {
             self.allocator.free(cpu, Pfn(pfn), order, &mut self.log).unwrap();
             self.model.free(cpu, pfn, order);
         }

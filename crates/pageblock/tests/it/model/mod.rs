@@ -103,8 +103,7 @@ impl Model {
 
     pub(crate) fn drain_cpu(&mut self, cpu: usize) {
         for (zone, caches) in self.zones.iter_mut().zip(&mut self.caches) {
-            let n = caches[cpu].count();
-            caches[cpu].drain(zone, n, 0, &mut self.out);
+            caches[cpu].drain_all(zone, &mut self.out);
         }
     }
 

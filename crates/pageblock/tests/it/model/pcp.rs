@@ -259,6 +259,19 @@ impl Cache {
         }
     }
 
+    /// Empties the cache; from 6.7 in rounds of the largest drain.
+    pub(crate) fn drain_all(&mut self, zone: &mut ModelZone, out: &mut Out) {
+        while self.count() > 0 {
+            let round = match self.policy.pcp_free {
+                PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
+                    self.batch.max(1) << self.policy.pcp_batch_scale_max
+                }
+                _ => self.count(),
+            };
+            self.drain_chunk(zone, round, 0, out);
+        }
+    }
+
     fn drain_chunk(&mut self, zone: &mut ModelZone, n: i64, index: usize, out: &mut Out) {
         let mut left = n.min(self.count());
         match self.policy.pcp_bulk {
