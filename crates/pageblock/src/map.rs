@@ -195,7 +195,7 @@ impl<'m> PageMap<'m> {
     /// Whether every frame of a range has a state.
     pub(crate) fn all_are(&self, range: FrameRange, state: FrameState) -> bool {
         let is = |byte: &AtomicU8| byte.load(Relaxed) == state.encode();
-        range.len() == 0 || self.states_in(range).is_some_and(|states| states.iter().all(is))
+        range.is_empty() || self.states_in(range).is_some_and(|states| states.iter().all(is))
     }
 
     /// Gives every frame of a range, all in the tables, a state.
