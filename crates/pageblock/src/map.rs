@@ -4,7 +4,7 @@
 //! are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a frame
 //! on a CPU list belongs to that CPU and a free frame to whoever holds its zone.
 
-use crate::frame::{ORDER_LIMIT, Order, Pfn};
+use crate::frame::{FrameRange, ORDER_LIMIT, Order, Pfn};
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::{MIGRATETYPES, Migratetype};
 use crate::sync::{AtomicU8, AtomicU32, Relaxed};
@@ -183,6 +183,26 @@ impl<'m> PageMap<'m> {
         let blocks = tables
             .take(frames >> pageblock_order, |_| AtomicU8::new(block_byte(Migratetype::Movable)))?;
         Some(Self { base: base.0, pageblock_order, links, states, blocks })
+    }
+
+    /// The states of a range of frames that the tables have.
+    fn states_in(&self, range: FrameRange) -> Option<&'m [AtomicU8]> {
+        let start = self.offset(range.start);
+        let len = usize::try_from(range.len()).ok()?;
+        self.states.get(start..start.checked_add(len)?)
+    }
+
+    /// Whether every frame of a range has a state.
+    pub(crate) fn all_are(&self, range: FrameRange, state: FrameState) -> bool {
+        let is = |byte: &AtomicU8| byte.load(Relaxed) == state.encode();
+        range.is_empty() || self.states_in(range).is_some_and(|states| states.iter().all(is))
+    }
+
+    /// Gives every frame of a range, all in the tables, a state.
+    pub(crate) fn fill(&self, range: FrameRange, state: FrameState) {
+        for byte in self.states_in(range).unwrap_or_default() {
+            byte.store(state.encode(), Relaxed);
+        }
     }
 
     pub(crate) fn frames(&self) -> Index {

@@ -27,6 +27,12 @@ impl TablesLayout {
         Some(Self { layout })
     }
 
+    /// Size and alignment. Memory of this alignment has nothing left over.
+    #[must_use]
+    pub fn layout(self) -> Layout {
+        self.layout
+    }
+
     /// The size in bytes, which includes what alignment costs in memory of any address.
     #[must_use]
     pub fn size(self) -> usize {

@@ -125,13 +125,25 @@ impl Setup<'_> {
     }
 
     /// The memory that the allocator needs for its tables, in bytes: nine for each frame of the
-    /// zones' spans, one for each pageblock, and the fixed parts.
+    /// zones' spans, one for each pageblock, and the fixed parts. It is enough for memory of any
+    /// alignment.
     ///
     /// # Errors
     /// Those of [`Allocator::new`].
     pub fn metadata_size(&self) -> Result<usize, SetupError> {
         self.validate()?;
         self.layout().map(TablesLayout::size).ok_or(SetupError::TooLarge)
+    }
+
+    /// The same as a layout: for callers that take the memory from an allocator, or carve it out of
+    /// the range that is to be managed (whose frames they then leave out of
+    /// [`release`](Allocator::release)).
+    ///
+    /// # Errors
+    /// Those of [`Allocator::new`].
+    pub fn metadata_layout(&self) -> Result<core::alloc::Layout, SetupError> {
+        self.validate()?;
+        self.layout().map(TablesLayout::layout).ok_or(SetupError::TooLarge)
     }
 }
 

@@ -256,9 +256,7 @@ impl<'m> Zone<'m> {
         if self.is_packed() {
             self.packing = Packing::new(tables, frames, self.geometry.pageblock_order)?;
         }
-        for pfn in self.span.start.0..self.span.end.0 {
-            self.map.set((pfn - range.start.0) as Index, FrameState::Reserved);
-        }
+        self.map.fill(self.span, FrameState::Reserved);
         Some(())
     }
 
@@ -483,18 +481,16 @@ impl<'m> Zone<'m> {
     /// [`FrameError::Foreign`] for a frame that is not in the zone or is no reserved memory; nothing
     /// is released then.
     pub fn release(&mut self, range: FrameRange) -> Result<(), FrameError> {
-        for pfn in range.start.0..range.end.0 {
-            if self.state(Pfn(pfn)) != Some(FrameState::Reserved) {
-                return Err(FrameError::Foreign(Pfn(pfn)));
-            }
+        if !self.map.all_are(range, FrameState::Reserved) {
+            let reserved = |&pfn: &u64| self.state(Pfn(pfn)) == Some(FrameState::Reserved);
+            let wrong = (range.start.0..range.end.0).find(|pfn| !reserved(pfn));
+            return Err(FrameError::Foreign(wrong.map_or(range.start, Pfn)));
         }
         let end = match self.policy.untouched_to {
             UntouchedTo::Tail => Some(End::Tail),
             UntouchedTo::Head => None,
         };
-        for pfn in range.start.0..range.end.0 {
-            self.map.set((pfn - self.map.pfn(0).0) as Index, FrameState::Tail);
-        }
+        self.map.fill(range, FrameState::Tail);
         for (pfn, order) in range.blocks(self.geometry.max_order) {
             let Some(i) = self.map.index(pfn) else { return Err(FrameError::Foreign(pfn)) };
             self.free_by_block_type(i, order, end, &mut ());

@@ -261,3 +261,24 @@ fn memory_that_is_too_small_is_refused() {
     assert_eq!(result.err(), Some(SetupError::Memory(size)));
     assert!(Allocator::new(&mut memory, &setup).is_ok());
 }
+
+#[test]
+fn metadata_layout_says_how_much_memory_suffices() {
+    let span = FrameRange::new(0, 1 << 14);
+    let spec = crate::machine::zone_spec(0, ZoneKind::Normal, span.start.0, span.end.0);
+    let setup = Setup {
+        policy: crate::machine::policy("linux-6.12"),
+        geometry: Geometry::default(),
+        zones: &[spec],
+        cpu_nodes: &[0],
+        distances: &[],
+    };
+    let (layout, size) = (setup.metadata_layout().unwrap(), setup.metadata_size().unwrap());
+    assert_eq!(size, layout.size() + layout.align());
+    assert!(size as u64 <= 10 * span.len());
+    let mut memory = vec![std::mem::MaybeUninit::uninit(); size];
+    assert!(Allocator::new(&mut memory, &setup).is_ok());
+    assert!(Allocator::new(&mut memory[..size - 1], &setup).is_err());
+    let none = Setup { zones: &[], ..setup };
+    assert_eq!(none.metadata_layout().err(), none.metadata_size().err());
+}
