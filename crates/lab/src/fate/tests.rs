@@ -63,7 +63,9 @@ fn without_a_probe_the_end_tells_what_compaction_kept() {
     end.pcp.push(page);
     let fates = finder(events()).finish(Some(&end));
     assert_eq!((fates.get(1), fates.get(2)), (Fate::Kept, Fate::Listed));
-    let fates = finder(events()).finish(None);
+    let mut ended = events();
+    ended.push((COMPACTOR, other("mm_compaction_end")));
+    let fates = finder(ended).finish(None);
     assert_eq!((fates.get(1), fates.get(2)), (Fate::Listed, Fate::Listed));
 }
 
