@@ -109,7 +109,7 @@ mod tests {
     fn rows_are_those_of_the_seed() {
         let runs = [
             run("linux-4.20", &[600_000, 700_000, 800_000], &[]),
-            run("linux-4.20,nofragment=on", &[600_000, 640_999], &[150_000]),
+            run("linux-4.20,nofragment=on", &[600_000, 640_999], &[150_000, 150_000]),
         ];
         let text = print(&runs).unwrap();
         let line = |start: &str| text.lines().find(|l| l.starts_with(start)).unwrap().to_owned();
@@ -123,7 +123,7 @@ mod tests {
         );
         assert_eq!(
             line("Percentage huge-1"),
-            "Percentage huge-1        0.00 (   0.00%)       33.33 ( 100.00%)"
+            "Percentage huge-1        0.00 (   0.00%)       50.00 ( 100.00%)"
         );
     }
 
