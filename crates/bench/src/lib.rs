@@ -5,9 +5,11 @@
 #![deny(unsafe_code)]
 
 pub mod native;
+pub mod netperf;
 pub mod noise;
 pub mod packing;
 pub mod pattern;
 pub mod peers;
+pub mod slub;
 pub mod subject;
 pub mod threads;

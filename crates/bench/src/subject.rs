@@ -178,11 +178,26 @@ impl PageblockCpu {
     /// Never, unless this crate is wrong.
     #[must_use]
     pub fn cpus(frames: u64, cpus: usize) -> Vec<Self> {
-        let (allocator, _) = with_cpus(frames, "linux-6.12", cpus);
+        Self::with_policy(frames, "linux-6.12", cpus)
+    }
+
+    /// The same under a policy.
+    ///
+    /// # Panics
+    /// For a policy that does not exist.
+    #[must_use]
+    pub fn with_policy(frames: u64, policy: &str, cpus: usize) -> Vec<Self> {
+        let (allocator, _) = with_cpus(frames, policy, cpus);
         let locks = memory(allocator.sharing_size::<RawMutex>());
         let shared = allocator.share(locks);
         let shared = Box::leak(Box::new(shared.expect("the memory suffices")));
         (0..cpus).map(|cpu| Self(shared.cpu(cpu).expect("the handle is free"))).collect()
+    }
+
+    /// The handle itself.
+    #[must_use]
+    pub fn into_cpu(self) -> Cpu<'static, 'static, RawMutex, ()> {
+        self.0
     }
 
     /// Verifies the zones and this CPU's caches.

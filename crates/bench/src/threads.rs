@@ -78,7 +78,8 @@ pub fn producer_consumer<S: SharedSubject>(handles: &mut [S], order: Order) -> f
     start.elapsed().as_nanos() as f64 / (2 * HANDED_OVER) as f64
 }
 
-fn wait_until(ready: impl Fn() -> bool) {
+/// Spins, and lets others run now and then, until it is so.
+pub(crate) fn wait_until(ready: impl Fn() -> bool) {
     let mut spins = 0;
     while !ready() {
         spins += 1;

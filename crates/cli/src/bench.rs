@@ -1,23 +1,20 @@
-//! `pageblock bench native`.
+//! `pageblock bench native` and `pageblock bench netperf`.
 
 use std::io::IsTerminal;
 
-use pageblock_bench::native::{self, Report, Row};
+use pageblock_bench::native::{self, Row};
+use pageblock_bench::netperf;
+use pageblock_bench::noise::Noise;
 use pageblock_report::json::to_json;
 use pageblock_report::table::Table;
 
 use crate::Verdict;
 use crate::output::print;
-use crate::plan::{Format, NativePlan};
+use crate::plan::{Format, NativePlan, NetperfPlan};
 
 pub(crate) fn run(plan: &NativePlan) -> anyhow::Result<Verdict> {
-    let watched = std::io::stderr().is_terminal();
-    let report = native::run(&plan.plan, &mut |what| {
-        if watched {
-            eprintln!("{what}");
-        }
-    });
-    let noise = noise(&report);
+    let report = native::run(&plan.plan, &mut say);
+    let noise = noise(&report.noise);
     if plan.format == Format::Json {
         eprint!("{noise}");
         print(&to_json(&report.rows))?;
@@ -25,6 +22,54 @@ pub(crate) fn run(plan: &NativePlan) -> anyhow::Result<Verdict> {
         print(&format!("{}\n{}\n{noise}", times(&report.rows), packings(&report.rows)))?;
     }
     Ok(Verdict::Yes)
+}
+
+pub(crate) fn run_netperf(plan: &NetperfPlan) -> anyhow::Result<Verdict> {
+    let (rows, samples) = netperf::run(&plan.plan, &mut say)?;
+    let noise = noise(&samples);
+    if plan.format == Format::Json {
+        eprint!("{noise}");
+        print(&to_json(&rows))?;
+    } else {
+        print(&format!("{}\n{noise}", datagrams(&rows)))?;
+    }
+    Ok(Verdict::Yes)
+}
+
+/// What comes next, where somebody watches.
+fn say(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("{what}");
+    }
+}
+
+fn datagrams(rows: &[netperf::Row]) -> String {
+    let mut table = Table::new()
+        .number("bytes")
+        .text("policy")
+        .number("median [ns]")
+        .number("from")
+        .number("to")
+        .number("zone locks")
+        .number("blocks")
+        .number("ratio")
+        .number("from")
+        .number("to")
+        .number("Wilcoxon p");
+    for row in rows {
+        let mut cells = vec![row.size.to_string(), row.policy.clone()];
+        cells.extend([row.ns_median, row.ns_low, row.ns_high].map(|ns| format!("{ns:.1}")));
+        cells.extend([row.locks_per_message, row.blocks_per_message].map(|n| format!("{n:.3}")));
+        if let Some(ratio) = row.ratio {
+            cells.extend([ratio.median, ratio.low, ratio.high].map(|r| format!("{r:.3}")));
+            cells.push(format!("{:.4}", ratio.wilcoxon_p));
+        }
+        table.row(cells);
+    }
+    format!(
+        "UDP datagrams between two CPUs, native; times, locks and blocks for each\n{}",
+        table.print()
+    )
 }
 
 fn times(rows: &[Row]) -> String {
@@ -74,12 +119,12 @@ fn packings(rows: &[Row]) -> String {
     table.print()
 }
 
-fn noise(report: &Report) -> String {
-    let Some((median, most)) = report.noise.slowdown() else { return String::new() };
+fn noise(noise: &Noise) -> String {
+    let Some((median, most)) = noise.slowdown() else { return String::new() };
     let loaded = if most > 1.25 { "; other work disturbed these results" } else { "" };
     format!(
         "noise: a fixed work took {median:.2} times its fastest in the median, and at most {most:.2} \
          times in 9 of 10 of {} samples{loaded}\n",
-        report.noise.samples()
+        noise.samples()
     )
 }

@@ -3,8 +3,9 @@
 use anyhow::bail;
 use pageblock_measure::Run;
 use pageblock_measure::compare::{EventCounts, Options};
+use pageblock_measure::multiops::StarRule;
 use pageblock_measure::seeds::SeedComparison;
-use pageblock_report::thpfioscale;
+use pageblock_report::{netperf, thpfioscale};
 
 use crate::args::CompareArgs;
 use crate::plan::NamedPolicy;
@@ -41,6 +42,7 @@ pub(crate) fn text(mut runs: Vec<Run>, published: bool) -> anyhow::Result<String
     let options = Options { event_counts: event_counts(&policies), ..Options::default() };
     let comparison = SeedComparison::of_runs(&runs, &options)?;
     let mut text = thpfioscale::print(&runs)?;
+    text += &netperf::print(&runs, StarRule::Classic)?;
     text += &pageblock_report::seeds::print(&comparison);
     if published {
         text.push('\n');

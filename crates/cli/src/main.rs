@@ -26,7 +26,7 @@ mod session;
 mod verify;
 
 use args::{Args, BenchCommand, Command};
-use plan::{NativePlan, ReplayPlan, RunPlan, VerifyPlan};
+use plan::{NativePlan, NetperfPlan, ReplayPlan, RunPlan, VerifyPlan};
 
 /// What a command says with its exit status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +62,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),
         Command::Bench(BenchCommand::Native(args)) => bench::run(&NativePlan::new(args)?),
+        Command::Bench(BenchCommand::Netperf(args)) => bench::run_netperf(&NetperfPlan::new(args)?),
     }
 }
 

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use pageblock::policy::Policy;
 use pageblock::preset::{self, Preset};
-use pageblock_bench::native;
+use pageblock_bench::{native, netperf};
 use pageblock_lab::policy_file;
 use pageblock_lab::sim::machine_file::{MachineSpec, Scale};
 use pageblock_lab::workload::{self, Workload};
 
-use crate::args::{NativeArgs, ReplayArgs, RunArgs, VerifyArgs};
+use crate::args::{NativeArgs, NetperfArgs, ReplayArgs, RunArgs, VerifyArgs};
 use crate::{machines, published};
 
 /// A policy as the user named it.
@@ -148,6 +148,40 @@ impl NativePlan {
         let frames = args.gib.into_iter().map(frames).collect();
         let plan = native::Plan { orders: args.orders, frames, rounds: args.rounds, patterns };
         Ok(Self { plan, format: Format::new(args.json) })
+    }
+}
+
+/// `pageblock bench netperf`.
+#[derive(Clone, Debug)]
+pub(crate) struct NetperfPlan {
+    pub(crate) plan: netperf::Plan,
+    pub(crate) format: Format,
+}
+
+impl NetperfPlan {
+    pub(crate) fn new(args: NetperfArgs) -> anyhow::Result<Self> {
+        let NetperfArgs { policies, mut sizes, slab_cpus, rounds, messages, json } = args;
+        for policy in &policies {
+            Policy::parse(policy).map_err(|error| anyhow::anyhow!("{error}"))?;
+        }
+        if sizes.is_empty() {
+            sizes = netperf::SIZES.to_vec();
+        }
+        // The loopback device's MTU with IP's and UDP's headers.
+        if let Some(size) = sizes.iter().find(|size| !(1..=65_507).contains(*size)) {
+            bail!("--size {size} is not a payload from 1 to 65507 bytes");
+        }
+        if !(1..=4096).contains(&slab_cpus) {
+            bail!("--slab-cpus {slab_cpus} is not a number of CPUs from 1 to 4096");
+        }
+        if rounds == 0 {
+            bail!("--rounds 0 measures nothing");
+        }
+        if messages < 1000 {
+            bail!("--messages {messages}: at least 1000 are needed");
+        }
+        let plan = netperf::Plan { policies, sizes, slab_cpus, rounds, messages };
+        Ok(Self { plan, format: Format::new(json) })
     }
 }
 

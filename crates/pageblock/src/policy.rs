@@ -325,14 +325,14 @@ choices! {
     }
     /// Which orders have CPU lists (seed 2).
     PcpOrders {
-        /// Up to 5.12: order 0.
-        Order0 = "order0",
-        /// From 5.13: orders 0 to 3 and the pageblock order.
-        CostlyAndThp = "costly_and_thp",
+        /// Up to 5.13: order 0.
+        Order0 = "0",
+        /// From 5.14: orders 0 to 3 and the pageblock order.
+        CostlyAndThp = "0-3+thp",
     }
     /// How many CPU lists blocks of the pageblock order have.
     PcpThpLists {
-        /// 5.13 to 6.3: one a type.
+        /// 5.14 to 6.3: one a type.
         Three = "three",
         /// 6.4 to 6.9: one.
         One = "one",
@@ -341,18 +341,18 @@ choices! {
     }
     /// How large a CPU list may grow.
     PcpHigh {
-        /// Up to 5.12: six batches.
+        /// Up to 5.13: six batches.
         SixBatch = "six_batch",
-        /// 5.13 to 6.6: the low watermark shared by the CPUs.
+        /// 5.14 to 6.6: the low watermark shared by the CPUs.
         LowWmark = "low_wmark",
         /// From 6.7: tuned between that and an eighth of the zone shared by the CPUs.
         Autotune = "autotune",
     }
     /// How many pages a CPU list gives back at a time.
     PcpFree {
-        /// Up to 5.12: a batch.
+        /// Up to 5.13: a batch.
         Batch = "batch",
-        /// 5.13 to 5.17: doubled with each consecutive time.
+        /// 5.14 to 5.17: doubled with each consecutive time.
         FreeFactor = "free_factor",
         /// 5.18 to 6.6: freeing high orders in a row empties the lists.
         FreeHigh = "free_high",
@@ -638,13 +638,27 @@ switches! {
         watermark_scale_factor: 1..=3000,
         /// vm.watermark_boost_factor, in 1/10000 of the high watermark; 0 is off.
         watermark_boost_factor: 0..=1000000,
-        /// vm.percpu_pagelist_high_fraction (percpu_pagelist_fraction up to 5.12); 0 is off.
+        /// vm.percpu_pagelist_high_fraction (percpu_pagelist_fraction up to 5.13); 0 is off.
         percpu_pagelist_high_fraction: 0..=1000000,
         /// CONFIG_PCP_BATCH_SCALE_MAX: how often a batch may double.
         pcp_batch_scale_max: 0..=6,
         /// vm.zone_reclaim_mode: 1 zone, 2 write, 4 unmap.
         zone_reclaim_mode: 0..=7,
     }
+}
+
+/// The two parts of `hybrid(3)`.
+fn hybrid<'t>(switch: &str, value: &'t str) -> Option<(&'t str, &'t str)> {
+    let (name, threshold) = value.strip_suffix(')')?.split_once('(')?;
+    (switch == "fallback_pick" && name == "hybrid").then_some((name, threshold))
+}
+
+fn set_named<'t>(
+    policy: &mut Policy,
+    name: &'static str,
+    value: &'t str,
+) -> Result<(), PolicyError<'t>> {
+    Switch::find(name).ok_or(PolicyError::UnknownSwitch(name))?.set(policy, value)
 }
 
 impl Policy {
@@ -681,7 +695,7 @@ impl Policy {
         matches!(self.pcp_bulk, PcpBulk::WholeLists)
     }
 
-    /// Reads `NAME,switch=value,...`.
+    /// Reads `NAME,switch=value,...`. `fallback_pick=hybrid(3)` sets `hybrid_threshold` too.
     ///
     /// # Errors
     /// See [`PolicyError`]; its text lists what exists.
@@ -692,10 +706,13 @@ impl Policy {
         let mut policy = preset.policy;
         for part in parts {
             let (switch, value) = part.split_once('=').ok_or(PolicyError::NotAnAssignment(part))?;
-            let switch = switch.trim();
-            Switch::find(switch)
-                .ok_or(PolicyError::UnknownSwitch(switch))?
-                .set(&mut policy, value.trim())?;
+            let (switch, mut value) = (switch.trim(), value.trim());
+            let found = Switch::find(switch).ok_or(PolicyError::UnknownSwitch(switch))?;
+            if let Some((name, threshold)) = hybrid(switch, value) {
+                set_named(&mut policy, "hybrid_threshold", threshold)?;
+                value = name;
+            }
+            found.set(&mut policy, value)?;
         }
         Ok(policy)
     }

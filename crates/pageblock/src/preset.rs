@@ -339,6 +339,17 @@ mod tests {
     }
 
     #[test]
+    fn the_seeds_write_their_switches_so() {
+        let policy = |text| Policy::parse(text).unwrap();
+        let lists = policy("linux-5.13,pcp_orders=0-3+thp").pcp_orders;
+        assert_eq!(lists, PcpOrders::CostlyAndThp);
+        let hybrid = policy("linux-3.10,fallback_pick=hybrid(2)");
+        assert_eq!((hybrid.fallback_pick, hybrid.hybrid_threshold), (FallbackPick::Hybrid, 2));
+        assert!(Policy::parse("linux-3.10,fallback_pick=hybrid(99)").is_err());
+        assert!(Policy::parse("linux-3.10,fallback_pick=largest(3)").is_err());
+    }
+
+    #[test]
     fn neighbours_differ_in_what_changed() {
         check_diff("linux-3.10", "linux-3.10-cheng", &["fallback_pick"]);
         check_diff("linux-4.12", "linux-4.15", &["fallback_pick"]);

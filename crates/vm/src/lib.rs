@@ -21,6 +21,7 @@ pub mod node;
 pub mod page;
 mod reclaim;
 mod shrinker;
+pub mod skb;
 pub mod slab;
 pub mod slow;
 mod slowpath_orders;

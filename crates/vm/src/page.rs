@@ -73,6 +73,8 @@ impl PageFlags {
     pub const LRU: Self = Self(128);
     /// Locked in memory (`PG_mlocked`).
     pub const UNEVICTABLE: Self = Self(256);
+    /// A slab that belongs to a CPU (`frozen`).
+    pub const FROZEN: Self = Self(512);
 
     /// Tells whether every bit of `bits` is set.
     #[must_use]

@@ -1,15 +1,17 @@
 //! Slab caches: objects of one size on blocks of pages.
 //!
-//! A cache has a slab for each CPU, from which it allocates, and a list of partial slabs for each
-//! node; an empty slab goes back to the allocator unless few partial ones are left. That is SLUB
-//! (mm/slub.c). For SLAB only the sizes of slabs differ here: its per-CPU arrays of objects are
-//! not modelled.
+//! A cache has a slab for each CPU, from which it allocates, a few partial slabs for each CPU, and a
+//! list of partial slabs for each node. A full slab that gets an object back goes to the partial ones
+//! of the CPU that frees it; when these have too many free objects, all go to the node's list. An empty
+//! slab goes back to the allocator unless few partial ones are left. That is SLUB (mm/slub.c). For SLAB
+//! only the sizes of slabs differ here, and CPUs have no partial slabs: its per-CPU arrays of objects
+//! are not modelled.
 
 use pageblock::frame::Order;
 use pageblock::request::{Gfp, Request};
 
 use crate::list::{List, NIL};
-use crate::page::{Owner, PageTable};
+use crate::page::{Owner, PageFlags, PageTable};
 
 /// The number of a cache.
 pub type CacheId = u32;
@@ -48,6 +50,17 @@ impl SlabAllocator {
                 .unwrap_or(SLAB_MAX_ORDER.max(covering(size))),
             Self::Slub => slub_order(size, cpus),
         }
+    }
+}
+
+/// Free objects on a CPU's partial slabs beyond which they go to the node (`set_cpu_partial` of 3.2 to
+/// 5.15).
+const fn cpu_partial(size: u32) -> u32 {
+    match size {
+        PAGE_SIZE.. => 2,
+        1024.. => 6,
+        256.. => 13,
+        _ => 30,
     }
 }
 
@@ -99,15 +112,90 @@ pub struct Cache {
     pub objects: u64,
     /// Slabs.
     pub slabs: u64,
-    /// The slab that each CPU allocates from; [`NIL`] for none.
-    cpu_slabs: Vec<u32>,
+    cpus: Vec<CpuSlabs>,
     partial: Vec<List>,
     min_partial: u32,
+    /// 0: CPUs have no partial slabs.
+    cpu_partial: u32,
+}
+
+/// What a CPU has of a cache.
+#[derive(Clone, Debug)]
+struct CpuSlabs {
+    /// The slab that it allocates from; [`NIL`] for none.
+    slab: u32,
+    /// Partial slabs, the last one first.
+    partial: Vec<u32>,
+    /// Free objects on them, as far as the CPU knows.
+    objects: u32,
 }
 
 impl Cache {
     fn capacity(&self, order: Order) -> u32 {
         (PAGE_SIZE << order) / self.spec.size
+    }
+
+    fn free_objects(&self, pages: &PageTable, slab: u32) -> u32 {
+        self.capacity(pages[slab].order()) - pages[slab].index
+    }
+
+    /// A partial slab of the CPU; else the node's first, with as many more for the CPU as have half the
+    /// free objects that it may keep (`get_partial_node`).
+    fn next_slab(&mut self, pages: &mut PageTable, cpu: usize, node: usize) -> Option<u32> {
+        if let Some(slab) = self.cpus[cpu].partial.pop() {
+            let free = self.free_objects(pages, slab);
+            let own = &mut self.cpus[cpu];
+            own.objects = own.objects.saturating_sub(free);
+            return Some(slab);
+        }
+        let first = self.partial[node].head()?;
+        self.partial[node].remove(&mut pages.0, first);
+        while self.cpu_partial > 0 && self.cpus[cpu].objects <= self.cpu_partial / 2 {
+            let Some(slab) = self.partial[node].head() else { break };
+            self.partial[node].remove(&mut pages.0, slab);
+            pages[slab].set(PageFlags::FROZEN);
+            let free = self.free_objects(pages, slab);
+            let own = &mut self.cpus[cpu];
+            own.objects += free;
+            own.partial.push(slab);
+        }
+        Some(first)
+    }
+
+    /// Keeps a slab for a CPU; all that it has kept go to their nodes first where they have too many
+    /// free objects (`put_cpu_partial`, `unfreeze_partials`). Those that are empty may go.
+    fn keep(
+        &mut self,
+        pages: &mut PageTable,
+        cpu: usize,
+        slab: u32,
+        node_of_slab: impl Fn(&PageTable, u32) -> usize,
+    ) -> Vec<EmptySlab> {
+        let mut empty = Vec::new();
+        if self.cpus[cpu].objects > self.cpu_partial {
+            for slab in std::mem::take(&mut self.cpus[cpu].partial) {
+                pages[slab].clear(PageFlags::FROZEN);
+                let node = node_of_slab(pages, slab);
+                if pages[slab].index == 0 && self.partial[node].len() >= self.min_partial {
+                    empty.push(self.discard(pages, slab));
+                } else {
+                    self.partial[node].push_tail(&mut pages.0, slab);
+                }
+            }
+            self.cpus[cpu].objects = 0;
+        }
+        pages[slab].set(PageFlags::FROZEN);
+        self.cpus[cpu].partial.push(slab);
+        self.cpus[cpu].objects += 1;
+        empty
+    }
+
+    /// An empty slab that is on no list goes.
+    fn discard(&mut self, pages: &mut PageTable, slab: u32) -> EmptySlab {
+        let order = pages[slab].order();
+        self.slabs -= 1;
+        pages[slab].disown();
+        EmptySlab { pfn: slab, order }
     }
 }
 
@@ -141,9 +229,13 @@ impl Slabs {
             min_order: covering(spec.size).min(order),
             objects: 0,
             slabs: 0,
-            cpu_slabs: vec![NIL; cpus],
+            cpus: vec![CpuSlabs { slab: NIL, partial: Vec::new(), objects: 0 }; cpus],
             partial: vec![List::default(); nodes],
             min_partial,
+            cpu_partial: match allocator {
+                SlabAllocator::Slab => 0,
+                SlabAllocator::Slub => cpu_partial(spec.size),
+            },
         });
         self.caches.len() as u32 - 1
     }
@@ -154,8 +246,8 @@ impl Slabs {
         &self.caches
     }
 
-    /// Takes an object from the CPU's slab or a partial one of the node; `None` where a new slab is
-    /// needed. An object is named by its slab's first frame.
+    /// Takes an object from the CPU's slab or a partial one of the CPU or the node; `None` where a new
+    /// slab is needed. An object is named by its slab's first frame.
     pub(crate) fn take(
         &mut self,
         pages: &mut PageTable,
@@ -164,11 +256,16 @@ impl Slabs {
         node: usize,
     ) -> Option<u32> {
         let cache = &mut self.caches[id as usize];
-        let mut slab = cache.cpu_slabs[cpu];
-        if slab == NIL || pages[slab].index >= cache.capacity(pages[slab].order()) {
-            slab = cache.partial[node].head()?;
-            cache.partial[node].remove(&mut pages.0, slab);
-            cache.cpu_slabs[cpu] = slab;
+        let mut slab = cache.cpus[cpu].slab;
+        if slab == NIL || cache.free_objects(pages, slab) == 0 {
+            if slab != NIL {
+                // It is full and on no list until an object comes back.
+                pages[slab].clear(PageFlags::FROZEN);
+                cache.cpus[cpu].slab = NIL;
+            }
+            slab = cache.next_slab(pages, cpu, node)?;
+            pages[slab].set(PageFlags::FROZEN);
+            cache.cpus[cpu].slab = slab;
         }
         pages[slab].index += 1;
         cache.objects += 1;
@@ -199,40 +296,46 @@ impl Slabs {
         node_of_slab: impl Fn(&PageTable, u32) -> usize,
     ) {
         pages[pfn].give(Owner::Slab, order, id, 0);
+        pages[pfn].set(PageFlags::FROZEN);
         let cache = &mut self.caches[id as usize];
         cache.slabs += 1;
-        let old = std::mem::replace(&mut cache.cpu_slabs[cpu], pfn);
-        if old != NIL && pages[old].index < cache.capacity(pages[old].order()) {
-            let node = node_of_slab(pages, old);
-            cache.partial[node].push_head(&mut pages.0, old);
+        let old = std::mem::replace(&mut cache.cpus[cpu].slab, pfn);
+        if old != NIL {
+            pages[old].clear(PageFlags::FROZEN);
+            if cache.free_objects(pages, old) > 0 {
+                let node = node_of_slab(pages, old);
+                cache.partial[node].push_head(&mut pages.0, old);
+            }
         }
     }
 
-    /// Gives an object back; the slab that it leaves empty, if it goes.
+    /// A CPU gives an object back; the slabs that go with it.
     pub(crate) fn put(
         &mut self,
         pages: &mut PageTable,
         slab: u32,
-        node: usize,
-    ) -> Option<EmptySlab> {
-        let (id, order) = (pages[slab].owner, pages[slab].order());
-        let cache = &mut self.caches[id as usize];
-        let full = pages[slab].index >= cache.capacity(order);
+        cpu: usize,
+        node_of_slab: impl Fn(&PageTable, u32) -> usize,
+    ) -> Vec<EmptySlab> {
+        let cache = &mut self.caches[pages[slab].owner as usize];
+        let full = cache.free_objects(pages, slab) == 0;
         pages[slab].index -= 1;
         cache.objects -= 1;
-        if cache.cpu_slabs.contains(&slab) {
-            return None;
+        if pages[slab].has(PageFlags::FROZEN) {
+            return Vec::new();
         }
+        if full && cache.cpu_partial > 0 {
+            return cache.keep(pages, cpu, slab, node_of_slab);
+        }
+        let node = node_of_slab(pages, slab);
         if full {
             cache.partial[node].push_tail(&mut pages.0, slab);
         }
         if pages[slab].index > 0 || cache.partial[node].len() <= cache.min_partial {
-            return None;
+            return Vec::new();
         }
         cache.partial[node].remove(&mut pages.0, slab);
-        cache.slabs -= 1;
-        pages[slab].disown();
-        Some(EmptySlab { pfn: slab, order })
+        vec![cache.discard(pages, slab)]
     }
 }
 
@@ -281,13 +384,42 @@ mod tests {
         // One object of each slab stays: no slab goes.
         for &slab in &objects[..36] {
             if pages[slab].index > 1 {
-                assert_eq!(slabs.put(&mut pages, slab, 0), None);
+                assert_eq!(slabs.put(&mut pages, slab, 0, |_, _| 0), []);
             }
         }
         assert_eq!(slabs.caches()[0].slabs, 10);
         // Now they go, but for those that the node keeps.
-        let gone = (0..9).filter(|&slab| slabs.put(&mut pages, slab, 0).is_some()).count();
+        let gone: usize = (0..9).map(|s| slabs.put(&mut pages, s, 0, |_, _| 0).len()).sum();
         assert_eq!(gone, 4);
         assert_eq!(slabs.caches()[0].slabs, 6);
+    }
+
+    /// What one CPU allocates and another frees: the other keeps slabs until they have too many free
+    /// objects, the node keeps the empty ones up to its minimum, and only then slabs go.
+    #[test]
+    fn slabs_that_another_cpu_frees_come_back_through_the_node() {
+        let mut pages = PageTable::new(1024);
+        let mut slabs = Slabs::default();
+        let spec = CacheSpec { name: "kmalloc-4k", size: 4096, reclaimable: false };
+        let id = slabs.create(spec, SlabAllocator::Slub, 2, 1);
+        let mut take = |slabs: &mut Slabs, pages: &mut PageTable, fresh: &mut u32| loop {
+            if let Some(object) = slabs.take(pages, id, 0, 0) {
+                return object;
+            }
+            slabs.add(pages, id, 0, *fresh, 3, |_, _| 0);
+            *fresh += 8;
+        };
+        let mut fresh = 0;
+        let objects: Vec<u32> =
+            (0..20 * 8).map(|_| take(&mut slabs, &mut pages, &mut fresh)).collect();
+        assert_eq!((fresh, slabs.caches()[0].slabs), (160, 20));
+        let gone: usize =
+            objects.iter().map(|&o| slabs.put(&mut pages, o, 1, |_, _| 0).len()).sum();
+        // Six stay with the node, one with the CPU that freed, one with the CPU that took.
+        assert_eq!((gone, slabs.caches()[0].slabs), (12, 8));
+        for _ in 0..6 * 8 {
+            take(&mut slabs, &mut pages, &mut fresh);
+        }
+        assert_eq!(fresh, 160, "the node's slabs serve before new ones");
     }
 }

@@ -16,7 +16,7 @@ use crate::inode::{Inodes, RADIX_TREE_NODE};
 use crate::lru::Lru;
 use crate::node::NodeState;
 use crate::page::{NO_ZONE, Owner, PageTable};
-use crate::slab::{CacheId, Slabs};
+use crate::slab::{CacheId, CacheSpec, Slabs};
 use crate::space::Spaces;
 use crate::stat::VmStat;
 use crate::swap::Swap;
@@ -298,6 +298,15 @@ impl<'m, O: Observer> Vm<'m, O> {
         }
     }
 
+    /// Makes a slab cache, or finds the one of this name and size.
+    pub fn create_cache(&mut self, spec: CacheSpec) -> CacheId {
+        if let Some(id) = self.slabs.caches().iter().position(|cache| cache.spec == spec) {
+            return id as CacheId;
+        }
+        let cpus = self.allocator().cpus();
+        self.slabs.create(spec, self.config.slab, cpus, self.nodes.len())
+    }
+
     /// Takes an object of a cache for a CPU; `None` where it needs a new slab.
     pub fn take_object(&mut self, cache: CacheId, cpu: usize, node: usize) -> Option<u32> {
         self.slabs.take(&mut self.pages, cache, cpu, node)
@@ -312,8 +321,9 @@ impl<'m, O: Observer> Vm<'m, O> {
 
     /// Frees an object; a slab that is empty then may go.
     pub fn put_object(&mut self, cpu: usize, object: u32) {
-        let node = self.node_of(object);
-        if let Some(empty) = self.slabs.put(&mut self.pages, object, node) {
+        let nodes = &self.node_of_zone;
+        let node = |pages: &PageTable, pfn: u32| usize::from(nodes[usize::from(pages[pfn].zone)]);
+        for empty in self.slabs.put(&mut self.pages, object, cpu, node) {
             self.free_block(cpu, empty.pfn, empty.order);
         }
     }

@@ -55,6 +55,20 @@ pub struct Costs {
     pub submit: Nanos,
     /// A switch from one task to another. (K)
     pub switch: Nanos,
+    /// Taking a zone's lock and a block of its lists, beyond what a CPU list takes. (L): 48 cycles, by
+    /// which order 1 is dearer than order 0.
+    pub zone_lock: Nanos,
+    /// The same where another CPU held the lock last: its cache lines come from there. **Fitted** to
+    /// `send-8192` of seed 2, by which CPU lists of high orders are faster.
+    pub zone_bounce: Nanos,
+    /// Sending a datagram, memory excluded. **Fitted** to `send-64` of seed 2's first column.
+    pub send: Nanos,
+    /// Sending 1024 bytes more in it. **Fitted** to `send-16384` there.
+    pub send_kib: Nanos,
+    /// Receiving a datagram, memory excluded. (K)
+    pub receive: Nanos,
+    /// Receiving 1024 bytes more in it. (K)
+    pub receive_kib: Nanos,
 }
 
 /// The CPUs of seed 1's machines.
@@ -78,6 +92,12 @@ pub const YEAR_2018: Costs = Costs {
     drain: 5_000,
     submit: 1_500,
     switch: 1_500,
+    zone_lock: 14,
+    zone_bounce: 128,
+    send: 1_831,
+    send_kib: 126,
+    receive: 1_300,
+    receive_kib: 128,
 };
 
 impl Costs {

@@ -44,6 +44,8 @@ pub struct World<'m> {
     pub(crate) pause: Option<Pause>,
     writes: Vec<Option<Write>>,
     free_writes: Vec<usize>,
+    /// For each zone how often its lock had been taken when it was last charged, and the CPU that was.
+    zone_lockers: Vec<(u64, usize)>,
     /// Tasks that wait for writes to end.
     pub(crate) write_waiters: Vec<TaskId>,
     /// The threads of each node.
@@ -106,6 +108,7 @@ impl<'m> World<'m> {
             pause: None,
             writes: Vec::new(),
             free_writes: Vec::new(),
+            zone_lockers: Vec::new(),
             write_waiters: Vec::new(),
             kswapds: Vec::new(),
             kcompactds: Vec::new(),
@@ -129,6 +132,27 @@ impl<'m> World<'m> {
     pub(crate) fn charge_work(&mut self) {
         let work = self.vm.take_work();
         self.pending += self.costs.of(&work);
+    }
+
+    /// How often the zones' locks have been taken.
+    pub(crate) fn zone_locks(&self) -> u64 {
+        self.vm.allocator().zones().iter().map(|zone| zone.counters().lock_acquired).sum()
+    }
+
+    /// Charges the running task, on this CPU, for the zones' locks that were taken since the last time:
+    /// more where another CPU had one last.
+    pub(crate) fn charge_zone_locks(&mut self, cpu: usize) {
+        let Costs { zone_lock, zone_bounce, .. } = self.costs;
+        let zones = self.vm.allocator().zones();
+        self.zone_lockers.resize(zones.len(), (0, cpu));
+        for (zone, (before, last)) in zones.iter().zip(&mut self.zone_lockers) {
+            let taken = zone.counters().lock_acquired;
+            if taken > *before {
+                self.pending += (taken - *before) * zone_lock;
+                self.pending += if *last == cpu { 0 } else { zone_bounce };
+                (*before, *last) = (taken, cpu);
+            }
+        }
     }
 
     fn submit(&mut self, write: Write, pages: u64) {

@@ -1,6 +1,7 @@
 //! Workloads: what the benchmarks of the mailing lists do to a machine.
 
 pub mod boot;
+pub mod netperf;
 pub mod thpfioscale;
 
 use std::fmt::Debug;
@@ -67,8 +68,12 @@ pub struct Outcome {
 }
 
 /// Every workload.
-pub const ALL: &[&dyn Workload] =
-    &[&thpfioscale::Form::Default, &thpfioscale::Form::Defrag, &thpfioscale::Form::Madvhugepage];
+pub const ALL: &[&dyn Workload] = &[
+    &thpfioscale::Form::Default,
+    &thpfioscale::Form::Defrag,
+    &thpfioscale::Form::Madvhugepage,
+    &netperf::NetperfUdp,
+];
 
 /// The workload of this name.
 #[must_use]

@@ -5,6 +5,7 @@ use pageblock::preset;
 use pageblock_lab::sim::machine_file::{self, MachineSpec, Scale};
 use pageblock_lab::simulate::Simulation;
 use pageblock_lab::workload::Workload;
+use pageblock_lab::workload::netperf::NetperfUdp;
 use pageblock_lab::workload::thpfioscale::{Form, Sizes};
 use pageblock_measure::Run;
 
@@ -123,4 +124,30 @@ fn sizes_are_those_of_seed_1() {
     let two = machine(include_str!("../../../../machines/haswell-2s.toml"));
     assert_eq!(Sizes::of(&one).unwrap(), Sizes { files: 192_672, threads: 1, regions: 6021 });
     assert_eq!(Sizes::of(&two).unwrap(), Sizes { files: 384_336, threads: 5, regions: 1201 });
+}
+
+/// Seed 2: lists of high orders serve what goes straight to the page allocator, and change nothing for
+/// small datagrams.
+#[test]
+fn lists_of_high_orders_make_large_datagrams_faster() {
+    let machine = machine(1, 256);
+    let run = |name: &str| {
+        let simulation = Simulation {
+            machine: &machine,
+            policy: (name, Policy::parse(name).unwrap()),
+            version: (5, 13),
+            workload: &NetperfUdp,
+            seed: 1,
+        };
+        simulation.run(&mut |_| true).unwrap().unwrap()
+    };
+    let (old, new) = (run("linux-5.13"), run("linux-5.13,pcp_orders=0-3+thp"));
+    let rate = |run: &Run, size: u32| run.samples[&format!("send-{size}")].iter().sum::<u64>();
+    for size in [8192, 16384] {
+        let gain = rate(&new, size) as f64 / rate(&old, size) as f64;
+        assert!((1.01..1.2).contains(&gain), "{size}: {gain}");
+    }
+    assert_eq!(old.counters.get("datagrams_dropped"), Some(0));
+    let locks = |run: &Run| run.counters.get("stream_zone_locks").unwrap();
+    assert!(locks(&new) * 3 < locks(&old), "{} {}", locks(&new), locks(&old));
 }

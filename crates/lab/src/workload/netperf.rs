@@ -1,0 +1,295 @@
+//! netperf UDP_STREAM: one program sends datagrams over the loopback device, another receives them.
+//!
+//! As mmtests runs it (facts/benchmarks.md 1.2): nine sizes, five iterations of each. Sending a datagram
+//! takes a `struct sk_buff` and a data buffer, receiving it frees both, on another CPU where the
+//! scheduler put the programs apart ([`pageblock_vm::skb`]).
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use pageblock::frame::Pfn;
+use pageblock::request::{Gfp, Request};
+use pageblock_vm::page::Owner;
+use pageblock_vm::skb::{self, Buffer};
+use pageblock_vm::slab::{CacheId, CacheSpec};
+
+use super::{Outcome, Progress, Workload, boot, check, stopped};
+use crate::error::Error;
+use crate::sim::executor::{Executor, Place};
+use crate::sim::machine_file::MachineSpec;
+use crate::sim::sched::TaskId;
+use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::world::Random;
+use crate::sim::{SECOND, daemons};
+
+/// Payloads in bytes (`NETPERF_BUFFER_SIZES`).
+pub const SIZES: [u32; 9] = [64, 128, 256, 1024, 2048, 3312, 4096, 8192, 16384];
+/// Iterations of each size (`NETPERF_ITERATIONS`).
+const ITERATIONS: u64 = 5;
+/// Datagrams of an iteration. netperf sends for 3 times 10 s; what happens repeats itself long before.
+const DATAGRAMS: u64 = 20_000;
+/// Datagrams before the clock starts: slabs and CPU lists are as they will stay.
+const WARM_UP: u64 = 2_000;
+/// A socket's receive buffer in bytes (`net.core.rmem_default`).
+const SOCKET_BUFFER: u32 = 212_992;
+/// How much the time of a datagram varies, in thousandths either way. (K)
+const JITTER: u64 = 50;
+
+/// netperf UDP_STREAM on the loopback device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NetperfUdp;
+
+impl Workload for NetperfUdp {
+    fn name(&self) -> &'static str {
+        "netperf-udp"
+    }
+
+    fn summary(&self) -> &'static str {
+        "datagrams of 64 to 16384 bytes between two programs (seed 2, Jun 2021)"
+    }
+
+    fn machine(&self) -> &'static str {
+        "small-4g"
+    }
+
+    fn size(&self, machine: &MachineSpec) -> Result<u64, Error> {
+        if machine.cpu_nodes.len() < 2 {
+            return Err(Error::Workload("netperf-udp needs two CPUs".to_owned()));
+        }
+        Ok(SIZES.len() as u64 * ITERATIONS * (DATAGRAMS + WARM_UP))
+    }
+
+    fn run(
+        &self,
+        executor: &mut Executor<'_>,
+        _machine: &MachineSpec,
+        seed: u64,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Outcome>, Error> {
+        daemons::spawn(executor);
+        let task = executor.spawn(Place::Near(0), boot::boot);
+        if !executor.run(&[task], progress) {
+            return stopped(executor, "boot");
+        }
+        executor.with(|w| w.vm.observer = pageblock_measure::Tally::new());
+        let locks = executor.with(|w| w.zone_locks());
+        let heads = executor.with(|w| {
+            let spec = CacheSpec { name: "skbuff_head_cache", size: skb::HEAD, reclaimable: false };
+            w.vm.create_cache(spec)
+        });
+        let mut dropped = 0;
+        for size in SIZES {
+            let data = executor.with(|w| match Buffer::of_datagram(size) {
+                Buffer::Object(bytes) => {
+                    let spec = CacheSpec { name: "kmalloc", size: bytes, reclaimable: false };
+                    Data::Cache(w.vm.create_cache(spec))
+                }
+                Buffer::Block(order) => Data::Blocks(order),
+            });
+            for iteration in 0..ITERATIONS {
+                let random = Random::new(seed, 2 + u64::from(size) * ITERATIONS + iteration);
+                let socket = Socket::new(size, heads, data, random);
+                let phase = format!("datagrams of {size} bytes");
+                let Some(lost) = stream(executor, socket, progress, &phase)? else {
+                    return Ok(None);
+                };
+                dropped += lost;
+            }
+        }
+        check(executor, "after the last datagram")?;
+        let locks = executor.with(|w| w.zone_locks()) - locks;
+        Ok(Some(Outcome {
+            counters: vec![
+                ("datagrams_dropped".to_owned(), dropped),
+                ("stream_zone_locks".to_owned(), locks),
+            ],
+            notes: vec![format!(
+                "Samples send-N and recv-N are bits a second of simulated time, {DATAGRAMS} datagrams each."
+            )],
+        }))
+    }
+}
+
+/// One iteration; gives the datagrams that were dropped.
+fn stream(
+    executor: &mut Executor<'_>,
+    socket: Socket,
+    progress: &mut Progress<'_>,
+    phase: &str,
+) -> Result<Option<u64>, Error> {
+    let socket = Rc::new(RefCell::new(socket));
+    let (sends, receives) = (Rc::clone(&socket), Rc::clone(&socket));
+    let cpus = executor.with(|w| w.vm.allocator().cpus());
+    let receiver = executor.spawn(Place::Near(1 % cpus), |ctx| receive(ctx, receives));
+    socket.borrow_mut().receiver = Some(receiver);
+    let sender = executor.spawn(Place::Near(0), |ctx| send(ctx, sends));
+    if !executor.run(&[sender, receiver], progress) {
+        return stopped(executor, phase);
+    }
+    let dropped = socket.borrow().dropped;
+    Ok(Some(dropped))
+}
+
+/// Where the bytes of a datagram are.
+#[derive(Clone, Copy, Debug)]
+enum Data {
+    Cache(CacheId),
+    Blocks(u8),
+}
+
+/// A datagram on its way: its head's slab, and its data's slab or block.
+#[derive(Clone, Copy, Debug)]
+struct Datagram {
+    head: u32,
+    data: u32,
+}
+
+/// The receiving socket, and what both programs know of the stream.
+struct Socket {
+    size: u32,
+    heads: CacheId,
+    data: Data,
+    queue: VecDeque<Datagram>,
+    /// Datagrams that fit.
+    limit: usize,
+    receiver: Option<TaskId>,
+    sent_all: bool,
+    dropped: u64,
+    random: Random,
+}
+
+impl Socket {
+    fn new(size: u32, heads: CacheId, data: Data, random: Random) -> Self {
+        Self {
+            size,
+            heads,
+            data,
+            queue: VecDeque::new(),
+            limit: skb::queued(size, SOCKET_BUFFER) as usize,
+            receiver: None,
+            sent_all: false,
+            dropped: 0,
+            random,
+        }
+    }
+
+    /// A time that varies.
+    fn about(&mut self, ns: u64) -> u64 {
+        ns * (1000 - JITTER + self.random.below(2 * JITTER + 1)) / 1000
+    }
+}
+
+async fn send(ctx: Ctx<'_>, socket: Rc<RefCell<Socket>>) {
+    if send_all(&ctx, &socket).await.is_err() {
+        ctx.fail("out of memory for a datagram");
+    }
+    let receiver = {
+        let mut socket = socket.borrow_mut();
+        socket.sent_all = true;
+        socket.receiver
+    };
+    ctx.with(|w| receiver.into_iter().for_each(|task| w.sched.wake(task)));
+}
+
+async fn send_all(ctx: &Ctx<'_>, socket: &RefCell<Socket>) -> Result<(), OutOfMemory> {
+    let (size, heads, data) = {
+        let socket = socket.borrow();
+        (socket.size, socket.heads, socket.data)
+    };
+    let mut start = 0;
+    for n in 0..WARM_UP + DATAGRAMS {
+        if n == WARM_UP {
+            start = ctx.now();
+        }
+        let head = ctx.object(heads, Gfp::GFP_KERNEL).await?;
+        let data = match data {
+            Data::Cache(cache) => ctx.object(cache, Gfp::GFP_KERNEL).await?,
+            Data::Blocks(order) => {
+                let request = Request::new(order, Gfp::GFP_KERNEL | Gfp::COMP);
+                ctx.kernel_block(request, Owner::Driver).await?.0 as u32
+            }
+        };
+        let costs = ctx.with(|w| w.costs);
+        let time = costs.send + u64::from(size) * costs.send_kib / 1024;
+        ctx.spend(socket.borrow_mut().about(time));
+        ctx.with(|w| {
+            w.charge_zone_locks(w.sched.cpu_of(ctx.id));
+            w.progress += 1;
+        });
+        // The other CPU sees what happens in its time.
+        ctx.pay().await;
+        let datagram = Datagram { head, data };
+        let (full, receiver) = {
+            let mut socket = socket.borrow_mut();
+            let full = socket.queue.len() >= socket.limit;
+            if full {
+                socket.dropped += 1;
+            } else {
+                socket.queue.push_back(datagram);
+            }
+            (full, socket.receiver)
+        };
+        if full {
+            release(ctx, socket, datagram);
+        } else {
+            ctx.with(|w| receiver.into_iter().for_each(|task| w.sched.wake(task)));
+        }
+    }
+    let elapsed = (ctx.now() - start).max(1);
+    sample(ctx, "send", size, DATAGRAMS, elapsed);
+    Ok(())
+}
+
+async fn receive(ctx: Ctx<'_>, socket: Rc<RefCell<Socket>>) {
+    let size = socket.borrow().size;
+    let (mut received, mut start) = (0, 0);
+    loop {
+        let next = socket.borrow_mut().queue.pop_front();
+        let Some(datagram) = next else {
+            if socket.borrow().sent_all {
+                break;
+            }
+            ctx.block(None).await;
+            continue;
+        };
+        let costs = ctx.with(|w| w.costs);
+        let time = costs.receive + u64::from(size) * costs.receive_kib / 1024;
+        ctx.spend(socket.borrow_mut().about(time));
+        release(&ctx, &socket, datagram);
+        ctx.with(|w| w.charge_zone_locks(w.sched.cpu_of(ctx.id)));
+        ctx.pay().await;
+        received += 1;
+        if received == WARM_UP {
+            start = ctx.now();
+        }
+    }
+    if received > WARM_UP {
+        sample(&ctx, "recv", size, received - WARM_UP, (ctx.now() - start).max(1));
+    }
+}
+
+/// Frees a datagram, on the task's CPU.
+fn release(ctx: &Ctx<'_>, socket: &RefCell<Socket>, datagram: Datagram) {
+    let cpu = ctx.cpu();
+    let data = socket.borrow().data;
+    ctx.with(|w| {
+        w.pending += w.costs.object;
+        w.vm.put_object(cpu, datagram.head);
+        match data {
+            Data::Cache(_) => {
+                w.pending += w.costs.object;
+                w.vm.put_object(cpu, datagram.data);
+            }
+            Data::Blocks(_) => w.vm.disown(cpu, Pfn(datagram.data.into())),
+        }
+    });
+}
+
+/// Bits a second.
+fn sample(ctx: &Ctx<'_>, what: &str, size: u32, datagrams: u64, elapsed: u64) {
+    let bits = 8 * u64::from(size) * datagrams;
+    let rate = u128::from(bits) * u128::from(SECOND) / u128::from(elapsed);
+    let name = format!("{what}-{size}");
+    ctx.with(|w| w.samples.entry(name).or_default().push(rate as u64));
+}
