@@ -180,7 +180,7 @@ impl Stream {
                         (None, Buffer::Object(_)) => None,
                     });
                     wait_until(|| slot(n).load(Ordering::Acquire) == 0);
-                    let datagram = u64::from(head) << 32 | u64::from(bytes) + 1;
+                    let datagram = (u64::from(head) << 32) | (u64::from(bytes) + 1);
                     slot(n).store(datagram, Ordering::Release);
                 }
             });
