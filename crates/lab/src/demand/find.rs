@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::mobility::Migratetype;
-use pageblock_recording::{Record, Recording, What};
+use pageblock_recording::{Record, Recording, What, ZoneSnapshot};
 
 use super::queue::{Place, Queue};
 use super::{Demand, Timed};
@@ -87,7 +87,7 @@ impl<'f> DemandFinder<'f> {
             fates,
             orders,
             background: Box::new(background),
-            zones: start.zones.iter().map(|zone| zone.span()).collect(),
+            zones: start.zones.iter().map(ZoneSnapshot::span).collect(),
             single_refills: (0..start.zones.len()).map(single).collect(),
             queue: Queue::default(),
             tasks: BTreeMap::new(),

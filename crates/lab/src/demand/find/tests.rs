@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use pageblock::mobility::Migratetype::{Movable, Unmovable};
 use pageblock::request::Gfp;
-use pageblock_recording::{Decoding, KernelVersion, Other, PcpInfo, Snapshot, ZoneSnapshot};
+use pageblock_recording::{Decoding, KernelVersion, Other, PcpInfo, Snapshot};
 
 use super::*;
 
