@@ -7,6 +7,7 @@
 pub mod calibration;
 pub mod json;
 pub mod mmtests;
+pub mod published;
 pub mod ratio;
 pub mod replay;
 pub mod seeds;
