@@ -1,10 +1,13 @@
 //! `pageblock replay`: the demands of a recording under any policy.
 
 use anyhow::bail;
+use pageblock::policy::Policy;
+use pageblock::preset::Preset;
+use pageblock_lab::demand::Demands;
 use pageblock_lab::machine::recorded_preset;
 use pageblock_lab::replay;
-use pageblock_measure::Run;
 use pageblock_measure::compare::{Comparison, EventCounts, Options};
+use pageblock_measure::{Calibration, Run};
 use pageblock_report::{replay as print, verify as certificate};
 
 use crate::plan::{Format, NamedPolicy, ReplayPlan};
@@ -23,18 +26,19 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let own = recorded_preset(&session.recording);
     let fidelity = verify::verify(&session, own.name, &own.policy, 0)?;
     let certificate = certificate::certificate(&fidelity);
-    let (mut runs, recorded) = replays(plan, &session)?;
+    let demands = demands(&session)?;
+    let mut runs = Vec::new();
+    for NamedPolicy { name, policy, .. } in &plan.policies {
+        match replay_one(&session, &demands, name, policy)? {
+            Some(run) => runs.push(run),
+            None => break,
+        }
+    }
     if runs.is_empty() {
         bail!("interrupted before the first policy was done");
     }
-    let mut notes = vec![
-        OPEN_LOOP.to_owned(),
-        format!(
-            "The recorded kernel itself reported {recorded} fragmentation events; its policy here \
-             is {}.",
-            own.name
-        ),
-    ];
+    let calibration = calibrate(&session, &demands, own, plan, &runs)?;
+    let mut notes = vec![OPEN_LOOP.to_owned()];
     if runs.len() < plan.policies.len() {
         notes.push(format!(
             "Interrupted: {} of {} policies are done.",
@@ -45,6 +49,7 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     if plan.format == Format::Json {
         for run in &mut runs {
             run.certificate = Some(certificate.clone());
+            run.calibration.clone_from(&calibration);
             run.notes.clone_from(&notes);
         }
         output::print(&pageblock_measure::run::to_json(&runs))?;
@@ -55,35 +60,58 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
         event_counts: event_counts(&plan.policies),
         notes,
         certificate: Some(certificate),
+        calibration,
         ..Options::default()
     };
     output::print(&print::print(&Comparison::of_runs(&runs, &options)?))?;
     Ok(Verdict::Yes)
 }
 
-/// Runs every policy; Ctrl-C ends it after those that are done. Gives the fragmentation events of the
-/// recording itself too.
-fn replays(plan: &ReplayPlan, session: &Session) -> anyhow::Result<(Vec<Run>, u64)> {
-    let Session { recording, columnar } = session;
+/// The demands of the recording.
+fn demands(session: &Session) -> anyhow::Result<Demands> {
     let bar = Progress::new("finding demands", 0, "events");
-    let demands = replay::demands(recording, columnar, &mut |done, total| {
+    let demands = replay::demands(&session.recording, &session.columnar, &mut |done, total| {
         bar.resize(total);
         bar.set(done);
     })?;
-    drop(bar);
-    let mut runs = Vec::new();
-    for NamedPolicy { name, policy, .. } in &plan.policies {
-        let bar = Progress::new(name, demands.count, "demands");
-        let run = replay::replay(recording, &demands, name, policy, &mut |done, _| {
-            bar.set(done);
-            !interrupt::requested()
-        })?;
-        match run {
-            Some(run) => runs.push(run),
-            None => break,
-        }
-    }
-    Ok((runs, demands.recorded_fragmenting))
+    Ok(demands)
+}
+
+/// Replays under one policy; `None` where Ctrl-C ended it.
+fn replay_one(
+    session: &Session,
+    demands: &Demands,
+    name: &str,
+    policy: &Policy,
+) -> anyhow::Result<Option<Run>> {
+    let bar = Progress::new(name, demands.count, "demands");
+    let run = replay::replay(&session.recording, demands, name, policy, &mut |done, _| {
+        bar.set(done);
+        !interrupt::requested()
+    })?;
+    Ok(run)
+}
+
+/// Compares the free replay under the recorded policy with what the recorded kernel reported. It is
+/// one of the runs where that policy was asked for; `None` where Ctrl-C ended it.
+fn calibrate(
+    session: &Session,
+    demands: &Demands,
+    own: &Preset,
+    plan: &ReplayPlan,
+    runs: &[Run],
+) -> anyhow::Result<Option<Calibration>> {
+    let asked = plan.policies.iter().zip(runs).find(|(named, _)| named.policy == own.policy);
+    let run = match asked {
+        Some((_, run)) => Some(run.clone()),
+        None if interrupt::requested() => None,
+        None => replay_one(session, demands, own.name, &own.policy)?,
+    };
+    let order = session.recording.pageblock_order;
+    Ok(run.map(|run| Calibration {
+        policy: own.name.to_owned(),
+        ..Calibration::of(&demands.recorded, &run, order)
+    }))
 }
 
 /// From 6.10 every page taken from another type's list is an event, before only each block.

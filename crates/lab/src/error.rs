@@ -24,8 +24,11 @@ pub enum Error {
     #[error("the snapshot contradicts itself: {0}")]
     Contradiction(#[from] FrameError),
     /// A file of demands has one of no known kind.
-    #[error("the file of demands has one of kind {0}; known are 0 to 7")]
+    #[error("the file of demands has one of kind {0}; known are 0 to 11")]
     Demand(u8),
+    /// The file of demands cannot hold the recorded fallbacks.
+    #[error("the recorded fallbacks cannot be written: {0}")]
+    Recorded(#[from] toml::ser::Error),
     /// No allocator can be made for the machine.
     #[error("the recorded machine is none that can be modelled: {0}")]
     Setup(#[from] SetupError),

@@ -95,7 +95,7 @@ fn fates_of(
     Ok(finder.finish(recording.end.as_ref().filter(|_| pass.whole)))
 }
 
-fn cpu_list_orders(recording: &Recording, policy: &Policy) -> CpuListOrders {
+pub(crate) fn cpu_list_orders(recording: &Recording, policy: &Policy) -> CpuListOrders {
     match policy.pcp_orders {
         PcpOrders::Order0 => CpuListOrders { up_to: 0, and: None },
         PcpOrders::CostlyAndThp => CpuListOrders { up_to: 3, and: Some(recording.pageblock_order) },

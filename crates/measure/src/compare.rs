@@ -3,6 +3,7 @@
 use pageblock::frame::Order;
 use serde::Serialize;
 
+use crate::calibration::Calibration;
 use crate::error::Error;
 use crate::metrics::{self, Value};
 use crate::run::Run;
@@ -38,6 +39,9 @@ pub struct Options {
     /// How well the recorded kernel's own policy reproduced the recording; where it is `None`, the
     /// first certificate of a run is taken.
     pub certificate: Option<String>,
+    /// How a free replay under the recorded policy compares with the recording; where it is `None`,
+    /// the first of a run is taken.
+    pub calibration: Option<Calibration>,
 }
 
 impl Default for Options {
@@ -48,6 +52,7 @@ impl Default for Options {
             event_counts: EventCounts::Comparable,
             notes: Vec::new(),
             certificate: None,
+            calibration: None,
         }
     }
 }
@@ -86,6 +91,9 @@ pub struct Comparison {
     pub notes: Vec<String>,
     /// How well the recorded kernel's own policy reproduced the recording.
     pub certificate: Option<String>,
+    /// How a free replay under the recorded policy compares with the recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
 }
 
 /// Rows of one subject.
@@ -162,6 +170,7 @@ impl Comparison {
             sections,
             notes: notes(runs, options),
             certificate: certificate(runs, options),
+            calibration: calibration(runs, options),
         })
     }
 
@@ -217,6 +226,11 @@ fn difference(what: &str, runs: &[Run], name: fn(&Run) -> &str) -> Option<String
 /// The certificate of the options, or else the first that a run has.
 pub(crate) fn certificate(runs: &[Run], options: &Options) -> Option<String> {
     options.certificate.clone().or_else(|| runs.iter().find_map(|run| run.certificate.clone()))
+}
+
+/// The same for the calibration.
+fn calibration(runs: &[Run], options: &Options) -> Option<Calibration> {
+    options.calibration.clone().or_else(|| runs.iter().find_map(|run| run.calibration.clone()))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+pub mod calibration;
 pub mod compare;
 pub mod counters;
 pub mod error;
@@ -26,6 +27,7 @@ pub mod stats;
 pub mod verification;
 pub mod vmstat;
 
+pub use calibration::Calibration;
 pub use counters::Counters;
 pub use error::Error;
 pub use extfrag::{ExtfragKey, ExtfragMatrix, Harm};

@@ -22,6 +22,8 @@ pub const MM_PAGE_ALLOC_EXTFRAG: &str = "mm_page_alloc_extfrag";
 pub const ZONE_LOCK_ACQUIRED: &str = "zone_lock_acquired";
 /// Free lists that were looked at, empty or not.
 pub const LIST_PROBES: &str = "list_probes";
+/// Requests of a replay that got the frame which the recorded kernel gave.
+pub const ALLOC_RECORDED_FRAME: &str = "alloc_recorded_frame";
 /// Pages served from a pageblock of another type than the request's, when they were handed out.
 pub const TYPE_MISMATCH_PAGES: &str = "type_mismatch_pages";
 

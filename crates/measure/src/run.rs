@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{BlockCensus, TypeCounts};
+use crate::calibration::Calibration;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::extfrag::ExtfragMatrix;
@@ -54,6 +55,9 @@ pub struct Run {
     /// How well the recorded kernel's own policy reproduced the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
+    /// How a free replay under the recorded policy compares with the recorded counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
 }
 
 impl Run {

@@ -201,6 +201,21 @@ impl<'m> Allocator<'m> {
         self.walk_for(cpu, *request, Some(flags), observer)
     }
 
+    /// The same past the CPU's lists, as where the kernel finds their lock taken; with the flags of
+    /// the fast path if none are given.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc).
+    pub fn alloc_past_lists(
+        &mut self,
+        cpu: usize,
+        request: &Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        self.local_for(cpu, request.order)?.walk_past_lists(request, flags, observer)
+    }
+
     /// Reports that a request finally failed, as the kernel's tracepoint does.
     ///
     /// # Errors
@@ -269,10 +284,30 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
         let attempt = self.machine.attempt(self.row.node, request)?;
-        let preferred = self.preferred_zone(&attempt).ok_or(AllocError::NoMemory)?;
-        let flags = flags.unwrap_or_else(|| self.fast_flags(preferred, &attempt));
-        self.get_page_from_freelist(&attempt, preferred, flags, observer)
-            .ok_or(AllocError::NoMemory)
+        self.walk_with(&attempt, flags, observer)
+    }
+
+    /// See [`Allocator::alloc_past_lists`].
+    fn walk_past_lists(
+        &mut self,
+        request: &Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        let mut attempt = self.machine.attempt(self.row.node, request)?;
+        attempt.past_lists = true;
+        self.walk_with(&attempt, flags, observer)
+    }
+
+    fn walk_with(
+        &mut self,
+        attempt: &Attempt,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        let preferred = self.preferred_zone(attempt).ok_or(AllocError::NoMemory)?;
+        let flags = flags.unwrap_or_else(|| self.fast_flags(preferred, attempt));
+        self.get_page_from_freelist(attempt, preferred, flags, observer).ok_or(AllocError::NoMemory)
     }
 
     /// See [`Allocator::report_failure`].

@@ -69,6 +69,15 @@ impl Allocator<'_> {
         }
     }
 
+    /// Gives every page of a CPU's cache of one zone back (`drain_pages_zone`).
+    pub fn drain_zone(&mut self, cpu: usize, zone: usize, observer: &mut impl Observer) {
+        if let Some(mut local) = self.local(cpu)
+            && zone < local.row.zones.len()
+        {
+            local.drain_zone(zone, observer);
+        }
+    }
+
     /// Gives every page of every CPU's caches back (`drain_all_pages`).
     pub fn drain_all(&mut self, observer: &mut impl Observer) {
         for cpu in 0..self.cpus() {
@@ -184,15 +193,20 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     /// See [`Allocator::drain_cpu`].
     pub(crate) fn drain(&mut self, observer: &mut impl Observer) {
         for at in 0..self.row.zones.len() {
-            let mut before = u32::MAX;
-            while (1..before).contains(&self.cache(at).count) {
-                before = self.cache(at).count;
-                let policy = &self.machine.policy;
-                self.with_pages(at, |zone, cache| {
-                    let drain = cache.drain_round(policy);
-                    cache.drain_to(zone, drain, observer);
-                });
-            }
+            self.drain_zone(at, observer);
+        }
+    }
+
+    /// See [`Allocator::drain_zone`].
+    fn drain_zone(&mut self, at: usize, observer: &mut impl Observer) {
+        let mut before = u32::MAX;
+        while (1..before).contains(&self.cache(at).count) {
+            before = self.cache(at).count;
+            let policy = &self.machine.policy;
+            self.with_pages(at, |zone, cache| {
+                let drain = cache.drain_round(policy);
+                cache.drain_to(zone, drain, observer);
+            });
         }
     }
 

@@ -45,6 +45,8 @@ pub(crate) struct Attempt {
     /// Which zonelist.
     place: u8,
     nodemask: u64,
+    /// The CPU lists are passed by.
+    pub(crate) past_lists: bool,
 }
 
 impl Attempt {
@@ -73,7 +75,7 @@ impl<'m> Machine<'m> {
         let nodemask =
             if gfp.has(Gfp::THISNODE) { request.nodemask & 1 << node } else { request.nodemask };
         let highest = gfp.highest_zone();
-        Ok(Attempt { order: request.order, mt, gfp, highest, place, nodemask })
+        Ok(Attempt { order: request.order, mt, gfp, highest, place, nodemask, past_lists: false })
     }
 
     /// The zones of an attempt's list, in the order in which they are tried.

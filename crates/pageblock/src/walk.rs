@@ -183,7 +183,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     ) -> Option<Pfn> {
         let Attempt { order, mt, .. } = *attempt;
         let policy = &self.machine.policy;
-        let list = self.cache(at).list_index(order, mt);
+        let list = self.cache(at).list_index(order, mt).filter(|_| !attempt.past_lists);
         let cached = list.and_then(|list| self.rmqueue_pcplist(at, list, attempt, flags, observer));
         let taken = if cached.is_some() || (list.is_some() && !policy.zone_after_empty_cpu_list()) {
             cached

@@ -4,6 +4,7 @@
 //! What is printed is a `String` of whole lines.
 #![forbid(unsafe_code)]
 
+pub mod calibration;
 pub mod json;
 pub mod mmtests;
 pub mod netperf;

@@ -2,21 +2,25 @@
 
 use pageblock_measure::compare::{Comparison, Section};
 
+use crate::calibration;
 use crate::mmtests::{Bracket, Cell, FIELD_2018, Row, Table};
 
 /// What the percentages of a comparison mean.
 pub const LEGEND: &str = "Percentages: positive is better, as in mmtests. Rows for which neither way \
     is better (Blocks, FreePages, claims, some Ops) show the plain change.";
 
-/// Prints the certificate, the notes, the legend, and a titled table for each section.
+/// Prints the certificate, the calibration, the notes, the legend, and a titled table for each section.
 #[must_use]
 pub fn print(comparison: &Comparison) -> String {
-    let mut text = print_preamble(comparison.certificate.as_deref(), &comparison.notes);
+    let line = comparison.calibration.as_ref().map(calibration::line);
+    let certificate = comparison.certificate.as_deref();
+    let mut text = print_preamble(certificate, line.as_deref(), &comparison.notes);
+    let calibration = comparison.calibration.as_ref().map(calibration::print);
     let tables = comparison
         .sections
         .iter()
         .map(|section| format!("{}\n{}", section.title, table(comparison, section).print()));
-    text += &tables.collect::<Vec<_>>().join("\n");
+    text += &calibration.into_iter().chain(tables).collect::<Vec<_>>().join("\n");
     text
 }
 
@@ -45,11 +49,18 @@ pub fn table(comparison: &Comparison, section: &Section) -> Table {
     }
 }
 
-/// Prints a certificate, notes and the legend, and an empty line below them.
-pub(crate) fn print_preamble(certificate: Option<&str>, notes: &[String]) -> String {
+/// Prints a certificate, a calibration's line, notes and the legend, and an empty line below them.
+pub(crate) fn print_preamble(
+    certificate: Option<&str>,
+    calibration: Option<&str>,
+    notes: &[String],
+) -> String {
     let mut text = String::new();
     if let Some(certificate) = certificate {
         text += &format!("Certificate: {}\n", certificate.trim_end());
+    }
+    if let Some(calibration) = calibration {
+        text += &format!("Calibration: {calibration}\n");
     }
     for note in notes {
         text += &format!("Note: {note}\n");

@@ -11,7 +11,7 @@ use crate::table;
 /// in the layout of mmtests, followed by the paired statistics of the same rows.
 #[must_use]
 pub fn print(comparison: &SeedComparison) -> String {
-    let mut text = print_preamble(comparison.certificate.as_deref(), &comparison.notes);
+    let mut text = print_preamble(comparison.certificate.as_deref(), None, &comparison.notes);
     let seeds = comparison.seeds.len();
     let sections = comparison.sections.iter().map(|section| {
         format!(

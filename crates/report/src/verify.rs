@@ -69,7 +69,7 @@ fn print_mismatch(mismatch: &Mismatch) -> String {
     text
 }
 
-fn percent(permyriad: Option<u64>) -> String {
+pub(crate) fn percent(permyriad: Option<u64>) -> String {
     permyriad.map_or("-".to_owned(), |share| format!("{}.{:02}", share / 100, share % 100))
 }
 

@@ -56,6 +56,8 @@ fn replay_compares_policies_below_the_certificate() {
     let table = pageblock("replay", &[&["replay", &recording], &policies[..]].concat());
     assert_eq!((table.status, table.stderr.as_str()), (0, ""));
     assert!(table.stdout.starts_with("Certificate: debian-6.12-640m under debian-6.12: "));
+    let calibration = "\nCalibration: free replay under debian-6.12, the recorded policy, has ";
+    assert!(table.stdout.contains(calibration), "{}", table.stdout);
     for row in ["Extfrag total", "Mismatch total", "Blocks Unmovable", "Work zone-lock-acquired"] {
         assert!(table.stdout.contains(row), "no row '{row}'");
     }
@@ -64,6 +66,12 @@ fn replay_compares_policies_below_the_certificate() {
     let of = |run: usize, counter: &str| runs[run]["counters"][counter].as_u64();
     assert_eq!(runs[1]["policy"], "linux-6.10");
     assert_eq!(of(0, "mm_page_alloc"), of(1, "mm_page_alloc"));
+    let rows = &runs[0]["calibration"]["rows"];
+    assert_eq!(
+        (rows[0]["label"].as_str(), rows[0]["recorded"].as_u64()),
+        (Some("total"), Some(1204))
+    );
+    assert!(rows[0]["replayed"].as_u64() > Some(0));
     // Freelist hygiene: pages hardly ever come from a block of another type.
     assert!(of(1, "type_mismatch_pages") < of(0, "type_mismatch_pages"));
     let baseline = ["--baseline", "linux-6.10", "--json"];

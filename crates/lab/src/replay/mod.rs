@@ -15,6 +15,7 @@ use pageblock::mobility::Migratetype;
 use pageblock::policy::Fair;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
+use pageblock::zone::Zone;
 use pageblock_measure::Tally;
 use pageblock_measure::mismatch::TypeMismatch;
 
@@ -23,16 +24,14 @@ pub use self::run::{demands, replay};
 pub use self::start::start;
 use crate::demand::{Demand, Timed};
 
-/// The vmstat interval of a kernel, after which each CPU's lists are looked at.
-const VMSTAT_TICK_MS: u32 = 1000;
-
 /// A free replay under way.
 pub struct Replay<'a, 'm> {
     allocator: &'a mut Allocator<'m>,
     tally: Tally,
     mismatch: TypeMismatch,
     placement: Placement,
-    next_tick_ms: u32,
+    /// By zone: the boost when kswapd's run or the second began.
+    boosts: Vec<u64>,
     outcome: Outcome,
     /// Where the search for a page to isolate last ended.
     scanner: Pfn,
@@ -43,6 +42,8 @@ pub struct Replay<'a, 'm> {
 struct Outcome {
     /// Requests that the fast path did not serve.
     slow: u64,
+    /// Requests that got the frame that the recorded kernel gave.
+    same_frame: u64,
     /// Requests, failed in the recording, that the policy would serve.
     rescued: u64,
     /// Frees of blocks whose allocation is not known, and which nothing stood for.
@@ -56,12 +57,13 @@ impl<'a, 'm> Replay<'a, 'm> {
     #[must_use]
     pub fn new(allocator: &'a mut Allocator<'m>) -> Self {
         let placement = Placement::of(allocator);
+        let boosts = allocator.zones().iter().map(|zone| zone.boost).collect();
         Self {
             allocator,
             tally: Tally::new(),
             mismatch: TypeMismatch::new(),
             placement,
-            next_tick_ms: 0,
+            boosts,
             outcome: Outcome::default(),
             scanner: Pfn(u64::MAX),
         }
@@ -70,61 +72,78 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// Serves one demand.
     pub fn push(&mut self, timed: Timed) {
         let cpu = usize::from(timed.cpu).min(self.allocator.cpus() - 1);
-        self.tick(timed.t_ms);
         match timed.demand {
-            Demand::Alloc { pfn, order, gfp } => {
+            Demand::Alloc { pfn, order, gfp, past_list } => {
                 self.placement.forget(pfn, order);
-                if let Some(placed) = self.alloc(cpu, order, gfp) {
+                if let Some(placed) = self.alloc(cpu, order, gfp, past_list) {
+                    self.outcome.same_frame += u64::from(placed == pfn);
                     self.placement.place(pfn, placed, order);
                 }
             }
             Demand::Failed { order, gfp } => self.alloc_again(cpu, order, gfp),
-            Demand::Free { pfn, order } => self.free(cpu, pfn, order),
+            Demand::Free { pfn, order, past_list } => {
+                // The allocator frees past the lists for a CPU that there is not.
+                self.free(if past_list { usize::MAX } else { cpu }, pfn, order);
+            }
+            Demand::MoveAway { pfn } => self.placement.move_away(self.allocator, pfn),
             Demand::Isolate { pfn, order } => self.isolate(pfn, order),
             Demand::Bulk { pages } => {
                 for _ in 0..pages {
-                    if let Some(placed) = self.alloc(cpu, 0, Gfp::GFP_KERNEL) {
+                    if let Some(placed) = self.alloc(cpu, 0, Gfp::GFP_KERNEL, false) {
                         self.placement.place_unknown(placed);
                     }
                 }
             }
-            Demand::Drain { pages } => self.allocator.drain_pages(cpu, pages, &mut self.tally),
-            Demand::Kswapd { node, running } => {
-                self.allocator.set_kswapd_running(node, running);
-                if !running {
-                    self.end_boosts();
+            Demand::Drain { pfn } => {
+                if let Some(zone) = self.allocator.zone_of(pfn) {
+                    self.allocator.drain_zone(cpu, zone, &mut self.tally);
                 }
             }
+            Demand::Tick => self.tick(cpu),
+            Demand::Kswapd { node, running } => self.kswapd(node, running),
         }
     }
 
-    /// kswapd takes a boost back when it has reclaimed as much. Here it does so at the end of its
-    /// recorded run, or within a second where the recorded kernel had no boost.
-    fn end_boosts(&mut self) {
-        for at in 0..self.allocator.zones().len() {
-            if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) {
-                zone.boost = 0;
+    /// kswapd begins or ends a run. The boosts that it began with are gone at its end.
+    fn kswapd(&mut self, node: u8, running: bool) {
+        self.allocator.set_kswapd_running(node, running);
+        self.end_boosts(|zone| zone.node == node);
+        for (zone, boost) in self.allocator.zones().iter().zip(&mut self.boosts) {
+            if zone.node == node {
+                *boost = zone.boost;
             }
         }
     }
 
-    /// Lets the vmstat work of every CPU run once a recorded second.
-    fn tick(&mut self, t_ms: u32) {
-        if self.next_tick_ms == 0 {
-            self.next_tick_ms = t_ms + VMSTAT_TICK_MS;
-        }
-        while t_ms >= self.next_tick_ms {
-            for cpu in 0..self.allocator.cpus() {
-                self.allocator.vmstat_tick(cpu, &mut self.tally);
+    /// Takes back what is left of the noted boosts of some zones.
+    fn end_boosts(&mut self, of: impl Fn(&Zone<'_>) -> bool) {
+        for at in 0..self.boosts.len() {
+            if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+                && of(zone)
+            {
+                zone.boost -= zone.boost.min(self.boosts[at]);
+                self.boosts[at] = zone.boost;
             }
-            self.end_boosts();
-            self.next_tick_ms += VMSTAT_TICK_MS;
         }
     }
 
-    fn alloc(&mut self, cpu: usize, order: Order, gfp: Gfp) -> Option<Pfn> {
+    /// The vmstat work of a CPU. Boosts that the recorded kernel did not have, so that its kswapd did
+    /// not run for them, are taken back within a second or two.
+    fn tick(&mut self, cpu: usize) {
+        self.allocator.vmstat_tick(cpu, &mut self.tally);
+        if cpu == 0 {
+            self.end_boosts(|zone| !zone.reclaim_active);
+        }
+    }
+
+    fn alloc(&mut self, cpu: usize, order: Order, gfp: Gfp, past_list: bool) -> Option<Pfn> {
         let request = Request::new(order, gfp);
-        let served = match self.allocator.alloc(cpu, &request, &mut self.tally) {
+        let served = if past_list {
+            self.allocator.alloc_past_lists(cpu, &request, None, &mut self.tally)
+        } else {
+            self.allocator.alloc(cpu, &request, &mut self.tally)
+        };
+        let served = match served {
             Err(AllocError::NoMemory) => {
                 self.outcome.slow += 1;
                 self.alloc_slow(cpu, &request)

@@ -13,6 +13,8 @@ use crate::demand::assumed_type;
 pub(super) struct Placement {
     /// By recorded frame: the frame here plus one; 0 where the recorded frame is free.
     of: Vec<u32>,
+    /// By frame here: the recorded frame plus one; 0 where it is free, or not known.
+    recorded: Vec<u32>,
     /// By frame here: the requested type plus one; 0 where it is free.
     requested: Vec<u8>,
     /// Pages allocated in bulk, whose recorded frames are not known.
@@ -29,7 +31,12 @@ impl Placement {
     /// At the start every block in use is where the recording has it.
     pub(super) fn of(allocator: &Allocator<'_>) -> Self {
         let end = allocator.zones().iter().map(|z| z.span.end.0).max().unwrap_or(0) as usize;
-        let mut placement = Self { of: vec![0; end], requested: vec![0; end], unknown: Vec::new() };
+        let mut placement = Self {
+            of: vec![0; end],
+            recorded: vec![0; end],
+            requested: vec![0; end],
+            unknown: Vec::new(),
+        };
         for zone in allocator.zones() {
             for pfn in zone.span.start.0..zone.span.end.0 {
                 let pfn = Pfn(pfn);
@@ -49,6 +56,31 @@ impl Placement {
         for (n, slot) in self.of.get_mut(start..end).unwrap_or_default().iter_mut().enumerate() {
             *slot = (here.0 + n as u64) as u32 + 1;
         }
+        let from = here.0 as usize;
+        let to = (from + (1 << order)).min(self.recorded.len());
+        for (n, slot) in self.recorded.get_mut(from..to).unwrap_or_default().iter_mut().enumerate()
+        {
+            *slot = (recorded.0 + n as u64) as u32 + 1;
+        }
+    }
+
+    /// Compaction moved a page away from a recorded frame. Here it moves what is at that frame, if
+    /// that can be moved: the two pages change places before.
+    pub(super) fn move_away(&mut self, allocator: &mut Allocator<'_>, pfn: Pfn) {
+        let at = pfn.0 as usize;
+        let (Some(&here), Some(&other)) = (self.of.get(at), self.recorded.get(at)) else { return };
+        let (Some(here), Some(other)) = (here.checked_sub(1), other.checked_sub(1)) else { return };
+        let here = Pfn(u64::from(here));
+        let is_movable = |allocator: &Allocator<'_>, pfn| {
+            let zone = allocator.zone_of(pfn).map(|at| &allocator.zones()[at]);
+            let state = zone.and_then(|zone| zone.state(pfn));
+            matches!(state, Some(FrameState::Allocated { order: 0, movable: true }))
+        };
+        if here != pfn && is_movable(allocator, pfn) && is_movable(allocator, here) {
+            self.place(pfn, pfn, 0);
+            self.place(Pfn(u64::from(other)), here, 0);
+            self.requested.swap(at, here.0 as usize);
+        }
     }
 
     pub(super) fn request(&mut self, here: Pfn, order: Order, mt: Migratetype) {
@@ -63,6 +95,7 @@ impl Placement {
         let end = (start + (1 << order)).min(self.of.len());
         for slot in self.of.get_mut(start..end).unwrap_or_default() {
             if let Some(here) = std::mem::take(slot).checked_sub(1) {
+                self.recorded[here as usize] = 0;
                 self.unknown.push(Pfn(u64::from(here)));
             }
         }
@@ -100,12 +133,14 @@ impl Placement {
         slots.fill(0);
         if whole && as_block(allocator, here, order) {
             self.requested[here.0 as usize..][..1 << order].fill(0);
+            self.recorded[here.0 as usize..][..1 << order].fill(0);
             return Some(Placed::Block(here));
         }
         let pages = if whole { (here.0..here.0 + (1 << order)).map(Pfn).collect() } else { pages };
         for page in &pages {
             as_block(allocator, *page, 0);
             self.requested[page.0 as usize] = 0;
+            self.recorded[page.0 as usize] = 0;
         }
         Some(Placed::Pages(pages))
     }

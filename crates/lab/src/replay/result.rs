@@ -23,6 +23,7 @@ impl Replay<'_, '_> {
         }
         run.counters.set(names::ZONE_LOCK_ACQUIRED, locks);
         run.counters.set(names::LIST_PROBES, probes);
+        run.counters.set(names::ALLOC_RECORDED_FRAME, self.outcome.same_frame);
         run.counters.set("alloc_slow", self.outcome.slow);
         run.counters.set("alloc_failed_then_served", self.outcome.rescued);
         run.counters.set("free_unknown", self.outcome.unknown_frees);

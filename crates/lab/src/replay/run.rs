@@ -7,8 +7,9 @@ use pageblock_recording::{Columnar, Recording};
 use super::{Replay, start};
 use crate::demand::Demands;
 use crate::error::Error;
+use crate::infer;
 use crate::machine::{Machine, recorded_preset};
-use crate::verify::find_fates;
+use crate::verify::{cpu_list_orders, find_fates};
 
 /// The demands of a recording: those of the cache folder if they are there and were made of this
 /// columnar form, else new ones. `progress` is called with the events done and their number.
@@ -21,13 +22,15 @@ pub fn demands(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Demands, Error> {
     let path = columnar.path.with_extension("demands.pbrec");
-    if let Some(demands) = Demands::open(&path, columnar) {
+    let policy = recorded_preset(recording).policy;
+    let orders = cpu_list_orders(recording, &policy);
+    let start = infer::start(recording, columnar, orders)?.snapshot;
+    if let Some(demands) = Demands::open(&path, columnar, start.clone()) {
         return Ok(demands);
     }
-    let policy = recorded_preset(recording).policy;
     let total = 2 * columnar.events;
     let fates = find_fates(recording, columnar, &policy, &mut |done| progress(done, total))?;
-    Demands::write(&path, recording, columnar, &fates, &mut |done| {
+    Demands::write(&path, recording, columnar, &fates, orders, start, &mut |done| {
         progress(columnar.events + done, total);
     })
 }
@@ -47,7 +50,7 @@ pub fn replay(
     let machine = Machine::of(recording)?;
     let mut memory = machine.table_memory(*policy)?;
     let recorded = recorded_preset(recording).policy;
-    let mut allocator = start(&machine, &recorded, policy, &recording.start, &mut memory)?;
+    let mut allocator = start(&machine, &recorded, policy, &demands.start, &mut memory)?;
     let mut replay = Replay::new(&mut allocator);
     let mut chunks = demands.chunks()?;
     let mut done = 0;

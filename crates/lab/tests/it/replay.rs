@@ -7,7 +7,7 @@ use pageblock::preset::PRESETS;
 use pageblock_lab::demand::Demands;
 use pageblock_lab::machine::{Machine, recorded_preset};
 use pageblock_lab::replay::{self, Replay};
-use pageblock_measure::Run;
+use pageblock_measure::{Calibration, Run};
 use pageblock_recording::{Columnar, Recording};
 
 struct Shipped {
@@ -46,10 +46,25 @@ fn the_same_demands_and_policy_give_the_same_run() {
 fn demands_are_kept_and_found_again() {
     let shipped = shipped("kept");
     let path = shipped.columnar.path.with_extension("demands.pbrec");
-    let kept = Demands::open(&path, &shipped.columnar).expect("they were written");
+    let start = || shipped.demands.start.clone();
+    let kept = Demands::open(&path, &shipped.columnar, start()).expect("they were written");
+    assert_eq!(kept.recorded, shipped.demands.recorded);
     assert_eq!((kept.count, kept.events), (shipped.demands.count, shipped.demands.events));
     let other = Columnar { events: shipped.columnar.events + 1, ..shipped.columnar.clone() };
-    assert!(Demands::open(&path, &other).is_none(), "they are of another recording");
+    assert!(Demands::open(&path, &other, start()).is_none(), "they are of another recording");
+}
+
+/// A what-if means something only if the recorded policy comes near to what its kernel did. Nearly all
+/// fragmentation events here lie in one shortage, where a few hundred pages decide.
+#[test]
+fn the_recorded_policy_comes_near_to_the_recording() {
+    let shipped = shipped("near");
+    let run = run(&shipped, "debian-6.12");
+    let calibration = Calibration::of(&shipped.demands.recorded, &run, 9);
+    let (recorded, replayed) = calibration.total();
+    assert_eq!(recorded, 1204);
+    assert!((recorded * 3 / 4..recorded * 4 / 3).contains(&replayed), "{replayed} events");
+    assert!(calibration.same_frame_permyriad() > Some(9000), "{calibration:?}");
 }
 
 /// Under every policy each recorded request is served or counted as failed, each free finds its

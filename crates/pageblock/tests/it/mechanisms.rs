@@ -381,3 +381,36 @@ fn orders_with_cpu_lists_by_version() {
         assert_eq!(cached, [0, 1, 2, 3, 9], "{policy}");
     }
 }
+
+#[test]
+fn a_request_past_the_lists_leaves_them_alone() {
+    let zones = [zone_spec(0, ZoneKind::Normal, 0, 4096)];
+    let setup = Setup {
+        policy: policy("linux-6.12"),
+        geometry: Geometry::default(),
+        zones: &zones,
+        cpu_nodes: &[0],
+        distances: &[],
+    };
+    let mut memory = table_memory(&setup);
+    let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+    allocator.release(zones[0].span).unwrap();
+    let (_, cache) = allocator.zone_and_cache(0, 0).unwrap();
+    cache.limits = CacheLimits { batch: 8, high_min: 100, high_max: 100 };
+    let first = allocator.alloc(0, &KERNEL, &mut ()).unwrap();
+    let state = |allocator: &Allocator<'_>| {
+        (allocator.cache(0, 0).unwrap().count, allocator.zones()[0].free_pages())
+    };
+    let (held, free) = state(&allocator);
+    assert!(held > 0);
+    let past = allocator.alloc_past_lists(0, &KERNEL, None, &mut ()).unwrap();
+    assert_eq!(state(&allocator), (held, free - 1));
+    allocator.drain_zone(0, 0, &mut ());
+    assert_eq!(state(&allocator), (0, free - 1 + u64::from(held)));
+    // There is no such zone.
+    allocator.drain_zone(0, 7, &mut ());
+    for pfn in [first, past] {
+        allocator.free(0, pfn, 0, &mut ()).unwrap();
+    }
+    allocator.check().unwrap();
+}

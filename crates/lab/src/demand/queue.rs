@@ -1,0 +1,111 @@
+//! Puts demands where the kernel served them: a report can come after that, and others between.
+
+use std::collections::VecDeque;
+
+use super::Timed;
+
+/// So many demands wait at most for one that is still to be reported.
+const MOST: usize = 4096;
+
+/// A place that is kept for a demand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place(u64);
+
+enum Slot {
+    Ready(Timed),
+    Kept,
+    Empty,
+}
+
+/// Demands in order, with places kept for some.
+#[derive(Default)]
+pub(super) struct Queue {
+    slots: VecDeque<Slot>,
+    /// The number of the first.
+    first: u64,
+}
+
+impl Queue {
+    /// A demand that was served now.
+    pub(super) fn push(&mut self, timed: Timed) {
+        self.slots.push_back(Slot::Ready(timed));
+    }
+
+    /// Keeps a place for a demand that is served now and reported later.
+    pub(super) fn keep_place(&mut self) -> Place {
+        self.slots.push_back(Slot::Kept);
+        Place(self.first + self.slots.len() as u64 - 1)
+    }
+
+    /// The demand that a place was kept for. If it was waited for too long, it comes last.
+    pub(super) fn fill(&mut self, place: Place, timed: Timed) {
+        match self.slot(place) {
+            Some(slot) => *slot = Slot::Ready(timed),
+            None => self.push(timed),
+        }
+    }
+
+    /// There is no such demand.
+    pub(super) fn give_up(&mut self, place: Place) {
+        if let Some(slot) = self.slot(place) {
+            *slot = Slot::Empty;
+        }
+    }
+
+    fn slot(&mut self, place: Place) -> Option<&mut Slot> {
+        let at = usize::try_from(place.0.checked_sub(self.first)?).ok()?;
+        self.slots.get_mut(at)
+    }
+
+    /// Gives the demands that none is missing before; with `all`, every one.
+    pub(super) fn take(&mut self, all: bool, out: &mut Vec<Timed>) {
+        while let Some(slot) = self.slots.front() {
+            if matches!(slot, Slot::Kept) && !all && self.slots.len() <= MOST {
+                return;
+            }
+            if let Some(Slot::Ready(timed)) = self.slots.pop_front() {
+                out.push(timed);
+            }
+            self.first += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demand::Demand;
+
+    fn tick(t_ms: u32) -> Timed {
+        Timed { t_ms, cpu: 0, demand: Demand::Tick }
+    }
+
+    fn taken(queue: &mut Queue, all: bool) -> Vec<u32> {
+        let mut out = Vec::new();
+        queue.take(all, &mut out);
+        out.iter().map(|timed| timed.t_ms).collect()
+    }
+
+    #[test]
+    fn what_is_reported_late_stands_where_it_was_served() {
+        let mut queue = Queue::default();
+        queue.push(tick(1));
+        let (late, none) = (queue.keep_place(), queue.keep_place());
+        queue.push(tick(3));
+        assert_eq!(taken(&mut queue, false), [1]);
+        queue.give_up(none);
+        queue.fill(late, tick(2));
+        assert_eq!(taken(&mut queue, false), [2, 3]);
+    }
+
+    #[test]
+    fn what_is_never_reported_holds_nothing_up_for_ever() {
+        let mut queue = Queue::default();
+        let place = queue.keep_place();
+        (0..MOST as u32).for_each(|n| queue.push(tick(n)));
+        assert_eq!(taken(&mut queue, false).len(), MOST);
+        queue.fill(place, tick(7));
+        queue.keep_place();
+        assert_eq!(taken(&mut queue, true), [7]);
+    }
+}

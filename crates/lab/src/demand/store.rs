@@ -1,0 +1,259 @@
+//! Demands in a file of columns.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pageblock::frame::Pfn;
+use pageblock::request::Gfp;
+use pageblock_measure::ExtfragMatrix;
+use pageblock_recording::{
+    Batch, Column, ColumnType, Columnar, Recording, Snapshot, TableReader, TableWriter, What,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Demand, DemandFinder, Timed};
+use crate::error::Error;
+use crate::fate::{CpuListOrders, Fates};
+use crate::infer;
+
+mod op {
+    pub(super) const ALLOC: u8 = 0;
+    pub(super) const FAILED: u8 = 1;
+    pub(super) const FREE: u8 = 2;
+    pub(super) const ISOLATE: u8 = 3;
+    pub(super) const BULK: u8 = 4;
+    pub(super) const DRAIN: u8 = 5;
+    pub(super) const KSWAPD_RUNS: u8 = 6;
+    pub(super) const KSWAPD_ENDS: u8 = 7;
+    pub(super) const ALLOC_PAST_LIST: u8 = 8;
+    pub(super) const FREE_PAST_LIST: u8 = 9;
+    pub(super) const TICK: u8 = 10;
+    pub(super) const MOVE_AWAY: u8 = 11;
+}
+
+const COLUMNS: &[(&str, ColumnType)] = &[
+    ("t_ms", ColumnType::U32),
+    ("cpu", ColumnType::U8),
+    ("op", ColumnType::U8),
+    ("order", ColumnType::U8),
+    ("pfn", ColumnType::U32),
+    ("arg", ColumnType::U32),
+];
+
+/// Changes with the meaning of the columns.
+const FORMAT: &str = "4";
+
+/// The demands of a recording in a file of columns, made once and kept.
+pub struct Demands {
+    path: PathBuf,
+    /// Recorded events that they stand for.
+    pub events: u64,
+    /// How many there are.
+    pub count: u64,
+    /// The fallbacks that the recorded kernel reported.
+    pub recorded: ExtfragMatrix,
+    /// The state before the first demand.
+    pub start: Snapshot,
+}
+
+/// What the file says beside the columns.
+#[derive(Serialize, Deserialize)]
+struct Recorded {
+    extfrag: ExtfragMatrix,
+}
+
+impl Demands {
+    /// The demands in the file at `path`, if it was made of this columnar form. `start` is the state
+    /// before the first of them.
+    #[must_use]
+    pub fn open(path: &Path, source: &Columnar, start: Snapshot) -> Option<Self> {
+        let reader = TableReader::open(path, &["op"]).ok()?;
+        let metadata = reader.metadata();
+        let number = |key: &str| metadata.get(key)?.parse::<u64>().ok();
+        let fresh = metadata.get("format").map(String::as_str) == Some(FORMAT)
+            && metadata.get("source").map(String::as_str) == Some(identity(source).as_str());
+        fresh.then_some(())?;
+        Some(Self {
+            path: path.into(),
+            events: number("events")?,
+            count: number("count")?,
+            recorded: toml::from_str::<Recorded>(metadata.get("recorded")?).ok()?.extfrag,
+            start,
+        })
+    }
+
+    /// Writes the demands of a recording's window, which begins with the state `start`, to `path`.
+    ///
+    /// # Errors
+    /// Where the events cannot be read, or the file not written.
+    pub fn write(
+        path: &Path,
+        recording: &Recording,
+        source: &Columnar,
+        fates: &Fates,
+        orders: CpuListOrders,
+        start: Snapshot,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Self, Error> {
+        let window = infer::first_event(recording, source)..source.windows.end_event();
+        let mut finder = DemandFinder::new(recording, fates, orders);
+        let mut writer = DemandWriter::create(path)?;
+        let mut chunks = source.chunks()?;
+        let mut event = 0;
+        let mut found = Vec::new();
+        let mut recorded = ExtfragMatrix::new();
+        while let Some(chunk) = chunks.next_chunk()? {
+            for record in chunk {
+                if window.contains(&event) {
+                    finder.push(event, record, &mut found);
+                    if let What::Extfrag(x) = &record.what {
+                        recorded.record(x);
+                    }
+                }
+                event += 1;
+            }
+            for timed in found.drain(..) {
+                writer.push(timed)?;
+            }
+            progress(event);
+        }
+        finder.finish(&mut found);
+        for timed in found {
+            writer.push(timed)?;
+        }
+        let events = window.end.saturating_sub(window.start);
+        let recorded = Recorded { extfrag: recorded };
+        let count = writer.finish(events, &recorded, &identity(source))?;
+        Ok(Self { path: path.into(), events, count, recorded: recorded.extfrag, start })
+    }
+
+    /// Streams the demands, some at a time.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn chunks(&self) -> Result<DemandChunks, Error> {
+        let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+        let reader = TableReader::open(&self.path, &names)?;
+        Ok(DemandChunks { reader, chunk: Vec::new() })
+    }
+}
+
+/// What tells one columnar form from another.
+fn identity(source: &Columnar) -> String {
+    format!("{} {} {:?}", source.path.display(), source.events, source.windows)
+}
+
+struct DemandWriter {
+    table: TableWriter,
+    rows: [Vec<u32>; 3],
+    bytes: [Vec<u8>; 3],
+    count: u64,
+}
+
+const ROWS: usize = 1 << 16;
+
+impl DemandWriter {
+    fn create(path: &Path) -> Result<Self, Error> {
+        let table = TableWriter::create(path, COLUMNS)?;
+        Ok(Self { table, rows: Default::default(), bytes: Default::default(), count: 0 })
+    }
+
+    fn push(&mut self, Timed { t_ms, cpu, demand }: Timed) -> Result<(), Error> {
+        let frame = |pfn: Pfn| u32::try_from(pfn.0).map_err(|_| Error::Frame(pfn));
+        let (op, order, pfn, arg) = match demand {
+            Demand::Alloc { pfn, order, gfp, past_list } => {
+                (if past_list { op::ALLOC_PAST_LIST } else { op::ALLOC }, order, frame(pfn)?, gfp.0)
+            }
+            Demand::Failed { order, gfp } => (op::FAILED, order, 0, gfp.0),
+            Demand::Free { pfn, order, past_list } => {
+                (if past_list { op::FREE_PAST_LIST } else { op::FREE }, order, frame(pfn)?, 0)
+            }
+            Demand::Isolate { pfn, order } => (op::ISOLATE, order, frame(pfn)?, 0),
+            Demand::Bulk { pages } => (op::BULK, 0, 0, pages),
+            Demand::Drain { pfn } => (op::DRAIN, 0, frame(pfn)?, 0),
+            Demand::MoveAway { pfn } => (op::MOVE_AWAY, 0, frame(pfn)?, 0),
+            Demand::Tick => (op::TICK, 0, 0, 0),
+            Demand::Kswapd { node, running: true } => (op::KSWAPD_RUNS, 0, 0, u32::from(node)),
+            Demand::Kswapd { node, running: false } => (op::KSWAPD_ENDS, 0, 0, u32::from(node)),
+        };
+        for (column, value) in self.rows.iter_mut().zip([t_ms, pfn, arg]) {
+            column.push(value);
+        }
+        for (column, value) in self.bytes.iter_mut().zip([cpu, op, order]) {
+            column.push(value);
+        }
+        self.count += 1;
+        if self.rows[0].len() == ROWS { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let [t_ms, pfn, arg] = std::mem::take(&mut self.rows);
+        let [cpu, op, order] = std::mem::take(&mut self.bytes);
+        self.table.write(vec![
+            Column::U32(t_ms),
+            Column::U8(cpu),
+            Column::U8(op),
+            Column::U8(order),
+            Column::U32(pfn),
+            Column::U32(arg),
+        ])?;
+        Ok(())
+    }
+
+    fn finish(mut self, events: u64, recorded: &Recorded, source: &str) -> Result<u64, Error> {
+        self.flush()?;
+        let metadata = BTreeMap::from([
+            ("format".to_owned(), FORMAT.to_owned()),
+            ("source".to_owned(), source.to_owned()),
+            ("events".to_owned(), events.to_string()),
+            ("count".to_owned(), self.count.to_string()),
+            ("recorded".to_owned(), toml::to_string(recorded)?),
+        ]);
+        self.table.finish(&metadata)?;
+        Ok(self.count)
+    }
+}
+
+/// The demands of a file, some at a time.
+pub struct DemandChunks {
+    reader: TableReader,
+    chunk: Vec<Timed>,
+}
+
+impl DemandChunks {
+    /// The next demands; `None` at the end.
+    ///
+    /// # Errors
+    /// Where the file is damaged.
+    pub fn next_chunk(&mut self) -> Result<Option<&[Timed]>, Error> {
+        let Some(batch) = self.reader.next_batch()? else { return Ok(None) };
+        self.chunk.clear();
+        decode(&batch, &mut self.chunk)?;
+        Ok(Some(&self.chunk))
+    }
+}
+
+fn decode(batch: &Batch, out: &mut Vec<Timed>) -> Result<(), Error> {
+    let (t_ms, cpu, ops) = (batch.u32(0)?, batch.u8(1)?, batch.u8(2)?);
+    let (orders, pfns, args) = (batch.u8(3)?, batch.u32(4)?, batch.u32(5)?);
+    for row in 0..batch.len() {
+        let (pfn, order, arg) = (Pfn(u64::from(pfns[row])), orders[row], args[row]);
+        let demand = match ops[row] {
+            op::ALLOC => Demand::Alloc { pfn, order, gfp: Gfp(arg), past_list: false },
+            op::ALLOC_PAST_LIST => Demand::Alloc { pfn, order, gfp: Gfp(arg), past_list: true },
+            op::FAILED => Demand::Failed { order, gfp: Gfp(arg) },
+            op::FREE => Demand::Free { pfn, order, past_list: false },
+            op::FREE_PAST_LIST => Demand::Free { pfn, order, past_list: true },
+            op::ISOLATE => Demand::Isolate { pfn, order },
+            op::BULK => Demand::Bulk { pages: arg },
+            op::DRAIN => Demand::Drain { pfn },
+            op::MOVE_AWAY => Demand::MoveAway { pfn },
+            op::TICK => Demand::Tick,
+            op::KSWAPD_RUNS => Demand::Kswapd { node: arg as u8, running: true },
+            op::KSWAPD_ENDS => Demand::Kswapd { node: arg as u8, running: false },
+            other => return Err(Error::Demand(other)),
+        };
+        out.push(Timed { t_ms: t_ms[row], cpu: cpu[row], demand });
+    }
+    Ok(())
+}
