@@ -27,7 +27,7 @@ pub enum Error {
     #[error("the file of demands has one of kind {0}; known are 0 to 7")]
     Demand(u8),
     /// No allocator can be made for the machine.
-    #[error("the recorded machine is none that can be modelled: {0}")]
+    #[error("the machine is none that can be modelled: {0}")]
     Setup(#[from] SetupError),
     /// The workload does not fit the machine.
     #[error("{0}")]

@@ -11,7 +11,7 @@ use pageblock::setup::Setup;
 use pageblock::tuning;
 use pageblock::zone::Geometry;
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
-use pageblock_measure::{Run, Tally};
+use pageblock_measure::{Run, Tally, names};
 use pageblock_vm::Vm;
 use pageblock_vm::config::{Config, ThpDefrag};
 use pageblock_vm::page::Owner;
@@ -111,29 +111,16 @@ impl Simulation<'_> {
         self.form.name().clone_into(&mut run.workload);
         self.machine.name.clone_into(&mut run.machine);
         run.seed = self.seed;
-        for (name, count) in vm.stat.iter() {
-            run.counters.set(name, count);
-        }
-        let mut lock_acquired = 0;
-        let mut list_probes = 0;
+        run.counters.extend(&world.counters());
         for zone in vm.allocator().zones() {
-            let name = zone.kind.name().to_lowercase();
-            run.counters.add(format!("pgalloc_{name}"), zone.counters().pgalloc);
-            run.counters.add("pgfree", zone.counters().pgfree);
-            lock_acquired += zone.counters().lock_acquired;
-            list_probes += zone.counters().list_probes;
             let free = (0..=zone.geometry().max_order).map(|order| zone.nr_free(order)).collect();
             let many = self.machine.nodes() > 1;
             let label =
                 if many { format!("{}-{}", zone.node, zone.kind) } else { zone.kind.to_string() };
             run.set_free_blocks(&label, free);
         }
-        run.counters.set(pageblock_measure::names::ZONE_LOCK_ACQUIRED, lock_acquired);
-        run.counters.set(pageblock_measure::names::LIST_PROBES, list_probes);
         run.counters.set("simulated_init_ms", durations.init / crate::sim::MILLISECOND);
-        run.counters.set("simulated_elapsed_ms", durations.elapsed / crate::sim::MILLISECOND);
-        run.counters.set("disk_pages_read", world.disk.pages.0);
-        run.counters.set("disk_pages_written", world.disk.pages.1);
+        run.counters.set(names::SIMULATED_ELAPSED_MS, durations.elapsed / crate::sim::MILLISECOND);
         run.samples.clone_from(&world.samples);
         run.notes = vec![
             "Simulated: times come from a cost model (crates/lab/src/sim/cost.rs), not from a clock."

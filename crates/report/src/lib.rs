@@ -4,8 +4,10 @@
 //! What is printed is a `String` of whole lines.
 #![forbid(unsafe_code)]
 
+pub mod full;
 pub mod json;
 pub mod mmtests;
+pub mod monitors;
 pub mod ratio;
 pub mod replay;
 pub mod seeds;

@@ -25,6 +25,7 @@ pub fn spawn(executor: &mut Executor<'_>) {
     let flusher = executor.spawn(Place::Near(0), flusher);
     executor.with(|w| w.flusher = Some(flusher));
     executor.spawn(Place::Near(0), ticks);
+    executor.with(|w| w.first_program = w.sched.tasks());
 }
 
 async fn kswapd(ctx: Ctx<'_>, node: usize) {

@@ -27,6 +27,8 @@ use super::disk::DiskSpec;
 const MIB: u64 = 256;
 /// The most CPUs of a machine.
 const CPUS_MAX: u64 = 1024;
+/// Where memory ends at the latest. A simulated page takes 33 bytes: 8.6 GB for so much.
+const MIB_MAX: u64 = 1 << 20;
 
 /// Why a text describes no machine.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -164,6 +166,12 @@ impl Scale {
     }
 }
 
+impl std::fmt::Display for Scale {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.numerator, self.denominator)
+    }
+}
+
 fn value<T>(key: &'static str, message: impl Into<String>) -> Result<T, MachineError> {
     Err(MachineError::Value { key, message: message.into() })
 }
@@ -177,10 +185,7 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
         line: error.span().map_or(1, |s| 1 + text[..s.start].matches('\n').count()),
         message: error.message().replace('\n', ", "),
     })?;
-    let cpus: u64 = file.node.iter().map(|n| n.cpus).sum();
-    if !(1..=CPUS_MAX).contains(&cpus) {
-        return value("cpus", format!("{cpus} CPUs: 1 to {CPUS_MAX} are possible"));
-    }
+    check(&file)?;
     let ranges: Vec<Vec<FrameRange>> = file
         .node
         .iter()
@@ -210,7 +215,8 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
     };
     let map = MemoryMap { nodes: &nodes, distances: &[], limits };
     if let Err(error) = map.validate(Geometry::default().max_order) {
-        return value("memory_mib", error.to_string());
+        let at = if scale == Scale::WHOLE { String::new() } else { format!(" at scale {scale}") };
+        return value("memory_mib", format!("{error}{at}"));
     }
     let cpu_nodes = (0..).zip(&file.node).flat_map(|(id, n)| (0..n.cpus).map(move |_| id));
     let mut memory: Vec<FrameRange> = ranges.iter().flatten().copied().collect();
@@ -230,11 +236,35 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
     })
 }
 
-fn name(name: &str, scale: Scale) -> String {
-    match scale {
-        Scale::WHOLE => name.to_owned(),
-        Scale { numerator, denominator } => format!("{name} at {numerator}/{denominator}"),
+/// What no machine can be, whatever its scale.
+fn check(file: &File) -> Result<(), MachineError> {
+    let cpus = file.node.iter().map(|n| n.cpus).fold(0, u64::saturating_add);
+    if !(1..=CPUS_MAX).contains(&cpus) {
+        return value("cpus", format!("{cpus} CPUs: 1 to {CPUS_MAX} are possible"));
     }
+    for (id, node) in file.node.iter().enumerate() {
+        if file.node.len() > 1 && node.memory_mib.is_empty() {
+            return value("memory_mib", format!("node {id} has no memory"));
+        }
+        if let Some([_, end]) = node.memory_mib.iter().find(|range| range[1] > MIB_MAX) {
+            let message = format!("node {id} ends at {end} MiB: {MIB_MAX} are possible");
+            return value("memory_mib", message);
+        }
+    }
+    for (key, mib) in [
+        ("swap_mib", file.swap_mib),
+        ("dma_end_mib", file.dma_end_mib),
+        ("dma32_end_mib", file.dma32_end_mib),
+    ] {
+        if mib > MIB_MAX {
+            return value(key, format!("{mib} MiB: 0 to {MIB_MAX} are possible"));
+        }
+    }
+    Ok(())
+}
+
+fn name(name: &str, scale: Scale) -> String {
+    if scale == Scale::WHOLE { name.to_owned() } else { format!("{name} at {scale}") }
 }
 
 fn disk(file: &DiskFile) -> Result<DiskSpec, MachineError> {
@@ -272,7 +302,7 @@ impl MachineSpec {
     /// The number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
-        let mut nodes: Vec<u8> = self.cpu_nodes.clone();
+        let mut nodes: Vec<u8> = self.zones.iter().map(|zone| zone.node).collect();
         nodes.dedup();
         nodes.len()
     }
@@ -307,6 +337,21 @@ mod tests {
     #[test]
     fn errors_name_the_key_and_what_is_allowed() {
         check("cpus = 8", "cpus = 0", "cpus: 0 CPUs: 1 to 1024");
+        let two = "[[node]]\ncpus = 9223372036854775807\nmemory_mib = [[512, 600]]\n";
+        check("[disk]", &[two, two, two, "[disk]"].concat(), "cpus: 18446744073709551615 CPUs: ");
+        let none = "[[node]]\ncpus = 1\nmemory_mib = []\n[disk]";
+        check("[disk]", none, "memory_mib: node 1 has no memory");
+        check(
+            "8192]]",
+            "99999999999]]",
+            "memory_mib: node 0 ends at 99999999999 MiB: 1048576 are possible",
+        );
+        check("[disk]", "swap_mib = 1", "line ");
+        check(
+            "name = \"m\"",
+            "name = \"m\"\nswap_mib = 9999999",
+            "swap_mib: 9999999 MiB: 0 to 1048576 are possible",
+        );
         check(
             "cpus = 8",
             "cpu = 8",
@@ -324,6 +369,8 @@ mod tests {
             "read_us = \"x\"",
             "line 6: invalid type: string \"x\", expected u64",
         );
+        let small = parse(GOOD, Scale::parse("1/1024").unwrap()).unwrap_err().to_string();
+        assert_eq!(small, "memory_mib: node 0: range 0..0 is empty at scale 1/1024");
         for scale in ["2", "0", "1/0", "x", "1/9999"] {
             assert!(Scale::parse(scale).is_err(), "{scale}");
         }

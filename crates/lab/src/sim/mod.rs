@@ -5,6 +5,7 @@
 //! the order of virtual time; equal times run in the order in which they were asked for.
 
 pub mod cost;
+mod counters;
 pub mod daemons;
 pub mod disk;
 pub mod executor;

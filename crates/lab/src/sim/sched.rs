@@ -42,6 +42,8 @@ struct Task {
     node: Option<u8>,
     /// The number of its present wait.
     wait: u64,
+    /// CPU time that it has used.
+    used: Nanos,
 }
 
 #[derive(Clone, Debug)]
@@ -90,7 +92,7 @@ impl Sched {
 
     /// A new task that is ready to run, at first near a CPU; on one node only if `node` says so.
     pub(crate) fn spawn(&mut self, cpu: usize, node: Option<u8>) -> TaskId {
-        self.tasks.push(Task { state: State::Blocked, cpu, node, wait: 0 });
+        self.tasks.push(Task { state: State::Blocked, cpu, node, wait: 0, used: 0 });
         let task = self.tasks.len() - 1;
         self.wake(task);
         task
@@ -104,6 +106,11 @@ impl Sched {
         self.cpus[cpu].node
     }
 
+    /// The first CPU of a node.
+    pub(crate) fn first_cpu_of(&self, node: u8) -> Option<usize> {
+        self.cpus.iter().position(|cpu| cpu.node == node)
+    }
+
     /// Whether a task is on its CPU: only then is it to be run.
     pub(crate) fn is_running(&self, task: TaskId) -> bool {
         self.tasks[task].state == State::Running
@@ -111,7 +118,18 @@ impl Sched {
 
     /// The running task goes on after some CPU time; it gives way first if its turn is over.
     pub(crate) fn charge(&mut self, task: TaskId, ns: Nanos) {
+        self.tasks[task].used += ns;
         self.at(self.now + ns, Happening::Resume(task));
+    }
+
+    /// The number of tasks so far.
+    pub(crate) fn tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// The CPU time that the tasks from this one on have used.
+    pub(crate) fn used_from(&self, first: TaskId) -> Nanos {
+        self.tasks[first..].iter().map(|task| task.used).sum()
     }
 
     /// The running task has used what it charged. Tells whether it goes on now, or another runs.

@@ -304,6 +304,7 @@ impl<'m> Ctx<'m> {
     ) -> Result<(), OutOfMemory> {
         let present = self.with(|w| {
             w.pending += w.costs.write_page;
+            w.user += w.costs.user.write_page;
             w.vm.spaces().slot(space, index)
         });
         let pfn = match present {
@@ -360,6 +361,7 @@ impl<'m> Ctx<'m> {
     pub async fn read_page(&self, space: SpaceId, index: u32) -> Result<bool, OutOfMemory> {
         let hit = self.with(|w| {
             w.pending += w.costs.read_page;
+            w.user += w.costs.user.read_page;
             w.progress += 1;
             let Slot::Page(pfn) = w.vm.spaces().slot(space, index) else { return false };
             w.vm.mark_accessed(pfn);
@@ -385,6 +387,7 @@ impl<'m> Ctx<'m> {
     pub async fn fault_base(&self, space: SpaceId, index: u32) -> Result<(), OutOfMemory> {
         let slot = self.with(|w| {
             w.pending += w.costs.fault_base;
+            w.user += w.costs.user.fault_base;
             w.vm.stat.pgfault += 1;
             w.progress += 1;
             w.vm.spaces().slot(space, index)
@@ -417,6 +420,7 @@ impl<'m> Ctx<'m> {
             if let Ok(pfn) = self.alloc(request).await {
                 self.with(|w| {
                     w.pending += w.costs.fault_huge;
+                    w.user += w.costs.user.fault_huge;
                     w.vm.stat.pgfault += 1;
                     w.vm.stat.thp_fault_alloc += 1;
                     w.vm.add_page(space, index, pfn, order);

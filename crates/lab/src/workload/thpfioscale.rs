@@ -141,8 +141,7 @@ pub fn run(
     }
     check(executor, "after boot")?;
     let start = executor.with(|w| {
-        // Events are counted from here on.
-        w.vm.observer = pageblock_measure::Tally::new();
+        w.start_counting();
         w.dirtiers = JOBS;
         w.now()
     });
