@@ -126,6 +126,10 @@ impl Simulation<'_> {
             "Simulated: times come from a cost model (crates/lab/src/sim/cost.rs), not from a clock."
                 .to_owned(),
         ];
+        for (at, program) in &world.deaths {
+            let seconds = *at as f64 / crate::sim::SECOND as f64;
+            run.notes.push(format!("Out of memory: {program} died after {seconds:.1} s."));
+        }
         run.set_blocks(census(vm));
         run
     }

@@ -4,6 +4,7 @@ use pageblock::policy::{Policy, Reclaim};
 
 use crate::inode::{FileObject, XFS};
 use crate::slab::SlabAllocator;
+use crate::{hugetlb, khugepaged, mthp};
 
 /// `transparent_hugepage/enabled`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -68,6 +69,14 @@ pub struct Config {
     pub thp_defrag: ThpDefrag,
     /// Where huge pages are looked for.
     pub thp_placement: ThpPlacement,
+    /// khugepaged's settings.
+    pub khugepaged: khugepaged::Settings,
+    /// The sizes between a page and a huge page (from 6.8).
+    pub mthp: mthp::Sizes,
+    /// How the pool of hugetlb pages grows.
+    pub hugetlb: hugetlb::Rules,
+    /// `vm.zone_reclaim_mode`: bits of [`node_reclaim`](crate::node_reclaim).
+    pub zone_reclaim_mode: u32,
     /// The slab allocator.
     pub slab: SlabAllocator,
     /// The objects of a file.
@@ -108,6 +117,10 @@ impl Config {
             } else {
                 ThpPlacement::Local
             },
+            khugepaged: khugepaged::Settings::DEFAULT,
+            mthp: mthp::Sizes::of_version(major, minor),
+            hugetlb: hugetlb::Rules::of_version(major, minor),
+            zone_reclaim_mode: 0,
             slab: SlabAllocator::Slub,
             file_objects: XFS,
             swap_pages: 0,

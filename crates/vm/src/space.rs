@@ -81,6 +81,8 @@ pub struct Space {
     pub kind: SpaceKind,
     /// The inode of a file; meaningless for a mapping.
     pub inode: u32,
+    /// Its process was killed for want of memory.
+    pub(crate) killed: bool,
     queue: Queue,
 }
 
@@ -166,6 +168,7 @@ impl Spaces {
             writeback: 0,
             kind,
             inode,
+            killed: false,
             queue: Queue::None,
         };
         space.nodes = take(&mut self.nodes, &mut self.holes[1], space.nr_nodes(), NIL);

@@ -11,8 +11,10 @@ use pageblock::request::{Gfp, Request};
 use crate::buffer::Buffers;
 use crate::compact::ZoneCompact;
 use crate::config::{Config, lru_per_node};
+use crate::hugetlb::Pool;
 use crate::inject::Inject;
 use crate::inode::{Inodes, RADIX_TREE_NODE};
+use crate::khugepaged::Khugepaged;
 use crate::lru::Lru;
 use crate::node::NodeState;
 use crate::page::{NO_ZONE, Owner, PageTable};
@@ -36,6 +38,8 @@ pub struct Vm<'m, O> {
     pub(crate) buffers: Buffers,
     pub(crate) radix_nodes: CacheId,
     pub(crate) swap: Swap,
+    pub(crate) khugepaged: Khugepaged,
+    pub(crate) hugetlb: Pool,
     pub(crate) nodes: Vec<NodeState>,
     /// The node of each zone, as a place in `nodes`.
     pub(crate) node_of_zone: Vec<u8>,
@@ -76,7 +80,7 @@ impl<O: Observer> Observer for Hook<'_, O> {
         self.dirty_ok & 1 << node != 0
     }
     fn node_reclaim(&mut self, _: u8, _: Order) -> NodeReclaim {
-        // Linux: zone_reclaim_mode is 0 by default; reclaim inside of a walk is not modelled.
+        // Reclaim takes time: it is done before the walk (node_reclaim.rs).
         NodeReclaim::NoScan
     }
     fn wake_kswapd(&mut self, node: u8, zone: ZoneKind, order: Order) {
@@ -146,6 +150,8 @@ impl<'m, O: Observer> Vm<'m, O> {
             inodes: Inodes::new(objects, ids.len()),
             buffers: Buffers::new(ids.len()),
             swap: Swap::new(config.swap_pages),
+            khugepaged: Khugepaged::default(),
+            hugetlb: Pool::default(),
             spaces: Spaces::default(),
             inject: Inject::default(),
             stat: VmStat::default(),

@@ -48,6 +48,8 @@ pub struct Costs {
     pub compact_scan: Nanos,
     /// A page that compaction isolates. (M): 19 units.
     pub isolate: Nanos,
+    /// An entry of a page table that khugepaged looks at, with its page. (K)
+    pub pte: Nanos,
     /// A page that compaction moves. (M): 1,038 units; a unit is 2 ns so that the copy and the
     /// unmapping take 2 us (K).
     pub migrate: Nanos,
@@ -92,6 +94,7 @@ pub const YEAR_2018: Costs = Costs {
     shrink: 100,
     compact_scan: 14,
     isolate: 38,
+    pte: 20,
     migrate: 2_076,
     drain: 5_000,
     submit: 1_500,
@@ -108,6 +111,7 @@ impl Costs {
             + work.shrunk * self.shrink
             + work.compact_scanned * self.compact_scan
             + work.isolated * self.isolate
+            + work.ptes * self.pte
             + work.migrated * self.migrate
             + work.attempts * self.attempt
             + work.drains * self.drain

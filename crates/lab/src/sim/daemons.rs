@@ -1,10 +1,11 @@
-//! The machine's own tasks: kswapd, kcompactd, the flusher, the tick of each second.
+//! The machine's own tasks: kswapd, kcompactd, khugepaged, the flusher, the tick of each second.
 
 use pageblock_vm::buffer::is_first_of_buffer;
 use pageblock_vm::kswapd::Daemon;
 use pageblock_vm::space::SpaceId;
 
 use super::executor::{Executor, Place};
+use super::huge;
 use super::task::Ctx;
 use super::{MILLISECOND, SECOND};
 
@@ -25,6 +26,7 @@ pub fn spawn(executor: &mut Executor<'_>) {
     let flusher = executor.spawn(Place::Near(0), flusher);
     executor.with(|w| w.flusher = Some(flusher));
     executor.spawn(Place::Near(0), ticks);
+    executor.spawn(Place::Near(0), huge::khugepaged);
     executor.with(|w| w.first_program = w.sched.tasks());
 }
 

@@ -9,6 +9,7 @@ mod counters;
 pub mod daemons;
 pub mod disk;
 pub mod executor;
+pub mod huge;
 pub mod machine_file;
 pub mod sched;
 pub mod task;

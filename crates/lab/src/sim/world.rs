@@ -64,6 +64,8 @@ pub struct World<'m> {
     pub dirtiers: u64,
     /// Happenings since the start.
     pub happenings: u64,
+    /// Programs that ended for want of memory, and when.
+    pub deaths: Vec<(Nanos, String)>,
     /// The first thing that went wrong beyond repair.
     pub failure: Option<String>,
     pub(crate) stopping: bool,
@@ -132,6 +134,7 @@ impl<'m> World<'m> {
             progress: 0,
             dirtiers: 1,
             happenings: 0,
+            deaths: Vec::new(),
             failure: None,
             stopping: false,
         }

@@ -1,6 +1,8 @@
 //! What each mechanism is for, on a small machine.
 
 use pageblock::request::Request;
+use pageblock_vm::node_reclaim::{self, NodeReclaim};
+use pageblock_vm::space::Slot;
 use pageblock_vm::thp::fault_requests;
 
 use crate::machine::{Machine, with_machine};
@@ -192,10 +194,60 @@ fn without_memory_the_oom_killer_is_called() {
         1,
         4096,
         |machine| {
+            let small = machine.vm.create_mapping(100);
+            assert!((0..100).all(|index| machine.fault(0, small, index)));
             let space = machine.vm.create_mapping(5000);
             let served = (0..5000).take_while(|&index| machine.fault(0, space, index)).count();
             assert!(served > 3000 && served < 4096, "{served}");
+            // The larger one goes; the request that called for it is served.
+            assert_eq!(machine.vm.stat.oom_kill, 1);
+            assert!(machine.vm.is_killed(space) && !machine.vm.is_killed(small));
+            assert_eq!(machine.vm.spaces().get(space).present, 1);
+            machine.vm.check().unwrap();
+            machine.vm.remove_space(0, space);
+            assert!((0..100).all(|index| machine.fault(0, small, index)));
+            // What cannot be killed stays: then requests fail.
+            machine.vm.remove_space(0, small);
+            let request = Request::new(0, pageblock::request::Gfp::GFP_KERNEL);
+            while let Some(pfn) = machine.alloc(0, request) {
+                machine.vm.own(pfn, 0, pageblock_vm::page::Owner::Driver, 0);
+            }
             assert_eq!(machine.vm.stat.oom_kill, 1);
         },
     );
+}
+
+#[test]
+fn with_zone_reclaim_the_own_node_is_reclaimed_before_another_is_used() {
+    let pages_on_node_1 = |mode| {
+        let mut found = 0;
+        with_machine(
+            "linux-4.20",
+            |c| c.zone_reclaim_mode = mode,
+            2,
+            8192,
+            |machine| {
+                let files = fill(machine, 40, 180);
+                machine.flush();
+                machine.finish_writes();
+                let space = machine.vm.create_mapping(4000);
+                for index in 0..4000 {
+                    let request = Request::new(0, pageblock_vm::cache::GFP_ANON);
+                    if let Some(mut reclaim) = NodeReclaim::before(&machine.vm, 0, &request) {
+                        while reclaim.step(&mut machine.vm) {}
+                    }
+                    assert!(machine.fault(0, space, index));
+                    if let Slot::Page(pfn) = machine.vm.spaces().slot(space, index) {
+                        found += u64::from(pfn >= 8192);
+                    }
+                }
+                assert!(!files.is_empty());
+                let stat = &machine.vm.stat;
+                assert_eq!(stat.zone_reclaim_success > 0, mode > 0, "{stat:?}");
+            },
+        );
+        found
+    };
+    let (off, on) = (pages_on_node_1(0), pages_on_node_1(node_reclaim::RECLAIM_ZONE));
+    assert!(on * 4 < off, "{off} pages on the other node without, {on} with");
 }
