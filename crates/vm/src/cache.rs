@@ -108,6 +108,12 @@ impl<O: Observer> Vm<'_, O> {
         self.lru.add(&mut self.pages, pfn, At::Head);
     }
 
+    /// Tells whether nothing is at the indexes of a block of a mapping yet.
+    #[must_use]
+    pub fn has_room(&self, space: SpaceId, index: u32, order: Order) -> bool {
+        (index..index + (1 << order)).all(|at| self.spaces.slot(space, at) == Slot::Empty)
+    }
+
     /// Adds a block that was just allocated to a mapping; frees it where, while it was allocated,
     /// another got there first. Tells whether it was added.
     pub fn add_or_free(

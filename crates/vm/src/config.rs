@@ -57,6 +57,10 @@ pub struct Config {
     pub dirty_ratio: u64,
     /// `vm.dirty_background_ratio`, percent of dirtyable memory.
     pub dirty_background_ratio: u64,
+    /// `vm.dirty_expire_centisecs`: what has been dirty so long is written.
+    pub dirty_expire_centisecs: u64,
+    /// `vm.dirty_writeback_centisecs`: how often that is looked for.
+    pub dirty_writeback_centisecs: u64,
     /// `vm.vfs_cache_pressure`, percent.
     pub vfs_cache_pressure: u64,
     /// `vm.extfrag_threshold`, thousandths.
@@ -105,6 +109,8 @@ impl Config {
             swappiness: 60,
             dirty_ratio: 20,
             dirty_background_ratio: 10,
+            dirty_expire_centisecs: 3000,
+            dirty_writeback_centisecs: 500,
             vfs_cache_pressure: 100,
             extfrag_threshold: 500,
             proactiveness: 20,

@@ -7,7 +7,7 @@ use pageblock::frame::Order;
 use pageblock::request::Request;
 
 use crate::config::{Config, ThpEnabled};
-use crate::space::{Slot, SpaceId};
+use crate::space::SpaceId;
 use crate::thp::gfp_for;
 use crate::vm::Vm;
 
@@ -91,10 +91,9 @@ impl<O: Observer> Vm<'_, O> {
         let len = self.spaces.get(space).len();
         let first = |order: Order| index >> order << order;
         let fits = |&order: &Order| {
-            let block = first(order)..first(order) + (1 << order);
             mthp.allows(order, *thp_enabled, madvised)
-                && block.end <= len
-                && block.into_iter().all(|at| self.spaces.slot(space, at) == Slot::Empty)
+                && first(order) + (1 << order) <= len
+                && self.has_room(space, first(order), order)
         };
         let huge = self.allocator.geometry().pageblock_order;
         (SMALLEST..huge).rev().filter(fits).map(|order| (order, first(order))).collect()

@@ -15,6 +15,9 @@ impl Ctx<'_> {
         let order = self.with(|w| w.vm.allocator().geometry().pageblock_order);
         let node = self.with(|w| w.sched.node_of(w.sched.cpu_of(self.id)));
         let config = self.with(|w| *w.vm.config());
+        if !self.with(|w| w.vm.has_room(space, index, order)) {
+            return false;
+        }
         let mut wanted = false;
         for request in fault_requests(&config, madvised, node, order) {
             if !std::mem::replace(&mut wanted, true) {

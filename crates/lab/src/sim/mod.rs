@@ -15,6 +15,9 @@ pub mod sched;
 pub mod task;
 pub mod world;
 
+#[cfg(test)]
+mod tests;
+
 /// Nanoseconds of virtual time since the machine was made.
 pub type Nanos = u64;
 /// A second.
