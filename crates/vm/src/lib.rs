@@ -30,6 +30,7 @@ pub mod slab;
 pub mod slow;
 mod slowpath_orders;
 pub mod space;
+pub mod stalls;
 pub mod stat;
 pub mod swap;
 pub mod thp;

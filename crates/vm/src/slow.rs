@@ -180,6 +180,7 @@ impl<'m> SlowAlloc<'m> {
         if std::mem::take(&mut self.compacted) {
             vm.stat.compact_success += u64::from(page.is_some());
             vm.stat.compact_fail += u64::from(page.is_none());
+            vm.stalls.note_compaction(request.order, page.is_some());
             if let Some(pfn) = page
                 && let Some(zone) = vm.allocator.zone_of(pfn)
             {

@@ -20,6 +20,7 @@ use crate::node::NodeState;
 use crate::page::{NO_ZONE, Owner, PageTable};
 use crate::slab::{CacheId, Slabs};
 use crate::space::Spaces;
+use crate::stalls::Stalls;
 use crate::stat::VmStat;
 use crate::swap::Swap;
 use crate::work::Work;
@@ -48,6 +49,8 @@ pub struct Vm<'m, O> {
     pub inject: Inject,
     /// Counters as of `/proc/vmstat`.
     pub stat: VmStat,
+    /// Stalls by order and zone.
+    pub stalls: Stalls,
     /// What was done since it was last taken.
     pub work: Work,
     /// Pages dirty and pages under writeback, by node.
@@ -155,6 +158,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             spaces: Spaces::default(),
             inject: Inject::default(),
             stat: VmStat::default(),
+            stalls: Stalls::default(),
             work: Work::default(),
             flusher_wanted: false,
             swap_writes: Vec::new(),

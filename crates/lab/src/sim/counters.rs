@@ -2,6 +2,7 @@
 
 use pageblock::tuning::KBYTES_PER_PAGE;
 use pageblock_measure::{Counters, Tally, names};
+use pageblock_vm::stalls::Stalls;
 
 use super::MILLISECOND;
 use super::world::World;
@@ -10,13 +11,16 @@ impl World<'_> {
     /// The workload starts: what is counted is counted from here on.
     pub fn start_counting(&mut self) {
         self.vm.observer = Tally::new();
+        self.vm.stalls = Stalls::default();
         self.counted_before = self.counters_since_boot();
     }
 
     /// What was counted since [`start_counting`](Self::start_counting).
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.counters_since_boot().since(&self.counted_before)
+        let mut counters = self.counters_since_boot().since(&self.counted_before);
+        self.vm.stalls.iter().for_each(|(name, count)| counters.set(name, count));
+        counters
     }
 
     fn counters_since_boot(&self) -> Counters {

@@ -60,6 +60,8 @@ pub(crate) struct Sched {
     pub(crate) now: Nanos,
     seq: u64,
     events: BinaryHeap<Reverse<(Nanos, u64, Happening)>>,
+    /// Tasks on CPUs go on: so few that looking at all is faster than keeping them in order.
+    resumes: Vec<(Nanos, u64, TaskId)>,
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
     switch: Nanos,
@@ -72,6 +74,7 @@ impl Sched {
             now: 0,
             seq: 0,
             events: BinaryHeap::new(),
+            resumes: Vec::new(),
             cpus: cpu_nodes.iter().map(cpu).collect(),
             tasks: Vec::new(),
             switch,
@@ -85,9 +88,26 @@ impl Sched {
 
     /// The next thing that happens; the clock goes there.
     pub(crate) fn next(&mut self) -> Option<Happening> {
-        let Reverse((time, _, what)) = self.events.pop()?;
+        let first = self.resumes.iter().enumerate().min_by_key(|(_, (time, seq, _))| (*time, *seq));
+        let other = self.events.peek().map(|Reverse((time, seq, _))| (*time, *seq));
+        let (time, what) = match first {
+            Some((at, &(time, seq, task))) if other.is_none_or(|other| (time, seq) < other) => {
+                self.resumes.swap_remove(at);
+                (time, Happening::Resume(task))
+            }
+            _ => {
+                let Reverse((time, _, what)) = self.events.pop()?;
+                (time, what)
+            }
+        };
         self.now = self.now.max(time);
         Some(what)
+    }
+
+    /// A task goes on at a time.
+    fn resume_at(&mut self, time: Nanos, task: TaskId) {
+        self.seq += 1;
+        self.resumes.push((time, self.seq, task));
     }
 
     /// A new task that is ready to run, at first near a CPU; on one node only if `node` says so.
@@ -119,7 +139,7 @@ impl Sched {
     /// The running task goes on after some CPU time; it gives way first if its turn is over.
     pub(crate) fn charge(&mut self, task: TaskId, ns: Nanos) {
         self.tasks[task].used += ns;
-        self.at(self.now + ns, Happening::Resume(task));
+        self.resume_at(self.now + ns, task);
     }
 
     /// The number of tasks so far.
@@ -211,7 +231,7 @@ impl Sched {
         self.tasks[task].cpu = cpu;
         self.cpus[cpu].running = Some(task);
         self.cpus[cpu].slice_end = self.now + SLICE;
-        self.at(self.now + self.switch, Happening::Resume(task));
+        self.resume_at(self.now + self.switch, task);
     }
 
     /// A CPU has nobody to run: the next of its queue does, or one from the longest other queue.

@@ -295,3 +295,33 @@ fn fast_searches_spare_the_free_scanner() {
     let (before, after) = (scanned_for_16_pages("linux-5.0"), scanned_for_16_pages("linux-5.2"));
     assert!(after * 2 < before, "{before} pages scanned for 16 before, {after} after");
 }
+
+/// A program's pages go although they are young; what was written comes back from swap.
+#[test]
+fn pages_that_are_given_up_go_at_once() {
+    with_machine(
+        "linux-6.1",
+        |c| c.swap_pages = 2000,
+        1,
+        8192,
+        |machine| {
+            let files = fill(machine, 2, 100);
+            let file = machine.vm.inodes().get(files[0]).space;
+            let space = machine.vm.create_mapping(1024);
+            let huge = Request::new(9, pageblock::request::Gfp::GFP_TRANSHUGE);
+            let pfn = machine.alloc(0, huge).unwrap();
+            machine.vm.add_page(space, 512, pfn, 9);
+            assert!((0..100).all(|index| machine.fault(0, space, index)));
+            assert_eq!(machine.vm.page_out(0, file, 0..100), 100);
+            assert_eq!(machine.vm.page_out(0, space, 0..5000), 0, "all of it is dirty");
+            assert_eq!(machine.vm.stat.pswpout, 612);
+            machine.finish_writes();
+            machine.vm.check().unwrap();
+            assert_eq!(machine.vm.page_out(0, space, 0..1024), 612);
+            assert_eq!(machine.vm.spaces().get(space).present, 0);
+            assert!(matches!(machine.vm.spaces().slot(space, 700), Slot::Swap(_)));
+            assert!(machine.fault(0, space, 700));
+            machine.vm.check().unwrap();
+        },
+    );
+}
