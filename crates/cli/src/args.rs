@@ -19,7 +19,8 @@ pub(crate) struct Args {
 const RUN_HELP: &str = "\
 WORKLOAD is thpfioscale, thpfioscale-defrag or thpfioscale-madvhugepage (a program that faults while fio
 reads; the series of Nov 2018). A policy is NAME, NAME,switch=value,... or the path of a TOML file.
-A machine is skylake-1s, haswell-2s, small-4g, small-1g or the path of a TOML file.
+A machine is skylake-1s, haswell-2s, small-4g, small-1g, numa-8g, single-4g, phone-2g8 or the path of
+a TOML file.
 Times are simulated: they come from a cost model.";
 
 /// What of a command that makes or reads runs is printed as JSON.

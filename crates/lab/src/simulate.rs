@@ -9,7 +9,6 @@ use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
 use pageblock::setup::Setup;
 use pageblock::tuning;
-use pageblock::zone::Geometry;
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
 use pageblock_measure::{Run, Tally, names};
 use pageblock_vm::Vm;
@@ -52,12 +51,26 @@ fn scaled_policy(policy: Policy, machine: &MachineSpec) -> Policy {
     kinds.dedup();
     let raised = tuning::khugepaged_min_free_kbytes(
         kinds.len() as u64,
-        Geometry::default().pageblock_order,
+        machine.geometry.pageblock_order,
         whole,
     );
     let full = tuning::min_free_kbytes(&policy, whole * tuning::KBYTES_PER_PAGE, Some(raised));
     let kbytes = machine.scale.of(full).max(128);
     Policy { min_free_kbytes: u32::try_from(kbytes).unwrap_or(u32::MAX), ..policy }
+}
+
+/// The pageblocks of CMA have their type before their memory is free
+/// (`init_cma_reserved_pageblock`).
+fn reserve_cma(allocator: &mut Allocator<'_>, machine: &MachineSpec) {
+    let mut block = machine.cma.start;
+    while block < machine.cma.end {
+        let zone = allocator.zone_of(block).and_then(|at| allocator.zone_and_cache(at, 0));
+        if let Some((zone, _)) = zone {
+            // The block is of the zone that was asked for.
+            let _ = zone.follow_block_type(block, Migratetype::Cma);
+        }
+        block = block.plus(machine.geometry.pageblock_pages());
+    }
 }
 
 impl Simulation<'_> {
@@ -82,13 +95,14 @@ impl Simulation<'_> {
         let policy = scaled_policy(self.policy.1, machine);
         let setup = Setup {
             policy,
-            geometry: Geometry::default(),
+            geometry: machine.geometry,
             zones: &machine.zones,
             cpu_nodes: &machine.cpu_nodes,
             distances: &[],
         };
         let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size()?];
         let mut allocator = Allocator::new(&mut memory, &setup)?;
+        reserve_cma(&mut allocator, machine);
         for &range in &machine.memory {
             allocator.release(range)?;
         }

@@ -111,7 +111,9 @@ impl<O: Observer> Vm<'_, O> {
     /// Tells whether nothing is at the indexes of a block of a mapping yet.
     #[must_use]
     pub fn has_room(&self, space: SpaceId, index: u32, order: Order) -> bool {
-        (index..index + (1 << order)).all(|at| self.spaces.slot(space, at) == Slot::Empty)
+        let mut indexes = index..index + (1 << order);
+        indexes.end <= self.spaces.get(space).len()
+            && indexes.all(|at| self.spaces.slot(space, at) == Slot::Empty)
     }
 
     /// Adds a block that was just allocated to a mapping; frees it where, while it was allocated,

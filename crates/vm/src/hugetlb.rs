@@ -7,10 +7,11 @@
 //! `htlb_alloc_mask` (mm/hugetlb.c).
 
 use pageblock::event::Observer;
-use pageblock::frame::{Order, Pfn};
+use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
 
 use crate::page::Owner;
+use crate::thp::HPAGE_PMD_ORDER;
 use crate::vm::Vm;
 
 /// What versions do differently.
@@ -90,7 +91,7 @@ impl Growth {
             Gfp::RETRY_MAYFAIL
         };
         let gfp = mask | Gfp::COMP | Gfp::NOWARN | Gfp::THISNODE | patience;
-        Some(Request::new(vm.hugetlb_order(), gfp).on_node(vm.nodes[self.node].id))
+        Some(Request::new(HPAGE_PMD_ORDER, gfp).on_node(vm.nodes[self.node].id))
     }
 
     /// What came of the last request.
@@ -98,7 +99,7 @@ impl Growth {
         if let Some(pfn) = page {
             self.failed &= !(1 << self.node);
             self.tried = 0;
-            vm.own(pfn, vm.hugetlb_order(), Owner::Hugetlb, 0);
+            vm.own(pfn, HPAGE_PMD_ORDER, Owner::Hugetlb, 0);
             vm.hugetlb.pages.push(pfn.0 as u32);
             vm.stat.htlb_buddy_alloc_success += 1;
         } else {
@@ -110,10 +111,6 @@ impl Growth {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    fn hugetlb_order(&self) -> Order {
-        self.allocator.geometry().pageblock_order
-    }
-
     /// The pool of hugetlb pages.
     #[must_use]
     pub fn hugetlb(&self) -> &Pool {

@@ -14,6 +14,7 @@ use pageblock::request::{Gfp, Request};
 use crate::config::ThpEnabled;
 use crate::page::{Owner, PageFlags};
 use crate::space::{Slot, SpaceId, SpaceKind};
+use crate::thp::HPAGE_PMD_ORDER;
 use crate::vm::Vm;
 
 /// What `/sys/kernel/mm/transparent_hugepage/khugepaged` has.
@@ -125,7 +126,7 @@ impl<O: Observer> Vm<'_, O> {
     /// Goes a place further.
     pub fn step_khugepaged(&mut self) -> KhugepagedStep {
         let settings = self.config.khugepaged;
-        let size = 1 << self.allocator.geometry().pageblock_order;
+        let size = 1 << HPAGE_PMD_ORDER;
         let thread = &mut self.khugepaged;
         let place = (self.config.thp_enabled != ThpEnabled::Never
             && thread.scanned < settings.pages_to_scan)
@@ -143,7 +144,7 @@ impl<O: Observer> Vm<'_, O> {
         let node = self.target_node(place, size);
         self.khugepaged.last_node = Some(node);
         let gfp = if settings.defrag { Gfp::GFP_TRANSHUGE } else { Gfp::GFP_TRANSHUGE_LIGHT };
-        let order = self.allocator.geometry().pageblock_order;
+        let order = HPAGE_PMD_ORDER;
         let request = Request::new(order, gfp | Gfp::THISNODE).on_node(self.nodes[node].id);
         KhugepagedStep::Wants(place, request)
     }
@@ -165,7 +166,7 @@ impl<O: Observer> Vm<'_, O> {
     /// Whether the pages at a place are to be one: all small, none busy, one used of late, not too
     /// many missing.
     fn is_worth_it(&self, place: Place) -> bool {
-        let order = self.allocator.geometry().pageblock_order;
+        let order = HPAGE_PMD_ORDER;
         let indexes = place.index..place.index + (1 << order);
         let slots = || indexes.clone().map(|at| self.spaces.slot(place.space, at));
         let used = slots().any(
@@ -179,7 +180,7 @@ impl<O: Observer> Vm<'_, O> {
     /// list, being written, or in swap.
     // Linux: from 4.8 up to 64 pages are read back from swap for that.
     fn can_collapse(&self, place: Place) -> bool {
-        let order = self.allocator.geometry().pageblock_order;
+        let order = HPAGE_PMD_ORDER;
         let Place { space, index } = place;
         let entry = self.spaces.get(space);
         if entry.kind != SpaceKind::Anon || entry.killed || index + (1 << order) > entry.len() {
@@ -203,7 +204,7 @@ impl<O: Observer> Vm<'_, O> {
     /// Puts the huge page that khugepaged asked for in the place of small ones, which are copied and
     /// freed; frees it where that is not possible any more. Tells which.
     pub fn collapse_or_free(&mut self, cpu: usize, place: Place, huge: Pfn) -> bool {
-        let order = self.allocator.geometry().pageblock_order;
+        let order = HPAGE_PMD_ORDER;
         self.stat.thp_collapse_alloc += 1;
         // While the page was allocated the mapping may have gone.
         let registered = self.khugepaged.spaces.contains(&place.space);

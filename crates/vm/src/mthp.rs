@@ -8,7 +8,7 @@ use pageblock::request::Request;
 
 use crate::config::{Config, ThpEnabled};
 use crate::space::SpaceId;
-use crate::thp::gfp_for;
+use crate::thp::{HPAGE_PMD_ORDER, gfp_for};
 use crate::vm::Vm;
 
 /// The smallest order (`THP_ORDERS_ALL_ANON` has none of 1).
@@ -88,15 +88,11 @@ impl<O: Observer> Vm<'_, O> {
         if !mthp.exist {
             return Vec::new();
         }
-        let len = self.spaces.get(space).len();
         let first = |order: Order| index >> order << order;
         let fits = |&order: &Order| {
-            mthp.allows(order, *thp_enabled, madvised)
-                && first(order) + (1 << order) <= len
-                && self.has_room(space, first(order), order)
+            mthp.allows(order, *thp_enabled, madvised) && self.has_room(space, first(order), order)
         };
-        let huge = self.allocator.geometry().pageblock_order;
-        (SMALLEST..huge).rev().filter(fits).map(|order| (order, first(order))).collect()
+        (SMALLEST..HPAGE_PMD_ORDER).rev().filter(fits).map(|order| (order, first(order))).collect()
     }
 }
 

@@ -7,6 +7,10 @@ use pageblock::request::{Gfp, Request};
 
 use crate::config::{Config, ThpDefrag, ThpEnabled, ThpPlacement};
 
+/// The order of a huge page: what an entry of the second level of page tables maps, on x86-64 and on
+/// arm64 with 4 KiB pages. Pageblocks are as large there, unless a kernel was built without huge pages.
+pub const HPAGE_PMD_ORDER: Order = 9;
+
 /// The flags of a fault for a huge page; `None` where the settings forbid one. `madvised`: the
 /// program asked by `MADV_HUGEPAGE`.
 #[must_use]

@@ -4,7 +4,7 @@ use pageblock_vm::hugetlb::Growth;
 use pageblock_vm::khugepaged::KhugepagedStep;
 use pageblock_vm::mthp;
 use pageblock_vm::space::SpaceId;
-use pageblock_vm::thp::fault_requests;
+use pageblock_vm::thp::{HPAGE_PMD_ORDER, fault_requests};
 
 use super::task::{Ctx, OutOfMemory};
 
@@ -12,7 +12,7 @@ impl Ctx<'_> {
     /// Tries to fault a huge page of a mapping; tells whether there was one. `madvised`: the program
     /// asked for it.
     pub async fn fault_huge(&self, space: SpaceId, index: u32, madvised: bool) -> bool {
-        let order = self.with(|w| w.vm.allocator().geometry().pageblock_order);
+        let order = HPAGE_PMD_ORDER;
         let node = self.with(|w| w.sched.node_of(w.sched.cpu_of(self.id)));
         let config = self.with(|w| *w.vm.config());
         if !self.with(|w| w.vm.has_room(space, index, order)) {

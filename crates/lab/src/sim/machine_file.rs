@@ -13,8 +13,11 @@
 //! read_places = 4
 //! write_mib_s = 110
 //! ```
+//!
+//! Further keys: `swap_mib`; `dma_end_mib` (16) and `dma32_end_mib` (4096), where these zones end;
+//! `pageblock_order` (9); `cma_mib`, how much at the end of memory is for contiguous buffers.
 
-use pageblock::frame::{FrameRange, Pfn};
+use pageblock::frame::{FrameRange, Order, Pfn, pages};
 use pageblock::layout::{MemoryMap, NodeSpec, ZoneLimits, ZoneSpec};
 use pageblock::zone::Geometry;
 use pageblock_vm::slab::SlabAllocator;
@@ -63,12 +66,20 @@ struct File {
     slab: Slab,
     #[serde(default)]
     swap_mib: u64,
+    #[serde(default = "pageblock_order")]
+    pageblock_order: Order,
+    #[serde(default)]
+    cma_mib: u64,
     #[serde(default = "dma_end")]
     dma_end_mib: u64,
     #[serde(default = "dma32_end")]
     dma32_end_mib: u64,
     node: Vec<NodeFile>,
     disk: DiskFile,
+}
+
+fn pageblock_order() -> Order {
+    Geometry::default().pageblock_order
 }
 
 const fn dma_end() -> u64 {
@@ -111,6 +122,10 @@ pub struct MachineSpec {
     pub memory: Vec<FrameRange>,
     /// The zones.
     pub zones: Vec<ZoneSpec>,
+    /// How large pageblocks are.
+    pub geometry: Geometry,
+    /// The part of memory at its end that is for contiguous buffers (CMA), whole pageblocks.
+    pub cma: FrameRange,
     /// The node of each CPU.
     pub cpu_nodes: Vec<u8>,
     /// The slab allocator.
@@ -159,7 +174,7 @@ impl Scale {
 
     /// A frame of the smaller machine, at a multiple of the largest block.
     fn frame(self, mib: u64) -> Pfn {
-        let block = Geometry::default().pageblock_pages() * 2;
+        let block = pages(Geometry::default().max_order);
         let pages = mib * MIB * self.numerator;
         let unit = self.denominator * block;
         Pfn((pages + unit / 2) / unit * block)
@@ -186,6 +201,7 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
         message: error.message().replace('\n', ", "),
     })?;
     check(&file)?;
+    let geometry = Geometry { pageblock_order: file.pageblock_order, ..Geometry::default() };
     let ranges: Vec<Vec<FrameRange>> = file
         .node
         .iter()
@@ -214,15 +230,18 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
         normal_end: None,
     };
     let map = MemoryMap { nodes: &nodes, distances: &[], limits };
-    if let Err(error) = map.validate(Geometry::default().max_order) {
+    if let Err(error) = map.validate(geometry.max_order) {
         let at = if scale == Scale::WHOLE { String::new() } else { format!(" at scale {scale}") };
         return value("memory_mib", format!("{error}{at}"));
     }
     let cpu_nodes = (0..).zip(&file.node).flat_map(|(id, n)| (0..n.cpus).map(move |_| id));
     let mut memory: Vec<FrameRange> = ranges.iter().flatten().copied().collect();
     memory.sort_by_key(|range| range.start);
+    let cma = cma(&memory, geometry, scale.of(file.cma_mib * MIB))?;
     Ok(MachineSpec {
         name: name(&file.name, scale),
+        geometry,
+        cma,
         zones: map.zones().collect(),
         cpu_nodes: cpu_nodes.collect(),
         slab: match file.slab {
@@ -251,8 +270,14 @@ fn check(file: &File) -> Result<(), MachineError> {
             return value("memory_mib", message);
         }
     }
+    let Geometry { max_order, .. } = Geometry::default();
+    if !(1..=max_order).contains(&file.pageblock_order) {
+        let message = format!("{}: 1 to {max_order} are possible", file.pageblock_order);
+        return value("pageblock_order", message);
+    }
     for (key, mib) in [
         ("swap_mib", file.swap_mib),
+        ("cma_mib", file.cma_mib),
         ("dma_end_mib", file.dma_end_mib),
         ("dma32_end_mib", file.dma32_end_mib),
     ] {
@@ -261,6 +286,17 @@ fn check(file: &File) -> Result<(), MachineError> {
         }
     }
     Ok(())
+}
+
+/// So many pages at the end of memory, in whole pageblocks.
+fn cma(memory: &[FrameRange], geometry: Geometry, wanted: u64) -> Result<FrameRange, MachineError> {
+    let end = memory.last().map_or(Pfn(0), |range| range.end);
+    let start = Pfn(end.0.saturating_sub(wanted)).align_up(geometry.pageblock_order);
+    let fits = memory.last().is_some_and(|range| start >= range.start);
+    if wanted > 0 && !fits {
+        return value("cma_mib", "it must fit in the last range of memory");
+    }
+    Ok(FrameRange { start: start.min(end), end })
 }
 
 fn name(name: &str, scale: Scale) -> String {
@@ -335,10 +371,24 @@ mod tests {
     }
 
     #[test]
+    fn cma_is_whole_pageblocks_at_the_end() {
+        let text = GOOD
+            .replace("[disk]", "[disk]\n")
+            .replace("name = \"m\"", "name = \"m\"\npageblock_order = 10\ncma_mib = 99");
+        let machine = parse(&text, Scale::WHOLE).unwrap();
+        assert_eq!((machine.geometry.pageblock_order, machine.geometry.max_order), (10, 10));
+        assert_eq!(machine.cma, FrameRange::new((8192 - 96) * MIB, 8192 * MIB));
+        assert!(parse(GOOD, Scale::WHOLE).unwrap().cma.is_empty());
+    }
+
+    #[test]
     fn errors_name_the_key_and_what_is_allowed() {
         check("cpus = 8", "cpus = 0", "cpus: 0 CPUs: 1 to 1024");
         let two = "[[node]]\ncpus = 9223372036854775807\nmemory_mib = [[512, 600]]\n";
         check("[disk]", &[two, two, two, "[disk]"].concat(), "cpus: 18446744073709551615 CPUs: ");
+        let with = |line: &str| format!("name = \"m\"\n{line}");
+        check("name = \"m\"", &with("pageblock_order = 11"), "pageblock_order: 11: 1 to 10 are");
+        check("name = \"m\"", &with("cma_mib = 5000"), "cma_mib: it must fit in the last range");
         let none = "[[node]]\ncpus = 1\nmemory_mib = []\n[disk]";
         check("[disk]", none, "memory_mib: node 1 has no memory");
         check(
