@@ -36,6 +36,7 @@ fn number_of_runs(path: &Path) -> usize {
 }
 
 /// Waits for a condition that another process brings about.
+#[expect(clippy::disallowed_methods, reason = "the other process works in real time")]
 fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
