@@ -44,7 +44,7 @@ fn simulate(machine: &MachineSpec) -> Run {
         machine,
         policy: (name, Policy::parse(name).expect("a preset")),
         version: (4, 20),
-        form: Form::Default,
+        workload: &Form::Default,
         seed: 1,
     };
     simulation.run(&mut |_| true).expect("no page is lost").expect("nobody stops it")

@@ -192,11 +192,14 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "WORKLOAD")]
     pub(crate) workload: String,
     /// A policy to run; give the option once for each. The first is the baseline
-    #[arg(long = "policy", value_name = "POLICY", required = true)]
+    #[arg(long = "policy", value_name = "POLICY")]
     pub(crate) policies: Vec<String>,
-    /// The machine
-    #[arg(long, value_name = "MACHINE", default_value = "skylake-1s")]
-    pub(crate) machine: String,
+    /// The machine; the one that the workload was published for by default
+    #[arg(long, value_name = "MACHINE")]
+    pub(crate) machine: Option<String>,
+    /// Print the published table too, beside this one, and run its policies where none is given
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) published: bool,
     /// Run with so many seeds
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seeds: u64,
@@ -229,6 +232,9 @@ pub(crate) struct CompareArgs {
     /// The rule of mmtests that puts stars: classic (2018 to 2024), modern (since), or off
     #[arg(long, value_name = "RULE", default_value = "classic")]
     pub(crate) stars: Stars,
+    /// Print the published table too, beside this one
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) published: bool,
     /// Print JSON: the list of runs, or their comparison (docs/json.md)
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "runs")]

@@ -9,7 +9,7 @@ use pageblock_report::{full, json};
 
 use crate::args::CompareArgs;
 use crate::plan::{NamedPolicy, RunFormat};
-use crate::{Verdict, output};
+use crate::{Verdict, output, published};
 
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     let mut runs: Vec<Run> = Vec::new();
@@ -35,15 +35,17 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
         event_counts: event_counts(known.iter()),
         ..Options::default()
     };
-    output::print(&text(runs, args.json.into(), options)?)?;
+    output::print(&text(runs, args.json.into(), options, args.published)?)?;
     Ok(Verdict::Yes)
 }
 
-/// Prints runs, or their comparison. Seeds that not every policy ran are left out of that.
+/// Prints runs, or their comparison, with what is `published` of them if asked for. Seeds that not
+/// every policy ran are left out of the comparison.
 pub(crate) fn text(
     mut runs: Vec<Run>,
     format: RunFormat,
     options: Options,
+    published: bool,
 ) -> anyhow::Result<String> {
     if format == RunFormat::Runs {
         return Ok(pageblock_measure::run::to_json(&runs));
@@ -61,10 +63,29 @@ pub(crate) fn text(
         bail!("no seed was run under every policy: {}", policies.join(" "));
     }
     let comparison = FullComparison::of_runs(&runs, &options)?;
-    Ok(match format {
-        RunFormat::Comparison => json::to_json(&comparison),
-        _ => full::print(&comparison),
-    })
+    if format == RunFormat::Comparison {
+        return Ok(json::to_json(&comparison));
+    }
+    let mut text = full::print(&comparison);
+    if published {
+        text.push('\n');
+        text += &beside_published(&runs)?;
+    }
+    Ok(text)
+}
+
+/// The published table of these runs beside theirs.
+fn beside_published(runs: &[Run]) -> anyhow::Result<String> {
+    let (workload, machine) = (&runs[0].workload, &runs[0].machine);
+    let Some(table) = published::find(workload, machine) else {
+        bail!("--published: nothing is published of {workload} on {machine}");
+    };
+    let missing: Vec<_> =
+        table.policies.iter().filter(|p| !runs.iter().any(|r| r.policy == **p)).cloned().collect();
+    if !missing.is_empty() {
+        bail!("--published: the table needs runs under {}", missing.join(" and "));
+    }
+    Ok(pageblock_report::published::print(&table.beside(runs)?))
 }
 
 /// From 6.10 every page taken from another type's list is an event, before only each block.

@@ -53,7 +53,7 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     };
     output::print(&match plan.format {
         RunFormat::Text => print::print(&Comparison::of_runs(&runs, &options)?),
-        format => compare::text(runs, format, options)?,
+        format => compare::text(runs, format, options, false)?,
     })?;
     Ok(Verdict::Yes)
 }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use anyhow::bail;
 use pageblock_lab::simulate::Simulation;
-use pageblock_lab::workload::thpfioscale::Sizes;
 use pageblock_measure::Run;
 use pageblock_measure::compare::Options;
 
@@ -40,7 +39,7 @@ pub(crate) fn run(plan: &RunPlan) -> anyhow::Result<Verdict> {
         event_counts: compare::event_counts(plan.policies.iter().map(|p| &p.policy)),
         ..Options::default()
     };
-    output::print(&compare::text(runs, plan.format, options)?)?;
+    output::print(&compare::text(runs, plan.format, options, plan.published)?)?;
     Ok(Verdict::Yes)
 }
 
@@ -64,9 +63,8 @@ impl Done {
 
 /// Runs the jobs, as many at a time as were asked for; gives those that were done, in their order.
 fn simulate(plan: &RunPlan, jobs: &[Job<'_>]) -> anyhow::Result<Vec<Run>> {
-    let sizes = Sizes::of(&plan.machine)?;
-    // Creating the files takes about as many pages as are read and faulted after it.
-    let bar = Progress::new("simulating", 2 * sizes.known_pages() * jobs.len() as u64, "pages");
+    let size = plan.workload.size(&plan.machine)?;
+    let bar = Progress::new("simulating", size * jobs.len() as u64, "pages");
     let (next, pages) = (AtomicUsize::new(0), AtomicU64::new(0));
     let broken = AtomicBool::new(false);
     let done = Mutex::new(Done { runs: vec![None; jobs.len()], error: None });
@@ -116,7 +114,7 @@ fn simulation<'s>(plan: &'s RunPlan, job: &Job<'s>) -> Simulation<'s> {
         machine: &plan.machine,
         policy: (name, *policy),
         version: base.version().or(named).unwrap_or((3, 10)),
-        form: plan.form,
+        workload: plan.workload,
         seed: job.seed,
     }
 }

@@ -8,6 +8,7 @@ pub mod full;
 pub mod json;
 pub mod mmtests;
 pub mod monitors;
+pub mod published;
 pub mod ratio;
 pub mod replay;
 pub mod seeds;

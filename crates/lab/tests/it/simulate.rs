@@ -24,7 +24,7 @@ fn simulate(machine: &MachineSpec, name: &str, form: Form, seed: u64) -> Run {
         machine,
         policy: (name, Policy::parse(name).unwrap()),
         version: preset::find(base).unwrap().version().unwrap(),
-        form,
+        workload: &form,
         seed,
     };
     // Every phase verifies that no page was lost.
@@ -113,7 +113,7 @@ fn a_run_can_be_stopped() {
         machine: &machine,
         policy: ("linux-4.20", Policy::parse("linux-4.20").unwrap()),
         version: (4, 20),
-        form: Form::Default,
+        workload: &Form::Default,
         seed: 1,
     };
     assert!(simulation.run(&mut |_| false).unwrap().is_none());
