@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 const POLICY_HELP: &str = "\
 A policy is NAME, NAME,switch=value,... or the path of a TOML file (it ends with .toml or has a /).
@@ -19,8 +19,29 @@ pub(crate) struct Args {
 const RUN_HELP: &str = "\
 WORKLOAD is thpfioscale, thpfioscale-defrag or thpfioscale-madvhugepage (a program that faults while fio
 reads; the series of Nov 2018). A policy is NAME, NAME,switch=value,... or the path of a TOML file.
-A machine is skylake-1s, haswell-2s, small-4g, small-1g or the path of a TOML file.
+A machine is skylake-1s, haswell-2s, small-4g, small-1g, numa-8g, single-4g, phone-2g8 or the path of
+a TOML file.
 Times are simulated: they come from a cost model.";
+
+/// What of a command that makes or reads runs is printed as JSON.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Json {
+    /// The list of runs
+    Runs,
+    /// Their comparison
+    Comparison,
+}
+
+/// The rule of the stars.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Stars {
+    /// Student's t at 10 %
+    Classic,
+    /// Intervals of 1.96 deviations of the samples
+    Modern,
+    /// No star
+    Off,
+}
 
 const EXIT_HELP: &str = "Exit status: 0; 1 where a comparison says no; 2 for wrong usage or input.";
 
@@ -148,9 +169,10 @@ pub(crate) struct ReplayArgs {
     /// The policy of the first column, which the others are compared with; the first given by default
     #[arg(long, value_name = "POLICY")]
     pub(crate) baseline: Option<String>,
-    /// Print JSON: a list of runs
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Print JSON: the list of runs, or their comparison (docs/json.md)
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "runs")]
+    pub(crate) json: Option<Json>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -224,12 +246,16 @@ pub(crate) struct RunArgs {
     /// Run so many simulations at a time; the number of CPUs by default
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<usize>,
-    /// Save the runs to a file, for `pageblock compare`
+    /// The rule of mmtests that puts stars: classic (2018 to 2024), modern (since), or off
+    #[arg(long, value_name = "RULE", default_value = "classic")]
+    pub(crate) stars: Stars,
+    /// Save each run to a file when it is done, for `pageblock compare`
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
-    /// Print JSON: a list of runs
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Print JSON: the list of runs, or their comparison (docs/json.md)
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "runs")]
+    pub(crate) json: Option<Json>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -237,10 +263,14 @@ pub(crate) struct CompareArgs {
     /// Files of saved runs; the first policy is the baseline
     #[arg(value_name = "RUN", required = true)]
     pub(crate) files: Vec<PathBuf>,
+    /// The rule of mmtests that puts stars: classic (2018 to 2024), modern (since), or off
+    #[arg(long, value_name = "RULE", default_value = "classic")]
+    pub(crate) stars: Stars,
     /// Print the published table too, beside this one
     #[arg(long, conflicts_with = "json")]
     pub(crate) published: bool,
-    /// Print JSON: a list of runs
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// Print JSON: the list of runs, or their comparison (docs/json.md)
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "runs")]
+    pub(crate) json: Option<Json>,
 }

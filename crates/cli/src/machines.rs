@@ -11,6 +11,9 @@ const KNOWN: &[(&str, &str)] = &[
     ("haswell-2s", include_str!("../../../machines/haswell-2s.toml")),
     ("small-4g", include_str!("../../../machines/small-4g.toml")),
     ("small-1g", include_str!("../../../machines/small-1g.toml")),
+    ("numa-8g", include_str!("../../../machines/numa-8g.toml")),
+    ("single-4g", include_str!("../../../machines/single-4g.toml")),
+    ("phone-2g8", include_str!("../../../machines/phone-2g8.toml")),
 ];
 
 /// Reads a machine argument: a name, or the path of a TOML file (it ends with .toml or has a /).
@@ -43,5 +46,12 @@ mod tests {
         let pages = |name| load(name, Scale::WHOLE).unwrap().pages();
         assert_eq!(pages("skylake-1s"), 32112 * 256);
         assert_eq!(pages("haswell-2s"), 2 * 32028 * 256);
+        assert_eq!(pages("numa-8g"), 7920 * 256);
+        let phone = load("phone-2g8", Scale::WHOLE).unwrap();
+        let block = phone.geometry.pageblock_pages();
+        assert_eq!(
+            (phone.pages() / block, phone.cma.len() / block, phone.zones.len()),
+            (727, 113, 1)
+        );
     }
 }

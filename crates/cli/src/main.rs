@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Ok(Verdict::No) => ExitCode::from(1),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", line(&error));
             ExitCode::from(2)
         }
     }
@@ -64,6 +64,19 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Bench(BenchCommand::Native(args)) => bench::run(&NativePlan::new(args)?),
         Command::Bench(BenchCommand::Netperf(args)) => bench::run_netperf(&NetperfPlan::new(args)?),
     }
+}
+
+/// An error with its causes in one line; a cause that the text before it ends with is not said again.
+fn line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string().replace('\n', ", ");
+        if !line.ends_with(&text) {
+            line += if line.is_empty() { "" } else { ": " };
+            line += &text;
+        }
+    }
+    line
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

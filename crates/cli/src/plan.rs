@@ -9,8 +9,9 @@ use pageblock_bench::{native, netperf};
 use pageblock_lab::policy_file;
 use pageblock_lab::sim::machine_file::{MachineSpec, Scale};
 use pageblock_lab::workload::{self, Workload};
+use pageblock_measure::multiops::StarRule;
 
-use crate::args::{NativeArgs, NetperfArgs, ReplayArgs, RunArgs, VerifyArgs};
+use crate::args::{Json, NativeArgs, NetperfArgs, ReplayArgs, RunArgs, Stars, VerifyArgs};
 use crate::{machines, published};
 
 /// A policy as the user named it.
@@ -55,6 +56,37 @@ pub(crate) enum Format {
     Json,
 }
 
+/// How runs are printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RunFormat {
+    /// Their comparison, for people.
+    Text,
+    /// The list of runs, for programs.
+    Runs,
+    /// Their comparison, for programs.
+    Comparison,
+}
+
+impl From<Option<Json>> for RunFormat {
+    fn from(json: Option<Json>) -> Self {
+        match json {
+            None => Self::Text,
+            Some(Json::Runs) => Self::Runs,
+            Some(Json::Comparison) => Self::Comparison,
+        }
+    }
+}
+
+impl From<Stars> for StarRule {
+    fn from(stars: Stars) -> Self {
+        match stars {
+            Stars::Classic => Self::Classic,
+            Stars::Modern => Self::Modern,
+            Stars::Off => Self::Off,
+        }
+    }
+}
+
 impl Format {
     pub(crate) fn new(json: bool) -> Self {
         if json { Self::Json } else { Self::Text }
@@ -94,7 +126,7 @@ pub(crate) struct ReplayPlan {
     pub(crate) recording: PathBuf,
     /// The baseline first, then the others in the order given.
     pub(crate) policies: Vec<NamedPolicy>,
-    pub(crate) format: Format,
+    pub(crate) format: RunFormat,
 }
 
 impl ReplayPlan {
@@ -112,7 +144,7 @@ impl ReplayPlan {
         Ok(Self {
             recording: recording(args.recording)?,
             policies: given.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
-            format: Format::new(args.json),
+            format: args.json.into(),
         })
     }
 }
@@ -195,9 +227,10 @@ pub(crate) struct RunPlan {
     pub(crate) seeds: std::ops::Range<u64>,
     pub(crate) jobs: usize,
     pub(crate) save: Option<PathBuf>,
+    pub(crate) stars: StarRule,
     /// Print the published table too.
     pub(crate) published: bool,
-    pub(crate) format: Format,
+    pub(crate) format: RunFormat,
 }
 
 impl RunPlan {
@@ -213,6 +246,9 @@ impl RunPlan {
         let Some(end) = args.first_seed.checked_add(args.seeds) else {
             bail!("--first-seed {} and {} seeds are too large", args.first_seed, args.seeds);
         };
+        if args.jobs == Some(0) {
+            bail!("--jobs 0: at least one simulation must run at a time");
+        }
         let scale = Scale::parse(&args.scale).context("--scale")?;
         let name = args.machine.as_deref().unwrap_or(workload.machine());
         let machine = machines::load(name, scale)?;
@@ -230,16 +266,20 @@ impl RunPlan {
         {
             bail!("--policy '{}' is given twice", policies[again]);
         }
+        if let Some(path) = &args.save {
+            pageblock_measure::run::can_save(path).context("--save")?;
+        }
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             workload,
             machine,
             policies: policies.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
             seeds: args.first_seed..end,
-            jobs: args.jobs.unwrap_or(cpus).max(1),
+            jobs: args.jobs.unwrap_or(cpus),
             save: args.save,
+            stars: args.stars.into(),
             published: args.published,
-            format: Format::new(args.json),
+            format: args.json.into(),
         })
     }
 }

@@ -6,14 +6,14 @@ use pageblock::preset::Preset;
 use pageblock_lab::demand::Demands;
 use pageblock_lab::machine::recorded_preset;
 use pageblock_lab::replay;
-use pageblock_measure::compare::{Comparison, EventCounts, Options};
+use pageblock_measure::compare::{Comparison, Options};
 use pageblock_measure::{Calibration, Run};
 use pageblock_report::{replay as print, verify as certificate};
 
-use crate::plan::{Format, NamedPolicy, ReplayPlan};
+use crate::plan::{NamedPolicy, ReplayPlan, RunFormat};
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::{Verdict, interrupt, output, verify};
+use crate::{Verdict, compare, interrupt, output, verify};
 
 /// What a reader of any free replay must know.
 const OPEN_LOOP: &str = "Open loop: what reclaim and compaction did in the recording is kept; only \
@@ -46,24 +46,20 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
             plan.policies.len()
         ));
     }
-    if plan.format == Format::Json {
-        for run in &mut runs {
-            run.certificate = Some(certificate.clone());
-            run.calibration.clone_from(&calibration);
-            run.notes.clone_from(&notes);
-        }
-        output::print(&pageblock_measure::run::to_json(&runs))?;
-        return Ok(Verdict::Yes);
+    for run in &mut runs {
+        run.certificate = Some(certificate.clone());
+        run.calibration.clone_from(&calibration);
+        run.notes.clone_from(&notes);
     }
     let options = Options {
         pageblock_order: session.recording.pageblock_order,
-        event_counts: event_counts(&plan.policies),
-        notes,
-        certificate: Some(certificate),
-        calibration,
+        event_counts: compare::event_counts(plan.policies.iter().map(|p| &p.policy)),
         ..Options::default()
     };
-    output::print(&print::print(&Comparison::of_runs(&runs, &options)?))?;
+    output::print(&match plan.format {
+        RunFormat::Text => print::print(&Comparison::of_runs(&runs, &options)?),
+        format => compare::text(runs, format, options, false)?,
+    })?;
     Ok(Verdict::Yes)
 }
 
@@ -112,29 +108,4 @@ fn calibrate(
         policy: own.name.to_owned(),
         ..Calibration::of(&demands.recorded, &run, order)
     }))
-}
-
-/// From 6.10 every page taken from another type's list is an event, before only each block.
-fn event_counts(policies: &[NamedPolicy]) -> EventCounts {
-    let strict = |named: &&NamedPolicy| named.policy.list_type_strict();
-    let after = policies.iter().filter(strict).count();
-    if after == 0 || after == policies.len() {
-        EventCounts::Comparable
-    } else {
-        EventCounts::DifferAcross6_10
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn policies_on_both_sides_of_6_10_are_told_apart() {
-        let named = |name: &str| NamedPolicy::parse(name).unwrap();
-        let old = [named("linux-6.9"), named("linux-5.4")];
-        assert_eq!(event_counts(&old), EventCounts::Comparable);
-        let both = [named("linux-6.9"), named("linux-6.10")];
-        assert_eq!(event_counts(&both), EventCounts::DifferAcross6_10);
-    }
 }

@@ -30,7 +30,7 @@ pub enum Error {
     #[error("the recorded fallbacks cannot be written: {0}")]
     Recorded(#[from] toml::ser::Error),
     /// No allocator can be made for the machine.
-    #[error("the recorded machine is none that can be modelled: {0}")]
+    #[error("the machine is none that can be modelled: {0}")]
     Setup(#[from] SetupError),
     /// The workload does not fit the machine.
     #[error("{0}")]

@@ -9,7 +9,6 @@ use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
 use pageblock::setup::Setup;
 use pageblock::tuning;
-use pageblock::zone::Geometry;
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
 use pageblock_measure::{Run, Tally};
 use pageblock_vm::Vm;
@@ -52,12 +51,26 @@ fn scaled_policy(policy: Policy, machine: &MachineSpec) -> Policy {
     kinds.dedup();
     let raised = tuning::khugepaged_min_free_kbytes(
         kinds.len() as u64,
-        Geometry::default().pageblock_order,
+        machine.geometry.pageblock_order,
         whole,
     );
     let full = tuning::min_free_kbytes(&policy, whole * tuning::KBYTES_PER_PAGE, Some(raised));
     let kbytes = machine.scale.of(full).max(128);
     Policy { min_free_kbytes: u32::try_from(kbytes).unwrap_or(u32::MAX), ..policy }
+}
+
+/// The pageblocks of CMA have their type before their memory is free
+/// (`init_cma_reserved_pageblock`).
+fn reserve_cma(allocator: &mut Allocator<'_>, machine: &MachineSpec) {
+    let mut block = machine.cma.start;
+    while block < machine.cma.end {
+        let zone = allocator.zone_of(block).and_then(|at| allocator.zone_and_cache(at, 0));
+        if let Some((zone, _)) = zone {
+            // The block is of the zone that was asked for.
+            let _ = zone.follow_block_type(block, Migratetype::Cma);
+        }
+        block = block.plus(machine.geometry.pageblock_pages());
+    }
 }
 
 impl Simulation<'_> {
@@ -80,13 +93,14 @@ impl Simulation<'_> {
         let policy = scaled_policy(self.policy.1, machine);
         let setup = Setup {
             policy,
-            geometry: Geometry::default(),
+            geometry: machine.geometry,
             zones: &machine.zones,
             cpu_nodes: &machine.cpu_nodes,
             distances: &[],
         };
         let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size()?];
         let mut allocator = Allocator::new(&mut memory, &setup)?;
+        reserve_cma(&mut allocator, machine);
         for &range in &machine.memory {
             allocator.release(range)?;
         }
@@ -109,35 +123,26 @@ impl Simulation<'_> {
         self.workload.name().clone_into(&mut run.workload);
         self.machine.name.clone_into(&mut run.machine);
         run.seed = self.seed;
-        for (name, count) in vm.stat.iter() {
-            run.counters.set(name, count);
-        }
-        let mut lock_acquired = 0;
-        let mut list_probes = 0;
+        run.counters.extend(&world.counters());
         for zone in vm.allocator().zones() {
-            let name = zone.kind.name().to_lowercase();
-            run.counters.add(format!("pgalloc_{name}"), zone.counters().pgalloc);
-            run.counters.add("pgfree", zone.counters().pgfree);
-            lock_acquired += zone.counters().lock_acquired;
-            list_probes += zone.counters().list_probes;
             let free = (0..=zone.geometry().max_order).map(|order| zone.nr_free(order)).collect();
             let many = self.machine.nodes() > 1;
             let label =
                 if many { format!("{}-{}", zone.node, zone.kind) } else { zone.kind.to_string() };
             run.set_free_blocks(&label, free);
         }
-        run.counters.set(pageblock_measure::names::ZONE_LOCK_ACQUIRED, lock_acquired);
-        run.counters.set(pageblock_measure::names::LIST_PROBES, list_probes);
         for (name, count) in outcome.counters {
             run.counters.set(name, count);
         }
-        run.counters.set("disk_pages_read", world.disk.pages.0);
-        run.counters.set("disk_pages_written", world.disk.pages.1);
         run.samples.clone_from(&world.samples);
         run.notes = vec![
             "Simulated: times come from a cost model (crates/lab/src/sim/cost.rs), not from a clock."
                 .to_owned(),
         ];
+        for (at, program) in &world.deaths {
+            let seconds = *at as f64 / crate::sim::SECOND as f64;
+            run.notes.push(format!("Out of memory: {program} died after {seconds:.1} s."));
+        }
         run.notes.extend(outcome.notes);
         run.set_blocks(census(vm));
         run

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::calibration::Calibration;
 use crate::error::Error;
 use crate::metrics::{self, Value};
+use crate::multiops::StarRule;
 use crate::run::Run;
 use crate::stats::{Direction, weiner_diff};
 
@@ -34,6 +35,8 @@ pub struct Options {
     pub pageblock_order: Order,
     /// Whether counts of events are comparable; the caller knows the policies.
     pub event_counts: EventCounts,
+    /// Which rule puts stars on means over seeds; the rows of single runs have none.
+    pub stars: StarRule,
     /// What a reader must know.
     pub notes: Vec<String>,
     /// How well the recorded kernel's own policy reproduced the recording; where it is `None`, the
@@ -50,6 +53,7 @@ impl Default for Options {
             baseline: 0,
             pageblock_order: 9,
             event_counts: EventCounts::Comparable,
+            stars: StarRule::Classic,
             notes: Vec::new(),
             certificate: None,
             calibration: None,

@@ -52,6 +52,14 @@ pub enum Error {
         /// The first policy.
         first: String,
     },
+    /// A policy ran a seed twice.
+    #[error("two of the runs are of policy {policy} with seed {seed}")]
+    Twice {
+        /// The policy.
+        policy: String,
+        /// The seed.
+        seed: u64,
+    },
     /// Two lists of paired samples differ in length.
     #[error("paired samples: {base} of the baseline, {new} of the other")]
     Unpaired {

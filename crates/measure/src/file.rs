@@ -1,7 +1,7 @@
 //! JSON files: read with one-line errors, written whole or not at all.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -44,8 +44,8 @@ pub(crate) fn format<T: Serialize + ?Sized>(value: &T) -> String {
 pub(crate) fn save<T: Serialize + ?Sized>(path: &Path, value: &T) -> Result<(), Error> {
     let error = |source| Error::Write { path: path.to_owned(), source };
     let json = format(value);
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if fs::metadata(&target).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+    let (target, is_special) = target(path);
+    if is_special {
         return fs::write(&target, json).map_err(error);
     }
     let temporary = temporary_beside(&target);
@@ -56,6 +56,27 @@ pub(crate) fn save<T: Serialize + ?Sized>(path: &Path, value: &T) -> Result<(), 
         let _ = fs::remove_file(&temporary);
         error(source)
     })
+}
+
+/// Tells whether a file could be written there, by writing an empty one beside it.
+pub(crate) fn can_save(path: &Path) -> Result<(), Error> {
+    let error = |source| Error::Write { path: path.to_owned(), source };
+    let (target, is_special) = target(path);
+    if is_special {
+        return Ok(());
+    }
+    if target.is_dir() || target.file_name().is_none() {
+        return Err(error(ErrorKind::IsADirectory.into()));
+    }
+    let temporary = temporary_beside(&target);
+    File::create(&temporary).and_then(|_| fs::remove_file(&temporary)).map_err(error)
+}
+
+/// Where a path leads, and whether that is no regular file.
+fn target(path: &Path) -> (PathBuf, bool) {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let special = fs::metadata(&target).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
+    (target, special)
 }
 
 fn write_synced(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

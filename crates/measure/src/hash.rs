@@ -22,10 +22,22 @@ use xxhash_rust::xxh3::Xxh3Default;
 /// The longest encoding in bytes.
 const ENCODED_MAX: usize = 15;
 
+/// Bytes that are hashed in one go: a call for each event would cost more than the hash.
+const BATCH: usize = 2048;
+
 /// The running hash of a stream of events.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct EventHash {
     state: Xxh3Default,
+    /// Encoded events that are not hashed yet.
+    batch: [u8; BATCH],
+    len: usize,
+}
+
+impl Default for EventHash {
+    fn default() -> Self {
+        Self { state: Xxh3Default::default(), batch: [0; BATCH], len: 0 }
+    }
 }
 
 impl EventHash {
@@ -38,15 +50,23 @@ impl EventHash {
     /// Takes in the next event.
     #[inline]
     pub fn event(&mut self, event: &Event) {
-        let mut buffer = Encoded { bytes: [0; ENCODED_MAX], len: 0 };
-        buffer.event(event);
-        self.state.update(&buffer.bytes[..buffer.len]);
+        if self.len + ENCODED_MAX > BATCH {
+            self.state.update(&self.batch[..self.len]);
+            self.len = 0;
+        }
+        if let Some(bytes) = self.batch[self.len..].first_chunk_mut() {
+            let mut encoded = Encoded { bytes, len: 0 };
+            encoded.event(event);
+            self.len += encoded.len;
+        }
     }
 
     /// The hash of the events so far.
     #[must_use]
     pub fn value(&self) -> u64 {
-        self.state.digest()
+        let mut state = self.state.clone();
+        state.update(&self.batch[..self.len]);
+        state.digest()
     }
 
     /// The hash of the events so far as 16 hexadecimal digits.
@@ -62,17 +82,19 @@ impl std::fmt::Debug for EventHash {
     }
 }
 
-struct Encoded {
-    bytes: [u8; ENCODED_MAX],
+struct Encoded<'b> {
+    bytes: &'b mut [u8; ENCODED_MAX],
     len: usize,
 }
 
-impl Encoded {
+impl Encoded<'_> {
+    #[inline(always)]
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         self.bytes[self.len..self.len + N].copy_from_slice(&bytes);
         self.len += N;
     }
 
+    #[inline(always)]
     fn event(&mut self, event: &Event) {
         match *event {
             Event::PageAlloc { pfn, order, migratetype, gfp } => {

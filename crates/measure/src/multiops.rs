@@ -1,5 +1,7 @@
 //! A benchmark's samples as the rows of an mmtests table: one row for each statistic and operation.
 
+use serde::Serialize;
+
 use crate::error::Error;
 use crate::stats::{self, Direction};
 
@@ -22,12 +24,14 @@ pub enum Statistics {
 }
 
 /// Which rule puts the stars.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum StarRule {
-    /// Student's t at 10 % ([`stats::classic_p`]), as in every table of the seeds. No star where
-    /// neither side has a second sample.
+    /// Student's t at 10 % ([`stats::classic_p`]), as mmtests had it from 2018-10 to 2024-11, and so
+    /// every table of the seeds. No star where neither side has a second sample.
+    #[default]
     Classic,
-    /// The overlap of intervals ([`stats::modern_distance`]).
+    /// The overlap of intervals ([`stats::modern_distance`]), as mmtests has it since.
     Modern,
     /// No star.
     Off,
@@ -47,7 +51,7 @@ pub struct Options {
 }
 
 /// A row: one statistic of one operation.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct StatRow {
     /// The statistic: `Amean`.
     pub statistic: String,
@@ -58,7 +62,7 @@ pub struct StatRow {
 }
 
 /// A value and its difference from the baseline.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct StatCell {
     /// The value; NaN where the statistic does not exist.
     pub value: f64,

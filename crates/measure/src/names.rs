@@ -27,6 +27,14 @@ pub const ALLOC_RECORDED_FRAME: &str = "alloc_recorded_frame";
 /// Pages served from a pageblock of another type than the request's, when they were handed out.
 pub const TYPE_MISMATCH_PAGES: &str = "type_mismatch_pages";
 
+/// Processor time that programs spent in their own code, simulated, in milliseconds.
+pub const SIMULATED_USER_MS: &str = "simulated_user_ms";
+/// Processor time that programs spent in the kernel, simulated, in milliseconds. As mmtests counts
+/// it: without the kernel's own threads.
+pub const SIMULATED_SYSTEM_MS: &str = "simulated_system_ms";
+/// From the workload's start to its end, simulated, in milliseconds.
+pub const SIMULATED_ELAPSED_MS: &str = "simulated_elapsed_ms";
+
 /// Requests of this order that were not served: `alloc_failed_order_9`.
 #[must_use]
 pub fn alloc_failed(order: Order) -> String {

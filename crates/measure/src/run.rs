@@ -113,6 +113,14 @@ pub fn save(path: &Path, runs: &[Run]) -> Result<(), Error> {
     file::save(path, runs)
 }
 
+/// Tells, before any run is made, whether [`save`] could write there.
+///
+/// # Errors
+/// [`Error::Write`].
+pub fn can_save(path: &Path) -> Result<(), Error> {
+    file::can_save(path)
+}
+
 /// The JSON of a list of runs, indented, with a newline at the end.
 #[must_use]
 pub fn to_json(runs: &[Run]) -> String {

@@ -3,12 +3,12 @@
 //! The unit is the run of one seed. A cell has the mean over the seeds with mmtests' difference
 //! and star, and, because the runs of one seed belong together, the paired statistics.
 
-use pageblock::frame::Order;
 use serde::Serialize;
 
 use crate::compare::{self, Column, Options};
 use crate::error::Error;
 use crate::metrics::{self, Metric, Value};
+use crate::multiops::StarRule;
 use crate::paired::{self, PairedResult};
 use crate::run::Run;
 use crate::stats::{self, Direction};
@@ -61,7 +61,7 @@ pub struct SeedCell {
     pub mean: f64,
     /// The difference of the means in percent, as mmtests has it; `None` where there is none.
     pub delta: Option<f64>,
-    /// Whether mmtests' classic rule puts a star; never for fewer than two seeds.
+    /// Whether the chosen rule of mmtests puts a star; never for fewer than two seeds.
     pub star: bool,
     /// The values held against the baseline's of the same seed; `None` in the baseline itself.
     pub paired: Option<PairedResult>,
@@ -72,11 +72,15 @@ impl SeedComparison {
     ///
     /// # Errors
     /// [`Error::NoRuns`], [`Error::Baseline`] (of the policies), and [`Error::Seeds`] where a
-    /// policy ran another list of seeds than the first one.
+    /// policy ran another list of seeds than the first one, and [`Error::Twice`] where one ran a seed
+    /// twice.
     pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
         let policies = by_policy(runs);
         compare::check_baseline(options.baseline, policies.len())?;
         let seeds = seeds_of(&policies[0]);
+        if let Some(twice) = policies.iter().find_map(|policy| given_twice(policy)) {
+            return Err(Error::Twice { policy: twice.policy.clone(), seed: twice.seed });
+        }
         for policy in &policies {
             if seeds_of(policy) != seeds {
                 return Err(Error::Seeds {
@@ -86,7 +90,8 @@ impl SeedComparison {
             }
         }
         let mut notes = compare::notes(runs, options);
-        if seeds.len() < MIN_SEEDS {
+        // A replay has no seed: its runs say 0.
+        if seeds.len() < MIN_SEEDS && seeds != [0] {
             notes.push(format!(
                 "{} seeds: too few for intervals and tests to say much ({MIN_SEEDS} are).",
                 seeds.len()
@@ -96,7 +101,7 @@ impl SeedComparison {
             columns: policies.iter().map(|runs| Column::of_policy(&runs[0].policy)).collect(),
             baseline: options.baseline,
             seeds,
-            sections: sections(runs, &policies, options.baseline, options.pageblock_order)?,
+            sections: sections(runs, &policies, options)?,
             notes,
             certificate: compare::certificate(runs, options),
         })
@@ -129,6 +134,11 @@ pub fn by_policy(runs: &[Run]) -> Vec<Vec<&Run>> {
     policies
 }
 
+/// A run whose seed the one before it has too, of runs by seed.
+fn given_twice<'r>(policy: &[&'r Run]) -> Option<&'r Run> {
+    policy.windows(2).find(|pair| pair[0].seed == pair[1].seed).map(|pair| pair[1])
+}
+
 fn seeds_of(policy: &[&Run]) -> Vec<u64> {
     policy.iter().map(|run| run.seed).collect()
 }
@@ -136,14 +146,13 @@ fn seeds_of(policy: &[&Run]) -> Vec<u64> {
 fn sections(
     runs: &[Run],
     policies: &[Vec<&Run>],
-    baseline: usize,
-    pageblock_order: Order,
+    options: &Options,
 ) -> Result<Vec<SeedSection>, Error> {
     let mut sections = Vec::new();
-    for subject in metrics::catalogue(runs, pageblock_order) {
+    for subject in metrics::catalogue(runs, options.pageblock_order) {
         let mut rows = Vec::new();
         for metric in &subject.metrics {
-            rows.extend(row(metric, policies, baseline)?);
+            rows.extend(row(metric, policies, options)?);
         }
         if !rows.is_empty() {
             sections.push(SeedSection { title: subject.title, rows });
@@ -152,7 +161,12 @@ fn sections(
     Ok(sections)
 }
 
-fn row(metric: &Metric, policies: &[Vec<&Run>], baseline: usize) -> Result<Option<SeedRow>, Error> {
+fn row(
+    metric: &Metric,
+    policies: &[Vec<&Run>],
+    options: &Options,
+) -> Result<Option<SeedRow>, Error> {
+    let baseline = options.baseline;
     let read = |policy: &Vec<&Run>| policy.iter().map(|run| metric.value(run)).collect::<Vec<_>>();
     let values: Vec<Vec<Option<Value>>> = policies.iter().map(read).collect();
     if !metric.is_shown(&values.concat()) {
@@ -168,7 +182,7 @@ fn row(metric: &Metric, policies: &[Vec<&Run>], baseline: usize) -> Result<Optio
         cells.push(match (values, base.as_deref()) {
             (None, _) => None,
             (Some(values), Some(base)) if column != baseline => {
-                Some(compared_cell(metric.direction, base, values)?)
+                Some(compared_cell(metric.direction, options.stars, base, values)?)
             }
             (Some(values), base) => Some(single_cell(values, base.map(|_| 0.0))),
         });
@@ -181,12 +195,24 @@ fn single_cell(values: Vec<f64>, delta: Option<f64>) -> SeedCell {
     SeedCell { mean: stats::amean(&values), delta, star: false, paired: None, values }
 }
 
-fn compared_cell(direction: Direction, base: &[f64], values: Vec<f64>) -> Result<SeedCell, Error> {
+fn compared_cell(
+    direction: Direction,
+    stars: StarRule,
+    base: &[f64],
+    values: Vec<f64>,
+) -> Result<SeedCell, Error> {
     let (base_mean, mean) = (stats::amean(base), stats::amean(&values));
+    let star = match stars {
+        StarRule::Off => false,
+        StarRule::Classic => stats::classic_star(base, &values, (base_mean, mean)),
+        StarRule::Modern => {
+            stats::modern_star((base_mean, mean), (stats::stddev(base), stats::stddev(&values)))
+        }
+    };
     Ok(SeedCell {
         mean,
         delta: Some(direction.delta(base_mean, mean)).filter(|delta| delta.is_finite()),
-        star: values.len() > 1 && stats::classic_star(base, &values, (base_mean, mean)),
+        star: star && values.len() > 1,
         paired: Some(paired::compare(base, &values)?),
         values,
     })
@@ -233,6 +259,28 @@ mod tests {
         let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
         let row = comparison.row("Work", "list-probes").unwrap();
         assert!(!row.cells[1].as_ref().unwrap().star);
+    }
+
+    #[test]
+    fn a_seed_is_run_once() {
+        let runs = [run("a", 2, 1), run("a", 1, 1), run("a", 2, 1)];
+        let error = SeedComparison::of_runs(&runs, &Options::default()).unwrap_err();
+        assert_eq!(error.to_string(), "two of the runs are of policy a with seed 2");
+    }
+
+    #[test]
+    fn the_rule_decides_the_stars() {
+        let runs: Vec<Run> = (0..20)
+            .flat_map(|seed| [run("a", seed, 100 + seed), run("b", seed, 110 + seed)])
+            .collect();
+        let star = |stars| {
+            let options = Options { stars, ..Options::default() };
+            let comparison = SeedComparison::of_runs(&runs, &options).unwrap();
+            comparison.row("Work", "list-probes").unwrap().cells[1].as_ref().unwrap().star
+        };
+        assert!(star(StarRule::Classic));
+        // 10 are less than 1.96 times the two deviations of 5.9.
+        assert!(!star(StarRule::Modern) && !star(StarRule::Off));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The counters of `/proc/vmstat` under the labels of mmtests' monitor, in its order.
 //!
-//! Rows whose formula needs the elapsed time, NUMA balancing, or a tracepoint's text are not here.
+//! Rows of NUMA balancing and of counters that no kernel here has (fragmentation stalls, pages
+//! rescued) are not here.
 
 use crate::counters::Counters;
 use crate::metrics::Value;
+use crate::names;
 use crate::stats::Direction;
 
 /// One row of the monitor.
@@ -21,18 +23,23 @@ enum Formula {
     /// One counter, or the sum over zones where a kernel splits it by zone.
     Sum(&'static str),
     MinorFaults,
-    /// Pages reclaimed of 100 scanned; 100 where none was scanned.
-    Efficiency {
-        steal: &'static str,
-        scan: &'static str,
+    /// How many of 100; `none` where there were none at all.
+    Percent {
+        part: &'static str,
+        of: &'static str,
+        none: f64,
     },
+    /// So many a second of the elapsed time.
+    Velocity(&'static str),
+    /// Reclaim's writes that did not go to swap.
+    FileWrites,
     /// Pages scanned directly of 100 scanned.
     DirectScans,
     CompactionCost,
 }
 
 use Direction::{Higher, Lower, Neither};
-use Formula::{CompactionCost, DirectScans, Efficiency, MinorFaults, Sum};
+use Formula::{CompactionCost, DirectScans, FileWrites, MinorFaults, Percent, Sum, Velocity};
 
 const fn op(label: &'static str, direction: Direction, formula: Formula) -> Op {
     Op { label, direction, formula }
@@ -56,29 +63,50 @@ pub const OPS: &[Op] = &[
     op(
         "Kswapd efficiency %",
         Higher,
-        Efficiency { steal: "pgsteal_kswapd", scan: "pgscan_kswapd" },
+        Percent { part: "pgsteal_kswapd", of: "pgscan_kswapd", none: 100.0 },
     ),
+    op("Kswapd velocity", Lower, Velocity("pgscan_kswapd")),
     op(
         "Direct efficiency %",
         Higher,
-        Efficiency { steal: "pgsteal_direct", scan: "pgscan_direct" },
+        Percent { part: "pgsteal_direct", of: "pgscan_direct", none: 100.0 },
     ),
+    op("Direct velocity", Lower, Velocity("pgscan_direct")),
     op("Percentage direct scans", Lower, DirectScans),
     op("Page writes by reclaim", Lower, Sum("nr_vmscan_write")),
+    op("Page writes file", Lower, FileWrites),
+    op("Page writes anon", Lower, Sum("pswpout")),
     op("Page reclaim immediate", Lower, Sum("nr_vmscan_immediate_reclaim")),
+    op("Sector Reads", Lower, Sum("pgpgin")),
+    op("Sector Writes", Lower, Sum("pgpgout")),
     op("Slabs scanned", Neither, Sum("slabs_scanned")),
+    op("Direct inode steals", Lower, Sum("pginodesteal")),
+    op("Kswapd inode steals", Neither, Sum("kswapd_inodesteal")),
+    op("Kswapd skipped wait", Neither, Sum("kswapd_skip_congestion_wait")),
     op("THP fault alloc", Higher, Sum("thp_fault_alloc")),
     op("THP fault fallback", Lower, Sum("thp_fault_fallback")),
     op("THP collapse alloc", Neither, Sum("thp_collapse_alloc")),
     op("THP collapse fail", Lower, Sum("thp_collapse_alloc_failed")),
+    op("THP split", Neither, Sum("thp_split_page")),
+    op("THP split failed", Lower, Sum("thp_split_page_failed")),
     op("Compaction stalls", Lower, Sum("compact_stall")),
     op("Compaction success", Neither, Sum("compact_success")),
     op("Compaction failures", Lower, Sum("compact_fail")),
+    op(
+        "Compaction efficiency",
+        Higher,
+        Percent { part: "compact_success", of: "compact_stall", none: 0.0 },
+    ),
     op("Page migrate success", Neither, Sum("pgmigrate_success")),
     op("Page migrate failure", Lower, Sum("pgmigrate_fail")),
     op("Compaction pages isolated", Lower, Sum("compact_isolated")),
     op("Compaction migrate scanned", Lower, Sum("compact_migrate_scanned")),
     op("Compaction free scanned", Lower, Sum("compact_free_scanned")),
+    op(
+        "Compact scan efficiency",
+        Higher,
+        Percent { part: "compact_migrate_scanned", of: "compact_free_scanned", none: 0.0 },
+    ),
     op("Compaction cost", Lower, CompactionCost),
     op("Kcompactd wake", Neither, Sum("compact_daemon_wake")),
     op("Kcompactd migrate scanned", Lower, Sum("compact_daemon_migrate_scanned")),
@@ -96,8 +124,15 @@ impl Op {
         match self.formula {
             Sum(name) => sum(name).map(Value::Count),
             MinorFaults => Some(Value::Count(sum("pgfault")?.saturating_sub(sum("pgmajfault")?))),
-            Efficiency { steal, scan } => {
-                Some(Value::Real(percent(sum(steal)?, sum(scan)?).unwrap_or(100.0)))
+            Percent { part, of, none } => {
+                Some(Value::Real(percent(sum(part)?, sum(of)?).unwrap_or(none)))
+            }
+            Velocity(name) => {
+                let ms = counters.get(names::SIMULATED_ELAPSED_MS).filter(|&ms| ms > 0)?;
+                Some(Value::Real(sum(name)? as f64 * 1000.0 / ms as f64))
+            }
+            FileWrites => {
+                Some(Value::Count(sum("nr_vmscan_write")?.saturating_sub(sum("pswpout")?)))
             }
             DirectScans => {
                 let (direct, kswapd) = (sum("pgscan_direct")?, sum("pgscan_kswapd")?);
@@ -149,8 +184,28 @@ mod tests {
         let kswapd = [("pgsteal_kswapd", 872), ("pgscan_kswapd", 1000), ("pgscan_direct", 0)];
         check("Kswapd efficiency %", &kswapd, Some(Value::Real(87.2)));
         check("Percentage direct scans", &kswapd, Some(Value::Real(0.0)));
+        let writes = [("nr_vmscan_write", 9), ("pswpout", 4)];
+        check("Page writes file", &writes, Some(Value::Count(5)));
+        check("Page writes anon", &writes, Some(Value::Count(4)));
+        let timed = [("pgscan_kswapd", 1000), (names::SIMULATED_ELAPSED_MS, 500)];
+        check("Kswapd velocity", &timed, Some(Value::Real(2000.0)));
+        check("Kswapd velocity", &timed[..1], None);
         let idle = [("pgsteal_direct", 0), ("pgscan_direct", 0)];
         check("Direct efficiency %", &idle, Some(Value::Real(100.0)));
+    }
+
+    /// As printed in mails to linux-mm of 2023 and 2024.
+    #[test]
+    fn efficiencies_of_compaction() {
+        let scanned =
+            [("compact_migrate_scanned", 136_909_038), ("compact_free_scanned", 165_907_615)];
+        let op = OPS.iter().find(|op| op.label == "Compact scan efficiency").unwrap();
+        let value = op.value(&scanned.iter().copied().collect()).unwrap().as_f64();
+        assert!((value - 82.52).abs() < 0.005, "{value}");
+        let stalls = [("compact_stall", 229_710), ("compact_success", 144_177)];
+        let op = OPS.iter().find(|op| op.label == "Compaction efficiency").unwrap();
+        let value = op.value(&stalls.iter().copied().collect()).unwrap().as_f64();
+        assert!((value - 62.76).abs() < 0.005, "{value}");
     }
 
     /// The tables of seed 5's phones do not print a cost; this is the formula by hand.

@@ -239,6 +239,21 @@ impl Chain {
         self.tail = before;
     }
 
+    /// Iterates from the tail to the head.
+    pub(crate) fn iter_back<'a>(
+        &self,
+        map: &'a PageMap<'_>,
+        tag: Tag,
+    ) -> impl Iterator<Item = Index> + use<'a> {
+        // The tail of an empty chain means nothing.
+        let (mut at, head) = (if self.is_empty() { NIL } else { self.tail }, self.head);
+        core::iter::from_fn(move || {
+            let i = (at != NIL).then_some(at)?;
+            at = if i == head { NIL } else { map.prev(i) ^ tag };
+            Some(i)
+        })
+    }
+
     /// Iterates from the head to the tail.
     pub(crate) fn iter<'a>(&self, map: &'a PageMap<'_>) -> impl Iterator<Item = Index> + use<'a> {
         let mut at = self.head;
@@ -275,6 +290,18 @@ mod tests {
         let mut chain = Chain::EMPTY;
         blocks.iter().for_each(|&i| chain.push_tail(map, tag, i));
         chain
+    }
+
+    #[test]
+    fn backwards_is_the_same_in_reverse() {
+        with_map(|map| {
+            let mut chain = chain(map, A, &[3, 9, 4]);
+            let back = |chain: &Chain| chain.iter_back(map, A).collect::<Vec<_>>();
+            assert_eq!(back(&chain), [4, 9, 3]);
+            chain.rotate_to(map, A, 9);
+            assert_eq!((blocks(&chain, map), back(&chain)), ([9, 4, 3].into(), [3, 4, 9].into()));
+            assert_eq!(back(&Chain::EMPTY), []);
+        });
     }
 
     #[test]

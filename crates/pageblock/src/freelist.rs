@@ -13,7 +13,7 @@ pub(crate) struct List {
 }
 
 /// Zones are no CPU.
-const ZONE: Tag = 0;
+pub(crate) const ZONE: Tag = 0;
 
 impl List {
     pub(crate) const EMPTY: Self = Self { chain: Chain::EMPTY, len: 0 };

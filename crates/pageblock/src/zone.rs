@@ -306,6 +306,16 @@ impl<'m> Zone<'m> {
         chain.iter(&self.map).map(|i| self.map.pfn(i))
     }
 
+    /// The free blocks of one list, from its tail.
+    pub fn free_list_from_tail(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
+        let chain = if order > self.geometry.max_order {
+            &crate::chain::Chain::EMPTY
+        } else {
+            self.area.list(order, mt).chain()
+        };
+        chain.iter_back(&self.map, crate::freelist::ZONE).map(|i| self.map.pfn(i))
+    }
+
     /// What the zone counted by itself; see [`ZoneCounters`].
     #[must_use]
     pub fn counters(&self) -> &ZoneCounters {

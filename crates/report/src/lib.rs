@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 pub mod calibration;
+pub mod full;
 pub mod json;
 pub mod mmtests;
+pub mod monitors;
 pub mod netperf;
 pub mod published;
 pub mod ratio;

@@ -1,61 +1,32 @@
 //! The table of netperf-udp as seed 2 has it.
 
-use pageblock_measure::Run;
 use pageblock_measure::compare::Column;
-use pageblock_measure::multiops::{self, Operation, Options, StarRule, Statistics};
-use pageblock_measure::seeds::by_policy;
-use pageblock_measure::stats::Direction;
+use pageblock_measure::multiops::StatRow;
 
 use crate::mmtests::{Bracket, FIELD_2018, Row, Table};
 
-const BITS_PER_MBIT: f64 = 1e6;
-
-/// Prints it, in Mbit/s; nothing where no run has samples of datagrams.
-///
-/// # Errors
-/// Where the statistics cannot be computed.
-pub fn print(runs: &[Run], stars: StarRule) -> Result<String, pageblock_measure::Error> {
-    let policies = by_policy(runs);
-    let mut operations = Vec::new();
-    for kind in ["send-", "recv-"] {
-        let mut sizes: Vec<u64> = runs
-            .iter()
-            .flat_map(|run| run.samples.keys())
-            .filter_map(|name| name.strip_prefix(kind)?.parse().ok())
-            .collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        for size in sizes {
-            let name = format!("{kind}{size}");
-            let of_policy = |runs: &Vec<&Run>| {
-                let samples = runs.iter().filter_map(|run| run.samples.get(&name)).flatten();
-                samples.map(|&bits| bits as f64 / BITS_PER_MBIT).collect()
-            };
-            let samples = policies.iter().map(of_policy).collect();
-            operations.push(Operation { name, samples });
-        }
+/// Prints it; nothing without rows.
+#[must_use]
+pub fn print(columns: &[Column], rows: &[StatRow]) -> String {
+    if rows.is_empty() {
+        return String::new();
     }
-    if operations.is_empty() {
-        return Ok(String::new());
-    }
-    let options = Options {
-        direction: Direction::Higher,
-        statistics: Statistics::Years2018To2025,
-        stars,
-        baseline: 0,
-    };
     let table = Table {
-        columns: policies.iter().map(|runs| Column::of_policy(&runs[0].policy)).collect(),
+        columns: columns.to_vec(),
         field: FIELD_2018,
         bracket: Bracket::Percent,
-        rows: multiops::rows(&operations, &options)?.iter().map(Row::from).collect(),
+        rows: rows.iter().map(Row::from).collect(),
         significance: Vec::new(),
     };
-    Ok(format!("netperf-udp (simulated, Mbit/s)\n{}\n", table.print()))
+    format!("netperf-udp (simulated, Mbit/s)\n{}\n", table.print())
 }
 
 #[cfg(test)]
 mod tests {
+    use pageblock_measure::Run;
+    use pageblock_measure::datagrams;
+    use pageblock_measure::multiops::StarRule;
+
     use super::*;
 
     #[test]
@@ -70,7 +41,8 @@ mod tests {
             run("linux-5.13", &[500_000_000, 510_000_000, 520_000_000]),
             run("linux-5.13,pcp_orders=0-3+thp", &[530_000_000, 540_000_000, 550_000_000]),
         ];
-        let text = print(&runs, StarRule::Classic).unwrap();
+        let columns: Vec<Column> = runs.iter().map(|run| Column::of_policy(&run.policy)).collect();
+        let text = print(&columns, &datagrams::rows(&runs, 0, StarRule::Classic).unwrap());
         let means: Vec<&str> = text.lines().filter(|line| line.starts_with("Hmean")).collect();
         assert_eq!(
             means,
@@ -79,5 +51,6 @@ mod tests {
                 "Hmean     send-128      509.87 (   0.00%)      539.88 *   5.89%*",
             ]
         );
+        assert_eq!(print(&columns, &[]), "");
     }
 }

@@ -26,7 +26,7 @@ pub fn print(comparison: &SeedComparison) -> String {
     text
 }
 
-/// The table of means; stars are those of mmtests' classic rule over the seeds.
+/// The table of means; stars are those of the chosen rule over the seeds.
 #[must_use]
 pub fn mean_table(comparison: &SeedComparison, section: &SeedSection) -> Table {
     let cells = |row: &SeedRow| {

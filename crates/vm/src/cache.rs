@@ -108,6 +108,38 @@ impl<O: Observer> Vm<'_, O> {
         self.lru.add(&mut self.pages, pfn, At::Head);
     }
 
+    /// Tells whether nothing is at the indexes of a block of a mapping yet.
+    #[must_use]
+    pub fn has_room(&self, space: SpaceId, index: u32, order: Order) -> bool {
+        let mut indexes = index..index + (1 << order);
+        indexes.end <= self.spaces.get(space).len()
+            && indexes.all(|at| self.spaces.slot(space, at) == Slot::Empty)
+    }
+
+    /// Adds a block that was just allocated to a mapping; frees it where, while it was allocated,
+    /// another got there first. Tells whether it was added.
+    pub fn add_or_free(
+        &mut self,
+        cpu: usize,
+        space: SpaceId,
+        index: u32,
+        pfn: Pfn,
+        order: Order,
+    ) -> bool {
+        let is_free = |at| match self.spaces.slot(space, at) {
+            Slot::Empty | Slot::Shadow(_) => true,
+            Slot::Swap(_) => order == 0,
+            Slot::Page(_) => false,
+        };
+        let adds = (index..index + (1 << order)).all(is_free);
+        if adds {
+            self.add_page(space, index, pfn, order);
+        } else {
+            self.free_block(cpu, pfn.0 as u32, order);
+        }
+        adds
+    }
+
     /// The page at an index was used (`mark_page_accessed`; for mappings, the bit in the page table).
     pub fn mark_accessed(&mut self, pfn: u32) {
         let page = &mut self.pages[pfn];
@@ -184,6 +216,7 @@ impl<O: Observer> Vm<'_, O> {
                 Slot::Empty => {}
             }
         }
+        self.khugepaged.leave(id);
         self.free_index_nodes(cpu, id);
         self.spaces.forget(id);
     }

@@ -4,6 +4,7 @@ use pageblock::policy::{Policy, Reclaim};
 
 use crate::inode::{FileObject, XFS};
 use crate::slab::SlabAllocator;
+use crate::{hugetlb, khugepaged, mthp};
 
 /// `transparent_hugepage/enabled`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,6 +57,10 @@ pub struct Config {
     pub dirty_ratio: u64,
     /// `vm.dirty_background_ratio`, percent of dirtyable memory.
     pub dirty_background_ratio: u64,
+    /// `vm.dirty_expire_centisecs`: what has been dirty so long is written.
+    pub dirty_expire_centisecs: u64,
+    /// `vm.dirty_writeback_centisecs`: how often that is looked for.
+    pub dirty_writeback_centisecs: u64,
     /// `vm.vfs_cache_pressure`, percent.
     pub vfs_cache_pressure: u64,
     /// `vm.extfrag_threshold`, thousandths.
@@ -68,6 +73,14 @@ pub struct Config {
     pub thp_defrag: ThpDefrag,
     /// Where huge pages are looked for.
     pub thp_placement: ThpPlacement,
+    /// khugepaged's settings.
+    pub khugepaged: khugepaged::Settings,
+    /// The sizes between a page and a huge page (from 6.8).
+    pub mthp: mthp::Sizes,
+    /// How the pool of hugetlb pages grows.
+    pub hugetlb: hugetlb::Rules,
+    /// `vm.zone_reclaim_mode`: bits of [`node_reclaim`](crate::node_reclaim).
+    pub zone_reclaim_mode: u32,
     /// The slab allocator.
     pub slab: SlabAllocator,
     /// The objects of a file.
@@ -96,6 +109,8 @@ impl Config {
             swappiness: 60,
             dirty_ratio: 20,
             dirty_background_ratio: 10,
+            dirty_expire_centisecs: 3000,
+            dirty_writeback_centisecs: 500,
             vfs_cache_pressure: 100,
             extfrag_threshold: 500,
             proactiveness: 20,
@@ -108,6 +123,10 @@ impl Config {
             } else {
                 ThpPlacement::Local
             },
+            khugepaged: khugepaged::Settings::DEFAULT,
+            mthp: mthp::Sizes::of_version(major, minor),
+            hugetlb: hugetlb::Rules::of_version(major, minor),
+            zone_reclaim_mode: 0,
             slab: SlabAllocator::Slub,
             file_objects: XFS,
             swap_pages: 0,

@@ -85,6 +85,7 @@ impl DirectReclaim {
             }
             self.started = true;
             vm.stat.allocstall += 1;
+            vm.stalls.note_reclaim(self.sc.order, self.sc.highest);
         }
         if let Some(shrink) = &mut self.shrink {
             if shrink.step(vm, &mut self.sc) == Stepped::More {

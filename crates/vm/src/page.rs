@@ -28,10 +28,12 @@ pub enum Owner {
     Compaction,
     /// A file system's metadata.
     Buffer,
+    /// The pool of hugetlb pages.
+    Hugetlb,
 }
 
 impl Owner {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::None,
         Self::Anon,
         Self::File,
@@ -41,6 +43,7 @@ impl Owner {
         Self::Driver,
         Self::Compaction,
         Self::Buffer,
+        Self::Hugetlb,
     ];
 
     /// Tells whether such pages are on LRU lists, and so can be reclaimed or moved.

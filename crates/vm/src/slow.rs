@@ -7,9 +7,7 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
-use pageblock::slowpath::{
-    Caller, CompactResult, Demand, Nodes, OomResult, Outcome, SlowPath, Step, Wait,
-};
+use pageblock::slowpath::{Caller, CompactResult, Demand, Nodes, Outcome, SlowPath, Step, Wait};
 
 use crate::compact::direct::{CompactStep, DirectCompact};
 use crate::direct::{DirectReclaim, Reclaimed};
@@ -156,9 +154,8 @@ impl<'m> SlowAlloc<'m> {
                 }
             }
             Step::Oom => {
-                // Linux: a process is killed. Here the request fails, and that is recorded.
-                vm.stat.oom_kill += 1;
-                self.report(Outcome::Oom(OomResult::Nothing))
+                let result = vm.oom_kill(self.cpu);
+                self.report(Outcome::Oom(result))
             }
             Step::Served | Step::Fail => {
                 if !self.request.gfp.has(Gfp::NOWARN) {
@@ -183,6 +180,7 @@ impl<'m> SlowAlloc<'m> {
         if std::mem::take(&mut self.compacted) {
             vm.stat.compact_success += u64::from(page.is_some());
             vm.stat.compact_fail += u64::from(page.is_none());
+            vm.stalls.note_compaction(request.order, page.is_some());
             if let Some(pfn) = page
                 && let Some(zone) = vm.allocator.zone_of(pfn)
             {

@@ -81,7 +81,11 @@ pub struct Space {
     pub kind: SpaceKind,
     /// The inode of a file; meaningless for a mapping.
     pub inode: u32,
+    /// Its process was killed for want of memory.
+    pub(crate) killed: bool,
     queue: Queue,
+    /// The interval of the flusher in which it became dirty.
+    dirtied: u32,
 }
 
 /// The list that a space is on.
@@ -136,6 +140,8 @@ pub struct Spaces {
     holes: [BTreeMap<u32, Vec<u32>>; 2],
     /// Files with dirty pages, the one that became dirty last at the head.
     pub(crate) dirty: List,
+    /// The flusher's intervals so far.
+    interval: u32,
     /// Files with traces only, and their index nodes.
     shadows: List,
     shadow_nodes: u64,
@@ -166,7 +172,9 @@ impl Spaces {
             writeback: 0,
             kind,
             inode,
+            killed: false,
             queue: Queue::None,
+            dirtied: 0,
         };
         space.nodes = take(&mut self.nodes, &mut self.holes[1], space.nr_nodes(), NIL);
         if let Some(id) = self.unused.pop() {
@@ -297,7 +305,20 @@ impl Spaces {
     pub(crate) fn queue_dirty(&mut self, id: SpaceId) {
         if self.spaces[id as usize].queue != Queue::Dirty {
             self.put_on(id, Queue::Dirty);
+            self.spaces[id as usize].dirtied = self.interval;
         }
+    }
+
+    /// Another interval of the flusher begins.
+    pub(crate) fn begin_interval(&mut self) {
+        self.interval += 1;
+    }
+
+    /// The file that has been dirty longest, if that is so many intervals or more.
+    pub(crate) fn expired(&self, intervals: u32) -> Option<SpaceId> {
+        let oldest = self.dirty.tail()?;
+        let since = self.interval - self.spaces[oldest as usize].dirtied;
+        (since >= intervals).then_some(oldest)
     }
 
     pub(crate) fn unqueue_dirty(&mut self, id: SpaceId) {

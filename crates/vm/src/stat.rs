@@ -100,13 +100,25 @@ vmstat! {
     thp_fault_alloc,
     /// Faults that wanted a huge page and got small ones.
     thp_fault_fallback,
-    /// Huge pages that khugepaged made.
+    /// Huge pages that khugepaged got.
     thp_collapse_alloc,
     /// Huge pages that khugepaged could not get.
     thp_collapse_alloc_failed,
     /// Huge pages split for reclaim.
     thp_split_page,
-    /// Times that the OOM killer was called.
+    /// Faults of a size between a page and a huge page (sysfs, sum of `hugepages-*/stats`).
+    anon_fault_alloc,
+    /// Such blocks that were not to be had (sysfs, likewise).
+    anon_fault_fallback,
+    /// Hugetlb pages that the pool got.
+    htlb_buddy_alloc_success,
+    /// Hugetlb pages that it did not get.
+    htlb_buddy_alloc_fail,
+    /// Reclaims of the own node that freed enough.
+    zone_reclaim_success,
+    /// Reclaims of the own node that did not.
+    zone_reclaim_failed,
+    /// Processes killed for want of memory.
     oom_kill,
 }
 

@@ -1,24 +1,15 @@
-//! Huge pages: what a fault asks for, by the settings and the version; and khugepaged, which makes
-//! huge pages of small ones afterwards.
+//! Huge pages: what a fault asks for, by the settings and the version.
 //!
-//! Source: `alloc_hugepage_direct_gfpmask` (mm/huge_memory.c), `alloc_pages_vma` (mm/mempolicy.c),
-//! `collapse_huge_page` (mm/khugepaged.c).
+//! Source: `alloc_hugepage_direct_gfpmask` (mm/huge_memory.c), `alloc_pages_vma` (mm/mempolicy.c).
 
-use pageblock::event::Observer;
-use pageblock::frame::{Order, Pfn};
+use pageblock::frame::Order;
 use pageblock::request::{Gfp, Request};
 
 use crate::config::{Config, ThpDefrag, ThpEnabled, ThpPlacement};
-use crate::page::{Owner, PageFlags};
-use crate::space::{Slot, SpaceId, SpaceKind};
-use crate::vm::Vm;
 
-/// Pages that khugepaged looks at before it sleeps (`pages_to_scan`).
-pub const KHUGEPAGED_PAGES_TO_SCAN: u32 = 4096;
-/// How long it sleeps, in nanoseconds (`scan_sleep_millisecs`).
-pub const KHUGEPAGED_SLEEP_NS: u64 = 10_000_000_000;
-/// How long it sleeps after it got no huge page, in nanoseconds (`alloc_sleep_millisecs`).
-pub const KHUGEPAGED_ALLOC_SLEEP_NS: u64 = 60_000_000_000;
+/// The order of a huge page: what an entry of the second level of page tables maps, on x86-64 and on
+/// arm64 with 4 KiB pages. Pageblocks are as large there, unless a kernel was built without huge pages.
+pub const HPAGE_PMD_ORDER: Order = 9;
 
 /// The flags of a fault for a huge page; `None` where the settings forbid one. `madvised`: the
 /// program asked by `MADV_HUGEPAGE`.
@@ -29,17 +20,19 @@ pub fn fault_gfp(config: &Config, madvised: bool) -> Option<Gfp> {
         ThpEnabled::Madvise => madvised,
         ThpEnabled::Never => false,
     };
-    if !enabled {
-        return None;
-    }
+    enabled.then(|| gfp_for(config, madvised))
+}
+
+/// What a fault may do for a block that it is allowed (`vma_thp_gfp_mask`).
+pub(crate) fn gfp_for(config: &Config, madvised: bool) -> Gfp {
     let light = Gfp::GFP_TRANSHUGE_LIGHT;
-    Some(match (config.thp_defrag, madvised) {
+    match (config.thp_defrag, madvised) {
         (ThpDefrag::Always, true) => Gfp::GFP_TRANSHUGE,
         (ThpDefrag::Always, false) => Gfp::GFP_TRANSHUGE | Gfp::NORETRY,
         (ThpDefrag::Defer, _) | (ThpDefrag::DeferMadvise, false) => light | Gfp::KSWAPD_RECLAIM,
         (ThpDefrag::DeferMadvise | ThpDefrag::Madvise, true) => light | Gfp::DIRECT_RECLAIM,
         (ThpDefrag::Madvise, false) | (ThpDefrag::Never, _) => light,
-    })
+    }
 }
 
 /// The requests of a fault for a block of `order` on a node, in the order in which they are made
@@ -65,43 +58,6 @@ pub fn fault_requests(
         }
     };
     requests.into_iter().flatten()
-}
-
-impl<O: Observer> Vm<'_, O> {
-    /// Whether khugepaged would make a huge page of the pages at an index, a multiple of the huge
-    /// page's size: all small, one at least, none busy.
-    #[must_use]
-    pub fn can_collapse(&self, space: SpaceId, index: u32, order: Order) -> bool {
-        let entry = self.spaces.get(space);
-        if entry.kind != SpaceKind::Anon || index + (1 << order) > entry.len() {
-            return false;
-        }
-        let mut present = false;
-        (index..index + (1 << order)).all(|at| match self.spaces.slot(space, at) {
-            Slot::Page(pfn) => {
-                let page = &self.pages[pfn];
-                present = true;
-                page.kind() == Owner::Anon
-                    && page.order() == 0
-                    && page.has(PageFlags::LRU)
-                    && !page.has(PageFlags::WRITEBACK)
-            }
-            Slot::Empty => true,
-            Slot::Shadow(_) | Slot::Swap(_) => false,
-        }) && present
-    }
-
-    /// Puts a huge page that was just allocated in the place of small ones, which are freed.
-    pub fn collapse(&mut self, cpu: usize, space: SpaceId, index: u32, huge: Pfn, order: Order) {
-        for at in index..index + (1 << order) {
-            if let Slot::Page(pfn) = self.spaces.slot(space, at) {
-                self.drop_page(cpu, pfn, Slot::Empty);
-                self.work.migrated += 1;
-            }
-        }
-        self.add_page(space, index, huge, order);
-        self.stat.thp_collapse_alloc += 1;
-    }
 }
 
 #[cfg(test)]

@@ -11,13 +11,16 @@ use pageblock::request::{Gfp, Request};
 use crate::buffer::Buffers;
 use crate::compact::ZoneCompact;
 use crate::config::{Config, lru_per_node};
+use crate::hugetlb::Pool;
 use crate::inject::Inject;
 use crate::inode::{Inodes, RADIX_TREE_NODE};
+use crate::khugepaged::Khugepaged;
 use crate::lru::Lru;
 use crate::node::NodeState;
 use crate::page::{NO_ZONE, Owner, PageTable};
 use crate::slab::{CacheId, CacheSpec, Slabs};
 use crate::space::Spaces;
+use crate::stalls::Stalls;
 use crate::stat::VmStat;
 use crate::swap::Swap;
 use crate::work::Work;
@@ -36,6 +39,8 @@ pub struct Vm<'m, O> {
     pub(crate) buffers: Buffers,
     pub(crate) radix_nodes: CacheId,
     pub(crate) swap: Swap,
+    pub(crate) khugepaged: Khugepaged,
+    pub(crate) hugetlb: Pool,
     pub(crate) nodes: Vec<NodeState>,
     /// The node of each zone, as a place in `nodes`.
     pub(crate) node_of_zone: Vec<u8>,
@@ -44,6 +49,8 @@ pub struct Vm<'m, O> {
     pub inject: Inject,
     /// Counters as of `/proc/vmstat`.
     pub stat: VmStat,
+    /// Stalls by order and zone.
+    pub stalls: Stalls,
     /// What was done since it was last taken.
     pub work: Work,
     /// Pages dirty and pages under writeback, by node.
@@ -76,7 +83,7 @@ impl<O: Observer> Observer for Hook<'_, O> {
         self.dirty_ok & 1 << node != 0
     }
     fn node_reclaim(&mut self, _: u8, _: Order) -> NodeReclaim {
-        // Linux: zone_reclaim_mode is 0 by default; reclaim inside of a walk is not modelled.
+        // Reclaim takes time: it is done before the walk (node_reclaim.rs).
         NodeReclaim::NoScan
     }
     fn wake_kswapd(&mut self, node: u8, zone: ZoneKind, order: Order) {
@@ -146,9 +153,12 @@ impl<'m, O: Observer> Vm<'m, O> {
             inodes: Inodes::new(objects, ids.len()),
             buffers: Buffers::new(ids.len()),
             swap: Swap::new(config.swap_pages),
+            khugepaged: Khugepaged::default(),
+            hugetlb: Pool::default(),
             spaces: Spaces::default(),
             inject: Inject::default(),
             stat: VmStat::default(),
+            stalls: Stalls::default(),
             work: Work::default(),
             flusher_wanted: false,
             swap_writes: Vec::new(),

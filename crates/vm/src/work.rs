@@ -15,6 +15,8 @@ pub struct Work {
     pub compact_scanned: u64,
     /// Pages that compaction isolated.
     pub isolated: u64,
+    /// Entries of page tables that khugepaged looked at.
+    pub ptes: u64,
     /// Pages copied.
     pub migrated: u64,
     /// Walks of a zonelist.

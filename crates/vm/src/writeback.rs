@@ -4,6 +4,7 @@
 
 use pageblock::event::Observer;
 
+use crate::config::Config;
 use crate::lru::At;
 use crate::page::{Owner, PageFlags};
 use crate::space::{Slot, SpaceId};
@@ -109,6 +110,22 @@ impl<O: Observer> Vm<'_, O> {
     /// The file that has been dirty longest; it is off the list until it is dirtied again.
     pub fn take_dirty_file(&mut self) -> Option<SpaceId> {
         let space = self.spaces.dirty.tail()?;
+        self.spaces.unqueue_dirty(space);
+        Some(space)
+    }
+
+    /// The flusher looks for what has been dirty for too long, as it does at every interval
+    /// (`wb_check_old_data_flush`).
+    pub fn begin_flush_interval(&mut self) {
+        self.spaces.begin_interval();
+    }
+
+    /// A file that has been dirty for `dirty_expire_centisecs`, in whole intervals of the flusher; it
+    /// is off the list until it is dirtied again.
+    pub fn take_expired_file(&mut self) -> Option<SpaceId> {
+        let Config { dirty_expire_centisecs, dirty_writeback_centisecs, .. } = self.config;
+        let intervals = dirty_expire_centisecs.div_ceil(dirty_writeback_centisecs.max(1));
+        let space = self.spaces.expired(u32::try_from(intervals).unwrap_or(u32::MAX))?;
         self.spaces.unqueue_dirty(space);
         Some(space)
     }

@@ -4,6 +4,7 @@ mod arguments;
 mod bench;
 mod policy;
 mod recordings;
+mod runs;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

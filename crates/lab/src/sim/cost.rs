@@ -13,6 +13,8 @@ use super::Nanos;
 /// The cost of everything that takes time. Nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
+    /// What of the costs below is the program's own time; the rest is the kernel's.
+    pub user: UserCosts,
     /// A page fault of an anonymous page, zeroing and the program's first write included. (D): 1,150
     /// uncontended, of 512 of them in 588 us; allocation excluded here.
     pub fault_base: Nanos,
@@ -46,6 +48,8 @@ pub struct Costs {
     pub compact_scan: Nanos,
     /// A page that compaction isolates. (M): 19 units.
     pub isolate: Nanos,
+    /// An entry of a page table that khugepaged looks at, with its page. (K)
+    pub pte: Nanos,
     /// A page that compaction moves. (M): 1,038 units; a unit is 2 ns so that the copy and the
     /// unmapping take 2 us (K).
     pub migrate: Nanos,
@@ -71,8 +75,24 @@ pub struct Costs {
     pub receive_kib: Nanos,
 }
 
+/// The part of a cost that a program spends in its own code. It moves no event: it only tells User
+/// from System in mmtests' Duration block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UserCosts {
+    /// Of a fault of a small page: the first write to all of it. (D): a 512th of the huge page's.
+    pub fault_base: Nanos,
+    /// Of a fault of a huge page: the writes to all of it. (D): it is zeroed and written once, at the
+    /// same rate.
+    pub fault_huge: Nanos,
+    /// Of a write to a file: fio's own work. (K)
+    pub write_page: Nanos,
+    /// Of a read of a file, from memory or not: fio's own work. (K)
+    pub read_page: Nanos,
+}
+
 /// The CPUs of seed 1's machines.
 pub const YEAR_2018: Costs = Costs {
+    user: UserCosts { fault_base: 124, fault_huge: 63_500, write_page: 500, read_page: 500 },
     fault_base: 1_080,
     fault_huge: 127_000,
     write_page: 2_500,
@@ -88,6 +108,7 @@ pub const YEAR_2018: Costs = Costs {
     shrink: 100,
     compact_scan: 14,
     isolate: 38,
+    pte: 20,
     migrate: 2_076,
     drain: 5_000,
     submit: 1_500,
@@ -110,6 +131,7 @@ impl Costs {
             + work.shrunk * self.shrink
             + work.compact_scanned * self.compact_scan
             + work.isolated * self.isolate
+            + work.ptes * self.pte
             + work.migrated * self.migrate
             + work.attempts * self.attempt
             + work.drains * self.drain

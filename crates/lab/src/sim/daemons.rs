@@ -1,15 +1,13 @@
-//! The machine's own tasks: kswapd, kcompactd, the flusher, the tick of each second.
+//! The machine's own tasks: kswapd, kcompactd, khugepaged, the flusher, the tick of each second.
 
 use pageblock_vm::buffer::is_first_of_buffer;
 use pageblock_vm::kswapd::Daemon;
 use pageblock_vm::space::SpaceId;
 
 use super::executor::{Executor, Place};
+use super::huge;
 use super::task::Ctx;
 use super::{MILLISECOND, SECOND};
-
-/// How often the flusher looks without being woken (`dirty_writeback_centisecs`).
-const FLUSH_EVERY: u64 = 5 * SECOND;
 
 /// Starts them.
 pub fn spawn(executor: &mut Executor<'_>) {
@@ -25,6 +23,8 @@ pub fn spawn(executor: &mut Executor<'_>) {
     let flusher = executor.spawn(Place::Near(0), flusher);
     executor.with(|w| w.flusher = Some(flusher));
     executor.spawn(Place::Near(0), ticks);
+    executor.spawn(Place::Near(0), huge::khugepaged);
+    executor.with(|w| w.first_program = w.sched.tasks());
 }
 
 async fn kswapd(ctx: Ctx<'_>, node: usize) {
@@ -66,9 +66,11 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
 }
 
 /// Writes dirty files, the oldest first, while more is dirty than the background limit, or somebody
-/// asked.
+/// asked; and at every interval those that have been dirty for too long.
 async fn flusher(ctx: Ctx<'_>) {
+    let every = ctx.with(|w| w.vm.config().dirty_writeback_centisecs) * (SECOND / 100);
     let mut asked = false;
+    let mut next_look = every;
     loop {
         loop {
             let too_much = ctx.with(|w| w.vm.nr_dirty().0 > w.vm.dirty_limits().background);
@@ -86,9 +88,17 @@ async fn flusher(ctx: Ctx<'_>) {
                 break;
             }
         }
+        if ctx.now() >= next_look {
+            next_look = ctx.now() + every;
+            ctx.with(|w| w.vm.begin_flush_interval());
+            while let Some(space) = ctx.with(|w| w.vm.take_expired_file()) {
+                write_file(&ctx, space).await;
+            }
+        }
+        let wait = next_look.saturating_sub(ctx.now()).max(MILLISECOND);
         let before = ctx.now();
-        ctx.block(Some(FLUSH_EVERY)).await;
-        asked = ctx.now() < before + FLUSH_EVERY;
+        ctx.block(Some(wait)).await;
+        asked = ctx.now() < before + wait;
     }
 }
 
@@ -96,6 +106,11 @@ async fn flusher(ctx: Ctx<'_>) {
 /// full. Tells whether there was one.
 pub(crate) async fn flush_file(ctx: &Ctx<'_>) -> bool {
     let Some(space) = ctx.with(|w| w.vm.take_dirty_file()) else { return false };
+    write_file(ctx, space).await;
+    true
+}
+
+async fn write_file(ctx: &Ctx<'_>, space: SpaceId) {
     let mut from = 0;
     while let Some(run) = ctx.with(|w| {
         w.pending += w.costs.submit;
@@ -109,7 +124,6 @@ pub(crate) async fn flush_file(ctx: &Ctx<'_>) -> bool {
     }
     write_inode(ctx, space).await;
     ctx.breathe().await;
-    true
 }
 
 /// The file has grown, so its inode is written, with the others of its cluster: the metadata block

@@ -23,7 +23,7 @@ pub struct Executor<'m> {
 pub enum Place {
     /// Near this CPU; it may go elsewhere.
     Near(usize),
-    /// On a node, always.
+    /// On a node, always; anywhere where that has no CPU.
     Node(u8),
 }
 
@@ -46,10 +46,10 @@ impl<'m> Executor<'m> {
     {
         let id = self.with(|w| match place {
             Place::Near(cpu) => w.sched.spawn(cpu, None),
-            Place::Node(node) => {
-                let cpu = (0..).find(|&cpu| w.sched.node_of(cpu) == node).unwrap_or(0);
-                w.sched.spawn(cpu, Some(node))
-            }
+            Place::Node(node) => match w.sched.first_cpu_of(node) {
+                Some(cpu) => w.sched.spawn(cpu, Some(node)),
+                None => w.sched.spawn(0, None),
+            },
         });
         let ctx = Ctx { world: Rc::clone(&self.world), id };
         self.bodies.push(Some(Box::pin(body(ctx))));

@@ -13,8 +13,11 @@
 //! read_places = 4
 //! write_mib_s = 110
 //! ```
+//!
+//! Further keys: `swap_mib`; `dma_end_mib` (16) and `dma32_end_mib` (4096), where these zones end;
+//! `pageblock_order` (9); `cma_mib`, how much at the end of memory is for contiguous buffers.
 
-use pageblock::frame::{FrameRange, Pfn};
+use pageblock::frame::{FrameRange, Order, Pfn, pages};
 use pageblock::layout::{MemoryMap, NodeSpec, ZoneLimits, ZoneSpec};
 use pageblock::zone::Geometry;
 use pageblock_vm::slab::SlabAllocator;
@@ -27,6 +30,8 @@ use super::disk::DiskSpec;
 const MIB: u64 = 256;
 /// The most CPUs of a machine.
 const CPUS_MAX: u64 = 1024;
+/// Where memory ends at the latest. A simulated page takes 33 bytes: 8.6 GB for so much.
+const MIB_MAX: u64 = 1 << 20;
 
 /// Why a text describes no machine.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -61,12 +66,20 @@ struct File {
     slab: Slab,
     #[serde(default)]
     swap_mib: u64,
+    #[serde(default = "pageblock_order")]
+    pageblock_order: Order,
+    #[serde(default)]
+    cma_mib: u64,
     #[serde(default = "dma_end")]
     dma_end_mib: u64,
     #[serde(default = "dma32_end")]
     dma32_end_mib: u64,
     node: Vec<NodeFile>,
     disk: DiskFile,
+}
+
+fn pageblock_order() -> Order {
+    Geometry::default().pageblock_order
 }
 
 const fn dma_end() -> u64 {
@@ -109,6 +122,10 @@ pub struct MachineSpec {
     pub memory: Vec<FrameRange>,
     /// The zones.
     pub zones: Vec<ZoneSpec>,
+    /// How large pageblocks are.
+    pub geometry: Geometry,
+    /// The part of memory at its end that is for contiguous buffers (CMA), whole pageblocks.
+    pub cma: FrameRange,
     /// The node of each CPU.
     pub cpu_nodes: Vec<u8>,
     /// The slab allocator.
@@ -157,10 +174,16 @@ impl Scale {
 
     /// A frame of the smaller machine, at a multiple of the largest block.
     fn frame(self, mib: u64) -> Pfn {
-        let block = Geometry::default().pageblock_pages() * 2;
+        let block = pages(Geometry::default().max_order);
         let pages = mib * MIB * self.numerator;
         let unit = self.denominator * block;
         Pfn((pages + unit / 2) / unit * block)
+    }
+}
+
+impl std::fmt::Display for Scale {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.numerator, self.denominator)
     }
 }
 
@@ -177,10 +200,8 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
         line: error.span().map_or(1, |s| 1 + text[..s.start].matches('\n').count()),
         message: error.message().replace('\n', ", "),
     })?;
-    let cpus: u64 = file.node.iter().map(|n| n.cpus).sum();
-    if !(1..=CPUS_MAX).contains(&cpus) {
-        return value("cpus", format!("{cpus} CPUs: 1 to {CPUS_MAX} are possible"));
-    }
+    check(&file)?;
+    let geometry = Geometry { pageblock_order: file.pageblock_order, ..Geometry::default() };
     let ranges: Vec<Vec<FrameRange>> = file
         .node
         .iter()
@@ -209,14 +230,18 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
         normal_end: None,
     };
     let map = MemoryMap { nodes: &nodes, distances: &[], limits };
-    if let Err(error) = map.validate(Geometry::default().max_order) {
-        return value("memory_mib", error.to_string());
+    if let Err(error) = map.validate(geometry.max_order) {
+        let at = if scale == Scale::WHOLE { String::new() } else { format!(" at scale {scale}") };
+        return value("memory_mib", format!("{error}{at}"));
     }
     let cpu_nodes = (0..).zip(&file.node).flat_map(|(id, n)| (0..n.cpus).map(move |_| id));
     let mut memory: Vec<FrameRange> = ranges.iter().flatten().copied().collect();
     memory.sort_by_key(|range| range.start);
+    let cma = cma(&memory, geometry, scale.of(file.cma_mib * MIB))?;
     Ok(MachineSpec {
         name: name(&file.name, scale),
+        geometry,
+        cma,
         zones: map.zones().collect(),
         cpu_nodes: cpu_nodes.collect(),
         slab: match file.slab {
@@ -230,11 +255,52 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
     })
 }
 
-fn name(name: &str, scale: Scale) -> String {
-    match scale {
-        Scale::WHOLE => name.to_owned(),
-        Scale { numerator, denominator } => format!("{name} at {numerator}/{denominator}"),
+/// What no machine can be, whatever its scale.
+fn check(file: &File) -> Result<(), MachineError> {
+    let cpus = file.node.iter().map(|n| n.cpus).fold(0, u64::saturating_add);
+    if !(1..=CPUS_MAX).contains(&cpus) {
+        return value("cpus", format!("{cpus} CPUs: 1 to {CPUS_MAX} are possible"));
     }
+    for (id, node) in file.node.iter().enumerate() {
+        if file.node.len() > 1 && node.memory_mib.is_empty() {
+            return value("memory_mib", format!("node {id} has no memory"));
+        }
+        if let Some([_, end]) = node.memory_mib.iter().find(|range| range[1] > MIB_MAX) {
+            let message = format!("node {id} ends at {end} MiB: {MIB_MAX} are possible");
+            return value("memory_mib", message);
+        }
+    }
+    let Geometry { max_order, .. } = Geometry::default();
+    if !(1..=max_order).contains(&file.pageblock_order) {
+        let message = format!("{}: 1 to {max_order} are possible", file.pageblock_order);
+        return value("pageblock_order", message);
+    }
+    for (key, mib) in [
+        ("swap_mib", file.swap_mib),
+        ("cma_mib", file.cma_mib),
+        ("dma_end_mib", file.dma_end_mib),
+        ("dma32_end_mib", file.dma32_end_mib),
+    ] {
+        if mib > MIB_MAX {
+            return value(key, format!("{mib} MiB: 0 to {MIB_MAX} are possible"));
+        }
+    }
+    Ok(())
+}
+
+/// So many pages at the end of memory, in whole pageblocks.
+fn cma(memory: &[FrameRange], geometry: Geometry, wanted: u64) -> Result<FrameRange, MachineError> {
+    let end = memory.last().map_or(Pfn(0), |range| range.end);
+    let start = Pfn(end.0.saturating_sub(wanted)).align_up(geometry.pageblock_order);
+    let fits = memory.last().is_some_and(|range| start >= range.start);
+    if wanted > 0 && !fits {
+        return value("cma_mib", "it must fit in the last range of memory");
+    }
+    Ok(FrameRange { start: start.min(end), end })
+}
+
+fn name(name: &str, scale: Scale) -> String {
+    if scale == Scale::WHOLE { name.to_owned() } else { format!("{name} at {scale}") }
 }
 
 fn disk(file: &DiskFile) -> Result<DiskSpec, MachineError> {
@@ -272,7 +338,7 @@ impl MachineSpec {
     /// The number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
-        let mut nodes: Vec<u8> = self.cpu_nodes.clone();
+        let mut nodes: Vec<u8> = self.zones.iter().map(|zone| zone.node).collect();
         nodes.dedup();
         nodes.len()
     }
@@ -305,8 +371,37 @@ mod tests {
     }
 
     #[test]
+    fn cma_is_whole_pageblocks_at_the_end() {
+        let text = GOOD
+            .replace("[disk]", "[disk]\n")
+            .replace("name = \"m\"", "name = \"m\"\npageblock_order = 10\ncma_mib = 99");
+        let machine = parse(&text, Scale::WHOLE).unwrap();
+        assert_eq!((machine.geometry.pageblock_order, machine.geometry.max_order), (10, 10));
+        assert_eq!(machine.cma, FrameRange::new((8192 - 96) * MIB, 8192 * MIB));
+        assert!(parse(GOOD, Scale::WHOLE).unwrap().cma.is_empty());
+    }
+
+    #[test]
     fn errors_name_the_key_and_what_is_allowed() {
         check("cpus = 8", "cpus = 0", "cpus: 0 CPUs: 1 to 1024");
+        let two = "[[node]]\ncpus = 9223372036854775807\nmemory_mib = [[512, 600]]\n";
+        check("[disk]", &[two, two, two, "[disk]"].concat(), "cpus: 18446744073709551615 CPUs: ");
+        let with = |line: &str| format!("name = \"m\"\n{line}");
+        check("name = \"m\"", &with("pageblock_order = 11"), "pageblock_order: 11: 1 to 10 are");
+        check("name = \"m\"", &with("cma_mib = 5000"), "cma_mib: it must fit in the last range");
+        let none = "[[node]]\ncpus = 1\nmemory_mib = []\n[disk]";
+        check("[disk]", none, "memory_mib: node 1 has no memory");
+        check(
+            "8192]]",
+            "99999999999]]",
+            "memory_mib: node 0 ends at 99999999999 MiB: 1048576 are possible",
+        );
+        check("[disk]", "swap_mib = 1", "line ");
+        check(
+            "name = \"m\"",
+            "name = \"m\"\nswap_mib = 9999999",
+            "swap_mib: 9999999 MiB: 0 to 1048576 are possible",
+        );
         check(
             "cpus = 8",
             "cpu = 8",
@@ -324,6 +419,8 @@ mod tests {
             "read_us = \"x\"",
             "line 6: invalid type: string \"x\", expected u64",
         );
+        let small = parse(GOOD, Scale::parse("1/1024").unwrap()).unwrap_err().to_string();
+        assert_eq!(small, "memory_mib: node 0: range 0..0 is empty at scale 1/1024");
         for scale in ["2", "0", "1/0", "x", "1/9999"] {
             assert!(Scale::parse(scale).is_err(), "{scale}");
         }

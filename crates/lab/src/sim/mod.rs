@@ -5,13 +5,18 @@
 //! the order of virtual time; equal times run in the order in which they were asked for.
 
 pub mod cost;
+mod counters;
 pub mod daemons;
 pub mod disk;
 pub mod executor;
+pub mod huge;
 pub mod machine_file;
 pub mod sched;
 pub mod task;
 pub mod world;
+
+#[cfg(test)]
+mod tests;
 
 /// Nanoseconds of virtual time since the machine was made.
 pub type Nanos = u64;

@@ -42,6 +42,8 @@ struct Task {
     node: Option<u8>,
     /// The number of its present wait.
     wait: u64,
+    /// CPU time that it has used.
+    used: Nanos,
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +60,8 @@ pub(crate) struct Sched {
     pub(crate) now: Nanos,
     seq: u64,
     events: BinaryHeap<Reverse<(Nanos, u64, Happening)>>,
+    /// Tasks on CPUs go on: so few that looking at all is faster than keeping them in order.
+    resumes: Vec<(Nanos, u64, TaskId)>,
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
     switch: Nanos,
@@ -70,6 +74,7 @@ impl Sched {
             now: 0,
             seq: 0,
             events: BinaryHeap::new(),
+            resumes: Vec::new(),
             cpus: cpu_nodes.iter().map(cpu).collect(),
             tasks: Vec::new(),
             switch,
@@ -83,14 +88,31 @@ impl Sched {
 
     /// The next thing that happens; the clock goes there.
     pub(crate) fn next(&mut self) -> Option<Happening> {
-        let Reverse((time, _, what)) = self.events.pop()?;
+        let first = self.resumes.iter().enumerate().min_by_key(|(_, (time, seq, _))| (*time, *seq));
+        let other = self.events.peek().map(|Reverse((time, seq, _))| (*time, *seq));
+        let (time, what) = match first {
+            Some((at, &(time, seq, task))) if other.is_none_or(|other| (time, seq) < other) => {
+                self.resumes.swap_remove(at);
+                (time, Happening::Resume(task))
+            }
+            _ => {
+                let Reverse((time, _, what)) = self.events.pop()?;
+                (time, what)
+            }
+        };
         self.now = self.now.max(time);
         Some(what)
     }
 
+    /// A task goes on at a time.
+    fn resume_at(&mut self, time: Nanos, task: TaskId) {
+        self.seq += 1;
+        self.resumes.push((time, self.seq, task));
+    }
+
     /// A new task that is ready to run, at first near a CPU; on one node only if `node` says so.
     pub(crate) fn spawn(&mut self, cpu: usize, node: Option<u8>) -> TaskId {
-        self.tasks.push(Task { state: State::Blocked, cpu, node, wait: 0 });
+        self.tasks.push(Task { state: State::Blocked, cpu, node, wait: 0, used: 0 });
         let task = self.tasks.len() - 1;
         self.wake(task);
         task
@@ -104,6 +126,11 @@ impl Sched {
         self.cpus[cpu].node
     }
 
+    /// The first CPU of a node.
+    pub(crate) fn first_cpu_of(&self, node: u8) -> Option<usize> {
+        self.cpus.iter().position(|cpu| cpu.node == node)
+    }
+
     /// Whether a task is on its CPU: only then is it to be run.
     pub(crate) fn is_running(&self, task: TaskId) -> bool {
         self.tasks[task].state == State::Running
@@ -111,7 +138,18 @@ impl Sched {
 
     /// The running task goes on after some CPU time; it gives way first if its turn is over.
     pub(crate) fn charge(&mut self, task: TaskId, ns: Nanos) {
-        self.at(self.now + ns, Happening::Resume(task));
+        self.tasks[task].used += ns;
+        self.resume_at(self.now + ns, task);
+    }
+
+    /// The number of tasks so far.
+    pub(crate) fn tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// The CPU time that the tasks from this one on have used.
+    pub(crate) fn used_from(&self, first: TaskId) -> Nanos {
+        self.tasks[first..].iter().map(|task| task.used).sum()
     }
 
     /// The running task has used what it charged. Tells whether it goes on now, or another runs.
@@ -193,7 +231,7 @@ impl Sched {
         self.tasks[task].cpu = cpu;
         self.cpus[cpu].running = Some(task);
         self.cpus[cpu].slice_end = self.now + SLICE;
-        self.at(self.now + self.switch, Happening::Resume(task));
+        self.resume_at(self.now + self.switch, task);
     }
 
     /// A CPU has nobody to run: the next of its queue does, or one from the longest other queue.

@@ -12,11 +12,11 @@ use pageblock::slowpath::Caller;
 use pageblock_vm::buffer::buffer_of;
 use pageblock_vm::cache::{GFP_ANON, GFP_CACHE_READ, GFP_CACHE_WRITE};
 use pageblock_vm::inode::InodeId;
+use pageblock_vm::node_reclaim::NodeReclaim;
 use pageblock_vm::page::Owner;
 use pageblock_vm::slab::CacheId;
 use pageblock_vm::slow::{Slow, SlowAlloc};
 use pageblock_vm::space::{Slot, SpaceId};
-use pageblock_vm::thp::fault_requests;
 
 use super::sched::TaskId;
 use super::world::{Pause, World};
@@ -142,6 +142,9 @@ impl<'m> Ctx<'m> {
 
     /// Allocates a block, which must be given to an owner before the task waits again.
     pub async fn alloc(&self, request: Request) -> Result<Pfn, OutOfMemory> {
+        if self.with(|w| w.vm.config().zone_reclaim_mode) != 0 {
+            self.reclaim_own_node(&request).await;
+        }
         let cpu = self.cpu();
         let quick = self.with(|w| {
             w.pending += w.costs.alloc;
@@ -154,6 +157,23 @@ impl<'m> Ctx<'m> {
         match quick {
             Some(pfn) => Ok(pfn),
             None => self.alloc_slow(request).await,
+        }
+    }
+
+    /// Reclaims the own node first, where its memory is short (`node_reclaim`).
+    async fn reclaim_own_node(&self, request: &Request) {
+        let cpu = self.cpu();
+        let Some(mut reclaim) = self.with(|w| NodeReclaim::before(&w.vm, cpu, request)) else {
+            return;
+        };
+        while self.with(|w| {
+            let more = reclaim.step(&mut w.vm);
+            w.charge_work();
+            w.submit_swap();
+            w.wake_daemons();
+            more
+        }) {
+            self.breathe().await;
         }
     }
 
@@ -304,6 +324,7 @@ impl<'m> Ctx<'m> {
     ) -> Result<(), OutOfMemory> {
         let present = self.with(|w| {
             w.pending += w.costs.write_page;
+            w.user += w.costs.user.write_page;
             w.vm.spaces().slot(space, index)
         });
         let pfn = match present {
@@ -360,6 +381,7 @@ impl<'m> Ctx<'m> {
     pub async fn read_page(&self, space: SpaceId, index: u32) -> Result<bool, OutOfMemory> {
         let hit = self.with(|w| {
             w.pending += w.costs.read_page;
+            w.user += w.costs.user.read_page;
             w.progress += 1;
             let Slot::Page(pfn) = w.vm.spaces().slot(space, index) else { return false };
             w.vm.mark_accessed(pfn);
@@ -385,6 +407,7 @@ impl<'m> Ctx<'m> {
     pub async fn fault_base(&self, space: SpaceId, index: u32) -> Result<(), OutOfMemory> {
         let slot = self.with(|w| {
             w.pending += w.costs.fault_base;
+            w.user += w.costs.user.fault_base;
             w.vm.stat.pgfault += 1;
             w.progress += 1;
             w.vm.spaces().slot(space, index)
@@ -400,33 +423,10 @@ impl<'m> Ctx<'m> {
             self.read_disk().await;
         }
         let pfn = self.alloc(Request::new(0, GFP_ANON)).await?;
-        self.with(|w| w.vm.add_page(space, index, pfn, 0));
+        let cpu = self.cpu();
+        self.with(|w| w.vm.add_or_free(cpu, space, index, pfn, 0));
         self.breathe().await;
-        Ok(())
-    }
-
-    /// Tries to fault a huge page of a mapping; tells whether there was one. `madvised`: the program
-    /// asked for it.
-    pub async fn fault_huge(&self, space: SpaceId, index: u32, madvised: bool) -> bool {
-        let order = self.with(|w| w.vm.allocator().geometry().pageblock_order);
-        let node = self.with(|w| w.sched.node_of(w.sched.cpu_of(self.id)));
-        let config = self.with(|w| *w.vm.config());
-        let mut wanted = false;
-        for request in fault_requests(&config, madvised, node, order) {
-            wanted = true;
-            if let Ok(pfn) = self.alloc(request).await {
-                self.with(|w| {
-                    w.pending += w.costs.fault_huge;
-                    w.vm.stat.pgfault += 1;
-                    w.vm.stat.thp_fault_alloc += 1;
-                    w.vm.add_page(space, index, pfn, order);
-                });
-                self.breathe().await;
-                return true;
-            }
-        }
-        self.with(|w| w.vm.stat.thp_fault_fallback += u64::from(wanted));
-        false
+        if self.with(|w| w.vm.is_killed(space)) { Err(OutOfMemory) } else { Ok(()) }
     }
 
     /// A block of the kernel's: page tables, stacks, buffers.
@@ -441,6 +441,12 @@ impl<'m> Ctx<'m> {
     pub fn free_kernel_block(&self, pfn: Pfn) {
         let cpu = self.cpu();
         self.with(|w| w.vm.disown(cpu, pfn));
+    }
+
+    /// A program ends for want of memory. The others go on, and the run says so.
+    pub fn die(&self, program: &str) {
+        let now = self.now();
+        self.with(|w| w.deaths.push((now, program.to_owned())));
     }
 
     /// Ends the whole simulation: what happened cannot be gone on from.

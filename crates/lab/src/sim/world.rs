@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pageblock_measure::Tally;
+use pageblock_measure::{Counters, Tally};
 use pageblock_vm::Vm;
 use pageblock_vm::writeback::Run;
 use rand_pcg::Pcg64Mcg;
@@ -52,6 +52,12 @@ pub struct World<'m> {
     pub(crate) kswapds: Vec<TaskId>,
     pub(crate) kcompactds: Vec<TaskId>,
     pub(crate) flusher: Option<TaskId>,
+    /// The tasks below this one are the machine's own.
+    pub(crate) first_program: TaskId,
+    /// CPU time that programs spent in their own code.
+    pub(crate) user: Nanos,
+    /// The counters when the workload started.
+    pub(crate) counted_before: Counters,
     /// Samples of what a workload measures, by name; nanoseconds.
     pub samples: BTreeMap<String, Vec<u64>>,
     /// Pages that tasks wrote, read or faulted.
@@ -60,9 +66,20 @@ pub struct World<'m> {
     pub dirtiers: u64,
     /// Happenings since the start.
     pub happenings: u64,
+    /// Programs that ended for want of memory, and when.
+    pub deaths: Vec<(Nanos, String)>,
     /// The first thing that went wrong beyond repair.
     pub failure: Option<String>,
     pub(crate) stopping: bool,
+}
+
+/// CPU time of programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuTime {
+    /// In their own code.
+    pub user: Nanos,
+    /// In the kernel.
+    pub system: Nanos,
 }
 
 /// The only source of chance: a seeded generator.
@@ -113,10 +130,14 @@ impl<'m> World<'m> {
             kswapds: Vec::new(),
             kcompactds: Vec::new(),
             flusher: None,
+            first_program: 0,
+            user: 0,
+            counted_before: Counters::new(),
             samples: BTreeMap::new(),
             progress: 0,
             dirtiers: 1,
             happenings: 0,
+            deaths: Vec::new(),
             failure: None,
             stopping: false,
         }
@@ -126,6 +147,14 @@ impl<'m> World<'m> {
     #[must_use]
     pub const fn now(&self) -> Nanos {
         self.sched.now + self.pending
+    }
+
+    /// CPU time that programs have used so far: in their own code, and in the kernel. The machine's
+    /// own tasks are no programs.
+    #[must_use]
+    pub fn cpu_time(&self) -> CpuTime {
+        let all = self.sched.used_from(self.first_program);
+        CpuTime { user: self.user, system: all.saturating_sub(self.user) }
     }
 
     /// Charges the running task for what memory management did.

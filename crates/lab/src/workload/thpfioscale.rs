@@ -8,10 +8,13 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
+use pageblock_measure::names;
 use pageblock_vm::config::{Config, ThpDefrag};
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
+use pageblock_vm::space::SpaceId;
 
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
@@ -32,6 +35,8 @@ const READS_A_FILE: u32 = 16;
 const FILES_A_HEAP_PAGE: u64 = 4;
 /// CPUs of a node that the benchmark leaves to fio, and that it divides the rest by.
 const CPUS_FOR_FIO: u64 = 4;
+/// Pages of a region.
+const HUGE_PAGES: u64 = 512;
 
 /// The configuration of the benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -100,7 +105,7 @@ impl Workload for Form {
         Ok(Some(Outcome {
             counters: vec![
                 counter("simulated_init_ms", durations.init),
-                counter("simulated_elapsed_ms", durations.elapsed),
+                counter(names::SIMULATED_ELAPSED_MS, durations.elapsed),
             ],
             notes: Vec::new(),
         }))
@@ -184,8 +189,7 @@ fn run(
     }
     check(executor, "after boot")?;
     let start = executor.with(|w| {
-        // Events are counted from here on.
-        w.vm.observer = pageblock_measure::Tally::new();
+        w.start_counting();
         w.dirtiers = JOBS;
         w.now()
     });
@@ -267,10 +271,15 @@ async fn writer(ctx: Ctx<'_>, files: Rc<Vec<InodeId>>) {
         ctx.with(|w| w.vm.create_mapping((files.len() as u64).div_ceil(FILES_A_HEAP_PAGE) as u32));
     let written = write_all(&ctx, &files, heap).await;
     if written.is_err() {
-        ctx.fail("out of memory while files were written");
+        ctx.die("a writer of fio");
     }
     for &inode in files.iter() {
-        ctx.with(|w| w.vm.close(inode));
+        // One that died did not open them all.
+        ctx.with(|w| {
+            if w.vm.inodes().get(inode).users > 0 {
+                w.vm.close(inode);
+            }
+        });
     }
     let cpu = ctx.cpu();
     ctx.with(|w| w.vm.remove_space(cpu, heap));
@@ -309,7 +318,7 @@ async fn reader(ctx: Ctx<'_>, files: Rc<Vec<InodeId>>, mut random: Random, stop:
         ctx.with(|w| w.vm.create_mapping((files.len() as u64).div_ceil(FILES_A_HEAP_PAGE) as u32));
     let mut is_open = vec![false; files.len()];
     if read_all(&ctx, &files, heap, &mut is_open, &mut random, &stop).await.is_err() {
-        ctx.fail("out of memory while files were read");
+        ctx.die("a reader of fio");
     }
     for (&inode, _) in files.iter().zip(&is_open).filter(|(_, open)| **open) {
         ctx.with(|w| w.vm.close(inode));
@@ -349,18 +358,28 @@ async fn read_all(
 /// A thread of the program that faults: for each region the first byte, a look whether it is huge,
 /// and all the rest.
 async fn faulter(ctx: Ctx<'_>, sizes: Sizes, form: Form) {
-    if fault_all(&ctx, sizes, form).await.is_err() {
-        ctx.fail("out of memory while memory was faulted");
+    let mapping = ctx.with(|w| w.vm.create_mapping((sizes.regions * HUGE_PAGES) as u32));
+    let mut tables = Vec::new();
+    if fault_all(&ctx, sizes, form, mapping, &mut tables).await.is_err() {
+        ctx.die("a thread that faults");
     }
+    for table in tables {
+        ctx.free_kernel_block(table);
+    }
+    let cpu = ctx.cpu();
+    ctx.with(|w| w.vm.remove_space(cpu, mapping));
 }
 
-async fn fault_all(ctx: &Ctx<'_>, sizes: Sizes, form: Form) -> Result<(), OutOfMemory> {
-    let huge_pages = 512;
-    let mapping = ctx.with(|w| w.vm.create_mapping((sizes.regions * huge_pages) as u32));
+async fn fault_all(
+    ctx: &Ctx<'_>,
+    sizes: Sizes,
+    form: Form,
+    mapping: SpaceId,
+    tables: &mut Vec<Pfn>,
+) -> Result<(), OutOfMemory> {
     let madvised = form == Form::Madvhugepage;
-    let mut tables = Vec::new();
     for region in 0..sizes.regions {
-        let first = (region * huge_pages) as u32;
+        let first = (region * HUGE_PAGES) as u32;
         ctx.pay().await;
         let start = ctx.now();
         // The page table of the region, kept for the day that a huge page is split.
@@ -368,7 +387,7 @@ async fn fault_all(ctx: &Ctx<'_>, sizes: Sizes, form: Form) -> Result<(), OutOfM
         tables.push(ctx.kernel_block(table, Owner::PageTable).await?);
         let huge = ctx.fault_huge(mapping, first, madvised).await;
         if !huge {
-            for index in first..first + huge_pages as u32 {
+            for index in first..first + HUGE_PAGES as u32 {
                 ctx.fault_base(mapping, index).await?;
             }
         }
@@ -378,10 +397,5 @@ async fn fault_all(ctx: &Ctx<'_>, sizes: Sizes, form: Form) -> Result<(), OutOfM
         let name = format!("fault-{kind}-{}", sizes.threads);
         ctx.with(|w| w.samples.entry(name).or_default().push(latency));
     }
-    for table in tables {
-        ctx.free_kernel_block(table);
-    }
-    let cpu = ctx.cpu();
-    ctx.with(|w| w.vm.remove_space(cpu, mapping));
     Ok(())
 }

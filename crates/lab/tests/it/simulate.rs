@@ -1,5 +1,6 @@
 //! Whole simulations, small.
 
+use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
 use pageblock::preset;
 use pageblock_lab::sim::machine_file::{self, MachineSpec, Scale};
@@ -91,6 +92,19 @@ fn huge_pages_come_to_those_who_ask() {
     };
     let (default, madvised) = (huge(Form::Default), huge(Form::Madvhugepage));
     assert!(madvised > default, "{default} by default, {madvised} with MADV_HUGEPAGE");
+}
+
+/// Large pageblocks and memory for contiguous buffers, as in seed 5's phones.
+#[test]
+fn a_phone_keeps_its_cma() {
+    let text = "name = \"phone\"\npageblock_order = 10\ncma_mib = 40\ndma_end_mib = 4096\n\
+        [[node]]\ncpus = 8\nmemory_mib = [[0, 256]]\n\
+        [disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = 400\n";
+    let machine = machine_file::parse(text, Scale::WHOLE).unwrap();
+    let run = simulate(&machine, "linux-3.10", Form::Default, 1);
+    let blocks = run.blocks_by_type.unwrap();
+    assert_eq!((blocks[Migratetype::Cma], blocks.total()), (10, 64));
+    assert_eq!(run.free_blocks.len(), 1);
 }
 
 #[test]

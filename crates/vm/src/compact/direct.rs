@@ -92,6 +92,7 @@ impl DirectCompact {
                 vm.compact[compactor.goal().zone].deferral.succeed(order, true);
                 vm.stat.compact_stall += 1;
                 vm.stat.compact_success += 1;
+                vm.stalls.note_compaction(order, true);
                 CompactStep::Captured(pfn)
             }
             ZoneStep::Done(result) => self.end_zone(vm, result),

@@ -23,6 +23,10 @@ impl Compactor {
         content: &mut C,
         wanted: usize,
     ) {
+        if self.search_free(allocator, state, content, wanted) {
+            self.targets.reverse();
+            return;
+        }
         let pageblock = allocator.geometry().pageblock_order;
         let low = Pfn(self.migrate_pfn).align_up(pageblock).0;
         let mut found = Vec::new();
@@ -76,7 +80,7 @@ impl Compactor {
 
     /// Takes the free pages of a pageblock off their lists until there are enough. Tells whether the
     /// whole block was looked at.
-    fn scan_free(
+    pub(super) fn scan_free(
         &mut self,
         zone: &mut Zone<'_>,
         block: Pfn,
@@ -125,7 +129,7 @@ impl Compactor {
         true
     }
 
-    fn take<C: Content>(
+    pub(super) fn take<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
         content: &mut C,
@@ -144,7 +148,7 @@ impl Compactor {
 }
 
 /// Whether a block may be taken, by the watermark of `__isolate_free_page`.
-fn may_take(zone: &Zone<'_>, order: Order) -> bool {
+pub(super) fn may_take(zone: &Zone<'_>, order: Order) -> bool {
     let old = zone.policy().slowpath == Slowpath::G1V310;
     let mark = if old { zone.watermarks.low } else { zone.watermarks.min };
     zone.watermark_ok(0, mark + pages(order), ZoneKind::Dma, AllocFlags::CMA)

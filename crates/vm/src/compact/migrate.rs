@@ -21,6 +21,7 @@ impl Compactor {
     ) {
         let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
         let pageblock = zone.geometry().pageblock_order;
+        let mut found = self.search_source(zone);
         // Pageblocks that are passed over cost little, but not nothing: a step has an end.
         for _ in 0..CLUSTER {
             let block = Pfn(self.migrate_pfn).align_down(pageblock);
@@ -29,7 +30,7 @@ impl Compactor {
                 self.migrate_pfn = end.max(self.migrate_pfn);
                 return;
             }
-            if !self.is_source(zone, block) {
+            if !self.is_source(zone, block, std::mem::take(&mut found)) {
                 self.migrate_pfn = end;
                 continue;
             }
@@ -47,9 +48,9 @@ impl Compactor {
         }
     }
 
-    /// Whether a pageblock is looked into.
-    fn is_source(&self, zone: &Zone<'_>, block: Pfn) -> bool {
-        if !self.goal.ignore_hints && zone.skip(block) {
+    /// Whether a pageblock is looked into. The hint of one that a search found is the search's own.
+    fn is_source(&self, zone: &Zone<'_>, block: Pfn, found: bool) -> bool {
+        if !self.goal.ignore_hints && !found && zone.skip(block) {
             return false;
         }
         if self.goal.mode != Mode::Async || !self.goal.direct {

@@ -9,6 +9,7 @@
 pub mod content;
 pub mod defer;
 pub mod direct;
+mod fast;
 mod free;
 pub mod kcompactd;
 mod migrate;
@@ -26,6 +27,7 @@ use pageblock::slowpath::CompactResult;
 use pageblock::zone::Zone;
 
 use self::defer::Deferral;
+use self::fast::Searches;
 use self::suitable::Suitable;
 
 /// Pages moved in one go (`COMPACT_CLUSTER_MAX`).
@@ -160,6 +162,7 @@ pub struct Compactor {
     started: bool,
     finishing_block: bool,
     whole_zone: bool,
+    searches: Searches,
     /// The work of the last step.
     pub scanned: Scanned,
 }
@@ -179,6 +182,7 @@ impl Compactor {
             started: false,
             finishing_block: false,
             whole_zone: goal.whole_zone,
+            searches: Searches::new(goal.order),
             scanned: Scanned::default(),
         }
     }

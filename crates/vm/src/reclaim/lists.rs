@@ -22,6 +22,14 @@ enum Fate {
     Swap,
 }
 
+/// What became of a page, in pages.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Did {
+    pub(super) freed: u64,
+    pub(super) rotated: u64,
+    pub(super) written: u64,
+}
+
 impl<O: Observer> Vm<'_, O> {
     /// Scans `n` pages of a list; gives the pages freed. An active list is scanned only where the
     /// inactive one is too short.
@@ -106,24 +114,10 @@ impl<O: Observer> Vm<'_, O> {
             let Some(pfn) = self.take_tail(at, list, sc, &mut skips) else { break };
             let pages = 1 << self.pages[pfn].order();
             scanned += pages;
-            match self.fate(pfn, sc) {
-                Fate::Free => {
-                    let slot = match self.pages[pfn].swap {
-                        0 => self.leave_shadow(pfn),
-                        place => Slot::Swap(place - 1),
-                    };
-                    self.drop_page(sc.cpu, pfn, slot);
-                    freed += pages;
-                }
-                Fate::Activate => {
-                    self.pages[pfn].set(PageFlags::ACTIVE);
-                    self.stat.pgactivate += pages;
-                    rotated += pages;
-                    self.putback(pfn);
-                }
-                Fate::Keep => self.putback(pfn),
-                Fate::Swap => written += self.write_to_swap(pfn),
-            }
+            let did = self.reclaim_isolated(pfn, sc);
+            freed += did.freed;
+            rotated += did.rotated;
+            written += did.written;
         }
         sc.nr_scanned += scanned;
         sc.seen.taken += scanned;
@@ -145,6 +139,31 @@ impl<O: Observer> Vm<'_, O> {
             vec.cost = vec.cost.map(|c| c / 2);
         }
         freed
+    }
+
+    /// Does with a page that is off its list what its state allows.
+    pub(super) fn reclaim_isolated(&mut self, pfn: u32, sc: &mut ScanControl) -> Did {
+        let pages = 1 << self.pages[pfn].order();
+        let mut did = Did::default();
+        match self.fate(pfn, sc) {
+            Fate::Free => {
+                let slot = match self.pages[pfn].swap {
+                    0 => self.leave_shadow(pfn),
+                    place => Slot::Swap(place - 1),
+                };
+                self.drop_page(sc.cpu, pfn, slot);
+                did.freed = pages;
+            }
+            Fate::Activate => {
+                self.pages[pfn].set(PageFlags::ACTIVE);
+                self.stat.pgactivate += pages;
+                did.rotated = pages;
+                self.putback(pfn);
+            }
+            Fate::Keep => self.putback(pfn),
+            Fate::Swap => did.written = self.write_to_swap(pfn),
+        }
+        did
     }
 
     /// Decides on an inactive page, which is off its list.

@@ -4,6 +4,7 @@
 
 mod amounts;
 mod lists;
+mod page_out;
 
 use pageblock::event::Observer;
 use pageblock::frame::Order;

@@ -232,6 +232,6 @@ impl Machine<'_> {
         }
         let Some(pfn) = self.alloc(cpu, Request::new(0, GFP_ANON)) else { return false };
         self.vm.add_page(space, index, pfn, 0);
-        true
+        !self.vm.is_killed(space)
     }
 }

@@ -1,6 +1,8 @@
 //! What each mechanism is for, on a small machine.
 
 use pageblock::request::Request;
+use pageblock_vm::node_reclaim::{self, NodeReclaim};
+use pageblock_vm::space::Slot;
 use pageblock_vm::thp::fault_requests;
 
 use crate::machine::{Machine, with_machine};
@@ -192,10 +194,134 @@ fn without_memory_the_oom_killer_is_called() {
         1,
         4096,
         |machine| {
+            let small = machine.vm.create_mapping(100);
+            assert!((0..100).all(|index| machine.fault(0, small, index)));
             let space = machine.vm.create_mapping(5000);
             let served = (0..5000).take_while(|&index| machine.fault(0, space, index)).count();
             assert!(served > 3000 && served < 4096, "{served}");
+            // The larger one goes; the request that called for it is served.
             assert_eq!(machine.vm.stat.oom_kill, 1);
+            assert!(machine.vm.is_killed(space) && !machine.vm.is_killed(small));
+            assert_eq!(machine.vm.spaces().get(space).present, 1);
+            machine.vm.check().unwrap();
+            machine.vm.remove_space(0, space);
+            assert!((0..100).all(|index| machine.fault(0, small, index)));
+            // What cannot be killed stays: then requests fail.
+            machine.vm.remove_space(0, small);
+            let request = Request::new(0, pageblock::request::Gfp::GFP_KERNEL);
+            while let Some(pfn) = machine.alloc(0, request) {
+                machine.vm.own(pfn, 0, pageblock_vm::page::Owner::Driver, 0);
+            }
+            assert_eq!(machine.vm.stat.oom_kill, 1);
+        },
+    );
+}
+
+#[test]
+fn with_zone_reclaim_the_own_node_is_reclaimed_before_another_is_used() {
+    let pages_on_node_1 = |mode| {
+        let mut found = 0;
+        with_machine(
+            "linux-4.20",
+            |c| c.zone_reclaim_mode = mode,
+            2,
+            8192,
+            |machine| {
+                let files = fill(machine, 40, 180);
+                machine.flush();
+                machine.finish_writes();
+                let space = machine.vm.create_mapping(4000);
+                for index in 0..4000 {
+                    let request = Request::new(0, pageblock_vm::cache::GFP_ANON);
+                    if let Some(mut reclaim) = NodeReclaim::before(&machine.vm, 0, &request) {
+                        while reclaim.step(&mut machine.vm) {}
+                    }
+                    assert!(machine.fault(0, space, index));
+                    if let Slot::Page(pfn) = machine.vm.spaces().slot(space, index) {
+                        found += u64::from(pfn >= 8192);
+                    }
+                }
+                assert!(!files.is_empty());
+                let stat = &machine.vm.stat;
+                assert_eq!(stat.zone_reclaim_success > 0, mode > 0, "{stat:?}");
+            },
+        );
+        found
+    };
+    let (off, on) = (pages_on_node_1(0), pages_on_node_1(node_reclaim::RECLAIM_ZONE));
+    assert!(on * 4 < off, "{off} pages on the other node without, {on} with");
+}
+
+/// From 5.1 the free lists tell where room is: the free scanner looks at far fewer pages.
+#[test]
+fn fast_searches_spare_the_free_scanner() {
+    let scanned_for_16_pages = |policy: &str| {
+        let mut per_page = 0;
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            65536,
+            |machine| {
+                let space = machine.vm.create_mapping(62000);
+                let faulted = (0..60000).take_while(|&i| machine.fault(0, space, i)).count() as u32;
+                // Most blocks are full; every fourth has room, in pieces of eight pages and of one.
+                for index in (0..faulted).filter(|i| i / 512 % 4 == 3 && i % 16 < 9) {
+                    machine.vm.unmap_page(0, space, index);
+                }
+                machine.vm.drain_all();
+                for order in [10, 9] {
+                    let request = Request::new(order, pageblock::request::Gfp::GFP_NOWAIT);
+                    while let Some(pfn) = machine.vm.try_alloc(0, &request) {
+                        machine.vm.own(pfn, order, pageblock_vm::page::Owner::Driver, 0);
+                    }
+                }
+                let mut got = 0;
+                for _ in 0..10 {
+                    let request = fault_requests(machine.vm.config(), true, 0, 9).last();
+                    if let Some(pfn) = machine.alloc(0, request.unwrap()) {
+                        machine.vm.own(pfn, 9, pageblock_vm::page::Owner::Driver, 0);
+                        got += 1;
+                    }
+                }
+                machine.vm.check().unwrap();
+                let stat = &machine.vm.stat;
+                assert!(got > 0 && stat.pgmigrate_success > 100, "{got} {stat:?}");
+                per_page = stat.compact_free_scanned * 16 / stat.pgmigrate_success;
+            },
+        );
+        per_page
+    };
+    let (before, after) = (scanned_for_16_pages("linux-5.0"), scanned_for_16_pages("linux-5.2"));
+    assert!(after * 2 < before, "{before} pages scanned for 16 before, {after} after");
+}
+
+/// A program's pages go although they are young; what was written comes back from swap.
+#[test]
+fn pages_that_are_given_up_go_at_once() {
+    with_machine(
+        "linux-6.1",
+        |c| c.swap_pages = 2000,
+        1,
+        8192,
+        |machine| {
+            let files = fill(machine, 2, 100);
+            let file = machine.vm.inodes().get(files[0]).space;
+            let space = machine.vm.create_mapping(1024);
+            let huge = Request::new(9, pageblock::request::Gfp::GFP_TRANSHUGE);
+            let pfn = machine.alloc(0, huge).unwrap();
+            machine.vm.add_page(space, 512, pfn, 9);
+            assert!((0..100).all(|index| machine.fault(0, space, index)));
+            assert_eq!(machine.vm.page_out(0, file, 0..100), 100);
+            assert_eq!(machine.vm.page_out(0, space, 0..5000), 0, "all of it is dirty");
+            assert_eq!(machine.vm.stat.pswpout, 612);
+            machine.finish_writes();
+            machine.vm.check().unwrap();
+            assert_eq!(machine.vm.page_out(0, space, 0..1024), 612);
+            assert_eq!(machine.vm.spaces().get(space).present, 0);
+            assert!(matches!(machine.vm.spaces().slot(space, 700), Slot::Swap(_)));
+            assert!(machine.fault(0, space, 700));
+            machine.vm.check().unwrap();
         },
     );
 }

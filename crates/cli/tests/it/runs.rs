@@ -1,0 +1,209 @@
+//! `run` and `compare`: what is saved, printed, and refused.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::{Ran, file, prints, ran, refuses};
+
+const TINY: &str = "\
+name = \"tiny\"
+dma32_end_mib = 32
+[[node]]
+cpus = 8
+memory_mib = [[0, 128]]
+[disk]
+read_us = 90
+read_places = 4
+write_mib_s = 400
+";
+
+fn path(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+fn run(options: &str) -> String {
+    let machine = file("tiny-machine.toml", TINY);
+    format!("run thpfioscale --machine {} {options}", machine.display())
+}
+
+fn number_of_runs(path: &Path) -> usize {
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.starts_with('[') && text.ends_with("]\n"), "a whole list");
+    text.matches("\"event_hash\"").count()
+}
+
+/// Waits for a condition that another process brings about.
+#[expect(clippy::disallowed_methods, reason = "the other process works in real time")]
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(120), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_leaves_what_is_finished() {
+    let saved = path("interrupted.json");
+    let options = format!("--policy linux-4.20 --seeds 100000 --jobs 1 --save {}", saved.display());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pageblock"));
+    command.args(run(&options).split_whitespace()).stdin(Stdio::null());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("a first run is saved while others are made", || saved.exists());
+    assert!(number_of_runs(&saved) >= 1);
+    let killed = ran(Command::new("kill").args(["-INT", &child.id().to_string()]));
+    assert_eq!(killed.status, 0);
+    let out = child.wait_with_output().unwrap();
+    let stdout = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let done = number_of_runs(&saved);
+    let note = format!("Note: Interrupted: {done} of 100000 runs are done.");
+    assert!(stdout.contains(&note), "{note}: {stdout}");
+    // Nothing but the file is left.
+    let folder = std::fs::read_dir(saved.parent().unwrap()).unwrap();
+    let mut names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(!names.any(|name| name.starts_with(".interrupted.json")));
+    assert!(prints(&format!("compare {}", saved.display())).contains("Duration Elapsed"));
+}
+
+#[test]
+fn saved_runs_are_what_is_printed() {
+    let saved = path("saved.json");
+    let policies = "--policy linux-4.20 --policy linux-4.20,nofragment=on --seeds 2";
+    let text = prints(&run(&format!("{policies} --jobs 2 --save {}", saved.display())));
+    let runs = std::fs::read_to_string(&saved).unwrap();
+    assert_eq!(number_of_runs(&saved), 4);
+    assert_eq!(prints(&run(&format!("{policies} --jobs 1 --json"))), runs);
+    assert_eq!(prints(&format!("compare {}", saved.display())), text);
+    assert_eq!(prints(&format!("compare --json {}", saved.display())), runs);
+    assert_eq!(prints(&format!("compare --json=runs {}", saved.display())), runs);
+    let comparison = prints(&format!("compare --json=comparison {}", saved.display()));
+    assert_eq!(prints(&run(&format!("{policies} --json=comparison"))), comparison);
+    for key in ["columns", "seeds", "stars", "faults", "duration", "vmstat", "sections", "notes"] {
+        assert!(comparison.contains(&format!("\n  \"{key}\": ")), "{key}");
+    }
+    assert!(comparison.contains("\"wilcoxon_p\""));
+}
+
+#[test]
+fn blocks_of_mmtests_and_allocations_are_printed() {
+    let text = prints(&run("--policy linux-5.4"));
+    let row = |start: &str| {
+        let line = text.lines().find(|line| line.starts_with(start)).expect(start);
+        line[start.len()..].trim().parse::<f64>().expect(line)
+    };
+    assert!(text.contains("\nDuration (simulated, s)\n"), "{text}");
+    let (user, system) = (row("Duration User"), row("Duration System"));
+    assert!(user > 0.0 && system > user && row("Duration Elapsed") > (user + system) / 8.0);
+    // 48 MiB of files are written, in KiB; more is allocated than memory has.
+    assert!((row("Ops Sector Writes") - 1.5 * 128.0 * 1024.0).abs() < 1024.0);
+    assert!(row("Ops Normal allocs") + row("Ops DMA32 allocs") > 128.0 * 256.0);
+    assert!(row("Ops Kswapd velocity") > 0.0);
+}
+
+#[test]
+fn the_rule_of_the_stars_is_chosen() {
+    let samples = |from: u64| {
+        let samples: Vec<String> = (0..30).map(|i| (from + i * 1000).to_string()).collect();
+        samples.join(",")
+    };
+    let one = |policy: &str, from| {
+        format!(
+            r#"{{"policy":"{policy}","workload":"w","machine":"m","seed":1,"event_hash":"0",
+            "counters":{{}},"extfrag":[],"samples":{{"fault-base-1":[{}]}}}}"#,
+            samples(from)
+        )
+    };
+    let text = format!("[{},{}]", one("linux-4.20", 600_000), one("linux-5.0", 590_000));
+    let name = file("stars.json", &text).display().to_string();
+    let row = |options: &str| {
+        let text = prints(&format!("compare {name} {options}"));
+        text.lines().find(|line| line.starts_with("Amean     fault-base-1")).unwrap().to_owned()
+    };
+    assert!(row("").ends_with("604.50 *   1.63%*"), "{}", row(""));
+    assert_eq!(row("--stars classic"), row(""));
+    assert!(row("--stars modern").ends_with("604.50 (   1.63%)"));
+    assert!(row("--stars off").ends_with("604.50 (   1.63%)"));
+    refuses(
+        &format!("compare {name} --stars gold"),
+        "error: invalid value 'gold' for '--stars <RULE>' [possible values: classic, modern, off]",
+    );
+    refuses(
+        &format!("compare {name} --json=all"),
+        "error: invalid value 'all' for '--json[=<WHAT>]' [possible values: runs, comparison]",
+    );
+}
+
+#[test]
+fn files_of_runs_are_refused_by_name() {
+    let good = prints(&run("--policy linux-4.20 --json"));
+    let check = |text: &str, expect: &str| {
+        let name = file("bad-runs.json", text).display().to_string();
+        refuses(&format!("compare {name}"), &format!("error: {name}: {expect}"));
+    };
+    for part in [1, 3, 10, 100] {
+        check(&good[..good.len() * part / 101], "line ");
+    }
+    check("", "line 1, column 0: EOF while parsing a value");
+    check("[]", "there is no run in it");
+    check("null", "line 1, column 4: invalid type: null, expected a sequence");
+    check(r#"{"policy": 3}"#, "line 1, column 12: invalid type: integer `3`, expected a string");
+    check(r#"[{"policy": "p"}]"#, "line 1, column 16: missing field `workload`");
+    check(
+        &good.replacen("\"seed\": 1", "\"seed\": -1", 1),
+        "line 6, column 14: invalid value: integer `-1`, expected u64",
+    );
+    let name = file("twice.json", &good).display().to_string();
+    refuses(
+        &format!("compare {name} {name}"),
+        &format!("error: {name}: policy linux-4.20 with seed 1 is given twice"),
+    );
+    let other = good.replace("linux-4.20", "linux-6.10").replace("\"seed\": 1", "\"seed\": 2");
+    let other = file("other.json", &other).display().to_string();
+    refuses(
+        &format!("compare {name} {other}"),
+        "error: no seed was run under every policy: linux-4.20 linux-6.10",
+    );
+    refuses("compare /", "error: /: cannot read: Is a directory (os error 21)\n");
+}
+
+#[test]
+fn where_runs_cannot_be_saved_none_is_made() {
+    let refused = |save: &str, expect: &str| {
+        let options = format!("--policy linux-4.20 --seeds 100000 --save {save}");
+        refuses(&run(&options), &format!("error: --save: {save}: cannot write: {expect}"));
+    };
+    refused("/nowhere/runs.json", "No such file or directory (os error 2)\n");
+    refused("/", "is a directory\n");
+    refuses(&run("--policy linux-4.20 --jobs 0"), "error: --jobs 0: at least one ");
+}
+
+#[test]
+fn a_node_may_be_without_a_cpu_but_not_without_memory() {
+    let with = |node: &str| {
+        let text = TINY.replace("[disk]", &format!("[[node]]\n{node}\n[disk]"));
+        file("nodes.toml", &text).display().to_string()
+    };
+    let name = with("cpus = 0\nmemory_mib = [[128, 256]]");
+    // Linux' benchmark divides by all nodes: 8 CPUs on two are too few.
+    refuses(
+        &format!("run thpfioscale --policy linux-4.20 --machine {name}"),
+        "error: thpfioscale needs 8 CPUs a node; machine tiny has 4",
+    );
+    let name = with("cpus = 8\nmemory_mib = []");
+    refuses(
+        &format!("run thpfioscale --policy linux-4.20 --machine {name}"),
+        &format!("error: {name}: memory_mib: node 1 has no memory"),
+    );
+    let text = TINY.replace("cpus = 8", "cpus = 16");
+    let far = "[[node]]\ncpus = 0\nmemory_mib = [[128, 256]]\n[disk]";
+    let name = file("far.toml", &text.replace("[disk]", far)).display().to_string();
+    let Ran { status, stdout, stderr } =
+        crate::pageblock(&format!("run thpfioscale --policy linux-4.20 --machine {name} --json"));
+    assert_eq!(status, 0, "{stderr}");
+    assert!(stdout.contains("\"1-Normal\""));
+}

@@ -1,0 +1,46 @@
+//! The machine's counters, under the kernel's names, from the start of a workload on.
+
+use pageblock::tuning::KBYTES_PER_PAGE;
+use pageblock_measure::{Counters, Tally, names};
+use pageblock_vm::stalls::Stalls;
+
+use super::MILLISECOND;
+use super::world::World;
+
+impl World<'_> {
+    /// The workload starts: what is counted is counted from here on.
+    pub fn start_counting(&mut self) {
+        self.vm.observer = Tally::new();
+        self.vm.stalls = Stalls::default();
+        self.counted_before = self.counters_since_boot();
+    }
+
+    /// What was counted since [`start_counting`](Self::start_counting).
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.counters_since_boot().since(&self.counted_before);
+        self.vm.stalls.iter().for_each(|(name, count)| counters.set(name, count));
+        counters
+    }
+
+    fn counters_since_boot(&self) -> Counters {
+        let mut counters: Counters = self.vm.stat.iter().collect();
+        let allocator = self.vm.allocator();
+        for (at, zone) in allocator.zones().iter().enumerate() {
+            // The allocator has every zone that it lists.
+            let Some(counted) = allocator.counters(at) else { continue };
+            let name = zone.kind.name().to_lowercase();
+            counters.add(format!("pgalloc_{name}"), counted.pgalloc);
+            counters.add("pgfree", counted.pgfree);
+            counters.add(names::ZONE_LOCK_ACQUIRED, counted.lock_acquired);
+            counters.add(names::LIST_PROBES, counted.list_probes);
+        }
+        // The kernel counts KiB here.
+        counters.set("pgpgin", self.disk.pages.0 * KBYTES_PER_PAGE);
+        counters.set("pgpgout", self.disk.pages.1 * KBYTES_PER_PAGE);
+        let cpu = self.cpu_time();
+        counters.set(names::SIMULATED_USER_MS, cpu.user / MILLISECOND);
+        counters.set(names::SIMULATED_SYSTEM_MS, cpu.system / MILLISECOND);
+        counters
+    }
+}

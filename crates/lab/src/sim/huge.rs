@@ -1,0 +1,120 @@
+//! Huge pages: faults for them, khugepaged, the pool of hugetlb pages.
+
+use pageblock_vm::hugetlb::Growth;
+use pageblock_vm::khugepaged::KhugepagedStep;
+use pageblock_vm::mthp;
+use pageblock_vm::space::SpaceId;
+use pageblock_vm::thp::{HPAGE_PMD_ORDER, fault_requests};
+
+use super::task::{Ctx, OutOfMemory};
+
+impl Ctx<'_> {
+    /// Tries to fault a huge page of a mapping; tells whether there was one. `madvised`: the program
+    /// asked for it.
+    pub async fn fault_huge(&self, space: SpaceId, index: u32, madvised: bool) -> bool {
+        let order = HPAGE_PMD_ORDER;
+        let node = self.with(|w| w.sched.node_of(w.sched.cpu_of(self.id)));
+        let config = self.with(|w| *w.vm.config());
+        if !self.with(|w| w.vm.has_room(space, index, order)) {
+            return false;
+        }
+        let mut wanted = false;
+        for request in fault_requests(&config, madvised, node, order) {
+            if !std::mem::replace(&mut wanted, true) {
+                self.with(|w| w.vm.enter_khugepaged(space));
+            }
+            if let Ok(pfn) = self.alloc(request).await {
+                let cpu = self.cpu();
+                let added = self.with(|w| {
+                    w.pending += w.costs.fault_huge;
+                    w.user += w.costs.user.fault_huge;
+                    w.vm.stat.pgfault += 1;
+                    w.vm.stat.thp_fault_alloc += 1;
+                    w.vm.add_or_free(cpu, space, index, pfn, order)
+                });
+                self.breathe().await;
+                return added;
+            }
+        }
+        self.with(|w| w.vm.stat.thp_fault_fallback += u64::from(wanted));
+        false
+    }
+
+    /// Faults memory of a mapping at an index, in the largest size below a huge page that is enabled,
+    /// fits and can be had, else a page.
+    pub async fn fault_sized(
+        &self,
+        space: SpaceId,
+        index: u32,
+        madvised: bool,
+    ) -> Result<(), OutOfMemory> {
+        let (node, config) =
+            self.with(|w| (w.sched.node_of(w.sched.cpu_of(self.id)), *w.vm.config()));
+        for (order, first) in self.with(|w| w.vm.mthp_orders(space, index, madvised)) {
+            let Ok(pfn) = self.alloc(mthp::request(&config, madvised, node, order)).await else {
+                self.with(|w| w.vm.stat.anon_fault_fallback += 1);
+                continue;
+            };
+            let cpu = self.cpu();
+            let added = self.with(|w| w.vm.add_or_free(cpu, space, first, pfn, order));
+            if added {
+                self.with(|w| {
+                    w.pending += w.costs.fault_base << order;
+                    w.user += w.costs.user.fault_base << order;
+                    w.vm.stat.pgfault += 1;
+                    w.vm.stat.anon_fault_alloc += 1;
+                });
+                self.breathe().await;
+                return if self.with(|w| w.vm.is_killed(space)) {
+                    Err(OutOfMemory)
+                } else {
+                    Ok(())
+                };
+            }
+        }
+        self.fault_base(space, index).await
+    }
+
+    /// Asks for so many pages in the pool of hugetlb pages (`nr_hugepages`); gives how many it has
+    /// then.
+    pub async fn set_hugetlb(&self, pages: u64) -> u64 {
+        let cpu = self.cpu();
+        self.with(|w| w.vm.shrink_hugetlb(cpu, pages));
+        let mut growth = Growth::to(pages);
+        while let Some(request) = self.with(|w| growth.next_request(&mut w.vm)) {
+            let page = self.alloc(request).await.ok();
+            self.with(|w| growth.report(&mut w.vm, page));
+            self.breathe().await;
+        }
+        self.with(|w| w.vm.hugetlb().len())
+    }
+}
+
+/// The task that makes huge pages of small ones.
+pub(crate) async fn khugepaged(ctx: Ctx<'_>) {
+    loop {
+        let step = ctx.with(|w| {
+            let step = w.vm.step_khugepaged();
+            w.charge_work();
+            step
+        });
+        match step {
+            KhugepagedStep::Ran => ctx.breathe().await,
+            KhugepagedStep::Sleep(ns) => ctx.sleep(ns).await,
+            KhugepagedStep::Wants(place, request) => match ctx.alloc(request).await {
+                Ok(huge) => {
+                    let cpu = ctx.cpu();
+                    ctx.with(|w| {
+                        w.vm.collapse_or_free(cpu, place, huge);
+                        w.charge_work();
+                    });
+                    ctx.breathe().await;
+                }
+                Err(OutOfMemory) => {
+                    let ns = ctx.with(|w| w.vm.collapse_failed());
+                    ctx.sleep(ns).await;
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Programs on a small machine.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use pageblock::alloc::Allocator;
+use pageblock::policy::Policy;
+use pageblock::setup::Setup;
+use pageblock::zone::Geometry;
+use pageblock_measure::Tally;
+use pageblock_vm::Vm;
+use pageblock_vm::config::Config;
+use pageblock_vm::mthp::SizeEnabled;
+use pageblock_vm::space::Slot;
+
+use super::SECOND;
+use super::cost::YEAR_2018;
+use super::daemons;
+use super::disk::Disk;
+use super::executor::{Executor, Place};
+use super::machine_file::{self, Scale};
+use super::task::Ctx;
+use super::world::World;
+
+type Program = Box<dyn FnOnce(Ctx<'static>) -> Pin<Box<dyn Future<Output = ()>>>>;
+
+fn program<F: Future<Output = ()> + 'static>(
+    body: impl FnOnce(Ctx<'static>) -> F + 'static,
+) -> Program {
+    Box::new(|ctx| Box::pin(body(ctx)))
+}
+
+/// Runs programs on 8 CPUs and so many MiB until all have ended, then looks at the world.
+fn run<R>(
+    mib: u64,
+    set: impl FnOnce(&mut Config),
+    programs: Vec<Program>,
+    look: impl FnOnce(&mut World<'static>) -> R,
+) -> R {
+    let text = format!(
+        "name = \"tiny\"\ndma32_end_mib = 32\n[[node]]\ncpus = 8\nmemory_mib = [[0, {mib}]]\n\
+         [disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = 400\n"
+    );
+    let machine = machine_file::parse(&text, Scale::WHOLE).unwrap();
+    // A world of a test may live for ever.
+    let policy: &'static Policy = Box::leak(Box::new(Policy::parse("linux-6.9").unwrap()));
+    let setup = Setup {
+        policy: *policy,
+        geometry: Geometry::default(),
+        zones: &machine.zones,
+        cpu_nodes: &machine.cpu_nodes,
+        distances: &[],
+    };
+    let memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()].leak();
+    let mut allocator = Allocator::new(memory, &setup).unwrap();
+    machine.memory.iter().for_each(|&range| allocator.release(range).unwrap());
+    allocator.retune();
+    let mut config = Config::of_version(6, 9);
+    set(&mut config);
+    let vm = Vm::new(allocator, policy, config, Tally::new());
+    let disk = Disk::new(machine.disk);
+    let mut executor = Executor::new(World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, 1));
+    daemons::spawn(&mut executor);
+    let tasks: Vec<_> =
+        programs.into_iter().map(|program| executor.spawn(Place::Near(0), program)).collect();
+    assert!(executor.run(&tasks, &mut |_| true), "{:?}", executor.with(|w| w.failure.clone()));
+    executor.with(|w| {
+        w.vm.check().unwrap();
+        look(w)
+    })
+}
+
+#[test]
+fn a_program_that_takes_all_memory_dies_and_another_lives() {
+    let lived = Rc::new(Cell::new(false));
+    let seen = Rc::clone(&lived);
+    let hog = program(|ctx| async move {
+        let space = ctx.with(|w| w.vm.create_mapping(64 * 256));
+        for index in 0..64 * 256 {
+            if ctx.fault_base(space, index).await.is_err() {
+                ctx.die("the hog");
+                break;
+            }
+        }
+        let cpu = ctx.cpu();
+        ctx.with(|w| w.vm.remove_space(cpu, space));
+    });
+    let small = program(|ctx| async move {
+        let space = ctx.with(|w| w.vm.create_mapping(1000));
+        for index in 0..1000 {
+            ctx.fault_base(space, index).await.unwrap();
+            ctx.sleep(SECOND / 1000).await;
+        }
+        seen.set(true);
+    });
+    run(
+        64,
+        |_| {},
+        vec![hog, small],
+        |w| {
+            assert_eq!(w.vm.stat.oom_kill, 1);
+            let deaths: Vec<&str> = w.deaths.iter().map(|(_, name)| name.as_str()).collect();
+            assert_eq!(deaths, ["the hog"]);
+        },
+    );
+    assert!(lived.get());
+}
+
+#[test]
+fn khugepaged_works_while_programs_sleep() {
+    let sleeper = program(|ctx| async move {
+        let space = ctx.with(|w| w.vm.create_mapping(4096));
+        for index in 0..4096 {
+            ctx.fault_base(space, index).await.unwrap();
+        }
+        assert!(!ctx.fault_huge(space, 0, true).await, "small pages are there");
+        ctx.with(|w| w.vm.enter_khugepaged(space));
+        ctx.sleep(11 * SECOND).await;
+    });
+    run(
+        128,
+        |_| {},
+        vec![sleeper],
+        |w| {
+            assert_eq!(w.vm.stat.thp_collapse_alloc, 8);
+            assert!(w.vm.stat.thp_fault_fallback == 0);
+        },
+    );
+}
+
+#[test]
+fn the_pool_of_hugetlb_pages_is_what_memory_allows() {
+    let admin = program(|ctx| async move {
+        assert_eq!(ctx.set_hugetlb(10).await, 10);
+        let most = ctx.set_hugetlb(1000).await;
+        assert!((20..32).contains(&most), "{most}");
+        assert_eq!(ctx.set_hugetlb(0).await, 0);
+    });
+    run(
+        64,
+        |_| {},
+        vec![admin],
+        |w| {
+            assert!(w.vm.stat.htlb_buddy_alloc_fail > 0);
+            assert_eq!(w.vm.stat.oom_kill, 0, "nobody is killed for the pool");
+        },
+    );
+}
+
+#[test]
+fn faults_take_sizes_that_are_enabled() {
+    let faulter = program(|ctx| async move {
+        let space = ctx.with(|w| w.vm.create_mapping(1000));
+        let mut faults = 0;
+        for index in 0..1000 {
+            if ctx.with(|w| w.vm.spaces().slot(space, index)) == Slot::Empty {
+                ctx.fault_sized(space, index, false).await.unwrap();
+                faults += 1;
+            }
+        }
+        // 62 blocks of 16 pages, and the 8 that are left.
+        assert_eq!(faults, 70);
+    });
+    run(
+        64,
+        |c| c.mthp = c.mthp.with(4, SizeEnabled::Always),
+        vec![faulter],
+        |w| {
+            assert_eq!((w.vm.stat.anon_fault_alloc, w.vm.stat.pgfault), (62, 70));
+        },
+    );
+}
+
+#[test]
+fn what_is_dirty_for_thirty_seconds_is_written() {
+    let written_at = |seconds: u64| {
+        let writer = program(move |ctx| async move {
+            let inode = ctx.with(|w| w.vm.create_file(100));
+            ctx.open(inode).await.unwrap();
+            let space = ctx.with(|w| w.vm.inodes().get(inode).space);
+            for index in 0..100 {
+                ctx.write_page(space, index, &mut 0).await.unwrap();
+            }
+            ctx.sleep(seconds * SECOND).await;
+        });
+        run(64, |_| {}, vec![writer], |w| w.vm.stat.nr_written)
+    };
+    assert_eq!((written_at(25), written_at(37)), (0, 100));
+}

@@ -1,0 +1,48 @@
+//! The whole comparison of runs, as commands that make runs print it.
+
+use serde::Serialize;
+
+use crate::compare::Options;
+use crate::datagrams;
+use crate::error::Error;
+use crate::faults::Faults;
+use crate::monitors::{self, MonitorRow};
+use crate::multiops::{StarRule, StatRow};
+use crate::run::Run;
+use crate::seeds::SeedComparison;
+
+/// Everything that a comparison says. Its JSON has these keys and those of [`SeedComparison`], on
+/// one level (docs/json.md); numbers that are not finite are null there.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FullComparison {
+    /// The measures over seeds, with the policies and the notes.
+    #[serde(flatten)]
+    pub over_seeds: SeedComparison,
+    /// The rule of the stars.
+    pub stars: StarRule,
+    /// thpfioscale's tables, where the runs have its samples.
+    pub faults: Option<Faults>,
+    /// netperf-udp's table in Mbit/s, simulated; empty where no run has its samples.
+    pub datagrams: Vec<StatRow>,
+    /// mmtests' Duration block, in seconds, simulated; empty where no run has it.
+    pub duration: Vec<MonitorRow>,
+    /// mmtests' vmstat block.
+    pub vmstat: Vec<MonitorRow>,
+}
+
+impl FullComparison {
+    /// Compares the policies of the runs.
+    ///
+    /// # Errors
+    /// As [`SeedComparison::of_runs`].
+    pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
+        Ok(Self {
+            over_seeds: SeedComparison::of_runs(runs, options)?,
+            stars: options.stars,
+            faults: Faults::of_runs(runs, options.baseline, options.stars)?,
+            datagrams: datagrams::rows(runs, options.baseline, options.stars)?,
+            duration: monitors::duration(runs),
+            vmstat: monitors::vmstat(runs),
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! What mmtests' monitors print below a benchmark: how long it took, and the kernel's counters.
+//!
+//! A cell is the mean over the seeds of a policy; mmtests has one run only.
+
+use serde::Serialize;
+
+use crate::counters::Counters;
+use crate::metrics::Value;
+use crate::names;
+use crate::run::Run;
+use crate::seeds::by_policy;
+use crate::stats;
+use crate::vmstat;
+
+/// A row of a monitor.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct MonitorRow {
+    /// The row's name: `User`, `Minor Faults`.
+    pub label: String,
+    /// The mean over the runs of each policy; `None` where some run does not have it.
+    pub values: Vec<Option<f64>>,
+}
+
+/// The times of mmtests' Duration block, in seconds. Empty where no run has them.
+#[must_use]
+pub fn duration(runs: &[Run]) -> Vec<MonitorRow> {
+    let times = [
+        ("User", names::SIMULATED_USER_MS),
+        ("System", names::SIMULATED_SYSTEM_MS),
+        ("Elapsed", names::SIMULATED_ELAPSED_MS),
+    ];
+    let seconds = |name, counters: &Counters| Some(counters.get(name)? as f64 / 1000.0);
+    let row = |(label, name)| row(runs, label, &|counters| seconds(name, counters));
+    times.into_iter().filter_map(row).collect()
+}
+
+/// The rows of mmtests' vmstat block that some run has, in its order.
+#[must_use]
+pub fn vmstat(runs: &[Run]) -> Vec<MonitorRow> {
+    let value = |op: &vmstat::Op, counters: &Counters| op.value(counters).map(Value::as_f64);
+    let row = |op: &vmstat::Op| row(runs, op.label, &|counters| value(op, counters));
+    vmstat::OPS.iter().filter_map(row).collect()
+}
+
+fn row(runs: &[Run], label: &str, read: &dyn Fn(&Counters) -> Option<f64>) -> Option<MonitorRow> {
+    let mean = |runs: &Vec<&Run>| {
+        let values: Option<Vec<f64>> = runs.iter().map(|run| read(&run.counters)).collect();
+        values.map(|values| stats::amean(&values))
+    };
+    let values: Vec<Option<f64>> = by_policy(runs).iter().map(mean).collect();
+    let known = values.iter().any(Option::is_some);
+    known.then(|| MonitorRow { label: label.to_owned(), values })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(policy: &str, seed: u64, counters: &[(&str, u64)]) -> Run {
+        let counters = counters.iter().copied().collect();
+        Run { policy: policy.into(), seed, counters, ..Run::default() }
+    }
+
+    #[test]
+    fn cells_are_means_over_seeds() {
+        let runs = [
+            run("a", 1, &[("pgscan_kswapd", 100), ("simulated_elapsed_ms", 2000)]),
+            run("a", 2, &[("pgscan_kswapd", 300), ("simulated_elapsed_ms", 3000)]),
+            run("b", 1, &[("pgscan_kswapd", 7)]),
+            run("b", 2, &[]),
+        ];
+        let duration = duration(&runs);
+        assert_eq!(duration.len(), 1);
+        assert_eq!(duration[0].values, [Some(2.5), None]);
+        let rows = vmstat(&runs);
+        let labels: Vec<&str> = rows.iter().map(|row| row.label.as_str()).collect();
+        assert_eq!(labels, ["Kswapd pages scanned", "Kswapd velocity"]);
+        assert_eq!(rows[0].values, [Some(200.0), None]);
+        assert_eq!(rows[1].values, [Some(75.0), None]);
+    }
+}

@@ -1,0 +1,75 @@
+//! The whole comparison of simulated runs: the tables that mmtests would print, then the measures
+//! over seeds with their paired statistics.
+
+use pageblock_measure::full::FullComparison;
+
+use crate::{monitors, netperf, seeds, thpfioscale};
+
+/// Prints it. Blocks that the runs have nothing for are left out.
+#[must_use]
+pub fn print(comparison: &FullComparison) -> String {
+    let columns = &comparison.over_seeds.columns;
+    let mut text = String::new();
+    if let Some(faults) = &comparison.faults {
+        text += &thpfioscale::print(columns, faults);
+    }
+    text += &netperf::print(columns, &comparison.datagrams);
+    let over = match comparison.over_seeds.seeds.len() {
+        1 => String::new(),
+        seeds => format!(", means over {seeds} seeds"),
+    };
+    let blocks = [
+        ("Duration (simulated, s", monitors::duration(columns, &comparison.duration)),
+        ("Counters (simulated", monitors::vmstat(columns, &comparison.vmstat)),
+    ];
+    for (title, block) in blocks {
+        if !block.is_empty() {
+            text += &format!("{title}{over})\n{block}\n");
+        }
+    }
+    text + &seeds::print(&comparison.over_seeds)
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock_measure::Run;
+    use pageblock_measure::compare::Options;
+
+    use super::*;
+
+    #[test]
+    fn blocks_follow_each_other_as_in_mmtests() {
+        let run = |policy: &str, seed, factor: u64| {
+            let mut run = Run { policy: policy.into(), seed, ..Run::default() };
+            for (name, count) in [
+                ("simulated_user_ms", 1500),
+                ("simulated_system_ms", 20_250),
+                ("simulated_elapsed_ms", 60_000),
+                ("pgscan_kswapd", 1200),
+            ] {
+                run.counters.set(name, count * factor);
+            }
+            run
+        };
+        let runs = [run("linux-6.9", 1, 1), run("linux-6.9", 2, 3), run("linux-6.10", 1, 1)];
+        let more = [runs.to_vec(), vec![run("linux-6.10", 2, 1)]].concat();
+        let full = FullComparison::of_runs(&more, &Options::default()).unwrap();
+        let expect = "\
+Duration (simulated, s, means over 2 seeds)
+                         linux-6.9        linux-6.10
+                           vanilla           vanilla
+Duration User                 3.00              1.50
+Duration System              40.50             20.25
+Duration Elapsed            120.00             60.00
+
+Counters (simulated, means over 2 seeds)
+                              linux-6.9     linux-6.10
+                                vanilla        vanilla
+Ops Kswapd pages scanned        2400.00        1200.00
+Ops Kswapd velocity               20.00          20.00
+
+Note: ";
+        let text = print(&full);
+        assert!(text.starts_with(expect), "{text}");
+    }
+}

@@ -1,0 +1,38 @@
+//! What mmtests' monitors print below a benchmark: the Duration block and the vmstat block.
+
+use pageblock_measure::compare::Column;
+use pageblock_measure::monitors::MonitorRow;
+
+use crate::mmtests::{Bracket, Cell, FIELD_DEFAULT, FIELD_VMSTAT, Row, Table};
+
+/// The Duration block, in seconds; nothing without a row.
+#[must_use]
+pub fn duration(columns: &[Column], rows: &[MonitorRow]) -> String {
+    block("Duration", FIELD_DEFAULT, columns, rows)
+}
+
+/// The vmstat block; nothing without a row.
+#[must_use]
+pub fn vmstat(columns: &[Column], rows: &[MonitorRow]) -> String {
+    block("Ops", FIELD_VMSTAT, columns, rows)
+}
+
+fn block(statistic: &str, field: usize, columns: &[Column], rows: &[MonitorRow]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let cell = |&value: &Option<f64>| Cell { value, ..Cell::default() };
+    let row = |row: &MonitorRow| Row {
+        statistic: statistic.to_owned(),
+        operation: row.label.clone(),
+        cells: row.values.iter().map(cell).collect(),
+    };
+    let table = Table {
+        columns: columns.to_vec(),
+        field,
+        bracket: Bracket::None,
+        rows: rows.iter().map(row).collect(),
+        significance: Vec::new(),
+    };
+    table.print()
+}

@@ -1,0 +1,258 @@
+//! Fast searches, from 5.1: the free lists say where room and nearly empty pageblocks are, so that
+//! the scanners need not look at every page.
+//!
+//! A search leaves traces: the list that it looked at begins with another block afterwards.
+//!
+//! Source: `fast_isolate_freepages`, `fast_isolate_around`, `fast_find_migrateblock`
+//! (mm/compaction.c).
+
+use pageblock::alloc::Allocator;
+use pageblock::frame::{Order, Pfn, pages};
+use pageblock::mobility::Migratetype::Movable;
+use pageblock::policy::Capture;
+use pageblock::zone::Zone;
+
+use super::free::may_take;
+use super::{CLUSTER, Compactor, Content, ZoneCompact, last_block};
+use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
+
+/// What a compaction remembers of its searches (fields of `struct compact_control`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Searches {
+    /// The order that the free search begins with.
+    order: Order,
+    /// Searches in vain since the last success.
+    fails: u32,
+    /// The lowest block that a search led to; the linear scan starts there once, `None` afterwards.
+    lowest: Option<u64>,
+}
+
+impl Searches {
+    pub(super) fn new(order: Option<Order>) -> Self {
+        Self { order: order.unwrap_or(0), fails: 0, lowest: Some(u64::MAX) }
+    }
+
+    /// Entries of lists to look at (`freelist_scan_limit`).
+    fn limit(&self) -> u64 {
+        (CLUSTER as u64).checked_shr(self.fails).unwrap_or(0) + 1
+    }
+}
+
+/// The frames that a free search wants.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// It takes the first from here on,
+    low: u64,
+    /// or else the highest from here on.
+    min: u64,
+}
+
+/// What the search of one list came to.
+#[derive(Default)]
+struct Found {
+    pfn: Option<u64>,
+    scanned: u64,
+    /// The highest pageblock that it met.
+    highest: Option<u64>,
+}
+
+impl Compactor {
+    /// The order of the request, where versions and requests search at all.
+    fn search_order(&self, zone: &Zone<'_>) -> Option<Order> {
+        // The search came with capture, in 5.1.
+        let order = self.goal.order.filter(|&order| order > 0)?;
+        (zone.policy().capture != Capture::Off).then_some(order)
+    }
+
+    /// Takes free pages by the movable lists, from high in what the scanners have left. Tells whether
+    /// there are enough to go on with.
+    pub(super) fn search_free<C: Content>(
+        &mut self,
+        allocator: &mut Allocator<'_>,
+        state: &mut ZoneCompact,
+        content: &mut C,
+        wanted: usize,
+    ) -> bool {
+        let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return false };
+        let Some(order) = self.search_order(zone) else { return false };
+        let pageblock = zone.geometry().pageblock_order;
+        let at_end = self.free_pfn >= last_block(zone);
+        let mut limit = (self.searches.limit() / 2).max(1);
+        if at_end {
+            limit = pages(pageblock) / 2;
+        }
+        let distance = self.free_pfn.saturating_sub(self.migrate_pfn);
+        let block_of = |pfn: u64| Pfn(pfn).align_down(pageblock).0;
+        let range = Wanted {
+            low: block_of(self.free_pfn - distance / 4),
+            min: block_of(self.free_pfn - distance / 2),
+        };
+        let first = self.searches.order.min(order - 1);
+        self.searches.order = first;
+        let (mut taken, mut highest) = (None, None);
+        // Once round the orders, downwards from where the last search had success.
+        for at in (0..order).map(|n| (first + order - n) % order) {
+            if zone.nr_free(at) == 0 {
+                continue;
+            }
+            let found = self.search_list(zone, at, range, &mut limit);
+            self.scanned.free += found.scanned;
+            highest = highest.max(found.highest);
+            if let Some(pfn) = found.pfn.filter(|_| may_take(zone, at))
+                && zone.isolate_free_page(Pfn(pfn)).is_some()
+            {
+                taken = Some((pfn, at));
+                break;
+            }
+            if found.scanned >= limit {
+                limit = (limit / 2).max(1);
+            }
+        }
+        if taken.is_none() {
+            self.searches.fails += 1;
+            self.searches.order = first.checked_sub(1).unwrap_or(order - 1);
+        }
+        if let Some(block) = highest.filter(|&block| block >= state.free) {
+            state.free = block.saturating_sub(pages(pageblock)).max(zone.span.start.0);
+        }
+        let around = match (taken, highest) {
+            (Some((pfn, order)), _) => {
+                self.take(allocator, content, Pfn(pfn), order);
+                pfn
+            }
+            (None, Some(block)) if at_end => block,
+            (None, None) if at_end && self.goal.direct => range.min.max(zone.span.start.0),
+            _ => return false,
+        };
+        self.free_pfn = block_of(around);
+        self.search_around(allocator, content, wanted);
+        !self.targets.is_empty()
+    }
+
+    /// Looks at a list of free blocks from its end; the block where the search ends comes first
+    /// afterwards.
+    fn search_list(
+        &mut self,
+        zone: &mut Zone<'_>,
+        order: Order,
+        wanted: Wanted,
+        limit: &mut u64,
+    ) -> Found {
+        let pageblock = zone.geometry().pageblock_order;
+        let mut found = Found::default();
+        let (mut high, mut last) = (None, None);
+        for pfn in zone.free_list_from_tail(order, Movable).map(|pfn| pfn.0) {
+            found.scanned += 1;
+            if found.highest.is_none_or(|highest| pfn >= highest) {
+                found.highest = Some(Pfn(pfn).align_down(pageblock).0.max(zone.span.start.0));
+            }
+            if pfn >= wanted.low {
+                found.pfn = Some(pfn);
+                (self.searches.fails, self.searches.order) = (0, order);
+                break;
+            }
+            if pfn >= wanted.min && high.is_none_or(|high| pfn > high) {
+                high = Some(pfn);
+                *limit /= 2;
+            }
+            if found.scanned >= *limit {
+                last = Some(pfn);
+                break;
+            }
+        }
+        found.pfn = found.pfn.or(high);
+        if let Some(pfn) = found.pfn.or(last) {
+            zone.follow_rotation(Pfn(pfn));
+        }
+        found
+    }
+
+    /// Takes more from the pageblock that a search led to, until there are enough.
+    fn search_around<C: Content>(
+        &mut self,
+        allocator: &mut Allocator<'_>,
+        content: &mut C,
+        wanted: usize,
+    ) {
+        if self.targets.len() >= wanted {
+            return;
+        }
+        let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
+        let block = Pfn(self.free_pfn).align_down(zone.geometry().pageblock_order);
+        let mut found = Vec::new();
+        self.scan_free(zone, block, wanted, &mut found);
+        for (pfn, order) in found {
+            self.take(allocator, content, pfn, order);
+        }
+    }
+
+    /// The pageblock to look into next: one with a large free block, where a costly movable request
+    /// is at the start of a pageblock. Tells whether there is one.
+    pub(super) fn search_source(&mut self, zone: &mut Zone<'_>) -> bool {
+        let Some(order) = self.search_order(zone) else { return false };
+        let (pageblock, start) = (zone.geometry().pageblock_order, zone.span.start.0);
+        let at_start = self.migrate_pfn == start;
+        let continues = !at_start && !Pfn(self.migrate_pfn).is_aligned(pageblock);
+        let only_movable = self.goal.direct && self.goal.migratetype != Movable;
+        if self.goal.ignore_hints || continues || only_movable || order <= PAGE_ALLOC_COSTLY_ORDER {
+            return false;
+        }
+        let distance = self.free_pfn.saturating_sub(self.migrate_pfn);
+        let part = if at_start { distance / 2 } else { distance / 8 };
+        let high = Pfn(self.migrate_pfn + part).align_down(pageblock).0;
+        let limit = self.searches.limit();
+        let mut scanned = 0;
+        for order in (PAGE_ALLOC_COSTLY_ORDER..order).rev() {
+            if scanned >= limit {
+                break;
+            }
+            if let Some(pfn) = self.search_low(zone, order, high, limit, &mut scanned) {
+                let block = Pfn(pfn).align_down(pageblock).0.max(start);
+                self.searches.fails = 0;
+                self.searches.lowest = self.searches.lowest.map(|lowest| lowest.min(block));
+                self.migrate_pfn = block;
+                // The block is in the zone. Whatever becomes of it, no search leads there again.
+                let _ = zone.set_skip(Pfn(pfn), true);
+                self.scanned.migrate += scanned;
+                return true;
+            }
+        }
+        self.scanned.migrate += scanned;
+        self.searches.fails += 1;
+        // The linear scan starts where the searches did.
+        if let Some(lowest) = self.searches.lowest.take().filter(|&lowest| lowest < u64::MAX) {
+            self.migrate_pfn = lowest;
+        }
+        false
+    }
+
+    /// A free block below a frame, from a list's head on; those looked at go to its end.
+    fn search_low(
+        &self,
+        zone: &mut Zone<'_>,
+        order: Order,
+        high: u64,
+        limit: u64,
+        scanned: &mut u64,
+    ) -> Option<u64> {
+        let (mut found, mut over) = (None, false);
+        let mut blocks = zone.free_list(order, Movable);
+        for pfn in blocks.by_ref() {
+            over = *scanned >= limit;
+            *scanned += 1;
+            if over {
+                break;
+            }
+            if pfn.0 < high && !zone.skip(pfn) {
+                found = Some(pfn.0);
+                break;
+            }
+        }
+        let next = blocks.next().filter(|_| over || found.is_some());
+        drop(blocks);
+        if let Some(next) = next {
+            zone.follow_rotation(next);
+        }
+        found
+    }
+}
