@@ -1,8 +1,9 @@
 //! Lists that the kernel found empty: what the model still has on them is somewhere else.
 
-use pageblock::fallback::{Fallback, Outcome};
+use pageblock::fallback::{Fallback, FallbackSearch, Outcome};
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
+use pageblock::zone::Zone;
 
 use super::Guided;
 
@@ -10,6 +11,11 @@ impl Guided<'_, '_> {
     /// Says of which pageblocks no event tells the type.
     pub fn types_are_guessed(&mut self, pageblocks: &[Pfn]) {
         self.guessed = pageblocks.iter().copied().collect();
+    }
+
+    /// Says of which free blocks the place on their list is not known.
+    pub fn places_are_unknown(&mut self, blocks: impl IntoIterator<Item = (Pfn, Order)>) {
+        self.unplaced = blocks.into_iter().collect();
     }
 
     /// The kernel took a block of the order `found`, or of another type: the lists of this type had no
@@ -32,6 +38,46 @@ impl Guided<'_, '_> {
             && found.is_none_or(|found| smaller < found)
             && (self.retype(at, pfn, smaller, mt) || self.take_gone(at, pfn, smaller))
         {}
+    }
+
+    /// The pageblocks that the kernel could not claim before it took a block as it is, by a search
+    /// that is made again for as long as it finds one to claim: those were not first.
+    pub(super) fn failed_claims(
+        &mut self,
+        at: usize,
+        actual: &Fallback,
+        mut search: FallbackSearch,
+        again: impl Fn(&Zone<'_>) -> FallbackSearch,
+    ) -> u32 {
+        let claims = |f: &Fallback| f.outcome == Outcome::Claim;
+        while actual.outcome == Outcome::Single
+            && let Some(claimed) = search.found.filter(claims)
+            && self.was_not_first(at, claimed)
+        {
+            search = again(&self.allocator.zones()[at]);
+        }
+        search.failed_claims
+    }
+
+    /// A block that the kernel would have taken if it had been the first of its list was not. Where
+    /// its place is a guess from the start, it goes to the end; tells whether it was.
+    pub(super) fn was_not_first(&mut self, at: usize, block: Fallback) -> bool {
+        let Fallback { pfn, order, from, .. } = block;
+        if self.unplaced.get(&pfn) != Some(&order) {
+            return false;
+        }
+        let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) else { return false };
+        let mut list = zone.free_list(order, from);
+        if list.next() != Some(pfn) {
+            return false;
+        }
+        let second = list.next();
+        drop(list);
+        if let Some(second) = second {
+            zone.follow_rotation(second);
+        }
+        // It has had its turn.
+        self.unplaced.remove(&pfn).is_some()
     }
 
     /// Gives a pageblock with a guessed type another.
