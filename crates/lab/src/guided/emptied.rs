@@ -1,6 +1,6 @@
 //! Lists that the kernel found empty: what the model still has on them is somewhere else.
 
-use pageblock::fallback::{Fallback, FallbackSearch, Outcome};
+use pageblock::fallback::{Fallback, Outcome};
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
 use pageblock::zone::Zone;
@@ -40,23 +40,16 @@ impl Guided<'_, '_> {
         {}
     }
 
-    /// The pageblocks that the kernel could not claim before it took a block as it is, by a search
-    /// that is made again for as long as it finds one to claim: those were not first.
-    pub(super) fn failed_claims(
+    /// The kernel took a block as it is: what the model would have claimed was not first.
+    pub(super) fn pass_over_claims(
         &mut self,
         at: usize,
-        actual: &Fallback,
-        mut search: FallbackSearch,
-        again: impl Fn(&Zone<'_>) -> FallbackSearch,
-    ) -> u32 {
-        let claims = |f: &Fallback| f.outcome == Outcome::Claim;
-        while actual.outcome == Outcome::Single
-            && let Some(claimed) = search.found.filter(claims)
-            && self.was_not_first(at, claimed)
-        {
-            search = again(&self.allocator.zones()[at]);
-        }
-        search.failed_claims
+        search: impl Fn(&Zone<'_>) -> Option<Fallback>,
+    ) {
+        while let Some(claim) = search(&self.allocator.zones()[at])
+            && claim.outcome == Outcome::Claim
+            && self.was_not_first(at, claim)
+        {}
     }
 
     /// A block that the kernel would have taken if it had been the first of its list was not. Where

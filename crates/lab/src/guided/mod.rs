@@ -52,6 +52,8 @@ struct Refill {
     unseen: u32,
     /// The first block, held back while it may be for a request past the list.
     first: Option<Pfn>,
+    /// The zone had nothing after the last block.
+    dry: bool,
 }
 
 /// Pages on their way from a CPU list to the zone.

@@ -110,8 +110,20 @@ impl Guided<'_, '_> {
         let (zone, cache) = self.allocator.zone_and_cache(at, cpu)?;
         let want = cache.refill_count(&policy, order, zone.below_high);
         let mode = Mode::Normal;
-        let refill =
-            Refill { zone: at, order, mt, want, got: 0, mode, flags, before, pid, unseen, first: None };
+        let refill = Refill {
+            zone: at,
+            order,
+            mt,
+            want,
+            got: 0,
+            mode,
+            flags,
+            before,
+            pid,
+            unseen,
+            first: None,
+            dry: false,
+        };
         self.cpus[cpu].refill = Some(refill);
         self.cpus[cpu].refill
     }
@@ -153,6 +165,9 @@ impl Guided<'_, '_> {
         }
         let Some(refill) = &mut self.cpus[cpu].refill else { return };
         refill.got += 1;
+        let zone = &self.allocator.zones()[at];
+        refill.dry = zone.next_of_list(order, mt).is_none()
+            && zone.find_fallback(order, mt, refill.flags, Mode::Normal).found.is_none();
         if refill.got == 1 {
             refill.first = Some(pfn);
             return;
@@ -173,25 +188,23 @@ impl Guided<'_, '_> {
     /// The refill is over: it should have brought what the model asked for, unless the zone had no
     /// more. One block that goes to the request at once was no refill: the list's lock was taken.
     pub(super) fn close_refill(&mut self, cpu: usize, by: u32, next_alloc: Option<Pfn>) {
-        let Some(Refill { zone: at, order, mt, want, got, flags, before, unseen, first, pid, .. }) =
-            self.cpus[cpu].refill.take()
+        let Some(Refill {
+            zone: at, order, mt, want, got, before, unseen, first, pid, dry, ..
+        }) = self.cpus[cpu].refill.take()
         else {
             return;
         };
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((_, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let list = cache.list_index(order, mt).unwrap_or(0);
-        let exhausted = got < want
-            && zone.next_of_list(order, mt).is_none()
-            && zone.find_fallback(order, mt, flags, Mode::Normal).found.is_none();
         let at_once = next_alloc.is_some() && next_alloc == first;
-        let past_list = unseen > 0 || (!exhausted && (at_once || by != pid));
+        let past_list = unseen > 0 || (!dry && (at_once || by != pid));
         if got <= 1 && want > 1 && past_list {
             before.restore(cache);
             self.past_lists += 1;
             self.cpus[cpu].in_flight.extend(first);
             return;
         }
-        let exact = got == want || exhausted;
+        let exact = got == want || (got < want && dry);
         if let Some(first) = first {
             self.append(cpu, at, first, order, mt);
         }
@@ -342,11 +355,14 @@ impl Guided<'_, '_> {
         if mode == Mode::Normal {
             self.empty_lists(at, order, mt, None);
         }
-        let claims = self.failed_claims(at, &actual, search, |zone| {
-            zone.find_fallback(order, mt, flags, mode)
-        });
+        if actual.outcome == Outcome::Single {
+            self.pass_over_claims(at, |zone| zone.find_fallback(order, mt, flags, mode).found);
+        }
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
-        zone.follow_failed_claims(claims);
+        if own.is_none() && mode <= Mode::Claim && actual.outcome == Outcome::Single {
+            // Whatever the model would have claimed, the kernel could not.
+            zone.follow_failed_claims(zone.claims_to_try(order, mt, flags));
+        }
         if zone.follow_fallback(order, mt, actual, &mut ()).is_err() {
             self.take(at, x.pfn, order, mt);
         }
