@@ -78,6 +78,8 @@ struct Draining {
     before: frees::Tuning,
     /// What it left.
     after: frees::Tuning,
+    /// The list that gave the last block.
+    last: Option<usize>,
 }
 
 /// A block that left a CPU list before the report of its allocation.
