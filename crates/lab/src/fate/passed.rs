@@ -103,4 +103,17 @@ mod tests {
         assert_eq!(finder.settle(Pfn(7)), Some(Doubt { freed: 0, before: 2, order: 0 }));
         assert_eq!(finder.settle(Pfn(8)), None);
     }
+
+    #[test]
+    fn a_page_is_in_doubt_as_soon_as_its_batch_begins_to_reach_the_list() {
+        let mut finder = PassedFinder::default();
+        let mut push = |event, what| finder.event(event, &Record { t_us: 0, cpu: 0, pid: 1, what });
+        for pfn in 7..10 {
+            push(pfn, What::Free { pfn: Pfn(pfn), order: 0 });
+        }
+        push(20, What::FreeBatched { pfn: Pfn(8) });
+        let doubt = |freed| Some(Doubt { freed, before: 20, order: 0 });
+        assert_eq!(finder.settle(Pfn(7)), doubt(7));
+        assert_eq!((finder.settle(Pfn(8)), finder.settle(Pfn(9))), (None, doubt(9)));
+    }
 }

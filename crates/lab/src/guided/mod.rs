@@ -482,3 +482,6 @@ impl<'a, 'm> Guided<'a, 'm> {
         self.tally.finish()
     }
 }
+
+#[cfg(test)]
+mod tests;
