@@ -212,7 +212,7 @@ fn a_refill_that_a_lower_zone_serves_was_tried_in_the_higher_one() {
 
 #[test]
 fn a_refill_mixes_types_only_where_no_zone_serves_otherwise() {
-    let free = [(8704, 6, Unmovable)];
+    let free = [(512, 6, Unmovable), (8704, 6, Unmovable)];
     let wanted = Wanted { cpu: 0, pid: TASK, order: 0, mt: Movable, highest: ZoneKind::Normal };
     on_machine(&free, &[], |guided| {
         let flags = guided.attempts_before_refill(NORMAL, wanted);
