@@ -137,6 +137,9 @@ pub(crate) struct VerifyArgs {
     /// Exit with 1 where a kind of at least 100 decisions has a smaller share of exact ones (0 to 1)
     #[arg(long, value_name = "SHARE")]
     pub(crate) min_exact: Option<f64>,
+    /// Exit with 1 where of at least 100 drains of either side a smaller share was made by both (0 to 1)
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) min_drains: Option<f64>,
     /// Print so many of the first mismatches, with their context
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) mismatches: usize,

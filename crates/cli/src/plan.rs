@@ -103,6 +103,8 @@ pub(crate) struct VerifyPlan {
     pub(crate) min_shape: f64,
     /// Smallest share of exact decisions, 0 to 1; 0 where none was asked for.
     pub(crate) min_exact: f64,
+    /// Smallest share of drains that both sides make, 0 to 1; 0 where none was asked for.
+    pub(crate) min_drains: f64,
     pub(crate) mismatches: usize,
     pub(crate) format: Format,
 }
@@ -114,6 +116,7 @@ impl VerifyPlan {
             policy: args.policy.as_deref().map(NamedPolicy::parse).transpose()?,
             min_shape: share("--min-shape", args.min_shape)?,
             min_exact: share("--min-exact", args.min_exact)?,
+            min_drains: share("--min-drains", args.min_drains)?,
             mismatches: args.mismatches,
             format: Format::new(args.json),
         })

@@ -3,6 +3,7 @@
 use pageblock_lab::VerifyOptions;
 use pageblock_lab::machine::recorded_preset;
 use pageblock_measure::Verification;
+use pageblock_measure::verification::KindResult;
 
 use crate::plan::{Format, VerifyPlan};
 use crate::progress::Progress;
@@ -26,7 +27,7 @@ pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
             output::print(&pageblock_report::verify::print(&verification, plan.mismatches))?;
         }
     }
-    Ok(judge(&verification, plan.min_shape, plan.min_exact))
+    Ok(judge(&verification, plan))
 }
 
 /// Verifies an opened recording under a policy, with a progress bar.
@@ -47,27 +48,49 @@ pub(crate) fn verify(
     Ok(result)
 }
 
-fn judge(verification: &Verification, min_shape: f64, min_exact: f64) -> Verdict {
-    let good = verification.kinds.values().filter(|kind| kind.cases >= CASES_JUDGED).all(|kind| {
+fn judge(verification: &Verification, plan: &VerifyPlan) -> Verdict {
+    let good = |kind: &KindResult, min_shape: f64, min_exact: f64| {
         let share = |part: u64| part as f64 / kind.cases as f64;
-        share(kind.shape) >= min_shape && share(kind.exact) >= min_exact
-    });
+        kind.cases < CASES_JUDGED
+            || (share(kind.shape) >= min_shape && share(kind.exact) >= min_exact)
+    };
+    let mut kinds = verification.kinds.values();
+    let good = kinds.all(|kind| good(kind, plan.min_shape, plan.min_exact))
+        && good(&verification.drains, plan.min_drains, 0.0);
     if good { Verdict::Yes } else { Verdict::No }
 }
 
 #[cfg(test)]
 mod tests {
-    use pageblock_measure::verification::KindResult;
-
     use super::*;
+
+    fn plan(min_shape: f64, min_exact: f64, min_drains: f64) -> VerifyPlan {
+        VerifyPlan {
+            recording: "recording".into(),
+            policy: None,
+            min_shape,
+            min_exact,
+            min_drains,
+            mismatches: 0,
+            format: Format::Text,
+        }
+    }
 
     #[test]
     fn only_kinds_with_enough_cases_are_judged() {
         let mut verification = Verification::default();
         *verification.kind_mut("few") = KindResult { cases: 99, shape: 0, exact: 0 };
         *verification.kind_mut("many") = KindResult { cases: 100, shape: 99, exact: 98 };
-        assert_eq!(judge(&verification, 0.99, 0.98), Verdict::Yes);
-        assert_eq!(judge(&verification, 0.991, 0.98), Verdict::No);
-        assert_eq!(judge(&verification, 0.99, 0.981), Verdict::No);
+        assert_eq!(judge(&verification, &plan(0.99, 0.98, 0.0)), Verdict::Yes);
+        assert_eq!(judge(&verification, &plan(0.991, 0.98, 0.0)), Verdict::No);
+        assert_eq!(judge(&verification, &plan(0.99, 0.981, 0.0)), Verdict::No);
+    }
+
+    #[test]
+    fn drains_are_judged_by_those_that_both_sides_make() {
+        let drains = KindResult { cases: 200, shape: 190, exact: 0 };
+        let verification = Verification { drains, ..Verification::default() };
+        assert_eq!(judge(&verification, &plan(1.0, 1.0, 0.95)), Verdict::Yes);
+        assert_eq!(judge(&verification, &plan(0.0, 0.0, 0.951)), Verdict::No);
     }
 }

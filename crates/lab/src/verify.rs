@@ -50,6 +50,10 @@ pub fn verify(
     let mut guided = Guided::new(&mut allocator, &fates, options.mismatches);
     guided.start_is_inferred(&start.inferred);
     guided.types_are_guessed(&start.guessed);
+    if !recording.start.exact {
+        let blocks = start.snapshot.free.iter().map(|block| (block.pfn, block.order));
+        guided.places_are_unknown(blocks);
+    }
     let half = total / 2;
     pass.run(columnar, &mut |event, record| guided.push(event, record), &mut |done| {
         progress(half + done, total);

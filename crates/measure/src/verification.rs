@@ -30,6 +30,11 @@ pub struct Verification {
     /// The first mismatches, in the order of the recording; not all of them.
     #[serde(default)]
     pub mismatches: Vec<Mismatch>,
+    /// The frees with which either side drained a CPU list, which are also among those that decide
+    /// whether to: shape where both did, exact where they gave back as many. What is learned from the
+    /// kernel's answer does not count here.
+    #[serde(default)]
+    pub drains: KindResult,
 }
 
 /// Counts of one kind of decision.
@@ -181,7 +186,8 @@ mod tests {
                 r#"{"recording":"qemu-6.1","preset":"debian-6.1","events":5,"#,
                 r#""kinds":{"mm_page_alloc":{"cases":1,"shape":1,"exact":0}},"#,
                 r#""end_state_equal":false,"end_state_recorded":false,"#,
-                r#""notes":[],"mismatches":[]}"#
+                r#""notes":[],"mismatches":[],"#,
+                r#""drains":{"cases":0,"shape":0,"exact":0}}"#
             )
         );
         assert!(!verification.is_exact());

@@ -108,6 +108,13 @@ impl<'m> Allocator<'m> {
         Some((&mut self.zones[zone], cache))
     }
 
+    /// The flags of a request's first attempt, if it prefers this zone, but for what the request
+    /// itself asks for (`alloc_flags_nofragment`). `zone` is a place in [`zones`](Self::zones).
+    #[must_use]
+    pub fn first_flags(&self, zone: usize) -> Option<AllocFlags> {
+        self.machine.fronts.get(zone).map(|front| front.fast_flags)
+    }
+
     /// What was counted in a zone, by itself and by all CPUs; `None` where there is no such zone.
     #[must_use]
     pub fn counters(&self, zone: usize) -> Option<ZoneCounters> {

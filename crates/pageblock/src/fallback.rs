@@ -210,6 +210,18 @@ impl Zone<'_> {
         search
     }
 
+    /// How many pageblocks a search tries to claim where it can claim none of them (6.15 and later;
+    /// one for each order that is reason enough).
+    #[must_use]
+    pub fn claims_to_try(&self, order: Order, start: Migratetype, flags: AllocFlags) -> u32 {
+        if self.policy.fallback_pick != FallbackPick::ClaimThenSteal {
+            return 0;
+        }
+        let orders = self.min_fallback_order(order, flags)..=self.geometry.max_order;
+        let tried = orders.filter(|&order| self.can_claim_at(order, start));
+        tried.count() as u32
+    }
+
     /// Decides what becomes of the pageblock of a candidate.
     pub(crate) fn outcome(&self, (i, order, from): Candidate, start: Migratetype) -> Fallback {
         let fallback = |outcome| Fallback { pfn: self.map.pfn(i), order, from, outcome };

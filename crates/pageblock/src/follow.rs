@@ -239,6 +239,14 @@ impl Zone<'_> {
         (self.map.free_list(i, order) == Some(from)).then(|| self.outcome((i, order, from), start))
     }
 
+    /// Raises the watermarks as a search does that could not claim so many pageblocks
+    /// ([`FallbackSearch::failed_claims`](crate::fallback::FallbackSearch::failed_claims)).
+    pub fn follow_failed_claims(&mut self, claims: u32) {
+        for _ in 0..claims {
+            self.boost_watermark(crate::alloc_flags::AllocFlags::KSWAPD);
+        }
+    }
+
     /// Claims a pageblock as a fallback does, without taking a page (up to 6.9 the request is served
     /// from the list afterwards; from 6.10 this is the first half of a claim).
     ///

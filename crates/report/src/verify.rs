@@ -41,6 +41,9 @@ pub fn print(verification: &Verification, mismatches: usize) -> String {
         row(name, kind);
     }
     row("all", &verification.total());
+    if verification.drains.cases > 0 {
+        row("of these: drains of either side", &verification.drains);
+    }
     let mut text = format!("{}\n\n{}", certificate(verification), table.print());
     if !verification.notes.is_empty() {
         text.push('\n');

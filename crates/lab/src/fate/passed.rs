@@ -18,9 +18,9 @@ type Freed = (u64, Pfn, Order);
 /// What a task freed in a row.
 #[derive(Default)]
 struct Row {
-    /// What was not seen to reach a list.
+    /// Until the first reaches a list.
     freed: Vec<Freed>,
-    /// The event with which the first did.
+    /// The event with which the last one did.
     reached: Option<u64>,
 }
 
@@ -47,29 +47,28 @@ impl PassedFinder {
         match record.what {
             What::Free { pfn, order } => {
                 let row = self.rows.entry(record.pid).or_default();
-                if row.reached.is_some() {
-                    self.end_row(record.pid);
+                if row.reached.take().is_some() {
+                    row.freed.clear();
                 }
-                let row = self.rows.entry(record.pid).or_default();
                 row.freed.push((event, pfn, order));
                 if row.freed.len() > BATCH {
                     row.freed.remove(0);
                 }
             }
             What::FreeBatched { pfn } => {
-                if let Some(row) = self.rows.get_mut(&record.pid) {
-                    row.reached.get_or_insert(event);
-                    row.freed.retain(|freed| freed.1 != pfn);
+                let Some(row) = self.rows.get_mut(&record.pid) else { return };
+                if row.reached.replace(event).is_some() {
+                    self.doubts.remove(&pfn);
+                    return;
+                }
+                // The rest of the batch may follow much later, or be taken before that.
+                for (freed, page, order) in row.freed.drain(..).filter(|freed| freed.1 != pfn) {
+                    self.doubts.insert(page, Doubt { freed, before: event, order });
                 }
             }
-            _ => self.end_row(record.pid),
-        }
-    }
-
-    fn end_row(&mut self, pid: u32) {
-        let Some(Row { freed, reached: Some(before) }) = self.rows.remove(&pid) else { return };
-        for (freed, pfn, order) in freed {
-            self.doubts.insert(pfn, Doubt { freed, before, order });
+            _ => {
+                self.rows.remove(&record.pid);
+            }
         }
     }
 
@@ -103,5 +102,18 @@ mod tests {
         }
         assert_eq!(finder.settle(Pfn(7)), Some(Doubt { freed: 0, before: 2, order: 0 }));
         assert_eq!(finder.settle(Pfn(8)), None);
+    }
+
+    #[test]
+    fn a_page_is_in_doubt_as_soon_as_its_batch_begins_to_reach_the_list() {
+        let mut finder = PassedFinder::default();
+        let mut push = |event, what| finder.event(event, &Record { t_us: 0, cpu: 0, pid: 1, what });
+        for pfn in 7..10 {
+            push(pfn, What::Free { pfn: Pfn(pfn), order: 0 });
+        }
+        push(20, What::FreeBatched { pfn: Pfn(8) });
+        let doubt = |freed| Some(Doubt { freed, before: 20, order: 0 });
+        assert_eq!(finder.settle(Pfn(7)), doubt(7));
+        assert_eq!((finder.settle(Pfn(8)), finder.settle(Pfn(9))), (None, doubt(9)));
     }
 }

@@ -3,6 +3,7 @@
 use pageblock::fallback::{Fallback, Outcome};
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
+use pageblock::zone::Zone;
 
 use super::Guided;
 
@@ -10,6 +11,11 @@ impl Guided<'_, '_> {
     /// Says of which pageblocks no event tells the type.
     pub fn types_are_guessed(&mut self, pageblocks: &[Pfn]) {
         self.guessed = pageblocks.iter().copied().collect();
+    }
+
+    /// Says of which free blocks the place on their list is not known.
+    pub fn places_are_unknown(&mut self, blocks: impl IntoIterator<Item = (Pfn, Order)>) {
+        self.unplaced = blocks.into_iter().collect();
     }
 
     /// The kernel took a block of the order `found`, or of another type: the lists of this type had no
@@ -32,6 +38,39 @@ impl Guided<'_, '_> {
             && found.is_none_or(|found| smaller < found)
             && (self.retype(at, pfn, smaller, mt) || self.take_gone(at, pfn, smaller))
         {}
+    }
+
+    /// The kernel took a block as it is: what the model would have claimed was not first.
+    pub(super) fn pass_over_claims(
+        &mut self,
+        at: usize,
+        search: impl Fn(&Zone<'_>) -> Option<Fallback>,
+    ) {
+        while let Some(claim) = search(&self.allocator.zones()[at])
+            && claim.outcome == Outcome::Claim
+            && self.was_not_first(at, claim)
+        {}
+    }
+
+    /// A block that the kernel would have taken if it had been the first of its list was not. Where
+    /// its place is a guess from the start, it goes to the end; tells whether it was.
+    pub(super) fn was_not_first(&mut self, at: usize, block: Fallback) -> bool {
+        let Fallback { pfn, order, from, .. } = block;
+        if self.unplaced.get(&pfn) != Some(&order) {
+            return false;
+        }
+        let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) else { return false };
+        let mut list = zone.free_list(order, from);
+        if list.next() != Some(pfn) {
+            return false;
+        }
+        let second = list.next();
+        drop(list);
+        if let Some(second) = second {
+            zone.follow_rotation(second);
+        }
+        // It has had its turn.
+        self.unplaced.remove(&pfn).is_some()
     }
 
     /// Gives a pageblock with a guessed type another.

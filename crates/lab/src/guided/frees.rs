@@ -121,6 +121,7 @@ impl Guided<'_, '_> {
             order,
             before,
             after,
+            last: None,
         });
     }
 
@@ -150,7 +151,13 @@ impl Guided<'_, '_> {
         let place =
             self.cpus[cpu].drains.iter().position(|d| (d.pid, d.zone, d.owner) == (pid, at, owner));
         let known = place.map(|place| self.cpus[cpu].drains.swap_remove(place));
-        let known = known.filter(|d| !new_tick || d.want.is_some());
+        let known = match known {
+            Some(over) if new_tick => {
+                self.close(over);
+                None
+            }
+            known => known,
+        };
         let running = known.filter(|d| d.drain.left() > 0);
         let worker = self.fates.ticks().is_worker(pid);
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
@@ -179,16 +186,20 @@ impl Guided<'_, '_> {
                 order: missed.map_or(0, |d| d.order),
                 before: missed.map_or_else(|| Tuning::of(cache), |d| d.before),
                 after: missed.map_or_else(|| Tuning::of(cache), |d| d.after),
+                last: missed.and_then(|d| d.last),
             }
         });
         let has = cache.list_of(zone, pfn);
+        let mut found_empty = false;
         let list = loop {
             let list = running.drain.next_list(cache);
             // What the kernel leaves at the head of a list was taken already, and is reported late.
-            let left = list
-                .filter(|_| list != has)
-                .and_then(|l| cache.blocks(zone, l).nth(IN_FLIGHT).is_none().then_some(l));
-            let Some(late) = left.and_then(|l| cache.next(zone, l)) else { break list };
+            let passed = list.filter(|_| list != has);
+            let few = passed.filter(|&l| cache.blocks(zone, l).nth(IN_FLIGHT).is_none());
+            // Where no probe tells of the bulk allocator, it was all that.
+            let bulk = passed.filter(|_| !self.fates.has_isolation() && list == running.last);
+            found_empty |= few.is_none() && bulk.is_some();
+            let Some(late) = few.or(bulk).and_then(|l| cache.next(zone, l)) else { break list };
             let _ = cache.follow_take(zone, late);
             self.holder[late.0 as usize] = 0;
             self.cpus[owner].promised.push(Promise { pfn: late, to: Task::Any });
@@ -197,7 +208,8 @@ impl Guided<'_, '_> {
         let next = list.and_then(|l| cache.last(zone, l));
         let to = cache.drain_type(zone, pfn);
         let taken = cache.follow_take(zone, pfn);
-        let shape = list.is_some() && has == list && taken.is_ok() && to == Some(mt);
+        let shape =
+            list.is_some() && has == list && !found_empty && taken.is_ok() && to == Some(mt);
         let exact = shape && next == Some(pfn);
         if to != Some(mt) && policy.pcp_type == PcpType::Reread && mt != Migratetype::Isolate {
             let _ = zone.follow_reserve(pfn, mt);
@@ -205,6 +217,7 @@ impl Guided<'_, '_> {
         let _ = zone.follow_free(pfn, order, Some(mt));
         running.drain.gave(order);
         running.got += 1 << order;
+        running.last = has;
         self.cpus[cpu].drains.push(running);
         self.set_holder(pfn, None);
         if shape && !exact {
@@ -274,6 +287,7 @@ impl Guided<'_, '_> {
         let agrees = exact || self.explain(&draining);
         let shape = agrees || (want > 0) == (got > 0);
         self.drains.count(got > 0, want > 0, exact, agrees);
+        self.tally.compare_drain(got > 0 && want > 0, exact);
         // What was learned from the kernel's answer was not foreseen.
         self.tally.compare(kind::DRAIN_COUNT, exact, shape, || {
             (

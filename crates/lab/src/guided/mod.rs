@@ -6,6 +6,7 @@
 //! rotated without an event (compaction's fast search), the first block that the kernel takes from
 //! its middle shows it, and the list is rotated likewise.
 
+mod attempts;
 mod emptied;
 mod end;
 mod frees;
@@ -17,6 +18,7 @@ mod unseen;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pageblock::alloc::Allocator;
+use pageblock::alloc_flags::AllocFlags;
 use pageblock::cpu_cache::Drain;
 use pageblock::fallback::{Fallback, Mode};
 use pageblock::frame::{Order, Pfn};
@@ -26,6 +28,7 @@ use pageblock::request::Request;
 use pageblock_measure::Verification;
 use pageblock_recording::{Other, Record, What};
 
+use self::attempts::Wanted;
 use self::tally::Tally;
 pub use self::tally::kind;
 use crate::fate::{Fate, Fates, Taken};
@@ -39,6 +42,8 @@ struct Refill {
     want: u32,
     got: u32,
     mode: Mode,
+    /// What it may take from other types.
+    flags: AllocFlags,
     /// What the size was decided from.
     before: frees::Tuning,
     /// The task that refills.
@@ -47,6 +52,8 @@ struct Refill {
     unseen: u32,
     /// The first block, held back while it may be for a request past the list.
     first: Option<Pfn>,
+    /// The zone had nothing after the last block.
+    dry: bool,
 }
 
 /// Pages on their way from a CPU list to the zone.
@@ -71,6 +78,8 @@ struct Draining {
     before: frees::Tuning,
     /// What it left.
     after: frees::Tuning,
+    /// The list that gave the last block.
+    last: Option<usize>,
 }
 
 /// A block that left a CPU list before the report of its allocation.
@@ -167,6 +176,10 @@ pub struct Guided<'a, 'm> {
     holder: Vec<u8>,
     /// The bulk allocator takes the block of this event; it may refill a list twice in a row.
     for_bulk: bool,
+    /// Tasks that are known to be in the slow path.
+    in_slow_path: BTreeSet<u32>,
+    /// Refills that the zone had nothing for.
+    failed_attempts: u64,
     /// Blocks that went past a CPU list whose lock was taken.
     past_lists: u64,
     /// Blocks that reached the zone later than they were reported free.
@@ -181,6 +194,8 @@ pub struct Guided<'a, 'm> {
     /// Fast searches that came to the recorded result, and those that did not.
     searches_followed: u64,
     searches_lost: u64,
+    /// Free blocks whose place on their list is not known.
+    unplaced: BTreeMap<Pfn, Order>,
     /// Pageblocks whose type was guessed.
     guessed: BTreeSet<Pfn>,
     guesses_corrected: u64,
@@ -228,6 +243,8 @@ impl<'a, 'm> Guided<'a, 'm> {
             taken_by_count: 0,
             holder,
             for_bulk: false,
+            in_slow_path: BTreeSet::new(),
+            failed_attempts: 0,
             past_lists: 0,
             freed_late: 0,
             unseen: 0,
@@ -236,6 +253,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             isolated: BTreeMap::new(),
             searches_followed: 0,
             searches_lost: 0,
+            unplaced: BTreeMap::new(),
             guessed: BTreeSet::new(),
             guesses_corrected: 0,
             boosts: Vec::new(),
@@ -295,8 +313,11 @@ impl<'a, 'm> Guided<'a, 'm> {
             self.note_below_high(cpu, Request::new(order, gfp), pfn);
         }
         match &record.what {
-            What::Alloc { pfn: Some(pfn), order, mt, .. } => {
-                self.alloc(cpu, record.pid, *pfn, *order, *mt);
+            What::Alloc { pfn: Some(pfn), order, mt, gfp } => {
+                let highest = gfp.highest_zone();
+                let (pid, order, mt) = (record.pid, *order, *mt);
+                self.alloc(*pfn, Wanted { cpu, pid, order, mt, highest });
+                self.in_slow_path.remove(&pid);
             }
             What::ZoneLocked { pfn, order, mt, .. } => {
                 self.zone_locked(cpu, record.pid, *pfn, *order, *mt);
@@ -319,6 +340,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             What::Bulk { pages } => self.bulk(cpu, record.pid, *pages),
             What::Other(other) => {
                 self.other(other);
+                self.note_slow_path(record.pid, other);
                 self.compaction(event, record.pid, other);
             }
             _ => {}
@@ -433,6 +455,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             self.tally.note(note);
         }
         for (count, what) in [
+            (self.failed_attempts, "attempts to refill a CPU list found nothing in the zone"),
             (self.past_lists, "blocks went past a CPU list whose lock was taken"),
             (self.unseen, "free pages were taken by compaction without an event of their own"),
             (self.searches_followed, "of compaction's fast searches came to what is recorded"),
@@ -459,3 +482,6 @@ impl<'a, 'm> Guided<'a, 'm> {
         self.tally.finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

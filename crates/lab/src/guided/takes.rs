@@ -3,15 +3,17 @@
 use pageblock::FrameState;
 use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Extfrag;
-use pageblock::fallback::{Fallback, Mode, Outcome};
+use pageblock::fallback::{Fallback, FallbackSearch, Mode, Outcome};
 use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
+use pageblock::layout::ZoneKind;
 use pageblock::mobility::MIGRATE_PCPTYPES;
 use pageblock::mobility::Migratetype::{self, Movable};
 use pageblock::policy::{BelowHigh, FallbackPick};
 use pageblock::request::Request;
 use pageblock::zone::Zone;
 
+use super::attempts::Wanted;
 use super::frees::IN_FLIGHT;
 use super::frees::Tuning;
 use super::tally::kind;
@@ -48,7 +50,8 @@ impl Guided<'_, '_> {
         let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
         let actual = zone.free_block_of(pfn);
         if strict && actual.is_some_and(|(_, _, list)| list != mt) {
-            self.claim_then_take(cpu, at, pfn, order, mt, mode);
+            let flags = refill.map_or(FLAGS, |r| r.flags);
+            self.claim_then_take(cpu, at, pfn, order, mt, (mode, flags));
         } else {
             let shape = match (own, actual) {
                 (Some((_, order)), Some((_, found, list))) => order == found && list == mt,
@@ -98,10 +101,29 @@ impl Guided<'_, '_> {
         }
         let unseen = cache.blocks(zone, list).count() as u32;
         let before = Tuning::of(cache);
+        let flags = if self.for_bulk {
+            FLAGS
+        } else {
+            let highest = self.allocator.zones()[at].kind.max(ZoneKind::Normal);
+            self.attempts_before_refill(at, Wanted { cpu, pid, order, mt, highest })
+        };
+        let (zone, cache) = self.allocator.zone_and_cache(at, cpu)?;
         let want = cache.refill_count(&policy, order, zone.below_high);
         let mode = Mode::Normal;
-        let refill =
-            Refill { zone: at, order, mt, want, got: 0, mode, before, pid, unseen, first: None };
+        let refill = Refill {
+            zone: at,
+            order,
+            mt,
+            want,
+            got: 0,
+            mode,
+            flags,
+            before,
+            pid,
+            unseen,
+            first: None,
+            dry: false,
+        };
         self.cpus[cpu].refill = Some(refill);
         self.cpus[cpu].refill
     }
@@ -143,6 +165,9 @@ impl Guided<'_, '_> {
         }
         let Some(refill) = &mut self.cpus[cpu].refill else { return };
         refill.got += 1;
+        let zone = &self.allocator.zones()[at];
+        refill.dry = zone.next_of_list(order, mt).is_none()
+            && zone.find_fallback(order, mt, refill.flags, Mode::Normal).found.is_none();
         if refill.got == 1 {
             refill.first = Some(pfn);
             return;
@@ -163,24 +188,23 @@ impl Guided<'_, '_> {
     /// The refill is over: it should have brought what the model asked for, unless the zone had no
     /// more. One block that goes to the request at once was no refill: the list's lock was taken.
     pub(super) fn close_refill(&mut self, cpu: usize, by: u32, next_alloc: Option<Pfn>) {
-        let Some(Refill { zone: at, order, mt, want, got, before, unseen, first, pid, .. }) =
-            self.cpus[cpu].refill.take()
+        let Some(Refill {
+            zone: at, order, mt, want, got, before, unseen, first, pid, dry, ..
+        }) = self.cpus[cpu].refill.take()
         else {
             return;
         };
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((_, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let list = cache.list_index(order, mt).unwrap_or(0);
         let at_once = next_alloc.is_some() && next_alloc == first;
-        if got <= 1 && want > 1 && (unseen > 0 || at_once || by != pid) {
+        let past_list = unseen > 0 || (!dry && (at_once || by != pid));
+        if got <= 1 && want > 1 && past_list {
             before.restore(cache);
             self.past_lists += 1;
             self.cpus[cpu].in_flight.extend(first);
             return;
         }
-        let exhausted = got < want
-            && zone.next_of_list(order, mt).is_none()
-            && zone.find_fallback(order, mt, FLAGS, Mode::Normal).found.is_none();
-        let exact = got == want || exhausted;
+        let exact = got == want || (got < want && dry);
         if let Some(first) = first {
             self.append(cpu, at, first, order, mt);
         }
@@ -218,6 +242,7 @@ impl Guided<'_, '_> {
 
     /// Takes a block out of the free lists, wherever the model has it.
     fn take(&mut self, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
+        self.unplaced.remove(&pfn);
         let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) else { return };
         let movable = mt == Movable;
         if zone.follow_take(pfn, order, movable).is_err() {
@@ -247,13 +272,18 @@ impl Guided<'_, '_> {
         pfn: Pfn,
         order: Order,
         mt: Migratetype,
-        mode: Mode,
+        (mode, flags): (Mode, AllocFlags),
     ) {
         let pageblock_order = self.allocator.geometry().pageblock_order;
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
-        let predicted =
-            if own.is_some() { None } else { zone.find_fallback(order, mt, FLAGS, mode).found };
+        let search = if own.is_some() {
+            FallbackSearch::default()
+        } else {
+            zone.find_fallback(order, mt, flags, mode)
+        };
+        zone.follow_failed_claims(search.failed_claims);
+        let predicted = search.found;
         let same_block = predicted.filter(|f| {
             f.outcome == Outcome::Claim
                 && f.pfn.align_down(pageblock_order) == pfn.align_down(pageblock_order)
@@ -284,6 +314,9 @@ impl Guided<'_, '_> {
             return;
         }
         if let Some((predicted, exact)) = self.cpus[cpu].claim.take() {
+            if let Some(f) = predicted.filter(|f| f.outcome == Outcome::Claim && !exact) {
+                self.was_not_first(at, f);
+            }
             let shape = predicted.is_some_and(|f| {
                 (f.order, f.from, owned(f.outcome))
                     == (x.fallback_order, x.fallback_migratetype, x.change_ownership)
@@ -297,12 +330,14 @@ impl Guided<'_, '_> {
         let (order, mt) = (x.alloc_order, x.alloc_migratetype);
         let refill = self.refill_for(cpu, pid, at, order, mt);
         let mode = refill.map_or(Mode::Normal, |r| r.mode);
+        let flags = refill.map_or(FLAGS, |r| r.flags);
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
-        let predicted = match own {
-            Some(_) => None,
-            None => zone.find_fallback(order, mt, FLAGS, mode).found,
+        let search = match own {
+            Some(_) => FallbackSearch::default(),
+            None => zone.find_fallback(order, mt, flags, mode),
         };
+        let predicted = search.found;
         let outcome = if whole { Outcome::ClaimWhole } else { Outcome::Single };
         let actual =
             Fallback { pfn: x.pfn, order: x.fallback_order, from: x.fallback_migratetype, outcome };
@@ -320,7 +355,14 @@ impl Guided<'_, '_> {
         if mode == Mode::Normal {
             self.empty_lists(at, order, mt, None);
         }
+        if actual.outcome == Outcome::Single {
+            self.pass_over_claims(at, |zone| zone.find_fallback(order, mt, flags, mode).found);
+        }
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        if own.is_none() && mode <= Mode::Claim && actual.outcome == Outcome::Single {
+            // Whatever the model would have claimed, the kernel could not.
+            zone.follow_failed_claims(zone.claims_to_try(order, mt, flags));
+        }
         if zone.follow_fallback(order, mt, actual, &mut ()).is_err() {
             self.take(at, x.pfn, order, mt);
         }
@@ -345,12 +387,13 @@ impl Guided<'_, '_> {
     fn extfrag_loose(&mut self, cpu: usize, pid: u32, at: usize, x: &Extfrag) {
         let (order, mt) = (x.alloc_order, x.alloc_migratetype);
         self.free_if_cached(at, x.pfn);
-        self.refill_for(cpu, pid, at, order, mt);
+        let refill = self.refill_for(cpu, pid, at, order, mt);
+        let flags = refill.map_or(FLAGS, |r| r.flags);
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let own = zone.next_of_list(order, mt);
         let predicted = match own {
             Some(_) => None,
-            None => zone.find_fallback(order, mt, FLAGS, Mode::Normal).found,
+            None => zone.find_fallback(order, mt, flags, Mode::Normal).found,
         };
         let becomes_own =
             |zone: &Zone<'_>, f: &Fallback| owned(f.outcome) || zone.block_type(f.pfn) == Some(mt);
@@ -382,7 +425,8 @@ impl Guided<'_, '_> {
     }
 
     /// `mm_page_alloc`: which block the CPU list gives.
-    pub(super) fn alloc(&mut self, cpu: usize, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
+    pub(super) fn alloc(&mut self, pfn: Pfn, wanted: Wanted) {
+        let Wanted { cpu, pid, order, mt, .. } = wanted;
         let Some(at) = self.zone_of(pfn) else { return };
         let owner = self.holder(pfn);
         let Some((_, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
@@ -403,6 +447,7 @@ impl Guided<'_, '_> {
                 (format!("{pfn} for task {pid}"), "was for another task".to_owned())
             });
         } else if let Some(on) = owner.filter(|&on| on == cpu || self.was_on(pid, on)) {
+            self.attempts_before_alloc(at, wanted);
             self.alloc_from_list(on, pid, at, pfn, list);
         } else if owner.is_none() && self.last_seen.get(&pid).is_some_and(|seen| seen.compacted) {
             // What compaction captured comes from no list.

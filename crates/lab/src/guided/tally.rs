@@ -95,6 +95,15 @@ impl Tally {
         self.verification.kind_mut(kind).record(Agreement::Exact);
     }
 
+    /// Counts a free with which the kernel or the model, or both, drained.
+    pub(super) fn compare_drain(&mut self, both: bool, exact: bool) {
+        self.verification.drains.record(match (both, exact) {
+            (true, true) => Agreement::Exact,
+            (true, false) => Agreement::Shape,
+            (false, _) => Agreement::None,
+        });
+    }
+
     /// Counts one decision. `exact` and `shape` say how it agreed; the texts, made only for a
     /// mismatch that is kept, say what the recording and the model have.
     pub(super) fn compare(
