@@ -64,6 +64,8 @@ pub enum FrameState {
 const TAIL: u8 = 0xff;
 const HOLE: u8 = 0xef;
 const RESERVED: u8 = 0xdf;
+/// Reserved too, and certainly memory, as the allocator had it or was told of it.
+const RETURNED: u8 = 0xcf;
 const ALLOCATED: u8 = 0x70;
 const FREE: u8 = 0x80;
 
@@ -85,7 +87,7 @@ impl FrameState {
         match byte {
             TAIL => Self::Tail,
             HOLE => Self::Hole,
-            RESERVED => Self::Reserved,
+            RESERVED | RETURNED => Self::Reserved,
             _ => match (byte >= FREE, Migratetype::from_index((byte >> 4 & 7) as usize)) {
                 (true, Some(list)) => Self::Free { order, list },
                 (false, Some(cached)) => Self::CpuList { order, cached },
@@ -192,10 +194,20 @@ impl<'m> PageMap<'m> {
         self.states.get(start..start.checked_add(len)?)
     }
 
-    /// Whether every frame of a range has a state.
-    pub(crate) fn all_are(&self, range: FrameRange, state: FrameState) -> bool {
-        let is = |byte: &AtomicU8| byte.load(Relaxed) == state.encode();
+    /// Whether every frame of a range is reserved.
+    pub(crate) fn all_reserved(&self, range: FrameRange) -> bool {
+        let is = |byte: &AtomicU8| byte.load(Relaxed) | (RESERVED ^ RETURNED) == RESERVED;
         range.is_empty() || self.states_in(range).is_some_and(|states| states.iter().all(is))
+    }
+
+    /// Makes a frame reserved that is memory.
+    pub(crate) fn set_returned(&self, i: Index) {
+        self.states[i as usize].store(RETURNED, Relaxed);
+    }
+
+    /// Whether a frame is reserved since [`set_returned`](Self::set_returned).
+    pub(crate) fn is_returned(&self, i: Index) -> bool {
+        self.states[i as usize].load(Relaxed) == RETURNED
     }
 
     /// Gives every frame of a range, all in the tables, a state.
