@@ -218,9 +218,8 @@ fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo) {
         high_max: pages(info.high_max.unwrap_or(high_min)),
     };
     cache.high = pages(info.high);
-    cache.free_factor = info.free_factor.unwrap_or(0) as u8;
     cache.alloc_factor = info.alloc_factor.unwrap_or(0) as u8;
-    cache.free_count = pages(info.free_count.unwrap_or(0));
+    cache.free_count = pages(info.free_count.or(info.free_factor).unwrap_or(0));
     let flags = info.flags.unwrap_or(0);
     cache.prev_free_high_order = flags & 1 != 0;
     cache.free_high_batch = flags & 2 != 0;

@@ -87,7 +87,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     ///
     /// # Errors
     /// Those of [`Allocator::alloc`].
-    #[inline]
+    #[inline(always)]
     pub fn alloc(
         &mut self,
         request: &Request,
@@ -145,7 +145,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     /// # Errors
     /// For a frame that no allocated block of this order starts at; nothing changes then. See
     /// [`sharing`](crate::sharing) for two frees at the same instant.
-    #[inline]
+    #[inline(always)]
     pub fn free(
         &mut self,
         pfn: Pfn,

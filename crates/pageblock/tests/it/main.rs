@@ -12,4 +12,5 @@ mod ranges;
 mod scenarios;
 mod sharing;
 mod strict;
+mod tables;
 mod vectors;
