@@ -15,6 +15,7 @@
 
 use crate::alloc::Allocator;
 use crate::contig::{ContigError, Migrate};
+use crate::empty::Hands;
 use crate::event::Observer;
 use crate::frame::FrameRange;
 use crate::map::{FrameState, Index};
@@ -50,7 +51,7 @@ impl Allocator<'_> {
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
-        let (at, ..) = self.in_one_zone(range)?;
+        let (at, ..) = self.hands(cpu)?.in_one_zone(range)?;
         let order = self.machine.geometry.pageblock_order;
         let span = self.zones[at].span;
         let whole = (range.start.is_aligned(order) || range.start == span.start)
@@ -58,7 +59,7 @@ impl Allocator<'_> {
         if !whole {
             return Err(ContigError::Misaligned(range));
         }
-        self.empty_range(cpu, range, migrate, observer, |zone, start, end| {
+        self.hands(cpu)?.empty_range(range, migrate, observer, |zone, start, end| {
             zone.carve(start, end);
             for i in start..end {
                 zone.map.set_returned(i);
@@ -101,11 +102,11 @@ impl Allocator<'_> {
 
     /// The zone of a range all of whose frames are in a state, and its ends there.
     fn all_in_state(
-        &self,
+        &mut self,
         range: FrameRange,
         state: FrameState,
     ) -> Result<(usize, Index, Index), ContigError> {
-        let (at, start, end) = self.in_one_zone(range)?;
+        let (at, start, end) = self.hands(0)?.in_one_zone(range)?;
         let map = &self.zones[at].map;
         match (start..end).find(|&i| map.state(i) != state) {
             None => Ok((at, start, end)),

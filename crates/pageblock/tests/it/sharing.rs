@@ -18,12 +18,12 @@ use parking_lot::RawMutex;
 
 use crate::machine::{policy, table_memory, zone_spec};
 
-const CPUS: usize = 4;
+pub(crate) const CPUS: usize = 4;
 const KERNEL: Request = Request::new(0, Gfp::GFP_KERNEL);
 
 /// A DMA32 and a Normal zone, four CPUs. Gives `test` the shared allocator, then verifies that every
 /// frame is free, once.
-fn share(preset: &str, frames: u64, test: impl FnOnce(&Shared<'_, RawMutex>)) {
+pub(crate) fn share(preset: &str, frames: u64, test: impl FnOnce(&Shared<'_, RawMutex>)) {
     let zones = [
         zone_spec(0, ZoneKind::Dma32, 0, frames / 4),
         zone_spec(0, ZoneKind::Normal, frames / 4, frames),
