@@ -1,5 +1,6 @@
 //! Prints how long an allocator takes to start, for memory sizes in GiB: its tables made and all memory
-//! released, in memory that is new to the process, and in memory that it has used before.
+//! released, in memory that is new to the process, in memory that it has used before, and in zero pages that
+//! nothing has touched.
 
 use std::mem::MaybeUninit;
 use std::time::Instant;
@@ -8,7 +9,7 @@ use pageblock::alloc::Allocator;
 use pageblock::frame::FrameRange;
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
-use pageblock::setup::Setup;
+use pageblock::setup::{Setup, SetupError};
 use pageblock::zone::Geometry;
 
 fn main() {
@@ -25,13 +26,23 @@ fn main() {
             distances: &[],
         };
         let size = setup.metadata_size().expect("the setup is sound");
+        let timed = |state: &str, make: &mut dyn FnMut()| {
+            let start = Instant::now();
+            make();
+            let ms = start.elapsed().as_secs_f64() * 1e3;
+            println!("{gib:>3} GiB, {state:<5} memory: {ms:>6.1} ms");
+        };
+        let release = |allocator: Result<Allocator<'_>, SetupError>| {
+            let released = allocator.expect("the memory suffices").release(span);
+            released.expect("all frames are reserved");
+        };
         let mut memory = vec![MaybeUninit::uninit(); size];
         for state in ["new", "used", "used", "used"] {
-            let start = Instant::now();
-            let mut allocator = Allocator::new(&mut memory, &setup).expect("the memory suffices");
-            allocator.release(span).expect("all frames are reserved");
-            let ms = start.elapsed().as_secs_f64() * 1e3;
-            println!("{gib:>3} GiB, {state:<4} memory: {ms:>6.1} ms");
+            timed(state, &mut || release(Allocator::new(&mut memory, &setup)));
+        }
+        for _ in 0..3 {
+            let mut zeros = vec![0u8; size];
+            timed("zero", &mut || release(Allocator::new_in_bytes(&mut zeros, &setup)));
         }
     }
 }

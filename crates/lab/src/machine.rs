@@ -8,7 +8,7 @@ use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
-use pageblock::policy::Policy;
+use pageblock::policy::{PcpFree, Policy};
 use pageblock::preset::{self, Preset};
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
@@ -197,8 +197,9 @@ fn restore_caches(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<
     }
     for info in &snapshot.pcpinfo {
         let Some(at) = zone_at(allocator, snapshot, info.zone) else { continue };
+        let counts = allocator.policy().pcp_free >= PcpFree::FreeCount;
         if let Some((_, cache)) = allocator.zone_and_cache(at, usize::from(info.cpu)) {
-            restore_tuning(cache, info);
+            restore_tuning(cache, info, counts);
         }
     }
     Ok(())
@@ -209,7 +210,8 @@ fn cached_type(list: Option<Migratetype>, block: Migratetype) -> Migratetype {
     list.unwrap_or(block)
 }
 
-fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo) {
+/// `counts` says which of two numbers the policy keeps.
+fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo, counts: bool) {
     let pages = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     let high_min = info.high_min.unwrap_or(info.high);
     cache.limits = CacheLimits {
@@ -218,9 +220,8 @@ fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo) {
         high_max: pages(info.high_max.unwrap_or(high_min)),
     };
     cache.high = pages(info.high);
-    cache.free_factor = info.free_factor.unwrap_or(0) as u8;
     cache.alloc_factor = info.alloc_factor.unwrap_or(0) as u8;
-    cache.free_count = pages(info.free_count.unwrap_or(0));
+    cache.free_count = pages(if counts { info.free_count } else { info.free_factor }.unwrap_or(0));
     let flags = info.flags.unwrap_or(0);
     cache.prev_free_high_order = flags & 1 != 0;
     cache.free_high_batch = flags & 2 != 0;

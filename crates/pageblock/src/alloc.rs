@@ -169,7 +169,7 @@ impl<'m> Allocator<'m> {
     /// [`AllocError::NoMemory`] where no zone has a block above the low watermark: run
     /// [`slowpath`](crate::slowpath), or report the failure with [`report_failure`](Self::report_failure).
     /// All other variants are mistakes of the caller.
-    #[inline]
+    #[inline(always)]
     pub fn alloc(
         &mut self,
         cpu: usize,

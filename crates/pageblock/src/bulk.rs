@@ -9,10 +9,11 @@ use crate::alloc_flags::Watermark;
 use crate::cpu::Cpu;
 use crate::event::Observer;
 use crate::fallback::Mode;
-use crate::frame::{Order, Pfn};
+use crate::frame::{Order, Pfn, pages};
 use crate::interrupts::{Interrupts, Off};
 use crate::local::{Local, Zones};
 use crate::machine::Attempt;
+use crate::map::FrameState;
 use crate::policy::Fair;
 use crate::request::{Gfp, Request};
 use crate::zone::FrameError;
@@ -158,7 +159,8 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             return 0;
         };
         let flags = self.fast_flags(at, attempt);
-        let wanted = (blocks.len() as u64) << order;
+        let wanted = (blocks.len() as u64).saturating_mul(pages(order));
+        let in_use = FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) };
         let taken = self.with(at, |zone, cache| {
             let mark = zone.watermark(Watermark::Low).saturating_add(wanted);
             if !zone.watermark_ok(order, mark, highest, flags) {
@@ -173,6 +175,8 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
                     zone.rmqueue(order, mt, flags, &mut mode, observer).map(|(i, _)| i)
                 });
                 let Some(i) = found else { return n };
+                // Under the lock, so that whoever holds it finds every frame in a block.
+                zone.map.set(i, in_use);
                 *slot = zone.map.pfn(i);
             }
             blocks.len()

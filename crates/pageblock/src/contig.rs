@@ -2,33 +2,47 @@
 //! away, and all that is free then is taken at once.
 //!
 //! The allocator does not know contents, so the caller brings the means to move them: [`Migrate`].
-//! This is work of a single owner: CPUs that share an allocator give it back first
-//! ([`Shared::into_owned`](crate::sharing::Shared::into_owned)).
+//! The work itself is in `empty`; a CPU that shares the allocator with others does it too
+//! ([`Cpu::alloc_contig`]).
 //!
 //! Source: `alloc_contig_range`, `alloc_contig_pages` (mm/page_alloc.c), `has_unmovable_pages`
 //! (mm/page_isolation.c).
 
 use core::fmt;
 
+use lock_api::RawMutex;
+
 use crate::alloc::Allocator;
-use crate::alloc_flags::AllocFlags;
+use crate::cpu::Cpu;
+use crate::empty::Hands;
 use crate::event::Observer;
 use crate::frame::{FrameRange, Order, Pfn};
+use crate::interrupts::Interrupts;
 use crate::map::{FrameState, Index};
 use crate::mobility::Migratetype::Isolate;
 use crate::policy::ClaimRule;
-use crate::request::{Gfp, Request};
+use crate::request::Request;
 use crate::zone::{FrameError, Zone};
 
 /// How the contents of allocated blocks are moved.
+///
+/// Where CPUs share the allocator, it is the caller's to see that a block is not freed while
+/// [`migrate`](Self::migrate) moves it; of a block that was freed before, that says `false`.
 pub trait Migrate {
-    /// Tells whether the content of an allocated block can be moved.
+    /// Tells whether the content of an allocated block can be moved. A shared zone's lock is held.
     fn is_movable(&mut self, block: Pfn, order: Order) -> bool;
 
     /// Moves the content of a block to another of the same order, and lets everyone who used the
     /// first use the second. Tells whether it did; nobody uses `from` then, and the allocator frees
     /// it. Otherwise `to` is freed.
     fn migrate(&mut self, from: Pfn, to: Pfn, order: Order) -> bool;
+
+    /// Called again and again while a CPU has been asked for its pages and has not yet given them back.
+    /// `false`, the default, ends the waiting.
+    fn wait_for(&mut self, cpu: usize) -> bool {
+        let _ = cpu;
+        false
+    }
 }
 
 /// Moves nothing: only what is free already can be had.
@@ -77,6 +91,10 @@ pub enum ContigError {
     WrongState(Pfn, FrameState),
     /// No range of this size and alignment can be had.
     NotFound,
+    /// The CPU has not given back its pages.
+    Busy(usize),
+    /// Other CPUs took and freed blocks of the range all the time.
+    Contended(FrameRange),
 }
 
 impl fmt::Display for ContigError {
@@ -101,6 +119,10 @@ impl fmt::Display for ContigError {
             }
             Self::WrongState(pfn, state) => write!(f, "frame {pfn} is {state:?}"),
             Self::NotFound => f.write_str("no such range can be had"),
+            Self::Busy(cpu) => write!(f, "CPU {cpu} has not given back its pages"),
+            Self::Contended(range) => {
+                write!(f, "blocks from {} to {} change all the time", range.start, range.end)
+            }
         }
     }
 }
@@ -121,11 +143,7 @@ impl<'m> Allocator<'m> {
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
-        let take = |zone: &mut Zone<'_>, start, end| {
-            zone.carve(start, end);
-            zone.mark_in_use(start, end);
-        };
-        self.empty_range(cpu, range, migrate, observer, take).map(|_| ())
+        self.hands(cpu)?.take_range(range, migrate, observer)
     }
 
     /// Allocates `pages` contiguous frames that start at a multiple of `align` frames, in a zone that
@@ -162,30 +180,7 @@ impl<'m> Allocator<'m> {
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
     ) -> Result<FrameRange, ContigError> {
-        if pages == 0 {
-            return Err(ContigError::Empty);
-        }
-        if !align.is_power_of_two() {
-            return Err(ContigError::Alignment(align));
-        }
-        let request = Request { order: 0, ..*request };
-        let node = self.rows.get(cpu).ok_or(ContigError::NoSuchCpu(cpu))?.node;
-        let attempt = self.machine.attempt(node, &request).map_err(|_| ContigError::NotFound)?;
-        for at in self.machine.zonelist(&attempt) {
-            let Zone { kind, node, managed, .. } = self.zones[at];
-            if kind > attempt.highest || !attempt.may_use(node) || managed == 0 {
-                continue;
-            }
-            let mut from = self.zones[at].span.start;
-            while let Some(range) = self.zones[at].candidate(from, pages, align, migrate) {
-                match self.alloc_contig_range(cpu, range, migrate, observer) {
-                    Ok(()) => return Ok(range),
-                    Err(ContigError::NoTarget(_)) => break,
-                    Err(_) => from = range.start.plus(1),
-                }
-            }
-        }
-        Err(ContigError::NotFound)
+        self.hands(cpu)?.find_range(pages, align, request, migrate, observer)
     }
 
     /// Frees a range that [`alloc_contig_range`](Self::alloc_contig_range) or
@@ -200,159 +195,60 @@ impl<'m> Allocator<'m> {
         range: FrameRange,
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
-        let max_order = self.machine.geometry.max_order;
-        for (pfn, order) in range.blocks(max_order) {
-            self.machine.find_allocated(pfn, order).map_err(ContigError::NotContiguous)?;
-        }
-        for (pfn, order) in range.blocks(max_order) {
-            self.free(cpu, pfn, order, observer).map_err(ContigError::NotContiguous)?;
-        }
-        Ok(())
+        self.hands(cpu)?.free_range(range, observer)
     }
+}
 
-    /// Isolates a range of one zone, moves what is in use there, and lets `take` have the frames, all
-    /// of them free; gives the zone's place.
-    pub(crate) fn empty_range(
+impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+    /// [`Allocator::alloc_contig_range`] while other CPUs work. The zone's lock is held while the range is
+    /// isolated and, at the end, taken, which takes time linear in the range; contents are moved without
+    /// it. Other CPUs are asked to give back their pages, and waited for by
+    /// [`Migrate::wait_for`].
+    ///
+    /// # Errors
+    /// [`ContigError`]; [`ContigError::Busy`] where a CPU was not waited for any longer. What other CPUs
+    /// took or freed in the range meanwhile can make it fail where it would succeed the next time.
+    pub fn alloc_contig_range(
         &mut self,
-        cpu: usize,
         range: FrameRange,
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
-        take: impl FnOnce(&mut Zone<'_>, Index, Index),
-    ) -> Result<usize, ContigError> {
-        if cpu >= self.cpus() {
-            return Err(ContigError::NoSuchCpu(cpu));
-        }
-        let (at, start, end) = self.in_one_zone(range)?;
-        self.zones[at].check_movable(start, end, migrate)?;
-        let window = self.zones[at].window(start, end);
-        self.isolate(at, window, range, observer)?;
-        self.drain_all(observer);
-        let emptied = self.move_away(cpu, at, start, end, migrate, observer);
-        let zone = self.zone_at(at);
-        if emptied.is_ok() {
-            zone.counters.lock_acquired += 1;
-            take(zone, start, end);
-        }
-        self.unisolate(at, window, observer);
-        emptied.map(|()| at)
-    }
-
-    /// The zone of a range, and its ends there.
-    pub(crate) fn in_one_zone(
-        &self,
-        range: FrameRange,
-    ) -> Result<(usize, Index, Index), ContigError> {
-        if range.is_empty() {
-            return Err(ContigError::Empty);
-        }
-        let holds = |pfn| self.zones.iter().position(|zone| zone.span.contains(pfn));
-        let at = holds(range.start).ok_or(ContigError::Foreign(range.start))?;
-        let zone = &self.zones[at];
-        if range.end > zone.span.end {
-            return Err(ContigError::SpansZones(zone.span.end));
-        }
-        let start = zone.map.index(range.start).ok_or(ContigError::Foreign(range.start))?;
-        Ok((at, start, start + range.len() as Index))
-    }
-
-    /// A zone to work on.
-    pub(crate) fn zone_at(&mut self, at: usize) -> &mut Zone<'m> {
-        self.machine.fronts[at].forget();
-        &mut self.zones[at]
-    }
-
-    /// Isolates the pageblocks of a window. Those that cannot be isolated are left out, unless the
-    /// range needs them.
-    fn isolate(
-        &mut self,
-        at: usize,
-        window: FrameRange,
-        range: FrameRange,
-        observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
-        let order = self.machine.geometry.pageblock_order;
-        let zone = self.zone_at(at);
-        let mut error = None;
-        let mut done = window.start;
-        for block in (window.start.0..window.end.0).step_by(1 << order).map(Pfn) {
-            let inside = block.max(zone.span.start);
-            let needed = inside < range.end && range.start < block.plus(1 << order);
-            // Linux: up to 6.9 isolates a pageblock that the zone's end cuts, and loses what is freed
-            // there meanwhile, as nothing moves out of it.
-            let movable = zone.map.index(inside).and_then(|i| zone.movable_range(i)).is_some();
-            error = match movable.then(|| zone.isolate_block(inside, observer)) {
-                Some(Ok(())) => None,
-                Some(Err(FrameError::Isolated(pfn))) => Some(ContigError::Isolated(pfn)),
-                Some(Err(_)) | None if needed => Some(ContigError::CutPageblock(inside)),
-                Some(Err(_)) | None => None,
-            };
-            if error.is_some() {
-                break;
-            }
-            done = block.plus(1 << order);
-        }
-        match error {
-            None => Ok(()),
-            Some(error) => {
-                self.unisolate(at, FrameRange { start: window.start, end: done }, observer);
-                Err(error)
-            }
-        }
+        self.take_range(range, migrate, observer)
     }
 
-    fn unisolate(&mut self, at: usize, window: FrameRange, observer: &mut impl Observer) {
-        let order = self.machine.geometry.pageblock_order;
-        let zone = self.zone_at(at);
-        for block in (window.start.0..window.end.0).step_by(1 << order).map(Pfn) {
-            // One that could not be isolated is none to end the isolation of.
-            let _ = zone.unisolate_block(block.max(zone.span.start), None, observer);
-        }
-    }
-
-    /// Moves every block in use out of isolated frames.
-    fn move_away(
+    /// [`Allocator::alloc_contig`] while other CPUs work. The zone's lock is held for the search too.
+    ///
+    /// # Errors
+    /// As [`alloc_contig_range`](Self::alloc_contig_range), and those of [`Allocator::alloc_contig`].
+    pub fn alloc_contig(
         &mut self,
-        cpu: usize,
-        at: usize,
-        start: Index,
-        end: Index,
+        pages: u64,
+        align: u64,
+        request: &Request,
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
-    ) -> Result<(), ContigError> {
-        let mut i = start;
-        while i < end {
-            let map = &self.machine.fronts[at].map;
-            let (first, state) = map.block_at(i);
-            let from = map.pfn(first);
-            let Some(order) = state.order() else { return Err(ContigError::Reserved(from)) };
-            if let FrameState::Allocated { .. } = state {
-                let to = self.target(cpu, order, observer).ok_or(ContigError::NoTarget(from))?;
-                let moved = migrate.migrate(from, to, order);
-                let unused = if moved { from } else { to };
-                self.free(cpu, unused, order, observer).map_err(ContigError::NotContiguous)?;
-                if !moved {
-                    return Err(ContigError::NotMoved(from));
-                }
-            }
-            i = first + (1 << order);
-        }
-        Ok(())
+    ) -> Result<FrameRange, ContigError> {
+        self.find_range(pages, align, request, migrate, observer)
     }
 
-    /// A block to move another to.
-    fn target(&mut self, cpu: usize, order: Order, observer: &mut impl Observer) -> Option<Pfn> {
-        let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE.without(Gfp::KSWAPD_RECLAIM));
-        let min = AllocFlags::WMARK_MIN.with(AllocFlags::CMA);
-        let fast = self.alloc(cpu, &request, observer);
-        fast.or_else(|_| self.alloc_with(cpu, &request, min, observer)).ok()
+    /// See [`Allocator::free_contig`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::free_contig`].
+    pub fn free_contig(
+        &mut self,
+        range: FrameRange,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        self.free_range(range, observer)
     }
 }
 
 impl Zone<'_> {
     /// The pageblocks to isolate for a range: up to 6.9 with those that a free block can reach which
     /// has frames of the range.
-    fn window(&self, start: Index, end: Index) -> FrameRange {
+    pub(crate) fn window(&self, start: Index, end: Index) -> FrameRange {
         let order = match self.policy.claim_rule {
             ClaimRule::V610 => self.geometry.pageblock_order,
             _ => self.geometry.table_order(),
@@ -384,7 +280,7 @@ impl Zone<'_> {
         (error, next)
     }
 
-    fn check_movable(
+    pub(crate) fn check_movable(
         &self,
         start: Index,
         end: Index,
@@ -400,7 +296,7 @@ impl Zone<'_> {
     }
 
     /// The first aligned range from a frame on that nothing is known to keep from being had.
-    fn candidate(
+    pub(crate) fn candidate(
         &self,
         from: Pfn,
         pages: u64,

@@ -8,12 +8,12 @@ use crate::cpu_cache::CpuCache;
 use crate::event::Observer;
 use crate::frame::{Order, Pfn};
 use crate::interrupts::{Interrupts, Off};
-use crate::local::Local;
+use crate::local::{Local, Zones};
 use crate::news::News;
 use crate::request::Request;
 use crate::row::Row;
 use crate::sharing::{Locked, Shared};
-use crate::zone::FrameError;
+use crate::zone::{FrameError, Zone};
 
 #[cfg(doc)]
 use crate::alloc::Allocator;
@@ -53,6 +53,17 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         self.shared
     }
 
+    /// The node of the CPU.
+    pub(crate) fn node_of(&self) -> u8 {
+        self.row.node
+    }
+
+    /// Works on a zone, its lock held.
+    pub(crate) fn locked<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+        let _off = Off::<I>::now();
+        Locked(self.shared.zones).with(&self.shared.machine, at, act)
+    }
+
     #[inline(always)]
     pub(crate) fn local(&mut self) -> Local<'_, 'm, Locked<'_, 'm, R>> {
         let zones = Locked(self.shared.zones);
@@ -87,7 +98,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     ///
     /// # Errors
     /// Those of [`Allocator::alloc`].
-    #[inline]
+    #[inline(always)]
     pub fn alloc(
         &mut self,
         request: &Request,
@@ -145,7 +156,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     /// # Errors
     /// For a frame that no allocated block of this order starts at; nothing changes then. See
     /// [`sharing`](crate::sharing) for two frees at the same instant.
-    #[inline]
+    #[inline(always)]
     pub fn free(
         &mut self,
         pfn: Pfn,
@@ -207,7 +218,9 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         order: Order,
         into: Order,
     ) -> Result<(), FrameError> {
-        self.shared.machine.split_allocated(pfn, order, into)
+        let machine = &self.shared.machine;
+        let (at, _) = machine.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
+        self.locked(at, |_| machine.split_allocated(pfn, order, into))
     }
 
     /// See [`Allocator::reset_fair_batches`].

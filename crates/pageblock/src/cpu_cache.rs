@@ -7,18 +7,21 @@
 //! Source: `rmqueue_pcplist`, `free_unref_page_commit`, `free_pcppages_bulk` (mm/page_alloc.c). Their
 //! sizes are in `cpu_tuning`.
 
+mod drain;
+
+pub use drain::Drain;
+pub(crate) use drain::drained_type;
+
 use crate::alloc_flags::AllocFlags;
 use crate::chain::Tag;
 use crate::cpu_list::CpuList;
 use crate::cpu_tuning::Calm;
-use crate::event::{Event, Observer};
+use crate::event::Observer;
 use crate::fallback::Mode;
 use crate::frame::{ORDER_LIMIT, Order, pages};
 use crate::map::{FrameState, Index, PageMap, StateByte};
 use crate::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
-use crate::policy::{
-    ClaimRule, PcpBulk, PcpFree, PcpOrders, PcpThpLists, PcpType, Policy, Reserve,
-};
+use crate::policy::{ClaimRule, PcpOrders, PcpThpLists, Policy, Reserve};
 use crate::zone::{Geometry, Zone, ZoneCounters};
 
 #[cfg(doc)]
@@ -47,24 +50,11 @@ pub const MAX_LISTS: usize = LOW_ORDER_LISTS + MIGRATE_PCPTYPES;
 const ORDERS: usize = ORDER_LIMIT as usize + 1;
 const TYPES: usize = MIGRATETYPES.next_power_of_two();
 
-/// There is no such list. Its place in a cache holds a list that is always empty.
+/// There is no such list. Its place in a cache holds one that is full and yet gives nothing.
 const NO_LIST: u8 = MAX_LISTS as u8;
 
 /// A power of two.
 const LISTS: usize = MAX_LISTS + 1;
-
-/// The lists of one order for the short way of frees, by the number of a type.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PutLists([u8; TYPES]);
-
-impl PutLists {
-    /// The list for a type; `None` where the short way is none.
-    #[inline(always)]
-    pub(crate) fn list(&self, type_bits: u8) -> Option<usize> {
-        let list = self.0[usize::from(type_bits) % TYPES];
-        (list != NO_LIST).then_some(usize::from(list))
-    }
-}
 
 /// The limits of a cache; computed by [`tuning`](crate::tuning).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -77,40 +67,47 @@ pub struct CacheLimits {
     pub high_max: u32,
 }
 
-/// The lists of one CPU for one zone (`struct per_cpu_pages`).
+/// The lists of one CPU for one zone (`struct per_cpu_pages`). What the short ways write beside a list
+/// is one cache line.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct CpuCache {
     lists: [CpuList; LISTS],
-    /// The CPU's mark on its lists.
-    tag: Tag,
-    /// How often a list led to a block that is not this CPU's.
-    strays: u32,
-    /// The list of each order and type, [`NO_LIST`] where there is none.
-    list_of: [[u8; TYPES]; ORDERS],
-    /// The same for frees in the short way: none for isolated blocks.
-    put_lists: [PutLists; ORDERS],
-    nr_lists: u8,
-    thp_order: Order,
+    /// What this CPU allocated and freed in the zone.
+    counters: ZoneCounters,
     /// Pages on all lists.
     pub count: u32,
-    /// Pages that it may hold now.
-    pub high: u32,
-    /// Its limits.
-    pub limits: CacheLimits,
+    /// What an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or doublings of the
+    /// drain (`free_factor`, 5.13 to 6.6).
+    pub free_count: u32,
+    pub(crate) calm: Calm,
     /// Doublings of the refill (6.7 and later).
     pub alloc_factor: u8,
-    /// Doublings of the drain (5.13 to 6.6).
-    pub free_factor: u8,
-    /// Pages freed in a row (6.7 and later).
-    pub free_count: u32,
     /// The last free was of a high order (`PCPF_PREV_FREE_HIGH_ORDER`).
     pub prev_free_high_order: bool,
     /// The CPU's share of the data cache holds more than three batches (`PCPF_FREE_HIGH_BATCH`).
     pub free_high_batch: bool,
-    pub(crate) calm: Calm,
-    /// What this CPU allocated and freed in the zone.
-    counters: ZoneCounters,
+    /// Pages that it may hold now.
+    pub high: u32,
+    /// Its limits.
+    pub limits: CacheLimits,
+    /// The CPU's mark on its lists.
+    tag: Tag,
+    /// How often a list led to a block that is not this CPU's.
+    strays: u32,
+    nr_lists: u8,
+    thp_order: Order,
+    /// The list of each order and type, [`NO_LIST`] where there is none.
+    list_of: [[u8; TYPES]; ORDERS],
+    /// The same for frees in the short way: none for isolated blocks.
+    put_lists: [[u8; TYPES]; ORDERS],
 }
+
+const _: () = {
+    use core::mem::offset_of;
+    let first = offset_of!(CpuCache, counters);
+    assert!(first % 64 == 0 && offset_of!(CpuCache, free_high_batch) - first < 64);
+};
 
 impl CpuCache {
     /// An empty cache of a CPU.
@@ -124,9 +121,11 @@ impl CpuCache {
             PcpThpLists::Two => 2,
         };
         let low = if costly { LOW_ORDER_LISTS as u8 } else { MIGRATE_PCPTYPES as u8 };
+        let mut lists = [CpuList::EMPTY; LISTS];
+        lists[usize::from(NO_LIST)] = CpuList::CLOSED;
         let list_of = list_table(costly, thp_lists, geometry.pageblock_order);
         Self {
-            lists: [CpuList::EMPTY; LISTS],
+            lists,
             tag: cpu as Tag + 1,
             strays: 0,
             list_of,
@@ -137,7 +136,6 @@ impl CpuCache {
             high: limits.high_min,
             limits,
             alloc_factor: 0,
-            free_factor: 0,
             free_count: 0,
             prev_free_high_order: false,
             free_high_batch: false,
@@ -204,16 +202,19 @@ impl CpuCache {
         self.strays
     }
 
-    /// The list of an order and type for the short way; it may be one that is always empty.
+    /// The list of an order and type for the short way of requests; it may be one that gives nothing.
     #[inline(always)]
     pub(crate) fn take_list(&self, order: Order, mt: Migratetype) -> Option<u8> {
+        if order == 0 && (mt as usize) < MIGRATE_PCPTYPES {
+            return Some(mt as u8);
+        }
         Some(self.list_of.get(usize::from(order))?[mt as usize])
     }
 
-    /// The lists of an order for the short way of frees, by the number of a type.
+    /// The same for the short way of frees; it may be one that takes nothing.
     #[inline(always)]
-    pub(crate) fn put_lists(&self, order: Order) -> Option<&PutLists> {
-        self.put_lists.get(usize::from(order))
+    pub(crate) fn put_list(&self, order: Order, mt: Migratetype) -> Option<u8> {
+        Some(self.put_lists.get(usize::from(order))?[mt as usize])
     }
 
     /// Takes the first block of a list of this order for a request, if it is on the stack, and counts
@@ -243,8 +244,8 @@ impl CpuCache {
     /// cache holds `count` pages then ([`calm_count`](Self::calm_count)). Only for a calm zone
     /// ([`Front::is_calm`]).
     #[inline(always)]
-    pub(crate) fn put_hot(&mut self, i: Index, index: usize, order: Order, count: u32) -> bool {
-        if !self.lists[index % LISTS].push_hot(i) {
+    pub(crate) fn put_hot(&mut self, i: Index, index: u8, order: Order, count: u32) -> bool {
+        if !self.lists[usize::from(index) % LISTS].push_hot(i) {
             return false;
         }
         self.count = count;
@@ -265,11 +266,11 @@ impl CpuCache {
 
     /// Makes room on the stack of the list of an order and type, for a block that the cache surely
     /// keeps.
-    pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, type_bits: u8) -> bool {
-        if let Some(index) = self.put_lists(order).and_then(|lists| lists.list(type_bits))
+    pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
+        if let Some(index) = self.put_list(order, mt).filter(|&index| index != NO_LIST)
             && self.calm_count(order).is_some()
         {
-            self.lists[index].make_room(map, self.tag);
+            self.lists[usize::from(index) % LISTS].make_room(map, self.tag);
             return true;
         }
         false
@@ -307,22 +308,6 @@ impl CpuCache {
             blocks << self.list_order(index)
         };
         self.count = (0..self.nr_lists()).map(pages_of).sum();
-    }
-
-    /// Takes the last block of a list; `None` where there is none any more.
-    #[inline]
-    fn pop_tail(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
-        let owned = |i| map.is_on_cpu_list(i, order);
-        loop {
-            if let Some(i) = self.lists[index].pop_tail(map, self.tag, owned) {
-                self.count -= 1 << order;
-                return Some(i);
-            }
-            if self.lists[index].is_empty() {
-                return None;
-            }
-            self.mend(map, index);
-        }
     }
 
     /// Takes a block from a list that is empty, after filling it from the zone
@@ -424,144 +409,6 @@ impl CpuCache {
         self.lists[index].remove(map, self.tag, i);
         self.count -= 1 << self.list_order(index);
     }
-
-    /// Starts to give `n` pages back, after a block was freed to the list `index`.
-    #[must_use]
-    pub fn drain(&self, policy: &Policy, n: u32, index: usize) -> Drain {
-        let chunk = match policy.pcp_free {
-            PcpFree::FreeCount619 => self.limits.batch.max(1),
-            _ => u32::MAX,
-        };
-        // The loop starts with the list after this one.
-        let (start, in_turn) = match policy.pcp_bulk {
-            PcpBulk::WholeLists => (index.checked_sub(1).unwrap_or(self.nr_lists() - 1), false),
-            PcpBulk::RoundRobin => (0, true),
-        };
-        let start = if start < self.nr_lists() { start } else { 0 };
-        Drain { left: 0, later: n.min(self.count), chunk, start, at: start, run: 0, in_turn }
-    }
-
-    /// Starts to empty the cache: all of it at once, and from 6.7 in rounds of the largest drain, so
-    /// that the zone's lock is not held for long (`drain_pages_zone`; the kernel has rounds from 6.10).
-    #[must_use]
-    pub fn drain_round(&self, policy: &Policy) -> Drain {
-        let most = match policy.pcp_free {
-            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
-                self.limits.batch.max(1) << policy.pcp_batch_scale_max
-            }
-            _ => u32::MAX,
-        };
-        Drain { chunk: u32::MAX, ..self.drain(policy, most, 0) }
-    }
-
-    /// Gives pages back to the zone until the drain is done (`free_pcppages_bulk`).
-    pub(crate) fn drain_to(
-        &mut self,
-        zone: &mut Zone<'_>,
-        mut drain: Drain,
-        observer: &mut impl Observer,
-    ) {
-        zone.counters.lock_acquired += u64::from(drain.left() > 0);
-        while let Some(index) = drain.next_list(self) {
-            let order = self.list_order(index);
-            if let Some((i, n)) = self.pop_tail_run(zone, index, order, drain.blocks(order)) {
-                Self::give_back_run(zone, i, order, n, observer);
-                drain.gave_run(order, n);
-            } else if let Some(i) = self.pop_tail(&zone.map, index, order) {
-                Self::give_back(zone, i, order, observer);
-                drain.gave(order);
-            }
-            if drain.left() == 0 {
-                break;
-            }
-        }
-    }
-
-    /// Takes from the end of a list the halves, quarters and so on of one block, in its order, which
-    /// will merge to that block: up to `most` of them. Gives the first frame, and their number.
-    #[inline]
-    fn pop_tail_run(
-        &mut self,
-        zone: &Zone<'_>,
-        index: usize,
-        order: Order,
-        most: u32,
-    ) -> Option<(Index, u32)> {
-        // Larger blocks than a pageblock do not always merge.
-        let Geometry { pageblock_order, max_order } = zone.geometry;
-        if order >= pageblock_order {
-            return None;
-        }
-        let list = &mut self.lists[index % LISTS];
-        let first = list.chain().tail()?;
-        let merges = first.trailing_zeros().min(u32::from(pageblock_order.min(max_order)));
-        let most = most.min(1 << merges.checked_sub(u32::from(order))?);
-        if most < 2 || zone.is_packed() || zone.capture.is_some() {
-            return None;
-        }
-        let state = zone.map.state_byte(first);
-        let owned = |i| state.is_on_cpu_list() && zone.map.state_byte(i).is_same(state);
-        if !zone.map.is_on_cpu_list(first, order) {
-            return None;
-        }
-        let (first, n) = list.pop_tail_run(&zone.map, self.tag, most, 1 << order, owned)?;
-        self.count -= n << order;
-        Some((first, n))
-    }
-
-    /// Frees to the zone what [`pop_tail_run`](Self::pop_tail_run) gave: each part would merge with
-    /// the one before, and nothing else of the zone would change until they are one block.
-    fn give_back_run(
-        zone: &mut Zone<'_>,
-        i: Index,
-        order: Order,
-        n: u32,
-        observer: &mut impl Observer,
-    ) {
-        let mt = drained_type(zone, i);
-        for at in 1..n {
-            zone.map.set(i + (at << order), FrameState::Tail);
-        }
-        zone.free_one(i, order + n.trailing_zeros() as Order, mt, None, observer);
-        for at in 0..n {
-            let pfn = zone.map.pfn(i + (at << order));
-            observer.event(Event::PcpuDrain { pfn, order, migratetype: mt });
-        }
-    }
-
-    /// Frees a block to the zone that would come to a list and leave it at once. `mt` is the type
-    /// that the list would remember.
-    pub(crate) fn pass_on(
-        &mut self,
-        zone: &mut Zone<'_>,
-        i: Index,
-        order: Order,
-        mt: Migratetype,
-        observer: &mut impl Observer,
-    ) {
-        zone.counters.lock_acquired += 1;
-        if !zone.map.is_allocated(i, order) {
-            // Another CPU freed it at the same instant.
-            self.strays += 1;
-            return;
-        }
-        let mt = if remembers_type(zone) { mt } else { zone.map.block_type(i) };
-        zone.free_one(i, order, mt, None, observer);
-        observer.event(Event::PcpuDrain { pfn: zone.map.pfn(i), order, migratetype: mt });
-    }
-
-    /// Frees one block that was taken off a list to the zone.
-    #[inline]
-    pub(crate) fn give_back(
-        zone: &mut Zone<'_>,
-        i: Index,
-        order: Order,
-        observer: &mut impl Observer,
-    ) {
-        let mt = drained_type(zone, i);
-        zone.free_one(i, order, mt, None, observer);
-        observer.event(Event::PcpuDrain { pfn: zone.map.pfn(i), order, migratetype: mt });
-    }
 }
 
 impl Zone<'_> {
@@ -576,21 +423,6 @@ impl Zone<'_> {
             _ => list,
         }
     }
-}
-
-/// The type that a block on a CPU list is freed to.
-#[inline]
-pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
-    match remembers_type(zone).then(|| zone.map.state(i)) {
-        Some(FrameState::CpuList { cached, .. }) => cached,
-        _ => zone.map.block_type(i),
-    }
-}
-
-/// Whether a block on a CPU list is freed to the type that it had when it came there.
-#[inline]
-fn remembers_type(zone: &Zone<'_>) -> bool {
-    zone.policy.pcp_type == PcpType::Cached && zone.isolated_blocks == 0
 }
 
 /// The list of each order and type (`order_to_pindex`).
@@ -617,12 +449,12 @@ fn list_table(costly: bool, thp_lists: u8, thp_order: Order) -> [[u8; TYPES]; OR
     table
 }
 
-/// See [`CpuCache::put_lists`].
-fn put_table(list_of: &[[u8; TYPES]; ORDERS]) -> [PutLists; ORDERS] {
+/// See [`CpuCache::put_list`].
+fn put_table(list_of: &[[u8; TYPES]; ORDERS]) -> [[u8; TYPES]; ORDERS] {
     core::array::from_fn(|order| {
         let mut row = list_of[order];
         row[Migratetype::Isolate as usize] = NO_LIST;
-        PutLists(row)
+        row
     })
 }
 
@@ -633,84 +465,4 @@ pub struct ZoneFlags {
     pub reclaim_active: bool,
     /// The zone is under its high watermark.
     pub below_high: bool,
-}
-
-/// A drain under way: which list gives the next page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Drain {
-    /// Pages that this chunk still gives.
-    left: u32,
-    /// Pages of the chunks after it.
-    later: u32,
-    chunk: u32,
-    /// The list before the first of each chunk.
-    start: usize,
-    at: usize,
-    /// Blocks that the list at `at` may still give (`batch_free`); what it cannot give goes to the
-    /// next.
-    run: u32,
-    in_turn: bool,
-}
-
-impl Drain {
-    /// Pages still to be given back.
-    #[must_use]
-    pub fn left(&self) -> u32 {
-        self.left + self.later
-    }
-
-    /// The list that gives the next page, from its tail.
-    pub fn next_list(&mut self, cache: &CpuCache) -> Option<usize> {
-        if self.left == 0 {
-            self.left = self.later.min(self.chunk);
-            self.later -= self.left;
-            (self.at, self.run) = (self.start, 0);
-        }
-        if self.left == 0 || cache.count == 0 {
-            return None;
-        }
-        if self.run > 0 && !cache.is_empty(self.at) {
-            return Some(self.at);
-        }
-        if !self.in_turn {
-            self.run = 0;
-        }
-        for _ in 0..cache.nr_lists() {
-            // Up to 5.17 a list gives one page more for each empty list passed before it.
-            self.run = self.run.saturating_add(1);
-            self.at = if self.at + 1 < cache.nr_lists() { self.at + 1 } else { 0 };
-            if !cache.is_empty(self.at) {
-                if !self.in_turn || self.run as usize == cache.nr_lists() {
-                    self.run = if self.in_turn { self.left } else { u32::MAX };
-                }
-                return Some(self.at);
-            }
-        }
-        None
-    }
-
-    /// The blocks of an order that the list at hand may give before another is looked for.
-    #[inline]
-    fn blocks(&self, order: Order) -> u32 {
-        let of_chunk = self.left.div_ceil(pages(order) as u32);
-        of_chunk.min(self.run)
-    }
-
-    /// Counts so many blocks, at most [`blocks`](Self::blocks), given back.
-    #[inline]
-    fn gave_run(&mut self, order: Order, n: u32) {
-        self.left = self.left.saturating_sub(n << order);
-        self.run -= n;
-    }
-
-    /// Looks at the current list anew, after a block left it otherwise.
-    pub fn restart(&mut self) {
-        self.run = self.run.max(1);
-    }
-
-    /// Counts a block given back.
-    pub fn gave(&mut self, order: Order) {
-        self.left = self.left.saturating_sub(pages(order.min(ORDER_LIMIT)) as u32);
-        self.run = self.run.saturating_sub(1);
-    }
 }

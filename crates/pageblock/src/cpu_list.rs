@@ -26,6 +26,9 @@ pub(crate) struct CpuList {
 impl CpuList {
     pub(crate) const EMPTY: Self = Self { hot: [NIL; HOT], len: 0, chain: Chain::EMPTY };
 
+    /// A list that [`top`](Self::top) and [`push_hot`](Self::push_hot) do nothing with.
+    pub(crate) const CLOSED: Self = Self { len: u32::MAX, ..Self::EMPTY };
+
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0 && self.chain.is_empty()
@@ -126,7 +129,8 @@ impl CpuList {
         self.chain.push_tail(map, tag, i);
     }
 
-    /// Puts blocks at the end that follow each other; see [`Chain::push_tail_run`].
+    /// Puts blocks at the end that follow each other; see [`Chain::push_tail_run`]. A few go on the
+    /// stack, if the list has no chain.
     #[inline]
     pub(crate) fn push_tail_run(
         &mut self,
@@ -136,7 +140,15 @@ impl CpuList {
         n: u32,
         step: Index,
     ) {
-        self.chain.push_tail_run(map, tag, i, n, step);
+        let (len, new) = (self.len as usize, n as usize);
+        if self.chain.is_empty() && len + new <= HOT {
+            self.hot.copy_within(..len, new);
+            let stack = self.hot[..new].iter_mut().rev();
+            stack.zip(0..).for_each(|(place, at)| *place = i + at * step);
+            self.len += n;
+        } else {
+            self.chain.push_tail_run(map, tag, i, n, step);
+        }
     }
 
     /// Takes blocks from the end that follow each other; see [`Chain::pop_tail_run`].

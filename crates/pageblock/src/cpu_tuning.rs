@@ -15,7 +15,6 @@ impl CpuCache {
     /// Each allocation ends a row of frees.
     #[inline(always)]
     pub(crate) fn note_alloc(&mut self) {
-        self.free_factor >>= 1;
         self.free_count >>= 1;
     }
 
@@ -131,7 +130,7 @@ impl CpuCache {
     fn note_free(&mut self, policy: &Policy, order: Order) -> Row {
         let high_order = is_high(order);
         if policy.pcp_free < PcpFree::FreeCount {
-            let factor = self.free_factor > 0 && policy.pcp_free >= PcpFree::FreeHigh;
+            let factor = self.free_count > 0 && policy.pcp_free >= PcpFree::FreeHigh;
             return if high_order && factor { Row::OfHighOrders } else { Row::Other };
         }
         self.alloc_factor >>= 1;
@@ -198,9 +197,9 @@ impl CpuCache {
             PcpFree::FreeHighScaled => policy.pcp_batch_scale_max,
             _ => u32::from(u8::MAX),
         };
-        let n = u64::from(batch) << self.free_factor.min(31);
-        if n < u64::from(most) && u32::from(self.free_factor) < limit {
-            self.free_factor += 1;
+        let n = u64::from(batch) << self.free_count.min(31);
+        if n < u64::from(most) && self.free_count < limit {
+            self.free_count += 1;
         }
         clamp(u32::try_from(n).unwrap_or(u32::MAX), batch, most)
     }

@@ -21,7 +21,7 @@ impl Allocator<'_> {
     ///
     /// # Errors
     /// For a frame that no allocated block of this order starts at; nothing changes then.
-    #[inline]
+    #[inline(always)]
     pub fn free(
         &mut self,
         cpu: usize,

@@ -15,9 +15,13 @@
 
 use crate::alloc::Allocator;
 use crate::contig::{ContigError, Migrate};
+use crate::empty::Hands;
 use crate::event::Observer;
 use crate::frame::FrameRange;
-use crate::map::FrameState;
+use crate::map::{FrameState, Index};
+
+#[cfg(doc)]
+use crate::layout::ZoneSpec;
 
 impl Allocator<'_> {
     /// Hands reserved memory of one zone to the allocator, and tunes it for its new size
@@ -27,7 +31,7 @@ impl Allocator<'_> {
     /// [`ContigError::WrongState`] for a frame that is not reserved, and those of a range that is none;
     /// nothing changes then.
     pub fn online(&mut self, range: FrameRange) -> Result<(), ContigError> {
-        let at = self.all_in_state(range, FrameState::Reserved)?;
+        let (at, ..) = self.all_in_state(range, FrameState::Reserved)?;
         let zone = self.zone_at(at);
         zone.release(range).map_err(ContigError::NotContiguous)?;
         zone.managed += range.len();
@@ -47,7 +51,7 @@ impl Allocator<'_> {
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
-        let (at, ..) = self.in_one_zone(range)?;
+        let (at, ..) = self.hands(cpu)?.in_one_zone(range)?;
         let order = self.machine.geometry.pageblock_order;
         let span = self.zones[at].span;
         let whole = (range.start.is_aligned(order) || range.start == span.start)
@@ -55,10 +59,10 @@ impl Allocator<'_> {
         if !whole {
             return Err(ContigError::Misaligned(range));
         }
-        self.empty_range(cpu, range, migrate, observer, |zone, start, end| {
+        self.hands(cpu)?.empty_range(range, migrate, observer, |zone, start, end| {
             zone.carve(start, end);
             for i in start..end {
-                zone.map.set(i, FrameState::Reserved);
+                zone.map.set_returned(i);
             }
             zone.managed = zone.managed.saturating_sub(range.len());
         })?;
@@ -66,15 +70,20 @@ impl Allocator<'_> {
         Ok(())
     }
 
-    /// Says that reserved frames of one zone are no memory (any more).
+    /// Says that reserved frames of one zone are no memory (any more). Frames that never were memory to
+    /// the allocator are first taken for those that [`ZoneSpec::present`] left out, and not counted
+    /// twice.
     ///
     /// # Errors
     /// As [`online`](Self::online).
     pub fn mark_holes(&mut self, range: FrameRange) -> Result<(), ContigError> {
-        let at = self.all_in_state(range, FrameState::Reserved)?;
-        self.set_state(at, range, FrameState::Hole);
+        let (at, start, end) = self.all_in_state(range, FrameState::Reserved)?;
         let zone = self.zone_at(at);
-        zone.present = zone.present.saturating_sub(range.len());
+        let unknown = (start..end).filter(|&i| !zone.map.is_returned(i)).count() as u64;
+        let left_out = unknown.min(zone.unmarked_holes);
+        (start..end).for_each(|i| zone.map.set(i, FrameState::Hole));
+        zone.unmarked_holes -= left_out;
+        zone.present = zone.present.saturating_sub(range.len() - left_out);
         Ok(())
     }
 
@@ -84,27 +93,24 @@ impl Allocator<'_> {
     /// [`ContigError::WrongState`] for a frame that is no hole, and those of a range that is none;
     /// nothing changes then.
     pub fn fill_holes(&mut self, range: FrameRange) -> Result<(), ContigError> {
-        let at = self.all_in_state(range, FrameState::Hole)?;
-        self.set_state(at, range, FrameState::Reserved);
-        self.zone_at(at).present += range.len();
+        let (at, start, end) = self.all_in_state(range, FrameState::Hole)?;
+        let zone = self.zone_at(at);
+        (start..end).for_each(|i| zone.map.set_returned(i));
+        zone.present += range.len();
         Ok(())
     }
 
-    fn all_in_state(&self, range: FrameRange, state: FrameState) -> Result<usize, ContigError> {
-        let (at, start, end) = self.in_one_zone(range)?;
+    /// The zone of a range all of whose frames are in a state, and its ends there.
+    fn all_in_state(
+        &mut self,
+        range: FrameRange,
+        state: FrameState,
+    ) -> Result<(usize, Index, Index), ContigError> {
+        let (at, start, end) = self.hands(0)?.in_one_zone(range)?;
         let map = &self.zones[at].map;
         match (start..end).find(|&i| map.state(i) != state) {
-            None => Ok(at),
+            None => Ok((at, start, end)),
             Some(i) => Err(ContigError::WrongState(map.pfn(i), map.block_at(i).1)),
-        }
-    }
-
-    fn set_state(&mut self, at: usize, range: FrameRange, state: FrameState) {
-        let map = &self.zones[at].map;
-        for pfn in range.start.0..range.end.0 {
-            if let Some(i) = map.index(crate::frame::Pfn(pfn)) {
-                map.set(i, state);
-            }
         }
     }
 }

@@ -27,6 +27,7 @@ pub mod cpu;
 pub mod cpu_cache;
 mod cpu_list;
 mod cpu_tuning;
+mod empty;
 pub mod event;
 pub mod exact;
 pub mod fallback;

@@ -6,7 +6,7 @@
 
 use crate::frame::{FrameRange, ORDER_LIMIT, Order, Pfn};
 use crate::memory::{Tables, TablesLayout};
-use crate::mobility::{MIGRATETYPES, Migratetype};
+use crate::mobility::Migratetype;
 use crate::sync::{AtomicU8, AtomicU32, Relaxed};
 
 /// The index of a frame in its zone's tables.
@@ -18,10 +18,10 @@ pub(crate) const NIL: Index = Index::MAX;
 /// Bytes that the tables take for each frame, pageblocks excluded.
 pub const BYTES_PER_FRAME: usize = size_of::<Link>() + size_of::<AtomicU8>();
 
-pub(crate) struct Link {
-    next: AtomicU32,
-    prev: AtomicU32,
-}
+/// What follows a block on its list, and what stands before it.
+type Link = [AtomicU32; 2];
+const NEXT: usize = 0;
+const PREV: usize = 1;
 
 // A model checker's atomics are larger.
 #[cfg(not(any(loom, shuttle)))]
@@ -64,6 +64,8 @@ pub enum FrameState {
 const TAIL: u8 = 0xff;
 const HOLE: u8 = 0xef;
 const RESERVED: u8 = 0xdf;
+/// Reserved too, and certainly memory, as the allocator had it or was told of it.
+const RETURNED: u8 = 0xcf;
 const ALLOCATED: u8 = 0x70;
 const FREE: u8 = 0x80;
 
@@ -85,7 +87,7 @@ impl FrameState {
         match byte {
             TAIL => Self::Tail,
             HOLE => Self::Hole,
-            RESERVED => Self::Reserved,
+            RESERVED | RETURNED => Self::Reserved,
             _ => match (byte >= FREE, Migratetype::from_index((byte >> 4 & 7) as usize)) {
                 (true, Some(list)) => Self::Free { order, list },
                 (false, Some(cached)) => Self::CpuList { order, cached },
@@ -136,10 +138,10 @@ impl StateByte<'_> {
         self.0.store(ALLOCATED | (movable as u8) << 7 | order, Relaxed);
     }
 
-    /// Puts the block on a CPU list; its pageblock's type has the number `type_bits`.
+    /// Puts the block on a CPU list; its pageblock is `cached`.
     #[inline(always)]
-    pub(crate) fn set_on_cpu_list(self, order: Order, type_bits: u8) {
-        self.0.store(type_bits << 4 | order, Relaxed);
+    pub(crate) fn set_on_cpu_list(self, order: Order, cached: Migratetype) {
+        self.0.store(FrameState::CpuList { order, cached }.encode(), Relaxed);
     }
 }
 
@@ -177,8 +179,8 @@ impl<'m> PageMap<'m> {
         frames: usize,
         pageblock_order: Order,
     ) -> Option<Self> {
-        let links = tables
-            .take(frames, |_| Link { next: AtomicU32::new(NIL), prev: AtomicU32::new(NIL) })?;
+        // Links are read of blocks on lists only.
+        let links = tables.take_pairs(frames)?;
         let states = tables.take(frames, |_| AtomicU8::new(HOLE))?;
         let blocks = tables
             .take(frames >> pageblock_order, |_| AtomicU8::new(block_byte(Migratetype::Movable)))?;
@@ -192,10 +194,20 @@ impl<'m> PageMap<'m> {
         self.states.get(start..start.checked_add(len)?)
     }
 
-    /// Whether every frame of a range has a state.
-    pub(crate) fn all_are(&self, range: FrameRange, state: FrameState) -> bool {
-        let is = |byte: &AtomicU8| byte.load(Relaxed) == state.encode();
+    /// Whether every frame of a range is reserved.
+    pub(crate) fn all_reserved(&self, range: FrameRange) -> bool {
+        let is = |byte: &AtomicU8| byte.load(Relaxed) | (RESERVED ^ RETURNED) == RESERVED;
         range.is_empty() || self.states_in(range).is_some_and(|states| states.iter().all(is))
+    }
+
+    /// Makes a frame reserved that is memory.
+    pub(crate) fn set_returned(&self, i: Index) {
+        self.states[i as usize].store(RETURNED, Relaxed);
+    }
+
+    /// Whether a frame is reserved since [`set_returned`](Self::set_returned).
+    pub(crate) fn is_returned(&self, i: Index) -> bool {
+        self.states[i as usize].load(Relaxed) == RETURNED
     }
 
     /// Gives every frame of a range, all in the tables, a state.
@@ -251,13 +263,13 @@ impl<'m> PageMap<'m> {
         byte < ALLOCATED && byte & 0xf == order
     }
 
-    /// The index and state byte of a frame, where an allocated block of exactly this order, at most
-    /// [`ORDER_LIMIT`], starts at it.
+    /// The offset and state byte of a frame, where an allocated block of exactly this order, at most
+    /// [`ORDER_LIMIT`], starts at it. The offset is an [`Index`].
     #[inline(always)]
-    pub(crate) fn allocated(&self, pfn: Pfn, order: Order) -> Option<(Index, StateByte<'m>)> {
+    pub(crate) fn allocated(&self, pfn: Pfn, order: Order) -> Option<(usize, StateByte<'m>)> {
         let offset = self.offset(pfn);
         let byte = self.states.get(offset)?;
-        is_allocated(byte.load(Relaxed), order).then_some((offset as Index, StateByte(byte)))
+        is_allocated(byte.load(Relaxed), order).then_some((offset, StateByte(byte)))
     }
 
     #[inline(always)]
@@ -297,22 +309,22 @@ impl<'m> PageMap<'m> {
 
     #[inline]
     pub(crate) fn next(&self, i: Index) -> Index {
-        self.links[i as usize].next.load(Relaxed)
+        self.links[i as usize][NEXT].load(Relaxed)
     }
 
     #[inline]
     pub(crate) fn prev(&self, i: Index) -> Index {
-        self.links[i as usize].prev.load(Relaxed)
+        self.links[i as usize][PREV].load(Relaxed)
     }
 
     #[inline]
     pub(crate) fn set_next(&self, i: Index, next: Index) {
-        self.links[i as usize].next.store(next, Relaxed);
+        self.links[i as usize][NEXT].store(next, Relaxed);
     }
 
     #[inline]
     pub(crate) fn set_prev(&self, i: Index, prev: Index) {
-        self.links[i as usize].prev.store(prev, Relaxed);
+        self.links[i as usize][PREV].store(prev, Relaxed);
     }
 
     pub(crate) fn blocks(&self) -> u32 {
@@ -329,14 +341,13 @@ impl<'m> PageMap<'m> {
         Self::type_in(self.block(i).load(Relaxed))
     }
 
-    /// The type of the pageblock that holds the frame, as a number; one that no type has where the
-    /// pageblock is being emptied ([`packing`](crate::packing)).
+    /// Whether the pageblock of the frame at an offset has a type and is not being emptied
+    /// ([`packing`](crate::packing)).
     #[inline(always)]
-    pub(crate) fn list_type_bits(&self, i: Index) -> u8 {
-        const { assert!(SPARSE == 1 << 7 && MIGRATETYPES <= TYPE_BITS as usize) };
-        let byte = self.block(i).load(Relaxed);
-        let sparse = (byte.cast_signed() >> 7).cast_unsigned();
-        (byte | sparse) & TYPE_BITS
+    pub(crate) fn is_in_block_of(&self, offset: usize, mt: Migratetype) -> bool {
+        // The number is less than 64, which the processor then need not be told.
+        let block = self.blocks.get(offset >> (self.pageblock_order & 63));
+        block.is_some_and(|byte| byte.load(Relaxed) & (SPARSE | TYPE_BITS) == mt as u8)
     }
 
     /// The type in the three lowest bits.

@@ -6,6 +6,8 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
+use crate::sync::AtomicU32;
+
 /// The size and alignment of a run of tables, to be supplied as one piece of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TablesLayout {
@@ -44,6 +46,8 @@ impl TablesLayout {
 pub struct Tables<'m> {
     at: NonNull<u8>,
     left: usize,
+    /// Every byte has a value.
+    written: bool,
     memory: PhantomData<&'m mut [MaybeUninit<u8>]>,
 }
 
@@ -53,30 +57,57 @@ impl<'m> Tables<'m> {
     pub fn new(memory: &'m mut [MaybeUninit<u8>]) -> Self {
         let left = memory.len();
         let at = NonNull::from(memory).cast();
-        Self { at, left, memory: PhantomData }
+        Self { at, left, written: false, memory: PhantomData }
     }
 
-    /// A table of `n` values, the `i`-th made by `init(i)`; `None` where the memory is used up.
-    ///
-    /// Values are never dropped; `T` may not need it.
-    pub fn take<T>(&mut self, n: usize, mut init: impl FnMut(usize) -> T) -> Option<&'m mut [T]> {
+    /// The same in memory whose bytes all have a value.
+    #[must_use]
+    pub fn in_bytes(memory: &'m mut [u8]) -> Self {
+        let left = memory.len();
+        let at = NonNull::from(memory).cast();
+        Self { at, left, written: true, memory: PhantomData }
+    }
+
+    /// Takes the next `n` values' memory; `None` where it is used up.
+    fn place<T>(&mut self, n: usize) -> Option<NonNull<T>> {
         // The atomics of a model checker are leaked.
         const { assert!(cfg!(any(loom, shuttle)) || !core::mem::needs_drop::<T>()) };
         let pad = self.at.align_offset(align_of::<T>());
         let size = n.checked_mul(size_of::<T>())?;
         let used = pad.checked_add(size)?;
         self.left = self.left.checked_sub(used)?;
-        // SAFETY: `used` bytes from `at` on lie in the supplied memory (checked above), which is
-        // borrowed for 'm and, as `at` only moves forward, is handed out once. The start is aligned
-        // for T, and every element is written before the slice exists.
+        // SAFETY: `used` bytes from `at` on lie in the supplied memory (checked above).
         unsafe {
-            let start: NonNull<T> = self.at.add(pad).cast();
+            let start = self.at.add(pad).cast();
             self.at = self.at.add(used);
+            Some(start)
+        }
+    }
+
+    /// A table of `n` values, the `i`-th made by `init(i)`; `None` where the memory is used up.
+    ///
+    /// Values are never dropped; `T` may not need it.
+    pub fn take<T>(&mut self, n: usize, mut init: impl FnMut(usize) -> T) -> Option<&'m mut [T]> {
+        let start = self.place::<T>(n)?;
+        // SAFETY: room for `n` values at `start` lies in the supplied memory, aligned, which is borrowed
+        // for 'm and is handed out once; every element is written before the slice exists.
+        unsafe {
             for i in 0..n {
                 start.add(i).write(init(i));
             }
             Some(NonNull::slice_from_raw_parts(start, n).as_mut())
         }
+    }
+
+    /// A table of `n` pairs of numbers that mean nothing yet. Memory whose bytes have a value is not
+    /// touched.
+    pub(crate) fn take_pairs(&mut self, n: usize) -> Option<&'m mut [[AtomicU32; 2]]> {
+        if !self.written || cfg!(any(loom, shuttle)) {
+            return self.take(n, |_| [AtomicU32::new(0), AtomicU32::new(0)]);
+        }
+        let start = self.place::<[AtomicU32; 2]>(n)?;
+        // SAFETY: as above; every byte has a value, and any bytes are a pair of numbers.
+        unsafe { Some(NonNull::slice_from_raw_parts(start, n).as_mut()) }
     }
 }
 

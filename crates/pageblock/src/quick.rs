@@ -6,9 +6,10 @@
 //! yet, and the [long ways](crate::local) decide in full.
 
 use crate::event::{Event, Observer};
-use crate::frame::{Order, Pfn};
+use crate::frame::{ORDER_LIMIT, Order, Pfn};
+use crate::map::Index;
 use crate::request::{Gfp, Request};
-use crate::row::Row;
+use crate::row::{CpuZone, Row};
 
 #[cfg(doc)]
 use crate::levels::Front;
@@ -25,6 +26,15 @@ impl Row<'_> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
+        // Pages are what is asked for most: what follows from their order is known when this is compiled.
+        match request.order {
+            0 => self.take_if_warm(&Request { order: 0, ..*request }, observer),
+            _ => self.take_if_warm(request, observer),
+        }
+    }
+
+    #[inline(always)]
+    fn take_if_warm(&mut self, request: &Request, observer: &mut impl Observer) -> Option<Pfn> {
         let Request { order, gfp, node, nodemask } = *request;
         if gfp.0 & LONG_WAY != 0
             || nodemask != u64::MAX
@@ -35,9 +45,9 @@ impl Row<'_> {
         }
         let (mt, highest) = (gfp.migratetype()?, gfp.highest_zone());
         let zone = self.zones.get_mut(usize::from(self.first[highest as usize]))?;
-        let (cache, map) = (&mut zone.cache, &zone.front.map);
+        let CpuZone { cache, map, front, .. } = zone;
         let list = cache.take_list(order, mt)?;
-        if !zone.front.has_plenty(order, highest) {
+        if !front.has_plenty(order, highest) {
             return None;
         }
         let (i, state) = cache.take_hot(map, list, order)?;
@@ -56,7 +66,7 @@ impl Row<'_> {
     ) -> Option<Pfn> {
         let Request { order, gfp, .. } = *request;
         let zone = self.zones.get_mut(usize::from(self.first[gfp.highest_zone() as usize]))?;
-        let warm = zone.cache.warm(&zone.front.map, order, gfp.migratetype()?);
+        let warm = zone.cache.warm(&zone.map, order, gfp.migratetype()?);
         if warm { self.take_warm(request, observer) } else { None }
     }
 
@@ -69,28 +79,33 @@ impl Row<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> bool {
-        self.put_if_warm(pfn, order, observer).is_some()
+        match order {
+            0 => self.put_if_warm(pfn, 0, observer).is_some(),
+            _ => self.put_if_warm(pfn, order, observer).is_some(),
+        }
     }
 
     #[inline(always)]
     fn put_if_warm(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> Option<()> {
-        let zone = self.zones.get_mut(usize::from(self.recent))?;
-        let (cache, map) = (&mut zone.cache, &zone.front.map);
-        let lists = cache.put_lists(order)?;
-        let count = cache.calm_count(order)?;
-        let (i, state) = map.allocated(pfn, order)?;
-        // The list is found from the last type, not from this one, so that the processor need not
-        // wait for the type to know where the block goes.
-        let type_bits = zone.recent_type;
-        if map.list_type_bits(i) != type_bits {
+        if order > ORDER_LIMIT {
             return None;
         }
-        let list = lists.list(type_bits)?;
-        if !zone.front.is_calm() || !cache.put_hot(i, list, order, count) {
+        let zone = self.zones.get_mut(usize::from(self.recent))?;
+        let CpuZone { map, cache, .. } = zone;
+        let count = cache.calm_count(order)?;
+        let (offset, state) = map.allocated(pfn, order)?;
+        // The list is found from the last type, not from this one, so that the processor need not
+        // wait for the type to know where the block goes.
+        let mt = zone.recent_type;
+        if !map.is_in_block_of(offset, mt) {
+            return None;
+        }
+        let list = if order == 0 { zone.recent_list } else { cache.put_list(order, mt)? };
+        if !zone.front.is_calm() || !cache.put_hot(offset as Index, list, order, count) {
             return None;
         }
         observer.event(Event::PageFree { pfn, order });
-        state.set_on_cpu_list(order, type_bits);
+        state.set_on_cpu_list(order, mt);
         Some(())
     }
 
@@ -105,13 +120,14 @@ impl Row<'_> {
     ) -> bool {
         self.recent = at as u16;
         let Some(zone) = self.zones.get_mut(at) else { return false };
-        let map = &zone.front.map;
-        let Some((i, _)) = map.allocated(pfn, order) else { return false };
-        let type_bits = map.list_type_bits(i);
-        if !zone.cache.make_room(map, order, type_bits) {
+        let map = &zone.map;
+        let Some((offset, _)) = map.allocated(pfn, order) else { return false };
+        let mt = map.block_type(offset as Index);
+        if !zone.cache.make_room(map, order, mt) {
             return false;
         }
-        zone.recent_type = type_bits;
+        let Some(list) = zone.cache.put_list(0, mt) else { return false };
+        (zone.recent_type, zone.recent_list) = (mt, list);
         self.put_warm(pfn, order, observer)
     }
 }

@@ -3,6 +3,8 @@
 use crate::cpu_cache::CpuCache;
 use crate::layout::MAX_NR_ZONES;
 use crate::levels::Front;
+use crate::map::PageMap;
+use crate::mobility::Migratetype;
 
 /// What a CPU owns.
 #[derive(Default)]
@@ -21,7 +23,11 @@ pub(crate) struct Row<'m> {
 #[repr(align(128))]
 pub(crate) struct CpuZone<'m> {
     pub(crate) front: &'m Front<'m>,
+    /// The front's.
+    pub(crate) map: PageMap<'m>,
     pub(crate) cache: CpuCache,
-    /// The number of the type of the block that the CPU freed last in this zone.
-    pub(crate) recent_type: u8,
+    /// The type of the pageblock that the CPU freed to last in this zone.
+    pub(crate) recent_type: Migratetype,
+    /// The list of such pages; see [`CpuCache::put_list`].
+    pub(crate) recent_list: u8,
 }

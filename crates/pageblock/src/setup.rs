@@ -12,7 +12,7 @@ use crate::layout::{
 use crate::levels::Front;
 use crate::machine::{Machine, NO_NODE, NO_ZONE, Sections};
 use crate::memory::{Tables, TablesLayout};
-use crate::mobility::MIGRATE_PCPTYPES;
+use crate::mobility::{MIGRATE_PCPTYPES, Migratetype};
 use crate::policy::{Fair, Nofragment, Policy, Reserve};
 use crate::row::{CpuZone, Row};
 use crate::sync::{AtomicBool, Relaxed};
@@ -165,6 +165,19 @@ impl<'m> Allocator<'m> {
         Self::build(&mut Tables::new(memory), setup).ok_or(SetupError::TooLarge)
     }
 
+    /// The same in memory whose bytes have any value, as zero pages of an operating system. Of the nine
+    /// bytes of a frame eight, its links, are not touched before the frame is on a list.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn new_in_bytes(memory: &'m mut [u8], setup: &Setup<'_>) -> Result<Self, SetupError> {
+        let size = setup.metadata_size()?;
+        if memory.len() < size {
+            return Err(SetupError::Memory(size));
+        }
+        Self::build(&mut Tables::in_bytes(memory), setup).ok_or(SetupError::TooLarge)
+    }
+
     fn build(tables: &mut Tables<'m>, setup: &Setup<'_>) -> Option<Self> {
         let Setup { policy, geometry, zones: specs, cpu_nodes, .. } = *setup;
         let zones = tables.take(specs.len(), |at| Zone::new(&specs[at], policy, geometry))?;
@@ -186,7 +199,9 @@ impl<'m> Allocator<'m> {
             row.zones = tables.take(specs.len(), |at| CpuZone {
                 front: &fronts[at],
                 cache: cache.clone(),
-                recent_type: 0,
+                map: zones[at].map,
+                recent_type: Migratetype::Unmovable,
+                recent_list: 0,
             })?;
             row.node = cpu_nodes[cpu];
             row.first = first_zones[usize::from(row.node)];

@@ -150,6 +150,8 @@ pub struct Zone<'m> {
     pub(crate) reserved_highatomic: u64,
     pub(crate) counters: ZoneCounters,
     pub(crate) told: Told,
+    /// Holes that `present` leaves out and no frame's state says.
+    pub(crate) unmarked_holes: u64,
     /// The node.
     pub node: u8,
     /// Which of the node's zones it is.
@@ -224,6 +226,7 @@ impl<'m> Zone<'m> {
             reserved_highatomic: 0,
             counters: ZoneCounters::default(),
             told: Told::default(),
+            unmarked_holes: spec.span.len().saturating_sub(spec.present),
             node: spec.node,
             kind: spec.kind,
             span: spec.span,
@@ -491,7 +494,7 @@ impl<'m> Zone<'m> {
     /// [`FrameError::Foreign`] for a frame that is not in the zone or is no reserved memory; nothing
     /// is released then.
     pub fn release(&mut self, range: FrameRange) -> Result<(), FrameError> {
-        if !self.map.all_are(range, FrameState::Reserved) {
+        if !self.map.all_reserved(range) {
             let reserved = |&pfn: &u64| self.state(Pfn(pfn)) == Some(FrameState::Reserved);
             let wrong = (range.start.0..range.end.0).find(|pfn| !reserved(pfn));
             return Err(FrameError::Foreign(wrong.map_or(range.start, Pfn)));

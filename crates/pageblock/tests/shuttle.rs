@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 
 use lock_api::{GuardSend, RawMutex};
 use pageblock::alloc::Allocator;
+use pageblock::contig::{ContigError, Migrate};
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
@@ -15,7 +16,7 @@ use pageblock::setup::Setup;
 use pageblock::sharing::Shared;
 use pageblock::zone::Geometry;
 use shuttle::sync::atomic::{AtomicBool, Ordering};
-use shuttle::sync::mpsc;
+use shuttle::sync::{Mutex, mpsc};
 use shuttle::thread;
 
 const FRAMES: u64 = 128;
@@ -158,6 +159,65 @@ fn handle_has_one_owner() {
             })
             .collect();
         workers.into_iter().for_each(|worker| worker.join().unwrap());
+        assert_all_free(shared);
+    });
+}
+
+/// Content that can be moved to wherever it is told.
+struct Movable<'a>(&'a Mutex<Vec<Pfn>>);
+
+impl Migrate for Movable<'_> {
+    fn is_movable(&mut self, _: Pfn, _: Order) -> bool {
+        true
+    }
+
+    fn migrate(&mut self, from: Pfn, to: Pfn, _: Order) -> bool {
+        let mut blocks = self.0.lock().unwrap();
+        let found = blocks.iter_mut().find(|pfn| **pfn == from);
+        found.map(|pfn| *pfn = to).is_some()
+    }
+
+    fn wait_for(&mut self, _: usize) -> bool {
+        thread::yield_now();
+        true
+    }
+}
+
+#[test]
+fn range_is_emptied_while_another_cpu_frees_and_allocates() {
+    explore(|| {
+        let shared = share();
+        let blocks = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let theirs = blocks.clone();
+        let worker = thread::spawn(move || {
+            let mut cpu = shared.cpu(1).unwrap();
+            for _ in 0..3 {
+                let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
+                theirs.lock().unwrap().push(pfn);
+                let other = theirs.lock().unwrap().pop();
+                if let Some(pfn) = other {
+                    cpu.free(pfn, 0, &mut ()).unwrap();
+                }
+                let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
+                theirs.lock().unwrap().push(pfn);
+            }
+        });
+        let range = FrameRange::new(3, 45);
+        let mut cpu = shared.cpu(0).unwrap();
+        let got = cpu.alloc_contig_range(range, &mut Movable(&blocks), &mut ());
+        if got.is_ok() {
+            assert!(blocks.lock().unwrap().iter().all(|&pfn| !range.contains(pfn)), "two owners");
+            cpu.free_contig(range, &mut ()).unwrap();
+        } else {
+            assert!(matches!(got, Err(ContigError::NotMoved(_))), "{got:?}");
+        }
+        drop(cpu);
+        worker.join().unwrap();
+        let mut cpu = shared.cpu(0).unwrap();
+        for &pfn in blocks.lock().unwrap().iter() {
+            cpu.free(pfn, 0, &mut ()).unwrap();
+        }
+        drop(cpu);
         assert_all_free(shared);
     });
 }

@@ -480,7 +480,6 @@ pub(super) struct Tuning {
     count: u32,
     high: u32,
     free_count: u32,
-    free_factor: u8,
     alloc_factor: u8,
     prev_free_high_order: bool,
 }
@@ -491,7 +490,6 @@ impl Tuning {
             count: cache.count,
             high: cache.high,
             free_count: cache.free_count,
-            free_factor: cache.free_factor,
             alloc_factor: cache.alloc_factor,
             prev_free_high_order: cache.prev_free_high_order,
         }
@@ -500,7 +498,6 @@ impl Tuning {
     pub(super) fn restore(self, cache: &mut CpuCache) {
         cache.high = self.high;
         cache.free_count = self.free_count;
-        cache.free_factor = self.free_factor;
         cache.alloc_factor = self.alloc_factor;
         cache.prev_free_high_order = self.prev_free_high_order;
     }

@@ -1,6 +1,7 @@
 //! Tests of the allocator through its public interface.
 
 mod driver;
+mod emptying;
 mod locks;
 mod machine;
 mod mechanisms;
@@ -12,4 +13,5 @@ mod ranges;
 mod scenarios;
 mod sharing;
 mod strict;
+mod tables;
 mod vectors;

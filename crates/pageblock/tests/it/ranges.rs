@@ -9,7 +9,7 @@ use pageblock::bulk::BulkError;
 use pageblock::contig::{ContigError, Migrate};
 use pageblock::exact::ExactError;
 use pageblock::frame::{FrameRange, Order, Pfn, pages};
-use pageblock::layout::ZoneKind;
+use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
 use pageblock::preset::PRESETS;
@@ -264,6 +264,37 @@ fn ranges_never_overlap_and_always_come_back() {
         }
     }
     assert!(ranges > 1000 && moves > 1000 && offline > 20, "{ranges} {moves} {offline}");
+}
+
+#[test]
+fn holes_that_the_setup_left_out_are_counted_once() {
+    // 4096 frames, of which 1024 are no memory.
+    let zone = ZoneSpec { present: 3072, managed: 3072, ..zone_spec(0, ZoneKind::Normal, 0, 4096) };
+    let setup = Setup {
+        policy: policy("linux-6.12"),
+        geometry: Geometry::default(),
+        zones: &[zone],
+        cpu_nodes: &[0],
+        distances: &[],
+    };
+    let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+    let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+    let present = |allocator: &Allocator<'_>| allocator.zones()[0].present;
+    allocator.release(FrameRange::new(0, 2048)).unwrap();
+    allocator.offline(0, FrameRange::new(512, 1024), &mut (), &mut ()).unwrap();
+    // What was offline is certainly memory: it is none of the holes.
+    allocator.mark_holes(FrameRange::new(512, 1024)).unwrap();
+    assert_eq!(present(&allocator), 2560);
+    allocator.mark_holes(FrameRange::new(3072, 4096)).unwrap();
+    assert_eq!(present(&allocator), 2560, "the setup left them out already");
+    allocator.mark_holes(FrameRange::new(2560, 3072)).unwrap();
+    assert_eq!(present(&allocator), 2048);
+    allocator.fill_holes(FrameRange::new(3072, 4096)).unwrap();
+    assert_eq!(present(&allocator), 3072, "memory that was not there before");
+    allocator.online(FrameRange::new(3072, 4096)).unwrap();
+    allocator.mark_holes(FrameRange::new(2048, 2560)).unwrap();
+    assert_eq!(present(&allocator), 2560);
+    allocator.check().unwrap();
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::{Mutex, mpsc};
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::cpu::Cpu;
+use pageblock::event::{Event, Observer};
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::request::{Gfp, Request};
@@ -17,12 +18,12 @@ use parking_lot::RawMutex;
 
 use crate::machine::{policy, table_memory, zone_spec};
 
-const CPUS: usize = 4;
+pub(crate) const CPUS: usize = 4;
 const KERNEL: Request = Request::new(0, Gfp::GFP_KERNEL);
 
 /// A DMA32 and a Normal zone, four CPUs. Gives `test` the shared allocator, then verifies that every
 /// frame is free, once.
-fn share(preset: &str, frames: u64, test: impl FnOnce(&Shared<'_, RawMutex>)) {
+pub(crate) fn share(preset: &str, frames: u64, test: impl FnOnce(&Shared<'_, RawMutex>)) {
     let zones = [
         zone_spec(0, ZoneKind::Dma32, 0, frames / 4),
         zone_spec(0, ZoneKind::Normal, frames / 4, frames),
@@ -136,6 +137,33 @@ fn drain_waits_for_the_owner_or_finds_it_idle() {
         assert_eq!(shared.cpu(2).unwrap().cache(1).unwrap().count, 0);
         assert_eq!(shared.drain_all(), 0);
         assert_eq!(shared.request_drain(CPUS), None);
+    });
+}
+
+/// Verifies the zones whenever a block is handed out.
+struct Checks<'a, 'm>(&'a Shared<'m, RawMutex>, u32);
+
+impl Observer for Checks<'_, '_> {
+    fn event(&mut self, event: Event) {
+        if let Event::PageAlloc { .. } = event {
+            self.0.check_zones().unwrap();
+            self.1 += 1;
+        }
+    }
+}
+
+#[test]
+fn every_frame_is_in_a_block_whenever_the_lock_is_free() {
+    share("linux-6.12", 1 << 12, |shared| {
+        let mut cpu = shared.cpu(0).unwrap();
+        for order in [0, 3, 5] {
+            let mut checks = Checks(shared, 0);
+            let mut blocks = [Pfn(0); 8];
+            let request = Request::new(order, Gfp::GFP_KERNEL);
+            assert_eq!(cpu.alloc_bulk(&request, &mut blocks, &mut checks), Ok(8));
+            assert_eq!(checks.1, 8);
+            cpu.free_bulk(&blocks, order, &mut ()).unwrap();
+        }
     });
 }
 

@@ -1,0 +1,367 @@
+//! The values of each switch that is no number: what kernels did, from when on.
+
+macro_rules! choices {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+            pub enum $name { $($(#[$vdoc])* $variant,)* }
+
+            impl $name {
+                pub(super) const NAMES: &'static [&'static str] = &[$($text),*];
+                pub(super) const fn text(self) -> &'static str {
+                    match self { $(Self::$variant => $text),* }
+                }
+                pub(super) fn from_text(text: &str) -> Option<Self> {
+                    match text { $($text => Some(Self::$variant),)* _ => None }
+                }
+            }
+        )*
+    };
+}
+
+choices! {
+    /// Which numbers the types have, and which reserve type exists.
+    MtEnum {
+        /// Up to 4.3.
+        Legacy = "legacy",
+        /// From 4.4.
+        Modern = "modern",
+    }
+    /// What is kept back for requests that must not fail.
+    Reserve {
+        /// Up to 4.3: up to two blocks a zone, the last fallback.
+        MigrateReserve = "migrate_reserve",
+        /// 4.4 to 6.6: blocks are reserved as high-order atomic requests come; at most 1 % of the zone and a block.
+        Highatomic44 = "highatomic44",
+        /// From 6.7: none where 1 % is less than a block, else 1 % rounded up to blocks.
+        Highatomic67 = "highatomic67",
+        /// 7.2: an empty CPU list sends the request to the zone, where the reserve is tried first.
+        Highatomic72 = "highatomic72",
+        /// From 7.3: only requests below the low watermark reserve.
+        Highatomic73 = "highatomic73",
+    }
+    /// The distance of the low and high watermark from the minimum.
+    WmarkGap {
+        /// Up to 4.5: a quarter and a half of the minimum.
+        Quarter = "quarter",
+        /// From 4.6: at least `watermark_scale_factor` of the zone.
+        Scale = "scale",
+    }
+    /// How a watermark check treats orders and reserves.
+    WmarkCheck {
+        /// Up to 4.3: the demand halves with each order.
+        HalvePerOrder = "halve_per_order",
+        /// 4.4 to 6.2: some list must hold a large enough block.
+        ListExists44 = "list_exists44",
+        /// From 6.3: reserve flags combine in sequence.
+        ListExists63 = "list_exists63",
+        /// From 6.12: only free highatomic pages are subtracted, not all reserved ones.
+        ListExists612 = "list_exists612",
+    }
+    /// The quick check for order 0 before the full one (`zone_watermark_fast`).
+    WmarkFast {
+        /// Up to 4.6: none.
+        Off = "off",
+        /// 4.7 to 5.9: CMA pages are subtracted.
+        Cma = "cma",
+        /// From 5.10: all unusable pages are subtracted; boosted zones are retried without the boost.
+        Unusable = "unusable",
+    }
+    /// Whether movable zones count as low memory when watermarks are shared out.
+    MovableWmark {
+        /// Up to 6.5.
+        Shared = "shared",
+        /// From 6.6: they get a small fixed minimum, as high memory does.
+        Small = "small",
+    }
+    /// The watermark boost after a fragmenting fallback (seed 1).
+    Boost {
+        /// Up to 4.20.
+        Off = "off",
+        /// 5.0 to 5.7: in every zone.
+        V50 = "v50",
+        /// 5.8 and 5.9: not in zones smaller than four pageblocks.
+        V58 = "v58",
+        /// From 5.10: kswapd is woken only if the boost happened.
+        V510 = "v510",
+    }
+    /// Spreading over zones before fragmenting one (seed 1).
+    Nofragment {
+        /// Up to 5.0.
+        Off = "off",
+        /// From 5.1: the fast path first takes no part of a block of another type.
+        On = "on",
+        /// From 6.1: not for requests of a whole pageblock or more.
+        SubBlock = "sub_block",
+        /// `vm.defrag_mode` of 6.15 and later: for every request, in the slow path too.
+        DefragMode = "defrag_mode",
+    }
+    /// The fair zone allocator (seed 3).
+    Fair {
+        /// Before 3.12 and from 4.8.
+        Off = "off",
+        /// 3.12: batches of all zones, reset in the slow path.
+        V312 = "v312",
+        /// 3.13 to 3.15: only among the zones of the local node.
+        V313 = "v313",
+        /// 3.16 to 4.3: a fair pass, then one without.
+        V316 = "v316",
+        /// 4.4 to 4.7: a flag marks spent zones.
+        V44 = "v44",
+    }
+    /// Passing over nodes whose kswapd runs, in a first pass.
+    SkipActiveNode {
+        /// Up to 6.17.
+        Off = "off",
+        /// From 6.18.
+        On = "on",
+    }
+    /// The flag for a zone under its high watermark, which stops CPU lists from growing.
+    BelowHigh {
+        /// Up to 6.6.
+        Off = "off",
+        /// From 6.7.
+        On = "on",
+    }
+    /// When movable requests use contiguous-memory-area blocks.
+    CmaUse {
+        /// Up to 4.0: the first candidate of the fallback.
+        InFallback = "in_fallback",
+        /// 4.1 to 5.7: before the fallback.
+        BeforeFallback = "before_fallback",
+        /// From 5.8: before all else when they are over half of what is free.
+        HalfRule = "half_rule",
+    }
+    /// Which block of another type a fallback takes.
+    FallbackPick {
+        /// Up to 4.13: the largest.
+        Largest = "largest",
+        /// The smallest that serves.
+        Smallest = "smallest",
+        /// 4.14 to 6.14: the largest; the smallest for movable requests that cannot claim the block.
+        LargestThenSmallestM = "largest_then_smallest_m",
+        /// From 6.15: claim from the largest down, else steal from the smallest up.
+        ClaimThenSteal = "claim_then_steal",
+        /// ChengYi He, 2015 (seed 5): the largest, but the smallest if none is over `hybrid_threshold`.
+        Hybrid = "hybrid",
+    }
+    /// What a fallback does with the pageblock and with the rest of the block that it splits.
+    ClaimRule {
+        /// 3.10: free pages of the block move; the rest goes to the requested type. The event prints
+        /// the type after the operation.
+        V310 = "v310",
+        /// 3.12: the rest always goes to the requested type.
+        V312 = "v312",
+        /// 3.16: the rest stays with its type unless the block was claimed.
+        V316 = "v316",
+        /// 3.19: the rest follows the moved pages.
+        V319 = "v319",
+        /// 4.2 to 4.9: the rest always goes to the requested type.
+        V42 = "v42",
+        /// 4.12 to 6.9: compatible allocated pages count towards the half; moved pages are then
+        /// allocated from smallest first.
+        V412 = "v412",
+        /// From 6.10: the type of a list is always the type of its blocks; nothing moves without a claim.
+        V610 = "v610",
+    }
+    /// Which fallbacks try to claim the whole pageblock.
+    ClaimPred {
+        /// Up to 4.1: at least half the pageblock order, or a reclaimable request.
+        Reclaimable = "reclaimable",
+        /// From 4.2: or an unmovable request.
+        Kernel = "kernel",
+    }
+    /// Which orders have CPU lists (seed 2).
+    PcpOrders {
+        /// Up to 5.13: order 0.
+        Order0 = "0",
+        /// From 5.14: orders 0 to 3 and the pageblock order.
+        CostlyAndThp = "0-3+thp",
+    }
+    /// How many CPU lists blocks of the pageblock order have.
+    PcpThpLists {
+        /// 5.14 to 6.3: one a type.
+        Three = "three",
+        /// 6.4 to 6.9: one.
+        One = "one",
+        /// From 6.10: movable, and all others.
+        Two = "two",
+    }
+    /// How large a CPU list may grow.
+    PcpHigh {
+        /// Up to 5.13: six batches.
+        SixBatch = "six_batch",
+        /// 5.14 to 6.6: the low watermark shared by the CPUs.
+        LowWmark = "low_wmark",
+        /// From 6.7: tuned between that and an eighth of the zone shared by the CPUs.
+        Autotune = "autotune",
+    }
+    /// How many pages a CPU list gives back at a time.
+    PcpFree {
+        /// Up to 5.13: a batch.
+        Batch = "batch",
+        /// 5.14 to 5.17: doubled with each consecutive time.
+        FreeFactor = "free_factor",
+        /// 5.18 to 6.6: freeing high orders in a row empties the lists.
+        FreeHigh = "free_high",
+        /// The same with `pcp_batch_scale_max` as the limit of the doubling: 6.1 as Debian ships it.
+        FreeHighScaled = "free_high_scaled",
+        /// 6.7 to 6.16: as many as were freed in a row.
+        FreeCount = "free_count",
+        /// 6.17 and 6.18: high orders in a row empty the lists only past half of the minimum.
+        FreeCount617 = "free_count617",
+        /// From 6.19: a batch at a time, each rounded up to whole blocks.
+        FreeCount619 = "free_count619",
+    }
+    /// Which type a drained page is freed to.
+    PcpType {
+        /// Up to 6.9: the type that the block had when the page came to the list.
+        Cached = "cached",
+        /// From 6.10: the type at the drain.
+        Reread = "reread",
+    }
+    /// In which order the lists are drained.
+    PcpBulk {
+        /// Up to 5.17: in turn, more pages from the list after empty ones.
+        RoundRobin = "round_robin",
+        /// From 5.18: the freed list first, each emptied before the next.
+        WholeLists = "whole_lists",
+    }
+    /// The batch size of a CPU list.
+    PcpBatch {
+        /// Up to 4.18: a quarter of 512 KiB at most.
+        K512 = "k512",
+        /// 4.19 to 6.18: a quarter of 1 MiB at most.
+        M1 = "m1",
+        /// From 6.19: 256 KiB at most; smaller in small zones.
+        K256 = "k256",
+    }
+    /// Which blocks merge.
+    MergeRule {
+        /// Up to 3.18: all.
+        Free = "free",
+        /// 3.19 to 4.3: up to a pageblock when the freed page's block is isolated.
+        Iso319 = "iso319",
+        /// 4.4 to 5.17: not past a pageblock when one of the two is isolated.
+        Iso44 = "iso44",
+        /// 5.18 to 6.9: nor when one of them is highatomic or CMA.
+        Mergeable = "mergeable",
+        /// 6.10 to 6.18: the buddy's first block takes the type of the freed page.
+        Retype = "retype",
+        /// From 6.19: all blocks of the buddy do.
+        RetypeAll = "retype_all",
+    }
+    /// Where on its new list a block goes that changes its type.
+    MoveTo {
+        /// Up to 5.9.
+        Head = "head",
+        /// From 5.10.
+        Tail = "tail",
+    }
+    /// Where pages go that were never used (`FPI_TO_TAIL`).
+    UntouchedTo {
+        /// Up to 5.9: as any other.
+        Head = "head",
+        /// From 5.10.
+        Tail = "tail",
+    }
+    /// Whether a compacting task may keep the block that its own work freed.
+    Capture {
+        /// Up to 5.0.
+        Off = "off",
+        /// 5.1 to 6.9: not from a movable block below the pageblock order.
+        V51 = "v51",
+        /// 6.10 to 6.14: from a movable block if the request is movable.
+        V610 = "v610",
+        /// From 6.15: reported as an extfrag event.
+        V615 = "v615",
+    }
+    /// Whether blocks over the pageblock order are freed in pieces of that order.
+    SplitLarge {
+        /// Up to 6.11.
+        Off = "off",
+        /// From 6.12.
+        On = "on",
+    }
+    /// Which free block serves a request.
+    Placement {
+        /// Every Linux: the head of the list of the smallest order.
+        Linux = "linux",
+        /// No Linux: from the fullest pageblock, so that others become free as a whole.
+        Packed = "packed",
+    }
+    /// The order of attempts in the slow path.
+    Slowpath {
+        /// 3.10 to 3.15.
+        G1V310 = "g1_310",
+        /// 3.16 to 4.3.
+        G1V316 = "g1_316",
+        /// 4.4 to 4.7.
+        G1V44 = "g1_44",
+        /// 4.8 to 4.11.
+        G2 = "g2",
+        /// 4.12 to 6.14: compaction first for non-movable requests of any order.
+        G2Noncostly = "g2_noncostly",
+        /// 6.15 to 7.1: defrag_mode.
+        G2Defrag = "g2_defrag",
+        /// 7.2: one loop.
+        G3V72 = "g3_72",
+        /// From 7.3: defrag_mode reclaims whole blocks.
+        G3V73 = "g3_73",
+    }
+    /// When kswapd is left asleep.
+    KswapdWake {
+        /// 3.10: the low watermark holds in the zone.
+        ZoneLow = "zone_low",
+        /// 3.12 to 4.7: the zone is balanced (high watermark).
+        ZoneBalanced = "zone_balanced",
+        /// 4.8 to 4.11: one eligible zone is balanced.
+        AnyZone = "any_zone",
+        /// From 4.12: the same, and hopeless nodes are left alone.
+        AnyZoneHopeless = "any_zone_hopeless",
+    }
+    /// Who compacts in the background.
+    Kcompactd {
+        /// Up to 4.5: kswapd.
+        Off = "off",
+        /// From 4.6.
+        On = "on",
+    }
+    /// Compaction without a request.
+    Proactive {
+        /// Up to 5.8.
+        Off = "off",
+        /// 5.9 to 5.13.
+        V510 = "v510",
+        /// 5.14 to 6.14.
+        V514 = "v514",
+        /// From 6.15.
+        V615 = "v615",
+    }
+    /// For which orders the fragmentation index decides whether to compact.
+    ExtfragIndex {
+        /// Up to 4.8.
+        AllOrders = "all_orders",
+        /// From 4.9.
+        Costly = "costly",
+    }
+    /// Which free blocks compaction does not use as a target.
+    CompactTarget {
+        /// 3.10: none for their size.
+        AcceptLarge = "accept_large",
+        /// Up to 6.7: with a free page of the pageblock order.
+        RejectPageblock = "reject_pageblock",
+        /// From 6.8: with a free page of the wanted order.
+        RejectOrder = "reject_order",
+    }
+    /// How reclaim chooses.
+    Reclaim {
+        /// Up to 4.7: lists per zone.
+        V310 = "v310",
+        /// 4.8 to 5.7: lists per node.
+        V48 = "v48",
+        /// From 5.8: by cost.
+        V58 = "v58",
+    }
+}

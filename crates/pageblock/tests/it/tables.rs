@@ -1,0 +1,53 @@
+//! The memory that tables are made in.
+
+use pageblock::alloc::Allocator;
+use pageblock::frame::{FrameRange, Pfn};
+use pageblock::layout::ZoneKind;
+use pageblock::request::{Gfp, Request};
+use pageblock::setup::{Setup, SetupError};
+use pageblock::zone::Geometry;
+
+use crate::machine::{Log, policy, table_memory, zone_spec};
+
+/// Fills memory, frees it in another order, and gives every event.
+fn events(mut allocator: Allocator<'_>) -> Log {
+    let mut log = Log::default();
+    allocator.release(FrameRange::new(0, 4096)).unwrap();
+    allocator.retune();
+    let mut taken = Vec::new();
+    for order in [0, 3, 0, 9, 1, 0].into_iter().cycle().take(600) {
+        if let Ok(pfn) = allocator.alloc(0, &Request::new(order, Gfp::GFP_KERNEL), &mut log) {
+            taken.push((pfn, order));
+        }
+    }
+    taken.sort_by_key(|&(Pfn(pfn), _)| pfn.wrapping_mul(0x9e37_79b9) % 4096);
+    for (pfn, order) in taken {
+        allocator.free(0, pfn, order, &mut log).unwrap();
+    }
+    allocator.check().unwrap();
+    allocator.drain_all(&mut log);
+    allocator.check().unwrap();
+    log
+}
+
+#[test]
+fn bytes_that_tables_are_made_on_mean_nothing() {
+    for text in ["linux-6.12", "linux-4.4", "linux-6.12,placement=packed"] {
+        let setup = Setup {
+            policy: policy(text),
+            geometry: Geometry::default(),
+            zones: &[zone_spec(0, ZoneKind::Normal, 0, 4096)],
+            cpu_nodes: &[0],
+            distances: &[],
+        };
+        let mut memory = table_memory(&setup);
+        let expected = events(Allocator::new(&mut memory, &setup).unwrap());
+        for byte in [0, 0xa5, 0xff] {
+            let mut bytes = vec![byte; memory.len()];
+            let made = Allocator::new_in_bytes(&mut bytes, &setup).unwrap();
+            assert!(events(made).events == expected.events, "{text}, {byte:#x}");
+        }
+        let small = Allocator::new_in_bytes(&mut [0; 64], &setup).err();
+        assert_eq!(small, Some(SetupError::Memory(setup.metadata_size().unwrap())));
+    }
+}
