@@ -38,15 +38,18 @@ pub struct Simulation<'s> {
     pub seed: u64,
 }
 
-/// The memory that the CPU lists and watermarks of a smaller machine are tuned for shrinks with it:
-/// min_free_kbytes, which grows with the root of memory and has a floor for huge pages, is taken
-/// from the whole machine.
-fn scaled_policy(policy: Policy, machine: &MachineSpec) -> Policy {
-    if policy.min_free_kbytes != 0 || machine.scale == Scale::WHOLE {
-        return policy;
-    }
+/// What the workload sets of the policy, then as much of it as the machine's scale says: min_free_kbytes,
+/// which grows with the root of memory and has a floor for huge pages, is taken from the whole machine.
+fn scaled_policy(policy: Policy, machine: &MachineSpec, workload: &dyn Workload) -> Policy {
     let Scale { numerator, denominator } = machine.scale;
     let whole: u64 = machine.pages() * denominator / numerator;
+    let mut tuned = policy;
+    workload.tune(&mut tuned, whole);
+    let part = |kbytes: u32| u32::try_from(machine.scale.of(kbytes.into())).unwrap_or(u32::MAX);
+    tuned.extra_free_kbytes = part(tuned.extra_free_kbytes);
+    if policy.min_free_kbytes != 0 || machine.scale == Scale::WHOLE {
+        return tuned;
+    }
     let mut kinds: Vec<_> = machine.zones.iter().map(|z| (z.node, z.kind)).collect();
     kinds.dedup();
     let raised = tuning::khugepaged_min_free_kbytes(
@@ -54,9 +57,9 @@ fn scaled_policy(policy: Policy, machine: &MachineSpec) -> Policy {
         machine.geometry.pageblock_order,
         whole,
     );
-    let full = tuning::min_free_kbytes(&policy, whole * tuning::KBYTES_PER_PAGE, Some(raised));
+    let full = tuning::min_free_kbytes(&tuned, whole * tuning::KBYTES_PER_PAGE, Some(raised));
     let kbytes = machine.scale.of(full).max(128);
-    Policy { min_free_kbytes: u32::try_from(kbytes).unwrap_or(u32::MAX), ..policy }
+    Policy { min_free_kbytes: u32::try_from(kbytes).unwrap_or(u32::MAX), ..tuned }
 }
 
 /// The pageblocks of CMA have their type before their memory is free
@@ -90,7 +93,7 @@ impl Simulation<'_> {
     pub fn run(&self, progress: &mut Progress<'_>) -> Result<Option<Run>, Error> {
         let machine = self.machine;
         self.workload.size(machine)?;
-        let policy = scaled_policy(self.policy.1, machine);
+        let policy = scaled_policy(self.policy.1, machine, self.workload);
         let setup = Setup {
             policy,
             geometry: machine.geometry,

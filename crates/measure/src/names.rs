@@ -35,6 +35,18 @@ pub const SIMULATED_SYSTEM_MS: &str = "simulated_system_ms";
 /// From the workload's start to its end, simulated, in milliseconds.
 pub const SIMULATED_ELAPSED_MS: &str = "simulated_elapsed_ms";
 
+/// Pageblocks of this type at the end: `blocks_Movable`.
+#[must_use]
+pub fn blocks(mt: Migratetype) -> String {
+    format!("blocks_{mt}")
+}
+
+/// Free blocks of this type and order at the end: `free_blocks_Movable_order_2`.
+#[must_use]
+pub fn free_blocks(list: Migratetype, order: Order) -> String {
+    format!("free_blocks_{list}_order_{order}")
+}
+
 /// Requests of this order that were not served: `alloc_failed_order_9`.
 #[must_use]
 pub fn alloc_failed(order: Order) -> String {

@@ -509,11 +509,15 @@ impl Zone<'_> {
         Some((i, taken))
     }
 
-    /// From 5.8 movable requests keep CMA and other free memory in balance.
+    /// Whether a request looks at CMA first. From 5.8 movable requests keep CMA and other free memory in
+    /// balance.
     pub(crate) fn prefers_cma(&self, flags: AllocFlags) -> bool {
-        self.policy.cma == CmaUse::HalfRule
-            && flags.has(AllocFlags::CMA)
-            && self.free_pages_of(Cma) > self.free_pages / 2
+        flags.has(AllocFlags::CMA)
+            && match self.policy.cma {
+                CmaUse::InFallback | CmaUse::BeforeFallback => false,
+                CmaUse::HalfRule => self.free_pages_of(Cma) > self.free_pages / 2,
+                CmaUse::First => true,
+            }
     }
 
     /// Takes a block from one list for a request of a type, and reports it.

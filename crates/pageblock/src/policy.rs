@@ -126,6 +126,8 @@ switches! {
         min_free_kbytes: 0..=1073741824,
         /// Largest computed min_free_kbytes.
         min_free_kbytes_max: 128..=262144,
+        /// vm.extra_free_kbytes of Android's kernels: how much higher kswapd starts and stops.
+        extra_free_kbytes: 0..=1073741824,
         /// vm.watermark_scale_factor, in 1/10000 of the zone.
         watermark_scale_factor: 1..=3000,
         /// vm.watermark_boost_factor, in 1/10000 of the high watermark; 0 is off.

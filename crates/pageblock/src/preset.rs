@@ -85,6 +85,7 @@ const V3_10: Policy = Policy {
     hybrid_threshold: 3,
     min_free_kbytes: 0,
     min_free_kbytes_max: 65_536,
+    extra_free_kbytes: 0,
     watermark_scale_factor: 10,
     watermark_boost_factor: 15_000,
     percpu_pagelist_high_fraction: 0,

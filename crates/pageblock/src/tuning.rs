@@ -129,7 +129,9 @@ pub fn watermarks(
             (gap, gap.saturating_mul(2), gap.saturating_mul(3))
         }
     };
-    let above = |distance| min.saturating_add(distance);
+    let extra =
+        mul_div(u64::from(policy.extra_free_kbytes) / KBYTES_PER_PAGE, managed, lowmem_pages.max(1));
+    let above = |distance: u64| min.saturating_add(distance).saturating_add(extra);
     Watermarks { min, low: above(low), high: above(high), promo: above(promo) }
 }
 

@@ -83,6 +83,8 @@ pub struct Config {
     pub zone_reclaim_mode: u32,
     /// The slab allocator.
     pub slab: SlabAllocator,
+    /// A new slab of a high order is worth direct reclaim (up to 4.2, before 45eb00cd3a03).
+    pub slab_waits: bool,
     /// The objects of a file.
     pub file_objects: &'static [FileObject],
     /// Swap space in pages.
@@ -128,6 +130,7 @@ impl Config {
             hugetlb: hugetlb::Rules::of_version(major, minor),
             zone_reclaim_mode: 0,
             slab: SlabAllocator::Slub,
+            slab_waits: version < (4, 3),
             file_objects: XFS,
             swap_pages: 0,
             slab_by_priority: version >= (4, 16),

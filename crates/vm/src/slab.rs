@@ -203,6 +203,8 @@ impl Cache {
 #[derive(Debug, Default)]
 pub struct Slabs {
     caches: Vec<Cache>,
+    /// A new slab of the preferred order is worth reclaim and compaction.
+    pub(crate) waits: bool,
 }
 
 /// A slab is empty and goes back to the allocator.
@@ -272,7 +274,8 @@ impl Slabs {
         Some(slab)
     }
 
-    /// The request for a new slab: at the preferred order without effort, or at the smallest.
+    /// The request for a new slab: at the preferred order without retries (from 4.3, 45eb00cd3a03,
+    /// without reclaim either), or at the smallest.
     /// `flags` are those of the caller beyond the type.
     #[must_use]
     pub fn request(&self, id: CacheId, flags: Gfp, preferred: bool) -> Request {
@@ -282,7 +285,8 @@ impl Slabs {
             return Request::new(cache.min_order, gfp);
         }
         let light = Gfp::NOWARN | Gfp::NORETRY | Gfp::NOMEMALLOC | Gfp::COMP;
-        Request::new(cache.order, gfp.without(Gfp::NOFAIL | Gfp::DIRECT_RECLAIM) | light)
+        let without = if self.waits { Gfp::NOFAIL } else { Gfp::NOFAIL | Gfp::DIRECT_RECLAIM };
+        Request::new(cache.order, gfp.without(without) | light)
     }
 
     /// Makes a new block the slab of a CPU, which gives its old one to the partial ones.

@@ -48,6 +48,12 @@ impl Stalls {
         &mut self.orders[usize::from(order).min(ORDERS - 1)]
     }
 
+    /// Times that tasks had to reclaim for a request of this order.
+    #[must_use]
+    pub fn allocstall(&self, order: Order) -> u64 {
+        self.orders.get(usize::from(order)).map_or(0, |of| of.allocstall)
+    }
+
     /// Name and count of every counter, of orders up to the largest that stalled.
     pub fn iter(&self) -> impl Iterator<Item = (String, u64)> {
         let zones = ZoneKind::ALL.iter().zip(self.zones);

@@ -132,6 +132,7 @@ impl<'m, O: Observer> Vm<'m, O> {
         };
         let cpus = allocator.cpus();
         let mut slabs = Slabs::default();
+        slabs.waits = config.slab_waits;
         let mut names: Vec<(&str, CacheId)> = Vec::new();
         let mut objects = Vec::new();
         for object in config.file_objects {

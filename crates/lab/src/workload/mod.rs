@@ -1,11 +1,13 @@
 //! Workloads: what the benchmarks of the mailing lists do to a machine.
 
+pub mod android;
 pub mod boot;
 pub mod netperf;
 pub mod thpfioscale;
 
 use std::fmt::Debug;
 
+use pageblock::policy::Policy;
 use pageblock_vm::config::Config;
 
 use crate::error::Error;
@@ -35,6 +37,9 @@ pub trait Workload: Debug + Sync {
 
     /// Changes what the kernel is set up with.
     fn configure(&self, _config: &mut Config) {}
+
+    /// Changes what the policy leaves to an administrator, for a whole machine of so many pages.
+    fn tune(&self, _policy: &mut Policy, _pages: u64) {}
 
     /// Runs it. What it measures over time is in [`World::samples`] then. Gives `None` where
     /// `progress` stopped it.
@@ -73,6 +78,7 @@ pub const ALL: &[&dyn Workload] = &[
     &thpfioscale::Form::Defrag,
     &thpfioscale::Form::Madvhugepage,
     &netperf::NetperfUdp,
+    &android::AndroidUptime,
 ];
 
 /// The workload of this name.

@@ -132,6 +132,8 @@ choices! {
         BeforeFallback = "before_fallback",
         /// From 5.8: before all else when they are over half of what is free.
         HalfRule = "half_rule",
+        /// Before all else, always: phone vendors' kernels.
+        First = "first",
     }
     /// Which block of another type a fallback takes.
     FallbackPick {

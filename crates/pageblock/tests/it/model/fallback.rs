@@ -62,10 +62,12 @@ impl ModelZone {
         out: &mut Out,
     ) -> Option<(u64, Migratetype)> {
         let cma = flags.has(AllocFlags::CMA);
-        let half =
-            self.policy.cma == CmaUse::HalfRule && self.free_pages_of(Cma) > self.free_pages() / 2;
+        let first = match self.policy.cma {
+            CmaUse::HalfRule => self.free_pages_of(Cma) > self.free_pages() / 2,
+            other => other == CmaUse::First,
+        };
         if cma
-            && half
+            && first
             && let Some(pfn) = self.take_from(order, Cma, want, out)
         {
             return Some((pfn, Cma));

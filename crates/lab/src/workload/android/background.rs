@@ -1,0 +1,82 @@
+//! What goes on beside the app that is used: the system that runs since boot, threads that come and
+//! go, files that are looked up.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pageblock::request::{Gfp, Request};
+use pageblock_vm::page::Owner;
+
+use super::process::{Thread, ion_buffer, read_file};
+use super::{Phone, between, sizes};
+use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::world::Random;
+use crate::sim::{Nanos, SECOND};
+
+/// The system: memory that stays for good, taken in a mixture as programs start.
+pub(super) async fn boot(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
+    if let Err(OutOfMemory) = start(&ctx, &phone).await {
+        ctx.fail("the machine is too small to boot");
+    }
+}
+
+async fn start(ctx: &Ctx<'_>, phone: &RefCell<Phone>) -> Result<(), OutOfMemory> {
+    const STEP: u64 = 64;
+    let (sizes, caches) = (phone.borrow().sizes, phone.borrow().caches);
+    let framework = phone.borrow().framework.clone();
+    let anon = sizes.part(sizes::SYSTEM_ANON_PAGES);
+    let mapping = ctx.with(|w| w.vm.create_mapping(anon as u32));
+    for at in 0..STEP {
+        let part = |n: u64| at * n / STEP..(at + 1) * n / STEP;
+        for _ in part(sizes.part(sizes::SYSTEM_KERNEL_PAGES)) {
+            ctx.kernel_block(Request::new(0, Gfp::GFP_KERNEL), Owner::Driver).await?;
+        }
+        for _ in part(sizes.part(sizes::SYSTEM_THREADS)) {
+            Thread::fork(ctx, caches).await?;
+        }
+        let buffer = part(sizes.part(sizes::SYSTEM_BUFFER_PAGES));
+        ion_buffer(ctx, buffer.end - buffer.start).await.1?;
+        for file in part(framework.len() as u64) {
+            read_file(ctx, framework[file as usize]).await?;
+        }
+        for index in part(anon) {
+            ctx.fault_base(mapping, index as u32).await?;
+        }
+    }
+    ctx.pay().await;
+    Ok(())
+}
+
+/// Threads that are made for some work and end.
+pub(super) async fn threads(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>, mut random: Random) {
+    let (sizes, caches) = (phone.borrow().sizes, phone.borrow().caches);
+    let every = sizes.every(sizes::THREADS_PER_S);
+    let mut alive: Vec<(Nanos, Thread)> = Vec::new();
+    while !phone.borrow().stopping {
+        ctx.sleep(every / 2 + random.below(every)).await;
+        let now = ctx.now();
+        for (_, thread) in alive.extract_if(.., |(end, _)| *end <= now) {
+            thread.exit(&ctx);
+        }
+        match Thread::fork(&ctx, caches).await {
+            Ok(thread) => {
+                let life = between(&mut random, sizes::THREAD_LIFE_S) * SECOND;
+                alive.push((now + life, thread));
+            }
+            Err(OutOfMemory) => phone.borrow_mut().failed += 1,
+        }
+    }
+}
+
+/// Looks files up, as lists of pictures and scans of the storage do.
+pub(super) async fn files(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>, mut random: Random) {
+    let every = phone.borrow().sizes.every(sizes::LOOKUPS_PER_S);
+    let media = phone.borrow().media.clone();
+    while !phone.borrow().stopping {
+        ctx.sleep(every / 2 + random.below(every)).await;
+        let inode = media[random.below(media.len() as u64) as usize];
+        if read_file(&ctx, inode).await.is_err() {
+            phone.borrow_mut().failed += 1;
+        }
+    }
+}

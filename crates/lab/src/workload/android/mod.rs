@@ -1,0 +1,303 @@
+//! A phone in use: apps are launched in turn, used for a while, and killed when memory is short.
+//!
+//! Seed 5's phones were used by hand for two and a half days, so what an app is comes from
+//! facts/benchmarks.md 4.5, not from the seed; every amount below is of the whole machine and shrinks
+//! with it. `sizes.rs` has the amounts, `process.rs` an app's memory, `background.rs` what goes on
+//! beside the app that is used.
+
+mod background;
+mod process;
+mod sizes;
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use pageblock::frame::Order;
+use pageblock::mobility::Migratetype;
+use pageblock::policy::{CmaUse, Policy};
+use pageblock::tuning;
+use pageblock_measure::names;
+use pageblock_vm::config::{Config, ThpEnabled};
+use pageblock_vm::inode::InodeId;
+
+use super::{Outcome, Progress, Workload, check, stopped};
+use crate::error::Error;
+use crate::sim::executor::Executor;
+use crate::sim::executor::Place;
+use crate::sim::machine_file::MachineSpec;
+use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::world::{Random, World};
+use crate::sim::{MILLISECOND, Nanos, SECOND, daemons};
+use process::{Caches, Process};
+use sizes::Sizes;
+
+/// `vm.extra_free_kbytes` of a phone with 1080 x 1920 pixels: three screens of 4 bytes a pixel, as
+/// Android's window manager sets it.
+const EXTRA_FREE_KBYTES: u32 = 24_300;
+/// Free blocks are listed up to this order, as the seed lists them.
+const ORDERS: Order = 4;
+
+/// Seed 5's phone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AndroidUptime;
+
+impl Workload for AndroidUptime {
+    fn name(&self) -> &'static str {
+        "android-uptime"
+    }
+
+    fn summary(&self) -> &'static str {
+        "apps launched, used and killed on a phone for days (seed 5, Dec 2015)"
+    }
+
+    fn machine(&self) -> &'static str {
+        "phone-2g8"
+    }
+
+    fn size(&self, machine: &MachineSpec) -> Result<u64, Error> {
+        Ok(Sizes::of(machine)?.known_pages())
+    }
+
+    fn configure(&self, config: &mut Config) {
+        config.thp_enabled = ThpEnabled::Never;
+        config.file_objects = sizes::FILE_OBJECTS;
+    }
+
+    fn tune(&self, policy: &mut Policy, pages: u64) {
+        // Nothing raises it without huge pages.
+        let kbytes = tuning::min_free_kbytes(policy, pages * tuning::KBYTES_PER_PAGE, None);
+        policy.min_free_kbytes = u32::try_from(kbytes).unwrap_or(u32::MAX);
+        policy.cma = CmaUse::First;
+        if policy.extra_free_kbytes == 0 {
+            policy.extra_free_kbytes = EXTRA_FREE_KBYTES;
+        }
+    }
+
+    fn run(
+        &self,
+        executor: &mut Executor<'_>,
+        machine: &MachineSpec,
+        seed: u64,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Outcome>, Error> {
+        let sizes = Sizes::of(machine)?;
+        daemons::spawn(executor);
+        let phone = executor.with(|w| Phone::new(w, sizes, seed));
+        let phone = Rc::new(RefCell::new(phone));
+        let shared = Rc::clone(&phone);
+        let task = executor.spawn(Place::Near(0), |ctx| background::boot(ctx, shared));
+        if !executor.run(&[task], progress) {
+            return stopped(executor, "boot");
+        }
+        check(executor, "after boot")?;
+        let start = executor.with(|w| {
+            w.start_counting();
+            w.now()
+        });
+        for (cpu, purpose) in [(1, 2), (2, 3)] {
+            let (shared, random) = (Rc::clone(&phone), Random::new(seed, purpose));
+            match purpose {
+                2 => executor.spawn(Place::Near(cpu), |ctx| background::threads(ctx, shared, random)),
+                _ => executor.spawn(Place::Near(cpu), |ctx| background::files(ctx, shared, random)),
+            };
+        }
+        let shared = Rc::clone(&phone);
+        let user = executor.spawn(Place::Near(0), |ctx| user(ctx, shared));
+        if !executor.run(&[user], progress) {
+            return stopped(executor, "use");
+        }
+        check(executor, "after use")?;
+        let elapsed = executor.with(|w| w.now()) - start;
+        let phone = phone.borrow();
+        let mut counters = executor.with(|w| at_the_end(w));
+        counters.extend(phone.counted(elapsed));
+        Ok(Some(Outcome {
+            counters,
+            notes: vec![format!(
+                "android-uptime: {} launches in {:.1} simulated hours of use; free blocks are those of the last \
+                 moment.",
+                phone.launches,
+                elapsed as f64 / (3600 * SECOND) as f64
+            )],
+        }))
+    }
+}
+
+/// What the tasks of the phone share.
+struct Phone {
+    sizes: Sizes,
+    caches: Caches,
+    /// The files of each app, by its number.
+    files: Vec<Vec<InodeId>>,
+    /// Files that every app uses.
+    framework: Vec<InodeId>,
+    /// Files that background tasks look up.
+    media: Vec<InodeId>,
+    /// The apps in memory that nobody uses, the least recently used first.
+    cached: VecDeque<(usize, Process)>,
+    random: Random,
+    launches: u64,
+    cold: u64,
+    killed: u64,
+    out_of_memory: u64,
+    /// Requests that failed in background tasks.
+    failed: u64,
+    /// Pages that reclaim had looked at when the low memory killer was last called.
+    scanned: u64,
+    stopping: bool,
+}
+
+impl Phone {
+    fn new(w: &mut World<'_>, sizes: Sizes, seed: u64) -> Self {
+        let mut random = Random::new(seed, 1);
+        let files = (0..sizes::APPS)
+            .map(|_| {
+                let pages = sizes.part(between(&mut random, sizes::FILE_PAGES));
+                sizes::file_lengths(pages).map(|len| w.vm.create_file(len)).collect()
+            })
+            .collect();
+        let framework = sizes::file_lengths(sizes.part(sizes::FRAMEWORK_PAGES));
+        let framework = framework.map(|len| w.vm.create_file(len)).collect();
+        let media = (0..sizes.part(sizes::MEDIA_FILES)).map(|_| w.vm.create_file(1)).collect();
+        Self {
+            sizes,
+            caches: Caches::new(w),
+            files,
+            framework,
+            media,
+            cached: VecDeque::new(),
+            random,
+            launches: 0,
+            cold: 0,
+            killed: 0,
+            out_of_memory: 0,
+            failed: 0,
+            scanned: 0,
+            stopping: false,
+        }
+    }
+
+    fn counted(&self, elapsed: Nanos) -> Vec<(String, u64)> {
+        [
+            ("android_launches", self.launches),
+            ("android_cold_launches", self.cold),
+            ("android_apps_killed", self.killed),
+            ("android_apps_out_of_memory", self.out_of_memory),
+            ("android_background_failures", self.failed),
+            (names::SIMULATED_ELAPSED_MS, elapsed / MILLISECOND),
+        ]
+        .map(|(name, count)| (name.to_owned(), count))
+        .to_vec()
+    }
+}
+
+/// A number of a range, both ends included.
+fn between(random: &mut Random, (least, most): (u64, u64)) -> u64 {
+    least + random.below(most - least + 1)
+}
+
+/// The user: one app after the other, each brought to the front and used for a while.
+async fn user(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
+    let launches = phone.borrow().sizes.launches;
+    for launch in 0..launches {
+        let app = launch as usize % sizes::APPS;
+        let known = {
+            let mut phone = phone.borrow_mut();
+            phone.launches += 1;
+            let at = phone.cached.iter().position(|&(of, _)| of == app);
+            at.and_then(|at| phone.cached.remove(at)).map(|(_, process)| process)
+        };
+        let mut process = match known {
+            Some(process) => process,
+            None => {
+                phone.borrow_mut().cold += 1;
+                Process::new(&ctx, &phone)
+            }
+        };
+        let used = use_app(&ctx, &phone, app, &mut process).await;
+        if used.is_err() {
+            phone.borrow_mut().out_of_memory += 1;
+            process.exit(&ctx);
+        } else {
+            phone.borrow_mut().cached.push_back((app, process));
+        }
+        ctx.pay().await;
+        ctx.with(sample_free);
+    }
+    phone.borrow_mut().stopping = true;
+}
+
+async fn use_app(
+    ctx: &Ctx<'_>,
+    phone: &RefCell<Phone>,
+    app: usize,
+    process: &mut Process,
+) -> Result<(), OutOfMemory> {
+    ctx.pay().await;
+    let start = ctx.now();
+    process.launch(ctx, phone, app).await?;
+    ctx.pay().await;
+    let latency = ctx.now() - start;
+    ctx.with(|w| w.samples.entry("launch".to_owned()).or_default().push(latency));
+    process.be_used(ctx, phone).await
+}
+
+/// Where memory was reclaimed since the last look, and both free pages and the page cache are below the
+/// limit, kills the app that nobody used for longest (the low memory killer of 3.10: a shrinker, so only
+/// reclaim calls it).
+fn kill_where_short(ctx: &Ctx<'_>, phone: &RefCell<Phone>) {
+    let limit = phone.borrow().sizes.part(sizes::MINFREE_PAGES);
+    let (scanned, short) = ctx.with(|w| {
+        let scanned = w.vm.stat.pgscan_kswapd + w.vm.stat.pgscan_direct;
+        (scanned, free_pages(w) < limit && cached_pages(w) < limit)
+    });
+    let before = std::mem::replace(&mut phone.borrow_mut().scanned, scanned);
+    if !short || scanned == before {
+        return;
+    }
+    let Some((_, mut victim)) = phone.borrow_mut().cached.pop_front() else { return };
+    phone.borrow_mut().killed += 1;
+    victim.exit(ctx);
+}
+
+fn free_pages(w: &World<'_>) -> u64 {
+    w.vm.allocator().zones().iter().map(|zone| zone.free_pages()).sum()
+}
+
+fn cached_pages(w: &World<'_>) -> u64 {
+    w.vm.lru().vecs().iter().map(|vec| vec.file()).sum()
+}
+
+/// Free blocks of each order as they are now.
+fn sample_free(w: &mut World<'_>) {
+    let free = free_pages(w);
+    w.samples.entry("free-pages".to_owned()).or_default().push(free);
+    for order in 0..=3 {
+        let blocks = w.vm.allocator().zones().iter().map(|zone| zone.nr_free(order)).sum();
+        w.samples.entry(format!("free-order-{order}")).or_default().push(blocks);
+    }
+}
+
+/// What `/proc/meminfo` and `/proc/pagetypeinfo` say at the end.
+fn at_the_end(w: &World<'_>) -> Vec<(String, u64)> {
+    let mut counters = vec![
+        ("mem_free_kb".to_owned(), tuning::KBYTES_PER_PAGE * free_pages(w)),
+        ("cached_kb".to_owned(), tuning::KBYTES_PER_PAGE * cached_pages(w)),
+    ];
+    for order in 0..=3 {
+        // Counters of orders that never stalled are missing.
+        counters.push((format!("allocstall_order_{order}"), w.vm.stalls.allocstall(order)));
+    }
+    for mt in Migratetype::ALL {
+        let blocks = w.vm.allocator().zones().iter().flat_map(|zone| zone.pageblocks());
+        let blocks = blocks.filter(|&(_, of, _)| of == mt).count() as u64;
+        counters.push((names::blocks(mt), blocks));
+        for order in 0..=ORDERS {
+            let zones = w.vm.allocator().zones().iter();
+            let blocks = zones.map(|zone| zone.nr_free_of(order, mt)).sum();
+            counters.push((names::free_blocks(mt, order), blocks));
+        }
+    }
+    counters
+}
