@@ -37,7 +37,7 @@ async fn start(ctx: &Ctx<'_>, phone: &RefCell<Phone>) -> Result<(), OutOfMemory>
         let buffer = part(sizes.part(sizes::SYSTEM_BUFFER_PAGES));
         ion_buffer(ctx, buffer.end - buffer.start).await.1?;
         for file in part(framework.len() as u64) {
-            read_file(ctx, framework[file as usize]).await?;
+            read_file(ctx, framework[file as usize], u32::MAX).await?;
         }
         for index in part(anon) {
             ctx.fault_base(mapping, index as u32).await?;
@@ -71,11 +71,13 @@ pub(super) async fn threads(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>, mut random:
 /// Looks files up, as lists of pictures and scans of the storage do.
 pub(super) async fn files(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>, mut random: Random) {
     let every = phone.borrow().sizes.every(sizes::LOOKUPS_PER_S);
-    let media = phone.borrow().media.clone();
     while !phone.borrow().stopping {
         ctx.sleep(every / 2 + random.below(every)).await;
-        let inode = media[random.below(media.len() as u64) as usize];
-        if read_file(&ctx, inode).await.is_err() {
+        let inode = {
+            let media = &phone.borrow().media;
+            media[random.below(media.len() as u64) as usize]
+        };
+        if read_file(&ctx, inode, 1).await.is_err() {
             phone.borrow_mut().failed += 1;
         }
     }

@@ -159,7 +159,9 @@ impl Phone {
             .collect();
         let framework = sizes::file_lengths(sizes.part(sizes::FRAMEWORK_PAGES));
         let framework = framework.map(|len| w.vm.create_file(len)).collect();
-        let media = (0..sizes.part(sizes::MEDIA_FILES)).map(|_| w.vm.create_file(1)).collect();
+        let media = (0..sizes.part(sizes::MEDIA_FILES))
+            .map(|_| w.vm.create_file(sizes::MEDIA_PAGES))
+            .collect();
         Self {
             sizes,
             caches: Caches::new(w),
@@ -176,6 +178,10 @@ impl Phone {
             scanned: 0,
             stopping: false,
         }
+    }
+
+    fn some_media(&mut self) -> InodeId {
+        self.media[self.random.below(self.media.len() as u64) as usize]
     }
 
     fn counted(&self, elapsed: Nanos) -> Vec<(String, u64)> {

@@ -181,11 +181,11 @@ impl Process {
                 self.grow(ctx, phone, &of).await?;
             }
             for at in of(files.len() as u64) {
-                read_file(ctx, files[at as usize]).await?;
+                read_file(ctx, files[at as usize], u32::MAX).await?;
             }
             for at in of(framework.len() as u64 / 2) {
                 let other = phone.borrow_mut().random.below(2);
-                read_file(ctx, framework[(2 * at + other) as usize]).await?;
+                read_file(ctx, framework[(2 * at + other) as usize], u32::MAX).await?;
             }
             ctx.sleep(sizes::LAUNCH_PAUSE).await;
         }
@@ -245,7 +245,6 @@ impl Process {
         phone: &RefCell<Phone>,
     ) -> Result<(), OutOfMemory> {
         let sizes: Sizes = phone.borrow().sizes;
-        let framework = phone.borrow().framework.clone();
         for _ in 0..sizes::BETWEEN_LAUNCHES / sizes::USE_EVERY {
             kill_where_short(ctx, phone);
             for _ in 0..sizes.part(sizes::USE_ANON_PAGES) {
@@ -257,8 +256,8 @@ impl Process {
             }
             let mut read = 0;
             while read < sizes.part(sizes::USE_FILE_PAGES) {
-                let at = phone.borrow_mut().random.below(framework.len() as u64) as usize;
-                read += read_file(ctx, framework[at]).await?;
+                let file = phone.borrow_mut().some_media();
+                read += read_file(ctx, file, u32::MAX).await?;
             }
             if !self.buffers.is_empty() {
                 let at = phone.borrow_mut().random.below(self.buffers.len() as u64) as usize;
@@ -283,12 +282,16 @@ impl Process {
     }
 }
 
-/// Opens a file, reads all of it, and closes it; gives its pages.
-pub(super) async fn read_file(ctx: &Ctx<'_>, inode: InodeId) -> Result<u64, OutOfMemory> {
+/// Opens a file, reads at most so many pages of it, and closes it; gives the pages.
+pub(super) async fn read_file(
+    ctx: &Ctx<'_>,
+    inode: InodeId,
+    most: u32,
+) -> Result<u64, OutOfMemory> {
     ctx.open(inode).await?;
     let (space, len) = ctx.with(|w| {
         let space = w.vm.inodes().get(inode).space;
-        (space, w.vm.spaces().get(space).len())
+        (space, w.vm.spaces().get(space).len().min(most))
     });
     let mut result = Ok(u64::from(len));
     for index in 0..len {
