@@ -45,8 +45,8 @@ fn scaled_policy(policy: Policy, machine: &MachineSpec, workload: &dyn Workload)
     let whole: u64 = machine.pages() * denominator / numerator;
     let mut tuned = policy;
     workload.tune(&mut tuned, whole);
-    let part = |kbytes: u32| u32::try_from(machine.scale.of(kbytes.into())).unwrap_or(u32::MAX);
-    tuned.extra_free_kbytes = part(tuned.extra_free_kbytes);
+    let extra = machine.scale.of(tuned.extra_free_kbytes.into());
+    tuned.extra_free_kbytes = u32::try_from(extra).unwrap_or(u32::MAX);
     if policy.min_free_kbytes != 0 || machine.scale == Scale::WHOLE {
         return tuned;
     }

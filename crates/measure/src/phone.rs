@@ -1,7 +1,9 @@
 //! What seed 5 lists of a phone: free blocks by type and order, pageblocks by type, counters.
 
 use pageblock::frame::Order;
-use pageblock::mobility::Migratetype::{self, Cma, Isolate, Movable, Reclaimable, Reserve, Unmovable};
+use pageblock::mobility::Migratetype::{
+    self, Cma, Isolate, Movable, Reclaimable, Reserve, Unmovable,
+};
 use serde::Serialize;
 
 use crate::names;
@@ -62,8 +64,7 @@ pub fn phones(runs: &[Run]) -> Vec<Phone> {
 
 fn phone(runs: &[&Run]) -> Option<Phone> {
     let mean = |read: &dyn Fn(&Run) -> Option<u64>| {
-        let values: Option<Vec<f64>> =
-            runs.iter().map(|run| read(run).map(|n| n as f64)).collect();
+        let values: Option<Vec<f64>> = runs.iter().map(|run| read(run).map(|n| n as f64)).collect();
         values.map(|values| stats::amean(&values))
     };
     let counter = |name: &str| mean(&|run| run.counters.get(name));

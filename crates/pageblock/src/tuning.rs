@@ -129,8 +129,11 @@ pub fn watermarks(
             (gap, gap.saturating_mul(2), gap.saturating_mul(3))
         }
     };
-    let extra =
-        mul_div(u64::from(policy.extra_free_kbytes) / KBYTES_PER_PAGE, managed, lowmem_pages.max(1));
+    let extra = mul_div(
+        u64::from(policy.extra_free_kbytes) / KBYTES_PER_PAGE,
+        managed,
+        lowmem_pages.max(1),
+    );
     let above = |distance: u64| min.saturating_add(distance).saturating_add(extra);
     Watermarks { min, low: above(low), high: above(high), promo: above(promo) }
 }
@@ -390,6 +393,7 @@ mod tests {
         check("linux-4.4", [4000, 5000, 6000, 7000]);
         check("linux-4.8", [4000, 5000, 6000, 7000]);
         check("linux-4.8,watermark_scale_factor=20", [4000, 6000, 8000, 10_000]);
+        check("linux-3.10,extra_free_kbytes=8000", [4000, 7000, 8000, 9000]);
     }
 
     #[test]

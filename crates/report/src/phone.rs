@@ -12,7 +12,10 @@ fn one(phone: &Phone) -> String {
     let mut text = format!(
         "{} (simulated)\n------ MEMORY INFO (/proc/meminfo) ------\nMemFree: {:.0} kB\nCached: {:.0} kB\n\
          ------ PAGETYPEINFO (/proc/pagetypeinfo) ------\n{:<43} ",
-        phone.policy, phone.mem_free_kb, phone.cached_kb, "Free pages count per migrate type at order"
+        phone.policy,
+        phone.mem_free_kb,
+        phone.cached_kb,
+        "Free pages count per migrate type at order"
     );
     text += &ORDERS.map(|order| format!("{order:6} ")).collect::<String>();
     for (mt, free) in TYPES.iter().zip(&phone.free_blocks) {
@@ -46,14 +49,20 @@ mod tests {
         };
         let text = print(&[phone]);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[..2], ["linux-3.10 (simulated)", "------ MEMORY INFO (/proc/meminfo) ------"]);
+        assert_eq!(
+            lines[..2],
+            ["linux-3.10 (simulated)", "------ MEMORY INFO (/proc/meminfo) ------"]
+        );
         assert!(lines[5].ends_with("at order       0      1      2      3      4"), "{}", lines[5]);
         assert_eq!(
             lines[6],
             "Node    0, zone      DMA, type    Unmovable  43852    701      0      0      0"
         );
         assert!(lines[13].starts_with("Number of blocks type     Unmovable  Reclaimable"));
-        assert!(lines[14].ends_with(" 362           80          170            2          113            0"));
+        assert!(
+            lines[14]
+                .ends_with(" 362           80          170            2          113            0")
+        );
         assert_eq!(lines[16], "allocstall_order_2 637608");
         assert_eq!(print(&[]), "");
     }

@@ -363,6 +363,21 @@ mod tests {
         check(1024, [2, 2, 3, 3]);
     }
 
+    /// 45eb00cd3a03 (4.3).
+    #[test]
+    fn a_high_order_was_once_worth_reclaim() {
+        let mut slabs = Slabs::default();
+        let spec = CacheSpec { name: "fuse_inode", size: 896, reclaimable: true };
+        let id = slabs.create(spec, SlabAllocator::Slub, 8, 1);
+        let reclaims = |slabs: &Slabs, preferred| {
+            let request = slabs.request(id, Gfp::GFP_NOFS, preferred);
+            (request.order, request.gfp.has(Gfp::DIRECT_RECLAIM))
+        };
+        assert_eq!((reclaims(&slabs, true), reclaims(&slabs, false)), ((3, false), (0, true)));
+        slabs.waits = true;
+        assert_eq!((reclaims(&slabs, true), reclaims(&slabs, false)), ((3, true), (0, true)));
+    }
+
     #[test]
     fn slab_orders_stay_small() {
         for size in [192, 208, 512, 576, 960, 1024, 2048] {

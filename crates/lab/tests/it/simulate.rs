@@ -5,6 +5,7 @@ use pageblock::policy::Policy;
 use pageblock::preset;
 use pageblock_lab::sim::machine_file::{self, MachineSpec, Scale};
 use pageblock_lab::simulate::Simulation;
+use pageblock_lab::workload::android::AndroidUptime;
 use pageblock_lab::workload::netperf::NetperfUdp;
 use pageblock_lab::workload::thpfioscale::{Form, Sizes};
 use pageblock_measure::Run;
@@ -163,4 +164,38 @@ fn lists_of_high_orders_make_large_datagrams_faster() {
     assert_eq!(old.counters.get("datagrams_dropped"), Some(0));
     let locks = |run: &Run| run.counters.get("stream_zone_locks").unwrap();
     assert!(locks(&new) * 3 < locks(&old), "{} {}", locks(&new), locks(&old));
+}
+
+/// Seed 5: blocks of order 2 and 3 that fallbacks spare are there for stacks, which then do not stall.
+#[test]
+fn sparing_blocks_of_order_2_and_3_ends_the_stalls_of_stacks() {
+    let text = include_str!("../../../../machines/phone-2g8.toml");
+    let machine = machine_file::parse(text, Scale::parse("1/16").unwrap()).unwrap();
+    let run = |name: &str| {
+        let simulation = Simulation {
+            machine: &machine,
+            policy: (name, Policy::parse(name).unwrap()),
+            version: (3, 10),
+            workload: &AndroidUptime,
+            seed: 1,
+        };
+        simulation.run(&mut |_| true).unwrap().unwrap()
+    };
+    let (old, new) = (run("linux-3.10"), run("linux-3.10,fallback_pick=hybrid(3)"));
+    let count = |run: &Run, name: &str| run.counters.get(name).unwrap();
+    for run in [&old, &new] {
+        assert_eq!(count(run, "android_apps_out_of_memory"), 0);
+        assert_eq!(count(run, "android_background_failures"), 0);
+    }
+    for (name, factor) in [
+        ("allocstall_order_2", 10),
+        ("compact_stall", 5),
+        ("compact_migrate_scanned", 2),
+        ("compact_free_scanned", 5),
+    ] {
+        let (old, new) = (count(&old, name), count(&new, name));
+        assert!(old > factor * new, "{name}: {old} and {new}");
+    }
+    let (old, new) = (old.blocks_by_type.unwrap(), new.blocks_by_type.unwrap());
+    assert!(new[Migratetype::Movable] > old[Migratetype::Movable], "{old:?} {new:?}");
 }

@@ -17,9 +17,11 @@ use pageblock::frame::Order;
 use pageblock::mobility::Migratetype;
 use pageblock::policy::{CmaUse, Policy};
 use pageblock::tuning;
+use pageblock::zone::Zone;
 use pageblock_measure::names;
 use pageblock_vm::config::{Config, ThpEnabled};
 use pageblock_vm::inode::InodeId;
+use pageblock_vm::lru::Lruvec;
 
 use super::{Outcome, Progress, Workload, check, stopped};
 use crate::error::Error;
@@ -68,7 +70,10 @@ impl Workload for AndroidUptime {
         // Nothing raises it without huge pages.
         let kbytes = tuning::min_free_kbytes(policy, pages * tuning::KBYTES_PER_PAGE, None);
         policy.min_free_kbytes = u32::try_from(kbytes).unwrap_or(u32::MAX);
-        policy.cma = CmaUse::First;
+        // As vendors of such phones changed 3.10 (docs/experiments/android-uptime.md).
+        if policy.cma == CmaUse::InFallback {
+            policy.cma = CmaUse::First;
+        }
         if policy.extra_free_kbytes == 0 {
             policy.extra_free_kbytes = EXTRA_FREE_KBYTES;
         }
@@ -95,13 +100,10 @@ impl Workload for AndroidUptime {
             w.start_counting();
             w.now()
         });
-        for (cpu, purpose) in [(1, 2), (2, 3)] {
-            let (shared, random) = (Rc::clone(&phone), Random::new(seed, purpose));
-            match purpose {
-                2 => executor.spawn(Place::Near(cpu), |ctx| background::threads(ctx, shared, random)),
-                _ => executor.spawn(Place::Near(cpu), |ctx| background::files(ctx, shared, random)),
-            };
-        }
+        let (shared, random) = (Rc::clone(&phone), Random::new(seed, 2));
+        executor.spawn(Place::Near(1), |ctx| background::threads(ctx, shared, random));
+        let (shared, random) = (Rc::clone(&phone), Random::new(seed, 3));
+        executor.spawn(Place::Near(2), |ctx| background::files(ctx, shared, random));
         let shared = Rc::clone(&phone);
         let user = executor.spawn(Place::Near(0), |ctx| user(ctx, shared));
         if !executor.run(&[user], progress) {
@@ -268,11 +270,11 @@ fn kill_where_short(ctx: &Ctx<'_>, phone: &RefCell<Phone>) {
 }
 
 fn free_pages(w: &World<'_>) -> u64 {
-    w.vm.allocator().zones().iter().map(|zone| zone.free_pages()).sum()
+    w.vm.allocator().zones().iter().map(Zone::free_pages).sum()
 }
 
 fn cached_pages(w: &World<'_>) -> u64 {
-    w.vm.lru().vecs().iter().map(|vec| vec.file()).sum()
+    w.vm.lru().vecs().iter().map(Lruvec::file).sum()
 }
 
 /// Free blocks of each order as they are now.
@@ -296,7 +298,7 @@ fn at_the_end(w: &World<'_>) -> Vec<(String, u64)> {
         counters.push((format!("allocstall_order_{order}"), w.vm.stalls.allocstall(order)));
     }
     for mt in Migratetype::ALL {
-        let blocks = w.vm.allocator().zones().iter().flat_map(|zone| zone.pageblocks());
+        let blocks = w.vm.allocator().zones().iter().flat_map(Zone::pageblocks);
         let blocks = blocks.filter(|&(_, of, _)| of == mt).count() as u64;
         counters.push((names::blocks(mt), blocks));
         for order in 0..=ORDERS {
