@@ -383,7 +383,7 @@ mod tests {
         }
         let versions: Vec<_> = PRESETS.iter().filter_map(Preset::version).collect();
         assert!(versions.is_sorted());
-        assert_eq!(versions.len(), 40);
+        assert_eq!(versions.len(), 41);
     }
 
     #[test]
