@@ -68,7 +68,11 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
 /// Writes dirty files, the oldest first, while more is dirty than the background limit, or somebody
 /// asked; and at every interval those that have been dirty for too long.
 async fn flusher(ctx: Ctx<'_>) {
-    let every = ctx.with(|w| w.vm.config().dirty_writeback_centisecs) * (SECOND / 100);
+    let every = match ctx.with(|w| w.vm.config().dirty_writeback_centisecs) {
+        // It does not look.
+        0 => u64::MAX / 2,
+        centisecs => centisecs * (SECOND / 100),
+    };
     let mut asked = false;
     let mut next_look = every;
     loop {
