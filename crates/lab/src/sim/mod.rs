@@ -9,6 +9,7 @@ pub mod daemons;
 pub mod disk;
 pub mod executor;
 pub mod machine_file;
+pub mod process;
 pub mod sched;
 pub mod task;
 pub mod world;

@@ -11,6 +11,7 @@ use rand_pcg::rand_core::{RngCore, SeedableRng};
 use super::Nanos;
 use super::cost::Costs;
 use super::disk::Disk;
+use super::machine_file::Scale;
 use super::sched::{Happening, Sched, TaskId};
 
 /// A write on its way.
@@ -56,6 +57,8 @@ pub struct World<'m> {
     pub progress: u64,
     /// Tasks that dirty pages: they share the disk's bandwidth.
     pub dirtiers: u64,
+    /// How much smaller the machine is than its file says.
+    pub scale: Scale,
     /// Happenings since the start.
     pub happenings: u64,
     /// The first thing that went wrong beyond repair.
@@ -113,6 +116,7 @@ impl<'m> World<'m> {
             samples: BTreeMap::new(),
             progress: 0,
             dirtiers: 1,
+            scale: Scale::WHOLE,
             happenings: 0,
             failure: None,
             stopping: false,

@@ -12,7 +12,7 @@ use pageblock::request::{Gfp, Request};
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
 
-use super::{boot, check};
+use super::{boot, check, monitors};
 use crate::error::Error;
 use crate::sim::Nanos;
 use crate::sim::daemons::{self, sync};
@@ -149,6 +149,7 @@ pub fn run(
     let mut random = Random::new(seed, 1);
     let cpus = executor.with(|w| w.vm.allocator().cpus() as u64);
     let mut near = || Place::Near(random.below(cpus) as usize);
+    monitors::spawn(executor, &mut near);
 
     let files: Vec<Rc<Vec<InodeId>>> = executor.with(|w| {
         let mut job = || (0..sizes.files).map(|_| w.vm.create_file(FILE_PAGES)).collect();
