@@ -170,11 +170,14 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "WORKLOAD")]
     pub(crate) workload: String,
     /// A policy to run; give the option once for each. The first is the baseline
-    #[arg(long = "policy", value_name = "POLICY", required = true)]
+    #[arg(long = "policy", value_name = "POLICY")]
     pub(crate) policies: Vec<String>,
-    /// The machine
-    #[arg(long, value_name = "MACHINE", default_value = "skylake-1s")]
-    pub(crate) machine: String,
+    /// The machine; the one that the workload was published for by default
+    #[arg(long, value_name = "MACHINE")]
+    pub(crate) machine: Option<String>,
+    /// Print the published table too, beside this one, and run its policies where none is given
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) published: bool,
     /// Run with so many seeds
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seeds: u64,
@@ -200,6 +203,9 @@ pub(crate) struct CompareArgs {
     /// Files of saved runs; the first policy is the baseline
     #[arg(value_name = "RUN", required = true)]
     pub(crate) files: Vec<PathBuf>,
+    /// Print the published table too, beside this one
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) published: bool,
     /// Print JSON: a list of runs
     #[arg(long)]
     pub(crate) json: bool,

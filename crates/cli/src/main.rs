@@ -19,6 +19,7 @@ mod output;
 mod plan;
 mod policy;
 mod progress;
+mod published;
 mod replay;
 mod run;
 mod session;

@@ -8,10 +8,10 @@ use pageblock::preset::{self, Preset};
 use pageblock_bench::native;
 use pageblock_lab::policy_file;
 use pageblock_lab::sim::machine_file::{MachineSpec, Scale};
-use pageblock_lab::workload::thpfioscale::{Form, Sizes};
+use pageblock_lab::workload::{self, Workload};
 
 use crate::args::{NativeArgs, ReplayArgs, RunArgs, VerifyArgs};
-use crate::machines;
+use crate::{machines, published};
 
 /// A policy as the user named it.
 #[derive(Clone, Debug)]
@@ -154,20 +154,23 @@ impl NativePlan {
 /// `pageblock run`.
 #[derive(Clone, Debug)]
 pub(crate) struct RunPlan {
-    pub(crate) form: Form,
+    pub(crate) workload: &'static dyn Workload,
     pub(crate) machine: MachineSpec,
     /// The baseline first.
     pub(crate) policies: Vec<NamedPolicy>,
     pub(crate) seeds: std::ops::Range<u64>,
     pub(crate) jobs: usize,
     pub(crate) save: Option<PathBuf>,
+    /// Print the published table too.
+    pub(crate) published: bool,
     pub(crate) format: Format,
 }
 
 impl RunPlan {
     pub(crate) fn new(args: RunArgs) -> anyhow::Result<Self> {
-        let Some(form) = Form::from_name(&args.workload) else {
-            let known = Form::ALL.map(Form::name).join(", ");
+        let Some(workload) = workload::find(&args.workload) else {
+            let known: Vec<_> = workload::ALL.iter().map(|w| w.name()).collect();
+            let known = known.join(", ");
             bail!("there is no workload '{}'; there are {known}", args.workload);
         };
         if args.seeds == 0 {
@@ -176,26 +179,32 @@ impl RunPlan {
         let Some(end) = args.first_seed.checked_add(args.seeds) else {
             bail!("--first-seed {} and {} seeds are too large", args.first_seed, args.seeds);
         };
-        if let Some(again) =
-            (1..args.policies.len()).find(|&at| args.policies[..at].contains(&args.policies[at]))
-        {
-            bail!("--policy '{}' is given twice", args.policies[again]);
-        }
         let scale = Scale::parse(&args.scale).context("--scale")?;
-        let machine = machines::load(&args.machine, scale)?;
-        Sizes::of(&machine)?;
+        let name = args.machine.as_deref().unwrap_or(workload.machine());
+        let machine = machines::load(name, scale)?;
+        workload.size(&machine)?;
+        let published = published::find(workload.name(), &machine.name);
+        if args.published && published.is_none() {
+            bail!("--published: nothing is published of {} on {}", workload.name(), machine.name);
+        }
+        let policies = match published {
+            _ if !args.policies.is_empty() => args.policies,
+            Some(table) if args.published => table.policies.clone(),
+            _ => bail!("--policy is missing: at least one policy is needed"),
+        };
+        if let Some(again) = (1..policies.len()).find(|&at| policies[..at].contains(&policies[at]))
+        {
+            bail!("--policy '{}' is given twice", policies[again]);
+        }
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
-            form,
+            workload,
             machine,
-            policies: args
-                .policies
-                .iter()
-                .map(|p| NamedPolicy::parse(p))
-                .collect::<Result<_, _>>()?,
+            policies: policies.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
             seeds: args.first_seed..end,
             jobs: args.jobs.unwrap_or(cpus).max(1),
             save: args.save,
+            published: args.published,
             format: Format::new(args.json),
         })
     }

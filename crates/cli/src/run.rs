@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use anyhow::bail;
 use pageblock_lab::simulate::Simulation;
-use pageblock_lab::workload::thpfioscale::Sizes;
 use pageblock_measure::Run;
 
 use crate::plan::{Format, NamedPolicy, RunPlan};
@@ -41,16 +40,15 @@ pub(crate) fn run(plan: &RunPlan) -> anyhow::Result<Verdict> {
     if plan.format == Format::Json {
         output::print(&pageblock_measure::run::to_json(&runs))?;
     } else {
-        output::print(&compare::text(runs)?)?;
+        output::print(&compare::text(runs, plan.published)?)?;
     }
     Ok(Verdict::Yes)
 }
 
 /// Runs the jobs, as many at a time as were asked for; gives those that were done, in their order.
 fn simulate(plan: &RunPlan, jobs: &[Job<'_>]) -> anyhow::Result<Vec<Run>> {
-    let sizes = Sizes::of(&plan.machine)?;
-    // Creating the files takes about as many pages as are read and faulted after it.
-    let bar = Progress::new("simulating", 2 * sizes.known_pages() * jobs.len() as u64, "pages");
+    let size = plan.workload.size(&plan.machine)?;
+    let bar = Progress::new("simulating", size * jobs.len() as u64, "pages");
     let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
     let results: Mutex<Vec<Option<anyhow::Result<Option<Run>>>>> =
         Mutex::new(jobs.iter().map(|_| None).collect());
@@ -95,7 +93,7 @@ fn simulation<'s>(plan: &'s RunPlan, job: &Job<'s>) -> Simulation<'s> {
         machine: &plan.machine,
         policy: (name, *policy),
         version: base.version().or(named).unwrap_or((3, 10)),
-        form: plan.form,
+        workload: plan.workload,
         seed: job.seed,
     }
 }

@@ -13,7 +13,7 @@ use pageblock::zone::Geometry;
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
 use pageblock_measure::{Run, Tally};
 use pageblock_vm::Vm;
-use pageblock_vm::config::{Config, ThpDefrag};
+use pageblock_vm::config::Config;
 use pageblock_vm::page::Owner;
 
 use crate::error::Error;
@@ -22,7 +22,7 @@ use crate::sim::disk::Disk;
 use crate::sim::executor::Executor;
 use crate::sim::machine_file::{MachineSpec, Scale};
 use crate::sim::world::World;
-use crate::workload::thpfioscale::{self, Durations, Form, Progress, Sizes};
+use crate::workload::{Outcome, Progress, Workload};
 
 /// What is simulated.
 #[derive(Clone, Debug)]
@@ -33,8 +33,8 @@ pub struct Simulation<'s> {
     pub policy: (&'s str, Policy),
     /// The mainline version whose defaults hold around the allocator.
     pub version: (u32, u32),
-    /// The form of the workload.
-    pub form: Form,
+    /// What is run on it.
+    pub workload: &'s dyn Workload,
     /// The seed.
     pub seed: u64,
 }
@@ -66,9 +66,7 @@ impl Simulation<'_> {
         let mut config = Config::of_version(major, minor);
         config.slab = self.machine.slab;
         config.swap_pages = self.machine.swap_pages;
-        if self.form == Form::Defrag {
-            config.thp_defrag = ThpDefrag::Always;
-        }
+        self.workload.configure(&mut config);
         config
     }
 
@@ -78,7 +76,7 @@ impl Simulation<'_> {
     /// For a machine that the workload does not fit, and where the simulation loses a page.
     pub fn run(&self, progress: &mut Progress<'_>) -> Result<Option<Run>, Error> {
         let machine = self.machine;
-        let sizes = Sizes::of(machine)?;
+        self.workload.size(machine)?;
         let policy = scaled_policy(self.policy.1, machine);
         let setup = Setup {
             policy,
@@ -98,18 +96,18 @@ impl Simulation<'_> {
         let mut world = World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, self.seed);
         world.scale = machine.scale;
         let mut executor = Executor::new(world);
-        let durations = thpfioscale::run(&mut executor, sizes, self.form, self.seed, progress)?;
-        let Some(durations) = durations else { return Ok(None) };
-        let run = executor.with(|w| self.result(w, durations));
-        thpfioscale::clean_up(&mut executor)?;
+        let outcome = self.workload.run(&mut executor, machine, self.seed, progress)?;
+        let Some(outcome) = outcome else { return Ok(None) };
+        let run = executor.with(|w| self.result(w, outcome));
+        self.workload.clean_up(&mut executor)?;
         Ok(Some(run))
     }
 
-    fn result(&self, world: &World<'_>, durations: Durations) -> Run {
+    fn result(&self, world: &World<'_>, outcome: Outcome) -> Run {
         let vm = &world.vm;
         let mut run = Run::from_tally(&vm.observer);
         self.policy.0.clone_into(&mut run.policy);
-        self.form.name().clone_into(&mut run.workload);
+        self.workload.name().clone_into(&mut run.workload);
         self.machine.name.clone_into(&mut run.machine);
         run.seed = self.seed;
         for (name, count) in vm.stat.iter() {
@@ -131,8 +129,9 @@ impl Simulation<'_> {
         }
         run.counters.set(pageblock_measure::names::ZONE_LOCK_ACQUIRED, lock_acquired);
         run.counters.set(pageblock_measure::names::LIST_PROBES, list_probes);
-        run.counters.set("simulated_init_ms", durations.init / crate::sim::MILLISECOND);
-        run.counters.set("simulated_elapsed_ms", durations.elapsed / crate::sim::MILLISECOND);
+        for (name, count) in outcome.counters {
+            run.counters.set(name, count);
+        }
         run.counters.set("disk_pages_read", world.disk.pages.0);
         run.counters.set("disk_pages_written", world.disk.pages.1);
         run.samples.clone_from(&world.samples);
@@ -140,6 +139,7 @@ impl Simulation<'_> {
             "Simulated: times come from a cost model (crates/lab/src/sim/cost.rs), not from a clock."
                 .to_owned(),
         ];
+        run.notes.extend(outcome.notes);
         run.set_blocks(census(vm));
         run
     }

@@ -19,6 +19,7 @@ pub mod multiops;
 pub mod names;
 pub mod observer;
 pub mod paired;
+pub mod published;
 pub mod run;
 pub mod seeds;
 pub mod stats;

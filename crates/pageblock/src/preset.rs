@@ -213,8 +213,10 @@ presets! {
         untouched_to: UntouchedTo::Tail,
         proactive: Proactive::V510,
     };
+    /// as 5.10; what seed 2 was made for
+    V5_13 = "linux-5.13", V5_10 {};
     /// CPU lists for orders 1 to 3 and huge pages (seed 2)
-    V5_14 = "linux-5.14", V5_10 {
+    V5_14 = "linux-5.14", V5_13 {
         pcp_orders: PcpOrders::CostlyAndThp,
         pcp_high: PcpHigh::LowWmark,
         pcp_free: PcpFree::FreeFactor,

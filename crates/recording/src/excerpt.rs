@@ -1,8 +1,9 @@
 //! A small recording cut out of a large one.
 
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::error::Error;
@@ -22,13 +23,32 @@ const ZSTD_LEVEL: i32 = 19;
 impl Recording {
     /// Writes a recording of the first `events` events after the start snapshot into a new folder:
     /// `events.tsv.zst`, the start state, settings and a README; without an end snapshot. Returns
-    /// the number of events written, markers at the start not counted.
+    /// the number of events written, markers at the start not counted. The folder appears when it
+    /// is whole.
     ///
     /// # Errors
     /// Where the recording cannot be read, the folder exists, or it cannot be written.
     pub fn write_excerpt(&self, dir: &Path, events: u64) -> Result<u64, Error> {
+        let failed = |e| Error::io(dir, e);
+        if dir.try_exists().map_err(failed)? {
+            return Err(failed(io::ErrorKind::AlreadyExists.into()));
+        }
+        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let unfinished = tempfile::Builder::new()
+            .prefix(".excerpt-")
+            .permissions(Permissions::from_mode(0o755))
+            .tempdir_in(parent.unwrap_or(Path::new(".")))
+            .map_err(failed)?;
+        let written = self.write_parts(unfinished.path(), events)?;
+        self.write_readme(unfinished.path(), dir, written)?;
+        std::fs::rename(unfinished.path(), dir).map_err(failed)?;
+        // The name that it would remove is gone.
+        let _ = unfinished.keep();
+        Ok(written)
+    }
+
+    fn write_parts(&self, dir: &Path, events: u64) -> Result<u64, Error> {
         let first = self.windows()?.start_event();
-        std::fs::create_dir(dir).map_err(|e| Error::io(dir, e))?;
         std::fs::create_dir(dir.join("start")).map_err(|e| Error::io(dir, e))?;
         for name in STATE_FILES {
             copy(&self.dir.join("start"), &dir.join("start"), name)?;
@@ -40,6 +60,7 @@ impl Recording {
         let failed = |e| Error::io(&path, e);
         let file = BufWriter::new(File::create(&path).map_err(failed)?);
         let mut out = zstd::Encoder::new(file, ZSTD_LEVEL).map_err(failed)?;
+        out.include_checksum(true).map_err(failed)?;
         out.write_all(HEADER.as_bytes()).map_err(failed)?;
         let mut line = String::new();
         let mut written = 0;
@@ -71,12 +92,11 @@ impl Recording {
         out.write_all(line.as_bytes()).map_err(failed)?;
         let file = out.finish().map_err(failed)?;
         file.into_inner().map_err(|e| failed(e.into_error()))?.sync_all().map_err(failed)?;
-        self.write_readme(dir, written)?;
         Ok(written)
     }
 
-    fn write_readme(&self, dir: &Path, events: u64) -> Result<(), Error> {
-        let path = dir.join("README.md");
+    fn write_readme(&self, unfinished: &Path, dir: &Path, events: u64) -> Result<(), Error> {
+        let path = unfinished.join("README.md");
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
         let text = format!(
             "# {name}\n\n* kernel: `{}`\n* the first {events} events after the start snapshot of the \

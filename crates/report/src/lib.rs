@@ -6,6 +6,7 @@
 
 pub mod json;
 pub mod mmtests;
+pub mod published;
 pub mod ratio;
 pub mod replay;
 pub mod seeds;

@@ -4,8 +4,89 @@ pub mod boot;
 pub mod monitors;
 pub mod thpfioscale;
 
+use std::fmt::Debug;
+
+use pageblock_vm::config::Config;
+
 use crate::error::Error;
 use crate::sim::executor::Executor;
+use crate::sim::machine_file::MachineSpec;
+use crate::sim::world::World;
+
+/// How far it is; gives `false` to stop.
+pub type Progress<'p> = dyn FnMut(&World<'_>) -> bool + 'p;
+
+/// A benchmark: what it does to a machine, from boot to the end.
+pub trait Workload: Debug + Sync {
+    /// Its name, as `pageblock run` takes it.
+    fn name(&self) -> &'static str;
+
+    /// What it does, and which series it was used for, in a line.
+    fn summary(&self) -> &'static str;
+
+    /// The machine that it was published for.
+    fn machine(&self) -> &'static str;
+
+    /// About how much a run will add to [`World::progress`].
+    ///
+    /// # Errors
+    /// [`Error::Workload`] for a machine that it does not fit.
+    fn size(&self, machine: &MachineSpec) -> Result<u64, Error>;
+
+    /// Changes what the kernel is set up with.
+    fn configure(&self, _config: &mut Config) {}
+
+    /// Runs it. What it measures over time is in [`World::samples`] then. Gives `None` where
+    /// `progress` stopped it.
+    ///
+    /// # Errors
+    /// [`Error::Simulation`] where a page was lost or a task could not go on.
+    fn run(
+        &self,
+        executor: &mut Executor<'_>,
+        machine: &MachineSpec,
+        seed: u64,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Outcome>, Error>;
+
+    /// Undoes what is left, and verifies that nothing was lost. Not part of what is measured.
+    ///
+    /// # Errors
+    /// [`Error::Simulation`] where something was lost.
+    fn clean_up(&self, executor: &mut Executor<'_>) -> Result<(), Error> {
+        check(executor, "at the end")
+    }
+}
+
+/// What a workload says of a run beside its samples.
+#[derive(Clone, Default, Debug)]
+pub struct Outcome {
+    /// Counters of its own.
+    pub counters: Vec<(String, u64)>,
+    /// What a reader must know to judge the numbers.
+    pub notes: Vec<String>,
+}
+
+/// Every workload.
+pub const ALL: &[&dyn Workload] =
+    &[&thpfioscale::Form::Default, &thpfioscale::Form::Defrag, &thpfioscale::Form::Madvhugepage];
+
+/// The workload of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static dyn Workload> {
+    ALL.iter().copied().find(|workload| workload.name() == name)
+}
+
+/// What a phase that did not get to its end gives: nothing where it was stopped.
+///
+/// # Errors
+/// [`Error::Simulation`] with the phase and what went wrong.
+pub fn stopped<T>(executor: &Executor<'_>, phase: &str) -> Result<Option<T>, Error> {
+    match executor.with(|w| w.failure.clone()) {
+        Some(failure) => Err(Error::Simulation(format!("{phase}: {failure}"))),
+        None => Ok(None),
+    }
+}
 
 /// Verifies that nothing was lost, after a phase.
 ///

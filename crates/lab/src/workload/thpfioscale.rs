@@ -9,17 +9,18 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use pageblock::request::{Gfp, Request};
+use pageblock_vm::config::{Config, ThpDefrag};
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
 
-use super::{boot, check, monitors};
+use super::{Outcome, Progress, Workload, boot, check, monitors, stopped};
 use crate::error::Error;
-use crate::sim::Nanos;
 use crate::sim::daemons::{self, sync};
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::task::{Ctx, OutOfMemory};
-use crate::sim::world::{Random, World};
+use crate::sim::world::Random;
+use crate::sim::{MILLISECOND, Nanos};
 
 /// fio jobs (`THPFIOSCALE_FIO_THREADS`).
 const JOBS: u64 = 4;
@@ -47,10 +48,11 @@ pub enum Form {
 impl Form {
     /// Every form.
     pub const ALL: [Self; 3] = [Self::Default, Self::Defrag, Self::Madvhugepage];
+}
 
-    /// Its name as a workload: that of mmtests' configuration.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+impl Workload for Form {
+    /// That of mmtests' configuration.
+    fn name(&self) -> &'static str {
         match self {
             Self::Default => "thpfioscale",
             Self::Defrag => "thpfioscale-defrag",
@@ -58,10 +60,54 @@ impl Form {
         }
     }
 
-    /// The form of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|form| form.name() == name)
+    fn summary(&self) -> &'static str {
+        match self {
+            Self::Default => {
+                "fio on small files while a program faults huge pages (seed 1, Nov 2018)"
+            }
+            Self::Defrag => "the same with transparent_hugepage/defrag=always",
+            Self::Madvhugepage => "the same with MADV_HUGEPAGE",
+        }
+    }
+
+    fn machine(&self) -> &'static str {
+        "skylake-1s"
+    }
+
+    /// Creating the files takes about as many pages as are read and faulted after it.
+    fn size(&self, machine: &MachineSpec) -> Result<u64, Error> {
+        Ok(2 * Sizes::of(machine)?.known_pages())
+    }
+
+    fn configure(&self, config: &mut Config) {
+        if *self == Self::Defrag {
+            config.thp_defrag = ThpDefrag::Always;
+        }
+    }
+
+    fn run(
+        &self,
+        executor: &mut Executor<'_>,
+        machine: &MachineSpec,
+        seed: u64,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Outcome>, Error> {
+        let sizes = Sizes::of(machine)?;
+        let Some(durations) = run(executor, sizes, *self, seed, progress)? else {
+            return Ok(None);
+        };
+        let counter = |name: &str, ns| (name.to_owned(), ns / MILLISECOND);
+        Ok(Some(Outcome {
+            counters: vec![
+                counter("simulated_init_ms", durations.init),
+                counter("simulated_elapsed_ms", durations.elapsed),
+            ],
+            notes: Vec::new(),
+        }))
+    }
+
+    fn clean_up(&self, executor: &mut Executor<'_>) -> Result<(), Error> {
+        clean_up(executor)
     }
 }
 
@@ -110,9 +156,6 @@ impl Sizes {
     }
 }
 
-/// How far it is; gives `false` to stop.
-pub type Progress<'p> = dyn FnMut(&World<'_>) -> bool + 'p;
-
 /// What the phases took, in simulated nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Durations {
@@ -127,7 +170,7 @@ pub struct Durations {
 ///
 /// # Errors
 /// [`Error::Simulation`] where a page was lost or a task could not go on.
-pub fn run(
+fn run(
     executor: &mut Executor<'_>,
     sizes: Sizes,
     form: Form,
@@ -204,7 +247,7 @@ pub fn run(
 ///
 /// # Errors
 /// [`Error::Simulation`] where something was lost.
-pub fn clean_up(executor: &mut Executor<'_>) -> Result<(), Error> {
+fn clean_up(executor: &mut Executor<'_>) -> Result<(), Error> {
     executor.with(|w| {
         let files: Vec<InodeId> =
             (0..w.vm.inodes().len()).filter(|&i| w.vm.inodes().exists(i)).collect();
@@ -216,13 +259,6 @@ pub fn clean_up(executor: &mut Executor<'_>) -> Result<(), Error> {
         }
     });
     check(executor, "after removing the files")
-}
-
-fn stopped<T>(executor: &Executor<'_>, phase: &str) -> Result<Option<T>, Error> {
-    match executor.with(|w| w.failure.clone()) {
-        Some(failure) => Err(Error::Simulation(format!("{phase}: {failure}"))),
-        None => Ok(None),
-    }
 }
 
 /// fio's job `writer`: `readwrite=write`, `create_on_open=1`, `fallocate=none`, `blocksize=4096`,

@@ -4,6 +4,7 @@ use pageblock::policy::Policy;
 use pageblock::preset;
 use pageblock_lab::sim::machine_file::{self, MachineSpec, Scale};
 use pageblock_lab::simulate::Simulation;
+use pageblock_lab::workload::Workload;
 use pageblock_lab::workload::thpfioscale::{Form, Sizes};
 use pageblock_measure::Run;
 
@@ -23,7 +24,7 @@ fn simulate(machine: &MachineSpec, name: &str, form: Form, seed: u64) -> Run {
         machine,
         policy: (name, Policy::parse(name).unwrap()),
         version: preset::find(base).unwrap().version().unwrap(),
-        form,
+        workload: &form,
         seed,
     };
     // Every phase verifies that no page was lost.
@@ -99,7 +100,7 @@ fn a_run_can_be_stopped() {
         machine: &machine,
         policy: ("linux-4.20", Policy::parse("linux-4.20").unwrap()),
         version: (4, 20),
-        form: Form::Default,
+        workload: &Form::Default,
         seed: 1,
     };
     assert!(simulation.run(&mut |_| false).unwrap().is_none());

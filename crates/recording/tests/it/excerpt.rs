@@ -26,4 +26,24 @@ fn an_excerpt_starts_where_the_snapshot_lies() {
     }
     assert_eq!(from(&part).count(), 20_000);
     assert!(part.write_excerpt(&target, 1).is_err(), "an existing folder is not touched");
+    let left: Vec<_> =
+        std::fs::read_dir(&temp.0).unwrap().map(|f| f.unwrap().file_name()).collect();
+    assert_eq!(left, ["part"], "nothing unfinished is left");
+}
+
+#[test]
+fn a_changed_byte_in_an_excerpt_is_noticed() {
+    let shipped =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recordings/debian-6.12-640m");
+    let temp = TempDir::new("excerpt-damaged");
+    let target = temp.0.join("part");
+    let whole = Recording::open(&shipped).unwrap();
+    whole.write_excerpt(&target, 20_000).unwrap();
+    let events = target.join("events.tsv.zst");
+    let mut bytes = std::fs::read(&events).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&events, bytes).unwrap();
+    let part = Recording::open(&target).unwrap();
+    assert!(part.events().is_err() || part.events().unwrap().any(|event| event.is_err()));
 }

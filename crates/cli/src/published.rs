@@ -1,0 +1,46 @@
+//! The published tables that come with the program.
+
+use std::sync::LazyLock;
+
+use pageblock_measure::published::{Published, Table};
+
+/// What each seed published.
+const FILES: &[(&str, &str)] = &[("seed1.toml", include_str!("../../../published/seed1.toml"))];
+
+static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+    let tables = FILES.iter().flat_map(|(name, text)| match toml::from_str::<Published>(text) {
+        Ok(published) => published.tables,
+        Err(error) => panic!("{name}: {error}"),
+    });
+    tables.collect()
+});
+
+/// The table of a workload on a machine, whatever the machine's scale.
+pub(crate) fn find(workload: &str, machine: &str) -> Option<&'static Table> {
+    let (machine, _) = machine.split_once(" at ").unwrap_or((machine, ""));
+    TABLES.iter().find(|table| table.workload == workload && table.machine == machine)
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock_lab::sim::machine_file::Scale;
+    use pageblock_lab::workload;
+
+    use super::*;
+    use crate::machines;
+    use crate::plan::NamedPolicy;
+
+    #[test]
+    fn every_table_names_what_exists() {
+        for table in TABLES.iter() {
+            assert!(workload::find(&table.workload).is_some(), "{}", table.workload);
+            machines::load(&table.machine, Scale::WHOLE).unwrap();
+            for policy in &table.policies {
+                NamedPolicy::parse(policy).unwrap();
+            }
+            for row in &table.rows {
+                assert_eq!(row.published.len(), table.policies.len(), "{}", row.label);
+            }
+        }
+    }
+}

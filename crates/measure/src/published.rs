@@ -1,0 +1,349 @@
+//! Published tables, and what our runs have in their cells.
+//!
+//! A table is data: its cells stand in a file with their source, and each row names the measure
+//! that it is held against. No published figure enters a simulation from here.
+
+use serde::Deserialize;
+
+use crate::compare::{Comparison, Options};
+use crate::error::Error;
+use crate::metrics::Value;
+use crate::run::Run;
+use crate::seeds::by_policy;
+use crate::stats;
+
+/// A file of tables.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// The tables, one for each workload and machine.
+    #[serde(rename = "table")]
+    pub tables: Vec<Table>,
+}
+
+/// What was published of a workload on a machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// The workload's name.
+    pub workload: String,
+    /// The machine's name.
+    pub machine: String,
+    /// Who published it, and when.
+    pub source: String,
+    /// The policies that stand for the columns, the baseline first.
+    pub policies: Vec<String>,
+    /// The rows.
+    #[serde(rename = "row")]
+    pub rows: Vec<Row>,
+}
+
+/// A published row.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// As it was published, with its unit where it had one.
+    pub label: String,
+    /// What it is held against.
+    pub measure: Measure,
+    /// Our value is multiplied by this, for the published unit.
+    #[serde(default = "one")]
+    pub scale: f64,
+    /// Whether something of the model was chosen by this row.
+    pub kind: Kind,
+    /// The cells in the order of the policies; NaN where nothing was published.
+    pub published: Vec<f64>,
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+/// Whether a row judges the model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The model was fitted to it: it says nothing about the model.
+    Fitted,
+    /// The model had no part of it.
+    Predicted,
+}
+
+impl Kind {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fitted => "fitted",
+            Self::Predicted => "predicted",
+        }
+    }
+}
+
+/// How a run's value is found.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Measure {
+    /// `row:GROUP LABEL`: a row of the comparison of runs.
+    Row(String),
+    /// `counter:NAME`.
+    Counter(String),
+    /// `STATISTIC:NAME`: a statistic of the run's samples of this name.
+    Samples(Statistic, String),
+    /// `share:A,B`: the samples of A in percent of those of A and B.
+    Share(String, String),
+}
+
+/// A statistic of samples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Statistic {
+    /// Arithmetic mean, 0 where there is no sample (as mmtests has it).
+    Amean,
+    /// Harmonic mean.
+    Hmean,
+    /// Median.
+    Median,
+    /// Standard deviation.
+    Stddev,
+    /// How many samples there are.
+    Count,
+    /// Their sum.
+    Sum,
+}
+
+impl TryFrom<String> for Measure {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let Some((kind, name)) = text.split_once(':') else {
+            return Err(format!("measure '{text}' is not KIND:NAME"));
+        };
+        let statistic = match kind {
+            "row" => return Ok(Self::Row(name.to_owned())),
+            "counter" => return Ok(Self::Counter(name.to_owned())),
+            "amean" => Statistic::Amean,
+            "hmean" => Statistic::Hmean,
+            "median" => Statistic::Median,
+            "stddev" => Statistic::Stddev,
+            "count" => Statistic::Count,
+            "sum" => Statistic::Sum,
+            "share" => {
+                let (a, b) =
+                    name.split_once(',').ok_or(format!("measure '{text}' is not share:A,B"))?;
+                return Ok(Self::Share(a.to_owned(), b.to_owned()));
+            }
+            _ => {
+                return Err(format!(
+                    "measure '{text}': there are row, counter, share, amean, hmean, median, stddev, count, sum"
+                ));
+            }
+        };
+        Ok(Self::Samples(statistic, name.to_owned()))
+    }
+}
+
+impl Measure {
+    fn value(&self, run: &Run, comparison: &Comparison) -> Option<f64> {
+        match self {
+            Self::Row(name) => {
+                let mut rows = comparison.sections.iter().flat_map(|section| &section.rows);
+                let row = rows.find(|row| format!("{} {}", row.group, row.label) == *name)?;
+                row.cells[0].value.map(Value::as_f64)
+            }
+            Self::Counter(name) => run.counters.get(name).map(|count| count as f64),
+            Self::Samples(statistic, name) => {
+                let samples = run.samples.get(name).map_or(&[][..], Vec::as_slice);
+                let samples: Vec<f64> = samples.iter().map(|&sample| sample as f64).collect();
+                Some(statistic.of(&samples))
+            }
+            Self::Share(a, b) => {
+                let count = |name| run.samples.get(name).map_or(0, Vec::len) as f64;
+                let both = count(a) + count(b);
+                Some(if both == 0.0 { 0.0 } else { 100.0 * count(a) / both })
+            }
+        }
+    }
+}
+
+impl Statistic {
+    fn of(self, samples: &[f64]) -> f64 {
+        match self {
+            Self::Count => samples.len() as f64,
+            Self::Sum => samples.iter().sum(),
+            _ if samples.is_empty() => 0.0,
+            Self::Amean => stats::amean(samples),
+            Self::Hmean => stats::hmean(samples),
+            Self::Median => stats::median(samples),
+            Self::Stddev => stats::stddev(samples),
+        }
+    }
+}
+
+/// A published table with our values.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Beside {
+    /// The workload's name.
+    pub workload: String,
+    /// The machine that we ran it on, with its scale.
+    pub machine: String,
+    /// Who published the table, and when.
+    pub source: String,
+    /// The policies.
+    pub policies: Vec<String>,
+    /// How many seeds our values are means of.
+    pub seeds: usize,
+    /// The rows.
+    pub rows: Vec<BesideRow>,
+}
+
+/// A row of [`Beside`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct BesideRow {
+    /// As it was published.
+    pub label: String,
+    /// Whether the row judges the model.
+    pub kind: Kind,
+    /// One cell for each policy.
+    pub cells: Vec<BesideCell>,
+}
+
+/// A published value and ours.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct BesideCell {
+    /// The published value.
+    pub published: Option<f64>,
+    /// The mean of our seeds.
+    pub ours: Option<f64>,
+}
+
+impl BesideCell {
+    /// Ours divided by the published one.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        Some(self.ours? / self.published?).filter(|ratio| ratio.is_finite())
+    }
+}
+
+impl BesideRow {
+    /// The changes from the baseline in percent with their natural sign: the published one, ours.
+    #[must_use]
+    pub fn changes(&self, column: usize) -> (Option<f64>, Option<f64>) {
+        let change = |value: fn(&BesideCell) -> Option<f64>| {
+            let (base, new) = (value(&self.cells[0])?, value(&self.cells[column])?);
+            Some(100.0 * (new - base) / base).filter(|change| change.is_finite())
+        };
+        (change(|cell| cell.published), change(|cell| cell.ours))
+    }
+}
+
+impl Table {
+    /// The table with the means of our runs. Runs under other policies are left out.
+    ///
+    /// # Errors
+    /// [`Error::NoRuns`].
+    pub fn beside(&self, runs: &[Run]) -> Result<Beside, Error> {
+        let first = runs.first().ok_or(Error::NoRuns)?;
+        let policies = by_policy(runs);
+        let of_policy =
+            |name: &String| policies.iter().find(|runs| runs[0].policy == *name).cloned();
+        let columns: Vec<Vec<&Run>> =
+            self.policies.iter().map(|name| of_policy(name).unwrap_or_default()).collect();
+        let compared: Vec<Vec<Comparison>> = columns
+            .iter()
+            .map(|runs| {
+                let of_run = |run: &&Run| {
+                    Comparison::of_runs(std::slice::from_ref(*run), &Options::default())
+                };
+                runs.iter().map(of_run).collect()
+            })
+            .collect::<Result<_, _>>()?;
+        let cell = |row: &Row, column: usize| {
+            let values = columns[column].iter().zip(&compared[column]);
+            let values: Option<Vec<f64>> =
+                values.map(|(run, comparison)| row.measure.value(run, comparison)).collect();
+            let values = values.filter(|values| !values.is_empty());
+            BesideCell {
+                published: Some(row.published[column]).filter(|value| !value.is_nan()),
+                ours: values.map(|values| stats::amean(&values) * row.scale),
+            }
+        };
+        let rows = self.rows.iter().map(|row| BesideRow {
+            label: row.label.clone(),
+            kind: row.kind,
+            cells: (0..columns.len()).map(|column| cell(row, column)).collect(),
+        });
+        Ok(Beside {
+            workload: self.workload.clone(),
+            machine: first.machine.clone(),
+            source: self.source.clone(),
+            policies: self.policies.clone(),
+            seeds: columns.iter().map(Vec::len).max().unwrap_or(0),
+            rows: rows.collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        Table {
+            workload: "w".into(),
+            machine: "m".into(),
+            source: "somebody".into(),
+            policies: vec!["a".into(), "b".into()],
+            rows: vec![
+                Row {
+                    label: "Amean fault".into(),
+                    measure: Measure::try_from("amean:fault".to_owned()).unwrap(),
+                    scale: 0.001,
+                    kind: Kind::Predicted,
+                    published: vec![4.0, 3.0],
+                },
+                Row {
+                    label: "probes".into(),
+                    measure: Measure::try_from("row:Work list-probes".to_owned()).unwrap(),
+                    scale: 1.0,
+                    kind: Kind::Fitted,
+                    published: vec![f64::NAN, 10.0],
+                },
+            ],
+        }
+    }
+
+    fn run(policy: &str, seed: u64, fault: u64, probes: u64) -> Run {
+        let mut run = Run { policy: policy.into(), seed, ..Run::default() };
+        run.samples.insert("fault".into(), vec![fault, fault + 2000]);
+        run.counters.set("list_probes", probes);
+        run
+    }
+
+    #[test]
+    fn cells_are_means_over_the_seeds() {
+        let runs = [run("a", 1, 1000, 4), run("a", 2, 3000, 6), run("b", 1, 0, 2)];
+        let beside = table().beside(&runs).unwrap();
+        assert_eq!(beside.seeds, 2);
+        let [faults, probes] = &beside.rows[..] else { panic!("two rows") };
+        assert_eq!(faults.cells[0], BesideCell { published: Some(4.0), ours: Some(3.0) });
+        assert_eq!(faults.cells[1].ratio(), Some(1.0 / 3.0));
+        assert_eq!(faults.changes(1), (Some(-25.0), Some(100.0 * (1.0 - 3.0) / 3.0)));
+        assert_eq!(probes.cells[0], BesideCell { published: None, ours: Some(5.0) });
+        assert_eq!(probes.changes(1), (None, Some(-60.0)));
+    }
+
+    #[test]
+    fn a_policy_without_runs_has_empty_cells() {
+        let beside = table().beside(&[run("a", 1, 1000, 4)]).unwrap();
+        assert_eq!(beside.rows[0].cells[1].ours, None);
+    }
+
+    #[test]
+    fn unknown_measures_are_refused() {
+        let error = Measure::try_from("mode:fault".to_owned()).unwrap_err();
+        assert!(
+            error.starts_with("measure 'mode:fault': there are row, counter, share, "),
+            "{error}"
+        );
+    }
+}
