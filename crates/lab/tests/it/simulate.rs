@@ -4,7 +4,6 @@ use pageblock::policy::Policy;
 use pageblock::preset;
 use pageblock_lab::sim::machine_file::{self, MachineSpec, Scale};
 use pageblock_lab::simulate::Simulation;
-use pageblock_lab::workload::Workload;
 use pageblock_lab::workload::thpfioscale::{Form, Sizes};
 use pageblock_measure::Run;
 
