@@ -36,7 +36,7 @@ const fn object(name: &'static str, size: u32, count: u32, part: Part) -> Proces
     ProcessObject { cache: CacheSpec { name, size, reclaimable: false }, count, part }
 }
 
-/// The objects of a small program on x86-64. [K]: sizes as `/proc/slabinfo` of such kernels shows
+/// The objects of a small program on x86-64. (K): sizes as `/proc/slabinfo` of such kernels shows
 /// them; they depend on the configuration and on the CPU.
 pub const OBJECTS: &[ProcessObject] = &[
     object("task_struct", 6400, 1, Part::Task),
