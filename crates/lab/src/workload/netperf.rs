@@ -72,7 +72,7 @@ impl Workload for NetperfUdp {
         if !executor.run(&[task], progress) {
             return stopped(executor, "boot");
         }
-        executor.with(|w| w.vm.observer = pageblock_measure::Tally::new());
+        executor.with(|w| w.start_counting());
         let locks = executor.with(|w| w.zone_locks());
         let heads = executor.with(|w| {
             let spec = CacheSpec { name: "skbuff_head_cache", size: skb::HEAD, reclaimable: false };
