@@ -38,7 +38,7 @@ fn plans_are_checked_before_work_starts() {
 #[test]
 fn simulations_are_checked_before_they_start() {
     let policy = "--policy linux-4.20";
-    refuses("run fio", "error: the following required arguments were not provided: --policy");
+    refuses("run thpfioscale", "error: --policy is missing: at least one policy is needed");
     refuses(
         &format!("run fio {policy}"),
         "error: there is no workload 'fio'; there are thpfioscale, thpfioscale-defrag, ",

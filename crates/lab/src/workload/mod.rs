@@ -2,6 +2,7 @@
 
 pub mod android;
 pub mod boot;
+pub mod monitors;
 pub mod netperf;
 pub mod thpfioscale;
 

@@ -20,7 +20,7 @@ use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::sched::TaskId;
 use crate::sim::task::{Ctx, OutOfMemory};
-use crate::sim::world::Random;
+use crate::sim::world::{Random, World};
 use crate::sim::{SECOND, daemons};
 
 /// Payloads in bytes (`NETPERF_BUFFER_SIZES`).
@@ -72,7 +72,7 @@ impl Workload for NetperfUdp {
         if !executor.run(&[task], progress) {
             return stopped(executor, "boot");
         }
-        executor.with(|w| w.vm.observer = pageblock_measure::Tally::new());
+        executor.with(World::start_counting);
         let locks = executor.with(|w| w.zone_locks());
         let heads = executor.with(|w| {
             let spec = CacheSpec { name: "skbuff_head_cache", size: skb::HEAD, reclaimable: false };

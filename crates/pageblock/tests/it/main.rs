@@ -1,5 +1,6 @@
 //! Tests of the allocator through its public interface.
 
+mod cpu_lists;
 mod driver;
 mod emptying;
 mod locks;
