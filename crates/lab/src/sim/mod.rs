@@ -12,6 +12,7 @@ pub mod executor;
 pub mod huge;
 pub mod machine_file;
 pub mod sched;
+pub mod swap_in;
 pub mod task;
 pub mod world;
 

@@ -2,6 +2,7 @@
 
 pub mod boot;
 pub mod netperf;
+pub mod parallelio;
 pub mod thpfioscale;
 
 use std::fmt::Debug;
@@ -73,6 +74,7 @@ pub const ALL: &[&dyn Workload] = &[
     &thpfioscale::Form::Defrag,
     &thpfioscale::Form::Madvhugepage,
     &netperf::NetperfUdp,
+    &parallelio::ParallelIo,
 ];
 
 /// The workload of this name.

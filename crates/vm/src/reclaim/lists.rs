@@ -151,12 +151,14 @@ impl<O: Observer> Vm<'_, O> {
                     0 => self.leave_shadow(pfn),
                     place => Slot::Swap(place - 1),
                 };
+                self.note_reclaimed(pfn, pages);
                 self.drop_page(sc.cpu, pfn, slot);
                 did.freed = pages;
             }
             Fate::Activate => {
                 self.pages[pfn].set(PageFlags::ACTIVE);
                 self.stat.pgactivate += pages;
+                self.note_young(pfn);
                 did.rotated = pages;
                 self.putback(pfn);
             }
@@ -220,6 +222,7 @@ impl<O: Observer> Vm<'_, O> {
             };
             if let Some(place) = place {
                 self.pages[page].swap = place + 1;
+                self.swap.own(place, self.pages[page].owner, self.pages[page].index);
                 self.pages[page].clear(PageFlags::DIRTY);
                 self.pages[page].set(PageFlags::WRITEBACK);
                 self.pages[page].set(PageFlags::RECLAIM);
