@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::faults::Faults;
 use crate::monitors::{self, MonitorRow};
 use crate::multiops::{StarRule, StatRow};
+use crate::parallel;
 use crate::run::Run;
 use crate::seeds::SeedComparison;
 
@@ -24,6 +25,8 @@ pub struct FullComparison {
     pub faults: Option<Faults>,
     /// netperf-udp's table in Mbit/s, simulated; empty where no run has its samples.
     pub datagrams: Vec<StatRow>,
+    /// parallelio's table: operations a second, seconds, counts; empty where no run has its samples.
+    pub parallel: Vec<StatRow>,
     /// mmtests' Duration block, in seconds, simulated; empty where no run has it.
     pub duration: Vec<MonitorRow>,
     /// mmtests' vmstat block.
@@ -41,6 +44,7 @@ impl FullComparison {
             stars: options.stars,
             faults: Faults::of_runs(runs, options.baseline, options.stars)?,
             datagrams: datagrams::rows(runs, options.baseline, options.stars)?,
+            parallel: parallel::rows(runs, options.baseline)?,
             duration: monitors::duration(runs),
             vmstat: monitors::vmstat(runs),
         })

@@ -3,7 +3,7 @@
 
 use pageblock_measure::full::FullComparison;
 
-use crate::{monitors, netperf, seeds, thpfioscale};
+use crate::{monitors, netperf, parallelio, seeds, thpfioscale};
 
 /// Prints it. Blocks that the runs have nothing for are left out.
 #[must_use]
@@ -14,6 +14,7 @@ pub fn print(comparison: &FullComparison) -> String {
         text += &thpfioscale::print(columns, faults);
     }
     text += &netperf::print(columns, &comparison.datagrams);
+    text += &parallelio::print(columns, &comparison.parallel);
     let over = match comparison.over_seeds.seeds.len() {
         1 => String::new(),
         seeds => format!(", means over {seeds} seeds"),

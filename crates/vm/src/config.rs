@@ -139,7 +139,8 @@ impl Config {
 }
 
 /// Tells whether the LRU lists are those of nodes.
-pub(crate) fn lru_per_node(policy: &Policy) -> bool {
+#[must_use]
+pub fn lru_per_node(policy: &Policy) -> bool {
     policy.reclaim != Reclaim::V310
 }
 

@@ -295,6 +295,10 @@ impl<O: Observer> Vm<'_, O> {
     fn step_balancing(&mut self, node: usize, b: &mut Balancing) -> Balanced {
         if let Some(shrink) = &mut b.shrink {
             if shrink.step(self, &mut b.sc) == Stepped::More {
+                if b.sc.waits_at_once(self.policy) {
+                    b.sc.seen.immediate = 0;
+                    return Balanced::Waits;
+                }
                 return Balanced::Not;
             }
             b.shrink = None;

@@ -97,7 +97,13 @@ pub struct UserCosts {
 
 /// The CPUs of seed 1's machines.
 pub const YEAR_2018: Costs = Costs {
-    user: UserCosts { fault_base: 124, fault_huge: 63_500, write_page: 500, read_page: 500, memcached: 23_000 },
+    user: UserCosts {
+        fault_base: 124,
+        fault_huge: 63_500,
+        write_page: 500,
+        read_page: 500,
+        memcached: 23_000,
+    },
     fault_base: 1_080,
     fault_huge: 127_000,
     write_page: 2_500,

@@ -69,8 +69,9 @@ impl Sizes {
             step => pages / 10 + (step - 1) * (pages * 7 / 10) / 3,
         };
         let scale = machine.scale;
-        let whole = machine.pages() * scale.denominator / scale.numerator;
-        // MemTotal is without the kernel itself.
+        // The benchmark's swap file is as large as memory, and that of a smaller machine is not
+        // rounded to blocks as its memory is. MemTotal is without the kernel itself.
+        let whole = u64::from(machine.swap_pages) * scale.denominator / scale.numerator;
         let name = |step| file(whole.saturating_sub(MIB), step) / MIB;
         let files: Vec<_> = (0..4).map(|step| (file(machine.pages(), step), name(step))).collect();
         let items = machine.pages() * 4096 * 8 / 10 / ITEM_BYTES;

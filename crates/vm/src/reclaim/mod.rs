@@ -10,6 +10,7 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::layout::ZoneKind;
+use pageblock::policy::Policy;
 
 use crate::compact::suitable::Suitable;
 use crate::config::lru_per_node;
@@ -58,6 +59,12 @@ pub(crate) struct Seen {
 }
 
 impl ScanControl {
+    /// With lists for each zone (up to 4.7) kswapd waits after the batch in which it meets a page again that it
+    /// waits for; later, after the node.
+    pub(crate) fn waits_at_once(&self, policy: &Policy) -> bool {
+        self.kswapd && self.seen.immediate > 0 && !lru_per_node(policy)
+    }
+
     pub(crate) fn by(&self) -> ShrinkBy {
         ShrinkBy { cpu: self.cpu, kswapd: self.kswapd, fs: self.fs }
     }
@@ -101,7 +108,11 @@ impl ShrinkNode {
     pub(crate) fn new<O: Observer>(vm: &Vm<'_, O>, node: usize, sc: &ScanControl) -> Self {
         Self {
             node,
-            vecs: if sc.kswapd { vm.kswapd_lruvecs(node, sc) } else { vm.lruvecs_of(node, sc.highest) },
+            vecs: if sc.kswapd {
+                vm.kswapd_lruvecs(node, sc)
+            } else {
+                vm.lruvecs_of(node, sc.highest)
+            },
             scan: None,
             reclaimed_before: sc.nr_reclaimed,
             scanned_before: sc.nr_scanned,
@@ -125,6 +136,9 @@ impl ShrinkNode {
             let Some(scan) = &mut self.scan else { break };
             if scan.batch(vm, sc) == Stepped::Done {
                 self.scan = None;
+            }
+            if sc.waits_at_once(vm.policy) {
+                break;
             }
         }
         Stepped::More
@@ -218,9 +232,8 @@ impl<O: Observer> Vm<'_, O> {
         let has = |zone: usize, pages: u64| {
             zones[zone].watermark_ok(sc.order, pages, ZoneKind::Dma, AllocFlags(0))
         };
-        let eligible = || {
-            self.zones_of(node).filter(|&z| zones[z].kind <= sc.highest && zones[z].managed > 0)
-        };
+        let eligible =
+            || self.zones_of(node).filter(|&z| zones[z].kind <= sc.highest && zones[z].managed > 0);
         let end = eligible().filter(|&z| !has(z, zones[z].watermarks.high)).last();
         let short = |&z: &usize| {
             let marks = zones[z].watermarks;
