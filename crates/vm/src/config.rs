@@ -96,6 +96,9 @@ pub struct Config {
     /// An unused inode with more than one page in the page cache is passed over (4.20 only:
     /// a76cf1a474d7, reverted for 5.0).
     pub keeps_inodes_with_pages: bool,
+    /// kswapd reclaims at each priority as much as it was told to scan, however much that is, and starts again at
+    /// the lowest pressure when it got anything (up to 3.10).
+    pub kswapd_unbounded: bool,
     /// Evicted pages leave traces (from 3.15).
     pub workingset: bool,
 }
@@ -133,6 +136,7 @@ impl Config {
             slab_by_priority: version >= (4, 16),
             slab_min_scan: ((4, 19)..(5, 0)).contains(&version),
             keeps_inodes_with_pages: version == (4, 20),
+            kswapd_unbounded: version < (3, 11),
             workingset: version >= (3, 15),
         }
     }

@@ -402,7 +402,7 @@ mod tests {
         let mut slabs = Slabs::default();
         let spec = CacheSpec { name: "kmalloc-4k", size: 4096, reclaimable: false };
         let id = slabs.create(spec, SlabAllocator::Slub, 2, 1);
-        let mut take = |slabs: &mut Slabs, pages: &mut PageTable, fresh: &mut u32| loop {
+        let take = |slabs: &mut Slabs, pages: &mut PageTable, fresh: &mut u32| loop {
             if let Some(object) = slabs.take(pages, id, 0, 0) {
                 return object;
             }
