@@ -82,6 +82,7 @@ impl Simulation<'_> {
         let mut config = Config::of_version(major, minor);
         config.slab = self.machine.slab;
         config.swap_pages = self.machine.swap_pages;
+        config.zone_reclaim_mode = self.policy.1.zone_reclaim_mode;
         self.workload.configure(&mut config);
         config
     }

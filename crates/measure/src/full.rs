@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::faults::Faults;
 use crate::monitors::{self, MonitorRow};
 use crate::multiops::{StarRule, StatRow};
+use crate::parallel;
 use crate::phone::{self, Phone};
 use crate::run::Run;
 use crate::seeds::SeedComparison;
@@ -27,6 +28,8 @@ pub struct FullComparison {
     pub datagrams: Vec<StatRow>,
     /// android-uptime's phones at the end, one for each policy; empty where no run is of one.
     pub phones: Vec<Phone>,
+    /// parallelio's table: operations a second, seconds, counts; empty where no run has its samples.
+    pub parallel: Vec<StatRow>,
     /// mmtests' Duration block, in seconds, simulated; empty where no run has it.
     pub duration: Vec<MonitorRow>,
     /// mmtests' vmstat block.
@@ -45,6 +48,7 @@ impl FullComparison {
             faults: Faults::of_runs(runs, options.baseline, options.stars)?,
             datagrams: datagrams::rows(runs, options.baseline, options.stars)?,
             phones: phone::phones(runs),
+            parallel: parallel::rows(runs, options.baseline)?,
             duration: monitors::duration(runs),
             vmstat: monitors::vmstat(runs),
         })

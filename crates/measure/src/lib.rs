@@ -24,6 +24,7 @@ pub mod multiops;
 pub mod names;
 pub mod observer;
 pub mod paired;
+pub mod parallel;
 pub mod phone;
 pub mod published;
 pub mod run;

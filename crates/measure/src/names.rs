@@ -47,6 +47,13 @@ pub fn free_blocks(list: Migratetype, order: Order) -> String {
     format!("free_blocks_{list}_order_{order}")
 }
 
+/// Pages that reclaim, of kswapd or of tasks, looked at in zones of this kind, for kernels whose zones have
+/// their own lists (up to 4.7): `pgscan_zone_dma32`.
+#[must_use]
+pub fn pgscan_zone(zone: &str) -> String {
+    format!("pgscan_zone_{zone}")
+}
+
 /// Requests of this order that were not served: `alloc_failed_order_9`.
 #[must_use]
 pub fn alloc_failed(order: Order) -> String {

@@ -3,7 +3,7 @@
 
 use pageblock_measure::full::FullComparison;
 
-use crate::{monitors, netperf, phone, seeds, thpfioscale};
+use crate::{monitors, netperf, parallelio, phone, seeds, thpfioscale};
 
 /// Prints it. Blocks that the runs have nothing for are left out.
 #[must_use]
@@ -15,6 +15,7 @@ pub fn print(comparison: &FullComparison) -> String {
     }
     text += &netperf::print(columns, &comparison.datagrams);
     text += &phone::print(&comparison.phones);
+    text += &parallelio::print(columns, &comparison.parallel);
     let over = match comparison.over_seeds.seeds.len() {
         1 => String::new(),
         seeds => format!(", means over {seeds} seeds"),

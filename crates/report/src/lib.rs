@@ -10,6 +10,7 @@ pub mod json;
 pub mod mmtests;
 pub mod monitors;
 pub mod netperf;
+pub mod parallelio;
 pub mod phone;
 pub mod published;
 pub mod ratio;

@@ -91,6 +91,7 @@ impl<O: Observer> Vm<'_, O> {
         for offset in 0..1 << order {
             self.spaces.set(space, index + offset, Slot::Page(pfn + offset));
         }
+        self.note_young(pfn);
         match before {
             Slot::Shadow(trace) => self.refault(pfn, trace),
             Slot::Swap(place) => self.swap.put(place),
@@ -156,6 +157,7 @@ impl<O: Observer> Vm<'_, O> {
         self.pages[pfn].set(PageFlags::ACTIVE);
         self.lru.add(&mut self.pages, pfn, At::Head);
         self.stat.pgactivate += 1;
+        self.note_young(pfn);
         let vec = self.lru.of_zone(zone);
         self.lru.vec(vec).age += 1;
     }

@@ -98,6 +98,9 @@ pub struct Config {
     /// An unused inode with more than one page in the page cache is passed over (4.20 only:
     /// a76cf1a474d7, reverted for 5.0).
     pub keeps_inodes_with_pages: bool,
+    /// kswapd reclaims at each priority as much as it was told to scan, however much that is, and starts again at
+    /// the lowest pressure when it got anything (up to 3.10).
+    pub kswapd_unbounded: bool,
     /// Evicted pages leave traces (from 3.15).
     pub workingset: bool,
     /// Kernel stacks are pages that are mapped together (from 4.9 on x86-64).
@@ -141,6 +144,7 @@ impl Config {
             slab_by_priority: version >= (4, 16),
             slab_min_scan: ((4, 19)..(5, 0)).contains(&version),
             keeps_inodes_with_pages: version == (4, 20),
+            kswapd_unbounded: version < (3, 11),
             workingset: version >= (3, 15),
             vmap_stack: version >= (4, 9),
             page_table_isolation: version >= (4, 15),
@@ -149,7 +153,8 @@ impl Config {
 }
 
 /// Tells whether the LRU lists are those of nodes.
-pub(crate) fn lru_per_node(policy: &Policy) -> bool {
+#[must_use]
+pub fn lru_per_node(policy: &Policy) -> bool {
     policy.reclaim != Reclaim::V310
 }
 

@@ -295,6 +295,10 @@ impl<O: Observer> Vm<'_, O> {
     fn step_balancing(&mut self, node: usize, b: &mut Balancing) -> Balanced {
         if let Some(shrink) = &mut b.shrink {
             if shrink.step(self, &mut b.sc) == Stepped::More {
+                if b.sc.waits_at_once(self.policy) {
+                    b.sc.seen.immediate = 0;
+                    return Balanced::Waits;
+                }
                 return Balanced::Not;
             }
             b.shrink = None;
@@ -314,6 +318,9 @@ impl<O: Observer> Vm<'_, O> {
         b.sc.nr_to_reclaim = eligible
             .map(|z| (zones[z].boost + zones[z].watermarks.high).max(SWAP_CLUSTER_MAX))
             .sum();
+        if self.config.kswapd_unbounded {
+            b.sc.nr_to_reclaim = u64::MAX;
+        }
         b.sc.nr_scanned = 0;
         b.sc.nr_reclaimed = 0;
         b.sc.seen = Seen::default();
@@ -332,7 +339,15 @@ impl<O: Observer> Vm<'_, O> {
         }
         b.reclaimed += b.sc.nr_reclaimed;
         b.boost_left = b.boost_left.saturating_sub(b.sc.nr_reclaimed);
-        let waits = b.sc.seen.immediate > 0;
+        let mut waits = b.sc.seen.immediate > 0;
+        if self.config.kswapd_unbounded {
+            // What was found is not enough: somebody must have written something first.
+            waits |= b.sc.nr_scanned > 0 && b.sc.priority < DEF_PRIORITY - 2;
+            if b.sc.nr_reclaimed >= SWAP_CLUSTER_MAX {
+                b.sc.priority = DEF_PRIORITY;
+                return if waits { Balanced::Waits } else { Balanced::Not };
+            }
+        }
         if b.boosted {
             if b.boost_left == 0 || b.sc.nr_reclaimed == 0 {
                 self.drop_boosts(b);

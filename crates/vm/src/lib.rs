@@ -6,6 +6,7 @@
 //! (the laboratory's executor, or a test) charges time for the [`Work`](work::Work) that was done.
 #![forbid(unsafe_code)]
 
+pub mod age;
 pub mod buffer;
 pub mod cache;
 pub mod check;
@@ -36,6 +37,7 @@ pub mod space;
 pub mod stalls;
 pub mod stat;
 pub mod swap;
+pub mod swap_in;
 pub mod thp;
 pub mod vm;
 pub mod work;

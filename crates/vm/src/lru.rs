@@ -49,6 +49,8 @@ pub struct Lruvec {
     pub(crate) cost: [u64; 2],
     /// Evictions and activations so far, the clock of refault distances (`inactive_age`).
     pub(crate) age: u64,
+    /// Inactive pages that reclaim looked at.
+    pub scanned: u64,
     /// Refaulted pages that were activated, and how many when reclaim last looked.
     pub(crate) activations: u64,
     pub(crate) activations_seen: u64,

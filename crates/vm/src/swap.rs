@@ -7,11 +7,13 @@ pub struct Swap {
     /// The first place that was never used.
     fresh: u32,
     free: Vec<u32>,
+    /// The mapping and index whose page was last written to each place, up to `fresh`.
+    owners: Vec<(u32, u32)>,
 }
 
 impl Swap {
     pub(crate) fn new(places: u32) -> Self {
-        Self { places, fresh: 0, free: Vec::new() }
+        Self { places, fresh: 0, free: Vec::new(), owners: Vec::new() }
     }
 
     /// Places that are free.
@@ -33,8 +35,19 @@ impl Swap {
         let place = self.fresh;
         (place < self.places).then(|| {
             self.fresh += 1;
+            self.owners.push((0, 0));
             place
         })
+    }
+
+    /// A page of a mapping is written to a place.
+    pub(crate) fn own(&mut self, place: u32, space: u32, index: u32) {
+        self.owners[place as usize] = (space, index);
+    }
+
+    /// Whose page was last written to a place.
+    pub(crate) fn owner(&self, place: u32) -> Option<(u32, u32)> {
+        self.owners.get(place as usize).copied()
     }
 
     pub(crate) fn put(&mut self, place: u32) {

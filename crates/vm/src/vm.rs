@@ -8,6 +8,7 @@ use pageblock::layout::ZoneKind;
 use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 
+use crate::age::Ages;
 use crate::buffer::Buffers;
 use crate::compact::ZoneCompact;
 use crate::config::{Config, lru_per_node};
@@ -66,6 +67,8 @@ pub struct Vm<'m, O> {
     pub(crate) flusher_wanted: bool,
     /// Pages that reclaim gave to swap and that must be written.
     pub(crate) swap_writes: Vec<u32>,
+    /// The ages of pages, where somebody asked for them.
+    pub(crate) ages: Option<Box<Ages>>,
     /// Writes that ended.
     pub(crate) writes_ended: u64,
     /// Receives the allocator's events.
@@ -172,6 +175,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             work: Work::default(),
             flusher_wanted: false,
             swap_writes: Vec::new(),
+            ages: None,
             writes_ended: 0,
             allocator,
             policy,

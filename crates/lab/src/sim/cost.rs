@@ -73,6 +73,9 @@ pub struct Costs {
     pub receive: Nanos,
     /// Receiving 1024 bytes more in it. (K)
     pub receive_kib: Nanos,
+    /// A get or a set of memcachetest, both programs and the socket between them, memory excluded. **Fitted**
+    /// to `memcachetest-0M` of seed 3's first column.
+    pub memcached: Nanos,
 }
 
 /// The part of a cost that a program spends in its own code. It moves no event: it only tells User
@@ -88,11 +91,19 @@ pub struct UserCosts {
     pub write_page: Nanos,
     /// Of a read of a file, from memory or not: fio's own work. (K)
     pub read_page: Nanos,
+    /// Of a get or a set. **Fitted** to User beside System of seed 3's first column.
+    pub memcached: Nanos,
 }
 
 /// The CPUs of seed 1's machines.
 pub const YEAR_2018: Costs = Costs {
-    user: UserCosts { fault_base: 124, fault_huge: 63_500, write_page: 500, read_page: 500 },
+    user: UserCosts {
+        fault_base: 124,
+        fault_huge: 63_500,
+        write_page: 500,
+        read_page: 500,
+        memcached: 23_000,
+    },
     fault_base: 1_080,
     fault_huge: 127_000,
     write_page: 2_500,
@@ -119,6 +130,7 @@ pub const YEAR_2018: Costs = Costs {
     send_kib: 126,
     receive: 1_300,
     receive_kib: 128,
+    memcached: 192_500,
 };
 
 impl Costs {

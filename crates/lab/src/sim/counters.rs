@@ -2,6 +2,7 @@
 
 use pageblock::tuning::KBYTES_PER_PAGE;
 use pageblock_measure::{Counters, Tally, names};
+use pageblock_vm::config::lru_per_node;
 use pageblock_vm::stalls::Stalls;
 
 use super::MILLISECOND;
@@ -32,6 +33,10 @@ impl World<'_> {
             let name = zone.kind.name().to_lowercase();
             counters.add(format!("pgalloc_{name}"), counted.pgalloc);
             counters.add("pgfree", counted.pgfree);
+            if !lru_per_node(self.vm.policy()) {
+                let scanned = self.vm.lru().vecs()[self.vm.lru().of_zone(at)].scanned;
+                counters.add(names::pgscan_zone(&name), scanned);
+            }
             counters.add(names::ZONE_LOCK_ACQUIRED, counted.lock_acquired);
             counters.add(names::LIST_PROBES, counted.list_probes);
         }

@@ -119,7 +119,7 @@ pub(crate) async fn flush_file(ctx: &Ctx<'_>) -> bool {
     true
 }
 
-async fn write_file(ctx: &Ctx<'_>, space: SpaceId) {
+pub(crate) async fn write_file(ctx: &Ctx<'_>, space: SpaceId) {
     let mut from = 0;
     while let Some(run) = ctx.with(|w| {
         w.pending += w.costs.submit;

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use super::MILLISECOND;
 use super::sched::{Happening, TaskId};
 use super::task::Ctx;
 use super::world::{Pause, World};
@@ -69,7 +70,10 @@ impl<'m> Executor<'m> {
                     return true;
                 }
                 world.happenings += 1;
-                (world.sched.next(), world.happenings.is_multiple_of(ASK_EVERY))
+                let next = world.sched.next();
+                let now_ms = world.sched.now / MILLISECOND;
+                world.vm.set_age_clock(now_ms);
+                (next, world.happenings.is_multiple_of(ASK_EVERY))
             };
             if ask && !go_on(&self.world.borrow()) {
                 return false;

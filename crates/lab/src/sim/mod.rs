@@ -13,6 +13,7 @@ pub mod huge;
 pub mod machine_file;
 pub mod process;
 pub mod sched;
+pub mod swap_in;
 pub mod task;
 pub mod world;
 

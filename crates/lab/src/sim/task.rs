@@ -131,11 +131,16 @@ impl<'m> Ctx<'m> {
 
     /// Reads a page from the disk.
     pub async fn read_disk(&self) {
+        self.read_disk_pages(1).await;
+    }
+
+    /// Reads pages that lie together on the disk.
+    pub async fn read_disk_pages(&self, pages: u64) {
         self.pay().await;
         let wait = self.with(|w| {
             let jitter = w.random.below(401) as i64 - 200;
             let now = w.sched.now;
-            w.disk.read(now, jitter) - now
+            w.disk.read(now, jitter, pages) - now
         });
         self.pause(Pause::Block(Some(wait))).await;
     }

@@ -4,6 +4,7 @@ pub mod android;
 pub mod boot;
 pub mod monitors;
 pub mod netperf;
+pub mod parallelio;
 pub mod thpfioscale;
 
 use std::fmt::Debug;
@@ -80,6 +81,7 @@ pub const ALL: &[&dyn Workload] = &[
     &thpfioscale::Form::Madvhugepage,
     &netperf::NetperfUdp,
     &android::AndroidUptime,
+    &parallelio::ParallelIo,
 ];
 
 /// The workload of this name.

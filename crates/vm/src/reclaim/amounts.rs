@@ -109,8 +109,12 @@ impl<O: Observer> Vm<'_, O> {
             free += zone.free_pages();
             high += zone.watermarks.high;
         }
+        if vec.file() + free > high {
+            return false;
+        }
+        // Whether there are inactive pages is asked from 4.12 on.
         let anon_low = inactive_is_low(vec, LruList::InactiveAnon, self.policy.reclaim, false);
-        vec.file() + free <= high && !anon_low && vec.size(LruList::InactiveAnon) > 0
+        self.policy.reclaim == Reclaim::V310 || (!anon_low && vec.size(LruList::InactiveAnon) > 0)
     }
 
     /// The pages of each list to scan at this priority.

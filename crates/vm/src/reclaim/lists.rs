@@ -7,7 +7,8 @@ use pageblock::frame::Pfn;
 use pageblock::policy::{Reclaim, Slowpath};
 
 use super::amounts::inactive_is_low;
-use super::{SWAP_CLUSTER_MAX, ScanControl};
+use super::{SWAP_CLUSTER_MAX, ScanControl, Seen};
+use crate::config::lru_per_node;
 use crate::lru::{At, LruList};
 use crate::page::{Owner, PageFlags};
 use crate::space::Slot;
@@ -110,6 +111,7 @@ impl<O: Observer> Vm<'_, O> {
 
     fn shrink_inactive(&mut self, at: usize, list: LruList, n: u64, sc: &mut ScanControl) -> u64 {
         let (mut scanned, mut freed, mut rotated, mut skips, mut written) = (0, 0, 0, 0, 0);
+        let seen = sc.seen;
         while scanned < n {
             let Some(pfn) = self.take_tail(at, list, sc, &mut skips) else { break };
             let pages = 1 << self.pages[pfn].order();
@@ -121,6 +123,7 @@ impl<O: Observer> Vm<'_, O> {
         }
         sc.nr_scanned += scanned;
         sc.seen.taken += scanned;
+        self.note_batch(at, seen, sc);
         self.work.scanned += scanned;
         self.work.reclaimed += freed;
         if sc.kswapd {
@@ -132,6 +135,7 @@ impl<O: Observer> Vm<'_, O> {
         }
         let kind = usize::from(list.is_file());
         let vec = self.lru.vec(at);
+        vec.scanned += scanned;
         vec.recent_scanned[kind] += scanned;
         vec.recent_rotated[kind] += rotated;
         vec.cost[kind] += written * SWAP_CLUSTER_MAX + rotated;
@@ -139,6 +143,17 @@ impl<O: Observer> Vm<'_, O> {
             vec.cost = vec.cost.map(|c| c / 2);
         }
         freed
+    }
+
+    /// With lists for each zone kswapd judges each batch by itself: one of nothing but pages that are
+    /// being written makes it wait for those that it meets again.
+    fn note_batch(&mut self, at: usize, before: Seen, sc: &ScanControl) {
+        let taken = sc.seen.taken - before.taken;
+        let writeback = sc.seen.writeback - before.writeback;
+        if sc.kswapd && !lru_per_node(self.policy) && taken > 0 && writeback == taken {
+            let node = usize::from(self.node_of_zone[at]);
+            self.nodes[node].writeback_congested = true;
+        }
     }
 
     /// Does with a page that is off its list what its state allows.
@@ -151,12 +166,14 @@ impl<O: Observer> Vm<'_, O> {
                     0 => self.leave_shadow(pfn),
                     place => Slot::Swap(place - 1),
                 };
+                self.note_reclaimed(pfn, pages);
                 self.drop_page(sc.cpu, pfn, slot);
                 did.freed = pages;
             }
             Fate::Activate => {
                 self.pages[pfn].set(PageFlags::ACTIVE);
                 self.stat.pgactivate += pages;
+                self.note_young(pfn);
                 did.rotated = pages;
                 self.putback(pfn);
             }
@@ -220,6 +237,7 @@ impl<O: Observer> Vm<'_, O> {
             };
             if let Some(place) = place {
                 self.pages[page].swap = place + 1;
+                self.swap.own(place, self.pages[page].owner, self.pages[page].index);
                 self.pages[page].clear(PageFlags::DIRTY);
                 self.pages[page].set(PageFlags::WRITEBACK);
                 self.pages[page].set(PageFlags::RECLAIM);

@@ -6,11 +6,14 @@ mod amounts;
 mod lists;
 mod page_out;
 
+use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::layout::ZoneKind;
+use pageblock::policy::Policy;
 
 use crate::compact::suitable::Suitable;
+use crate::config::lru_per_node;
 use crate::lru::LruList;
 use crate::shrinker::{Pressure, ShrinkBy};
 use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
@@ -56,6 +59,12 @@ pub(crate) struct Seen {
 }
 
 impl ScanControl {
+    /// With lists for each zone (up to 4.7) kswapd waits after the batch in which it meets a page again that it
+    /// waits for; later, after the node.
+    pub(crate) fn waits_at_once(&self, policy: &Policy) -> bool {
+        self.kswapd && self.seen.immediate > 0 && !lru_per_node(policy)
+    }
+
     pub(crate) fn by(&self) -> ShrinkBy {
         ShrinkBy { cpu: self.cpu, kswapd: self.kswapd, fs: self.fs }
     }
@@ -99,7 +108,11 @@ impl ShrinkNode {
     pub(crate) fn new<O: Observer>(vm: &Vm<'_, O>, node: usize, sc: &ScanControl) -> Self {
         Self {
             node,
-            vecs: vm.lruvecs_of(node, sc.highest),
+            vecs: if sc.kswapd {
+                vm.kswapd_lruvecs(node, sc)
+            } else {
+                vm.lruvecs_of(node, sc.highest)
+            },
             scan: None,
             reclaimed_before: sc.nr_reclaimed,
             scanned_before: sc.nr_scanned,
@@ -123,6 +136,9 @@ impl ShrinkNode {
             let Some(scan) = &mut self.scan else { break };
             if scan.batch(vm, sc) == Stepped::Done {
                 self.scan = None;
+            }
+            if sc.waits_at_once(vm.policy) {
+                break;
             }
         }
         Stepped::More
@@ -203,6 +219,28 @@ impl<O: Observer> Vm<'_, O> {
         let mut vecs: Vec<usize> = eligible.map(|z| self.lru.of_zone(z)).collect();
         vecs.dedup();
         vecs
+    }
+
+    /// The lruvecs that kswapd scans. With lists for each zone these are only the ones of zones
+    /// that are short, up to the highest that has not its high watermark; a zone gets a little more than
+    /// that (`balance_gap`).
+    fn kswapd_lruvecs(&self, node: usize, sc: &ScanControl) -> Vec<usize> {
+        if lru_per_node(self.policy) {
+            return self.lruvecs_of(node, sc.highest);
+        }
+        let zones = self.allocator.zones();
+        let has = |zone: usize, pages: u64| {
+            zones[zone].watermark_ok(sc.order, pages, ZoneKind::Dma, AllocFlags(0))
+        };
+        let eligible =
+            || self.zones_of(node).filter(|&z| zones[z].kind <= sc.highest && zones[z].managed > 0);
+        let end = eligible().filter(|&z| !has(z, zones[z].watermarks.high)).last();
+        let short = |&z: &usize| {
+            let marks = zones[z].watermarks;
+            let gap = marks.low.min(zones[z].managed.div_ceil(100));
+            end.is_some_and(|end| z <= end) && !has(z, marks.high + gap)
+        };
+        eligible().filter(short).map(|z| self.lru.of_zone(z)).collect()
     }
 
     /// Remembers what kswapd met, and has the flusher woken where all it met was dirty.

@@ -1,0 +1,51 @@
+//! A program's use of its memory, parts of which may be in swap.
+
+use pageblock::request::Request;
+use pageblock_vm::cache::GFP_ANON;
+use pageblock_vm::space::{Slot, SpaceId};
+
+use super::task::{Ctx, OutOfMemory};
+
+impl Ctx<'_> {
+    /// Uses a page of a mapping, after the faults that this takes.
+    pub async fn touch(&self, space: SpaceId, index: u32, write: bool) -> Result<(), OutOfMemory> {
+        loop {
+            match self.with(|w| w.vm.spaces().slot(space, index)) {
+                Slot::Page(pfn) => {
+                    self.with(|w| {
+                        if w.vm.touch(pfn, write) {
+                            w.pending += w.costs.fault_base;
+                            w.vm.stat.pgfault += 1;
+                        }
+                    });
+                    return Ok(());
+                }
+                Slot::Swap(_) => self.swap_in(space, index).await?,
+                Slot::Empty | Slot::Shadow(_) => self.fault_base(space, index).await?,
+            }
+        }
+    }
+
+    /// Reads a page of a mapping back, with its neighbours in swap.
+    async fn swap_in(&self, space: SpaceId, index: u32) -> Result<(), OutOfMemory> {
+        let cluster = self.with(|w| {
+            w.pending += w.costs.fault_base;
+            w.vm.stat.pgfault += 1;
+            w.vm.stat.pgmajfault += 1;
+            w.vm.swap_cluster(space, index)
+        });
+        for &(space, index) in &cluster {
+            let pfn = self.alloc(Request::new(0, GFP_ANON)).await?;
+            let cpu = self.cpu();
+            self.with(|w| w.vm.add_swapped(cpu, space, index, pfn));
+        }
+        self.read_disk_pages(cluster.len() as u64).await;
+        // The page that was asked for is mapped by this fault; the others by the next to use them.
+        self.with(|w| {
+            if let Slot::Page(pfn) = w.vm.spaces().slot(space, index) {
+                w.vm.touch(pfn, false);
+            }
+        });
+        Ok(())
+    }
+}

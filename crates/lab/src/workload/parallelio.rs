@@ -1,0 +1,359 @@
+//! parallelio: memcachetest in the foreground while dd writes a file of growing size.
+//!
+//! As mmtests of 2013-07-15 (d02347b3) has it; facts/benchmarks.md 1.3, 4.4 and 4.6. For every size of
+//! the file, five times: memcached starts and is filled with items of 16 KiB, memcachetest gets and sets
+//! them at random for 200 s, and dd begins its file when the pool is full by four fifths.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use pageblock_vm::space::SpaceId;
+
+use super::{Outcome, Progress, Workload, boot, check, stopped};
+use crate::error::Error;
+use crate::sim::daemons;
+use crate::sim::executor::{Executor, Place};
+use crate::sim::machine_file::MachineSpec;
+use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::world::{Random, World};
+use crate::sim::{MILLISECOND, Nanos, SECOND};
+use pageblock_measure::names;
+
+/// Iterations of each size.
+const ITERATIONS: u64 = 5;
+/// Pages of a MiB.
+const MIB: u64 = 256;
+/// What memcachetest reckons for an item of 16 KiB, in bytes.
+const ITEM_BYTES: u64 = 16_384 + 4096;
+/// Anonymous pages that memcached uses for an item, in hundredths (facts/benchmarks.md 4.4).
+const ITEM_PAGES: u64 = 431;
+/// How long memcachetest runs once the pool is full.
+const DURATION: Nanos = 200 * SECOND;
+/// What dd waits after the pool is full by four fifths.
+const DD_WAITS: Nanos = 5 * SECOND;
+/// Sets of 100 operations; the others are gets (memcachetest's `-P`). (K)
+const SETS: u64 = 33;
+/// How much the time of an operation varies, in thousandths either way. (K)
+const JITTER: u64 = 50;
+
+/// memcachetest beside dd.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ParallelIo;
+
+/// The sizes of the benchmark on a machine, in pages.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// Items in the pool.
+    pub items: u64,
+    /// dd's file, with the size in MiB that it would have on the whole machine, after which rows are named.
+    pub files: Vec<(u64, u64)>,
+    /// How long memcachetest runs: as much shorter as the machine is smaller.
+    pub duration: Nanos,
+}
+
+impl Sizes {
+    /// The sizes on a machine.
+    ///
+    /// # Errors
+    /// [`Error::Workload`] for a machine without swap.
+    pub fn of(machine: &MachineSpec) -> Result<Self, Error> {
+        if machine.swap_pages == 0 {
+            return Err(Error::Workload(format!(
+                "parallelio needs swap space; machine {} has none",
+                machine.name
+            )));
+        }
+        // The file is a tenth of memory, then in two steps two thirds of the way to eight tenths.
+        let file = |pages: u64, step: u64| match step {
+            0 => 0,
+            step => pages / 10 + (step - 1) * (pages * 7 / 10) / 3,
+        };
+        let scale = machine.scale;
+        // The benchmark's swap file is as large as memory, and that of a smaller machine is not
+        // rounded to blocks as its memory is. MemTotal is without the kernel itself.
+        let whole = u64::from(machine.swap_pages) * scale.denominator / scale.numerator;
+        let name = |step| file(whole.saturating_sub(MIB), step) / MIB;
+        let files: Vec<_> = (0..4).map(|step| (file(machine.pages(), step), name(step))).collect();
+        let items = machine.pages() * 4096 * 8 / 10 / ITEM_BYTES;
+        if items == 0 || files[1].0 == 0 || files[1].1 == 0 {
+            return Err(Error::Workload(format!(
+                "machine {} is too small for parallelio",
+                machine.name
+            )));
+        }
+        Ok(Self { items, files, duration: scale.of(DURATION) })
+    }
+
+    /// The pages of an item.
+    const fn pages_of(item: u64) -> std::ops::Range<u32> {
+        (item * ITEM_PAGES / 100) as u32..((item + 1) * ITEM_PAGES / 100) as u32
+    }
+
+    const fn pool_pages(&self) -> u32 {
+        Self::pages_of(self.items - 1).end
+    }
+
+    fn dd_waits(&self) -> Nanos {
+        self.duration / (DURATION / DD_WAITS)
+    }
+}
+
+impl Workload for ParallelIo {
+    fn name(&self) -> &'static str {
+        "parallelio"
+    }
+
+    fn summary(&self) -> &'static str {
+        "memcachetest while dd writes files of growing size (seed 3, Aug 2013)"
+    }
+
+    fn machine(&self) -> &'static str {
+        "numa-8g"
+    }
+
+    fn size(&self, machine: &MachineSpec) -> Result<u64, Error> {
+        let sizes = Sizes::of(machine)?;
+        let written: u64 = sizes.files.iter().map(|(pages, _)| pages).sum();
+        let filled = (ITERATIONS * sizes.files.len() as u64 + 1) * u64::from(sizes.pool_pages());
+        Ok(filled + ITERATIONS * written)
+    }
+
+    fn run(
+        &self,
+        executor: &mut Executor<'_>,
+        machine: &MachineSpec,
+        seed: u64,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Outcome>, Error> {
+        let sizes = Sizes::of(machine)?;
+        daemons::spawn(executor);
+        let task = executor.spawn(Place::Near(0), boot::boot);
+        if !executor.run(&[task], progress) {
+            return stopped(executor, "boot");
+        }
+        executor.with(|w| w.vm.keep_ages());
+        // One round to warm up, not counted.
+        let mut purpose = 1;
+        if iterate(executor, &sizes, 0, (seed, purpose), progress)?.is_none() {
+            return Ok(None);
+        }
+        let start = executor.with(|w| {
+            w.start_counting();
+            w.vm.take_ages();
+            w.now()
+        });
+        for &(pages, mib) in &sizes.files {
+            let mut rounds = Vec::new();
+            for _ in 0..ITERATIONS {
+                purpose += 1;
+                let Some(round) = iterate(executor, &sizes, pages, (seed, purpose), progress)?
+                else {
+                    return Ok(None);
+                };
+                executor.with(sample_ages);
+                rounds.push(round);
+            }
+            check(executor, &format!("after the files of {mib} MiB"))?;
+            // As the benchmark's report: everything is of the round with the fewest operations.
+            let Some(worst) = rounds.into_iter().min_by_key(|round| round.rate) else { continue };
+            executor.with(|w| {
+                for (name, value) in worst.rows() {
+                    w.samples.insert(format!("{name}-{mib}M"), vec![value]);
+                }
+            });
+        }
+        let elapsed = executor.with(|w| w.now()) - start;
+        Ok(Some(Outcome {
+            counters: vec![(names::SIMULATED_ELAPSED_MS.to_owned(), elapsed / MILLISECOND)],
+            notes: vec![
+                "Samples of parallelio: memcachetest is operations a second, io-duration ms, the others counts, all of the \
+                 iteration with the fewest operations; reclaim-age-ZONE is the mean age in ms of the pages \
+                 reclaimed there in an iteration."
+                    .to_owned(),
+            ],
+        }))
+    }
+}
+
+/// What an iteration measures.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    /// Operations a second.
+    rate: u64,
+    io_ms: u64,
+    swapped: u64,
+    swapped_in: u64,
+    minor: u64,
+    major: u64,
+}
+
+impl Round {
+    const fn rows(&self) -> [(&'static str, u64); 6] {
+        [
+            ("memcachetest", self.rate),
+            ("io-duration", self.io_ms),
+            ("swaptotal", self.swapped),
+            ("swapin", self.swapped_in),
+            ("minorfaults", self.minor),
+            ("majorfaults", self.major),
+        ]
+    }
+}
+
+/// What the two programs tell each other.
+#[derive(Default)]
+struct Shared {
+    /// The pool is full by four fifths.
+    dd_may_start: Cell<bool>,
+    round: RefCell<Round>,
+}
+
+/// One iteration, from the start of memcached to its end.
+fn iterate(
+    executor: &mut Executor<'_>,
+    sizes: &Sizes,
+    file: u64,
+    (seed, purpose): (u64, u64),
+    progress: &mut Progress<'_>,
+) -> Result<Option<Round>, Error> {
+    let mut random = Random::new(seed, purpose);
+    let before = executor.with(|w| w.vm.stat);
+    let cpus = executor.with(|w| w.vm.allocator().cpus() as u64);
+    let mut near = || Place::Near(random.below(cpus) as usize);
+    let (foreground, background) = (near(), near());
+    let shared = Rc::new(Shared::default());
+    let (sizes_of, tells) = (sizes.clone(), Rc::clone(&shared));
+    let mut tasks = vec![executor.spawn(foreground, |ctx| memcached(ctx, sizes_of, random, tells))];
+    if file > 0 {
+        let (wait, tells) = (sizes.dd_waits(), Rc::clone(&shared));
+        tasks.push(executor.spawn(background, |ctx| dd(ctx, file as u32, wait, tells)));
+    }
+    if !executor.run(&tasks, progress) {
+        return stopped(executor, "memcachetest and dd");
+    }
+    let after = executor.with(|w| w.vm.stat);
+    let mut round = *shared.round.borrow();
+    let major = after.pgmajfault - before.pgmajfault;
+    round.swapped_in = after.pswpin - before.pswpin;
+    round.swapped = round.swapped_in + after.pswpout - before.pswpout;
+    round.minor = (after.pgfault - before.pgfault).saturating_sub(major);
+    round.major = major;
+    Ok(Some(round))
+}
+
+/// The mean ages of what was reclaimed in an iteration.
+fn sample_ages(world: &mut World<'_>) {
+    let ages = world.vm.take_ages();
+    let mut samples = Vec::new();
+    for (zone, taken) in world.vm.allocator().zones().iter().zip(ages) {
+        if let Some(mean) = taken.mean_ms() {
+            samples.push((format!("reclaim-age-{}-{}", zone.node, zone.kind), mean));
+        }
+    }
+    for (name, mean) in samples {
+        world.samples.entry(name).or_default().push(mean);
+    }
+}
+
+/// memcached and its only client, which wait for each other: one task.
+async fn memcached(ctx: Ctx<'_>, sizes: Sizes, mut random: Random, shared: Rc<Shared>) {
+    let pool = ctx.with(|w| w.vm.create_mapping(sizes.pool_pages()));
+    match serve(&ctx, &sizes, pool, &mut random, &shared).await {
+        Ok(rate) => shared.round.borrow_mut().rate = rate,
+        Err(OutOfMemory) => ctx.die("memcached"),
+    }
+    shared.dd_may_start.set(true);
+    let cpu = ctx.cpu();
+    ctx.with(|w| w.vm.remove_space(cpu, pool));
+}
+
+/// Fills the pool, then gets and sets; gives the operations a second.
+async fn serve(
+    ctx: &Ctx<'_>,
+    sizes: &Sizes,
+    pool: SpaceId,
+    random: &mut Random,
+    shared: &Shared,
+) -> Result<u64, OutOfMemory> {
+    for item in 0..sizes.items {
+        operate(ctx, pool, item, true, random).await?;
+        if item == sizes.items * 4 / 5 {
+            shared.dd_may_start.set(true);
+        }
+    }
+    ctx.pay().await;
+    let start = ctx.now();
+    let mut operations = 0;
+    while ctx.now() < start + sizes.duration {
+        let item = random.below(sizes.items);
+        let set = random.below(100) < SETS;
+        operate(ctx, pool, item, set, random).await?;
+        operations += 1;
+    }
+    let elapsed = u128::from((ctx.now() - start).max(1));
+    Ok((u128::from(operations * SECOND) / elapsed) as u64)
+}
+
+/// A get or a set: all of the item is read or written.
+async fn operate(
+    ctx: &Ctx<'_>,
+    pool: SpaceId,
+    item: u64,
+    set: bool,
+    random: &mut Random,
+) -> Result<(), OutOfMemory> {
+    for index in Sizes::pages_of(item) {
+        ctx.touch(pool, index, set).await?;
+    }
+    let varies = 1000 - JITTER + random.below(2 * JITTER + 1);
+    ctx.with(|w| {
+        w.pending += w.costs.memcached * varies / 1000;
+        w.user += w.costs.user.memcached * varies / 1000;
+    });
+    ctx.breathe().await;
+    Ok(())
+}
+
+/// `dd if=/dev/zero of=largefile bs=1M conv=fdatasync`; then the file is removed.
+async fn dd(ctx: Ctx<'_>, pages: u32, wait: Nanos, shared: Rc<Shared>) {
+    while !shared.dd_may_start.get() {
+        ctx.sleep(wait / 5).await;
+    }
+    ctx.sleep(wait).await;
+    let start = ctx.now();
+    match write(&ctx, pages).await {
+        Ok(()) => shared.round.borrow_mut().io_ms = (ctx.now() - start) / MILLISECOND,
+        Err(OutOfMemory) => ctx.die("dd"),
+    }
+}
+
+async fn write(ctx: &Ctx<'_>, pages: u32) -> Result<(), OutOfMemory> {
+    let inode = ctx.with(|w| w.vm.create_file(pages));
+    ctx.inode_buffer(inode, true).await?;
+    ctx.open(inode).await?;
+    let space = ctx.with(|w| w.vm.inodes().get(inode).space);
+    let mut dirtied = 0;
+    for index in 0..pages {
+        ctx.write_page(space, index, &mut dirtied).await?;
+    }
+    // fdatasync.
+    loop {
+        daemons::write_file(ctx, space).await;
+        let (dirty, writeback) = ctx.with(|w| {
+            let space = w.vm.spaces().get(space);
+            (space.dirty, space.writeback)
+        });
+        if (dirty, writeback) == (0, 0) {
+            break;
+        }
+        ctx.wait_writes(100 * MILLISECOND).await;
+    }
+    let cpu = ctx.cpu();
+    ctx.with(|w| {
+        w.vm.close(inode);
+        if !w.vm.remove_file(cpu, inode) {
+            w.failure.get_or_insert_with(|| "dd's file is still being written".to_owned());
+        }
+    });
+    Ok(())
+}
