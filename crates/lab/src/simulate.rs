@@ -107,7 +107,8 @@ impl Simulation<'_> {
         allocator.retune();
         let vm = Vm::new(allocator, &policy, self.config(), Tally::new());
         let disk = Disk::new(machine.disk);
-        let world = World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, self.seed);
+        let mut world = World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, self.seed);
+        world.scale = machine.scale;
         let mut executor = Executor::new(world);
         let outcome = self.workload.run(&mut executor, machine, self.seed, progress)?;
         let Some(outcome) = outcome else { return Ok(None) };

@@ -7,6 +7,8 @@
 //! block of 16 KiB for 32 files is measured (facts/benchmarks.md 4.2: 0.032 unmovable blocks of order
 //! 2 a file on 6.18, which allocates them whole; kernels of 2018 take four pages).
 
+use std::collections::VecDeque;
+
 use pageblock::event::Observer;
 use pageblock::frame::Pfn;
 
@@ -14,6 +16,7 @@ use crate::inode::InodeId;
 use crate::list::{Linked, Links, List};
 use crate::page::Owner;
 use crate::shrinker::{Pressure, ShrinkBy, scan_target};
+use crate::space::SpaceId;
 use crate::vm::Vm;
 
 /// The number of a buffer.
@@ -36,6 +39,8 @@ struct Buffer {
     present: u8,
     refs: u8,
     node: u8,
+    /// An inode of it was changed since it was last written.
+    logged: bool,
 }
 
 impl Linked for Buffer {
@@ -51,12 +56,28 @@ impl Linked for Buffer {
 #[derive(Debug)]
 pub(crate) struct Buffers {
     buffers: Vec<Buffer>,
+    /// Those with changed inodes, the one that was changed first in front.
+    logged: VecDeque<BufferId>,
     lru: Vec<List>,
 }
 
 impl Buffers {
     pub(crate) fn new(nodes: usize) -> Self {
-        Self { buffers: Vec::new(), lru: vec![List::default(); nodes] }
+        Self { buffers: Vec::new(), logged: VecDeque::new(), lru: vec![List::default(); nodes] }
+    }
+
+    fn entry(&mut self, id: BufferId) -> &mut Buffer {
+        const BLANK: Buffer = Buffer {
+            links: Links::NONE,
+            pages: [0; PAGES],
+            present: 0,
+            refs: 0,
+            node: 0,
+            logged: false,
+        };
+        let len = self.buffers.len().max(id as usize + 1);
+        self.buffers.resize(len, BLANK);
+        &mut self.buffers[id as usize]
     }
 }
 
@@ -66,22 +87,43 @@ pub const fn buffer_of(inode: InodeId) -> BufferId {
     inode / INODES
 }
 
-/// Tells whether an inode is the first of its cluster.
+/// The first inode of a buffer's cluster.
 #[must_use]
-pub const fn is_first_of_buffer(inode: InodeId) -> bool {
-    inode.is_multiple_of(INODES)
+pub const fn first_inode(id: BufferId) -> InodeId {
+    id * INODES
 }
 
 impl<O: Observer> Vm<'_, O> {
+    /// An inode was changed: that is in the log, and some day its cluster is written
+    /// (`xfs_trans_log_inode`).
+    pub fn log_inode(&mut self, inode: InodeId) {
+        let id = buffer_of(inode);
+        if !std::mem::replace(&mut self.buffers.entry(id).logged, true) {
+            self.buffers.logged.push_back(id);
+        }
+    }
+
+    /// The buffer whose inodes were changed first; they count as written then
+    /// (`xfsaild_push`).
+    pub fn take_logged(&mut self) -> Option<BufferId> {
+        let id = self.buffers.logged.pop_front()?;
+        self.buffers.entry(id).logged = false;
+        Some(id)
+    }
+
+    /// A file was read: its access time changes where it is not newer than its content
+    /// (`relatime`).
+    pub fn touch_atime(&mut self, space: SpaceId) {
+        let inode = self.spaces.get(space).inode;
+        if std::mem::take(&mut self.inodes.get_mut(inode).modified) {
+            self.log_inode(inode);
+        }
+    }
+
     /// Uses a buffer; `false` where it needs another page first, see
     /// [`add_buffer_page`](Self::add_buffer_page).
     pub fn use_buffer(&mut self, id: BufferId) -> bool {
-        let blank = Buffer { links: Links::NONE, pages: [0; PAGES], present: 0, refs: 0, node: 0 };
-        let buffers = &mut self.buffers.buffers;
-        if buffers.len() <= id as usize {
-            buffers.resize(id as usize + 1, blank);
-        }
-        let buffer = &mut buffers[id as usize];
+        let buffer = self.buffers.entry(id);
         buffer.refs = REFS;
         usize::from(buffer.present) == PAGES
     }

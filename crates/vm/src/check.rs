@@ -199,6 +199,13 @@ impl<O: Observer> Vm<'_, O> {
                     return Err(Broken::Object(id, slab));
                 }
             }
+            let list = inode.extents.object;
+            if list != NIL
+                && !(self.pages[list].kind() == Owner::Slab
+                    && self.extent_caches.contains(&self.pages[list].owner))
+            {
+                return Err(Broken::Object(id, list));
+            }
         }
         Ok(())
     }

@@ -98,6 +98,11 @@ pub struct Config {
     pub keeps_inodes_with_pages: bool,
     /// Evicted pages leave traces (from 3.15).
     pub workingset: bool,
+    /// Kernel stacks are pages that are mapped together (from 4.9 on x86-64).
+    pub vmap_stack: bool,
+    /// Processes have two page tables at the top, side by side (from 4.15, on CPUs that need it, as
+    /// those of seed 1 do).
+    pub page_table_isolation: bool,
 }
 
 impl Config {
@@ -134,6 +139,8 @@ impl Config {
             slab_min_scan: ((4, 19)..(5, 0)).contains(&version),
             keeps_inodes_with_pages: version == (4, 20),
             workingset: version >= (3, 15),
+            vmap_stack: version >= (4, 9),
+            page_table_isolation: version >= (4, 15),
         }
     }
 }

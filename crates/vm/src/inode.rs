@@ -6,6 +6,7 @@
 //! with it. Source: `prune_dcache_sb` (fs/dcache.c), `prune_icache_sb` (fs/inode.c),
 //! `super_cache_scan` (fs/super.c).
 
+use crate::extent::Extents;
 use crate::list::{Linked, Links, List, NIL};
 use crate::slab::{CacheId, CacheSpec};
 use crate::space::SpaceId;
@@ -32,7 +33,7 @@ pub struct FileObject {
 }
 
 /// The largest number of objects of a file.
-pub const MAX_FILE_OBJECTS: usize = 6;
+pub const MAX_FILE_OBJECTS: usize = 5;
 
 /// The objects of a file on XFS (facts/benchmarks.md 4.2, measured). The two logged buffers outlive
 /// their inode in the kernel, in a cache of their own.
@@ -57,10 +58,6 @@ pub const XFS: &[FileObject] = &[
     },
     FileObject {
         cache: CacheSpec { name: "kmalloc-512", size: 512, reclaimable: false },
-        lifetime: Lifetime::Inode,
-    },
-    FileObject {
-        cache: CacheSpec { name: "kmalloc-16", size: 16, reclaimable: false },
         lifetime: Lifetime::Inode,
     },
 ];
@@ -90,10 +87,14 @@ pub struct Inode {
     pub users: u32,
     /// The slab of each of its objects; [`NIL`] where the object is not in memory.
     pub(crate) objects: [u32; MAX_FILE_OBJECTS],
+    /// Where its blocks are.
+    pub(crate) extents: Extents,
     pub(crate) unused: Unused,
     /// The list is that of this node.
     pub(crate) node: u8,
     pub(crate) referenced: bool,
+    /// Its content is newer than its access time.
+    pub(crate) modified: bool,
     pub(crate) exists: bool,
 }
 
@@ -141,9 +142,11 @@ impl Inodes {
             space,
             users: 0,
             objects: [NIL; MAX_FILE_OBJECTS],
+            extents: Extents::NONE,
             unused: Unused::No,
             node: 0,
             referenced: false,
+            modified: false,
             exists: true,
         };
         if let Some(id) = self.free.pop() {
@@ -201,7 +204,9 @@ impl Inodes {
     pub(crate) fn take_objects(&mut self, id: InodeId, lifetime: Lifetime) -> Vec<u32> {
         let inode = &mut self.inodes[id as usize];
         let of = self.objects.iter().zip(&mut inode.objects).filter(|(o, _)| o.1 == lifetime);
-        of.map(|(_, slab)| std::mem::replace(slab, NIL)).filter(|&slab| slab != NIL).collect()
+        let list = (lifetime == Lifetime::Inode).then_some(&mut inode.extents.object);
+        let slabs = of.map(|(_, slab)| slab).chain(list);
+        slabs.map(|slab| std::mem::replace(slab, NIL)).filter(|&slab| slab != NIL).collect()
     }
 
     /// Puts a file on a list of unused ones, or on none.

@@ -246,6 +246,11 @@ impl Slabs {
         &self.caches
     }
 
+    /// Bytes of an object of a cache.
+    pub(crate) fn size(&self, id: CacheId) -> u32 {
+        self.caches[id as usize].spec.size
+    }
+
     /// Takes an object from the CPU's slab or a partial one of the CPU or the node; `None` where a new
     /// slab is needed. An object is named by its slab's first frame.
     pub(crate) fn take(

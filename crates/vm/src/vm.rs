@@ -11,6 +11,7 @@ use pageblock::request::{Gfp, Request};
 use crate::buffer::Buffers;
 use crate::compact::ZoneCompact;
 use crate::config::{Config, lru_per_node};
+use crate::extent;
 use crate::hugetlb::Pool;
 use crate::inject::Inject;
 use crate::inode::{Inodes, RADIX_TREE_NODE};
@@ -18,6 +19,7 @@ use crate::khugepaged::Khugepaged;
 use crate::lru::Lru;
 use crate::node::NodeState;
 use crate::page::{NO_ZONE, Owner, PageTable};
+use crate::process;
 use crate::slab::{CacheId, CacheSpec, Slabs};
 use crate::space::Spaces;
 use crate::stalls::Stalls;
@@ -38,6 +40,10 @@ pub struct Vm<'m, O> {
     pub(crate) inodes: Inodes,
     pub(crate) buffers: Buffers,
     pub(crate) radix_nodes: CacheId,
+    /// The caches of lists of extents.
+    pub(crate) extent_caches: Vec<CacheId>,
+    /// The caches of [`crate::process::OBJECTS`].
+    pub(crate) process_caches: Vec<CacheId>,
     pub(crate) swap: Swap,
     pub(crate) khugepaged: Khugepaged,
     pub(crate) hugetlb: Pool,
@@ -143,7 +149,10 @@ impl<'m, O: Observer> Vm<'m, O> {
             });
             objects.push((id, object.lifetime));
         }
-        let radix_nodes = slabs.create(RADIX_TREE_NODE, config.slab, cpus, ids.len());
+        let mut create = |spec| slabs.create(spec, config.slab, cpus, ids.len());
+        let radix_nodes = create(RADIX_TREE_NODE);
+        let extent_caches = extent::CACHES.iter().map(|&spec| create(spec)).collect();
+        let process_caches = process::OBJECTS.iter().map(|o| create(o.cache)).collect();
         Self {
             compact: zones.iter().map(ZoneCompact::new).collect(),
             nodes: ids.iter().map(|&id| NodeState::new(id)).collect(),
@@ -169,6 +178,8 @@ impl<'m, O: Observer> Vm<'m, O> {
             pages,
             slabs,
             radix_nodes,
+            extent_caches,
+            process_caches,
             node_of_zone,
             observer,
         }

@@ -91,6 +91,8 @@ impl<O: Observer> Vm<'_, O> {
         self.nr_dirty[node] += 1;
         let space = self.pages[pfn].owner;
         self.spaces.get_mut(space).dirty += 1;
+        let inode = self.spaces.get(space).inode;
+        self.inodes.get_mut(inode).modified = true;
         self.spaces.queue_dirty(space);
     }
 
@@ -157,6 +159,7 @@ impl<O: Observer> Vm<'_, O> {
             pages += 1;
         }
         self.spaces.get_mut(space).writeback += pages;
+        self.allocate_extent(space);
         Some(Run { space, index, pages })
     }
 

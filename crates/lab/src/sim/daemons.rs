@@ -1,13 +1,16 @@
 //! The machine's own tasks: kswapd, kcompactd, khugepaged, the flusher, the tick of each second.
 
-use pageblock_vm::buffer::is_first_of_buffer;
+use pageblock_vm::buffer::first_inode;
 use pageblock_vm::kswapd::Daemon;
-use pageblock_vm::space::SpaceId;
 
 use super::executor::{Executor, Place};
 use super::huge;
 use super::task::Ctx;
 use super::{MILLISECOND, SECOND};
+
+/// How often changed inodes are written (`fs.xfs.xfssyncd_centisecs`: `xfs_log_worker` pushes all of
+/// them then).
+const LOG_EVERY: u64 = 30 * SECOND;
 
 /// Starts them.
 pub fn spawn(executor: &mut Executor<'_>) {
@@ -22,6 +25,7 @@ pub fn spawn(executor: &mut Executor<'_>) {
     }
     let flusher = executor.spawn(Place::Near(0), flusher);
     executor.with(|w| w.flusher = Some(flusher));
+    executor.spawn(Place::Near(0), xfsaild);
     executor.spawn(Place::Near(0), ticks);
     executor.spawn(Place::Near(0), huge::khugepaged);
     executor.with(|w| w.first_program = w.sched.tasks());
@@ -122,17 +126,23 @@ async fn write_file(ctx: &Ctx<'_>, space: SpaceId) {
             ctx.wait_writes(SECOND).await;
         }
     }
-    write_inode(ctx, space).await;
+    // It has grown.
+    ctx.with(|w| w.vm.log_inode(w.vm.spaces().get(space).inode));
     ctx.breathe().await;
 }
 
-/// The file has grown, so its inode is written, with the others of its cluster: the metadata block
-/// is needed for that.
-// Linux: by xfsaild, later; the block itself is written too, which is part of the disk's rate here.
-async fn write_inode(ctx: &Ctx<'_>, space: SpaceId) {
-    let inode = ctx.with(|w| w.vm.spaces().get(space).inode);
-    if is_first_of_buffer(inode) && ctx.inode_buffer(inode, false).await.is_err() {
-        ctx.fail("out of memory while an inode was written");
+/// Writes inodes that were changed, a cluster at a time: its block is needed for that.
+// Linux: the block itself is written too, which is part of the disk's rate here.
+async fn xfsaild(ctx: Ctx<'_>) {
+    loop {
+        // A smaller machine has proportionally fewer inodes, which it changes in as much less time.
+        let every = ctx.with(|w| w.scale.of(LOG_EVERY));
+        ctx.sleep(every).await;
+        while let Some(buffer) = ctx.with(|w| w.vm.take_logged()) {
+            if ctx.inode_buffer(first_inode(buffer), false).await.is_err() {
+                ctx.fail("out of memory while an inode was written");
+            }
+        }
     }
 }
 

@@ -11,6 +11,7 @@ pub mod disk;
 pub mod executor;
 pub mod huge;
 pub mod machine_file;
+pub mod process;
 pub mod sched;
 pub mod task;
 pub mod world;

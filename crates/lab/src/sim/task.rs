@@ -246,8 +246,19 @@ impl<'m> Ctx<'m> {
                 }
             });
         }
+        self.extents(inode, false).await?;
         self.with(|w| w.vm.open(inode));
         self.breathe().await;
+        Ok(())
+    }
+
+    /// Brings the list of a file's extents to memory, with room for another where `more`.
+    async fn extents(&self, inode: InodeId, more: bool) -> Result<(), OutOfMemory> {
+        while let Some(cache) = self.with(|w| w.vm.missing_extents(inode, more)) {
+            let object = self.object(cache, Gfp::GFP_NOFS).await?;
+            let cpu = self.cpu();
+            self.with(|w| w.vm.set_extents(cpu, inode, object));
+        }
         Ok(())
     }
 
@@ -329,7 +340,12 @@ impl<'m> Ctx<'m> {
         });
         let pfn = match present {
             Slot::Page(pfn) => pfn,
-            _ => self.add_page(space, index, GFP_CACHE_WRITE).await?,
+            _ => {
+                let inode = self.with(|w| w.vm.spaces().get(space).inode);
+                self.extents(inode, true).await?;
+                self.with(|w| w.vm.delay_extent(inode));
+                self.add_page(space, index, GFP_CACHE_WRITE).await?
+            }
         };
         self.with(|w| {
             w.vm.dirty(pfn);
@@ -383,6 +399,7 @@ impl<'m> Ctx<'m> {
             w.pending += w.costs.read_page;
             w.user += w.costs.user.read_page;
             w.progress += 1;
+            w.vm.touch_atime(space);
             let Slot::Page(pfn) = w.vm.spaces().slot(space, index) else { return false };
             w.vm.mark_accessed(pfn);
             true

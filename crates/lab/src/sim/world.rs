@@ -11,6 +11,7 @@ use rand_pcg::rand_core::{RngCore, SeedableRng};
 use super::Nanos;
 use super::cost::Costs;
 use super::disk::Disk;
+use super::machine_file::Scale;
 use super::sched::{Happening, Sched, TaskId};
 
 /// A write on its way.
@@ -64,6 +65,8 @@ pub struct World<'m> {
     pub progress: u64,
     /// Tasks that dirty pages: they share the disk's bandwidth.
     pub dirtiers: u64,
+    /// How much smaller the machine is than its file says.
+    pub scale: Scale,
     /// Happenings since the start.
     pub happenings: u64,
     /// Programs that ended for want of memory, and when.
@@ -91,8 +94,11 @@ impl Random {
     #[must_use]
     pub fn new(seed: u64, purpose: u64) -> Self {
         let mut state = [0; 16];
-        state[..8].copy_from_slice(&seed.to_le_bytes());
-        state[8..].copy_from_slice(&purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+        // The generator takes odd states only.
+        let low = seed.wrapping_mul(2).wrapping_sub(1);
+        let high = purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ seed >> 63;
+        state[..8].copy_from_slice(&low.to_le_bytes());
+        state[8..].copy_from_slice(&high.to_le_bytes());
         let mut random = Pcg64Mcg::from_seed(state);
         // Seeds that differ in a bit start alike.
         for _ in 0..8 {
@@ -136,6 +142,7 @@ impl<'m> World<'m> {
             samples: BTreeMap::new(),
             progress: 0,
             dirtiers: 1,
+            scale: Scale::WHOLE,
             happenings: 0,
             deaths: Vec::new(),
             failure: None,
@@ -239,5 +246,21 @@ impl<'m> World<'m> {
         if let Some(task) = self.flusher {
             self.sched.wake(task);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_seed_and_purpose_has_a_stream_of_its_own() {
+        let seeds = (0..100).chain([1 << 63, (1 << 63) + 1, u64::MAX]);
+        let first = |(seed, purpose)| Random::new(seed, purpose).0.next_u64();
+        let streams: Vec<u64> =
+            seeds.flat_map(|s| (0..8).map(move |p| (s, p))).map(first).collect();
+        assert_eq!(streams.iter().collect::<BTreeSet<_>>().len(), streams.len());
     }
 }

@@ -1,6 +1,7 @@
 //! Workloads: what the benchmarks of the mailing lists do to a machine.
 
 pub mod boot;
+pub mod monitors;
 pub mod netperf;
 pub mod thpfioscale;
 

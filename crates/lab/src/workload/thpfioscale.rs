@@ -16,7 +16,7 @@ use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::SpaceId;
 
-use super::{Outcome, Progress, Workload, boot, check, stopped};
+use super::{Outcome, Progress, Workload, boot, check, monitors, stopped};
 use crate::error::Error;
 use crate::sim::daemons::{self, sync};
 use crate::sim::executor::{Executor, Place};
@@ -196,6 +196,7 @@ fn run(
     let mut random = Random::new(seed, 1);
     let cpus = executor.with(|w| w.vm.allocator().cpus() as u64);
     let mut near = || Place::Near(random.below(cpus) as usize);
+    monitors::spawn(executor, &mut near);
 
     let files: Vec<Rc<Vec<InodeId>>> = executor.with(|w| {
         let mut job = || (0..sizes.files).map(|_| w.vm.create_file(FILE_PAGES)).collect();

@@ -192,7 +192,18 @@ impl Machine<'_> {
             let Some(object) = self.object(cache, cpu) else { return false };
             self.vm.set_object(inode, at, object);
         }
+        if !self.extents(cpu, inode, false) {
+            return false;
+        }
         self.vm.open(inode);
+        true
+    }
+
+    fn extents(&mut self, cpu: usize, inode: InodeId, more: bool) -> bool {
+        while let Some(cache) = self.vm.missing_extents(inode, more) {
+            let Some(object) = self.object(cache, cpu) else { return false };
+            self.vm.set_extents(cpu, inode, object);
+        }
         true
     }
 
@@ -203,6 +214,12 @@ impl Machine<'_> {
             self.vm.mark_accessed(pfn);
             pfn
         } else {
+            if write {
+                if !self.extents(cpu, inode, true) {
+                    return false;
+                }
+                self.vm.delay_extent(inode);
+            }
             let gfp = if write { GFP_CACHE_WRITE } else { GFP_CACHE_READ };
             let Some(pfn) = self.alloc(cpu, Request::new(0, gfp)) else { return false };
             // Held by nobody while the index node is made: a driver's for that long.

@@ -322,6 +322,60 @@ fn pages_that_are_given_up_go_at_once() {
             assert!(matches!(machine.vm.spaces().slot(space, 700), Slot::Swap(_)));
             assert!(machine.fault(0, space, 700));
             machine.vm.check().unwrap();
+fn objects(machine: &Machine<'_>, cache: &str) -> u64 {
+    machine.vm.slabs().caches().iter().filter(|c| c.spec.name == cache).map(|c| c.objects).sum()
+}
+
+/// A file that grows between two turns of the flusher is in more pieces on the disk than one that is
+/// written at once, and the list of them moves from size class to size class.
+#[test]
+fn files_that_grow_slowly_need_longer_lists() {
+    with_machine(
+        "linux-4.20",
+        |_| {},
+        1,
+        8192,
+        |machine| {
+            let (slow, quick) = (machine.vm.create_file(8), machine.vm.create_file(8));
+            assert!(machine.open(0, slow) && machine.open(0, quick));
+            assert_eq!(objects(machine, "kmalloc-16"), 0, "an empty file has no list");
+            for index in 0..8 {
+                assert!(machine.touch(0, quick, index, true));
+            }
+            for index in 0..8 {
+                assert!(machine.touch(0, slow, index, true));
+                machine.flush();
+                machine.finish_writes();
+            }
+            let lists = ["kmalloc-16", "kmalloc-32", "kmalloc-64", "kmalloc-96", "kmalloc-128"];
+            assert_eq!(lists.map(|cache| objects(machine, cache)), [1, 0, 0, 0, 1]);
+            for inode in [slow, quick] {
+                machine.vm.close(inode);
+                assert!(machine.vm.remove_file(0, inode));
+            }
+            assert_eq!(lists.map(|cache| objects(machine, cache)), [0; 5]);
+        },
+    );
+}
+
+#[test]
+fn a_cluster_is_written_once_for_all_its_inodes() {
+    with_machine(
+        "linux-4.20",
+        |_| {},
+        1,
+        8192,
+        |machine| {
+            let inodes: Vec<u32> = (0..33).map(|_| machine.vm.create_file(2)).collect();
+            for &inode in &inodes {
+                assert!(machine.open(0, inode) && machine.touch(0, inode, 0, true));
+                let space = machine.vm.inodes().get(inode).space;
+                // Read twice: only the first time the access time is older than the content.
+                machine.vm.touch_atime(space);
+            }
+            assert_eq!([machine.vm.take_logged(), machine.vm.take_logged()], [Some(0), Some(1)]);
+            machine.vm.touch_atime(machine.vm.inodes().get(inodes[0]).space);
+            assert_eq!(machine.vm.take_logged(), None);
         },
     );
 }

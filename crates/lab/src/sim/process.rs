@@ -1,0 +1,115 @@
+//! Processes that a program starts: what it costs memory to fork, to exec, and to exit.
+
+use pageblock::frame::Pfn;
+use pageblock::request::Gfp;
+use pageblock_vm::page::Owner;
+use pageblock_vm::process::Part;
+use pageblock_vm::space::SpaceId;
+
+use super::Nanos;
+use super::task::{Ctx, OutOfMemory};
+
+/// Pages of its own that a small program touches after fork, and after exec: 41.5 in all
+/// (facts/benchmarks.md 4.3).
+const PAGES: (u32, u32) = (10, 32);
+
+/// A process.
+#[derive(Debug)]
+pub struct Process {
+    objects: Vec<u32>,
+    stack: Vec<Pfn>,
+    mm: Mm,
+}
+
+/// An address space.
+#[derive(Debug)]
+struct Mm {
+    objects: Vec<u32>,
+    tables: Vec<Pfn>,
+    space: SpaceId,
+}
+
+impl Ctx<'_> {
+    /// Starts a program by fork and exec.
+    ///
+    /// # Errors
+    /// Where memory is out.
+    pub async fn start_program(&self) -> Result<Process, OutOfMemory> {
+        let objects = self.process_objects(Part::Task).await?;
+        let mut stack = Vec::new();
+        for request in self.with(|w| w.vm.config().stack_requests()) {
+            stack.push(self.kernel_block(request, Owner::Stack).await?);
+        }
+        let forked = self.address_space(PAGES.0).await?;
+        let mm = self.address_space(PAGES.1).await?;
+        self.end_address_space(forked).await;
+        Ok(Process { objects, stack, mm })
+    }
+
+    /// Runs a program that takes so much CPU time.
+    ///
+    /// # Errors
+    /// Where memory is out.
+    pub async fn run_program(&self, ns: Nanos) -> Result<(), OutOfMemory> {
+        let process = self.start_program().await?;
+        self.spend(ns);
+        self.pay().await;
+        self.exit_program(process).await;
+        Ok(())
+    }
+
+    /// Ends a process.
+    pub async fn exit_program(&self, process: Process) {
+        self.end_address_space(process.mm).await;
+        for block in process.stack {
+            self.free_kernel_block(block);
+        }
+        self.put_objects(process.objects);
+    }
+
+    async fn process_objects(&self, part: Part) -> Result<Vec<u32>, OutOfMemory> {
+        let mut objects = Vec::new();
+        for cache in self.with(|w| w.vm.process_objects(part)) {
+            objects.push(self.object(cache, Gfp::GFP_KERNEL).await?);
+        }
+        Ok(objects)
+    }
+
+    fn put_objects(&self, objects: Vec<u32>) {
+        let cpu = self.cpu();
+        self.with(|w| {
+            for object in objects {
+                w.vm.put_object(cpu, object);
+            }
+        });
+    }
+
+    async fn address_space(&self, pages: u32) -> Result<Mm, OutOfMemory> {
+        let objects = self.process_objects(Part::Mm).await?;
+        let mut tables = Vec::new();
+        for request in self.with(|w| w.vm.config().table_requests()) {
+            tables.push(self.kernel_block(request, Owner::PageTable).await?);
+        }
+        let space = self.with(|w| w.vm.create_mapping(pages));
+        for index in 0..pages {
+            self.fault_base(space, index).await?;
+        }
+        Ok(Mm { objects, tables, space })
+    }
+
+    async fn end_address_space(&self, mm: Mm) {
+        let mut gather = Vec::new();
+        for request in self.with(|w| w.vm.config().gather_requests()) {
+            // It does without, a few pages at a time.
+            if let Ok(page) = self.kernel_block(request, Owner::Driver).await {
+                gather.push(page);
+            }
+        }
+        let cpu = self.cpu();
+        self.with(|w| w.vm.remove_space(cpu, mm.space));
+        for block in mm.tables.into_iter().chain(gather) {
+            self.free_kernel_block(block);
+        }
+        self.put_objects(mm.objects);
+    }
+}

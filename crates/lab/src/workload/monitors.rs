@@ -1,0 +1,39 @@
+//! What mmtests runs beside a benchmark (`--run-monitor`): shell scripts that read files of /proc,
+//! and so start a few programs every ten seconds.
+//!
+//! `MONITORS_GZIP` of the configuration (413542d3): proc-vmstat, proc-buddyinfo, proc-pagetypeinfo.
+//! Each prints the time, prints its file, and sleeps, by a program of its own each. The others
+//! (top, vmstat, the reader of trace_pipe) start nothing.
+
+use crate::sim::executor::{Executor, Place};
+use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::{MILLISECOND, SECOND};
+
+/// Scripts that start programs.
+const SCRIPTS: usize = 3;
+/// `MONITOR_UPDATE_FREQUENCY`.
+const EVERY: u64 = 10 * SECOND;
+/// CPU time of `date` or `cat`. (K)
+const PROGRAM: u64 = MILLISECOND;
+
+/// Starts them, for as long as the simulation lasts.
+pub fn spawn(executor: &mut Executor<'_>, near: &mut impl FnMut() -> Place) {
+    for _ in 0..SCRIPTS {
+        executor.spawn(near(), |ctx| async move {
+            if script(&ctx).await.is_err() {
+                ctx.fail("out of memory in a monitor");
+            }
+        });
+    }
+}
+
+async fn script(ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
+    while !ctx.is_stopping() {
+        ctx.run_program(PROGRAM).await?;
+        ctx.run_program(PROGRAM).await?;
+        let sleep = ctx.start_program().await?;
+        ctx.sleep(EVERY).await;
+        ctx.exit_program(sleep).await;
+    }
+    Ok(())
+}
