@@ -8,6 +8,7 @@ use pageblock_measure::published::{Published, Table};
 const FILES: &[(&str, &str)] = &[
     ("seed1.toml", include_str!("../../../published/seed1.toml")),
     ("seed2.toml", include_str!("../../../published/seed2.toml")),
+    ("seed4.toml", include_str!("../../../published/seed4.toml")),
 ];
 
 static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {

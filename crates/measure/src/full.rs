@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::builds::Builds;
 use crate::compare::Options;
 use crate::datagrams;
 use crate::error::Error;
@@ -24,6 +25,8 @@ pub struct FullComparison {
     pub faults: Option<Faults>,
     /// netperf-udp's table in Mbit/s, simulated; empty where no run has its samples.
     pub datagrams: Vec<StatRow>,
+    /// hugealloc's table and series, simulated, where the runs have its samples.
+    pub builds: Option<Builds>,
     /// mmtests' Duration block, in seconds, simulated; empty where no run has it.
     pub duration: Vec<MonitorRow>,
     /// mmtests' vmstat block.
@@ -41,6 +44,7 @@ impl FullComparison {
             stars: options.stars,
             faults: Faults::of_runs(runs, options.baseline, options.stars)?,
             datagrams: datagrams::rows(runs, options.baseline, options.stars)?,
+            builds: Builds::of_runs(runs, options.baseline),
             duration: monitors::duration(runs),
             vmstat: monitors::vmstat(runs),
         })

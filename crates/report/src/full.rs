@@ -3,7 +3,7 @@
 
 use pageblock_measure::full::FullComparison;
 
-use crate::{monitors, netperf, seeds, thpfioscale};
+use crate::{hugealloc, monitors, netperf, seeds, thpfioscale};
 
 /// Prints it. Blocks that the runs have nothing for are left out.
 #[must_use]
@@ -14,6 +14,9 @@ pub fn print(comparison: &FullComparison) -> String {
         text += &thpfioscale::print(columns, faults);
     }
     text += &netperf::print(columns, &comparison.datagrams);
+    if let Some(builds) = &comparison.builds {
+        text += &hugealloc::print(columns, builds);
+    }
     let over = match comparison.over_seeds.seeds.len() {
         1 => String::new(),
         seeds => format!(", means over {seeds} seeds"),

@@ -2,6 +2,7 @@
 
 use pageblock_vm::buffer::first_inode;
 use pageblock_vm::kswapd::Daemon;
+use pageblock_vm::space::SpaceId;
 
 use super::executor::{Executor, Place};
 use super::huge;

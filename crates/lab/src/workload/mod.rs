@@ -1,6 +1,7 @@
 //! Workloads: what the benchmarks of the mailing lists do to a machine.
 
 pub mod boot;
+pub mod hugealloc;
 pub mod monitors;
 pub mod netperf;
 pub mod thpfioscale;
@@ -74,6 +75,7 @@ pub const ALL: &[&dyn Workload] = &[
     &thpfioscale::Form::Defrag,
     &thpfioscale::Form::Madvhugepage,
     &netperf::NetperfUdp,
+    &hugealloc::Hugealloc::WHOLE,
 ];
 
 /// The workload of this name.
