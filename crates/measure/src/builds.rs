@@ -234,8 +234,7 @@ mod tests {
         }
         run.samples.insert(sample_name(names::MM_PAGE_ALLOC_EXTFRAG), fallbacks.to_vec());
         run.samples.insert(sample_name("thp_fault_alloc"), vec![huge; fallbacks.len()]);
-        run.samples
-            .insert(sample_name("thp_fault_fallback"), vec![100 - huge; fallbacks.len()]);
+        run.samples.insert(sample_name("thp_fault_fallback"), vec![100 - huge; fallbacks.len()]);
         run.samples.insert(BATCH_TIME.into(), vec![3000, 5000]);
         run
     }
@@ -244,9 +243,8 @@ mod tests {
     fn rows_are_means_of_builds_and_fallbacks_their_median() {
         let runs = [run("a", &[10, 1328, 9000], 50), run("b", &[1, 1, 40], 75)];
         let table = Builds::of_runs(&runs, 0).unwrap();
-        let cells = |label: &str| {
-            table.rows.iter().find(|row| row.label == label).unwrap().cells.clone()
-        };
+        let cells =
+            |label: &str| table.rows.iter().find(|row| row.label == label).unwrap().cells.clone();
         assert_eq!(table.rows.len(), 32);
         assert_eq!(cells("Pagealloc fallback")[0], (1328.0, 0.0));
         let (value, change) = cells("Pagealloc fallback")[1];

@@ -30,8 +30,7 @@ pub fn trend(series: &[f64]) -> Option<Trend> {
         std::cmp::Ordering::Equal => 0,
     };
     let s: i64 = pairs().map(sign).sum();
-    let slopes: Vec<f64> =
-        pairs().map(|(i, j)| (series[j] - series[i]) / (j - i) as f64).collect();
+    let slopes: Vec<f64> = pairs().map(|(i, j)| (series[j] - series[i]) / (j - i) as f64).collect();
     Some(Trend { s, p: probability(s, variance(series)), slope: stats::median(&slopes) })
 }
 

@@ -15,9 +15,10 @@ pub fn print(columns: &[Column], builds: &Builds) -> String {
         cells: row.cells.iter().map(|&cell| Some(cell)).collect(),
     };
     let rows: Vec<Row> = builds.rows.iter().map(row).collect();
-    let mut text = "hugealloc (simulated; for each build the mean, of Pagealloc fallback the median; \
+    let mut text =
+        "hugealloc (simulated; for each build the mean, of Pagealloc fallback the median; \
                     Hugealloc Time in us a batch)\n"
-        .to_owned();
+            .to_owned();
     text += &weiner::print(&names, &rows);
     for series in &builds.series {
         text += &format!("\n{}, build by build\n", series.label);
@@ -36,7 +37,10 @@ fn name(column: &Column) -> String {
 fn trends(names: &[&str], series: &Series) -> String {
     let line = |(name, trend): (&&str, &Option<pageblock_measure::trend::Trend>)| {
         trend.map_or_else(String::new, |t| {
-            format!("trend of {name}: {:+.2} a build (Theil-Sen), p {:.3} (Mann-Kendall)\n", t.slope, t.p)
+            format!(
+                "trend of {name}: {:+.2} a build (Theil-Sen), p {:.3} (Mann-Kendall)\n",
+                t.slope, t.p
+            )
         })
     };
     names.iter().zip(&series.trends).map(line).collect()

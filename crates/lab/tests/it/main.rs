@@ -1,5 +1,6 @@
 //! The laboratory against the recordings beside the repository.
 
+mod hugealloc;
 mod proc;
 mod replay;
 mod simulate;

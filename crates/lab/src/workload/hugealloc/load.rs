@@ -121,9 +121,7 @@ async fn fragment(ctx: &Ctx<'_>) -> Result<Pfn, OutOfMemory> {
     let light = Gfp::GFP_NOWAIT | Gfp::COMP | Gfp::NOWARN | Gfp::NORETRY;
     match ctx.kernel_block(Request::new(3, light), Owner::Driver).await {
         Ok(block) => Ok(block),
-        Err(OutOfMemory) => {
-            ctx.kernel_block(Request::new(0, Gfp::GFP_KERNEL), Owner::Driver).await
-        }
+        Err(OutOfMemory) => ctx.kernel_block(Request::new(0, Gfp::GFP_KERNEL), Owner::Driver).await,
     }
 }
 

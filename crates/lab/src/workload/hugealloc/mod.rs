@@ -30,7 +30,7 @@ const BATCHES: u64 = 600;
 /// The part of all pageblocks that a batch asks for. (K)
 const BATCH_PART: u64 = 8;
 /// What the memory cache holds, in percent of memory. (K)
-const CACHE_PERCENT: u64 = 35;
+const CACHE_PERCENT: u64 = 45;
 
 /// The benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,8 +149,7 @@ impl Workload for Hugealloc {
         if !executor.run(&[cache], progress) {
             return stopped(executor, "the end of the memory cache");
         }
-        let (elapsed, mismatch) =
-            executor.with(|w| (w.now() - start, w.list_mismatch.total()));
+        let (elapsed, mismatch) = executor.with(|w| (w.now() - start, w.list_mismatch.total()));
         Ok(Some(Outcome {
             counters: vec![
                 (names::SIMULATED_ELAPSED_MS.to_owned(), elapsed / MILLISECOND),
