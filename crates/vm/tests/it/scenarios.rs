@@ -322,6 +322,10 @@ fn pages_that_are_given_up_go_at_once() {
             assert!(matches!(machine.vm.spaces().slot(space, 700), Slot::Swap(_)));
             assert!(machine.fault(0, space, 700));
             machine.vm.check().unwrap();
+        },
+    );
+}
+
 fn objects(machine: &Machine<'_>, cache: &str) -> u64 {
     machine.vm.slabs().caches().iter().filter(|c| c.spec.name == cache).map(|c| c.objects).sum()
 }
