@@ -251,8 +251,9 @@ mod tests {
         assert_eq!((value, (change * 100.0).round()), (1.0, -9985.0));
         assert_eq!(cells("THP fault fail rate %")[1].0, 25.0);
         assert_eq!(cells("Hugealloc Time mean")[0].0, 4.0);
-        assert_eq!(table.series[0].values, [[10.0, 1328.0, 9000.0], [1.0, 1.0, 40.0]]);
-        assert_eq!(table.series[0].trends[0].map(|trend| trend.s), Some(3));
+        let series = table.series.iter().find(|s| s.label == "Pagealloc fallback").unwrap();
+        assert_eq!(series.values, [[10.0, 1328.0, 9000.0], [1.0, 1.0, 40.0]]);
+        assert_eq!(series.trends[0].map(|trend| trend.s), Some(3));
     }
 
     #[test]
