@@ -13,6 +13,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("small-1g", include_str!("../../../machines/small-1g.toml")),
     ("numa-8g", include_str!("../../../machines/numa-8g.toml")),
     ("single-4g", include_str!("../../../machines/single-4g.toml")),
+    ("weiner-1g8", include_str!("../../../machines/weiner-1g8.toml")),
     ("phone-2g8", include_str!("../../../machines/phone-2g8.toml")),
 ];
 

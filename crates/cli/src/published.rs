@@ -9,6 +9,7 @@ const FILES: &[(&str, &str)] = &[
     ("seed1.toml", include_str!("../../../published/seed1.toml")),
     ("seed2.toml", include_str!("../../../published/seed2.toml")),
     ("seed3.toml", include_str!("../../../published/seed3.toml")),
+    ("seed4.toml", include_str!("../../../published/seed4.toml")),
     ("seed5.toml", include_str!("../../../published/seed5.toml")),
 ];
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::builds::Builds;
 use crate::compare::Options;
 use crate::datagrams;
 use crate::error::Error;
@@ -30,6 +31,8 @@ pub struct FullComparison {
     pub phones: Vec<Phone>,
     /// parallelio's table: operations a second, seconds, counts; empty where no run has its samples.
     pub parallel: Vec<StatRow>,
+    /// hugealloc's table and series, simulated, where the runs have its samples.
+    pub builds: Option<Builds>,
     /// mmtests' Duration block, in seconds, simulated; empty where no run has it.
     pub duration: Vec<MonitorRow>,
     /// mmtests' vmstat block.
@@ -49,6 +52,7 @@ impl FullComparison {
             datagrams: datagrams::rows(runs, options.baseline, options.stars)?,
             phones: phone::phones(runs),
             parallel: parallel::rows(runs, options.baseline)?,
+            builds: Builds::of_runs(runs, options.baseline),
             duration: monitors::duration(runs),
             vmstat: monitors::vmstat(runs),
         })

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+pub mod builds;
 pub mod calibration;
 pub mod compare;
 pub mod counters;
@@ -30,6 +31,7 @@ pub mod published;
 pub mod run;
 pub mod seeds;
 pub mod stats;
+pub mod trend;
 pub mod verification;
 pub mod vmstat;
 

@@ -26,6 +26,8 @@ pub const LIST_PROBES: &str = "list_probes";
 pub const ALLOC_RECORDED_FRAME: &str = "alloc_recorded_frame";
 /// Pages served from a pageblock of another type than the request's, when they were handed out.
 pub const TYPE_MISMATCH_PAGES: &str = "type_mismatch_pages";
+/// Pages that left a free list of another type than their pageblock's.
+pub const LIST_MISMATCH_PAGES: &str = "list_mismatch_pages";
 
 /// Processor time that programs spent in their own code, simulated, in milliseconds.
 pub const SIMULATED_USER_MS: &str = "simulated_user_ms";

@@ -1,7 +1,7 @@
 //! Counts events as they happen.
 
 use pageblock::event::{Event, Observer};
-use pageblock::frame::{NR_PAGE_ORDERS, ORDER_LIMIT, Order, pages};
+use pageblock::frame::{NR_PAGE_ORDERS, ORDER_LIMIT, Order, Pfn, pages};
 use pageblock::mobility::{MIGRATETYPES, Migratetype};
 
 use crate::counters::Counters;
@@ -24,6 +24,18 @@ pub struct Tally {
     served: [u64; ORDERS],
     failed: [u64; ORDERS],
     pages_by_request: [u64; MIGRATETYPES],
+    taken: Option<Vec<Taken>>,
+}
+
+/// A block that left a free list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Taken {
+    /// Its first frame.
+    pub pfn: Pfn,
+    /// Its order.
+    pub order: Order,
+    /// The type of the list, as far as the version's event has it (from 5.18).
+    pub list: Migratetype,
 }
 
 impl Tally {
@@ -31,6 +43,16 @@ impl Tally {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Keeps from now on which blocks leave the free lists, for [`take_taken`](Self::take_taken).
+    pub fn keep_taken(&mut self) {
+        self.taken.get_or_insert_default();
+    }
+
+    /// The blocks that left the free lists since the last call; none unless they are kept.
+    pub fn take_taken(&mut self) -> Vec<Taken> {
+        self.taken.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The number of events so far.
@@ -105,7 +127,12 @@ impl Observer for Tally {
             }
             Event::PageFree { .. } => self.frees += 1,
             Event::PageFreeBatched { .. } => self.frees_batched += 1,
-            Event::ZoneLocked { .. } => self.zone_locked += 1,
+            Event::ZoneLocked { pfn, order, migratetype: list, .. } => {
+                self.zone_locked += 1;
+                if let Some(taken) = &mut self.taken {
+                    taken.push(Taken { pfn, order, list });
+                }
+            }
             Event::PcpuDrain { .. } => self.drains += 1,
             Event::Extfrag(fallback) => self.extfrag.record(&fallback),
         }

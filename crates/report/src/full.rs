@@ -3,7 +3,7 @@
 
 use pageblock_measure::full::FullComparison;
 
-use crate::{monitors, netperf, parallelio, phone, seeds, thpfioscale};
+use crate::{hugealloc, monitors, netperf, parallelio, phone, seeds, thpfioscale};
 
 /// Prints it. Blocks that the runs have nothing for are left out.
 #[must_use]
@@ -16,6 +16,9 @@ pub fn print(comparison: &FullComparison) -> String {
     text += &netperf::print(columns, &comparison.datagrams);
     text += &phone::print(&comparison.phones);
     text += &parallelio::print(columns, &comparison.parallel);
+    if let Some(builds) = &comparison.builds {
+        text += &hugealloc::print(columns, builds);
+    }
     let over = match comparison.over_seeds.seeds.len() {
         1 => String::new(),
         seeds => format!(", means over {seeds} seeds"),

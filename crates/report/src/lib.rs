@@ -6,6 +6,7 @@
 
 pub mod calibration;
 pub mod full;
+pub mod hugealloc;
 pub mod json;
 pub mod mmtests;
 pub mod monitors;

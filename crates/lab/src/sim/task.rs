@@ -154,6 +154,7 @@ impl<'m> Ctx<'m> {
         let quick = self.with(|w| {
             w.pending += w.costs.alloc;
             let page = w.vm.try_alloc(cpu, &request);
+            w.count_list_mismatches();
             if w.vm.nodes().iter().any(|n| n.kswapd.woken) {
                 w.wake_daemons();
             }
@@ -190,6 +191,7 @@ impl<'m> Ctx<'m> {
             let cpu = self.cpu();
             let step = self.with(|w| {
                 let step = slow.step(&mut w.vm, cpu);
+                w.count_list_mismatches();
                 w.charge_work();
                 w.submit_swap();
                 w.wake_daemons();

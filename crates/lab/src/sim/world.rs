@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pageblock_measure::mismatch::TypeMismatch;
 use pageblock_measure::{Counters, Tally};
 use pageblock_vm::Vm;
 use pageblock_vm::writeback::Run;
@@ -59,6 +60,8 @@ pub struct World<'m> {
     pub(crate) user: Nanos,
     /// The counters when the workload started.
     pub(crate) counted_before: Counters,
+    /// Pages that left a free list of another type than their pageblock's, where that is counted.
+    pub(crate) list_mismatch: TypeMismatch,
     /// Samples of what a workload measures, by name; nanoseconds.
     pub samples: BTreeMap<String, Vec<u64>>,
     /// Pages that tasks wrote, read or faulted.
@@ -139,6 +142,7 @@ impl<'m> World<'m> {
             first_program: 0,
             user: 0,
             counted_before: Counters::new(),
+            list_mismatch: TypeMismatch::new(),
             samples: BTreeMap::new(),
             progress: 0,
             dirtiers: 1,
@@ -187,6 +191,17 @@ impl<'m> World<'m> {
                 self.pending += (taken - *before) * zone_lock;
                 self.pending += if *last == cpu { 0 } else { zone_bounce };
                 (*before, *last) = (taken, cpu);
+            }
+        }
+    }
+
+    /// Compares the lists of the blocks that were taken since the last time with their pageblocks.
+    pub(crate) fn count_list_mismatches(&mut self) {
+        for taken in self.vm.observer.take_taken() {
+            let allocator = self.vm.allocator();
+            let zone = allocator.zone_of(taken.pfn).map(|at| &allocator.zones()[at]);
+            if let Some(block) = zone.and_then(|zone| zone.block_type(taken.pfn)) {
+                self.list_mismatch.record(taken.list, block, taken.order);
             }
         }
     }

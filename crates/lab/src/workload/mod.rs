@@ -2,6 +2,7 @@
 
 pub mod android;
 pub mod boot;
+pub mod hugealloc;
 pub mod monitors;
 pub mod netperf;
 pub mod parallelio;
@@ -82,6 +83,7 @@ pub const ALL: &[&dyn Workload] = &[
     &netperf::NetperfUdp,
     &android::AndroidUptime,
     &parallelio::ParallelIo,
+    &hugealloc::Hugealloc::WHOLE,
 ];
 
 /// The workload of this name.

@@ -1,0 +1,175 @@
+//! What runs beside the builds: a memory cache that serves a network, and the program that asks for
+//! huge pages.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use pageblock::frame::Pfn;
+use pageblock::request::{Gfp, Request};
+use pageblock_measure::builds;
+use pageblock_vm::page::Owner;
+use pageblock_vm::slab::{CacheId, CacheSpec};
+use pageblock_vm::space::{Slot, SpaceId};
+
+use super::Sizes;
+use super::build::Build;
+use crate::sim::MILLISECOND;
+use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::world::Random;
+
+/// The cache serves its clients every so often.
+const TURN: u64 = 10 * MILLISECOND;
+/// Pages that it touches then. (K): 25,600 a second on the whole machine.
+const TOUCHES: u64 = 256;
+/// Blocks of order 3 from which replies are sent (`page_frag`), one a turn, and how many are in flight.
+/// (K)
+const FRAGMENTS: usize = 8;
+/// Buffers of 1 KiB that arrive in a turn, and how many are in flight. (K)
+const BUFFERS: (usize, usize) = (8, 64);
+/// Pages of a huge page.
+const HUGE_PAGES: u32 = 512;
+/// How long the program sleeps where its next batch is not due.
+const LOOK_EVERY: u64 = 5 * MILLISECOND;
+
+/// memcached: its items in memory for good, the popular ones touched most; buffers of the network.
+pub(super) async fn memory_cache(
+    ctx: Ctx<'_>,
+    sizes: Sizes,
+    mut random: Random,
+    stop: Rc<Cell<bool>>,
+) {
+    let space = ctx.with(|w| w.vm.create_mapping(sizes.cache as u32));
+    let buffers = ctx.with(|w| {
+        w.vm.create_cache(CacheSpec { name: "kmalloc-1k", size: 1024, reclaimable: false })
+    });
+    let mut network = Network { buffers, fragments: VecDeque::new(), objects: VecDeque::new() };
+    let served = serve(&ctx, sizes, space, &mut network, &mut random, &stop).await;
+    if served.is_err() {
+        ctx.die("the memory cache");
+    }
+    let cpu = ctx.cpu();
+    ctx.with(|w| {
+        w.vm.remove_space(cpu, space);
+        network.objects.iter().for_each(|&object| w.vm.put_object(cpu, object));
+        network.fragments.iter().for_each(|&block| w.vm.disown(cpu, block));
+    });
+}
+
+async fn serve(
+    ctx: &Ctx<'_>,
+    sizes: Sizes,
+    space: SpaceId,
+    network: &mut Network,
+    random: &mut Random,
+    stop: &Cell<bool>,
+) -> Result<(), OutOfMemory> {
+    for index in 0..sizes.cache as u32 {
+        ctx.fault_base(space, index).await?;
+    }
+    while !stop.get() {
+        network.turn(ctx).await?;
+        for _ in 0..sizes.scale.of(TOUCHES).max(1) {
+            // The lower its index, the more popular is a page.
+            let index = random.below(sizes.cache) * random.below(sizes.cache) / sizes.cache;
+            let swapped = ctx.with(|w| {
+                w.pending += w.costs.read_page;
+                match w.vm.spaces().slot(space, index as u32) {
+                    Slot::Page(pfn) => {
+                        w.vm.mark_accessed(pfn);
+                        false
+                    }
+                    _ => true,
+                }
+            });
+            if swapped {
+                ctx.fault_base(space, index as u32).await?;
+            }
+        }
+        ctx.sleep(TURN).await;
+    }
+    Ok(())
+}
+
+/// Buffers in flight.
+struct Network {
+    buffers: CacheId,
+    fragments: VecDeque<Pfn>,
+    objects: VecDeque<u32>,
+}
+
+impl Network {
+    async fn turn(&mut self, ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
+        self.fragments.push_back(fragment(ctx).await?);
+        for _ in 0..BUFFERS.0 {
+            self.objects.push_back(ctx.object(self.buffers, Gfp::GFP_KERNEL).await?);
+        }
+        while self.fragments.len() > FRAGMENTS {
+            self.fragments.pop_front().into_iter().for_each(|block| ctx.free_kernel_block(block));
+        }
+        let cpu = ctx.cpu();
+        while self.objects.len() > BUFFERS.1 {
+            let oldest = self.objects.pop_front();
+            ctx.with(|w| oldest.into_iter().for_each(|object| w.vm.put_object(cpu, object)));
+        }
+        Ok(())
+    }
+}
+
+/// A block of order 3 where there is one, else a page (`skb_page_frag_refill`).
+async fn fragment(ctx: &Ctx<'_>) -> Result<Pfn, OutOfMemory> {
+    let light = Gfp::GFP_NOWAIT | Gfp::COMP | Gfp::NOWARN | Gfp::NORETRY;
+    match ctx.kernel_block(Request::new(3, light), Owner::Driver).await {
+        Ok(block) => Ok(block),
+        Err(OutOfMemory) => ctx.kernel_block(Request::new(0, Gfp::GFP_KERNEL), Owner::Driver).await,
+    }
+}
+
+/// The program that asks for huge pages: its batches are spread evenly over the jobs of the build.
+pub(super) async fn batches(ctx: Ctx<'_>, build: Rc<Build>) {
+    let Sizes { jobs, batches, batch, .. } = build.sizes;
+    for number in 0..batches {
+        while build.done.get() * batches < number * jobs {
+            ctx.sleep(LOOK_EVERY).await;
+        }
+        if one_batch(&ctx, batch).await.is_err() {
+            ctx.die("the program that asks for huge pages");
+        }
+    }
+}
+
+async fn one_batch(ctx: &Ctx<'_>, batch: u64) -> Result<(), OutOfMemory> {
+    let space = ctx.with(|w| w.vm.create_mapping(batch as u32 * HUGE_PAGES));
+    ctx.pay().await;
+    let start = ctx.now();
+    let mut tables = Vec::new();
+    let faulted = fault_batch(ctx, space, batch, &mut tables).await;
+    ctx.pay().await;
+    let time = ctx.now() - start;
+    let cpu = ctx.cpu();
+    ctx.with(|w| {
+        w.samples.entry(builds::BATCH_TIME.to_owned()).or_default().push(time);
+        w.vm.remove_space(cpu, space);
+    });
+    tables.into_iter().for_each(|table| ctx.free_kernel_block(table));
+    faulted
+}
+
+/// Touches each region once: a huge page, or a small one.
+async fn fault_batch(
+    ctx: &Ctx<'_>,
+    space: SpaceId,
+    batch: u64,
+    tables: &mut Vec<Pfn>,
+) -> Result<(), OutOfMemory> {
+    for region in 0..batch as u32 {
+        let first = region * HUGE_PAGES;
+        if !ctx.fault_huge(space, first, true).await {
+            ctx.fault_base(space, first).await?;
+        }
+        // A huge page keeps one for the day that it is split.
+        let table = Request::new(0, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
+        tables.push(ctx.kernel_block(table, Owner::PageTable).await?);
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! hugealloc: kernel builds one after another without a reboot, beside a memory cache that serves a
+//! network, while a program asks for batches of huge pages.
+//!
+//! After Weiner's description of his benchmark of freelist hygiene (facts/benchmarks.md 1.4), whose
+//! source is not public. What a compile job takes is measured (4.3), as is a cache's item (4.4). A
+//! smaller machine compiles proportionally fewer and smaller jobs, each in the time of a whole one: of
+//! every build it sees a part, at the pressure of the whole machine.
+
+mod build;
+mod load;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use pageblock_measure::{Counters, builds, names};
+use pageblock_vm::config::{Config, ThpEnabled};
+
+use super::{Outcome, Progress, Workload, boot, check, stopped};
+use crate::error::Error;
+use crate::sim::executor::{Executor, Place};
+use crate::sim::machine_file::{MachineSpec, Scale};
+use crate::sim::world::{Random, World};
+use crate::sim::{MILLISECOND, daemons};
+use build::{Build, Tree};
+
+/// Compile jobs of a defconfig build. (K)
+const JOBS: u64 = 2400;
+/// Batches of huge pages during a build: with [`BATCH_PART`] as many attempts as were published, 67,211.
+const BATCHES: u64 = 600;
+/// The part of all pageblocks that a batch asks for. (K)
+const BATCH_PART: u64 = 8;
+/// What the memory cache holds, in percent of memory. **Fitted**, among 35, 45 and 55, to how much was
+/// swapped out under the first policy.
+const CACHE_PERCENT: u64 = 45;
+
+/// The benchmark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hugealloc {
+    /// Builds one after another.
+    pub builds: u32,
+    /// Verifies the allocator after every compile job, not only after every build.
+    pub verify_jobs: bool,
+}
+
+impl Hugealloc {
+    /// As it was published.
+    pub const WHOLE: Self = Self { builds: 50, verify_jobs: false };
+}
+
+/// The sizes of the benchmark on a machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// Compile jobs of a build.
+    pub jobs: u64,
+    /// Batches of huge pages of a build.
+    pub batches: u64,
+    /// Huge pages of a batch.
+    pub batch: u64,
+    /// Pages of the memory cache.
+    pub cache: u64,
+    /// How much smaller than the published machine it is.
+    pub scale: Scale,
+}
+
+impl Sizes {
+    /// The sizes on a machine.
+    ///
+    /// # Errors
+    /// [`Error::Workload`] for a machine that is too small.
+    pub fn of(machine: &MachineSpec) -> Result<Self, Error> {
+        let scale = machine.scale;
+        let batch = machine.pages() / machine.geometry.pageblock_pages() / BATCH_PART;
+        if batch == 0 || scale.of(JOBS) < 2 {
+            let message = format!("machine {} is too small for hugealloc", machine.name);
+            return Err(Error::Workload(message));
+        }
+        Ok(Self {
+            jobs: scale.of(JOBS),
+            batches: scale.of(BATCHES).max(1),
+            batch,
+            cache: machine.pages() * CACHE_PERCENT / 100,
+            scale,
+        })
+    }
+}
+
+impl Workload for Hugealloc {
+    fn name(&self) -> &'static str {
+        "hugealloc"
+    }
+
+    fn summary(&self) -> &'static str {
+        "kernel builds, a memory cache and batches of huge pages (seed 4, Mar 2024)"
+    }
+
+    fn machine(&self) -> &'static str {
+        "weiner-1g8"
+    }
+
+    fn size(&self, machine: &MachineSpec) -> Result<u64, Error> {
+        let sizes = Sizes::of(machine)?;
+        Ok(sizes.cache + u64::from(self.builds) * sizes.jobs * build::pages_of_job(sizes.scale))
+    }
+
+    /// Only the program that asks for huge pages gets them: their number is the same in every build.
+    fn configure(&self, config: &mut Config) {
+        config.thp_enabled = ThpEnabled::Madvise;
+    }
+
+    fn run(
+        &self,
+        executor: &mut Executor<'_>,
+        machine: &MachineSpec,
+        seed: u64,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Outcome>, Error> {
+        let sizes = Sizes::of(machine)?;
+        daemons::spawn(executor);
+        let task = executor.spawn(Place::Near(0), boot::boot);
+        if !executor.run(&[task], progress) {
+            return stopped(executor, "boot");
+        }
+        let (start, tree) = executor.with(|w| {
+            w.start_counting();
+            w.vm.observer.keep_taken();
+            w.dirtiers = w.vm.allocator().cpus() as u64;
+            (w.now(), Rc::new(Tree::new(&mut w.vm, sizes)))
+        });
+        let stop = Rc::new(Cell::new(false));
+        let cache = executor.spawn(Place::Near(0), |ctx| {
+            load::memory_cache(ctx, sizes, Random::new(seed, 1), Rc::clone(&stop))
+        });
+        let mut before = executor.with(|w| counted(w));
+        for number in 0..self.builds {
+            let phase = format!("build {}", number + 1);
+            let began = executor.with(|w| w.now());
+            let random = Random::new(seed, 2 + u64::from(number));
+            let build = Rc::new(Build::new(Rc::clone(&tree), sizes, random, self.verify_jobs));
+            if !self.build(executor, &build, progress) {
+                return stopped(executor, &phase);
+            }
+            check(executor, &phase)?;
+            before = executor.with(|w| {
+                let after = counted(w);
+                sample(w, &after.since(&before), w.now() - began);
+                after
+            });
+        }
+        stop.set(true);
+        if !executor.run(&[cache], progress) {
+            return stopped(executor, "the end of the memory cache");
+        }
+        let (elapsed, mismatch) = executor.with(|w| (w.now() - start, w.list_mismatch.total()));
+        Ok(Some(Outcome {
+            counters: vec![
+                (names::SIMULATED_ELAPSED_MS.to_owned(), elapsed / MILLISECOND),
+                (names::LIST_MISMATCH_PAGES.to_owned(), mismatch),
+            ],
+            notes: vec![format!(
+                "{} builds of {} jobs and {} attempts at a huge page each.",
+                self.builds,
+                sizes.jobs,
+                sizes.batches * sizes.batch
+            )],
+        }))
+    }
+}
+
+impl Hugealloc {
+    /// One build, with its batches of huge pages.
+    fn build<'m>(
+        &self,
+        executor: &mut Executor<'m>,
+        build: &Rc<Build>,
+        progress: &mut Progress<'_>,
+    ) -> bool {
+        let cpus = executor.with(|w| w.vm.allocator().cpus());
+        let start = executor.spawn(Place::Near(0), |ctx| build::begin(ctx, Rc::clone(build)));
+        if !executor.run(&[start], progress) {
+            return false;
+        }
+        let mut tasks: Vec<_> = (0..cpus)
+            .map(|cpu| executor.spawn(Place::Near(cpu), |ctx| build::worker(ctx, Rc::clone(build))))
+            .collect();
+        tasks.push(executor.spawn(Place::Near(0), |ctx| load::batches(ctx, Rc::clone(build))));
+        if !executor.run(&tasks, progress) {
+            return false;
+        }
+        let link = executor.spawn(Place::Near(0), |ctx| build::link(ctx, Rc::clone(build)));
+        executor.run(&[link], progress)
+    }
+}
+
+/// All that is counted for each build, since the start.
+fn counted(world: &World<'_>) -> Counters {
+    let mut counters = world.counters();
+    counters.set(names::MM_PAGE_ALLOC_EXTFRAG, world.vm.observer.extfrag().total());
+    counters.set(names::LIST_MISMATCH_PAGES, world.list_mismatch.total());
+    counters
+}
+
+fn sample(world: &mut World<'_>, counted: &Counters, elapsed: u64) {
+    let mut push = |name, count| {
+        world.samples.entry(builds::sample_name(name)).or_default().push(count);
+    };
+    for &name in builds::COUNTERS {
+        push(name, counted.get(name).unwrap_or(0));
+    }
+    push(names::SIMULATED_ELAPSED_MS, elapsed / MILLISECOND);
+}

@@ -1,0 +1,85 @@
+//! The table of hugealloc as seed 4 has it, the builds one by one, and their trends.
+
+use pageblock_measure::builds::{BuildRow, Builds, Series};
+use pageblock_measure::compare::Column;
+
+use crate::weiner::{self, Row};
+
+/// Prints it.
+#[must_use]
+pub fn print(columns: &[Column], builds: &Builds) -> String {
+    let names: Vec<String> = columns.iter().map(name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let row = |row: &BuildRow| Row {
+        label: row.label.clone(),
+        cells: row.cells.iter().map(|&cell| Some(cell)).collect(),
+    };
+    let rows: Vec<Row> = builds.rows.iter().map(row).collect();
+    let mut text =
+        "hugealloc (simulated; for each build the mean, of Pagealloc fallback the median; \
+                    Hugealloc Time in us a batch)\n"
+            .to_owned();
+    text += &weiner::print(&names, &rows);
+    for series in &builds.series {
+        text += &format!("\n{}, build by build\n", series.label);
+        text += &weiner::print_series(&names, &series.values);
+        text += &trends(&names, series);
+    }
+    text + "\n"
+}
+
+/// What distinguishes a policy fits a column: its version, or the switches of it.
+fn name(column: &Column) -> String {
+    let (version, switches) = (column.kernel.as_str(), column.label.as_str());
+    if switches == "vanilla" { version.to_owned() } else { switches.to_owned() }
+}
+
+fn trends(names: &[&str], series: &Series) -> String {
+    let line = |(name, trend): (&&str, &Option<pageblock_measure::trend::Trend>)| {
+        trend.map_or_else(String::new, |t| {
+            format!(
+                "trend of {name}: {:+.2} a build (Theil-Sen), p {:.3} (Mann-Kendall)\n",
+                t.slope, t.p
+            )
+        })
+    };
+    names.iter().zip(&series.trends).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock_measure::trend::trend;
+
+    use super::*;
+
+    #[test]
+    fn the_seeds_table_and_the_series() {
+        let values = vec![vec![4.0, 5.0, 6.0], vec![1.0, 0.0, 1.0]];
+        let trends = values.iter().map(|v| trend(v)).collect();
+        let builds = Builds {
+            rows: vec![BuildRow {
+                label: "Pagealloc fallback".into(),
+                cells: vec![(1328.0, 0.0), (1.0, -99.85)],
+            }],
+            series: vec![Series { label: "Pagealloc fallback".into(), values, trends }],
+        };
+        let columns = ["linux-6.9", "linux-6.10"].map(Column::of_policy);
+        let text = print(&columns, &builds);
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(
+            lines,
+            [
+                "                                 linux-6.9              linux-6.10",
+                "Pagealloc fallback    1328.00 (    +0.00%)       1.00 (   -99.85%)",
+                "",
+                "Pagealloc fallback, build by build",
+                "  run               linux-6.9              linux-6.10",
+                "    1                    4.00                    1.00",
+                "    2                    5.00                    0.00",
+                "    3                    6.00                    1.00",
+                "trend of linux-6.9: +1.00 a build (Theil-Sen), p 0.296 (Mann-Kendall)",
+                "trend of linux-6.10: +0.00 a build (Theil-Sen), p 1.000 (Mann-Kendall)",
+            ]
+        );
+    }
+}
