@@ -79,6 +79,7 @@ mod tests {
                 "    3                    6.00                    1.00",
                 "trend of linux-6.9: +1.00 a build (Theil-Sen), p 0.296 (Mann-Kendall)",
                 "trend of linux-6.10: +0.00 a build (Theil-Sen), p 1.000 (Mann-Kendall)",
+                "",
             ]
         );
     }
