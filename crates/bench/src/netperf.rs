@@ -24,8 +24,6 @@ use crate::threads::wait_until;
 
 /// The payloads of mmtests' configuration, in bytes.
 pub const SIZES: [u32; 9] = [64, 128, 256, 1024, 2048, 3312, 4096, 8192, 16384];
-/// A socket's receive buffer in bytes (`net.core.rmem_default`).
-const SOCKET_BUFFER: u32 = 212_992;
 /// Memory in frames: 256 MiB, far more than is ever in use.
 const FRAMES: u64 = 1 << 16;
 
@@ -147,7 +145,7 @@ impl Stream {
             Buffer::Object(size) => Some(Slub::new(size, slab_cpus, FRAMES)),
             Buffer::Block(_) => None,
         };
-        let waiting = skb::queued(size, SOCKET_BUFFER);
+        let waiting = skb::queued(size, skb::SOCKET_BUFFER);
         Self {
             sides: std::array::from_fn(|_| cpus.next().expect("two CPUs")),
             buffer,

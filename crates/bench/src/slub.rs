@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pageblock::frame::Order;
-use pageblock_vm::slab::SlabAllocator;
+use pageblock_vm::slab::{self, SlabAllocator};
 use parking_lot::Mutex;
 
 use crate::netperf::Pages;
@@ -48,18 +48,11 @@ impl Slub {
     #[must_use]
     pub fn new(size: u32, cpus: u32, frames: u64) -> Self {
         let order = SlabAllocator::Slub.order(size, cpus);
-        // set_cpu_partial() and set_min_partial() of 5.13.
-        let cpu_partial = match size {
-            4096.. => 2,
-            1024.. => 6,
-            256.. => 13,
-            _ => 30,
-        };
         Self {
             order,
             objects: (4096 << order) / size,
-            cpu_partial,
-            min_partial: (size.ilog2() / 2).clamp(5, 10) as usize,
+            cpu_partial: slab::cpu_partial(size),
+            min_partial: slab::min_partial(size) as usize,
             slabs: (0..frames).map(|_| AtomicU32::new(0)).collect(),
             node: Mutex::new(VecDeque::new()),
         }

@@ -17,6 +17,8 @@ pub enum Buffer {
 
 /// Bytes of `struct sk_buff` in its cache (`skbuff_head_cache`).
 pub const HEAD: u32 = 256;
+/// A socket's receive buffer in bytes (`net.core.rmem_default`).
+pub const SOCKET_BUFFER: u32 = 212_992;
 /// Bytes before the payload: the link layer's header with its reserve (16), IP's (20), UDP's (8), and
 /// what the alignment may take (15).
 const HEADERS: u32 = 16 + 20 + 8 + 15;

@@ -55,13 +55,20 @@ impl SlabAllocator {
 
 /// Free objects on a CPU's partial slabs beyond which they go to the node (`set_cpu_partial` of 3.2 to
 /// 5.15).
-const fn cpu_partial(size: u32) -> u32 {
+#[must_use]
+pub const fn cpu_partial(size: u32) -> u32 {
     match size {
         PAGE_SIZE.. => 2,
         1024.. => 6,
         256.. => 13,
         _ => 30,
     }
+}
+
+/// Partial slabs that a node keeps, even empty (`set_min_partial`).
+#[must_use]
+pub fn min_partial(size: u32) -> u32 {
+    (size.ilog2() / 2).clamp(PARTIAL.0, PARTIAL.1)
 }
 
 fn covering(size: u32) -> Order {
@@ -224,7 +231,6 @@ impl Slabs {
         nodes: usize,
     ) -> CacheId {
         let order = allocator.order(spec.size, cpus as u32);
-        let min_partial = (spec.size.ilog2() / 2).clamp(PARTIAL.0, PARTIAL.1);
         self.caches.push(Cache {
             spec,
             order,
@@ -233,7 +239,7 @@ impl Slabs {
             slabs: 0,
             cpus: vec![CpuSlabs { slab: NIL, partial: Vec::new(), objects: 0 }; cpus],
             partial: vec![List::default(); nodes],
-            min_partial,
+            min_partial: min_partial(spec.size),
             cpu_partial: match allocator {
                 SlabAllocator::Slab => 0,
                 SlabAllocator::Slub => cpu_partial(spec.size),

@@ -31,8 +31,6 @@ const ITERATIONS: u64 = 5;
 const DATAGRAMS: u64 = 20_000;
 /// Datagrams before the clock starts: slabs and CPU lists are as they will stay.
 const WARM_UP: u64 = 2_000;
-/// A socket's receive buffer in bytes (`net.core.rmem_default`).
-const SOCKET_BUFFER: u32 = 212_992;
 /// How much the time of a datagram varies, in thousandths either way. (K)
 const JITTER: u64 = 50;
 
@@ -166,7 +164,7 @@ impl Socket {
             heads,
             data,
             queue: VecDeque::new(),
-            limit: skb::queued(size, SOCKET_BUFFER) as usize,
+            limit: skb::queued(size, skb::SOCKET_BUFFER) as usize,
             receiver: None,
             sent_all: false,
             dropped: 0,
