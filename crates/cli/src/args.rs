@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use pageblock_lab::workload;
+
+use crate::machines;
 
 const POLICY_HELP: &str = "\
 A policy is NAME, NAME,switch=value,... or the path of a TOML file (it ends with .toml or has a /).
@@ -16,12 +19,20 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-const RUN_HELP: &str = "\
-WORKLOAD is thpfioscale, thpfioscale-defrag or thpfioscale-madvhugepage (a program that faults while fio
-reads; the series of Nov 2018). A policy is NAME, NAME,switch=value,... or the path of a TOML file.
-A machine is skylake-1s, haswell-2s, small-4g, small-1g, numa-8g, single-4g, phone-2g8 or the path of
-a TOML file.
-Times are simulated: they come from a cost model.";
+/// Every workload with what it does, and every machine.
+fn run_help() -> String {
+    let width = workload::ALL.iter().map(|w| w.name().len()).max().unwrap_or(0);
+    let mut text = "Workloads:\n".to_owned();
+    for workload in workload::ALL {
+        text += &format!("  {:width$}  {}\n", workload.name(), workload.summary());
+    }
+    text + &format!(
+        "\nA policy is NAME, NAME,switch=value,... or the path of a TOML file.\n\
+         A machine is {} or the path of a TOML file.\n\
+         Times are simulated: they come from a cost model.",
+        machines::names().collect::<Vec<_>>().join(", ")
+    )
+}
 
 /// What of a command that makes or reads runs is printed as JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -56,7 +67,7 @@ pub(crate) enum Command {
     /// Cut a small recording out of a large one
     Excerpt(ExcerptArgs),
     /// Simulate a machine under a workload and one policy or more, and compare
-    #[command(after_help = RUN_HELP)]
+    #[command(after_help = run_help())]
     Run(RunArgs),
     /// Compare saved runs
     Compare(CompareArgs),

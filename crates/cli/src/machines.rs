@@ -17,6 +17,11 @@ const KNOWN: &[(&str, &str)] = &[
     ("phone-2g8", include_str!("../../../machines/phone-2g8.toml")),
 ];
 
+/// Their names.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|(name, _)| *name)
+}
+
 /// Reads a machine argument: a name, or the path of a TOML file (it ends with .toml or has a /).
 pub(crate) fn load(argument: &str, scale: Scale) -> anyhow::Result<MachineSpec> {
     if argument.ends_with(".toml") || argument.contains('/') {
@@ -26,8 +31,8 @@ pub(crate) fn load(argument: &str, scale: Scale) -> anyhow::Result<MachineSpec> 
         return machine_file::parse(&text, scale).with_context(|| path.display().to_string());
     }
     let Some((name, text)) = KNOWN.iter().find(|(name, _)| *name == argument) else {
-        let names: Vec<_> = KNOWN.iter().map(|(name, _)| *name).collect();
-        bail!("there is no machine '{argument}'; there are {}, or a .toml file", names.join(", "));
+        let names = names().collect::<Vec<_>>().join(", ");
+        bail!("there is no machine '{argument}'; there are {names}, or a .toml file");
     };
     machine_file::parse(text, scale).with_context(|| (*name).to_owned())
 }

@@ -130,3 +130,17 @@ fn a_closed_pipe_is_no_failure() {
     assert_eq!(out.status.code(), Some(0));
     assert!(out.stderr.is_empty());
 }
+
+#[test]
+fn help_names_every_workload_and_machine() {
+    let text = pageblock("run --help").stdout;
+    for workload in pageblock_lab::workload::ALL {
+        assert!(text.contains(workload.summary()), "{}", workload.name());
+    }
+    for machine in
+        std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines")).unwrap()
+    {
+        let name = machine.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(text.contains(&name), "{name}");
+    }
+}
