@@ -27,6 +27,7 @@ use crate::stalls::Stalls;
 use crate::stat::VmStat;
 use crate::swap::Swap;
 use crate::work::Work;
+use crate::writeback::Run;
 
 /// A machine's memory management. Nothing in it waits: what takes time or must wait says so to the
 /// caller, who has the clock.
@@ -67,6 +68,8 @@ pub struct Vm<'m, O> {
     pub(crate) flusher_wanted: bool,
     /// Pages that reclaim gave to swap and that must be written.
     pub(crate) swap_writes: Vec<u32>,
+    /// Pages of files that reclaim writes.
+    pub(crate) file_writes: Vec<Run>,
     /// The ages of pages, where somebody asked for them.
     pub(crate) ages: Option<Box<Ages>>,
     /// Writes that ended.
@@ -175,6 +178,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             work: Work::default(),
             flusher_wanted: false,
             swap_writes: Vec::new(),
+            file_writes: Vec::new(),
             ages: None,
             writes_ended: 0,
             allocator,

@@ -152,15 +152,43 @@ impl<O: Observer> Vm<'_, O> {
             && pages < MAX_RUN
             && let Some(pfn) = dirty(self, index + pages)
         {
-            self.clean(pfn);
-            self.pages[pfn].set(PageFlags::WRITEBACK);
-            let node = self.node_of(pfn);
-            self.nr_writeback[node] += 1;
+            self.begin_write(pfn);
             pages += 1;
         }
-        self.spaces.get_mut(space).writeback += pages;
         self.allocate_extent(space);
         Some(Run { space, index, pages })
+    }
+
+    /// A dirty page of a file is being written from now on.
+    fn begin_write(&mut self, pfn: u32) {
+        self.clean(pfn);
+        self.pages[pfn].set(PageFlags::WRITEBACK);
+        let node = self.node_of(pfn);
+        self.nr_writeback[node] += 1;
+        let space = self.pages[pfn].owner;
+        self.spaces.get_mut(space).writeback += 1;
+    }
+
+    /// Reclaim writes a dirty page of a file by itself (`pageout`). Pages in a row make one write.
+    pub(crate) fn write_to_file(&mut self, pfn: u32) {
+        let (space, index) = (self.pages[pfn].owner, self.pages[pfn].index);
+        self.begin_write(pfn);
+        self.allocate_extent(space);
+        self.stat.nr_vmscan_write += 1;
+        match self.file_writes.last_mut() {
+            Some(run)
+                if run.space == space && run.index + run.pages == index && run.pages < MAX_RUN =>
+            {
+                run.pages += 1;
+            }
+            _ => self.file_writes.push(Run { space, index, pages: 1 }),
+        }
+    }
+
+    /// Takes the pages of files that reclaim wants written. Report each with
+    /// [`end_writes`](Self::end_writes).
+    pub fn take_file_writes(&mut self) -> Vec<Run> {
+        std::mem::take(&mut self.file_writes)
     }
 
     /// Pages of a file were written.

@@ -38,7 +38,7 @@ async fn kswapd(ctx: Ctx<'_>, node: usize) {
         let step = ctx.with(|w| {
             let step = w.vm.step_kswapd(node, cpu);
             w.charge_work();
-            w.submit_swap();
+            w.submit_reclaimed();
             w.wake_daemons();
             step
         });

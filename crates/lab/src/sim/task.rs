@@ -175,7 +175,7 @@ impl<'m> Ctx<'m> {
         while self.with(|w| {
             let more = reclaim.step(&mut w.vm);
             w.charge_work();
-            w.submit_swap();
+            w.submit_reclaimed();
             w.wake_daemons();
             more
         }) {
@@ -193,7 +193,7 @@ impl<'m> Ctx<'m> {
                 let step = slow.step(&mut w.vm, cpu);
                 w.count_list_mismatches();
                 w.charge_work();
-                w.submit_swap();
+                w.submit_reclaimed();
                 w.wake_daemons();
                 step
             });

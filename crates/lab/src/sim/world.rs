@@ -221,8 +221,11 @@ impl<'m> World<'m> {
         self.submit(Write::File(run), run.pages.into());
     }
 
-    /// Hands what reclaim gave to swap to the disk.
-    pub(crate) fn submit_swap(&mut self) {
+    /// Hands what reclaim writes to the disk.
+    pub(crate) fn submit_reclaimed(&mut self) {
+        for run in self.vm.take_file_writes() {
+            self.submit_run(run);
+        }
         for pfn in self.vm.take_swap_writes() {
             self.submit(Write::Swap(pfn), 1);
         }

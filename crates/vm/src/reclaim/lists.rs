@@ -7,12 +7,15 @@ use pageblock::frame::Pfn;
 use pageblock::policy::{Reclaim, Slowpath};
 
 use super::amounts::inactive_is_low;
-use super::{SWAP_CLUSTER_MAX, ScanControl, Seen};
+use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, Seen};
 use crate::config::lru_per_node;
 use crate::lru::{At, LruList};
 use crate::page::{Owner, PageFlags};
 use crate::space::Slot;
 use crate::vm::Vm;
+
+/// kswapd of 3.10 writes dirty pages of files itself once its priority is lower than this.
+const WRITE_FILES: u32 = DEF_PRIORITY - 2;
 
 /// What to do with an inactive page.
 enum Fate {
@@ -21,6 +24,8 @@ enum Fate {
     Keep,
     /// Begin to write it to swap.
     Swap,
+    /// Begin to write it to its file.
+    Write,
 }
 
 /// What became of a page, in pages.
@@ -179,6 +184,10 @@ impl<O: Observer> Vm<'_, O> {
             }
             Fate::Keep => self.putback(pfn),
             Fate::Swap => did.written = self.write_to_swap(pfn),
+            Fate::Write => {
+                self.write_to_file(pfn);
+                self.putback(pfn);
+            }
         }
         did
     }
@@ -207,6 +216,9 @@ impl<O: Observer> Vm<'_, O> {
             _ if referenced && page.has(PageFlags::MAPPED) => Fate::Activate,
             _ if page.has(PageFlags::DIRTY) => {
                 page.set(PageFlags::RECLAIM);
+                if self.policy.reclaim == Reclaim::V310 && sc.kswapd && sc.priority < WRITE_FILES {
+                    return Fate::Write;
+                }
                 sc.seen.unqueued_dirty += pages;
                 self.stat.nr_vmscan_immediate_reclaim += pages;
                 self.not_yet()

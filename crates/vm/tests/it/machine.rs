@@ -106,6 +106,9 @@ impl Machine<'_> {
                 self.vm.end_writes(run);
             }
         }
+        for run in self.vm.take_file_writes() {
+            self.vm.end_writes(run);
+        }
         for pfn in self.vm.take_swap_writes() {
             self.vm.end_swap_write(pfn);
         }

@@ -6,6 +6,7 @@ use rand_pcg::rand_core::RngCore;
 use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::inject::Inject;
+use pageblock_vm::kswapd::Daemon;
 use pageblock_vm::page::Owner;
 use pageblock_vm::thp::fault_requests;
 
@@ -181,4 +182,50 @@ fn strict_lists() {
 fn defrag_mode() {
     check("linux-6.18,nofragment=defrag_mode", 1);
     check("linux-7.3,nofragment=defrag_mode", 2);
+}
+
+/// Pages of a file that reclaim itself began to write, where all memory is dirty and nobody flushes.
+fn written_by_kswapd(policy: &str) -> u64 {
+    let mut written = 0;
+    with_machine(
+        policy,
+        |_| {},
+        1,
+        8192,
+        |machine| {
+            let file = machine.vm.create_file(8192);
+            assert!(machine.open(0, file));
+            let mut index = 0;
+            while !machine.vm.nodes()[0].kswapd.woken && index < 8192 {
+                assert!(machine.touch(0, file, index, true));
+                index += 1;
+            }
+            for _ in 0..10_000 {
+                if machine.vm.step_kswapd(0, 0) != Daemon::Ran {
+                    break;
+                }
+            }
+            written = machine.vm.stat.nr_vmscan_write;
+            let queued: u32 = machine
+                .vm
+                .take_file_writes()
+                .iter()
+                .map(|run| {
+                    machine.vm.end_writes(*run);
+                    run.pages
+                })
+                .sum();
+            assert_eq!(written, u64::from(queued));
+            machine.vm.close(file);
+        },
+    );
+    written
+}
+
+/// Until 3.10 kswapd writes dirty pages of files where it finds nothing else (facts 7: later the
+/// flusher alone does).
+#[test]
+fn old_kswapd_writes_files() {
+    assert!(written_by_kswapd("linux-3.10") > 0);
+    assert_eq!(written_by_kswapd("linux-4.20"), 0);
 }
