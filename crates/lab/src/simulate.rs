@@ -82,6 +82,7 @@ impl Simulation<'_> {
         let mut config = Config::of_version(major, minor);
         config.slab = self.machine.slab;
         config.swap_pages = self.machine.swap_pages;
+        config.zram = self.machine.zram;
         config.zone_reclaim_mode = self.policy.1.zone_reclaim_mode;
         self.workload.configure(&mut config);
         config
@@ -159,6 +160,7 @@ fn content_type(vm: &Vm<'_, Tally>, pfn: Pfn) -> Migratetype {
     let page = vm.pages().get(pfn);
     match page.kind() {
         Owner::Anon | Owner::File | Owner::Compaction => Migratetype::Movable,
+        Owner::Zsmalloc if vm.config().zsmalloc_movable => Migratetype::Movable,
         Owner::Slab if vm.slabs().caches()[page.owner as usize].spec.reclaimable => {
             Migratetype::Reclaimable
         }

@@ -27,6 +27,7 @@ pub mod observer;
 pub mod paired;
 pub mod parallel;
 pub mod phone;
+pub mod pressure;
 pub mod published;
 pub mod run;
 pub mod seeds;

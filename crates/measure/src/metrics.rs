@@ -10,6 +10,7 @@ use crate::extfrag::{ExtfragKey, Harm};
 use crate::index::unusable_free_index;
 use crate::mismatch::mismatches;
 use crate::names;
+use crate::pressure;
 use crate::run::Run;
 use crate::stats::Direction;
 use crate::vmstat;
@@ -81,6 +82,14 @@ impl Metric {
         Self::count(name, Direction::Lower, move |run| run.counters.get(&counter))
     }
 
+    /// A measure that is better the lower it is.
+    pub(crate) fn lower(
+        name: (&str, &str),
+        read: impl Fn(&Run) -> Option<Value> + 'static,
+    ) -> Self {
+        Self::new(name, Direction::Lower, read)
+    }
+
     fn if_non_zero(mut self) -> Self {
         self.shown = Shown::NonZero;
         self
@@ -115,6 +124,7 @@ pub struct Subject {
 pub fn catalogue(runs: &[Run], pageblock_order: Order) -> Vec<Subject> {
     let subject = |title: &str, metrics| Subject { title: title.to_owned(), metrics };
     vec![
+        subject("Launches under memory pressure (simulated)", pressure::metrics()),
         Subject {
             title: format!(
                 "External fragmentation events (mm_page_alloc_extfrag below order {pageblock_order})"

@@ -22,6 +22,17 @@ pub const MM_PAGE_ALLOC_EXTFRAG: &str = "mm_page_alloc_extfrag";
 pub const ZONE_LOCK_ACQUIRED: &str = "zone_lock_acquired";
 /// Free lists that were looked at, empty or not.
 pub const LIST_PROBES: &str = "list_probes";
+/// Pages that fallbacks looked at in pageblocks, under the zone's lock.
+pub const BLOCK_LOOKS: &str = "fallback_block_looks";
+/// The most of them for one request, with the filling of the CPU list that it found empty.
+pub const BLOCK_LOOKS_MOST: &str = "fallback_block_looks_most";
+/// Time that tasks waited for a zone's lock while another looked at pages under it, simulated, in
+/// microseconds.
+pub const LOCK_WAIT_US: &str = "zone_lock_wait_us";
+/// Memory pressure, simulated: the time in which some task waited for memory, in microseconds (PSI).
+pub const PSI_SOME_US: &str = "psi_memory_some_us";
+/// The time in which tasks waited for memory and none did anything else.
+pub const PSI_FULL_US: &str = "psi_memory_full_us";
 /// Requests of a replay that got the frame which the recorded kernel gave.
 pub const ALLOC_RECORDED_FRAME: &str = "alloc_recorded_frame";
 /// Pages served from a pageblock of another type than the request's, when they were handed out.

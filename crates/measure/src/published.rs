@@ -53,6 +53,9 @@ pub struct Row {
     pub kind: Kind,
     /// The cells in the order of the policies; NaN where nothing was published.
     pub published: Vec<f64>,
+    /// Only changes were published: the first cell is 100, and ours are in percent of our first.
+    #[serde(default)]
+    pub relative: bool,
 }
 
 const fn one() -> f64 {
@@ -267,10 +270,13 @@ impl Table {
                 ours: values.map(|values| stats::amean(&values) * row.scale),
             }
         };
-        let rows = self.rows.iter().map(|row| BesideRow {
-            label: row.label.clone(),
-            kind: row.kind,
-            cells: (0..columns.len()).map(|column| cell(row, column)).collect(),
+        let rows = self.rows.iter().map(|row| {
+            let cells = (0..columns.len()).map(|column| cell(row, column)).collect();
+            BesideRow {
+                label: row.label.clone(),
+                kind: row.kind,
+                cells: if row.relative { in_percent_of_first(cells) } else { cells },
+            }
         });
         Ok(Beside {
             workload: self.workload.clone(),
@@ -281,6 +287,15 @@ impl Table {
             rows: rows.collect(),
         })
     }
+}
+
+/// Our cells in percent of the first of them; empty where that is nothing.
+fn in_percent_of_first(mut cells: Vec<BesideCell>) -> Vec<BesideCell> {
+    let base = cells.first().and_then(|cell| cell.ours).filter(|&base| base != 0.0);
+    for cell in &mut cells {
+        cell.ours = cell.ours.zip(base).map(|(ours, base)| 100.0 * ours / base);
+    }
+    cells
 }
 
 #[cfg(test)]
@@ -300,6 +315,7 @@ mod tests {
                     scale: 0.001,
                     kind: Kind::Predicted,
                     published: vec![4.0, 3.0],
+                    relative: false,
                 },
                 Row {
                     label: "probes".into(),
@@ -307,6 +323,7 @@ mod tests {
                     scale: 1.0,
                     kind: Kind::Fitted,
                     published: vec![f64::NAN, 10.0],
+                    relative: false,
                 },
             ],
         }
@@ -330,6 +347,17 @@ mod tests {
         assert_eq!(faults.changes(1), (Some(-25.0), Some(100.0 * (1.0 - 3.0) / 3.0)));
         assert_eq!(probes.cells[0], BesideCell { published: None, ours: Some(5.0) });
         assert_eq!(probes.changes(1), (None, Some(-60.0)));
+    }
+
+    #[test]
+    fn where_only_changes_were_published_ours_are_in_percent() {
+        let mut table = table();
+        table.rows[0].relative = true;
+        table.rows[0].published = vec![100.0, 107.0];
+        let beside = table.beside(&[run("a", 1, 1000, 4), run("b", 1, 2000, 4)]).unwrap();
+        let [first, second] = beside.rows[0].cells[..] else { panic!("two cells") };
+        assert_eq!((first.ours, second.ours), (Some(100.0), Some(150.0)));
+        assert_eq!(beside.rows[0].changes(1), (Some(7.0), Some(50.0)));
     }
 
     #[test]

@@ -9,6 +9,16 @@ use crate::mobility::{MIGRATE_PCPTYPES, Migratetype};
 use crate::policy::{ClaimRule, MergeRule, SplitLarge};
 use crate::zone::{End, Zone};
 
+/// The content of a pageblock, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct BlockCount {
+    pub(crate) free: u64,
+    /// In use, and movable.
+    pub(crate) movable: u64,
+    /// Pages that Linux looks at to count them: one of each free block, and every other page.
+    pub(crate) looks: u32,
+}
+
 impl Zone<'_> {
     /// Takes the first block of the smallest order that serves, and splits it
     /// (`__rmqueue_smallest`). The lower part is returned; upper halves go to the heads of the lists.
@@ -285,28 +295,30 @@ impl Zone<'_> {
         moved
     }
 
-    /// The number of free and of allocated movable pages that [`Self::movable_range`] covers.
-    pub(crate) fn count_block(&self, range: Range<Index>) -> (u64, u64) {
-        let (mut free, mut movable) = (0, 0);
+    /// What [`Self::movable_range`] covers.
+    pub(crate) fn count_block(&self, range: Range<Index>) -> BlockCount {
+        let (mut free, mut movable, mut looks) = (0, 0, 0);
         let Range { start: mut at, end } = range;
         while at < end {
-            at += match self.map.state(at) {
+            let (order, looked) = match self.map.state(at) {
                 FrameState::Free { order, .. } => {
                     free += pages(order);
-                    1 << order
+                    (order, 1)
                 }
                 FrameState::Allocated { order, movable: true } => {
                     movable += pages(order);
-                    1 << order
+                    (order, 1 << order)
                 }
                 FrameState::Allocated { order, .. } | FrameState::CpuList { order, .. } => {
-                    1 << order
+                    (order, 1 << order)
                 }
-                FrameState::Hole | FrameState::Reserved | FrameState::Tail => 1,
+                FrameState::Hole | FrameState::Reserved | FrameState::Tail => (0, 1),
             };
+            at += 1 << order;
+            looks += looked;
         }
         let block_pages = self.geometry.pageblock_pages();
-        (free.min(block_pages), movable.min(block_pages))
+        BlockCount { free: free.min(block_pages), movable: movable.min(block_pages), looks }
     }
 
     /// The frames of the pageblock that holds a frame.

@@ -7,6 +7,7 @@
 //! `try_to_claim_block`, `__rmqueue_claim`, `__rmqueue_steal` of Linux 3.10 to 7.3.
 
 use crate::alloc_flags::AllocFlags;
+use crate::buddy::BlockCount;
 use crate::event::{Event, Extfrag, Observer};
 use crate::frame::{Order, Pfn};
 use crate::map::{FrameState, Index};
@@ -49,6 +50,8 @@ pub struct FallbackSearch {
     pub failed_claims: u32,
     /// Lists looked at.
     pub probes: u32,
+    /// Pages looked at to count pageblocks ([`Zone::block_looks`]).
+    pub looks: u32,
 }
 
 /// Where a search in one bulk operation starts (`enum rmqueue_mode`, 6.15 and later).
@@ -172,7 +175,11 @@ impl Zone<'_> {
                 })
             }
         };
-        search.found = candidate.map(|found| self.outcome(found, start));
+        search.found = candidate.map(|found| {
+            let (fallback, looks) = self.counted_outcome(found, start);
+            search.looks = looks;
+            fallback
+        });
         search
     }
 
@@ -192,7 +199,8 @@ impl Zone<'_> {
                 let Some(found) = self.candidate_at(at, start, &mut search.probes) else {
                     continue;
                 };
-                let fallback = self.outcome(found, start);
+                let (fallback, looks) = self.counted_outcome(found, start);
+                search.looks += looks;
                 if matches!(fallback.outcome, Outcome::Claim | Outcome::ClaimWhole) {
                     search.found = Some(fallback);
                     return search;
@@ -223,23 +231,34 @@ impl Zone<'_> {
     }
 
     /// Decides what becomes of the pageblock of a candidate.
-    pub(crate) fn outcome(&self, (i, order, from): Candidate, start: Migratetype) -> Fallback {
-        let fallback = |outcome| Fallback { pfn: self.map.pfn(i), order, from, outcome };
+    pub(crate) fn outcome(&self, candidate: Candidate, start: Migratetype) -> Fallback {
+        self.counted_outcome(candidate, start).0
+    }
+
+    /// The same, and the pages that were looked at for it.
+    fn counted_outcome(&self, (i, order, from): Candidate, start: Migratetype) -> (Fallback, u32) {
+        let mut looks = 0;
+        let outcome = self.decide((i, order, from), start, &mut looks);
+        (Fallback { pfn: self.map.pfn(i), order, from, outcome }, looks)
+    }
+
+    fn decide(&self, (i, order, from): Candidate, start: Migratetype, looks: &mut u32) -> Outcome {
         let counts_alike = matches!(self.policy.claim_rule, ClaimRule::V412 | ClaimRule::V610);
         if from == Cma || (counts_alike && self.map.block_type(i) == HighAtomic) {
-            return fallback(Outcome::Single);
+            return Outcome::Single;
         }
         if self.is_whole_block(order) {
-            return fallback(Outcome::ClaimWhole);
+            return Outcome::ClaimWhole;
         }
         if !self.claimable(order, start) {
-            return fallback(Outcome::Single);
+            return Outcome::Single;
         }
-        let (free, movable) = match self.movable_range(i) {
+        let BlockCount { free, movable, looks: looked } = match self.movable_range(i) {
             Some(range) => self.count_block(range),
-            None if counts_alike => return fallback(Outcome::Single),
-            None => (0, 0),
+            None if counts_alike => return Outcome::Single,
+            None => BlockCount::default(),
         };
+        *looks += looked;
         let alike = match start {
             _ if !counts_alike => 0,
             Movable => movable,
@@ -249,13 +268,17 @@ impl Zone<'_> {
             _ => 0,
         };
         let half = self.geometry.pageblock_pages() / 2;
-        fallback(if free + alike >= half || self.mobility_off {
+        if free + alike >= half || self.mobility_off {
+            // From 6.10 on the pages are counted first, and moved in a second pass.
+            if self.policy.claim_rule == ClaimRule::V610 {
+                *looks += looked;
+            }
             Outcome::Claim
         } else if self.policy.claim_rule == ClaimRule::V610 {
             Outcome::Single
         } else {
             Outcome::Refile
-        })
+        }
     }
 
     /// Serves a request by a decision of [`find_fallback`](Self::find_fallback).
@@ -472,6 +495,7 @@ impl Zone<'_> {
         }
         let search = self.find_fallback(order, start, flags, *mode);
         self.counters.list_probes += u64::from(search.probes);
+        self.block_looks += u64::from(search.looks);
         for _ in 0..search.failed_claims {
             self.boost_watermark(flags);
         }

@@ -149,6 +149,8 @@ pub struct Zone<'m> {
     /// Pages in highatomic blocks (`nr_reserved_highatomic`).
     pub(crate) reserved_highatomic: u64,
     pub(crate) counters: ZoneCounters,
+    /// See [`Zone::block_looks`].
+    pub(crate) block_looks: u64,
     pub(crate) told: Told,
     /// Holes that `present` leaves out and no frame's state says.
     pub(crate) unmarked_holes: u64,
@@ -225,6 +227,7 @@ impl<'m> Zone<'m> {
             isolated_blocks: 0,
             reserved_highatomic: 0,
             counters: ZoneCounters::default(),
+            block_looks: 0,
             told: Told::default(),
             unmarked_holes: spec.span.len().saturating_sub(spec.present),
             node: spec.node,
@@ -323,6 +326,14 @@ impl<'m> Zone<'m> {
     #[must_use]
     pub fn counters(&self) -> &ZoneCounters {
         &self.counters
+    }
+
+    /// Pages looked at by fallbacks under the zone's lock, to count a pageblock or to move its free
+    /// pages; a free block is one look. From 6.10 on each page that cannot claim its pageblock takes a
+    /// count of its own.
+    #[must_use]
+    pub fn block_looks(&self) -> u64 {
+        self.block_looks
     }
 
     /// The policy.

@@ -134,6 +134,9 @@ impl<O: Observer> Vm<'_, O> {
         };
         let adds = (index..index + (1 << order)).all(is_free);
         if adds {
+            if self.zram.is_some() && order == 0 {
+                self.page_from_zram(cpu, space, index);
+            }
             self.add_page(space, index, pfn, order);
         } else {
             self.free_block(cpu, pfn.0 as u32, order);
@@ -212,7 +215,7 @@ impl<O: Observer> Vm<'_, O> {
                 }
                 Slot::Shadow(_) => self.spaces.set(id, index, Slot::Empty),
                 Slot::Swap(place) => {
-                    self.swap.put(place);
+                    self.free_swap(cpu, place);
                     self.spaces.set(id, index, Slot::Empty);
                 }
                 Slot::Empty => {}
@@ -253,7 +256,7 @@ impl<O: Observer> Vm<'_, O> {
                 self.drop_page(cpu, pfn, Slot::Empty);
             }
             Slot::Swap(place) => {
-                self.swap.put(place);
+                self.free_swap(cpu, place);
                 self.spaces.set(space, index, Slot::Empty);
             }
             Slot::Empty | Slot::Shadow(_) => {}

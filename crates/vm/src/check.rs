@@ -77,7 +77,28 @@ impl<O: Observer> Vm<'_, O> {
         self.allocator.check().map_err(Broken::Allocator)?;
         self.check_owners()?;
         self.check_spaces()?;
-        self.check_objects()
+        self.check_objects()?;
+        self.check_zram()
+    }
+
+    /// Every page of the pool is the one that its zspage names, and every page in swap is kept once.
+    fn check_zram(&self) -> Result<(), Broken> {
+        let Some(zram) = &self.zram else { return Ok(()) };
+        let mut pages = 0;
+        for pfn in 0..self.pages.len() as u32 {
+            let page = &self.pages[pfn];
+            if page.kind() == Owner::Zsmalloc {
+                pages += 1;
+                if zram.pool.page(page.owner, page.index) != Some(pfn) {
+                    return Err(Broken::NotItsPage(page.owner, page.index, Pfn(pfn.into())));
+                }
+            }
+        }
+        let (kept, same) = zram.kept();
+        let places = u64::from(self.swap.places()) - self.swap.free_places();
+        equal("zsmalloc's pages", zram.pool.pages(), pages)?;
+        equal("zsmalloc's objects", zram.pool.objects(), kept)?;
+        equal("the places of swap in use", places, kept + same)
     }
 
     fn check_owners(&self) -> Result<(), Broken> {

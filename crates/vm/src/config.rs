@@ -89,6 +89,12 @@ pub struct Config {
     pub file_objects: &'static [FileObject],
     /// Swap space in pages.
     pub swap_pages: u32,
+    /// Swap is in memory, compressed ([`crate::zram`]).
+    pub zram: bool,
+    /// zsmalloc's pages can be moved (from 4.8).
+    pub zsmalloc_movable: bool,
+    /// The most pages of a zspage: four, from 6.3 eight.
+    pub zsmalloc_chain: u32,
     /// Shrinkers scan by the priority of reclaim (from about 4.16), not in proportion to the pages
     /// scanned.
     pub slab_by_priority: bool,
@@ -141,6 +147,9 @@ impl Config {
             slab_waits: version < (4, 3),
             file_objects: XFS,
             swap_pages: 0,
+            zram: false,
+            zsmalloc_movable: version >= (4, 8),
+            zsmalloc_chain: if version >= (6, 3) { 8 } else { 4 },
             slab_by_priority: version >= (4, 16),
             slab_min_scan: ((4, 19)..(5, 0)).contains(&version),
             keeps_inodes_with_pages: version == (4, 20),

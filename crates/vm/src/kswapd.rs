@@ -267,6 +267,7 @@ impl<O: Observer> Vm<'_, O> {
         self.stat.pageoutrun += 1;
         let boost_left: u64 = boosts.iter().map(|b| b.1).sum();
         let boosted = self.policy.boost != Boost::Off && boost_left > 0;
+        self.stat.pageoutrun_boosted += u64::from(boosted);
         let sc = ScanControl {
             cpu,
             order: asked,
@@ -349,6 +350,7 @@ impl<O: Observer> Vm<'_, O> {
             }
         }
         if b.boosted {
+            self.stat.pgsteal_boosted += b.sc.nr_reclaimed;
             if b.boost_left == 0 || b.sc.nr_reclaimed == 0 {
                 self.drop_boosts(b);
                 if b.sc.nr_reclaimed == 0 {

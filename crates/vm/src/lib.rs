@@ -43,5 +43,7 @@ pub mod vm;
 pub mod work;
 mod workingset;
 pub mod writeback;
+pub mod zram;
+pub mod zsmalloc;
 
 pub use vm::Vm;

@@ -30,10 +30,12 @@ pub enum Owner {
     Buffer,
     /// The pool of hugetlb pages.
     Hugetlb,
+    /// zsmalloc: compressed pages.
+    Zsmalloc,
 }
 
 impl Owner {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::None,
         Self::Anon,
         Self::File,
@@ -44,6 +46,7 @@ impl Owner {
         Self::Compaction,
         Self::Buffer,
         Self::Hugetlb,
+        Self::Zsmalloc,
     ];
 
     /// Tells whether such pages are on LRU lists, and so can be reclaimed or moved.

@@ -67,6 +67,12 @@ impl<'m> SlowAlloc<'m> {
         Self { path, cpu, request, doing: Doing::Next(Outcome::Start), compacted: false }
     }
 
+    /// Tells whether the task reclaims or compacts for itself, which is a stall for memory.
+    #[must_use]
+    pub const fn is_stalled(&self) -> bool {
+        matches!(self.doing, Doing::Reclaim(_) | Doing::Compact(_))
+    }
+
     /// Goes a step further on a CPU.
     pub fn step<O: Observer>(&mut self, vm: &mut Vm<'m, O>, cpu: usize) -> Slow {
         self.cpu = cpu;

@@ -32,6 +32,8 @@ vmstat! {
     pgsteal_kswapd,
     /// Pages that tasks reclaimed.
     pgsteal_direct,
+    /// Pages freed because their program gave them up (`MADV_PAGEOUT`); in the kernel's counters of tasks' reclaim too.
+    pgmadvise_pageout,
     /// Pages passed over for their zone.
     pgskip,
     /// Pages moved to an active list.
@@ -44,6 +46,10 @@ vmstat! {
     allocstall,
     /// Rounds of balancing.
     pageoutrun,
+    /// Of these, rounds for a watermark boost.
+    pageoutrun_boosted,
+    /// Pages that kswapd reclaimed for boosts: of files, as it may not swap for them.
+    pgsteal_boosted,
     /// Times that kswapd was woken again within its nap.
     kswapd_low_wmark_hit_quickly,
     /// Times that the node was short again at once.
@@ -66,9 +72,13 @@ vmstat! {
     pswpin,
     /// Pages written to swap.
     pswpout,
-    /// Pages read again after their eviction.
+    /// Pages that swap in memory had no memory for.
+    zram_refused,
+    /// Pages of files read again after their eviction.
     workingset_refault,
-    /// Of those, pages that were activated at once.
+    /// Anonymous pages read back from swap in memory that left a trace of their eviction (from 5.9).
+    workingset_refault_anon,
+    /// Of both, pages that were activated at once.
     workingset_activate,
     /// Of those, pages that had been active before.
     workingset_restore,

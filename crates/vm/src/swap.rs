@@ -28,6 +28,7 @@ impl Swap {
         self.places
     }
 
+    /// A page is written to a free place, if there is one.
     pub(crate) fn take(&mut self) -> Option<u32> {
         if let Some(place) = self.free.pop() {
             return Some(place);

@@ -28,6 +28,7 @@ use crate::stat::VmStat;
 use crate::swap::Swap;
 use crate::work::Work;
 use crate::writeback::Run;
+use crate::zram::Zram;
 
 /// A machine's memory management. Nothing in it waits: what takes time or must wait says so to the
 /// caller, who has the clock.
@@ -47,6 +48,8 @@ pub struct Vm<'m, O> {
     /// The caches of [`crate::process::OBJECTS`].
     pub(crate) process_caches: Vec<CacheId>,
     pub(crate) swap: Swap,
+    /// Where swap is in memory.
+    pub(crate) zram: Option<Zram>,
     pub(crate) khugepaged: Khugepaged,
     pub(crate) hugetlb: Pool,
     pub(crate) nodes: Vec<NodeState>,
@@ -169,6 +172,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             inodes: Inodes::new(objects, ids.len()),
             buffers: Buffers::new(ids.len()),
             swap: Swap::new(config.swap_pages),
+            zram: config.zram.then(|| Zram::new(&config)),
             khugepaged: Khugepaged::default(),
             hugetlb: Pool::default(),
             spaces: Spaces::default(),

@@ -23,4 +23,8 @@ pub struct Work {
     pub attempts: u64,
     /// Drains of CPU lists.
     pub drains: u64,
+    /// Pages compressed for swap in memory.
+    pub compressed: u64,
+    /// Pages decompressed.
+    pub decompressed: u64,
 }

@@ -7,7 +7,7 @@
 use pageblock::policy::Reclaim;
 
 use crate::lru::LruList;
-use crate::page::PageFlags;
+use crate::page::{Owner, PageFlags};
 use crate::shrinker::{Pressure, ShrinkBy, scan_target};
 use crate::space::{Slot, SpaceId};
 use crate::vm::Vm;
@@ -70,7 +70,12 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
     /// A page comes back that left a trace: activates it where it was evicted too early
     /// (`workingset_refault`). The page is not on a list yet.
     pub(crate) fn refault(&mut self, pfn: u32, trace: u32) {
-        self.stat.workingset_refault += 1;
+        let anon = self.pages[pfn].kind() == Owner::Anon;
+        if anon {
+            self.stat.workingset_refault_anon += 1;
+        } else {
+            self.stat.workingset_refault += 1;
+        }
         let bucket = self.age_bucket();
         let shadow = Shadow::unpack(trace, bucket);
         let by_cost = self.policy.reclaim == Reclaim::V58;
@@ -78,7 +83,9 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
         let lruvec = self.lru.vec(shadow.vec);
         let distance = shadow.distance(lruvec.age, bucket);
         let mut workingset = lruvec.size(LruList::ActiveFile);
-        if by_cost && swap {
+        if anon {
+            workingset = lruvec.file() + lruvec.size(LruList::ActiveAnon);
+        } else if by_cost && swap {
             workingset += lruvec.anon();
         }
         if distance > workingset {

@@ -5,14 +5,15 @@ use pageblock_measure::{Counters, Tally, names};
 use pageblock_vm::config::lru_per_node;
 use pageblock_vm::stalls::Stalls;
 
-use super::MILLISECOND;
 use super::world::World;
+use super::{MICROSECOND, MILLISECOND};
 
 impl World<'_> {
     /// The workload starts: what is counted is counted from here on.
     pub fn start_counting(&mut self) {
         self.vm.observer = Tally::new();
         self.vm.stalls = Stalls::default();
+        self.start_counting_looks();
         self.counted_before = self.counters_since_boot();
     }
 
@@ -20,6 +21,9 @@ impl World<'_> {
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.counters_since_boot().since(&self.counted_before);
+        let (most, waited) = self.looks();
+        counters.set(names::BLOCK_LOOKS_MOST, most);
+        counters.set(names::LOCK_WAIT_US, waited / MICROSECOND);
         self.vm.stalls.iter().for_each(|(name, count)| counters.set(name, count));
         counters
     }
@@ -39,6 +43,7 @@ impl World<'_> {
             }
             counters.add(names::ZONE_LOCK_ACQUIRED, counted.lock_acquired);
             counters.add(names::LIST_PROBES, counted.list_probes);
+            counters.add(names::BLOCK_LOOKS, zone.block_looks());
         }
         // The kernel counts KiB here.
         counters.set("pgpgin", self.disk.pages.0 * KBYTES_PER_PAGE);

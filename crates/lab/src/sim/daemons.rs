@@ -37,9 +37,12 @@ async fn kswapd(ctx: Ctx<'_>, node: usize) {
         let cpu = ctx.cpu();
         let step = ctx.with(|w| {
             let step = w.vm.step_kswapd(node, cpu);
+            w.charge_looks();
             w.charge_work();
             w.submit_reclaimed();
             w.wake_daemons();
+            let stalled = w.vm.nodes()[node].kswapd.is_running();
+            w.sched.set_stalled(ctx.id, stalled);
             step
         });
         go_on(&ctx, step).await;
@@ -52,6 +55,8 @@ async fn kcompactd(ctx: Ctx<'_>, node: usize) {
         let step = ctx.with(|w| {
             let step = w.vm.step_kcompactd(node, cpu);
             w.charge_work();
+            let stalled = w.vm.nodes()[node].kcompactd.is_stalled();
+            w.sched.set_stalled(ctx.id, stalled);
             step
         });
         go_on(&ctx, step).await;
@@ -170,6 +175,7 @@ async fn ticks(ctx: Ctx<'_>) {
             for cpu in 0..w.vm.allocator().cpus() {
                 w.vm.vmstat_tick(cpu);
             }
+            w.sched.collect_pressure();
         });
     }
 }

@@ -14,7 +14,7 @@
 //! write_mib_s = 110
 //! ```
 //!
-//! Further keys: `swap_mib`; `dma_end_mib` (16) and `dma32_end_mib` (4096), where these zones end;
+//! Further keys: `swap_mib`; `zram` (false), whether swap is in memory, compressed; `dma_end_mib` (16) and `dma32_end_mib` (4096), where these zones end;
 //! `pageblock_order` (9); `cma_mib`, how much at the end of memory is for contiguous buffers.
 
 use pageblock::frame::{FrameRange, Order, Pfn, pages};
@@ -66,6 +66,8 @@ struct File {
     slab: Slab,
     #[serde(default)]
     swap_mib: u64,
+    #[serde(default)]
+    zram: bool,
     #[serde(default = "pageblock_order")]
     pageblock_order: Order,
     #[serde(default)]
@@ -132,6 +134,8 @@ pub struct MachineSpec {
     pub slab: SlabAllocator,
     /// Swap space in pages.
     pub swap_pages: u32,
+    /// Swap is in memory, compressed (zram).
+    pub zram: bool,
     /// The disk.
     pub disk: DiskSpec,
     /// How much smaller it is than the file says.
@@ -249,6 +253,7 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
             Slab::Slub => SlabAllocator::Slub,
         },
         swap_pages: u32::try_from(scale.of(file.swap_mib * MIB)).unwrap_or(u32::MAX),
+        zram: file.zram,
         disk: disk(&file.disk)?,
         memory,
         scale,

@@ -12,6 +12,8 @@ pub mod executor;
 pub mod huge;
 pub mod machine_file;
 pub mod process;
+pub mod psi;
+pub mod read_ahead;
 pub mod sched;
 pub mod swap_in;
 pub mod task;

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::psi::{Psi, Share};
 use super::{MILLISECOND, Nanos};
 
 /// The number of a task.
@@ -44,6 +45,18 @@ struct Task {
     wait: u64,
     /// CPU time that it has used.
     used: Nanos,
+    /// It waits for memory, or works because there is none.
+    stalled: bool,
+}
+
+impl Task {
+    fn share(&self) -> Share {
+        Share {
+            cpu: self.cpu,
+            running: matches!(self.state, State::Running | State::Ready),
+            stalled: self.stalled && self.state != State::Done,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -65,6 +78,7 @@ pub(crate) struct Sched {
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
     switch: Nanos,
+    pub(crate) psi: Psi,
 }
 
 impl Sched {
@@ -78,7 +92,27 @@ impl Sched {
             cpus: cpu_nodes.iter().map(cpu).collect(),
             tasks: Vec::new(),
             switch,
+            psi: Psi::new(cpu_nodes.len()),
         }
+    }
+
+    /// Changes a task, and what pressure there is with it.
+    fn change(&mut self, task: TaskId, change: impl FnOnce(&mut Task)) {
+        let before = self.tasks[task].share();
+        change(&mut self.tasks[task]);
+        self.psi.change(self.now, before, self.tasks[task].share());
+    }
+
+    /// Takes the pressure of the time since the last call into account.
+    pub(crate) fn collect_pressure(&mut self) {
+        self.psi.collect(self.now);
+    }
+
+    /// A task begins or ceases to be stalled for memory; tells whether it was.
+    pub(crate) fn set_stalled(&mut self, task: TaskId, stalled: bool) -> bool {
+        let was = self.tasks[task].stalled;
+        self.change(task, |task| task.stalled = stalled);
+        was
     }
 
     pub(crate) fn at(&mut self, time: Nanos, what: Happening) {
@@ -112,7 +146,14 @@ impl Sched {
 
     /// A new task that is ready to run, at first near a CPU; on one node only if `node` says so.
     pub(crate) fn spawn(&mut self, cpu: usize, node: Option<u8>) -> TaskId {
-        self.tasks.push(Task { state: State::Blocked, cpu, node, wait: 0, used: 0 });
+        self.tasks.push(Task {
+            state: State::Blocked,
+            cpu,
+            node,
+            wait: 0,
+            used: 0,
+            stalled: false,
+        });
         let task = self.tasks.len() - 1;
         self.wake(task);
         task
@@ -167,7 +208,7 @@ impl Sched {
     /// The running task waits, for a time at most.
     pub(crate) fn block(&mut self, task: TaskId, timeout: Option<Nanos>) {
         let cpu = self.tasks[task].cpu;
-        self.tasks[task].state = State::Blocked;
+        self.change(task, |task| task.state = State::Blocked);
         self.tasks[task].wait += 1;
         if let Some(ns) = timeout {
             self.at(self.now + ns, Happening::Timer(task, self.tasks[task].wait));
@@ -176,7 +217,7 @@ impl Sched {
     }
 
     pub(crate) fn finish(&mut self, task: TaskId) {
-        self.tasks[task].state = State::Done;
+        self.change(task, |task| task.state = State::Done);
         self.leave(self.tasks[task].cpu);
     }
 
@@ -198,8 +239,10 @@ impl Sched {
         }
         self.tasks[task].wait += 1;
         let cpu = self.choose(task);
-        self.tasks[task].cpu = cpu;
-        self.tasks[task].state = State::Ready;
+        self.change(task, |task| {
+            task.cpu = cpu;
+            task.state = State::Ready;
+        });
         if self.cpus[cpu].running.is_none() {
             self.run_on(cpu, task);
         } else {
@@ -227,8 +270,10 @@ impl Sched {
     }
 
     fn run_on(&mut self, cpu: usize, task: TaskId) {
-        self.tasks[task].state = State::Running;
-        self.tasks[task].cpu = cpu;
+        self.change(task, |task| {
+            task.state = State::Running;
+            task.cpu = cpu;
+        });
         self.cpus[cpu].running = Some(task);
         self.cpus[cpu].slice_end = self.now + SLICE;
         self.resume_at(self.now + self.switch, task);

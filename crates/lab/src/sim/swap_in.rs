@@ -20,6 +20,9 @@ impl Ctx<'_> {
                     });
                     return Ok(());
                 }
+                Slot::Swap(_) if self.with(|w| w.vm.zram().is_some()) => {
+                    self.fault_base(space, index).await?;
+                }
                 Slot::Swap(_) => self.swap_in(space, index).await?,
                 Slot::Empty | Slot::Shadow(_) => self.fault_base(space, index).await?,
             }

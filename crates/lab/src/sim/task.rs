@@ -18,6 +18,7 @@ use pageblock_vm::slab::CacheId;
 use pageblock_vm::slow::{Slow, SlowAlloc};
 use pageblock_vm::space::{Slot, SpaceId};
 
+use super::read_ahead::Stall;
 use super::sched::TaskId;
 use super::world::{Pause, World};
 use super::{MICROSECOND, MILLISECOND, Nanos};
@@ -155,6 +156,7 @@ impl<'m> Ctx<'m> {
             w.pending += w.costs.alloc;
             let page = w.vm.try_alloc(cpu, &request);
             w.count_list_mismatches();
+            w.charge_looks();
             if w.vm.nodes().iter().any(|n| n.kswapd.woken) {
                 w.wake_daemons();
             }
@@ -187,19 +189,28 @@ impl<'m> Ctx<'m> {
     async fn alloc_slow(&self, request: Request) -> Result<Pfn, OutOfMemory> {
         let cpu = self.cpu();
         let mut slow = self.with(|w| SlowAlloc::new(&w.vm, cpu, request, Caller::default()));
+        let mut stall = Stall::default();
         loop {
+            self.note_stall(&mut stall, slow.is_stalled()).await;
             let cpu = self.cpu();
             let step = self.with(|w| {
                 let step = slow.step(&mut w.vm, cpu);
                 w.count_list_mismatches();
+                w.charge_looks();
                 w.charge_work();
                 w.submit_reclaimed();
                 w.wake_daemons();
                 step
             });
             match step {
-                Slow::Page(pfn) => return Ok(pfn),
-                Slow::Failed => return Err(OutOfMemory),
+                Slow::Page(pfn) => {
+                    self.end_stall(stall, request).await;
+                    return Ok(pfn);
+                }
+                Slow::Failed => {
+                    self.end_stall(stall, request).await;
+                    return Err(OutOfMemory);
+                }
                 Slow::Ran => self.breathe().await,
                 Slow::Wait(ns) => self.sleep(ns).await,
                 Slow::WaitWrites(ns) => self.wait_writes(ns).await,
@@ -293,7 +304,12 @@ impl<'m> Ctx<'m> {
     }
 
     /// Adds a page to a file that does not have it.
-    async fn add_page(&self, space: SpaceId, index: u32, gfp: Gfp) -> Result<u32, OutOfMemory> {
+    pub(crate) async fn add_page(
+        &self,
+        space: SpaceId,
+        index: u32,
+        gfp: Gfp,
+    ) -> Result<u32, OutOfMemory> {
         while self.with(|w| w.vm.spaces().needs_node(space, index)) {
             let nodes = self.with(|w| w.vm.radix_nodes());
             let object = self.object(nodes, Gfp::GFP_NOFS).await?;
@@ -439,16 +455,22 @@ impl<'m> Ctx<'m> {
         if let Slot::Page(_) = slot {
             return Ok(());
         }
+        let zram = self.with(|w| w.vm.zram().is_some());
         if let Slot::Swap(_) = slot {
             self.with(|w| {
                 w.vm.stat.pgmajfault += 1;
                 w.vm.stat.pswpin += 1;
             });
-            self.read_disk().await;
+            if !zram {
+                self.read_disk().await;
+            }
         }
         let pfn = self.alloc(Request::new(0, GFP_ANON)).await?;
         let cpu = self.cpu();
         self.with(|w| w.vm.add_or_free(cpu, space, index, pfn, 0));
+        if zram && matches!(slot, Slot::Swap(_)) {
+            self.decompress(pfn).await;
+        }
         self.breathe().await;
         if self.with(|w| w.vm.is_killed(space)) { Err(OutOfMemory) } else { Ok(()) }
     }

@@ -64,6 +64,10 @@ pub struct World<'m> {
     pub(crate) list_mismatch: TypeMismatch,
     /// Samples of what a workload measures, by name; nanoseconds.
     pub samples: BTreeMap<String, Vec<u64>>,
+    /// Somebody asks for memory pressure: stalls begin and end when what was done before is paid for, and
+    /// their times are sampled.
+    pub watches_stalls: bool,
+    looks: AllLooks,
     /// Pages that tasks wrote, read or faulted.
     pub progress: u64,
     /// Tasks that dirty pages: they share the disk's bandwidth.
@@ -77,6 +81,22 @@ pub struct World<'m> {
     /// The first thing that went wrong beyond repair.
     pub failure: Option<String>,
     pub(crate) stopping: bool,
+}
+
+/// What is known of a zone's lock and of the pages that fallbacks look at under it.
+#[derive(Clone, Copy, Default, Debug)]
+struct Looks {
+    lock_taken: u64,
+    looks: u64,
+    held_until: Nanos,
+}
+
+/// The same of all zones.
+#[derive(Clone, Default, Debug)]
+struct AllLooks {
+    zones: Vec<Looks>,
+    most: u64,
+    waited: Nanos,
 }
 
 /// CPU time of programs.
@@ -144,6 +164,8 @@ impl<'m> World<'m> {
             counted_before: Counters::new(),
             list_mismatch: TypeMismatch::new(),
             samples: BTreeMap::new(),
+            watches_stalls: false,
+            looks: AllLooks::default(),
             progress: 0,
             dirtiers: 1,
             scale: Scale::WHOLE,
@@ -193,6 +215,53 @@ impl<'m> World<'m> {
                 (*before, *last) = (taken, cpu);
             }
         }
+    }
+
+    /// The time with memory pressure since the start: some, full.
+    pub fn pressure(&mut self) -> (Nanos, Nanos) {
+        let now = self.sched.now;
+        self.sched.psi.totals(now)
+    }
+
+    /// Charges the running task for the pages that fallbacks looked at under a zone's lock since the last
+    /// time, and before that, where it needed the lock, for the wait until another has it no longer.
+    pub(crate) fn charge_looks(&mut self) {
+        let cost = self.costs.block_look;
+        if cost == 0 {
+            return;
+        }
+        let mut now = self.now();
+        let zones = self.vm.allocator().zones();
+        self.looks.zones.resize(zones.len(), Looks::default());
+        let (mut all, mut waited) = (0, 0);
+        for (zone, known) in zones.iter().zip(&mut self.looks.zones) {
+            let taken = zone.counters().lock_acquired;
+            let looks = zone.block_looks();
+            if std::mem::replace(&mut known.lock_taken, taken) < taken {
+                waited += known.held_until.saturating_sub(now);
+                now = now.max(known.held_until);
+            }
+            let more = looks - std::mem::replace(&mut known.looks, looks);
+            if more > 0 {
+                now += more * cost;
+                known.held_until = now;
+                all += more;
+            }
+        }
+        self.looks.most = self.looks.most.max(all);
+        self.looks.waited += waited;
+        self.pending += all * cost + waited;
+    }
+
+    /// The most pages that fallbacks looked at for one request, and how long others waited for a lock
+    /// meanwhile, since the start of counting.
+    pub(crate) const fn looks(&self) -> (u64, Nanos) {
+        (self.looks.most, self.looks.waited)
+    }
+
+    /// Counts these anew.
+    pub(crate) fn start_counting_looks(&mut self) {
+        (self.looks.most, self.looks.waited) = (0, 0);
     }
 
     /// Compares the lists of the blocks that were taken since the last time with their pageblocks.

@@ -1,6 +1,7 @@
 //! Workloads: what the benchmarks of the mailing lists do to a machine.
 
 pub mod android;
+pub mod apppressure;
 pub mod boot;
 pub mod hugealloc;
 pub mod monitors;
@@ -84,6 +85,8 @@ pub const ALL: &[&dyn Workload] = &[
     &android::AndroidUptime,
     &parallelio::ParallelIo,
     &hugealloc::Hugealloc::WHOLE,
+    &apppressure::Form::Launch,
+    &apppressure::Form::Tabs,
 ];
 
 /// The workload of this name.

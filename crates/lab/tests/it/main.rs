@@ -1,5 +1,6 @@
 //! The laboratory against the recordings beside the repository.
 
+mod apppressure;
 mod hugealloc;
 mod parallelio;
 mod proc;

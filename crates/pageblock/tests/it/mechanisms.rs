@@ -414,3 +414,26 @@ fn a_request_past_the_lists_leaves_them_alone() {
     }
     allocator.check().unwrap();
 }
+
+/// A pageblock that cannot be claimed is looked at once up to 6.9, where all of its free pages move; from
+/// 6.10 on once for each page that is taken.
+#[test]
+fn each_page_of_a_block_that_cannot_be_claimed_takes_a_count_from_6_10() {
+    let looks = |version: &str| {
+        let mut looks = Vec::new();
+        with_zone(version, "M 5 m5 m6 *4\nU u9\nU u9\nU u9", |bench| {
+            for _ in 0..3 {
+                bench.alloc(0, Gfp::GFP_KERNEL);
+                looks.push(bench.zone().block_looks());
+            }
+        });
+        looks
+    };
+    // Four free blocks, and the 384 pages in use.
+    for version in versions((4, 12), (6, 9)) {
+        assert_eq!(looks(version), [388, 388, 388], "{version}");
+    }
+    for version in versions((6, 10), (9, 0)) {
+        assert_eq!(looks(version), [388, 776, 1164], "{version}");
+    }
+}

@@ -7,13 +7,15 @@ use crate::inject::Inject;
 use crate::lru::{At, Lru};
 use crate::page::{Owner, PageFlags, PageTable};
 use crate::space::{Slot, Spaces};
+use crate::zram::Zram;
 
-/// Pages of files and mappings can be moved; others cannot.
+/// Pages of files and mappings can be moved, and zsmalloc's; others cannot.
 pub(crate) struct Pages<'a> {
     pub(crate) pages: &'a mut PageTable,
     pub(crate) spaces: &'a mut Spaces,
     pub(crate) lru: &'a mut Lru,
     pub(crate) inject: &'a mut Inject,
+    pub(crate) zram: &'a mut Option<Zram>,
     /// File systems may be entered.
     pub(crate) fs: bool,
 }
@@ -21,6 +23,9 @@ pub(crate) struct Pages<'a> {
 impl Content for Pages<'_> {
     fn is_movable(&self, pfn: Pfn, mode: Mode) -> bool {
         let page = self.pages.get(pfn);
+        if page.kind() == Owner::Zsmalloc {
+            return self.zram.as_ref().is_some_and(|zram| zram.movable);
+        }
         if !page.kind().is_lru() || !page.has(PageFlags::LRU) {
             return false;
         }
@@ -36,6 +41,14 @@ impl Content for Pages<'_> {
         // Linux: a full synchronous migration waits for the write.
         if page.has(PageFlags::WRITEBACK) || self.inject.fails_migration() {
             return false;
+        }
+        if page.kind() == Owner::Zsmalloc {
+            self.pages[to].give(Owner::Zsmalloc, 0, page.owner, page.index);
+            self.pages[from].disown();
+            if let Some(zram) = self.zram {
+                zram.pool.move_page(page.owner, page.index, to);
+            }
+            return true;
         }
         self.lru.remove(self.pages, from);
         let moved = self.pages[from];

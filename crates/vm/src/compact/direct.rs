@@ -153,6 +153,7 @@ impl<O: Observer> Vm<'_, O> {
             spaces: &mut self.spaces,
             lru: &mut self.lru,
             inject: &mut self.inject,
+            zram: &mut self.zram,
             fs,
         };
         let step = with_hook!(self, allocator, hook => {

@@ -58,6 +58,14 @@ pub(crate) fn proactive_marks(proactiveness: u64, version: Proactive) -> (u64, u
     }
 }
 
+impl Kcompactd {
+    /// Tells whether it compacts because somebody asked, which is a stall for memory.
+    #[must_use]
+    pub fn is_stalled(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.order.is_some())
+    }
+}
+
 impl<O: Observer> Vm<'_, O> {
     /// Asks the kcompactd of a node for a block (`wakeup_kcompactd`), where compaction could help.
     pub(crate) fn wake_kcompactd(&mut self, node: usize, order: Order, highest: ZoneKind) {

@@ -183,6 +183,7 @@ impl<O: Observer> Vm<'_, O> {
                 self.putback(pfn);
             }
             Fate::Keep => self.putback(pfn),
+            Fate::Swap if self.zram.is_some() => did = self.reclaim_to_zram(pfn, sc),
             Fate::Swap => did.written = self.write_to_swap(pfn),
             Fate::Write => {
                 self.write_to_file(pfn);
@@ -233,6 +234,27 @@ impl<O: Observer> Vm<'_, O> {
         let activates =
             self.policy.slowpath >= Slowpath::G2Noncostly && self.policy.reclaim != Reclaim::V310;
         if activates { Fate::Activate } else { Fate::Keep }
+    }
+
+    /// Writes an anonymous page to swap in memory, one of a huge one after splitting it; it is free then.
+    /// What there is no memory for is kept.
+    fn reclaim_to_zram(&mut self, pfn: u32, sc: &ScanControl) -> Did {
+        let order = self.pages[pfn].order();
+        if order > 0 {
+            self.split_huge(pfn);
+        }
+        let mut did = Did::default();
+        for page in pfn..pfn + (1 << order) {
+            if self.page_to_zram(sc.cpu, page) {
+                did.freed += 1;
+                did.written += 1;
+            } else {
+                self.pages[page].set(PageFlags::ACTIVE);
+                did.rotated += 1;
+                self.putback(page);
+            }
+        }
+        did
     }
 
     /// Begins to write an anonymous page, one of a huge one after splitting it; gives the pages.

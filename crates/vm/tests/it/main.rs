@@ -4,3 +4,4 @@ mod huge;
 mod machine;
 mod pressure;
 mod scenarios;
+mod zram;

@@ -6,7 +6,7 @@
 //! beside the app that is used.
 
 mod background;
-mod process;
+pub(super) mod process;
 mod sizes;
 
 use std::cell::RefCell;

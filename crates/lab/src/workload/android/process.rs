@@ -73,7 +73,10 @@ impl Thread {
 
 /// A graphics buffer of so many pages, as ion's system heap makes it: of the largest blocks that are to
 /// be had without effort, the rest of pages.
-pub(super) async fn ion_buffer(ctx: &Ctx<'_>, size: u64) -> (Vec<Pfn>, Result<(), OutOfMemory>) {
+pub(in crate::workload) async fn ion_buffer(
+    ctx: &Ctx<'_>,
+    size: u64,
+) -> (Vec<Pfn>, Result<(), OutOfMemory>) {
     let mut blocks = Vec::new();
     let (mut left, mut from) = (size, 0);
     while left > 0 {
@@ -97,7 +100,7 @@ pub(super) async fn ion_buffer(ctx: &Ctx<'_>, size: u64) -> (Vec<Pfn>, Result<()
 }
 
 /// Gives kernel blocks back.
-pub(super) fn free(ctx: &Ctx<'_>, blocks: &mut Vec<Pfn>) {
+pub(in crate::workload) fn free(ctx: &Ctx<'_>, blocks: &mut Vec<Pfn>) {
     let cpu = ctx.cpu();
     ctx.with(|w| blocks.drain(..).for_each(|block| w.vm.disown(cpu, block)));
 }

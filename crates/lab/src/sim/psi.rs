@@ -1,0 +1,152 @@
+//! Memory pressure: the time that tasks lose for want of memory (PSI).
+//!
+//! Of each CPU it is known how many of its tasks run or could, and how many are stalled for memory: in reclaim
+//! or compaction, or waiting for a page of the workingset that was evicted. *Some* is the time in which one was
+//! stalled, *full* that in which in addition no other task ran. The CPUs' times are weighed by how long each was
+//! not idle, every two seconds. Kswapd at work is stalled, and kcompactd. Source: kernel/sched/psi.c of 5.13 and later.
+
+use super::{Nanos, SECOND};
+
+/// How often CPUs are weighed against each other (`PSI_FREQ`).
+const WINDOW: Nanos = 2 * SECOND;
+
+/// A task's share in the pressure on its CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Share {
+    pub(crate) cpu: usize,
+    /// It runs or could run.
+    pub(crate) running: bool,
+    /// It is stalled for memory.
+    pub(crate) stalled: bool,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Cpu {
+    running: u32,
+    stalled: u32,
+    /// Stalled tasks that run.
+    stalled_running: u32,
+    /// When this was last so.
+    since: Nanos,
+    /// Times of this window.
+    some: Nanos,
+    full: Nanos,
+    busy: Nanos,
+}
+
+/// The pressure on all CPUs.
+#[derive(Clone, Debug)]
+pub(crate) struct Psi {
+    cpus: Vec<Cpu>,
+    window_start: Nanos,
+    some: Nanos,
+    full: Nanos,
+}
+
+impl Cpu {
+    fn advance(&mut self, now: Nanos) {
+        let time = now - std::mem::replace(&mut self.since, now);
+        if self.stalled > 0 {
+            self.some += time;
+            self.full += if self.running == self.stalled_running { time } else { 0 };
+        }
+        self.busy += if self.running > 0 || self.stalled > 0 { time } else { 0 };
+    }
+
+    fn count(&mut self, share: Share, by: i32) {
+        let add = |count: &mut u32, counts: bool| {
+            *count = count.wrapping_add_signed(if counts { by } else { 0 });
+        };
+        add(&mut self.running, share.running);
+        add(&mut self.stalled, share.stalled);
+        add(&mut self.stalled_running, share.running && share.stalled);
+    }
+}
+
+impl Psi {
+    pub(crate) fn new(cpus: usize) -> Self {
+        Self { cpus: vec![Cpu::default(); cpus], window_start: 0, some: 0, full: 0 }
+    }
+
+    /// A task's share changes.
+    pub(crate) fn change(&mut self, now: Nanos, before: Share, after: Share) {
+        if before == after {
+            return;
+        }
+        for (share, by) in [(before, -1), (after, 1)] {
+            self.cpus[share.cpu].advance(now);
+            self.cpus[share.cpu].count(share, by);
+        }
+    }
+
+    /// Weighs the CPUs, once in a window.
+    pub(crate) fn collect(&mut self, now: Nanos) {
+        if now - self.window_start >= WINDOW {
+            self.weigh(now);
+        }
+    }
+
+    fn weigh(&mut self, now: Nanos) {
+        self.window_start = now;
+        let (mut some, mut full, mut busy) = (0u128, 0u128, 0u128);
+        for cpu in &mut self.cpus {
+            cpu.advance(now);
+            some += u128::from(cpu.some) * u128::from(cpu.busy);
+            full += u128::from(cpu.full) * u128::from(cpu.busy);
+            busy += u128::from(cpu.busy);
+            (cpu.some, cpu.full, cpu.busy) = (0, 0, 0);
+        }
+        self.some += (some / busy.max(1)) as Nanos;
+        self.full += (full / busy.max(1)) as Nanos;
+    }
+
+    /// The time with pressure so far: some, full.
+    pub(crate) fn totals(&mut self, now: Nanos) -> (Nanos, Nanos) {
+        self.weigh(now);
+        (self.some, self.full)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: Share = Share { cpu: 0, running: false, stalled: false };
+
+    fn share(cpu: usize, running: bool, stalled: bool) -> Share {
+        Share { cpu, running, stalled }
+    }
+
+    #[test]
+    fn full_is_where_nobody_works() {
+        let mut psi = Psi::new(1);
+        psi.change(0, IDLE, share(0, true, false));
+        psi.change(100, IDLE, share(0, true, true));
+        // Both run from 100 to 300: some, but not full. Then only the stalled one.
+        psi.change(300, share(0, true, false), IDLE);
+        psi.change(350, share(0, true, true), share(0, false, true));
+        assert_eq!(psi.totals(400), (300, 100));
+        psi.change(500, share(0, false, true), IDLE);
+        assert_eq!(psi.totals(1000), (400, 200));
+    }
+
+    #[test]
+    fn cpus_count_by_how_busy_they_are() {
+        let mut psi = Psi::new(2);
+        psi.change(0, IDLE, share(0, true, true));
+        psi.change(0, share(1, false, false), share(1, true, false));
+        psi.change(100, share(0, true, true), IDLE);
+        // 100 of 100 busy on one, none of 300 on the other.
+        assert_eq!(psi.totals(300), (100 * 100 / 400, 100 * 100 / 400));
+    }
+
+    #[test]
+    fn a_window_is_two_seconds() {
+        let mut psi = Psi::new(1);
+        psi.change(0, IDLE, share(0, true, true));
+        psi.collect(SECOND);
+        assert_eq!(psi.some, 0);
+        psi.collect(2 * SECOND);
+        assert_eq!(psi.some, 2 * SECOND);
+    }
+}

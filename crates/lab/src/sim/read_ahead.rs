@@ -1,0 +1,130 @@
+//! Stalls for memory as tasks feel them, and reads of files in windows (readahead).
+
+use std::ops::Range;
+
+use pageblock::frame::Pfn;
+use pageblock::request::{Gfp, Request};
+use pageblock_vm::cache::GFP_CACHE_READ;
+use pageblock_vm::page::PageFlags;
+use pageblock_vm::space::{Slot, SpaceId};
+
+use super::Nanos;
+use super::task::{Ctx, OutOfMemory};
+
+/// Pages of a readahead window (`read_ahead_kb`, 128).
+const WINDOW: u32 = 32;
+
+/// A task's stall on its way through the slow path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stall {
+    now: bool,
+    /// When it first was.
+    since: Option<Nanos>,
+}
+
+impl Ctx<'_> {
+    /// The task is stalled for memory, or is not.
+    async fn set_stalled(&self, stalled: bool) {
+        self.pay().await;
+        self.with(|w| w.sched.set_stalled(self.id, stalled));
+    }
+
+    /// The task reclaims or compacts next, or does not.
+    pub(crate) async fn note_stall(&self, stall: &mut Stall, stalled: bool) {
+        if stall.now == stalled || !self.with(|w| w.watches_stalls) {
+            return;
+        }
+        stall.now = stalled;
+        self.set_stalled(stalled).await;
+        if stalled {
+            stall.since.get_or_insert_with(|| self.now());
+        }
+    }
+
+    /// The task has its block, or gets none.
+    pub(crate) async fn end_stall(&self, stall: Stall, request: Request) {
+        let Some(since) = stall.since else { return };
+        self.set_stalled(false).await;
+        let time = self.now() - since;
+        let name = format!("stall-order-{}", request.order);
+        self.with(|w| w.samples.entry(name).or_default().push(time));
+    }
+
+    /// A page came back from swap in memory: it is decompressed, which is a stall where it was one of the
+    /// workingset.
+    pub(crate) async fn decompress(&self, pfn: Pfn) {
+        let stalls =
+            self.with(|w| w.watches_stalls && w.vm.pages().get(pfn).has(PageFlags::WORKINGSET));
+        if stalls {
+            self.set_stalled(true).await;
+        }
+        self.with(super::world::World::charge_work);
+        if stalls {
+            self.set_stalled(false).await;
+        }
+    }
+
+    /// Reads pages of a file; what is missing comes from the disk in windows. Gives how many came from
+    /// there.
+    ///
+    /// # Errors
+    /// Where memory is out.
+    pub async fn read_pages(&self, space: SpaceId, range: Range<u32>) -> Result<u64, OutOfMemory> {
+        let end = range.end.min(self.with(|w| w.vm.spaces().get(space).len()));
+        let (mut at, mut missed) = (range.start, 0);
+        while at < end {
+            let hit = self.with(|w| {
+                let Slot::Page(pfn) = w.vm.spaces().slot(space, at) else { return false };
+                w.pending += w.costs.read_page;
+                w.user += w.costs.user.read_page;
+                w.progress += 1;
+                w.vm.mark_accessed(pfn);
+                true
+            });
+            if hit {
+                self.breathe().await;
+                at += 1;
+                continue;
+            }
+            let window = at..((at / WINDOW + 1) * WINDOW).min(end);
+            missed += self.read_window(space, window).await?;
+        }
+        Ok(missed)
+    }
+
+    /// Brings the pages of a window to memory, up to the first that is there already. A window that gets
+    /// no memory is cut short; its first page is waited for.
+    async fn read_window(&self, space: SpaceId, window: Range<u32>) -> Result<u64, OutOfMemory> {
+        let (mut pages, mut stalls) = (0, false);
+        for index in window.clone() {
+            if pages > 0 && matches!(self.with(|w| w.vm.spaces().slot(space, index)), Slot::Page(_))
+            {
+                break;
+            }
+            let gfp = if pages > 0 {
+                GFP_CACHE_READ | Gfp::NORETRY | Gfp::NOWARN
+            } else {
+                GFP_CACHE_READ
+            };
+            match self.add_page(space, index, gfp).await {
+                Ok(pfn) => {
+                    let pfn = Pfn(pfn.into());
+                    stalls |= self.with(|w| w.vm.pages().get(pfn).has(PageFlags::WORKINGSET));
+                }
+                Err(OutOfMemory) if pages > 0 => break,
+                Err(OutOfMemory) => return Err(OutOfMemory),
+            }
+            pages += 1;
+        }
+        self.with(|w| w.pending += w.costs.read_miss);
+        let stalls = stalls && self.with(|w| w.watches_stalls);
+        if stalls {
+            self.set_stalled(true).await;
+        }
+        self.read_disk_pages(pages).await;
+        if stalls {
+            self.set_stalled(false).await;
+        }
+        Ok(pages)
+    }
+}

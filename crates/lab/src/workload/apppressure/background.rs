@@ -1,0 +1,229 @@
+//! What goes on beside the app that is used: the system at work, the network, lookups of files, the thread
+//! that pages background apps out, and the one that kills.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use pageblock::frame::Order;
+use pageblock::request::{Gfp, Request};
+use pageblock::zone::Zone;
+use pageblock_vm::lru::Lruvec;
+use pageblock_vm::page::Owner;
+use pageblock_vm::space::SpaceId;
+
+use super::Device;
+use super::process::{Thread, read_file};
+use super::sizes;
+use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::world::{Random, World};
+use crate::sim::{Nanos, SECOND};
+
+/// Pages that are paged out between two looks at the time.
+const PAGE_OUT_BATCH: u32 = 64;
+
+/// The system: memory that stays for good, taken in a mixture as programs start.
+pub(super) async fn boot(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
+    if let Err(OutOfMemory) = start(&ctx, &device).await {
+        ctx.fail("the machine is too small to boot");
+    }
+}
+
+async fn start(ctx: &Ctx<'_>, device: &RefCell<Device>) -> Result<(), OutOfMemory> {
+    const STEP: u64 = 64;
+    let (sizes, caches) = (device.borrow().sizes, device.borrow().caches);
+    let (shared, mapping) = (device.borrow().shared.clone(), device.borrow().system);
+    let spec = sizes.spec;
+    for at in 0..STEP {
+        let part = |n: u64| at * n / STEP..(at + 1) * n / STEP;
+        for _ in part(sizes.part(spec.system_kernel)) {
+            ctx.kernel_block(Request::new(0, Gfp::GFP_KERNEL), Owner::Driver).await?;
+        }
+        for _ in part(sizes.part(spec.system_threads)) {
+            Thread::fork(ctx, caches).await?;
+        }
+        for file in part(shared.len() as u64) {
+            read_file(ctx, shared[file as usize], u32::MAX).await?;
+        }
+        for index in part(sizes.part(spec.system_anon)) {
+            ctx.fault_base(mapping, index as u32).await?;
+        }
+    }
+    ctx.pay().await;
+    Ok(())
+}
+
+/// How often something happens that happens so often a second on the whole machine.
+fn every(device: &RefCell<Device>, a_second: u64) -> Nanos {
+    let sizes = device.borrow().sizes;
+    SECOND * 1_000_000 / (sizes.part(1_000_000) * a_second)
+}
+
+/// The system's own programs: they use their memory, replace objects, start short threads, read shared
+/// files.
+pub(super) async fn system(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut random: Random) {
+    let caches = device.borrow().caches;
+    let turn = SECOND / sizes::SYSTEM_PER_S;
+    let per_thread = every(&device, sizes::THREADS_PER_S);
+    let mut threads: Vec<(Nanos, Thread)> = Vec::new();
+    let mut objects: VecDeque<u32> = VecDeque::new();
+    let mut next_thread = 0;
+    while !device.borrow().stopping {
+        ctx.sleep(turn / 2 + random.below(turn)).await;
+        let now = ctx.now();
+        for (_, thread) in threads.extract_if(.., |(end, _)| *end <= now) {
+            thread.exit(&ctx);
+        }
+        if work(&ctx, &device, &mut random, &mut objects).await.is_err() {
+            device.borrow_mut().failed += 1;
+        }
+        if now >= next_thread {
+            next_thread = now + per_thread;
+            match Thread::fork(&ctx, caches).await {
+                Ok(thread) => {
+                    let (least, most) = sizes::THREAD_LIFE_S;
+                    let life = (least + random.below(most - least + 1)) * SECOND;
+                    threads.push((now + life, thread));
+                }
+                Err(OutOfMemory) => device.borrow_mut().failed += 1,
+            }
+        }
+    }
+}
+
+async fn work(
+    ctx: &Ctx<'_>,
+    device: &RefCell<Device>,
+    random: &mut Random,
+    objects: &mut VecDeque<u32>,
+) -> Result<(), OutOfMemory> {
+    let (sizes, caches, mapping) =
+        (device.borrow().sizes, device.borrow().caches, device.borrow().system);
+    let pages = sizes.part(sizes.spec.system_anon);
+    for _ in 0..sizes.part(sizes::SYSTEM_TOUCHES) {
+        // The lower its index, the more often a page is used.
+        let index = random.below(pages) * random.below(pages) / pages;
+        ctx.touch(mapping, index as u32, true).await?;
+    }
+    for _ in 0..sizes.part(sizes::SYSTEM_OBJECTS) {
+        objects.push_back(ctx.object(caches.small, Gfp::GFP_KERNEL).await?);
+    }
+    let cpu = ctx.cpu();
+    // They live a hundred turns.
+    while objects.len() as u64 > 100 * sizes.part(sizes::SYSTEM_OBJECTS) {
+        let oldest = objects.pop_front();
+        ctx.with(|w| oldest.into_iter().for_each(|object| w.vm.put_object(cpu, object)));
+    }
+    let file = {
+        let shared = &device.borrow().shared;
+        shared[random.below(shared.len() as u64) as usize]
+    };
+    read_file(ctx, file, sizes::SYSTEM_READS).await?;
+    Ok(())
+}
+
+/// Packets: blocks that an interrupt takes and a program frees soon.
+pub(super) async fn network(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut random: Random) {
+    let every = every(&device, sizes::BUFFERS_PER_S);
+    let mut in_flight = VecDeque::new();
+    while !device.borrow().stopping {
+        ctx.sleep(every / 2 + random.below(every)).await;
+        let order = random.below(4) as Order;
+        let atomic = |order| Request::new(order, Gfp::GFP_ATOMIC | Gfp::COMP | Gfp::NOWARN);
+        let block = match ctx.kernel_block(atomic(order), Owner::Driver).await {
+            Ok(block) => Ok(block),
+            Err(OutOfMemory) => ctx.kernel_block(atomic(0), Owner::Driver).await,
+        };
+        match block {
+            Ok(block) => in_flight.push_back(block),
+            // The packet is dropped.
+            Err(OutOfMemory) => device.borrow_mut().dropped += 1,
+        }
+        if in_flight.len() > sizes::BUFFERS_IN_FLIGHT {
+            in_flight.pop_front().into_iter().for_each(|block| ctx.free_kernel_block(block));
+        }
+    }
+    in_flight.into_iter().for_each(|block| ctx.free_kernel_block(block));
+}
+
+/// Looks files up, as lists of pictures and scans of the storage do.
+pub(super) async fn lookups(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut random: Random) {
+    let every = every(&device, sizes::LOOKUPS_PER_S);
+    while !device.borrow().stopping {
+        ctx.sleep(every / 2 + random.below(every)).await;
+        let inode = device.borrow_mut().some_media();
+        if read_file(&ctx, inode, 1).await.is_err() {
+            device.borrow_mut().failed += 1;
+        }
+    }
+}
+
+/// Pages out what has been in the background for some time (`process_madvise(MADV_PAGEOUT)`).
+pub(super) async fn page_out(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
+    while !device.borrow().stopping {
+        let due = {
+            let queue = &mut device.borrow_mut().to_page_out;
+            let due = queue.front().is_some_and(|&(time, ..)| time <= ctx.now());
+            if due { queue.pop_front() } else { None }
+        };
+        let Some((_, app, mapping)) = due else {
+            ctx.sleep(sizes::LOOK_EVERY).await;
+            continue;
+        };
+        let mut index = 0;
+        while let Some(len) = background_pages(&device, app, mapping)
+            && index < len
+        {
+            let cpu = ctx.cpu();
+            ctx.with(|w| {
+                let freed = w.vm.page_out(cpu, mapping, index..(index + PAGE_OUT_BATCH).min(len));
+                w.vm.stat.pgmadvise_pageout += freed;
+                w.charge_looks();
+                w.charge_work();
+                w.wake_daemons();
+            });
+            index += PAGE_OUT_BATCH;
+            ctx.breathe().await;
+        }
+    }
+}
+
+/// The pages of an app, as long as it is in the background with the same memory.
+fn background_pages(device: &RefCell<Device>, app: usize, mapping: SpaceId) -> Option<u32> {
+    let device = device.borrow();
+    let mut known = device.cached.iter();
+    let process = known.find(|(of, process)| *of == app && process.anon == mapping);
+    process.map(|(_, process)| process.anon_pages)
+}
+
+/// Kills what nobody used for longest where memory is short.
+pub(super) async fn killer(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
+    while !device.borrow().stopping {
+        ctx.sleep(sizes::LOOK_EVERY).await;
+        let short = ctx.with(is_short);
+        let out_of_memory = ctx.with(|w| {
+            let cached = &device.borrow().cached;
+            cached.iter().position(|(_, process)| w.vm.is_killed(process.anon))
+        });
+        let Device { cached, killed, out_of_memory: dead, .. } = &mut *device.borrow_mut();
+        if let Some((_, process)) = out_of_memory.and_then(|at| cached.remove(at)) {
+            *dead += 1;
+            process.exit(&ctx);
+        } else if short && let Some((_, victim)) = cached.pop_front() {
+            *killed += 1;
+            victim.exit(&ctx);
+        }
+    }
+}
+
+fn is_short(w: &mut World<'_>) -> bool {
+    let zones = w.vm.allocator().zones();
+    let free: u64 = zones.iter().map(Zone::free_pages).sum();
+    let high: u64 = zones.iter().map(|zone| zone.watermarks.high).sum();
+    let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
+    let files: u64 = w.vm.lru().vecs().iter().map(Lruvec::file).sum();
+    let (swap_free, swap) = w.vm.swap_places();
+    free < high
+        && (swap_free * 100 < swap * sizes::SWAP_SHORT
+            || files * 100 < managed * sizes::FILES_SHORT)
+}

@@ -1,0 +1,342 @@
+//! apppressure: client devices without huge pages under memory pressure, the regression that was reported of
+//! freelist hygiene (seed 4).
+//!
+//! Two forms of one thing. On a phone apps are launched in turn, used for a while, and paged out to swap in
+//! memory once they are in the background; on a Chromebook tabs are. Neither test is public in all its parts
+//! (facts/benchmarks.md 1.5), so what an app is comes from 4.5. `sizes.rs` has the amounts, `process.rs` what an
+//! app takes, `background.rs` what goes on beside it.
+
+mod background;
+mod process;
+mod sizes;
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use pageblock::mobility::Migratetype;
+use pageblock::policy::Policy;
+use pageblock::tuning;
+use pageblock::zone::Zone;
+use pageblock_measure::{names, pressure};
+use pageblock_vm::config::{Config, ThpEnabled};
+use pageblock_vm::inode::InodeId;
+use pageblock_vm::space::SpaceId;
+
+use super::{Outcome, Progress, Workload, check, stopped};
+use crate::error::Error;
+use crate::sim::cost::CLIENT;
+use crate::sim::executor::{Executor, Place};
+use crate::sim::machine_file::MachineSpec;
+use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::world::{Random, World};
+use crate::sim::{MICROSECOND, MILLISECOND, Nanos, daemons};
+use process::{Caches, Process};
+use sizes::{Sizes, Spec};
+
+/// What Android adds to the low and the high watermark: three screens of 1080 x 2400 pixels of 4 bytes, in KiB
+/// (`extra_free_kbytes`; from Android 12 on by `watermark_scale_factor`). (K)
+const EXTRA_FREE_KBYTES: u32 = 30_375;
+
+/// The form of the test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Android: app launch.
+    Launch,
+    /// ChromeOS: tab switching.
+    Tabs,
+}
+
+impl Form {
+    const fn spec(self) -> Spec {
+        match self {
+            Self::Launch => sizes::LAUNCH,
+            Self::Tabs => sizes::TABS,
+        }
+    }
+}
+
+impl Workload for Form {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Launch => "apppressure",
+            Self::Tabs => "apppressure-tabs",
+        }
+    }
+
+    fn summary(&self) -> &'static str {
+        match self {
+            Self::Launch => "apps launched on a phone with zram (seed 4's regression, Jun 2024)",
+            Self::Tabs => "tabs switched on a Chromebook with zram (seed 4's regression, Jun 2024)",
+        }
+    }
+
+    fn machine(&self) -> &'static str {
+        match self {
+            Self::Launch => "phone-4g",
+            Self::Tabs => "chromebook-4g",
+        }
+    }
+
+    fn size(&self, machine: &MachineSpec) -> Result<u64, Error> {
+        Ok(Sizes::of(*self, machine)?.known_pages())
+    }
+
+    fn configure(&self, config: &mut Config) {
+        config.thp_enabled = ThpEnabled::Never;
+        config.file_objects = sizes::FILE_OBJECTS;
+        config.swappiness = 100;
+    }
+
+    fn tune(&self, policy: &mut Policy, pages: u64) {
+        // Nothing raises it without huge pages.
+        if policy.min_free_kbytes == 0 {
+            let kbytes = tuning::min_free_kbytes(policy, pages * tuning::KBYTES_PER_PAGE, None);
+            policy.min_free_kbytes = u32::try_from(kbytes).unwrap_or(u32::MAX);
+        }
+        if *self == Self::Launch && policy.extra_free_kbytes == 0 {
+            policy.extra_free_kbytes = EXTRA_FREE_KBYTES;
+        }
+    }
+
+    fn run(
+        &self,
+        executor: &mut Executor<'_>,
+        machine: &MachineSpec,
+        seed: u64,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Outcome>, Error> {
+        let sizes = Sizes::of(*self, machine)?;
+        let device = executor.with(|w| {
+            w.costs = CLIENT;
+            w.watches_stalls = true;
+            Rc::new(RefCell::new(Device::new(w, sizes, seed)))
+        });
+        daemons::spawn(executor);
+        let shared = Rc::clone(&device);
+        let boot = executor.spawn(Place::Near(0), |ctx| background::boot(ctx, shared));
+        if !executor.run(&[boot], progress) {
+            return stopped(executor, "boot");
+        }
+        check(executor, "after boot")?;
+        spawn_background(executor, &device, seed);
+        let (shared, first) = (Rc::clone(&device), 0..sizes.spec.apps);
+        let user = executor.spawn(Place::Near(0), |ctx| user(ctx, shared, first));
+        if !executor.run(&[user], progress) {
+            return stopped(executor, "the first round");
+        }
+        check(executor, "after the first round")?;
+        let (start, before) = executor.with(|w| {
+            w.start_counting();
+            w.samples.clear();
+            w.vm.observer.keep_taken();
+            device.borrow_mut().start_counting();
+            (w.now(), w.pressure())
+        });
+        let (shared, rest) = (Rc::clone(&device), sizes.spec.apps..sizes.launches());
+        let user = executor.spawn(Place::Near(0), |ctx| user_counted(ctx, shared, rest));
+        if !executor.run(&[user], progress) {
+            return stopped(executor, "use");
+        }
+        check(executor, "after use")?;
+        let mut counters = device.borrow().counted();
+        executor.with(|w| counters.extend(at_the_end(w, start, before)));
+        Ok(Some(Outcome {
+            counters,
+            notes: vec![format!(
+                "{}: {} launches are counted; latencies shrink with the scale, as apps do.",
+                self.name(),
+                sizes.launches() - sizes.spec.apps
+            )],
+        }))
+    }
+}
+
+fn spawn_background(executor: &mut Executor<'_>, device: &Rc<RefCell<Device>>, seed: u64) {
+    let random = |purpose| Random::new(seed, purpose);
+    let of = || Rc::clone(device);
+    let shared = of();
+    executor.spawn(Place::Near(1), |ctx| background::system(ctx, shared, random(2)));
+    let shared = of();
+    executor.spawn(Place::Near(2), |ctx| background::network(ctx, shared, random(3)));
+    let shared = of();
+    executor.spawn(Place::Near(3), |ctx| background::lookups(ctx, shared, random(4)));
+    let shared = of();
+    executor.spawn(Place::Near(1), |ctx| background::page_out(ctx, shared));
+    let shared = of();
+    executor.spawn(Place::Near(2), |ctx| background::killer(ctx, shared));
+}
+
+/// What the tasks of a device share.
+struct Device {
+    sizes: Sizes,
+    caches: Caches,
+    /// The files of each app, by its number.
+    files: Vec<Vec<InodeId>>,
+    /// Files that all use.
+    shared: Vec<InodeId>,
+    /// Files that are looked up.
+    media: Vec<InodeId>,
+    /// The memory of the system's programs.
+    system: SpaceId,
+    /// The apps in the background, the least recently used first.
+    cached: VecDeque<(usize, Process)>,
+    /// When which app is to be paged out, with its memory.
+    to_page_out: VecDeque<(Nanos, usize, SpaceId)>,
+    random: Random,
+    cold: u64,
+    warm: u64,
+    killed: u64,
+    out_of_memory: u64,
+    failed: u64,
+    dropped: u64,
+    stopping: bool,
+}
+
+impl Device {
+    fn new(w: &mut World<'_>, sizes: Sizes, seed: u64) -> Self {
+        let mut random = Random::new(seed, 1);
+        let mut files = |pages: u64| -> Vec<InodeId> {
+            sizes::file_lengths(pages).map(|len| w.vm.create_file(len)).collect()
+        };
+        let own = (0..sizes.spec.apps)
+            .map(|_| files(sizes.of_range(&mut random, sizes.spec.files)))
+            .collect();
+        let shared = files(sizes.part(sizes.spec.shared_files));
+        let media = (0..sizes.part(sizes::MEDIA_FILES))
+            .map(|_| w.vm.create_file(sizes::MEDIA_PAGES))
+            .collect();
+        Self {
+            sizes,
+            caches: Caches::new(w),
+            files: own,
+            shared,
+            media,
+            system: w.vm.create_mapping(sizes.part(sizes.spec.system_anon) as u32),
+            cached: VecDeque::new(),
+            to_page_out: VecDeque::new(),
+            random,
+            cold: 0,
+            warm: 0,
+            killed: 0,
+            out_of_memory: 0,
+            failed: 0,
+            dropped: 0,
+            stopping: false,
+        }
+    }
+
+    fn some_media(&mut self) -> InodeId {
+        self.media[self.random.below(self.media.len() as u64) as usize]
+    }
+
+    fn start_counting(&mut self) {
+        for count in [
+            &mut self.cold,
+            &mut self.warm,
+            &mut self.killed,
+            &mut self.out_of_memory,
+            &mut self.failed,
+            &mut self.dropped,
+        ] {
+            *count = 0;
+        }
+    }
+
+    fn counted(&self) -> Vec<(String, u64)> {
+        [
+            (pressure::COLD, self.cold),
+            (pressure::WARM, self.warm),
+            (pressure::KILLED, self.killed),
+            (pressure::OUT_OF_MEMORY, self.out_of_memory),
+            (pressure::FAILED, self.failed),
+            (pressure::DROPPED, self.dropped),
+        ]
+        .map(|(name, count)| (name.to_owned(), count))
+        .to_vec()
+    }
+}
+
+/// The user: one app after the other, each brought to the front and used for a while.
+async fn user(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, launches: std::ops::Range<u64>) {
+    for launch in launches {
+        let app = (launch % device.borrow().sizes.spec.apps) as usize;
+        let known = {
+            let cached = &mut device.borrow_mut().cached;
+            let at = cached.iter().position(|&(of, _)| of == app);
+            at.and_then(|at| cached.remove(at)).map(|(_, process)| process)
+        };
+        let warm = known.is_some();
+        let mut process = known.unwrap_or_else(|| Process::new(&ctx, &device));
+        let used = use_app(&ctx, &device, app, &mut process, warm).await;
+        ctx.pay().await;
+        if used.is_err() {
+            device.borrow_mut().out_of_memory += 1;
+            process.exit(&ctx);
+        } else {
+            let mut device = device.borrow_mut();
+            let due = ctx.now() + device.sizes.spec.page_out_after;
+            device.to_page_out.push_back((due, app, process.anon));
+            device.cached.push_back((app, process));
+        }
+        ctx.with(sample_free);
+    }
+}
+
+/// The same, and the end of it all.
+async fn user_counted(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, launches: std::ops::Range<u64>) {
+    user(ctx, Rc::clone(&device), launches).await;
+    device.borrow_mut().stopping = true;
+}
+
+async fn use_app(
+    ctx: &Ctx<'_>,
+    device: &RefCell<Device>,
+    app: usize,
+    process: &mut Process,
+    warm: bool,
+) -> Result<(), OutOfMemory> {
+    ctx.pay().await;
+    let start = ctx.now();
+    process.launch(ctx, device, app).await?;
+    let latency = ctx.now() - start;
+    let kind = if warm {
+        device.borrow_mut().warm += 1;
+        pressure::LATENCY_WARM
+    } else {
+        device.borrow_mut().cold += 1;
+        pressure::LATENCY_COLD
+    };
+    ctx.with(|w| {
+        for name in [pressure::LATENCY, kind] {
+            w.samples.entry(name.to_owned()).or_default().push(latency);
+        }
+    });
+    process.be_used(ctx, device).await
+}
+
+fn sample_free(w: &mut World<'_>) {
+    let free = w.vm.allocator().zones().iter().map(Zone::free_pages).sum();
+    w.samples.entry("free-pages".to_owned()).or_default().push(free);
+}
+
+/// Pressure and what else is read at the end.
+fn at_the_end(w: &mut World<'_>, start: Nanos, before: (Nanos, Nanos)) -> Vec<(String, u64)> {
+    let (some, full) = w.pressure();
+    let mut counters = vec![
+        (names::SIMULATED_ELAPSED_MS.to_owned(), (w.now() - start) / MILLISECOND),
+        (names::PSI_SOME_US.to_owned(), (some - before.0) / MICROSECOND),
+        (names::PSI_FULL_US.to_owned(), (full - before.1) / MICROSECOND),
+        (names::LIST_MISMATCH_PAGES.to_owned(), w.list_mismatch.total()),
+        (pressure::ZSMALLOC.to_owned(), w.vm.zram().map_or(0, |zram| zram.pool().pages())),
+    ];
+    for order in 0..=3 {
+        // Counters of orders that never stalled are missing.
+        counters.push((format!("allocstall_order_{order}"), w.vm.stalls.allocstall(order)));
+    }
+    for mt in Migratetype::ALL {
+        let blocks = w.vm.allocator().zones().iter().flat_map(Zone::pageblocks);
+        counters.push((names::blocks(mt), blocks.filter(|&(_, of, _)| of == mt).count() as u64));
+    }
+    counters
+}

@@ -1,0 +1,211 @@
+//! How much of everything, for both forms: facts/benchmarks.md 1.5 and 4.5 where nothing else is said. (K):
+//! general knowledge, unchecked.
+
+use pageblock_vm::inode::{FileObject, Lifetime};
+use pageblock_vm::slab::CacheSpec;
+
+use super::super::Workload;
+use super::Form;
+use crate::error::Error;
+use crate::sim::machine_file::{MachineSpec, Scale};
+use crate::sim::world::Random;
+use crate::sim::{MILLISECOND, Nanos, SECOND};
+
+/// A number of a range, both ends included.
+pub(super) type Range = (u64, u64);
+
+/// The memory of a graphics buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Graphics {
+    /// Android's DMA-BUF system heap: orders 8, 4 and 0, unmovable.
+    DmaBuf,
+    /// i915's objects: pages of shared memory with `__GFP_RECLAIMABLE`, pinned while they are used.
+    Shmem,
+}
+
+/// What an app or a tab is, and how it is used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spec {
+    /// Apps or tabs, used in turn. (K)
+    pub(super) apps: u64,
+    /// Anonymous pages of one.
+    pub(super) anon: Range,
+    /// Pages of files of its own.
+    pub(super) files: Range,
+    /// Pages of files that all use: framework, browser. (K)
+    pub(super) shared_files: u64,
+    /// Of one brought back, how many of its anonymous pages are used: one in so many. (K)
+    pub(super) warm_part: u64,
+    /// Of one brought back, how many of its files' pages are read: one in so many. (K)
+    pub(super) warm_files: u64,
+    /// CPU time in its own code until it shows itself: a new one, one brought back. (K)
+    pub(super) think: (Nanos, Nanos),
+    /// How long it is used then. (K)
+    pub(super) used: Nanos,
+    /// How long it has been in the background when its memory is paged out. (K)
+    pub(super) page_out_after: Nanos,
+    pub(super) threads: Range,
+    pub(super) tables: Range,
+    /// Graphics buffers, and pages of one.
+    pub(super) graphics: Graphics,
+    pub(super) buffers: Range,
+    pub(super) buffer_pages: Range,
+    /// What the system holds: pages of the kernel's, of programs', threads. (K)
+    pub(super) system_kernel: u64,
+    pub(super) system_anon: u64,
+    pub(super) system_threads: u64,
+}
+
+/// Android: app launch. Amounts of an app are those of facts 4.5, at their lower half as the phone has 4 GiB.
+pub(super) const LAUNCH: Spec = Spec {
+    apps: 18,
+    anon: (30_000, 80_000),
+    files: (10_000, 30_000),
+    shared_files: 40_000,
+    warm_part: 2,
+    warm_files: 4,
+    think: (500 * MILLISECOND, 150 * MILLISECOND),
+    used: SECOND,
+    page_out_after: 2 * SECOND,
+    threads: (20, 60),
+    tables: (200, 800),
+    graphics: Graphics::DmaBuf,
+    buffers: (10, 30),
+    buffer_pages: (25, 1000),
+    system_kernel: 45_000,
+    system_anon: 130_000,
+    system_threads: 1_000,
+};
+
+/// ChromeOS: tab switching. A tab's amounts (K): a renderer of 80 to 240 MB.
+pub(super) const TABS: Spec = Spec {
+    apps: 28,
+    anon: (20_000, 60_000),
+    files: (1_000, 3_000),
+    shared_files: 50_000,
+    warm_part: 3,
+    warm_files: 2,
+    think: (400 * MILLISECOND, 40 * MILLISECOND),
+    used: 500 * MILLISECOND,
+    page_out_after: 2 * SECOND,
+    threads: (15, 25),
+    tables: (100, 300),
+    graphics: Graphics::Shmem,
+    buffers: (4, 12),
+    buffer_pages: (100, 1500),
+    system_kernel: 45_000,
+    system_anon: 150_000,
+    system_threads: 600,
+};
+
+/// Rounds over all apps. The first only builds them up, and is not counted.
+pub(super) const ROUNDS: u64 = 10;
+/// A launch is done in so many parts, each of all kinds of work.
+pub(super) const PARTS: u64 = 64;
+/// Objects of an app: areas of its address space, and small ones. (K)
+pub(super) const VM_AREAS: Range = (1000, 2000);
+pub(super) const SMALL_OBJECTS: Range = (1000, 3000);
+/// Pages of transactions that it has mapped. (K)
+pub(super) const BINDER_PAGES: Range = (20, 100);
+/// While it is used: how often, and the pages that are given up and taken anew each time, those of files that
+/// are read; one buffer is replaced. (K)
+pub(super) const TURN: Nanos = 200 * MILLISECOND;
+pub(super) const TURN_ANON: u64 = 500;
+pub(super) const TURN_FILES: u64 = 200;
+
+/// Files of the user, and pages of one; lookups a second. (K)
+pub(super) const MEDIA_FILES: u64 = 20_000;
+pub(super) const MEDIA_PAGES: u32 = 32;
+pub(super) const LOOKUPS_PER_S: u64 = 40;
+/// The system at work: turns a second; pages of its own that it uses in a turn, objects that it replaces, and
+/// pages of shared files that it reads. (K)
+pub(super) const SYSTEM_PER_S: u64 = 50;
+pub(super) const SYSTEM_TOUCHES: u64 = 40;
+pub(super) const SYSTEM_OBJECTS: u64 = 20;
+pub(super) const SYSTEM_READS: u32 = 8;
+/// Short threads that the system starts a second, and how long one lives in seconds. (K)
+pub(super) const THREADS_PER_S: u64 = 10;
+pub(super) const THREAD_LIFE_S: Range = (1, 20);
+/// Buffers of the network: a second, and how many are in flight. `GFP_ATOMIC`, orders 0 to 3. (K)
+pub(super) const BUFFERS_PER_S: u64 = 200;
+pub(super) const BUFFERS_IN_FLIGHT: usize = 16;
+
+/// The killer (lmkd, the tab manager) looks so often, and ends what was not used for longest where free pages
+/// are below the high watermarks and either swap or the page cache is short: below a part of its size, below a
+/// part of memory, in percent. (K)
+pub(super) const LOOK_EVERY: Nanos = 100 * MILLISECOND;
+pub(super) const SWAP_SHORT: u64 = 10;
+pub(super) const FILES_SHORT: u64 = 5;
+
+/// Pages of a file of an app.
+pub(super) const FILE_LEN: u64 = 256;
+
+/// The objects of a file on ext4 or f2fs. (K)
+pub(super) const FILE_OBJECTS: &[FileObject] = &[
+    FileObject {
+        cache: CacheSpec { name: "dentry", size: 192, reclaimable: true },
+        lifetime: Lifetime::Dentry,
+    },
+    FileObject {
+        cache: CacheSpec { name: "ext4_inode_cache", size: 1112, reclaimable: true },
+        lifetime: Lifetime::Inode,
+    },
+];
+
+/// The sizes on a machine. A smaller one has as many apps, each smaller, which need proportionally less time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub(super) spec: Spec,
+    scale: Scale,
+}
+
+impl Sizes {
+    pub(super) fn of(form: Form, machine: &MachineSpec) -> Result<Self, Error> {
+        let (spec, scale) = (form.spec(), machine.scale);
+        let least = spec.system_kernel + spec.system_anon + 2 * spec.anon.1;
+        if machine.cpu_nodes.len() < 4 {
+            return Err(Error::Workload(format!("{} needs four CPUs", form.name())));
+        }
+        if machine.pages() < scale.of(least) {
+            let message = format!("machine {} is too small for {}", machine.name, form.name());
+            return Err(Error::Workload(message));
+        }
+        if machine.swap_pages == 0 || !machine.zram {
+            let message = format!("{} needs swap in memory: zram = true, swap_mib", form.name());
+            return Err(Error::Workload(message));
+        }
+        Ok(Self { spec, scale })
+    }
+
+    /// An amount of the whole machine on this one.
+    pub(super) fn part(&self, whole: u64) -> u64 {
+        self.scale.of(whole).max(1)
+    }
+
+    /// The same, of a range at random.
+    pub(super) fn of_range(&self, random: &mut Random, (least, most): Range) -> u64 {
+        self.part(least + random.below(most - least + 1))
+    }
+
+    /// CPU time in proportion.
+    pub(super) fn time(&self, whole: Nanos) -> Nanos {
+        self.scale.of(whole)
+    }
+
+    pub(super) fn launches(&self) -> u64 {
+        ROUNDS * self.spec.apps
+    }
+
+    /// Pages that are touched, about.
+    pub(super) fn known_pages(&self) -> u64 {
+        let mean = |(least, most): Range| u64::midpoint(least, most);
+        let Spec { anon, files, warm_part, warm_files, used, .. } = self.spec;
+        let launch = mean(anon) / warm_part + mean(files) / warm_files;
+        self.launches() * self.part(launch + used / TURN * (TURN_ANON + TURN_FILES))
+    }
+}
+
+/// The lengths of files with so many pages in all.
+pub(super) fn file_lengths(pages: u64) -> impl Iterator<Item = u32> {
+    (0..pages.div_ceil(FILE_LEN)).map(|_| FILE_LEN as u32)
+}

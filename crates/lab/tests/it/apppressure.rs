@@ -1,0 +1,83 @@
+//! Seed 4's regression, small: what holds by construction, whatever the latencies are.
+
+use pageblock::policy::Policy;
+use pageblock_lab::sim::machine_file::{self, Scale};
+use pageblock_lab::simulate::Simulation;
+use pageblock_lab::workload::apppressure::Form;
+use pageblock_measure::{Run, names, pressure};
+
+const PHONE: &str = include_str!("../../../../machines/phone-4g.toml");
+const CHROMEBOOK: &str = include_str!("../../../../machines/chromebook-4g.toml");
+
+/// A run on the machine with half a gigabyte less, where memory is short.
+fn run(form: Form, policy: &str, seed: u64) -> Run {
+    let text = match form {
+        Form::Launch => PHONE.replace("5888", "5376"),
+        Form::Tabs => CHROMEBOOK.replace("5760", "5120"),
+    };
+    let machine = machine_file::parse(&text, Scale::parse("1/16").unwrap()).unwrap();
+    let simulation = Simulation {
+        machine: &machine,
+        policy: (policy, Policy::parse(policy).unwrap()),
+        version: (6, 9),
+        workload: &form,
+        seed,
+    };
+    // Every phase ends with a check that no page was lost, in the pool of compressed ones either.
+    simulation.run(&mut |_| true).unwrap().unwrap()
+}
+
+fn count(run: &Run, name: &str) -> u64 {
+    run.counters.get(name).unwrap_or_else(|| panic!("{name}"))
+}
+
+#[test]
+fn a_seed_gives_the_same_run() {
+    let runs = [1, 1, 2].map(|seed| run(Form::Launch, "linux-6.9", seed));
+    assert_eq!(runs[0], runs[1]);
+    assert_ne!(runs[0].event_hash, runs[2].event_hash);
+}
+
+#[test]
+fn hygiene_ends_mixed_lists_and_lengthens_the_search() {
+    let (old, new) = (run(Form::Launch, "linux-6.9", 1), run(Form::Launch, "linux-6.10", 1));
+    assert!(count(&old, names::LIST_MISMATCH_PAGES) > 0);
+    assert_eq!(count(&new, names::LIST_MISMATCH_PAGES), 0);
+    // Each page that cannot claim its block counts it anew, as often as a CPU list needs pages.
+    let most = |run: &Run| count(run, names::BLOCK_LOOKS_MOST);
+    assert!(most(&new) > 10 * most(&old), "{} and {}", most(&old), most(&new));
+    for run in [&old, &new] {
+        let launches = count(run, pressure::COLD) + count(run, pressure::WARM);
+        assert_eq!(launches, run.samples[pressure::LATENCY].len() as u64);
+        let (some, full) = (count(run, names::PSI_SOME_US), count(run, names::PSI_FULL_US));
+        assert!(0 < full && full <= some, "{full} of {some}");
+        assert!(some < 1000 * count(run, names::SIMULATED_ELAPSED_MS));
+        assert!(count(run, "pswpin") > 0 && count(run, "pgmadvise_pageout") > 0);
+        assert_eq!(count(run, pressure::FAILED), 0);
+    }
+}
+
+#[test]
+fn without_boosts_kswapd_has_no_rounds_for_them() {
+    let run = |policy| run(Form::Launch, policy, 1);
+    let boosted = |run: &Run| count(run, "pageoutrun_boosted");
+    assert!(boosted(&run("linux-6.10")) > 0);
+    let off = run("linux-6.10,watermark_boost_factor=0");
+    assert_eq!((boosted(&off), count(&off, "pgsteal_boosted")), (0, 0));
+}
+
+#[test]
+fn tabs_are_switched_and_come_back_from_swap() {
+    let run = run(Form::Tabs, "linux-6.10", 1);
+    assert!(run.samples[pressure::LATENCY].len() > 200);
+    assert!(count(&run, "workingset_refault_anon") > count(&run, "pswpin") / 2);
+    assert_eq!(count(&run, pressure::FAILED), 0);
+}
+
+#[test]
+fn it_needs_swap_in_memory() {
+    let text = PHONE.replace("zram = true", "");
+    let machine = machine_file::parse(&text, Scale::parse("1/16").unwrap()).unwrap();
+    let error = pageblock_lab::workload::Workload::size(&Form::Launch, &machine).unwrap_err();
+    assert!(error.to_string().contains("zram = true"), "{error}");
+}
