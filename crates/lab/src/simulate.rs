@@ -17,6 +17,7 @@ use pageblock_vm::page::Owner;
 
 use crate::error::Error;
 use crate::sim::cost::YEAR_2018;
+use crate::sim::daemons;
 use crate::sim::disk::Disk;
 use crate::sim::executor::Executor;
 use crate::sim::machine_file::{MachineSpec, Scale};
@@ -115,6 +116,7 @@ impl Simulation<'_> {
         let mut world = World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, self.seed);
         world.scale = machine.scale;
         let mut executor = Executor::new(world);
+        daemons::spawn(&mut executor);
         let outcome = self.workload.run(&mut executor, machine, self.seed, progress)?;
         let Some(outcome) = outcome else { return Ok(None) };
         let run = executor.with(|w| self.result(w, outcome));

@@ -3,6 +3,8 @@
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::page::Owner;
 
+use super::Progress;
+use crate::sim::executor::{Executor, Place};
 use crate::sim::task::{Ctx, OutOfMemory};
 
 // Parts of memory, in thousandths. [K]: a server without load holds one or two hundred MiB.
@@ -10,8 +12,14 @@ const KERNEL: u64 = 3;
 const PROGRAMS: u64 = 4;
 const FILES: u64 = 5;
 
+/// Boots; tells whether that came to its end.
+pub fn run(executor: &mut Executor<'_>, progress: &mut Progress<'_>) -> bool {
+    let task = executor.spawn(Place::Near(0), boot);
+    executor.run(&[task], progress)
+}
+
 /// Takes them, mixed as programs start: some kernel pages, some of files, some of memory.
-pub async fn boot(ctx: Ctx<'_>) {
+async fn boot(ctx: Ctx<'_>) {
     if let Err(OutOfMemory) = start(&ctx).await {
         ctx.fail("the machine is too small to boot");
     }

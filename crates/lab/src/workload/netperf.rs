@@ -16,12 +16,12 @@ use pageblock_vm::slab::{CacheId, CacheSpec};
 
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
+use crate::sim::SECOND;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::sched::TaskId;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
-use crate::sim::{SECOND, daemons};
 
 /// Payloads in bytes (`NETPERF_BUFFER_SIZES`).
 pub const SIZES: [u32; 9] = [64, 128, 256, 1024, 2048, 3312, 4096, 8192, 16384];
@@ -65,9 +65,7 @@ impl Workload for NetperfUdp {
         seed: u64,
         progress: &mut Progress<'_>,
     ) -> Result<Option<Outcome>, Error> {
-        daemons::spawn(executor);
-        let task = executor.spawn(Place::Near(0), boot::boot);
-        if !executor.run(&[task], progress) {
+        if !boot::run(executor, progress) {
             return stopped(executor, "boot");
         }
         executor.with(World::start_counting);

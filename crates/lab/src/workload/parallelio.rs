@@ -126,9 +126,7 @@ impl Workload for ParallelIo {
         progress: &mut Progress<'_>,
     ) -> Result<Option<Outcome>, Error> {
         let sizes = Sizes::of(machine)?;
-        daemons::spawn(executor);
-        let task = executor.spawn(Place::Near(0), boot::boot);
-        if !executor.run(&[task], progress) {
+        if !boot::run(executor, progress) {
             return stopped(executor, "boot");
         }
         executor.with(|w| w.vm.keep_ages());

@@ -18,7 +18,7 @@ use pageblock_vm::space::SpaceId;
 
 use super::{Outcome, Progress, Workload, boot, check, monitors, stopped};
 use crate::error::Error;
-use crate::sim::daemons::{self, sync};
+use crate::sim::daemons::sync;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::task::{Ctx, OutOfMemory};
@@ -182,9 +182,7 @@ fn run(
     seed: u64,
     progress: &mut Progress<'_>,
 ) -> Result<Option<Durations>, Error> {
-    daemons::spawn(executor);
-    let task = executor.spawn(Place::Near(0), boot::boot);
-    if !executor.run(&[task], progress) {
+    if !boot::run(executor, progress) {
         return stopped(executor, "boot");
     }
     check(executor, "after boot")?;

@@ -30,7 +30,7 @@ use crate::sim::executor::Place;
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
-use crate::sim::{MILLISECOND, Nanos, SECOND, daemons};
+use crate::sim::{MILLISECOND, Nanos, SECOND};
 use process::{Caches, Process};
 use sizes::Sizes;
 
@@ -87,7 +87,6 @@ impl Workload for AndroidUptime {
         progress: &mut Progress<'_>,
     ) -> Result<Option<Outcome>, Error> {
         let sizes = Sizes::of(machine)?;
-        daemons::spawn(executor);
         let phone = executor.with(|w| Phone::new(w, sizes, seed));
         let phone = Rc::new(RefCell::new(phone));
         let shared = Rc::clone(&phone);

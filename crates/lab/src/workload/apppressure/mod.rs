@@ -30,7 +30,7 @@ use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
-use crate::sim::{MICROSECOND, MILLISECOND, Nanos, daemons};
+use crate::sim::{MICROSECOND, MILLISECOND, Nanos};
 use process::{Caches, Process};
 use sizes::{Sizes, Spec};
 
@@ -112,7 +112,6 @@ impl Workload for Form {
             w.watches_stalls = true;
             Rc::new(RefCell::new(Device::new(w, sizes, seed)))
         });
-        daemons::spawn(executor);
         let shared = Rc::clone(&device);
         let boot = executor.spawn(Place::Near(0), |ctx| background::boot(ctx, shared));
         if !executor.run(&[boot], progress) {

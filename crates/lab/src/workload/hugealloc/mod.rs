@@ -17,10 +17,10 @@ use pageblock_vm::config::{Config, ThpDefrag, ThpEnabled};
 
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
+use crate::sim::MILLISECOND;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::{MachineSpec, Scale};
 use crate::sim::world::{Random, World};
-use crate::sim::{MILLISECOND, daemons};
 use build::{Build, Tree};
 
 /// Compile jobs of a defconfig build. (K)
@@ -118,9 +118,7 @@ impl Workload for Hugealloc {
         progress: &mut Progress<'_>,
     ) -> Result<Option<Outcome>, Error> {
         let sizes = Sizes::of(machine)?;
-        daemons::spawn(executor);
-        let task = executor.spawn(Place::Near(0), boot::boot);
-        if !executor.run(&[task], progress) {
+        if !boot::run(executor, progress) {
             return stopped(executor, "boot");
         }
         let (start, tree) = executor.with(|w| {
