@@ -101,7 +101,7 @@ impl<'m> Allocator<'m> {
         zone: usize,
         cpu: usize,
     ) -> Option<(&mut Zone<'m>, &mut CpuCache)> {
-        let cache = &mut self.rows.get_mut(cpu)?.zones.get_mut(zone)?.cache;
+        let cache = self.rows.get_mut(cpu)?.zones.get_mut(zone)?.settled();
         // What the caller changes is found out when it is needed next.
         self.machine.fronts[zone].forget();
         cache.forget_calm();
@@ -120,7 +120,7 @@ impl<'m> Allocator<'m> {
     pub fn counters(&self, zone: usize) -> Option<ZoneCounters> {
         let own = *self.zones.get(zone)?.counters();
         let caches = (0..self.cpus()).filter_map(|cpu| self.cache(zone, cpu));
-        Some(caches.fold(own, |sum, cache| sum.and(cache.counters())))
+        Some(caches.fold(own, |sum, cache| sum.and(&cache.counters())))
     }
 
     /// Tells the fast path whether a node's kswapd runs (6.18 and later pass over such nodes first),
