@@ -76,8 +76,8 @@ static void make_frames(struct pool *pool)
     pb_range all = {.start = zone.start, .end = zone.end};
     size_t size;
     must(pb_metadata_size(&setup, &size), "pb_metadata_size");
-    pool->metadata = malloc(size);
-    must(pb_create(&setup, pool->metadata, size, &pool->frames), "pb_create");
+    pool->metadata = calloc(1, size);
+    must(pb_create_zeroed(&setup, pool->metadata, size, &pool->frames), "pb_create_zeroed");
     must(pb_release(pool->frames, &all, 1), "pb_release");
     printf("pool: %zu MiB in %zu frames, metadata %zu bytes (%.2f a frame)\n", POOL >> 20,
            POOL / PAGE, size, (double)size / (double)(POOL / PAGE));

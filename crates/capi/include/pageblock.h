@@ -556,8 +556,9 @@ typedef struct pb_range {
 } pb_range;
 
 /**
- * How the contents of blocks in use are moved. The functions may not call those of the same
- * allocator, which say `PB_STATUS_BUSY` meanwhile.
+ * How the contents of blocks in use are moved. Where the whole is worked on, the functions may not call
+ * those of the same allocator, which say `PB_STATUS_BUSY` meanwhile. Where a CPU does the work, they may
+ * not use that CPU, and `is_movable` nothing of the allocator: a zone's lock is held.
  */
 typedef struct pb_migrate {
     /**
@@ -570,9 +571,15 @@ typedef struct pb_migrate {
      */
     bool (*migrate)(void *context, uint64_t from, uint64_t to, uint32_t order);
     /**
-     * What both are given.
+     * What all are given.
      */
     void *context;
+    /**
+     * Asked for by `pb_cpu_alloc_contig` and `pb_cpu_alloc_contig_range` again and again, while a CPU that
+     * others have has not given back its frames yet (which it does at its next call). False, or NULL,
+     * ends the waiting: `PB_STATUS_BUSY`.
+     */
+    bool (*wait_for)(void *context, size_t cpu);
 } pb_migrate;
 
 /**
@@ -712,6 +719,19 @@ enum pb_status pb_create(const struct pb_setup *setup,
                          void *memory,
                          size_t size,
                          struct pb_allocator **allocator);
+
+/**
+ * The same in memory all of whose bytes have values, whichever, as pages have that come zeroed from an
+ * operating system (`mmap`, `calloc`): eight of a frame's nine bytes are not touched before the frame is
+ * the first of a free block, so that pages of them need not be there. For 64 GiB of frames it takes half
+ * the time of `pb_create` where the memory is new to the process.
+ *
+ * Promise: As for `pb_create`; every byte of the memory has a value.
+ */
+enum pb_status pb_create_zeroed(const struct pb_setup *setup,
+                                void *memory,
+                                size_t size,
+                                struct pb_allocator **allocator);
 
 /**
  * Ends an allocator, whatever is in use: its memory is the caller's again. `PB_STATUS_BUSY` while a
@@ -922,6 +942,33 @@ enum pb_status pb_free_contig(struct pb_allocator *allocator,
                               size_t cpu,
                               uint64_t start,
                               uint64_t end);
+
+/**
+ * Allocates as `pb_alloc_contig` does, by a CPU, while others work. Their caches are asked for the frames
+ * in them (`wait_for` of `migrate`). Nobody may free a block while it is being moved; of one that was freed
+ * before, `migrate` says false. What others do meanwhile can make it fail where it would succeed the
+ * next time.
+ */
+enum pb_status pb_cpu_alloc_contig(struct pb_cpu *cpu,
+                                   uint64_t pages,
+                                   uint64_t align,
+                                   uint32_t gfp,
+                                   const struct pb_migrate *migrate,
+                                   uint64_t *start);
+
+/**
+ * Allocates the frames from `start` up to, not including, `end`, which lie in one zone. Otherwise as
+ * `pb_cpu_alloc_contig`.
+ */
+enum pb_status pb_cpu_alloc_contig_range(struct pb_cpu *cpu,
+                                         uint64_t start,
+                                         uint64_t end,
+                                         const struct pb_migrate *migrate);
+
+/**
+ * Frees a range that one of the functions above gave, to the CPU's caches and to the zone.
+ */
+enum pb_status pb_cpu_free_contig(struct pb_cpu *cpu, uint64_t start, uint64_t end);
 
 /**
  * The state of a zone, by its place in the setup; exact, at any time.

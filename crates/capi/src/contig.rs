@@ -1,4 +1,5 @@
-//! Contiguous ranges of any size. All functions here give `PB_STATUS_BUSY` while a CPU is taken.
+//! Contiguous ranges of any size: by who owns the whole (`PB_STATUS_BUSY` while a CPU is taken), or by
+//! a CPU beside others.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -7,11 +8,13 @@ use pageblock::contig::Migrate as Moves;
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::request::{Gfp, Request};
 
-use crate::memory::Allocator;
+use crate::cpu::on;
+use crate::memory::{Allocator, Cpu};
 use crate::status::Status;
 
-/// How the contents of blocks in use are moved. The functions may not call those of the same
-/// allocator, which say `PB_STATUS_BUSY` meanwhile.
+/// How the contents of blocks in use are moved. Where the whole is worked on, the functions may not call
+/// those of the same allocator, which say `PB_STATUS_BUSY` meanwhile. Where a CPU does the work, they may
+/// not use that CPU, and `is_movable` nothing of the allocator: a zone's lock is held.
 #[repr(C)]
 pub struct Migrate {
     /// Tells whether the content of a block can be moved.
@@ -19,8 +22,12 @@ pub struct Migrate {
     /// Moves the content of a block to another, and lets everyone who used the first use the second;
     /// the first is freed then, by the allocator. Where it gives false, the second is.
     migrate: Option<extern "C" fn(context: *mut c_void, from: u64, to: u64, order: u32) -> bool>,
-    /// What both are given.
+    /// What all are given.
     context: *mut c_void,
+    /// Asked for by `pb_cpu_alloc_contig` and `pb_cpu_alloc_contig_range` again and again, while a CPU that
+    /// others have has not given back its frames yet (which it does at its next call). False, or NULL,
+    /// ends the waiting: `PB_STATUS_BUSY`.
+    wait_for: Option<extern "C" fn(context: *mut c_void, cpu: usize) -> bool>,
 }
 
 /// The caller's functions; nothing is moved where one is missing.
@@ -37,6 +44,13 @@ impl Moves for Given<'_> {
     fn migrate(&mut self, from: Pfn, to: Pfn, order: Order) -> bool {
         self.0.is_some_and(|given| match given.migrate {
             Some(migrate) => migrate(given.context, from.0, to.0, order.into()),
+            None => false,
+        })
+    }
+
+    fn wait_for(&mut self, cpu: usize) -> bool {
+        self.0.is_some_and(|given| match given.wait_for {
+            Some(wait_for) => wait_for(given.context, cpu),
             None => false,
         })
     }
@@ -101,4 +115,48 @@ pub extern "C" fn pb_free_contig(
             .with_whole(|whole| Ok(whole.free_contig(cpu, FrameRange::new(start, end), &mut ())?))
     };
     act().into()
+}
+
+/// Allocates as `pb_alloc_contig` does, by a CPU, while others work. Their caches are asked for the frames
+/// in them (`wait_for` of `migrate`). Nobody may free a block while it is being moved; of one that was freed
+/// before, `migrate` says false. What others do meanwhile can make it fail where it would succeed the
+/// next time.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_cpu_alloc_contig(
+    cpu: Option<&mut Cpu>,
+    pages: u64,
+    align: u64,
+    gfp: u32,
+    migrate: Option<&Migrate>,
+    start: Option<&mut MaybeUninit<u64>>,
+) -> Status {
+    on(cpu, |handle| {
+        let start = start.ok_or(Status::Null)?;
+        let request = Request::new(0, Gfp(gfp));
+        let moves = &mut Given(migrate);
+        let range = handle.alloc_contig(pages, align, &request, moves, &mut ())?;
+        start.write(range.start.0);
+        Ok(())
+    })
+}
+
+/// Allocates the frames from `start` up to, not including, `end`, which lie in one zone. Otherwise as
+/// `pb_cpu_alloc_contig`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_cpu_alloc_contig_range(
+    cpu: Option<&mut Cpu>,
+    start: u64,
+    end: u64,
+    migrate: Option<&Migrate>,
+) -> Status {
+    on(cpu, |handle| {
+        let range = FrameRange::new(start, end);
+        Ok(handle.alloc_contig_range(range, &mut Given(migrate), &mut ())?)
+    })
+}
+
+/// Frees a range that one of the functions above gave, to the CPU's caches and to the zone.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_cpu_free_contig(cpu: Option<&mut Cpu>, start: u64, end: u64) -> Status {
+    on(cpu, |handle| Ok(handle.free_contig(FrameRange::new(start, end), &mut ())?))
 }

@@ -78,20 +78,35 @@ pub(crate) fn size(setup: &Setup<'_>) -> Result<usize, Status> {
     layout(setup).map(TablesLayout::size)
 }
 
+/// What the caller says of supplied memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Nothing: it may never have been written.
+    Any,
+    /// Its bytes have values.
+    Written,
+}
+
 /// Makes an allocator in `size` bytes from `memory` on.
 pub(crate) fn place(
     memory: *mut u8,
     size: usize,
+    content: Content,
     setup: &Setup<'_>,
 ) -> Result<NonNull<Allocator>, Status> {
     if size < self::size(setup)? {
         return Err(Status::Space);
     }
-    let mut tables = Tables::new(many_mut(memory.cast(), size)?);
-    let mut bytes = |n| tables.take(n, |_| MaybeUninit::uninit()).ok_or(Status::Space);
-    let map = bytes(setup.metadata_size()?)?;
-    let locks = NonNull::from(bytes(setup.sharing_size::<SpinLock>())?);
-    let whole = Whole::new(map, setup)?;
+    let memory: Bytes = many_mut(memory.cast(), size)?;
+    let (map, memory) = memory.split_at_mut_checked(setup.metadata_size()?).ok_or(Status::Space)?;
+    let whole = match content {
+        Content::Any => Whole::new(map, setup)?,
+        Content::Written => Whole::new_in_bytes(written(map), setup)?,
+    };
+    let mut tables = Tables::new(memory);
+    let locks = setup.sharing_size::<SpinLock>();
+    let locks = tables.take(locks, |_| MaybeUninit::uninit()).ok_or(Status::Space)?;
+    let locks = NonNull::from(locks);
     let mut state = State::Owned(ManuallyDrop::new(whole));
     let vacant = |_| Cpu { handle: ManuallyDrop::new(None), allocator: None };
     let cpus = tables.take(setup.cpu_nodes.len(), vacant).ok_or(Status::Space)?;
@@ -254,6 +269,12 @@ pub(crate) fn many_mut<'a, T>(first: *mut T, n: usize) -> Result<&'a mut [MaybeU
         // SAFETY: the caller promises room for `n` values that nobody else uses meanwhile.
         Some(first) => Ok(unsafe { NonNull::slice_from_raw_parts(first.cast(), n).as_mut() }),
     }
+}
+
+/// Memory whose bytes have values, by the caller's promise.
+fn written(memory: Bytes) -> &'static mut [u8] {
+    // SAFETY: the same memory; the caller promises that every byte was written.
+    unsafe { &mut *(core::ptr::from_mut(memory) as *mut [u8]) }
 }
 
 /// Room for frame numbers, as the allocator writes them; zero at first.

@@ -12,7 +12,7 @@ use pageblock::zone::Geometry;
 use pageblock::zonelist::MAX_ZONES_PER_ZONELIST;
 
 use crate::dump::Text;
-use crate::memory::{self, Allocator};
+use crate::memory::{self, Allocator, Content};
 use crate::status::Status;
 
 /// The largest number of zones: five of each of 64 nodes.
@@ -166,15 +166,39 @@ pub unsafe extern "C" fn pb_create(
     size: usize,
     allocator: Option<&mut MaybeUninit<NonNull<Allocator>>>,
 ) -> Status {
-    let act = || {
-        let (setup, allocator) = (setup.ok_or(Status::Null)?, allocator.ok_or(Status::Null)?);
-        if memory.is_null() {
-            return Err(Status::Null);
-        }
-        allocator.write(setup.with(|setup| memory::place(memory.cast(), size, setup))?);
-        Ok(())
-    };
-    act().into()
+    create(setup, memory, size, Content::Any, allocator).into()
+}
+
+/// The same in memory all of whose bytes have values, whichever, as pages have that come zeroed from an
+/// operating system (`mmap`, `calloc`): eight of a frame's nine bytes are not touched before the frame is
+/// the first of a free block, so that pages of them need not be there. For 64 GiB of frames it takes half
+/// the time of `pb_create` where the memory is new to the process.
+///
+/// # Safety
+/// As for `pb_create`; every byte of the memory has a value.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_create_zeroed(
+    setup: Option<&Setup>,
+    memory: *mut c_void,
+    size: usize,
+    allocator: Option<&mut MaybeUninit<NonNull<Allocator>>>,
+) -> Status {
+    create(setup, memory, size, Content::Written, allocator).into()
+}
+
+fn create(
+    setup: Option<&Setup>,
+    memory: *mut c_void,
+    size: usize,
+    content: Content,
+    allocator: Option<&mut MaybeUninit<NonNull<Allocator>>>,
+) -> Result<(), Status> {
+    let (setup, allocator) = (setup.ok_or(Status::Null)?, allocator.ok_or(Status::Null)?);
+    if memory.is_null() {
+        return Err(Status::Null);
+    }
+    allocator.write(setup.with(|setup| memory::place(memory.cast(), size, content, setup))?);
+    Ok(())
 }
 
 /// Ends an allocator, whatever is in use: its memory is the caller's again. `PB_STATUS_BUSY` while a
@@ -233,8 +257,8 @@ mod tests {
         ZoneInfo { allocator, kernel: KERNEL }.to_string()
     }
 
-    /// Made by C's functions.
-    fn by_c(setup: &Setup) -> String {
+    /// Made by C's functions, in memory that was never written or is zero.
+    fn by_c(setup: &Setup, zeroed: bool) -> String {
         let mut size = MaybeUninit::uninit();
         let mut memory: Vec<MaybeUninit<u8>>;
         let mut made = MaybeUninit::uninit();
@@ -244,9 +268,10 @@ mod tests {
         unsafe {
             assert_eq!(pb_metadata_size(Some(setup), Some(&mut size)), Status::Ok);
             let size = size.assume_init();
-            memory = vec![MaybeUninit::uninit(); size];
+            memory = vec![if zeroed { MaybeUninit::new(0) } else { MaybeUninit::uninit() }; size];
             let start = memory.as_mut_ptr().cast();
-            assert_eq!(pb_create(Some(setup), start, size, Some(&mut made)), Status::Ok);
+            let create = if zeroed { pb_create_zeroed } else { pb_create };
+            assert_eq!(create(Some(setup), start, size, Some(&mut made)), Status::Ok);
             let allocator = made.assume_init().as_ref();
             assert_eq!(pb_release(Some(allocator), &all, 1), Status::Ok);
             allocator.with_whole(|whole| Ok(zoneinfo(whole))).unwrap()
@@ -283,7 +308,8 @@ mod tests {
             let mut whole = Whole::new(&mut memory, &setup_here).unwrap();
             whole.release(FrameRange::new(0, FRAMES)).unwrap();
             whole.retune();
-            assert_eq!(by_c(&setup), zoneinfo(&whole));
+            assert_eq!(by_c(&setup, false), zoneinfo(&whole));
+            assert_eq!(by_c(&setup, true), zoneinfo(&whole));
         }
     }
 }

@@ -99,7 +99,7 @@ pub enum Status {
 const TEXTS: &[(Status, &CStr)] = &[
     (Status::Ok, c"all went well"),
     (Status::NoMemory, c"no zone can serve the request now"),
-    (Status::Busy, c"a CPU is taken, or another thread works on the whole"),
+    (Status::Busy, c"a CPU is taken or keeps its frames, or another thread works on the whole"),
     (Status::Null, c"a pointer is NULL that may not be"),
     (Status::Unknown, c"a number is not among the constants of the parameter"),
     (Status::Space, c"the buffer is too small"),
@@ -229,6 +229,7 @@ impl From<ContigError> for Status {
             ContigError::Misaligned(_) => Self::NotPageblocks,
             ContigError::WrongState(..) => Self::WrongState,
             ContigError::NotFound => Self::NotFound,
+            ContigError::Busy(_) | ContigError::Contended(_) => Self::Busy,
             _ => Self::Other,
         }
     }

@@ -139,6 +139,9 @@ static void creation(void)
     EXPECT(pb_create(&setup, memory, size, NULL), PB_STATUS_NULL);
     EXPECT(pb_create(&setup, memory, size - 1, &allocator), PB_STATUS_SPACE);
     EXPECT(pb_create(&setup, memory, 0, &allocator), PB_STATUS_SPACE);
+    EXPECT(pb_create_zeroed(NULL, memory, size, &allocator), PB_STATUS_NULL);
+    EXPECT(pb_create_zeroed(&setup, NULL, size, &allocator), PB_STATUS_NULL);
+    EXPECT(pb_create_zeroed(&setup, memory, size - 1, &allocator), PB_STATUS_SPACE);
     /* Any alignment will do. */
     EXPECT(pb_create(&setup, memory + 1, size, &allocator), PB_STATUS_OK);
     EXPECT(pb_destroy(allocator), PB_STATUS_OK);
@@ -359,8 +362,10 @@ static void down_to_the_last_frame(pb_allocator *allocator, pb_cpu *cpu)
 
 struct moves {
     uint64_t live[2];
-    int asked, moved, refuse;
+    int asked, moved, refuse, waited;
+    /* The whole that is worked on, or a CPU that is to be waited for. */
     pb_allocator *allocator;
+    pb_cpu *other;
 };
 
 static bool is_movable(void *context, uint64_t block, uint32_t order)
@@ -369,6 +374,8 @@ static bool is_movable(void *context, uint64_t block, uint32_t order)
     uint64_t pages;
     moves->asked++;
     TRUE(order == 0 && (block == moves->live[0] || block == moves->live[1]));
+    if (moves->allocator == NULL)
+        return true;
     /* Callbacks may not come back, and are told so. */
     EXPECT(pb_free_pages(moves->allocator, 0, &pages), PB_STATUS_BUSY);
     EXPECT(pb_check(moves->allocator, NULL, 0), PB_STATUS_BUSY);
@@ -384,6 +391,64 @@ static bool migrate(void *context, uint64_t from, uint64_t to, uint32_t order)
     moves->live[moves->live[1] == from] = to;
     moves->moved++;
     return true;
+}
+
+static bool wait_for(void *context, size_t cpu)
+{
+    struct moves *moves = context;
+    TRUE(cpu == 1);
+    moves->waited++;
+    if (moves->other == NULL)
+        return false;
+    EXPECT(pb_cpu_attend(moves->other), PB_STATUS_OK);
+    return true;
+}
+
+/* By a CPU, while another is taken. */
+static void contiguous_beside(pb_cpu *cpu, pb_cpu *other)
+{
+    struct moves moves = {.live = {4100, 4200}};
+    pb_migrate functions = {
+        .is_movable = is_movable, .migrate = migrate, .context = &moves, .wait_for = wait_for};
+    const uint32_t gfp = PB_GFP_KERNEL;
+    uint64_t start = 3;
+    EXPECT(pb_cpu_alloc_contig(NULL, 3, 1, gfp, NULL, &start), PB_STATUS_NULL);
+    EXPECT(pb_cpu_alloc_contig(cpu, 3, 1, gfp, NULL, NULL), PB_STATUS_NULL);
+    EXPECT(pb_cpu_alloc_contig(cpu, 0, 1, gfp, NULL, &start), PB_STATUS_EMPTY);
+    EXPECT(pb_cpu_alloc_contig(cpu, 3, 3, gfp, NULL, &start), PB_STATUS_ALIGNMENT);
+    EXPECT(pb_cpu_alloc_contig(cpu, FRAMES * 9, 1, gfp, NULL, &start), PB_STATUS_NOT_FOUND);
+    EXPECT(pb_cpu_alloc_contig_range(NULL, 4096, 4608, NULL), PB_STATUS_NULL);
+    EXPECT(pb_cpu_alloc_contig_range(cpu, 2040, 2050, NULL), PB_STATUS_SPANS_ZONES);
+    EXPECT(pb_cpu_alloc_contig_range(cpu, FRAMES, FRAMES + 2, NULL), PB_STATUS_FOREIGN);
+    EXPECT(pb_cpu_free_contig(NULL, 0, 1), PB_STATUS_NULL);
+    TRUE(start == 3);
+
+    /* Two blocks in the way, and a frame in the other's caches. */
+    EXPECT(pb_cpu_drain(cpu), PB_STATUS_OK);
+    EXPECT(pb_cpu_drain(other), PB_STATUS_OK);
+    for (int i = 0; i < 2; i++)
+        EXPECT(pb_alloc_at(cpu, moves.live[i], 0, PB_GFP_HIGHUSER_MOVABLE), PB_STATUS_OK);
+    EXPECT(pb_alloc_at(other, 4300, 0, PB_GFP_HIGHUSER_MOVABLE), PB_STATUS_OK);
+    EXPECT(pb_free(other, 4300, 0), PB_STATUS_OK);
+    EXPECT(pb_cpu_alloc_contig_range(cpu, 4096, 4608, NULL), PB_STATUS_UNMOVABLE);
+    EXPECT(pb_cpu_alloc_contig_range(cpu, 4096, 4608, &functions), PB_STATUS_BUSY);
+    TRUE(moves.waited == 1 && moves.moved == 0);
+    moves.other = other;
+    moves.refuse = 1;
+    EXPECT(pb_cpu_alloc_contig_range(cpu, 4096, 4608, &functions), PB_STATUS_NOT_MOVED);
+    moves.refuse = 0;
+    EXPECT(pb_cpu_alloc_contig_range(cpu, 4096, 4608, &functions), PB_STATUS_OK);
+    TRUE(moves.moved == 2 && moves.asked >= 2);
+    EXPECT(pb_cpu_alloc_contig_range(other, 4096, 4608, NULL), PB_STATUS_UNMOVABLE);
+    EXPECT(pb_cpu_free_contig(other, 4096, 4608), PB_STATUS_OK);
+    EXPECT(pb_cpu_free_contig(cpu, 4096, 4608), PB_STATUS_NOT_ALLOCATED);
+    for (int i = 0; i < 2; i++)
+        EXPECT(pb_free(cpu, moves.live[i], 0), PB_STATUS_OK);
+
+    EXPECT(pb_cpu_drain(other), PB_STATUS_OK);
+    EXPECT(pb_cpu_alloc_contig(cpu, 1500, 1024, gfp, &functions, &start), PB_STATUS_OK);
+    TRUE(start % 1024 == 0);
+    EXPECT(pb_cpu_free_contig(cpu, start, start + 1500), PB_STATUS_OK);
 }
 
 static void contiguous(pb_allocator *allocator)
@@ -484,8 +549,8 @@ static void life(void)
     size_t size;
     void *memory;
     EXPECT(pb_metadata_size(&setup, &size), PB_STATUS_OK);
-    memory = malloc(size);
-    EXPECT(pb_create(&setup, memory, size, &allocator), PB_STATUS_OK);
+    memory = calloc(1, size);
+    EXPECT(pb_create_zeroed(&setup, memory, size, &allocator), PB_STATUS_OK);
     memory_ranges(allocator);
     cpus(allocator);
     EXPECT(pb_cpu_take(allocator, 0, &cpu), PB_STATUS_OK);
@@ -501,6 +566,11 @@ static void life(void)
     EXPECT(pb_cpu_give(cpu), PB_STATUS_OK);
     EXPECT(pb_cpu_give(other), PB_STATUS_OK);
     counted(allocator);
+    EXPECT(pb_cpu_take(allocator, 0, &cpu), PB_STATUS_OK);
+    EXPECT(pb_cpu_take(allocator, 1, &other), PB_STATUS_OK);
+    contiguous_beside(cpu, other);
+    EXPECT(pb_cpu_give(other), PB_STATUS_OK);
+    EXPECT(pb_cpu_give(cpu), PB_STATUS_OK);
     contiguous(allocator);
     dumps(allocator);
     EXPECT(pb_drain_all(allocator, NULL), PB_STATUS_OK);

@@ -221,7 +221,9 @@ fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo, counts: bool) {
     };
     cache.high = pages(info.high);
     cache.alloc_factor = info.alloc_factor.unwrap_or(0) as u8;
-    cache.free_count = pages(if counts { info.free_count } else { info.free_factor }.unwrap_or(0));
+    cache.set_free_count(pages(
+        if counts { info.free_count } else { info.free_factor }.unwrap_or(0),
+    ));
     let flags = info.flags.unwrap_or(0);
     cache.prev_free_high_order = flags & 1 != 0;
     cache.free_high_batch = flags & 2 != 0;

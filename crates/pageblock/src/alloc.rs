@@ -2,6 +2,25 @@
 //!
 //! Source: `__alloc_pages` / `prepare_alloc_pages` (mm/page_alloc.c). What follows when the fast path
 //! finds nothing is in [`slowpath`](crate::slowpath), as steps for the caller.
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! let request = Request::new(3, Gfp::GFP_KERNEL);
+//! let pfn = allocator.alloc(0, &request, &mut ()).unwrap();
+//! assert!(pfn.is_aligned(3));
+//! allocator.free(0, pfn, 3, &mut ()).unwrap();
+//! // Freed twice: an error, and nothing changes.
+//! assert!(allocator.free(0, pfn, 3, &mut ()).is_err());
+//! ```
 
 use crate::alloc_flags::AllocFlags;
 use crate::cpu_cache::CpuCache;
@@ -101,7 +120,7 @@ impl<'m> Allocator<'m> {
         zone: usize,
         cpu: usize,
     ) -> Option<(&mut Zone<'m>, &mut CpuCache)> {
-        let cache = &mut self.rows.get_mut(cpu)?.zones.get_mut(zone)?.cache;
+        let cache = self.rows.get_mut(cpu)?.zones.get_mut(zone)?.settled();
         // What the caller changes is found out when it is needed next.
         self.machine.fronts[zone].forget();
         cache.forget_calm();
@@ -120,7 +139,7 @@ impl<'m> Allocator<'m> {
     pub fn counters(&self, zone: usize) -> Option<ZoneCounters> {
         let own = *self.zones.get(zone)?.counters();
         let caches = (0..self.cpus()).filter_map(|cpu| self.cache(zone, cpu));
-        Some(caches.fold(own, |sum, cache| sum.and(cache.counters())))
+        Some(caches.fold(own, |sum, cache| sum.and(&cache.counters())))
     }
 
     /// Tells the fast path whether a node's kswapd runs (6.18 and later pass over such nodes first),

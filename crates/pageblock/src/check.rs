@@ -243,13 +243,12 @@ impl Zone<'_> {
                 }
                 state => Err(Violation::ListedOtherwise(self.map.pfn(i), state)),
             };
-            let list = cache.list(index);
-            list.hot().try_for_each(listed)?;
+            let (mut near, list) = cache.parts(index);
             let blocks = walk(&self.map, list.chain(), cache.tag(), listed)?;
-            let blocks = blocks + list.hot().count() as u32;
+            let blocks = blocks + near.try_fold(0, |n, i| listed(i).map(|()| n + 1))?;
             count += u64::from(blocks) * pages(order);
         }
-        if count == u64::from(cache.count) { Ok(count) } else { Err(Violation::CacheCount(at)) }
+        if count == u64::from(cache.count()) { Ok(count) } else { Err(Violation::CacheCount(at)) }
     }
 
     /// Verifies the caches of a zone, and that every block on a CPU list is on one of theirs.

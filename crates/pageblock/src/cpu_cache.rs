@@ -8,6 +8,7 @@
 //! sizes are in `cpu_tuning`.
 
 mod drain;
+mod held;
 
 pub use drain::Drain;
 pub(crate) use drain::drained_type;
@@ -19,10 +20,10 @@ use crate::cpu_tuning::Calm;
 use crate::event::Observer;
 use crate::fallback::Mode;
 use crate::frame::{ORDER_LIMIT, Order, pages};
-use crate::map::{FrameState, Index, PageMap, StateByte};
+use crate::map::{FrameState, Index, NIL, PageMap, StateByte};
 use crate::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::policy::{ClaimRule, PcpOrders, PcpThpLists, Policy, Reserve};
-use crate::zone::{Geometry, Zone, ZoneCounters};
+use crate::zone::{Geometry, Zone};
 
 #[cfg(doc)]
 use crate::levels::Front;
@@ -73,14 +74,18 @@ pub struct CacheLimits {
 #[repr(C)]
 pub struct CpuCache {
     lists: [CpuList; LISTS],
-    /// What this CPU allocated and freed in the zone.
-    counters: ZoneCounters,
-    /// Pages on all lists.
-    pub count: u32,
-    /// What an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or doublings of the
-    /// drain (`free_factor`, 5.13 to 6.6).
-    pub free_count: u32,
+    /// Pages that this CPU allocated and freed in the zone; see [`counters`](Self::counters).
+    pgalloc: u64,
+    pgfree: u64,
+    /// Pages that were held and taken again; counted here only.
+    pairs: u64,
+    /// See [`count`](Self::count), [`free_count`](Self::free_count): without the held page.
+    pub(crate) count: u32,
+    pub(crate) free_count: u32,
     pub(crate) calm: Calm,
+    /// The page freed last, and the list that it is the first of; see [`held`].
+    held: Index,
+    held_list: u8,
     /// Doublings of the refill (6.7 and later).
     pub alloc_factor: u8,
     /// The last free was of a high order (`PCPF_PREV_FREE_HIGH_ORDER`).
@@ -105,7 +110,7 @@ pub struct CpuCache {
 
 const _: () = {
     use core::mem::offset_of;
-    let first = offset_of!(CpuCache, counters);
+    let first = offset_of!(CpuCache, pgalloc);
     assert!(first % 64 == 0 && offset_of!(CpuCache, free_high_batch) - first < 64);
 };
 
@@ -137,27 +142,25 @@ impl CpuCache {
             limits,
             alloc_factor: 0,
             free_count: 0,
+            held: NIL,
+            held_list: held::NONE,
+            pairs: 0,
             prev_free_high_order: false,
             free_high_batch: false,
             calm: Calm::default(),
-            counters: ZoneCounters::default(),
+            pgalloc: 0,
+            pgfree: 0,
         }
-    }
-
-    /// What the CPU counted; its zone's share of pages allocated and freed.
-    #[must_use]
-    pub fn counters(&self) -> &ZoneCounters {
-        &self.counters
     }
 
     #[inline(always)]
     pub(crate) fn count_alloc(&mut self, order: Order) {
-        self.counters.pgalloc += pages(order);
+        self.pgalloc += pages(order);
     }
 
     #[inline(always)]
     pub(crate) fn count_free(&mut self, order: Order) {
-        self.counters.count_free(order);
+        self.pgfree += pages(order);
     }
 
     /// The list of an order and type (`order_to_pindex`); `None` where there is none. Types that no
@@ -180,15 +183,6 @@ impl CpuCache {
     #[must_use]
     pub fn nr_lists(&self) -> usize {
         usize::from(self.nr_lists)
-    }
-
-    #[inline]
-    pub(crate) fn is_empty(&self, index: usize) -> bool {
-        self.lists[index].is_empty()
-    }
-
-    pub(crate) fn list(&self, index: usize) -> &CpuList {
-        &self.lists[index]
     }
 
     pub(crate) fn tag(&self) -> Tag {
@@ -226,6 +220,12 @@ impl CpuCache {
         index: u8,
         order: Order,
     ) -> Option<(Index, StateByte<'m>)> {
+        if self.holds_for(index) {
+            return self.take_held(map);
+        }
+        if !self.settle_hot() {
+            return None;
+        }
         let list = &mut self.lists[usize::from(index) % LISTS];
         let i = list.top()?;
         let state = map.state_byte(i);
@@ -235,16 +235,20 @@ impl CpuCache {
         list.drop_top();
         let taken = pages(order);
         self.count -= taken as u32;
-        self.counters.pgalloc += taken;
+        self.pgalloc += taken;
         self.note_alloc();
         Some((i, state))
     }
 
-    /// Puts a freed block of this order on a list, if there is room on the stack, and counts it; the
-    /// cache holds `count` pages then ([`calm_count`](Self::calm_count)). Only for a calm zone
-    /// ([`Front::is_calm`]).
+    /// Holds a freed page for a list, or puts a freed block of a higher order on it, if there is room on
+    /// the stack, and counts it; the cache has `count` pages then ([`calm_count`](Self::calm_count)).
+    /// Only where no page is held, and for a calm zone ([`Front::is_calm`]).
     #[inline(always)]
     pub(crate) fn put_hot(&mut self, i: Index, index: u8, order: Order, count: u32) -> bool {
+        if order == 0 {
+            self.hold(i, index);
+            return true;
+        }
         if !self.lists[usize::from(index) % LISTS].push_hot(i) {
             return false;
         }

@@ -30,7 +30,7 @@ impl CpuCache {
     /// What such a free changes of the tuning.
     #[inline(always)]
     pub(crate) fn note_calm_free(&mut self, order: Order) {
-        if self.free_count < self.calm.rising_to {
+        if self.calm.is_rising(self.free_count) {
             self.free_count += pages(order) as u32;
         }
         self.prev_free_high_order = is_high(order) && self.calm.notes_high;
@@ -63,7 +63,8 @@ impl CpuCache {
             PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => batch,
         };
         let below = if within && steady { self.high } else { 0 };
-        self.calm = Calm { below, rising_to, row_from, notes_high: counts };
+        let pair_keeps = u8::from(rising_to > 1);
+        self.calm = Calm { below, rising_to, pair_keeps, row_from, notes_high: counts };
     }
 
     /// The number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
@@ -282,10 +283,19 @@ pub(crate) struct Calm {
     below: u32,
     /// Where [`CpuCache::free_count`] stops to rise.
     rising_to: u32,
+    /// The largest [`CpuCache::free_count`] that is the same after a free and an allocation.
+    pub(crate) pair_keeps: u8,
     /// The [`CpuCache::free_count`] from which a free of a high order may empty the lists.
     row_from: u32,
     /// Whether the policy remembers that a high order was freed.
     notes_high: bool,
+}
+
+impl Calm {
+    #[inline(always)]
+    pub(crate) fn is_rising(&self, free_count: u32) -> bool {
+        free_count < self.rising_to
+    }
 }
 
 /// What the frees before one make of it.

@@ -3,6 +3,25 @@
 //!
 //! The kernel has zones for such limits, and nothing for a single frame (its nearest relatives are
 //! `take_page_off_buddy` and `alloc_contig_range`).
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::{FrameRange, Pfn}, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! let request = Request::new(2, Gfp::GFP_KERNEL);
+//! allocator.alloc_at(0, Pfn(4096), &request, &mut ())?;
+//! // In use now.
+//! assert!(allocator.alloc_at(0, Pfn(4096), &request, &mut ()).is_err());
+//! allocator.free(0, Pfn(4096), 2, &mut ()).unwrap();
+//! # Ok::<(), pageblock::exact::ExactError>(())
+//! ```
 
 use lock_api::RawMutex;
 

@@ -5,7 +5,6 @@
 
 use crate::alloc::Allocator;
 use crate::cpu_cache::CpuCache;
-use crate::cpu_list::CpuList;
 use crate::fallback::{Fallback, Outcome};
 use crate::frame::{Order, Pfn};
 use crate::machine::Machine;
@@ -275,13 +274,13 @@ impl CpuCache {
     /// The first block of a list: what an allocation would get.
     #[must_use]
     pub fn next(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
-        (list < self.nr_lists()).then(|| self.list(list).head()).flatten().map(|i| zone.map.pfn(i))
+        (list < self.nr_lists()).then(|| self.head(list)).flatten().map(|i| zone.map.pfn(i))
     }
 
     /// The last block of a list: what a drain would give back.
     #[must_use]
     pub fn last(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
-        (list < self.nr_lists()).then(|| self.list(list).tail()).flatten().map(|i| zone.map.pfn(i))
+        (list < self.nr_lists()).then(|| self.tail(list)).flatten().map(|i| zone.map.pfn(i))
     }
 
     /// The blocks of a list, first to last.
@@ -290,9 +289,8 @@ impl CpuCache {
         zone: &'z Zone<'_>,
         list: usize,
     ) -> impl Iterator<Item = Pfn> + use<'z> {
-        let none = CpuList::EMPTY;
-        let list = if list < self.nr_lists() { self.list(list) } else { &none };
-        list.iter(&zone.map).map(|i| zone.map.pfn(i))
+        let known = (list < self.nr_lists()).then(|| self.iter(&zone.map, list));
+        known.into_iter().flatten().map(|i| zone.map.pfn(i))
     }
 
     /// The list that holds a block, by its order and remembered type; `None` where the block is on

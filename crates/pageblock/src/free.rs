@@ -130,8 +130,9 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             return Ok(());
         }
         observer.event(Event::PageFree { pfn, order });
-        let CpuZone { front, cache, .. } = &mut self.row.zones[at];
+        let cache = self.cache(at);
         cache.count_free(order);
+        let CpuZone { front, cache, .. } = &mut self.row.zones[at];
         let mt = front.map.cpu_list_type(i, order);
         match mt.and_then(|mt| Some((cache.list_index(order, mt)?, mt))) {
             Some((list, mt)) => {
@@ -226,7 +227,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     /// See [`Allocator::vmstat_tick`].
     pub(crate) fn vmstat_tick(&mut self, observer: &mut impl Observer) {
         for at in 0..self.row.zones.len() {
-            let n = self.row.zones[at].cache.decay(&self.machine.policy);
+            let n = self.row.zones[at].settled().decay(&self.machine.policy);
             if n > 0 {
                 self.give_back(at, n, observer);
             }

@@ -12,6 +12,28 @@
 //! | hole | reserved | [`fill_holes`](Allocator::fill_holes) |
 //!
 //! Source: `online_pages`, `offline_pages` (mm/memory_hotplug.c).
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! // Four MiB go, and are no memory then; later others are put in their place.
+//! let range = FrameRange::new(1024, 2048);
+//! allocator.offline(0, range, &mut (), &mut ())?;
+//! allocator.mark_holes(range)?;
+//! assert_eq!(allocator.zones()[0].managed, (1 << 15) - 1024);
+//! allocator.fill_holes(range)?;
+//! allocator.online(range)?;
+//! assert_eq!(allocator.zones()[0].free_pages(), 1 << 15);
+//! # Ok::<(), pageblock::contig::ContigError>(())
+//! ```
 
 use crate::alloc::Allocator;
 use crate::contig::{ContigError, Migrate};

@@ -10,6 +10,7 @@
 //! then, mistakes of callers included, is said in [`sharing`].
 #![no_std]
 #![deny(unsafe_code)]
+#![deny(missing_docs)]
 
 #[cfg(any(test, loom, shuttle))]
 extern crate std;

@@ -117,7 +117,7 @@ impl<'a, 'm, Z: Zones<'m>> Local<'a, 'm, Z> {
         at: usize,
         act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
     ) -> T {
-        let cache = &mut self.row.zones[at].cache;
+        let cache = self.row.zones[at].settled();
         self.zones.with(self.machine, at, |zone| act(zone, cache))
     }
 
@@ -128,13 +128,13 @@ impl<'a, 'm, Z: Zones<'m>> Local<'a, 'm, Z> {
         at: usize,
         act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
     ) -> T {
-        let cache = &mut self.row.zones[at].cache;
+        let cache = self.row.zones[at].settled();
         self.zones.with_pages(self.machine, at, |zone| act(zone, cache))
     }
 
     #[inline(always)]
     pub(crate) fn cache(&mut self, at: usize) -> &mut CpuCache {
-        &mut self.row.zones[at].cache
+        self.row.zones[at].settled()
     }
 
     #[inline(always)]

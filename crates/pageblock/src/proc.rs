@@ -241,7 +241,7 @@ impl ZoneInfo<'_, '_> {
     fn pageset(&self, f: &mut fmt::Formatter<'_>, cache: &CpuCache) -> fmt::Result {
         let width = if self.kernel.from(6, 13) { 9 } else { 6 };
         let mut line = |name, pages: u32| writeln!(f, "              {name:<width$} {pages}");
-        line("count:", cache.count)?;
+        line("count:", cache.count())?;
         line("high:", cache.high)?;
         line("batch:", cache.limits.batch)?;
         if self.kernel.from(6, 13) {

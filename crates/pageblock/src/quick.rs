@@ -66,7 +66,8 @@ impl Row<'_> {
     ) -> Option<Pfn> {
         let Request { order, gfp, .. } = *request;
         let zone = self.zones.get_mut(usize::from(self.first[gfp.highest_zone() as usize]))?;
-        let warm = zone.cache.warm(&zone.map, order, gfp.migratetype()?);
+        let map = zone.map;
+        let warm = zone.settled().warm(&map, order, gfp.migratetype()?);
         if warm { self.take_warm(request, observer) } else { None }
     }
 
@@ -81,8 +82,14 @@ impl Row<'_> {
     ) -> bool {
         match order {
             0 => self.put_if_warm(pfn, 0, observer).is_some(),
-            _ => self.put_if_warm(pfn, order, observer).is_some(),
+            _ => self.put_block_if_warm(pfn, order, observer),
         }
+    }
+
+    /// The same for the higher orders, apart, so that pages need fewer registers.
+    #[inline(never)]
+    fn put_block_if_warm(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
+        self.put_if_warm(pfn, order, observer).is_some()
     }
 
     #[inline(always)]
@@ -92,6 +99,9 @@ impl Row<'_> {
         }
         let zone = self.zones.get_mut(usize::from(self.recent))?;
         let CpuZone { map, cache, .. } = zone;
+        if !cache.settle_hot() {
+            return None;
+        }
         let count = cache.calm_count(order)?;
         let (offset, state) = map.allocated(pfn, order)?;
         // The list is found from the last type, not from this one, so that the processor need not
@@ -120,6 +130,7 @@ impl Row<'_> {
     ) -> bool {
         self.recent = at as u16;
         let Some(zone) = self.zones.get_mut(at) else { return false };
+        zone.settled();
         let map = &zone.map;
         let Some((offset, _)) = map.allocated(pfn, order) else { return false };
         let mt = map.block_type(offset as Index);

@@ -25,9 +25,19 @@ pub(crate) struct CpuZone<'m> {
     pub(crate) front: &'m Front<'m>,
     /// The front's.
     pub(crate) map: PageMap<'m>,
+    /// To be [settled](CpuZone::settled) before anything but a short way changes it.
     pub(crate) cache: CpuCache,
     /// The type of the pageblock that the CPU freed to last in this zone.
     pub(crate) recent_type: Migratetype,
     /// The list of such pages; see [`CpuCache::put_list`].
     pub(crate) recent_list: u8,
+}
+
+impl CpuZone<'_> {
+    /// The cache, with the page that it holds on its list.
+    #[inline]
+    pub(crate) fn settled(&mut self) -> &mut CpuCache {
+        self.cache.settle(&self.map);
+        &mut self.cache
+    }
 }

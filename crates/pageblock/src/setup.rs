@@ -303,7 +303,7 @@ impl<'m> Allocator<'m> {
             high_max: pages(sizes.high_max),
         };
         for row in self.rows.iter_mut() {
-            row.zones[at].cache.set_limits(limits);
+            row.zones[at].settled().set_limits(limits);
         }
     }
 

@@ -216,7 +216,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Option<Index> {
         let Attempt { order, mt, .. } = *attempt;
-        let cache = &mut self.row.zones[at].cache;
+        let cache = self.row.zones[at].settled();
         cache.note_alloc();
         if !cache.is_empty(list)
             && let Some(i) = cache.pop(&self.machine.fronts[at].map, list, order)

@@ -278,7 +278,7 @@ impl Guided<'_, '_> {
         }
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
         // Blocks are given back whole, so the pages may be more than were asked for.
-        let over = drain.left() == 0 || cache.count == 0;
+        let over = drain.left() == 0 || cache.count() == 0;
         let exact = want > 0 && over && !draining.exceeded;
         if got > 0 {
             zone.leave_below_high();
@@ -406,14 +406,14 @@ impl Guided<'_, '_> {
         };
         let now = Tuning::of(cache);
         draining.before.restore(cache);
-        cache.count = draining.before.count.saturating_add_signed(-fewer);
+        cache.set_count(draining.before.count.saturating_add_signed(-fewer));
         let flags = ZoneFlags { reclaim_active, below_high: zone.below_high };
         let n = cache.pages_to_drain(&policy, draining.order, flags);
         // What others made of it since stays.
         if (Tuning { count: 0, ..now }) != (Tuning { count: 0, ..draining.after }) {
             now.restore(cache);
         }
-        cache.count = now.count;
+        cache.set_count(now.count);
         n > 0
     }
 
@@ -487,9 +487,9 @@ pub(super) struct Tuning {
 impl Tuning {
     pub(super) fn of(cache: &CpuCache) -> Self {
         Self {
-            count: cache.count,
+            count: cache.count(),
             high: cache.high,
-            free_count: cache.free_count,
+            free_count: cache.free_count(),
             alloc_factor: cache.alloc_factor,
             prev_free_high_order: cache.prev_free_high_order,
         }
@@ -497,7 +497,7 @@ impl Tuning {
 
     pub(super) fn restore(self, cache: &mut CpuCache) {
         cache.high = self.high;
-        cache.free_count = self.free_count;
+        cache.set_free_count(self.free_count);
         cache.alloc_factor = self.alloc_factor;
         cache.prev_free_high_order = self.prev_free_high_order;
     }

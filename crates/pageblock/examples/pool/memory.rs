@@ -8,6 +8,8 @@ use std::ptr::{NonNull, null_mut};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+const HUGE: MemfdFlags = MemfdFlags::HUGETLB.union(MemfdFlags::HUGE_2MB);
+
 /// Memory that can be mapped by whoever has the file.
 pub(crate) struct Memory {
     file: File,
@@ -24,8 +26,7 @@ impl Memory {
     /// So many bytes in huge pages of 2 MiB; in small ones, and it says so, where the system has not
     /// enough of them (`vm.nr_hugepages`).
     pub(crate) fn new(len: usize) -> io::Result<Self> {
-        let huge = MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
-        Self::map(len, huge).inspect(|_| println!("the pool is in huge pages")).or_else(|error| {
+        Self::map(len, HUGE).inspect(|_| println!("the pool is in huge pages")).or_else(|error| {
             println!("the pool is in small pages, as huge ones cannot be had: {error}");
             Self::map(len, MemfdFlags::empty())
         })
@@ -58,5 +59,27 @@ impl Drop for Memory {
         // SAFETY: the mapping of `map`, of which nobody borrows any more. It can only fail for a range that
         // is none.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_in_huge_pages_where_the_system_has_some() {
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap();
+        let free = meminfo.lines().find_map(|line| line.strip_prefix("HugePages_Free:"));
+        // The pool's own test may have half of them meanwhile.
+        if free.and_then(|n| n.trim().parse().ok()).unwrap_or(0) < 64u64 {
+            eprintln!("skipped: fewer than 64 huge pages are free (vm.nr_hugepages)");
+            return;
+        }
+        let memory = Memory::map(4 << 20, HUGE).unwrap();
+        // SAFETY: the mapping's own bytes, of which nobody borrows.
+        unsafe { memory.start().add(3 << 20).write(7) };
+        let mut read = [0; 2];
+        memory.read(3 << 20, &mut read).unwrap();
+        assert_eq!(read, [7, 0]);
     }
 }

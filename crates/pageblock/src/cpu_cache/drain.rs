@@ -41,7 +41,7 @@ impl Drain {
             self.later -= self.left;
             (self.at, self.run) = (self.start, 0);
         }
-        if self.left == 0 || cache.count == 0 {
+        if self.left == 0 || cache.count() == 0 {
             return None;
         }
         if self.run > 0 && !cache.is_empty(self.at) {
@@ -104,7 +104,7 @@ impl CpuCache {
             PcpBulk::RoundRobin => (0, true),
         };
         let start = if start < self.nr_lists() { start } else { 0 };
-        Drain { left: 0, later: n.min(self.count), chunk, start, at: start, run: 0, in_turn }
+        Drain { left: 0, later: n.min(self.count()), chunk, start, at: start, run: 0, in_turn }
     }
 
     /// Starts to empty the cache: all of it at once, and from 6.7 in rounds of the largest drain, so

@@ -368,7 +368,7 @@ fn orders_with_cpu_lists_by_version() {
             cache.high = 2000;
             let pfn = bench.alloc(order, Gfp::GFP_HIGHUSER_MOVABLE);
             bench.free(pfn.0, order);
-            cached = bench.allocator.cache(0, 0).unwrap().count;
+            cached = bench.allocator.cache(0, 0).unwrap().count();
         });
         cached > 0
     };
@@ -399,7 +399,7 @@ fn a_request_past_the_lists_leaves_them_alone() {
     cache.limits = CacheLimits { batch: 8, high_min: 100, high_max: 100 };
     let first = allocator.alloc(0, &KERNEL, &mut ()).unwrap();
     let state = |allocator: &Allocator<'_>| {
-        (allocator.cache(0, 0).unwrap().count, allocator.zones()[0].free_pages())
+        (allocator.cache(0, 0).unwrap().count(), allocator.zones()[0].free_pages())
     };
     let (held, free) = state(&allocator);
     assert!(held > 0);

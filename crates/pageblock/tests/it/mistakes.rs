@@ -38,7 +38,7 @@ fn with_machine(test: impl Fn(&mut Allocator<'_>, Pfn)) {
 
 fn state(allocator: &Allocator<'_>) -> String {
     let caches = (0..4).map(|at| allocator.cache(at / 2, at % 2).unwrap());
-    let counts: Vec<_> = caches.map(|c| (c.count, c.high, c.free_count)).collect();
+    let counts: Vec<_> = caches.map(|c| (c.count(), c.high, c.free_count())).collect();
     let zones: Vec<_> = allocator.zones().iter().map(lists).collect();
     let counters: Vec<_> = (0..2).map(|at| allocator.counters(at)).collect();
     format!("{zones:?} {counts:?} {counters:?}")

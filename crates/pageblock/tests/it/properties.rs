@@ -464,11 +464,11 @@ impl Pair<'_, '_> {
         let blocks = |list| real.blocks(zone, list).map(|pfn| pfn.0).collect();
         let lists: Vec<Vec<u64>> = (0..real.nr_lists()).map(blocks).collect();
         assert_eq!(lists, model.lists);
-        let numbers = (real.high.into(), i64::from(real.count), u32::from(real.alloc_factor));
+        let numbers = (real.high.into(), i64::from(real.count()), u32::from(real.alloc_factor));
         assert_eq!(numbers, (model.high, model.count(), model.alloc_factor));
         // One of the two, by policy.
         let halved = model.free_count + i64::from(model.free_factor);
-        assert_eq!(i64::from(real.free_count), halved);
+        assert_eq!(i64::from(real.free_count()), halved);
         assert_eq!(real.prev_free_high_order, model.prev_high_order);
     }
 }

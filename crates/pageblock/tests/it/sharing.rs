@@ -102,7 +102,7 @@ fn block_is_freed_by_another_cpu() {
         let (mut a, mut b) = (shared.cpu(0).unwrap(), shared.cpu(1).unwrap());
         let pfn = a.alloc(&KERNEL, &mut ()).unwrap();
         b.free(pfn, 0, &mut ()).unwrap();
-        assert_eq!(b.cache(1).unwrap().count, 1);
+        assert_eq!(b.cache(1).unwrap().count(), 1);
         assert_eq!(b.alloc(&KERNEL, &mut ()), Ok(pfn), "the last freed comes first");
         b.free(pfn, 0, &mut ()).unwrap();
         for cpu in [&mut a, &mut b] {
@@ -117,13 +117,13 @@ fn drain_waits_for_the_owner_or_finds_it_idle() {
     share("linux-6.12", 1 << 14, |shared| {
         let mut cpu = shared.cpu(2).unwrap();
         let pfn = cpu.alloc(&KERNEL, &mut ()).unwrap();
-        assert!(cpu.cache(1).unwrap().count > 0);
+        assert!(cpu.cache(1).unwrap().count() > 0);
         let request = shared.request_drain(2).unwrap();
         assert!(!shared.is_drained(request));
         assert_eq!(shared.drain_all(), 1);
         cpu.free(pfn, 0, &mut ()).unwrap();
         assert!(shared.is_drained(request));
-        assert_eq!(cpu.cache(1).unwrap().count, 1, "drained first, then freed");
+        assert_eq!(cpu.cache(1).unwrap().count(), 1, "drained first, then freed");
 
         let request = shared.request_drain(2).unwrap();
         drop(cpu);
@@ -134,7 +134,7 @@ fn drain_waits_for_the_owner_or_finds_it_idle() {
         drop(cpu);
         let request = shared.request_drain(2).unwrap();
         assert!(shared.is_drained(request), "nobody has the handle");
-        assert_eq!(shared.cpu(2).unwrap().cache(1).unwrap().count, 0);
+        assert_eq!(shared.cpu(2).unwrap().cache(1).unwrap().count(), 0);
         assert_eq!(shared.drain_all(), 0);
         assert_eq!(shared.request_drain(CPUS), None);
     });
