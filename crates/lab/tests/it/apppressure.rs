@@ -12,8 +12,8 @@ const CHROMEBOOK: &str = include_str!("../../../../machines/chromebook-4g.toml")
 /// A run on the machine with half a gigabyte less, where memory is short.
 fn run(form: Form, policy: &str, seed: u64) -> Run {
     let text = match form {
-        Form::Launch => PHONE.replace("5888", "5376"),
-        Form::Tabs => CHROMEBOOK.replace("5760", "5120"),
+        Form::Launch => PHONE.replace("5632", "5376"),
+        Form::Tabs => CHROMEBOOK.replace("5760", "5504"),
     };
     let machine = machine_file::parse(&text, Scale::parse("1/16").unwrap()).unwrap();
     let simulation = Simulation {
