@@ -56,7 +56,7 @@ pub(super) struct Spec {
     pub(super) system_threads: u64,
 }
 
-/// Android: app launch. Amounts of an app are those of facts 4.5, at their lower half as the phone has 4 GiB.
+/// Android: app launch. Amounts of an app are those of facts 4.5, at their lower half as the phone is small.
 pub(super) const LAUNCH: Spec = Spec {
     apps: 18,
     anon: (30_000, 80_000),
