@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use pageblock::alloc_flags::Watermark;
 use pageblock::frame::Order;
 use pageblock::request::{Gfp, Request};
 use pageblock::zone::Zone;
@@ -196,11 +197,20 @@ fn background_pages(device: &RefCell<Device>, app: usize, mapping: SpaceId) -> O
     process.map(|(_, process)| process.anon_pages)
 }
 
+/// The window in which pages of files that are read again are counted.
+#[derive(Clone, Copy, Default)]
+struct Window {
+    start: Nanos,
+    refaults: u64,
+    files: u64,
+}
+
 /// Kills what nobody used for longest where memory is short.
 pub(super) async fn killer(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
+    let mut window = Window::default();
     while !device.borrow().stopping {
         ctx.sleep(sizes::LOOK_EVERY).await;
-        let short = ctx.with(is_short);
+        let short = ctx.with(|w| is_short(w, &mut window));
         let out_of_memory = ctx.with(|w| {
             let cached = &device.borrow().cached;
             cached.iter().position(|(_, process)| w.vm.is_killed(process.anon))
@@ -211,19 +221,22 @@ pub(super) async fn killer(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
             process.exit(&ctx);
         } else if short && let Some((_, victim)) = cached.pop_front() {
             *killed += 1;
+            window = Window::default();
             victim.exit(&ctx);
         }
     }
 }
 
-fn is_short(w: &mut World<'_>) -> bool {
+fn is_short(w: &mut World<'_>, window: &mut Window) -> bool {
     let zones = w.vm.allocator().zones();
     let free: u64 = zones.iter().map(Zone::free_pages).sum();
-    let high: u64 = zones.iter().map(|zone| zone.watermarks.high).sum();
-    let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
-    let files: u64 = w.vm.lru().vecs().iter().map(Lruvec::file).sum();
+    let high: u64 = zones.iter().map(|zone| zone.watermark(Watermark::High)).sum();
+    let refaults = w.vm.stat.workingset_refault;
+    if w.now() >= window.start + sizes::THRASHING_WINDOW {
+        let files = w.vm.lru().vecs().iter().map(Lruvec::file).sum();
+        *window = Window { start: w.now(), refaults, files };
+    }
     let (swap_free, swap) = w.vm.swap_places();
-    free < high
-        && (swap_free * 100 < swap * sizes::SWAP_SHORT
-            || files * 100 < managed * sizes::FILES_SHORT)
+    let thrashes = (refaults - window.refaults) * 100 > window.files * sizes::THRASHING;
+    free < high && (swap_free * 100 < swap * sizes::SWAP_SHORT || thrashes)
 }

@@ -73,7 +73,7 @@ impl Workload for Form {
 
     fn machine(&self) -> &'static str {
         match self {
-            Self::Launch => "phone-4g",
+            Self::Launch => "phone-3g",
             Self::Tabs => "chromebook-4g",
         }
     }

@@ -56,7 +56,7 @@ pub(super) struct Spec {
     pub(super) system_threads: u64,
 }
 
-/// Android: app launch. Amounts of an app are those of facts 4.5, at their lower half as the phone has 4 GiB.
+/// Android: app launch. Amounts of an app are those of facts 4.5, at their lower half as the phone is small.
 pub(super) const LAUNCH: Spec = Spec {
     apps: 18,
     anon: (30_000, 80_000),
@@ -79,7 +79,7 @@ pub(super) const LAUNCH: Spec = Spec {
 
 /// ChromeOS: tab switching. A tab's amounts (K): a renderer of 80 to 240 MB.
 pub(super) const TABS: Spec = Spec {
-    apps: 28,
+    apps: 40,
     anon: (20_000, 60_000),
     files: (1_000, 3_000),
     shared_files: 50_000,
@@ -130,12 +130,14 @@ pub(super) const THREAD_LIFE_S: Range = (1, 20);
 pub(super) const BUFFERS_PER_S: u64 = 200;
 pub(super) const BUFFERS_IN_FLIGHT: usize = 16;
 
-/// The killer (lmkd, the tab manager) looks so often, and ends what was not used for longest where free pages
-/// are below the high watermarks and either swap or the page cache is short: below a part of its size, below a
-/// part of memory, in percent. (K)
+/// The killer looks so often, and ends what was not used for longest where free pages are below the high
+/// watermarks and either little of swap is free, in percent, or within a second as many pages of files were
+/// read again, in percent of the page cache: the rules and settings of Android's lmkd
+/// (`ro.lmk.swap_free_low_percentage`, `ro.lmk.thrashing_limit`). (K); of ChromeOS they are assumed.
 pub(super) const LOOK_EVERY: Nanos = 100 * MILLISECOND;
 pub(super) const SWAP_SHORT: u64 = 10;
-pub(super) const FILES_SHORT: u64 = 5;
+pub(super) const THRASHING: u64 = 100;
+pub(super) const THRASHING_WINDOW: Nanos = SECOND;
 
 /// Pages of a file of an app.
 pub(super) const FILE_LEN: u64 = 256;
