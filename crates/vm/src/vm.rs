@@ -10,6 +10,7 @@ use pageblock::request::{Gfp, Request};
 
 use crate::age::Ages;
 use crate::buffer::Buffers;
+use crate::cil::{self, Cil};
 use crate::compact::ZoneCompact;
 use crate::config::{Config, lru_per_node};
 use crate::extent;
@@ -40,9 +41,12 @@ pub struct Vm<'m, O> {
     pub(crate) slabs: Slabs,
     pub(crate) inodes: Inodes,
     pub(crate) buffers: Buffers,
+    pub(crate) cil: Cil,
     pub(crate) radix_nodes: CacheId,
     /// The caches of lists of extents.
     pub(crate) extent_caches: Vec<CacheId>,
+    /// The caches of [`crate::cil::CACHES`].
+    pub(crate) vector_caches: Vec<CacheId>,
     /// The caches of [`crate::process::OBJECTS`].
     pub(crate) process_caches: Vec<CacheId>,
     pub(crate) swap: Swap,
@@ -156,6 +160,8 @@ impl<'m, O: Observer> Vm<'m, O> {
         let mut create = |spec| slabs.create(spec, config.slab, cpus, ids.len());
         let radix_nodes = create(RADIX_TREE_NODE);
         let extent_caches = extent::CACHES.iter().map(|&spec| create(spec)).collect();
+        let with_cil = config.checkpoint_bytes > 0;
+        let vector_caches = cil::CACHES.iter().filter(|_| with_cil).map(|&s| create(s)).collect();
         let process_caches = process::OBJECTS.iter().map(|o| create(o.cache)).collect();
         Self {
             compact: zones.iter().map(ZoneCompact::new).collect(),
@@ -165,6 +171,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             lru: Lru::new(vecs),
             inodes: Inodes::new(objects, ids.len()),
             buffers: Buffers::new(ids.len()),
+            cil: Cil::default(),
             swap: Swap::new(config.swap_pages),
             khugepaged: Khugepaged::default(),
             hugetlb: Pool::default(),
@@ -184,6 +191,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             slabs,
             radix_nodes,
             extent_caches,
+            vector_caches,
             process_caches,
             node_of_zone,
             observer,

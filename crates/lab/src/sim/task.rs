@@ -11,7 +11,7 @@ use pageblock::request::{Gfp, Request};
 use pageblock::slowpath::Caller;
 use pageblock_vm::buffer::buffer_of;
 use pageblock_vm::cache::{GFP_ANON, GFP_CACHE_READ, GFP_CACHE_WRITE};
-use pageblock_vm::inode::InodeId;
+use pageblock_vm::inode::{FILP, InodeId};
 use pageblock_vm::node_reclaim::NodeReclaim;
 use pageblock_vm::page::Owner;
 use pageblock_vm::slab::CacheId;
@@ -259,6 +259,28 @@ impl<'m> Ctx<'m> {
         Ok(())
     }
 
+    /// Opens a file and keeps what a program has of it; gives that, for
+    /// [`close_file`](Self::close_file).
+    pub async fn open_file(&self, inode: InodeId) -> Result<u32, OutOfMemory> {
+        let cache = self.with(|w| w.vm.create_cache(FILP));
+        let file = self.object(cache, Gfp::GFP_KERNEL).await?;
+        if let Err(error) = self.open(inode).await {
+            let cpu = self.cpu();
+            self.with(|w| w.vm.put_object(cpu, file));
+            return Err(error);
+        }
+        Ok(file)
+    }
+
+    /// Closes a file that was opened by [`open_file`](Self::open_file).
+    pub fn close_file(&self, inode: InodeId, file: u32) {
+        let cpu = self.cpu();
+        self.with(|w| {
+            w.vm.close(inode);
+            w.vm.put_object(cpu, file);
+        });
+    }
+
     /// Brings the list of a file's extents to memory, with room for another where `more`.
     async fn extents(&self, inode: InodeId, more: bool) -> Result<(), OutOfMemory> {
         while let Some(cache) = self.with(|w| w.vm.missing_extents(inode, more)) {
@@ -289,6 +311,22 @@ impl<'m> Ctx<'m> {
                 self.read_disk().await;
             }
         }
+        Ok(())
+    }
+
+    /// Commits a change of an inode, with its list of extents or without, to the log.
+    pub async fn commit_inode(&self, inode: InodeId, extents: bool) -> Result<(), OutOfMemory> {
+        while let Some(cache) = self.with(|w| w.vm.missing_vector(inode, extents)) {
+            let object = self.object(cache, Gfp::GFP_NOFS).await?;
+            let cpu = self.cpu();
+            self.with(|w| w.vm.set_vector(cpu, inode, object));
+        }
+        self.with(|w| {
+            w.vm.commit_inode(inode);
+            if w.vm.checkpoint_is_due() {
+                w.wake_log();
+            }
+        });
         Ok(())
     }
 
@@ -354,10 +392,15 @@ impl<'m> Ctx<'m> {
                 self.add_page(space, index, GFP_CACHE_WRITE).await?
             }
         };
-        self.with(|w| {
+        let inode = self.with(|w| {
             w.vm.dirty(pfn);
             w.progress += 1;
+            w.vm.spaces().get(space).inode
         });
+        if self.with(|w| w.vm.config().checkpoint_bytes > 0) {
+            // The time of the change.
+            self.commit_inode(inode, false).await?;
+        }
         *dirtied += 1;
         if *dirtied >= DIRTY_BATCH {
             self.balance_dirty(std::mem::take(dirtied)).await;
@@ -402,11 +445,13 @@ impl<'m> Ctx<'m> {
 
     /// Reads a page of a file; tells whether it came from the disk.
     pub async fn read_page(&self, space: SpaceId, index: u32) -> Result<bool, OutOfMemory> {
+        if let Some(inode) = self.with(|w| w.vm.touch_atime(space)) {
+            self.commit_inode(inode, false).await?;
+        }
         let hit = self.with(|w| {
             w.pending += w.costs.read_page;
             w.user += w.costs.user.read_page;
             w.progress += 1;
-            w.vm.touch_atime(space);
             let Slot::Page(pfn) = w.vm.spaces().slot(space, index) else { return false };
             w.vm.mark_accessed(pfn);
             true
