@@ -88,7 +88,8 @@ pub struct Config {
     /// The objects of a file.
     pub file_objects: &'static [FileObject],
     /// Bytes of changes after which the file system's log writes a checkpoint
-    /// ([`checkpoint_bytes`](crate::cil::checkpoint_bytes)); 0 where its memory is not modelled.
+    /// ([`checkpoint_bytes`](crate::cil::checkpoint_bytes)); 0 where neither its memory nor that of open
+    /// files is modelled.
     pub checkpoint_bytes: u64,
     /// Swap space in pages.
     pub swap_pages: u32,

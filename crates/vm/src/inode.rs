@@ -71,7 +71,7 @@ pub const XFS_WITH_VECTORS: &[FileObject] = &[
 
 /// What a program has of a file that it has open (`struct file`). Measured in the run of
 /// [`crate::cil`]: 24,477 of them while the jobs had 24,576 files open.
-pub const FILP: CacheSpec = CacheSpec { name: "filp", size: 256, reclaimable: false };
+pub(crate) const FILP: CacheSpec = CacheSpec { name: "filp", size: 256, reclaimable: false };
 
 /// The index nodes of page caches.
 pub const RADIX_TREE_NODE: CacheSpec =

@@ -16,7 +16,7 @@ use crate::config::{Config, lru_per_node};
 use crate::extent;
 use crate::hugetlb::Pool;
 use crate::inject::Inject;
-use crate::inode::{Inodes, RADIX_TREE_NODE};
+use crate::inode::{FILP, Inodes, RADIX_TREE_NODE};
 use crate::khugepaged::Khugepaged;
 use crate::lru::Lru;
 use crate::node::NodeState;
@@ -47,6 +47,8 @@ pub struct Vm<'m, O> {
     pub(crate) extent_caches: Vec<CacheId>,
     /// The caches of [`crate::cil::CACHES`].
     pub(crate) vector_caches: Vec<CacheId>,
+    /// The cache of open files, where they are modelled.
+    pub(crate) file_cache: Option<CacheId>,
     /// The caches of [`crate::process::OBJECTS`].
     pub(crate) process_caches: Vec<CacheId>,
     pub(crate) swap: Swap,
@@ -162,6 +164,7 @@ impl<'m, O: Observer> Vm<'m, O> {
         let extent_caches = extent::CACHES.iter().map(|&spec| create(spec)).collect();
         let with_cil = config.checkpoint_bytes > 0;
         let vector_caches = cil::CACHES.iter().filter(|_| with_cil).map(|&s| create(s)).collect();
+        let file_cache = with_cil.then(|| create(FILP));
         let process_caches = process::OBJECTS.iter().map(|o| create(o.cache)).collect();
         Self {
             compact: zones.iter().map(ZoneCompact::new).collect(),
@@ -192,6 +195,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             radix_nodes,
             extent_caches,
             vector_caches,
+            file_cache,
             process_caches,
             node_of_zone,
             observer,

@@ -16,7 +16,7 @@
 //!
 //! Further keys: `swap_mib`; `dma_end_mib` (16) and `dma32_end_mib` (4096), where these zones end;
 //! `pageblock_order` (9); `cma_mib`, how much at the end of memory is for contiguous buffers; the disk's
-//! `size_gib`, by which the file system's log is modelled too.
+//! `size_gib`, with which XFS's log and open files are modelled too.
 
 use pageblock::frame::{FrameRange, Order, Pfn, pages};
 use pageblock::layout::{MemoryMap, NodeSpec, ZoneLimits, ZoneSpec};

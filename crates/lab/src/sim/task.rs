@@ -11,7 +11,7 @@ use pageblock::request::{Gfp, Request};
 use pageblock::slowpath::Caller;
 use pageblock_vm::buffer::buffer_of;
 use pageblock_vm::cache::{GFP_ANON, GFP_CACHE_READ, GFP_CACHE_WRITE};
-use pageblock_vm::inode::{FILP, InodeId};
+use pageblock_vm::inode::InodeId;
 use pageblock_vm::node_reclaim::NodeReclaim;
 use pageblock_vm::page::Owner;
 use pageblock_vm::slab::CacheId;
@@ -33,6 +33,15 @@ const MAX_PAUSE: Nanos = 200 * MILLISECOND;
 /// A request that could not be served at all: the program would be killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfMemory;
+
+/// A file that a program has open.
+#[derive(Debug)]
+#[must_use]
+pub struct OpenFile {
+    inode: InodeId,
+    /// What it has of it, where that is modelled.
+    object: Option<u32>,
+}
 
 /// A task's hold on the world.
 #[derive(Clone)]
@@ -259,26 +268,33 @@ impl<'m> Ctx<'m> {
         Ok(())
     }
 
-    /// Opens a file and keeps what a program has of it; gives that, for
-    /// [`close_file`](Self::close_file).
-    pub async fn open_file(&self, inode: InodeId) -> Result<u32, OutOfMemory> {
-        let cache = self.with(|w| w.vm.create_cache(FILP));
-        let file = self.object(cache, Gfp::GFP_KERNEL).await?;
-        if let Err(error) = self.open(inode).await {
-            let cpu = self.cpu();
-            self.with(|w| w.vm.put_object(cpu, file));
-            return Err(error);
+    /// Opens a file and keeps what a program has of it, for [`close_file`](Self::close_file).
+    pub async fn open_file(&self, inode: InodeId) -> Result<OpenFile, OutOfMemory> {
+        let object = match self.with(|w| w.vm.file_cache()) {
+            Some(cache) => Some(self.object(cache, Gfp::GFP_KERNEL).await?),
+            None => None,
+        };
+        let file = OpenFile { inode, object };
+        match self.open(inode).await {
+            Ok(()) => Ok(file),
+            Err(error) => {
+                self.put_file(&file);
+                Err(error)
+            }
         }
-        Ok(file)
     }
 
     /// Closes a file that was opened by [`open_file`](Self::open_file).
-    pub fn close_file(&self, inode: InodeId, file: u32) {
+    pub fn close_file(&self, file: OpenFile) {
+        self.with(|w| w.vm.close(file.inode));
+        self.put_file(&file);
+    }
+
+    fn put_file(&self, file: &OpenFile) {
         let cpu = self.cpu();
-        self.with(|w| {
-            w.vm.close(inode);
-            w.vm.put_object(cpu, file);
-        });
+        if let Some(object) = file.object {
+            self.with(|w| w.vm.put_object(cpu, object));
+        }
     }
 
     /// Brings the list of a file's extents to memory, with room for another where `more`.

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::sim::daemons::{self, sync};
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OpenFile, OutOfMemory};
 use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos};
 
@@ -275,8 +275,8 @@ async fn writer(ctx: Ctx<'_>, files: Rc<Vec<InodeId>>) {
         ctx.die("a writer of fio");
     }
     // One that died did not open them all.
-    for (&inode, file) in files.iter().zip(open) {
-        ctx.close_file(inode, file);
+    for file in open {
+        ctx.close_file(file);
     }
     let cpu = ctx.cpu();
     ctx.with(|w| w.vm.remove_space(cpu, heap));
@@ -286,7 +286,7 @@ async fn write_all(
     ctx: &Ctx<'_>,
     files: &[InodeId],
     heap: u32,
-    open: &mut Vec<u32>,
+    open: &mut Vec<OpenFile>,
 ) -> Result<(), OutOfMemory> {
     fault_heap(ctx, heap).await?;
     let mut dirtied = 0;
@@ -319,14 +319,12 @@ async fn fault_heap(ctx: &Ctx<'_>, heap: u32) -> Result<(), OutOfMemory> {
 async fn reader(ctx: Ctx<'_>, files: Rc<Vec<InodeId>>, mut random: Random, stop: Rc<Cell<bool>>) {
     let heap =
         ctx.with(|w| w.vm.create_mapping((files.len() as u64).div_ceil(FILES_A_HEAP_PAGE) as u32));
-    let mut open = vec![None; files.len()];
+    let mut open: Vec<Option<OpenFile>> = files.iter().map(|_| None).collect();
     if read_all(&ctx, &files, heap, &mut open, &mut random, &stop).await.is_err() {
         ctx.die("a reader of fio");
     }
-    for (&inode, file) in files.iter().zip(open) {
-        if let Some(file) = file {
-            ctx.close_file(inode, file);
-        }
+    for file in open.into_iter().flatten() {
+        ctx.close_file(file);
     }
     let cpu = ctx.cpu();
     ctx.with(|w| w.vm.remove_space(cpu, heap));
@@ -336,7 +334,7 @@ async fn read_all(
     ctx: &Ctx<'_>,
     files: &[InodeId],
     heap: u32,
-    open: &mut [Option<u32>],
+    open: &mut [Option<OpenFile>],
     random: &mut Random,
     stop: &Cell<bool>,
 ) -> Result<(), OutOfMemory> {
