@@ -12,7 +12,9 @@ use pageblock::tuning;
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
 use pageblock_measure::{Run, Tally};
 use pageblock_vm::Vm;
+use pageblock_vm::cil;
 use pageblock_vm::config::Config;
+use pageblock_vm::inode::XFS;
 use pageblock_vm::page::Owner;
 
 use crate::error::Error;
@@ -85,6 +87,11 @@ impl Simulation<'_> {
         config.swap_pages = self.machine.swap_pages;
         config.zram = self.machine.zram;
         config.zone_reclaim_mode = self.policy.1.zone_reclaim_mode;
+        if let Some(bytes) = self.machine.disk.bytes {
+            let whole = cil::checkpoint_bytes(bytes, major, minor);
+            config.checkpoint_bytes = self.machine.scale.of(whole).max(1);
+            config.file_objects = XFS;
+        }
         self.workload.configure(&mut config);
         config
     }

@@ -108,16 +108,18 @@ impl<O: Observer> Vm<'_, O> {
     pub fn take_logged(&mut self) -> Option<BufferId> {
         let id = self.buffers.logged.pop_front()?;
         self.buffers.entry(id).logged = false;
+        for inode in first_inode(id)..first_inode(id + 1).min(self.inodes.len()) {
+            self.inodes.get_mut(inode).vectors.written();
+        }
         Some(id)
     }
 
     /// A file was read: its access time changes where it is not newer than its content
-    /// (`relatime`).
-    pub fn touch_atime(&mut self, space: SpaceId) {
+    /// (`relatime`); gives the inode where it does, for its change to be committed.
+    #[must_use]
+    pub fn touch_atime(&mut self, space: SpaceId) -> Option<InodeId> {
         let inode = self.spaces.get(space).inode;
-        if std::mem::take(&mut self.inodes.get_mut(inode).modified) {
-            self.log_inode(inode);
-        }
+        std::mem::take(&mut self.inodes.get_mut(inode).modified).then_some(inode)
     }
 
     /// Uses a buffer; `false` where it needs another page first, see

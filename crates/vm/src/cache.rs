@@ -67,6 +67,13 @@ impl<O: Observer> Vm<'_, O> {
         }
     }
 
+    /// The cache of what a program has of each file that it has open; `None` where that is not modelled,
+    /// see [`Config::checkpoint_bytes`](crate::config::Config::checkpoint_bytes).
+    #[must_use]
+    pub const fn file_cache(&self) -> Option<CacheId> {
+        self.file_cache
+    }
+
     /// The cache of index nodes of files.
     #[must_use]
     pub const fn radix_nodes(&self) -> CacheId {

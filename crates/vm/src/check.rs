@@ -220,6 +220,13 @@ impl<O: Observer> Vm<'_, O> {
                     return Err(Broken::Object(id, slab));
                 }
             }
+            for vector in inode.vectors.objects().into_iter().filter(|&vector| vector != NIL) {
+                if self.pages[vector].kind() != Owner::Slab
+                    || !self.vector_caches.contains(&self.pages[vector].owner)
+                {
+                    return Err(Broken::Object(id, vector));
+                }
+            }
             let list = inode.extents.object;
             if list != NIL
                 && !(self.pages[list].kind() == Owner::Slab

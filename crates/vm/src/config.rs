@@ -2,7 +2,7 @@
 
 use pageblock::policy::{Policy, Reclaim};
 
-use crate::inode::{FileObject, XFS};
+use crate::inode::{FileObject, XFS_WITH_VECTORS};
 use crate::slab::SlabAllocator;
 use crate::{hugetlb, khugepaged, mthp};
 
@@ -87,6 +87,10 @@ pub struct Config {
     pub slab_waits: bool,
     /// The objects of a file.
     pub file_objects: &'static [FileObject],
+    /// Bytes of changes after which the file system's log writes a checkpoint
+    /// ([`checkpoint_bytes`](crate::cil::checkpoint_bytes)); 0 where neither its memory nor that of open
+    /// files is modelled.
+    pub checkpoint_bytes: u64,
     /// Swap space in pages.
     pub swap_pages: u32,
     /// Swap is in memory, compressed ([`crate::zram`]).
@@ -145,7 +149,8 @@ impl Config {
             zone_reclaim_mode: 0,
             slab: SlabAllocator::Slub,
             slab_waits: version < (4, 3),
-            file_objects: XFS,
+            file_objects: XFS_WITH_VECTORS,
+            checkpoint_bytes: 0,
             swap_pages: 0,
             zram: false,
             zsmalloc_movable: version >= (4, 8),

@@ -55,6 +55,10 @@ pub(crate) struct Extents {
 
 impl Extents {
     pub(crate) const NONE: Self = Self { object: NIL, records: 0, delayed: false };
+
+    pub(crate) const fn records(&self) -> u32 {
+        self.records
+    }
 }
 
 impl<O: Observer> Vm<'_, O> {

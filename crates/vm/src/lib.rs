@@ -10,6 +10,7 @@ pub mod age;
 pub mod buffer;
 pub mod cache;
 pub mod check;
+pub mod cil;
 pub mod compact;
 pub mod config;
 mod direct;

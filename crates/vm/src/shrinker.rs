@@ -108,7 +108,8 @@ impl<O: Observer> Vm<'_, O> {
             let Some(id) = self.inodes.unused[node].inodes.tail() else { return };
             let space = *self.spaces.get(self.inodes.get(id).space);
             let keeps = self.config.keeps_inodes_with_pages && space.present > 1;
-            if keeps || space.dirty > 0 || space.writeback > 0 {
+            let pinned = self.inodes.get(id).vectors.is_pinned();
+            if keeps || pinned || space.dirty > 0 || space.writeback > 0 {
                 self.inodes.set_unused(id, Unused::Inode);
             } else {
                 self.evict_inode(id, by);

@@ -10,12 +10,13 @@ use pageblock::request::{Gfp, Request};
 
 use crate::age::Ages;
 use crate::buffer::Buffers;
+use crate::cil::{self, Cil};
 use crate::compact::ZoneCompact;
 use crate::config::{Config, lru_per_node};
 use crate::extent;
 use crate::hugetlb::Pool;
 use crate::inject::Inject;
-use crate::inode::{Inodes, RADIX_TREE_NODE};
+use crate::inode::{FILP, Inodes, RADIX_TREE_NODE};
 use crate::khugepaged::Khugepaged;
 use crate::lru::Lru;
 use crate::node::NodeState;
@@ -42,9 +43,14 @@ pub struct Vm<'m, O> {
     pub(crate) slabs: Slabs,
     pub(crate) inodes: Inodes,
     pub(crate) buffers: Buffers,
+    pub(crate) cil: Cil,
     pub(crate) radix_nodes: CacheId,
     /// The caches of lists of extents.
     pub(crate) extent_caches: Vec<CacheId>,
+    /// The caches of [`crate::cil::CACHES`].
+    pub(crate) vector_caches: Vec<CacheId>,
+    /// The cache of open files, where they are modelled.
+    pub(crate) file_cache: Option<CacheId>,
     /// The caches of [`crate::process::OBJECTS`].
     pub(crate) process_caches: Vec<CacheId>,
     pub(crate) swap: Swap,
@@ -162,6 +168,9 @@ impl<'m, O: Observer> Vm<'m, O> {
         let mut create = |spec| slabs.create(spec, config.slab, cpus, ids.len());
         let radix_nodes = create(RADIX_TREE_NODE);
         let extent_caches = extent::CACHES.iter().map(|&spec| create(spec)).collect();
+        let with_cil = config.checkpoint_bytes > 0;
+        let vector_caches = cil::CACHES.iter().filter(|_| with_cil).map(|&s| create(s)).collect();
+        let file_cache = with_cil.then(|| create(FILP));
         let process_caches = process::OBJECTS.iter().map(|o| create(o.cache)).collect();
         Self {
             compact: zones.iter().map(ZoneCompact::new).collect(),
@@ -171,6 +180,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             lru: Lru::new(vecs),
             inodes: Inodes::new(objects, ids.len()),
             buffers: Buffers::new(ids.len()),
+            cil: Cil::default(),
             swap: Swap::new(config.swap_pages),
             zram: config.zram.then(|| Zram::new(&config)),
             khugepaged: Khugepaged::default(),
@@ -192,6 +202,8 @@ impl<'m, O: Observer> Vm<'m, O> {
             slabs,
             radix_nodes,
             extent_caches,
+            vector_caches,
+            file_cache,
             process_caches,
             node_of_zone,
             observer,

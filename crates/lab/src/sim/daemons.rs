@@ -26,6 +26,10 @@ pub fn spawn(executor: &mut Executor<'_>) {
     }
     let flusher = executor.spawn(Place::Near(0), flusher);
     executor.with(|w| w.flusher = Some(flusher));
+    if executor.with(|w| w.vm.config().checkpoint_bytes > 0) {
+        let log = executor.spawn(Place::Near(0), log);
+        executor.with(|w| w.log = Some(log));
+    }
     executor.spawn(Place::Near(0), xfsaild);
     executor.spawn(Place::Near(0), ticks);
     executor.spawn(Place::Near(0), huge::khugepaged);
@@ -136,9 +140,38 @@ pub(crate) async fn write_file(ctx: &Ctx<'_>, space: SpaceId) {
             ctx.wait_writes(SECOND).await;
         }
     }
-    // It has grown.
-    ctx.with(|w| w.vm.log_inode(w.vm.spaces().get(space).inode));
+    // Blocks were chosen; when they are written, the file has grown.
+    // Linux: the second change is committed when the write ends.
+    let inode = ctx.with(|w| w.vm.spaces().get(space).inode);
+    for extents in [true, false] {
+        if ctx.commit_inode(inode, extents).await.is_err() {
+            ctx.fail("out of memory while a file was written");
+        }
+    }
     ctx.breathe().await;
+}
+
+/// Writes a checkpoint of what changed, when enough has gathered and at every interval
+/// (`xlog_cil_push_work`, `xfs_log_worker`).
+// Linux: the log is written beside the files, which is part of the disk's rate here.
+async fn log(ctx: Ctx<'_>) {
+    let mut next = 0;
+    loop {
+        if ctx.now() >= next {
+            next = ctx.now() + ctx.with(|w| w.scale.of(LOG_EVERY));
+        }
+        if !ctx.with(|w| w.vm.checkpoint_is_due()) {
+            ctx.block(Some(next.saturating_sub(ctx.now()).max(MILLISECOND))).await;
+        }
+        if ctx.now() < next && !ctx.with(|w| w.vm.checkpoint_is_due()) {
+            continue;
+        }
+        let bytes = ctx.with(|w| w.vm.begin_checkpoint());
+        let wait = ctx.with(|w| w.disk.write_ns(bytes.div_ceil(4096)));
+        ctx.sleep(wait).await;
+        let cpu = ctx.cpu();
+        ctx.with(|w| w.vm.end_checkpoint(cpu));
+    }
 }
 
 /// Writes inodes that were changed, a cluster at a time: its block is needed for that.

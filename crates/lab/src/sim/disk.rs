@@ -11,6 +11,8 @@ pub struct DiskSpec {
     pub read_places: usize,
     /// Bytes written a second.
     pub write_bytes_per_s: u64,
+    /// Its size, where it is known: the file system's log grows with it.
+    pub bytes: Option<u64>,
     /// Writes that may wait for it (`nr_requests`).
     pub queue: usize,
 }
@@ -110,8 +112,13 @@ mod tests {
 
     #[test]
     fn places_and_bandwidth_are_shared() {
-        let spec =
-            DiskSpec { read_ns: 100, read_places: 2, write_bytes_per_s: 4_096_000_000, queue: 2 };
+        let spec = DiskSpec {
+            read_ns: 100,
+            read_places: 2,
+            write_bytes_per_s: 4_096_000_000,
+            bytes: None,
+            queue: 2,
+        };
         let mut disk = Disk::new(spec);
         let reads: Vec<_> = (0..4).map(|_| disk.read(1000, 0, 1)).collect();
         assert_eq!(reads, [1100, 1100, 1200, 1200]);
@@ -126,6 +133,7 @@ mod tests {
             read_ns: 10 * MILLISECOND,
             read_places: 1,
             write_bytes_per_s: 4_096_000,
+            bytes: None,
             queue: 2,
         };
         let mut disk = Disk::new(spec);

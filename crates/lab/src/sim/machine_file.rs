@@ -14,8 +14,9 @@
 //! write_mib_s = 110
 //! ```
 //!
-//! Further keys: `swap_mib`; `zram` (false), whether swap is in memory, compressed; `dma_end_mib` (16) and `dma32_end_mib` (4096), where these zones end;
-//! `pageblock_order` (9); `cma_mib`, how much at the end of memory is for contiguous buffers.
+//! Further keys: `swap_mib`; `zram` (false), whether swap is in memory, compressed; `dma_end_mib` (16) and
+//! `dma32_end_mib` (4096), where these zones end; `pageblock_order` (9); `cma_mib`, how much at the end of memory is
+//! for contiguous buffers; the disk's `size_gib`, with which XFS's log and open files are modelled too.
 
 use pageblock::frame::{FrameRange, Order, Pfn, pages};
 use pageblock::layout::{MemoryMap, NodeSpec, ZoneLimits, ZoneSpec};
@@ -113,6 +114,7 @@ struct DiskFile {
     read_us: u64,
     read_places: u64,
     write_mib_s: u64,
+    size_gib: Option<u64>,
 }
 
 /// A machine that can be simulated.
@@ -309,7 +311,7 @@ fn name(name: &str, scale: Scale) -> String {
 }
 
 fn disk(file: &DiskFile) -> Result<DiskSpec, MachineError> {
-    let DiskFile { read_us, read_places, write_mib_s } = *file;
+    let DiskFile { read_us, read_places, write_mib_s, size_gib } = *file;
     if read_us == 0 || read_us > 1_000_000 {
         return value("read_us", format!("{read_us} us: 1 to 1000000 are possible"));
     }
@@ -319,7 +321,12 @@ fn disk(file: &DiskFile) -> Result<DiskSpec, MachineError> {
     if !(1..=1 << 20).contains(&write_mib_s) {
         return value("write_mib_s", format!("{write_mib_s} MiB/s: 1 to 1048576 are possible"));
     }
+    if size_gib.is_some_and(|gib| !(1..=1 << 20).contains(&gib)) {
+        let gib = size_gib.unwrap_or(0);
+        return value("size_gib", format!("{gib} GiB: 1 to 1048576 are possible"));
+    }
     Ok(DiskSpec {
+        bytes: size_gib.map(|gib| gib << 30),
         read_ns: read_us * MICROSECOND,
         read_places: read_places as usize,
         write_bytes_per_s: write_mib_s << 20,
@@ -419,6 +426,11 @@ mod tests {
         );
         check("[[0, 512], [4096, 8192]]", "[]", "memory_mib: the machine has no memory");
         check("write_mib_s = 110", "write_mib_s = 0", "write_mib_s: 0 MiB/s: 1 to 1048576");
+        check(
+            "write_mib_s = 110",
+            "write_mib_s = 110\nsize_gib = 0",
+            "size_gib: 0 GiB: 1 to 1048576",
+        );
         check(
             "read_us = 90",
             "read_us = \"x\"",

@@ -35,6 +35,15 @@ const MAX_PAUSE: Nanos = 200 * MILLISECOND;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfMemory;
 
+/// A file that a program has open.
+#[derive(Debug)]
+#[must_use]
+pub struct OpenFile {
+    inode: InodeId,
+    /// What it has of it, where that is modelled.
+    object: Option<u32>,
+}
+
 /// A task's hold on the world.
 #[derive(Clone)]
 pub struct Ctx<'m> {
@@ -270,6 +279,35 @@ impl<'m> Ctx<'m> {
         Ok(())
     }
 
+    /// Opens a file and keeps what a program has of it, for [`close_file`](Self::close_file).
+    pub async fn open_file(&self, inode: InodeId) -> Result<OpenFile, OutOfMemory> {
+        let object = match self.with(|w| w.vm.file_cache()) {
+            Some(cache) => Some(self.object(cache, Gfp::GFP_KERNEL).await?),
+            None => None,
+        };
+        let file = OpenFile { inode, object };
+        match self.open(inode).await {
+            Ok(()) => Ok(file),
+            Err(error) => {
+                self.put_file(&file);
+                Err(error)
+            }
+        }
+    }
+
+    /// Closes a file that was opened by [`open_file`](Self::open_file).
+    pub fn close_file(&self, file: OpenFile) {
+        self.with(|w| w.vm.close(file.inode));
+        self.put_file(&file);
+    }
+
+    fn put_file(&self, file: &OpenFile) {
+        let cpu = self.cpu();
+        if let Some(object) = file.object {
+            self.with(|w| w.vm.put_object(cpu, object));
+        }
+    }
+
     /// Brings the list of a file's extents to memory, with room for another where `more`.
     async fn extents(&self, inode: InodeId, more: bool) -> Result<(), OutOfMemory> {
         while let Some(cache) = self.with(|w| w.vm.missing_extents(inode, more)) {
@@ -300,6 +338,22 @@ impl<'m> Ctx<'m> {
                 self.read_disk().await;
             }
         }
+        Ok(())
+    }
+
+    /// Commits a change of an inode, with its list of extents or without, to the log.
+    pub async fn commit_inode(&self, inode: InodeId, extents: bool) -> Result<(), OutOfMemory> {
+        while let Some(cache) = self.with(|w| w.vm.missing_vector(inode, extents)) {
+            let object = self.object(cache, Gfp::GFP_NOFS).await?;
+            let cpu = self.cpu();
+            self.with(|w| w.vm.set_vector(cpu, inode, object));
+        }
+        self.with(|w| {
+            w.vm.commit_inode(inode);
+            if w.vm.checkpoint_is_due() {
+                w.wake_log();
+            }
+        });
         Ok(())
     }
 
@@ -370,10 +424,15 @@ impl<'m> Ctx<'m> {
                 self.add_page(space, index, GFP_CACHE_WRITE).await?
             }
         };
-        self.with(|w| {
+        let inode = self.with(|w| {
             w.vm.dirty(pfn);
             w.progress += 1;
+            w.vm.spaces().get(space).inode
         });
+        if self.with(|w| w.vm.config().checkpoint_bytes > 0) {
+            // The time of the change.
+            self.commit_inode(inode, false).await?;
+        }
         *dirtied += 1;
         if *dirtied >= DIRTY_BATCH {
             self.balance_dirty(std::mem::take(dirtied)).await;
@@ -418,11 +477,13 @@ impl<'m> Ctx<'m> {
 
     /// Reads a page of a file; tells whether it came from the disk.
     pub async fn read_page(&self, space: SpaceId, index: u32) -> Result<bool, OutOfMemory> {
+        if let Some(inode) = self.with(|w| w.vm.touch_atime(space)) {
+            self.commit_inode(inode, false).await?;
+        }
         let hit = self.with(|w| {
             w.pending += w.costs.read_page;
             w.user += w.costs.user.read_page;
             w.progress += 1;
-            w.vm.touch_atime(space);
             let Slot::Page(pfn) = w.vm.spaces().slot(space, index) else { return false };
             w.vm.mark_accessed(pfn);
             true

@@ -54,6 +54,7 @@ pub struct World<'m> {
     pub(crate) kswapds: Vec<TaskId>,
     pub(crate) kcompactds: Vec<TaskId>,
     pub(crate) flusher: Option<TaskId>,
+    pub(crate) log: Option<TaskId>,
     /// The tasks below this one are the machine's own.
     pub(crate) first_program: TaskId,
     /// CPU time that programs spent in their own code.
@@ -159,6 +160,7 @@ impl<'m> World<'m> {
             kswapds: Vec::new(),
             kcompactds: Vec::new(),
             flusher: None,
+            log: None,
             first_program: 0,
             user: 0,
             counted_before: Counters::new(),
@@ -326,6 +328,12 @@ impl<'m> World<'m> {
         }
         if self.vm.take_flusher_wanted() {
             self.wake_flusher();
+        }
+    }
+
+    pub(crate) fn wake_log(&mut self) {
+        if let Some(task) = self.log {
+            self.sched.wake(task);
         }
     }
 

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::sim::daemons::sync;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OpenFile, OutOfMemory};
 use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos};
 
@@ -268,30 +268,32 @@ fn clean_up(executor: &mut Executor<'_>) -> Result<(), Error> {
 async fn writer(ctx: Ctx<'_>, files: Rc<Vec<InodeId>>) {
     let heap =
         ctx.with(|w| w.vm.create_mapping((files.len() as u64).div_ceil(FILES_A_HEAP_PAGE) as u32));
-    let written = write_all(&ctx, &files, heap).await;
-    if written.is_err() {
+    let mut open = Vec::with_capacity(files.len());
+    if write_all(&ctx, &files, heap, &mut open).await.is_err() {
         ctx.die("a writer of fio");
     }
-    for &inode in files.iter() {
-        // One that died did not open them all.
-        ctx.with(|w| {
-            if w.vm.inodes().get(inode).users > 0 {
-                w.vm.close(inode);
-            }
-        });
+    // One that died did not open them all.
+    for file in open {
+        ctx.close_file(file);
     }
     let cpu = ctx.cpu();
     ctx.with(|w| w.vm.remove_space(cpu, heap));
 }
 
-async fn write_all(ctx: &Ctx<'_>, files: &[InodeId], heap: u32) -> Result<(), OutOfMemory> {
+async fn write_all(
+    ctx: &Ctx<'_>,
+    files: &[InodeId],
+    heap: u32,
+    open: &mut Vec<OpenFile>,
+) -> Result<(), OutOfMemory> {
     fault_heap(ctx, heap).await?;
     let mut dirtied = 0;
     for block in 0..FILE_PAGES {
         for &inode in files {
             if block == 0 {
                 ctx.inode_buffer(inode, true).await?;
-                ctx.open(inode).await?;
+                open.push(ctx.open_file(inode).await?);
+                ctx.commit_inode(inode, false).await?;
             }
             let space = ctx.with(|w| w.vm.inodes().get(inode).space);
             ctx.write_page(space, block, &mut dirtied).await?;
@@ -315,12 +317,12 @@ async fn fault_heap(ctx: &Ctx<'_>, heap: u32) -> Result<(), OutOfMemory> {
 async fn reader(ctx: Ctx<'_>, files: Rc<Vec<InodeId>>, mut random: Random, stop: Rc<Cell<bool>>) {
     let heap =
         ctx.with(|w| w.vm.create_mapping((files.len() as u64).div_ceil(FILES_A_HEAP_PAGE) as u32));
-    let mut is_open = vec![false; files.len()];
-    if read_all(&ctx, &files, heap, &mut is_open, &mut random, &stop).await.is_err() {
+    let mut open: Vec<Option<OpenFile>> = files.iter().map(|_| None).collect();
+    if read_all(&ctx, &files, heap, &mut open, &mut random, &stop).await.is_err() {
         ctx.die("a reader of fio");
     }
-    for (&inode, _) in files.iter().zip(&is_open).filter(|(_, open)| **open) {
-        ctx.with(|w| w.vm.close(inode));
+    for file in open.into_iter().flatten() {
+        ctx.close_file(file);
     }
     let cpu = ctx.cpu();
     ctx.with(|w| w.vm.remove_space(cpu, heap));
@@ -330,7 +332,7 @@ async fn read_all(
     ctx: &Ctx<'_>,
     files: &[InodeId],
     heap: u32,
-    is_open: &mut [bool],
+    open: &mut [Option<OpenFile>],
     random: &mut Random,
     stop: &Cell<bool>,
 ) -> Result<(), OutOfMemory> {
@@ -338,13 +340,12 @@ async fn read_all(
     while !stop.get() {
         let at = random.below(files.len() as u64) as usize;
         let inode = files[at];
-        if !is_open[at] {
+        if open[at].is_none() {
             // The inode of a file that was forgotten is read first.
             if ctx.with(|w| w.vm.inodes().missing_object(inode).is_some()) {
                 ctx.inode_buffer(inode, false).await?;
             }
-            ctx.open(inode).await?;
-            is_open[at] = true;
+            open[at] = Some(ctx.open_file(inode).await?);
         }
         let space = ctx.with(|w| w.vm.inodes().get(inode).space);
         for _ in 0..READS_A_FILE {

@@ -210,6 +210,16 @@ impl Machine<'_> {
         true
     }
 
+    /// Commits a change of an inode to the log.
+    pub(crate) fn commit(&mut self, cpu: usize, inode: InodeId, extents: bool) -> bool {
+        while let Some(cache) = self.vm.missing_vector(inode, extents) {
+            let Some(object) = self.object(cache, cpu) else { return false };
+            self.vm.set_vector(cpu, inode, object);
+        }
+        self.vm.commit_inode(inode);
+        true
+    }
+
     /// Reads or writes a page of a file.
     pub(crate) fn touch(&mut self, cpu: usize, inode: InodeId, index: u32, write: bool) -> bool {
         let space = self.vm.inodes().get(inode).space;

@@ -1,6 +1,8 @@
 //! What each mechanism is for, on a small machine.
 
 use pageblock::request::Request;
+use pageblock_vm::config::Config;
+use pageblock_vm::inode::XFS;
 use pageblock_vm::node_reclaim::{self, NodeReclaim};
 use pageblock_vm::space::Slot;
 use pageblock_vm::thp::fault_requests;
@@ -375,11 +377,64 @@ fn a_cluster_is_written_once_for_all_its_inodes() {
                 assert!(machine.open(0, inode) && machine.touch(0, inode, 0, true));
                 let space = machine.vm.inodes().get(inode).space;
                 // Read twice: only the first time the access time is older than the content.
-                machine.vm.touch_atime(space);
+                assert_eq!(machine.vm.touch_atime(space), Some(inode));
+                assert_eq!(machine.vm.touch_atime(space), None);
+                machine.vm.commit_inode(inode);
             }
             assert_eq!([machine.vm.take_logged(), machine.vm.take_logged()], [Some(0), Some(1)]);
-            machine.vm.touch_atime(machine.vm.inodes().get(inodes[0]).space);
             assert_eq!(machine.vm.take_logged(), None);
         },
     );
+}
+
+/// The counts that were measured on 6.18 (src/cil.rs): of one size at first, of the next when blocks
+/// are chosen; a checkpoint frees one of two, and a later change needs another.
+#[test]
+fn a_checkpoint_frees_its_vectors_all_at_once() {
+    let configure = |config: &mut Config| {
+        config.file_objects = XFS;
+        config.checkpoint_bytes = 100 * 268;
+    };
+    with_machine("linux-4.20", configure, 1, 8192, |machine| {
+        let inodes: Vec<u32> = (0..100).map(|_| machine.vm.create_file(2)).collect();
+        let vectors = |machine: &Machine<'_>| {
+            let cache = |name| machine.vm.slabs().caches().iter().find(|c| c.spec.name == name);
+            ["kmalloc-512", "kmalloc-1k"].map(|name| cache(name).map_or(0, |c| c.objects))
+        };
+        let change = |machine: &mut Machine<'_>, extents| {
+            assert!(inodes.iter().all(|&inode| machine.commit(0, inode, extents)));
+        };
+        assert!(inodes.iter().all(|&inode| machine.open(0, inode)));
+        change(machine, false);
+        assert_eq!(vectors(machine), [100, 0]);
+        change(machine, false);
+        assert_eq!(vectors(machine), [200, 0]);
+        change(machine, true);
+        change(machine, false);
+        assert_eq!(vectors(machine), [0, 200]);
+        // An inode that changed again is written once.
+        assert!(machine.vm.checkpoint_is_due());
+        assert_eq!(machine.vm.begin_checkpoint(), 100 * 268);
+        assert!(!machine.vm.checkpoint_is_due());
+        machine.vm.check().unwrap();
+        // What changes meanwhile is of the next one.
+        assert!(machine.commit(0, inodes[0], false));
+        machine.vm.end_checkpoint(0);
+        assert_eq!(vectors(machine), [0, 100]);
+        machine.vm.check().unwrap();
+        // The inodes' clusters are to be written now; after that a change is a small one again.
+        assert_eq!(machine.vm.take_logged(), Some(0));
+        change(machine, false);
+        change(machine, false);
+        assert_eq!(vectors(machine), [32, 100 + 68]);
+        for &inode in &inodes {
+            machine.vm.close(inode);
+            assert!(machine.vm.remove_file(0, inode));
+        }
+        assert_eq!(vectors(machine), [0, 0]);
+        // What is left of removed files in the log is nothing.
+        assert_eq!(machine.vm.begin_checkpoint(), 100 * 268);
+        machine.vm.end_checkpoint(0);
+        machine.vm.check().unwrap();
+    });
 }
