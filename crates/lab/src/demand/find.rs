@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::mobility::Migratetype;
+use pageblock::request::Gfp;
 use pageblock_recording::{Record, Recording, What, ZoneSnapshot};
 
 use super::queue::{Place, Queue};
 use super::{Demand, Timed};
 use crate::fate::{CpuListOrders, Fate, Fates, PERIOD_US};
+use crate::guided::Inferred;
 
 /// A drain follows the free that it comes from with at most so many other events of the task: those
 /// of interrupts.
@@ -101,8 +103,15 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    /// Takes one event, and gives the demands that are complete to `out`.
-    pub fn push(&mut self, event: u64, record: &Record, out: &mut Vec<Timed>) {
+    /// Takes one event, with what guided replay inferred from it, and gives the demands that are
+    /// complete to `out`.
+    pub fn push(
+        &mut self,
+        event: u64,
+        record: &Record,
+        inferred: &[Inferred],
+        out: &mut Vec<Timed>,
+    ) {
         let Ok(cpu) = u8::try_from(record.cpu) else { return };
         let t_ms = (record.t_us / 1000) as u32;
         let timed = |demand| Timed { t_ms, cpu, demand };
@@ -121,10 +130,17 @@ impl<'f> DemandFinder<'f> {
             self.hold(pfn, cpu);
             self.queue.push(timed(Demand::Free { pfn, order, past_list: false }));
         }
+        for &inferred in inferred {
+            self.inferred(timed(Demand::Tick), inferred);
+        }
         match &record.what {
             What::Free { pfn, order } => {
+                let fate = match self.fates.get(event) {
+                    Fate::Kept if inferred.contains(&Inferred::Freed) => Fate::Listed,
+                    fate => fate,
+                };
                 self.end_request(record.pid);
-                self.free(timed(Demand::Tick), record.pid, *pfn, *order, self.fates.get(event));
+                self.free(timed(Demand::Tick), record.pid, *pfn, *order, fate);
             }
             What::FreeBatched { pfn } => {
                 self.end_request(record.pid);
@@ -211,6 +227,25 @@ impl<'f> DemandFinder<'f> {
                 _ => {}
             },
             _ => {}
+        }
+    }
+
+    /// What left a list without an event. `timed` says when.
+    fn inferred(&mut self, timed: Timed, inferred: Inferred) {
+        match inferred {
+            Inferred::Isolated { pfn, order } => {
+                self.queue.push(Timed { demand: Demand::Isolate { pfn, order }, ..timed });
+            }
+            Inferred::LeftList { pfn, cpu, mt } => {
+                let gfp = match mt {
+                    Migratetype::Movable => Gfp::GFP_HIGHUSER_MOVABLE,
+                    Migratetype::Reclaimable => Gfp(Gfp::GFP_KERNEL.0 | Gfp::RECLAIMABLE.0),
+                    _ => Gfp::GFP_KERNEL,
+                };
+                let demand = Demand::Alloc { pfn, order: 0, gfp, past_list: false };
+                self.queue.push(Timed { cpu: cpu as u8, demand, ..timed });
+            }
+            Inferred::Freed => {}
         }
     }
 

@@ -1,20 +1,20 @@
 //! Demands in a file of columns.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use pageblock::frame::Pfn;
 use pageblock::request::Gfp;
 use pageblock_measure::ExtfragMatrix;
 use pageblock_recording::{
-    Batch, Column, ColumnType, Columnar, Recording, Snapshot, TableReader, TableWriter, What,
+    Batch, Column, ColumnType, Columnar, Snapshot, TableReader, TableWriter, What,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, DemandFinder, Timed};
 use crate::error::Error;
-use crate::fate::{CpuListOrders, Fates};
-use crate::infer;
+use crate::guided::Guided;
 
 mod op {
     pub(super) const ALLOC: u8 = 0;
@@ -41,7 +41,7 @@ const COLUMNS: &[(&str, ColumnType)] = &[
 ];
 
 /// Changes with the meaning of the columns.
-const FORMAT: &str = "4";
+const FORMAT: &str = "5";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
@@ -83,20 +83,19 @@ impl Demands {
     }
 
     /// Writes the demands of a recording's window, which begins with the state `start`, to `path`.
+    /// `guided` is a guided replay from that state.
     ///
     /// # Errors
     /// Where the events cannot be read, or the file not written.
     pub fn write(
         path: &Path,
-        recording: &Recording,
         source: &Columnar,
-        fates: &Fates,
-        orders: CpuListOrders,
+        window: Range<u64>,
+        mut finder: DemandFinder<'_>,
+        guided: &mut Guided<'_, '_>,
         start: Snapshot,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Self, Error> {
-        let window = infer::first_event(recording, source)..source.windows.end_event();
-        let mut finder = DemandFinder::new(recording, fates, orders);
         let mut writer = DemandWriter::create(path)?;
         let mut chunks = source.chunks()?;
         let mut event = 0;
@@ -105,7 +104,8 @@ impl Demands {
         while let Some(chunk) = chunks.next_chunk()? {
             for record in chunk {
                 if window.contains(&event) {
-                    finder.push(event, record, &mut found);
+                    guided.push(event, record);
+                    finder.push(event, record, guided.inferred(), &mut found);
                     if let What::Extfrag(x) = &record.what {
                         recorded.record(x);
                     }

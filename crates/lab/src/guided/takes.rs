@@ -17,7 +17,7 @@ use super::attempts::Wanted;
 use super::frees::IN_FLIGHT;
 use super::frees::Tuning;
 use super::tally::kind;
-use super::{Guided, Late, Promise, Refill, Task};
+use super::{Guided, Inferred, Late, Promise, Refill, Task};
 use crate::fate::{Fate, Taken};
 
 const FLAGS: AllocFlags = AllocFlags::KSWAPD;
@@ -548,10 +548,14 @@ impl Guided<'_, '_> {
             let silent =
                 |&next: &Pfn| next != pfn && self.fates.silent_listed().block(next, 0, self.now);
             let Some(next) = next.filter(silent) else { return };
+            let mt = zone.block_type(next).unwrap_or(Migratetype::Unmovable);
             if cache.follow_take(zone, next).is_err() {
                 return;
             }
             self.holder[next.0 as usize] = 0;
+            if !self.fates.has_isolation() {
+                self.inferred.push(Inferred::LeftList { pfn: next, cpu: owner, mt });
+            }
         }
     }
 

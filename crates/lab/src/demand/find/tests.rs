@@ -29,11 +29,22 @@ fn recording() -> Recording {
 
 /// The demands of events that are given as CPU, task and event.
 fn demands(events: &[(u16, u32, What)]) -> Vec<(u8, Demand)> {
-    let (recording, fates) = (recording(), Fates::default());
-    let mut finder = DemandFinder::new(&recording, &fates, ORDERS);
+    demands_with(events, &Fates::default(), &[])
+}
+
+/// The same where these things are inferred from the last event.
+fn demands_with(
+    events: &[(u16, u32, What)],
+    fates: &Fates,
+    inferred: &[Inferred],
+) -> Vec<(u8, Demand)> {
+    let recording = recording();
+    let mut finder = DemandFinder::new(&recording, fates, ORDERS);
     let mut out = Vec::new();
     for (event, (cpu, pid, what)) in (0..).zip(events) {
-        finder.push(event, &Record { t_us: 5, cpu: *cpu, pid: *pid, what: what.clone() }, &mut out);
+        let record = Record { t_us: 5, cpu: *cpu, pid: *pid, what: what.clone() };
+        let inferred = if event as usize + 1 == events.len() { inferred } else { &[] };
+        finder.push(event, &record, inferred, &mut out);
     }
     finder.finish(&mut out);
     out.iter().map(|timed| (timed.cpu, timed.demand)).collect()
@@ -114,4 +125,24 @@ fn pages_that_compaction_frees_have_moved_away() {
     ];
     let moved = Demand::MoveAway { pfn: Pfn(10) };
     assert_eq!(demands(&events), [(0, moved), (0, freed(10)), (0, freed(11))]);
+}
+
+#[test]
+fn what_guided_replay_infers_is_demanded_before_the_event_itself() {
+    let inferred = [
+        Inferred::Isolated { pfn: Pfn(40), order: 2 },
+        Inferred::LeftList { pfn: Pfn(50), cpu: 1, mt: Unmovable },
+    ];
+    let found = demands_with(&[(0, 1, alloc(10))], &Fates::default(), &inferred);
+    let isolated = Demand::Isolate { pfn: Pfn(40), order: 2 };
+    assert_eq!(found, [(0, isolated), (1, served(50, false)), (0, served(10, false))]);
+}
+
+#[test]
+fn a_page_that_compaction_may_keep_is_freed_if_it_did_not() {
+    let mut fates = Fates::default();
+    fates.set(0, Fate::Kept);
+    assert_eq!(demands_with(&[(0, 1, free(10))], &fates, &[]), []);
+    let found = demands_with(&[(0, 1, free(10))], &fates, &[Inferred::Freed]);
+    assert_eq!(found, [(0, freed(10))]);
 }
