@@ -29,6 +29,7 @@ mod op {
     pub(super) const FREE_PAST_LIST: u8 = 9;
     pub(super) const TICK: u8 = 10;
     pub(super) const MOVE_AWAY: u8 = 11;
+    pub(super) const EVACUATE: u8 = 12;
 }
 
 const COLUMNS: &[(&str, ColumnType)] = &[
@@ -41,7 +42,7 @@ const COLUMNS: &[(&str, ColumnType)] = &[
 ];
 
 /// Changes with the meaning of the columns.
-const FORMAT: &str = "5";
+const FORMAT: &str = "6";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
@@ -171,7 +172,11 @@ impl DemandWriter {
             Demand::Isolate { pfn, order } => (op::ISOLATE, order, frame(pfn)?, 0),
             Demand::Bulk { pages } => (op::BULK, 0, 0, pages),
             Demand::Drain { pfn } => (op::DRAIN, 0, frame(pfn)?, 0),
-            Demand::MoveAway { pfn } => (op::MOVE_AWAY, 0, frame(pfn)?, 0),
+            Demand::MoveAway { pfn, to } => {
+                let to = to.map(frame).transpose()?.map_or(0, |to| to + 1);
+                (op::MOVE_AWAY, 0, frame(pfn)?, to)
+            }
+            Demand::Evacuate { pfn, pages } => (op::EVACUATE, 0, frame(pfn)?, pages),
             Demand::Tick => (op::TICK, 0, 0, 0),
             Demand::Kswapd { node, running: true } => (op::KSWAPD_RUNS, 0, 0, u32::from(node)),
             Demand::Kswapd { node, running: false } => (op::KSWAPD_ENDS, 0, 0, u32::from(node)),
@@ -247,7 +252,10 @@ fn decode(batch: &Batch, out: &mut Vec<Timed>) -> Result<(), Error> {
             op::ISOLATE => Demand::Isolate { pfn, order },
             op::BULK => Demand::Bulk { pages: arg },
             op::DRAIN => Demand::Drain { pfn },
-            op::MOVE_AWAY => Demand::MoveAway { pfn },
+            op::MOVE_AWAY => {
+                Demand::MoveAway { pfn, to: arg.checked_sub(1).map(|to| Pfn(u64::from(to))) }
+            }
+            op::EVACUATE => Demand::Evacuate { pfn, pages: arg },
             op::TICK => Demand::Tick,
             op::KSWAPD_RUNS => Demand::Kswapd { node: arg as u8, running: true },
             op::KSWAPD_ENDS => Demand::Kswapd { node: arg as u8, running: false },

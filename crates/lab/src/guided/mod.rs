@@ -32,6 +32,7 @@ use self::attempts::Wanted;
 use self::tally::Tally;
 pub use self::tally::kind;
 pub use self::unseen::Inferred;
+pub(crate) use self::unseen::range;
 use crate::fate::{Fate, Fates, Taken};
 
 /// A refill of a CPU list under way.

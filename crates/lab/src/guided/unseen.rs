@@ -49,7 +49,7 @@ pub(super) fn frame_of(other: &Other, key: &str) -> Option<Pfn> {
 }
 
 /// The range of frames in `range=(0x3a00 ~ 0x3c00) nr_scanned=32 nr_taken=8`.
-pub(super) fn range(other: &Other) -> Option<(Pfn, Pfn)> {
+pub(crate) fn range(other: &Other) -> Option<(Pfn, Pfn)> {
     let (_, rest) = other.args.split_once("range=")?;
     let (start, end) = rest.split_once(')')?.0.split_once('~')?;
     frame(start).zip(frame(end))

@@ -123,7 +123,7 @@ fn pages_that_compaction_frees_have_moved_away() {
         (0, 1, other("mm_compaction_end")),
         (0, 1, free(11)),
     ];
-    let moved = Demand::MoveAway { pfn: Pfn(10) };
+    let moved = Demand::MoveAway { pfn: Pfn(10), to: None };
     assert_eq!(demands(&events), [(0, moved), (0, freed(10)), (0, freed(11))]);
 }
 
@@ -145,4 +145,31 @@ fn a_page_that_compaction_may_keep_is_freed_if_it_did_not() {
     assert_eq!(demands_with(&[(0, 1, free(10))], &fates, &[]), []);
     let found = demands_with(&[(0, 1, free(10))], &fates, &[Inferred::Freed]);
     assert_eq!(found, [(0, freed(10))]);
+}
+
+#[test]
+fn a_page_moves_to_the_first_that_compaction_isolated() {
+    let isolate = What::Isolate { pfn: Pfn(40), order: 1, ret: 2 };
+    let events = [
+        (0, 1, other("mm_compaction_begin")),
+        (0, 1, isolate),
+        (0, 1, free(10)),
+        (0, 1, free(41)),
+        (0, 1, other("mm_compaction_end")),
+    ];
+    let isolated = Demand::Isolate { pfn: Pfn(40), order: 1 };
+    let moved = Demand::MoveAway { pfn: Pfn(10), to: Some(Pfn(40)) };
+    // What is left of the isolated pages is freed.
+    assert_eq!(demands(&events), [(0, isolated), (0, moved), (0, freed(10)), (0, freed(41))]);
+}
+
+#[test]
+fn compaction_empties_the_range_that_it_takes_pages_from() {
+    let scan = |taken: u32| {
+        let args = format!("range=(0x200 ~ 0x240) nr_scanned=64 nr_taken={taken}");
+        let name = "mm_compaction_isolate_migratepages".into();
+        (0, 1, What::Other(Box::new(Other { name, args: args.into() })))
+    };
+    let range = Demand::Evacuate { pfn: Pfn(0x200), pages: 0x40 };
+    assert_eq!(demands(&[scan(0), scan(3)]), [(0, range)]);
 }
