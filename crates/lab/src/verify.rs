@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use pageblock::alloc::Allocator;
 use pageblock::policy::{PcpOrders, Policy};
 use pageblock_measure::Verification;
 use pageblock_recording::{Columnar, Record, Recording};
@@ -9,7 +10,7 @@ use pageblock_recording::{Columnar, Record, Recording};
 use crate::error::Error;
 use crate::fate::{CpuListOrders, FateFinder, Fates};
 use crate::guided::Guided;
-use crate::infer;
+use crate::infer::{self, Start};
 use crate::machine::Machine;
 
 /// What a verification keeps.
@@ -47,13 +48,7 @@ pub fn verify(
     let mut memory = machine.table_memory(*policy)?;
     let start = infer::start(recording, columnar, cpu_list_orders(recording, policy))?;
     let mut allocator = machine.allocator(*policy, &start.snapshot, &mut memory)?;
-    let mut guided = Guided::new(&mut allocator, &fates, options.mismatches);
-    guided.start_is_inferred(&start.inferred);
-    guided.types_are_guessed(&start.guessed);
-    if !recording.start.exact {
-        let blocks = start.snapshot.free.iter().map(|block| (block.pfn, block.order));
-        guided.places_are_unknown(blocks);
-    }
+    let mut guided = guide(&mut allocator, recording, &start, &fates, options.mismatches);
     let half = total / 2;
     pass.run(columnar, &mut |event, record| guided.push(event, record), &mut |done| {
         progress(half + done, total);
@@ -68,6 +63,24 @@ pub fn verify(
     preset_name.clone_into(&mut result.preset);
     result.notes.splice(0..0, start.notes);
     Ok(result)
+}
+
+/// A guided replay of a recording from its start state, which the allocator is in.
+pub(crate) fn guide<'a, 'm>(
+    allocator: &'a mut Allocator<'m>,
+    recording: &Recording,
+    start: &Start,
+    fates: &'a Fates,
+    mismatches: usize,
+) -> Guided<'a, 'm> {
+    let mut guided = Guided::new(allocator, fates, mismatches);
+    guided.start_is_inferred(&start.inferred);
+    guided.types_are_guessed(&start.guessed);
+    if !recording.start.exact {
+        let blocks = start.snapshot.free.iter().map(|block| (block.pfn, block.order));
+        guided.places_are_unknown(blocks);
+    }
+    guided
 }
 
 /// What becomes of each page that the recording frees.

@@ -1,14 +1,16 @@
 //! Finds the demands in a recording's events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::mobility::Migratetype;
+use pageblock::request::Gfp;
 use pageblock_recording::{Record, Recording, What, ZoneSnapshot};
 
 use super::queue::{Place, Queue};
 use super::{Demand, Timed};
 use crate::fate::{CpuListOrders, Fate, Fates, PERIOD_US};
+use crate::guided::{Inferred, range};
 
 /// A drain follows the free that it comes from with at most so many other events of the task: those
 /// of interrupts.
@@ -34,12 +36,30 @@ struct Task {
     begun: Option<Begun>,
     /// It is in a run of compaction.
     compacts: bool,
+    /// Free pages that the run has isolated and not yet moved another to, in that order.
+    targets: VecDeque<Pfn>,
     /// Its events since it last freed a block to a CPU list; `None` after something else.
     freed: Option<u32>,
     /// What it drains for a reason of its own: whose lists, of which zone.
     draining: Option<(u8, usize)>,
     /// Blocks that it has reported free and puts on a list when it runs again.
     late: Vec<(Pfn, Order)>,
+}
+
+impl Task {
+    /// A block is freed: if it is a page that compaction has moved, tells where to.
+    fn moved(&mut self, pfn: Pfn, order: Order) -> Option<Option<Pfn>> {
+        if !self.compacts {
+            return None;
+        }
+        if let Some(place) = self.targets.iter().position(|&target| target == pfn) {
+            // What compaction has left it frees.
+            self.targets.drain(place..self.targets.len().min(place + (1 << order)));
+            return None;
+        }
+        let to = self.targets.drain(..self.targets.len().min(1 << order)).next();
+        (order == 0).then_some(to)
+    }
 }
 
 /// Finds the demands in a recording's events, in the order in which the kernel served them.
@@ -101,8 +121,15 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    /// Takes one event, and gives the demands that are complete to `out`.
-    pub fn push(&mut self, event: u64, record: &Record, out: &mut Vec<Timed>) {
+    /// Takes one event, with what guided replay inferred from it, and gives the demands that are
+    /// complete to `out`.
+    pub fn push(
+        &mut self,
+        event: u64,
+        record: &Record,
+        inferred: &[Inferred],
+        out: &mut Vec<Timed>,
+    ) {
         let Ok(cpu) = u8::try_from(record.cpu) else { return };
         let t_ms = (record.t_us / 1000) as u32;
         let timed = |demand| Timed { t_ms, cpu, demand };
@@ -121,10 +148,17 @@ impl<'f> DemandFinder<'f> {
             self.hold(pfn, cpu);
             self.queue.push(timed(Demand::Free { pfn, order, past_list: false }));
         }
+        for &inferred in inferred {
+            self.inferred(timed(Demand::Tick), record.pid, inferred);
+        }
         match &record.what {
             What::Free { pfn, order } => {
+                let fate = match self.fates.get(event) {
+                    Fate::Kept if inferred.contains(&Inferred::Freed) => Fate::Listed,
+                    fate => fate,
+                };
                 self.end_request(record.pid);
-                self.free(timed(Demand::Tick), record.pid, *pfn, *order, self.fates.get(event));
+                self.free(timed(Demand::Tick), record.pid, *pfn, *order, fate);
             }
             What::FreeBatched { pfn } => {
                 self.end_request(record.pid);
@@ -189,7 +223,7 @@ impl<'f> DemandFinder<'f> {
             }
             What::Isolate { pfn, order, ret } if *ret > 0 => {
                 self.end_request(pid);
-                self.queue.push(at(Demand::Isolate { pfn: *pfn, order: *order }));
+                self.isolated(timed, pid, *pfn, *order);
             }
             // A single page is left to the ordinary allocator, which reports it.
             What::Bulk { pages } if *pages > 1 => {
@@ -206,12 +240,49 @@ impl<'f> DemandFinder<'f> {
                         self.queue.push(at(Demand::Kswapd { node, running: true }));
                     }
                 }
-                "mm_compaction_begin" => self.tasks.entry(pid).or_default().compacts = true,
-                "mm_compaction_end" => self.tasks.entry(pid).or_default().compacts = false,
+                "mm_compaction_isolate_migratepages" => {
+                    if let Some((pfn, end)) =
+                        range(other).filter(|_| other.number("nr_taken") > Some(0))
+                    {
+                        let pages = end.0.saturating_sub(pfn.0) as u32;
+                        self.queue.push(at(Demand::Evacuate { pfn, pages }));
+                    }
+                }
+                "mm_compaction_begin" | "mm_compaction_end" => {
+                    let task = self.tasks.entry(pid).or_default();
+                    task.compacts = &*other.name == "mm_compaction_begin";
+                    task.targets.clear();
+                }
                 _ => {}
             },
             _ => {}
         }
+    }
+
+    /// What left a list without an event. `timed` says when.
+    fn inferred(&mut self, timed: Timed, pid: u32, inferred: Inferred) {
+        match inferred {
+            Inferred::Isolated { pfn, order } => self.isolated(timed, pid, pfn, order),
+            Inferred::LeftList { pfn, cpu, mt } => {
+                let gfp = match mt {
+                    Migratetype::Movable => Gfp::GFP_HIGHUSER_MOVABLE,
+                    Migratetype::Reclaimable => Gfp(Gfp::GFP_KERNEL.0 | Gfp::RECLAIMABLE.0),
+                    _ => Gfp::GFP_KERNEL,
+                };
+                let demand = Demand::Alloc { pfn, order: 0, gfp, past_list: false };
+                self.queue.push(Timed { cpu: cpu as u8, demand, ..timed });
+            }
+            Inferred::Freed => {}
+        }
+    }
+
+    /// Compaction takes a block of free pages, to move others to.
+    fn isolated(&mut self, timed: Timed, pid: u32, pfn: Pfn, order: Order) {
+        let task = self.tasks.entry(pid).or_default();
+        if task.compacts {
+            task.targets.extend((pfn.0..pfn.0 + (1 << order)).map(Pfn));
+        }
+        self.queue.push(Timed { demand: Demand::Isolate { pfn, order }, ..timed });
     }
 
     /// The vmstat work of a CPU runs once a second.
@@ -254,8 +325,8 @@ impl<'f> DemandFinder<'f> {
             Fate::Direct => self.queue.push(free(pfn, order, true)),
             Fate::Listed if !self.orders.has(order) => self.queue.push(free(pfn, order, false)),
             Fate::Listed => {
-                if task.compacts && order == 0 {
-                    self.queue.push(Timed { demand: Demand::MoveAway { pfn }, ..timed });
+                if let Some(to) = task.moved(pfn, order) {
+                    self.queue.push(Timed { demand: Demand::MoveAway { pfn, to }, ..timed });
                 }
                 self.reported.insert(cpu, (free(pfn, order, false), pfn));
             }

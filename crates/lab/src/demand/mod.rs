@@ -46,10 +46,19 @@ pub enum Demand {
         /// The CPU list's lock was taken: the block goes to the zone.
         past_list: bool,
     },
+    /// Compaction isolates the movable pages of a range.
+    Evacuate {
+        /// The first frame.
+        pfn: Pfn,
+        /// How many.
+        pages: u32,
+    },
     /// Compaction has moved a page to another frame, and frees this one next.
     MoveAway {
         /// The page in the recording.
         pfn: Pfn,
+        /// The frame that it moved to, one that compaction had isolated.
+        to: Option<Pfn>,
     },
     /// Compaction takes a free block.
     Isolate {

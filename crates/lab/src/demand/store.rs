@@ -1,20 +1,20 @@
 //! Demands in a file of columns.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use pageblock::frame::Pfn;
 use pageblock::request::Gfp;
 use pageblock_measure::ExtfragMatrix;
 use pageblock_recording::{
-    Batch, Column, ColumnType, Columnar, Recording, Snapshot, TableReader, TableWriter, What,
+    Batch, Column, ColumnType, Columnar, Snapshot, TableReader, TableWriter, What,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{Demand, DemandFinder, Timed};
 use crate::error::Error;
-use crate::fate::{CpuListOrders, Fates};
-use crate::infer;
+use crate::guided::Guided;
 
 mod op {
     pub(super) const ALLOC: u8 = 0;
@@ -29,6 +29,7 @@ mod op {
     pub(super) const FREE_PAST_LIST: u8 = 9;
     pub(super) const TICK: u8 = 10;
     pub(super) const MOVE_AWAY: u8 = 11;
+    pub(super) const EVACUATE: u8 = 12;
 }
 
 const COLUMNS: &[(&str, ColumnType)] = &[
@@ -41,7 +42,7 @@ const COLUMNS: &[(&str, ColumnType)] = &[
 ];
 
 /// Changes with the meaning of the columns.
-const FORMAT: &str = "4";
+const FORMAT: &str = "6";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
@@ -83,20 +84,19 @@ impl Demands {
     }
 
     /// Writes the demands of a recording's window, which begins with the state `start`, to `path`.
+    /// `guided` is a guided replay from that state.
     ///
     /// # Errors
     /// Where the events cannot be read, or the file not written.
     pub fn write(
         path: &Path,
-        recording: &Recording,
         source: &Columnar,
-        fates: &Fates,
-        orders: CpuListOrders,
+        window: Range<u64>,
+        mut finder: DemandFinder<'_>,
+        guided: &mut Guided<'_, '_>,
         start: Snapshot,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Self, Error> {
-        let window = infer::first_event(recording, source)..source.windows.end_event();
-        let mut finder = DemandFinder::new(recording, fates, orders);
         let mut writer = DemandWriter::create(path)?;
         let mut chunks = source.chunks()?;
         let mut event = 0;
@@ -105,7 +105,8 @@ impl Demands {
         while let Some(chunk) = chunks.next_chunk()? {
             for record in chunk {
                 if window.contains(&event) {
-                    finder.push(event, record, &mut found);
+                    guided.push(event, record);
+                    finder.push(event, record, guided.inferred(), &mut found);
                     if let What::Extfrag(x) = &record.what {
                         recorded.record(x);
                     }
@@ -171,7 +172,11 @@ impl DemandWriter {
             Demand::Isolate { pfn, order } => (op::ISOLATE, order, frame(pfn)?, 0),
             Demand::Bulk { pages } => (op::BULK, 0, 0, pages),
             Demand::Drain { pfn } => (op::DRAIN, 0, frame(pfn)?, 0),
-            Demand::MoveAway { pfn } => (op::MOVE_AWAY, 0, frame(pfn)?, 0),
+            Demand::MoveAway { pfn, to } => {
+                let to = to.map(frame).transpose()?.map_or(0, |to| to + 1);
+                (op::MOVE_AWAY, 0, frame(pfn)?, to)
+            }
+            Demand::Evacuate { pfn, pages } => (op::EVACUATE, 0, frame(pfn)?, pages),
             Demand::Tick => (op::TICK, 0, 0, 0),
             Demand::Kswapd { node, running: true } => (op::KSWAPD_RUNS, 0, 0, u32::from(node)),
             Demand::Kswapd { node, running: false } => (op::KSWAPD_ENDS, 0, 0, u32::from(node)),
@@ -247,7 +252,10 @@ fn decode(batch: &Batch, out: &mut Vec<Timed>) -> Result<(), Error> {
             op::ISOLATE => Demand::Isolate { pfn, order },
             op::BULK => Demand::Bulk { pages: arg },
             op::DRAIN => Demand::Drain { pfn },
-            op::MOVE_AWAY => Demand::MoveAway { pfn },
+            op::MOVE_AWAY => {
+                Demand::MoveAway { pfn, to: arg.checked_sub(1).map(|to| Pfn(u64::from(to))) }
+            }
+            op::EVACUATE => Demand::Evacuate { pfn, pages: arg },
             op::TICK => Demand::Tick,
             op::KSWAPD_RUNS => Demand::Kswapd { node: arg as u8, running: true },
             op::KSWAPD_ENDS => Demand::Kswapd { node: arg as u8, running: false },

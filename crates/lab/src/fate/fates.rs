@@ -161,7 +161,7 @@ impl Fates {
         self.passed.entry(doubt.before).or_default().push((pfn, doubt.order));
     }
 
-    pub(super) fn set(&mut self, event: u64, fate: Fate) {
+    pub(crate) fn set(&mut self, event: u64, fate: Fate) {
         let at = (event / 2) as usize;
         if at >= self.bits.len() {
             self.bits.resize(at + 1, 0);

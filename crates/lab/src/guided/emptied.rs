@@ -5,7 +5,7 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
 use pageblock::zone::Zone;
 
-use super::Guided;
+use super::{Guided, Inferred};
 
 impl Guided<'_, '_> {
     /// Says of which pageblocks no event tells the type.
@@ -102,6 +102,7 @@ impl Guided<'_, '_> {
             {
                 gone |= zone.follow_take(page, 0, true).is_ok();
                 self.unseen += 1;
+                self.inferred.push(Inferred::Isolated { pfn: page, order: 0 });
             }
         }
         gone

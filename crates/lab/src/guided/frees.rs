@@ -8,7 +8,7 @@ use pageblock::mobility::Migratetype;
 use pageblock::policy::PcpType;
 
 use super::tally::kind;
-use super::{Draining, Guided, Late, Promise, Task};
+use super::{Draining, Guided, Inferred, Late, Promise, Task};
 use crate::fate::Fate;
 
 /// As many tasks may have taken a block from a list and not yet reported it.
@@ -23,7 +23,10 @@ impl Guided<'_, '_> {
         // Without a probe on isolation, what compaction frees is kept only if it had isolated it.
         let kept = self.fates.has_isolation() || self.keeps(pid, pfn, fate);
         match fate {
-            Fate::Kept if !kept => self.commit(cpu, pid, at, pfn, order, Fate::Listed),
+            Fate::Kept if !kept => {
+                self.inferred.push(Inferred::Freed);
+                self.commit(cpu, pid, at, pfn, order, Fate::Listed);
+            }
             Fate::Batched | Fate::Kept | Fate::Part => {}
             Fate::Joined(joined) => {
                 let head = pfn.align_down(joined);

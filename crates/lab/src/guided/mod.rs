@@ -31,6 +31,8 @@ use pageblock_recording::{Other, Record, What};
 use self::attempts::Wanted;
 use self::tally::Tally;
 pub use self::tally::kind;
+pub use self::unseen::Inferred;
+pub(crate) use self::unseen::range;
 use crate::fate::{Fate, Fates, Taken};
 
 /// A refill of a CPU list under way.
@@ -191,6 +193,8 @@ pub struct Guided<'a, 'm> {
     runs: BTreeMap<u32, search::Run>,
     /// Pages that compaction took unseen, and the run that did.
     isolated: BTreeMap<Pfn, u64>,
+    /// What was inferred of the event under way.
+    inferred: Vec<Inferred>,
     /// Fast searches that came to the recorded result, and those that did not.
     searches_followed: u64,
     searches_lost: u64,
@@ -251,6 +255,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             wanted_order: BTreeMap::new(),
             runs: BTreeMap::new(),
             isolated: BTreeMap::new(),
+            inferred: Vec::new(),
             searches_followed: 0,
             searches_lost: 0,
             unplaced: BTreeMap::new(),
@@ -271,8 +276,15 @@ impl<'a, 'm> Guided<'a, 'm> {
         self.tally.start_is_inferred(frames);
     }
 
+    /// What the last event told that it does not say.
+    #[must_use]
+    pub fn inferred(&self) -> &[Inferred] {
+        &self.inferred
+    }
+
     /// Follows one event.
     pub fn push(&mut self, event: u64, record: &Record) {
+        self.inferred.clear();
         let cpu = usize::from(record.cpu);
         if cpu >= self.cpus.len() {
             return;

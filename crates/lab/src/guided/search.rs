@@ -9,7 +9,7 @@ use pageblock::zone::Zone;
 use pageblock_recording::Other;
 
 use super::Guided;
-use super::unseen::range;
+use super::unseen::{Inferred, range};
 use crate::fate::Fate;
 
 /// `COMPACT_CLUSTER_MAX`.
@@ -233,6 +233,7 @@ impl Guided<'_, '_> {
     pub(super) fn isolated_unseen(&mut self, pid: u32, pfn: Pfn, order: Order, fate: Fate) {
         self.unseen += 1 << order;
         self.isolate(pfn, order, fate);
+        self.inferred.push(Inferred::Isolated { pfn, order });
         let since = self.runs.get(&pid).map_or(0, |run| run.since);
         self.isolated.extend((pfn.0..pfn.0 + (1 << order)).map(|page| (Pfn(page), since)));
     }

@@ -17,7 +17,7 @@ use super::attempts::Wanted;
 use super::frees::IN_FLIGHT;
 use super::frees::Tuning;
 use super::tally::kind;
-use super::{Guided, Late, Promise, Refill, Task};
+use super::{Guided, Inferred, Late, Promise, Refill, Task};
 use crate::fate::{Fate, Taken};
 
 const FLAGS: AllocFlags = AllocFlags::KSWAPD;
@@ -548,10 +548,14 @@ impl Guided<'_, '_> {
             let silent =
                 |&next: &Pfn| next != pfn && self.fates.silent_listed().block(next, 0, self.now);
             let Some(next) = next.filter(silent) else { return };
+            let mt = zone.block_type(next).unwrap_or(Migratetype::Unmovable);
             if cache.follow_take(zone, next).is_err() {
                 return;
             }
             self.holder[next.0 as usize] = 0;
+            if !self.fates.has_isolation() {
+                self.inferred.push(Inferred::LeftList { pfn: next, cpu: owner, mt });
+            }
         }
     }
 
@@ -626,16 +630,21 @@ impl Guided<'_, '_> {
             return;
         }
         let mt = Migratetype::Unmovable;
-        // It does not leave the node of the zone that it prefers.
-        let node = self.allocator.node_of_cpu(cpu);
-        for at in (0..self.allocator.zones().len()).rev() {
-            if Some(self.allocator.zones()[at].node) != node {
-                continue;
-            }
+        // It does not leave the node of the zone that it prefers, for which every zone keeps a reserve.
+        let Some(node) = self.allocator.node_of_cpu(cpu) else { return };
+        let zones = self.allocator.zones();
+        let serves = |&at: &usize| {
+            let zone = &zones[at];
+            zone.node == node && zone.kind <= ZoneKind::Normal && zone.managed > 0
+        };
+        let zones: Vec<usize> = (0..zones.len()).rev().filter(serves).collect();
+        let Some(&preferred) = zones.first() else { return };
+        let highest = self.allocator.zones()[preferred].kind;
+        for at in zones {
             let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { continue };
             let Some(list) = cache.list_index(0, mt) else { continue };
             let low = zone.watermark(Watermark::Low) + u64::from(pages);
-            if !zone.watermark_ok(0, low, zone.kind, AllocFlags(0)) {
+            if !zone.watermark_ok(0, low, highest, AllocFlags(0)) {
                 continue;
             }
             let mut taken = 0;

@@ -101,6 +101,7 @@ fn pages_that_leave_without_an_event_have_left_a_list_that_the_kernel_found_empt
         guided.empty_lists(NORMAL, 0, Movable, None);
         assert_eq!(next(guided, 0, Movable), Some(8202), "no event shows that this one left");
         assert_eq!(guided.unseen, 1);
+        assert_eq!(guided.inferred(), [Inferred::Isolated { pfn: Pfn(8200), order: 0 }]);
     });
 }
 
@@ -146,6 +147,7 @@ fn a_search_made_again_takes_the_block_that_it_comes_to() {
         assert_eq!(zone.free_block_of(Pfn(11_300)), None);
         let left: Vec<_> = zone.free_list(1, Movable).map(|pfn| pfn.0).collect();
         assert_eq!(left, [9004, 9000], "the list is turned to where the search ended");
+        assert_eq!(guided.inferred(), [Inferred::Isolated { pfn: Pfn(11_300), order: 1 }]);
     });
 }
 
@@ -190,6 +192,8 @@ fn pages_that_the_bulk_allocator_took_leave_the_list_before_what_stood_behind_th
         guided.take_silent(0, NORMAL, Pfn(8202), ListEnd::Head);
         assert_eq!(listed(guided), [8201, 8202], "no event shows that the second left");
         assert_eq!(guided.holder(Pfn(8200)), None);
+        let left = Inferred::LeftList { pfn: Pfn(8200), cpu: 0, mt: Movable };
+        assert_eq!(guided.inferred(), [left], "its pageblock is movable");
     });
 }
 

@@ -4,10 +4,35 @@
 
 use pageblock::FrameState;
 use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
 use pageblock_recording::Other;
 
 use super::Guided;
 use crate::fate::Fate;
+
+/// What a replay infers from its state, and no event says. A free replay is served it, as its own
+/// state cannot tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Inferred {
+    /// Compaction took a block of free pages.
+    Isolated {
+        /// The block.
+        pfn: Pfn,
+        /// Its order.
+        order: Order,
+    },
+    /// A page left a CPU's list: the bulk allocator took it.
+    LeftList {
+        /// The page.
+        pfn: Pfn,
+        /// The CPU.
+        cpu: usize,
+        /// The type of the list.
+        mt: Migratetype,
+    },
+    /// What compaction reports free does reach a list.
+    Freed,
+}
 
 /// Strides that a scan takes (`isolate_freepages`).
 const STRIDES: [u64; 6] = [1, 2, 4, 8, 16, 32];
@@ -24,7 +49,7 @@ pub(super) fn frame_of(other: &Other, key: &str) -> Option<Pfn> {
 }
 
 /// The range of frames in `range=(0x3a00 ~ 0x3c00) nr_scanned=32 nr_taken=8`.
-pub(super) fn range(other: &Other) -> Option<(Pfn, Pfn)> {
+pub(crate) fn range(other: &Other) -> Option<(Pfn, Pfn)> {
     let (_, rest) = other.args.split_once("range=")?;
     let (start, end) = rest.split_once(')')?.0.split_once('~')?;
     frame(start).zip(frame(end))

@@ -6,6 +6,9 @@
 //!   taken was then what its first event tells; all others are what the snapshot says.
 //! * A page that is allocated or drained before anything brought it to a CPU list was on one: the
 //!   sooner allocated the nearer to the head, the sooner drained the nearer to the tail.
+//! * A task may drain the lists of other CPUs: a page that it drains right after those of one CPU was on
+//!   a list of that CPU.
+//! * A list that a refill found empty has nothing left that no event touches.
 //! * A pageblock has the type of the list that a block of it first leaves or comes to (from 6.10 they
 //!   are the same).
 //! * A free block stands the nearer to the head of its list the sooner it is taken.
@@ -14,13 +17,14 @@
 
 mod moment;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pageblock::frame::{Order, Pfn};
+use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::mobility::Migratetype::{self, Movable, Unmovable};
 use pageblock::zone::Geometry;
 use pageblock_recording::{
     BlockInfo, Columnar, FreeBlock, PageUse, PcpPage, Recording, Snapshot, UsedRange, What,
+    ZoneSnapshot,
 };
 
 use self::moment::Counters;
@@ -67,7 +71,7 @@ pub fn start(
     while let Some(chunk) = chunks.next_chunk()? {
         for record in chunk {
             if window.contains(&event) {
-                evidence.push(event, record.cpu, &record.what);
+                evidence.push(event, record.cpu, record.pid, &record.what);
                 if event < markers.end {
                     evidence.counters.push(event, record.cpu, &record.what, &recording.start);
                 }
@@ -103,6 +107,13 @@ struct Evidence {
     tails: BTreeMap<u16, Vec<Listed>>,
     /// The pageblock whose type the last event of each CPU told, and its frame.
     told: BTreeMap<u16, (usize, Pfn)>,
+    /// By frame: the CPU whose list it came to last, plus one.
+    holder: Vec<u16>,
+    /// By task: the CPU whose lists it drained last.
+    drains: BTreeMap<u32, u16>,
+    zones: Vec<FrameRange>,
+    /// The CPUs, and zones, whose list of movable pages ran out.
+    ran_out: BTreeSet<(u16, u16)>,
     pageblock_order: Order,
 }
 
@@ -120,18 +131,28 @@ impl Evidence {
             heads: BTreeMap::new(),
             tails: BTreeMap::new(),
             told: BTreeMap::new(),
+            holder: vec![0; end],
+            drains: BTreeMap::new(),
+            zones: recording.start.zones.iter().map(ZoneSnapshot::span).collect(),
+            ran_out: BTreeSet::new(),
             pageblock_order: recording.pageblock_order,
         }
     }
 
-    fn push(&mut self, event: u64, cpu: u16, what: &What) {
+    fn push(&mut self, event: u64, cpu: u16, pid: u32, what: &What) {
         let told = self.told.remove(&cpu);
         match *what {
-            What::ZoneLocked { pfn, order, mt, .. } => {
+            What::ZoneLocked { pfn, order, mt, refill } => {
                 if self.learn(pfn, mt) {
                     self.told.insert(cpu, (self.block(pfn), pfn));
                 }
                 self.take(event, pfn, order);
+                if refill {
+                    self.hold(cpu, pfn);
+                    let zone = self.zones.iter().position(|z| (z.start..z.end).contains(&pfn));
+                    let zone = zone.filter(|_| (order, mt) == (0, Movable));
+                    self.ran_out.extend(zone.map(|zone| (cpu, zone as u16)));
+                }
             }
             What::Extfrag(x) => {
                 let block = self.block(x.pfn);
@@ -149,15 +170,37 @@ impl Evidence {
             }
             What::Drain { pfn, order, mt } => {
                 self.learn(pfn, mt);
-                if self.first(event, pfn, order, false) {
-                    self.tails.entry(cpu).or_default().push(Listed { pfn, order, mt });
+                let first = self.first(event, pfn, order, false);
+                let owner = self.drained(cpu, pid, pfn, first);
+                if first {
+                    self.tails.entry(owner).or_default().push(Listed { pfn, order, mt });
                 }
             }
             What::Free { pfn, order } => {
                 self.first(event, pfn, order, false);
+                self.hold(cpu, pfn);
+                // What it drains now is of this CPU.
+                self.drains.remove(&pid);
             }
             _ => {}
         }
+    }
+
+    /// A block comes to a CPU's list.
+    fn hold(&mut self, cpu: u16, pfn: Pfn) {
+        if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
+            *slot = cpu + 1;
+        }
+    }
+
+    /// The CPU whose list a block was on that a task drains. Of a block that was there at the start
+    /// (`first`) what the task drained before tells.
+    fn drained(&mut self, cpu: u16, pid: u32, pfn: Pfn, first: bool) -> u16 {
+        let held = self.holder.get(pfn.0 as usize).and_then(|slot| slot.checked_sub(1));
+        let before = self.drains.get(&pid).copied();
+        let owner = held.filter(|_| !first).or(before).unwrap_or(cpu);
+        self.drains.insert(pid, owner);
+        owner
     }
 
     fn block(&self, pfn: Pfn) -> usize {
@@ -320,7 +363,9 @@ impl Evidence {
             let (heads, mut tails) = (listed(&self.heads), listed(&self.tails));
             tails.reverse();
             known += heads.len() + tails.len();
-            let middle = middle(snapshot, cpu, heads.iter().chain(&tails), &mut fillers);
+            let has_room = |zone| !self.ran_out.contains(&(cpu, zone));
+            let known_pages = heads.iter().chain(&tails);
+            let middle = middle(snapshot, cpu, known_pages, has_room, &mut fillers);
             pages.extend(heads.into_iter().chain(middle).chain(tails));
         }
         snapshot.pcp = pages;
@@ -377,11 +422,13 @@ fn free_blocks(snapshot: &Snapshot, free: &[bool]) -> Vec<FreeBlock> {
     blocks
 }
 
-/// Pages that make a CPU's lists as long as the snapshot counts them.
+/// Pages that make a CPU's lists as long as the snapshot counts them, in the zones where such pages
+/// may have been on them.
 fn middle<'p>(
     snapshot: &Snapshot,
     cpu: u16,
     known: impl Iterator<Item = &'p PcpPage>,
+    has_room: impl Fn(u16) -> bool,
     fillers: &mut BTreeMap<u16, Vec<Pfn>>,
 ) -> Vec<PcpPage> {
     let mut listed: BTreeMap<u16, u64> = BTreeMap::new();
@@ -389,7 +436,7 @@ fn middle<'p>(
         *listed.entry(page.zone).or_default() += 1 << page.order;
     }
     let mut middle = Vec::new();
-    for info in snapshot.pcpinfo.iter().filter(|info| info.cpu == cpu) {
+    for info in snapshot.pcpinfo.iter().filter(|info| info.cpu == cpu && has_room(info.zone)) {
         let missing = info.count.saturating_sub(listed.get(&info.zone).copied().unwrap_or(0));
         let pool = fillers.entry(info.zone).or_default();
         let left = pool.len() - (missing as usize).min(pool.len());
@@ -403,7 +450,7 @@ fn middle<'p>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pageblock_recording::ZoneSnapshot;
+    use pageblock_recording::PcpInfo;
 
     fn snapshot(free: &[(u64, Order)]) -> Snapshot {
         let block =
@@ -426,6 +473,10 @@ mod tests {
             heads: BTreeMap::new(),
             tails: BTreeMap::new(),
             told: BTreeMap::new(),
+            holder: vec![0; 16],
+            drains: BTreeMap::new(),
+            zones: vec![FrameRange { start: Pfn(0), end: Pfn(16) }],
+            ran_out: BTreeSet::new(),
             pageblock_order: 9,
         }
     }
@@ -436,11 +487,40 @@ mod tests {
         let mut evidence = evidence(10);
         let refill = |pfn| What::ZoneLocked { pfn: Pfn(pfn), order: 0, mt: Movable, refill: true };
         let drain = |pfn| What::Drain { pfn: Pfn(pfn), order: 0, mt: Movable };
-        evidence.push(1, 0, &refill(9));
-        evidence.push(2, 0, &drain(5));
-        evidence.push(20, 0, &drain(8));
+        evidence.push(1, 0, 1, &refill(9));
+        evidence.push(2, 0, 1, &drain(5));
+        evidence.push(20, 0, 1, &drain(8));
         evidence.go_back(&mut snapshot, 0);
         let blocks: Vec<_> = snapshot.free.iter().map(|b| (b.pfn.0, b.order)).collect();
         assert_eq!(blocks, [(4, 0), (8, 1)]);
+    }
+
+    #[test]
+    fn a_page_drained_with_those_of_another_cpu_was_on_that_cpus_list() {
+        let mut evidence = evidence(0);
+        let free = |pfn| What::Free { pfn: Pfn(pfn), order: 0 };
+        let drain = |pfn| What::Drain { pfn: Pfn(pfn), order: 0, mt: Movable };
+        evidence.push(1, 1, 7, &free(3));
+        evidence.push(2, 0, 8, &drain(4));
+        evidence.push(3, 0, 8, &drain(3));
+        evidence.push(4, 0, 8, &drain(5));
+        evidence.push(5, 0, 8, &free(6));
+        evidence.push(6, 0, 8, &drain(7));
+        let of = |cpu: u16| evidence.tails[&cpu].iter().map(|page| page.pfn.0).collect::<Vec<_>>();
+        assert_eq!((of(0), of(1)), (vec![4, 7], vec![5]));
+    }
+
+    #[test]
+    fn a_list_that_ran_out_had_no_pages_that_no_event_touches() {
+        let counted = PcpInfo { count: 3, ..PcpInfo::default() };
+        let of_cpu = |cpu| PcpInfo { cpu, ..counted.clone() };
+        let mut snapshot = Snapshot { pcpinfo: vec![of_cpu(0), of_cpu(1)], ..snapshot(&[]) };
+        snapshot.used.push(UsedRange { state: PageUse::KernelOrPcp, pfn: Pfn(4), count: 8 });
+        let mut evidence = evidence(0);
+        let refill = What::ZoneLocked { pfn: Pfn(1), order: 0, mt: Movable, refill: true };
+        evidence.push(1, 1, 7, &refill);
+        evidence.fill_cpu_lists(&mut snapshot);
+        let cpus: Vec<u16> = snapshot.pcp.iter().map(|page| page.cpu).collect();
+        assert_eq!(cpus, [0, 0, 0]);
     }
 }

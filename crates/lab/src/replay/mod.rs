@@ -85,7 +85,8 @@ impl<'a, 'm> Replay<'a, 'm> {
                 // The allocator frees past the lists for a CPU that there is not.
                 self.free(if past_list { usize::MAX } else { cpu }, pfn, order);
             }
-            Demand::MoveAway { pfn } => self.placement.move_away(self.allocator, pfn),
+            Demand::Evacuate { pfn, pages } => self.evacuate(cpu, pfn, pages),
+            Demand::MoveAway { pfn, to } => self.placement.move_away(self.allocator, pfn, to),
             Demand::Isolate { pfn, order } => self.isolate(pfn, order),
             Demand::Bulk { pages } => {
                 for _ in 0..pages {
@@ -253,8 +254,8 @@ impl<'a, 'm> Replay<'a, 'm> {
         }
     }
 
-    /// Compaction takes the pages that it took in the recording where they are free here; else as
-    /// many, the highest free pages of movable blocks below.
+    /// Compaction takes the pages that it took in the recording where they are free here, and in
+    /// movable blocks; else as many, the highest free pages of movable blocks below.
     fn isolate(&mut self, pfn: Pfn, order: Order) {
         self.placement.forget(pfn, order);
         for page in pfn.0..pfn.0 + (1 << order) {
@@ -267,11 +268,33 @@ impl<'a, 'm> Replay<'a, 'm> {
         }
     }
 
+    /// Compaction moves away what is in its way: movable pages, also where the recording had none that
+    /// it could move there. What it moved in the recording follows page by page.
+    fn evacuate(&mut self, cpu: usize, start: Pfn, pages: u32) {
+        for pfn in (start.0..start.0 + u64::from(pages)).map(Pfn) {
+            if !self.placement.is_in_the_way(self.allocator, pfn) {
+                continue;
+            }
+            let Some(at) = self.allocator.zone_of(pfn) else { continue };
+            let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { continue };
+            let from = self.scanner.min(Pfn(zone.span.end.0 - 1));
+            let Some(target) = placement::free_page_below(zone, from) else { return };
+            // The scanners have met.
+            if target.0 < start.0 + u64::from(pages) || zone.follow_take(target, 0, true).is_err() {
+                return;
+            }
+            self.placement.relocate(pfn, target);
+            self.free_block(cpu, pfn, 0);
+        }
+    }
+
     /// Like the kernel's, the search does not go back up while it goes down in the recording.
     fn isolate_page(&mut self, pfn: Pfn) -> Option<Pfn> {
         let at = self.allocator.zone_of(pfn)?;
         let (zone, _) = self.allocator.zone_and_cache(at, 0)?;
-        let page = if zone.free_block_of(pfn).is_some() {
+        // Compaction fills movable pageblocks only.
+        let suits = zone.block_type(pfn) == Some(Migratetype::Movable);
+        let page = if suits && zone.free_block_of(pfn).is_some() {
             pfn
         } else {
             let page = placement::free_page_below(zone, pfn.min(self.scanner))
@@ -287,3 +310,6 @@ impl<'a, 'm> Replay<'a, 'm> {
         Some(page)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,23 +64,52 @@ impl Placement {
         }
     }
 
-    /// Compaction moved a page away from a recorded frame. Here it moves what is at that frame, if
-    /// that can be moved: the two pages change places before.
-    pub(super) fn move_away(&mut self, allocator: &mut Allocator<'_>, pfn: Pfn) {
-        let at = pfn.0 as usize;
-        let (Some(&here), Some(&other)) = (self.of.get(at), self.recorded.get(at)) else { return };
-        let (Some(here), Some(other)) = (here.checked_sub(1), other.checked_sub(1)) else { return };
-        let here = Pfn(u64::from(here));
-        let is_movable = |allocator: &Allocator<'_>, pfn| {
-            let zone = allocator.zone_of(pfn).map(|at| &allocator.zones()[at]);
-            let state = zone.and_then(|zone| zone.state(pfn));
-            matches!(state, Some(FrameState::Allocated { order: 0, movable: true }))
-        };
-        if here != pfn && is_movable(allocator, pfn) && is_movable(allocator, here) {
-            self.place(pfn, pfn, 0);
-            self.place(Pfn(u64::from(other)), here, 0);
-            self.requested.swap(at, here.0 as usize);
+    /// Compaction moved a page away from a recorded frame to another. Here it moves what is at that
+    /// frame, if that can be moved: the two pages change places before. If nothing there can, it moves
+    /// nothing: the page stays where it is, and what is freed is the target.
+    pub(super) fn move_away(&mut self, allocator: &Allocator<'_>, pfn: Pfn, to: Option<Pfn>) {
+        let Some(here) = self.frame_of(pfn) else { return };
+        if here == pfn || !is_movable(allocator, here) {
+            return;
         }
+        if is_movable(allocator, pfn) {
+            let Some(other) = self.content_of(pfn) else { return };
+            self.place(pfn, pfn, 0);
+            self.place(other, here, 0);
+            self.requested.swap(pfn.0 as usize, here.0 as usize);
+        } else if let Some(to) = to
+            && let Some(target) = self.frame_of(to).filter(|&target| is_movable(allocator, target))
+        {
+            self.place(pfn, target, 0);
+            self.place(to, here, 0);
+        }
+    }
+
+    /// Whether compaction that empties this frame finds a page to move here, and found none in the
+    /// recording.
+    pub(super) fn is_in_the_way(&self, allocator: &Allocator<'_>, pfn: Pfn) -> bool {
+        self.content_of(pfn).is_some()
+            && is_movable(allocator, pfn)
+            && self.frame_of(pfn).is_none_or(|here| !is_movable(allocator, here))
+    }
+
+    /// A page moves to another frame here.
+    pub(super) fn relocate(&mut self, from: Pfn, to: Pfn) {
+        if let Some(content) = self.content_of(from) {
+            self.place(content, to, 0);
+            self.recorded[from.0 as usize] = 0;
+            self.requested[to.0 as usize] = std::mem::take(&mut self.requested[from.0 as usize]);
+        }
+    }
+
+    /// Where a recorded frame's page is here.
+    pub(super) fn frame_of(&self, recorded: Pfn) -> Option<Pfn> {
+        self.of.get(recorded.0 as usize)?.checked_sub(1).map(|here| Pfn(u64::from(here)))
+    }
+
+    /// The recorded frame of the page in a frame here.
+    fn content_of(&self, here: Pfn) -> Option<Pfn> {
+        self.recorded.get(here.0 as usize)?.checked_sub(1).map(|recorded| Pfn(u64::from(recorded)))
     }
 
     pub(super) fn request(&mut self, here: Pfn, order: Order, mt: Migratetype) {
@@ -164,6 +193,13 @@ impl Placement {
         });
         BlockCensus::of(blocks)
     }
+}
+
+/// Whether a frame has a page of its own that compaction can move.
+fn is_movable(allocator: &Allocator<'_>, pfn: Pfn) -> bool {
+    let zone = allocator.zone_of(pfn).map(|at| &allocator.zones()[at]);
+    let state = zone.and_then(|zone| zone.state(pfn));
+    matches!(state, Some(FrameState::Allocated { order: 0, movable: true }))
 }
 
 /// Makes the frames one allocated block of this order: a larger block is split, pages that were

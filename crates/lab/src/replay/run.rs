@@ -5,11 +5,11 @@ use pageblock_measure::Run;
 use pageblock_recording::{Columnar, Recording};
 
 use super::{Replay, start};
-use crate::demand::Demands;
+use crate::demand::{DemandFinder, Demands};
 use crate::error::Error;
 use crate::infer;
 use crate::machine::{Machine, recorded_preset};
-use crate::verify::{cpu_list_orders, find_fates};
+use crate::verify::{cpu_list_orders, find_fates, guide};
 
 /// The demands of a recording: those of the cache folder if they are there and were made of this
 /// columnar form, else new ones. `progress` is called with the events done and their number.
@@ -24,13 +24,20 @@ pub fn demands(
     let path = columnar.path.with_extension("demands.pbrec");
     let policy = recorded_preset(recording).policy;
     let orders = cpu_list_orders(recording, &policy);
-    let start = infer::start(recording, columnar, orders)?.snapshot;
-    if let Some(demands) = Demands::open(&path, columnar, start.clone()) {
+    let start = infer::start(recording, columnar, orders)?;
+    if let Some(demands) = Demands::open(&path, columnar, start.snapshot.clone()) {
         return Ok(demands);
     }
     let total = 2 * columnar.events;
     let fates = find_fates(recording, columnar, &policy, &mut |done| progress(done, total))?;
-    Demands::write(&path, recording, columnar, &fates, orders, start, &mut |done| {
+    let machine = Machine::of(recording)?;
+    let mut memory = machine.table_memory(policy)?;
+    let mut allocator = machine.allocator(policy, &start.snapshot, &mut memory)?;
+    let mut guided = guide(&mut allocator, recording, &start, &fates, 0);
+    let finder = DemandFinder::new(recording, &fates, orders);
+    let window = infer::first_event(recording, columnar)..columnar.windows.end_event();
+    let state = start.snapshot.clone();
+    Demands::write(&path, columnar, window, finder, &mut guided, state, &mut |done| {
         progress(columnar.events + done, total);
     })
 }

@@ -29,11 +29,22 @@ fn recording() -> Recording {
 
 /// The demands of events that are given as CPU, task and event.
 fn demands(events: &[(u16, u32, What)]) -> Vec<(u8, Demand)> {
-    let (recording, fates) = (recording(), Fates::default());
-    let mut finder = DemandFinder::new(&recording, &fates, ORDERS);
+    demands_with(events, &Fates::default(), &[])
+}
+
+/// The same where these things are inferred from the last event.
+fn demands_with(
+    events: &[(u16, u32, What)],
+    fates: &Fates,
+    inferred: &[Inferred],
+) -> Vec<(u8, Demand)> {
+    let recording = recording();
+    let mut finder = DemandFinder::new(&recording, fates, ORDERS);
     let mut out = Vec::new();
     for (event, (cpu, pid, what)) in (0..).zip(events) {
-        finder.push(event, &Record { t_us: 5, cpu: *cpu, pid: *pid, what: what.clone() }, &mut out);
+        let record = Record { t_us: 5, cpu: *cpu, pid: *pid, what: what.clone() };
+        let inferred = if event as usize + 1 == events.len() { inferred } else { &[] };
+        finder.push(event, &record, inferred, &mut out);
     }
     finder.finish(&mut out);
     out.iter().map(|timed| (timed.cpu, timed.demand)).collect()
@@ -112,6 +123,53 @@ fn pages_that_compaction_frees_have_moved_away() {
         (0, 1, other("mm_compaction_end")),
         (0, 1, free(11)),
     ];
-    let moved = Demand::MoveAway { pfn: Pfn(10) };
+    let moved = Demand::MoveAway { pfn: Pfn(10), to: None };
     assert_eq!(demands(&events), [(0, moved), (0, freed(10)), (0, freed(11))]);
+}
+
+#[test]
+fn what_guided_replay_infers_is_demanded_before_the_event_itself() {
+    let inferred = [
+        Inferred::Isolated { pfn: Pfn(40), order: 2 },
+        Inferred::LeftList { pfn: Pfn(50), cpu: 1, mt: Unmovable },
+    ];
+    let found = demands_with(&[(0, 1, alloc(10))], &Fates::default(), &inferred);
+    let isolated = Demand::Isolate { pfn: Pfn(40), order: 2 };
+    assert_eq!(found, [(0, isolated), (1, served(50, false)), (0, served(10, false))]);
+}
+
+#[test]
+fn a_page_that_compaction_may_keep_is_freed_if_it_did_not() {
+    let mut fates = Fates::default();
+    fates.set(0, Fate::Kept);
+    assert_eq!(demands_with(&[(0, 1, free(10))], &fates, &[]), []);
+    let found = demands_with(&[(0, 1, free(10))], &fates, &[Inferred::Freed]);
+    assert_eq!(found, [(0, freed(10))]);
+}
+
+#[test]
+fn a_page_moves_to_the_first_that_compaction_isolated() {
+    let isolate = What::Isolate { pfn: Pfn(40), order: 1, ret: 2 };
+    let events = [
+        (0, 1, other("mm_compaction_begin")),
+        (0, 1, isolate),
+        (0, 1, free(10)),
+        (0, 1, free(41)),
+        (0, 1, other("mm_compaction_end")),
+    ];
+    let isolated = Demand::Isolate { pfn: Pfn(40), order: 1 };
+    let moved = Demand::MoveAway { pfn: Pfn(10), to: Some(Pfn(40)) };
+    // What is left of the isolated pages is freed.
+    assert_eq!(demands(&events), [(0, isolated), (0, moved), (0, freed(10)), (0, freed(41))]);
+}
+
+#[test]
+fn compaction_empties_the_range_that_it_takes_pages_from() {
+    let scan = |taken: u32| {
+        let args = format!("range=(0x200 ~ 0x240) nr_scanned=64 nr_taken={taken}");
+        let name = "mm_compaction_isolate_migratepages".into();
+        (0, 1, What::Other(Box::new(Other { name, args: args.into() })))
+    };
+    let range = Demand::Evacuate { pfn: Pfn(0x200), pages: 0x40 };
+    assert_eq!(demands(&[scan(0), scan(3)]), [(0, range)]);
 }
