@@ -33,8 +33,13 @@ pub struct Replay<'a, 'm> {
     /// By zone: the boost when kswapd's run or the second began.
     boosts: Vec<u64>,
     outcome: Outcome,
-    /// Where the search for a page to isolate last ended.
-    scanner: Pfn,
+    /// Where the search for a page to isolate last ended, and the pageblock where the recorded one did.
+    scanner: Option<Pfn>,
+    isolated: Pfn,
+    /// Where the search for a page to move to last ended, and up to where pages were moved away: both
+    /// scanners of a run of compaction, which go towards each other.
+    targets: Pfn,
+    evacuated: Pfn,
 }
 
 /// What a replay counts beside the events.
@@ -65,7 +70,10 @@ impl<'a, 'm> Replay<'a, 'm> {
             placement,
             boosts,
             outcome: Outcome::default(),
-            scanner: Pfn(u64::MAX),
+            scanner: None,
+            isolated: Pfn(0),
+            targets: Pfn(u64::MAX),
+            evacuated: Pfn(0),
         }
     }
 
@@ -271,14 +279,19 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// Compaction moves away what is in its way: movable pages, also where the recording had none that
     /// it could move there. What it moved in the recording follows page by page.
     fn evacuate(&mut self, cpu: usize, start: Pfn, pages: u32) {
+        if start < self.evacuated {
+            self.targets = Pfn(u64::MAX);
+        }
+        self.evacuated = start;
         for pfn in (start.0..start.0 + u64::from(pages)).map(Pfn) {
             if !self.placement.is_in_the_way(self.allocator, pfn) {
                 continue;
             }
             let Some(at) = self.allocator.zone_of(pfn) else { continue };
             let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { continue };
-            let from = self.scanner.min(Pfn(zone.span.end.0 - 1));
-            let Some(target) = placement::free_page_below(zone, from) else { return };
+            let from = self.targets.min(Pfn(zone.span.end.0 - 1));
+            let target = placement::free_page_below(zone, from).unwrap_or(zone.span.start);
+            self.targets = target;
             // The scanners have met.
             if target.0 < start.0 + u64::from(pages) || zone.follow_take(target, 0, true).is_err() {
                 return;
@@ -292,19 +305,22 @@ impl<'a, 'm> Replay<'a, 'm> {
     fn isolate_page(&mut self, pfn: Pfn) -> Option<Pfn> {
         let at = self.allocator.zone_of(pfn)?;
         let (zone, _) = self.allocator.zone_and_cache(at, 0)?;
+        // Block by block it goes down, in a block up.
+        let block = pfn.align_down(zone.geometry().pageblock_order);
+        if block > self.isolated {
+            self.scanner = None;
+        }
+        self.isolated = block;
         // Compaction fills movable pageblocks only.
         let suits = zone.block_type(pfn) == Some(Migratetype::Movable);
         let page = if suits && zone.free_block_of(pfn).is_some() {
             pfn
         } else {
-            let page = placement::free_page_below(zone, pfn.min(self.scanner))
+            let page = placement::free_page_below(zone, self.scanner.unwrap_or(pfn))
                 .or_else(|| placement::free_page_below(zone, Pfn(zone.span.end.0 - 1)))?;
-            self.scanner = page;
+            self.scanner = Some(page);
             page
         };
-        if pfn > self.scanner {
-            self.scanner = Pfn(u64::MAX);
-        }
         zone.follow_take(page, 0, true).ok()?;
         self.placement.request(page, 0, Migratetype::Movable);
         Some(page)
