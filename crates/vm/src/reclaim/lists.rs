@@ -217,7 +217,8 @@ impl<O: Observer> Vm<'_, O> {
             _ if referenced && page.has(PageFlags::MAPPED) => Fate::Activate,
             _ if page.has(PageFlags::DIRTY) => {
                 page.set(PageFlags::RECLAIM);
-                if self.policy.reclaim == Reclaim::V310 && sc.kswapd && sc.priority < WRITE_FILES {
+                let deep = sc.kswapd && sc.priority < WRITE_FILES;
+                if self.policy.reclaim == Reclaim::V310 && deep && !referenced {
                     return Fate::Write;
                 }
                 sc.seen.unqueued_dirty += pages;
