@@ -52,7 +52,6 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
         run.notes.clone_from(&notes);
     }
     let options = Options {
-        pageblock_order: session.recording.pageblock_order,
         event_counts: compare::event_counts(plan.policies.iter().map(|p| &p.policy)),
         ..Options::default()
     };
@@ -103,9 +102,8 @@ fn calibrate(
         None if interrupt::requested() => None,
         None => replay_one(session, demands, own.name, &own.policy)?,
     };
-    let order = session.recording.pageblock_order;
     Ok(run.map(|run| Calibration {
         policy: own.name.to_owned(),
-        ..Calibration::of(&demands.recorded, &run, order)
+        ..Calibration::of(&demands.recorded, &run)
     }))
 }

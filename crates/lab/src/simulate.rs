@@ -138,6 +138,7 @@ impl Simulation<'_> {
         self.workload.name().clone_into(&mut run.workload);
         self.machine.name.clone_into(&mut run.machine);
         run.seed = self.seed;
+        run.pageblock_order = Some(vm.allocator().geometry().pageblock_order);
         run.counters.extend(&world.counters());
         for zone in vm.allocator().zones() {
             let free = (0..=zone.geometry().max_order).map(|order| zone.nr_free(order)).collect();

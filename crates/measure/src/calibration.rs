@@ -1,7 +1,7 @@
 //! How a free replay under the recorded policy compares with what the recorded kernel reported: how
 //! far a what-if of the same recording can be trusted.
 
-use pageblock::frame::{ORDER_LIMIT, Order};
+use pageblock::frame::ORDER_LIMIT;
 use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
 use serde::{Deserialize, Serialize};
 
@@ -48,13 +48,12 @@ impl Calibration {
 
     /// Compares the recorded fallbacks with those of a free replay under the recorded policy.
     #[must_use]
-    pub fn of(recorded: &ExtfragMatrix, replayed: &Run, pageblock_order: Order) -> Self {
-        let types = [Unmovable, Movable, Reclaimable];
+    pub fn of(recorded: &ExtfragMatrix, replayed: &Run) -> Self {
+        let (order, types) = (replayed.pageblock_order(), [Unmovable, Movable, Reclaimable]);
         let mut rows = Vec::new();
         let mut row = |label: String, which: &dyn Fn(&ExtfragKey) -> bool| {
-            let sum = |matrix: &ExtfragMatrix| {
-                matrix.sum(|key| key.fragmenting(pageblock_order) && which(key))
-            };
+            let sum =
+                |matrix: &ExtfragMatrix| matrix.sum(|key| key.fragmenting(order) && which(key));
             let (recorded, replayed) = (sum(recorded), sum(&replayed.extfrag));
             rows.push(CalibrationRow { label, recorded, replayed });
         };
@@ -104,7 +103,7 @@ mod tests {
         run.counters.set("mm_page_alloc", 12);
         run.counters.set("alloc_failed_order_9", 2);
         run.counters.set(crate::names::ALLOC_RECORDED_FRAME, 7);
-        let calibration = Calibration::of(&recorded, &run, 9);
+        let calibration = Calibration::of(&recorded, &run);
         let row = |label: &str| {
             let row = calibration.rows.iter().find(|row| row.label == label).expect(label);
             (row.recorded, row.replayed)

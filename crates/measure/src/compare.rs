@@ -1,6 +1,5 @@
 //! The comparison of runs as data: labelled rows of values, and their difference from a baseline.
 
-use pageblock::frame::Order;
 use serde::Serialize;
 
 use crate::calibration::Calibration;
@@ -31,8 +30,6 @@ pub enum EventCounts {
 pub struct Options {
     /// The run (or policy) that the others are compared with, from 0.
     pub baseline: usize,
-    /// The order of a pageblock: fallbacks that find less are fragmentation events.
-    pub pageblock_order: Order,
     /// Whether counts of events are comparable; the caller knows the policies.
     pub event_counts: EventCounts,
     /// Which rule puts stars on means over seeds; the rows of single runs have none.
@@ -51,7 +48,6 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             baseline: 0,
-            pageblock_order: 9,
             event_counts: EventCounts::Comparable,
             stars: StarRule::Classic,
             notes: Vec::new(),
@@ -160,7 +156,7 @@ impl Comparison {
     pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
         check_baseline(options.baseline, runs.len())?;
         let mut sections = Vec::new();
-        for subject in metrics::catalogue(runs, options.pageblock_order) {
+        for subject in metrics::catalogue(runs) {
             let rows = subject.metrics.iter();
             let rows: Vec<_> =
                 rows.filter_map(|metric| Row::new(metric, runs, options.baseline)).collect();
@@ -286,6 +282,15 @@ mod tests {
             "total",
             &[(1100.0, 0.0), (1070.0, 100.0 - 1070.0 * 100.0 / 1100.0)],
         );
+    }
+
+    #[test]
+    fn events_are_those_below_the_machines_own_pageblocks() {
+        let runs = [Run { pageblock_order: Some(10), ..run("a", 80, 20) }];
+        let comparison = Comparison::of_runs(&runs, &Options::default()).unwrap();
+        check(&comparison, "Extfrag", "total", &[(1100.0, 0.0)]);
+        check(&comparison, "Extfrag", "found-order-9", &[(1000.0, 0.0)]);
+        assert!(comparison.sections[0].title.ends_with("below order 10)"));
     }
 
     #[test]

@@ -18,12 +18,13 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
 pub(crate) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(bytes).map_err(|error| {
         let text = error.to_string();
-        let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+        let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+        let cut = if error.is_eof() { "; the file is cut short" } else { "" };
         Error::Parse {
             path: path.to_owned(),
             line: error.line(),
             column: error.column(),
-            message: message.to_owned(),
+            message: format!("{what}{cut}"),
         }
     })
 }

@@ -121,7 +121,8 @@ pub struct Subject {
 
 /// Every measure that some of the runs may have, in the order of the table.
 #[must_use]
-pub fn catalogue(runs: &[Run], pageblock_order: Order) -> Vec<Subject> {
+pub fn catalogue(runs: &[Run]) -> Vec<Subject> {
+    let pageblock_order = runs.iter().map(Run::pageblock_order).max().unwrap_or(9);
     let subject = |title: &str, metrics| Subject { title: title.to_owned(), metrics };
     vec![
         subject("Launches under memory pressure (simulated)", pressure::metrics()),
@@ -148,7 +149,8 @@ const NEITHER: Direction = Direction::Neither;
 fn fragmentation_events(pageblock_order: Order) -> Vec<Metric> {
     let events = |label: String, which: Box<dyn Fn(&ExtfragKey) -> bool>| {
         Metric::count(("Extfrag", label), LOWER, move |run| {
-            Some(run.extfrag.sum(|key| key.fragmenting(pageblock_order) && which(key)))
+            let order = run.pageblock_order();
+            Some(run.extfrag.sum(|key| key.fragmenting(order) && which(key)))
         })
     };
     let mut metrics = vec![events("total".to_owned(), Box::new(|_| true))];

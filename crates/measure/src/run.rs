@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use pageblock::frame::Order;
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{BlockCensus, TypeCounts};
@@ -32,6 +33,9 @@ pub struct Run {
     pub counters: Counters,
     /// Fallbacks of the whole run.
     pub extfrag: ExtfragMatrix,
+    /// The order of a pageblock of the machine; 9 where it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pageblock_order: Option<Order>,
     /// For each zone and order, the share of free memory that cannot serve the order, in
     /// thousandths, at the end.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -70,6 +74,12 @@ impl Run {
             extfrag: tally.extfrag().clone(),
             ..Self::default()
         }
+    }
+
+    /// The order of a pageblock: fallbacks that find less are fragmentation events.
+    #[must_use]
+    pub fn pageblock_order(&self) -> Order {
+        self.pageblock_order.unwrap_or(9)
     }
 
     /// Sets the free blocks of a zone at the end, by order, and the index that follows from them.
@@ -205,7 +215,10 @@ mod tests {
 
     #[test]
     fn errors_say_file_place_and_what() {
-        check_error("", "runs.json: line 1, column 0: EOF while parsing a value");
+        check_error(
+            "",
+            "runs.json: line 1, column 0: EOF while parsing a value; the file is cut short",
+        );
         check_error("[\n{}]", "runs.json: line 2, column 2: missing field `policy`");
         let json = serde_json::to_string(&[example()]).unwrap();
         check_error(

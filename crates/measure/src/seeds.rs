@@ -149,7 +149,7 @@ fn sections(
     options: &Options,
 ) -> Result<Vec<SeedSection>, Error> {
     let mut sections = Vec::new();
-    for subject in metrics::catalogue(runs, options.pageblock_order) {
+    for subject in metrics::catalogue(runs) {
         let mut rows = Vec::new();
         for metric in &subject.metrics {
             rows.extend(row(metric, policies, options)?);

@@ -148,7 +148,7 @@ fn files_of_runs_are_refused_by_name() {
     for part in [1, 3, 10, 100] {
         check(&good[..good.len() * part / 101], "line ");
     }
-    check("", "line 1, column 0: EOF while parsing a value");
+    check("", "line 1, column 0: EOF while parsing a value; the file is cut short");
     check("[]", "there is no run in it");
     check("null", "line 1, column 4: invalid type: null, expected a sequence");
     check(r#"{"policy": 3}"#, "line 1, column 12: invalid type: integer `3`, expected a string");

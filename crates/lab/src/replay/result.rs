@@ -12,6 +12,7 @@ impl Replay<'_, '_> {
         run.policy = policy.to_owned();
         run.workload = workload.to_owned();
         run.machine = machine.to_owned();
+        run.pageblock_order = Some(self.allocator.geometry().pageblock_order);
         run.counters.extend(&self.mismatch.counters());
         let (mut locks, mut probes) = (0, 0);
         for zone in self.allocator.zones() {

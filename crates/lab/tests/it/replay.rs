@@ -60,7 +60,7 @@ fn demands_are_kept_and_found_again() {
 fn the_recorded_policy_comes_near_to_the_recording() {
     let shipped = shipped("near");
     let run = run(&shipped, "debian-6.12");
-    let calibration = Calibration::of(&shipped.demands.recorded, &run, 9);
+    let calibration = Calibration::of(&shipped.demands.recorded, &run);
     let (recorded, replayed) = calibration.total();
     assert_eq!(recorded, 1204);
     assert!((recorded * 3 / 4..recorded * 4 / 3).contains(&replayed), "{replayed} events");
