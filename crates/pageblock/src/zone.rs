@@ -14,6 +14,7 @@ use crate::memory::{Tables, TablesLayout};
 use crate::mobility::{MIGRATETYPES, Migratetype};
 use crate::packing::Packing;
 use crate::policy::{MoveTo, Placement, Policy, UntouchedTo};
+use crate::retune::CacheTuning;
 use crate::tuning::Watermarks;
 
 /// The sizes that a kernel is built with.
@@ -154,6 +155,7 @@ pub struct Zone<'m> {
     pub(crate) told: Told,
     /// Holes that `present` leaves out and no frame's state says.
     pub(crate) unmarked_holes: u64,
+    pub(crate) cache_tuning: CacheTuning,
     /// The node.
     pub node: u8,
     /// Which of the node's zones it is.
@@ -230,6 +232,7 @@ impl<'m> Zone<'m> {
             block_looks: 0,
             told: Told::default(),
             unmarked_holes: spec.span.len().saturating_sub(spec.present),
+            cache_tuning: CacheTuning::default(),
             node: spec.node,
             kind: spec.kind,
             span: spec.span,
