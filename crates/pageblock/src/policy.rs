@@ -16,6 +16,7 @@ macro_rules! switches {
     ) => {
         /// Every decision of the allocator that kernel versions make differently.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        #[non_exhaustive]
         pub struct Policy {
             $($(#[doc = $cdoc])* pub $cfield: $ctype,)*
             $($(#[doc = $ndoc])* pub $nfield: u32,)*
