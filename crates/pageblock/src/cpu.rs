@@ -1,4 +1,32 @@
 //! A CPU's handle on a shared allocator.
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! use pageblock::sharing::Shared;
+//!
+//! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
+//! let shared: Shared<parking_lot::RawMutex> = allocator.share(&mut locks).unwrap();
+//! let mut cpu = shared.cpu(0).unwrap();
+//! let pfn = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! cpu.free(pfn, 0, &mut ()).unwrap();
+//! assert!(cpu.cache(0).unwrap().count() > 0);
+//! // Another asks for what lies in its caches; it comes at the CPU's next call.
+//! let request = shared.request_drain(0).unwrap();
+//! assert!(!shared.is_drained(request));
+//! cpu.attend(&mut ());
+//! assert!(shared.is_drained(request));
+//! assert_eq!(cpu.cache(0).unwrap().count(), 0);
+//! ```
 
 use lock_api::RawMutex;
 

@@ -1,4 +1,33 @@
 //! Making an allocator in memory that the caller supplies.
+//!
+//! ```
+//! use std::mem::MaybeUninit;
+//! use pageblock::alloc::Allocator;
+//! use pageblock::frame::FrameRange;
+//! use pageblock::layout::{ZoneKind, ZoneSpec};
+//! use pageblock::policy::Policy;
+//! use pageblock::setup::Setup;
+//! use pageblock::zone::Geometry;
+//!
+//! let span = FrameRange::new(0x10_0000, 0x14_0000);
+//! let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: span.len(), managed: span.len() };
+//! let setup = Setup {
+//!     policy: Policy::parse("linux-6.12").unwrap(),
+//!     geometry: Geometry::default(),
+//!     zones: &[zone],
+//!     cpu_nodes: &[0, 0],
+//!     distances: &[],
+//! };
+//! // 1 GiB of memory needs tables of little more than nine bytes a frame.
+//! let size = setup.metadata_size()?;
+//! assert!((9 * span.len()..10 * span.len()).contains(&(size as u64)));
+//! let mut memory = vec![MaybeUninit::uninit(); size];
+//! let mut allocator = Allocator::new(&mut memory, &setup)?;
+//! allocator.release(span).unwrap();
+//! allocator.retune();
+//! assert_eq!(allocator.zones()[0].free_pages(), span.len());
+//! # Ok::<(), pageblock::setup::SetupError>(())
+//! ```
 
 use core::mem::MaybeUninit;
 
