@@ -39,6 +39,10 @@ pub const ALLOC_RECORDED_FRAME: &str = "alloc_recorded_frame";
 pub const TYPE_MISMATCH_PAGES: &str = "type_mismatch_pages";
 /// Pages that left a free list of another type than their pageblock's.
 pub const LIST_MISMATCH_PAGES: &str = "list_mismatch_pages";
+/// Movements of blocks onto, off and between free lists, in builds with debug assertions.
+pub const LIST_MOVEMENTS: &str = "list_movements";
+/// Those to or from a list of another type than the block's pageblock has.
+pub const LIST_MOVEMENTS_MIXED: &str = "list_movements_mixed";
 
 /// Processor time that programs spent in their own code, simulated, in milliseconds.
 pub const SIMULATED_USER_MS: &str = "simulated_user_ms";

@@ -30,6 +30,7 @@ use crate::levels::Levels;
 use crate::local::{Local, Owned, Zones};
 use crate::machine::{Attempt, Machine};
 use crate::mobility::Migratetype::Movable;
+use crate::movement::Movements;
 use crate::policy::{Policy, Reserve};
 use crate::request::{Gfp, Request};
 use crate::row::Row;
@@ -88,6 +89,15 @@ impl<'m> Allocator<'m> {
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         self.machine.geometry
+    }
+
+    /// The [movements](Zone::movements) of all zones.
+    #[must_use]
+    pub fn movements(&self) -> Option<Movements> {
+        self.zones.iter().map(Zone::movements).try_fold(Movements::default(), |sum, of_zone| {
+            let Movements { all, mixed } = of_zone?;
+            Some(Movements { all: sum.all + all, mixed: sum.mixed + mixed })
+        })
     }
 
     /// Its zones, node by node, lowest first.

@@ -162,7 +162,7 @@ impl Zone<'_> {
             }
             let buddy = i ^ (1 << order);
             let Some(list) = self.map.free_list(buddy, order) else { break };
-            if self.is_whole_block(order) && !self.may_merge(buddy, order, mt) {
+            if self.is_whole_block(order) && !self.may_merge(buddy, mt) {
                 break;
             }
             if list == mt && !self.is_whole_block(order) {
@@ -170,6 +170,7 @@ impl Zone<'_> {
                 counted += pages(order);
             } else {
                 self.remove(buddy, order, list);
+                self.match_buddy(buddy, order, mt);
             }
             self.map.set(buddy, FrameState::Tail);
             i &= buddy;
@@ -197,7 +198,7 @@ impl Zone<'_> {
     }
 
     /// Whether a free block of type `mt` may merge with its buddy, both of whole pageblocks.
-    fn may_merge(&mut self, buddy: Index, order: Order, mt: Migratetype) -> bool {
+    fn may_merge(&self, buddy: Index, mt: Migratetype) -> bool {
         let other = self.map.block_type(buddy);
         if other == mt {
             return true;
@@ -207,16 +208,19 @@ impl Zone<'_> {
         match self.policy.merge_rule {
             MergeRule::Free | MergeRule::Iso319 => true,
             MergeRule::Iso44 => !isolate,
-            MergeRule::Mergeable => mergeable,
-            MergeRule::Retype | MergeRule::RetypeAll if !mergeable => false,
-            MergeRule::Retype => {
-                self.set_block_type(buddy, mt);
-                true
-            }
-            MergeRule::RetypeAll => {
-                self.set_block_types(buddy, order, mt);
-                true
-            }
+            MergeRule::Mergeable | MergeRule::Retype | MergeRule::RetypeAll => mergeable,
+        }
+    }
+
+    /// Gives a buddy of whole pageblocks that merges the type of the block freed, once it is off its list.
+    fn match_buddy(&mut self, buddy: Index, order: Order, mt: Migratetype) {
+        if !self.is_whole_block(order) || self.map.block_type(buddy) == mt {
+            return;
+        }
+        match self.policy.merge_rule {
+            MergeRule::Retype => self.set_block_type(buddy, mt),
+            MergeRule::RetypeAll => self.set_block_types(buddy, order, mt),
+            MergeRule::Free | MergeRule::Iso319 | MergeRule::Iso44 | MergeRule::Mergeable => {}
         }
     }
 

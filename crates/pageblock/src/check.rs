@@ -240,16 +240,22 @@ impl Zone<'_> {
         if !free || apart { Ok(()) } else { Err(Violation::Unmerged(pfn, order)) }
     }
 
-    /// Whether every free page must be on the list of its pageblock's type. 6.10 to 6.18 retype only
-    /// the first pageblock of a buddy, and what is larger than a pageblock is freed as one by 6.10 and
-    /// by CPU lists, though one of its pageblocks be isolated.
+    /// Whether every free page must be on the list of its pageblock's type.
     fn lists_are_strict(&self) -> bool {
+        self.keeps_lists() && (self.isolated_blocks == 0 || self.keeps_isolated_lists())
+    }
+
+    /// The same while no pageblock is isolated. 6.10 to 6.18 retype only the first pageblock of a buddy.
+    pub(crate) fn keeps_lists(&self) -> bool {
         let small_buddies = self.geometry.max_order <= self.geometry.pageblock_order + 1
             || self.policy.merge_rule == MergeRule::RetypeAll;
-        let pieces = self.isolated_blocks == 0
-            || (self.policy.split_large == SplitLarge::On
-                && self.geometry.pageblock_order >= COSTLY_ORDER);
-        self.policy.list_type_strict() && small_buddies && pieces
+        self.policy.list_type_strict() && small_buddies
+    }
+
+    /// Whether isolation changes nothing about it. What is larger than a pageblock is freed as one by
+    /// 6.10 and by CPU lists, though one of its pageblocks be isolated.
+    pub(crate) fn keeps_isolated_lists(&self) -> bool {
+        self.policy.split_large == SplitLarge::On && self.geometry.pageblock_order >= COSTLY_ORDER
     }
 
     /// Verifies one cache; gives the pages on its lists.

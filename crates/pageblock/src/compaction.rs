@@ -33,6 +33,7 @@ use crate::alloc::{AllocError, Allocator};
 use crate::frame::{Order, Pfn, pages};
 use crate::map::FrameState;
 use crate::mobility::Migratetype::{self, Movable};
+use crate::policy::ClaimRule;
 use crate::request::Request;
 use crate::zone::Zone;
 
@@ -56,11 +57,20 @@ impl Zone<'_> {
             for block in 0..pages(order.saturating_sub(self.geometry.pageblock_order)) {
                 let at = i + ((block as u32) << self.geometry.pageblock_order);
                 if self.map.block_type(at).is_mergeable() {
-                    self.set_block_type(at, Movable);
+                    self.make_movable(at);
                 }
             }
         }
         Some(order)
+    }
+
+    /// From 6.10 a pageblock's free pages go with it.
+    fn make_movable(&mut self, i: crate::map::Index) {
+        if self.policy.claim_rule != ClaimRule::V610 {
+            self.set_block_type(i, Movable);
+        } else if self.movable_range(i).is_some() {
+            self.retype_block(i, Movable);
+        }
     }
 
     /// Tells whether a request could claim a whole pageblock of another type by a block of exactly

@@ -354,15 +354,10 @@ impl Zone<'_> {
         let mut list = from;
         match outcome {
             Outcome::ClaimWhole => self.set_block_types(i, found, start),
-            Outcome::Claim | Outcome::Refile => {
-                // Nothing moves out of a pageblock that the zone's end cuts.
-                if self.move_freepages_block(i, start) > 0 {
-                    list = start;
-                }
-                if outcome == Outcome::Claim {
-                    self.set_block_type(i, start);
-                }
-            }
+            // Nothing moves out of a pageblock that the zone's end cuts.
+            Outcome::Claim if self.retype_block(i, start) > 0 => list = start,
+            Outcome::Refile if self.move_freepages_block(i, start) > 0 => list = start,
+            Outcome::Claim | Outcome::Refile => {}
             Outcome::Single => {}
         }
         let claimed = matches!(outcome, Outcome::Claim | Outcome::ClaimWhole);
@@ -395,11 +390,11 @@ impl Zone<'_> {
         }
         match outcome {
             Outcome::ClaimWhole | Outcome::Single => self.move_to_list(i, order, from, start),
-            Outcome::Claim | Outcome::Refile => {
+            Outcome::Claim => {
+                self.retype_block(i, start);
+            }
+            Outcome::Refile => {
                 self.move_freepages_block(i, start);
-                if outcome == Outcome::Claim {
-                    self.set_block_type(i, start);
-                }
             }
         }
     }
@@ -425,8 +420,7 @@ impl Zone<'_> {
             }
             Outcome::Claim => {
                 self.boost_watermark(flags);
-                self.move_freepages_block(i, start);
-                self.set_block_type(i, start);
+                self.retype_block(i, start);
                 let page = self.rmqueue_smallest(order, start)?;
                 self.trace_zone_locked(page, order, start, start, observer);
                 Some(page)

@@ -73,8 +73,16 @@ impl Zone<'_> {
     ) -> Result<(), FrameError> {
         let i = self.block_index(pfn, order)?;
         self.clear_unlisted(i, order)?;
+        self.follow_list_type(i, list);
         self.insert_tail(i, order, list);
         Ok(())
+    }
+
+    /// A block is told to go to a list.
+    fn follow_list_type(&mut self, i: Index, list: Migratetype) {
+        if self.map.block_type(i) != list {
+            self.exempt_lists();
+        }
     }
 
     /// Gives a pageblock a type; its free pages stay on their lists.
@@ -83,12 +91,20 @@ impl Zone<'_> {
     /// [`FrameError::Foreign`].
     pub fn follow_block_type(&mut self, pfn: Pfn, mt: Migratetype) -> Result<(), FrameError> {
         let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
+        let start = self.pageblock_of(i);
+        for at in start..start + (1 << self.geometry.pageblock_order) {
+            if let FrameState::Free { list, .. } = self.map.state(at)
+                && list != mt
+            {
+                self.exempt_lists();
+            }
+        }
         if mt != Migratetype::Isolate {
             self.set_block_type(i, mt);
         } else if self.map.block_type(i) != mt {
             self.map.set_isolated(i, true);
             self.note_retyped(i);
-            self.isolated_blocks += 1;
+            self.note_isolated();
         }
         Ok(())
     }
@@ -101,8 +117,7 @@ impl Zone<'_> {
     pub fn follow_reserve(&mut self, pfn: Pfn, mt: Migratetype) -> Result<(), FrameError> {
         let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
         let was = self.map.block_type(i);
-        self.move_freepages_block(i, mt);
-        self.set_block_type(i, mt);
+        self.retype_block(i, mt);
         let pages = self.geometry.pageblock_pages();
         match (was == Migratetype::HighAtomic, mt == Migratetype::HighAtomic) {
             (false, true) => self.reserved_highatomic += pages,
@@ -219,7 +234,10 @@ impl Zone<'_> {
             return Err(FrameError::NotAllocated(pfn));
         }
         match list {
-            Some(list) => self.free_one(i, order, list, None, &mut ()),
+            Some(list) => {
+                self.follow_list_type(i, list);
+                self.free_one(i, order, list, None, &mut ());
+            }
             None => self.free_by_block_type(i, order, None, &mut ()),
         }
         Ok(())

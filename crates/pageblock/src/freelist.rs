@@ -4,6 +4,8 @@ use crate::chain::{Chain, Tag};
 use crate::frame::{ORDER_LIMIT, Order};
 use crate::map::{Index, PageMap};
 use crate::mobility::{MIGRATETYPES, Migratetype};
+use crate::movement::Watch;
+use crate::zone::End;
 
 /// A chain of blocks that knows its length.
 #[derive(Clone, Copy, Debug)]
@@ -62,11 +64,16 @@ const ORDERS: usize = ORDER_LIMIT as usize + 1;
 pub(crate) struct FreeArea {
     lists: [[List; ORDERS]; MIGRATETYPES],
     nonempty: [u16; MIGRATETYPES],
+    /// Every movement passes one of the functions below.
+    pub(crate) watch: Watch,
 }
 
 impl FreeArea {
-    pub(crate) const EMPTY: Self =
-        Self { lists: [[List::EMPTY; ORDERS]; MIGRATETYPES], nonempty: [0; MIGRATETYPES] };
+    pub(crate) const EMPTY: Self = Self {
+        lists: [[List::EMPTY; ORDERS]; MIGRATETYPES],
+        nonempty: [0; MIGRATETYPES],
+        watch: Watch::NEW,
+    };
 
     #[inline]
     pub(crate) fn list(&self, order: Order, mt: Migratetype) -> &List {
@@ -75,23 +82,50 @@ impl FreeArea {
 
     #[inline]
     pub(crate) fn push_head(&mut self, map: &PageMap<'_>, i: Index, order: Order, mt: Migratetype) {
+        self.watch.one(map, i, mt);
         self.lists[mt as usize][order as usize].push_head(map, i);
         self.nonempty[mt as usize] |= 1 << order;
     }
 
     #[inline]
     pub(crate) fn push_tail(&mut self, map: &PageMap<'_>, i: Index, order: Order, mt: Migratetype) {
+        self.watch.one(map, i, mt);
         self.lists[mt as usize][order as usize].push_tail(map, i);
         self.nonempty[mt as usize] |= 1 << order;
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, map: &PageMap<'_>, i: Index, order: Order, mt: Migratetype) {
+        self.watch.one(map, i, mt);
+        self.take_off(map, i, order, mt);
+    }
+
+    #[inline]
+    fn take_off(&mut self, map: &PageMap<'_>, i: Index, order: Order, mt: Migratetype) {
         let list = &mut self.lists[mt as usize][order as usize];
         list.remove(map, i);
         if list.is_empty() {
             self.nonempty[mt as usize] &= !(1 << order);
         }
+    }
+
+    /// From one list to another, whose type the block's pageblock has or is about to be given.
+    pub(crate) fn change(
+        &mut self,
+        map: &PageMap<'_>,
+        i: Index,
+        order: Order,
+        [from, to]: [Migratetype; 2],
+        end: End,
+    ) {
+        self.watch.change(map, i, [from, to]);
+        self.take_off(map, i, order, from);
+        let list = &mut self.lists[to as usize][order as usize];
+        match end {
+            End::Head => list.push_head(map, i),
+            End::Tail => list.push_tail(map, i),
+        }
+        self.nonempty[to as usize] |= 1 << order;
     }
 
     pub(crate) fn rotate_to(&mut self, map: &PageMap<'_>, i: Index, order: Order, mt: Migratetype) {

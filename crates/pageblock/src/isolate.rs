@@ -76,8 +76,15 @@ impl Zone<'_> {
                 observer,
             );
         }
-        self.isolated_blocks += 1;
+        self.note_isolated();
         Ok(())
+    }
+
+    pub(crate) fn note_isolated(&mut self) {
+        self.isolated_blocks += 1;
+        if !self.keeps_isolated_lists() {
+            self.exempt_lists();
+        }
     }
 
     /// Ends the isolation of the pageblock that holds a frame. It takes the type `to`; with `None`

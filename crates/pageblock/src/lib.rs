@@ -46,6 +46,7 @@ mod machine;
 mod map;
 pub mod memory;
 pub mod mobility;
+pub mod movement;
 mod news;
 mod packing;
 pub mod policy;

@@ -46,8 +46,7 @@ impl Zone<'_> {
         if strict && self.movable_range(i).is_none() {
             return false;
         }
-        self.move_freepages_block(i, HighAtomic);
-        self.set_block_type(i, HighAtomic);
+        self.retype_block(i, HighAtomic);
         self.reserved_highatomic += self.geometry.pageblock_pages();
         true
     }
@@ -76,11 +75,10 @@ impl Zone<'_> {
         if whole {
             self.move_to_list(i, order, HighAtomic, to);
             self.set_block_types(i, order, to);
+            self.settle(i..i + (1 << order));
             return true;
         }
-        let moved = self.move_freepages_block(i, to);
-        self.set_block_type(i, to);
-        moved > 0
+        self.retype_block(i, to) > 0
     }
 
     /// Sets up the migrate reserve (up to 4.3): the lowest movable blocks without memory that was

@@ -34,6 +34,7 @@ use crate::levels::Told;
 use crate::map::{FrameState, Index, PageMap};
 use crate::memory::{Tables, TablesLayout};
 use crate::mobility::{MIGRATETYPES, Migratetype};
+use crate::movement::Movements;
 use crate::packing::Packing;
 use crate::policy::{MoveTo, Placement, Policy, UntouchedTo};
 use crate::retune::CacheTuning;
@@ -238,7 +239,7 @@ impl<'m> Zone<'m> {
 
     /// A zone without memory, and still without tables.
     pub(crate) fn new(spec: &crate::layout::ZoneSpec, policy: Policy, geometry: Geometry) -> Self {
-        Self {
+        let mut zone = Self {
             map: PageMap::EMPTY,
             area: FreeArea::EMPTY,
             packing: Packing::off(),
@@ -269,7 +270,9 @@ impl<'m> Zone<'m> {
             reclaim_active: false,
             fair_depleted: false,
             capture: None,
-        }
+        };
+        zone.area.watch.set_strict(zone.keeps_lists());
+        zone
     }
 
     /// A zone that stands where this one was, and is never used.
@@ -499,12 +502,49 @@ impl<'m> Zone<'m> {
         from: Migratetype,
         to: Migratetype,
     ) {
-        self.remove(i, order, from);
         let end = match self.policy.move_to {
             MoveTo::Head => End::Head,
             MoveTo::Tail => End::Tail,
         };
-        self.insert(i, order, to, end);
+        if self.is_packed() {
+            self.packing.note_removed(&self.map, i, order);
+        }
+        self.account(order, from, false);
+        self.map.set(i, FrameState::Free { order, list: to });
+        self.area.change(&self.map, i, order, [from, to], end);
+        if self.is_packed() {
+            self.packing.note_inserted(&self.map, i, order, to);
+        }
+        self.account(order, to, true);
+    }
+
+    /// Movements of free blocks so far, and how many of them disagreed with their pageblocks; `None`
+    /// in a build without debug assertions, which does not look.
+    #[must_use]
+    pub fn movements(&self) -> Option<Movements> {
+        self.area.watch.seen()
+    }
+
+    /// To be called where the pageblocks of some frames have the type that their free pages moved for.
+    #[inline]
+    pub(crate) fn settle(&mut self, frames: core::ops::Range<Index>) {
+        self.area.watch.settle(&self.map, frames);
+    }
+
+    /// To be called where lists and pageblocks come to differ though the policy keeps them one.
+    #[inline]
+    pub(crate) fn exempt_lists(&mut self) {
+        self.area.watch.set_strict(false);
+    }
+
+    /// Moves the free pages of a pageblock to the list of a type, which it is given; gives the pages
+    /// moved.
+    pub(crate) fn retype_block(&mut self, i: Index, to: Migratetype) -> u64 {
+        let moved = self.move_freepages_block(i, to);
+        self.set_block_type(i, to);
+        let start = self.pageblock_of(i);
+        self.settle(start..start + (1 << self.geometry.pageblock_order));
+        moved
     }
 
     /// Gives a pageblock a type, which ends its isolation (`set_pageblock_migratetype`).

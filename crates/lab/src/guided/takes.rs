@@ -614,7 +614,12 @@ impl Guided<'_, '_> {
         if order + 1 >= pageblock_order
             && zone.block_type(pfn).is_some_and(Migratetype::is_mergeable)
         {
-            let _ = zone.follow_block_type(pfn, Movable);
+            // From 6.10 the rest of the pageblock comes along.
+            let _ = if zone.policy().list_type_strict() {
+                zone.follow_reserve(pfn, Movable)
+            } else {
+                zone.follow_block_type(pfn, Movable)
+            };
         }
     }
 

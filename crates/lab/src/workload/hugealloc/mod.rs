@@ -12,6 +12,7 @@ mod load;
 use std::cell::Cell;
 use std::rc::Rc;
 
+use pageblock::movement::Movements;
 use pageblock_measure::{Counters, builds, names};
 use pageblock_vm::config::{Config, ThpDefrag, ThpEnabled};
 
@@ -151,19 +152,27 @@ impl Workload for Hugealloc {
         if !executor.run(&[cache], progress) {
             return stopped(executor, "the end of the memory cache");
         }
-        let (elapsed, mismatch) = executor.with(|w| (w.now() - start, w.list_mismatch.total()));
-        Ok(Some(Outcome {
-            counters: vec![
-                (names::SIMULATED_ELAPSED_MS.to_owned(), elapsed / MILLISECOND),
-                (names::LIST_MISMATCH_PAGES.to_owned(), mismatch),
-            ],
-            notes: vec![format!(
-                "{} builds of {} jobs and {} attempts at a huge page each.",
-                self.builds,
-                sizes.jobs,
-                sizes.batches * sizes.batch
-            )],
-        }))
+        let (elapsed, mismatch, movements) = executor
+            .with(|w| (w.now() - start, w.list_mismatch.total(), w.vm.allocator().movements()));
+        let mut counters = vec![
+            (names::SIMULATED_ELAPSED_MS.to_owned(), elapsed / MILLISECOND),
+            (names::LIST_MISMATCH_PAGES.to_owned(), mismatch),
+        ];
+        let mut notes = vec![format!(
+            "{} builds of {} jobs and {} attempts at a huge page each.",
+            self.builds,
+            sizes.jobs,
+            sizes.batches * sizes.batch
+        )];
+        if let Some(Movements { all, mixed }) = movements {
+            counters.push((names::LIST_MOVEMENTS.to_owned(), all));
+            counters.push((names::LIST_MOVEMENTS_MIXED.to_owned(), mixed));
+            notes.push(format!(
+                "{all} movements of free blocks were checked; {mixed} were to or from a list of \
+                 another type than the block's pageblock has."
+            ));
+        }
+        Ok(Some(Outcome { counters, notes }))
     }
 }
 
