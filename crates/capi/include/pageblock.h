@@ -575,9 +575,9 @@ typedef struct pb_migrate {
      */
     void *context;
     /**
-     * Asked for by `pb_cpu_alloc_contig` and `pb_cpu_alloc_contig_range` again and again, while a CPU that
-     * others have has not given back its frames yet (which it does at its next call). False, or NULL,
-     * ends the waiting: `PB_STATUS_BUSY`.
+     * Asked for by `pb_cpu_alloc_contig`, `pb_cpu_alloc_contig_range` and `pb_cpu_offline` again and again,
+     * while a CPU that others have has not given back its frames yet (which it does at its next call).
+     * False, or NULL, ends the waiting: `PB_STATUS_BUSY`.
      */
     bool (*wait_for)(void *context, size_t cpu);
 } pb_migrate;
@@ -773,12 +773,29 @@ enum pb_status pb_offline(struct pb_allocator *allocator,
                           const struct pb_migrate *migrate);
 
 /**
- * Says that reserved frames of one zone are no memory (any more).
+ * Takes memory away as `pb_offline` does, by a CPU, while others work. Their caches are asked for the
+ * frames in them (`wait_for` of `migrate`), as by `pb_cpu_alloc_contig`.
+ */
+enum pb_status pb_cpu_offline(struct pb_cpu *cpu,
+                              uint64_t start,
+                              uint64_t end,
+                              const struct pb_migrate *migrate);
+
+/**
+ * Hands reserved memory of one zone to the allocator, whether CPUs are taken or not; `PB_STATUS_BUSY` only
+ * while another works on the whole. CPUs have the new limits of their caches from their next call on.
+ */
+enum pb_status pb_online(struct pb_allocator *allocator,
+                         uint64_t start,
+                         uint64_t end);
+
+/**
+ * Says that reserved frames of one zone are no memory (any more). Otherwise as `pb_online`.
  */
 enum pb_status pb_mark_holes(struct pb_allocator *allocator, uint64_t start, uint64_t end);
 
 /**
- * Says that holes of one zone are memory now, which is reserved at first.
+ * Says that holes of one zone are memory now, which is reserved at first. Otherwise as `pb_online`.
  */
 enum pb_status pb_fill_holes(struct pb_allocator *allocator, uint64_t start, uint64_t end);
 

@@ -24,9 +24,9 @@ pub struct Migrate {
     migrate: Option<extern "C" fn(context: *mut c_void, from: u64, to: u64, order: u32) -> bool>,
     /// What all are given.
     context: *mut c_void,
-    /// Asked for by `pb_cpu_alloc_contig` and `pb_cpu_alloc_contig_range` again and again, while a CPU that
-    /// others have has not given back its frames yet (which it does at its next call). False, or NULL,
-    /// ends the waiting: `PB_STATUS_BUSY`.
+    /// Asked for by `pb_cpu_alloc_contig`, `pb_cpu_alloc_contig_range` and `pb_cpu_offline` again and again,
+    /// while a CPU that others have has not given back its frames yet (which it does at its next call).
+    /// False, or NULL, ends the waiting: `PB_STATUS_BUSY`.
     wait_for: Option<extern "C" fn(context: *mut c_void, cpu: usize) -> bool>,
 }
 

@@ -1,4 +1,5 @@
-//! Memory that comes and goes. All functions here give `PB_STATUS_BUSY` while a CPU is taken.
+//! Memory that comes and goes: by whoever owns the whole (`pb_release`, `pb_offline`: `PB_STATUS_BUSY` while
+//! a CPU is taken), or beside CPUs at work.
 
 use pageblock::FrameState;
 use pageblock::alloc::Allocator as Whole;
@@ -6,7 +7,8 @@ use pageblock::contig::ContigError;
 use pageblock::frame::{FrameRange, Pfn};
 
 use crate::contig::{Given, Migrate};
-use crate::memory::{self, Allocator};
+use crate::cpu::on;
+use crate::memory::{self, Allocator, Cpu, Shared};
 use crate::status::Status;
 
 /// Frames from `start` up to, not including, `end`.
@@ -108,23 +110,46 @@ pub extern "C" fn pb_offline(
     act().into()
 }
 
+/// Takes memory away as `pb_offline` does, by a CPU, while others work. Their caches are asked for the
+/// frames in them (`wait_for` of `migrate`), as by `pb_cpu_alloc_contig`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_cpu_offline(
+    cpu: Option<&mut Cpu>,
+    start: u64,
+    end: u64,
+    migrate: Option<&Migrate>,
+) -> Status {
+    on(cpu, |handle| {
+        Ok(handle.offline(FrameRange::new(start, end), &mut Given(migrate), &mut ())?)
+    })
+}
+
+/// Works beside CPUs that are taken.
 fn on_range(
     allocator: Option<&Allocator>,
-    range: FrameRange,
-    act: impl FnOnce(&mut Whole<'static>, FrameRange) -> Result<(), ContigError>,
+    (start, end): (u64, u64),
+    act: impl FnOnce(&Shared, FrameRange) -> Result<(), ContigError>,
 ) -> Status {
+    let range = FrameRange::new(start, end);
     let allocator = allocator.ok_or(Status::Null);
-    allocator.and_then(|it| it.with_whole(|whole| Ok(act(whole, range)?))).into()
+    allocator.and_then(|it| it.with_shared(|shared, _| Ok(act(shared, range)?))).into()
 }
 
-/// Says that reserved frames of one zone are no memory (any more).
+/// Hands reserved memory of one zone to the allocator, whether CPUs are taken or not; `PB_STATUS_BUSY` only
+/// while another works on the whole. CPUs have the new limits of their caches from their next call on.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_online(allocator: Option<&Allocator>, start: u64, end: u64) -> Status {
+    on_range(allocator, (start, end), Shared::online)
+}
+
+/// Says that reserved frames of one zone are no memory (any more). Otherwise as `pb_online`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_mark_holes(allocator: Option<&Allocator>, start: u64, end: u64) -> Status {
-    on_range(allocator, FrameRange::new(start, end), Whole::mark_holes)
+    on_range(allocator, (start, end), Shared::mark_holes)
 }
 
-/// Says that holes of one zone are memory now, which is reserved at first.
+/// Says that holes of one zone are memory now, which is reserved at first. Otherwise as `pb_online`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_fill_holes(allocator: Option<&Allocator>, start: u64, end: u64) -> Status {
-    on_range(allocator, FrameRange::new(start, end), Whole::fill_holes)
+    on_range(allocator, (start, end), Shared::fill_holes)
 }

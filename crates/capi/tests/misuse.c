@@ -208,6 +208,18 @@ static void cpus(pb_allocator *allocator)
     EXPECT(pb_free_contig(allocator, 0, 0, 3), PB_STATUS_BUSY);
     EXPECT(pb_destroy(allocator), PB_STATUS_BUSY);
 
+    /* What does not. */
+    EXPECT(pb_cpu_offline(NULL, 4096, 4608, NULL), PB_STATUS_NULL);
+    EXPECT(pb_cpu_offline(cpu, 4096, 4097, NULL), PB_STATUS_NOT_PAGEBLOCKS);
+    EXPECT(pb_online(NULL, 4096, 4608), PB_STATUS_NULL);
+    EXPECT(pb_online(allocator, 4096, 4608), PB_STATUS_WRONG_STATE);
+    EXPECT(pb_cpu_offline(cpu, 4096, 4608, NULL), PB_STATUS_OK);
+    EXPECT(pb_cpu_offline(cpu, 4096, 4608, NULL), PB_STATUS_RESERVED);
+    EXPECT(pb_mark_holes(allocator, 4096, 4608), PB_STATUS_OK);
+    EXPECT(pb_online(allocator, 4096, 4608), PB_STATUS_WRONG_STATE);
+    EXPECT(pb_fill_holes(allocator, 4096, 4608), PB_STATUS_OK);
+    EXPECT(pb_online(allocator, 4096, 4608), PB_STATUS_OK);
+
     EXPECT(pb_cpu_give(cpu), PB_STATUS_OK);
     EXPECT(pb_cpu_give(cpu), PB_STATUS_CPU_GIVEN);
     EXPECT(pb_cpu_give(NULL), PB_STATUS_NULL);

@@ -62,7 +62,8 @@ fn scaled_policy(policy: Policy, machine: &MachineSpec, workload: &dyn Workload)
     );
     let full = tuning::min_free_kbytes(&tuned, whole * tuning::KBYTES_PER_PAGE, Some(raised));
     let kbytes = machine.scale.of(full).max(128);
-    Policy { min_free_kbytes: u32::try_from(kbytes).unwrap_or(u32::MAX), ..tuned }
+    tuned.min_free_kbytes = u32::try_from(kbytes).unwrap_or(u32::MAX);
+    tuned
 }
 
 /// The pageblocks of CMA have their type before their memory is free

@@ -1,4 +1,29 @@
 //! The invariants: the whole state, verified.
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! use pageblock::check::Violation;
+//! use pageblock::frame::Pfn;
+//! use pageblock::mobility::Migratetype::{Movable, Unmovable};
+//!
+//! let pfn = allocator.alloc(0, &Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! allocator.check()?;
+//! // A pageblock gets another type, and its free pages stay on the old list.
+//! let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+//! zone.follow_block_type(Pfn(4096), Unmovable).unwrap();
+//! assert_eq!(allocator.check(), Err(Violation::WrongList(Pfn(4096), Movable)));
+//! # Ok::<(), Violation>(())
+//! ```
 
 use core::fmt;
 

@@ -4,6 +4,30 @@
 //!
 //! Source: `__isolate_free_page` (mm/page_alloc.c); `compact_finished`
 //! (mm/compaction.c).
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! use pageblock::frame::Pfn;
+//!
+//! // A free block that contents are moved to: no watermark, no list of a CPU is in the way.
+//! let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+//! let order = zone.isolate_free_page(Pfn(4096)).unwrap();
+//! assert_eq!(order, 10);
+//! allocator.split_allocated(Pfn(4096), order, 0).unwrap();
+//! for pfn in 4096..4096 + (1 << order) {
+//!     allocator.free(0, Pfn(pfn), 0, &mut ()).unwrap();
+//! }
+//! ```
 
 use crate::alloc::{AllocError, Allocator};
 use crate::frame::{Order, Pfn, pages};

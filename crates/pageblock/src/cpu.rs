@@ -1,4 +1,32 @@
 //! A CPU's handle on a shared allocator.
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! use pageblock::sharing::Shared;
+//!
+//! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
+//! let shared: Shared<parking_lot::RawMutex> = allocator.share(&mut locks).unwrap();
+//! let mut cpu = shared.cpu(0).unwrap();
+//! let pfn = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! cpu.free(pfn, 0, &mut ()).unwrap();
+//! assert!(cpu.cache(0).unwrap().count() > 0);
+//! // Another asks for what lies in its caches; it comes at the CPU's next call.
+//! let request = shared.request_drain(0).unwrap();
+//! assert!(!shared.is_drained(request));
+//! cpu.attend(&mut ());
+//! assert!(shared.is_drained(request));
+//! assert_eq!(cpu.cache(0).unwrap().count(), 0);
+//! ```
 
 use lock_api::RawMutex;
 
@@ -8,12 +36,12 @@ use crate::cpu_cache::CpuCache;
 use crate::event::Observer;
 use crate::frame::{Order, Pfn};
 use crate::interrupts::{Interrupts, Off};
-use crate::local::{Local, Zones};
+use crate::local::Local;
 use crate::news::News;
 use crate::request::Request;
 use crate::row::Row;
 use crate::sharing::{Locked, Shared};
-use crate::zone::{FrameError, Zone};
+use crate::zone::FrameError;
 
 #[cfg(doc)]
 use crate::alloc::Allocator;
@@ -25,14 +53,12 @@ pub struct Cpu<'s, 'm, R: RawMutex, I: Interrupts> {
     row: Row<'m>,
     news: &'s News,
     cpu: usize,
-    /// The last request that it answered.
-    seen: u32,
 }
 
 impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     pub(crate) fn new(shared: &'s Shared<'m, R, I>, cpu: usize, row: Row<'m>) -> Self {
         let news = &shared.seats[cpu].news;
-        Self { shared, row, news, cpu, seen: news.answered() }
+        Self { shared, row, news, cpu }
     }
 
     /// Its number.
@@ -58,12 +84,6 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         self.row.node
     }
 
-    /// Works on a zone, its lock held.
-    pub(crate) fn locked<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
-        let _off = Off::<I>::now();
-        Locked(self.shared.zones).with(&self.shared.machine, at, act)
-    }
-
     #[inline(always)]
     pub(crate) fn local(&mut self) -> Local<'_, 'm, Locked<'_, 'm, R>> {
         let zones = Locked(self.shared.zones);
@@ -72,11 +92,11 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
 
     #[inline(always)]
     fn is_asked(&self) -> bool {
-        self.news.last() != self.seen
+        self.news.last() != self.row.seen
     }
 
-    /// Does what other CPUs asked for: gives its pages back. Every other call does so too, at first;
-    /// a CPU that allocates and frees rarely calls this now and then.
+    /// Does what other CPUs asked for: gives its pages back, and takes new limits for its caches. Every
+    /// other call does so too, at first; a CPU that allocates and frees rarely calls this now and then.
     #[inline(always)]
     pub fn attend(&mut self, observer: &mut impl Observer) {
         if self.is_asked() {
@@ -88,10 +108,14 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     #[inline(never)]
     fn answer(&mut self, observer: &mut impl Observer) {
         let _off = Off::<I>::now();
-        let number = self.news.take();
-        self.local().drain(observer);
-        self.seen = number;
-        self.news.answer(number);
+        let told = self.news.take();
+        if let Some(number) = self.news.due() {
+            self.local().drain(observer);
+            self.news.answer(number);
+        }
+        let shared = self.shared;
+        self.row.adopt(|at| shared.locked(at, |zone| zone.cache_tuning));
+        self.row.seen = told;
     }
 
     /// Allocates a block by the fast path; see [`Allocator::alloc`].
@@ -220,7 +244,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     ) -> Result<(), FrameError> {
         let machine = &self.shared.machine;
         let (at, _) = machine.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
-        self.locked(at, |_| machine.split_allocated(pfn, order, into))
+        self.shared.locked(at, |_| machine.split_allocated(pfn, order, into))
     }
 
     /// See [`Allocator::reset_fair_batches`].

@@ -20,6 +20,7 @@ use crate::frame::{FrameRange, Order, Pfn};
 use crate::interrupts::Interrupts;
 use crate::machine::Machine;
 use crate::map::{FrameState, Index};
+use crate::reach::Reach;
 use crate::request::{Gfp, Request};
 use crate::zone::{FrameError, Zone};
 
@@ -27,13 +28,8 @@ use crate::zone::{FrameError, Zone};
 const ROUNDS: u32 = 16;
 
 /// A CPU that can reach every zone.
-pub(crate) trait Hands<'m> {
-    fn machine(&self) -> &Machine<'m>;
-
+pub(crate) trait Hands<'m>: Reach<'m> {
     fn node(&self) -> u8;
-
-    /// Works on a zone, its lock held.
-    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T;
 
     /// Has every CPU give back its pages.
     fn drain_every_cpu(
@@ -151,23 +147,6 @@ pub(crate) trait Hands<'m> {
         emptied
     }
 
-    /// The zone of a range, and its ends there.
-    fn in_one_zone(&mut self, range: FrameRange) -> Result<(usize, Index, Index), ContigError> {
-        if range.is_empty() {
-            return Err(ContigError::Empty);
-        }
-        let zones = self.machine().fronts.len();
-        let holds = |at: &usize| self.with_zone(*at, |zone| zone.span.contains(range.start));
-        let at = (0..zones).find(holds).ok_or(ContigError::Foreign(range.start))?;
-        let end = self.with_zone(at, |zone| zone.span.end);
-        if range.end > end {
-            return Err(ContigError::SpansZones(end));
-        }
-        let map = &self.machine().fronts[at].map;
-        let start = map.index(range.start).ok_or(ContigError::Foreign(range.start))?;
-        Ok((at, start, start + range.len() as Index))
-    }
-
     fn move_until_empty(
         &mut self,
         at: usize,
@@ -241,25 +220,29 @@ impl<'m> Allocator<'m> {
         let node = self.node_of_cpu(cpu).ok_or(ContigError::NoSuchCpu(cpu))?;
         Ok(Owner { allocator: self, cpu, node })
     }
+}
 
-    /// A zone to work on.
-    pub(crate) fn zone_at(&mut self, at: usize) -> &mut Zone<'m> {
-        self.machine.fronts[at].forget();
-        &mut self.zones[at]
+impl<'m> Reach<'m> for Owner<'_, 'm> {
+    fn machine(&self) -> &Machine<'m> {
+        self.allocator.machine()
+    }
+
+    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+        self.allocator.with_zone(at, act)
+    }
+
+    fn managed(&self, at: usize) -> u64 {
+        self.allocator.managed(at)
+    }
+
+    fn cpu_nodes(&self) -> impl Iterator<Item = u8> {
+        self.allocator.cpu_nodes()
     }
 }
 
 impl<'m> Hands<'m> for Owner<'_, 'm> {
-    fn machine(&self) -> &Machine<'m> {
-        &self.allocator.machine
-    }
-
     fn node(&self) -> u8 {
         self.node
-    }
-
-    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
-        act(self.allocator.zone_at(at))
     }
 
     fn drain_every_cpu(
@@ -294,16 +277,8 @@ impl<'m> Hands<'m> for Owner<'_, 'm> {
 }
 
 impl<'m, R: RawMutex, I: Interrupts> Hands<'m> for Cpu<'_, 'm, R, I> {
-    fn machine(&self) -> &Machine<'m> {
-        &self.shared().machine
-    }
-
     fn node(&self) -> u8 {
         self.node_of()
-    }
-
-    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
-        self.locked(at, act)
     }
 
     fn drain_every_cpu(

@@ -2,6 +2,36 @@
 //!
 //! The same type carries the events of a recorded kernel, so that what counts them cannot tell a
 //! simulated run from a recorded one.
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! use pageblock::event::{Event, Observer};
+//!
+//! /// Counts blocks that were served from lists of other types.
+//! #[derive(Default)]
+//! struct Fallbacks(u32);
+//!
+//! impl Observer for Fallbacks {
+//!     fn event(&mut self, event: Event) {
+//!         self.0 += u32::from(matches!(event, Event::Extfrag(_)));
+//!     }
+//! }
+//!
+//! let mut fallbacks = Fallbacks::default();
+//! // All memory is movable at first; the first kernel page takes a pageblock of it.
+//! allocator.alloc(0, &Request::new(0, Gfp::GFP_KERNEL), &mut fallbacks).unwrap();
+//! assert_eq!(fallbacks.0, 1);
+//! ```
 
 use crate::frame::{Order, Pfn};
 use crate::layout::ZoneKind;

@@ -34,6 +34,7 @@ use crate::interrupts::{Interrupts, Off};
 use crate::local::{Local, Zones};
 use crate::map::{FrameState, Index, PageMap};
 use crate::mobility::Migratetype::Isolate;
+use crate::policy::ClaimRule;
 use crate::request::Request;
 use crate::zone::{End, FrameError, Zone};
 
@@ -277,7 +278,8 @@ impl Zone<'_> {
     }
 
     /// Takes the frames from `start` to `end` off the free lists, which are all free. What the blocks
-    /// that hold them have outside goes back to the same lists.
+    /// that hold them have outside goes back to the same lists, but to its own pageblocks' where a block
+    /// was isolated for one of them.
     pub(crate) fn carve(&mut self, start: Index, end: Index) {
         let mut at = start;
         while at < end {
@@ -286,10 +288,15 @@ impl Zone<'_> {
             self.remove(first, order, list);
             self.map.set(first, FrameState::Tail);
             let sides = [(first, start.max(first)), (end.min(past), past)];
+            // Up to 6.9 every pageblock that the block reaches is isolated with it.
+            let apart = list == Isolate && self.policy.claim_rule == ClaimRule::V610;
+            let largest = if apart { order.min(self.geometry.pageblock_order) } else { order };
             for (from, to) in sides {
                 let rest = FrameRange::new(from.into(), to.into());
-                for (piece, order) in rest.blocks(order) {
-                    self.insert(piece.0 as Index, order, list, End::Head);
+                for (piece, order) in rest.blocks(largest) {
+                    let i = piece.0 as Index;
+                    let list = if apart { self.map.block_type(i) } else { list };
+                    self.insert(i, order, list, End::Head);
                 }
             }
             at = past;

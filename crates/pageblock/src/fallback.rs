@@ -43,6 +43,7 @@ pub struct Fallback {
 
 /// The result of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct FallbackSearch {
     /// What was found.
     pub found: Option<Fallback>,

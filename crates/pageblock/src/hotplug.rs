@@ -1,8 +1,10 @@
 //! Memory that comes and goes while the allocator runs.
 //!
-//! Tables exist for the spans that the allocator was set up with, so a zone's span says how far it can
-//! grow. A frame in a span is a hole (no memory), reserved (memory that the allocator does not
-//! have), or managed. At setup every frame is reserved.
+//! Tables exist for the spans that the allocator was set up with, and are never grown: memory can come
+//! only where a zone's span has room for it, so whoever expects memory later gives zones spans that hold
+//! it (nine bytes of tables a frame, whether there is memory or not). A frame in a span is a hole (no
+//! memory), reserved (memory that the allocator does not have), or managed. At setup every frame is
+//! reserved.
 //!
 //! | from | to | by |
 //! |---|---|---|
@@ -10,6 +12,11 @@
 //! | managed | reserved | [`offline`](Allocator::offline) |
 //! | reserved | hole | [`mark_holes`](Allocator::mark_holes) |
 //! | hole | reserved | [`fill_holes`](Allocator::fill_holes) |
+//!
+//! All of it is done by the one owner, or while other CPUs allocate and free: [`Shared::online`],
+//! [`Cpu::offline`] (which allocates what contents are moved to), [`Shared::mark_holes`] and
+//! [`Shared::fill_holes`]. Two that change the same frames at once are served one after the other, or one
+//! of them fails.
 //!
 //! Source: `online_pages`, `offline_pages` (mm/memory_hotplug.c).
 //!
@@ -32,15 +39,31 @@
 //! allocator.fill_holes(range)?;
 //! allocator.online(range)?;
 //! assert_eq!(allocator.zones()[0].free_pages(), 1 << 15);
+//!
+//! // The same beside CPUs at work.
+//! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
+//! let shared: pageblock::sharing::Shared<parking_lot::RawMutex> = allocator.share(&mut locks).unwrap();
+//! let mut cpu = shared.cpu(0).unwrap();
+//! let frame = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! cpu.offline(range, &mut (), &mut ())?;
+//! shared.online(range)?;
+//! cpu.free(frame, 0, &mut ()).unwrap();
 //! # Ok::<(), pageblock::contig::ContigError>(())
 //! ```
 
+use lock_api::RawMutex;
+
 use crate::alloc::Allocator;
 use crate::contig::{ContigError, Migrate};
+use crate::cpu::Cpu;
 use crate::empty::Hands;
 use crate::event::Observer;
 use crate::frame::FrameRange;
+use crate::interrupts::Interrupts;
 use crate::map::{FrameState, Index};
+use crate::reach::Reach;
+use crate::sharing::Shared;
+use crate::zone::Zone;
 
 #[cfg(doc)]
 use crate::layout::ZoneSpec;
@@ -53,10 +76,7 @@ impl Allocator<'_> {
     /// [`ContigError::WrongState`] for a frame that is not reserved, and those of a range that is none;
     /// nothing changes then.
     pub fn online(&mut self, range: FrameRange) -> Result<(), ContigError> {
-        let (at, ..) = self.all_in_state(range, FrameState::Reserved)?;
-        let zone = self.zone_at(at);
-        zone.release(range).map_err(ContigError::NotContiguous)?;
-        zone.managed += range.len();
+        change(self, range, Zone::online)?;
         self.retune();
         Ok(())
     }
@@ -73,21 +93,7 @@ impl Allocator<'_> {
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
-        let (at, ..) = self.hands(cpu)?.in_one_zone(range)?;
-        let order = self.machine.geometry.pageblock_order;
-        let span = self.zones[at].span;
-        let whole = (range.start.is_aligned(order) || range.start == span.start)
-            && (range.end.is_aligned(order) || range.end == span.end);
-        if !whole {
-            return Err(ContigError::Misaligned(range));
-        }
-        self.hands(cpu)?.empty_range(range, migrate, observer, |zone, start, end| {
-            zone.carve(start, end);
-            for i in start..end {
-                zone.map.set_returned(i);
-            }
-            zone.managed = zone.managed.saturating_sub(range.len());
-        })?;
+        take_away(&mut self.hands(cpu)?, range, migrate, observer)?;
         self.retune();
         Ok(())
     }
@@ -99,14 +105,7 @@ impl Allocator<'_> {
     /// # Errors
     /// As [`online`](Self::online).
     pub fn mark_holes(&mut self, range: FrameRange) -> Result<(), ContigError> {
-        let (at, start, end) = self.all_in_state(range, FrameState::Reserved)?;
-        let zone = self.zone_at(at);
-        let unknown = (start..end).filter(|&i| !zone.map.is_returned(i)).count() as u64;
-        let left_out = unknown.min(zone.unmarked_holes);
-        (start..end).for_each(|i| zone.map.set(i, FrameState::Hole));
-        zone.unmarked_holes -= left_out;
-        zone.present = zone.present.saturating_sub(range.len() - left_out);
-        Ok(())
+        change(self, range, Zone::mark_holes)
     }
 
     /// Says that holes of one zone are memory now, which is reserved at first.
@@ -115,24 +114,121 @@ impl Allocator<'_> {
     /// [`ContigError::WrongState`] for a frame that is no hole, and those of a range that is none;
     /// nothing changes then.
     pub fn fill_holes(&mut self, range: FrameRange) -> Result<(), ContigError> {
-        let (at, start, end) = self.all_in_state(range, FrameState::Hole)?;
-        let zone = self.zone_at(at);
-        (start..end).for_each(|i| zone.map.set_returned(i));
-        zone.present += range.len();
+        change(self, range, Zone::fill_holes)
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
+    /// [`Allocator::online`] while CPUs work. The zone's lock is held for a time linear in the range; CPUs
+    /// have the new limits of their caches from their next call on ([`retune`](Self::retune)).
+    ///
+    /// # Errors
+    /// Those of [`Allocator::online`].
+    pub fn online(&self, range: FrameRange) -> Result<(), ContigError> {
+        change(&mut &*self, range, Zone::online)?;
+        self.retune();
         Ok(())
     }
 
-    /// The zone of a range all of whose frames are in a state, and its ends there.
-    fn all_in_state(
+    /// [`Allocator::mark_holes`] while CPUs work. The zone's lock is held for a time linear in the range.
+    ///
+    /// # Errors
+    /// Those of [`Allocator::mark_holes`].
+    pub fn mark_holes(&self, range: FrameRange) -> Result<(), ContigError> {
+        change(&mut &*self, range, Zone::mark_holes)
+    }
+
+    /// [`Allocator::fill_holes`] while CPUs work. The zone's lock is held for a time linear in the range.
+    ///
+    /// # Errors
+    /// Those of [`Allocator::fill_holes`].
+    pub fn fill_holes(&self, range: FrameRange) -> Result<(), ContigError> {
+        change(&mut &*self, range, Zone::fill_holes)
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+    /// [`Allocator::offline`] while other CPUs work: they are asked to give back their pages, and waited
+    /// for by [`Migrate::wait_for`]. The zone's lock is held while the range is isolated and, at the end,
+    /// taken, which takes time linear in the range; contents are moved without it.
+    ///
+    /// # Errors
+    /// As [`alloc_contig_range`](Self::alloc_contig_range), and those of [`Allocator::offline`]; the
+    /// memory stays then.
+    pub fn offline(
         &mut self,
         range: FrameRange,
-        state: FrameState,
-    ) -> Result<(usize, Index, Index), ContigError> {
-        let (at, start, end) = self.hands(0)?.in_one_zone(range)?;
-        let map = &self.zones[at].map;
-        match (start..end).find(|&i| map.state(i) != state) {
-            None => Ok((at, start, end)),
-            Some(i) => Err(ContigError::WrongState(map.pfn(i), map.block_at(i).1)),
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        take_away(self, range, migrate, observer)?;
+        self.shared().retune();
+        Ok(())
+    }
+}
+
+/// Changes the state of frames of one zone, under its lock.
+fn change<'m>(
+    reach: &mut impl Reach<'m>,
+    range: FrameRange,
+    act: impl FnOnce(&mut Zone<'m>, Index, Index) -> Result<(), ContigError>,
+) -> Result<(), ContigError> {
+    let (at, start, end) = reach.in_one_zone(range)?;
+    reach.with_zone(at, |zone| act(zone, start, end))
+}
+
+/// Empties a range of whole pageblocks, and makes it reserved.
+fn take_away<'m>(
+    hands: &mut impl Hands<'m>,
+    range: FrameRange,
+    migrate: &mut impl Migrate,
+    observer: &mut impl Observer,
+) -> Result<(), ContigError> {
+    let (at, ..) = hands.in_one_zone(range)?;
+    let order = hands.machine().geometry.pageblock_order;
+    let span = hands.with_zone(at, |zone| zone.span);
+    let whole = (range.start.is_aligned(order) || range.start == span.start)
+        && (range.end.is_aligned(order) || range.end == span.end);
+    if !whole {
+        return Err(ContigError::Misaligned(range));
+    }
+    hands.empty_range(range, migrate, observer, |zone, start, end| {
+        zone.carve(start, end);
+        (start..end).for_each(|i| zone.map.set_returned(i));
+        zone.managed = zone.managed.saturating_sub(range.len());
+    })
+}
+
+impl Zone<'_> {
+    fn online(&mut self, start: Index, end: Index) -> Result<(), ContigError> {
+        self.all_in_state(start, end, FrameState::Reserved)?;
+        let range = FrameRange { start: self.map.pfn(start), end: self.map.pfn(end) };
+        self.release(range).map_err(ContigError::NotContiguous)?;
+        self.managed += range.len();
+        Ok(())
+    }
+
+    fn mark_holes(&mut self, start: Index, end: Index) -> Result<(), ContigError> {
+        self.all_in_state(start, end, FrameState::Reserved)?;
+        let unknown = (start..end).filter(|&i| !self.map.is_returned(i)).count() as u64;
+        let left_out = unknown.min(self.unmarked_holes);
+        (start..end).for_each(|i| self.map.set(i, FrameState::Hole));
+        self.unmarked_holes -= left_out;
+        self.present = self.present.saturating_sub(u64::from(end - start) - left_out);
+        Ok(())
+    }
+
+    fn fill_holes(&mut self, start: Index, end: Index) -> Result<(), ContigError> {
+        self.all_in_state(start, end, FrameState::Hole)?;
+        (start..end).for_each(|i| self.map.set_returned(i));
+        self.present += u64::from(end - start);
+        Ok(())
+    }
+
+    fn all_in_state(&self, start: Index, end: Index, state: FrameState) -> Result<(), ContigError> {
+        match (start..end).find(|&i| self.map.state(i) != state) {
+            None => Ok(()),
+            Some(i) => Err(ContigError::WrongState(self.map.pfn(i), self.map.block_at(i).1)),
         }
     }
 }

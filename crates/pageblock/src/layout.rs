@@ -2,6 +2,31 @@
 //!
 //! A map borrows what firmware and boot code know (usable ranges, ranges reserved before the
 //! allocator starts) and derives the zones from it, without memory of its own.
+//!
+//! ```
+//! use pageblock::frame::FrameRange;
+//! use pageblock::layout::{MemoryMap, NodeSpec, ZoneKind, ZoneLimits};
+//!
+//! // A PC with 6 GiB: the hole below 4 GiB is the devices'; the kernel's image was loaded at 16 MiB.
+//! let node = NodeSpec {
+//!     id: 0,
+//!     memory: &[FrameRange::new(1, 0xc_0000), FrameRange::new(0x10_0000, 0x1c_0000)],
+//!     reserved: &[FrameRange::new(0x1000, 0x2000)],
+//!     cpus: 4,
+//!     movable_start: None,
+//! };
+//! let map = MemoryMap { nodes: &[node], distances: &[], limits: ZoneLimits::X86_64 };
+//! map.validate(10).unwrap();
+//! let zones: Vec<_> = map.zones().map(|zone| (zone.kind, zone.present, zone.managed)).collect();
+//! assert_eq!(
+//!     zones,
+//!     [
+//!         (ZoneKind::Dma, 0xfff, 0xfff),
+//!         (ZoneKind::Dma32, 0xb_f000, 0xb_e000),
+//!         (ZoneKind::Normal, 0xc_0000, 0xc_0000),
+//!     ],
+//! );
+//! ```
 
 use core::fmt;
 

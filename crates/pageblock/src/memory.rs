@@ -1,4 +1,18 @@
 //! Typed tables in memory that the caller supplies: the crate's only `unsafe` code.
+//!
+//! ```
+//! use std::mem::MaybeUninit;
+//! use pageblock::memory::{Tables, TablesLayout};
+//!
+//! // A table of bytes and one of words, in one piece of memory.
+//! let layout = TablesLayout::default().and::<u8>(3).and_then(|all| all.and::<u64>(2)).unwrap();
+//! let mut memory = vec![MaybeUninit::uninit(); layout.size()];
+//! let mut tables = Tables::new(&mut memory);
+//! let bytes = tables.take(3, |at| at as u8).unwrap();
+//! let words = tables.take(2, |at| at as u64 * 100).unwrap();
+//! assert_eq!((&*bytes, &*words), (&[0, 1, 2][..], &[0, 100][..]));
+//! assert!(tables.take(9, |_| 0u64).is_none(), "the memory is used up");
+//! ```
 #![allow(unsafe_code)]
 
 use core::alloc::Layout;

@@ -2,6 +2,18 @@
 //! ([`crate::preset`]); a what-if is one changed switch.
 //!
 //! A policy's text is `NAME,switch=value,...`, where `NAME` is a preset: `linux-4.20,nofragment=on`.
+//!
+//! ```
+//! use pageblock::policy::{Placement, Policy};
+//!
+//! let mut policy = Policy::parse("linux-6.12,watermark_scale_factor=100")?;
+//! policy.placement = Placement::Packed;
+//! let changed: Vec<_> = policy.diff(&Policy::parse("linux-6.12")?).map(|(switch, ..)| switch.name).collect();
+//! assert_eq!(changed, ["placement", "watermark_scale_factor"]);
+//! let error = Policy::parse("linux-6.12,placement=sideways").unwrap_err();
+//! assert!(error.to_string().contains("sideways"));
+//! # Ok::<(), pageblock::policy::PolicyError<'static>>(())
+//! ```
 
 mod choices;
 mod switch;
@@ -16,6 +28,7 @@ macro_rules! switches {
     ) => {
         /// Every decision of the allocator that kernel versions make differently.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        #[non_exhaustive]
         pub struct Policy {
             $($(#[doc = $cdoc])* pub $cfield: $ctype,)*
             $($(#[doc = $ndoc])* pub $nfield: u32,)*

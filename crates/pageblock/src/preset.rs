@@ -119,8 +119,12 @@ presets! {
     V3_10_CHENG = "linux-3.10-cheng", V3_10 {
         fallback_pick: FallbackPick::Hybrid,
     };
+    /// kswapd's reclaim is bounded (the baseline of seed 3)
+    V3_11 = "linux-3.11", V3_10 {
+        reclaim: Reclaim::V311,
+    };
     /// fair zone allocator; kswapd balances to the high watermark
-    V3_12 = "linux-3.12", V3_10 {
+    V3_12 = "linux-3.12", V3_11 {
         fair: Fair::V312,
         claim_rule: ClaimRule::V312,
         kswapd_wake: KswapdWake::ZoneBalanced,

@@ -5,6 +5,30 @@
 //! the allocator does not know (page cache, slab, NUMA hits) are left out.
 //!
 //! Source: mm/vmstat.c (`frag_show`, `pagetypeinfo_show`, `zoneinfo_show_print`, `vmstat_show`).
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! use pageblock::proc::{BuddyInfo, KernelFormat, VmStat};
+//!
+//! // 128 MiB, all of it in blocks of 4 MiB.
+//! assert_eq!(
+//!     BuddyInfo(&allocator).to_string(),
+//!     "Node 0, zone   Normal      0      0      0      0      0      0      0      0      0      0     32 \n",
+//! );
+//! let _block = allocator.alloc(0, &Request::new(9, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! let vmstat = VmStat { allocator: &allocator, kernel: KernelFormat::new(6, 12) }.to_string();
+//! assert!(vmstat.lines().any(|line| line == "pgalloc_normal 512"));
+//! ```
 
 use core::fmt;
 

@@ -1,4 +1,28 @@
 //! What one request cost: for those who ask why an allocation was slow, or what it did to memory.
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! let request = Request::new(0, Gfp::GFP_KERNEL);
+//! let (first, stats) = allocator.alloc_with_stats(0, &request, None, &mut ());
+//! // The CPU's list was empty: it was refilled, under the zone's lock.
+//! assert_eq!((stats.zone, stats.locks), (Some(0), 1));
+//! assert!(stats.pages_from_zones > 1);
+//! // There was no unmovable page yet, so a pageblock of movable ones was claimed.
+//! assert!(stats.last_fallback.unwrap().change_ownership);
+//! let (second, stats) = allocator.alloc_with_stats(0, &request, None, &mut ());
+//! assert_eq!((stats.locks, stats.pages_from_zones, stats.fallbacks), (0, 0, 0));
+//! # assert!(first.is_ok() && second.is_ok());
+//! ```
 
 use crate::alloc::{AllocError, Allocator};
 use crate::alloc_flags::AllocFlags;

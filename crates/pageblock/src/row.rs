@@ -17,6 +17,8 @@ pub(crate) struct Row<'m> {
     pub(crate) recent: u16,
     /// Its node.
     pub(crate) node: u8,
+    /// What it was told of, where it shares the allocator; see [`News`](crate::news::News).
+    pub(crate) seen: u32,
 }
 
 /// What a CPU has of one zone. No other CPU writes to the same cache lines.
@@ -31,6 +33,8 @@ pub(crate) struct CpuZone<'m> {
     pub(crate) recent_type: Migratetype,
     /// The list of such pages; see [`CpuCache::put_list`].
     pub(crate) recent_list: u8,
+    /// Which of the zone's [`CacheTuning`](crate::retune::CacheTuning)s the cache has.
+    pub(crate) tuned: u32,
 }
 
 impl CpuZone<'_> {

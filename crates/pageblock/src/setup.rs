@@ -1,4 +1,33 @@
 //! Making an allocator in memory that the caller supplies.
+//!
+//! ```
+//! use std::mem::MaybeUninit;
+//! use pageblock::alloc::Allocator;
+//! use pageblock::frame::FrameRange;
+//! use pageblock::layout::{ZoneKind, ZoneSpec};
+//! use pageblock::policy::Policy;
+//! use pageblock::setup::Setup;
+//! use pageblock::zone::Geometry;
+//!
+//! let span = FrameRange::new(0x10_0000, 0x14_0000);
+//! let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: span.len(), managed: span.len() };
+//! let setup = Setup {
+//!     policy: Policy::parse("linux-6.12").unwrap(),
+//!     geometry: Geometry::default(),
+//!     zones: &[zone],
+//!     cpu_nodes: &[0, 0],
+//!     distances: &[],
+//! };
+//! // 1 GiB of memory needs tables of little more than nine bytes a frame.
+//! let size = setup.metadata_size()?;
+//! assert!((9 * span.len()..10 * span.len()).contains(&(size as u64)));
+//! let mut memory = vec![MaybeUninit::uninit(); size];
+//! let mut allocator = Allocator::new(&mut memory, &setup)?;
+//! allocator.release(span).unwrap();
+//! allocator.retune();
+//! assert_eq!(allocator.zones()[0].free_pages(), span.len());
+//! # Ok::<(), pageblock::setup::SetupError>(())
+//! ```
 
 use core::mem::MaybeUninit;
 
@@ -12,11 +41,10 @@ use crate::layout::{
 use crate::levels::Front;
 use crate::machine::{Machine, NO_NODE, NO_ZONE, Sections};
 use crate::memory::{Tables, TablesLayout};
-use crate::mobility::{MIGRATE_PCPTYPES, Migratetype};
-use crate::policy::{Fair, Nofragment, Policy, Reserve};
+use crate::mobility::Migratetype;
+use crate::policy::{Fair, Nofragment, Policy};
 use crate::row::{CpuZone, Row};
-use crate::sync::{AtomicBool, Relaxed};
-use crate::tuning;
+use crate::sync::AtomicBool;
 use crate::zone::{Geometry, Zone};
 use crate::zonelist::{LoadStep, ZonelistBuilder};
 
@@ -200,6 +228,7 @@ impl<'m> Allocator<'m> {
                 front: &fronts[at],
                 cache: cache.clone(),
                 map: zones[at].map,
+                tuned: 0,
                 recent_type: Migratetype::Unmovable,
                 recent_list: 0,
             })?;
@@ -245,87 +274,9 @@ impl<'m> Allocator<'m> {
         }
     }
 
-    /// Computes watermarks, reserves and CPU-list sizes from the zones' managed pages and the
-    /// policy's knobs (`setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`,
-    /// `zone_set_pageset_high_and_batch`). Boosts end.
-    ///
-    /// Up to 4.3 it also sets up the migrate reserve, which takes only pageblocks that were released
-    /// whole: call it when all memory is released, as the kernel does.
-    pub fn retune(&mut self) {
-        let policy = self.machine.policy;
-        self.forget();
-        let total: u64 = self.zones.iter().map(|z| z.managed).sum();
-        let mobility_off =
-            total < self.machine.geometry.pageblock_pages() * (MIGRATE_PCPTYPES as u64 + 1);
-        let lowmem = tuning::lowmem_pages(&policy, self.zones.iter().map(|z| (z.kind, z.managed)));
-        let kbytes = match policy.min_free_kbytes {
-            0 => self.computed_min_free_kbytes(),
-            set => u64::from(set),
-        };
-        self.machine.mobility_off.store(mobility_off, Relaxed);
-        for at in 0..self.zones.len() {
-            let zone = &self.zones[at];
-            let mut managed = [0; MAX_NR_ZONES];
-            for other in self.zones.iter().filter(|z| z.node == zone.node) {
-                managed[other.kind as usize] = other.managed;
-            }
-            let reserve = tuning::lowmem_reserve(tuning::LOWMEM_RESERVE_RATIO, managed);
-            let zone = &mut self.zones[at];
-            zone.mobility_off = mobility_off;
-            zone.watermarks = tuning::watermarks(&policy, zone.kind, zone.managed, lowmem, kbytes);
-            zone.boost = 0;
-            zone.lowmem_reserve = reserve[zone.kind as usize];
-            zone.reset_fair_batch();
-            if policy.reserve == Reserve::MigrateReserve {
-                zone.setup_migrate_reserve();
-            }
-            self.retune_caches(at);
-        }
-    }
-
-    /// Computes the limits of a zone's CPU caches from its low watermark. `at` is the zone's place
-    /// in [`zones`](Self::zones).
-    pub fn retune_caches(&mut self, at: usize) {
-        let cpus = self.cpus();
-        let Some(zone) = self.zones.get(at) else { return };
-        let local = self.rows.iter().filter(|row| row.node == zone.node).count();
-        let sharing = if local == 0 { cpus } else { local };
-        let sizes = tuning::pcp_sizes(
-            &self.machine.policy,
-            zone.managed,
-            zone.watermarks.low + zone.boost,
-            sharing as u64,
-        );
-        let pages = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-        let limits = CacheLimits {
-            batch: pages(sizes.batch),
-            high_min: pages(sizes.high_min),
-            high_max: pages(sizes.high_max),
-        };
-        for row in self.rows.iter_mut() {
-            row.zones[at].settled().set_limits(limits);
-        }
-    }
-
     /// What zones serve at once is found out when it is needed next.
     fn forget(&self) {
         self.machine.fronts.iter().for_each(Front::forget);
-    }
-
-    /// min_free_kbytes as the kernel computes it at boot, with the raise of khugepaged.
-    fn computed_min_free_kbytes(&self) -> u64 {
-        // At boot the watermarks are still zero, so every managed page counts.
-        let buffer: u64 =
-            self.zones.iter().filter(|z| z.kind <= ZoneKind::Normal).map(|z| z.managed).sum();
-        let lowmem_kbytes = tuning::KBYTES_PER_PAGE * buffer;
-        let populated =
-            self.zones.iter().filter(|z| z.managed > 0 && z.kind <= ZoneKind::Normal).count();
-        let raised = tuning::khugepaged_min_free_kbytes(
-            populated as u64,
-            self.machine.geometry.pageblock_order,
-            buffer,
-        );
-        tuning::min_free_kbytes(&self.machine.policy, lowmem_kbytes, Some(raised))
     }
 }
 

@@ -10,6 +10,9 @@
 //! * *A block may be freed by any CPU.* It goes to the lists of the CPU that frees it.
 //! * *What is in another CPU's caches* comes back at its next call after a [request](Shared::request_drain),
 //!   or at once where its handle is not taken ([`Shared::drain_all`] does the one or the other).
+//! * *Memory comes and goes* meanwhile: [`Cpu::offline`] empties a range beside the others as
+//!   [`Cpu::alloc_contig_range`] does, [`Shared::online`], [`Shared::mark_holes`] and
+//!   [`Shared::fill_holes`] hold the zone's lock; see [`hotplug`](crate::hotplug).
 //! * *Numbers read without the lock* ([`Shared::free_pages`], and those that watermark checks use)
 //!   may lag by what the holder of the zone's lock is moving: at most one batch, or one block, however
 //!   many CPUs there are. [`Shared::with_zone`] reads exactly.
@@ -106,6 +109,8 @@ pub struct Shared<'m, R, I = ()> {
     pub(crate) machine: Machine<'m>,
     pub(crate) zones: &'m [Mutex<R, Zone<'m>>],
     pub(crate) seats: &'m [Seat<'m, R>],
+    /// Held while zones are tuned.
+    pub(crate) tuning: Mutex<R, ()>,
     /// Where the zones and rows of caches come from, and return to.
     home: (&'m mut [Zone<'m>], &'m mut [Row<'m>]),
     interrupts: PhantomData<fn() -> I>,
@@ -117,6 +122,8 @@ pub struct Shared<'m, R, I = ()> {
 pub(crate) struct Seat<'m, R> {
     pub(crate) row: Mutex<R, Option<Row<'m>>>,
     pub(crate) news: News,
+    /// The CPU's node.
+    pub(crate) node: u8,
 }
 
 /// Why a CPU's handle is not given.
@@ -226,9 +233,10 @@ impl<'m> Allocator<'m> {
             let away = zones[at].placeholder();
             Mutex::new(core::mem::replace(&mut zones[at], away))
         });
-        let seats = tables.take(rows.len(), |cpu| Seat {
-            row: Mutex::new(Some(core::mem::take(&mut rows[cpu]))),
-            news: News::new(),
+        let seats = tables.take(rows.len(), |cpu| {
+            let row = Row { seen: 0, ..core::mem::take(&mut rows[cpu]) };
+            let node = row.node;
+            Seat { row: Mutex::new(Some(row)), news: News::new(), node }
         });
         let (Some(locked), Some(seats)) = (locked, seats) else {
             return Err(SetupError::Memory(size));
@@ -236,8 +244,8 @@ impl<'m> Allocator<'m> {
         for (zone, front) in locked.iter_mut().zip(machine.fronts) {
             front.renew(zone.get_mut(), machine.first_zone_serves());
         }
-        let home = (zones, rows);
-        Ok(Shared { machine, zones: locked, seats, home, interrupts: PhantomData })
+        let (tuning, home) = (Mutex::new(()), (zones, rows));
+        Ok(Shared { machine, zones: locked, seats, tuning, home, interrupts: PhantomData })
     }
 }
 
@@ -281,9 +289,12 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// Works on a zone, its lock held; `None` where there is no such zone. This is the way to all
     /// that a [`Zone`] does and to its exact numbers.
     pub fn with_zone<T>(&self, zone: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> Option<T> {
+        (zone < self.zones.len()).then(|| self.locked(zone, act))
+    }
+
+    pub(crate) fn locked<T>(&self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
         let _off = Off::<I>::now();
-        let known = zone < self.zones.len();
-        known.then(|| Locked(self.zones).with(&self.machine, zone, act))
+        Locked(self.zones).with(&self.machine, at, act)
     }
 
     /// The zone's free pages, without its lock; see the [module](self) for how far it may lag. `None`
@@ -309,8 +320,9 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
         }
         // Whoever wants the handle meanwhile waits for the lock, and gets it.
         let _off = Off::<I>::now();
-        if let Some(row) = &mut *seat.row.lock() {
-            let number = seat.news.take();
+        if let Some(row) = &mut *seat.row.lock()
+            && let Some(number) = seat.news.due()
+        {
             Local { machine: &self.machine, zones: Locked(self.zones), row }.drain(&mut ());
             seat.news.answer(number);
         }
@@ -364,6 +376,8 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
             *home = seat.row.lock().take().unwrap_or_default();
         }
         self.machine.fronts.iter().for_each(crate::levels::Front::forget);
-        Ok(Allocator { machine: self.machine, zones, rows })
+        let mut allocator = Allocator { machine: self.machine, zones, rows };
+        allocator.tell_caches();
+        Ok(allocator)
     }
 }

@@ -3,6 +3,43 @@
 //! [`SlowPath::next`] says one [`Step`] at a time; the caller does it, or charges simulated time
 //! for it, and reports the [`Outcome`]. Which step follows which is the generation's matter
 //! (`__alloc_pages_slowpath`): [`Slowpath`] of the policy.
+//!
+//! ```
+//! use pageblock::mobility::Migratetype;
+//! use pageblock::policy::Policy;
+//! use pageblock::request::Gfp;
+//! use pageblock::slowpath::{Caller, Demand, Outcome, SlowPath, Step};
+//!
+//! let policy = Policy::parse("linux-6.12").unwrap();
+//! let demand = Demand {
+//!     gfp: Gfp::GFP_KERNEL,
+//!     order: 0,
+//!     migratetype: Migratetype::Unmovable,
+//!     max_order: 10,
+//!     pageblock_order: 9,
+//! };
+//! let mut path = SlowPath::new(&policy, demand, Caller::default());
+//! let mut reclaimed = 0;
+//! let mut outcome = Outcome::Start;
+//! loop {
+//!     outcome = match path.next(outcome) {
+//!         Step::WakeKswapd { order } => {
+//!             assert_eq!(order, 0);
+//!             Outcome::Done
+//!         }
+//!         // `Allocator::alloc_with` is to have the flags here; there is memory once some was reclaimed.
+//!         Step::TryAlloc { .. } if reclaimed > 0 => Outcome::Page,
+//!         Step::TryAlloc { .. } => Outcome::NoPage,
+//!         Step::DirectReclaim { .. } => {
+//!             reclaimed += 32;
+//!             Outcome::Reclaimed { pages: 32 }
+//!         }
+//!         Step::Served => break,
+//!         other => panic!("{other:?} is not needed for a page"),
+//!     };
+//! }
+//! assert_eq!(reclaimed, 32);
+//! ```
 
 mod first;
 mod flags;

@@ -1,6 +1,20 @@
 //! What is computed at boot and whenever a knob changes: reserves, watermarks, sizes of CPU lists.
 //!
 //! Every function is pure. Sizes are in pages of 4 KiB unless the name says kilobytes.
+//!
+//! ```
+//! use pageblock::layout::ZoneKind;
+//! use pageblock::policy::Policy;
+//! use pageblock::tuning;
+//!
+//! // A zone of 4 GiB that is all of the memory.
+//! let policy = Policy::parse("linux-6.12").unwrap();
+//! let pages = 1 << 20;
+//! let kbytes = tuning::min_free_kbytes(&policy, 4 * pages, None);
+//! assert_eq!(kbytes, 8192);
+//! let marks = tuning::watermarks(&policy, ZoneKind::Normal, pages, pages, kbytes);
+//! assert_eq!((marks.min, marks.low, marks.high), (2048, 3096, 4144));
+//! ```
 
 use crate::frame::{Order, pages};
 use crate::layout::{MAX_NR_ZONES, ZoneKind};

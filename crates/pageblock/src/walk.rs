@@ -27,8 +27,14 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
         let skip_active = self.machine.skips_active();
-        let mut walk =
-            Walk { preferred, flags, skip_active, skipped_active: false, skipped_fair: false };
+        let mut walk = Walk {
+            preferred,
+            flags,
+            skip_active,
+            skipped_active: false,
+            skipped_fair: false,
+            by_marks: true,
+        };
         match self.visit(preferred, attempt, &mut walk, observer) {
             Visit::Served(pfn) => Some(pfn),
             visit => self.walk_on(attempt, walk, visit, observer),
@@ -59,6 +65,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
                 Visit::Next | Visit::Stop => self.prepare_next_pass(&mut walk)?,
             }
             walk.skipped_fair = false;
+            walk.by_marks = true;
             zones = self.machine.zonelist(attempt);
             visit = Visit::Next;
         }
@@ -80,16 +87,19 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
                 FairTest::Use => {}
                 FairTest::Skip => {
                     walk.skipped_fair = true;
-                    return Visit::Next;
+                    return walk.pass_over();
                 }
-                FairTest::Stop => return Visit::Stop,
+                FairTest::Stop => {
+                    walk.by_marks = false;
+                    return Visit::Stop;
+                }
             }
         }
         if attempt.gfp.has(Gfp::WRITE)
             && walk.flags.selected_watermark() == Watermark::Low
             && !observer.node_dirty_ok(node)
         {
-            return Visit::Next;
+            return walk.pass_over();
         }
         if self.machine.nr_nodes > 1
             && walk.flags.has(AllocFlags::NOFRAGMENT)
@@ -101,13 +111,18 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         }
         if walk.skip_active && self.machine.kswapd_runs(node) {
             walk.skipped_active = true;
-            return Visit::Next;
+            return walk.pass_over();
         }
         let plenty = fronts[at].has_plenty(attempt.order, attempt.highest);
         if !plenty && !self.has_watermark(at, attempt, walk.flags, observer) {
+            // With reclaim in between the answer may be another.
+            walk.by_marks &= self.machine.policy.zone_reclaim_mode == 0;
             return Visit::Next;
         }
-        self.rmqueue(at, attempt, walk.flags, observer).map_or(Visit::Next, Visit::Served)
+        match self.rmqueue(at, attempt, walk.flags, observer) {
+            Some(pfn) => Visit::Served(pfn),
+            None => walk.pass_over(),
+        }
     }
 
     /// Makes the walk less choosy after a pass that found nothing; `None` where it cannot be.
@@ -118,6 +133,8 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             walk.flags = walk.flags.without(AllocFlags::FAIR);
         } else if walk.flags.has(AllocFlags::NOFRAGMENT)
             && self.machine.policy.nofragment != Nofragment::DefragMode
+            // Linux: walks again even so, to the same end, as the flag is none of the marks'.
+            && !walk.by_marks
         {
             walk.flags = walk.flags.without(AllocFlags::NOFRAGMENT);
         } else {
@@ -258,6 +275,16 @@ struct Walk {
     skipped_active: bool,
     /// In this pass.
     skipped_fair: bool,
+    /// In this pass nothing but their watermarks kept zones from serving.
+    by_marks: bool,
+}
+
+impl Walk {
+    /// Passes over a zone for something that another pass may see otherwise.
+    fn pass_over(&mut self) -> Visit {
+        self.by_marks = false;
+        Visit::Next
+    }
 }
 
 /// What came of trying a zone.

@@ -3,6 +3,28 @@
 //! The zone makes every decision about its memory and is a pure machine: no clock, no lock, no
 //! randomness, no allocation. What it does, it reports to the [`Observer`](crate::event::Observer)
 //! that it is given.
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! use pageblock::FrameState;
+//! use pageblock::mobility::Migratetype;
+//!
+//! let pfn = allocator.alloc(0, &Request::new(3, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! let zone = &allocator.zones()[0];
+//! assert_eq!(zone.state(pfn), Some(FrameState::Allocated { order: 3, movable: false }));
+//! assert_eq!(zone.block_type(pfn), Some(Migratetype::Unmovable));
+//! assert_eq!(zone.free_list(10, Migratetype::Movable).count(), 31);
+//! ```
 
 use crate::capture::CaptureSlot;
 use crate::frame::{FrameRange, Order, Pfn, pages};
@@ -15,6 +37,7 @@ use crate::mobility::{MIGRATETYPES, Migratetype};
 use crate::movement::Movements;
 use crate::packing::Packing;
 use crate::policy::{MoveTo, Placement, Policy, UntouchedTo};
+use crate::retune::CacheTuning;
 use crate::tuning::Watermarks;
 
 /// The sizes that a kernel is built with.
@@ -155,6 +178,7 @@ pub struct Zone<'m> {
     pub(crate) told: Told,
     /// Holes that `present` leaves out and no frame's state says.
     pub(crate) unmarked_holes: u64,
+    pub(crate) cache_tuning: CacheTuning,
     /// The node.
     pub node: u8,
     /// Which of the node's zones it is.
@@ -231,6 +255,7 @@ impl<'m> Zone<'m> {
             block_looks: 0,
             told: Told::default(),
             unmarked_holes: spec.span.len().saturating_sub(spec.present),
+            cache_tuning: CacheTuning::default(),
             node: spec.node,
             kind: spec.kind,
             span: spec.span,

@@ -49,9 +49,13 @@ type Small = Shared<'static, Spin>;
 
 /// A zone of a few blocks for three CPUs, in memory that is leaked.
 fn share() -> &'static Small {
+    share_under("linux-6.12,min_free_kbytes=4")
+}
+
+fn share_under(policy: &str) -> &'static Small {
     let span = FrameRange::new(0, FRAMES);
     let setup = Setup {
-        policy: Policy::parse("linux-6.12,min_free_kbytes=4").unwrap(),
+        policy: Policy::parse(policy).unwrap(),
         geometry: Geometry { pageblock_order: 3, max_order: 4 },
         zones: &[ZoneSpec {
             node: 0,
@@ -218,6 +222,111 @@ fn range_is_emptied_while_another_cpu_frees_and_allocates() {
             cpu.free(pfn, 0, &mut ()).unwrap();
         }
         drop(cpu);
+        assert_all_free(shared);
+    });
+}
+
+#[test]
+fn memory_goes_and_comes_while_another_cpu_frees_and_allocates() {
+    explore(|| {
+        let shared = share();
+        let blocks = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let theirs = blocks.clone();
+        let worker = thread::spawn(move || {
+            let mut cpu = shared.cpu(1).unwrap();
+            for _ in 0..3 {
+                let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
+                theirs.lock().unwrap().push(pfn);
+                let other = theirs.lock().unwrap().pop();
+                if let Some(pfn) = other {
+                    cpu.free(pfn, 0, &mut ()).unwrap();
+                }
+                let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
+                theirs.lock().unwrap().push(pfn);
+            }
+        });
+        let range = FrameRange::new(0, 32);
+        let mut cpu = shared.cpu(0).unwrap();
+        let got = cpu.offline(range, &mut Movable(&blocks), &mut ());
+        if got.is_ok() {
+            assert!(blocks.lock().unwrap().iter().all(|&pfn| !range.contains(pfn)), "not gone");
+            shared.mark_holes(range).unwrap();
+            shared.check_zones().unwrap();
+            shared.fill_holes(range).unwrap();
+            shared.online(range).unwrap();
+        } else {
+            assert!(matches!(got, Err(ContigError::NotMoved(_))), "{got:?}");
+        }
+        drop(cpu);
+        worker.join().unwrap();
+        let mut cpu = shared.cpu(0).unwrap();
+        for &pfn in blocks.lock().unwrap().iter() {
+            cpu.free(pfn, 0, &mut ()).unwrap();
+        }
+        drop(cpu);
+        assert_all_free(shared);
+    });
+}
+
+/// Two take different memory away at once, then bring it back at once: each waits for the other's caches,
+/// none for ever. A third tries to have the same memory twice.
+#[test]
+fn two_change_memory_at_once() {
+    explore(|| {
+        let shared = share();
+        let plug = |n: usize, range: FrameRange| {
+            thread::spawn(move || {
+                let mut cpu = shared.cpu(n).unwrap();
+                let blocks = Mutex::new(Vec::new());
+                cpu.offline(range, &mut Movable(&blocks), &mut ()).unwrap();
+                shared.online(range).is_ok()
+            })
+        };
+        let (a, b) = (FrameRange::new(0, 32), FrameRange::new(64, 96));
+        let (one, two) = (plug(0, a), plug(1, b));
+        // Between the two calls this one may come first: then it has brought the memory back.
+        let stolen = [shared.online(a).is_ok(), shared.online(b).is_ok()];
+        let done = [one.join().unwrap(), two.join().unwrap()];
+        assert_eq!(done, stolen.map(|stolen| !stolen), "online once");
+        assert_all_free(shared);
+        assert_eq!(shared.with_zone(0, |zone| zone.managed), Some(FRAMES));
+    });
+}
+
+/// Whatever changes at once, watermarks and the limits of caches are in the end those of the memory that
+/// there is then, for CPUs that had their handles all the time and for others.
+#[test]
+fn tuning_ends_with_what_there_is() {
+    explore(|| {
+        let shared = share_under("linux-6.12,percpu_pagelist_high_fraction=8");
+        let ranges = [FrameRange::new(0, 32), FrameRange::new(64, 96)];
+        let mut cpu = shared.cpu(0).unwrap();
+        let limits = |cpu: &pageblock::cpu::Cpu<'_, '_, Spin, ()>| cpu.cache(0).unwrap().limits;
+        let before = limits(&cpu);
+        ranges.iter().for_each(|&range| cpu.offline(range, &mut (), &mut ()).unwrap());
+        cpu.attend(&mut ());
+        assert_ne!(limits(&cpu), before);
+        let threads = ranges.map(|range| thread::spawn(move || shared.online(range).unwrap()));
+        let other = thread::spawn(move || {
+            let mut cpu = shared.cpu(1).unwrap();
+            let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
+            cpu.free(pfn, 0, &mut ()).unwrap();
+        });
+        for _ in 0..8 {
+            let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
+            cpu.free(pfn, 0, &mut ()).unwrap();
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        other.join().unwrap();
+        cpu.attend(&mut ());
+        let mut other = shared.cpu(1).unwrap();
+        other.attend(&mut ());
+        assert_eq!([limits(&cpu), limits(&other)], [before; 2]);
+        let marks = || shared.with_zone(0, |zone| (zone.watermarks, zone.lowmem_reserve)).unwrap();
+        let ended = marks();
+        shared.retune();
+        assert_eq!(marks(), ended);
+        drop((cpu, other));
         assert_all_free(shared);
     });
 }

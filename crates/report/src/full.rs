@@ -3,7 +3,7 @@
 
 use pageblock_measure::full::FullComparison;
 
-use crate::{hugealloc, monitors, netperf, parallelio, phone, seeds, thpfioscale};
+use crate::{hugealloc, monitors, multiops, phone, seeds, thpfioscale};
 
 /// Prints it. Blocks that the runs have nothing for are left out.
 #[must_use]
@@ -13,9 +13,9 @@ pub fn print(comparison: &FullComparison) -> String {
     if let Some(faults) = &comparison.faults {
         text += &thpfioscale::print(columns, faults);
     }
-    text += &netperf::print(columns, &comparison.datagrams);
+    text += &multiops::NETPERF.print(columns, &comparison.datagrams);
     text += &phone::print(&comparison.phones);
-    text += &parallelio::print(columns, &comparison.parallel);
+    text += &multiops::PARALLELIO.print(columns, &comparison.parallel);
     if let Some(builds) = &comparison.builds {
         text += &hugealloc::print(columns, builds);
     }

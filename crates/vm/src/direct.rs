@@ -72,6 +72,7 @@ impl DirectReclaim {
             fs: request.gfp.has(Gfp::FS),
             nr_scanned: 0,
             nr_reclaimed: 0,
+            enough: false,
             seen: Seen::default(),
         };
         Self { sc, nodes, at: 0, shrink: None, throttled: 0, total: 0, started: false }

@@ -6,7 +6,7 @@ use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::layout::ZoneKind;
-use pageblock::policy::{Boost, Kcompactd, KswapdWake, Nofragment};
+use pageblock::policy::{Boost, Kcompactd, KswapdWake, Nofragment, Reclaim};
 
 use crate::compact::suitable::Suitable;
 use crate::reclaim::{
@@ -26,6 +26,8 @@ pub enum Daemon {
     Ran,
     /// It waits so long, in nanoseconds, or until a write ends.
     WaitWrites(u64),
+    /// It waits so long, in nanoseconds, or until the disk's queue stops being congested (`congestion_wait`).
+    WaitCongestion(u64),
     /// It waits so long, in nanoseconds, or until it is woken.
     Nap(u64),
     /// It sleeps until it is woken.
@@ -236,6 +238,10 @@ impl<O: Observer> Vm<'_, O> {
                 balancing.sc.cpu = cpu;
                 match self.step_balancing(node, &mut balancing) {
                     Balanced::Not => (At::Balancing(balancing), Daemon::Ran),
+                    // Linux: up to 5.15 every wait of reclaim for the disk is such a one.
+                    Balanced::Waits if self.policy.reclaim == Reclaim::V311 => {
+                        (At::Balancing(balancing), Daemon::WaitCongestion(TENTH_SECOND_NS))
+                    }
                     Balanced::Waits => {
                         (At::Balancing(balancing), Daemon::WaitWrites(TENTH_SECOND_NS))
                     }
@@ -279,6 +285,7 @@ impl<O: Observer> Vm<'_, O> {
             fs: true,
             nr_scanned: 0,
             nr_reclaimed: 0,
+            enough: false,
             seen: Seen::default(),
         };
         let shrink = None;
@@ -297,7 +304,7 @@ impl<O: Observer> Vm<'_, O> {
         if let Some(shrink) = &mut b.shrink {
             if shrink.step(self, &mut b.sc) == Stepped::More {
                 if b.sc.waits_at_once(self.policy) {
-                    b.sc.seen.immediate = 0;
+                    (b.sc.seen.immediate, b.sc.seen.all_dirty) = (0, false);
                     return Balanced::Waits;
                 }
                 return Balanced::Not;
@@ -319,9 +326,10 @@ impl<O: Observer> Vm<'_, O> {
         b.sc.nr_to_reclaim = eligible
             .map(|z| (zones[z].boost + zones[z].watermarks.high).max(SWAP_CLUSTER_MAX))
             .sum();
-        if self.config.kswapd_unbounded {
+        if self.policy.reclaim == Reclaim::V310 {
             b.sc.nr_to_reclaim = u64::MAX;
         }
+        b.sc.enough = self.has_balanced_zone(node, &b.sc);
         b.sc.nr_scanned = 0;
         b.sc.nr_reclaimed = 0;
         b.sc.seen = Seen::default();
@@ -331,7 +339,10 @@ impl<O: Observer> Vm<'_, O> {
 
     /// One priority is done.
     fn after_priority(&mut self, node: usize, b: &mut Balancing) -> Balanced {
-        let enough_scanned = b.sc.nr_scanned >= b.sc.nr_to_reclaim;
+        let enough_scanned = match self.policy.reclaim {
+            Reclaim::V311 => b.sc.enough,
+            _ => b.sc.nr_scanned >= b.sc.nr_to_reclaim,
+        };
         if b.sc.order > 0 && b.sc.nr_reclaimed >= compact_gap(b.sc.order) {
             b.sc.order = 0;
         }
@@ -341,7 +352,7 @@ impl<O: Observer> Vm<'_, O> {
         b.reclaimed += b.sc.nr_reclaimed;
         b.boost_left = b.boost_left.saturating_sub(b.sc.nr_reclaimed);
         let mut waits = b.sc.seen.immediate > 0;
-        if self.config.kswapd_unbounded {
+        if self.policy.reclaim == Reclaim::V310 {
             // What was found is not enough: somebody must have written something first.
             waits |= b.sc.nr_scanned > 0 && b.sc.priority < DEF_PRIORITY - 2;
             if b.sc.nr_reclaimed >= SWAP_CLUSTER_MAX {

@@ -49,6 +49,9 @@ pub struct Lruvec {
     pub(crate) cost: [u64; 2],
     /// Evictions and activations so far, the clock of refault distances (`inactive_age`).
     pub(crate) age: u64,
+    /// kswapd met a batch of nothing but dirty pages of files at the end of a list, and writes such pages until
+    /// the zone has its high watermark (3.11 to 4.7: `ZONE_TAIL_LRU_DIRTY`).
+    pub(crate) tail_dirty: bool,
     /// Inactive pages that reclaim looked at.
     pub scanned: u64,
     /// Refaulted pages that were activated, and how many when reclaim last looked.

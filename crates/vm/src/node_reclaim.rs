@@ -68,6 +68,7 @@ impl NodeReclaim {
             fs: request.gfp.has(Gfp::FS),
             nr_scanned: 0,
             nr_reclaimed: 0,
+            enough: false,
             seen: Seen::default(),
         };
         Some(Self { node, sc, wanted, shrink: None })

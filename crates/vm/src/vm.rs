@@ -12,7 +12,7 @@ use crate::age::Ages;
 use crate::buffer::Buffers;
 use crate::cil::{self, Cil};
 use crate::compact::ZoneCompact;
-use crate::config::{Config, lru_per_node};
+use crate::config::{Config, lru_per_node, swaps_in_stretches};
 use crate::extent;
 use crate::hugetlb::Pool;
 use crate::inject::Inject;
@@ -76,7 +76,7 @@ pub struct Vm<'m, O> {
     /// Reclaim met dirty pages that nobody writes: the flusher should.
     pub(crate) flusher_wanted: bool,
     /// Pages that reclaim gave to swap and that must be written.
-    pub(crate) swap_writes: Vec<u32>,
+    pub(crate) swap_writes: Vec<Vec<u32>>,
     /// Pages of files that reclaim writes.
     pub(crate) file_writes: Vec<Run>,
     /// The ages of pages, where somebody asked for them.
@@ -181,7 +181,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             inodes: Inodes::new(objects, ids.len()),
             buffers: Buffers::new(ids.len()),
             cil: Cil::default(),
-            swap: Swap::new(config.swap_pages),
+            swap: Swap::new(config.swap_pages, swaps_in_stretches(policy)),
             zram: config.zram.then(|| Zram::new(&config)),
             khugepaged: Khugepaged::default(),
             hugetlb: Pool::default(),

@@ -3,6 +3,7 @@
 //! Source: mm/page-writeback.c (limits), fs/fs-writeback.c (order of files).
 
 use pageblock::event::Observer;
+use pageblock::policy::Reclaim;
 
 use crate::config::Config;
 use crate::lru::At;
@@ -13,6 +14,9 @@ use crate::vm::Vm;
 /// The most pages of one write (`MAX_WRITEBACK_PAGES` bounds a file's turn at 1024; a request to a
 /// disk has 1 MiB at most).
 const MAX_RUN: u32 = 256;
+/// The same for kernels with 3.11's reclaim: 512 KiB (`max_sectors_kb`).
+// Linux: of 3.10 too.
+const MAX_RUN_V311: u32 = 128;
 
 /// Pages of a file that a disk is to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,11 +48,12 @@ impl<O: Observer> Vm<'_, O> {
 
     /// The pages of a node that could be dirty (`node_dirtyable_memory`).
     fn node_dirtyable(&self, node: usize) -> u64 {
+        let anon = self.config.anon_dirtyable && self.swap.free_places() > 0;
         let mut pages = 0;
         for zone in self.zones_of(node) {
             let free = self.allocator.zones()[zone].free_pages();
             pages += free.saturating_sub(self.zone_reserve(zone));
-            pages += self.lru.zone_reclaimable(zone, false);
+            pages += self.lru.zone_reclaimable(zone, anon);
         }
         pages
     }
@@ -149,7 +154,7 @@ impl<O: Observer> Vm<'_, O> {
         let index = (from..len).find(|&index| dirty(self, index).is_some())?;
         let mut pages = 0;
         while index + pages < len
-            && pages < MAX_RUN
+            && pages < self.max_run()
             && let Some(pfn) = dirty(self, index + pages)
         {
             self.begin_write(pfn);
@@ -157,6 +162,10 @@ impl<O: Observer> Vm<'_, O> {
         }
         self.allocate_extent(space);
         Some(Run { space, index, pages })
+    }
+
+    fn max_run(&self) -> u32 {
+        if self.policy.reclaim == Reclaim::V311 { MAX_RUN_V311 } else { MAX_RUN }
     }
 
     /// A dirty page of a file is being written from now on.
@@ -175,9 +184,10 @@ impl<O: Observer> Vm<'_, O> {
         self.begin_write(pfn);
         self.allocate_extent(space);
         self.stat.nr_vmscan_write += 1;
+        let most = self.max_run();
         match self.file_writes.last_mut() {
             Some(run)
-                if run.space == space && run.index + run.pages == index && run.pages < MAX_RUN =>
+                if run.space == space && run.index + run.pages == index && run.pages < most =>
             {
                 run.pages += 1;
             }
@@ -228,9 +238,9 @@ impl<O: Observer> Vm<'_, O> {
         }
     }
 
-    /// Takes the anonymous pages that reclaim wants written to swap. Report each with
-    /// [`end_swap_write`](Self::end_swap_write).
-    pub fn take_swap_writes(&mut self) -> Vec<u32> {
+    /// Takes the anonymous pages that reclaim wants written to swap, those together whose places are. Report
+    /// each page with [`end_swap_write`](Self::end_swap_write).
+    pub fn take_swap_writes(&mut self) -> Vec<Vec<u32>> {
         std::mem::take(&mut self.swap_writes)
     }
 

@@ -109,7 +109,7 @@ pub const YEAR_2018: Costs = Costs {
         fault_huge: 63_500,
         write_page: 500,
         read_page: 500,
-        memcached: 23_000,
+        memcached: 33_600,
     },
     fault_base: 1_080,
     fault_huge: 127_000,
@@ -141,7 +141,7 @@ pub const YEAR_2018: Costs = Costs {
     send_kib: 126,
     receive: 1_300,
     receive_kib: 128,
-    memcached: 192_500,
+    memcached: 281_000,
 };
 
 /// The CPUs of client devices: as [`YEAR_2018`], and a look at a page of a pageblock costs what one of

@@ -1,6 +1,7 @@
 //! The machine's own tasks: kswapd, kcompactd, khugepaged, the flusher, the tick of each second.
 
 use pageblock_vm::buffer::first_inode;
+use pageblock_vm::config::swaps_in_stretches;
 use pageblock_vm::kswapd::Daemon;
 use pageblock_vm::space::SpaceId;
 
@@ -37,18 +38,29 @@ pub fn spawn(executor: &mut Executor<'_>) {
 }
 
 async fn kswapd(ctx: Ctx<'_>, node: usize) {
+    // Writes since it last had to wait for a place in the disk's queue.
+    let mut batch = 0;
     loop {
         let cpu = ctx.cpu();
-        let step = ctx.with(|w| {
+        let (step, wrote) = ctx.with(|w| {
             let step = w.vm.step_kswapd(node, cpu);
             w.charge_looks();
             w.charge_work();
-            w.submit_reclaimed();
+            let wrote = w.submit_reclaimed();
             w.wake_daemons();
             let stalled = w.vm.nodes()[node].kswapd.is_running();
             w.sched.set_stalled(ctx.id, stalled);
-            step
+            (step, wrote)
         });
+        if ctx.with(|w| swaps_in_stretches(w.vm.policy())) {
+            batch += wrote;
+        }
+        while batch > 0 && ctx.with(|w| w.disk.refuses(batch)) {
+            ctx.wait_writes(SECOND).await;
+            if ctx.with(|w| !w.disk.is_full()) {
+                batch = 0;
+            }
+        }
         go_on(&ctx, step).await;
     }
 }
@@ -74,6 +86,10 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
             ctx.breathe().await;
         }
         Daemon::WaitWrites(ns) => ctx.wait_writes(ns).await,
+        Daemon::WaitCongestion(ns) => {
+            ctx.with(|w| w.congestion_waiters.push(ctx.id));
+            ctx.block(Some(ns)).await;
+        }
         Daemon::Nap(ns) => ctx.block(Some(ns)).await,
         Daemon::Sleep => ctx.block(None).await,
     }

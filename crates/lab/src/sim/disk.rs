@@ -21,6 +21,9 @@ pub struct DiskSpec {
 const READS_TURN: Nanos = 100 * MILLISECOND;
 const WRITES_TURN: Nanos = 40 * MILLISECOND;
 
+/// Writes that a task which was let through may send to a full queue (`BLK_BATCH_REQ`).
+const BATCH: usize = 32;
+
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
@@ -41,6 +44,8 @@ pub struct Disk {
     reads_turn: Nanos,
     /// Writes that are not done.
     pub(crate) outstanding: usize,
+    /// So many of them that reclaim had better wait.
+    congested: bool,
     /// Pages read and written.
     pub pages: (u64, u64),
 }
@@ -48,7 +53,15 @@ pub struct Disk {
 impl Disk {
     pub(crate) fn new(spec: DiskSpec) -> Self {
         let places = vec![0; spec.read_places.max(1)];
-        Self { spec, places, written: 0, reads_turn: 0, outstanding: 0, pages: (0, 0) }
+        Self {
+            spec,
+            places,
+            written: 0,
+            reads_turn: 0,
+            outstanding: 0,
+            congested: false,
+            pages: (0, 0),
+        }
     }
 
     /// What it can do.
@@ -98,6 +111,23 @@ impl Disk {
     #[must_use]
     pub const fn write_ns(&self, pages: u64) -> Nanos {
         pages * PAGE * super::SECOND / self.spec.write_bytes_per_s
+    }
+
+    /// Whether a task that has sent so many writes since it waited would wait with the next one. One that
+    /// was let through may send some more to a full queue (`ioc_batching`).
+    pub(crate) const fn refuses(&self, batch: usize) -> bool {
+        let most = self.spec.queue + self.spec.queue / 2;
+        self.outstanding >= most || (batch >= BATCH && self.is_full())
+    }
+
+    /// Notes whether the queue is congested; tells whether it stopped being that.
+    pub(crate) fn note_congestion(&mut self) -> bool {
+        let queue = self.spec.queue;
+        // `blk_queue_congestion_threshold`.
+        let (on, off) = (queue - queue / 8 + 1, queue - queue / 8 - queue / 16 - 1);
+        let was = self.congested;
+        self.congested = self.outstanding >= if was { off } else { on };
+        was && !self.congested
     }
 
     /// Whether another write would wait in vain.

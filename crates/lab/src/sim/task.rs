@@ -426,6 +426,7 @@ impl<'m> Ctx<'m> {
         };
         let inode = self.with(|w| {
             w.vm.dirty(pfn);
+            w.vm.mark_written(pfn);
             w.progress += 1;
             w.vm.spaces().get(space).inode
         });

@@ -16,10 +16,10 @@ use super::machine_file::Scale;
 use super::sched::{Happening, Sched, TaskId};
 
 /// A write on its way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Write {
     File(Run),
-    Swap(u32),
+    Swap(Vec<u32>),
 }
 
 /// How a task stops running.
@@ -50,6 +50,8 @@ pub struct World<'m> {
     zone_lockers: Vec<(u64, usize)>,
     /// Tasks that wait for writes to end.
     pub(crate) write_waiters: Vec<TaskId>,
+    /// Tasks that wait for the disk's queue to be congested no more.
+    pub(crate) congestion_waiters: Vec<TaskId>,
     /// The threads of each node.
     pub(crate) kswapds: Vec<TaskId>,
     pub(crate) kcompactds: Vec<TaskId>,
@@ -157,6 +159,7 @@ impl<'m> World<'m> {
             free_writes: Vec::new(),
             zone_lockers: Vec::new(),
             write_waiters: Vec::new(),
+            congestion_waiters: Vec::new(),
             kswapds: Vec::new(),
             kcompactds: Vec::new(),
             flusher: None,
@@ -279,6 +282,7 @@ impl<'m> World<'m> {
 
     fn submit(&mut self, write: Write, pages: u64) {
         let done = self.disk.write(self.sched.now, pages);
+        self.disk.note_congestion();
         let at = self.free_writes.pop().unwrap_or_else(|| {
             self.writes.push(None);
             self.writes.len() - 1
@@ -292,25 +296,38 @@ impl<'m> World<'m> {
         self.submit(Write::File(run), run.pages.into());
     }
 
-    /// Hands what reclaim writes to the disk.
-    pub(crate) fn submit_reclaimed(&mut self) {
-        for run in self.vm.take_file_writes() {
+    /// Hands what reclaim writes to the disk; gives the number of writes.
+    pub(crate) fn submit_reclaimed(&mut self) -> usize {
+        let (files, swap) = (self.vm.take_file_writes(), self.vm.take_swap_writes());
+        let any = files.len() + swap.len();
+        for run in files {
             self.submit_run(run);
         }
-        for pfn in self.vm.take_swap_writes() {
-            self.submit(Write::Swap(pfn), 1);
+        for pages in swap {
+            let count = pages.len() as u64;
+            self.submit(Write::Swap(pages), count);
         }
+        any
     }
 
     /// A write is done.
     pub(crate) fn written(&mut self, at: usize) {
         match self.writes[at].take() {
             Some(Write::File(run)) => self.vm.end_writes(run),
-            Some(Write::Swap(pfn)) => self.vm.end_swap_write(pfn),
+            Some(Write::Swap(pages)) => {
+                for pfn in pages {
+                    self.vm.end_swap_write(pfn);
+                }
+            }
             None => return,
         }
         self.free_writes.push(at);
         self.disk.outstanding -= 1;
+        if self.disk.note_congestion() {
+            for task in std::mem::take(&mut self.congestion_waiters) {
+                self.sched.wake(task);
+            }
+        }
         for task in std::mem::take(&mut self.write_waiters) {
             self.sched.wake(task);
         }

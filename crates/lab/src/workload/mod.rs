@@ -1,6 +1,7 @@
 //! Workloads: what the benchmarks of the mailing lists do to a machine.
 
 pub mod android;
+mod app;
 pub mod apppressure;
 pub mod boot;
 pub mod hugealloc;

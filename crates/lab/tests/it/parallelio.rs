@@ -13,7 +13,7 @@ fn run(name: &str) -> Run {
     let simulation = Simulation {
         machine: &machine,
         policy: (name, Policy::parse(name).unwrap()),
-        version: (3, 10),
+        version: (3, 11),
         workload: &ParallelIo,
         seed: 1,
     };
@@ -23,7 +23,7 @@ fn run(name: &str) -> Run {
 
 #[test]
 fn fairness_spares_the_foreground() {
-    let (old, new) = (run("linux-3.10"), run("linux-3.10,kswapd_wake=zone_balanced,fair=v312"));
+    let (old, new) = (run("linux-3.11"), run("linux-3.11,kswapd_wake=zone_balanced,fair=v312"));
     let value = |run: &Run, name: &str| run.samples[name][0];
     for size in ["2639M", "4487M"] {
         let both = |name: &str| {
@@ -56,7 +56,7 @@ fn ages_even_out() {
         assert_eq!(means.len(), 4, "{means:?}");
         means.iter().max().unwrap() * 100 / means.iter().min().unwrap().max(&1)
     };
-    let (old, new) = (spread("linux-3.10"), spread("linux-3.10,fair=v312"));
+    let (old, new) = (spread("linux-3.11"), spread("linux-3.11,fair=v312"));
     assert!(old > 200 && new < 150, "oldest to youngest: {old} %, {new} %");
 }
 

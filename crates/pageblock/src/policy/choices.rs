@@ -359,8 +359,11 @@ choices! {
     }
     /// How reclaim chooses.
     Reclaim {
-        /// Up to 4.7: lists per zone.
+        /// Up to 3.10: lists per zone; what a priority of kswapd reclaims has no bound.
         V310 = "v310",
+        /// 3.11 to 4.7: kswapd reclaims a high watermark of a zone at each priority, and writes where the end of
+        /// a list is dirty.
+        V311 = "v311",
         /// 4.8 to 5.7: lists per node.
         V48 = "v48",
         /// From 5.8: by cost.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 
 use pageblock::alloc::{AllocError, Allocator};
+use pageblock::contig::{ContigError, Migrate};
 use pageblock::cpu::Cpu;
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
@@ -20,6 +21,8 @@ const CPUS: usize = 3;
 /// Frames of each of the two zones; the last 100 of the first are never handed over.
 const ZONE: u64 = 2048;
 const RESERVED: u64 = 100;
+/// Frames of a pageblock.
+const BLOCK: u64 = 1 << 6;
 
 /// Bytes to decide by; zeros when they are used up.
 struct Bytes<'a>(&'a [u8]);
@@ -36,10 +39,11 @@ impl Bytes<'_> {
     }
 }
 
-/// The blocks in use, and what was asked of CPUs.
+/// The blocks in use, the memory that is offline, and what was asked of CPUs.
 #[derive(Default)]
 struct Shadow {
     used: BTreeMap<u64, Order>,
+    gone: Vec<FrameRange>,
     asked: Vec<DrainRequest>,
 }
 
@@ -53,6 +57,8 @@ impl Shadow {
         let reserved = ZONE - RESERVED..ZONE;
         assert!(pfn.is_aligned(order) && end <= 2 * ZONE);
         assert!(end <= reserved.start || pfn.0 >= reserved.end, "{pfn} is reserved");
+        let gone = |range: &FrameRange| range.start.0 < end && pfn < range.end;
+        assert!(!self.gone.iter().any(gone), "{pfn} is offline");
         self.used.insert(pfn.0, order);
     }
 
@@ -91,6 +97,7 @@ pub(crate) fn drive(data: &[u8]) {
             step(shared, &mut cpus, &mut shadow, &mut bytes);
         }
         shared.check_zones().unwrap();
+        shadow.gone.drain(..).for_each(|range| shared.online(range).unwrap());
         let cpu = cpus.iter_mut().flatten().next();
         let mut last = None;
         let cpu = cpu.unwrap_or_else(|| last.insert(shared.cpu(0).unwrap()));
@@ -167,10 +174,71 @@ fn step<'s, 'm>(
             cpus[at] = None;
             shadow.asked.retain(|&request| !shared.is_drained(request));
         }
-        _ => {
+        _ if call < 128 => {
             cpu.check().unwrap();
             shared.drain_all();
         }
+        _ => plug(shared, cpus, at, shadow, bytes),
+    }
+}
+
+/// Moves blocks of the shadow, and lets CPUs do what they are asked for.
+struct Mover<'a, 's, 'm> {
+    cpus: &'a mut [Option<Cpu<'s, 'm, RawMutex, ()>>],
+    shadow: &'a mut Shadow,
+    movable: bool,
+}
+
+impl Migrate for Mover<'_, '_, '_> {
+    fn is_movable(&mut self, block: Pfn, order: Order) -> bool {
+        assert_eq!(self.shadow.used.get(&block.0), Some(&order));
+        self.movable
+    }
+
+    fn migrate(&mut self, from: Pfn, to: Pfn, order: Order) -> bool {
+        assert_eq!(self.shadow.used.remove(&from.0), Some(order));
+        self.shadow.take(to, order);
+        true
+    }
+
+    fn wait_for(&mut self, cpu: usize) -> bool {
+        self.cpus[cpu].as_mut().unwrap().attend(&mut ());
+        true
+    }
+}
+
+/// Takes a pageblock away, or brings the last one back.
+fn plug<'s, 'm>(
+    shared: &'s Shared<'m, RawMutex>,
+    cpus: &mut [Option<Cpu<'s, 'm, RawMutex, ()>>],
+    at: usize,
+    shadow: &mut Shadow,
+    bytes: &mut Bytes<'_>,
+) {
+    let (what, block) = (bytes.next(), bytes.wide() % (2 * ZONE / BLOCK));
+    if what < 128
+        && let Some(range) = shadow.gone.pop()
+    {
+        if what % 2 == 0 {
+            shared.mark_holes(range).unwrap();
+            assert!(shared.online(range).is_err());
+            shared.fill_holes(range).unwrap();
+        }
+        return shared.online(range).unwrap();
+    }
+    let range = FrameRange::new(block * BLOCK, (block + 1) * BLOCK);
+    let Some(mut cpu) = cpus[at].take() else { return };
+    let movable = what % 4 != 0;
+    let done = cpu.offline(range, &mut Mover { cpus, shadow, movable }, &mut ());
+    cpus[at] = Some(cpu);
+    match done {
+        Ok(()) => shadow.gone.push(range),
+        Err(ContigError::Reserved(pfn)) => {
+            let gone = shadow.gone.iter().any(|range| range.contains(pfn));
+            assert!(gone || (ZONE - RESERVED..ZONE).contains(&pfn.0));
+        }
+        Err(ContigError::Unmovable(_)) => assert!(!movable),
+        Err(error) => assert!(matches!(error, ContigError::NoTarget(_)), "{error}"),
     }
 }
 

@@ -12,28 +12,33 @@ use parking_lot::RawMutex;
 
 use crate::sharing::{CPUS, share};
 
-const FRAMES: u64 = 1 << 14;
+pub(crate) const FRAMES: u64 = 1 << 14;
 
 /// The blocks that are in use, and a mark for each of their frames.
-struct Content {
+pub(crate) struct Content {
     blocks: Mutex<BTreeMap<u64, Order>>,
     used: Vec<AtomicU8>,
 }
 
 impl Content {
-    fn mark(&self, frames: FrameRange, from: u8, to: u8) {
+    pub(crate) fn new() -> Self {
+        let used = (0..FRAMES).map(|_| AtomicU8::new(0)).collect();
+        Self { blocks: Mutex::default(), used }
+    }
+
+    pub(crate) fn mark(&self, frames: FrameRange, from: u8, to: u8) {
         for frame in frames.start.0..frames.end.0 {
             assert_eq!(self.used[frame as usize].swap(to, Relaxed), from, "frame {frame}");
         }
     }
 
-    fn add(&self, pfn: Pfn, order: Order) {
+    pub(crate) fn add(&self, pfn: Pfn, order: Order) {
         self.mark(block(pfn, order), 0, 1);
         assert_eq!(self.blocks.lock().unwrap().insert(pfn.0, order), None);
     }
 
     /// Takes a block at or after a frame, to be freed: it is not moved any more.
-    fn remove(&self, from: u64) -> Option<(Pfn, Order)> {
+    pub(crate) fn remove(&self, from: u64) -> Option<(Pfn, Order)> {
         let mut blocks = self.blocks.lock().unwrap();
         let (&pfn, &order) = blocks.range(from..).next()?;
         blocks.remove(&pfn);
@@ -70,7 +75,7 @@ impl Migrate for &Content {
 }
 
 /// Takes and frees blocks until the end.
-fn work(mut cpu: Cpu<'_, '_, RawMutex, ()>, content: &Content, end: &AtomicBool) {
+pub(crate) fn work(mut cpu: Cpu<'_, '_, RawMutex, ()>, content: &Content, end: &AtomicBool) {
     let mut random = cpu.number() as u64 + 1;
     while !end.load(Relaxed) {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -92,8 +97,7 @@ fn work(mut cpu: Cpu<'_, '_, RawMutex, ()>, content: &Content, end: &AtomicBool)
 fn ranges_are_had_while_others_allocate_and_free() {
     for preset in ["linux-4.4", "linux-6.6", "linux-6.12", "linux-6.12,placement=packed"] {
         share(preset, FRAMES, |shared| {
-            let used = (0..FRAMES).map(|_| AtomicU8::new(0)).collect();
-            let content = Content { blocks: Mutex::default(), used };
+            let content = Content::new();
             let end = AtomicBool::new(false);
             let mut had = 0;
             std::thread::scope(|scope| {

@@ -3,6 +3,7 @@
 mod cpu_lists;
 mod driver;
 mod emptying;
+mod hotplug;
 mod locks;
 mod machine;
 mod mechanisms;

@@ -297,6 +297,29 @@ fn holes_that_the_setup_left_out_are_counted_once() {
     allocator.check().unwrap();
 }
 
+/// Up to 6.12 a block of two pageblocks is isolated as a whole for one of them; the other half is free
+/// memory as before when that one has been had.
+#[test]
+fn rest_of_an_isolated_block_stays_free_memory() {
+    for preset in ["linux-6.6", "linux-6.10", "linux-6.12", "linux-6.18"] {
+        with_machine(policy(preset), Geometry::default(), |allocator| {
+            let request = Request::new(10, Gfp::GFP_KERNEL);
+            let block = allocator.alloc(0, &request, &mut ()).unwrap();
+            let mut shadow = Shadow::default();
+            shadow.add(block, 10, true);
+            let free = |allocator: &Allocator<'_>| {
+                allocator.zones().iter().map(Zone::free_pages).sum::<u64>()
+            };
+            let before = free(allocator);
+            let half = FrameRange { start: block, end: block.plus(512) };
+            allocator.alloc_contig_range(0, half, &mut shadow, &mut ()).unwrap();
+            allocator.check().unwrap();
+            assert_eq!(free(allocator), before - 512, "{preset}");
+            allocator.free_contig(0, half, &mut ()).unwrap();
+        });
+    }
+}
+
 #[test]
 fn every_mistake_has_its_error_and_changes_nothing() {
     with_machine(policy("linux-6.12"), Geometry::default(), |allocator| {

@@ -4,6 +4,7 @@ use pageblock::event::Observer;
 use pageblock::policy::Reclaim;
 
 use super::ScanControl;
+use crate::config::lru_per_node;
 use crate::lru::{LruList, Lruvec};
 use crate::vm::Vm;
 
@@ -34,7 +35,7 @@ pub(crate) fn inactive_is_low(
     let active =
         vec.size(if inactive.is_file() { LruList::ActiveFile } else { LruList::ActiveAnon });
     let inactive_pages = vec.size(inactive);
-    if profile == Reclaim::V310 && inactive.is_file() {
+    if profile < Reclaim::V48 && inactive.is_file() {
         return inactive_pages < active;
     }
     let gib = (inactive_pages + active) / GIB;
@@ -51,7 +52,7 @@ pub(crate) fn inactive_is_low(
 pub(crate) fn fractions(vec: &Lruvec, profile: Reclaim, swappiness: u64) -> Balance {
     let (anon_prio, file_prio) = (swappiness, 200 - swappiness.min(200));
     let (anon, file) = match profile {
-        Reclaim::V310 | Reclaim::V48 => {
+        Reclaim::V310 | Reclaim::V311 | Reclaim::V48 => {
             let part = |prio: u64, at: usize| {
                 prio * (vec.recent_scanned[at] + 1) / (vec.recent_rotated[at] + 1)
             };
@@ -72,7 +73,7 @@ impl<O: Observer> Vm<'_, O> {
     /// gives way.
     pub(super) fn is_refaulting(&self, vec: &Lruvec) -> bool {
         self.config.workingset
-            && self.policy.reclaim != Reclaim::V310
+            && lru_per_node(self.policy)
             && vec.activations != vec.activations_seen
     }
 
@@ -90,7 +91,9 @@ impl<O: Observer> Vm<'_, O> {
             return Balance::Anon;
         }
         let low = inactive_is_low(vec, LruList::InactiveFile, profile, self.is_refaulting(vec));
-        if !low && vec.size(LruList::InactiveFile) >> sc.priority > 0 {
+        // With lists for each zone even where none of them would be scanned at this priority.
+        let some = vec.size(LruList::InactiveFile) >> sc.priority > 0;
+        if !low && (some || !lru_per_node(self.policy)) {
             return Balance::File;
         }
         fractions(vec, profile, swappiness)
@@ -114,7 +117,7 @@ impl<O: Observer> Vm<'_, O> {
         }
         // Whether there are inactive pages is asked from 4.12 on.
         let anon_low = inactive_is_low(vec, LruList::InactiveAnon, self.policy.reclaim, false);
-        self.policy.reclaim == Reclaim::V310 || (!anon_low && vec.size(LruList::InactiveAnon) > 0)
+        !lru_per_node(self.policy) || (!anon_low && vec.size(LruList::InactiveAnon) > 0)
     }
 
     /// The pages of each list to scan at this priority.

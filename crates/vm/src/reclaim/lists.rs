@@ -8,7 +8,7 @@ use pageblock::policy::{Reclaim, Slowpath};
 
 use super::amounts::inactive_is_low;
 use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, Seen};
-use crate::config::lru_per_node;
+use crate::config::{lru_per_node, swaps_in_stretches};
 use crate::lru::{At, LruList};
 use crate::page::{Owner, PageFlags};
 use crate::space::Slot;
@@ -16,6 +16,9 @@ use crate::vm::Vm;
 
 /// kswapd of 3.10 writes dirty pages of files itself once its priority is lower than this.
 const WRITE_FILES: u32 = DEF_PRIORITY - 2;
+
+/// Pages of the largest write to swap (`max_sectors_kb`, 512 KiB).
+const MAX_SWAP_RUN: usize = 128;
 
 /// What to do with an inactive page.
 enum Fate {
@@ -95,13 +98,15 @@ impl<O: Observer> Vm<'_, O> {
     }
 
     fn shrink_active(&mut self, at: usize, list: LruList, n: u64, sc: &mut ScanControl) {
-        let (mut done, mut skips) = (0, 0);
+        let (mut done, mut skips, mut used) = (0, 0, 0);
         while done < n {
             let Some(pfn) = self.take_tail(at, list, sc, &mut skips) else { break };
             let page = &mut self.pages[pfn];
             let pages = 1 << page.order();
             // Linux: only mapped programs are kept active for having been used.
-            page.clear(PageFlags::REFERENCED);
+            if page.test_and_clear(PageFlags::REFERENCED) && page.has(PageFlags::MAPPED) {
+                used += pages;
+            }
             page.clear(PageFlags::ACTIVE);
             page.set(PageFlags::WORKINGSET);
             self.lru.add(&mut self.pages, pfn, At::Head);
@@ -110,8 +115,13 @@ impl<O: Observer> Vm<'_, O> {
         self.stat.pgrefill += done;
         self.stat.pgdeactivate += done;
         self.work.rotated += done;
+        let per_node = lru_per_node(self.policy);
         let kind = usize::from(list.is_file());
-        self.lru.vec(at).recent_scanned[kind] += done;
+        let vec = self.lru.vec(at);
+        vec.recent_scanned[kind] += done;
+        if !per_node {
+            vec.recent_rotated[kind] += used;
+        }
     }
 
     fn shrink_inactive(&mut self, at: usize, list: LruList, n: u64, sc: &mut ScanControl) -> u64 {
@@ -127,6 +137,10 @@ impl<O: Observer> Vm<'_, O> {
             written += did.written;
         }
         sc.nr_scanned += scanned;
+        if self.policy.reclaim == Reclaim::V311 && !list.is_file() {
+            // Pages that are mapped or have a place in swap count twice.
+            sc.nr_scanned += scanned;
+        }
         sc.seen.taken += scanned;
         self.note_batch(at, seen, sc);
         self.work.scanned += scanned;
@@ -151,13 +165,21 @@ impl<O: Observer> Vm<'_, O> {
     }
 
     /// With lists for each zone kswapd judges each batch by itself: one of nothing but pages that are
-    /// being written makes it wait for those that it meets again.
-    fn note_batch(&mut self, at: usize, before: Seen, sc: &ScanControl) {
+    /// being written makes it wait for those that it meets again; from 3.11 on, one of nothing but dirty
+    /// pages makes it write such pages and wait.
+    fn note_batch(&mut self, at: usize, before: Seen, sc: &mut ScanControl) {
         let taken = sc.seen.taken - before.taken;
-        let writeback = sc.seen.writeback - before.writeback;
-        if sc.kswapd && !lru_per_node(self.policy) && taken > 0 && writeback == taken {
+        if !sc.kswapd || lru_per_node(self.policy) || taken == 0 {
+            return;
+        }
+        if sc.seen.writeback - before.writeback == taken {
             let node = usize::from(self.node_of_zone[at]);
             self.nodes[node].writeback_congested = true;
+        }
+        let all_dirty = sc.seen.unqueued_dirty - before.unqueued_dirty == taken;
+        if all_dirty && self.policy.reclaim == Reclaim::V311 {
+            self.lru.vec(at).tail_dirty = true;
+            sc.seen.all_dirty = true;
         }
     }
 
@@ -186,6 +208,7 @@ impl<O: Observer> Vm<'_, O> {
             Fate::Swap if self.zram.is_some() => did = self.reclaim_to_zram(pfn, sc),
             Fate::Swap => did.written = self.write_to_swap(pfn),
             Fate::Write => {
+                self.pages[pfn].set(PageFlags::RECLAIM);
                 self.write_to_file(pfn);
                 self.putback(pfn);
             }
@@ -215,25 +238,41 @@ impl<O: Observer> Vm<'_, O> {
             Owner::Anon if sc.may_swap && self.swap.free_places() >= pages => Fate::Swap,
             Owner::Anon => Fate::Activate,
             _ if referenced && page.has(PageFlags::MAPPED) => Fate::Activate,
-            _ if page.has(PageFlags::DIRTY) => {
-                page.set(PageFlags::RECLAIM);
-                let deep = sc.kswapd && sc.priority < WRITE_FILES;
-                if self.policy.reclaim == Reclaim::V310 && deep && !referenced {
-                    return Fate::Write;
-                }
-                sc.seen.unqueued_dirty += pages;
-                self.stat.nr_vmscan_immediate_reclaim += pages;
-                self.not_yet()
-            }
+            _ if page.has(PageFlags::DIRTY) => self.fate_of_dirty(pfn, referenced, sc),
             _ => Fate::Free,
         }
+    }
+
+    /// Decides on a dirty page of a file.
+    fn fate_of_dirty(&mut self, pfn: u32, referenced: bool, sc: &mut ScanControl) -> Fate {
+        let pages = 1u64 << self.pages[pfn].order();
+        let (writes, counts) = match self.policy.reclaim {
+            Reclaim::V310 => (sc.priority < WRITE_FILES, false),
+            Reclaim::V311 => {
+                let vec = self.lru.of_zone(usize::from(self.pages[pfn].zone));
+                (self.lru.vecs()[vec].tail_dirty, true)
+            }
+            Reclaim::V48 | Reclaim::V58 => (false, false),
+        };
+        let writes = writes && sc.kswapd;
+        // 3.11 counts it however it goes on, and spares one that was used without another mark.
+        if counts || !writes || referenced {
+            sc.seen.unqueued_dirty += pages;
+        }
+        if writes && !referenced {
+            return Fate::Write;
+        }
+        if !(writes && counts) {
+            self.pages[pfn].set(PageFlags::RECLAIM);
+            self.stat.nr_vmscan_immediate_reclaim += pages;
+        }
+        self.not_yet()
     }
 
     /// A page that must be written first leaves the inactive list from about 4.12, where it would be
     /// met again and again.
     fn not_yet(&self) -> Fate {
-        let activates =
-            self.policy.slowpath >= Slowpath::G2Noncostly && self.policy.reclaim != Reclaim::V310;
+        let activates = self.policy.slowpath >= Slowpath::G2Noncostly && lru_per_node(self.policy);
         if activates { Fate::Activate } else { Fate::Keep }
     }
 
@@ -276,7 +315,11 @@ impl<O: Observer> Vm<'_, O> {
                 self.pages[page].clear(PageFlags::DIRTY);
                 self.pages[page].set(PageFlags::WRITEBACK);
                 self.pages[page].set(PageFlags::RECLAIM);
-                self.swap_writes.push(page);
+                if swaps_in_stretches(self.policy) {
+                    // Whoever uses it before it is gone faults.
+                    self.pages[page].clear(PageFlags::MAPPED);
+                }
+                self.queue_swap_write(page, place);
                 written += 1;
             }
             self.putback(page);
@@ -284,6 +327,16 @@ impl<O: Observer> Vm<'_, O> {
         self.stat.nr_vmscan_write += written;
         self.stat.pswpout += written;
         written
+    }
+
+    /// Has a page written with those before it, where its place follows theirs.
+    fn queue_swap_write(&mut self, pfn: u32, place: u32) {
+        let most = if swaps_in_stretches(self.policy) { MAX_SWAP_RUN } else { 1 };
+        let follows = |last: &u32| self.pages[*last].swap == place;
+        match self.swap_writes.last_mut() {
+            Some(run) if run.len() < most && run.last().is_some_and(follows) => run.push(pfn),
+            _ => self.swap_writes.push(vec![pfn]),
+        }
     }
 
     /// Makes single pages of a huge page that is off its list (`split_huge_page`).

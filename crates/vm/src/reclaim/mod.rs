@@ -6,11 +6,11 @@ mod amounts;
 mod lists;
 mod page_out;
 
-use pageblock::alloc_flags::AllocFlags;
+use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::layout::ZoneKind;
-use pageblock::policy::Policy;
+use pageblock::policy::{Policy, Reclaim};
 
 use crate::compact::suitable::Suitable;
 use crate::config::lru_per_node;
@@ -45,6 +45,8 @@ pub(crate) struct ScanControl {
     pub(crate) fs: bool,
     pub(crate) nr_scanned: u64,
     pub(crate) nr_reclaimed: u64,
+    /// In some zone enough was scanned at this priority (kswapd of 3.11 to 4.7).
+    pub(crate) enough: bool,
     pub(crate) seen: Seen,
 }
 
@@ -56,13 +58,21 @@ pub(crate) struct Seen {
     pub(crate) writeback: u64,
     /// Met again although marked for reclaim as soon as they are written.
     pub(crate) immediate: u64,
+    /// A batch was nothing but dirty pages (3.11 to 4.7).
+    pub(crate) all_dirty: bool,
 }
 
 impl ScanControl {
     /// With lists for each zone (up to 4.7) kswapd waits after the batch in which it meets a page again that it
-    /// waits for; later, after the node.
+    /// waits for, or nothing but dirty ones; later, after the node.
     pub(crate) fn waits_at_once(&self, policy: &Policy) -> bool {
-        self.kswapd && self.seen.immediate > 0 && !lru_per_node(policy)
+        let waits = self.seen.immediate > 0 || self.seen.all_dirty;
+        self.kswapd && waits && !lru_per_node(policy)
+    }
+
+    /// kswapd of 3.11 to 4.7: what it reclaims has a bound for each zone.
+    fn is_bounded_by_zone(&self, policy: &Policy) -> bool {
+        self.kswapd && policy.reclaim == Reclaim::V311
     }
 
     pub(crate) fn by(&self) -> ShrinkBy {
@@ -101,6 +111,7 @@ struct LruvecScan {
     left: [u64; 4],
     targets: [u64; 4],
     reclaimed: u64,
+    scanned_before: u64,
     adjusted: bool,
 }
 
@@ -127,14 +138,30 @@ impl ShrinkNode {
     ) -> Stepped {
         if self.scan.is_none() {
             let Some(vec) = self.vecs.pop() else { return self.end_round(vm, sc) };
+            if sc.is_bounded_by_zone(vm.policy) {
+                let high = vm.allocator.zones()[vec].watermarks.high;
+                sc.nr_to_reclaim = high.max(SWAP_CLUSTER_MAX);
+            }
             let left = vm.scan_amounts(self.node, vec, sc);
             // A task at first scans all that it was told to, whatever it finds.
             let adjusted = !sc.kswapd && sc.priority == DEF_PRIORITY;
-            self.scan = Some(LruvecScan { vec, left, targets: left, reclaimed: 0, adjusted });
+            let scanned_before = sc.nr_scanned;
+            self.scan = Some(LruvecScan {
+                vec,
+                left,
+                targets: left,
+                reclaimed: 0,
+                scanned_before,
+                adjusted,
+            });
         }
         for _ in 0..BATCHES_A_STEP {
             let Some(scan) = &mut self.scan else { break };
             if scan.batch(vm, sc) == Stepped::Done {
+                if sc.is_bounded_by_zone(vm.policy) {
+                    sc.enough |= sc.nr_scanned - scan.scanned_before >= sc.nr_to_reclaim;
+                    vm.end_zone(self.node, scan.vec, sc);
+                }
                 self.scan = None;
             }
             if sc.waits_at_once(vm.policy) {
@@ -182,9 +209,29 @@ impl LruvecScan {
             }
         }
         if self.reclaimed >= sc.nr_to_reclaim && !self.adjusted {
-            self.stop_smaller_pair();
+            if sc.is_bounded_by_zone(vm.policy) {
+                self.keep_proportion();
+            } else {
+                self.stop_smaller_pair();
+            }
         }
         Stepped::More
+    }
+
+    /// The same up to 3.15 for kswapd: where only one pair was told to scan, it goes on to the end.
+    fn keep_proportion(&mut self) {
+        let (anon, file) = (self.left[0] + self.left[1], self.left[2] + self.left[3]);
+        let (stopped, other) = if file > anon { (0, 2) } else { (2, 0) };
+        let target = self.targets[stopped] + self.targets[stopped + 1] + 1;
+        let percent = (self.left[stopped] + self.left[stopped + 1]) * 100 / target;
+        self.left[stopped] = 0;
+        self.left[stopped + 1] = 0;
+        for list in other..other + 2 {
+            let scanned = self.targets[list] - self.left[list];
+            let wanted = self.targets[list] * (100 - percent.min(100)) / 100;
+            self.left[list] = wanted.saturating_sub(scanned);
+        }
+        self.adjusted = true;
     }
 
     /// The target is reached: the smaller pair of lists stops, the other goes on to the same share of
@@ -221,33 +268,62 @@ impl<O: Observer> Vm<'_, O> {
         vecs
     }
 
-    /// The lruvecs that kswapd scans. With lists for each zone these are only the ones of zones
-    /// that are short, up to the highest that has not its high watermark; a zone gets a little more than
-    /// that (`balance_gap`).
+    /// kswapd of 3.11 to 4.7 is through with a zone at one priority (`kswapd_shrink_zone`).
+    fn end_zone(&mut self, node: usize, zone: usize, sc: &ScanControl) {
+        self.nodes[node].writeback_congested = false;
+        if self.zone_meets(zone, sc.order, Watermark::High, ZoneKind::Dma) {
+            self.lru.vec(zone).tail_dirty = false;
+        }
+    }
+
+    /// The lruvecs that kswapd scans, the first to be scanned last. With lists for each zone these are only
+    /// the ones of zones that are short.
     fn kswapd_lruvecs(&self, node: usize, sc: &ScanControl) -> Vec<usize> {
         if lru_per_node(self.policy) {
             return self.lruvecs_of(node, sc.highest);
         }
+        let short = self.zones_to_balance(node, sc).filter(|&(_, short)| short);
+        let mut vecs: Vec<usize> = short.map(|(zone, _)| self.lru.of_zone(zone)).collect();
+        // The lowest zone is scanned first.
+        vecs.reverse();
+        vecs
+    }
+
+    /// Whether a zone that kswapd comes to needs no reclaim.
+    pub(crate) fn has_balanced_zone(&self, node: usize, sc: &ScanControl) -> bool {
+        self.zones_to_balance(node, sc).any(|(_, short)| !short)
+    }
+
+    /// The zones of a node up to the highest that has not its high watermark, and whether each is short: a
+    /// zone gets a little more than that mark (`balance_gap`).
+    fn zones_to_balance(
+        &self,
+        node: usize,
+        sc: &ScanControl,
+    ) -> impl Iterator<Item = (usize, bool)> {
         let zones = self.allocator.zones();
-        let has = |zone: usize, pages: u64| {
-            zones[zone].watermark_ok(sc.order, pages, ZoneKind::Dma, AllocFlags(0))
+        let order = sc.order;
+        let has = move |zone: usize, pages: u64| {
+            zones[zone].watermark_ok(order, pages, ZoneKind::Dma, AllocFlags(0))
         };
-        let eligible =
-            || self.zones_of(node).filter(|&z| zones[z].kind <= sc.highest && zones[z].managed > 0);
+        let highest = sc.highest;
+        let eligible = move || {
+            self.zones_of(node).filter(move |&z| zones[z].kind <= highest && zones[z].managed > 0)
+        };
         let end = eligible().filter(|&z| !has(z, zones[z].watermarks.high)).last();
-        let short = |&z: &usize| {
+        eligible().take_while(move |&z| end.is_some_and(|end| z <= end)).map(move |z| {
             let marks = zones[z].watermarks;
             let gap = marks.low.min(zones[z].managed.div_ceil(100));
-            end.is_some_and(|end| z <= end) && !has(z, marks.high + gap)
-        };
-        eligible().filter(short).map(|z| self.lru.of_zone(z)).collect()
+            (z, !has(z, marks.high + gap))
+        })
     }
 
     /// Remembers what kswapd met, and has the flusher woken where all it met was dirty.
     fn note_congestion(&mut self, node: usize, sc: &ScanControl) {
         let Seen { taken, unqueued_dirty, writeback, .. } = sc.seen;
         if taken > 0 && unqueued_dirty == taken {
-            self.flusher_wanted = true;
+            // kswapd of 3.11 writes them itself.
+            self.flusher_wanted |= !sc.is_bounded_by_zone(self.policy);
             self.nodes[node].dirty_congested |= sc.kswapd;
         }
         if sc.kswapd && taken > 0 && writeback == taken {

@@ -28,6 +28,7 @@ impl<O: Observer> Vm<'_, O> {
             fs: true,
             nr_scanned: 0,
             nr_reclaimed: 0,
+            enough: false,
             seen: Seen::default(),
         };
         let end = indexes.end.min(self.spaces.get(space).len());

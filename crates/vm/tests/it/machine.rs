@@ -109,7 +109,7 @@ impl Machine<'_> {
         for run in self.vm.take_file_writes() {
             self.vm.end_writes(run);
         }
-        for pfn in self.vm.take_swap_writes() {
+        for pfn in self.vm.take_swap_writes().into_iter().flatten() {
             self.vm.end_swap_write(pfn);
         }
     }

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::page::Owner;
 
-use super::process::{Thread, ion_buffer, read_file};
-use super::{Phone, between, sizes};
+use super::super::app::{Read, Thread, between, ion_buffer, read_file};
+use super::{Phone, sizes};
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
 use crate::sim::{Nanos, SECOND};
@@ -22,7 +22,7 @@ pub(super) async fn boot(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
 
 async fn start(ctx: &Ctx<'_>, phone: &RefCell<Phone>) -> Result<(), OutOfMemory> {
     const STEP: u64 = 64;
-    let (sizes, caches) = (phone.borrow().sizes, phone.borrow().caches);
+    let sizes = phone.borrow().sizes;
     let framework = phone.borrow().framework.clone();
     let anon = sizes.part(sizes::SYSTEM_ANON_PAGES);
     let mapping = ctx.with(|w| w.vm.create_mapping(anon as u32));
@@ -32,12 +32,12 @@ async fn start(ctx: &Ctx<'_>, phone: &RefCell<Phone>) -> Result<(), OutOfMemory>
             ctx.kernel_block(Request::new(0, Gfp::GFP_KERNEL), Owner::Driver).await?;
         }
         for _ in part(sizes.part(sizes::SYSTEM_THREADS)) {
-            Thread::fork(ctx, caches).await?;
+            Thread::fork(ctx, phone).await?;
         }
         let buffer = part(sizes.part(sizes::SYSTEM_BUFFER_PAGES));
         ion_buffer(ctx, buffer.end - buffer.start).await.1?;
         for file in part(framework.len() as u64) {
-            read_file(ctx, framework[file as usize], u32::MAX).await?;
+            read_file(ctx, framework[file as usize], u32::MAX, Read::Single).await?;
         }
         for index in part(anon) {
             ctx.fault_base(mapping, index as u32).await?;
@@ -49,7 +49,7 @@ async fn start(ctx: &Ctx<'_>, phone: &RefCell<Phone>) -> Result<(), OutOfMemory>
 
 /// Threads that are made for some work and end.
 pub(super) async fn threads(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>, mut random: Random) {
-    let (sizes, caches) = (phone.borrow().sizes, phone.borrow().caches);
+    let sizes = phone.borrow().sizes;
     let every = sizes.every(sizes::THREADS_PER_S);
     let mut alive: Vec<(Nanos, Thread)> = Vec::new();
     while !phone.borrow().stopping {
@@ -58,7 +58,7 @@ pub(super) async fn threads(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>, mut random:
         for (_, thread) in alive.extract_if(.., |(end, _)| *end <= now) {
             thread.exit(&ctx);
         }
-        match Thread::fork(&ctx, caches).await {
+        match Thread::fork(&ctx, &phone).await {
             Ok(thread) => {
                 let life = between(&mut random, sizes::THREAD_LIFE_S) * SECOND;
                 alive.push((now + life, thread));
@@ -77,7 +77,7 @@ pub(super) async fn files(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>, mut random: R
             let media = &phone.borrow().media;
             media[random.below(media.len() as u64) as usize]
         };
-        if read_file(&ctx, inode, 1).await.is_err() {
+        if read_file(&ctx, inode, 1, Read::Single).await.is_err() {
             phone.borrow_mut().failed += 1;
         }
     }

@@ -2,11 +2,11 @@
 //!
 //! Seed 5's phones were used by hand for two and a half days, so what an app is comes from
 //! facts/benchmarks.md 4.5, not from the seed; every amount below is of the whole machine and shrinks
-//! with it. `sizes.rs` has the amounts, `process.rs` an app's memory, `background.rs` what goes on
+//! with it. `sizes.rs` has the amounts, `process.rs` what an app does, `background.rs` what goes on
 //! beside the app that is used.
 
 mod background;
-pub(super) mod process;
+mod process;
 mod sizes;
 
 use std::cell::RefCell;
@@ -23,6 +23,7 @@ use pageblock_vm::config::{Config, ThpEnabled};
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::lru::Lruvec;
 
+use super::app::{App, Caches, between};
 use super::{Outcome, Progress, Workload, check, stopped};
 use crate::error::Error;
 use crate::sim::executor::Executor;
@@ -31,7 +32,6 @@ use crate::sim::machine_file::MachineSpec;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
 use crate::sim::{MILLISECOND, Nanos, SECOND};
-use process::{Caches, Process};
 use sizes::Sizes;
 
 /// `vm.extra_free_kbytes` of a phone with 1080 x 1920 pixels: three screens of 4 bytes a pixel, as
@@ -136,7 +136,7 @@ struct Phone {
     /// Files that background tasks look up.
     media: Vec<InodeId>,
     /// The apps in memory that nobody uses, the least recently used first.
-    cached: VecDeque<(usize, Process)>,
+    cached: VecDeque<(usize, App)>,
     random: Random,
     launches: u64,
     cold: u64,
@@ -165,7 +165,7 @@ impl Phone {
             .collect();
         Self {
             sizes,
-            caches: Caches::new(w),
+            caches: Caches::new(w, process::TASK_STRUCT),
             files,
             framework,
             media,
@@ -199,35 +199,30 @@ impl Phone {
     }
 }
 
-/// A number of a range, both ends included.
-fn between(random: &mut Random, (least, most): (u64, u64)) -> u64 {
-    least + random.below(most - least + 1)
-}
-
 /// The user: one app after the other, each brought to the front and used for a while.
 async fn user(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
     let launches = phone.borrow().sizes.launches;
     for launch in 0..launches {
-        let app = launch as usize % sizes::APPS;
+        let number = launch as usize % sizes::APPS;
         let known = {
             let mut phone = phone.borrow_mut();
             phone.launches += 1;
-            let at = phone.cached.iter().position(|&(of, _)| of == app);
-            at.and_then(|at| phone.cached.remove(at)).map(|(_, process)| process)
+            let at = phone.cached.iter().position(|&(of, _)| of == number);
+            at.and_then(|at| phone.cached.remove(at)).map(|(_, app)| app)
         };
-        let mut process = match known {
-            Some(process) => process,
+        let mut app = match known {
+            Some(app) => app,
             None => {
                 phone.borrow_mut().cold += 1;
-                Process::new(&ctx, &phone)
+                App::new(&ctx, &phone)
             }
         };
-        let used = use_app(&ctx, &phone, app, &mut process).await;
+        let used = use_app(&ctx, &phone, number, &mut app).await;
         if used.is_err() {
             phone.borrow_mut().out_of_memory += 1;
-            process.exit(&ctx);
+            app.exit(&ctx);
         } else {
-            phone.borrow_mut().cached.push_back((app, process));
+            phone.borrow_mut().cached.push_back((number, app));
         }
         ctx.pay().await;
         ctx.with(sample_free);
@@ -238,16 +233,16 @@ async fn user(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
 async fn use_app(
     ctx: &Ctx<'_>,
     phone: &RefCell<Phone>,
-    app: usize,
-    process: &mut Process,
+    number: usize,
+    app: &mut App,
 ) -> Result<(), OutOfMemory> {
     ctx.pay().await;
     let start = ctx.now();
-    process.launch(ctx, phone, app).await?;
+    process::launch(app, ctx, phone, number).await?;
     ctx.pay().await;
     let latency = ctx.now() - start;
     ctx.with(|w| w.samples.entry("launch".to_owned()).or_default().push(latency));
-    process.be_used(ctx, phone).await
+    process::be_used(app, ctx, phone).await
 }
 
 /// Where memory was reclaimed since the last look, and both free pages and the page cache are below the
@@ -263,7 +258,7 @@ fn kill_where_short(ctx: &Ctx<'_>, phone: &RefCell<Phone>) {
     if !short || scanned == before {
         return;
     }
-    let Some((_, mut victim)) = phone.borrow_mut().cached.pop_front() else { return };
+    let Some((_, victim)) = phone.borrow_mut().cached.pop_front() else { return };
     phone.borrow_mut().killed += 1;
     victim.exit(ctx);
 }

@@ -13,8 +13,8 @@ use pageblock_vm::lru::Lruvec;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::SpaceId;
 
+use super::super::app::{Read, Thread, read_file};
 use super::Device;
-use super::process::{Thread, read_file};
 use super::sizes;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
@@ -32,7 +32,7 @@ pub(super) async fn boot(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
 
 async fn start(ctx: &Ctx<'_>, device: &RefCell<Device>) -> Result<(), OutOfMemory> {
     const STEP: u64 = 64;
-    let (sizes, caches) = (device.borrow().sizes, device.borrow().caches);
+    let sizes = device.borrow().sizes;
     let (shared, mapping) = (device.borrow().shared.clone(), device.borrow().system);
     let spec = sizes.spec;
     for at in 0..STEP {
@@ -41,10 +41,10 @@ async fn start(ctx: &Ctx<'_>, device: &RefCell<Device>) -> Result<(), OutOfMemor
             ctx.kernel_block(Request::new(0, Gfp::GFP_KERNEL), Owner::Driver).await?;
         }
         for _ in part(sizes.part(spec.system_threads)) {
-            Thread::fork(ctx, caches).await?;
+            Thread::fork(ctx, device).await?;
         }
         for file in part(shared.len() as u64) {
-            read_file(ctx, shared[file as usize], u32::MAX).await?;
+            read_file(ctx, shared[file as usize], u32::MAX, Read::Ahead).await?;
         }
         for index in part(sizes.part(spec.system_anon)) {
             ctx.fault_base(mapping, index as u32).await?;
@@ -63,7 +63,6 @@ fn every(device: &RefCell<Device>, a_second: u64) -> Nanos {
 /// The system's own programs: they use their memory, replace objects, start short threads, read shared
 /// files.
 pub(super) async fn system(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut random: Random) {
-    let caches = device.borrow().caches;
     let turn = SECOND / sizes::SYSTEM_PER_S;
     let per_thread = every(&device, sizes::THREADS_PER_S);
     let mut threads: Vec<(Nanos, Thread)> = Vec::new();
@@ -80,7 +79,7 @@ pub(super) async fn system(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut random
         }
         if now >= next_thread {
             next_thread = now + per_thread;
-            match Thread::fork(&ctx, caches).await {
+            match Thread::fork(&ctx, &device).await {
                 Ok(thread) => {
                     let (least, most) = sizes::THREAD_LIFE_S;
                     let life = (least + random.below(most - least + 1)) * SECOND;
@@ -119,7 +118,7 @@ async fn work(
         let shared = &device.borrow().shared;
         shared[random.below(shared.len() as u64) as usize]
     };
-    read_file(ctx, file, sizes::SYSTEM_READS).await?;
+    read_file(ctx, file, sizes::SYSTEM_READS, Read::Ahead).await?;
     Ok(())
 }
 
@@ -153,7 +152,7 @@ pub(super) async fn lookups(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut rando
     while !device.borrow().stopping {
         ctx.sleep(every / 2 + random.below(every)).await;
         let inode = device.borrow_mut().some_media();
-        if read_file(&ctx, inode, 1).await.is_err() {
+        if read_file(&ctx, inode, 1, Read::Ahead).await.is_err() {
             device.borrow_mut().failed += 1;
         }
     }

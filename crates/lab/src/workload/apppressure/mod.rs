@@ -23,6 +23,7 @@ use pageblock_vm::config::{Config, ThpEnabled};
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::space::SpaceId;
 
+use super::app::{App, Caches};
 use super::{Outcome, Progress, Workload, check, stopped};
 use crate::error::Error;
 use crate::sim::cost::CLIENT;
@@ -31,7 +32,6 @@ use crate::sim::machine_file::MachineSpec;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
 use crate::sim::{MICROSECOND, MILLISECOND, Nanos};
-use process::{Caches, Process};
 use sizes::{Sizes, Spec};
 
 /// What Android adds to the low and the high watermark: three screens of 1080 x 2400 pixels of 4 bytes, in KiB
@@ -179,7 +179,7 @@ struct Device {
     /// The memory of the system's programs.
     system: SpaceId,
     /// The apps in the background, the least recently used first.
-    cached: VecDeque<(usize, Process)>,
+    cached: VecDeque<(usize, App)>,
     /// When which app is to be paged out, with its memory.
     to_page_out: VecDeque<(Nanos, usize, SpaceId)>,
     random: Random,
@@ -207,7 +207,7 @@ impl Device {
             .collect();
         Self {
             sizes,
-            caches: Caches::new(w),
+            caches: Caches::new(w, process::TASK_STRUCT),
             files: own,
             shared,
             media,
@@ -259,24 +259,24 @@ impl Device {
 /// The user: one app after the other, each brought to the front and used for a while.
 async fn user(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, launches: std::ops::Range<u64>) {
     for launch in launches {
-        let app = (launch % device.borrow().sizes.spec.apps) as usize;
+        let number = (launch % device.borrow().sizes.spec.apps) as usize;
         let known = {
             let cached = &mut device.borrow_mut().cached;
-            let at = cached.iter().position(|&(of, _)| of == app);
-            at.and_then(|at| cached.remove(at)).map(|(_, process)| process)
+            let at = cached.iter().position(|&(of, _)| of == number);
+            at.and_then(|at| cached.remove(at)).map(|(_, app)| app)
         };
         let warm = known.is_some();
-        let mut process = known.unwrap_or_else(|| Process::new(&ctx, &device));
-        let used = use_app(&ctx, &device, app, &mut process, warm).await;
+        let mut app = known.unwrap_or_else(|| App::new(&ctx, &device));
+        let used = use_app(&ctx, &device, number, &mut app, warm).await;
         ctx.pay().await;
         if used.is_err() {
             device.borrow_mut().out_of_memory += 1;
-            process.exit(&ctx);
+            app.exit(&ctx);
         } else {
             let mut device = device.borrow_mut();
             let due = ctx.now() + device.sizes.spec.page_out_after;
-            device.to_page_out.push_back((due, app, process.anon));
-            device.cached.push_back((app, process));
+            device.to_page_out.push_back((due, number, app.anon));
+            device.cached.push_back((number, app));
         }
         ctx.with(sample_free);
     }
@@ -291,13 +291,13 @@ async fn user_counted(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, launches: std::
 async fn use_app(
     ctx: &Ctx<'_>,
     device: &RefCell<Device>,
-    app: usize,
-    process: &mut Process,
+    number: usize,
+    app: &mut App,
     warm: bool,
 ) -> Result<(), OutOfMemory> {
     ctx.pay().await;
     let start = ctx.now();
-    process.launch(ctx, device, app).await?;
+    process::launch(app, ctx, device, number).await?;
     let latency = ctx.now() - start;
     let kind = if warm {
         device.borrow_mut().warm += 1;
@@ -311,7 +311,7 @@ async fn use_app(
             w.samples.entry(name.to_owned()).or_default().push(latency);
         }
     });
-    process.be_used(ctx, device).await
+    process::be_used(app, ctx, device).await
 }
 
 fn sample_free(w: &mut World<'_>) {

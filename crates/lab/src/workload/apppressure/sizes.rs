@@ -5,6 +5,7 @@ use pageblock_vm::inode::{FileObject, Lifetime};
 use pageblock_vm::slab::CacheSpec;
 
 use super::super::Workload;
+use super::super::app::{Graphics, between};
 use super::Form;
 use crate::error::Error;
 use crate::sim::machine_file::{MachineSpec, Scale};
@@ -13,15 +14,6 @@ use crate::sim::{MILLISECOND, Nanos, SECOND};
 
 /// A number of a range, both ends included.
 pub(super) type Range = (u64, u64);
-
-/// The memory of a graphics buffer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Graphics {
-    /// Android's DMA-BUF system heap: orders 8, 4 and 0, unmovable.
-    DmaBuf,
-    /// i915's objects: pages of shared memory with `__GFP_RECLAIMABLE`, pinned while they are used.
-    Shmem,
-}
 
 /// What an app or a tab is, and how it is used.
 #[derive(Clone, Copy, Debug)]
@@ -185,8 +177,8 @@ impl Sizes {
     }
 
     /// The same, of a range at random.
-    pub(super) fn of_range(&self, random: &mut Random, (least, most): Range) -> u64 {
-        self.part(least + random.below(most - least + 1))
+    pub(super) fn of_range(&self, random: &mut Random, range: Range) -> u64 {
+        self.part(between(random, range))
     }
 
     /// CPU time in proportion.
