@@ -399,7 +399,7 @@ mod tests {
         }
         let versions: Vec<_> = PRESETS.iter().filter_map(Preset::version).collect();
         assert!(versions.is_sorted());
-        assert_eq!(versions.len(), 41);
+        assert_eq!(versions.len(), 42);
     }
 
     #[test]
@@ -421,7 +421,7 @@ mod tests {
         check(6, 12, "linux-6.12");
         check(6, 11, "linux-6.10");
         check(6, 2, "linux-6.1");
-        check(3, 11, "linux-3.10");
+        check(3, 11, "linux-3.11");
         check(2, 6, "linux-3.10");
         check(5, 3, "linux-5.2");
         check(4, 18, "linux-4.15");
