@@ -218,30 +218,19 @@ impl LruvecScan {
         Stepped::More
     }
 
+    /// The target is reached: the smaller pair of lists stops, the other goes on to the same share of
+    /// what it was told to. Where only one pair was told to scan, nothing goes on.
+    fn stop_smaller_pair(&mut self) {
+        if self.left[0] + self.left[1] == 0 || self.left[2] + self.left[3] == 0 {
+            self.left = [0; 4];
+        } else {
+            self.keep_proportion();
+        }
+    }
+
     /// The same up to 3.15 for kswapd: where only one pair was told to scan, it goes on to the end.
     fn keep_proportion(&mut self) {
         let (anon, file) = (self.left[0] + self.left[1], self.left[2] + self.left[3]);
-        let (stopped, other) = if file > anon { (0, 2) } else { (2, 0) };
-        let target = self.targets[stopped] + self.targets[stopped + 1] + 1;
-        let percent = (self.left[stopped] + self.left[stopped + 1]) * 100 / target;
-        self.left[stopped] = 0;
-        self.left[stopped + 1] = 0;
-        for list in other..other + 2 {
-            let scanned = self.targets[list] - self.left[list];
-            let wanted = self.targets[list] * (100 - percent.min(100)) / 100;
-            self.left[list] = wanted.saturating_sub(scanned);
-        }
-        self.adjusted = true;
-    }
-
-    /// The target is reached: the smaller pair of lists stops, the other goes on to the same share of
-    /// what it was told to.
-    fn stop_smaller_pair(&mut self) {
-        let (anon, file) = (self.left[0] + self.left[1], self.left[2] + self.left[3]);
-        if anon == 0 || file == 0 {
-            self.left = [0; 4];
-            return;
-        }
         let (stopped, other) = if file > anon { (0, 2) } else { (2, 0) };
         let target = self.targets[stopped] + self.targets[stopped + 1] + 1;
         let percent = (self.left[stopped] + self.left[stopped + 1]) * 100 / target;
