@@ -40,13 +40,26 @@ fn run<R>(
     programs: Vec<Program>,
     look: impl FnOnce(&mut World<'static>) -> R,
 ) -> R {
+    run_kernel((6, 9), 400, mib, set, programs, look)
+}
+
+/// The same with a kernel, and a disk that writes so many MiB a second.
+fn run_kernel<R>(
+    (major, minor): (u32, u32),
+    write_mib_s: u64,
+    mib: u64,
+    set: impl FnOnce(&mut Config),
+    programs: Vec<Program>,
+    look: impl FnOnce(&mut World<'static>) -> R,
+) -> R {
     let text = format!(
         "name = \"tiny\"\ndma32_end_mib = 32\n[[node]]\ncpus = 8\nmemory_mib = [[0, {mib}]]\n\
-         [disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = 400\n"
+         [disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = {write_mib_s}\n"
     );
     let machine = machine_file::parse(&text, Scale::WHOLE).unwrap();
     // A world of a test may live for ever.
-    let policy: &'static Policy = Box::leak(Box::new(Policy::parse("linux-6.9").unwrap()));
+    let policy: &'static Policy =
+        Box::leak(Box::new(Policy::parse(&format!("linux-{major}.{minor}")).unwrap()));
     let setup = Setup {
         policy: *policy,
         geometry: Geometry::default(),
@@ -58,7 +71,7 @@ fn run<R>(
     let mut allocator = Allocator::new(memory, &setup).unwrap();
     machine.memory.iter().for_each(|&range| allocator.release(range).unwrap());
     allocator.retune();
-    let mut config = Config::of_version(6, 9);
+    let mut config = Config::of_version(major, minor);
     set(&mut config);
     let vm = Vm::new(allocator, policy, config, Tally::new());
     let disk = Disk::new(machine.disk);
@@ -189,4 +202,34 @@ fn what_is_dirty_for_thirty_seconds_is_written() {
         run(64, |_| {}, vec![writer], |w| w.vm.stat.nr_written)
     };
     assert_eq!((written_at(25), written_at(37)), (0, 100));
+}
+
+/// kswapd of 3.11 that met nothing but dirty pages waits a tenth of a second, however often it is called meanwhile.
+#[test]
+fn a_waiting_kswapd_hears_no_call() {
+    let writer = program(|ctx| async move {
+        let inode = ctx.with(|w| w.vm.create_file(12_000));
+        ctx.open(inode).await.unwrap();
+        let space = ctx.with(|w| w.vm.inodes().get(inode).space);
+        for index in 0..12_000 {
+            ctx.write_page(space, index, &mut 0).await.unwrap();
+        }
+        // Little is free; what else is allocated calls kswapd.
+        let pool = ctx.with(|w| w.vm.create_mapping(8000));
+        for index in 0..8000 {
+            ctx.fault_base(pool, index).await.unwrap();
+            ctx.sleep(SECOND / 1000).await;
+        }
+    });
+    let never = |config: &mut Config| {
+        (config.dirty_ratio, config.dirty_background_ratio) = (100, 100);
+        config.dirty_writeback_centisecs = 0;
+    };
+    run_kernel((3, 11), 1, 64, never, vec![writer], |w| {
+        let (tenths, scanned) = (w.now() / (SECOND / 10), w.vm.stat.pgscan_kswapd);
+        assert!(
+            scanned > 0 && scanned < 200 * tenths,
+            "{scanned} pages in {tenths} tenths of a second"
+        );
+    });
 }

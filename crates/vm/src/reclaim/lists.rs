@@ -61,7 +61,7 @@ impl<O: Observer> Vm<'_, O> {
     }
 
     /// Keeps some anonymous pages inactive, so that there is a choice when swap is used.
-    pub(super) fn age_anon(&mut self, at: usize, sc: &mut ScanControl) {
+    pub(crate) fn age_anon(&mut self, at: usize, sc: &mut ScanControl) {
         let vec = &self.lru.vecs()[at];
         if self.swap.places() > 0
             && inactive_is_low(vec, LruList::InactiveAnon, self.policy.reclaim, false)

@@ -234,6 +234,30 @@ fn old_kswapd_writes_files() {
     assert_eq!(written_by_kswapd("linux-4.20"), 0);
 }
 
+/// kswapd of 3.11 gives anonymous pages a chance to be used before it scans anything.
+#[test]
+fn kswapd_ages_before_it_scans() {
+    with_machine(
+        "linux-3.11",
+        |config| config.swap_pages = 4000,
+        1,
+        8192,
+        |machine| {
+            let space = machine.vm.create_mapping(8192);
+            let mut index = 0;
+            while !machine.vm.nodes()[0].kswapd.woken && index < 8192 {
+                assert!(machine.fault(0, space, index));
+                index += 1;
+            }
+            assert_eq!(machine.vm.stat.pgdeactivate, 0);
+            for _ in 0..2 {
+                assert_eq!(machine.vm.step_kswapd(0, 0), Daemon::Ran);
+            }
+            assert!(machine.vm.stat.pgdeactivate >= 32 && machine.vm.stat.pgscan_kswapd == 0);
+        },
+    );
+}
+
 /// How many pages may be dirty where half of memory is a program's, with swap.
 fn dirty_limit(policy: &str, swap_pages: u32) -> u64 {
     let mut limit = 0;
