@@ -1,16 +1,19 @@
 #!/bin/bash
 # thpfioscale on a real kernel in QEMU, with mmtests' own fio jobs (413542d3): free pages by type, slabs and
-# fallbacks as it goes. docs/experiments/thpfioscale.md, "Beside a real kernel".
+# fallbacks as it goes. docs/experiments/thpfioscale.md, "Beside real kernels".
 #
-#   thpfioscale-real.sh KERNEL.deb MEMORY_MIB FILES_A_JOB [madvise]
+#   [BELOW=MIB] [MIN_FREE=KB] thpfioscale-real.sh KERNEL MEMORY_MIB FILES_A_JOB [madvise]
 #
+# KERNEL is a Debian package or a kernel image that has virtio, ext4, xfs and the histograms of tracefs built in. BELOW is what lies
+# below 4 GiB (all, if left out); MIN_FREE is vm.min_free_kbytes.
 # Needs qemu-system-x86, busybox-static, fio, xfsprogs, e2fsprogs, gcc; prints to standard output.
 set -euo pipefail
-[ $# -ge 3 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-deb=$(realpath "$1") memory=$2 files=$3 madvise=${4:-}
+[ $# -ge 3 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+image=$(realpath "$1") memory=$2 files=$3 madvise=${4:-}
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT && cd "$work"
 
-dpkg-deb -x "$deb" kernel
+mkdir kernel
+[[ $image != *.deb ]] || { dpkg-deb -x "$image" kernel; image=$(echo kernel/boot/vmlinuz-*); }
 mkdir -p root/{bin,mod,proc,sys,dev,mnt,tools,tmp} tools/lib
 cp "$(command -v busybox)" root/bin/
 for m in virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk crc32c_generic \
@@ -65,23 +68,22 @@ mount -t ext4 -o ro /dev/vdb /tools && mount -t xfs /dev/vda /mnt && . /run.sh
 poweroff -f
 E
 cat > root/run.sh <<'E'
-for x in $(cat /proc/cmdline); do case $x in files=*|memory=*|form=*) eval "$x";; esac; done
+for x in $(cat /proc/cmdline); do case $x in files=*|memory=*|form=*|min_free=*) eval "$x";; esac; done
 T=/sys/kernel/tracing
-echo 0 > /proc/sys/vm/watermark_boost_factor
-echo 1024 > $T/buffer_size_kb
-echo 1 > $T/events/kmem/mm_page_alloc_extfrag/enable
-# Fallbacks below order 9, requested type > type of the list: 0 unmovable, 1 movable, 2 reclaimable.
-awk '/extfrag/ { for (i = 1; i <= NF; i++) { split($i, a, "="); v[a[1]] = a[2] }
-        if (v["fallback_order"] + 0 < 9) { total++; n[v["alloc_migratetype"] ">" v["fallback_migratetype"]]++ } }
-     /MARK/ { s = "events " $NF " " total + 0; for (k in n) s = s "  " k ": " n[k]; print s > "/dev/console" }
-    ' $T/trace_pipe &
+[ ! -e /proc/sys/vm/watermark_boost_factor ] || echo 0 > /proc/sys/vm/watermark_boost_factor
+[ -z "$min_free" ] || echo "$min_free" > /proc/sys/vm/min_free_kbytes
+E=$T/events/kmem/mm_page_alloc_extfrag
+echo 'hist:keys=alloc_migratetype,fallback_migratetype if fallback_order < 9' > $E/trigger
 sample() {
     awk -v s="free $(cut -d' ' -f1 /proc/uptime) s, $1:" '/^Node.*type/ { pages = 0; m = 1
             for (i = 7; i <= NF; i++) { sub(">", "", $i); pages += $i * m; m += m }
             if (pages) s = s " " $4 " " $6 " " pages ";" } END { print s }' /proc/pagetypeinfo
     awk '/^(nr_inactive_file|nr_active_file|nr_slab_|pgsteal_kswapd|pgsteal_direct|slabs_scanned)/ { s = s " " $1 " " $2 }
         END { print "vmstat" s }' /proc/vmstat
-    echo MARK "$1" > $T/trace_marker
+    awk 'NR > 2 { print $6 * $(NF - 1), $1, $2 }' /proc/slabinfo | sort -rn | head -n 12 |
+        awk '{ s = s " " $2 " " $1 " pages, " $3 ";" } END { print "slabs" s }'
+    # Requested type > type of the list: 0 unmovable, 1 movable, 2 reclaimable.
+    awk '/hitcount:/ && !/trigger/ { gsub(/[{},:]/, " "); n += $NF; s = s "  " $2 ">" $4 ": " $NF } END { print "events " n + 0 s }' $E/hist
 }
 (while true; do sample tick; sleep 40; done) &
 fio() { LD_LIBRARY_PATH=/tools/lib /tools/lib/ld-linux-x86-64.so.2 /tools/fio --directory=/mnt --alloc-size=$((files / 4)) --minimal "$1"; }
@@ -98,15 +100,17 @@ sync; sample sync
 fio /tmp/read > /tmp/log 2>&1 &
 sleep $init
 sample read
+(while true; do sample fault; sleep 5; done) &
 /tools/thp "$memory" $form
 sample faults; sleep 2
 E
 chmod +x root/init
 (cd root && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1) > initrd
 truncate -s 200M tools.img && mkfs.ext4 -q -d tools tools.img
-truncate -s $((files * 4 / 8 + 1024))M data.img && mkfs.xfs -q -d agcount=8 data.img
-qemu-system-x86_64 -accel tcg,thread=multi -cpu max -machine pc -m "$memory" -smp 8 -nographic -no-reboot \
-    -kernel kernel/boot/vmlinuz-* -initrd initrd \
-    -append "console=ttyS0 quiet panic=-1 mitigations=off files=$files memory=$memory ${madvise:+form=madvise}" \
+truncate -s $((files * 4 / 8 + 1024))M data.img && mkfs.xfs -q -m crc=1,finobt=1,reflink=0,rmapbt=0,bigtime=0,inobtcount=0 -i sparse=0,nrext64=0 -d agcount=8 data.img
+# One thread: CPUs of a guest that wait for each other's locks would cost it several times as long.
+qemu-system-x86_64 -accel tcg,thread=single -cpu max -machine "pc${BELOW:+,max-ram-below-4g=${BELOW}M}" -m "$memory" -smp 8 -nographic -no-reboot \
+    -kernel "$image" -initrd initrd \
+    -append "console=ttyS0 quiet panic=-1 mitigations=off files=$files memory=$memory min_free=${MIN_FREE:-} ${madvise:+form=madvise}" \
     -drive file=data.img,if=virtio,format=raw,cache=unsafe \
     -drive file=tools.img,if=virtio,format=raw,readonly=on 2>/dev/null
