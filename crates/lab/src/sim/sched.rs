@@ -13,13 +13,32 @@ pub(crate) type TaskId = usize;
 /// How long a task runs while others wait for its CPU.
 const SLICE: Nanos = 4 * MILLISECOND;
 
+/// When something happens: the time, and which of all things it is that were asked for, so that those of one
+/// time follow in that order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct When(u128);
+
+impl When {
+    fn new(time: Nanos, seq: u64) -> Self {
+        Self(u128::from(time) << 64 | u128::from(seq))
+    }
+
+    fn time(self) -> Nanos {
+        (self.0 >> 64) as Nanos
+    }
+
+    fn seq(self) -> u64 {
+        self.0 as u64
+    }
+}
+
 /// Something that happens at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Happening {
     /// The time that a task charged has passed.
     Resume(TaskId),
-    /// A task's wait is over, if it is still the same wait.
-    Timer(TaskId, u64),
+    /// A task's wait is over.
+    Timer(TaskId),
     /// A write is done: its number.
     Written(usize),
 }
@@ -41,8 +60,8 @@ struct Task {
     cpu: usize,
     /// The only node that it may run on.
     node: Option<u8>,
-    /// The number of its present wait.
-    wait: u64,
+    /// The timer that ends its wait; 0 where there is none.
+    timer: u64,
     /// CPU time that it has used.
     used: Nanos,
     /// It waits for memory, or works because there is none.
@@ -72,10 +91,14 @@ struct Cpu {
 pub(crate) struct Sched {
     pub(crate) now: Nanos,
     seq: u64,
-    events: BinaryHeap<Reverse<(Nanos, u64, Happening)>>,
+    events: BinaryHeap<Reverse<(When, Happening)>>,
+    /// Events of timers whose waits ended before.
+    stale: usize,
     /// Tasks on CPUs go on: so few that looking at all is faster than keeping them in order.
-    resumes: Vec<(Nanos, u64, TaskId)>,
+    resumes: Vec<(When, TaskId)>,
     cpus: Vec<Cpu>,
+    /// Tasks that wait for a CPU.
+    queued: usize,
     tasks: Vec<Task>,
     switch: Nanos,
     pub(crate) psi: Psi,
@@ -88,8 +111,10 @@ impl Sched {
             now: 0,
             seq: 0,
             events: BinaryHeap::new(),
+            stale: 0,
             resumes: Vec::new(),
             cpus: cpu_nodes.iter().map(cpu).collect(),
+            queued: 0,
             tasks: Vec::new(),
             switch,
             psi: Psi::new(cpu_nodes.len()),
@@ -116,32 +141,55 @@ impl Sched {
     }
 
     pub(crate) fn at(&mut self, time: Nanos, what: Happening) {
+        let when = self.when(time);
+        self.events.push(Reverse((when, what)));
+    }
+
+    fn when(&mut self, time: Nanos) -> When {
         self.seq += 1;
-        self.events.push(Reverse((time, self.seq, what)));
+        When::new(time, self.seq)
     }
 
     /// The next thing that happens; the clock goes there.
     pub(crate) fn next(&mut self) -> Option<Happening> {
-        let first = self.resumes.iter().enumerate().min_by_key(|(_, (time, seq, _))| (*time, *seq));
-        let other = self.events.peek().map(|Reverse((time, seq, _))| (*time, *seq));
-        let (time, what) = match first {
-            Some((at, &(time, seq, task))) if other.is_none_or(|other| (time, seq) < other) => {
+        loop {
+            let first = (0..).zip(&self.resumes).min_by_key(|(_, (when, _))| *when);
+            let other = self.events.peek().map(|Reverse((when, _))| *when);
+            if let Some((at, &(when, task))) = first
+                && other.is_none_or(|other| when < other)
+            {
                 self.resumes.swap_remove(at);
-                (time, Happening::Resume(task))
+                self.now = self.now.max(when.time());
+                return Some(Happening::Resume(task));
             }
-            _ => {
-                let Reverse((time, _, what)) = self.events.pop()?;
-                (time, what)
+            let Reverse((when, what)) = self.events.pop()?;
+            if is_stale(&self.tasks, when, what) {
+                self.stale -= 1;
+                continue;
             }
-        };
-        self.now = self.now.max(time);
-        Some(what)
+            self.now = self.now.max(when.time());
+            return Some(what);
+        }
     }
 
     /// A task goes on at a time.
     fn resume_at(&mut self, time: Nanos, task: TaskId) {
-        self.seq += 1;
-        self.resumes.push((time, self.seq, task));
+        let when = self.when(time);
+        self.resumes.push((when, task));
+    }
+
+    /// The event of a task's timer, if it has one, is without meaning from now on. Too many of those are
+    /// left out, as each makes all others slower.
+    fn drop_timer(&mut self, task: TaskId) {
+        if std::mem::take(&mut self.tasks[task].timer) == 0 {
+            return;
+        }
+        self.stale += 1;
+        if self.stale > self.events.len() / 2 {
+            let tasks = &self.tasks;
+            self.events.retain(|&Reverse((when, what))| !is_stale(tasks, when, what));
+            self.stale = 0;
+        }
     }
 
     /// A new task that is ready to run, at first near a CPU; on one node only if `node` says so.
@@ -150,7 +198,7 @@ impl Sched {
             state: State::Blocked,
             cpu,
             node,
-            wait: 0,
+            timer: 0,
             used: 0,
             stalled: false,
         });
@@ -200,7 +248,7 @@ impl Sched {
             return true;
         }
         self.tasks[task].state = State::Ready;
-        self.cpus[cpu].queue.push_back(task);
+        self.enqueue(cpu, task);
         self.leave(cpu);
         false
     }
@@ -209,9 +257,9 @@ impl Sched {
     pub(crate) fn block(&mut self, task: TaskId, timeout: Option<Nanos>) {
         let cpu = self.tasks[task].cpu;
         self.change(task, |task| task.state = State::Blocked);
-        self.tasks[task].wait += 1;
         if let Some(ns) = timeout {
-            self.at(self.now + ns, Happening::Timer(task, self.tasks[task].wait));
+            self.at(self.now + ns, Happening::Timer(task));
+            self.tasks[task].timer = self.seq;
         }
         self.leave(cpu);
     }
@@ -225,11 +273,10 @@ impl Sched {
         self.tasks[task].state == State::Done
     }
 
-    /// A timer of a task ran out.
-    pub(crate) fn time_out(&mut self, task: TaskId, wait: u64) {
-        if self.tasks[task].wait == wait {
-            self.wake(task);
-        }
+    /// The timer of a task ran out.
+    pub(crate) fn time_out(&mut self, task: TaskId) {
+        self.tasks[task].timer = 0;
+        self.wake(task);
     }
 
     /// Wakes a task that waits; another is left alone.
@@ -237,7 +284,7 @@ impl Sched {
         if self.tasks[task].state != State::Blocked {
             return;
         }
-        self.tasks[task].wait += 1;
+        self.drop_timer(task);
         let cpu = self.choose(task);
         self.change(task, |task| {
             task.cpu = cpu;
@@ -246,8 +293,13 @@ impl Sched {
         if self.cpus[cpu].running.is_none() {
             self.run_on(cpu, task);
         } else {
-            self.cpus[cpu].queue.push_back(task);
+            self.enqueue(cpu, task);
         }
+    }
+
+    fn enqueue(&mut self, cpu: usize, task: TaskId) {
+        self.cpus[cpu].queue.push_back(task);
+        self.queued += 1;
     }
 
     /// The task's own CPU if that is idle, else an idle one, of its node if there is one, else the
@@ -282,6 +334,9 @@ impl Sched {
     /// A CPU has nobody to run: the next of its queue does, or one from the longest other queue.
     fn leave(&mut self, cpu: usize) {
         self.cpus[cpu].running = None;
+        if self.queued == 0 {
+            return;
+        }
         let next = self.cpus[cpu].queue.pop_front().or_else(|| {
             let node = self.cpus[cpu].node;
             let from =
@@ -291,9 +346,15 @@ impl Sched {
             self.cpus[from].queue.remove(at)
         });
         if let Some(task) = next {
+            self.queued -= 1;
             self.run_on(cpu, task);
         }
     }
+}
+
+/// Whether an event is that of a timer whose wait has ended.
+fn is_stale(tasks: &[Task], when: When, what: Happening) -> bool {
+    matches!(what, Happening::Timer(task) if tasks[task].timer != when.seq())
 }
 
 #[cfg(test)]
@@ -343,11 +404,25 @@ mod tests {
         sched.wake(task);
         resumed(&mut sched);
         sched.block(task, Some(100));
-        let Some(Happening::Timer(t, wait)) = sched.next() else { panic!("the old timer") };
-        sched.time_out(t, wait);
-        assert!(!sched.is_running(task));
-        let Some(Happening::Timer(t, wait)) = sched.next() else { panic!("the new timer") };
-        sched.time_out(t, wait);
-        assert!(sched.is_running(task) && sched.now == 100);
+        let Some(Happening::Timer(task)) = sched.next() else {
+            panic!("the timer of the second wait")
+        };
+        assert_eq!(sched.now, 100);
+        sched.time_out(task);
+        assert!(sched.is_running(task));
+    }
+
+    #[test]
+    fn timers_of_waits_that_ended_are_left_out() {
+        let mut sched = Sched::new(&[0], 0);
+        let task = sched.spawn(0, None);
+        for _ in 0..100 {
+            resumed(&mut sched);
+            sched.block(task, Some(1000));
+            sched.wake(task);
+        }
+        assert!(sched.events.len() <= 2, "{:?}", sched.events);
+        resumed(&mut sched);
+        assert_eq!((sched.next(), sched.now), (None, 0));
     }
 }
