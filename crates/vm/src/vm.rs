@@ -96,7 +96,7 @@ pub(crate) struct Hook<'a, O> {
 }
 
 impl<O: Observer> Observer for Hook<'_, O> {
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, event: Event) {
         self.observer.event(event);
     }
