@@ -270,6 +270,7 @@ impl<'m> World<'m> {
     }
 
     /// Compares the lists of the blocks that were taken since the last time with their pageblocks.
+    #[inline]
     pub(crate) fn count_list_mismatches(&mut self) {
         for taken in self.vm.observer.take_taken() {
             let allocator = self.vm.allocator();
