@@ -13,12 +13,14 @@ pub(crate) type TaskId = usize;
 /// How long a task runs while others wait for its CPU.
 const SLICE: Nanos = 4 * MILLISECOND;
 
-/// When something happens: the time, and which of all things it is that were asked for, so that those of one
-/// time follow in that order.
+/// When something happens: the time, and how many things were asked for before, so that those of one time follow
+/// in that order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct When(u128);
 
 impl When {
+    const NEVER: Self = Self(u128::MAX);
+
     fn new(time: Nanos, seq: u64) -> Self {
         Self(u128::from(time) << 64 | u128::from(seq))
     }
@@ -33,7 +35,7 @@ impl When {
 }
 
 /// Something that happens at a time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Happening {
     /// The time that a task charged has passed.
     Resume(TaskId),
@@ -91,11 +93,13 @@ struct Cpu {
 pub(crate) struct Sched {
     pub(crate) now: Nanos,
     seq: u64,
-    events: BinaryHeap<Reverse<(When, Happening)>>,
-    /// Events of timers whose waits ended before.
-    stale: usize,
     /// Tasks on CPUs go on: so few that looking at all is faster than keeping them in order.
     resumes: Vec<(When, TaskId)>,
+    timers: BinaryHeap<Reverse<(When, TaskId)>>,
+    /// Timers whose waits ended before.
+    stale: usize,
+    /// Writes are done one after the other.
+    writes: VecDeque<(When, usize)>,
     cpus: Vec<Cpu>,
     /// Tasks that wait for a CPU.
     queued: usize,
@@ -110,9 +114,10 @@ impl Sched {
         Self {
             now: 0,
             seq: 0,
-            events: BinaryHeap::new(),
-            stale: 0,
             resumes: Vec::new(),
+            timers: BinaryHeap::new(),
+            stale: 0,
+            writes: VecDeque::new(),
             cpus: cpu_nodes.iter().map(cpu).collect(),
             queued: 0,
             tasks: Vec::new(),
@@ -140,11 +145,6 @@ impl Sched {
         was
     }
 
-    pub(crate) fn at(&mut self, time: Nanos, what: Happening) {
-        let when = self.when(time);
-        self.events.push(Reverse((when, what)));
-    }
-
     fn when(&mut self, time: Nanos) -> When {
         self.seq += 1;
         When::new(time, self.seq)
@@ -152,24 +152,37 @@ impl Sched {
 
     /// The next thing that happens; the clock goes there.
     pub(crate) fn next(&mut self) -> Option<Happening> {
-        loop {
-            let first = (0..).zip(&self.resumes).min_by_key(|(_, (when, _))| *when);
-            let other = self.events.peek().map(|Reverse((when, _))| *when);
-            if let Some((at, &(when, task))) = first
-                && other.is_none_or(|other| when < other)
-            {
+        let timer = self.next_timer();
+        let write = self.writes.front().map_or(When::NEVER, |&(when, _)| when);
+        let resume = (0..).zip(&self.resumes).min_by_key(|(_, (when, _))| *when);
+        let (when, what) = match resume {
+            Some((at, &(when, task))) if when < timer.min(write) => {
                 self.resumes.swap_remove(at);
-                self.now = self.now.max(when.time());
-                return Some(Happening::Resume(task));
+                (when, Happening::Resume(task))
             }
-            let Reverse((when, what)) = self.events.pop()?;
-            if is_stale(&self.tasks, when, what) {
-                self.stale -= 1;
-                continue;
+            _ if write < timer => {
+                let (when, write) = self.writes.pop_front()?;
+                (when, Happening::Written(write))
             }
-            self.now = self.now.max(when.time());
-            return Some(what);
+            _ => {
+                let Reverse((when, task)) = self.timers.pop()?;
+                (when, Happening::Timer(task))
+            }
+        };
+        self.now = self.now.max(when.time());
+        Some(what)
+    }
+
+    /// When the next timer runs out whose task still waits; those before it are left out.
+    fn next_timer(&mut self) -> When {
+        while let Some(&Reverse((when, task))) = self.timers.peek() {
+            if self.tasks[task].timer == when.seq() {
+                return when;
+            }
+            self.timers.pop();
+            self.stale -= 1;
         }
+        When::NEVER
     }
 
     /// A task goes on at a time.
@@ -178,16 +191,30 @@ impl Sched {
         self.resumes.push((when, task));
     }
 
-    /// The event of a task's timer, if it has one, is without meaning from now on. Too many of those are
-    /// left out, as each makes all others slower.
+    /// A write will be done at a time, which is not before that of the one before.
+    pub(crate) fn written_at(&mut self, time: Nanos, write: usize) {
+        let when = self.when(time);
+        debug_assert!(self.writes.back().is_none_or(|&(last, _)| last < when));
+        self.writes.push_back((when, write));
+    }
+
+    /// A task waits until a time, unless it is woken before.
+    fn wait_until(&mut self, time: Nanos, task: TaskId) {
+        let when = self.when(time);
+        self.timers.push(Reverse((when, task)));
+        self.tasks[task].timer = when.seq();
+    }
+
+    /// The task's timer, if it has one, is without meaning from now on. Too many of those are left out, as
+    /// each makes all others slower.
     fn drop_timer(&mut self, task: TaskId) {
         if std::mem::take(&mut self.tasks[task].timer) == 0 {
             return;
         }
         self.stale += 1;
-        if self.stale > self.events.len() / 2 {
+        if self.stale > self.timers.len() / 2 {
             let tasks = &self.tasks;
-            self.events.retain(|&Reverse((when, what))| !is_stale(tasks, when, what));
+            self.timers.retain(|&Reverse((when, task))| tasks[task].timer == when.seq());
             self.stale = 0;
         }
     }
@@ -258,8 +285,7 @@ impl Sched {
         let cpu = self.tasks[task].cpu;
         self.change(task, |task| task.state = State::Blocked);
         if let Some(ns) = timeout {
-            self.at(self.now + ns, Happening::Timer(task));
-            self.tasks[task].timer = self.seq;
+            self.wait_until(self.now + ns, task);
         }
         self.leave(cpu);
     }
@@ -352,11 +378,6 @@ impl Sched {
     }
 }
 
-/// Whether an event is that of a timer whose wait has ended.
-fn is_stale(tasks: &[Task], when: When, what: Happening) -> bool {
-    matches!(what, Happening::Timer(task) if tasks[task].timer != when.seq())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -413,6 +434,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_to_happen_at_one_time_follows_in_the_order_of_asking() {
+        let mut sched = Sched::new(&[0], 10);
+        let task = sched.spawn(0, None);
+        sched.written_at(10, 7);
+        assert_eq!(resumed(&mut sched), (10, task));
+        sched.block(task, Some(0));
+        sched.written_at(10, 8);
+        let rest = std::iter::from_fn(|| sched.next());
+        use Happening::{Timer, Written};
+        assert_eq!(rest.collect::<Vec<_>>(), [Written(7), Timer(task), Written(8)]);
+    }
+
+    #[test]
     fn timers_of_waits_that_ended_are_left_out() {
         let mut sched = Sched::new(&[0], 0);
         let task = sched.spawn(0, None);
@@ -421,7 +455,7 @@ mod tests {
             sched.block(task, Some(1000));
             sched.wake(task);
         }
-        assert!(sched.events.len() <= 2, "{:?}", sched.events);
+        assert!(sched.timers.len() <= 2, "{:?}", sched.timers);
         resumed(&mut sched);
         assert_eq!((sched.next(), sched.now), (None, 0));
     }

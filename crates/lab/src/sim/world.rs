@@ -13,7 +13,7 @@ use super::Nanos;
 use super::cost::Costs;
 use super::disk::Disk;
 use super::machine_file::Scale;
-use super::sched::{Happening, Sched, TaskId};
+use super::sched::{Sched, TaskId};
 
 /// A write on its way.
 #[derive(Clone, Debug)]
@@ -289,7 +289,7 @@ impl<'m> World<'m> {
             self.writes.len() - 1
         });
         self.writes[at] = Some(write);
-        self.sched.at(done, Happening::Written(at));
+        self.sched.written_at(done, at);
     }
 
     /// Hands a run of a file's pages to the disk.
