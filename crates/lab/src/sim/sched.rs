@@ -348,10 +348,15 @@ impl Sched {
     }
 
     fn run_on(&mut self, cpu: usize, task: TaskId) {
-        self.change(task, |task| {
-            task.state = State::Running;
-            task.cpu = cpu;
-        });
+        if self.tasks[task].cpu == cpu {
+            // It was ready there, which is no less pressure.
+            self.tasks[task].state = State::Running;
+        } else {
+            self.change(task, |task| {
+                task.state = State::Running;
+                task.cpu = cpu;
+            });
+        }
         self.cpus[cpu].running = Some(task);
         self.cpus[cpu].slice_end = self.now + SLICE;
         self.resume_at(self.now + self.switch, task);
