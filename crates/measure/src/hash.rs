@@ -19,9 +19,6 @@
 use pageblock::event::Event;
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// The longest encoding in bytes.
-const ENCODED_MAX: usize = 15;
-
 /// Bytes that are hashed in one go: a call for each event would cost more than the hash.
 const BATCH: usize = 2048;
 
@@ -48,17 +45,23 @@ impl EventHash {
     }
 
     /// Takes in the next event.
-    #[inline]
+    #[inline(always)]
     pub fn event(&mut self, event: &Event) {
-        if self.len + ENCODED_MAX > BATCH {
-            self.state.update(&self.batch[..self.len]);
-            self.len = 0;
+        let (bytes, len) = encode(event);
+        if let Some(room) = self.batch[self.len..].first_chunk_mut() {
+            // What stands behind an event is written over by the next one.
+            *room = bytes.to_le_bytes();
+            self.len += len;
         }
-        if let Some(bytes) = self.batch[self.len..].first_chunk_mut() {
-            let mut encoded = Encoded { bytes, len: 0 };
-            encoded.event(event);
-            self.len += encoded.len;
+        if self.len > BATCH - size_of::<u128>() {
+            self.flush();
         }
+    }
+
+    #[inline(never)]
+    fn flush(&mut self) {
+        self.state.update(&self.batch[..self.len]);
+        self.len = 0;
     }
 
     /// The hash of the events so far.
@@ -82,53 +85,33 @@ impl std::fmt::Debug for EventHash {
     }
 }
 
-struct Encoded<'b> {
-    bytes: &'b mut [u8; ENCODED_MAX],
-    len: usize,
-}
-
-impl Encoded<'_> {
-    #[inline(always)]
-    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
-        self.bytes[self.len..self.len + N].copy_from_slice(&bytes);
-        self.len += N;
-    }
-
-    #[inline(always)]
-    fn event(&mut self, event: &Event) {
-        match *event {
-            Event::PageAlloc { pfn, order, migratetype, gfp } => {
-                self.put([1]);
-                self.put(pfn.map_or(u64::MAX, |pfn| pfn.0).to_le_bytes());
-                self.put([order, migratetype as u8]);
-                self.put(gfp.0.to_le_bytes());
-            }
-            Event::PageFree { pfn, order } => {
-                self.put([2]);
-                self.put(pfn.0.to_le_bytes());
-                self.put([order]);
-            }
-            Event::PageFreeBatched { pfn } => {
-                self.put([3]);
-                self.put(pfn.0.to_le_bytes());
-            }
-            Event::ZoneLocked { pfn, order, migratetype, percpu_refill } => {
-                self.put([4]);
-                self.put(pfn.0.to_le_bytes());
-                self.put([order, migratetype as u8, u8::from(percpu_refill)]);
-            }
-            Event::PcpuDrain { pfn, order, migratetype } => {
-                self.put([5]);
-                self.put(pfn.0.to_le_bytes());
-                self.put([order, migratetype as u8]);
-            }
-            Event::Extfrag(e) => {
-                self.put([6]);
-                self.put(e.pfn.0.to_le_bytes());
-                self.put([e.alloc_order, e.fallback_order]);
-                self.put([e.alloc_migratetype as u8, e.fallback_migratetype as u8]);
-                self.put([u8::from(e.change_ownership)]);
-            }
+/// The bytes of an event, the first one lowest, and how many they are.
+#[inline(always)]
+fn encode(event: &Event) -> (u128, usize) {
+    let start = |tag: u128, pfn: u64| tag | u128::from(pfn) << 8;
+    // The bytes after the frame.
+    let rest = |bytes: [u8; 3]| {
+        let [a, b, c] = bytes.map(u128::from);
+        a << 72 | b << 80 | c << 88
+    };
+    match *event {
+        Event::PageAlloc { pfn, order, migratetype, gfp } => {
+            let head = start(1, pfn.map_or(u64::MAX, |pfn| pfn.0));
+            (head | rest([order, migratetype as u8, 0]) | u128::from(gfp.0) << 88, 15)
+        }
+        Event::PageFree { pfn, order } => (start(2, pfn.0) | rest([order, 0, 0]), 10),
+        Event::PageFreeBatched { pfn } => (start(3, pfn.0), 9),
+        Event::ZoneLocked { pfn, order, migratetype, percpu_refill } => {
+            let rest = rest([order, migratetype as u8, u8::from(percpu_refill)]);
+            (start(4, pfn.0) | rest, 12)
+        }
+        Event::PcpuDrain { pfn, order, migratetype } => {
+            (start(5, pfn.0) | rest([order, migratetype as u8, 0]), 11)
+        }
+        Event::Extfrag(e) => {
+            let rest = rest([e.alloc_order, e.fallback_order, e.alloc_migratetype as u8]);
+            let found = u128::from(e.fallback_migratetype as u8) << 96;
+            (start(6, e.pfn.0) | rest | found | u128::from(e.change_ownership) << 104, 14)
         }
     }
 }

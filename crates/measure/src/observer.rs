@@ -112,7 +112,8 @@ impl Tally {
 }
 
 impl Observer for Tally {
-    #[inline]
+    // What kind an event is, each caller knows when it is compiled.
+    #[inline(always)]
     fn event(&mut self, event: Event) {
         self.hash.event(&event);
         match event {

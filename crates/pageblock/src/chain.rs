@@ -149,7 +149,8 @@ impl Chain {
         owned: impl Fn(Index) -> bool,
     ) -> Option<(Index, u32)> {
         let first = self.tail;
-        if map.next(first) != NIL || !owned(first) {
+        // Most tails are alone.
+        if map.prev(first) ^ tag != first + step || map.next(first) != NIL || !owned(first) {
             return None;
         }
         let (mut last, mut n) = (first, 1);

@@ -12,7 +12,7 @@ use crate::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::machine::Machine;
 use crate::map::PageMap;
 use crate::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
-use crate::policy::{Policy, WmarkCheck};
+use crate::policy::{PcpFree, Policy, WmarkCheck};
 use crate::sync::{AtomicBool, AtomicU16, AtomicUsize, Relaxed};
 use crate::tuning::Watermarks;
 use crate::watermark::Plenty;
@@ -123,10 +123,10 @@ pub(crate) struct Front<'m> {
     max_order: Order,
     /// Whether `plenty` and `calm` say all that they could.
     known: AtomicBool,
-    /// Neither is reclaim active, nor the high watermark missed.
+    /// Neither active reclaim nor a missed high watermark makes a CPU cache give pages back.
     calm: AtomicBool,
     /// By the highest zone of a request: the orders, one bit each, that the zone serves at once,
-    /// whatever the watermark and the flags. Never a bit too many.
+    /// whatever the watermark but a high one that is asked for, and the flags. Never a bit too many.
     plenty: [AtomicU16; MAX_NR_ZONES],
     copies: Copies,
 }
@@ -216,7 +216,8 @@ impl<'m> Front<'m> {
         }
     }
 
-    /// Whether a request of this order is served at once, by the highest zone that it may use.
+    /// Whether a request of this order is served at once, by the highest zone that it may use; an attempt
+    /// that names the high watermark may still be refused.
     #[inline(always)]
     pub(crate) fn has_plenty(&self, order: Order, highest: ZoneKind) -> bool {
         self.plenty[highest as usize].load(Relaxed) >> (order & 0xf) & 1 != 0
@@ -272,7 +273,9 @@ impl<'m> Front<'m> {
                 copy.store(orders, Relaxed);
             }
         }
-        let calm = !zone.reclaim_active && !zone.below_high;
+        // Up to 5.13 they do not look at the zone.
+        let calm =
+            self.policy.pcp_free == PcpFree::Batch || (!zone.reclaim_active && !zone.below_high);
         if self.calm.load(Relaxed) != calm || !self.is_known() {
             self.calm.store(calm, Relaxed);
             self.known.store(true, Relaxed);

@@ -14,10 +14,6 @@ use crate::row::{CpuZone, Row};
 #[cfg(doc)]
 use crate::levels::Front;
 
-/// Requests with one of these flags take the long way: they ask the observer, leave out nodes, or
-/// may use reserves.
-const LONG_WAY: u32 = Gfp::WRITE.0 | Gfp::THISNODE.0;
-
 impl Row<'_> {
     /// Takes a block from the list of the first zone, if a walk would do the same at once.
     #[inline(always)]
@@ -36,7 +32,8 @@ impl Row<'_> {
     #[inline(always)]
     fn take_if_warm(&mut self, request: &Request, observer: &mut impl Observer) -> Option<Pfn> {
         let Request { order, gfp, node, nodemask } = *request;
-        if gfp.0 & LONG_WAY != 0
+        // The long way leaves out nodes, or may use reserves.
+        if gfp.has(Gfp::THISNODE)
             || nodemask != u64::MAX
             || node.is_some_and(|node| node != self.node)
             || (order > 0 && gfp.has(Gfp::HIGH))
@@ -47,7 +44,9 @@ impl Row<'_> {
         let zone = self.zones.get_mut(usize::from(self.first[highest as usize]))?;
         let CpuZone { cache, map, front, .. } = zone;
         let list = cache.take_list(order, mt)?;
-        if !front.has_plenty(order, highest) {
+        if !front.has_plenty(order, highest)
+            || (gfp.has(Gfp::WRITE) && !observer.node_dirty_ok(front.node))
+        {
             return None;
         }
         let (i, state) = cache.take_hot(map, list, order)?;

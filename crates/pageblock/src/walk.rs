@@ -113,7 +113,8 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             walk.skipped_active = true;
             return walk.pass_over();
         }
-        let plenty = fronts[at].has_plenty(attempt.order, attempt.highest);
+        let plenty = walk.flags.selected_watermark() != Watermark::High
+            && fronts[at].has_plenty(attempt.order, attempt.highest);
         if !plenty && !self.has_watermark(at, attempt, walk.flags, observer) {
             // With reclaim in between the answer may be another.
             walk.by_marks &= self.machine.policy.zone_reclaim_mode == 0;

@@ -5,8 +5,9 @@ use crate::frame::{Order, pages};
 use crate::layout::ZoneKind;
 use crate::levels::Levels;
 use crate::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
-use crate::policy::{WmarkCheck, WmarkFast};
+use crate::policy::{BelowHigh, WmarkCheck, WmarkFast};
 use crate::request::Gfp;
+use crate::tuning::Watermarks;
 use crate::zone::Zone;
 
 impl Zone<'_> {
@@ -50,14 +51,16 @@ impl Zone<'_> {
         Plenty { free: self.free_pages, kept: self.kept(), orders }
     }
 
-    /// The high mark and every reserve of the zone itself.
+    /// The mark that requests have to leave at first, and every reserve of the zone itself.
     #[inline(always)]
     pub(crate) fn kept(&self) -> u64 {
+        let Watermarks { low, high, .. } = self.watermarks;
+        let high_first = self.policy.below_high == BelowHigh::On && !self.below_high;
         self.free_pages_of(Cma)
             + self.free_pages_of(HighAtomic)
             + self.reserved_highatomic
             + self.boost
-            + self.watermarks.high
+            + if high_first { high } else { low }
     }
 
     /// The orders that have blocks which anyone may take, one bit each.
@@ -68,12 +71,12 @@ impl Zone<'_> {
     }
 }
 
-/// What requests are served by every mark, with any flags, and under every policy: the high mark and
-/// every reserve are left, and blocks that anyone may take.
+/// What requests are served by the low mark and less, with any flags, and under every policy: that mark is
+/// left, or the high one where it is looked at first, and every reserve, and blocks that anyone may take.
 #[derive(Clone, Copy)]
 pub(crate) struct Plenty {
     free: u64,
-    /// The high mark and all reserves of the zone itself.
+    /// See [`Zone::kept`].
     kept: u64,
     /// The orders that there are blocks for, one bit each, without a gap.
     orders: u16,

@@ -176,15 +176,17 @@ impl<O: Observer> Vm<'_, O> {
 
     fn shrink_buffer(&mut self, node: usize, by: ShrinkBy) {
         let Some(id) = self.buffers.lru[node].tail() else { return };
-        self.buffers.lru[node].remove(&mut self.buffers.buffers, id);
-        let buffer = &mut self.buffers.buffers[id as usize];
+        let Buffers { buffers, lru, .. } = &mut self.buffers;
+        let buffer = &mut buffers[id as usize];
         if buffer.refs > 0 {
             buffer.refs -= 1;
-            self.buffers.lru[node].push_head(&mut self.buffers.buffers, id);
+            lru[node].rotate(buffers);
             return;
         }
         buffer.present = 0;
-        for pfn in buffer.pages {
+        let pages = buffer.pages;
+        lru[node].remove(buffers, id);
+        for pfn in pages {
             self.free_block(by.cpu, pfn, 0);
         }
     }

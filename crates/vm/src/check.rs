@@ -10,7 +10,7 @@ use pageblock::frame::{Order, Pfn, pages};
 use crate::inode::InodeId;
 use crate::list::NIL;
 use crate::lru::{Lru, LruList};
-use crate::page::{Owner, PageFlags};
+use crate::page::{Owner, Page, PageFlags};
 use crate::space::{Slot, SpaceId};
 use crate::vm::Vm;
 
@@ -67,6 +67,48 @@ fn equal(name: &'static str, counted: u64, found: u64) -> Result<(), Broken> {
     if counted == found { Ok(()) } else { Err(Broken::Count { name, counted, found }) }
 }
 
+/// What the pages say.
+struct Found {
+    /// Pages on each LRU list of each lruvec.
+    lists: Vec<[u64; 5]>,
+    /// Pages of files and mappings.
+    mapped: u64,
+    dirty: u64,
+    writeback: u64,
+    buffers: u64,
+    /// Objects and slabs of each cache.
+    slabs: Vec<(u64, u64)>,
+}
+
+impl Found {
+    fn new(vecs: usize, caches: usize) -> Self {
+        let (lists, slabs) = (vec![[0; 5]; vecs], vec![(0, 0); caches]);
+        Self { lists, mapped: 0, dirty: 0, writeback: 0, buffers: 0, slabs }
+    }
+
+    /// Counts a block in use, of a zone whose pages are on the lists of the lruvec `vec`.
+    fn count(&mut self, page: &Page, vec: usize) {
+        if page.has(PageFlags::LRU) {
+            self.lists[vec][Lru::list_of(page) as usize] += pages(page.order());
+        }
+        match page.kind() {
+            Owner::File => {
+                self.mapped += pages(page.order());
+                self.dirty += u64::from(page.has(PageFlags::DIRTY));
+                self.writeback += u64::from(page.has(PageFlags::WRITEBACK));
+            }
+            Owner::Anon => self.mapped += pages(page.order()),
+            Owner::Slab => {
+                let (objects, slabs) = &mut self.slabs[page.owner as usize];
+                *objects += u64::from(page.index);
+                *slabs += 1;
+            }
+            Owner::Buffer => self.buffers += 1,
+            _ => {}
+        }
+    }
+}
+
 impl<O: Observer> Vm<'_, O> {
     /// Verifies the allocator, that every block in use has exactly one owner that knows it, and every
     /// count. Takes time linear in the machine.
@@ -75,8 +117,13 @@ impl<O: Observer> Vm<'_, O> {
     /// The first thing that is [`Broken`].
     pub fn check(&self) -> Result<(), Broken> {
         self.allocator.check().map_err(Broken::Allocator)?;
-        self.check_owners()?;
-        self.check_spaces()?;
+        let found = self.check_owners()?;
+        self.check_counts(&found)?;
+        let mapped = self.check_spaces()?;
+        if mapped != found.mapped {
+            self.check_places()?;
+        }
+        equal("the pages of files and mappings", mapped, found.mapped)?;
         self.check_objects()?;
         self.check_zram()
     }
@@ -101,16 +148,16 @@ impl<O: Observer> Vm<'_, O> {
         equal("the places of swap in use", places, kept + same)
     }
 
-    fn check_owners(&self) -> Result<(), Broken> {
-        let mut lists = vec![[0u64; 5]; self.lru.vecs().len()];
-        let (mut dirty, mut writeback) = (0, 0);
+    /// Every block in use has an owner, and nothing else has. Gives what was found.
+    fn check_owners(&self) -> Result<Found, Broken> {
+        let mut found = Found::new(self.lru.vecs().len(), self.slabs.caches().len());
         for (at, zone) in self.allocator.zones().iter().enumerate() {
             let mut pfn = zone.span.start.0;
             while pfn < zone.span.end.0 {
                 let page = &self.pages[pfn as u32];
                 let owned = page.kind() != Owner::None;
                 let here = Pfn(pfn);
-                match zone.state(here) {
+                let order = match zone.state(here) {
                     Some(FrameState::Allocated { order, .. }) => {
                         if !owned {
                             return Err(Broken::Lost(here, order));
@@ -118,100 +165,102 @@ impl<O: Observer> Vm<'_, O> {
                         if page.order() != order {
                             return Err(Broken::Stolen(here, page.kind()));
                         }
-                        self.check_page(pfn as u32)?;
-                        if page.has(PageFlags::LRU) {
-                            let list = Lru::list_of(&self.pages, pfn as u32);
-                            lists[self.lru.of_zone(at)][list as usize] += pages(order);
-                        }
-                        if page.kind() == Owner::File {
-                            dirty += u64::from(page.has(PageFlags::DIRTY));
-                            writeback += u64::from(page.has(PageFlags::WRITEBACK));
-                        }
-                        pfn += pages(order);
+                        found.count(page, self.lru.of_zone(at));
+                        order
                     }
                     _ if owned => return Err(Broken::Stolen(here, page.kind())),
                     Some(FrameState::Free { order, .. } | FrameState::CpuList { order, .. }) => {
-                        pfn += pages(order);
+                        order
                     }
-                    _ => pfn += 1,
+                    _ => 0,
+                };
+                let next = pfn + pages(order);
+                let tails = &self.pages.0[pfn as usize + 1..next as usize];
+                if let Some(at) = tails.iter().position(|page| page.kind() != Owner::None) {
+                    return Err(Broken::Stolen(Pfn(pfn + 1 + at as u64), tails[at].kind()));
                 }
+                pfn = next;
             }
         }
-        for (vec, found) in self.lru.vecs().iter().zip(&lists) {
+        Ok(found)
+    }
+
+    /// Every count is what was found.
+    fn check_counts(&self, found: &Found) -> Result<(), Broken> {
+        for (vec, found) in self.lru.vecs().iter().zip(&found.lists) {
             for list in LruList::EVICTABLE {
                 equal("an LRU list's size", vec.size(list), found[list as usize])?;
             }
         }
-        equal("nr_dirty", self.nr_dirty().0, dirty)?;
-        equal("nr_writeback", self.nr_dirty().1, writeback)
-    }
-
-    fn check_page(&self, pfn: u32) -> Result<(), Broken> {
-        let page = &self.pages[pfn];
-        if !page.kind().is_lru() {
-            return Ok(());
-        }
-        for offset in 0..1 << page.order() {
-            if self.spaces.slot(page.owner, page.index + offset) != Slot::Page(pfn + offset) {
-                return Err(Broken::NotThere(Pfn(pfn.into()), page.owner, page.index + offset));
-            }
+        equal("nr_dirty", self.nr_dirty().0, found.dirty)?;
+        equal("nr_writeback", self.nr_dirty().1, found.writeback)?;
+        equal("the buffers' pages", self.buffer_pages(), found.buffers)?;
+        for (cache, &(objects, slabs)) in self.slabs.caches().iter().zip(&found.slabs) {
+            equal("a cache's objects", cache.objects, objects)?;
+            equal("a cache's slabs", cache.slabs, slabs)?;
         }
         Ok(())
     }
 
-    fn check_spaces(&self) -> Result<(), Broken> {
+    /// Every page that a file or mapping names is its own. Gives how many they are: where all such pages are
+    /// that many, each is named.
+    fn check_spaces(&self) -> Result<u64, Broken> {
+        let mut mapped = 0;
         for (id, space) in self.spaces.iter() {
             let (mut present, mut shadows, mut dirty, mut writeback) = (0, 0, 0, 0);
-            let mut block = None;
-            for index in 0..space.len() {
+            let mut index = 0;
+            while index < space.len() {
                 let pfn = match self.spaces.slot(id, index) {
                     Slot::Page(pfn) => pfn,
-                    Slot::Shadow(_) => {
-                        shadows += 1;
+                    slot => {
+                        shadows += u64::from(matches!(slot, Slot::Shadow(_)));
+                        index += 1;
                         continue;
                     }
-                    Slot::Empty | Slot::Swap(_) => continue,
                 };
-                present += 1;
                 let page = &self.pages[pfn];
-                if page.kind() == Owner::None && block.is_some_and(|end| pfn < end) {
-                    continue;
-                }
                 if !page.kind().is_lru() || page.owner != id || page.index != index {
                     return Err(Broken::NotItsPage(id, index, Pfn(pfn.into())));
                 }
-                block = Some(pfn + (1 << page.order()));
+                if page.order() > 0 {
+                    self.check_place(pfn)?;
+                }
                 if page.kind() == Owner::File {
                     dirty += u64::from(page.has(PageFlags::DIRTY));
                     writeback += u64::from(page.has(PageFlags::WRITEBACK));
                 }
+                present += pages(page.order());
+                index += 1 << page.order();
             }
             equal("a space's pages", space.present.into(), present)?;
             equal("a space's traces", space.shadows.into(), shadows)?;
             equal("a space's dirty pages", space.dirty.into(), dirty)?;
             equal("a space's pages under writeback", space.writeback.into(), writeback)?;
+            mapped += present;
+        }
+        Ok(mapped)
+    }
+
+    /// Every page of a file or mapping is at its index there.
+    fn check_places(&self) -> Result<(), Broken> {
+        let of_spaces = |pfn: &u32| self.pages[*pfn].kind().is_lru();
+        (0..self.pages.len() as u32).filter(of_spaces).try_for_each(|pfn| self.check_place(pfn))
+    }
+
+    fn check_place(&self, pfn: u32) -> Result<(), Broken> {
+        let page = &self.pages[pfn];
+        for offset in 0..1 << page.order() {
+            let index = page.index + offset;
+            if index >= self.spaces.get(page.owner).len()
+                || self.spaces.slot(page.owner, index) != Slot::Page(pfn + offset)
+            {
+                return Err(Broken::NotThere(Pfn(pfn.into()), page.owner, index));
+            }
         }
         Ok(())
     }
 
     fn check_objects(&self) -> Result<(), Broken> {
-        let caches = self.slabs.caches();
-        let mut objects = vec![0u64; caches.len()];
-        let mut slabs = vec![0u64; caches.len()];
-        let mut buffers = 0;
-        for pfn in 0..self.pages.len() as u32 {
-            let page = &self.pages[pfn];
-            if page.kind() == Owner::Slab {
-                objects[page.owner as usize] += u64::from(page.index);
-                slabs[page.owner as usize] += 1;
-            }
-            buffers += u64::from(page.kind() == Owner::Buffer);
-        }
-        equal("the buffers' pages", self.buffer_pages(), buffers)?;
-        for (cache, (&objects, &slabs)) in caches.iter().zip(objects.iter().zip(&slabs)) {
-            equal("a cache's objects", cache.objects, objects)?;
-            equal("a cache's slabs", cache.slabs, slabs)?;
-        }
         for (id, inode) in (0..).zip(&self.inodes.inodes).filter(|(_, i)| i.exists) {
             for (&slab, &(cache, _)) in inode.objects.iter().zip(&self.inodes.objects) {
                 let good = slab == NIL

@@ -85,6 +85,20 @@ impl List {
         self.len -= 1;
     }
 
+    /// Moves the entry at the tail to the head.
+    pub(crate) fn rotate<T: Linked>(&mut self, table: &mut [T]) {
+        if self.head == self.tail {
+            return;
+        }
+        let (head, tail) = (self.head, self.tail);
+        let links = table[tail as usize].links_mut();
+        let prev = links.prev;
+        *links = Links { next: head, prev: NIL };
+        table[head as usize].links_mut().prev = tail;
+        table[prev as usize].links_mut().next = NIL;
+        (self.head, self.tail) = (tail, prev);
+    }
+
     /// The entries from the head.
     #[cfg(test)]
     pub(crate) fn iter<'t, T: Linked>(&self, table: &'t [T]) -> impl Iterator<Item = u32> + 't {
@@ -121,12 +135,20 @@ mod tests {
         }
         list.push_tail(&mut table, 4);
         assert_eq!(list.iter(&table).collect::<Vec<_>>(), [2, 1, 0, 4]);
+        list.rotate(&mut table);
+        assert_eq!(list.iter(&table).collect::<Vec<_>>(), [4, 2, 1, 0]);
+        for _ in 0..3 {
+            list.rotate(&mut table);
+        }
+        assert_eq!(list.iter(&table).collect::<Vec<_>>(), [2, 1, 0, 4]);
         list.remove(&mut table, 1);
         list.remove(&mut table, 4);
         assert_eq!(list.iter(&table).collect::<Vec<_>>(), [2, 0]);
         assert_eq!((list.head(), list.tail(), list.len()), (Some(2), Some(0), 2));
         list.remove(&mut table, 2);
+        list.rotate(&mut table);
         list.remove(&mut table, 0);
+        list.rotate(&mut table);
         assert_eq!(list, List::default());
     }
 }

@@ -3,7 +3,7 @@
 //! Up to 4.7 every zone has its lists, from 4.8 every node (`struct lruvec`).
 
 use crate::list::List;
-use crate::page::{Owner, PageFlags, PageTable};
+use crate::page::{Owner, Page, PageFlags, PageTable};
 
 /// One of the lists (`enum lru_list`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -139,8 +139,7 @@ impl Lru {
     }
 
     /// The list that a page belongs on.
-    pub(crate) fn list_of(pages: &PageTable, pfn: u32) -> LruList {
-        let page = &pages[pfn];
+    pub(crate) fn list_of(page: &Page) -> LruList {
         if page.has(PageFlags::UNEVICTABLE) {
             return LruList::Unevictable;
         }
@@ -154,10 +153,11 @@ impl Lru {
 
     /// Puts a page on the list that its flags name.
     pub(crate) fn add(&mut self, pages: &mut PageTable, pfn: u32, at: At) {
-        let list = Self::list_of(pages, pfn) as usize;
-        let zone = usize::from(pages[pfn].zone);
-        let n = 1u64 << pages[pfn].order();
-        pages[pfn].set(PageFlags::LRU);
+        let page = &mut pages[pfn];
+        let list = Self::list_of(page) as usize;
+        let zone = usize::from(page.zone);
+        let n = 1u64 << page.order();
+        page.set(PageFlags::LRU);
         let vec = &mut self.vecs[usize::from(self.vec_of_zone[zone])];
         match at {
             At::Head => vec.lists[list].push_head(&mut pages.0, pfn),
@@ -169,10 +169,11 @@ impl Lru {
 
     /// Takes a page off its list.
     pub(crate) fn remove(&mut self, pages: &mut PageTable, pfn: u32) {
-        let list = Self::list_of(pages, pfn) as usize;
-        let zone = usize::from(pages[pfn].zone);
-        let n = 1u64 << pages[pfn].order();
-        pages[pfn].clear(PageFlags::LRU);
+        let page = &mut pages[pfn];
+        let list = Self::list_of(page) as usize;
+        let zone = usize::from(page.zone);
+        let n = 1u64 << page.order();
+        page.clear(PageFlags::LRU);
         let vec = &mut self.vecs[usize::from(self.vec_of_zone[zone])];
         vec.lists[list].remove(&mut pages.0, pfn);
         vec.pages[list] -= n;

@@ -35,7 +35,8 @@ pub enum Owner {
 }
 
 impl Owner {
-    const ALL: [Self; 11] = [
+    /// By number; with as many entries as a tag has numbers, so that none is out of bounds.
+    const ALL: [Self; 16] = [
         Self::None,
         Self::Anon,
         Self::File,
@@ -47,6 +48,11 @@ impl Owner {
         Self::Buffer,
         Self::Hugetlb,
         Self::Zsmalloc,
+        Self::None,
+        Self::None,
+        Self::None,
+        Self::None,
+        Self::None,
     ];
 
     /// Tells whether such pages are on LRU lists, and so can be reclaimed or moved.

@@ -4,7 +4,7 @@
 
 use pageblock::event::Observer;
 
-use crate::inode::{InodeId, Lifetime, Unused};
+use crate::inode::{InodeId, Inodes, Lifetime, Unused};
 use crate::lru::At;
 use crate::page::{Owner, PageFlags};
 use crate::space::Slot;
@@ -93,7 +93,8 @@ impl<O: Observer> Vm<'_, O> {
                 self.inodes.set_unused(id, Unused::No);
             } else if inode.referenced {
                 self.inodes.get_mut(id).referenced = false;
-                self.inodes.set_unused(id, Unused::Dentry);
+                let Inodes { inodes, unused, .. } = &mut self.inodes;
+                unused[node].dentries.rotate(inodes);
             } else {
                 for object in self.inodes.take_objects(id, Lifetime::Dentry) {
                     self.put_object(by.cpu, object);
@@ -106,11 +107,12 @@ impl<O: Observer> Vm<'_, O> {
     fn prune_inodes(&mut self, node: usize, scan: u64, by: ShrinkBy) {
         for _ in 0..scan {
             let Some(id) = self.inodes.unused[node].inodes.tail() else { return };
-            let space = *self.spaces.get(self.inodes.get(id).space);
+            let inode = self.inodes.get(id);
+            let space = self.spaces.get(inode.space);
             let keeps = self.config.keeps_inodes_with_pages && space.present > 1;
-            let pinned = self.inodes.get(id).vectors.is_pinned();
-            if keeps || pinned || space.dirty > 0 || space.writeback > 0 {
-                self.inodes.set_unused(id, Unused::Inode);
+            if keeps || inode.vectors.is_pinned() || space.dirty > 0 || space.writeback > 0 {
+                let Inodes { inodes, unused, .. } = &mut self.inodes;
+                unused[node].inodes.rotate(inodes);
             } else {
                 self.evict_inode(id, by);
             }

@@ -28,7 +28,7 @@ use crate::stalls::Stalls;
 use crate::stat::VmStat;
 use crate::swap::Swap;
 use crate::work::Work;
-use crate::writeback::Run;
+use crate::writeback::{self, Run};
 use crate::zram::Zram;
 
 /// A machine's memory management. Nothing in it waits: what takes time or must wait says so to the
@@ -61,6 +61,8 @@ pub struct Vm<'m, O> {
     pub(crate) nodes: Vec<NodeState>,
     /// The node of each zone, as a place in `nodes`.
     pub(crate) node_of_zone: Vec<u8>,
+    /// What the kernel keeps for itself of each zone; nobody changes watermarks any more.
+    pub(crate) reserves: Vec<u64>,
     pub(crate) compact: Vec<ZoneCompact>,
     /// Faults on purpose, for tests.
     pub inject: Inject,
@@ -96,7 +98,7 @@ pub(crate) struct Hook<'a, O> {
 }
 
 impl<O: Observer> Observer for Hook<'_, O> {
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, event: Event) {
         self.observer.event(event);
     }
@@ -174,6 +176,7 @@ impl<'m, O: Observer> Vm<'m, O> {
         let process_caches = process::OBJECTS.iter().map(|o| create(o.cache)).collect();
         Self {
             compact: zones.iter().map(ZoneCompact::new).collect(),
+            reserves: zones.iter().map(writeback::reserve).collect(),
             nodes: ids.iter().map(|&id| NodeState::new(id)).collect(),
             nr_dirty: vec![0; ids.len()],
             nr_writeback: vec![0; ids.len()],

@@ -4,6 +4,7 @@
 
 use pageblock::event::Observer;
 use pageblock::policy::Reclaim;
+use pageblock::zone::Zone;
 
 use crate::config::Config;
 use crate::lru::At;
@@ -38,24 +39,22 @@ pub struct DirtyLimits {
     pub limit: u64,
 }
 
-impl<O: Observer> Vm<'_, O> {
-    /// The pages of a zone that the kernel keeps for itself (`totalreserve_pages`).
-    fn zone_reserve(&self, zone: usize) -> u64 {
-        let zone = &self.allocator.zones()[zone];
-        let reserve = zone.lowmem_reserve.iter().copied().max().unwrap_or(0);
-        zone.managed.min(reserve + zone.watermarks.high)
-    }
+/// The pages of a zone that the kernel keeps for itself (`totalreserve_pages`).
+pub(crate) fn reserve(zone: &Zone<'_>) -> u64 {
+    let reserve = zone.lowmem_reserve.iter().copied().max().unwrap_or(0);
+    zone.managed.min(reserve + zone.watermarks.high)
+}
 
+impl<O: Observer> Vm<'_, O> {
     /// The pages of a node that could be dirty (`node_dirtyable_memory`).
     fn node_dirtyable(&self, node: usize) -> u64 {
         let anon = self.config.anon_dirtyable && self.swap.free_places() > 0;
-        let mut pages = 0;
-        for zone in self.zones_of(node) {
-            let free = self.allocator.zones()[zone].free_pages();
-            pages += free.saturating_sub(self.zone_reserve(zone));
-            pages += self.lru.zone_reclaimable(zone, anon);
-        }
-        pages
+        let zones = self.allocator.zones().iter().zip(&self.reserves).enumerate();
+        let of_node = zones.zip(&self.node_of_zone).filter(|&(_, &n)| usize::from(n) == node);
+        let dirtyable = of_node.map(|((at, (zone, reserve)), _)| {
+            zone.free_pages().saturating_sub(*reserve) + self.lru.zone_reclaimable(at, anon)
+        });
+        dirtyable.sum()
     }
 
     /// The limits of the machine (`domain_dirty_limits`).

@@ -62,59 +62,58 @@ impl<'m> Executor<'m> {
     /// asked now and then. Tells whether they are done.
     pub fn run(&mut self, tasks: &[TaskId], go_on: &mut dyn FnMut(&World<'m>) -> bool) -> bool {
         const ASK_EVERY: u64 = 1 << 16;
-        let done = |w: &World<'_>| tasks.iter().all(|&task| w.sched.is_done(task));
-        loop {
-            let (happening, ask) = {
-                let mut world = self.world.borrow_mut();
-                if done(&world) {
-                    return true;
-                }
-                world.happenings += 1;
-                let next = world.sched.next();
-                let now_ms = world.sched.now / MILLISECOND;
-                world.vm.set_age_clock(now_ms);
-                (next, world.happenings.is_multiple_of(ASK_EVERY))
-            };
-            if ask && !go_on(&self.world.borrow()) {
+        let mut world = self.world.borrow_mut();
+        while !tasks.iter().all(|&task| world.sched.is_done(task)) {
+            world.happenings += 1;
+            let happening = world.sched.next();
+            let now_ms = world.sched.now / MILLISECOND;
+            world.vm.set_age_clock(now_ms);
+            if world.happenings.is_multiple_of(ASK_EVERY) && !go_on(&world) {
                 return false;
             }
             match happening {
-                None => {
-                    self.with(|w| w.failure = Some("every task waits for ever".to_owned()));
-                    return false;
+                None => world.failure = Some("every task waits for ever".to_owned()),
+                Some(Happening::Written(at)) => world.written(at),
+                Some(Happening::Timer(task)) => world.sched.time_out(task),
+                Some(Happening::Resume(task)) => {
+                    if world.sched.is_running(task) && world.sched.keeps_cpu(task) {
+                        drop(world);
+                        let polled = poll(&mut self.bodies[task]);
+                        world = self.world.borrow_mut();
+                        world.stopped(task, polled);
+                    }
                 }
-                Some(Happening::Written(at)) => self.with(|w| w.written(at)),
-                Some(Happening::Timer(task, wait)) => self.with(|w| w.sched.time_out(task, wait)),
-                Some(Happening::Resume(task)) => self.resume(task),
             }
-            if self.world.borrow().failure.is_some() {
+            if world.failure.is_some() {
                 return false;
             }
         }
+        true
     }
+}
 
-    fn resume(&mut self, task: TaskId) {
-        {
-            let mut world = self.world.borrow_mut();
-            if !world.sched.is_running(task) || !world.sched.keeps_cpu(task) {
-                return;
-            }
+/// Lets a task go on until it pauses or is done.
+fn poll(body: &mut Option<Body<'_>>) -> Poll<()> {
+    let mut context = Context::from_waker(Waker::noop());
+    let polled = body.as_mut().map_or(Poll::Ready(()), |task| task.as_mut().poll(&mut context));
+    if polled.is_ready() {
+        *body = None;
+    }
+    polled
+}
+
+impl World<'_> {
+    /// A task paused, or is done.
+    fn stopped(&mut self, task: TaskId, polled: Poll<()>) {
+        if polled.is_ready() {
+            self.pending = 0;
+            self.sched.finish(task);
+            return;
         }
-        let Some(body) = &mut self.bodies[task] else { return };
-        let mut context = Context::from_waker(Waker::noop());
-        match body.as_mut().poll(&mut context) {
-            Poll::Ready(()) => {
-                self.bodies[task] = None;
-                self.with(|w| {
-                    w.pending = 0;
-                    w.sched.finish(task);
-                });
-            }
-            Poll::Pending => self.with(|w| match w.pause.take() {
-                Some(Pause::Charge(ns)) => w.sched.charge(task, ns),
-                Some(Pause::Block(timeout)) => w.sched.block(task, timeout),
-                None => w.failure = Some(format!("task {task} waits for nothing")),
-            }),
+        match self.pause.take() {
+            Some(Pause::Charge(ns)) => self.sched.charge(task, ns),
+            Some(Pause::Block(timeout)) => self.sched.block(task, timeout),
+            None => self.failure = Some(format!("task {task} waits for nothing")),
         }
     }
 }

@@ -45,6 +45,9 @@ pub(crate) struct Psi {
 
 impl Cpu {
     fn advance(&mut self, now: Nanos) {
+        if self.since == now {
+            return;
+        }
         let time = now - std::mem::replace(&mut self.since, now);
         if self.stalled > 0 {
             self.some += time;

@@ -13,13 +13,34 @@ pub(crate) type TaskId = usize;
 /// How long a task runs while others wait for its CPU.
 const SLICE: Nanos = 4 * MILLISECOND;
 
-/// Something that happens at a time.
+/// When something happens: the time, and how many things were asked for before, so that those of one time follow
+/// in that order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct When(u128);
+
+impl When {
+    const NEVER: Self = Self(u128::MAX);
+
+    fn new(time: Nanos, seq: u64) -> Self {
+        Self(u128::from(time) << 64 | u128::from(seq))
+    }
+
+    fn time(self) -> Nanos {
+        (self.0 >> 64) as Nanos
+    }
+
+    fn seq(self) -> u64 {
+        self.0 as u64
+    }
+}
+
+/// Something that happens at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Happening {
     /// The time that a task charged has passed.
     Resume(TaskId),
-    /// A task's wait is over, if it is still the same wait.
-    Timer(TaskId, u64),
+    /// A task's wait is over.
+    Timer(TaskId),
     /// A write is done: its number.
     Written(usize),
 }
@@ -41,8 +62,8 @@ struct Task {
     cpu: usize,
     /// The only node that it may run on.
     node: Option<u8>,
-    /// The number of its present wait.
-    wait: u64,
+    /// The timer that ends its wait; 0 where there is none.
+    timer: u64,
     /// CPU time that it has used.
     used: Nanos,
     /// It waits for memory, or works because there is none.
@@ -72,10 +93,16 @@ struct Cpu {
 pub(crate) struct Sched {
     pub(crate) now: Nanos,
     seq: u64,
-    events: BinaryHeap<Reverse<(Nanos, u64, Happening)>>,
     /// Tasks on CPUs go on: so few that looking at all is faster than keeping them in order.
-    resumes: Vec<(Nanos, u64, TaskId)>,
+    resumes: Vec<(When, TaskId)>,
+    timers: BinaryHeap<Reverse<(When, TaskId)>>,
+    /// Timers whose waits ended before.
+    stale: usize,
+    /// Writes are done one after the other.
+    writes: VecDeque<(When, usize)>,
     cpus: Vec<Cpu>,
+    /// Tasks that wait for a CPU.
+    queued: usize,
     tasks: Vec<Task>,
     switch: Nanos,
     pub(crate) psi: Psi,
@@ -87,9 +114,12 @@ impl Sched {
         Self {
             now: 0,
             seq: 0,
-            events: BinaryHeap::new(),
             resumes: Vec::new(),
+            timers: BinaryHeap::new(),
+            stale: 0,
+            writes: VecDeque::new(),
             cpus: cpu_nodes.iter().map(cpu).collect(),
+            queued: 0,
             tasks: Vec::new(),
             switch,
             psi: Psi::new(cpu_nodes.len()),
@@ -115,33 +145,78 @@ impl Sched {
         was
     }
 
-    pub(crate) fn at(&mut self, time: Nanos, what: Happening) {
+    fn when(&mut self, time: Nanos) -> When {
         self.seq += 1;
-        self.events.push(Reverse((time, self.seq, what)));
+        When::new(time, self.seq)
     }
 
     /// The next thing that happens; the clock goes there.
     pub(crate) fn next(&mut self) -> Option<Happening> {
-        let first = self.resumes.iter().enumerate().min_by_key(|(_, (time, seq, _))| (*time, *seq));
-        let other = self.events.peek().map(|Reverse((time, seq, _))| (*time, *seq));
-        let (time, what) = match first {
-            Some((at, &(time, seq, task))) if other.is_none_or(|other| (time, seq) < other) => {
+        let timer = self.next_timer();
+        let write = self.writes.front().map_or(When::NEVER, |&(when, _)| when);
+        let resume = (0..).zip(&self.resumes).min_by_key(|(_, (when, _))| *when);
+        let (when, what) = match resume {
+            Some((at, &(when, task))) if when < timer.min(write) => {
                 self.resumes.swap_remove(at);
-                (time, Happening::Resume(task))
+                (when, Happening::Resume(task))
+            }
+            _ if write < timer => {
+                let (when, write) = self.writes.pop_front()?;
+                (when, Happening::Written(write))
             }
             _ => {
-                let Reverse((time, _, what)) = self.events.pop()?;
-                (time, what)
+                let Reverse((when, task)) = self.timers.pop()?;
+                (when, Happening::Timer(task))
             }
         };
-        self.now = self.now.max(time);
+        self.now = self.now.max(when.time());
         Some(what)
+    }
+
+    /// When the next timer runs out whose task still waits; those before it are left out.
+    fn next_timer(&mut self) -> When {
+        while let Some(&Reverse((when, task))) = self.timers.peek() {
+            if self.tasks[task].timer == when.seq() {
+                return when;
+            }
+            self.timers.pop();
+            self.stale -= 1;
+        }
+        When::NEVER
     }
 
     /// A task goes on at a time.
     fn resume_at(&mut self, time: Nanos, task: TaskId) {
-        self.seq += 1;
-        self.resumes.push((time, self.seq, task));
+        let when = self.when(time);
+        self.resumes.push((when, task));
+    }
+
+    /// A write will be done at a time, which is not before that of the one before.
+    pub(crate) fn written_at(&mut self, time: Nanos, write: usize) {
+        let when = self.when(time);
+        debug_assert!(self.writes.back().is_none_or(|&(last, _)| last < when));
+        self.writes.push_back((when, write));
+    }
+
+    /// A task waits until a time, unless it is woken before.
+    fn wait_until(&mut self, time: Nanos, task: TaskId) {
+        let when = self.when(time);
+        self.timers.push(Reverse((when, task)));
+        self.tasks[task].timer = when.seq();
+    }
+
+    /// The task's timer, if it has one, is without meaning from now on. Too many of those are left out, as
+    /// each makes all others slower.
+    fn drop_timer(&mut self, task: TaskId) {
+        if std::mem::take(&mut self.tasks[task].timer) == 0 {
+            return;
+        }
+        self.stale += 1;
+        if self.stale > self.timers.len() / 2 {
+            let tasks = &self.tasks;
+            self.timers.retain(|&Reverse((when, task))| tasks[task].timer == when.seq());
+            self.stale = 0;
+        }
     }
 
     /// A new task that is ready to run, at first near a CPU; on one node only if `node` says so.
@@ -150,7 +225,7 @@ impl Sched {
             state: State::Blocked,
             cpu,
             node,
-            wait: 0,
+            timer: 0,
             used: 0,
             stalled: false,
         });
@@ -200,7 +275,7 @@ impl Sched {
             return true;
         }
         self.tasks[task].state = State::Ready;
-        self.cpus[cpu].queue.push_back(task);
+        self.enqueue(cpu, task);
         self.leave(cpu);
         false
     }
@@ -209,9 +284,8 @@ impl Sched {
     pub(crate) fn block(&mut self, task: TaskId, timeout: Option<Nanos>) {
         let cpu = self.tasks[task].cpu;
         self.change(task, |task| task.state = State::Blocked);
-        self.tasks[task].wait += 1;
         if let Some(ns) = timeout {
-            self.at(self.now + ns, Happening::Timer(task, self.tasks[task].wait));
+            self.wait_until(self.now + ns, task);
         }
         self.leave(cpu);
     }
@@ -225,11 +299,10 @@ impl Sched {
         self.tasks[task].state == State::Done
     }
 
-    /// A timer of a task ran out.
-    pub(crate) fn time_out(&mut self, task: TaskId, wait: u64) {
-        if self.tasks[task].wait == wait {
-            self.wake(task);
-        }
+    /// The timer of a task ran out.
+    pub(crate) fn time_out(&mut self, task: TaskId) {
+        self.tasks[task].timer = 0;
+        self.wake(task);
     }
 
     /// Wakes a task that waits; another is left alone.
@@ -237,7 +310,7 @@ impl Sched {
         if self.tasks[task].state != State::Blocked {
             return;
         }
-        self.tasks[task].wait += 1;
+        self.drop_timer(task);
         let cpu = self.choose(task);
         self.change(task, |task| {
             task.cpu = cpu;
@@ -246,8 +319,13 @@ impl Sched {
         if self.cpus[cpu].running.is_none() {
             self.run_on(cpu, task);
         } else {
-            self.cpus[cpu].queue.push_back(task);
+            self.enqueue(cpu, task);
         }
+    }
+
+    fn enqueue(&mut self, cpu: usize, task: TaskId) {
+        self.cpus[cpu].queue.push_back(task);
+        self.queued += 1;
     }
 
     /// The task's own CPU if that is idle, else an idle one, of its node if there is one, else the
@@ -270,10 +348,15 @@ impl Sched {
     }
 
     fn run_on(&mut self, cpu: usize, task: TaskId) {
-        self.change(task, |task| {
-            task.state = State::Running;
-            task.cpu = cpu;
-        });
+        if self.tasks[task].cpu == cpu {
+            // It was ready there, which is no less pressure.
+            self.tasks[task].state = State::Running;
+        } else {
+            self.change(task, |task| {
+                task.state = State::Running;
+                task.cpu = cpu;
+            });
+        }
         self.cpus[cpu].running = Some(task);
         self.cpus[cpu].slice_end = self.now + SLICE;
         self.resume_at(self.now + self.switch, task);
@@ -282,6 +365,9 @@ impl Sched {
     /// A CPU has nobody to run: the next of its queue does, or one from the longest other queue.
     fn leave(&mut self, cpu: usize) {
         self.cpus[cpu].running = None;
+        if self.queued == 0 {
+            return;
+        }
         let next = self.cpus[cpu].queue.pop_front().or_else(|| {
             let node = self.cpus[cpu].node;
             let from =
@@ -291,6 +377,7 @@ impl Sched {
             self.cpus[from].queue.remove(at)
         });
         if let Some(task) = next {
+            self.queued -= 1;
             self.run_on(cpu, task);
         }
     }
@@ -343,11 +430,38 @@ mod tests {
         sched.wake(task);
         resumed(&mut sched);
         sched.block(task, Some(100));
-        let Some(Happening::Timer(t, wait)) = sched.next() else { panic!("the old timer") };
-        sched.time_out(t, wait);
-        assert!(!sched.is_running(task));
-        let Some(Happening::Timer(t, wait)) = sched.next() else { panic!("the new timer") };
-        sched.time_out(t, wait);
-        assert!(sched.is_running(task) && sched.now == 100);
+        let Some(Happening::Timer(task)) = sched.next() else {
+            panic!("the timer of the second wait")
+        };
+        assert_eq!(sched.now, 100);
+        sched.time_out(task);
+        assert!(sched.is_running(task));
+    }
+
+    #[test]
+    fn what_is_to_happen_at_one_time_follows_in_the_order_of_asking() {
+        let mut sched = Sched::new(&[0], 10);
+        let task = sched.spawn(0, None);
+        sched.written_at(10, 7);
+        assert_eq!(resumed(&mut sched), (10, task));
+        sched.block(task, Some(0));
+        sched.written_at(10, 8);
+        let rest = std::iter::from_fn(|| sched.next());
+        use Happening::{Timer, Written};
+        assert_eq!(rest.collect::<Vec<_>>(), [Written(7), Timer(task), Written(8)]);
+    }
+
+    #[test]
+    fn timers_of_waits_that_ended_are_left_out() {
+        let mut sched = Sched::new(&[0], 0);
+        let task = sched.spawn(0, None);
+        for _ in 0..100 {
+            resumed(&mut sched);
+            sched.block(task, Some(1000));
+            sched.wake(task);
+        }
+        assert!(sched.timers.len() <= 2, "{:?}", sched.timers);
+        resumed(&mut sched);
+        assert_eq!((sched.next(), sched.now), (None, 0));
     }
 }

@@ -160,10 +160,9 @@ impl<'m> Ctx<'m> {
         if self.with(|w| w.vm.config().zone_reclaim_mode) != 0 {
             self.reclaim_own_node(&request).await;
         }
-        let cpu = self.cpu();
         let quick = self.with(|w| {
             w.pending += w.costs.alloc;
-            let page = w.vm.try_alloc(cpu, &request);
+            let page = w.vm.try_alloc(w.sched.cpu_of(self.id), &request);
             w.count_list_mismatches();
             w.charge_looks();
             if w.vm.nodes().iter().any(|n| n.kswapd.woken) {
@@ -410,27 +409,26 @@ impl<'m> Ctx<'m> {
         index: u32,
         dirtied: &mut u32,
     ) -> Result<(), OutOfMemory> {
-        let present = self.with(|w| {
+        let (present, inode) = self.with(|w| {
             w.pending += w.costs.write_page;
             w.user += w.costs.user.write_page;
-            w.vm.spaces().slot(space, index)
+            (w.vm.spaces().slot(space, index), w.vm.spaces().get(space).inode)
         });
         let pfn = match present {
             Slot::Page(pfn) => pfn,
             _ => {
-                let inode = self.with(|w| w.vm.spaces().get(space).inode);
                 self.extents(inode, true).await?;
                 self.with(|w| w.vm.delay_extent(inode));
                 self.add_page(space, index, GFP_CACHE_WRITE).await?
             }
         };
-        let inode = self.with(|w| {
+        let logs = self.with(|w| {
             w.vm.dirty(pfn);
             w.vm.mark_written(pfn);
             w.progress += 1;
-            w.vm.spaces().get(space).inode
+            w.vm.config().checkpoint_bytes > 0
         });
-        if self.with(|w| w.vm.config().checkpoint_bytes > 0) {
+        if logs {
             // The time of the change.
             self.commit_inode(inode, false).await?;
         }
@@ -478,17 +476,22 @@ impl<'m> Ctx<'m> {
 
     /// Reads a page of a file; tells whether it came from the disk.
     pub async fn read_page(&self, space: SpaceId, index: u32) -> Result<bool, OutOfMemory> {
-        if let Some(inode) = self.with(|w| w.vm.touch_atime(space)) {
-            self.commit_inode(inode, false).await?;
-        }
-        let hit = self.with(|w| {
+        let look = |w: &mut World<'_>| {
             w.pending += w.costs.read_page;
             w.user += w.costs.user.read_page;
             w.progress += 1;
             let Slot::Page(pfn) = w.vm.spaces().slot(space, index) else { return false };
             w.vm.mark_accessed(pfn);
             true
-        });
+        };
+        let looked = self.with(|w| w.vm.touch_atime(space).map_or_else(|| Ok(look(w)), Err));
+        let hit = match looked {
+            Ok(hit) => hit,
+            Err(inode) => {
+                self.commit_inode(inode, false).await?;
+                self.with(look)
+            }
+        };
         if hit {
             self.breathe().await;
             return Ok(false);
@@ -507,17 +510,16 @@ impl<'m> Ctx<'m> {
 
     /// Faults a small page of a mapping.
     pub async fn fault_base(&self, space: SpaceId, index: u32) -> Result<(), OutOfMemory> {
-        let slot = self.with(|w| {
+        let (slot, zram) = self.with(|w| {
             w.pending += w.costs.fault_base;
             w.user += w.costs.user.fault_base;
             w.vm.stat.pgfault += 1;
             w.progress += 1;
-            w.vm.spaces().slot(space, index)
+            (w.vm.spaces().slot(space, index), w.vm.zram().is_some())
         });
         if let Slot::Page(_) = slot {
             return Ok(());
         }
-        let zram = self.with(|w| w.vm.zram().is_some());
         if let Slot::Swap(_) = slot {
             self.with(|w| {
                 w.vm.stat.pgmajfault += 1;
@@ -528,8 +530,7 @@ impl<'m> Ctx<'m> {
             }
         }
         let pfn = self.alloc(Request::new(0, GFP_ANON)).await?;
-        let cpu = self.cpu();
-        self.with(|w| w.vm.add_or_free(cpu, space, index, pfn, 0));
+        self.with(|w| w.vm.add_or_free(w.sched.cpu_of(self.id), space, index, pfn, 0));
         if zram && matches!(slot, Slot::Swap(_)) {
             self.decompress(pfn).await;
         }

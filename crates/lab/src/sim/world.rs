@@ -14,7 +14,7 @@ use super::Nanos;
 use super::cost::Costs;
 use super::disk::Disk;
 use super::machine_file::Scale;
-use super::sched::{Happening, Sched, TaskId};
+use super::sched::{Sched, TaskId};
 
 /// A write on its way.
 #[derive(Clone, Debug)]
@@ -271,6 +271,7 @@ impl<'m> World<'m> {
     }
 
     /// Compares the lists of the blocks that were taken since the last time with their pageblocks.
+    #[inline]
     pub(crate) fn count_list_mismatches(&mut self) {
         for taken in self.vm.observer.take_taken() {
             let allocator = self.vm.allocator();
@@ -289,7 +290,7 @@ impl<'m> World<'m> {
             self.writes.len() - 1
         });
         self.writes[at] = Some(write);
-        self.sched.at(done, Happening::Written(at));
+        self.sched.written_at(done, at);
     }
 
     /// Hands a run of a file's pages to the disk.
