@@ -4,7 +4,7 @@
 #
 #   [BELOW=MIB] [MIN_FREE=KB] thpfioscale-real.sh KERNEL MEMORY_MIB FILES_A_JOB [madvise]
 #
-# KERNEL is a Debian package or a kernel image that has virtio, ext4, xfs and the histograms of tracefs built in. BELOW is what lies
+# KERNEL is a Debian package, or an image that has virtio, ext4 and xfs built in. BELOW is what lies
 # below 4 GiB (all, if left out); MIN_FREE is vm.min_free_kbytes.
 # Needs qemu-system-x86, busybox-static, fio, xfsprogs, e2fsprogs, gcc; prints to standard output.
 set -euo pipefail
@@ -73,7 +73,21 @@ T=/sys/kernel/tracing
 [ ! -e /proc/sys/vm/watermark_boost_factor ] || echo 0 > /proc/sys/vm/watermark_boost_factor
 [ -z "$min_free" ] || echo "$min_free" > /proc/sys/vm/min_free_kbytes
 E=$T/events/kmem/mm_page_alloc_extfrag
-echo 'hist:keys=alloc_migratetype,fallback_migratetype if fallback_order < 9' > $E/trigger
+# Requested type > type of the list: 0 unmovable, 1 movable, 2 reclaimable. Debian's kernels have no histograms.
+if [ -e $E/hist ]; then
+    echo 'hist:keys=alloc_migratetype,fallback_migratetype if fallback_order < 9' > $E/trigger
+    events() {
+        awk '/hitcount:/ && !/trigger/ { gsub(/[{},:]/, " "); n += $NF; s = s "  " $2 ">" $4 ": " $NF } END { print "events " n + 0 s }' $E/hist
+    }
+else
+    echo 1024 > $T/buffer_size_kb
+    echo 1 > $E/enable
+    awk '/extfrag/ { for (i = 1; i <= NF; i++) { split($i, a, "="); v[a[1]] = a[2] }
+            if (v["fallback_order"] + 0 < 9) { total++; n[v["alloc_migratetype"] ">" v["fallback_migratetype"]]++ } }
+         /MARK/ { s = "events " total + 0; for (k in n) s = s "  " k ": " n[k]; print s > "/dev/console" }
+        ' $T/trace_pipe &
+    events() { echo MARK > $T/trace_marker; }
+fi
 sample() {
     awk -v s="free $(cut -d' ' -f1 /proc/uptime) s, $1:" '/^Node.*type/ { pages = 0; m = 1
             for (i = 7; i <= NF; i++) { sub(">", "", $i); pages += $i * m; m += m }
@@ -82,8 +96,7 @@ sample() {
         END { print "vmstat" s }' /proc/vmstat
     awk 'NR > 2 { print $6 * $(NF - 1), $1, $2 }' /proc/slabinfo | sort -rn | head -n 12 |
         awk '{ s = s " " $2 " " $1 " pages, " $3 ";" } END { print "slabs" s }'
-    # Requested type > type of the list: 0 unmovable, 1 movable, 2 reclaimable.
-    awk '/hitcount:/ && !/trigger/ { gsub(/[{},:]/, " "); n += $NF; s = s "  " $2 ">" $4 ": " $NF } END { print "events " n + 0 s }' $E/hist
+    events
 }
 (while true; do sample tick; sleep 40; done) &
 fio() { LD_LIBRARY_PATH=/tools/lib /tools/lib/ld-linux-x86-64.so.2 /tools/fio --directory=/mnt --alloc-size=$((files / 4)) --minimal "$1"; }
