@@ -336,34 +336,21 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::alloc::Allocator;
-    use crate::frame::FrameRange;
-    use crate::layout::{ZoneKind, ZoneSpec};
-    use crate::policy::Policy;
-    use crate::setup::Setup;
+    use crate::one_zone::with_zone;
     use crate::zone::{Geometry, ZoneCounters};
 
     const LIST: Migratetype = Migratetype::Movable;
 
     /// What is left of a zone of one block of order 6 after `take`.
     fn after(take: impl FnOnce(&mut Zone<'_>)) -> (Vec<Vec<u64>>, ZoneCounters, [u64; 2]) {
-        let span = FrameRange::new(0, 64);
-        let setup = Setup {
-            policy: Policy::parse("linux-6.12").unwrap(),
-            geometry: Geometry { pageblock_order: 4, max_order: 6 },
-            zones: &[ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 64, managed: 64 }],
-            cpu_nodes: &[0],
-            distances: &[],
-        };
-        let mut memory =
-            std::vec![core::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
-        let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
-        allocator.release(span).unwrap();
-        let zone = &mut allocator.zones[0];
-        take(zone);
-        let blocks = |order| zone.free_list(order, LIST).map(|pfn| pfn.0).collect();
-        let pages = [zone.free_pages(), zone.free_pages_in_blocks()];
-        ((0..=6).map(blocks).collect(), *zone.counters(), pages)
+        let geometry = Geometry { pageblock_order: 4, max_order: 6 };
+        with_zone("linux-6.12", geometry, 64, |allocator| {
+            let zone = &mut allocator.zones[0];
+            take(zone);
+            let blocks = |order| zone.free_list(order, LIST).map(|pfn| pfn.0).collect();
+            let pages = [zone.free_pages(), zone.free_pages_in_blocks()];
+            ((0..=6).map(blocks).collect(), *zone.counters(), pages)
+        })
     }
 
     #[test]

@@ -103,36 +103,14 @@ impl Allocator<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::vec;
-
     use super::*;
-    use crate::frame::FrameRange;
-    use crate::layout::{ZoneKind, ZoneSpec};
-    use crate::policy::Policy;
+    use crate::one_zone::with_zone;
     use crate::request::Gfp;
-    use crate::setup::Setup;
     use crate::zone::Geometry;
-    use core::mem::MaybeUninit;
-
-    fn with_zone(test: impl FnOnce(&mut Allocator<'_>)) {
-        let span = FrameRange::new(0, 4096);
-        let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 4096, managed: 4096 };
-        let setup = Setup {
-            policy: Policy::parse("linux-4.20").unwrap(),
-            geometry: Geometry::default(),
-            zones: &[zone],
-            cpu_nodes: &[0],
-            distances: &[],
-        };
-        let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
-        let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
-        allocator.release(span).unwrap();
-        test(&mut allocator);
-    }
 
     #[test]
     fn an_isolated_block_is_split_and_freed_page_by_page() {
-        with_zone(|allocator| {
+        with_zone("linux-4.20", Geometry::default(), 4096, |allocator| {
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
             let free = zone.free_pages();
             assert_eq!(zone.isolate_free_page(Pfn(1)), None);
@@ -152,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_kernel_request_claims_by_any_order_a_movable_one_by_large_ones() {
-        with_zone(|allocator| {
+        with_zone("linux-4.20", Geometry::default(), 4096, |allocator| {
             let request = Request::new(0, Gfp::GFP_KERNEL);
             allocator.alloc(0, &request, &mut ()).unwrap();
             let zone = &allocator.zones()[0];

@@ -48,6 +48,8 @@ pub mod memory;
 pub mod mobility;
 pub mod movement;
 mod news;
+#[cfg(test)]
+mod one_zone;
 mod packing;
 pub mod policy;
 pub mod preset;

@@ -112,52 +112,28 @@ impl Watch {
 
 #[cfg(all(test, debug_assertions))]
 mod tests {
-    use core::mem::MaybeUninit;
-    use std::vec;
-
     use super::*;
     use crate::alloc::Allocator;
-    use crate::frame::{FrameRange, Pfn};
-    use crate::layout::{ZoneKind, ZoneSpec};
+    use crate::frame::Pfn;
     use crate::mobility::Migratetype::{Movable, Unmovable};
-    use crate::policy::Policy;
+    use crate::one_zone::with_zone;
     use crate::request::{Gfp, Request};
-    use crate::setup::Setup;
     use crate::zone::Geometry;
 
     /// A zone of two blocks of order 10.
-    fn with_zone(policy: &str, test: impl FnOnce(&mut Allocator<'_>)) {
-        let span = FrameRange::new(0, 2048);
-        let setup = Setup {
-            policy: Policy::parse(policy).unwrap(),
-            geometry: Geometry::default(),
-            zones: &[ZoneSpec {
-                node: 0,
-                kind: ZoneKind::Normal,
-                span,
-                present: 2048,
-                managed: 2048,
-            }],
-            cpu_nodes: &[0],
-            distances: &[],
-        };
-        let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
-        let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
-        allocator.release(span).unwrap();
-        test(&mut allocator);
+    fn with_two_blocks<R>(policy: &str, test: impl FnOnce(&mut Allocator<'_>) -> R) -> R {
+        with_zone(policy, Geometry::default(), 2048, test)
     }
 
     /// Gives a pageblock another type behind the lists' back, then takes its pages.
     fn take_from_another_type(policy: &str) -> Movements {
-        let mut found = Movements::default();
-        with_zone(policy, |allocator| {
+        with_two_blocks(policy, |allocator| {
             allocator.zones()[0].map.set_block_type(0, Unmovable);
             allocator.zones()[0].map.set_block_type(1024, Unmovable);
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
             zone.rmqueue_smallest(9, Movable).unwrap();
-            found = allocator.movements().unwrap();
-        });
-        found
+            allocator.movements().unwrap()
+        })
     }
 
     #[test]
@@ -175,7 +151,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "did not get the type of its pages")]
     fn from_6_10_pages_do_not_move_without_their_pageblock() {
-        with_zone("linux-6.10", |allocator| {
+        with_two_blocks("linux-6.10", |allocator| {
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
             zone.rmqueue_smallest(0, Movable).unwrap();
             zone.move_freepages_block(0, Unmovable);
@@ -186,7 +162,7 @@ mod tests {
     /// `__isolate_free_page`: the free pages beside a block of half a pageblock come along.
     #[test]
     fn from_6_10_what_compaction_takes_moves_its_pageblock() {
-        with_zone("linux-6.10", |allocator| {
+        with_two_blocks("linux-6.10", |allocator| {
             let kernel = Request::new(0, Gfp::GFP_KERNEL);
             let pfn = allocator.alloc(0, &kernel, &mut ()).unwrap().0 & !511;
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
