@@ -26,6 +26,9 @@ use crate::sim::machine_file::{MachineSpec, Scale};
 use crate::sim::world::World;
 use crate::workload::{Outcome, Progress, Workload};
 
+/// The first version without SLAB (mm/slab.c went): from here on whatever the machine says is SLUB.
+const WITHOUT_SLAB: (u32, u32) = (6, 8);
+
 /// What is simulated.
 #[derive(Clone, Debug)]
 pub struct Simulation<'s> {
@@ -84,12 +87,14 @@ impl Simulation<'_> {
     fn config(&self) -> Config {
         let (major, minor) = self.version;
         let mut config = Config::of_version(major, minor);
-        config.slab = self.machine.slab;
+        if (major, minor) < WITHOUT_SLAB {
+            config.slab = self.machine.slab;
+        }
         config.swap_pages = self.machine.swap_pages;
         config.zram = self.machine.zram;
         config.zone_reclaim_mode = self.policy.1.zone_reclaim_mode;
-        if let Some(bytes) = self.machine.disk.bytes {
-            let whole = cil::checkpoint_bytes(bytes, major, minor);
+        if self.workload.logs() {
+            let whole = cil::checkpoint_bytes(self.machine.disk.bytes, major, minor);
             config.checkpoint_bytes = self.machine.scale.of(whole).max(1);
             config.file_objects = XFS;
         }

@@ -92,7 +92,7 @@ pub(crate) struct Cil {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Tells whether the log's memory is modelled: where the file system's size is known.
+    /// Tells whether the log's memory is modelled.
     const fn has_cil(&self) -> bool {
         self.config.checkpoint_bytes > 0
     }

@@ -53,8 +53,7 @@ pub const XFS: &[FileObject] = &[
     },
 ];
 
-/// The same where nothing else says how large the file system's log is: the two buffers of the log
-/// stay with their inode.
+/// The same where the log is not modelled: its two buffers stay with their inode.
 pub const XFS_WITH_VECTORS: &[FileObject] = &[
     XFS[0],
     XFS[1],

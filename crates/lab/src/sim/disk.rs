@@ -11,8 +11,8 @@ pub struct DiskSpec {
     pub read_places: usize,
     /// Bytes written a second.
     pub write_bytes_per_s: u64,
-    /// Its size, where it is known: the file system's log grows with it.
-    pub bytes: Option<u64>,
+    /// The size of its file system, by which the log has its own.
+    pub bytes: u64,
     /// Writes that may wait for it (`nr_requests`).
     pub queue: usize,
 }
@@ -146,7 +146,7 @@ mod tests {
             read_ns: 100,
             read_places: 2,
             write_bytes_per_s: 4_096_000_000,
-            bytes: None,
+            bytes: 0,
             queue: 2,
         };
         let mut disk = Disk::new(spec);
@@ -163,7 +163,7 @@ mod tests {
             read_ns: 10 * MILLISECOND,
             read_places: 1,
             write_bytes_per_s: 4_096_000,
-            bytes: None,
+            bytes: 0,
             queue: 2,
         };
         let mut disk = Disk::new(spec);

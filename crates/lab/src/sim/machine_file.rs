@@ -16,7 +16,7 @@
 //!
 //! Further keys: `swap_mib`; `zram` (false), whether swap is in memory, compressed; `dma_end_mib` (16) and
 //! `dma32_end_mib` (4096), where these zones end; `pageblock_order` (9); `cma_mib`, how much at the end of memory is
-//! for contiguous buffers; the disk's `size_gib`, with which XFS's log and open files are modelled too.
+//! for contiguous buffers; the disk's `size_gib` (1000), by which XFS sizes its log.
 
 use pageblock::frame::{FrameRange, Order, Pfn, pages};
 use pageblock::layout::{MemoryMap, NodeSpec, ZoneLimits, ZoneSpec};
@@ -93,6 +93,10 @@ const fn dma32_end() -> u64 {
     4096
 }
 
+const fn size_gib() -> u64 {
+    1000
+}
+
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 enum Slab {
@@ -114,7 +118,8 @@ struct DiskFile {
     read_us: u64,
     read_places: u64,
     write_mib_s: u64,
-    size_gib: Option<u64>,
+    #[serde(default = "size_gib")]
+    size_gib: u64,
 }
 
 /// A machine that can be simulated.
@@ -321,12 +326,11 @@ fn disk(file: &DiskFile) -> Result<DiskSpec, MachineError> {
     if !(1..=1 << 20).contains(&write_mib_s) {
         return value("write_mib_s", format!("{write_mib_s} MiB/s: 1 to 1048576 are possible"));
     }
-    if size_gib.is_some_and(|gib| !(1..=1 << 20).contains(&gib)) {
-        let gib = size_gib.unwrap_or(0);
-        return value("size_gib", format!("{gib} GiB: 1 to 1048576 are possible"));
+    if !(1..=1 << 20).contains(&size_gib) {
+        return value("size_gib", format!("{size_gib} GiB: 1 to 1048576 are possible"));
     }
     Ok(DiskSpec {
-        bytes: size_gib.map(|gib| gib << 30),
+        bytes: size_gib << 30,
         read_ns: read_us * MICROSECOND,
         read_places: read_places as usize,
         write_bytes_per_s: write_mib_s << 20,

@@ -40,6 +40,11 @@ pub trait Workload: Debug + Sync {
     /// [`Error::Workload`] for a machine that it does not fit.
     fn size(&self, machine: &MachineSpec) -> Result<u64, Error>;
 
+    /// Its files are on XFS, whose log is modelled ([`pageblock_vm::cil`]).
+    fn logs(&self) -> bool {
+        false
+    }
+
     /// Changes what the kernel is set up with.
     fn configure(&self, _config: &mut Config) {}
 

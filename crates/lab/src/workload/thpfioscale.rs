@@ -82,6 +82,10 @@ impl Workload for Form {
         Ok(2 * Sizes::of(machine)?.known_pages())
     }
 
+    fn logs(&self) -> bool {
+        true
+    }
+
     fn configure(&self, config: &mut Config) {
         if *self == Self::Defrag {
             config.thp_defrag = ThpDefrag::Always;

@@ -53,19 +53,19 @@ fn a_run_is_a_function_of_its_seed() {
     assert_ne!(alone.event_hash, others[1].event_hash);
 }
 
-/// A machine that says how large its disk is has a file system with a log, which keeps changes in memory.
+/// What a checkpoint of the log frees the next one asks for: the smaller the log, the more often.
 #[test]
 fn the_log_asks_for_unmovable_pages_again_and_again() {
-    let plain = machine(1, 256);
-    let mut logged = plain.clone();
-    logged.disk.bytes = Some(8 << 30);
+    let large = machine(1, 256);
+    let mut small = large.clone();
+    small.disk.bytes = 1 << 30;
     let unmovable = |machine: &MachineSpec| {
         let run = simulate(machine, "linux-4.20", Form::Default, 1);
         assert_eq!(run, simulate(machine, "linux-4.20", Form::Default, 1));
         run.counters.get("alloc_pages_Unmovable").unwrap()
     };
-    let (plain, logged) = (unmovable(&plain), unmovable(&logged));
-    assert!(logged > plain * 5 / 4, "{plain} without the log, {logged} with it");
+    let (large, small) = (unmovable(&large), unmovable(&small));
+    assert!(small > large * 5 / 4, "{large} with a large log, {small} with a small one");
 }
 
 #[test]
