@@ -14,6 +14,10 @@ use super::{MILLISECOND, SECOND};
 /// them then).
 const LOG_EVERY: u64 = 30 * SECOND;
 
+/// The log's buffers (`XLOG_MAX_ICLOGS`) and the size of each (`XLOG_BIG_RECORD_BSIZE`, 32 KiB).
+const LOG_BUFFERS: usize = 8;
+const LOG_BUFFER_PAGES: u64 = 8;
+
 /// Starts them.
 pub fn spawn(executor: &mut Executor<'_>) {
     let nodes: Vec<u8> = executor.with(|w| w.vm.nodes().iter().map(|n| n.id).collect());
@@ -182,9 +186,20 @@ async fn log(ctx: Ctx<'_>) {
         if ctx.now() < next && !ctx.with(|w| w.vm.checkpoint_is_due()) {
             continue;
         }
-        let bytes = ctx.with(|w| w.vm.begin_checkpoint());
-        let wait = ctx.with(|w| w.disk.write_ns(bytes.div_ceil(4096)));
-        ctx.sleep(wait).await;
+        let mut left = ctx.with(|w| w.vm.begin_checkpoint()).div_ceil(4096);
+        while left > 0 {
+            // Each buffer waits its turn at the disk, behind the files' pages.
+            let mut done = 0;
+            for _ in 0..LOG_BUFFERS {
+                let pages = left.min(LOG_BUFFER_PAGES);
+                if pages == 0 {
+                    break;
+                }
+                left -= pages;
+                done = ctx.with(|w| w.submit_log(pages));
+            }
+            ctx.sleep(done.saturating_sub(ctx.now())).await;
+        }
         let cpu = ctx.cpu();
         ctx.with(|w| w.vm.end_checkpoint(cpu));
     }

@@ -21,6 +21,7 @@ use super::sched::{Sched, TaskId};
 enum Write {
     File(Run),
     Swap(Vec<u32>),
+    Log,
 }
 
 /// How a task stops running.
@@ -282,7 +283,8 @@ impl<'m> World<'m> {
         }
     }
 
-    fn submit(&mut self, write: Write, pages: u64) {
+    /// Hands a write to the disk; gives the time when it will be done.
+    fn submit(&mut self, write: Write, pages: u64) -> Nanos {
         let done = self.disk.write(self.sched.now, pages);
         self.disk.note_congestion();
         let at = self.free_writes.pop().unwrap_or_else(|| {
@@ -291,11 +293,17 @@ impl<'m> World<'m> {
         });
         self.writes[at] = Some(write);
         self.sched.written_at(done, at);
+        done
     }
 
     /// Hands a run of a file's pages to the disk.
     pub(crate) fn submit_run(&mut self, run: Run) {
         self.submit(Write::File(run), run.pages.into());
+    }
+
+    /// Hands a buffer of the file system's log to the disk; gives the time when it will be written.
+    pub(crate) fn submit_log(&mut self, pages: u64) -> Nanos {
+        self.submit(Write::Log, pages)
     }
 
     /// Hands what reclaim writes to the disk; gives the number of writes.
@@ -321,6 +329,7 @@ impl<'m> World<'m> {
                     self.vm.end_swap_write(pfn);
                 }
             }
+            Some(Write::Log) => {}
             None => return,
         }
         self.free_writes.push(at);
