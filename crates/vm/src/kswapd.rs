@@ -31,6 +31,8 @@ pub enum Daemon {
     WaitWrites(u64),
     /// It waits so long, in nanoseconds, or until the disk's queue stops being congested (`congestion_wait`).
     WaitCongestion(u64),
+    /// The same where the queue is congested; else it does not wait (`wait_iff_congested`).
+    WaitIfCongested(u64),
     /// It waits so long, in nanoseconds, or until more than [`THROTTLE_PAGES`] pages of its node were written
     /// ([`NodeState::written`](crate::node::NodeState::written); `reclaim_throttle`).
     WaitPages(u64),
@@ -269,6 +271,8 @@ impl<O: Observer> Vm<'_, O> {
     const fn wait_for_disk(&self) -> Daemon {
         if self.config.waits_for_pages {
             Daemon::WaitPages(TENTH_SECOND_NS)
+        } else if matches!(self.policy.reclaim, Reclaim::V310) {
+            Daemon::WaitIfCongested(TENTH_SECOND_NS)
         } else {
             Daemon::WaitCongestion(TENTH_SECOND_NS)
         }
@@ -382,14 +386,10 @@ impl<O: Observer> Vm<'_, O> {
         }
         b.reclaimed += b.sc.nr_reclaimed;
         b.boost_left = b.boost_left.saturating_sub(b.sc.nr_reclaimed);
-        let mut waits = b.sc.seen.immediate > 0;
-        if self.policy.reclaim == Reclaim::V310 {
-            // What was found is not enough: somebody must have written something first.
-            waits |= b.sc.nr_scanned > 0 && b.sc.priority < DEF_PRIORITY - 2;
-            if b.sc.nr_reclaimed >= SWAP_CLUSTER_MAX {
-                b.sc.priority = DEF_PRIORITY;
-                return if waits { Balanced::Waits } else { Balanced::Not };
-            }
+        let waits = b.sc.seen.immediate > 0;
+        if self.policy.reclaim == Reclaim::V310 && b.sc.nr_reclaimed >= SWAP_CLUSTER_MAX {
+            b.sc.priority = DEF_PRIORITY;
+            return if waits { Balanced::Waits } else { Balanced::Not };
         }
         if b.boosted {
             self.stat.pgsteal_boosted += b.sc.nr_reclaimed;

@@ -92,6 +92,21 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
             });
             ctx.block(Some(ns)).await;
         }
+        Daemon::WaitIfCongested(ns) => {
+            let congested = ctx.with(|w| {
+                let congested = w.disk.is_congested();
+                if congested {
+                    w.congestion_waiters.push(ctx.id);
+                }
+                congested
+            });
+            if congested {
+                ctx.block(Some(ns)).await;
+            } else {
+                ctx.spend(100);
+                ctx.breathe().await;
+            }
+        }
         Daemon::Nap(ns) | Daemon::WaitPages(ns) => ctx.block(Some(ns)).await,
         Daemon::Sleep => ctx.block(None).await,
     }

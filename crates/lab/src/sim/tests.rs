@@ -237,7 +237,7 @@ fn scanned(kernel: (u32, u32), heard: bool) -> u64 {
 /// called meanwhile.
 #[test]
 fn a_waiting_kswapd_hears_no_call() {
-    for kernel in [(3, 10), (3, 11), (4, 4), (4, 20), (5, 10), (6, 9)] {
+    for kernel in [(3, 11), (4, 4), (4, 20), (5, 10), (6, 9)] {
         let (deaf, heard) = (scanned(kernel, false), scanned(kernel, true));
         assert!(0 < deaf && 5 * deaf < heard, "{kernel:?}: {deaf} pages, {heard} if it heard");
     }
