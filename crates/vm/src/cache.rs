@@ -173,10 +173,9 @@ impl<O: Observer> Vm<'_, O> {
         self.lru.vec(vec).age += 1;
     }
 
-    /// A page of a file was written to by `write`, which counts as a use.
-    // Linux: with every profile. With the others no figure was measured with it yet.
+    /// A page of a file was written to by `write`, which counts as a use in old kernels.
     pub fn mark_written(&mut self, pfn: u32) {
-        if self.policy.reclaim == Reclaim::V311 {
+        if self.config.writes_are_uses {
             self.mark_accessed(pfn);
         }
     }

@@ -113,6 +113,14 @@ pub struct Config {
     pub anon_dirtyable: bool,
     /// Evicted pages leave traces (from 3.15).
     pub workingset: bool,
+    /// A write to a page of a file counts as a use of it (up to 4.6, before bbddabe2e436).
+    pub writes_are_uses: bool,
+    /// The disk's queue has no state of congestion, nor lets a task that waited send several writes when it
+    /// is full (from 5.0: a1ce35fa4985).
+    pub multi_queue: bool,
+    /// kswapd waits for writes until some pages of its node are written (from 5.16: 8cd7c588decf), not for
+    /// the disk's queue.
+    pub waits_for_pages: bool,
     /// Kernel stacks are pages that are mapped together (from 4.9 on x86-64).
     pub vmap_stack: bool,
     /// Processes have two page tables at the top, side by side (from 4.15, on CPUs that need it, as
@@ -160,6 +168,9 @@ impl Config {
             keeps_inodes_with_pages: version == (4, 20),
             anon_dirtyable: version < (3, 14),
             workingset: version >= (3, 15),
+            writes_are_uses: version < (4, 7),
+            multi_queue: version >= (5, 0),
+            waits_for_pages: version >= (5, 16),
             vmap_stack: version >= (4, 9),
             page_table_isolation: version >= (4, 15),
         }
@@ -170,14 +181,6 @@ impl Config {
 #[must_use]
 pub fn lru_per_node(policy: &Policy) -> bool {
     policy.reclaim >= Reclaim::V48
-}
-
-/// Tells whether swap on a disk is modelled as up to 4.7: places in stretches, neighbours in one write, pages
-/// unmapped as they are written, and reclaim that waits for the disk's queue.
-// Linux: later kernels do all that too. The figures of hugealloc were measured without it.
-#[must_use]
-pub fn swaps_in_stretches(policy: &Policy) -> bool {
-    !lru_per_node(policy)
 }
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ impl DirectReclaim {
             }
         }
         let short = reserve > 0 && free <= reserve / 2;
-        let hopeless = vm.nodes[node].kswapd.failures >= 16;
+        let hopeless = vm.nodes[node].kswapd.is_hopeless();
         if !short || hopeless || self.throttled >= THROTTLE_MAX {
             return false;
         }

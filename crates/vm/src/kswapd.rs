@@ -9,6 +9,7 @@ use pageblock::layout::ZoneKind;
 use pageblock::policy::{Boost, Kcompactd, KswapdWake, Nofragment, Reclaim};
 
 use crate::compact::suitable::Suitable;
+use crate::config::lru_per_node;
 use crate::reclaim::{
     DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, Seen, ShrinkNode, Stepped, compact_gap,
 };
@@ -16,6 +17,8 @@ use crate::vm::Vm;
 
 /// Rounds without a reclaimed page after which a node is hopeless (`MAX_RECLAIM_RETRIES`).
 const HOPELESS: u32 = 16;
+/// Pages that are written before a kswapd that waits for them goes on (`__acct_reclaim_writeback`).
+pub const THROTTLE_PAGES: u64 = SWAP_CLUSTER_MAX;
 /// A tenth of a second, in nanoseconds: the nap before kswapd sleeps, and a wait for writes.
 pub const TENTH_SECOND_NS: u64 = 100_000_000;
 
@@ -28,6 +31,11 @@ pub enum Daemon {
     WaitWrites(u64),
     /// It waits so long, in nanoseconds, or until the disk's queue stops being congested (`congestion_wait`).
     WaitCongestion(u64),
+    /// The same where the queue is congested; else it does not wait (`wait_iff_congested`).
+    WaitIfCongested(u64),
+    /// It waits so long, in nanoseconds, or until more than [`THROTTLE_PAGES`] pages of its node were written
+    /// ([`NodeState::written`](crate::node::NodeState::written); `reclaim_throttle`).
+    WaitPages(u64),
     /// It waits so long, in nanoseconds, or until it is woken.
     Nap(u64),
     /// It sleeps until it is woken.
@@ -96,6 +104,12 @@ impl Kswapd {
         matches!(self.at, At::Balancing(_))
     }
 
+    /// Tells whether its node gave it nothing so often that it left it alone, until a task reclaims something there.
+    #[must_use]
+    pub const fn is_hopeless(&self) -> bool {
+        self.failures >= HOPELESS
+    }
+
     fn ask(&mut self, highest: ZoneKind, order: Order) {
         self.order = self.order.max(order);
         self.highest = self.highest.max(highest);
@@ -143,7 +157,7 @@ impl<O: Observer> Vm<'_, O> {
         let well = self.leaves_asleep(node, order, highest);
         let boosted = self.zones_of(node).any(|z| self.allocator.zones()[z].boost > 0);
         let hopeless = self.policy.kswapd_wake == KswapdWake::AnyZoneHopeless
-            && self.nodes[node].kswapd.failures >= HOPELESS;
+            && self.nodes[node].kswapd.is_hopeless();
         if hopeless || (well && !boosted) {
             // From 4.17 or so: what is missing is not memory.
             if self.config.slab_by_priority && !direct {
@@ -238,13 +252,7 @@ impl<O: Observer> Vm<'_, O> {
                 balancing.sc.cpu = cpu;
                 match self.step_balancing(node, &mut balancing) {
                     Balanced::Not => (At::Balancing(balancing), Daemon::Ran),
-                    // Linux: up to 5.15 every wait of reclaim for the disk is such a one.
-                    Balanced::Waits if self.policy.reclaim == Reclaim::V311 => {
-                        (At::Balancing(balancing), Daemon::WaitCongestion(TENTH_SECOND_NS))
-                    }
-                    Balanced::Waits => {
-                        (At::Balancing(balancing), Daemon::WaitWrites(TENTH_SECOND_NS))
-                    }
+                    Balanced::Waits => (At::Balancing(balancing), self.wait_for_disk()),
                     Balanced::Yes => self.try_to_sleep(node, &balancing),
                 }
             }
@@ -257,6 +265,17 @@ impl<O: Observer> Vm<'_, O> {
         let id = self.nodes[node].id;
         self.allocator.set_kswapd_running(id, running);
         daemon
+    }
+
+    /// How reclaim's thread waits for the disk. Who asks for memory meanwhile does not end it.
+    const fn wait_for_disk(&self) -> Daemon {
+        if self.config.waits_for_pages {
+            Daemon::WaitPages(TENTH_SECOND_NS)
+        } else if matches!(self.policy.reclaim, Reclaim::V310) {
+            Daemon::WaitIfCongested(TENTH_SECOND_NS)
+        } else {
+            Daemon::WaitCongestion(TENTH_SECOND_NS)
+        }
     }
 
     fn start_balancing(&mut self, node: usize, cpu: usize) -> At {
@@ -333,25 +352,24 @@ impl<O: Observer> Vm<'_, O> {
         b.sc.nr_scanned = 0;
         b.sc.nr_reclaimed = 0;
         b.sc.seen = Seen::default();
-        if self.policy.reclaim == Reclaim::V311 {
-            self.age_zones(node, &mut b.sc);
-        }
+        self.age_node(node, &mut b.sc);
         b.shrink = Some(ShrinkNode::new(self, node, &b.sc));
         Balanced::Not
     }
 
-    /// Looks for the highest zone that is short, from above, and gives the anonymous pages of the zones on the way a
-    /// chance to be used before they are reclaimed (`age_active_anon`).
-    // Linux: whatever the version, from 4.8 on once for a node. The figures of the other workloads were measured
-    // without it.
-    fn age_zones(&mut self, node: usize, sc: &mut ScanControl) {
+    /// Gives anonymous pages a chance to be used before they are reclaimed, also where a boost bars from swapping
+    /// (`age_active_anon`, `kswapd_age_node`): with lists for each zone those of the zones from above down to the
+    /// first that is short.
+    fn age_node(&mut self, node: usize, sc: &mut ScanControl) {
         let zones: Vec<usize> = self.zones_of(node).collect();
         for zone in zones.into_iter().rev() {
             if self.allocator.zones()[zone].managed == 0 {
                 continue;
             }
             self.age_anon(self.lru.of_zone(zone), sc);
-            if !self.zone_meets(zone, sc.order, Watermark::High, ZoneKind::Dma) {
+            if lru_per_node(self.policy)
+                || !self.zone_meets(zone, sc.order, Watermark::High, ZoneKind::Dma)
+            {
                 break;
             }
         }
@@ -366,19 +384,12 @@ impl<O: Observer> Vm<'_, O> {
         if b.sc.order > 0 && b.sc.nr_reclaimed >= compact_gap(b.sc.order) {
             b.sc.order = 0;
         }
-        if b.sc.nr_reclaimed > 0 {
-            self.nodes[node].kswapd.failures = 0;
-        }
         b.reclaimed += b.sc.nr_reclaimed;
         b.boost_left = b.boost_left.saturating_sub(b.sc.nr_reclaimed);
-        let mut waits = b.sc.seen.immediate > 0;
-        if self.policy.reclaim == Reclaim::V310 {
-            // What was found is not enough: somebody must have written something first.
-            waits |= b.sc.nr_scanned > 0 && b.sc.priority < DEF_PRIORITY - 2;
-            if b.sc.nr_reclaimed >= SWAP_CLUSTER_MAX {
-                b.sc.priority = DEF_PRIORITY;
-                return if waits { Balanced::Waits } else { Balanced::Not };
-            }
+        let waits = b.sc.seen.immediate > 0;
+        if self.policy.reclaim == Reclaim::V310 && b.sc.nr_reclaimed >= SWAP_CLUSTER_MAX {
+            b.sc.priority = DEF_PRIORITY;
+            return if waits { Balanced::Waits } else { Balanced::Not };
         }
         if b.boosted {
             self.stat.pgsteal_boosted += b.sc.nr_reclaimed;
@@ -424,7 +435,7 @@ impl<O: Observer> Vm<'_, O> {
 
     fn is_fine(&self, node: usize, order: Order, highest: ZoneKind) -> bool {
         let hopeless = self.policy.kswapd_wake == KswapdWake::AnyZoneHopeless
-            && self.nodes[node].kswapd.failures >= HOPELESS;
+            && self.nodes[node].kswapd.is_hopeless();
         hopeless || self.balanced(node, order, highest)
     }
 
@@ -448,9 +459,12 @@ impl<O: Observer> Vm<'_, O> {
         }
         self.stat.kswapd_high_wmark_hit_quickly += 1;
         self.nodes[node].kswapd.ask(highest, order);
-        // Nothing could be reclaimed at any priority: what is written next may change that.
+        // Where nothing could be reclaimed at any priority, old kernels set zones aside; here what is written next
+        // may change that. Later ones go on, and give up.
+        let sets_aside = self.policy.kswapd_wake != KswapdWake::AnyZoneHopeless;
+        let waits = b.reclaimed == 0 && sets_aside;
         let next = self.start_balancing(node, b.sc.cpu);
-        (next, if b.reclaimed == 0 { Daemon::WaitWrites(TENTH_SECOND_NS) } else { Daemon::Ran })
+        (next, if waits { Daemon::WaitWrites(TENTH_SECOND_NS) } else { Daemon::Ran })
     }
 
     fn after_nap(

@@ -17,6 +17,8 @@ pub struct NodeState {
     pub(crate) writeback_congested: bool,
     /// Reclaim met dirty pages only (`PGDAT_DIRTY`).
     pub(crate) dirty_congested: bool,
+    /// Pages whose writes have ended so far (`NR_THROTTLED_WRITTEN`).
+    pub written: u64,
 }
 
 impl NodeState {
@@ -27,6 +29,7 @@ impl NodeState {
             kcompactd: Kcompactd::default(),
             writeback_congested: false,
             dirty_congested: false,
+            written: 0,
         }
     }
 }

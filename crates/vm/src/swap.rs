@@ -1,6 +1,6 @@
 //! Swap space: places for anonymous pages on a disk.
 //!
-//! Source: `scan_swap_map` (mm/swapfile.c), as of 3.11 for a disk that turns.
+//! Source: `scan_swap_map`, `scan_swap_map_try_ssd_cluster` (mm/swapfile.c).
 
 /// Places that are given one after another before the next free stretch is looked for
 /// (`SWAPFILE_CLUSTER`).
@@ -18,18 +18,14 @@ pub struct Swap {
     /// Where the next place is looked for, and how many more before the next cluster.
     next: u32,
     left: u32,
-    /// Places are given in stretches; else those that were freed last go first, see
-    /// [`swaps_in_stretches`](crate::config::swaps_in_stretches).
-    stretches: bool,
-    freed: Vec<u32>,
     /// The mapping and index whose page was last written to each place of `map`.
     owners: Vec<(u32, u32)>,
 }
 
 impl Swap {
-    pub(crate) fn new(places: u32, stretches: bool) -> Self {
+    pub(crate) fn new(places: u32) -> Self {
         let clusters = vec![0; places.div_ceil(CLUSTER) as usize];
-        Self { places, clusters, stretches, ..Self::default() }
+        Self { places, clusters, ..Self::default() }
     }
 
     /// Places that are free.
@@ -47,10 +43,7 @@ impl Swap {
     /// A page is written to a free place, if there is one: the next after the last, so that what is
     /// written together lies together.
     pub(crate) fn take(&mut self) -> Option<u32> {
-        let place = match self.freed.pop() {
-            Some(place) => place,
-            None => self.next_place()?,
-        };
+        let place = self.next_place()?;
         if place as usize >= self.map.len() {
             self.map.resize(place as usize + 1, false);
             self.owners.resize(place as usize + 1, (0, 0));
@@ -58,7 +51,7 @@ impl Swap {
         self.map[place as usize] = true;
         self.clusters[(place / CLUSTER) as usize] += 1;
         self.used += 1;
-        self.next = if self.stretches { place + 1 } else { self.next.max(place + 1) };
+        self.next = place + 1;
         Some(place)
     }
 
@@ -67,8 +60,8 @@ impl Swap {
         if self.used == self.places {
             return None;
         }
-        if self.left == 0 && self.stretches {
-            // Linux: a free stretch need not be aligned.
+        if self.left == 0 {
+            // Linux: on a disk that turns a free stretch need not be aligned; on another each CPU fills one of its own.
             if let Some(cluster) = self.clusters.iter().position(|&used| used == 0) {
                 self.next = cluster as u32 * CLUSTER;
             }
@@ -94,9 +87,6 @@ impl Swap {
         self.map[place as usize] = false;
         self.clusters[(place / CLUSTER) as usize] -= 1;
         self.used -= 1;
-        if !self.stretches {
-            self.freed.push(place);
-        }
     }
 }
 
@@ -106,7 +96,7 @@ mod tests {
 
     #[test]
     fn places_follow_each_other() {
-        let mut swap = Swap::new(3 * CLUSTER, true);
+        let mut swap = Swap::new(3 * CLUSTER);
         let taken: Vec<u32> = (0..CLUSTER + 2).filter_map(|_| swap.take()).collect();
         assert_eq!(taken, (0..CLUSTER + 2).collect::<Vec<_>>());
         // A place that comes back is not given before a stretch is through, and then the first free

@@ -12,7 +12,7 @@ use crate::age::Ages;
 use crate::buffer::Buffers;
 use crate::cil::{self, Cil};
 use crate::compact::ZoneCompact;
-use crate::config::{Config, lru_per_node, swaps_in_stretches};
+use crate::config::{Config, lru_per_node};
 use crate::extent;
 use crate::hugetlb::Pool;
 use crate::inject::Inject;
@@ -184,7 +184,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             inodes: Inodes::new(objects, ids.len()),
             buffers: Buffers::new(ids.len()),
             cil: Cil::default(),
-            swap: Swap::new(config.swap_pages, swaps_in_stretches(policy)),
+            swap: Swap::new(config.swap_pages),
             zram: config.zram.then(|| Zram::new(&config)),
             khugepaged: Khugepaged::default(),
             hugetlb: Pool::default(),

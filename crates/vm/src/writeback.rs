@@ -220,8 +220,9 @@ impl<O: Observer> Vm<'_, O> {
             return;
         }
         self.stat.nr_written += 1;
+        let node = self.node_of(pfn);
+        self.nodes[node].written += 1;
         if self.pages[pfn].kind() == Owner::File {
-            let node = self.node_of(pfn);
             self.nr_writeback[node] -= 1;
             let space = self.pages[pfn].owner;
             self.spaces.get_mut(space).writeback -= 1;

@@ -1,8 +1,7 @@
 //! The machine's own tasks: kswapd, kcompactd, khugepaged, the flusher, the tick of each second.
 
 use pageblock_vm::buffer::first_inode;
-use pageblock_vm::config::swaps_in_stretches;
-use pageblock_vm::kswapd::Daemon;
+use pageblock_vm::kswapd::{Daemon, THROTTLE_PAGES};
 use pageblock_vm::space::SpaceId;
 
 use super::executor::{Executor, Place};
@@ -56,16 +55,15 @@ async fn kswapd(ctx: Ctx<'_>, node: usize) {
             w.sched.set_stalled(ctx.id, stalled);
             (step, wrote)
         });
-        if ctx.with(|w| swaps_in_stretches(w.vm.policy())) {
-            batch += wrote;
+        batch += wrote;
+        ctx.wait_for_queue(&mut batch).await;
+        if let Daemon::WaitPages(ns) = step {
+            ctx.with(|w| w.throttle(node, THROTTLE_PAGES));
+            ctx.block(Some(ns)).await;
+            ctx.with(|w| w.throttled[node] = None);
+        } else {
+            go_on(&ctx, step).await;
         }
-        while batch > 0 && ctx.with(|w| w.disk.refuses(batch)) {
-            ctx.wait_writes(SECOND).await;
-            if ctx.with(|w| !w.disk.is_full()) {
-                batch = 0;
-            }
-        }
-        go_on(&ctx, step).await;
     }
 }
 
@@ -91,10 +89,29 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
         }
         Daemon::WaitWrites(ns) => ctx.wait_writes(ns).await,
         Daemon::WaitCongestion(ns) => {
-            ctx.with(|w| w.congestion_waiters.push(ctx.id));
+            ctx.with(|w| {
+                if !w.vm.config().multi_queue {
+                    w.congestion_waiters.push(ctx.id);
+                }
+            });
             ctx.block(Some(ns)).await;
         }
-        Daemon::Nap(ns) => ctx.block(Some(ns)).await,
+        Daemon::WaitIfCongested(ns) => {
+            let congested = ctx.with(|w| {
+                let congested = w.disk.is_congested();
+                if congested {
+                    w.congestion_waiters.push(ctx.id);
+                }
+                congested
+            });
+            if congested {
+                ctx.block(Some(ns)).await;
+            } else {
+                ctx.spend(100);
+                ctx.breathe().await;
+            }
+        }
+        Daemon::Nap(ns) | Daemon::WaitPages(ns) => ctx.block(Some(ns)).await,
         Daemon::Sleep => ctx.block(None).await,
     }
 }

@@ -130,6 +130,11 @@ impl Disk {
         was && !self.congested
     }
 
+    /// Whether so many writes wait for it that reclaim had better wait.
+    pub(crate) const fn is_congested(&self) -> bool {
+        self.congested
+    }
+
     /// Whether another write would wait in vain.
     pub(crate) const fn is_full(&self) -> bool {
         self.outstanding >= self.spec.queue

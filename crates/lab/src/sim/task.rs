@@ -21,7 +21,7 @@ use pageblock_vm::space::{Slot, SpaceId};
 use super::read_ahead::Stall;
 use super::sched::TaskId;
 use super::world::{Pause, World};
-use super::{MICROSECOND, MILLISECOND, Nanos};
+use super::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
 /// How long a task may run ahead of the others: what it did within that time they see at once.
 const QUANTUM: Nanos = 20 * MICROSECOND;
@@ -139,6 +139,17 @@ impl<'m> Ctx<'m> {
         }
     }
 
+    /// Waits for a place in the disk's queue where reclaim needs one for its next write; `batch` counts the writes
+    /// since it last waited.
+    pub(crate) async fn wait_for_queue(&self, batch: &mut usize) {
+        while *batch > 0 && self.with(|w| w.refuses_writes(*batch)) {
+            self.wait_writes(SECOND).await;
+            if self.with(|w| !w.disk.is_full()) {
+                *batch = 0;
+            }
+        }
+    }
+
     /// Reads a page from the disk.
     pub async fn read_disk(&self) {
         self.read_disk_pages(1).await;
@@ -198,6 +209,7 @@ impl<'m> Ctx<'m> {
         let cpu = self.cpu();
         let mut slow = self.with(|w| SlowAlloc::new(&w.vm, cpu, request, Caller::default()));
         let mut stall = Stall::default();
+        let mut batch = 0;
         loop {
             self.note_stall(&mut stall, slow.is_stalled()).await;
             let cpu = self.cpu();
@@ -206,7 +218,7 @@ impl<'m> Ctx<'m> {
                 w.count_list_mismatches();
                 w.charge_looks();
                 w.charge_work();
-                w.submit_reclaimed();
+                batch += w.submit_reclaimed();
                 w.wake_daemons();
                 step
             });
@@ -219,7 +231,10 @@ impl<'m> Ctx<'m> {
                     self.end_stall(stall, request).await;
                     return Err(OutOfMemory);
                 }
-                Slow::Ran => self.breathe().await,
+                Slow::Ran => {
+                    self.wait_for_queue(&mut batch).await;
+                    self.breathe().await;
+                }
                 Slow::Wait(ns) => self.sleep(ns).await,
                 Slow::WaitWrites(ns) => self.wait_writes(ns).await,
             }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use pageblock::policy::Reclaim;
 use pageblock_measure::mismatch::TypeMismatch;
 use pageblock_measure::{Counters, Tally};
 use pageblock_vm::Vm;
@@ -54,6 +53,8 @@ pub struct World<'m> {
     pub(crate) write_waiters: Vec<TaskId>,
     /// Tasks that wait for the disk's queue to be congested no more.
     pub(crate) congestion_waiters: Vec<TaskId>,
+    /// Each node's kswapd waits until so many pages of the node have been written.
+    pub(crate) throttled: Vec<Option<u64>>,
     /// The threads of each node.
     pub(crate) kswapds: Vec<TaskId>,
     pub(crate) kcompactds: Vec<TaskId>,
@@ -162,6 +163,7 @@ impl<'m> World<'m> {
             zone_lockers: Vec::new(),
             write_waiters: Vec::new(),
             congestion_waiters: Vec::new(),
+            throttled: Vec::new(),
             kswapds: Vec::new(),
             kcompactds: Vec::new(),
             flusher: None,
@@ -339,19 +341,38 @@ impl<'m> World<'m> {
                 self.sched.wake(task);
             }
         }
+        self.wake_throttled();
         for task in std::mem::take(&mut self.write_waiters) {
             self.sched.wake(task);
         }
     }
 
+    /// Whether a task that has sent so many writes since it waited would wait with the next one.
+    pub(crate) fn refuses_writes(&self, batch: usize) -> bool {
+        if self.vm.config().multi_queue { self.disk.is_full() } else { self.disk.refuses(batch) }
+    }
+
+    /// A node's kswapd waits until so many more of its pages are written.
+    pub(crate) fn throttle(&mut self, node: usize, pages: u64) {
+        self.throttled.resize(self.kswapds.len(), None);
+        self.throttled[node] = Some(self.vm.nodes()[node].written + pages);
+    }
+
+    fn wake_throttled(&mut self) {
+        for (node, limit) in self.throttled.iter_mut().enumerate() {
+            if limit.is_some_and(|limit| self.vm.nodes()[node].written > limit) {
+                *limit = None;
+                self.sched.wake(self.kswapds[node]);
+            }
+        }
+    }
+
     /// Wakes the background threads that somebody called. A kswapd that waits for the disk in the middle of its
     /// work does not hear it.
-    // Linux: whatever the version. The figures of the other workloads were measured without it.
     pub(crate) fn wake_daemons(&mut self) {
-        let deaf = self.vm.policy().reclaim == Reclaim::V311;
         for node in 0..self.kswapds.len() {
             let kswapd = &self.vm.nodes()[node].kswapd;
-            if kswapd.woken && !(deaf && kswapd.is_running()) {
+            if kswapd.woken && !kswapd.is_running() {
                 self.sched.wake(self.kswapds[node]);
             }
             if self.vm.nodes()[node].kcompactd.woken {

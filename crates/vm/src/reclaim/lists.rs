@@ -8,7 +8,7 @@ use pageblock::policy::{Reclaim, Slowpath};
 
 use super::amounts::inactive_is_low;
 use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, Seen};
-use crate::config::{lru_per_node, swaps_in_stretches};
+use crate::config::lru_per_node;
 use crate::lru::{At, LruList};
 use crate::page::{Owner, PageFlags};
 use crate::space::Slot;
@@ -18,6 +18,7 @@ use crate::vm::Vm;
 const WRITE_FILES: u32 = DEF_PRIORITY - 2;
 
 /// Pages of the largest write to swap (`max_sectors_kb`, 512 KiB).
+// Linux: 1,280 KiB from 4.3 on; reclaim hands over 32 pages at a time.
 const MAX_SWAP_RUN: usize = 128;
 
 /// What to do with an inactive page.
@@ -68,6 +69,10 @@ impl<O: Observer> Vm<'_, O> {
         {
             self.shrink_active(at, LruList::ActiveAnon, SWAP_CLUSTER_MAX, sc);
         }
+    }
+
+    /// Takes note of how many refaulted pages were activated (`snapshot_refaults`).
+    pub(super) fn note_activations(&mut self, at: usize) {
         let vec = self.lru.vec(at);
         vec.activations_seen = vec.activations;
     }
@@ -315,10 +320,8 @@ impl<O: Observer> Vm<'_, O> {
                 self.pages[page].clear(PageFlags::DIRTY);
                 self.pages[page].set(PageFlags::WRITEBACK);
                 self.pages[page].set(PageFlags::RECLAIM);
-                if swaps_in_stretches(self.policy) {
-                    // Whoever uses it before it is gone faults.
-                    self.pages[page].clear(PageFlags::MAPPED);
-                }
+                // Whoever uses it before it is gone faults.
+                self.pages[page].clear(PageFlags::MAPPED);
                 self.queue_swap_write(page, place);
                 written += 1;
             }
@@ -331,10 +334,11 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Has a page written with those before it, where its place follows theirs.
     fn queue_swap_write(&mut self, pfn: u32, place: u32) {
-        let most = if swaps_in_stretches(self.policy) { MAX_SWAP_RUN } else { 1 };
         let follows = |last: &u32| self.pages[*last].swap == place;
         match self.swap_writes.last_mut() {
-            Some(run) if run.len() < most && run.last().is_some_and(follows) => run.push(pfn),
+            Some(run) if run.len() < MAX_SWAP_RUN && run.last().is_some_and(follows) => {
+                run.push(pfn);
+            }
             _ => self.swap_writes.push(vec![pfn]),
         }
     }

@@ -175,6 +175,9 @@ impl ShrinkNode {
     fn end_round<O: Observer>(&mut self, vm: &mut Vm<'_, O>, sc: &mut ScanControl) -> Stepped {
         let scanned = sc.nr_scanned - self.scanned_before;
         let reclaimed = sc.nr_reclaimed - self.reclaimed_before;
+        if reclaimed > 0 {
+            vm.nodes[self.node].kswapd.failures = 0;
+        }
         let pressure = if vm.config.slab_by_priority {
             Pressure::Priority(sc.priority)
         } else {
@@ -197,6 +200,7 @@ impl LruvecScan {
         let inactive_left = self.left[0] + self.left[2] + self.left[3];
         if inactive_left == 0 {
             vm.age_anon(self.vec, sc);
+            vm.note_activations(self.vec);
             return Stepped::Done;
         }
         for list in LruList::EVICTABLE {

@@ -134,7 +134,8 @@ impl Machine<'_> {
                 match self.vm.step_kswapd(node, 0) {
                     Daemon::Ran | Daemon::Nap(_) => {}
                     Daemon::Sleep => break,
-                    Daemon::WaitWrites(_) | Daemon::WaitCongestion(_) => {
+                    Daemon::WaitIfCongested(_) => {}
+                    Daemon::WaitWrites(_) | Daemon::WaitCongestion(_) | Daemon::WaitPages(_) => {
                         self.flush();
                         self.finish_writes();
                         waits += 1;

@@ -8,6 +8,7 @@ use pageblock::request::{Gfp, Request};
 use pageblock_vm::inject::Inject;
 use pageblock_vm::kswapd::Daemon;
 use pageblock_vm::page::Owner;
+use pageblock_vm::space::Slot;
 use pageblock_vm::thp::fault_requests;
 
 use crate::machine::{Machine, with_machine};
@@ -234,11 +235,16 @@ fn old_kswapd_writes_files() {
     assert_eq!(written_by_kswapd("linux-4.20"), 0);
 }
 
-/// kswapd of 3.11 gives anonymous pages a chance to be used before it scans anything.
+/// kswapd gives anonymous pages a chance to be used before it scans anything, with lists of nodes (from 4.8) as of
+/// zones.
 #[test]
 fn kswapd_ages_before_it_scans() {
+    ["linux-3.10", "linux-3.11", "linux-4.20"].into_iter().for_each(ages_before_it_scans);
+}
+
+fn ages_before_it_scans(policy: &str) {
     with_machine(
-        "linux-3.11",
+        policy,
         |config| config.swap_pages = 4000,
         1,
         8192,
@@ -283,4 +289,142 @@ fn anonymous_memory_was_dirtyable() {
     let (old, new) = (dirty_limit("linux-3.13", 8192), dirty_limit("linux-3.16", 8192));
     assert!(old > new + 4096 / 5 - 10, "{old} and {new} pages");
     assert_eq!(dirty_limit("linux-3.13", 0), dirty_limit("linux-3.16", 0));
+}
+
+/// How a kswapd waits that meets pages again whose writes do not end.
+fn wait_of_kswapd(policy: &str) -> Daemon {
+    let mut wait = Daemon::Sleep;
+    with_machine(
+        policy,
+        |_| {},
+        1,
+        8192,
+        |machine| {
+            machine.stalls = 1;
+            let file = machine.vm.create_file(8192);
+            assert!(machine.open(0, file));
+            let mut index = 0;
+            while !machine.vm.nodes()[0].kswapd.woken && index < 8192 {
+                assert!(machine.touch(0, file, index, true));
+                index += 1;
+            }
+            machine.flush();
+            let other = machine.vm.create_file(100_000);
+            assert!(machine.open(0, other));
+            let mut read = 0;
+            for _ in 0..100_000 {
+                wait = machine.vm.step_kswapd(0, 0);
+                if matches!(wait, Daemon::WaitCongestion(_) | Daemon::WaitPages(_)) {
+                    break;
+                }
+                if wait == Daemon::Sleep {
+                    assert!(machine.touch(0, other, read, false));
+                    read += 1;
+                }
+            }
+            machine.stalls = 0;
+            machine.finish_writes();
+            machine.vm.close(file);
+            machine.vm.close(other);
+        },
+    );
+    wait
+}
+
+/// Up to 5.15 it waits for the disk's queue, later for pages.
+#[test]
+fn kswapd_waits_for_the_disk() {
+    for policy in ["linux-3.11", "linux-4.20", "linux-5.14"] {
+        assert_eq!(wait_of_kswapd(policy), Daemon::WaitCongestion(100_000_000), "{policy}");
+    }
+    for policy in ["linux-6.1", "linux-6.10"] {
+        assert_eq!(wait_of_kswapd(policy), Daemon::WaitPages(100_000_000), "{policy}");
+    }
+}
+
+/// Pages that lie together in swap are one write, and whoever uses one meanwhile faults.
+#[test]
+fn neighbours_go_to_swap_together() {
+    for policy in ["linux-3.10", "linux-4.20", "linux-6.10"] {
+        with_machine(
+            policy,
+            |config| config.swap_pages = 8192,
+            1,
+            8192,
+            |machine| {
+                let space = machine.vm.create_mapping(2000);
+                for index in 0..2000 {
+                    assert!(machine.fault(0, space, index));
+                }
+                machine.vm.page_out(0, space, 0..2000);
+                let writes = machine.vm.take_swap_writes();
+                assert_eq!((writes.len(), writes.iter().map(Vec::len).max()), (16, Some(128)));
+                assert!(machine.vm.touch(writes[0][0], false), "{policy}: a fault");
+                assert!(!machine.vm.touch(writes[0][0], false));
+                writes.into_iter().flatten().for_each(|pfn| machine.vm.end_swap_write(pfn));
+                machine.vm.remove_space(0, space);
+            },
+        );
+    }
+}
+
+/// A page that is written again and again is active from the second write on, up to 4.6.
+#[test]
+fn writes_were_uses() {
+    let activated = |policy| {
+        let mut activated = 0;
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            8192,
+            |machine| {
+                let file = machine.vm.create_file(1);
+                assert!(machine.open(0, file) && machine.touch(0, file, 0, true));
+                let space = machine.vm.inodes().get(file).space;
+                let Slot::Page(pfn) = machine.vm.spaces().slot(space, 0) else { panic!("no page") };
+                for _ in 0..3 {
+                    machine.vm.mark_written(pfn);
+                }
+                activated = machine.vm.stat.pgactivate;
+                machine.vm.close(file);
+            },
+        );
+        activated
+    };
+    assert_eq!(["linux-3.10", "linux-3.11", "linux-4.4"].map(activated), [1; 3]);
+    assert_eq!(["linux-4.8", "linux-6.10"].map(activated), [0; 2]);
+}
+
+/// A node that kswapd has given up is not left alone once a task reclaims a page of it.
+#[test]
+fn a_page_reclaimed_by_a_task_revives_kswapd() {
+    with_machine(
+        "linux-6.10",
+        |_| {},
+        1,
+        8192,
+        |machine| {
+            let file = machine.vm.create_file(64);
+            assert!(machine.open(0, file));
+            let hopeless = |machine: &Machine<'_>| machine.vm.nodes()[0].kswapd.is_hopeless();
+            let space = machine.vm.create_mapping(10_000);
+            let mut index = 0;
+            while !hopeless(machine) {
+                assert!(machine.fault(0, space, index));
+                machine.run_daemons();
+                index += 1;
+            }
+            // Room for a file's pages, which it does not see any more.
+            (0..1000).for_each(|page| machine.vm.unmap_page(0, space, page));
+            (0..64).for_each(|page| assert!(machine.touch(0, file, page, false)));
+            while hopeless(machine) {
+                assert!(machine.fault(0, space, index));
+                index += 1;
+            }
+            assert!(machine.vm.stat.pgsteal_direct > 0);
+            machine.vm.close(file);
+            machine.vm.remove_space(0, space);
+        },
+    );
 }

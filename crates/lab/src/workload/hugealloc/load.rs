@@ -76,7 +76,10 @@ async fn serve(
                 w.pending += w.costs.read_page;
                 match w.vm.spaces().slot(space, index as u32) {
                     Slot::Page(pfn) => {
-                        w.vm.mark_accessed(pfn);
+                        if w.vm.touch(pfn, false) {
+                            w.pending += w.costs.fault_base;
+                            w.vm.stat.pgfault += 1;
+                        }
                         false
                     }
                     _ => true,
