@@ -242,3 +242,32 @@ fn a_waiting_kswapd_hears_no_call() {
         assert!(0 < deaf && 5 * deaf < heard, "{kernel:?}: {deaf} pages, {heard} if it heard");
     }
 }
+
+/// Who reclaims waits for a place in the disk's queue before the next write to swap. Up to 4.20 a task that was let
+/// through may send some more to a full one.
+#[test]
+fn reclaim_waits_for_the_queue() {
+    for (kernel, more) in [((3, 10), 64), ((4, 20), 64), ((6, 9), 0)] {
+        let most = Rc::new(Cell::new(0));
+        let seen = Rc::clone(&most);
+        let swapper = program(|ctx| async move {
+            let space = ctx.with(|w| w.vm.create_mapping(24_000));
+            for index in 0..24_000 {
+                ctx.fault_base(space, index).await.unwrap();
+                seen.set(seen.get().max(ctx.with(|w| w.disk.outstanding)));
+            }
+        });
+        run_kernel(
+            kernel,
+            1,
+            64,
+            |config| config.swap_pages = 40_000,
+            vec![swapper],
+            |w| {
+                assert!(w.vm.stat.pswpout > 1000, "{kernel:?}");
+                // A step of reclaim may send several.
+                assert!(most.get() <= 128 + more + 4, "{kernel:?}: {}", most.get());
+            },
+        );
+    }
+}
