@@ -2,23 +2,28 @@
 # thpfioscale on a real kernel in QEMU, with mmtests' own fio jobs (413542d3): free pages by type, slabs and
 # fallbacks as it goes. docs/experiments/thpfioscale.md, "Beside real kernels".
 #
-#   [BELOW=MIB] [MIN_FREE=KB] thpfioscale-real.sh KERNEL MEMORY_MIB FILES_A_JOB [madvise]
+#   [BELOW=MIB] [MIN_FREE=KB] [BOOST=FACTOR] thpfioscale-real.sh KERNEL MEMORY_MIB FILES_A_JOB [madvise]
 #
-# KERNEL is a Debian package, or an image that has virtio, ext4 and xfs built in. BELOW is what lies
-# below 4 GiB (all, if left out); MIN_FREE is vm.min_free_kbytes.
-# Needs qemu-system-x86, busybox-static, fio, xfsprogs, e2fsprogs, gcc; prints to standard output.
+# KERNEL is a Debian package, a directory that packages were unpacked to (dpkg-deb -x), or an image that has
+# virtio, ext4 and xfs built in. BELOW is what lies below 4 GiB (all, if left out); MIN_FREE is
+# vm.min_free_kbytes, BOOST vm.watermark_boost_factor.
+# Needs qemu-system-x86, busybox-static, fio, xfsprogs, e2fsprogs, gcc, zstd; prints to standard output.
 set -euo pipefail
-[ $# -ge 3 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 3 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 image=$(realpath "$1") memory=$2 files=$3 madvise=${4:-}
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT && cd "$work"
 
 mkdir kernel
-[[ $image != *.deb ]] || { dpkg-deb -x "$image" kernel; image=$(echo kernel/boot/vmlinuz-*); }
+[ ! -d "$image" ] || { rmdir kernel; ln -s "$image" kernel; }
+[[ $image != *.deb ]] || dpkg-deb -x "$image" kernel
+[ ! -e kernel/boot ] || image=$(echo kernel/boot/vmlinuz-*)
 mkdir -p root/{bin,mod,proc,sys,dev,mnt,tools,tmp} tools/lib
 cp "$(command -v busybox)" root/bin/
 for m in virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk crc32c_generic \
-    libcrc32c crc16 mbcache jbd2 ext4 xfs; do
-    find kernel -name "$m.ko" -exec cp {} root/mod/ \;
+    crc32c-cryptoapi libcrc32c crc16 mbcache jbd2 ext4 xfs; do
+    find -L kernel -name "$m.ko*" -exec cp {} root/mod/ \;
+    [ ! -e "root/mod/$m.ko.xz" ] || unxz "root/mod/$m.ko.xz"
+    [ ! -e "root/mod/$m.ko.zst" ] || unzstd -q --rm "root/mod/$m.ko.zst"
     echo "insmod /mod/$m.ko 2>/dev/null"
 done > root/modules.sh
 cp "$(command -v fio)" tools/
@@ -62,15 +67,19 @@ cat > root/init <<'E'
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc p /proc; mount -t sysfs s /sys; mount -t devtmpfs d /dev; mount -t tracefs t /sys/kernel/tracing
-. /modules.sh
+# Twice: which of virtio's needs which differs by version.
+. /modules.sh; . /modules.sh
+until [ -b /dev/vda ] && [ -b /dev/vdb ]; do sleep 1; done
 sleep 1
 mount -t ext4 -o ro /dev/vdb /tools && mount -t xfs /dev/vda /mnt && . /run.sh
 poweroff -f
 E
 cat > root/run.sh <<'E'
-for x in $(cat /proc/cmdline); do case $x in files=*|memory=*|form=*|min_free=*) eval "$x";; esac; done
+for x in $(cat /proc/cmdline); do case $x in files=*|memory=*|form=*|min_free=*|boost=*) eval "$x";; esac; done
 T=/sys/kernel/tracing
-[ ! -e /proc/sys/vm/watermark_boost_factor ] || echo 0 > /proc/sys/vm/watermark_boost_factor
+# The simulation has no multi-generational LRU.
+[ ! -e /sys/kernel/mm/lru_gen/enabled ] || echo 0 > /sys/kernel/mm/lru_gen/enabled
+[ -z "$boost" ] || echo "$boost" > /proc/sys/vm/watermark_boost_factor
 [ -z "$min_free" ] || echo "$min_free" > /proc/sys/vm/min_free_kbytes
 E=$T/events/kmem/mm_page_alloc_extfrag
 # Requested type > type of the list: 0 unmovable, 1 movable, 2 reclaimable. Debian's kernels have no histograms.
@@ -92,7 +101,7 @@ sample() {
     awk -v s="free $(cut -d' ' -f1 /proc/uptime) s, $1:" '/^Node.*type/ { pages = 0; m = 1
             for (i = 7; i <= NF; i++) { sub(">", "", $i); pages += $i * m; m += m }
             if (pages) s = s " " $4 " " $6 " " pages ";" } END { print s }' /proc/pagetypeinfo
-    awk '/^(nr_inactive_file|nr_active_file|nr_slab_|pgsteal_kswapd|pgsteal_direct|slabs_scanned)/ { s = s " " $1 " " $2 }
+    awk '/^(pgpgin|nr_inactive_file|nr_active_file|nr_slab_|pgsteal_kswapd|pgsteal_direct|slabs_scanned)/ { s = s " " $1 " " $2 }
         END { print "vmstat" s }' /proc/vmstat
     awk 'NR > 2 { print $6 * $(NF - 1), $1, $2 }' /proc/slabinfo | sort -rn | head -n 12 |
         awk '{ s = s " " $2 " " $1 " pages, " $3 ";" } END { print "slabs" s }'
@@ -124,6 +133,6 @@ truncate -s $((files * 4 / 8 + 1024))M data.img && mkfs.xfs -q -m crc=1,finobt=1
 # One thread: CPUs of a guest that wait for each other's locks would cost it several times as long.
 qemu-system-x86_64 -accel tcg,thread=single -cpu max -machine "pc${BELOW:+,max-ram-below-4g=${BELOW}M}" -m "$memory" -smp 8 -nographic -no-reboot \
     -kernel "$image" -initrd initrd \
-    -append "console=ttyS0 quiet panic=-1 mitigations=off files=$files memory=$memory min_free=${MIN_FREE:-} ${madvise:+form=madvise}" \
+    -append "console=ttyS0 quiet panic=-1 mitigations=off files=$files memory=$memory min_free=${MIN_FREE:-} boost=${BOOST:-} ${madvise:+form=madvise}" \
     -drive file=data.img,if=virtio,format=raw,cache=unsafe \
     -drive file=tools.img,if=virtio,format=raw,readonly=on 2>/dev/null
