@@ -2,11 +2,11 @@
 # thpfioscale on a real kernel in QEMU, with mmtests' own fio jobs (413542d3): free pages by type, slabs and
 # fallbacks as it goes. docs/experiments/thpfioscale.md, "Beside real kernels".
 #
-#   [BELOW=MIB] [MIN_FREE=KB] [BOOST=FACTOR] thpfioscale-real.sh KERNEL MEMORY_MIB FILES_A_JOB [madvise]
+#   [BELOW=MIB] [MIN_FREE=KB] [BOOST=FACTOR] [READS=N] thpfioscale-real.sh KERNEL MEMORY_MIB FILES_A_JOB [madvise]
 #
 # KERNEL is a Debian package, a directory that packages were unpacked to (dpkg-deb -x), or an image that has
 # virtio, ext4 and xfs built in. BELOW is what lies below 4 GiB (all, if left out); MIN_FREE is
-# vm.min_free_kbytes, BOOST vm.watermark_boost_factor.
+# vm.min_free_kbytes, BOOST vm.watermark_boost_factor, READS the most reads a second of the disk.
 # Needs qemu-system-x86, busybox-static, fio, xfsprogs, e2fsprogs, gcc, zstd; prints to standard output.
 set -euo pipefail
 [ $# -ge 3 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -134,5 +134,5 @@ truncate -s $((files * 4 / 8 + 1024))M data.img && mkfs.xfs -q -m crc=1,finobt=1
 qemu-system-x86_64 -accel tcg,thread=single -cpu max -machine "pc${BELOW:+,max-ram-below-4g=${BELOW}M}" -m "$memory" -smp 8 -nographic -no-reboot \
     -kernel "$image" -initrd initrd \
     -append "console=ttyS0 quiet panic=-1 mitigations=off files=$files memory=$memory min_free=${MIN_FREE:-} boost=${BOOST:-} ${madvise:+form=madvise}" \
-    -drive file=data.img,if=virtio,format=raw,cache=unsafe \
+    -drive "file=data.img,if=virtio,format=raw,cache=unsafe${READS:+,throttling.iops-read=$READS}" \
     -drive file=tools.img,if=virtio,format=raw,readonly=on 2>/dev/null
