@@ -25,6 +25,7 @@ pub fn spawn(executor: &mut Executor<'_>) {
         let kcompactd = executor.spawn(Place::Node(node), move |ctx| kcompactd(ctx, at));
         executor.with(|w| {
             w.kswapds.push(kswapd);
+            w.throttled.push(None);
             w.kcompactds.push(kcompactd);
         });
     }
@@ -57,13 +58,11 @@ async fn kswapd(ctx: Ctx<'_>, node: usize) {
         });
         batch += wrote;
         ctx.wait_for_queue(&mut batch).await;
-        if let Daemon::WaitPages(ns) = step {
+        if matches!(step, Daemon::WaitPages(_)) {
             ctx.with(|w| w.throttle(node, THROTTLE_PAGES));
-            ctx.block(Some(ns)).await;
-            ctx.with(|w| w.throttled[node] = None);
-        } else {
-            go_on(&ctx, step).await;
         }
+        go_on(&ctx, step).await;
+        ctx.with(|w| w.throttled[node] = None);
     }
 }
 

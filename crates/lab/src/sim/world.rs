@@ -354,7 +354,6 @@ impl<'m> World<'m> {
 
     /// A node's kswapd waits until so many more of its pages are written.
     pub(crate) fn throttle(&mut self, node: usize, pages: u64) {
-        self.throttled.resize(self.kswapds.len(), None);
         self.throttled[node] = Some(self.vm.nodes()[node].written + pages);
     }
 
