@@ -1,5 +1,5 @@
 // What crates/lab/src/workload/hugealloc does at --scale 1/4, for a real kernel: hugealloc-real.sh starts it in
-// /mnt as "hugealloc run BUILDS JOBS CACHE_PERCENT PACE TREE". Prints what each build counted.
+// /mnt as "hugealloc run BUILDS JOBS CACHE_PERCENT PACE TREE [demand]". Prints what each build counted.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -286,12 +286,14 @@ static void demand(void) {
     unsigned order, type;
     long n;
     FILE *f = fopen("/sys/kernel/tracing/events/kmem/mm_page_alloc/hist", "r");
+    if (!f) die("demand");
     printf("  demand");
-    while (f && fgets(line, sizeof line, f))
+    while (fgets(line, sizeof line, f))
         if (sscanf(line, "{ order: %u, migratetype: %u } hitcount: %ld", &order, &type, &n) == 3 && type != 1)
             printf(" %c%u %ld", "UMRH"[type & 3], order, n);
     printf("\n");
-    if (f) fclose(f);
+    fflush(stdout);
+    fclose(f);
 }
 
 static long meminfo(const char *name) {
@@ -326,7 +328,7 @@ int main(int argc, char **argv) {
         build(i, jobs, tree, jobs / 4, regions);
         struct counts after = count();
         report(i, time(0) - began, &before, &after);
-        demand();
+        if (argc > 7) demand();
     }
     return 0;
 }

@@ -49,7 +49,7 @@ done
 [ -z "$demand" ] || echo "hist:keys=order,migratetype" > /sys/kernel/tracing/events/kmem/mm_page_alloc/trigger
 echo "$(uname -r), min_free_kbytes $(cat /proc/sys/vm/min_free_kbytes)"
 awk '/^Node/ { z = $4 } /^ +(min|low|high|managed) / { s = s " " z " " $1 " " $2 } END { print "zones" s }' /proc/zoneinfo
-cd /mnt && /hugealloc run $builds $jobs $cache $pace $tree
+cd /mnt && /hugealloc run $builds $jobs $cache $pace $tree ${demand:+demand}
 poweroff -f
 I
 chmod +x root/init
