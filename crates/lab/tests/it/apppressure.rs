@@ -67,6 +67,13 @@ fn without_boosts_kswapd_has_no_rounds_for_them() {
 }
 
 #[test]
+fn kcompactd_finds_room_for_what_it_moves() {
+    let run = run(Form::Launch, "linux-6.10", 1);
+    let (moved, left) = (count(&run, "pgmigrate_success"), count(&run, "pgmigrate_fail"));
+    assert!(moved > 10 * left, "{moved} moved, {left} left");
+}
+
+#[test]
 fn tabs_are_switched_and_come_back_from_swap() {
     let run = run(Form::Tabs, "linux-6.10", 1);
     assert!(run.samples[pressure::LATENCY].len() > 200);

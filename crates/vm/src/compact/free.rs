@@ -74,7 +74,7 @@ impl Compactor {
         match zone.block_type(block) {
             Some(Movable | Cma) => true,
             Some(Reserve | Isolate) | None => false,
-            Some(_) => self.goal.ignore_hints,
+            Some(_) => self.goal.any_block,
         }
     }
 

@@ -107,8 +107,10 @@ pub struct Goal {
     pub flags: AllocFlags,
     /// All of the zone, from its ends.
     pub whole_zone: bool,
-    /// Hints and types of pageblocks do not matter.
+    /// Hints to pass over pageblocks do not matter (`ignore_skip_hint`).
     pub ignore_hints: bool,
+    /// Room in pageblocks of all types will do (`ignore_block_suitable`).
+    pub any_block: bool,
     /// A task does it for itself, and may capture the block.
     pub direct: bool,
     /// Stop once the share of unusable free memory is down to so many percent.
@@ -295,6 +297,9 @@ impl Compactor {
             });
         }
         if let Some(low) = self.goal.proactive {
+            if zone.reclaim_active {
+                return Some(CompactResult::PartialSkipped);
+            }
             let score = suitable::extfrag_for_order(zone, pageblock);
             return (score <= low).then_some(CompactResult::Success);
         }
