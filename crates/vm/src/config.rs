@@ -113,6 +113,9 @@ pub struct Config {
     pub anon_dirtyable: bool,
     /// Evicted pages leave traces (from 3.15).
     pub workingset: bool,
+    /// How much of a list is scanned depends on its pages of zones that help the request, not on all of the
+    /// node's (from 4.11: 71ab6cfe88dc).
+    pub scans_eligible: bool,
     /// A write to a page of a file counts as a use of it (up to 4.6, before bbddabe2e436).
     pub writes_are_uses: bool,
     /// The disk's queue has no state of congestion, nor lets a task that waited send several writes when it
@@ -168,6 +171,7 @@ impl Config {
             keeps_inodes_with_pages: version == (4, 20),
             anon_dirtyable: version < (3, 14),
             workingset: version >= (3, 15),
+            scans_eligible: version >= (4, 11),
             writes_are_uses: version < (4, 7),
             multi_queue: version >= (5, 0),
             waits_for_pages: version >= (5, 16),

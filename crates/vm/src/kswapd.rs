@@ -155,7 +155,8 @@ impl<O: Observer> Vm<'_, O> {
     ) {
         self.nodes[node].kswapd.ask(highest, order);
         let well = self.leaves_asleep(node, order, highest);
-        let boosted = self.zones_of(node).any(|z| self.allocator.zones()[z].boost > 0);
+        let zones = self.allocator.zones();
+        let boosted = self.zones_of(node).any(|z| zones[z].kind <= highest && zones[z].boost > 0);
         let hopeless = self.policy.kswapd_wake == KswapdWake::AnyZoneHopeless
             && self.nodes[node].kswapd.is_hopeless();
         if hopeless || (well && !boosted) {

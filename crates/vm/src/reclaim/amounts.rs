@@ -120,6 +120,17 @@ impl<O: Observer> Vm<'_, O> {
         !lru_per_node(self.policy) || (!anon_low && vec.size(LruList::InactiveAnon) > 0)
     }
 
+    /// The pages of a list that say how much of it is scanned (`lruvec_lru_size`).
+    fn scannable(&self, at: usize, list: LruList, sc: &ScanControl) -> u64 {
+        if !self.config.scans_eligible {
+            return self.lru.vecs()[at].size(list);
+        }
+        let zones = self.allocator.zones().iter().enumerate();
+        let eligible =
+            zones.filter(|&(z, zone)| self.lru.of_zone(z) == at && zone.kind <= sc.highest);
+        eligible.map(|(z, _)| self.lru.zone_pages(z, list)).sum()
+    }
+
     /// The pages of each list to scan at this priority.
     pub(super) fn scan_amounts(&mut self, node: usize, at: usize, sc: &ScanControl) -> [u64; 4] {
         let balance = self.balance(node, at, sc);
@@ -131,8 +142,7 @@ impl<O: Observer> Vm<'_, O> {
             }
         }
         LruList::EVICTABLE.map(|list| {
-            let size = vec.size(list);
-            let share = size >> sc.priority;
+            let share = self.scannable(at, list, sc) >> sc.priority;
             match (balance, list.is_file()) {
                 (Balance::Equal, _) | (Balance::File, true) | (Balance::Anon, false) => share,
                 (Balance::File, false) | (Balance::Anon, true) => 0,

@@ -264,6 +264,41 @@ fn ages_before_it_scans(policy: &str) {
     );
 }
 
+/// Pages of a higher zone that reclaim passes over, and moves to the head of their list, where only a lower one is
+/// short, which has no page of a file.
+fn passed_over(policy: &str) -> u64 {
+    let mut passed = 0;
+    with_machine(
+        policy,
+        |_| {},
+        1,
+        8192,
+        |machine| {
+            let file = machine.vm.create_file(4096);
+            assert!(machine.open(0, file));
+            (0..4096).for_each(|index| assert!(machine.touch(0, file, index, false)));
+            let mut blocks = Vec::new();
+            let request = Request::new(0, Gfp::GFP_KERNEL | Gfp::DMA32);
+            while let Some(block) = machine.alloc(0, request) {
+                machine.vm.own(block, 0, Owner::Driver, 0);
+                blocks.push(block);
+            }
+            assert!(blocks.len() > 1900 && machine.vm.stat.pgsteal_direct == 0);
+            passed = machine.vm.stat.pgskip;
+            blocks.into_iter().for_each(|block| machine.vm.disown(0, block));
+            machine.vm.close(file);
+        },
+    );
+    passed
+}
+
+/// From 4.11 on the pages of zones that do not help are not counted (71ab6cfe88dc), so nothing is scanned.
+#[test]
+fn a_shortage_below_leaves_the_pages_above_alone() {
+    assert!(passed_over("linux-4.8") > 4096);
+    assert_eq!(["linux-4.20", "linux-6.10"].map(passed_over), [0; 2]);
+}
+
 /// How many pages may be dirty where half of memory is a program's, with swap.
 fn dirty_limit(policy: &str, swap_pages: u32) -> u64 {
     let mut limit = 0;
