@@ -112,6 +112,42 @@ fn compaction_makes_whole_blocks_of_scattered_pages() {
     );
 }
 
+/// Where free pages run out in the middle of a batch the rest of it is not tried, and is no failure but for the page
+/// that found none, from 4.7 on.
+#[test]
+fn pages_without_room_did_not_fail_to_move() {
+    let failed = |policy| {
+        let mut failed = 0;
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            16384,
+            |machine| {
+                let space = machine.vm.create_mapping(15000);
+                let mut faulted = 0;
+                while faulted < 15000 && machine.fault(0, space, faulted) {
+                    faulted += 1;
+                }
+                for index in (0..faulted).step_by(10) {
+                    machine.vm.unmap_page(0, space, index);
+                }
+                machine.vm.drain_all();
+                machine.vm.compact_memory(0);
+                let stat = &machine.vm.stat;
+                // Each page that moved was isolated, and a free page for it.
+                assert!(stat.compact_isolated > 2 * stat.pgmigrate_success, "{policy}: {stat:?}");
+                failed = stat.pgmigrate_fail;
+                machine.vm.remove_space(0, space);
+            },
+        );
+        failed
+    };
+    assert_eq!(["linux-3.10", "linux-4.4"].map(failed), [0; 2]);
+    // One for each zone of the two.
+    assert_eq!(["linux-4.20", "linux-6.10"].map(failed), [2; 2]);
+}
+
 #[test]
 fn a_madvised_fault_compacts_for_its_huge_page() {
     with_machine(
