@@ -15,6 +15,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("single-4g", include_str!("../../../machines/single-4g.toml")),
     ("weiner-1g8", include_str!("../../../machines/weiner-1g8.toml")),
     ("phone-3g", include_str!("../../../machines/phone-3g.toml")),
+    ("phone-3g-kill", include_str!("../../../machines/phone-3g-kill.toml")),
     ("chromebook-4g", include_str!("../../../machines/chromebook-4g.toml")),
     ("phone-2g8", include_str!("../../../machines/phone-2g8.toml")),
 ];

@@ -14,7 +14,7 @@ use crate::vm::Vm;
 
 impl<O: Observer> Vm<'_, O> {
     /// Kills the process with the most memory (`out_of_memory`).
-    // Linux: points for page tables and `oom_score_adj` count too, and threads may share a mapping.
+    // Linux: points for page tables and other values of `oom_score_adj` count too, and threads may share a mapping.
     pub(crate) fn oom_kill(&mut self, cpu: usize) -> OomResult {
         let Some(victim) = self.oom_victim() else { return OomResult::Nothing };
         self.stat.oom_kill += 1;
@@ -26,7 +26,10 @@ impl<O: Observer> Vm<'_, O> {
     }
 
     fn oom_victim(&self) -> Option<SpaceId> {
-        let alive = self.spaces.iter().filter(|(_, s)| s.kind == SpaceKind::Anon && !s.killed);
+        let alive = self
+            .spaces
+            .iter()
+            .filter(|(_, s)| s.kind == SpaceKind::Anon && !s.killed && !s.unkillable);
         let sized = alive.map(|(id, _)| (self.memory_of(id), id)).filter(|(pages, _)| *pages > 0);
         // The older of equals.
         sized.max_by_key(|&(pages, id)| (pages, std::cmp::Reverse(id))).map(|(_, id)| id)
@@ -38,6 +41,11 @@ impl<O: Observer> Vm<'_, O> {
         let counts =
             |index: &u32| matches!(self.spaces.slot(id, *index), Slot::Page(_) | Slot::Swap(_));
         (0..len).filter(counts).count() as u64
+    }
+
+    /// Keeps the process that has a mapping from being killed (`OOM_SCORE_ADJ_MIN`).
+    pub fn never_kill(&mut self, id: SpaceId) {
+        self.spaces.get_mut(id).unkillable = true;
     }
 
     /// Tells whether the process that has a mapping was killed for want of memory.

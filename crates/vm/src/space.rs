@@ -83,6 +83,8 @@ pub struct Space {
     pub inode: u32,
     /// Its process was killed for want of memory.
     pub(crate) killed: bool,
+    /// Its process is never killed for that.
+    pub(crate) unkillable: bool,
     queue: Queue,
     /// The interval of the flusher in which it became dirty.
     dirtied: u32,
@@ -173,6 +175,7 @@ impl Spaces {
             kind,
             inode,
             killed: false,
+            unkillable: false,
             queue: Queue::None,
             dirtied: 0,
         };

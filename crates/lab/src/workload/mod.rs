@@ -92,6 +92,7 @@ pub const ALL: &[&dyn Workload] = &[
     &parallelio::ParallelIo,
     &hugealloc::Hugealloc::WHOLE,
     &apppressure::Form::Launch,
+    &apppressure::Form::Kill,
     &apppressure::Form::Tabs,
 ];
 

@@ -7,12 +7,14 @@ use pageblock_lab::workload::apppressure::Form;
 use pageblock_measure::{Run, names, pressure};
 
 const PHONE: &str = include_str!("../../../../machines/phone-3g.toml");
+const SHORT_PHONE: &str = include_str!("../../../../machines/phone-3g-kill.toml");
 const CHROMEBOOK: &str = include_str!("../../../../machines/chromebook-4g.toml");
 
 /// A run on its machine; the Chromebook has a quarter of a gigabyte less, so that memory is short there too.
 fn run(form: Form, policy: &str, seed: u64) -> Run {
     let text = match form {
         Form::Launch => PHONE.to_owned(),
+        Form::Kill => SHORT_PHONE.to_owned(),
         Form::Tabs => CHROMEBOOK.replace("5760", "5504"),
     };
     let machine = machine_file::parse(&text, Scale::parse("1/16").unwrap()).unwrap();
@@ -72,6 +74,18 @@ fn kcompactd_finds_room_for_what_it_moves() {
     // Isolated are the pages that are to move and the room for them.
     let (moved, isolated) = (count(&run, "pgmigrate_success"), count(&run, "compact_isolated"));
     assert!(0 < isolated && isolated < 3 * moved, "{moved} moved, {isolated} isolated");
+}
+
+#[test]
+fn apps_are_killed_where_swap_is_short() {
+    let run = run(Form::Kill, "linux-6.10", 1);
+    let [cold, warm] = [pressure::COLD, pressure::WARM].map(|name| count(&run, name));
+    assert!(cold > warm && warm > 0, "{cold} and {warm}");
+    let killed = count(&run, pressure::KILLED) + count(&run, pressure::OUT_OF_MEMORY);
+    // Each launch that begins anew follows a kill; at the start of the count some apps were dead.
+    assert!(killed + 22 >= cold, "{killed} of {cold}");
+    // The system is not killed, and can do its work.
+    assert_eq!(count(&run, pressure::FAILED), 0);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! apppressure: client devices without huge pages under memory pressure, the regression that was reported of
 //! freelist hygiene (seed 4).
 //!
-//! Two forms of one thing. On a phone apps are launched in turn, used for a while, and paged out to swap in
-//! memory once they are in the background; on a Chromebook tabs are. Neither test is public in all its parts
+//! Three forms of one thing. On a phone apps are launched in turn, used for a while, and paged out to swap in
+//! memory once they are in the background; there are as many as there is room for, or more; on a Chromebook tabs are. Neither test is public in all its parts
 //! (facts/benchmarks.md 1.5), so what an app is comes from 4.5. `sizes.rs` has the amounts, `process.rs` what an
 //! app takes, `background.rs` what goes on beside it.
 
@@ -43,6 +43,8 @@ const EXTRA_FREE_KBYTES: u32 = 30_375;
 pub enum Form {
     /// Android: app launch.
     Launch,
+    /// The same with more apps than there is room for: the oldest are killed.
+    Kill,
     /// ChromeOS: tab switching.
     Tabs,
 }
@@ -51,6 +53,7 @@ impl Form {
     const fn spec(self) -> Spec {
         match self {
             Self::Launch => sizes::LAUNCH,
+            Self::Kill => sizes::KILL,
             Self::Tabs => sizes::TABS,
         }
     }
@@ -60,6 +63,7 @@ impl Workload for Form {
     fn name(&self) -> &'static str {
         match self {
             Self::Launch => "apppressure",
+            Self::Kill => "apppressure-kill",
             Self::Tabs => "apppressure-tabs",
         }
     }
@@ -67,6 +71,7 @@ impl Workload for Form {
     fn summary(&self) -> &'static str {
         match self {
             Self::Launch => "apps launched on a phone with zram (seed 4's regression, Jun 2024)",
+            Self::Kill => "the same with more apps and less zram: the oldest are killed",
             Self::Tabs => "tabs switched on a Chromebook with zram (seed 4's regression, Jun 2024)",
         }
     }
@@ -74,6 +79,7 @@ impl Workload for Form {
     fn machine(&self) -> &'static str {
         match self {
             Self::Launch => "phone-3g",
+            Self::Kill => "phone-3g-kill",
             Self::Tabs => "chromebook-4g",
         }
     }
@@ -94,7 +100,7 @@ impl Workload for Form {
             let kbytes = tuning::min_free_kbytes(policy, pages * tuning::KBYTES_PER_PAGE, None);
             policy.min_free_kbytes = u32::try_from(kbytes).unwrap_or(u32::MAX);
         }
-        if *self == Self::Launch && policy.extra_free_kbytes == 0 {
+        if *self != Self::Tabs && policy.extra_free_kbytes == 0 {
             policy.extra_free_kbytes = EXTRA_FREE_KBYTES;
         }
     }
@@ -205,13 +211,16 @@ impl Device {
         let media = (0..sizes.part(sizes::MEDIA_FILES))
             .map(|_| w.vm.create_file(sizes::MEDIA_PAGES))
             .collect();
+        let system = w.vm.create_mapping(sizes.part(sizes.spec.system_anon) as u32);
+        // (K): Android's `system_server` has an `oom_score_adj` of -900.
+        w.vm.never_kill(system);
         Self {
             sizes,
             caches: Caches::new(w, process::TASK_STRUCT),
             files: own,
             shared,
             media,
-            system: w.vm.create_mapping(sizes.part(sizes.spec.system_anon) as u32),
+            system,
             cached: VecDeque::new(),
             to_page_out: VecDeque::new(),
             random,

@@ -1,4 +1,4 @@
-//! How much of everything, for both forms: facts/benchmarks.md 1.5 and 4.5 where nothing else is said. (K):
+//! How much of everything, for all forms: facts/benchmarks.md 1.5 and 4.5 where nothing else is said. (K):
 //! general knowledge, unchecked.
 
 use pageblock_vm::inode::{FileObject, Lifetime};
@@ -68,6 +68,10 @@ pub(super) const LAUNCH: Spec = Spec {
     system_anon: 130_000,
     system_threads: 1_000,
 };
+
+/// The same with more apps than memory and zram of 2 GiB have room for: most launches are of apps that were
+/// killed. (K)
+pub(super) const KILL: Spec = Spec { apps: 22, ..LAUNCH };
 
 /// ChromeOS: tab switching. A tab's amounts (K): a renderer of 80 to 240 MB.
 pub(super) const TABS: Spec = Spec {
