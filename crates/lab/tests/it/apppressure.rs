@@ -88,6 +88,22 @@ fn apps_are_killed_where_swap_is_short() {
     assert_eq!(count(&run, pressure::FAILED), 0);
 }
 
+/// The slowest of each run's launches, of three seeds.
+fn slowest_launches(policy: &str) -> u64 {
+    let slowest = |seed| {
+        let run = run(Form::Kill, policy, seed);
+        *run.samples[pressure::LATENCY].iter().max().unwrap()
+    };
+    (1..=3).map(slowest).sum()
+}
+
+#[test]
+fn hygiene_slows_launches_by_boosts_where_apps_are_killed() {
+    let [old, new, without] =
+        ["linux-6.9", "linux-6.10", "linux-6.10,watermark_boost_factor=0"].map(slowest_launches);
+    assert!(new > old && new > without, "{old}, {new} and {without} ns");
+}
+
 #[test]
 fn tabs_are_switched_and_come_back_from_swap() {
     let run = run(Form::Tabs, "linux-6.10", 1);
