@@ -22,6 +22,8 @@ pub enum Lifetime {
     Dentry,
     /// With the inode.
     Inode,
+    /// With the inode, and only if that was changed since it came to memory.
+    Changed,
 }
 
 /// An object that each file of a file system needs.
@@ -53,20 +55,20 @@ pub const XFS: &[FileObject] = &[
     },
 ];
 
-/// The same where the log is not modelled: its two buffers stay with their inode.
+/// The same where the log is not modelled: its two buffers stay with their inode. The log has nothing of an inode that no
+/// transaction changed (`xfs_trans_ijoin`): a file that is only read has its dentry and inode.
 pub const XFS_WITH_VECTORS: &[FileObject] = &[
     XFS[0],
     XFS[1],
-    XFS[2],
-    FileObject {
-        cache: CacheSpec { name: "kmalloc-512", size: 512, reclaimable: false },
-        lifetime: Lifetime::Inode,
-    },
-    FileObject {
-        cache: CacheSpec { name: "kmalloc-512", size: 512, reclaimable: false },
-        lifetime: Lifetime::Inode,
-    },
+    FileObject { cache: XFS[2].cache, lifetime: Lifetime::Changed },
+    VECTOR,
+    VECTOR,
 ];
+
+const VECTOR: FileObject = FileObject {
+    cache: CacheSpec { name: "kmalloc-512", size: 512, reclaimable: false },
+    lifetime: Lifetime::Changed,
+};
 
 /// What a program has of a file that it has open (`struct file`). Measured in the run of
 /// [`crate::cil`]: 24,477 of them while the jobs had 24,576 files open.
@@ -205,20 +207,33 @@ impl Inodes {
         &mut self.inodes[id as usize]
     }
 
-    /// The first object that is not in memory: its place and cache.
+    /// The first object that an open file needs and that is not in memory: its place and cache.
     #[must_use]
     pub fn missing_object(&self, id: InodeId) -> Option<(usize, CacheId)> {
+        self.missing(id, |lifetime| lifetime != Lifetime::Changed)
+    }
+
+    /// The same for a file that is changed.
+    #[must_use]
+    pub fn missing_for_change(&self, id: InodeId) -> Option<(usize, CacheId)> {
+        self.missing(id, |lifetime| lifetime == Lifetime::Changed)
+    }
+
+    fn missing(&self, id: InodeId, wanted: impl Fn(Lifetime) -> bool) -> Option<(usize, CacheId)> {
         let inode = &self.inodes[id as usize];
-        let at = (0..self.objects.len()).find(|&at| inode.objects[at] == NIL)?;
+        let at = (0..self.objects.len())
+            .find(|&at| inode.objects[at] == NIL && wanted(self.objects[at].1))?;
         Some((at, self.objects[at].0))
     }
 
-    /// Takes the objects of a lifetime from a file, to be freed.
+    /// Takes the objects that go with the directory entry, or else all others, from a file, to be freed.
     pub(crate) fn take_objects(&mut self, id: InodeId, lifetime: Lifetime) -> Vec<u32> {
+        let with_dentry = lifetime == Lifetime::Dentry;
         let inode = &mut self.inodes[id as usize];
-        let of = self.objects.iter().zip(&mut inode.objects).filter(|(o, _)| o.1 == lifetime);
+        let of = self.objects.iter().zip(&mut inode.objects);
+        let of = of.filter(|(o, _)| (o.1 == Lifetime::Dentry) == with_dentry);
         let mut slabs: Vec<u32> = of.map(|(_, slab)| std::mem::replace(slab, NIL)).collect();
-        if lifetime == Lifetime::Inode {
+        if !with_dentry {
             slabs.push(std::mem::replace(&mut inode.extents.object, NIL));
             slabs.extend(inode.vectors.take());
         }

@@ -11,7 +11,7 @@ use pageblock::request::{Gfp, Request};
 use pageblock::slowpath::Caller;
 use pageblock_vm::buffer::buffer_of;
 use pageblock_vm::cache::{GFP_ANON, GFP_CACHE_READ, GFP_CACHE_WRITE};
-use pageblock_vm::inode::InodeId;
+use pageblock_vm::inode::{InodeId, Inodes};
 use pageblock_vm::node_reclaim::NodeReclaim;
 use pageblock_vm::page::Owner;
 use pageblock_vm::slab::CacheId;
@@ -276,9 +276,22 @@ impl<'m> Ctx<'m> {
     /// Opens a file, which brings its objects to memory.
     pub async fn open(&self, inode: InodeId) -> Result<(), OutOfMemory> {
         self.with(|w| w.pending += w.costs.open);
-        while let Some((at, cache)) = self.with(|w| w.vm.inodes().missing_object(inode)) {
+        self.objects_of(inode, Inodes::missing_object).await?;
+        self.extents(inode, false).await?;
+        self.with(|w| w.vm.open(inode));
+        self.breathe().await;
+        Ok(())
+    }
+
+    /// Brings the objects of a file to memory that are found missing.
+    async fn objects_of(
+        &self,
+        inode: InodeId,
+        missing: impl Fn(&Inodes, InodeId) -> Option<(usize, CacheId)>,
+    ) -> Result<(), OutOfMemory> {
+        while let Some((at, cache)) = self.with(|w| missing(w.vm.inodes(), inode)) {
             let object = self.object(cache, Gfp::GFP_NOFS).await?;
-            self.with(|w| match w.vm.inodes().missing_object(inode) {
+            self.with(|w| match missing(w.vm.inodes(), inode) {
                 Some((still, _)) if still == at => w.vm.set_object(inode, at, object),
                 // Another task brought it meanwhile.
                 _ => {
@@ -287,9 +300,6 @@ impl<'m> Ctx<'m> {
                 }
             });
         }
-        self.extents(inode, false).await?;
-        self.with(|w| w.vm.open(inode));
-        self.breathe().await;
         Ok(())
     }
 
@@ -357,6 +367,7 @@ impl<'m> Ctx<'m> {
 
     /// Commits a change of an inode, with its list of extents or without, to the log.
     pub async fn commit_inode(&self, inode: InodeId, extents: bool) -> Result<(), OutOfMemory> {
+        self.objects_of(inode, Inodes::missing_for_change).await?;
         while let Some(cache) = self.with(|w| w.vm.missing_vector(inode, extents)) {
             let object = self.object(cache, Gfp::GFP_NOFS).await?;
             let cpu = self.cpu();
@@ -446,6 +457,8 @@ impl<'m> Ctx<'m> {
         if logs {
             // The time of the change.
             self.commit_inode(inode, false).await?;
+        } else {
+            self.objects_of(inode, Inodes::missing_for_change).await?;
         }
         *dirtied += 1;
         if *dirtied >= DIRTY_BATCH {

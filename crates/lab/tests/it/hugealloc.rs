@@ -47,9 +47,9 @@ fn simulate(policy: &str, builds: u32) -> (u64, Run) {
 
 #[test]
 fn from_6_10_no_page_is_on_a_list_of_another_type() {
-    let (_, old) = simulate("linux-6.9", 3);
+    let (_, old) = simulate("linux-6.9", 6);
     // After every compile job the allocator itself verifies every free page.
-    let (after, new) = simulate("linux-6.10", 3);
+    let (after, new) = simulate("linux-6.10", 6);
     let taken = |run: &Run| run.counters.get(names::LIST_MISMATCH_PAGES).unwrap();
     assert!(taken(&old) > 0);
     assert_eq!((after, taken(&new)), (0, 0));
