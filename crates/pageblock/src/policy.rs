@@ -127,6 +127,8 @@ switches! {
         proactive: Proactive,
         /// Orders for which the fragmentation index decides (read by the machine around the allocator).
         extfrag_index: ExtfragIndex,
+        /// How compaction scans, and what it passes over (read by the machine around the allocator).
+        compact_scan: CompactScan,
         /// Blocks that compaction does not fill (read by the machine around the allocator).
         compact_target: CompactTarget,
         /// How reclaim chooses (read by the machine around the allocator).

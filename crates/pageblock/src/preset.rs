@@ -5,11 +5,11 @@
 //! known to lie between two releases is attributed to the one that its switch names.
 
 use crate::policy::{
-    BelowHigh, Boost, Capture, ClaimPred, ClaimRule, CmaUse, CompactTarget, ExtfragIndex, Fair,
-    FallbackPick, Kcompactd, KswapdWake, MergeRule, MovableWmark, MoveTo, MtEnum, Nofragment,
-    PcpBatch, PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Placement, Policy,
-    Proactive, Reclaim, Reserve, SkipActiveNode, Slowpath, SplitLarge, UntouchedTo, WmarkCheck,
-    WmarkFast, WmarkGap,
+    BelowHigh, Boost, Capture, ClaimPred, ClaimRule, CmaUse, CompactScan, CompactTarget,
+    ExtfragIndex, Fair, FallbackPick, Kcompactd, KswapdWake, MergeRule, MovableWmark, MoveTo,
+    MtEnum, Nofragment, PcpBatch, PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType,
+    Placement, Policy, Proactive, Reclaim, Reserve, SkipActiveNode, Slowpath, SplitLarge,
+    UntouchedTo, WmarkCheck, WmarkFast, WmarkGap,
 };
 
 /// A named policy.
@@ -80,6 +80,7 @@ const V3_10: Policy = Policy {
     kcompactd: Kcompactd::Off,
     proactive: Proactive::Off,
     extfrag_index: ExtfragIndex::AllOrders,
+    compact_scan: CompactScan::Linear,
     compact_target: CompactTarget::AcceptLarge,
     reclaim: Reclaim::V310,
     hybrid_threshold: 3,
@@ -194,10 +195,11 @@ presets! {
     V5_0 = "linux-5.0", V4_20 {
         boost: Boost::V50,
     };
-    /// fragmentation avoidance works; compaction captures pages
+    /// fragmentation avoidance works; compaction captures pages, searches lists and samples
     V5_1 = "linux-5.1", V5_0 {
         nofragment: Nofragment::On,
         capture: Capture::V51,
+        compact_scan: CompactScan::V51,
     };
     /// as 5.1
     V5_2 = "linux-5.2", V5_1 {};
@@ -248,9 +250,10 @@ presets! {
     };
     /// as 6.3
     V6_4 = "linux-6.4", V6_3 {};
-    /// movable zones have a small minimum watermark
+    /// movable zones have a small minimum watermark; compaction uses its searches for content
     V6_6 = "linux-6.6", V6_4 {
         movable_wmark: MovableWmark::Small,
+        compact_scan: CompactScan::V66,
     };
     /// CPU lists tune themselves; small zones reserve no highatomic block
     V6_7 = "linux-6.7", V6_6 {
@@ -359,7 +362,7 @@ mod tests {
         check_diff("linux-3.10", "linux-3.10-cheng", &["fallback_pick"]);
         check_diff("linux-4.12", "linux-4.15", &["fallback_pick"]);
         check_diff("linux-4.20", "linux-5.0", &["boost"]);
-        check_diff("linux-5.0", "linux-5.1", &["nofragment", "capture"]);
+        check_diff("linux-5.0", "linux-5.1", &["nofragment", "capture", "compact_scan"]);
         let hygiene = &["claim_rule", "pcp_thp_lists", "pcp_type", "merge_rule", "capture"];
         check_diff("linux-6.9", "linux-6.10", hygiene);
         let defrag = &["fallback_pick", "capture", "slowpath", "proactive"];

@@ -2,6 +2,7 @@
 
 use pageblock::policy::{Policy, Reclaim};
 
+use crate::compact::CompactCounts;
 use crate::inode::{FileObject, XFS_WITH_VECTORS};
 use crate::slab::SlabAllocator;
 use crate::{hugetlb, khugepaged, mthp};
@@ -116,6 +117,8 @@ pub struct Config {
     /// How much of a list is scanned depends on its pages of zones that help the request, not on all of the
     /// node's (from 4.11: 71ab6cfe88dc).
     pub scans_eligible: bool,
+    /// How vmstat counts what compaction's scanners look at.
+    pub compact_counts: CompactCounts,
     /// A write to a page of a file counts as a use of it (up to 4.6, before bbddabe2e436).
     pub writes_are_uses: bool,
     /// The disk's queue has no state of congestion, nor lets a task that waited send several writes when it
@@ -172,6 +175,7 @@ impl Config {
             anon_dirtyable: version < (3, 14),
             workingset: version >= (3, 15),
             scans_eligible: version >= (4, 11),
+            compact_counts: CompactCounts::of_version(major, minor),
             writes_are_uses: version < (4, 7),
             multi_queue: version >= (5, 0),
             waits_for_pages: version >= (5, 16),

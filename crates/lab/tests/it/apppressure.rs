@@ -47,7 +47,7 @@ fn hygiene_ends_mixed_lists_and_lengthens_the_search() {
     assert_eq!(count(&new, names::LIST_MISMATCH_PAGES), 0);
     // Each page that cannot claim its block counts it anew, as often as a CPU list needs pages.
     let most = |run: &Run| count(run, names::BLOCK_LOOKS_MOST);
-    assert!(most(&new) > 10 * most(&old), "{} and {}", most(&old), most(&new));
+    assert!(most(&new) > 5 * most(&old), "{} and {}", most(&old), most(&new));
     for run in [&old, &new] {
         let launches = count(run, pressure::COLD) + count(run, pressure::WARM);
         assert_eq!(launches, run.samples[pressure::LATENCY].len() as u64);
@@ -73,7 +73,7 @@ fn kcompactd_finds_room_for_what_it_moves() {
     let run = run(Form::Launch, "linux-6.10", 1);
     // Isolated are the pages that are to move and the room for them.
     let (moved, isolated) = (count(&run, "pgmigrate_success"), count(&run, "compact_isolated"));
-    assert!(0 < isolated && isolated < 3 * moved, "{moved} moved, {isolated} isolated");
+    assert!(0 < isolated && isolated < 5 * moved, "{moved} moved, {isolated} isolated");
 }
 
 #[test]

@@ -357,6 +357,16 @@ choices! {
         /// From 6.8: with a free page of the wanted order.
         RejectOrder = "reject_order",
     }
+    /// How compaction looks for content and room, and which pageblocks it then passes over.
+    CompactScan {
+        /// Up to 5.0: page by page; a pageblock in which it found nothing is passed over.
+        Linear = "linear",
+        /// 5.1 to 6.5: the free lists are searched and pageblocks sampled; one that was looked into is passed
+        /// over, and so is any that a search found to move content from.
+        V51 = "v51",
+        /// From 6.6: what a search found is looked into; a pageblock is finished after a failure.
+        V66 = "v66",
+    }
     /// How reclaim chooses.
     Reclaim {
         /// Up to 3.10: lists per zone; what a priority of kswapd reclaims has no bound.

@@ -11,7 +11,7 @@ use pageblock::request::{Gfp, Request};
 use pageblock::slowpath::{CompactPriority, CompactResult, Contention};
 
 use super::content::Pages;
-use super::{Compactor, Goal, Mode, ZoneStep, forget_hints};
+use super::{Compactor, Goal, Mode, ZoneStep, hints};
 use crate::vm::{Vm, with_hook};
 
 /// What became of a step.
@@ -161,8 +161,9 @@ impl<O: Observer> Vm<'_, O> {
             compactor.step(allocator, state, content, cpu, hook)
         });
         let scanned = compactor.scanned;
-        self.stat.compact_migrate_scanned += scanned.migrate;
-        self.stat.compact_free_scanned += scanned.free;
+        let (migrate, free) = self.config.compact_counts.of(&scanned);
+        self.stat.compact_migrate_scanned += migrate;
+        self.stat.compact_free_scanned += free;
         self.stat.compact_isolated += scanned.isolated;
         self.stat.pgmigrate_success += scanned.moved;
         self.stat.pgmigrate_fail += scanned.failed;
@@ -202,7 +203,15 @@ impl<O: Observer> Vm<'_, O> {
     pub(crate) fn reset_skip_hints(&mut self, node: usize) {
         for zone in 0..self.compact.len() {
             if usize::from(self.node_of_zone[zone]) == node && self.compact[zone].flush {
-                forget_hints(&mut self.allocator, zone, &mut self.compact[zone]);
+                let content = &Pages {
+                    pages: &mut self.pages,
+                    spaces: &mut self.spaces,
+                    lru: &mut self.lru,
+                    inject: &mut self.inject,
+                    zram: &mut self.zram,
+                    fs: true,
+                };
+                hints::forget(&mut self.allocator, zone, &mut self.compact[zone], content);
             }
         }
     }

@@ -9,11 +9,11 @@
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::mobility::Migratetype::Movable;
-use pageblock::policy::Capture;
+use pageblock::policy::CompactScan;
 use pageblock::zone::Zone;
 
 use super::free::may_take;
-use super::{CLUSTER, Compactor, Content, ZoneCompact, last_block};
+use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact, samples};
 use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
 
 /// What a compaction remembers of its searches (fields of `struct compact_control`).
@@ -59,9 +59,7 @@ struct Found {
 impl Compactor {
     /// The order of the request, where versions and requests search at all.
     fn search_order(&self, zone: &Zone<'_>) -> Option<Order> {
-        // The search came with capture, in 5.1.
-        let order = self.goal.order.filter(|&order| order > 0)?;
-        (zone.policy().capture != Capture::Off).then_some(order)
+        self.goal.order.filter(|&order| order > 0 && samples(zone))
     }
 
     /// Takes free pages by the movable lists, from high in what the scanners have left. Tells whether
@@ -76,21 +74,46 @@ impl Compactor {
         let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return false };
         let Some(order) = self.search_order(zone) else { return false };
         let pageblock = zone.geometry().pageblock_order;
-        let at_end = self.free_pfn >= last_block(zone);
-        let mut limit = (self.searches.limit() / 2).max(1);
-        if at_end {
-            limit = pages(pageblock) / 2;
-        }
+        let at_end = self.free_pfn >= state.init_free;
         let distance = self.free_pfn.saturating_sub(self.migrate_pfn);
         let block_of = |pfn: u64| Pfn(pfn).align_down(pageblock).0;
         let range = Wanted {
             low: block_of(self.free_pfn - distance / 4),
             min: block_of(self.free_pfn - distance / 2),
         };
+        let (taken, highest) = self.search_lists(zone, order, range, at_end);
+        let mut around = taken.map(|(pfn, _)| pfn);
+        if taken.is_none() && at_end {
+            around = self.start_from(zone, highest, range.min);
+        }
+        if let Some(block) = highest.filter(|&block| block >= state.free) {
+            state.free = block.saturating_sub(pages(pageblock)).max(zone.span.start.0);
+        }
+        if let Some((pfn, order)) = taken {
+            self.take(allocator, content, Pfn(pfn), order);
+        }
+        if let Some(pfn) = around {
+            self.search_around(allocator, content, block_of(pfn), wanted);
+        }
+        !self.targets.is_empty()
+    }
+
+    /// Once round the lists, downwards from the order with which the last search had success: the block taken, and
+    /// the highest pageblock met.
+    fn search_lists(
+        &mut self,
+        zone: &mut Zone<'_>,
+        order: Order,
+        range: Wanted,
+        at_end: bool,
+    ) -> (Option<(u64, Order)>, Option<u64>) {
+        let mut limit = (self.searches.limit() / 2).max(1);
+        if at_end {
+            limit = pages(zone.geometry().pageblock_order) / 2;
+        }
         let first = self.searches.order.min(order - 1);
         self.searches.order = first;
-        let (mut taken, mut highest) = (None, None);
-        // Once round the orders, downwards from where the last search had success.
+        let mut highest = None;
         for at in (0..order).map(|n| (first + order - n) % order) {
             if zone.nr_free(at) == 0 {
                 continue;
@@ -98,35 +121,36 @@ impl Compactor {
             let found = self.search_list(zone, at, range, &mut limit);
             self.scanned.free += found.scanned;
             highest = highest.max(found.highest);
-            if let Some(pfn) = found.pfn.filter(|_| may_take(zone, at))
-                && zone.isolate_free_page(Pfn(pfn)).is_some()
-            {
-                taken = Some((pfn, at));
+            if let Some(pfn) = found.pfn {
+                if may_take(zone, at) && zone.isolate_free_page(Pfn(pfn)).is_some() {
+                    self.scanned.free_taken += pages(at) - 1;
+                    return (Some((pfn, at)), highest);
+                }
+                // Too little is free.
                 break;
             }
             if found.scanned >= limit {
                 limit = (limit / 2).max(1);
             }
         }
-        if taken.is_none() {
-            self.searches.fails += 1;
-            self.searches.order = first.checked_sub(1).unwrap_or(order - 1);
+        self.searches.fails += 1;
+        self.searches.order = self.searches.order.checked_sub(1).unwrap_or(order - 1);
+        (None, highest)
+    }
+
+    /// A first search was in vain: the free scanner starts at the highest pageblock that it met, or, for a task
+    /// itself, in the middle.
+    fn start_from(&mut self, zone: &Zone<'_>, highest: Option<u64>, min: u64) -> Option<u64> {
+        if let Some(block) = highest.filter(|&block| block >= min) {
+            self.free_pfn = block;
+            return Some(block);
         }
-        if let Some(block) = highest.filter(|&block| block >= state.free) {
-            state.free = block.saturating_sub(pages(pageblock)).max(zone.span.start.0);
+        if !self.goal.direct {
+            return None;
         }
-        let around = match (taken, highest) {
-            (Some((pfn, order)), _) => {
-                self.take(allocator, content, Pfn(pfn), order);
-                pfn
-            }
-            (None, Some(block)) if at_end => block,
-            (None, None) if at_end && self.goal.direct => range.min.max(zone.span.start.0),
-            _ => return false,
-        };
-        self.free_pfn = block_of(around);
-        self.search_around(allocator, content, wanted);
-        !self.targets.is_empty()
+        self.free_pfn = min;
+        let only_targets = zone.policy().compact_scan == CompactScan::V66;
+        (!only_targets || self.may_fill(zone, Pfn(min))).then_some(min)
     }
 
     /// Looks at a list of free blocks from its end; the block where the search ends comes first
@@ -167,20 +191,32 @@ impl Compactor {
         found
     }
 
-    /// Takes more from the pageblock that a search led to, until there are enough.
+    /// Takes more from the pageblock that a search led to, until there are enough. A task that does not wait does
+    /// without.
     fn search_around<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
         content: &mut C,
+        block: u64,
         wanted: usize,
     ) {
-        if self.targets.len() >= wanted {
+        let hurried = self.goal.direct && self.goal.mode == Mode::Async;
+        if self.targets.len() >= wanted || hurried {
             return;
         }
         let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
-        let block = Pfn(self.free_pfn).align_down(zone.geometry().pageblock_order);
-        let mut found = Vec::new();
-        self.scan_free(zone, block, wanted, &mut found);
+        let start = block.max(zone.span.start.0);
+        let end = (block + pages(zone.geometry().pageblock_order)).min(zone.span.end.0);
+        let (mut found, missing) = (Vec::new(), wanted - self.targets.len());
+        let (next, taken) = self.take_room(zone, (start, end), 1, missing, &mut found);
+        let spent = match zone.policy().compact_scan {
+            CompactScan::V66 => next >= end,
+            _ => taken < missing,
+        };
+        if spent {
+            // The block is in the zone. It is full, or nearly so.
+            let _ = zone.set_skip(Pfn(start), true);
+        }
         for (pfn, order) in found {
             self.take(allocator, content, pfn, order);
         }
@@ -209,10 +245,12 @@ impl Compactor {
             if let Some(pfn) = self.search_low(zone, order, high, limit, &mut scanned) {
                 let block = Pfn(pfn).align_down(pageblock).0.max(start);
                 self.searches.fails = 0;
-                self.searches.lowest = self.searches.lowest.map(|lowest| lowest.min(block));
+                self.searches.lowest = self.searches.lowest.map(|lowest| lowest.min(pfn));
                 self.migrate_pfn = block;
-                // The block is in the zone. Whatever becomes of it, no search leads there again.
-                let _ = zone.set_skip(Pfn(pfn), true);
+                if zone.policy().compact_scan == CompactScan::V51 {
+                    // The block is in the zone.
+                    let _ = zone.set_skip(Pfn(pfn), true);
+                }
                 self.scanned.migrate += scanned;
                 return true;
             }

@@ -9,10 +9,13 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{Cma, Isolate, Movable, Reserve};
-use pageblock::policy::{CompactTarget, Slowpath};
+use pageblock::policy::{CompactScan, CompactTarget, Slowpath};
 use pageblock::zone::Zone;
 
-use super::{Compactor, Content, ZoneCompact};
+use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact, samples};
+
+/// The free scanner looks at every 32nd page at least (`COMPACT_CLUSTER_MAX`).
+const MAX_STRIDE: u64 = CLUSTER as u64;
 
 impl Compactor {
     /// Takes at least `wanted` free pages, if there are so many above the migration scanner.
@@ -23,41 +26,66 @@ impl Compactor {
         content: &mut C,
         wanted: usize,
     ) {
-        if self.search_free(allocator, state, content, wanted) {
-            self.targets.reverse();
-            return;
+        if !self.search_free(allocator, state, content, wanted) {
+            self.walk_free(allocator, state, content, wanted);
         }
-        let pageblock = allocator.geometry().pageblock_order;
-        let low = Pfn(self.migrate_pfn).align_up(pageblock).0;
-        let mut found = Vec::new();
-        while self.free_pfn >= low && self.targets.len() < wanted {
-            let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
-            let block = Pfn(self.free_pfn).align_down(pageblock);
-            if self.is_target(zone, block) {
-                let done = self.scan_free(zone, block, wanted, &mut found);
-                for (pfn, order) in found.drain(..) {
-                    self.take(allocator, content, pfn, order);
-                }
-                if !done {
-                    // The same block gives the next targets too.
-                    break;
-                }
-            }
-            if block.0 < pages(pageblock) {
-                self.free_pfn = 0;
-                break;
-            }
-            self.free_pfn = block.0 - pages(pageblock);
+        if allocator.policy().compact_scan == CompactScan::Linear {
+            let block = Pfn(self.free_pfn).align_down(allocator.geometry().pageblock_order);
+            state.free = state.free.min(block.0);
         }
-        state.free = state.free.min(self.free_pfn);
         // Targets are taken from the end of the list: the first that were found come first.
         self.targets.reverse();
     }
 
-    fn is_target(&self, zone: &Zone<'_>, block: Pfn) -> bool {
-        if !self.goal.ignore_hints && zone.skip(block) {
-            return false;
+    /// Goes down through the pageblocks (`isolate_freepages`). From 5.1 it looks at every second page of a
+    /// pageblock after one without room, then at every fourth, up to every 32nd (4fca9730c51d).
+    fn walk_free<C: Content>(
+        &mut self,
+        allocator: &mut Allocator<'_>,
+        state: &mut ZoneCompact,
+        content: &mut C,
+        wanted: usize,
+    ) {
+        let order = allocator.geometry().pageblock_order;
+        let low = Pfn(self.migrate_pfn).align_up(order).0;
+        let (mut found, mut stride) = (Vec::new(), 1);
+        if self.goal.mode == Mode::Async {
+            stride = MAX_STRIDE;
         }
+        while self.free_pfn >= low {
+            let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
+            let samples = samples(zone);
+            let block = Pfn(self.free_pfn).align_down(order);
+            if self.is_target(zone, block) {
+                let end = (block.0 + pages(order)).min(zone.span.end.0);
+                let from_start = self.free_pfn <= block.0.max(zone.span.start.0);
+                let step = if samples { stride } else { 1 };
+                let taken = self.scan_free(zone, end, step, wanted, &mut found);
+                if self.free_pfn >= end && (samples || from_start && taken == 0) {
+                    self.note_target(zone, state, block);
+                }
+                for (pfn, order) in found.drain(..) {
+                    self.take(allocator, content, pfn, order);
+                }
+                if self.free_pfn < end {
+                    // The same block gives the next targets too.
+                    return;
+                }
+                stride = if taken > 0 { 1 } else { (2 * stride).min(MAX_STRIDE) };
+            }
+            self.free_pfn = block.0.saturating_sub(pages(order));
+            if block.0 == 0 || self.targets.len() >= wanted {
+                return;
+            }
+        }
+    }
+
+    fn is_target(&self, zone: &Zone<'_>, block: Pfn) -> bool {
+        (self.goal.ignore_hints || !zone.skip(block)) && self.may_fill(zone, block)
+    }
+
+    /// Whether a pageblock is one to move content to (`suitable_migration_target`).
+    pub(super) fn may_fill(&self, zone: &Zone<'_>, block: Pfn) -> bool {
         let order = match zone.state(block) {
             Some(FrameState::Free { order, .. }) => Some(order),
             _ => None,
@@ -78,55 +106,66 @@ impl Compactor {
         }
     }
 
-    /// Takes the free pages of a pageblock off their lists until there are enough. Tells whether the
-    /// whole block was looked at.
-    pub(super) fn scan_free(
+    /// Takes free pages off their lists from the free scanner's place up to the end of its pageblock, until there
+    /// are enough (`isolate_freepages_block`). Gives the number of pages.
+    fn scan_free(
         &mut self,
         zone: &mut Zone<'_>,
-        block: Pfn,
+        end: u64,
+        stride: u64,
         wanted: usize,
         found: &mut Vec<(Pfn, Order)>,
-    ) -> bool {
-        let end = (block.0 + pages(zone.geometry().pageblock_order)).min(zone.span.end.0);
-        let first = block.0.max(zone.span.start.0);
-        // The last targets may have come from the lower part of the same block.
-        let mut pfn =
-            if (first..end).contains(&self.free_resume) { self.free_resume } else { first };
-        let whole = pfn == first;
-        let mut taken = 0;
+    ) -> usize {
+        let wanted = wanted.saturating_sub(self.targets.len());
+        let start = self.free_pfn.max(zone.span.start.0);
+        let (next, taken) = self.take_room(zone, (start, end), stride, wanted, found);
+        let stopped = next < end && taken < wanted;
+        // Linux: from 4.8 on too the compaction is contended here, not complete.
+        let ends = stopped && !samples(zone);
+        self.free_pfn = if ends { 0 } else { next };
+        taken
+    }
+
+    /// Takes the free blocks of a range until there are enough pages, or too little is free to take more. Gives the
+    /// place after the last one that was looked at, and the number of pages.
+    pub(super) fn take_room(
+        &mut self,
+        zone: &mut Zone<'_>,
+        (start, end): (u64, u64),
+        stride: u64,
+        wanted: usize,
+        found: &mut Vec<(Pfn, Order)>,
+    ) -> (u64, usize) {
+        let (mut pfn, mut taken) = (start, 0);
         while pfn < end {
             self.scanned.free += 1;
             let order = match zone.state(Pfn(pfn)) {
                 Some(FrameState::Free { order, .. }) => order,
                 Some(FrameState::Allocated { order, .. }) => {
-                    pfn += pages(order);
+                    self.scanned.free_passed += pages(order) - 1;
+                    pfn += pages(order) - 1 + stride;
                     continue;
                 }
                 _ => {
-                    pfn += 1;
+                    pfn += stride;
                     continue;
                 }
             };
             if !may_take(zone, order) {
-                // Too little is free to take more: the scanner ends here.
-                self.free_pfn = 0;
-                return false;
+                return (pfn, taken);
             }
             if zone.isolate_free_page(Pfn(pfn)).is_some() {
                 found.push((Pfn(pfn), order));
                 taken += 1usize << order;
+                self.scanned.free_taken += pages(order) - 1;
             }
             pfn += pages(order);
-            if self.targets.len() + taken >= wanted {
-                self.free_resume = pfn;
-                return pfn >= end;
+            if taken >= wanted {
+                return (pfn.min(end), taken);
             }
+            pfn += stride - 1;
         }
-        if taken == 0 && whole && !self.goal.ignore_hints {
-            // The block is in the zone: the scanner is there.
-            let _ = zone.set_skip(block, true);
-        }
-        true
+        (end, taken)
     }
 
     pub(super) fn take<C: Content>(

@@ -152,8 +152,9 @@ impl<O: Observer> Vm<'_, O> {
     fn step_run(&mut self, run: &mut Run, cpu: usize) -> bool {
         let Some(compactor) = &mut run.compactor else { return self.next_zone(run) };
         let step = self.step_compactor(compactor, cpu, true);
-        self.stat.compact_daemon_migrate_scanned += compactor.scanned.migrate;
-        self.stat.compact_daemon_free_scanned += compactor.scanned.free;
+        let (migrate, free) = self.config.compact_counts.of(&compactor.scanned);
+        self.stat.compact_daemon_migrate_scanned += migrate;
+        self.stat.compact_daemon_free_scanned += free;
         let zone = compactor.goal().zone;
         let ZoneStep::Done(result) = step else { return true };
         run.compactor = None;

@@ -6,10 +6,10 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::mobility::Migratetype::{Cma, Movable};
-use pageblock::policy::Slowpath;
+use pageblock::policy::{CompactScan, Slowpath};
 use pageblock::zone::Zone;
 
-use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
+use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact, samples};
 
 impl Compactor {
     /// Fills the batch from the next pageblock that is worth it, or moves on to the free scanner.
@@ -21,7 +21,9 @@ impl Compactor {
     ) {
         let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
         let pageblock = zone.geometry().pageblock_order;
-        let mut found = self.search_source(zone);
+        if !self.takes_rest && self.passes_what_search_found(zone, state) {
+            return;
+        }
         // Pageblocks that are passed over cost little, but not nothing: a step has an end.
         for _ in 0..CLUSTER {
             let block = Pfn(self.migrate_pfn).align_down(pageblock);
@@ -30,29 +32,64 @@ impl Compactor {
                 self.migrate_pfn = end.max(self.migrate_pfn);
                 return;
             }
-            if !self.is_source(zone, block, std::mem::take(&mut found)) {
+            let from_start = self.migrate_pfn <= block.0.max(zone.span.start.0);
+            let hint = from_start || !samples(zone);
+            if hint && !self.goal.ignore_hints && zone.skip(block) {
                 self.migrate_pfn = end;
                 continue;
             }
-            let start = self.migrate_pfn;
-            self.isolate_block(zone, content, end);
-            if self.batch.is_empty()
-                && start <= block.0.max(zone.span.start.0)
-                && self.migrate_pfn >= end
-            {
-                self.note_useless(zone, state, block);
+            if !self.is_source(zone, block) {
+                self.migrate_pfn = end;
+                if samples(zone) {
+                    self.start_after(state, end);
+                }
+                continue;
             }
+            let taken = self.isolate_block(zone, content, end);
+            if let Some(first) = taken {
+                self.note_source(zone, block, first, from_start);
+            }
+            self.after_block(zone, state, (block, end), from_start, taken.is_some());
             if !self.batch.is_empty() {
                 return;
             }
         }
     }
 
-    /// Whether a pageblock is looked into. The hint of one that a search found is the search's own.
-    fn is_source(&self, zone: &Zone<'_>, block: Pfn, found: bool) -> bool {
-        if !self.goal.ignore_hints && !found && zone.skip(block) {
+    /// The pageblock is scanned, perhaps to its end.
+    fn after_block(
+        &self,
+        zone: &mut Zone<'_>,
+        state: &mut ZoneCompact,
+        (block, end): (Pfn, u64),
+        from_start: bool,
+        marked: bool,
+    ) {
+        let useless = self.batch.is_empty() && (from_start || samples(zone));
+        if self.migrate_pfn >= end && (useless || self.takes_rest) {
+            self.note_scanned(zone, state, block, from_start, marked && samples(zone));
+        }
+    }
+
+    /// Looks for a pageblock by the lists. Up to 6.5 the hint that the search leaves makes the scanner pass over
+    /// what it found (7efc3b726103); tells whether that was the case.
+    fn passes_what_search_found(&mut self, zone: &mut Zone<'_>, state: &mut ZoneCompact) -> bool {
+        let before = self.migrate_pfn;
+        let found = self.search_source(zone);
+        if !found || zone.policy().compact_scan == CompactScan::V66 {
             return false;
         }
+        let elsewhere = self.migrate_pfn != before;
+        let pageblock = zone.geometry().pageblock_order;
+        self.migrate_pfn = Pfn(self.migrate_pfn).align_down(pageblock).0 + pages(pageblock);
+        if elsewhere {
+            self.start_after(state, self.migrate_pfn);
+        }
+        elsewhere
+    }
+
+    /// Whether a pageblock is looked into.
+    fn is_source(&self, zone: &Zone<'_>, block: Pfn) -> bool {
         if self.goal.mode != Mode::Async || !self.goal.direct {
             return true;
         }
@@ -66,8 +103,12 @@ impl Compactor {
         }
     }
 
-    fn isolate_block<C: Content>(&mut self, zone: &Zone<'_>, content: &C, end: u64) {
+    /// Fills the batch from a pageblock; gives the first page that was taken, also if it was given up again.
+    fn isolate_block<C: Content>(&mut self, zone: &Zone<'_>, content: &C, end: u64) -> Option<Pfn> {
         let mode = self.goal.mode;
+        // What would have to be waited for is left alone but by those who wait for writes.
+        let patience = if samples(zone) && mode == Mode::SyncLight { Mode::Async } else { mode };
+        let mut first = None;
         // A task that does not wait wants whole blocks of its order or nothing.
         let unit = match (mode, self.goal.direct, self.goal.order) {
             (Mode::Async, true, Some(order)) => Some(order),
@@ -75,7 +116,7 @@ impl Compactor {
         };
         let mut pfn = self.migrate_pfn;
         let mut next_unit = unit_end(pfn, unit);
-        while pfn < end && self.batch.len() < CLUSTER {
+        while pfn < end && (self.batch.len() < CLUSTER || self.takes_rest) {
             if pfn >= next_unit {
                 if !self.batch.is_empty() {
                     break;
@@ -85,19 +126,24 @@ impl Compactor {
             self.scanned.migrate += 1;
             match zone.state(Pfn(pfn)) {
                 Some(FrameState::Free { order, .. }) => {
+                    self.scanned.migrate_passed += pages(order) - 1;
                     pfn += pages(order);
                     continue;
                 }
                 Some(FrameState::Allocated { order: 0, .. })
-                    if content.is_movable(Pfn(pfn), mode) =>
+                    if content.is_movable(Pfn(pfn), patience) =>
                 {
+                    first = first.or(Some(Pfn(pfn)));
                     self.batch.push(pfn as u32);
                     pfn += 1;
                     continue;
                 }
                 // Linux: from 6.9 content of larger blocks is moved too, where it is below the order
                 // that is wanted.
-                Some(FrameState::Allocated { order, .. }) => pfn += pages(order),
+                Some(FrameState::Allocated { order, .. }) => {
+                    self.scanned.migrate_passed += pages(order) - 1;
+                    pfn += pages(order);
+                }
                 _ => pfn += 1,
             }
             if unit.is_some() {
@@ -107,20 +153,7 @@ impl Compactor {
             }
         }
         self.migrate_pfn = pfn.min(end);
-    }
-
-    /// Nothing could be isolated in a whole pageblock: it is passed over until the hints go.
-    fn note_useless(&self, zone: &mut Zone<'_>, state: &mut ZoneCompact, block: Pfn) {
-        if self.goal.ignore_hints {
-            return;
-        }
-        // The block is in the zone: the scanner is there.
-        let _ = zone.set_skip(block, true);
-        let sync = usize::from(self.goal.mode != Mode::Async);
-        state.migrate[0] = state.migrate[0].max(self.migrate_pfn);
-        if sync == 1 {
-            state.migrate[1] = state.migrate[1].max(self.migrate_pfn);
-        }
+        first
     }
 }
 

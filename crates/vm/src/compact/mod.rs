@@ -11,6 +11,7 @@ pub mod defer;
 pub mod direct;
 mod fast;
 mod free;
+mod hints;
 pub mod kcompactd;
 mod migrate;
 pub mod suitable;
@@ -22,7 +23,7 @@ use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{self, Movable};
-use pageblock::policy::{Capture, Slowpath};
+use pageblock::policy::{Capture, CompactScan, Slowpath};
 use pageblock::slowpath::CompactResult;
 use pageblock::zone::Zone;
 
@@ -65,6 +66,10 @@ pub struct ZoneCompact {
     migrate: [u64; 2],
     /// Where the free scanner starts (`compact_cached_free_pfn`).
     free: u64,
+    /// Up to here the whole zone is compacted (`compact_init_migrate_pfn`).
+    init_migrate: u64,
+    /// From here on down the search for room is a first one (`compact_init_free_pfn`).
+    init_free: u64,
     /// Failures.
     pub deferral: Deferral,
     /// The skip hints are to be forgotten when kswapd sleeps (`compact_blockskip_flush`).
@@ -73,12 +78,18 @@ pub struct ZoneCompact {
 
 impl ZoneCompact {
     pub(crate) fn new(zone: &Zone<'_>) -> Self {
-        let mut new =
-            Self { migrate: [0; 2], free: 0, deferral: Deferral::default(), flush: false };
-        new.reset(zone);
-        new
+        let (start, last) = (zone.span.start.0, last_block(zone));
+        Self {
+            migrate: [start; 2],
+            free: last,
+            init_migrate: start,
+            init_free: last,
+            deferral: Deferral::default(),
+            flush: false,
+        }
     }
 
+    /// The scanners have met: they start anew (`reset_cached_positions`).
     fn reset(&mut self, zone: &Zone<'_>) {
         self.migrate = [zone.span.start.0; 2];
         self.free = last_block(zone);
@@ -124,16 +135,56 @@ pub struct Goal {
 /// What was done in a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Scanned {
-    /// Pages looked at for content to move.
+    /// Looks at pages, and at blocks as a whole, for content to move.
     pub migrate: u64,
-    /// Pages looked at for room.
+    /// Looks for room.
     pub free: u64,
+    /// The other pages of the blocks that were passed over as a whole in search of content,
+    pub migrate_passed: u64,
+    /// of room,
+    pub free_passed: u64,
+    /// and of the free blocks that were taken.
+    pub free_taken: u64,
     /// Pages isolated, of both.
     pub isolated: u64,
     /// Pages moved.
     pub moved: u64,
     /// Pages that could not be moved.
     pub failed: u64,
+}
+
+/// How vmstat counts the scanners' work (`compact_migrate_scanned`, `compact_free_scanned`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompactCounts {
+    /// Up to 5.19: looks.
+    Looks,
+    /// 6.0 to 6.3: free blocks that are taken, with all their pages.
+    Taken,
+    /// From 6.4: those that are passed over as a whole, too (56d48d8dbefb).
+    Pages,
+}
+
+impl CompactCounts {
+    /// Those of a mainline version.
+    #[must_use]
+    pub const fn of_version(major: u32, minor: u32) -> Self {
+        match (major, minor) {
+            (6, 4..) | (7.., _) => Self::Pages,
+            (6, _) => Self::Taken,
+            _ => Self::Looks,
+        }
+    }
+
+    /// The numbers for the migration scanner and the free scanner.
+    #[must_use]
+    pub const fn of(self, scanned: &Scanned) -> (u64, u64) {
+        let taken = scanned.free + scanned.free_taken;
+        match self {
+            Self::Looks => (scanned.migrate, scanned.free),
+            Self::Taken => (scanned.migrate, taken),
+            Self::Pages => (scanned.migrate + scanned.migrate_passed, taken + scanned.free_passed),
+        }
+    }
 }
 
 /// What became of a step.
@@ -153,16 +204,21 @@ pub struct Compactor {
     goal: Goal,
     migrate_pfn: u64,
     free_pfn: u64,
-    /// Where the free scanner goes on within its pageblock.
-    free_resume: u64,
     /// Free pages taken, the highest last.
     targets: Vec<u32>,
     /// Isolated in this step.
     batch: Vec<u32>,
-    /// A block that content left must be merged before the scanner is past this frame.
-    last_migrated: u64,
+    /// Content left here: what it left must be merged once the scanner is past the block.
+    last_migrated: Option<u64>,
     started: bool,
+    /// The pageblock goes on after success (before 5.1 where the request would claim it only).
     finishing_block: bool,
+    /// All of the rest of the pageblock is isolated at once (`finish_pageblock`).
+    takes_rest: bool,
+    /// The rest of a pageblock in which something could not be moved comes next, whatever is free now.
+    rescans: bool,
+    /// What an async compaction passes over a sync one need not look at either (`update_cached`).
+    keeps_in_step: bool,
     whole_zone: bool,
     searches: Searches,
     /// The work of the last step.
@@ -177,12 +233,14 @@ impl Compactor {
             goal,
             migrate_pfn: 0,
             free_pfn: 0,
-            free_resume: 0,
             targets: Vec::new(),
             batch: Vec::with_capacity(CLUSTER),
-            last_migrated: 0,
+            last_migrated: None,
             started: false,
             finishing_block: false,
+            takes_rest: false,
+            rescans: false,
+            keeps_in_step: false,
             whole_zone: goal.whole_zone,
             searches: Searches::new(goal.order),
             scanned: Scanned::default(),
@@ -207,10 +265,12 @@ impl Compactor {
         self.scanned = Scanned::default();
         if !self.started {
             self.started = true;
-            if let Some(result) = self.start(allocator, state) {
+            if let Some(result) = self.start(allocator, state, content) {
                 return ZoneStep::Done(result);
             }
-        } else if let Some(result) = self.finished(&allocator.zones()[self.goal.zone], state) {
+        } else if !self.rescans
+            && let Some(result) = self.finished(&allocator.zones()[self.goal.zone], state)
+        {
             self.release(allocator, state, content, cpu, observer);
             return ZoneStep::Done(result);
         }
@@ -238,10 +298,11 @@ impl Compactor {
     }
 
     /// Checks whether it is worth it, and sets the scanners to where the last compaction stopped.
-    fn start(
+    fn start<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
         state: &mut ZoneCompact,
+        content: &C,
     ) -> Option<CompactResult> {
         let goal = self.goal;
         let zone = &allocator.zones()[goal.zone];
@@ -261,7 +322,7 @@ impl Compactor {
                 _ => {}
             }
             if state.deferral.is_restarting(order) {
-                forget_hints(allocator, goal.zone, state);
+                hints::forget(allocator, goal.zone, state, content);
             }
         }
         let zone = &allocator.zones()[goal.zone];
@@ -279,15 +340,18 @@ impl Compactor {
                 self.migrate_pfn = start;
                 state.migrate = [start; 2];
             }
-            self.whole_zone = self.migrate_pfn <= start && self.free_pfn >= last_block(zone);
+            self.whole_zone = self.migrate_pfn <= state.init_migrate
+                && (samples(zone) || self.free_pfn >= last_block(zone));
         }
+        self.keeps_in_step =
+            samples(zone) && goal.mode == Mode::Async && state.migrate[0] == state.migrate[1];
         None
     }
 
     /// Whether it is over (`compact_finished`).
     fn finished(&mut self, zone: &Zone<'_>, state: &mut ZoneCompact) -> Option<CompactResult> {
         let pageblock = zone.geometry().pageblock_order;
-        if self.free_pfn >> pageblock <= self.migrate_pfn >> pageblock {
+        if self.have_met(pageblock) {
             state.reset(zone);
             state.flush |= self.goal.direct;
             return Some(if self.whole_zone {
@@ -307,7 +371,7 @@ impl Compactor {
         let policy = zone.policy();
         let at_block = self.migrate_pfn.is_multiple_of(pages(pageblock));
         // A pageblock is finished before stopping: from 5.1 always.
-        if policy.capture != Capture::Off && !at_block {
+        if samples(zone) && !at_block {
             return None;
         }
         if self.finishing_block && !at_block {
@@ -358,9 +422,54 @@ impl Compactor {
         cpu: usize,
         observer: &mut O,
     ) -> bool {
-        let before = self.migrate_pfn;
+        let scan = allocator.policy().compact_scan;
+        let (before, pageblock) = (self.migrate_pfn, allocator.geometry().pageblock_order);
+        let block_of = |pfn: u64| Pfn(pfn).align_down(pageblock).0;
+        if !self.rescans {
+            self.takes_rest = scan != CompactScan::Linear
+                && self.last_migrated.is_some_and(|last| block_of(last) == block_of(before));
+        }
+        self.rescans = false;
         self.isolate_content(allocator, state, content);
+        if self.batch.is_empty() {
+            if self.keeps_in_step {
+                state.migrate[1] = state.migrate[0];
+            }
+        } else {
+            self.keeps_in_step = false;
+            self.last_migrated = match scan {
+                CompactScan::Linear => self.last_migrated,
+                CompactScan::V51 => Some(before),
+                CompactScan::V66 => Some(block_of(self.migrate_pfn - 1)),
+            };
+        }
         self.scanned.isolated += self.batch.len() as u64;
+        let no_room = self.move_isolated(allocator, state, content, cpu, observer);
+        if scan == CompactScan::Linear && self.scanned.moved > 0 {
+            self.last_migrated = Some(before);
+        }
+        if no_room && scan != CompactScan::Linear && !self.have_met(pageblock) {
+            return true;
+        }
+        if self.scanned.failed > 0 {
+            self.after_failure(scan, pageblock);
+        }
+        if !self.rescans {
+            self.merge_left(allocator, cpu, before, observer);
+        }
+        false
+    }
+
+    /// Moves what was isolated; tells whether room ran out.
+    fn move_isolated<C: Content, O: Observer>(
+        &mut self,
+        allocator: &mut Allocator<'_>,
+        state: &mut ZoneCompact,
+        content: &mut C,
+        cpu: usize,
+        observer: &mut O,
+    ) -> bool {
+        let mut no_room = false;
         for at in 0..self.batch.len() {
             if self.targets.is_empty() {
                 let wanted = self.batch.len() - at;
@@ -370,6 +479,7 @@ impl Compactor {
                 // The rest of the batch is not tried. From 4.7 on the page that found no room counts as failed
                 // (dfef2ef4027b).
                 self.scanned.failed += u64::from(allocator.policy().slowpath >= Slowpath::G2);
+                no_room = true;
                 break;
             };
             let from = self.batch[at];
@@ -380,7 +490,6 @@ impl Compactor {
                 if let Err(error) = allocator.free(cpu, from, 0, observer) {
                     panic!("the content of frame {from} was moved: {error}");
                 }
-                self.last_migrated = from.0;
             } else {
                 self.scanned.failed += 1;
                 content.hold(to, true);
@@ -388,8 +497,38 @@ impl Compactor {
             }
         }
         self.batch.clear();
-        self.merge_left(allocator, cpu, before, observer);
-        false
+        no_room
+    }
+
+    /// Something could not be moved: a block of the order will not come of it. From 6.6 the rest of the pageblock
+    /// is moved all the same, so that no search leads here again; before, a task that does not wait goes on with
+    /// the next block.
+    fn after_failure(&mut self, scan: CompactScan, pageblock: Order) {
+        let goal = self.goal;
+        match scan {
+            CompactScan::Linear => {}
+            CompactScan::V51 => {
+                if let (true, Mode::Async, Some(order)) = (goal.direct, goal.mode, goal.order) {
+                    self.migrate_pfn = Pfn(self.migrate_pfn).align_up(order).0;
+                    self.last_migrated = None;
+                }
+            }
+            CompactScan::V66 => {
+                let within = !Pfn(self.migrate_pfn).is_aligned(pageblock);
+                let again = within && !goal.ignore_hints && goal.mode < Mode::Sync;
+                if again && !self.takes_rest {
+                    (self.takes_rest, self.rescans) = (true, true);
+                    if goal.order == Some(pageblock) {
+                        self.last_migrated = None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the scanners are in one pageblock, or past each other.
+    const fn have_met(&self, pageblock: Order) -> bool {
+        self.free_pfn >> pageblock <= self.migrate_pfn >> pageblock
     }
 
     /// The pages that content left lie on CPU lists: where a whole block was emptied, they are
@@ -401,12 +540,12 @@ impl Compactor {
         before: u64,
         observer: &mut O,
     ) {
-        let Some(order) = self.goal.order else { return };
+        let (Some(order), Some(last)) = (self.goal.order, self.last_migrated) else { return };
         let order = order.min(allocator.geometry().pageblock_order);
-        let crossed = self.migrate_pfn >> order > before >> order;
-        if self.last_migrated > 0 && crossed {
+        let left = if samples(&allocator.zones()[self.goal.zone]) { last } else { before };
+        if self.migrate_pfn >> order > left >> order {
             allocator.drain_cpu(cpu, observer);
-            self.last_migrated = 0;
+            self.last_migrated = None;
         }
     }
 
@@ -434,16 +573,7 @@ impl Compactor {
     }
 }
 
-/// Clears every skip hint of a zone and the scanners' places (`__reset_isolation_suitable`).
-pub fn forget_hints(allocator: &mut Allocator<'_>, zone: usize, state: &mut ZoneCompact) {
-    state.flush = false;
-    let Some((zone, _)) = allocator.zone_and_cache(zone, 0) else { return };
-    state.reset(zone);
-    let step = pages(zone.geometry().pageblock_order);
-    let mut pfn = zone.span.start;
-    while pfn < zone.span.end {
-        // Every frame of the span is the zone's or a hole in it.
-        let _ = zone.set_skip(pfn, false);
-        pfn = pfn.align_down(zone.geometry().pageblock_order).plus(step);
-    }
+/// Whether compaction searches lists, samples, and has the hints of 5.1.
+pub(super) fn samples(zone: &Zone<'_>) -> bool {
+    zone.policy().compact_scan != CompactScan::Linear
 }

@@ -162,6 +162,11 @@ impl Machine<'_> {
         let mut slow = SlowAlloc::new(&self.vm, cpu, request, Caller::default());
         for step in 0.. {
             assert!(step < 5_000_000, "the slow path never ends");
+            if step % 100_000 == 99_999 {
+                // The flusher and the disk do not wait for it.
+                self.flush();
+                self.finish_writes();
+            }
             match slow.step(&mut self.vm, cpu) {
                 Slow::Ran => {}
                 Slow::Wait(_) => {}

@@ -290,50 +290,6 @@ fn with_zone_reclaim_the_own_node_is_reclaimed_before_another_is_used() {
     assert!(on * 4 < off, "{off} pages on the other node without, {on} with");
 }
 
-/// From 5.1 the free lists tell where room is: the free scanner looks at far fewer pages.
-#[test]
-fn fast_searches_spare_the_free_scanner() {
-    let scanned_for_16_pages = |policy: &str| {
-        let mut per_page = 0;
-        with_machine(
-            policy,
-            |_| {},
-            1,
-            65536,
-            |machine| {
-                let space = machine.vm.create_mapping(62000);
-                let faulted = (0..60000).take_while(|&i| machine.fault(0, space, i)).count() as u32;
-                // Most blocks are full; every fourth has room, in pieces of eight pages and of one.
-                for index in (0..faulted).filter(|i| i / 512 % 4 == 3 && i % 16 < 9) {
-                    machine.vm.unmap_page(0, space, index);
-                }
-                machine.vm.drain_all();
-                for order in [10, 9] {
-                    let request = Request::new(order, pageblock::request::Gfp::GFP_NOWAIT);
-                    while let Some(pfn) = machine.vm.try_alloc(0, &request) {
-                        machine.vm.own(pfn, order, pageblock_vm::page::Owner::Driver, 0);
-                    }
-                }
-                let mut got = 0;
-                for _ in 0..10 {
-                    let request = fault_requests(machine.vm.config(), true, 0, 9).last();
-                    if let Some(pfn) = machine.alloc(0, request.unwrap()) {
-                        machine.vm.own(pfn, 9, pageblock_vm::page::Owner::Driver, 0);
-                        got += 1;
-                    }
-                }
-                machine.vm.check().unwrap();
-                let stat = &machine.vm.stat;
-                assert!(got > 0 && stat.pgmigrate_success > 100, "{got} {stat:?}");
-                per_page = stat.compact_free_scanned * 16 / stat.pgmigrate_success;
-            },
-        );
-        per_page
-    };
-    let (before, after) = (scanned_for_16_pages("linux-5.0"), scanned_for_16_pages("linux-5.2"));
-    assert!(after * 2 < before, "{before} pages scanned for 16 before, {after} after");
-}
-
 /// A program's pages go although they are young; what was written comes back from swap.
 #[test]
 fn pages_that_are_given_up_go_at_once() {

@@ -1,0 +1,160 @@
+//! How compaction scans, and which pageblocks it passes over.
+
+use pageblock::request::{Gfp, Request};
+use pageblock::zone::Zone;
+use pageblock_vm::inject::Inject;
+use pageblock_vm::page::Owner;
+use pageblock_vm::thp::fault_requests;
+
+use crate::machine::{Machine, with_machine};
+
+/// Pages of memory in these tests: 128 pageblocks.
+const PAGES: u64 = 65536;
+
+/// Fills memory with a program's pages and frees those that a filter says; a driver takes whole free blocks.
+fn fill_but(machine: &mut Machine<'_>, free: impl Fn(u32) -> bool) {
+    let space = machine.vm.create_mapping(62000);
+    let faulted = (0..60000).take_while(|&i| machine.fault(0, space, i)).count() as u32;
+    for index in (0..faulted).filter(|&index| free(index)) {
+        machine.vm.unmap_page(0, space, index);
+    }
+    machine.vm.drain_all();
+    for order in [10, 9] {
+        while let Some(pfn) = machine.vm.try_alloc(0, &Request::new(order, Gfp::GFP_NOWAIT)) {
+            machine.vm.own(pfn, order, Owner::Driver, 0);
+        }
+    }
+}
+
+fn huge_page(machine: &mut Machine<'_>) -> bool {
+    let request = fault_requests(machine.vm.config(), true, 0, 9).last().unwrap();
+    let pfn = machine.alloc(0, request);
+    if let Some(pfn) = pfn {
+        machine.vm.own(pfn, 9, Owner::Driver, 0);
+    }
+    pfn.is_some()
+}
+
+fn hints(machine: &Machine<'_>) -> usize {
+    let zones = machine.vm.allocator().zones();
+    zones.iter().flat_map(Zone::pageblocks).filter(|&(_, _, skip)| skip).count()
+}
+
+/// From 5.1 the free lists tell where room is: the free scanner looks at far fewer pages.
+#[test]
+fn fast_searches_spare_the_free_scanner() {
+    let scanned_for_16_pages = |policy: &str| {
+        let mut per_page = 0;
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            PAGES,
+            |machine| {
+                // Most blocks are full; every sixth has room, in pieces of eight pages and of one.
+                fill_but(machine, |i| i / 512 % 6 == 5 && i % 16 < 9);
+                assert!(huge_page(machine) && huge_page(machine));
+                let stat = &machine.vm.stat;
+                per_page = stat.compact_free_scanned * 16 / stat.pgmigrate_success;
+            },
+        );
+        per_page
+    };
+    let (before, after) = (scanned_for_16_pages("linux-5.0"), scanned_for_16_pages("linux-5.2"));
+    assert!(after * 2 < before, "{before} pages scanned for 16 before, {after} after");
+}
+
+/// From 5.1 fewer and fewer pages of each pageblock are looked at where there is no room.
+#[test]
+fn the_free_scanner_samples_full_pageblocks() {
+    let scanned = |policy: &str| {
+        let mut scanned = 0;
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            PAGES,
+            |machine| {
+                // Room at the lower end only.
+                fill_but(machine, |i| (20000..24000).contains(&i));
+                machine.vm.compact_memory(0);
+                scanned = machine.vm.stat.compact_free_scanned;
+            },
+        );
+        scanned
+    };
+    let (before, after) = (scanned("linux-5.0"), scanned("linux-5.2"));
+    assert!(after * 4 < before, "{before} pages scanned before, {after} after");
+}
+
+/// From 6.6 a pageblock from which content was taken is passed over afterwards; up to 5.0 only one in which there was
+/// none.
+#[test]
+fn what_was_looked_into_is_passed_over() {
+    let hints_left = |policy: &str| {
+        let mut left = 0;
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            PAGES,
+            |machine| {
+                fill_but(machine, |i| i % 4 == 1);
+                assert!(hints(machine) == 0 && huge_page(machine));
+                left = hints(machine);
+            },
+        );
+        left
+    };
+    assert_eq!(hints_left("linux-6.6,compact_scan=linear"), 0);
+    assert!(hints_left("linux-6.6") > 0);
+}
+
+/// Up to 6.5 the search for content leaves its hint before the scanner comes, which so passes over what was found.
+#[test]
+fn a_search_before_6_6_finds_in_vain() {
+    let moved = |policy: &str| {
+        let mut moved = 0;
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            PAGES,
+            |machine| {
+                // Some pageblocks at the lower end are half free already, and the search finds them.
+                fill_but(machine, |i| i < 20000 && i / 512 % 5 == 3 && i % 16 < 8 || i % 8 == 7);
+                assert!(huge_page(machine));
+                moved = machine.vm.stat.pgmigrate_success;
+            },
+        );
+        moved
+    };
+    let (before, after) = (moved("linux-6.6,compact_scan=v51"), moved("linux-6.6"));
+    assert!(
+        after < 256 && before > 400,
+        "{before} pages moved for a huge page before, {after} after"
+    );
+}
+
+/// From 6.6 the rest of a pageblock is moved at once after a page that could not be.
+#[test]
+fn a_pageblock_is_finished_after_a_failure() {
+    let moved = |policy: &str| {
+        let mut moved = 0;
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            PAGES,
+            |machine| {
+                fill_but(machine, |i| i % 4 == 1);
+                machine.vm.inject = Inject::new(7, 9);
+                assert!(!huge_page(machine));
+                moved = machine.vm.stat.pgmigrate_success;
+            },
+        );
+        moved
+    };
+    let (before, after) = (moved("linux-6.6,compact_scan=v51"), moved("linux-6.6"));
+    assert!(after > before * 4 / 3, "{before} pages moved before, {after} after");
+}
