@@ -129,6 +129,8 @@ switches! {
         extfrag_index: ExtfragIndex,
         /// Blocks that compaction does not fill (read by the machine around the allocator).
         compact_target: CompactTarget,
+        /// How compaction scans (read by the machine around the allocator).
+        compact_scan: CompactScan,
         /// How reclaim chooses (read by the machine around the allocator).
         reclaim: Reclaim,
     }

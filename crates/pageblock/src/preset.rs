@@ -5,11 +5,11 @@
 //! known to lie between two releases is attributed to the one that its switch names.
 
 use crate::policy::{
-    BelowHigh, Boost, Capture, ClaimPred, ClaimRule, CmaUse, CompactTarget, ExtfragIndex, Fair,
-    FallbackPick, Kcompactd, KswapdWake, MergeRule, MovableWmark, MoveTo, MtEnum, Nofragment,
-    PcpBatch, PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Placement, Policy,
-    Proactive, Reclaim, Reserve, SkipActiveNode, Slowpath, SplitLarge, UntouchedTo, WmarkCheck,
-    WmarkFast, WmarkGap,
+    BelowHigh, Boost, Capture, ClaimPred, ClaimRule, CmaUse, CompactScan, CompactTarget,
+    ExtfragIndex, Fair, FallbackPick, Kcompactd, KswapdWake, MergeRule, MovableWmark, MoveTo,
+    MtEnum, Nofragment, PcpBatch, PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType,
+    Placement, Policy, Proactive, Reclaim, Reserve, SkipActiveNode, Slowpath, SplitLarge,
+    UntouchedTo, WmarkCheck, WmarkFast, WmarkGap,
 };
 
 /// A named policy.
@@ -81,6 +81,7 @@ const V3_10: Policy = Policy {
     proactive: Proactive::Off,
     extfrag_index: ExtfragIndex::AllOrders,
     compact_target: CompactTarget::AcceptLarge,
+    compact_scan: CompactScan::V310,
     reclaim: Reclaim::V310,
     hybrid_threshold: 3,
     min_free_kbytes: 0,
@@ -139,17 +140,20 @@ presets! {
         fair: Fair::V316,
         claim_rule: ClaimRule::V316,
         slowpath: Slowpath::G1V316,
+        compact_scan: CompactScan::V316,
     };
     /// the remainder follows moved pages; isolated blocks limit merging
     V3_19 = "linux-3.19", V3_16 {
         claim_rule: ClaimRule::V319,
         merge_rule: MergeRule::Iso319,
+        compact_scan: CompactScan::V319,
     };
     /// unmovable requests claim blocks too; CMA before the fallback
     V4_2 = "linux-4.2", V3_19 {
         claim_rule: ClaimRule::V42,
         claim_pred: ClaimPred::Kernel,
         cma: CmaUse::BeforeFallback,
+        compact_scan: CompactScan::V41,
     };
     /// highatomic reserve instead of the migrate reserve; watermarks look for a block
     V4_4 = "linux-4.4", V4_2 {

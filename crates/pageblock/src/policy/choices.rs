@@ -357,6 +357,18 @@ choices! {
         /// From 6.8: with a free page of the wanted order.
         RejectOrder = "reject_order",
     }
+    /// How compaction's scanners go, when it is over, and what counts as a stall.
+    CompactScan {
+        /// Up to 3.13: every frame is looked at, pageblocks are emptied whole, scanners that met stay there until the
+        /// hints go.
+        V310 = "v310",
+        /// 3.16 to 3.18: scanners that met begin anew; the free scanner goes on where it took pages last.
+        V316 = "v316",
+        /// 3.19 to 4.0: each zone is deferred for itself; CPU lists are drained as the migration scanner goes.
+        V319 = "v319",
+        /// From 4.1: it is over also where a request could claim another type's block.
+        V41 = "v41",
+    }
     /// How reclaim chooses.
     Reclaim {
         /// Up to 3.10: lists per zone; what a priority of kswapd reclaims has no bound.

@@ -9,7 +9,7 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{Cma, Isolate, Movable, Reserve};
-use pageblock::policy::{CompactTarget, Slowpath};
+use pageblock::policy::{CompactScan, CompactTarget};
 use pageblock::zone::Zone;
 
 use super::{Compactor, Content, ZoneCompact};
@@ -25,6 +25,10 @@ impl Compactor {
     ) {
         if self.search_free(allocator, state, content, wanted) {
             self.targets.reverse();
+            return;
+        }
+        if allocator.policy().compact_scan <= CompactScan::V319 {
+            self.isolate_free_blocks(allocator, state, content);
             return;
         }
         let pageblock = allocator.geometry().pageblock_order;
@@ -54,7 +58,7 @@ impl Compactor {
         self.targets.reverse();
     }
 
-    fn is_target(&self, zone: &Zone<'_>, block: Pfn) -> bool {
+    pub(super) fn is_target(&self, zone: &Zone<'_>, block: Pfn) -> bool {
         if !self.goal.ignore_hints && zone.skip(block) {
             return false;
         }
@@ -71,10 +75,13 @@ impl Compactor {
         if order.is_some_and(|order| order >= too_good) {
             return false;
         }
+        let large = zone.policy().compact_target == CompactTarget::AcceptLarge
+            && order.is_some_and(|order| order >= pageblock);
         match zone.block_type(block) {
             Some(Movable | Cma) => true,
             Some(Reserve | Isolate) | None => false,
-            Some(_) => self.goal.any_block,
+            // In 3.10 a whole free block will do, whatever its type.
+            Some(_) => self.goal.any_block || large,
         }
     }
 
@@ -149,7 +156,10 @@ impl Compactor {
 
 /// Whether a block may be taken, by the watermark of `__isolate_free_page`.
 pub(super) fn may_take(zone: &Zone<'_>, order: Order) -> bool {
-    let old = zone.policy().slowpath == Slowpath::G1V310;
-    let mark = if old { zone.watermarks.low } else { zone.watermarks.min };
-    zone.watermark_ok(0, mark + pages(order), ZoneKind::Dma, AllocFlags::CMA)
+    // Linux: the low watermark without CMA up to 4.8.
+    if zone.policy().compact_scan <= CompactScan::V319 {
+        let mark = zone.watermarks.low + pages(order);
+        return zone.watermark_ok(0, mark, ZoneKind::Dma, AllocFlags(0));
+    }
+    zone.watermark_ok(0, zone.watermarks.min + pages(order), ZoneKind::Dma, AllocFlags::CMA)
 }

@@ -6,7 +6,7 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::mobility::Migratetype::{Cma, Movable};
-use pageblock::policy::Slowpath;
+use pageblock::policy::{CompactScan, Slowpath};
 use pageblock::zone::Zone;
 
 use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
@@ -20,6 +20,9 @@ impl Compactor {
         content: &C,
     ) {
         let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
+        if zone.policy().compact_scan <= CompactScan::V316 {
+            return self.isolate_content_by_frame(zone, state, content);
+        }
         let pageblock = zone.geometry().pageblock_order;
         let mut found = self.search_source(zone);
         // Pageblocks that are passed over cost little, but not nothing: a step has an end.

@@ -9,6 +9,7 @@
 pub mod content;
 pub mod defer;
 pub mod direct;
+mod early;
 mod fast;
 mod free;
 pub mod kcompactd;
@@ -22,7 +23,7 @@ use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{self, Movable};
-use pageblock::policy::{Capture, Slowpath};
+use pageblock::policy::{Capture, CompactScan, Slowpath};
 use pageblock::slowpath::CompactResult;
 use pageblock::zone::Zone;
 
@@ -163,6 +164,10 @@ pub struct Compactor {
     last_migrated: u64,
     started: bool,
     finishing_block: bool,
+    /// Something was isolated, so that the places to start from stay (up to 3.18): `finished_update_migrate` and
+    /// `finished_update_free`.
+    found_content: bool,
+    found_free: bool,
     whole_zone: bool,
     searches: Searches,
     /// The work of the last step.
@@ -183,6 +188,8 @@ impl Compactor {
             last_migrated: 0,
             started: false,
             finishing_block: false,
+            found_content: false,
+            found_free: false,
             whole_zone: goal.whole_zone,
             searches: Searches::new(goal.order),
             scanned: Scanned::default(),
@@ -244,6 +251,7 @@ impl Compactor {
         state: &mut ZoneCompact,
     ) -> Option<CompactResult> {
         let goal = self.goal;
+        let mut restarting = false;
         let zone = &allocator.zones()[goal.zone];
         if let Some(order) = goal.order
             && goal.proactive.is_none()
@@ -260,9 +268,13 @@ impl Compactor {
                 Suitable::Skipped => return Some(CompactResult::Skipped),
                 _ => {}
             }
-            if state.deferral.is_restarting(order) {
-                forget_hints(allocator, goal.zone, state);
-            }
+            restarting = state.deferral.is_restarting(order);
+        }
+        // 3.10 reads the places before it resets them.
+        let stale = allocator.policy().compact_scan == CompactScan::V310;
+        let places = (state.migrate[usize::from(goal.mode != Mode::Async)], state.free);
+        if restarting {
+            forget_hints(allocator, goal.zone, state);
         }
         let zone = &allocator.zones()[goal.zone];
         let (start, end) = (zone.span.start.0, zone.span.end.0);
@@ -271,6 +283,9 @@ impl Compactor {
         } else {
             self.migrate_pfn = state.migrate[usize::from(goal.mode != Mode::Async)];
             self.free_pfn = state.free;
+            if stale {
+                (self.migrate_pfn, self.free_pfn) = places;
+            }
             if !(start..end).contains(&self.free_pfn) {
                 self.free_pfn = last_block(zone);
                 state.free = self.free_pfn;
@@ -286,6 +301,9 @@ impl Compactor {
 
     /// Whether it is over (`compact_finished`).
     fn finished(&mut self, zone: &Zone<'_>, state: &mut ZoneCompact) -> Option<CompactResult> {
+        if zone.policy().compact_scan <= CompactScan::V319 {
+            return self.finished_early(zone, state);
+        }
         let pageblock = zone.geometry().pageblock_order;
         if self.free_pfn >> pageblock <= self.migrate_pfn >> pageblock {
             state.reset(zone);
@@ -359,6 +377,7 @@ impl Compactor {
         observer: &mut O,
     ) -> bool {
         let before = self.migrate_pfn;
+        let mut gives_up = false;
         self.isolate_content(allocator, state, content);
         self.scanned.isolated += self.batch.len() as u64;
         for at in 0..self.batch.len() {
@@ -367,6 +386,7 @@ impl Compactor {
                 self.isolate_free(allocator, state, content, wanted);
             }
             let Some(to) = self.targets.pop() else {
+                gives_up = self.ends_without_room(allocator);
                 // The rest of the batch is not tried. From 4.7 on the page that found no room counts as failed
                 // (dfef2ef4027b).
                 self.scanned.failed += u64::from(allocator.policy().slowpath >= Slowpath::G2);
@@ -375,21 +395,39 @@ impl Compactor {
             let from = self.batch[at];
             let (from, to) = (Pfn(from.into()), Pfn(to.into()));
             content.hold(to, false);
-            if content.migrate(from, to, self.goal.mode) {
+            let moved = content.migrate(from, to, self.goal.mode);
+            if moved {
                 self.scanned.moved += 1;
-                if let Err(error) = allocator.free(cpu, from, 0, observer) {
-                    panic!("the content of frame {from} was moved: {error}");
-                }
                 self.last_migrated = from.0;
             } else {
                 self.scanned.failed += 1;
+            }
+            // Up to 3.15 the target is freed, too (68711a746345).
+            let keeps = allocator.policy().compact_scan > CompactScan::V310;
+            if !moved && keeps {
                 content.hold(to, true);
                 self.targets.push(to.0 as u32);
+                continue;
+            }
+            let freed = if moved { from } else { to };
+            if let Err(error) = allocator.free(cpu, freed, 0, observer) {
+                panic!("frame {freed} is left over: {error}");
             }
         }
         self.batch.clear();
         self.merge_left(allocator, cpu, before, observer);
-        false
+        gives_up
+    }
+
+    /// Whether compaction is over where `migrate_pages` found no room (`-ENOMEM`); from 3.16 on only where the
+    /// scanners have not met.
+    // Linux: from 4.1 on too.
+    fn ends_without_room(&self, allocator: &Allocator<'_>) -> bool {
+        match allocator.policy().compact_scan {
+            CompactScan::V310 => true,
+            CompactScan::V316 | CompactScan::V319 => self.free_pfn > self.migrate_pfn,
+            CompactScan::V41 => false,
+        }
     }
 
     /// The pages that content left lie on CPU lists: where a whole block was emptied, they are
@@ -402,6 +440,10 @@ impl Compactor {
         observer: &mut O,
     ) {
         let Some(order) = self.goal.order else { return };
+        // Up to 3.18 whoever compacted drains its CPU's lists at the end.
+        if allocator.policy().compact_scan <= CompactScan::V316 {
+            return;
+        }
         let order = order.min(allocator.geometry().pageblock_order);
         let crossed = self.migrate_pfn >> order > before >> order;
         if self.last_migrated > 0 && crossed {
@@ -427,7 +469,10 @@ impl Compactor {
                 panic!("giving back frame {pfn}: {error}");
             }
         }
-        if let Some(highest) = highest {
+        let goes_back = allocator.policy().compact_scan >= CompactScan::V319;
+        if let Some(highest) = highest
+            && goes_back
+        {
             let block = Pfn(highest.into()).align_down(allocator.geometry().pageblock_order).0;
             state.free = state.free.max(block);
         }
