@@ -1,5 +1,6 @@
 //! The machine under pressure: whatever happens, no page is lost.
 
+mod early;
 mod huge;
 mod machine;
 mod pressure;

@@ -1,0 +1,92 @@
+//! What kernels of 3.10 to 4.0 do around compaction.
+
+use pageblock::request::{Gfp, Request};
+use pageblock_vm::stat::VmStat;
+
+use crate::machine::with_machine;
+
+/// `try_to_compact_pages` counts a stall before it knows whether a zone has room; from 3.18 on only where one had.
+#[test]
+fn who_cannot_begin_to_compact_has_stalled_up_to_3_17() {
+    let stat = |policy| {
+        let mut stat = VmStat::default();
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            8192,
+            |machine| {
+                let gfp = Gfp(Gfp::GFP_KERNEL.0 | Gfp::NORETRY.0);
+                let mut kept = Vec::new();
+                while let Some(pfn) = machine.alloc(0, Request::new(0, gfp)) {
+                    machine.vm.own(pfn, 0, pageblock_vm::page::Owner::Driver, 0);
+                    kept.push(pfn);
+                }
+                assert_eq!(machine.alloc(0, Request::new(3, gfp)), None);
+                stat = machine.vm.stat;
+                for pfn in kept {
+                    machine.vm.disown(0, pfn);
+                }
+            },
+        );
+        stat
+    };
+    for policy in ["linux-3.10", "linux-3.16"] {
+        let stat = stat(policy);
+        assert_eq!((stat.compact_stall, stat.compact_fail, stat.compact_success), (2, 0, 0));
+    }
+    assert_eq!(stat("linux-3.19").compact_stall, 0);
+    assert_eq!(stat("linux-4.4").compact_stall, 0);
+}
+
+/// Free memory is in single pages, more than the high watermark: `balance_pgdat` leaves an order to compaction
+/// (`testorder`), where kernels without that reclaim.
+#[test]
+fn kswapd_reclaims_nothing_where_compaction_could_help() {
+    let stolen = |policy| {
+        let mut stolen = 0;
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            16384,
+            |machine| {
+                let space = machine.vm.create_mapping(14000);
+                for index in 0..14000 {
+                    assert!(machine.fault(0, space, index));
+                }
+                let file = machine.vm.create_file(1000);
+                assert!(machine.open(0, file));
+                for index in 0..1000 {
+                    assert!(machine.touch(0, file, index, false));
+                }
+                for index in (0..14000).step_by(4) {
+                    machine.vm.unmap_page(0, space, index);
+                }
+                // What is left in larger blocks.
+                let mut kept = Vec::new();
+                while let Some(pfn) = machine.vm.try_alloc(0, &Request::new(3, Gfp::GFP_KERNEL)) {
+                    machine.vm.own(pfn, 3, pageblock_vm::page::Owner::Driver, 0);
+                    kept.push(pfn);
+                }
+                machine.vm.drain_all();
+                machine.run_daemons();
+                let before = machine.vm.stat.pgsteal_kswapd;
+                // It has to call kswapd, whether the reserve serves it or not.
+                if let Some(pfn) = machine.alloc(0, Request::new(4, Gfp::GFP_ATOMIC)) {
+                    machine.vm.own(pfn, 4, pageblock_vm::page::Owner::Driver, 0);
+                    kept.push(pfn);
+                }
+                machine.run_daemons();
+                stolen = machine.vm.stat.pgsteal_kswapd - before;
+                for pfn in kept {
+                    machine.vm.disown(0, pfn);
+                }
+                machine.vm.remove_space(0, space);
+            },
+        );
+        stolen
+    };
+    assert_eq!(["linux-3.10", "linux-3.11"].map(stolen), [0; 2]);
+    assert!(stolen("linux-4.8") > 0);
+}
