@@ -90,3 +90,81 @@ fn kswapd_reclaims_nothing_where_compaction_could_help() {
     assert_eq!(["linux-3.10", "linux-3.11"].map(stolen), [0; 2]);
     assert!(stolen("linux-4.8") > 0);
 }
+
+/// `__alloc_pages_direct_compact` of 3.10 defers the preferred zone where a task that waits got nothing.
+#[test]
+fn a_zone_that_failed_a_waiting_task_is_left_alone() {
+    let tries = |policy| {
+        let mut tries = (0, 0);
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            16384,
+            |machine| {
+                let kept = single_pages(machine);
+                let gfp = Gfp(Gfp::GFP_KERNEL.0 | Gfp::NORETRY.0);
+                // Each compacts twice: without waiting, and at last in earnest.
+                for _ in 0..20 {
+                    assert_eq!(machine.alloc(0, Request::new(4, gfp)), None);
+                }
+                let stat = machine.vm.stat;
+                tries = (stat.compact_stall, stat.compact_fail);
+                for pfn in kept {
+                    machine.vm.disown(0, pfn);
+                }
+            },
+        );
+        tries
+    };
+    // After k failures of those who waited 2^k - 1 attempts are left out: 2, 3, 5, 9, 17 and 33 of 40 remain.
+    let (stalls, fails) = tries("linux-3.10");
+    assert_eq!(stalls, fails);
+    assert!((6..=12).contains(&stalls), "{stalls}");
+}
+
+/// Half of memory is free in single pages between a driver's, which cannot be moved.
+fn single_pages(machine: &mut crate::machine::Machine<'_>) -> Vec<pageblock::frame::Pfn> {
+    let gfp = Gfp(Gfp::GFP_KERNEL.0 | Gfp::NORETRY.0);
+    let mut kept = Vec::new();
+    while let Some(pfn) = machine.alloc(0, Request::new(0, gfp)) {
+        machine.vm.own(pfn, 0, pageblock_vm::page::Owner::Driver, 0);
+        kept.push(pfn);
+    }
+    let (gone, mut kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|pfn| pfn.0 % 2 == 0);
+    for pfn in gone {
+        machine.vm.disown(0, pfn);
+    }
+    machine.vm.drain_all();
+    // What the watermarks had kept.
+    for order in (1..=4).rev() {
+        while let Some(pfn) = machine.alloc(0, Request::new(order, Gfp::GFP_ATOMIC)) {
+            machine.vm.own(pfn, order, pageblock_vm::page::Owner::Driver, 0);
+            kept.push(pfn);
+        }
+    }
+    machine.run_daemons();
+    kept
+}
+
+/// `balance_pgdat` of 3.10 gives an order up only after all priorities, and begins anew without it.
+#[test]
+fn kswapd_gives_an_order_up_where_it_reclaimed_nothing() {
+    with_machine(
+        "linux-3.10",
+        |_| {},
+        1,
+        16384,
+        |machine| {
+            let kept = single_pages(machine);
+            let runs = machine.vm.stat.pageoutrun;
+            assert_eq!(machine.alloc(0, Request::new(4, Gfp::GFP_ATOMIC)), None);
+            machine.run_daemons();
+            // Once for the order, and once without it.
+            assert_eq!(machine.vm.stat.pageoutrun - runs, 2);
+            for pfn in kept {
+                machine.vm.disown(0, pfn);
+            }
+        },
+    );
+}
