@@ -321,6 +321,29 @@ mod tests {
         assert_eq!(scan("linux-4.4").0, 130);
     }
 
+    /// `finished_update_free`: pageblocks without a free page below one that gave some are hidden, but the next
+    /// compaction begins above them.
+    #[test]
+    fn the_next_free_scanner_begins_where_there_was_something() {
+        let place = |policy| {
+            let mut place = (0, false);
+            with_zone(policy, Movable, |allocator, compactor, state| {
+                let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
+                while allocator.alloc(0, &request, &mut ()).is_ok() {}
+                for pfn in (LAST..FRAMES).step_by(4) {
+                    allocator.free(0, Pfn(pfn), 0, &mut ()).unwrap();
+                }
+                allocator.drain_all(&mut ());
+                compactor.batch = (0..130).collect();
+                compactor.isolate_free(allocator, state, &mut AllMovable, 130);
+                place = (state.free, allocator.zones()[0].skip(Pfn(512)));
+            });
+            place
+        };
+        assert_eq!(["linux-3.10", "linux-3.16"].map(place), [(LAST, false), (LAST, true)]);
+        assert_eq!(place("linux-3.19"), (512, true));
+    }
+
     /// `isolate_migratepages_range` knows no order of a free block up to 3.17 (99c0fd5e51c4).
     #[test]
     fn the_migration_scanner_looks_at_every_frame() {

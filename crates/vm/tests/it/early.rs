@@ -1,9 +1,10 @@
 //! What kernels of 3.10 to 4.0 do around compaction.
 
 use pageblock::request::{Gfp, Request};
+use pageblock_vm::kswapd::Daemon;
 use pageblock_vm::stat::VmStat;
 
-use crate::machine::with_machine;
+use crate::machine::{Machine, with_machine};
 
 /// `try_to_compact_pages` counts a stall before it knows whether a zone has room; from 3.18 on only where one had.
 #[test]
@@ -124,7 +125,7 @@ fn a_zone_that_failed_a_waiting_task_is_left_alone() {
 }
 
 /// Half of memory is free in single pages between a driver's, which cannot be moved.
-fn single_pages(machine: &mut crate::machine::Machine<'_>) -> Vec<pageblock::frame::Pfn> {
+fn single_pages(machine: &mut Machine<'_>) -> Vec<pageblock::frame::Pfn> {
     let gfp = Gfp(Gfp::GFP_KERNEL.0 | Gfp::NORETRY.0);
     let mut kept = Vec::new();
     while let Some(pfn) = machine.alloc(0, Request::new(0, gfp)) {
@@ -167,4 +168,38 @@ fn kswapd_gives_an_order_up_where_it_reclaimed_nothing() {
             }
         },
     );
+}
+
+/// `wakeup_kswapd` ends a nap but does not keep kswapd from one (`waitqueue_active`), unless the order is larger.
+#[test]
+fn who_calls_kswapd_before_its_nap_is_not_heard() {
+    let runs_before_the_nap = |policy| {
+        let mut runs = 0;
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            16384,
+            |machine| {
+                let file = machine.vm.create_file(16000);
+                assert!(machine.open(0, file));
+                let mut index = 0;
+                let mut read_until_called = |machine: &mut Machine<'_>| {
+                    while !machine.vm.nodes()[0].kswapd.woken {
+                        assert!(machine.touch(0, file, index, false));
+                        index += 1;
+                    }
+                };
+                read_until_called(machine);
+                let before = machine.vm.stat.pageoutrun;
+                assert_eq!(machine.vm.step_kswapd(0, 0), Daemon::Ran);
+                read_until_called(machine);
+                while machine.vm.step_kswapd(0, 0) == Daemon::Ran {}
+                runs = machine.vm.stat.pageoutrun - before;
+            },
+        );
+        runs
+    };
+    assert_eq!(runs_before_the_nap("linux-3.11"), 1);
+    assert_eq!(runs_before_the_nap("linux-4.8"), 2);
 }
