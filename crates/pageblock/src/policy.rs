@@ -127,10 +127,10 @@ switches! {
         proactive: Proactive,
         /// Orders for which the fragmentation index decides (read by the machine around the allocator).
         extfrag_index: ExtfragIndex,
-        /// How compaction scans, and what it passes over (read by the machine around the allocator).
-        compact_scan: CompactScan,
         /// Blocks that compaction does not fill (read by the machine around the allocator).
         compact_target: CompactTarget,
+        /// How compaction scans (read by the machine around the allocator).
+        compact_scan: CompactScan,
         /// How reclaim chooses (read by the machine around the allocator).
         reclaim: Reclaim,
     }

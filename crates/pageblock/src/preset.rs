@@ -80,8 +80,8 @@ const V3_10: Policy = Policy {
     kcompactd: Kcompactd::Off,
     proactive: Proactive::Off,
     extfrag_index: ExtfragIndex::AllOrders,
-    compact_scan: CompactScan::Linear,
     compact_target: CompactTarget::AcceptLarge,
+    compact_scan: CompactScan::V310,
     reclaim: Reclaim::V310,
     hybrid_threshold: 3,
     min_free_kbytes: 0,
@@ -140,17 +140,20 @@ presets! {
         fair: Fair::V316,
         claim_rule: ClaimRule::V316,
         slowpath: Slowpath::G1V316,
+        compact_scan: CompactScan::V316,
     };
     /// the remainder follows moved pages; isolated blocks limit merging
     V3_19 = "linux-3.19", V3_16 {
         claim_rule: ClaimRule::V319,
         merge_rule: MergeRule::Iso319,
+        compact_scan: CompactScan::V319,
     };
     /// unmovable requests claim blocks too; CMA before the fallback
     V4_2 = "linux-4.2", V3_19 {
         claim_rule: ClaimRule::V42,
         claim_pred: ClaimPred::Kernel,
         cma: CmaUse::BeforeFallback,
+        compact_scan: CompactScan::V41,
     };
     /// highatomic reserve instead of the migrate reserve; watermarks look for a block
     V4_4 = "linux-4.4", V4_2 {

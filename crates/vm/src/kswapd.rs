@@ -6,7 +6,7 @@ use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::layout::ZoneKind;
-use pageblock::policy::{Boost, Kcompactd, KswapdWake, Nofragment, Reclaim};
+use pageblock::policy::{Boost, CompactScan, Kcompactd, KswapdWake, Nofragment, Reclaim};
 
 use crate::compact::suitable::Suitable;
 use crate::config::lru_per_node;
@@ -113,6 +113,16 @@ impl Kswapd {
     fn ask(&mut self, highest: ZoneKind, order: Order) {
         self.order = self.order.max(order);
         self.highest = self.highest.max(highest);
+    }
+
+    /// About to nap: who called meanwhile is not heard but for a larger order (up to 4.0). A call is forgotten, too,
+    /// where the last order was not given up.
+    fn forget_same(&mut self, asked: Order, reclaimed: Order) {
+        let kept = asked == reclaimed;
+        self.woken = kept && self.order > asked;
+        if kept && !self.woken {
+            self.order = 0;
+        }
     }
 
     /// A watermark was boosted while a block was allocated.
@@ -229,13 +239,24 @@ impl<O: Observer> Vm<'_, O> {
                 let (mut balanced, mut managed) = (0, 0);
                 for zone in eligible {
                     managed += zones[zone].managed;
-                    if self.zone_meets(zone, order, Watermark::High, ZoneKind::Dma) {
+                    if self.zone_meets(zone, order, Watermark::High, ZoneKind::Dma)
+                        && !self.waits_for_compaction(zone, order)
+                    {
                         balanced += zones[zone].managed;
                     }
                 }
                 balanced >= managed / 4
             }
         }
+    }
+
+    /// kswapd of 3.10 to 4.0 does not call a zone balanced for an order where compaction could not run
+    /// (`zone_balanced`).
+    // Linux: up to 4.5.
+    pub(crate) fn waits_for_compaction(&self, zone: usize, order: Order) -> bool {
+        order > 0
+            && self.policy.compact_scan <= CompactScan::V319
+            && self.compaction_suitable(zone, order, ZoneKind::Dma) == Suitable::Skipped
     }
 
     /// Runs a node's kswapd a little further on a CPU.
@@ -351,7 +372,9 @@ impl<O: Observer> Vm<'_, O> {
         }
         b.sc.enough = self.has_balanced_zone(node, &b.sc);
         b.sc.nr_scanned = 0;
-        b.sc.nr_reclaimed = 0;
+        if self.policy.reclaim != Reclaim::V310 {
+            b.sc.nr_reclaimed = 0;
+        }
         b.sc.seen = Seen::default();
         self.age_node(node, &mut b.sc);
         b.shrink = Some(ShrinkNode::new(self, node, &b.sc));
@@ -378,6 +401,9 @@ impl<O: Observer> Vm<'_, O> {
 
     /// One priority is done.
     fn after_priority(&mut self, node: usize, b: &mut Balancing) -> Balanced {
+        if self.policy.reclaim == Reclaim::V310 {
+            return self.after_priority_v310(node, b);
+        }
         let enough_scanned = match self.policy.reclaim {
             Reclaim::V311 => b.sc.enough,
             _ => b.sc.nr_scanned >= b.sc.nr_to_reclaim,
@@ -388,10 +414,6 @@ impl<O: Observer> Vm<'_, O> {
         b.reclaimed += b.sc.nr_reclaimed;
         b.boost_left = b.boost_left.saturating_sub(b.sc.nr_reclaimed);
         let waits = b.sc.seen.immediate > 0;
-        if self.policy.reclaim == Reclaim::V310 && b.sc.nr_reclaimed >= SWAP_CLUSTER_MAX {
-            b.sc.priority = DEF_PRIORITY;
-            return if waits { Balanced::Waits } else { Balanced::Not };
-        }
         if b.boosted {
             self.stat.pgsteal_boosted += b.sc.nr_reclaimed;
             if b.boost_left == 0 || b.sc.nr_reclaimed == 0 {
@@ -408,6 +430,27 @@ impl<O: Observer> Vm<'_, O> {
             if b.sc.priority < 1 {
                 return self.finish_balancing(node, b);
             }
+        }
+        if waits { Balanced::Waits } else { Balanced::Not }
+    }
+
+    /// The same in 3.10: priorities rise until something was reclaimed; then it begins anew. Only where all was
+    /// scanned in vain is the order given up.
+    fn after_priority_v310(&mut self, node: usize, b: &mut Balancing) -> Balanced {
+        let waits = b.sc.seen.immediate > 0;
+        let little = b.sc.nr_reclaimed < SWAP_CLUSTER_MAX;
+        if little && b.sc.priority > 0 {
+            b.sc.priority -= 1;
+        } else if little && b.sc.order == 0 {
+            b.reclaimed += b.sc.nr_reclaimed;
+            return self.finish_balancing(node, b);
+        } else {
+            if little {
+                b.sc.order = 0;
+            }
+            b.reclaimed += std::mem::take(&mut b.sc.nr_reclaimed);
+            b.sc.priority = DEF_PRIORITY;
+            self.stat.pageoutrun += 1;
         }
         if waits { Balanced::Waits } else { Balanced::Not }
     }
@@ -445,11 +488,17 @@ impl<O: Observer> Vm<'_, O> {
         let (asked, highest, order) = (b.asked, b.sc.highest, b.sc.order);
         self.nodes[node].writeback_congested = false;
         self.nodes[node].dirty_congested = false;
+        let early = self.policy.compact_scan <= CompactScan::V319;
+        if early {
+            self.nodes[node].kswapd.forget_same(asked, order);
+        }
         if self.nodes[node].kswapd.woken {
             return (self.start_balancing(node, b.sc.cpu), Daemon::Ran);
         }
         if self.is_fine(node, order, highest) {
-            self.reset_skip_hints(node);
+            if !early {
+                self.reset_skip_hints(node);
+            }
             if self.policy.kcompactd == Kcompactd::On {
                 self.wake_kcompactd(node, asked, highest);
             }
@@ -459,7 +508,8 @@ impl<O: Observer> Vm<'_, O> {
             );
         }
         self.stat.kswapd_high_wmark_hit_quickly += 1;
-        self.nodes[node].kswapd.ask(highest, order);
+        // Later kernels keep the order that they are about.
+        self.nodes[node].kswapd.ask(highest, if early { 0 } else { order });
         // Where nothing could be reclaimed at any priority, old kernels set zones aside; here what is written next
         // may change that. Later ones go on, and give up.
         let sets_aside = self.policy.kswapd_wake != KswapdWake::AnyZoneHopeless;
@@ -478,11 +528,16 @@ impl<O: Observer> Vm<'_, O> {
             self.stat.kswapd_low_wmark_hit_quickly += 1;
             return (self.start_balancing(node, cpu), Daemon::Ran);
         }
+        let early = self.policy.compact_scan <= CompactScan::V319;
         if self.is_fine(node, reclaimed, highest) {
+            if early {
+                self.reset_skip_hints(node);
+            }
             return (At::Asleep, Daemon::Sleep);
         }
         self.stat.kswapd_high_wmark_hit_quickly += 1;
-        self.nodes[node].kswapd.ask(highest, asked.min(reclaimed));
+        let order = if early { 0 } else { asked.min(reclaimed) };
+        self.nodes[node].kswapd.ask(highest, order);
         (self.start_balancing(node, cpu), Daemon::Ran)
     }
 }

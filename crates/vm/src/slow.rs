@@ -7,9 +7,11 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
-use pageblock::slowpath::{Caller, CompactResult, Demand, Nodes, Outcome, SlowPath, Step, Wait};
+use pageblock::slowpath::{
+    Caller, CompactPriority, CompactResult, Demand, Nodes, Outcome, SlowPath, Step, Wait,
+};
 
-use crate::compact::direct::{CompactStep, DirectCompact};
+use crate::compact::direct::{CompactStep, DirectCompact, is_early};
 use crate::direct::{DirectReclaim, Reclaimed};
 use crate::vm::Vm;
 
@@ -41,7 +43,14 @@ pub struct SlowAlloc<'m> {
     request: Request,
     doing: Doing,
     /// The next attempt shows whether compaction helped.
-    compacted: bool,
+    compacted: Option<Compacted>,
+}
+
+/// A compaction that was not skipped.
+#[derive(Clone, Copy, Debug)]
+struct Compacted {
+    priority: CompactPriority,
+    preferred: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -64,7 +73,7 @@ impl<'m> SlowAlloc<'m> {
             pageblock_order: geometry.pageblock_order,
         };
         let path = SlowPath::new(vm.policy, demand, caller);
-        Self { path, cpu, request, doing: Doing::Next(Outcome::Start), compacted: false }
+        Self { path, cpu, request, doing: Doing::Next(Outcome::Start), compacted: None }
     }
 
     /// Tells whether the task reclaims or compacts for itself, which is a stall for memory.
@@ -90,9 +99,14 @@ impl<'m> SlowAlloc<'m> {
             Doing::Compact(compact) => match compact.step(vm, cpu) {
                 CompactStep::More => Slow::Ran,
                 CompactStep::Done(result, contention) => {
-                    self.compacted =
-                        !matches!(result, CompactResult::Skipped | CompactResult::Deferred);
-                    vm.stat.compact_stall += u64::from(self.compacted);
+                    let tried = !matches!(result, CompactResult::Skipped | CompactResult::Deferred);
+                    self.compacted = tried.then_some(Compacted {
+                        priority: compact.priority(),
+                        preferred: compact.preferred(),
+                    });
+                    if tried {
+                        self.end_compaction(vm);
+                    }
                     self.report(Outcome::Compacted(result, contention))
                 }
                 CompactStep::Captured(pfn) => self.served(pfn),
@@ -183,19 +197,22 @@ impl<'m> SlowAlloc<'m> {
             request.nodemask = u64::MAX;
         }
         let page = vm.try_alloc_with(self.cpu, &request, flags);
-        if std::mem::take(&mut self.compacted) {
-            vm.stat.compact_success += u64::from(page.is_some());
-            vm.stat.compact_fail += u64::from(page.is_none());
-            vm.stalls.note_compaction(request.order, page.is_some());
-            if let Some(pfn) = page
-                && let Some(zone) = vm.allocator.zone_of(pfn)
-            {
-                vm.compact[zone].deferral.succeed(request.order, true);
-            }
+        if let Some(compacted) = self.compacted.take() {
+            note_attempt(vm, compacted, request.order, page);
         }
         match page {
             Some(pfn) => self.served(pfn),
             None => self.report(Outcome::NoPage),
+        }
+    }
+
+    /// Up to 3.18 what was moved away lies on the CPU's lists until here.
+    fn end_compaction<O: Observer>(&self, vm: &mut Vm<'m, O>) {
+        if is_early(vm.policy) {
+            vm.drain_cpu(self.cpu);
+        } else {
+            vm.stat.compact_stall += 1;
+            vm.stalls.note_compaction(self.request.order);
         }
     }
 
@@ -217,6 +234,29 @@ impl<'m> SlowAlloc<'m> {
             let zone = vm.allocator.zone_and_cache(zone, 0);
             zone.is_some_and(|(zone, _)| zone.unreserve_highatomic(mt, how))
         })
+    }
+}
+
+/// What an attempt says of the compaction before it.
+fn note_attempt<O: Observer>(
+    vm: &mut Vm<'_, O>,
+    Compacted { priority, preferred }: Compacted,
+    order: Order,
+    page: Option<Pfn>,
+) {
+    vm.stat.compact_success += u64::from(page.is_some());
+    vm.stat.compact_fail += u64::from(page.is_none());
+    if page.is_some() {
+        vm.stalls.note_compacted(order);
+    }
+    if is_early(vm.policy) {
+        if let Some(zone) = preferred {
+            vm.end_compaction_early(zone, order, priority, page.is_some());
+        }
+    } else if let Some(pfn) = page
+        && let Some(zone) = vm.allocator.zone_of(pfn)
+    {
+        vm.compact[zone].deferral.succeed(order, true);
     }
 }
 

@@ -38,10 +38,14 @@ impl Stalls {
         }
     }
 
-    /// A task compacted for a request; whether that served it.
-    pub(crate) fn note_compaction(&mut self, order: Order, success: bool) {
+    /// A task compacts for a request.
+    pub(crate) fn note_compaction(&mut self, order: Order) {
         self.of(order).compact_stall += 1;
-        self.of(order).compact_success += u64::from(success);
+    }
+
+    /// Compaction served a request.
+    pub(crate) fn note_compacted(&mut self, order: Order) {
+        self.of(order).compact_success += 1;
     }
 
     fn of(&mut self, order: Order) -> &mut OfOrder {
@@ -81,8 +85,9 @@ mod tests {
         let mut stalls = Stalls::default();
         stalls.note_reclaim(2, ZoneKind::Dma);
         stalls.note_reclaim(0, ZoneKind::Normal);
-        stalls.note_compaction(2, true);
-        stalls.note_compaction(2, false);
+        stalls.note_compaction(2);
+        stalls.note_compacted(2);
+        stalls.note_compaction(2);
         let count = |name: &str| stalls.iter().find(|(n, _)| n == name).map(|(_, count)| count);
         assert_eq!(count("allocstall_order_2"), Some(1));
         assert_eq!(count("allocstall_order_1"), Some(0));

@@ -357,10 +357,17 @@ choices! {
         /// From 6.8: with a free page of the wanted order.
         RejectOrder = "reject_order",
     }
-    /// How compaction looks for content and room, and which pageblocks it then passes over.
+    /// How compaction's scanners go, which pageblocks they pass over, when it is over, and what counts as a stall.
     CompactScan {
-        /// Up to 5.0: page by page; a pageblock in which it found nothing is passed over.
-        Linear = "linear",
+        /// Up to 3.13: every frame is looked at, pageblocks are emptied whole, scanners that met stay there until the
+        /// hints go.
+        V310 = "v310",
+        /// 3.16 to 3.18: scanners that met begin anew; the free scanner goes on where it took pages last.
+        V316 = "v316",
+        /// 3.19 to 4.0: each zone is deferred for itself; CPU lists are drained as the migration scanner goes.
+        V319 = "v319",
+        /// 4.1 to 5.0: it is over also where a request could claim another type's block.
+        V41 = "v41",
         /// 5.1 to 6.5: the free lists are searched and pageblocks sampled; one that was looked into is passed
         /// over, and so is any that a search found to move content from.
         V51 = "v51",

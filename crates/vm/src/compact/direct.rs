@@ -6,7 +6,9 @@
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn};
+use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
+use pageblock::policy::{CompactScan, Policy};
 use pageblock::request::{Gfp, Request};
 use pageblock::slowpath::{CompactPriority, CompactResult, Contention};
 
@@ -31,6 +33,17 @@ pub(crate) struct DirectCompact {
     fs: bool,
     compactor: Option<Compactor>,
     result: CompactResult,
+    /// What the request does not permit is not tried.
+    permitted: bool,
+    /// The first zone of the request, whose failures count for all (up to 3.17).
+    preferred: Option<usize>,
+    begun: bool,
+}
+
+/// Whether direct compaction is that of 3.10 to 3.17: failures and successes are those of the preferred zone, and
+/// also who has too little free to begin has stalled.
+pub(crate) fn is_early(policy: &Policy) -> bool {
+    policy.compact_scan <= CompactScan::V316
 }
 
 const fn rank(result: CompactResult) -> u8 {
@@ -53,8 +66,9 @@ impl DirectCompact {
         priority: CompactPriority,
         flags: AllocFlags,
     ) -> Self {
-        let permitted = request.gfp.has(Gfp::IO);
-        let zones = vm.allocator.zones_for(cpu, request).ok().filter(|_| permitted);
+        let early = vm.policy.compact_scan <= CompactScan::V319;
+        let permitted = request.gfp.has(Gfp::IO) && (!early || request.gfp.has(Gfp::FS));
+        let zones = vm.allocator.zones_for(cpu, request).ok();
         let hardest = priority == CompactPriority::SyncFull;
         let goal = Goal {
             zone: 0,
@@ -73,9 +87,13 @@ impl DirectCompact {
         };
         // The first zone is popped first.
         let mut zones: Vec<usize> = zones.map(Iterator::collect).unwrap_or_default();
+        let preferred = zones.first().copied();
         zones.reverse();
         Self {
             zones,
+            permitted,
+            preferred,
+            begun: false,
             goal,
             priority,
             fs: request.gfp.has(Gfp::FS),
@@ -93,20 +111,60 @@ impl DirectCompact {
                 vm.compact[compactor.goal().zone].deferral.succeed(order, true);
                 vm.stat.compact_stall += 1;
                 vm.stat.compact_success += 1;
-                vm.stalls.note_compaction(order, true);
+                vm.stalls.note_compaction(order);
+                vm.stalls.note_compacted(order);
                 CompactStep::Captured(pfn)
             }
             ZoneStep::Done(result) => self.end_zone(vm, result),
         }
     }
 
+    /// How hard it tries.
+    pub(crate) const fn priority(&self) -> CompactPriority {
+        self.priority
+    }
+
+    /// The zone whose failures count for all, up to 3.17.
+    pub(crate) const fn preferred(&self) -> Option<usize> {
+        self.preferred
+    }
+
+    /// Whether it begins at all; up to 3.17 the preferred zone says it for all, and who begins has stalled.
+    fn begins<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> Result<(), CompactResult> {
+        let order = self.goal.order.unwrap_or(0);
+        self.begun = true;
+        let early = is_early(vm.policy);
+        if early
+            && let Some(zone) = self.preferred
+            && vm.compact[zone].deferral.is_deferred(order)
+        {
+            return Err(CompactResult::Deferred);
+        }
+        if !self.permitted {
+            return Err(CompactResult::Skipped);
+        }
+        if early {
+            vm.stat.compact_stall += 1;
+            vm.stalls.note_compaction(order);
+        }
+        Ok(())
+    }
+
     fn next_zone<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> CompactStep {
+        if !self.begun
+            && let Err(result) = self.begins(vm)
+        {
+            return CompactStep::Done(result, Contention::None);
+        }
         let Some(zone) = self.zones.pop() else {
             return CompactStep::Done(self.result, Contention::None);
         };
         let order = self.goal.order.unwrap_or(0);
         let deferral = &mut vm.compact[zone].deferral;
-        if self.priority != CompactPriority::SyncFull && deferral.is_deferred(order) {
+        if !is_early(vm.policy)
+            && self.priority != CompactPriority::SyncFull
+            && deferral.is_deferred(order)
+        {
             self.note(CompactResult::Deferred);
             return CompactStep::More;
         }
@@ -124,6 +182,9 @@ impl DirectCompact {
         let zone = self.compactor.take().map_or(0, |c| c.goal().zone);
         let order = self.goal.order.unwrap_or(0);
         self.note(result);
+        if is_early(vm.policy) {
+            return self.end_zone_early(vm, zone);
+        }
         match result {
             CompactResult::Success => {
                 vm.compact[zone].deferral.succeed(order, false);
@@ -138,9 +199,38 @@ impl DirectCompact {
         }
         CompactStep::More
     }
+
+    /// Up to 3.17 it is over where a zone meets the low watermark; who asked says whether it failed.
+    fn end_zone_early<O: Observer>(&self, vm: &Vm<'_, O>, zone: usize) -> CompactStep {
+        let order = self.goal.order.unwrap_or(0);
+        let cma = self.goal.migratetype == Migratetype::Movable;
+        let flags = if cma { AllocFlags::CMA } else { AllocFlags(0) };
+        let zone = &vm.allocator.zones()[zone];
+        if zone.watermark_ok(order, zone.watermarks.low, ZoneKind::Dma, flags) {
+            return CompactStep::Done(self.result, Contention::None);
+        }
+        CompactStep::More
+    }
 }
 
 impl<O: Observer> Vm<'_, O> {
+    /// An attempt followed a compaction of 3.10 to 3.17, which the preferred zone remembers.
+    pub(crate) fn end_compaction_early(
+        &mut self,
+        zone: usize,
+        order: Order,
+        priority: CompactPriority,
+        served: bool,
+    ) {
+        let state = &mut self.compact[zone];
+        if served {
+            state.deferral.succeed(order, true);
+            state.flush = false;
+        } else if priority != CompactPriority::Async {
+            state.deferral.defer(order);
+        }
+    }
+
     /// Moves a little further, and counts it.
     pub(crate) fn step_compactor(
         &mut self,

@@ -9,7 +9,7 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{Cma, Isolate, Movable, Reserve};
-use pageblock::policy::{CompactScan, CompactTarget, Slowpath};
+use pageblock::policy::{CompactScan, CompactTarget};
 use pageblock::zone::Zone;
 
 use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact, samples};
@@ -26,10 +26,14 @@ impl Compactor {
         content: &mut C,
         wanted: usize,
     ) {
+        if allocator.policy().compact_scan <= CompactScan::V319 {
+            self.isolate_free_blocks(allocator, state, content);
+            return;
+        }
         if !self.search_free(allocator, state, content, wanted) {
             self.walk_free(allocator, state, content, wanted);
         }
-        if allocator.policy().compact_scan == CompactScan::Linear {
+        if allocator.policy().compact_scan == CompactScan::V41 {
             let block = Pfn(self.free_pfn).align_down(allocator.geometry().pageblock_order);
             state.free = state.free.min(block.0);
         }
@@ -80,7 +84,7 @@ impl Compactor {
         }
     }
 
-    fn is_target(&self, zone: &Zone<'_>, block: Pfn) -> bool {
+    pub(super) fn is_target(&self, zone: &Zone<'_>, block: Pfn) -> bool {
         (self.goal.ignore_hints || !zone.skip(block)) && self.may_fill(zone, block)
     }
 
@@ -99,10 +103,13 @@ impl Compactor {
         if order.is_some_and(|order| order >= too_good) {
             return false;
         }
+        let large = zone.policy().compact_target == CompactTarget::AcceptLarge
+            && order.is_some_and(|order| order >= pageblock);
         match zone.block_type(block) {
             Some(Movable | Cma) => true,
             Some(Reserve | Isolate) | None => false,
-            Some(_) => self.goal.any_block,
+            // In 3.10 a whole free block will do, whatever its type.
+            Some(_) => self.goal.any_block || large,
         }
     }
 
@@ -188,7 +195,10 @@ impl Compactor {
 
 /// Whether a block may be taken, by the watermark of `__isolate_free_page`.
 pub(super) fn may_take(zone: &Zone<'_>, order: Order) -> bool {
-    let old = zone.policy().slowpath == Slowpath::G1V310;
-    let mark = if old { zone.watermarks.low } else { zone.watermarks.min };
-    zone.watermark_ok(0, mark + pages(order), ZoneKind::Dma, AllocFlags::CMA)
+    // Linux: the low watermark without CMA up to 4.8.
+    if zone.policy().compact_scan <= CompactScan::V319 {
+        let mark = zone.watermarks.low + pages(order);
+        return zone.watermark_ok(0, mark, ZoneKind::Dma, AllocFlags(0));
+    }
+    zone.watermark_ok(0, zone.watermarks.min + pages(order), ZoneKind::Dma, AllocFlags::CMA)
 }

@@ -27,7 +27,7 @@ impl Compactor {
     /// Whether this compaction leaves hints behind: one that ignores them does from 4.15 on (2583d6713267), here
     /// from 5.1.
     fn leaves_hints(&self, zone: &Zone<'_>) -> bool {
-        !self.goal.ignore_hints || zone.policy().compact_scan != CompactScan::Linear
+        !self.goal.ignore_hints || zone.policy().compact_scan > CompactScan::V41
     }
 
     /// The migration scanner takes the first page of a pageblock's content.
@@ -39,9 +39,9 @@ impl Compactor {
         from_start: bool,
     ) {
         let marks = match zone.policy().compact_scan {
-            CompactScan::Linear => false,
             CompactScan::V51 => first == block,
             CompactScan::V66 => from_start,
+            _ => false,
         };
         if marks && !self.goal.ignore_hints {
             // The block is in the zone: the scanner is there.
@@ -97,7 +97,7 @@ pub(super) fn forget<C: Content>(
     content: &C,
 ) {
     let Some((zone, _)) = allocator.zone_and_cache(zone, 0) else { return };
-    if zone.policy().compact_scan == CompactScan::Linear {
+    if zone.policy().compact_scan <= CompactScan::V41 {
         forget_all(zone, state);
     } else if state.flush {
         forget_worthwhile(zone, state, content);

@@ -20,6 +20,9 @@ impl Compactor {
         content: &C,
     ) {
         let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
+        if zone.policy().compact_scan <= CompactScan::V316 {
+            return self.isolate_content_by_frame(zone, state, content);
+        }
         let pageblock = zone.geometry().pageblock_order;
         if !self.takes_rest && self.passes_what_search_found(zone, state) {
             return;

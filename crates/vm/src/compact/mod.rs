@@ -9,6 +9,7 @@
 pub mod content;
 pub mod defer;
 pub mod direct;
+mod early;
 mod fast;
 mod free;
 mod hints;
@@ -219,6 +220,10 @@ pub struct Compactor {
     rescans: bool,
     /// What an async compaction passes over a sync one need not look at either (`update_cached`).
     keeps_in_step: bool,
+    /// Something was isolated, so that the places to start from stay (up to 3.18): `finished_update_migrate` and
+    /// `finished_update_free`.
+    found_content: bool,
+    found_free: bool,
     whole_zone: bool,
     searches: Searches,
     /// The work of the last step.
@@ -241,6 +246,8 @@ impl Compactor {
             takes_rest: false,
             rescans: false,
             keeps_in_step: false,
+            found_content: false,
+            found_free: false,
             whole_zone: goal.whole_zone,
             searches: Searches::new(goal.order),
             scanned: Scanned::default(),
@@ -305,6 +312,7 @@ impl Compactor {
         content: &C,
     ) -> Option<CompactResult> {
         let goal = self.goal;
+        let mut restarting = false;
         let zone = &allocator.zones()[goal.zone];
         if let Some(order) = goal.order
             && goal.proactive.is_none()
@@ -321,9 +329,13 @@ impl Compactor {
                 Suitable::Skipped => return Some(CompactResult::Skipped),
                 _ => {}
             }
-            if state.deferral.is_restarting(order) {
-                hints::forget(allocator, goal.zone, state, content);
-            }
+            restarting = state.deferral.is_restarting(order);
+        }
+        // 3.10 reads the places before it resets them.
+        let stale = allocator.policy().compact_scan == CompactScan::V310;
+        let places = (state.migrate[usize::from(goal.mode != Mode::Async)], state.free);
+        if restarting {
+            hints::forget(allocator, goal.zone, state, content);
         }
         let zone = &allocator.zones()[goal.zone];
         let (start, end) = (zone.span.start.0, zone.span.end.0);
@@ -332,6 +344,9 @@ impl Compactor {
         } else {
             self.migrate_pfn = state.migrate[usize::from(goal.mode != Mode::Async)];
             self.free_pfn = state.free;
+            if stale {
+                (self.migrate_pfn, self.free_pfn) = places;
+            }
             if !(start..end).contains(&self.free_pfn) {
                 self.free_pfn = last_block(zone);
                 state.free = self.free_pfn;
@@ -350,6 +365,9 @@ impl Compactor {
 
     /// Whether it is over (`compact_finished`).
     fn finished(&mut self, zone: &Zone<'_>, state: &mut ZoneCompact) -> Option<CompactResult> {
+        if zone.policy().compact_scan <= CompactScan::V319 {
+            return self.finished_early(zone, state);
+        }
         let pageblock = zone.geometry().pageblock_order;
         if self.have_met(pageblock) {
             state.reset(zone);
@@ -426,7 +444,7 @@ impl Compactor {
         let (before, pageblock) = (self.migrate_pfn, allocator.geometry().pageblock_order);
         let block_of = |pfn: u64| Pfn(pfn).align_down(pageblock).0;
         if !self.rescans {
-            self.takes_rest = scan != CompactScan::Linear
+            self.takes_rest = scan > CompactScan::V41
                 && self.last_migrated.is_some_and(|last| block_of(last) == block_of(before));
         }
         self.rescans = false;
@@ -438,26 +456,24 @@ impl Compactor {
         } else {
             self.keeps_in_step = false;
             self.last_migrated = match scan {
-                CompactScan::Linear => self.last_migrated,
                 CompactScan::V51 => Some(before),
                 CompactScan::V66 => Some(block_of(self.migrate_pfn - 1)),
+                _ => self.last_migrated,
             };
         }
         self.scanned.isolated += self.batch.len() as u64;
         let no_room = self.move_isolated(allocator, state, content, cpu, observer);
-        if scan == CompactScan::Linear && self.scanned.moved > 0 {
+        if scan <= CompactScan::V41 && self.scanned.moved > 0 {
             self.last_migrated = Some(before);
         }
-        if no_room && scan != CompactScan::Linear && !self.have_met(pageblock) {
-            return true;
-        }
-        if self.scanned.failed > 0 {
+        let gives_up = no_room && self.ends_without_room(scan, pageblock);
+        if self.scanned.failed > 0 && !gives_up {
             self.after_failure(scan, pageblock);
         }
         if !self.rescans {
             self.merge_left(allocator, cpu, before, observer);
         }
-        false
+        gives_up
     }
 
     /// Moves what was isolated; tells whether room ran out.
@@ -485,15 +501,18 @@ impl Compactor {
             let from = self.batch[at];
             let (from, to) = (Pfn(from.into()), Pfn(to.into()));
             content.hold(to, false);
-            if content.migrate(from, to, self.goal.mode) {
-                self.scanned.moved += 1;
-                if let Err(error) = allocator.free(cpu, from, 0, observer) {
-                    panic!("the content of frame {from} was moved: {error}");
-                }
-            } else {
-                self.scanned.failed += 1;
+            let moved = content.migrate(from, to, self.goal.mode);
+            *(if moved { &mut self.scanned.moved } else { &mut self.scanned.failed }) += 1;
+            // Up to 3.15 the target is freed, too (68711a746345).
+            let keeps = allocator.policy().compact_scan > CompactScan::V310;
+            if !moved && keeps {
                 content.hold(to, true);
                 self.targets.push(to.0 as u32);
+                continue;
+            }
+            let freed = if moved { from } else { to };
+            if let Err(error) = allocator.free(cpu, freed, 0, observer) {
+                panic!("frame {freed} is left over: {error}");
             }
         }
         self.batch.clear();
@@ -506,7 +525,6 @@ impl Compactor {
     fn after_failure(&mut self, scan: CompactScan, pageblock: Order) {
         let goal = self.goal;
         match scan {
-            CompactScan::Linear => {}
             CompactScan::V51 => {
                 if let (true, Mode::Async, Some(order)) = (goal.direct, goal.mode, goal.order) {
                     self.migrate_pfn = Pfn(self.migrate_pfn).align_up(order).0;
@@ -523,12 +541,25 @@ impl Compactor {
                     }
                 }
             }
+            _ => {}
         }
     }
 
     /// Whether the scanners are in one pageblock, or past each other.
     const fn have_met(&self, pageblock: Order) -> bool {
         self.free_pfn >> pageblock <= self.migrate_pfn >> pageblock
+    }
+
+    /// Whether compaction is over where `migrate_pages` found no room (`-ENOMEM`); from 3.16 on only where the
+    /// scanners have not met.
+    // Linux: from 4.1 to 5.0 too.
+    fn ends_without_room(&self, scan: CompactScan, pageblock: Order) -> bool {
+        match scan {
+            CompactScan::V310 => true,
+            CompactScan::V316 | CompactScan::V319 => self.free_pfn > self.migrate_pfn,
+            CompactScan::V41 => false,
+            CompactScan::V51 | CompactScan::V66 => !self.have_met(pageblock),
+        }
     }
 
     /// The pages that content left lie on CPU lists: where a whole block was emptied, they are
@@ -541,6 +572,10 @@ impl Compactor {
         observer: &mut O,
     ) {
         let (Some(order), Some(last)) = (self.goal.order, self.last_migrated) else { return };
+        // Up to 3.18 whoever compacted drains its CPU's lists at the end.
+        if allocator.policy().compact_scan <= CompactScan::V316 {
+            return;
+        }
         let order = order.min(allocator.geometry().pageblock_order);
         let left = if samples(&allocator.zones()[self.goal.zone]) { last } else { before };
         if self.migrate_pfn >> order > left >> order {
@@ -566,7 +601,10 @@ impl Compactor {
                 panic!("giving back frame {pfn}: {error}");
             }
         }
-        if let Some(highest) = highest {
+        let goes_back = allocator.policy().compact_scan >= CompactScan::V319;
+        if let Some(highest) = highest
+            && goes_back
+        {
             let block = Pfn(highest.into()).align_down(allocator.geometry().pageblock_order).0;
             state.free = state.free.max(block);
         }
@@ -575,5 +613,5 @@ impl Compactor {
 
 /// Whether compaction searches lists, samples, and has the hints of 5.1.
 pub(super) fn samples(zone: &Zone<'_>) -> bool {
-    zone.policy().compact_scan != CompactScan::Linear
+    zone.policy().compact_scan > CompactScan::V41
 }

@@ -6,7 +6,7 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::Observer;
 use pageblock::frame::{Order, pages};
 use pageblock::layout::ZoneKind;
-use pageblock::policy::{ExtfragIndex, Nofragment, Slowpath};
+use pageblock::policy::{CompactScan, ExtfragIndex, Nofragment, Slowpath};
 use pageblock::request::Request;
 use pageblock::zone::Zone;
 
@@ -66,6 +66,9 @@ pub fn suitable(
     extfrag_threshold: i64,
 ) -> Suitable {
     let policy = zone.policy();
+    if policy.compact_scan <= CompactScan::V316 {
+        return suitable_early(zone, order, extfrag_threshold);
+    }
     if policy.slowpath > Slowpath::G1V316 && zone.watermark_ok(order, mark, highest, flags) {
         return Suitable::Success;
     }
@@ -85,6 +88,20 @@ pub fn suitable(
         return Suitable::Skipped;
     }
     Suitable::Continue
+}
+
+/// The same up to 3.18, which asks for no watermark of the request's: what is free for the move must be there also
+/// where the block is.
+fn suitable_early(zone: &Zone<'_>, order: Order, extfrag_threshold: i64) -> Suitable {
+    let mark = zone.watermarks.low + compact_gap(order);
+    if !zone.watermark_ok(0, mark, ZoneKind::Dma, AllocFlags(0)) {
+        return Suitable::Skipped;
+    }
+    match fragmentation_index(zone, order) {
+        -1000 if zone.watermark_ok(order, mark, ZoneKind::Dma, AllocFlags(0)) => Suitable::Success,
+        index if (0..=extfrag_threshold).contains(&index) => Suitable::Skipped,
+        _ => Suitable::Continue,
+    }
 }
 
 impl<O: Observer> Vm<'_, O> {

@@ -10,7 +10,7 @@ use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::layout::ZoneKind;
-use pageblock::policy::{Policy, Reclaim};
+use pageblock::policy::{CompactScan, Policy, Reclaim};
 
 use crate::compact::suitable::Suitable;
 use crate::config::lru_per_node;
@@ -295,20 +295,28 @@ impl<O: Observer> Vm<'_, O> {
         sc: &ScanControl,
     ) -> impl Iterator<Item = (usize, bool)> {
         let zones = self.allocator.zones();
-        let order = sc.order;
-        let has = move |zone: usize, pages: u64| {
+        let has = move |zone: usize, order: Order, pages: u64| {
             zones[zone].watermark_ok(order, pages, ZoneKind::Dma, AllocFlags(0))
+                && !self.waits_for_compaction(zone, order)
         };
+        let order = sc.order;
         let highest = sc.highest;
         let eligible = move || {
             self.zones_of(node).filter(move |&z| zones[z].kind <= highest && zones[z].managed > 0)
         };
-        let end = eligible().filter(|&z| !has(z, zones[z].watermarks.high)).last();
+        let end = eligible().filter(|&z| !has(z, order, zones[z].watermarks.high)).last();
         eligible().take_while(move |&z| end.is_some_and(|end| z <= end)).map(move |z| {
             let marks = zones[z].watermarks;
             let gap = marks.low.min(zones[z].managed.div_ceil(100));
-            (z, !has(z, marks.high + gap))
+            (z, !has(z, self.order_to_reclaim(z, order), marks.high + gap))
         })
+    }
+
+    /// kswapd of 3.10 to 4.0 reclaims single pages only where compaction could do the rest (`testorder`).
+    // Linux: up to 4.5.
+    fn order_to_reclaim(&self, zone: usize, order: Order) -> Order {
+        let early = self.policy.compact_scan <= CompactScan::V319;
+        if early && !self.waits_for_compaction(zone, order) { 0 } else { order }
     }
 
     /// Remembers what kswapd met, and has the flusher woken where all it met was dirty.

@@ -1,6 +1,7 @@
 //! The machine under pressure: whatever happens, no page is lost.
 
 mod compaction;
+mod early;
 mod huge;
 mod machine;
 mod pressure;

@@ -1,0 +1,437 @@
+//! The scanners of 3.10 to 4.0, and when their compaction is over.
+//!
+//! They look at every frame, also inside blocks; the free scanner empties whole pageblocks, however few pages are
+//! wanted, and tries every free block where the watermark lets none be taken.
+//!
+//! Source: `isolate_freepages`, `isolate_freepages_block`, `isolate_migratepages_range`, `update_pageblock_skip`,
+//! `compact_finished` (mm/compaction.c of 3.10, 3.13, 3.16 and 3.19).
+
+use pageblock::FrameState;
+use pageblock::alloc::Allocator;
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::frame::{Order, Pfn, pages};
+use pageblock::layout::ZoneKind;
+use pageblock::mobility::Migratetype::{Cma, Movable};
+use pageblock::policy::CompactScan;
+use pageblock::slowpath::CompactResult;
+use pageblock::zone::Zone;
+
+use super::free::may_take;
+use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
+
+impl Compactor {
+    /// Takes the free pages of whole pageblocks until there are enough for the batch.
+    pub(super) fn isolate_free_blocks<C: Content>(
+        &mut self,
+        allocator: &mut Allocator<'_>,
+        state: &mut ZoneCompact,
+        content: &mut C,
+    ) {
+        let rules = allocator.policy().compact_scan;
+        let order = allocator.geometry().pageblock_order;
+        let mut pfn = Pfn(self.free_pfn).align_down(order).0;
+        // 3.10 adds a pageblock to wherever in one the migration scanner is, and leaves out the lowest block.
+        let low = match rules {
+            CompactScan::V310 => self.migrate_pfn + pages(order) + 1,
+            _ => Pfn(self.migrate_pfn + 1).align_up(order).0,
+        };
+        let mut highest = pfn.min(self.migrate_pfn + pages(order));
+        let mut found = Vec::new();
+        while pfn >= low && self.targets.len() < self.batch.len() {
+            let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
+            if self.is_target(zone, Pfn(pfn)) {
+                self.empty_block(zone, state, Pfn(pfn), &mut found);
+                if !found.is_empty() {
+                    self.found_free = true;
+                    highest = highest.max(pfn);
+                }
+                self.free_pfn = match rules {
+                    CompactScan::V310 | CompactScan::V316 => pfn,
+                    _ => pfn - pages(order),
+                };
+            }
+            for (pfn, order) in found.drain(..) {
+                self.take(allocator, content, pfn, order);
+            }
+            pfn -= pages(order);
+        }
+        if rules == CompactScan::V310 {
+            // The next search begins where this one found something first.
+            self.free_pfn = highest;
+        } else if pfn < low {
+            self.free_pfn = self.migrate_pfn;
+        }
+    }
+
+    /// Takes all free pages of a pageblock off their lists.
+    fn empty_block(
+        &mut self,
+        zone: &mut Zone<'_>,
+        state: &mut ZoneCompact,
+        block: Pfn,
+        found: &mut Vec<(Pfn, Order)>,
+    ) {
+        let end = (block.0 + pages(zone.geometry().pageblock_order)).min(zone.span.end.0);
+        let mut pfn = block.0.max(zone.span.start.0);
+        while pfn < end {
+            let (order, free) = block_at(zone, pfn);
+            if free && may_take(zone, order) && zone.isolate_free_page(Pfn(pfn)).is_some() {
+                found.push((Pfn(pfn), order));
+                self.scanned.free += 1;
+            } else {
+                self.scanned.free += pages(order).min(end - pfn);
+            }
+            pfn += pages(order);
+        }
+        if found.is_empty() && !self.goal.ignore_hints {
+            // The block is in the zone: the scanner is there.
+            let _ = zone.set_skip(block, true);
+            let moves = !self.found_free || zone.policy().compact_scan == CompactScan::V319;
+            if moves {
+                state.free = state.free.min(block.0);
+            }
+        }
+    }
+
+    /// Fills the batch from the next pageblock that has something, or moves on to the free scanner (up to 3.18).
+    pub(super) fn isolate_content_by_frame<C: Content>(
+        &mut self,
+        zone: &mut Zone<'_>,
+        state: &mut ZoneCompact,
+        content: &C,
+    ) {
+        let pageblock = zone.geometry().pageblock_order;
+        // Pageblocks that are passed over cost little, but not nothing: a step has an end.
+        for _ in 0..CLUSTER {
+            let start = self.migrate_pfn;
+            let end = Pfn(start + 1).align_up(pageblock).0;
+            if end > self.free_pfn {
+                self.migrate_pfn = end;
+                return;
+            }
+            let easy = matches!(zone.block_type(Pfn(start)), Some(Movable | Cma));
+            let too_hard = self.goal.mode == Mode::Async && !easy;
+            let skip = !self.goal.ignore_hints && zone.skip(Pfn(start).align_down(pageblock));
+            if skip || too_hard {
+                // Its first frame shows it.
+                self.scanned.migrate += 1;
+                self.migrate_pfn = end;
+            } else {
+                self.isolate_frames(zone, content, end);
+            }
+            self.found_content |= !self.batch.is_empty();
+            if !self.batch.is_empty() {
+                return;
+            }
+            if self.migrate_pfn == end && !self.goal.ignore_hints {
+                self.note_block(zone, state, start, too_hard && !skip);
+            }
+        }
+    }
+
+    fn isolate_frames<C: Content>(&mut self, zone: &Zone<'_>, content: &C, end: u64) {
+        let mut pfn = self.migrate_pfn;
+        while pfn < end && self.batch.len() < CLUSTER {
+            let (order, free) = block_at(zone, pfn);
+            // A huge page is known by its first frame.
+            let huge = !free && order >= zone.geometry().pageblock_order;
+            self.scanned.migrate += if huge { 1 } else { pages(order).min(end - pfn) };
+            let used = matches!(zone.state(Pfn(pfn)), Some(FrameState::Allocated { .. }));
+            if used && order == 0 && content.is_movable(Pfn(pfn), self.goal.mode) {
+                self.batch.push(pfn as u32);
+            }
+            pfn += pages(order);
+        }
+        self.migrate_pfn = pfn.min(end);
+    }
+
+    /// Nothing was isolated up to the end of a pageblock. `too_hard`: only because the task does not wait; up to 3.13
+    /// the block is passed over by those who do, too.
+    fn note_block(
+        &mut self,
+        zone: &mut Zone<'_>,
+        state: &mut ZoneCompact,
+        start: u64,
+        too_hard: bool,
+    ) {
+        let old = zone.policy().compact_scan == CompactScan::V310;
+        if old || !too_hard {
+            let block = Pfn(start).align_down(zone.geometry().pageblock_order);
+            // The block is in the zone: the scanner is there.
+            let _ = zone.set_skip(block, true);
+        }
+        self.found_content |= old && too_hard;
+        if self.found_content {
+            return;
+        }
+        state.migrate[0] = state.migrate[0].max(start);
+        if old || self.goal.mode != Mode::Async {
+            state.migrate[1] = state.migrate[1].max(start);
+        }
+    }
+
+    /// Whether it is over: the request's own list has a block, and the watermark is met.
+    pub(super) fn finished_early(
+        &self,
+        zone: &Zone<'_>,
+        state: &mut ZoneCompact,
+    ) -> Option<CompactResult> {
+        let rules = zone.policy().compact_scan;
+        if self.free_pfn <= self.migrate_pfn {
+            // Up to 3.13 the next one meets there too, until kswapd sleeps.
+            if rules > CompactScan::V310 {
+                state.reset(zone);
+            }
+            state.flush |= self.goal.direct;
+            return Some(CompactResult::Complete);
+        }
+        let order = self.goal.order?;
+        let low = zone.watermarks.low;
+        let met = if rules == CompactScan::V319 {
+            zone.watermark_ok(order, low, self.goal.highest, self.goal.flags)
+        } else {
+            zone.watermark_ok(order, low + pages(order), ZoneKind::Dma, AllocFlags(0))
+        };
+        let has = |at: Order| {
+            let own = zone.nr_free_of(at, self.goal.migratetype) > 0;
+            own || (order >= zone.geometry().pageblock_order && zone.nr_free(at) > 0)
+        };
+        (met && (order..=zone.geometry().max_order).any(has)).then_some(CompactResult::Success)
+    }
+}
+
+/// The order of the block at a frame, and whether it is free; a frame without one counts for itself.
+fn block_at(zone: &Zone<'_>, pfn: u64) -> (Order, bool) {
+    match zone.state(Pfn(pfn)) {
+        Some(FrameState::Free { order, .. }) => (order, true),
+        Some(FrameState::Allocated { order, .. }) => (order, false),
+        _ => (0, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::MaybeUninit;
+
+    use pageblock::frame::FrameRange;
+    use pageblock::layout::ZoneSpec;
+    use pageblock::mobility::Migratetype::{self, Unmovable};
+    use pageblock::policy::Policy;
+    use pageblock::request::{Gfp, Request};
+    use pageblock::setup::Setup;
+    use pageblock::zone::Geometry;
+
+    use super::super::{Goal, ZoneStep};
+    use super::*;
+
+    /// Eight pageblocks of order 9.
+    const FRAMES: u64 = 4096;
+    const LAST: u64 = FRAMES - 512;
+
+    struct AllMovable;
+
+    impl Content for AllMovable {
+        fn is_movable(&self, _: Pfn, _: Mode) -> bool {
+            true
+        }
+        fn migrate(&mut self, _: Pfn, _: Pfn, _: Mode) -> bool {
+            true
+        }
+    }
+
+    fn goal(migratetype: Migratetype) -> Goal {
+        Goal {
+            zone: 0,
+            order: Some(2),
+            migratetype,
+            mode: Mode::SyncLight,
+            highest: ZoneKind::Normal,
+            flags: AllocFlags(0),
+            whole_zone: false,
+            ignore_hints: false,
+            any_block: false,
+            direct: true,
+            proactive: None,
+            whole_blocks: false,
+            extfrag_threshold: 500,
+        }
+    }
+
+    /// A zone without watermarks, a compactor that has begun at its ends, and what the zone remembers.
+    fn with_zone(
+        policy: &str,
+        migratetype: Migratetype,
+        test: impl FnOnce(&mut Allocator<'_>, &mut Compactor, &mut ZoneCompact),
+    ) {
+        let span = FrameRange::new(0, FRAMES);
+        let (present, managed) = (FRAMES, FRAMES);
+        let zones = [ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present, managed }];
+        let setup = Setup {
+            policy: Policy::parse(policy).unwrap(),
+            geometry: Geometry::default(),
+            zones: &zones,
+            cpu_nodes: &[0],
+            distances: &[],
+        };
+        let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+        let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+        allocator.release(span).unwrap();
+        let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+        let mut state = ZoneCompact::new(zone);
+        let mut compactor = Compactor::new(goal(migratetype));
+        compactor.started = true;
+        compactor.free_pfn = LAST;
+        test(&mut allocator, &mut compactor, &mut state);
+    }
+
+    /// Every page is in use but each fourth of the upper half.
+    fn fill(allocator: &mut Allocator<'_>) {
+        let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
+        while allocator.alloc(0, &request, &mut ()).is_ok() {}
+        for pfn in (FRAMES / 2..FRAMES).step_by(4) {
+            allocator.free(0, Pfn(pfn), 0, &mut ()).unwrap();
+        }
+        allocator.drain_all(&mut ());
+    }
+
+    /// `isolate_freepages` of 3.10 begins again at the highest pageblock that gave something, of 3.16 at the last, of
+    /// 3.19 below it; `isolate_freepages_block` looks at all of it.
+    #[test]
+    fn the_free_scanner_empties_whole_pageblocks() {
+        let scan = |policy| {
+            let mut seen = (0, 0, 0, None);
+            with_zone(policy, Movable, |allocator, compactor, state| {
+                fill(allocator);
+                // More than one pageblock has.
+                compactor.batch = (0..130).collect();
+                compactor.isolate_free(allocator, state, &mut AllMovable, 130);
+                let targets = &compactor.targets;
+                seen = (
+                    targets.len(),
+                    compactor.scanned.free,
+                    compactor.free_pfn,
+                    targets.last().copied(),
+                );
+            });
+            seen
+        };
+        assert_eq!(scan("linux-3.10"), (256, 1024, LAST, Some(3580)));
+        assert_eq!(scan("linux-3.16"), (256, 1024, LAST - 512, Some(3580)));
+        assert_eq!(scan("linux-3.19"), (256, 1024, LAST - 1024, Some(3580)));
+        assert_eq!(scan("linux-4.4").0, 130);
+    }
+
+    /// `finished_update_free`: pageblocks without a free page below one that gave some are hidden, but the next
+    /// compaction begins above them.
+    #[test]
+    fn the_next_free_scanner_begins_where_there_was_something() {
+        let place = |policy| {
+            let mut place = (0, false);
+            with_zone(policy, Movable, |allocator, compactor, state| {
+                let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
+                while allocator.alloc(0, &request, &mut ()).is_ok() {}
+                for pfn in (LAST..FRAMES).step_by(4) {
+                    allocator.free(0, Pfn(pfn), 0, &mut ()).unwrap();
+                }
+                allocator.drain_all(&mut ());
+                compactor.batch = (0..130).collect();
+                compactor.isolate_free(allocator, state, &mut AllMovable, 130);
+                place = (state.free, allocator.zones()[0].skip(Pfn(512)));
+            });
+            place
+        };
+        assert_eq!(["linux-3.10", "linux-3.16"].map(place), [(LAST, false), (LAST, true)]);
+        assert_eq!(place("linux-3.19"), (512, true));
+    }
+
+    /// `isolate_migratepages_range` knows no order of a free block up to 3.17 (99c0fd5e51c4).
+    #[test]
+    fn the_migration_scanner_looks_at_every_frame() {
+        let looks = |policy| {
+            let mut looks = 0;
+            with_zone(policy, Movable, |allocator, compactor, state| {
+                compactor.isolate_content(allocator, state, &AllMovable);
+                looks = compactor.scanned.migrate;
+            });
+            looks
+        };
+        assert_eq!(looks("linux-3.10"), LAST);
+        assert!(looks("linux-4.4") < LAST);
+    }
+
+    /// An asynchronous compaction hides unmovable pageblocks from those who wait, too, up to 3.13 (50b5b094e683).
+    #[test]
+    fn asynchronous_compaction_leaves_hints_in_old_kernels() {
+        let hidden = |policy| {
+            let mut hidden = false;
+            with_zone(policy, Movable, |allocator, compactor, state| {
+                let request = Request::new(0, Gfp::GFP_KERNEL);
+                let pfn = allocator.alloc(0, &request, &mut ()).unwrap();
+                compactor.goal.mode = Mode::Async;
+                compactor.migrate_pfn = pfn.align_down(9).0;
+                compactor.isolate_content(allocator, state, &AllMovable);
+                hidden = allocator.zones()[0].skip(pfn.align_down(9));
+            });
+            hidden
+        };
+        assert_eq!(["linux-3.10", "linux-3.16", "linux-4.4"].map(hidden), [true, false, false]);
+    }
+
+    /// `compact_finished` knows no other type's block before 2149cdaef6c0 (4.1).
+    #[test]
+    fn a_block_of_another_type_ends_nothing_before_4_1() {
+        let ends = |policy, migratetype| {
+            let mut result = None;
+            with_zone(policy, migratetype, |allocator, compactor, state| {
+                result = compactor.finished(&allocator.zones()[0], state);
+            });
+            result
+        };
+        for policy in ["linux-3.10", "linux-3.13", "linux-3.16", "linux-3.19"] {
+            assert_eq!(ends(policy, Unmovable), None, "{policy}");
+            assert_eq!(ends(policy, Movable), Some(CompactResult::Success), "{policy}");
+        }
+        assert_eq!(ends("linux-4.2", Unmovable), Some(CompactResult::Success));
+    }
+
+    /// Where the watermark lets no page be taken, every pageblock is tried and hidden, and `-ENOMEM` ends
+    /// `compact_zone`; from 3.14 on the scanners meet there.
+    #[test]
+    fn no_room_ends_the_compaction() {
+        let ends = |policy| {
+            let mut seen = (ZoneStep::More, 0, 0);
+            with_zone(policy, Unmovable, |allocator, compactor, state| {
+                fill(allocator);
+                allocator.zone_and_cache(0, 0).unwrap().0.watermarks.low = FRAMES;
+                let mut step = ZoneStep::More;
+                while step == ZoneStep::More {
+                    step = compactor.step(allocator, state, &mut AllMovable, 0, &mut ());
+                }
+                let zone = &allocator.zones()[0];
+                let hidden = (0..8).filter(|block| zone.skip(Pfn(512 * block))).count();
+                seen = (step, hidden, state.free);
+            });
+            seen
+        };
+        assert_eq!(ends("linux-3.10"), (ZoneStep::Done(CompactResult::Contended), 6, 1024));
+        assert_eq!(ends("linux-3.16"), (ZoneStep::Done(CompactResult::Complete), 7, LAST));
+    }
+
+    /// Up to 3.13 the scanners' places stay where they met (55b7c4c99f6a).
+    #[test]
+    fn scanners_that_met_begin_anew_from_3_14() {
+        let place = |policy| {
+            let mut place = 0;
+            with_zone(policy, Unmovable, |allocator, compactor, state| {
+                compactor.migrate_pfn = LAST;
+                state.migrate = [LAST; 2];
+                let result = compactor.finished(&allocator.zones()[0], state);
+                assert_eq!(result, Some(CompactResult::Complete));
+                assert!(state.flush);
+                place = state.migrate[1];
+            });
+            place
+        };
+        assert_eq!(["linux-3.10", "linux-3.16"].map(place), [LAST, 0]);
+    }
+}

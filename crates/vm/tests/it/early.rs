@@ -1,0 +1,205 @@
+//! What kernels of 3.10 to 4.0 do around compaction.
+
+use pageblock::request::{Gfp, Request};
+use pageblock_vm::kswapd::Daemon;
+use pageblock_vm::stat::VmStat;
+
+use crate::machine::{Machine, with_machine};
+
+/// `try_to_compact_pages` counts a stall before it knows whether a zone has room; from 3.18 on only where one had.
+#[test]
+fn who_cannot_begin_to_compact_has_stalled_up_to_3_17() {
+    let stat = |policy| {
+        let mut stat = VmStat::default();
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            8192,
+            |machine| {
+                let gfp = Gfp(Gfp::GFP_KERNEL.0 | Gfp::NORETRY.0);
+                let mut kept = Vec::new();
+                while let Some(pfn) = machine.alloc(0, Request::new(0, gfp)) {
+                    machine.vm.own(pfn, 0, pageblock_vm::page::Owner::Driver, 0);
+                    kept.push(pfn);
+                }
+                assert_eq!(machine.alloc(0, Request::new(3, gfp)), None);
+                stat = machine.vm.stat;
+                for pfn in kept {
+                    machine.vm.disown(0, pfn);
+                }
+            },
+        );
+        stat
+    };
+    for policy in ["linux-3.10", "linux-3.16"] {
+        let stat = stat(policy);
+        assert_eq!((stat.compact_stall, stat.compact_fail, stat.compact_success), (2, 0, 0));
+    }
+    assert_eq!(stat("linux-3.19").compact_stall, 0);
+    assert_eq!(stat("linux-4.4").compact_stall, 0);
+}
+
+/// Free memory is in single pages, more than the high watermark: `balance_pgdat` leaves an order to compaction
+/// (`testorder`), where kernels without that reclaim.
+#[test]
+fn kswapd_reclaims_nothing_where_compaction_could_help() {
+    let stolen = |policy| {
+        let mut stolen = 0;
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            16384,
+            |machine| {
+                let space = machine.vm.create_mapping(14000);
+                for index in 0..14000 {
+                    assert!(machine.fault(0, space, index));
+                }
+                let file = machine.vm.create_file(1000);
+                assert!(machine.open(0, file));
+                for index in 0..1000 {
+                    assert!(machine.touch(0, file, index, false));
+                }
+                for index in (0..14000).step_by(4) {
+                    machine.vm.unmap_page(0, space, index);
+                }
+                // What is left in larger blocks.
+                let mut kept = Vec::new();
+                while let Some(pfn) = machine.vm.try_alloc(0, &Request::new(3, Gfp::GFP_KERNEL)) {
+                    machine.vm.own(pfn, 3, pageblock_vm::page::Owner::Driver, 0);
+                    kept.push(pfn);
+                }
+                machine.vm.drain_all();
+                machine.run_daemons();
+                let before = machine.vm.stat.pgsteal_kswapd;
+                // It has to call kswapd, whether the reserve serves it or not.
+                if let Some(pfn) = machine.alloc(0, Request::new(4, Gfp::GFP_ATOMIC)) {
+                    machine.vm.own(pfn, 4, pageblock_vm::page::Owner::Driver, 0);
+                    kept.push(pfn);
+                }
+                machine.run_daemons();
+                stolen = machine.vm.stat.pgsteal_kswapd - before;
+                for pfn in kept {
+                    machine.vm.disown(0, pfn);
+                }
+                machine.vm.remove_space(0, space);
+            },
+        );
+        stolen
+    };
+    assert_eq!(["linux-3.10", "linux-3.11"].map(stolen), [0; 2]);
+    assert!(stolen("linux-4.8") > 0);
+}
+
+/// `__alloc_pages_direct_compact` of 3.10 defers the preferred zone where a task that waits got nothing.
+#[test]
+fn a_zone_that_failed_a_waiting_task_is_left_alone() {
+    let tries = |policy| {
+        let mut tries = (0, 0);
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            16384,
+            |machine| {
+                let kept = single_pages(machine);
+                let gfp = Gfp(Gfp::GFP_KERNEL.0 | Gfp::NORETRY.0);
+                // Each compacts twice: without waiting, and at last in earnest.
+                for _ in 0..20 {
+                    assert_eq!(machine.alloc(0, Request::new(4, gfp)), None);
+                }
+                let stat = machine.vm.stat;
+                tries = (stat.compact_stall, stat.compact_fail);
+                for pfn in kept {
+                    machine.vm.disown(0, pfn);
+                }
+            },
+        );
+        tries
+    };
+    // After k failures of those who waited 2^k - 1 attempts are left out: 2, 3, 5, 9, 17 and 33 of 40 remain.
+    let (stalls, fails) = tries("linux-3.10");
+    assert_eq!(stalls, fails);
+    assert!((6..=12).contains(&stalls), "{stalls}");
+}
+
+/// Half of memory is free in single pages between a driver's, which cannot be moved.
+fn single_pages(machine: &mut Machine<'_>) -> Vec<pageblock::frame::Pfn> {
+    let gfp = Gfp(Gfp::GFP_KERNEL.0 | Gfp::NORETRY.0);
+    let mut kept = Vec::new();
+    while let Some(pfn) = machine.alloc(0, Request::new(0, gfp)) {
+        machine.vm.own(pfn, 0, pageblock_vm::page::Owner::Driver, 0);
+        kept.push(pfn);
+    }
+    let (gone, mut kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|pfn| pfn.0 % 2 == 0);
+    for pfn in gone {
+        machine.vm.disown(0, pfn);
+    }
+    machine.vm.drain_all();
+    // What the watermarks had kept.
+    for order in (1..=4).rev() {
+        while let Some(pfn) = machine.alloc(0, Request::new(order, Gfp::GFP_ATOMIC)) {
+            machine.vm.own(pfn, order, pageblock_vm::page::Owner::Driver, 0);
+            kept.push(pfn);
+        }
+    }
+    machine.run_daemons();
+    kept
+}
+
+/// `balance_pgdat` of 3.10 gives an order up only after all priorities, and begins anew without it.
+#[test]
+fn kswapd_gives_an_order_up_where_it_reclaimed_nothing() {
+    with_machine(
+        "linux-3.10",
+        |_| {},
+        1,
+        16384,
+        |machine| {
+            let kept = single_pages(machine);
+            let runs = machine.vm.stat.pageoutrun;
+            assert_eq!(machine.alloc(0, Request::new(4, Gfp::GFP_ATOMIC)), None);
+            machine.run_daemons();
+            // Once for the order, and once without it.
+            assert_eq!(machine.vm.stat.pageoutrun - runs, 2);
+            for pfn in kept {
+                machine.vm.disown(0, pfn);
+            }
+        },
+    );
+}
+
+/// `wakeup_kswapd` ends a nap but does not keep kswapd from one (`waitqueue_active`), unless the order is larger.
+#[test]
+fn who_calls_kswapd_before_its_nap_is_not_heard() {
+    let runs_before_the_nap = |policy| {
+        let mut runs = 0;
+        with_machine(
+            policy,
+            |_| {},
+            1,
+            16384,
+            |machine| {
+                let file = machine.vm.create_file(16000);
+                assert!(machine.open(0, file));
+                let mut index = 0;
+                let mut read_until_called = |machine: &mut Machine<'_>| {
+                    while !machine.vm.nodes()[0].kswapd.woken {
+                        assert!(machine.touch(0, file, index, false));
+                        index += 1;
+                    }
+                };
+                read_until_called(machine);
+                let before = machine.vm.stat.pageoutrun;
+                assert_eq!(machine.vm.step_kswapd(0, 0), Daemon::Ran);
+                read_until_called(machine);
+                while machine.vm.step_kswapd(0, 0) == Daemon::Ran {}
+                runs = machine.vm.stat.pageoutrun - before;
+            },
+        );
+        runs
+    };
+    assert_eq!(runs_before_the_nap("linux-3.11"), 1);
+    assert_eq!(runs_before_the_nap("linux-4.8"), 2);
+}
