@@ -215,7 +215,6 @@ impl<'m> Ctx<'m> {
             let cpu = self.cpu();
             let step = self.with(|w| {
                 let step = slow.step(&mut w.vm, cpu);
-                w.count_list_mismatches();
                 w.charge_looks();
                 w.charge_work();
                 batch += w.submit_reclaimed();

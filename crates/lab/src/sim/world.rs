@@ -201,6 +201,8 @@ impl<'m> World<'m> {
 
     /// Charges the running task for what memory management did.
     pub(crate) fn charge_work(&mut self) {
+        // What was taken to compress pages is compared before a pageblock changes its type.
+        self.count_list_mismatches();
         let work = self.vm.take_work();
         self.pending += self.costs.of(&work);
     }
