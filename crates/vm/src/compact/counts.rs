@@ -54,3 +54,24 @@ impl CompactCounts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_count_with_all_their_pages_from_6_0_and_6_4() {
+        let scanned = Scanned {
+            migrate: 10,
+            free: 20,
+            migrate_passed: 511,
+            free_passed: 63,
+            free_taken: 7,
+            ..Scanned::default()
+        };
+        let counted = |major, minor| CompactCounts::of_version(major, minor).of(&scanned);
+        assert_eq!(counted(5, 19), (10, 20));
+        assert_eq!(counted(6, 1), (10, 27));
+        assert_eq!([counted(6, 4), counted(7, 2)], [(521, 90); 2]);
+    }
+}

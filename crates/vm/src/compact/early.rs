@@ -211,51 +211,14 @@ fn block_at(zone: &Zone<'_>, pfn: u64) -> (Order, bool) {
 
 #[cfg(test)]
 mod tests {
-    use std::mem::MaybeUninit;
-
-    use pageblock::frame::FrameRange;
-    use pageblock::layout::ZoneSpec;
     use pageblock::mobility::Migratetype::{self, Unmovable};
-    use pageblock::policy::Policy;
     use pageblock::request::{Gfp, Request};
-    use pageblock::setup::Setup;
-    use pageblock::zone::Geometry;
 
-    use super::super::{Goal, ZoneStep};
+    use super::super::ZoneStep;
+    use super::super::testing::{AllMovable, FRAMES, fill, goal, with_allocator};
     use super::*;
 
-    /// Eight pageblocks of order 9.
-    const FRAMES: u64 = 4096;
     const LAST: u64 = FRAMES - 512;
-
-    struct AllMovable;
-
-    impl Content for AllMovable {
-        fn is_movable(&self, _: Pfn, _: Mode) -> bool {
-            true
-        }
-        fn migrate(&mut self, _: Pfn, _: Pfn, _: Mode) -> bool {
-            true
-        }
-    }
-
-    fn goal(migratetype: Migratetype) -> Goal {
-        Goal {
-            zone: 0,
-            order: Some(2),
-            migratetype,
-            mode: Mode::SyncLight,
-            highest: ZoneKind::Normal,
-            flags: AllocFlags(0),
-            whole_zone: false,
-            ignore_hints: false,
-            any_block: false,
-            direct: true,
-            proactive: None,
-            whole_blocks: false,
-            extfrag_threshold: 500,
-        }
-    }
 
     /// A zone without watermarks, a compactor that has begun at its ends, and what the zone remembers.
     fn with_zone(
@@ -263,35 +226,14 @@ mod tests {
         migratetype: Migratetype,
         test: impl FnOnce(&mut Allocator<'_>, &mut Compactor, &mut ZoneCompact),
     ) {
-        let span = FrameRange::new(0, FRAMES);
-        let (present, managed) = (FRAMES, FRAMES);
-        let zones = [ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present, managed }];
-        let setup = Setup {
-            policy: Policy::parse(policy).unwrap(),
-            geometry: Geometry::default(),
-            zones: &zones,
-            cpu_nodes: &[0],
-            distances: &[],
-        };
-        let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
-        let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
-        allocator.release(span).unwrap();
-        let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
-        let mut state = ZoneCompact::new(zone);
-        let mut compactor = Compactor::new(goal(migratetype));
-        compactor.started = true;
-        compactor.free_pfn = LAST;
-        test(&mut allocator, &mut compactor, &mut state);
-    }
-
-    /// Every page is in use but each fourth of the upper half.
-    fn fill(allocator: &mut Allocator<'_>) {
-        let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
-        while allocator.alloc(0, &request, &mut ()).is_ok() {}
-        for pfn in (FRAMES / 2..FRAMES).step_by(4) {
-            allocator.free(0, Pfn(pfn), 0, &mut ()).unwrap();
-        }
-        allocator.drain_all(&mut ());
+        with_allocator(policy, FRAMES, |allocator| {
+            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let mut state = ZoneCompact::new(zone);
+            let mut compactor = Compactor::new(goal(migratetype));
+            compactor.started = true;
+            compactor.free_pfn = LAST;
+            test(allocator, &mut compactor, &mut state);
+        });
     }
 
     /// `isolate_freepages` of 3.10 begins again at the highest pageblock that gave something, of 3.16 at the last, of

@@ -177,14 +177,7 @@ fn forget_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, conte
 
 #[cfg(test)]
 mod tests {
-    use std::mem::MaybeUninit;
-
-    use pageblock::frame::FrameRange;
-    use pageblock::layout::{ZoneKind, ZoneSpec};
-    use pageblock::policy::Policy;
-    use pageblock::setup::Setup;
-    use pageblock::zone::Geometry;
-
+    use super::super::testing::with_allocator;
     use super::*;
 
     /// The content of the first pageblock can be moved, and no other.
@@ -203,36 +196,27 @@ mod tests {
     /// Of a pageblock with content, one in use as a whole, one with room and one with neither, all passed over, those
     /// that lose their hints.
     fn forgotten(policy: &str) -> Vec<u64> {
-        let span = FrameRange::new(0, 2048);
-        let zones =
-            [ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 2048, managed: 2048 }];
-        let setup = Setup {
-            policy: Policy::parse(policy).unwrap(),
-            geometry: Geometry::default(),
-            zones: &zones,
-            cpu_nodes: &[0],
-            distances: &[],
-        };
-        let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
-        let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
-        allocator.release(span).unwrap();
-        let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
-        assert_eq!([0, 1024].map(|pfn| zone.isolate_free_page(Pfn(pfn))), [Some(10), Some(10)]);
-        allocator.split_allocated(Pfn(0), 10, 9).unwrap();
-        allocator.split_allocated(Pfn(0), 9, 0).unwrap();
-        allocator.split_allocated(Pfn(1024), 10, 0).unwrap();
-        allocator.free(0, Pfn(1024 + 64), 0, &mut ()).unwrap();
-        allocator.drain_cpu(0, &mut ());
-        let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
-        let mut state = ZoneCompact::new(zone);
-        state.flush = true;
-        for block in [0, 512, 1024, 1536] {
-            zone.set_skip(Pfn(block), true).unwrap();
-        }
-        forget(&mut allocator, 0, &mut state, &First);
-        assert!(!state.flush);
-        let zone = &allocator.zones()[0];
-        zone.pageblocks().filter(|&(_, _, skip)| !skip).map(|(pfn, ..)| pfn.0).collect()
+        let mut forgotten = Vec::new();
+        with_allocator(policy, 2048, |allocator| {
+            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            assert_eq!([0, 1024].map(|pfn| zone.isolate_free_page(Pfn(pfn))), [Some(10); 2]);
+            allocator.split_allocated(Pfn(0), 10, 9).unwrap();
+            allocator.split_allocated(Pfn(0), 9, 0).unwrap();
+            allocator.split_allocated(Pfn(1024), 10, 0).unwrap();
+            allocator.free(0, Pfn(1024 + 64), 0, &mut ()).unwrap();
+            allocator.drain_cpu(0, &mut ());
+            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let mut state = ZoneCompact::new(zone);
+            state.flush = true;
+            for block in [0, 512, 1024, 1536] {
+                zone.set_skip(Pfn(block), true).unwrap();
+            }
+            forget(allocator, 0, &mut state, &First);
+            assert!(!state.flush);
+            let blocks = allocator.zones()[0].pageblocks();
+            forgotten = blocks.filter(|&(_, _, skip)| !skip).map(|(pfn, ..)| pfn.0).collect();
+        });
+        forgotten
     }
 
     #[test]

@@ -18,6 +18,8 @@ mod hints;
 pub mod kcompactd;
 mod migrate;
 pub mod suitable;
+#[cfg(test)]
+mod testing;
 
 use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;
@@ -383,4 +385,51 @@ impl Compactor {
 /// Whether compaction searches lists, samples, and has the hints of 5.1.
 pub(super) fn samples(zone: &Zone<'_>) -> bool {
     zone.policy().compact_scan > CompactScan::V41
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{AllMovable, FRAMES, fill, goal, with_allocator};
+    use super::*;
+
+    fn without_request() -> Goal {
+        Goal { order: None, direct: false, whole_zone: true, ..goal(Movable) }
+    }
+
+    /// The first steps of a compaction without a request, kswapd running after the first, with a watermark.
+    fn steps(policy: &str, goal: Goal, kswapd: bool, min: u64) -> Vec<ZoneStep> {
+        let mut steps = Vec::new();
+        with_allocator(policy, FRAMES, |allocator| {
+            fill(allocator);
+            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            zone.watermarks.min = min;
+            let mut state = ZoneCompact::new(zone);
+            let mut compactor = Compactor::new(goal);
+            for _ in 0..2 {
+                let step = compactor.step(allocator, &mut state, &mut AllMovable, 0, &mut ());
+                steps.push(step);
+                allocator.set_kswapd_running(0, kswapd);
+            }
+        });
+        steps
+    }
+
+    /// `__compact_finished`: a proactive compaction makes way for kswapd.
+    #[test]
+    fn proactive_compaction_ends_when_kswapd_runs() {
+        let goal = Goal { proactive: Some(0), ignore_hints: true, ..without_request() };
+        let ended = ZoneStep::Done(CompactResult::PartialSkipped);
+        assert_eq!(steps("linux-6.8", goal, true, 0), [ZoneStep::More, ended]);
+        assert_eq!(steps("linux-6.8", goal, false, 0), [ZoneStep::More, ZoneStep::More]);
+    }
+
+    /// `compact_zone`: where the watermark lets no free page be taken, compaction is contended from 5.1 on, not
+    /// complete, so that no failure is remembered.
+    #[test]
+    fn without_room_compaction_is_contended() {
+        let steps = |policy| steps(policy, without_request(), false, FRAMES);
+        assert_eq!(steps("linux-6.8")[0], ZoneStep::Done(CompactResult::Contended));
+        let complete = ZoneStep::Done(CompactResult::Complete);
+        assert_eq!(steps("linux-5.0"), [ZoneStep::More, complete]);
+    }
 }

@@ -1,0 +1,80 @@
+//! One zone for the tests of compaction, with content that an embedder might have.
+
+use std::mem::MaybeUninit;
+
+use pageblock::FrameState;
+use pageblock::alloc::Allocator;
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::frame::{FrameRange, Pfn};
+use pageblock::layout::{ZoneKind, ZoneSpec};
+use pageblock::mobility::Migratetype;
+use pageblock::policy::Policy;
+use pageblock::request::{Gfp, Request};
+use pageblock::setup::Setup;
+use pageblock::zone::Geometry;
+
+use super::{Content, Goal, Mode};
+
+/// Eight pageblocks of order 9.
+pub(super) const FRAMES: u64 = 4096;
+
+/// Everything can be moved.
+pub(super) struct AllMovable;
+
+impl Content for AllMovable {
+    fn is_movable(&self, _: Pfn, _: Mode) -> bool {
+        true
+    }
+    fn migrate(&mut self, _: Pfn, _: Pfn, _: Mode) -> bool {
+        true
+    }
+}
+
+/// A task's compaction for order 2.
+pub(super) fn goal(migratetype: Migratetype) -> Goal {
+    Goal {
+        zone: 0,
+        order: Some(2),
+        migratetype,
+        mode: Mode::SyncLight,
+        highest: ZoneKind::Normal,
+        flags: AllocFlags(0),
+        whole_zone: false,
+        ignore_hints: false,
+        any_block: false,
+        direct: true,
+        proactive: None,
+        whole_blocks: false,
+        extfrag_threshold: 500,
+    }
+}
+
+/// A zone without watermarks.
+pub(super) fn with_allocator(policy: &str, frames: u64, test: impl FnOnce(&mut Allocator<'_>)) {
+    let span = FrameRange::new(0, frames);
+    let (present, managed) = (frames, frames);
+    let zones = [ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present, managed }];
+    let setup = Setup {
+        policy: Policy::parse(policy).unwrap(),
+        geometry: Geometry::default(),
+        zones: &zones,
+        cpu_nodes: &[0],
+        distances: &[],
+    };
+    let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+    let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+    allocator.release(span).unwrap();
+    test(&mut allocator);
+}
+
+/// Every page that the watermark lets be taken is in use but each fourth of the upper half.
+pub(super) fn fill(allocator: &mut Allocator<'_>) {
+    let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
+    while allocator.alloc(0, &request, &mut ()).is_ok() {}
+    for pfn in (FRAMES / 2..FRAMES).step_by(4).map(Pfn) {
+        if matches!(allocator.zones()[0].state(pfn), Some(FrameState::Allocated { .. })) {
+            allocator.free(0, pfn, 0, &mut ()).unwrap();
+        }
+    }
+    allocator.drain_all(&mut ());
+}
