@@ -105,6 +105,15 @@ fn hygiene_slows_launches_by_boosts_where_apps_are_killed() {
 }
 
 #[test]
+fn hygiene_boosts_more_often_where_tabs_are_switched() {
+    let rounds = |policy| -> u64 {
+        (1..=3).map(|seed| count(&run(Form::Tabs, policy, seed), "pageoutrun_boosted")).sum()
+    };
+    let (old, new) = (rounds("linux-6.9"), rounds("linux-6.10"));
+    assert!(new > old, "{old} and {new} rounds of kswapd");
+}
+
+#[test]
 fn tabs_are_switched_and_come_back_from_swap() {
     let run = run(Form::Tabs, "linux-6.10", 1);
     assert!(run.samples[pressure::LATENCY].len() > 200);
