@@ -46,7 +46,8 @@ impl Compactor {
             self.last_migrated = Some(before);
         }
         let gives_up = no_room && self.ends_without_room(scan, pageblock);
-        if self.scanned.failed > 0 && !gives_up {
+        let from_4_7 = allocator.policy().slowpath >= Slowpath::G2;
+        if self.scanned.failed > 0 && from_4_7 && !gives_up {
             self.after_failure(scan, pageblock);
         }
         if !self.rescans {
@@ -100,11 +101,11 @@ impl Compactor {
 
     /// Something could not be moved: a block of the order will not come of it. From 6.6 the rest of the pageblock
     /// is moved all the same, so that no search leads here again; before, a task that does not wait goes on with
-    /// the next block.
+    /// the next block (from 4.7: fdd048e12c9a).
     fn after_failure(&mut self, scan: CompactScan, pageblock: Order) {
         let goal = self.goal;
         match scan {
-            CompactScan::V51 => {
+            CompactScan::V41 | CompactScan::V51 => {
                 if let (true, Mode::Async, Some(order)) = (goal.direct, goal.mode, goal.order) {
                     self.migrate_pfn = Pfn(self.migrate_pfn).align_up(order).0;
                     self.last_migrated = None;
@@ -131,13 +132,12 @@ impl Compactor {
 
     /// Whether compaction is over where `migrate_pages` found no room (`-ENOMEM`); from 3.16 on only where the
     /// scanners have not met.
-    // Linux: from 4.1 to 5.0 too.
+    // Linux: from 4.1 to 4.7 too, where the free scanner goes on to the end without taking anything.
     fn ends_without_room(&self, scan: CompactScan, pageblock: Order) -> bool {
         match scan {
             CompactScan::V310 => true,
             CompactScan::V316 | CompactScan::V319 => self.free_pfn > self.migrate_pfn,
-            CompactScan::V41 => false,
-            CompactScan::V51 | CompactScan::V66 => !self.have_met(pageblock),
+            CompactScan::V41 | CompactScan::V51 | CompactScan::V66 => !self.have_met(pageblock),
         }
     }
 

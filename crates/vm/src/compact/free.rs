@@ -9,7 +9,7 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{Cma, Isolate, Movable, Reserve};
-use pageblock::policy::{CompactScan, CompactTarget};
+use pageblock::policy::{CompactScan, CompactTarget, Slowpath};
 use pageblock::zone::Zone;
 
 use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact, samples};
@@ -32,10 +32,6 @@ impl Compactor {
         }
         if !self.search_free(allocator, state, content, wanted) {
             self.walk_free(allocator, state, content, wanted);
-        }
-        if allocator.policy().compact_scan == CompactScan::V41 {
-            let block = Pfn(self.free_pfn).align_down(allocator.geometry().pageblock_order);
-            state.free = state.free.min(block.0);
         }
         // Targets are taken from the end of the list: the first that were found come first.
         self.targets.reverse();
@@ -62,10 +58,9 @@ impl Compactor {
             let block = Pfn(self.free_pfn).align_down(order);
             if self.is_target(zone, block) {
                 let end = (block.0 + pages(order)).min(zone.span.end.0);
-                let from_start = self.free_pfn <= block.0.max(zone.span.start.0);
                 let step = if samples { stride } else { 1 };
                 let taken = self.scan_free(zone, end, step, wanted, &mut found);
-                if self.free_pfn >= end && (samples || from_start && taken == 0) {
+                if self.free_pfn >= end && (samples || taken == 0) {
                     self.note_target(zone, state, block);
                 }
                 for (pfn, order) in found.drain(..) {
@@ -127,8 +122,8 @@ impl Compactor {
         let start = self.free_pfn.max(zone.span.start.0);
         let (next, taken) = self.take_room(zone, (start, end), stride, wanted, found);
         let stopped = next < end && taken < wanted;
-        // Linux: from 4.8 on too the compaction is contended here, not complete.
-        let ends = stopped && !samples(zone);
+        // Up to 4.7 it goes on, and takes nothing (a4f04f2c6955).
+        let ends = stopped && zone.policy().slowpath < Slowpath::G2;
         self.free_pfn = if ends { 0 } else { next };
         taken
     }

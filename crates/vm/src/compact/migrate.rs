@@ -110,7 +110,8 @@ impl Compactor {
     fn isolate_block<C: Content>(&mut self, zone: &Zone<'_>, content: &C, end: u64) -> Option<Pfn> {
         let mode = self.goal.mode;
         // What would have to be waited for is left alone but by those who wait for writes.
-        let patience = if samples(zone) && mode == Mode::SyncLight { Mode::Async } else { mode };
+        let waits = zone.policy().slowpath < Slowpath::G2;
+        let patience = if mode == Mode::SyncLight && !waits { Mode::Async } else { mode };
         let mut first = None;
         // A task that does not wait wants whole blocks of its order or nothing.
         let unit = match (mode, self.goal.direct, self.goal.order) {
