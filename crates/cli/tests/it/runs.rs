@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use crate::{Ran, file, prints, ran, refuses};
@@ -25,7 +26,9 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn run(options: &str) -> String {
-    let machine = file("tiny-machine.toml", TINY);
+    // Tests run side by side: none may find the file half written.
+    static MACHINE: LazyLock<PathBuf> = LazyLock::new(|| file("tiny-machine.toml", TINY));
+    let machine = &*MACHINE;
     format!("run thpfioscale --machine {} {options}", machine.display())
 }
 
