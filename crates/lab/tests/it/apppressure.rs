@@ -46,8 +46,13 @@ fn hygiene_ends_mixed_lists_and_lengthens_the_search() {
     assert!(count(&old, names::LIST_MISMATCH_PAGES) > 0);
     assert_eq!(count(&new, names::LIST_MISMATCH_PAGES), 0);
     // Each page that cannot claim its block counts it anew, as often as a CPU list needs pages.
-    let most = |run: &Run| count(run, names::BLOCK_LOOKS_MOST);
-    assert!(most(&new) > 5 * most(&old), "{} and {}", most(&old), most(&new));
+    let most = |policy, first: &Run| -> u64 {
+        let others =
+            [2, 3].map(|seed| count(&run(Form::Launch, policy, seed), names::BLOCK_LOOKS_MOST));
+        count(first, names::BLOCK_LOOKS_MOST) + others.iter().sum::<u64>()
+    };
+    let (before, after) = (most("linux-6.9", &old), most("linux-6.10", &new));
+    assert!(after > 10 * before, "{before} and {after}");
     for run in [&old, &new] {
         let launches = count(run, pressure::COLD) + count(run, pressure::WARM);
         assert_eq!(launches, run.samples[pressure::LATENCY].len() as u64);
@@ -70,10 +75,11 @@ fn without_boosts_kswapd_has_no_rounds_for_them() {
 
 #[test]
 fn kcompactd_finds_room_for_what_it_moves() {
-    let run = run(Form::Launch, "linux-6.10", 1);
-    // Isolated are the pages that are to move and the room for them.
-    let (moved, isolated) = (count(&run, "pgmigrate_success"), count(&run, "compact_isolated"));
-    assert!(0 < isolated && isolated < 5 * moved, "{moved} moved, {isolated} isolated");
+    let runs = [1, 2].map(|seed| run(Form::Launch, "linux-6.10", seed));
+    let sum = |name| runs.iter().map(|run| count(run, name)).sum::<u64>();
+    // Isolated are the pages that are to move and the room for them, whole free blocks, whose rest is given back.
+    let (moved, isolated) = (sum("pgmigrate_success"), sum("compact_isolated"));
+    assert!(0 < isolated && isolated < 3 * moved, "{moved} moved, {isolated} isolated");
 }
 
 #[test]

@@ -26,6 +26,26 @@ fn fill_but(machine: &mut Machine<'_>, free: impl Fn(u32) -> bool) {
     }
 }
 
+/// What a test finds on a machine that was so filled.
+fn on_filled<T>(
+    policy: &str,
+    free: impl Fn(u32) -> bool,
+    test: impl FnOnce(&mut Machine<'_>) -> T,
+) -> T {
+    let mut found = None;
+    with_machine(
+        policy,
+        |_| {},
+        1,
+        PAGES,
+        |machine| {
+            fill_but(machine, free);
+            found = Some(test(machine));
+        },
+    );
+    found.unwrap()
+}
+
 fn huge_page(machine: &mut Machine<'_>) -> bool {
     let request = fault_requests(machine.vm.config(), true, 0, 9).last().unwrap();
     let pfn = machine.alloc(0, request);
@@ -43,22 +63,14 @@ fn hints(machine: &Machine<'_>) -> usize {
 /// From 5.1 the free lists tell where room is: the free scanner looks at far fewer pages.
 #[test]
 fn fast_searches_spare_the_free_scanner() {
+    // Most blocks are full; every sixth has room, in pieces of eight pages and of one.
+    let free = |i: u32| i / 512 % 6 == 5 && i % 16 < 9;
     let scanned_for_16_pages = |policy: &str| {
-        let mut per_page = 0;
-        with_machine(
-            policy,
-            |_| {},
-            1,
-            PAGES,
-            |machine| {
-                // Most blocks are full; every sixth has room, in pieces of eight pages and of one.
-                fill_but(machine, |i| i / 512 % 6 == 5 && i % 16 < 9);
-                assert!(huge_page(machine) && huge_page(machine));
-                let stat = &machine.vm.stat;
-                per_page = stat.compact_free_scanned * 16 / stat.pgmigrate_success;
-            },
-        );
-        per_page
+        on_filled(policy, free, |machine| {
+            assert!(huge_page(machine) && huge_page(machine));
+            let stat = &machine.vm.stat;
+            stat.compact_free_scanned * 16 / stat.pgmigrate_success
+        })
     };
     let (before, after) = (scanned_for_16_pages("linux-5.0"), scanned_for_16_pages("linux-5.2"));
     assert!(after * 2 < before, "{before} pages scanned for 16 before, {after} after");
@@ -68,20 +80,15 @@ fn fast_searches_spare_the_free_scanner() {
 #[test]
 fn the_free_scanner_samples_full_pageblocks() {
     let scanned = |policy: &str| {
-        let mut scanned = 0;
-        with_machine(
+        // Room at the lower end only.
+        on_filled(
             policy,
-            |_| {},
-            1,
-            PAGES,
+            |i| (20000..24000).contains(&i),
             |machine| {
-                // Room at the lower end only.
-                fill_but(machine, |i| (20000..24000).contains(&i));
                 machine.vm.compact_memory(0);
-                scanned = machine.vm.stat.compact_free_scanned;
+                machine.vm.stat.compact_free_scanned
             },
-        );
-        scanned
+        )
     };
     let (before, after) = (scanned("linux-5.0"), scanned("linux-5.2"));
     assert!(after * 4 < before, "{before} pages scanned before, {after} after");
@@ -92,19 +99,15 @@ fn the_free_scanner_samples_full_pageblocks() {
 #[test]
 fn what_was_looked_into_is_passed_over() {
     let hints_left = |policy: &str| {
-        let mut left = 0;
-        with_machine(
+        on_filled(
             policy,
-            |_| {},
-            1,
-            PAGES,
+            |i| i % 4 == 1,
             |machine| {
-                fill_but(machine, |i| i % 4 == 1);
                 assert!(hints(machine) == 0 && huge_page(machine));
-                left = hints(machine);
+                assert!(machine.vm.stat.pgmigrate_success > 300);
+                hints(machine)
             },
-        );
-        left
+        )
     };
     assert_eq!(hints_left("linux-6.6,compact_scan=v41"), 0);
     assert!(hints_left("linux-6.6") > 0);
@@ -113,21 +116,13 @@ fn what_was_looked_into_is_passed_over() {
 /// Up to 6.5 the search for content leaves its hint before the scanner comes, which so passes over what was found.
 #[test]
 fn a_search_before_6_6_finds_in_vain() {
+    // Some pageblocks at the lower end are half free already, and the search finds them.
+    let free = |i: u32| i < 20000 && i / 512 % 5 == 3 && i % 16 < 8 || i % 8 == 7;
     let moved = |policy: &str| {
-        let mut moved = 0;
-        with_machine(
-            policy,
-            |_| {},
-            1,
-            PAGES,
-            |machine| {
-                // Some pageblocks at the lower end are half free already, and the search finds them.
-                fill_but(machine, |i| i < 20000 && i / 512 % 5 == 3 && i % 16 < 8 || i % 8 == 7);
-                assert!(huge_page(machine));
-                moved = machine.vm.stat.pgmigrate_success;
-            },
-        );
-        moved
+        on_filled(policy, free, |machine| {
+            assert!(huge_page(machine));
+            machine.vm.stat.pgmigrate_success
+        })
     };
     let (before, after) = (moved("linux-6.6,compact_scan=v51"), moved("linux-6.6"));
     assert!(
@@ -140,20 +135,15 @@ fn a_search_before_6_6_finds_in_vain() {
 #[test]
 fn a_pageblock_is_finished_after_a_failure() {
     let moved = |policy: &str| {
-        let mut moved = 0;
-        with_machine(
+        on_filled(
             policy,
-            |_| {},
-            1,
-            PAGES,
+            |i| i % 4 == 1,
             |machine| {
-                fill_but(machine, |i| i % 4 == 1);
                 machine.vm.inject = Inject::new(7, 9);
                 assert!(!huge_page(machine));
-                moved = machine.vm.stat.pgmigrate_success;
+                machine.vm.stat.pgmigrate_success
             },
-        );
-        moved
+        )
     };
     let (before, after) = (moved("linux-6.6,compact_scan=v51"), moved("linux-6.6"));
     assert!(after > before * 4 / 3, "{before} pages moved before, {after} after");
