@@ -88,6 +88,8 @@ impl ZoneCompact {
         Self {
             migrate: [start; 2],
             free: last,
+            // Linux: both are 0 before hints are first forgotten, so that until then every search for room is a first
+            // one, and a zone above frame 0 counts as not compacted whole.
             init_migrate: start,
             init_free: last,
             deferral: Deferral::default(),
