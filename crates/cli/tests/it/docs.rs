@@ -114,7 +114,7 @@ fn text_files(folder: &Path, into: &mut Vec<PathBuf>) {
 
 #[test]
 fn cited_documents_and_headings_exist() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let mut files = Vec::new();
     for folder in FOLDERS {
         text_files(&root.join(folder), &mut files);
