@@ -78,6 +78,9 @@ fn cited_paths(root: &Path, own: &Path, text: &str) -> Vec<Citation> {
             continue;
         }
         let end = end + ".md".len();
+        if path[..end].ends_with("/NAME.md") {
+            continue; // It stands for any name.
+        }
         let anchor = text[at + end..].strip_prefix('#');
         let anchor =
             anchor.map_or("", |rest| rest.split(|c: char| !is_anchor(c)).next().unwrap_or(""));
@@ -150,7 +153,7 @@ fn citations_and_anchors_are_read() {
         anchor: anchor.map(str::to_owned),
     };
     // Written so that the test above does not read them.
-    let code = "(see @a.md#b-c), @a.md. /x/@a.md @*.md".replace('@', "docs/");
+    let code = "(see @a.md#b-c), @a.md. /x/@a.md @*.md @b/NAME.md".replace('@', "docs/");
     let expect = [citation("/root/docs/a.md", Some("b-c")), citation("/root/docs/a.md", None)];
     assert_eq!(cited_paths(root, own, &code), expect);
 
