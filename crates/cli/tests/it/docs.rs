@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::prints;
+
 /// Folders whose text cites documents. Those at the top of the repository are added to them.
 const FOLDERS: &[&str] = &["crates", "docs", "examples", "machines", "published"];
 
@@ -139,6 +141,22 @@ fn cited_documents_and_headings_exist() {
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     assert!(headings > 100, "only {headings} citations of a heading were found");
+}
+
+#[test]
+fn every_switch_is_in_the_index_of_the_reference() {
+    let index = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/linux/README.md");
+    let index = fs::read_to_string(index).unwrap();
+    // A file of the policy has each switch in a line of its own, as a comment where it is the base's.
+    let file = prints("policy show linux-6.12 --toml");
+    let lines = file.lines().map(|line| line.trim_start_matches("# "));
+    let is_name = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let names = lines.filter_map(|line| Some(line.split_once(" = ")?.0)).filter(is_name);
+    let switches: Vec<_> = names.filter(|name| *name != "base").collect();
+    assert!(switches.len() > 40, "{file}");
+    let missing: Vec<_> =
+        switches.iter().filter(|name| !index.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
