@@ -4,8 +4,8 @@
 //! XFS keeps inodes in clusters of 16 KiB. A cluster's buffer is needed when an inode is made, read,
 //! or written back, and is freed after a shrinker met it unused a few times.
 //! Source: `xfs_buf_allocate_memory`, `xfs_buftarg_isolate` (fs/xfs/xfs_buf.c). That there is one
-//! block of 16 KiB for 32 files is measured (facts/benchmarks.md 4.2: 0.032 unmovable blocks of order
-//! 2 a file on 6.18, which allocates them whole; kernels of 2018 take four pages).
+//! block of 16 KiB for 32 files is measured (docs/experiments/sources.md#files-on-xfs: 0.032 unmovable blocks
+//! of order 2 a file on 6.18, which allocates them whole; kernels of 2018 take four pages).
 
 use std::collections::VecDeque;
 

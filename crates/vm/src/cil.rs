@@ -8,9 +8,9 @@
 //! enough has gathered, and every 30 s. Source: `xlog_cil_alloc_shadow_bufs`, `xfs_cil_prepare_item`,
 //! `xlog_cil_committed` (fs/xfs/xfs_log_cil.c, from 4.8), `xfs_log_worker`.
 //!
-//! Measured on 6.18 with 24,576 files as of facts/benchmarks.md 4.2, written at 60 MiB/s: 1.99 objects of
-//! kmalloc-512 a file, replaced when blocks are chosen, then 3.02 of kmalloc-1k, of which checkpoints
-//! freed 2.00 and one stays.
+//! Measured on 6.18 with 24,576 files as of docs/experiments/sources.md#files-on-xfs, written at 60 MiB/s: 1.99
+//! objects of kmalloc-512 a file, replaced when blocks are chosen, then 3.02 of kmalloc-1k, of which
+//! checkpoints freed 2.00 and one stays.
 
 use pageblock::event::Observer;
 

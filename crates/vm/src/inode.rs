@@ -38,7 +38,7 @@ pub struct FileObject {
 /// The largest number of objects of a file.
 pub const MAX_FILE_OBJECTS: usize = 5;
 
-/// The objects of a file on XFS (facts/benchmarks.md 4.2, measured), the log's memory left out: see
+/// The objects of a file on XFS (docs/experiments/sources.md#files-on-xfs, measured), the log's memory left out: see
 /// [`crate::cil`].
 pub const XFS: &[FileObject] = &[
     FileObject {

@@ -2,7 +2,7 @@
 //!
 //! Source: `copy_process`, `dup_mm` (kernel/fork.c), `load_elf_binary`, `pgd_alloc`
 //! (arch/x86/mm/pgtable.c). How many page tables a small program has is measured
-//! (facts/benchmarks.md 4.3).
+//! (docs/experiments/sources.md#compile-jobs).
 
 use pageblock::event::Observer;
 use pageblock::frame::Order;

@@ -64,8 +64,8 @@ pub const fn queued(payload: u32, socket_buffer: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// facts/benchmarks.md 4.4: observed on 6.18 from 256 bytes on, where the head of small payloads has
-    /// a cache of its own; 16,384 bytes are in one block up to 5.13.
+    /// docs/experiments/sources.md#memcached-and-network: observed on 6.18 from 256 bytes on, where the head of
+    /// small payloads has a cache of its own; 16,384 bytes are in one block up to 5.13.
     #[test]
     fn buffers_are_those_observed() {
         let sizes = [64, 128, 256, 1024, 2048, 3312, 4096, 8192, 16384];

@@ -358,7 +358,7 @@ impl Slabs {
 mod tests {
     use super::*;
 
-    /// The orders of facts/benchmarks.md 4.1 (measured on 2 CPUs, a desktop's for 8).
+    /// The orders of docs/experiments/sources.md#slab-orders (measured on 2 CPUs, a desktop's for 8).
     #[test]
     fn slub_orders_are_those_of_real_machines() {
         let check = |size, expect: [Order; 4]| {

@@ -21,7 +21,7 @@ const SAME_FILLED: u64 = 80;
 /// Pages of a thousand that cannot be compressed. (K)
 const INCOMPRESSIBLE: u64 = 20;
 /// The bytes that other pages are compressed to: from the least, twice half of the range at random. With
-/// those that cannot be compressed 1,459 on average, 2.8 to 1 (facts/benchmarks.md 4.5: 2.5 to 3).
+/// those that cannot be compressed 1,459 on average, 2.8 to 1 (docs/experiments/sources.md#apps: 2.5 to 3).
 const SMALLEST: u64 = 200;
 const RANGE: u64 = 2400;
 

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bench;
+mod docs;
 mod policy;
 mod recordings;
 mod runs;

@@ -1,10 +1,10 @@
 //! What operations cost, in nanoseconds of a CPU of 2018: every figure that is not a count.
 //!
-//! Simulated times come from this file alone. Marks of sources, as in `facts/benchmarks.md`:
-//! **D** derived from published numbers there (1.1); **M** mmtests' own weights of compaction
-//! (2.1); **L** measured by Gorman in 2016 in cycles (1.7), at 3.5 GHz here; **K** general
-//! knowledge, unchecked: only its order of magnitude means something. **Fitted**: chosen so that a
-//! figure that the seed publishes (never an event count) comes out; the figure is named.
+//! Simulated times come from this file alone. Marks of sources, as in `docs/experiments/sources.md`:
+//! **D** derived from published numbers there (docs/experiments/sources.md#thpfioscale); **M** mmtests' own
+//! weights of compaction, and **L** measured by Gorman in 2016 in cycles (docs/experiments/sources.md#costs), at
+//! 3.5 GHz here; **K** general knowledge, unchecked: only its order of magnitude means something. **Fitted**: chosen
+//! so that a figure that the seed publishes (never an event count) comes out; the figure is named.
 
 use pageblock_vm::work::Work;
 

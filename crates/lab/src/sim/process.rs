@@ -10,7 +10,7 @@ use super::Nanos;
 use super::task::{Ctx, OutOfMemory};
 
 /// Pages of its own that a small program touches after fork, and after exec: 41.5 in all
-/// (facts/benchmarks.md 4.3).
+/// (docs/experiments/sources.md#compile-jobs).
 const PAGES: (u32, u32) = (10, 32);
 
 /// A process.

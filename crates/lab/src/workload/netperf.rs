@@ -1,7 +1,7 @@
 //! netperf UDP_STREAM: one program sends datagrams over the loopback device, another receives them.
 //!
-//! As mmtests runs it (facts/benchmarks.md 1.2): nine sizes, five iterations of each. Sending a datagram
-//! takes a `struct sk_buff` and a data buffer, receiving it frees both, on another CPU where the
+//! As mmtests runs it (docs/experiments/sources.md#netperf-udp): nine sizes, five iterations of each. Sending a
+//! datagram takes a `struct sk_buff` and a data buffer, receiving it frees both, on another CPU where the
 //! scheduler put the programs apart ([`pageblock_vm::skb`]).
 
 use std::cell::RefCell;

@@ -1,6 +1,6 @@
 //! parallelio: memcachetest in the foreground while dd writes a file of growing size.
 //!
-//! As mmtests of 2013-07-15 (d02347b3) has it; facts/benchmarks.md 1.3, 4.4 and 4.6. For every size of
+//! As mmtests of 2013-07-15 (d02347b3) has it; docs/experiments/sources.md#parallelio. For every size of
 //! the file, eight times: memcached starts and is filled with items of 16 KiB, memcachetest gets and sets
 //! them at random for 200 s, and dd begins its file when as much memory is in use as four fifths of
 //! what memcached is meant to take.
@@ -27,7 +27,8 @@ const ITERATIONS: u64 = 8;
 const MIB: u64 = 256;
 /// What memcachetest reckons for an item of 16 KiB, in bytes.
 const ITEM_BYTES: u64 = 16_384 + 4096;
-/// Anonymous pages that memcached uses for an item, in hundredths (facts/benchmarks.md 4.4).
+/// Anonymous pages that memcached uses for an item, in hundredths
+/// (docs/experiments/sources.md#memcached-and-network).
 const ITEM_PAGES: u64 = 431;
 /// How long memcachetest runs once the pool is full.
 const DURATION: Nanos = 200 * SECOND;

@@ -1,7 +1,7 @@
 //! thpfioscale: fio fills memory with the pages of small files, then reads them at random while a
 //! program faults memory that it would like to have in huge pages.
 //!
-//! As mmtests of 2018-11-22 (413542d3) has it; facts/benchmarks.md 1.1 and 4.2. Each job writes
+//! As mmtests of 2018-11-22 (413542d3) has it; docs/experiments/sources.md#thpfioscale. Each job writes
 //! block 0 of every file of its own, then block 1, and so on: all files grow together. The readers
 //! pick a file at random, read its 16 blocks in random order, and pick the next.
 
@@ -29,7 +29,8 @@ use crate::sim::{MILLISECOND, Nanos};
 const JOBS: u64 = 4;
 /// Pages of a file of 65,536 bytes.
 const FILE_PAGES: u32 = 16;
-/// Files whose descriptions fill a page of fio's own memory: a quarter of a page each (facts 4.2).
+/// Files whose descriptions fill a page of fio's own memory: a quarter of a page each
+/// (docs/experiments/sources.md#files-on-xfs).
 const FILES_A_HEAP_PAGE: u64 = 4;
 /// CPUs of a node that the benchmark leaves to fio, and that it divides the rest by.
 const CPUS_FOR_FIO: u64 = 4;

@@ -60,7 +60,7 @@ fn ages_even_out() {
     assert!(old > 200 && new < 150, "oldest to youngest: {old} %, {new} %");
 }
 
-/// The names of the seed's rows, and its items (facts/benchmarks.md 1.3 and 4.4).
+/// The names of the seed's rows, and its items (docs/experiments/sources.md#parallelio).
 #[test]
 fn sizes_are_those_of_seed_3() {
     for scale in ["1", "1/8", "1/16", "1/32"] {

@@ -170,7 +170,7 @@ fn the_benchmark_needs_eight_cpus_a_node() {
     assert_eq!(error, "thpfioscale needs 8 CPUs a node; machine few has 7");
 }
 
-/// Seed 1's sizes (facts/benchmarks.md 1.1).
+/// Seed 1's sizes (docs/experiments/sources.md#thpfioscale).
 #[test]
 fn sizes_are_those_of_seed_1() {
     let machine = |text| machine_file::parse(text, Scale::WHOLE).unwrap();

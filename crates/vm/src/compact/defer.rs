@@ -56,7 +56,7 @@ impl Deferral {
 mod tests {
     use super::*;
 
-    /// Scenario C11 of facts/linux.md.
+    /// The example of docs/linux/compaction.md#deferral.
     #[test]
     fn k_failures_skip_two_to_the_k_minus_one_attempts() {
         let mut deferral = Deferral::default();

@@ -207,7 +207,7 @@ impl<O: Observer> Vm<'_, O> {
 mod tests {
     use super::*;
 
-    /// Scenario C12 of facts/linux.md.
+    /// The table of docs/linux/compaction.md#proactive-compaction.
     #[test]
     fn marks_of_proactive_compaction() {
         let old = |p| proactive_marks(p, Proactive::V514);

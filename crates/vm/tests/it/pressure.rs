@@ -227,7 +227,7 @@ fn written_by_kswapd(policy: &str) -> u64 {
 }
 
 /// Until 4.7 kswapd writes dirty pages of files where it finds nothing else: in 3.10 at high pressure, from 3.11
-/// on where the end of a list is dirty (facts 7: later the flusher alone does).
+/// on where the end of a list is dirty (docs/linux/kswapd-and-boost.md#balance_pgdat; later the flusher alone does).
 #[test]
 fn old_kswapd_writes_files() {
     assert!(written_by_kswapd("linux-3.10") > 0);

@@ -1,7 +1,7 @@
 //! A phone in use: apps are launched in turn, used for a while, and killed when memory is short.
 //!
 //! Seed 5's phones were used by hand for two and a half days, so what an app is comes from
-//! facts/benchmarks.md 4.5, not from the seed; every amount below is of the whole machine and shrinks
+//! docs/experiments/sources.md#apps, not from the seed; every amount below is of the whole machine and shrinks
 //! with it. `sizes.rs` has the amounts, `process.rs` what an app does, `background.rs` what goes on
 //! beside the app that is used.
 

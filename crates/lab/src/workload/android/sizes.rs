@@ -1,4 +1,4 @@
-//! How much of everything: facts/benchmarks.md 4.5 where nothing else is said. (K): general knowledge,
+//! How much of everything: docs/experiments/sources.md#apps where nothing else is said. (K): general knowledge,
 //! unchecked. (D): derived from the seed.
 
 use pageblock_vm::inode::{FileObject, Lifetime};

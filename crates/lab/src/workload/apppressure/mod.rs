@@ -3,7 +3,7 @@
 //!
 //! Three forms of one thing. On a phone apps are launched in turn, used for a while, and paged out to swap in
 //! memory once they are in the background; there are as many as there is room for, or more; on a Chromebook
-//! tabs are. Neither test is public in all its parts (facts/benchmarks.md 1.5), so what an app is comes from 4.5.
+//! tabs are. Neither test is public in all its parts (docs/experiments/sources.md#apppressure).
 //! `sizes.rs` has the amounts, `process.rs` what an app takes, `background.rs` what goes on beside it.
 
 mod background;

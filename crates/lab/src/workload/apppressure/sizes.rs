@@ -1,4 +1,4 @@
-//! How much of everything, for all forms: facts/benchmarks.md 1.5 and 4.5 where nothing else is said. (K):
+//! How much of everything, for all forms: docs/experiments/sources.md#apps where nothing else is said. (K):
 //! general knowledge, unchecked.
 
 use pageblock_vm::inode::{FileObject, Lifetime};
@@ -48,7 +48,8 @@ pub(super) struct Spec {
     pub(super) system_threads: u64,
 }
 
-/// Android: app launch. Amounts of an app are those of facts 4.5, at their lower half as the phone is small.
+/// Android: app launch. Amounts of an app are those of docs/experiments/sources.md#apps, at their lower half as
+/// the phone is small.
 pub(super) const LAUNCH: Spec = Spec {
     apps: 18,
     anon: (30_000, 80_000),

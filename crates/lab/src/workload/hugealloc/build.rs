@@ -18,11 +18,11 @@ use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos, SECOND};
 
 /// Pages of a compiler's memory: from lib/string.c to mm/page_alloc.c, 13.4 thousand on average
-/// (facts/benchmarks.md 4.3).
+/// (docs/experiments/sources.md#compile-jobs).
 const JOB_PAGES: (u64, u64) = (7_100, 20_600);
-/// CPU time of a job: 1,271 s of a build of 2,400 jobs (1.4).
+/// CPU time of a job: 1,271 s of a build of 2,400 jobs (docs/experiments/sources.md#hugealloc).
 const JOB_TIME: Nanos = 530 * MILLISECOND;
-/// Processes of a job: sh, gcc, cc1, as (4.3).
+/// Processes of a job: sh, gcc, cc1, as (docs/experiments/sources.md#compile-jobs).
 const PROGRAMS: u64 = 4;
 /// CPU time of each but cc1. (K)
 const PROGRAM_TIME: Nanos = 2 * MILLISECOND;

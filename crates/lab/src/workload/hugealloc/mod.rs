@@ -1,8 +1,8 @@
 //! hugealloc: kernel builds one after another without a reboot, beside a memory cache that serves a
 //! network, while a program asks for batches of huge pages.
 //!
-//! After Weiner's description of his benchmark of freelist hygiene (facts/benchmarks.md 1.4), whose
-//! source is not public. What a compile job takes is measured (4.3), as is a cache's item (4.4). A
+//! After Weiner's description of his benchmark of freelist hygiene (docs/experiments/sources.md#hugealloc), whose
+//! source is not public. What a compile job and a cache's item take is measured. A
 //! smaller machine compiles proportionally fewer and smaller jobs, each in the time of a whole one: of
 //! every build it sees a part, at the pressure of the whole machine.
 

@@ -1,0 +1,181 @@
+//! The documents that code and documents cite, and their headings, exist.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::prints;
+
+/// Folders whose text cites documents. Those at the top of the repository are added to them.
+const FOLDERS: &[&str] = &["crates", "docs", "examples", "machines", "published"];
+
+/// A document that some text cites.
+#[derive(Debug, PartialEq, Eq)]
+struct Citation {
+    target: PathBuf,
+    /// The anchor of a heading in it.
+    anchor: Option<String>,
+}
+
+impl Citation {
+    /// Reads `path` or `path#anchor`, a path from a folder; `own` is the file where it stands.
+    fn new(from: &Path, own: &Path, text: &str) -> Self {
+        let (path, anchor) = match text.split_once('#') {
+            Some((path, anchor)) => (path, Some(anchor.to_owned())),
+            None => (text, None),
+        };
+        let target = if path.is_empty() { own.to_owned() } else { from.join(path) };
+        Self { target, anchor }
+    }
+
+    /// Tells what is wrong with it.
+    fn fault(&self) -> Option<&'static str> {
+        if !self.target.exists() {
+            return Some("no such file");
+        }
+        let anchor = self.anchor.as_ref()?;
+        if self.target.extension().is_none_or(|kind| kind != "md") {
+            return None;
+        }
+        let text = fs::read_to_string(&self.target).expect("it is text");
+        (!anchors(&text).contains(anchor)).then_some("no such heading")
+    }
+}
+
+/// Takes the anchors of a document's headings, as GitHub forms them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut fenced = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            fenced = !fenced;
+        }
+        let heading = line.trim_start_matches('#');
+        if fenced || heading.len() == line.len() || !heading.starts_with(' ') {
+            continue;
+        }
+        let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let anchor: String =
+            kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect();
+        let mut unique = anchor.clone();
+        for n in 1.. {
+            if found.insert(unique) {
+                break;
+            }
+            unique = format!("{anchor}-{n}");
+        }
+    }
+    found
+}
+
+/// Takes the citations by path from the top of the repository, as code has them.
+fn cited_paths(root: &Path, own: &Path, text: &str) -> Vec<Citation> {
+    let is_path = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    let is_anchor = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("docs/") {
+        let path = text[at..].split(|c: char| !is_path(c)).next().unwrap_or_default();
+        let Some(end) = path.find(".md") else { continue };
+        if text[..at].ends_with(is_path) {
+            continue;
+        }
+        let end = end + ".md".len();
+        if path[..end].ends_with("/NAME.md") {
+            continue; // It stands for any name.
+        }
+        let anchor = text[at + end..].strip_prefix('#');
+        let anchor =
+            anchor.map_or("", |rest| rest.split(|c: char| !is_anchor(c)).next().unwrap_or(""));
+        let hash = if anchor.is_empty() { "" } else { "#" };
+        found.push(Citation::new(root, own, &format!("{}{hash}{anchor}", &path[..end])));
+    }
+    found
+}
+
+/// Takes the links of a document to files and headings, `[text](path#anchor)`.
+fn links(own: &Path, text: &str) -> Vec<Citation> {
+    let folder = own.parent().expect("a file is in a folder");
+    let inner = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let local = |link: &&str| !link.contains("://") && !link.contains(char::is_whitespace);
+    inner.map(|(link, _)| link).filter(local).map(|link| Citation::new(folder, own, link)).collect()
+}
+
+/// Adds the text files of a folder, but not what a build left.
+fn text_files(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("it is a folder of the project") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            if path.file_name().is_some_and(|name| name != "target") {
+                text_files(&path, into);
+            }
+        } else if path
+            .extension()
+            .is_some_and(|kind| kind == "md" || kind == "rs" || kind == "toml")
+        {
+            into.push(path);
+        }
+    }
+}
+
+#[test]
+fn cited_documents_and_headings_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let mut files = Vec::new();
+    for folder in FOLDERS {
+        text_files(&root.join(folder), &mut files);
+    }
+    let top = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path());
+    files.extend(top.filter(|path| path.extension().is_some_and(|kind| kind == "md")));
+
+    let (mut broken, mut headings) = (Vec::new(), 0);
+    for file in &files {
+        let text = fs::read_to_string(file).unwrap();
+        let mut cited = cited_paths(&root, file, &text);
+        if file.extension().is_some_and(|kind| kind == "md") {
+            cited.extend(links(file, &text));
+        }
+        headings += cited.iter().filter(|citation| citation.anchor.is_some()).count();
+        broken.extend(cited.iter().filter_map(|citation| {
+            Some(format!("{}: {citation:?}: {}", file.display(), citation.fault()?))
+        }));
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    assert!(headings > 100, "only {headings} citations of a heading were found");
+}
+
+#[test]
+fn every_switch_is_in_the_index_of_the_reference() {
+    let index = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/linux/README.md");
+    let index = fs::read_to_string(index).unwrap();
+    // A file of the policy has each switch in a line of its own, as a comment where it is the base's.
+    let file = prints("policy show linux-6.12 --toml");
+    let lines = file.lines().map(|line| line.trim_start_matches("# "));
+    let is_name = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let names = lines.filter_map(|line| Some(line.split_once(" = ")?.0)).filter(is_name);
+    let switches: Vec<_> = names.filter(|name| *name != "base").collect();
+    assert!(switches.len() > 40, "{file}");
+    let missing: Vec<_> =
+        switches.iter().filter(|name| !index.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn citations_and_anchors_are_read() {
+    let text = "# A `b` (c): d_e\n```\n# not this\n```\n## Twice\n## Twice\n#nor this\n";
+    let expect = ["a-b-c-d_e", "twice", "twice-1"];
+    assert_eq!(anchors(text), BTreeSet::from(expect.map(str::to_owned)));
+
+    let (root, own) = (Path::new("/root"), Path::new("/root/docs/own.md"));
+    let citation = |target: &str, anchor: Option<&str>| Citation {
+        target: target.into(),
+        anchor: anchor.map(str::to_owned),
+    };
+    // Written so that the test above does not read them.
+    let code = "(see @a.md#b-c), @a.md. /x/@a.md @*.md @b/NAME.md".replace('@', "docs/");
+    let expect = [citation("/root/docs/a.md", Some("b-c")), citation("/root/docs/a.md", None)];
+    assert_eq!(cited_paths(root, own, &code), expect);
+
+    let page = "[x](a.md#b) [y](#c) [z](https://example.org/a.md) `f](not this)`";
+    let expect = [citation("/root/docs/a.md", Some("b")), citation("/root/docs/own.md", Some("c"))];
+    assert_eq!(links(own, page), expect);
+}
