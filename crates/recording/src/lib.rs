@@ -35,7 +35,7 @@ pub use events::Events;
 pub use excerpt::write_line;
 pub use input::{Input, Line};
 pub use kernel::KernelVersion;
-pub use losses::{LostByCpu, Losses};
+pub use losses::{Losses, LostByCpu};
 pub use procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};
 pub use record::{Other, Record, What};
 pub use recording::Recording;

@@ -96,8 +96,7 @@ impl LossFinder {
     /// does not say where they lie: any event may follow them.
     pub(crate) fn finish(self, by_cpu: LostByCpu, unplaced: &LostByCpu) -> Losses {
         let at_the_end = by_cpu.values().sum::<u64>() != self.lost;
-        let mut first_event =
-            self.first_event.or_else(|| at_the_end.then(|| self.gap(&by_cpu)));
+        let mut first_event = self.first_event.or_else(|| at_the_end.then(|| self.gap(&by_cpu)));
         let mut losses = by_cpu;
         for (&cpu, &lost) in unplaced {
             *losses.entry(cpu).or_default() += lost;
@@ -105,7 +104,8 @@ impl LossFinder {
         }
         losses.retain(|_, lost| *lost > 0);
         let recorded = |cpu: Option<u16>| {
-            let of_cpu = |cpu: u16| self.cpus.get(usize::from(cpu)).map_or(0, |&(events, _)| events);
+            let of_cpu =
+                |cpu: u16| self.cpus.get(usize::from(cpu)).map_or(0, |&(events, _)| events);
             cpu.map_or(self.events, of_cpu)
         };
         let recorded = losses.keys().map(|&cpu| (cpu, recorded(cpu))).collect();

@@ -292,7 +292,13 @@ impl TextReader {
     /// Reads the events of a stream.
     #[must_use]
     pub fn new(input: Input, decoding: Decoding) -> Self {
-        Self { input, parser: TextParser::new(decoding), lost: LostByCpu::new(), overwritten: 0, done: false }
+        Self {
+            input,
+            parser: TextParser::new(decoding),
+            lost: LostByCpu::new(),
+            overwritten: 0,
+            done: false,
+        }
     }
 
     /// The stream, for its position.

@@ -1,0 +1,117 @@
+//! What a recording lacks, and which figures that makes meaningless.
+
+use std::ops::Range;
+
+use pageblock_measure::Verification;
+use pageblock_measure::verification::{Gap, KindResult};
+use pageblock_recording::{Columnar, Record, Recording, What};
+
+use crate::guided::kind;
+
+const ALLOC: &str = "mm_page_alloc";
+const FREE: &str = "mm_page_free";
+const ZONE_LOCKED: &str = "mm_page_alloc_zone_locked";
+const DRAIN: &str = "mm_page_pcpu_drain";
+const EXTFRAG: &str = "mm_page_alloc_extfrag";
+
+/// What can be known of a recording's gaps without following its events, of which those in
+/// `followed` are.
+pub(crate) fn known(recording: &Recording, columnar: &Columnar, followed: Range<u64>) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    let windows = &columnar.windows;
+    let marks = |names: [&str; 2]| Gap::MissingMarks { marks: names.map(str::to_owned) };
+    if windows.events == 0 {
+        return vec![Gap::NoEvents];
+    }
+    if windows.start.markers.is_empty() {
+        gaps.push(marks(["S1", "S2"]));
+    }
+    if recording.end.is_some() && windows.end.as_ref().is_some_and(|end| end.markers.is_empty()) {
+        gaps.push(marks(["E1", "E2"]));
+    }
+    let losses = &columnar.losses;
+    if losses.first_event.is_some_and(|first| first < windows.end_event()) {
+        for (&cpu, &lost) in &losses.by_cpu {
+            let recorded = losses.recorded.get(&cpu).copied().unwrap_or(0);
+            gaps.push(Gap::LostEvents { cpu, lost, recorded });
+        }
+        let events = windows.end_event().saturating_sub(followed.start);
+        gaps.push(Gap::Cut { followed: followed.end - followed.start, events });
+    }
+    if gaps.is_empty() && followed.is_empty() {
+        gaps.push(Gap::NoEvents);
+    }
+    gaps
+}
+
+/// Takes every figure out of a result.
+pub(crate) fn nothing_is_judged(result: &mut Verification) {
+    let every = kind::ALL.map(str::to_owned);
+    result.kinds.clear();
+    result.not_judged.extend(every);
+    result.drains = KindResult::default();
+    result.end_state_equal = None;
+    result.mismatches.clear();
+}
+
+/// How often events of each kind came, and what of the state says that a kind was not recorded.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Seen {
+    alloc: u64,
+    free: u64,
+    zone_locked: u64,
+    drain: u64,
+    extfrag: u64,
+    /// A request got a block that the zone has.
+    pub(crate) allocated_in_zone: u64,
+    /// A CPU list should have given pages back, and gave none.
+    pub(crate) not_drained: u64,
+    /// The zone gave a block of another type's list.
+    pub(crate) of_another_type: u64,
+}
+
+impl Seen {
+    #[inline]
+    pub(crate) fn push(&mut self, record: &Record) {
+        match record.what {
+            What::Alloc { .. } => self.alloc += 1,
+            What::Free { .. } => self.free += 1,
+            What::ZoneLocked { .. } => self.zone_locked += 1,
+            What::Drain { .. } => self.drain += 1,
+            What::Extfrag(_) => self.extfrag += 1,
+            _ => {}
+        }
+    }
+
+    /// The tracepoints that were not recorded: they have no event where others show that some
+    /// happened.
+    fn missing(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [
+            (ALLOC, self.alloc, self.free + self.zone_locked),
+            (FREE, self.free, self.alloc),
+            (ZONE_LOCKED, self.zone_locked, self.allocated_in_zone),
+            (DRAIN, self.drain, self.not_drained),
+            (EXTFRAG, self.extfrag, self.of_another_type),
+        ]
+        .into_iter()
+        .filter(|&(_, events, evidence)| events == 0 && evidence > 0)
+        .map(|(name, ..)| name)
+    }
+
+    /// Takes the figures out of a result that a missing kind of event makes meaningless. Every
+    /// decision depends on what allocations, frees, refills and drains leave on the lists; only
+    /// fallbacks depend on their own event alone.
+    pub(crate) fn judge(&self, result: &mut Verification) {
+        for event in self.missing() {
+            result.gaps.push(Gap::MissingEvent { event: event.to_owned() });
+            if event == EXTFRAG {
+                result.kinds.retain(|name, _| !name.starts_with(kind::FALLBACK));
+                result.not_judged.insert(kind::FALLBACK.to_owned());
+                result.mismatches.retain(|mismatch| !mismatch.kind.starts_with(kind::FALLBACK));
+            } else {
+                nothing_is_judged(result);
+                result.notes.clear();
+            }
+        }
+    }
+}
