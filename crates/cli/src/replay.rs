@@ -27,8 +27,9 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let own = recorded_preset(&session.recording);
     let fidelity = verify::verify(&session, own.name, &own.policy, 0)?;
     let certificate = certificate::certificate(&fidelity);
-    if fidelity.is_void() {
-        eprintln!("replay: nothing can be replayed: {certificate}");
+    if fidelity.is_void() || fidelity.not_judged.contains(kind::CPU_LIST_FRAME) {
+        let gap = fidelity.gaps.first().map(certificate::gap).unwrap_or_default();
+        eprintln!("replay: nothing can be replayed: {gap}");
         return Ok(Verdict::No);
     }
     let demands = demands(&session)?;
@@ -43,8 +44,7 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     if runs.is_empty() {
         bail!("interrupted before the first policy was done");
     }
-    let fallbacks_known = !fidelity.not_judged.contains(kind::FALLBACK);
-    let calibration = fallbacks_known.then(|| calibrate(&demands, own, &policies, &runs)).flatten();
+    let calibration = calibrate(&demands, own, &policies, &runs);
     let mut notes: Vec<String> = fidelity.gaps.iter().map(certificate::gap).collect();
     notes.push(OPEN_LOOP.to_owned());
     if runs.len() < policies.len() {

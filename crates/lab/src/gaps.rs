@@ -10,9 +10,13 @@ use crate::guided::kind;
 
 const ALLOC: &str = "mm_page_alloc";
 const FREE: &str = "mm_page_free";
+const FREE_BATCHED: &str = "mm_page_free_batched";
 const ZONE_LOCKED: &str = "mm_page_alloc_zone_locked";
 const DRAIN: &str = "mm_page_pcpu_drain";
 const EXTFRAG: &str = "mm_page_alloc_extfrag";
+
+/// Of so many frees some are batched: every process that ends frees its memory so.
+const FREES_WITHOUT_BATCH: u64 = 1000;
 
 /// What can be known of a recording's gaps without following its events, of which those in
 /// `followed` are.
@@ -59,6 +63,7 @@ pub(crate) fn nothing_is_judged(result: &mut Verification) {
 pub(crate) struct Seen {
     alloc: u64,
     free: u64,
+    free_batched: u64,
     zone_locked: u64,
     drain: u64,
     extfrag: u64,
@@ -76,6 +81,7 @@ impl Seen {
         match record.what {
             What::Alloc { .. } => self.alloc += 1,
             What::Free { .. } => self.free += 1,
+            What::FreeBatched { .. } => self.free_batched += 1,
             What::ZoneLocked { .. } => self.zone_locked += 1,
             What::Drain { .. } => self.drain += 1,
             What::Extfrag(_) => self.extfrag += 1,
@@ -89,6 +95,7 @@ impl Seen {
         [
             (ALLOC, self.alloc, self.free + self.zone_locked),
             (FREE, self.free, self.alloc),
+            (FREE_BATCHED, self.free_batched, self.free / FREES_WITHOUT_BATCH),
             (ZONE_LOCKED, self.zone_locked, self.allocated_in_zone),
             (DRAIN, self.drain, self.not_drained),
             (EXTFRAG, self.extfrag, self.of_another_type),
@@ -98,20 +105,34 @@ impl Seen {
         .map(|(name, ..)| name)
     }
 
-    /// Takes the figures out of a result that a missing kind of event makes meaningless. Every
-    /// decision depends on what allocations, frees, refills and drains leave on the lists; only
-    /// fallbacks depend on their own event alone.
+    /// Takes the figures out of a result that a missing kind of event makes meaningless.
     pub(crate) fn judge(&self, result: &mut Verification) {
         for event in self.missing() {
             result.gaps.push(Gap::MissingEvent { event: event.to_owned() });
-            if event == EXTFRAG {
-                result.kinds.retain(|name, _| !name.starts_with(kind::FALLBACK));
-                result.not_judged.insert(kind::FALLBACK.to_owned());
-                result.mismatches.retain(|mismatch| !mismatch.kind.starts_with(kind::FALLBACK));
-            } else {
-                nothing_is_judged(result);
+            let meaningless = made_meaningless(event);
+            let is_meaningless =
+                |name: &str| meaningless.iter().any(|&kind| name.starts_with(kind));
+            result.kinds.retain(|name, _| !is_meaningless(name));
+            result.mismatches.retain(|mismatch| !is_meaningless(&mismatch.kind));
+            result.not_judged.extend(meaningless.iter().map(|&kind| kind.to_owned()));
+            if meaningless.contains(&kind::DRAIN_COUNT) {
+                // What was inferred was inferred from drains.
+                result.drains = KindResult::default();
                 result.notes.clear();
             }
         }
+    }
+}
+
+/// The kinds of decision whose figures differ where a tracepoint was not recorded.
+///
+/// The zone's free lists follow from refills, drains, fallbacks and frees past the CPU lists; what
+/// is on CPU lists from allocations too. Batched frees say in which order pages reach a list's head,
+/// which is seen at its tail.
+fn made_meaningless(event: &str) -> &'static [&'static str] {
+    match event {
+        ALLOC => &[kind::CPU_LIST_FRAME, kind::DRAIN_COUNT, kind::DRAIN_FRAME, kind::REFILL_COUNT],
+        FREE_BATCHED => &[kind::DRAIN_COUNT, kind::DRAIN_FRAME],
+        _ => &kind::ALL,
     }
 }

@@ -60,13 +60,20 @@ pub fn gap(gap: &Gap) -> String {
         }
         Gap::MissingEvent { event } => {
             let what = match event.as_str() {
+                "mm_page_alloc" => "what is on per-CPU lists is not known",
+                "mm_page_free_batched" => {
+                    "in which order pages reach a per-CPU list is not known, and drains cannot be \
+                     judged"
+                }
                 "mm_page_alloc_zone_locked" => {
-                    "refills cannot be judged, nor anything that depends on what they bring"
+                    "refills cannot be judged, nor anything that depends on what they take"
                 }
                 "mm_page_pcpu_drain" => {
                     "drains cannot be judged, nor anything that depends on what they give back"
                 }
-                "mm_page_alloc_extfrag" => "fallbacks cannot be judged",
+                "mm_page_alloc_extfrag" => {
+                    "fallbacks cannot be judged, nor anything that depends on what they take"
+                }
                 _ => "nothing can be judged",
             };
             format!("no {event} was recorded: {what}")
@@ -232,25 +239,26 @@ mod tests {
             gaps: vec![
                 Gap::LostEvents { cpu: Some(1), lost: 100, recorded: 1900 },
                 Gap::Cut { followed: 900, events: 4000 },
-                Gap::MissingEvent { event: "mm_page_alloc_extfrag".into() },
+                Gap::MissingEvent { event: "mm_page_free_batched".into() },
             ],
             ..Verification::default()
         };
         *verification.kind_mut("refill frame") =
             KindResult { cases: 10, shape: 10, exact: 10, explained: 0 };
-        verification.not_judged.insert("fallback".into());
+        verification.not_judged.insert("drain frame".into());
         assert_eq!(
             print(&verification, 0),
             concat!(
                 "field under linux-6.18: 100.00 % of 10 decisions in 900 events have the recorded ",
-                "shape, 100.00 % are exact; not judged: fallback; the end state is not recorded\n",
+                "shape, 100.00 % are exact; not judged: drain frame; the end state is not recorded\n",
                 "\n",
                 "Missing: CPU 1 lost 100 of 2000 events (5.00 %)\n",
                 "Missing: only the 900 of 4000 events before the first loss are followed\n",
-                "Missing: no mm_page_alloc_extfrag was recorded: fallbacks cannot be judged\n",
+                "Missing: no mm_page_free_batched was recorded: in which order pages reach a per-CPU ",
+                "list is not known, and drains cannot be judged\n",
                 "\n",
                 "decision           cases  shape [%]  exact [%]  explained\n",
-                "fallback      not judged          -          -          -\n",
+                "drain frame   not judged          -          -          -\n",
                 "refill frame          10     100.00     100.00          0\n",
                 "all                   10     100.00     100.00          0\n",
             )

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bench;
+mod gaps;
 mod policy;
 mod recordings;
 mod runs;
