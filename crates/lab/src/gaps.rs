@@ -27,12 +27,6 @@ pub(crate) fn known(recording: &Recording, columnar: &Columnar, followed: Range<
     if windows.events == 0 {
         return vec![Gap::NoEvents];
     }
-    if windows.start.markers.is_empty() {
-        gaps.push(marks(["S1", "S2"]));
-    }
-    if recording.end.is_some() && windows.end.as_ref().is_some_and(|end| end.markers.is_empty()) {
-        gaps.push(marks(["E1", "E2"]));
-    }
     let losses = &columnar.losses;
     if losses.first_event.is_some_and(|first| first < windows.end_event()) {
         for (&cpu, &lost) in &losses.by_cpu {
@@ -41,6 +35,12 @@ pub(crate) fn known(recording: &Recording, columnar: &Columnar, followed: Range<
         }
         let events = windows.end_event().saturating_sub(followed.start);
         gaps.push(Gap::Cut { followed: followed.end - followed.start, events });
+    }
+    if windows.start.markers.is_empty() {
+        gaps.push(marks(["S1", "S2"]));
+    }
+    if recording.end.is_some() && windows.end.as_ref().is_some_and(|end| end.markers.is_empty()) {
+        gaps.push(marks(["E1", "E2"]));
     }
     if gaps.is_empty() && followed.is_empty() {
         gaps.push(Gap::NoEvents);
@@ -119,6 +119,7 @@ impl Seen {
                 // What was inferred was inferred from drains.
                 result.drains = KindResult::default();
                 result.notes.clear();
+                result.not_followed.clear();
             }
         }
     }

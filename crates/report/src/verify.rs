@@ -99,10 +99,11 @@ pub fn print(verification: &Verification, mismatches: usize) -> String {
     for found in &verification.gaps {
         text += &format!("Missing: {}\n", gap(found));
     }
-    if !verification.gaps.is_empty() {
+    let table = table(verification);
+    if !verification.gaps.is_empty() && !table.is_empty() {
         text.push('\n');
     }
-    text += &table(verification);
+    text += &table;
     let not_followed = verification.not_followed.iter();
     let not_followed = not_followed
         .map(|(change, count)| format!("{count} recorded changes could not be followed: {change}"));
