@@ -107,6 +107,10 @@ impl Seen {
 
     /// Takes the figures out of a result that a missing kind of event makes meaningless.
     pub(crate) fn judge(&self, result: &mut Verification) {
+        if self.alloc + self.free + self.zone_locked + self.drain + self.extfrag == 0 {
+            result.gaps.push(Gap::NoEvents);
+            nothing_is_judged(result);
+        }
         for event in self.missing() {
             result.gaps.push(Gap::MissingEvent { event: event.to_owned() });
             let meaningless = made_meaningless(event);
