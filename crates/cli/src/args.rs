@@ -142,13 +142,16 @@ pub(crate) struct VerifyArgs {
     /// The policy to hold against it; the recorded kernel's own by default
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<String>,
-    /// Exit with 1 where a kind of at least 100 decisions has a smaller share of right shapes (0 to 1)
+    /// Exit with 1 if a kind of at least 100 decisions has a smaller share of right shapes (0 to 1), or
+    /// if the recording has gaps
     #[arg(long, value_name = "SHARE")]
     pub(crate) min_shape: Option<f64>,
-    /// Exit with 1 where a kind of at least 100 decisions has a smaller share of exact ones (0 to 1)
+    /// Exit with 1 if a kind of at least 100 decisions has a smaller share of exact ones (0 to 1), or if
+    /// the recording has gaps
     #[arg(long, value_name = "SHARE")]
     pub(crate) min_exact: Option<f64>,
-    /// Exit with 1 where of at least 100 drains of either side a smaller share was made by both (0 to 1)
+    /// Exit with 1 if of at least 100 drains in the recording or in the replay a smaller share is in both
+    /// (0 to 1), or if the recording has gaps
     #[arg(long, value_name = "SHARE")]
     pub(crate) min_drains: Option<f64>,
     /// Print so many of the first mismatches, with their context
@@ -177,10 +180,10 @@ pub(crate) struct ReplayArgs {
     /// The folder of the recording
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: PathBuf,
-    /// A policy to run; give the option once for each
-    #[arg(long = "policy", value_name = "POLICY", required = true)]
+    /// A policy to run beside the recorded one; give the option once for each
+    #[arg(long = "policy", value_name = "POLICY")]
     pub(crate) policies: Vec<String>,
-    /// The policy of the first column, which the others are compared with; the first given by default
+    /// The policy of the first column, which the others are compared with; the recorded one by default
     #[arg(long, value_name = "POLICY")]
     pub(crate) baseline: Option<String>,
     /// Print JSON: the list of runs, or their comparison (docs/json.md)

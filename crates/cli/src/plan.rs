@@ -127,14 +127,17 @@ impl VerifyPlan {
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayPlan {
     pub(crate) recording: PathBuf,
-    /// The baseline first, then the others in the order given.
+    /// The baseline first where one was chosen, then the others in the order given.
     pub(crate) policies: Vec<NamedPolicy>,
+    /// Whether a baseline was chosen; else it is the recorded policy.
+    pub(crate) has_baseline: bool,
     pub(crate) format: RunFormat,
 }
 
 impl ReplayPlan {
     pub(crate) fn new(args: ReplayArgs) -> anyhow::Result<Self> {
         let mut given = args.policies;
+        let has_baseline = args.baseline.is_some();
         if let Some(baseline) = args.baseline {
             let Some(at) = given.iter().position(|policy| *policy == baseline) else {
                 bail!("--baseline '{baseline}' is not among the policies: {}", given.join(" "));
@@ -147,8 +150,30 @@ impl ReplayPlan {
         Ok(Self {
             recording: recording(args.recording)?,
             policies: given.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
+            has_baseline,
             format: args.json.into(),
         })
+    }
+
+    /// The policies to replay under, the recorded one among them: without it the others have nothing
+    /// to stand beside, as counts of a replay differ from the recorded ones.
+    pub(crate) fn with_recorded(&self, recorded: &'static Preset) -> Vec<NamedPolicy> {
+        let mut policies = self.policies.clone();
+        let place = policies.iter().position(|named| named.policy == recorded.policy);
+        let mut recorded = vec![match place {
+            Some(place) => policies.remove(place),
+            None => NamedPolicy {
+                name: recorded.name.to_owned(),
+                base: recorded,
+                policy: recorded.policy,
+            },
+        }];
+        let at = match place {
+            Some(place) if self.has_baseline => place,
+            _ => usize::from(self.has_baseline),
+        };
+        policies.splice(at..at, recorded.drain(..));
+        policies
     }
 }
 

@@ -4,6 +4,7 @@ use anyhow::bail;
 use pageblock::policy::Policy;
 use pageblock::preset::Preset;
 use pageblock_lab::demand::Demands;
+use pageblock_lab::guided::kind;
 use pageblock_lab::machine::recorded_preset;
 use pageblock_lab::replay;
 use pageblock_measure::compare::{Comparison, Options};
@@ -26,9 +27,15 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let own = recorded_preset(&session.recording);
     let fidelity = verify::verify(&session, own.name, &own.policy, 0)?;
     let certificate = certificate::certificate(&fidelity);
+    if fidelity.is_void() || fidelity.not_judged.contains(kind::CPU_LIST_FRAME) {
+        let gap = fidelity.gaps.first().map(certificate::gap).unwrap_or_default();
+        eprintln!("replay: nothing can be replayed: {gap}");
+        return Ok(Verdict::No);
+    }
     let demands = demands(&session)?;
+    let policies = plan.with_recorded(own);
     let mut runs = Vec::new();
-    for NamedPolicy { name, policy, .. } in &plan.policies {
+    for NamedPolicy { name, policy, .. } in &policies {
         match replay_one(&session, &demands, name, policy)? {
             Some(run) => runs.push(run),
             None => break,
@@ -37,14 +44,11 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     if runs.is_empty() {
         bail!("interrupted before the first policy was done");
     }
-    let calibration = calibrate(&session, &demands, own, plan, &runs)?;
-    let mut notes = vec![OPEN_LOOP.to_owned()];
-    if runs.len() < plan.policies.len() {
-        notes.push(format!(
-            "Interrupted: {} of {} policies are done.",
-            runs.len(),
-            plan.policies.len()
-        ));
+    let calibration = calibrate(&demands, own, &policies, &runs);
+    let mut notes: Vec<String> = fidelity.gaps.iter().map(certificate::gap).collect();
+    notes.push(OPEN_LOOP.to_owned());
+    if runs.len() < policies.len() {
+        notes.push(format!("Interrupted: {} of {} policies are done.", runs.len(), policies.len()));
     }
     for run in &mut runs {
         run.certificate = Some(certificate.clone());
@@ -52,11 +56,17 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
         run.notes.clone_from(&notes);
     }
     let options = Options {
-        event_counts: compare::event_counts(plan.policies.iter().map(|p| &p.policy)),
+        event_counts: compare::event_counts(policies.iter().map(|p| &p.policy)),
         ..Options::default()
     };
     output::print(&match plan.format {
-        RunFormat::Text => print::print(&Comparison::of_runs(&runs, &options)?),
+        RunFormat::Text => {
+            let mut comparison = Comparison::of_runs(&runs, &options)?;
+            let strict: Vec<bool> =
+                policies.iter().map(|named| named.policy.list_type_strict()).collect();
+            comparison.leave_out_changes_of_events(|column| strict[column] == strict[0]);
+            print::print(&comparison)
+        }
         format => compare::text(runs, format, options, false)?,
     })?;
     Ok(Verdict::Yes)
@@ -87,23 +97,15 @@ fn replay_one(
     Ok(run)
 }
 
-/// Compares the free replay under the recorded policy with what the recorded kernel reported. It is
-/// one of the runs where that policy was asked for; `None` where Ctrl-C ended it.
+/// Compares the free replay under the recorded policy with what the recorded kernel reported; `None`
+/// where Ctrl-C came before it.
 fn calibrate(
-    session: &Session,
     demands: &Demands,
     own: &Preset,
-    plan: &ReplayPlan,
+    policies: &[NamedPolicy],
     runs: &[Run],
-) -> anyhow::Result<Option<Calibration>> {
-    let asked = plan.policies.iter().zip(runs).find(|(named, _)| named.policy == own.policy);
-    let run = match asked {
-        Some((_, run)) => Some(run.clone()),
-        None if interrupt::requested() => None,
-        None => replay_one(session, demands, own.name, &own.policy)?,
-    };
-    Ok(run.map(|run| Calibration {
-        policy: own.name.to_owned(),
-        ..Calibration::of(&demands.recorded, &run)
-    }))
+) -> Option<Calibration> {
+    let (_, run) = policies.iter().zip(runs).find(|(named, _)| named.policy == own.policy)?;
+    let calibration = Calibration::of(&demands.recorded, run);
+    Some(Calibration { policy: own.name.to_owned(), ..calibration })
 }

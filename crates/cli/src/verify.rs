@@ -3,15 +3,12 @@
 use pageblock_lab::VerifyOptions;
 use pageblock_lab::machine::recorded_preset;
 use pageblock_measure::Verification;
-use pageblock_measure::verification::KindResult;
+use pageblock_measure::verification::{CASES_JUDGED, DRAINS};
 
 use crate::plan::{Format, VerifyPlan};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::{Verdict, output};
-
-/// Kinds with fewer decisions say too little to be judged.
-const CASES_JUDGED: u64 = 100;
 
 pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
     let session = Session::open(&plan.recording)?;
@@ -27,7 +24,9 @@ pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
             output::print(&pageblock_report::verify::print(&verification, plan.mismatches))?;
         }
     }
-    Ok(judge(&verification, plan))
+    let Some(reason) = refusal(&verification, plan) else { return Ok(Verdict::Yes) };
+    eprintln!("verify: {reason}");
+    Ok(Verdict::No)
 }
 
 /// Verifies an opened recording under a policy, with a progress bar.
@@ -48,20 +47,46 @@ pub(crate) fn verify(
     Ok(result)
 }
 
-fn judge(verification: &Verification, plan: &VerifyPlan) -> Verdict {
-    let good = |kind: &KindResult, min_shape: f64, min_exact: f64| {
-        let share = |part: u64| part as f64 / kind.cases as f64;
-        kind.cases < CASES_JUDGED
-            || (share(kind.shape) >= min_shape && share(kind.exact) >= min_exact)
-    };
-    let mut kinds = verification.kinds.values();
-    let good = kinds.all(|kind| good(kind, plan.min_shape, plan.min_exact))
-        && good(&verification.drains, plan.min_drains, 0.0);
-    if good { Verdict::Yes } else { Verdict::No }
+/// Tells why a verification does not satisfy the plan, if it does not: where nothing could be
+/// judged, where a share that was asked for cannot be known, or where one is smaller.
+fn refusal(verification: &Verification, plan: &VerifyPlan) -> Option<String> {
+    let asked = [
+        ("--min-shape", plan.min_shape),
+        ("--min-exact", plan.min_exact),
+        ("--min-drains", plan.min_drains),
+    ];
+    let asked_for = asked.iter().find(|(_, min)| *min > 0.0);
+    if let Some(first) = verification.gaps.first() {
+        let gap = pageblock_report::verify::gap(first);
+        if verification.is_void() {
+            return Some(format!("nothing is judged: {gap}"));
+        }
+        if let Some((option, min)) = asked_for {
+            return Some(format!("{option} {min}: the recording has gaps: {gap}"));
+        }
+    }
+    let share = |part: u64, cases: u64| part as f64 / cases as f64;
+    let kinds = verification.kinds.iter().map(|(name, kind)| (name.as_str(), kind));
+    let shapes = kinds.clone().map(|(name, kind)| (asked[0], name, kind, kind.shape, "shape"));
+    let exact = kinds.map(|(name, kind)| (asked[1], name, kind, kind.exact, "exact"));
+    let drains = &verification.drains;
+    let drains = [(asked[2], DRAINS, drains, drains.shape, "both")];
+    let judged =
+        shapes.chain(exact).chain(drains).filter(|(.., kind, _, _)| kind.cases >= CASES_JUDGED);
+    let mut small = judged.filter(|&((_, min), _, kind, part, _)| share(part, kind.cases) < min);
+    small.next().map(|((option, min), name, kind, part, what)| {
+        let cases = kind.cases;
+        format!(
+            "{option} {min}: {name}: {part} of {cases} ({what}), a share of {:.6}",
+            share(part, cases)
+        )
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use pageblock_measure::verification::{Gap, KindResult};
+
     use super::*;
 
     fn plan(min_shape: f64, min_exact: f64, min_drains: f64) -> VerifyPlan {
@@ -76,21 +101,40 @@ mod tests {
         }
     }
 
+    fn kind(cases: u64, shape: u64, exact: u64) -> KindResult {
+        KindResult { cases, shape, exact, explained: 0 }
+    }
+
     #[test]
     fn only_kinds_with_enough_cases_are_judged() {
         let mut verification = Verification::default();
-        *verification.kind_mut("few") = KindResult { cases: 99, shape: 0, exact: 0 };
-        *verification.kind_mut("many") = KindResult { cases: 100, shape: 99, exact: 98 };
-        assert_eq!(judge(&verification, &plan(0.99, 0.98, 0.0)), Verdict::Yes);
-        assert_eq!(judge(&verification, &plan(0.991, 0.98, 0.0)), Verdict::No);
-        assert_eq!(judge(&verification, &plan(0.99, 0.981, 0.0)), Verdict::No);
+        *verification.kind_mut("few") = kind(99, 0, 0);
+        *verification.kind_mut("many") = kind(100, 99, 98);
+        assert_eq!(refusal(&verification, &plan(0.99, 0.98, 0.0)), None);
+        assert!(refusal(&verification, &plan(0.991, 0.98, 0.0)).is_some());
+        let exact = refusal(&verification, &plan(0.99, 0.981, 0.0)).expect("0.98 is below");
+        assert_eq!(exact, "--min-exact 0.981: many: 98 of 100 (exact), a share of 0.980000");
     }
 
     #[test]
     fn drains_are_judged_by_those_that_both_sides_make() {
-        let drains = KindResult { cases: 200, shape: 190, exact: 0 };
-        let verification = Verification { drains, ..Verification::default() };
-        assert_eq!(judge(&verification, &plan(1.0, 1.0, 0.95)), Verdict::Yes);
-        assert_eq!(judge(&verification, &plan(0.0, 0.0, 0.951)), Verdict::No);
+        let verification = Verification { drains: kind(200, 190, 0), ..Verification::default() };
+        assert_eq!(refusal(&verification, &plan(1.0, 1.0, 0.95)), None);
+        assert!(refusal(&verification, &plan(0.0, 0.0, 0.951)).is_some());
+    }
+
+    /// What is not known satisfies no bound; where nothing at all is judged, none is needed to say no.
+    #[test]
+    fn a_gap_fails_every_bound() {
+        let gaps = vec![Gap::MissingEvent { event: "mm_page_alloc_extfrag".into() }];
+        let mut verification = Verification { gaps, ..Verification::default() };
+        let nothing = refusal(&verification, &plan(0.0, 0.0, 0.0)).expect("nothing is judged");
+        assert!(nothing.starts_with("nothing is judged: no mm_page_alloc_extfrag"), "{nothing}");
+        *verification.kind_mut("many") = kind(100, 100, 100);
+        assert_eq!(refusal(&verification, &plan(0.0, 0.0, 0.0)), None);
+        for plan in [plan(0.5, 0.0, 0.0), plan(0.0, 0.5, 0.0), plan(0.0, 0.0, 0.5)] {
+            let reason = refusal(&verification, &plan).expect("a bound was asked for");
+            assert!(reason.contains(" 0.5: the recording has gaps: no mm_page"), "{reason}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 pub mod demand;
 pub mod error;
 pub mod fate;
+mod gaps;
 pub mod guided;
 pub mod infer;
 pub mod machine;

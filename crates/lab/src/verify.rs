@@ -9,6 +9,7 @@ use pageblock_recording::{Columnar, Record, Recording};
 
 use crate::error::Error;
 use crate::fate::{CpuListOrders, FateFinder, Fates};
+use crate::gaps;
 use crate::guided::Guided;
 use crate::infer::{self, Start};
 use crate::machine::Machine;
@@ -42,8 +43,31 @@ pub fn verify(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Verification, Error> {
     let pass = Pass::of(recording, columnar, options.limit);
+    let mut result = if pass.start == pass.end {
+        let mut nothing = Verification::default();
+        gaps::nothing_is_judged(&mut nothing);
+        nothing
+    } else {
+        follow(recording, columnar, policy, options, &pass, progress)?
+    };
+    result.recording.clone_from(&recording.name);
+    preset_name.clone_into(&mut result.preset);
+    result.end_state_recorded = recording.end.is_some();
+    result.gaps.splice(0..0, gaps::known(recording, columnar, pass.start..pass.end));
+    Ok(result)
+}
+
+/// Compares every decision of the events of the pass.
+fn follow(
+    recording: &Recording,
+    columnar: &Columnar,
+    policy: &Policy,
+    options: VerifyOptions,
+    pass: &Pass,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Verification, Error> {
     let total = 2 * (pass.end - pass.start);
-    let fates = fates_of(recording, columnar, policy, &pass, &mut |done| progress(done, total))?;
+    let fates = fates_of(recording, columnar, policy, pass, &mut |done| progress(done, total))?;
     let machine = Machine::of(recording)?;
     let mut memory = machine.table_memory(*policy)?;
     let start = infer::start(recording, columnar, cpu_list_orders(recording, policy))?;
@@ -53,14 +77,13 @@ pub fn verify(
     pass.run(columnar, &mut |event, record| guided.push(event, record), &mut |done| {
         progress(half + done, total);
     })?;
-    if options.limit.is_none()
+    if pass.whole
+        && options.limit.is_none()
         && let Some(end) = &recording.end
     {
         guided.compare_end(end);
     }
     let mut result = guided.finish();
-    result.recording.clone_from(&recording.name);
-    preset_name.clone_into(&mut result.preset);
     result.notes.splice(0..0, start.notes);
     Ok(result)
 }
@@ -142,9 +165,16 @@ struct Pass {
 impl Pass {
     fn of(recording: &Recording, columnar: &Columnar, limit: Option<u64>) -> Self {
         let start = infer::first_event(recording, columnar);
-        let end = columnar.windows.end_event().max(start);
+        let windows = &columnar.windows;
+        let end = columnar.end_event().max(start);
         let limit = limit.map_or(u64::MAX, |limit| start.saturating_add(limit));
-        Self { start, end: end.min(limit), whole: limit >= end }
+        if windows.start.markers.is_empty() {
+            // Which event is the first after the start state is not known.
+            return Self { start, end: start, whole: false };
+        }
+        let known = windows.end.as_ref().is_none_or(|end| !end.markers.is_empty());
+        let whole = limit >= end && known && end >= windows.end_event();
+        Self { start, end: end.min(limit), whole }
     }
 
     /// The end of what tells of fates: an end snapshot that was gathered while the machine ran is the

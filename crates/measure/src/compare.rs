@@ -184,6 +184,16 @@ impl Comparison {
         values.iter().map(|new| Some(weiner_diff(base?, (*new)?))).collect()
     }
 
+    /// Takes the changes out of rows that count `mm_page_alloc_extfrag`, in the columns that are not
+    /// `comparable` with the baseline.
+    pub fn leave_out_changes_of_events(&mut self, comparable: impl Fn(usize) -> bool) {
+        let rows = self.sections.iter_mut().flat_map(|section| &mut section.rows);
+        for row in rows.filter(|row| matches!(row.group.as_str(), "Extfrag" | "Fallback")) {
+            let others = row.cells.iter_mut().enumerate().filter(|(at, _)| !comparable(*at));
+            others.for_each(|(_, cell)| cell.delta = None);
+        }
+    }
+
     /// The row of this group and label.
     #[must_use]
     pub fn row(&self, group: &str, label: &str) -> Option<&Row> {
@@ -346,6 +356,24 @@ mod tests {
         check(&comparison, "Failed", "total", &[(8.0, 0.0), (6.0, 25.0)]);
         check(&comparison, "Failed", "order-9", &[(8.0, 0.0), (6.0, 25.0)]);
         assert!(comparison.row("Failed", "order-0").is_none());
+    }
+
+    #[test]
+    fn what_is_not_comparable_has_no_change() {
+        let mut runs = [run("a", 80, 20), run("b", 40, 30), run("c", 40, 30)];
+        runs.iter_mut().for_each(|run| run.counters.set("type_mismatch_pages", 5));
+        let mut comparison = Comparison::of_runs(&runs, &Options::default()).unwrap();
+        comparison.leave_out_changes_of_events(|column| column != 1);
+        for (group, label) in
+            [("Extfrag", "total"), ("Extfrag", "for-Movable"), ("Fallback", "total")]
+        {
+            let cells = &comparison.row(group, label).unwrap().cells;
+            assert!(cells.iter().all(|cell| cell.value.is_some()));
+            let with_change: Vec<bool> = cells.iter().map(|cell| cell.delta.is_some()).collect();
+            assert_eq!(with_change, [true, false, true], "{group} {label}");
+        }
+        let mismatch = &comparison.row("Mismatch", "total").unwrap().cells;
+        assert!(mismatch.iter().all(|cell| cell.delta.is_some()));
     }
 
     #[test]

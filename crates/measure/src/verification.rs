@@ -1,6 +1,6 @@
 //! How well a guided replay reproduced a recording: the fidelity certificate as data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -17,25 +17,74 @@ pub struct Verification {
     pub preset: String,
     /// The number of recorded events that were followed.
     pub events: u64,
+    /// What the recording lacks; nothing of what that makes meaningless is in `kinds` or `drains`.
+    #[serde(default)]
+    pub gaps: Vec<Gap>,
     /// The results by kind of decision.
     pub kinds: BTreeMap<String, KindResult>,
-    /// Whether the model ended on the recorded end state; `false` where there is none.
-    pub end_state_equal: bool,
-    /// Whether the recording has an end state to compare with.
+    /// The kinds of decision that cannot be judged, as the recording has gaps.
+    #[serde(default)]
+    pub not_judged: BTreeSet<String>,
+    /// Whether the model ended on the recorded end state; `None` where that could not be compared.
+    pub end_state_equal: Option<bool>,
+    /// Whether the recording has an end state.
     #[serde(default)]
     pub end_state_recorded: bool,
+    /// Recorded changes of state that the model could not follow, by what they are.
+    #[serde(default)]
+    pub not_followed: BTreeMap<String, u64>,
     /// What was inferred, lost or not matched.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The first mismatches, in the order of the recording; not all of them.
     #[serde(default)]
     pub mismatches: Vec<Mismatch>,
-    /// The frees with which either side drained a CPU list, which are also among those that decide
-    /// whether to: shape where both did, exact where they gave back as many. What is learned from the
-    /// kernel's answer does not count here.
+    /// The frees that drained a per-CPU list in the recording or in the replay, which are also among
+    /// those that decide whether to: shape where both did, exact where they gave back as many. What is
+    /// learned from the kernel's answer does not make them agree: explained are those of one side.
     #[serde(default)]
     pub drains: KindResult,
 }
+
+/// Something that a recording lacks.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "gap", rename_all = "snake_case")]
+pub enum Gap {
+    /// There is no event between the marks.
+    NoEvents,
+    /// The recorder lost events of a CPU.
+    LostEvents {
+        /// The CPU; `None` where the events' file does not say.
+        cpu: Option<u16>,
+        /// How many were lost.
+        lost: u64,
+        /// How many of the CPU were recorded.
+        recorded: u64,
+    },
+    /// No event is followed from the first loss on.
+    Cut {
+        /// The events that were followed.
+        followed: u64,
+        /// The events between the marks.
+        events: u64,
+    },
+    /// Every event of a kind is missing.
+    MissingEvent {
+        /// The tracepoint.
+        event: String,
+    },
+    /// Marks around a snapshot are missing.
+    MissingMarks {
+        /// Their names.
+        marks: [String; 2],
+    },
+}
+
+/// Kinds with fewer decisions say too little to be judged.
+pub const CASES_JUDGED: u64 = 100;
+
+/// What the drains in the recording or in the replay are called.
+pub const DRAINS: &str = "drains in the recording or in the replay";
 
 /// Counts of one kind of decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -46,6 +95,10 @@ pub struct KindResult {
     pub shape: u64,
     /// Those that agree in the frame too.
     pub exact: u64,
+    /// Those that agree only after what an interruption or the look-ahead explains: not exact, of
+    /// the right shape.
+    #[serde(default)]
+    pub explained: u64,
 }
 
 impl KindResult {
@@ -54,6 +107,7 @@ impl KindResult {
         self.cases += 1;
         self.shape += u64::from(agreement >= Agreement::Shape);
         self.exact += u64::from(agreement >= Agreement::Exact);
+        self.explained += u64::from(agreement == Agreement::Explained);
     }
 
     /// The share with the right shape in hundredths of a percent, rounded down: 10000 means all.
@@ -82,6 +136,8 @@ pub enum Agreement {
     None,
     /// All but the frame.
     Shape,
+    /// The frame too, after what an interruption or the look-ahead explains.
+    Explained,
     /// The frame too.
     Exact,
 }
@@ -122,14 +178,36 @@ impl Verification {
             cases: sum.cases + kind.cases,
             shape: sum.shape + kind.shape,
             exact: sum.exact + kind.exact,
+            explained: sum.explained + kind.explained,
         })
+    }
+
+    /// Returns the kind with the smallest share of exact decisions, among those with
+    /// [`CASES_JUDGED`] decisions or more; [`DRAINS`] are one of them. `None` where there is none.
+    #[must_use]
+    pub fn worst(&self) -> Option<(&str, KindResult)> {
+        let kinds = self.kinds.iter().map(|(name, &kind)| (name.as_str(), kind));
+        let kinds = kinds.chain([(DRAINS, self.drains)]);
+        let judged = kinds.filter(|(_, kind)| kind.cases >= CASES_JUDGED);
+        // a / b < c / d, without division.
+        judged.min_by(|(_, a), (_, b)| {
+            let share =
+                |of: &KindResult, by: &KindResult| u128::from(of.exact) * u128::from(by.cases);
+            share(a, b).cmp(&share(b, a))
+        })
+    }
+
+    /// Tells whether nothing at all could be judged.
+    #[must_use]
+    pub fn is_void(&self) -> bool {
+        !self.gaps.is_empty() && self.total().cases == 0
     }
 
     /// Tells whether every decision was exact and the end state equal.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         let total = self.total();
-        self.end_state_equal && total.exact == total.cases
+        self.end_state_equal == Some(true) && total.exact == total.cases
     }
 
     /// Reads a verification.
@@ -166,7 +244,10 @@ mod tests {
         kind.record(Agreement::None);
         (0..1_000_000).for_each(|_| kind.record(Agreement::Exact));
         kind.record(Agreement::Shape);
-        assert_eq!(kind, KindResult { cases: 1_000_002, shape: 1_000_001, exact: 1_000_000 });
+        kind.record(Agreement::Explained);
+        let counts =
+            KindResult { cases: 1_000_003, shape: 1_000_002, exact: 1_000_000, explained: 1 };
+        assert_eq!(kind, counts);
         assert_eq!(kind.shape_permyriad(), Some(9_999));
     }
 
@@ -176,6 +257,7 @@ mod tests {
             recording: "qemu-6.1".into(),
             preset: "debian-6.1".into(),
             events: 5,
+            gaps: vec![Gap::LostEvents { cpu: Some(1), lost: 7, recorded: 3 }],
             ..Verification::default()
         };
         verification.kind_mut("mm_page_alloc").record(Agreement::Shape);
@@ -184,12 +266,25 @@ mod tests {
             json,
             concat!(
                 r#"{"recording":"qemu-6.1","preset":"debian-6.1","events":5,"#,
-                r#""kinds":{"mm_page_alloc":{"cases":1,"shape":1,"exact":0}},"#,
-                r#""end_state_equal":false,"end_state_recorded":false,"#,
-                r#""notes":[],"mismatches":[],"#,
-                r#""drains":{"cases":0,"shape":0,"exact":0}}"#
+                r#""gaps":[{"gap":"lost_events","cpu":1,"lost":7,"recorded":3}],"#,
+                r#""kinds":{"mm_page_alloc":{"cases":1,"shape":1,"exact":0,"explained":0}},"#,
+                r#""not_judged":[],"end_state_equal":null,"end_state_recorded":false,"#,
+                r#""not_followed":{},"notes":[],"mismatches":[],"#,
+                r#""drains":{"cases":0,"shape":0,"exact":0,"explained":0}}"#
             )
         );
         assert!(!verification.is_exact());
+    }
+
+    #[test]
+    fn the_worst_kind_has_the_smallest_share_of_exact_decisions() {
+        let kind = |cases, exact| KindResult { cases, shape: exact, exact, explained: 0 };
+        let mut verification = Verification { drains: kind(200, 198), ..Verification::default() };
+        *verification.kind_mut("few") = kind(99, 0);
+        *verification.kind_mut("many") = kind(1_000_000, 989_999);
+        assert_eq!(verification.worst().map(|(name, _)| name), Some("many"));
+        verification.drains.exact = 197;
+        assert_eq!(verification.worst().map(|(name, _)| name), Some(DRAINS));
+        assert_eq!(Verification::default().worst(), None);
     }
 }

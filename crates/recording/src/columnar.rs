@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::error::Error;
+use crate::losses::{LossFinder, Losses};
 use crate::record::Record;
 use crate::recording::Recording;
 use crate::rows::{EventWriter, NAMES, decode};
@@ -16,7 +17,7 @@ use crate::table::{Batch, TableReader};
 use crate::window::{Window, WindowFinder, Windows};
 
 /// The version of the columns' meaning; a file of another version is converted again.
-const FORMAT_VERSION: &str = "1";
+const FORMAT_VERSION: &str = "2";
 
 /// A recording's events as columns in a file.
 #[derive(Clone, Debug)]
@@ -29,8 +30,8 @@ pub struct Columnar {
     pub layout: Layout,
     /// The points of the snapshots.
     pub windows: Windows,
-    /// How many events the recorder lost, as far as the events' file tells.
-    pub lost: u64,
+    /// The events that the recorder lost, as far as the events' file tells.
+    pub losses: Losses,
     /// The time of the first event in microseconds.
     pub first_t_us: u64,
 }
@@ -95,12 +96,14 @@ impl Recording {
     ) -> Result<bool, Error> {
         let mut writer = EventWriter::create(path, layout)?;
         let mut finder = WindowFinder::new(self);
+        let mut losses = LossFinder::default();
         let mut events = self.events()?;
         let mut first_t_us = None;
         while let Some(record) = events.next() {
             let record = record?;
             first_t_us.get_or_insert(record.t_us);
             finder.push(&record);
+            losses.push(&record, events.lost(), || events.lost_by_cpu());
             if !writer.push(&record)? {
                 return Ok(false);
             }
@@ -113,7 +116,8 @@ impl Recording {
         let mut metadata = source.clone();
         metadata.insert("layout".to_owned(), format!("{layout:?}"));
         metadata.insert("events".to_owned(), windows.events.to_string());
-        metadata.insert("lost".to_owned(), events.lost().to_string());
+        let losses = losses.finish(events.lost_by_cpu(), &events.lost_unplaced());
+        metadata.insert("losses".to_owned(), losses.text());
         metadata.insert("first_t_us".to_owned(), first_t_us.unwrap_or(0).to_string());
         metadata.insert("window.start".to_owned(), window_text(&windows.start));
         if let Some(end) = &windows.end {
@@ -168,8 +172,18 @@ impl Columnar {
             end: metadata.get("window.end").map(window).transpose()?,
             events,
         };
-        let (lost, first_t_us) = (number("lost")?, number("first_t_us")?);
-        Ok(Self { path: path.to_owned(), events, layout, windows, lost, first_t_us })
+        let text = get("losses")?;
+        let losses = Losses::parse(text)
+            .ok_or_else(|| Error::columnar(path, format!("its losses are {text}")))?;
+        let first_t_us = number("first_t_us")?;
+        Ok(Self { path: path.to_owned(), events, layout, windows, losses, first_t_us })
+    }
+
+    /// Returns the index behind the last event that can be followed: of those up to the end snapshot,
+    /// the ones before the first loss.
+    #[must_use]
+    pub fn end_event(&self) -> u64 {
+        self.windows.end_event().min(self.losses.first_event.unwrap_or(u64::MAX))
     }
 
     fn is_of(&self, source: &BTreeMap<String, String>) -> Result<bool, Error> {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::input::Input;
+use crate::losses::LostByCpu;
 use crate::record::Record;
 use crate::text::TextReader;
 use crate::trace_dat::TraceDat;
@@ -65,6 +66,27 @@ impl Events {
             Source::Tsv(_) => 0,
             Source::Text(reader) => reader.lost(),
             Source::TraceDat(trace) => trace.lost(),
+        }
+    }
+
+    /// [`Events::lost`] by CPU.
+    #[must_use]
+    pub fn lost_by_cpu(&self) -> LostByCpu {
+        match &self.0 {
+            Source::Tsv(_) => LostByCpu::new(),
+            Source::Text(reader) => reader.lost_by_cpu().clone(),
+            Source::TraceDat(trace) => trace.lost_by_cpu(),
+        }
+    }
+
+    /// Returns, after the last event, what was lost beyond [`Events::lost_by_cpu`], of which the file
+    /// does not say where.
+    #[must_use]
+    pub fn lost_unplaced(&self) -> LostByCpu {
+        match &self.0 {
+            Source::Tsv(_) => LostByCpu::new(),
+            Source::Text(reader) => reader.lost_unplaced(),
+            Source::TraceDat(trace) => trace.lost_unplaced(),
         }
     }
 }

@@ -14,6 +14,7 @@ use pageblock::request::Gfp;
 use crate::error::{Error, Expected};
 use crate::gfp::GfpTexts;
 use crate::input::Input;
+use crate::losses::LostByCpu;
 use crate::record::{Other, Record, What};
 use crate::tsv::Decoding;
 
@@ -23,7 +24,19 @@ pub enum TextLine {
     /// An event.
     Event(Record),
     /// The ring buffer lost events; 1 where the number is not printed.
-    Lost(u64),
+    Lost {
+        /// Of this CPU; `None` where the line does not say.
+        cpu: Option<u16>,
+        /// How many.
+        events: u64,
+    },
+    /// What ftrace says of its buffer above the events.
+    Buffer {
+        /// The events that follow.
+        kept: u64,
+        /// All events that were written, those that were overwritten since among them.
+        written: u64,
+    },
     /// A heading, a comment, a line of a stack trace.
     Nothing,
 }
@@ -49,7 +62,7 @@ impl TextParser {
     pub fn parse(&mut self, line: &[u8]) -> Result<TextLine, Expected> {
         let line = line.trim_ascii_end();
         if line.is_empty() || line[0] == b'#' {
-            return Ok(TextLine::Nothing);
+            return Ok(buffer(line).unwrap_or(TextLine::Nothing));
         }
         let Ok(text) = std::str::from_utf8(line) else {
             return Err(Expected("text in UTF-8"));
@@ -181,14 +194,28 @@ fn event(text: &str) -> Option<(&str, &str)> {
     valid.then_some((name, args.trim_start()))
 }
 
+/// `# entries-in-buffer/entries-written: 205/310   #P:2`
+fn buffer(line: &[u8]) -> Option<TextLine> {
+    let line = std::str::from_utf8(line.strip_prefix(b"# entries-in-buffer/entries-written:")?);
+    let (kept, written) = line.ok()?.split_ascii_whitespace().next()?.split_once('/')?;
+    Some(TextLine::Buffer { kept: kept.parse().ok()?, written: written.parse().ok()? })
+}
+
 /// A line that is no event but may stand among them.
 fn beside(text: &str) -> Option<TextLine> {
-    if let Some((_, rest)) = text.split_once("[LOST ").filter(|_| text.starts_with("CPU")) {
-        return Some(TextLine::Lost(rest.split(' ').next()?.parse().ok()?));
+    let first = |text: &str| text.split(' ').next().and_then(|word| word.parse().ok());
+    if let Some((head, rest)) = text.split_once('[').filter(|_| text.starts_with("CPU")) {
+        let cpu = head.trim_start_matches("CPU").trim_start_matches(':').trim().parse().ok();
+        if let Some(rest) = rest.strip_prefix("LOST ") {
+            return Some(TextLine::Lost { cpu, events: first(rest)? });
+        }
+        if rest.ends_with("EVENTS DROPPED]") {
+            return Some(TextLine::Lost { cpu, events: first(rest).unwrap_or(1) });
+        }
     }
-    if text.starts_with("CPU") && text.ends_with("EVENTS DROPPED]") {
-        let (_, rest) = text.split_once('[')?;
-        return Some(TextLine::Lost(rest.split(' ').next()?.parse().unwrap_or(1)));
+    if let Some((head, lost)) = text.split_once(": PERF_RECORD_LOST lost ") {
+        let cpu = head.split_once('[').and_then(|(_, rest)| rest.split_once(']')?.0.parse().ok());
+        return Some(TextLine::Lost { cpu, events: first(lost)? });
     }
     let word = text.split_ascii_whitespace().next()?;
     let is_address = word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
@@ -247,7 +274,9 @@ impl<'a> Fields<'a> {
 pub struct TextReader {
     input: Input,
     parser: TextParser,
-    lost: u64,
+    lost: LostByCpu,
+    /// What the heading says was overwritten.
+    overwritten: u64,
     done: bool,
 }
 
@@ -263,7 +292,13 @@ impl TextReader {
     /// Reads the events of a stream.
     #[must_use]
     pub fn new(input: Input, decoding: Decoding) -> Self {
-        Self { input, parser: TextParser::new(decoding), lost: 0, done: false }
+        Self {
+            input,
+            parser: TextParser::new(decoding),
+            lost: LostByCpu::new(),
+            overwritten: 0,
+            done: false,
+        }
     }
 
     /// The stream, for its position.
@@ -275,14 +310,34 @@ impl TextReader {
     /// How many events the ring buffer lost, as far as was read.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.lost
+        self.lost.values().fold(0, |sum, &lost| sum.saturating_add(lost))
+    }
+
+    /// [`TextReader::lost`] by CPU.
+    #[must_use]
+    pub fn lost_by_cpu(&self) -> &LostByCpu {
+        &self.lost
+    }
+
+    /// Returns, after the last event, what the heading says was overwritten beyond
+    /// [`TextReader::lost`].
+    #[must_use]
+    pub fn lost_unplaced(&self) -> LostByCpu {
+        let lost = self.overwritten.saturating_sub(self.lost());
+        if lost > 0 { LostByCpu::from([(None, lost)]) } else { LostByCpu::new() }
     }
 
     fn read(&mut self) -> Result<Option<Record>, Error> {
         while let Some(line) = self.input.next_line()? {
             match self.parser.parse(line.bytes) {
                 Ok(TextLine::Event(record)) => return Ok(Some(record)),
-                Ok(TextLine::Lost(lost)) => self.lost = self.lost.saturating_add(lost),
+                Ok(TextLine::Lost { cpu, events }) => {
+                    let lost = self.lost.entry(cpu).or_default();
+                    *lost = lost.saturating_add(events);
+                }
+                Ok(TextLine::Buffer { kept, written }) => {
+                    self.overwritten = written.saturating_sub(kept);
+                }
                 Ok(TextLine::Nothing) => {}
                 Err(expected) => {
                     let (found, number, offset) = (line.bytes.to_vec(), line.number, line.offset);

@@ -1,54 +1,117 @@
 //! How well a guided replay reproduced a recording, as a table and as one line.
 
-use pageblock_measure::verification::{KindResult, Mismatch, Verification};
+use pageblock_measure::verification::{DRAINS, Gap, KindResult, Mismatch, Verification};
 
 use crate::table::Table;
 
 /// The certificate: one line to stand above every what-if of the recording.
 #[must_use]
 pub fn certificate(verification: &Verification) -> String {
-    let total = verification.total();
     let Verification { recording, preset, events, .. } = verification;
-    format!(
+    let end = match (verification.end_state_recorded, verification.end_state_equal) {
+        (false, _) => "not recorded",
+        (true, Some(true)) => "equal",
+        (true, Some(false)) => "not equal",
+        (true, None) => "not compared",
+    };
+    if verification.is_void() {
+        let gap = verification.gaps.first().map(gap).unwrap_or_default();
+        return format!("{recording} under {preset}: not judged: {gap}");
+    }
+    let total = verification.total();
+    let mut text = format!(
         "{recording} under {preset}: {} % of {} decisions in {events} events have the recorded \
-         shape, {} % are exact; the end state is {}",
+         shape, {} % are exact",
         percent(total.shape_permyriad()),
         total.cases,
         percent(total.exact_permyriad()),
-        match (verification.end_state_recorded, verification.end_state_equal) {
-            (false, _) => "not recorded",
-            (true, true) => "equal",
-            (true, false) => "not equal",
-        },
-    )
+    );
+    if let Some((name, kind)) = verification.worst() {
+        let exact = percent(kind.exact_permyriad());
+        text += &format!("; the worst kind is {name}, {exact} % of {} exact", kind.cases);
+    }
+    if !verification.not_judged.is_empty() {
+        let kinds: Vec<&str> = verification.not_judged.iter().map(String::as_str).collect();
+        text += &format!("; not judged: {}", kinds.join(", "));
+    }
+    text + &format!("; the end state is {end}")
 }
 
-/// The certificate, a table with a row for each kind of decision, notes, and the first
-/// `mismatches` mismatches with their context. Percentages are rounded down: 100.00 means all.
+/// Says what a recording lacks, and what that makes meaningless.
+#[must_use]
+pub fn gap(gap: &Gap) -> String {
+    match gap {
+        Gap::NoEvents => "the recording has no events after its start snapshot".to_owned(),
+        Gap::LostEvents { cpu, lost, recorded } => {
+            let all = lost.saturating_add(*recorded);
+            let share = (u128::from(*lost) * 10_000).checked_div(all.into());
+            let share = percent(share.and_then(|share| u64::try_from(share).ok()));
+            let of = match cpu {
+                Some(cpu) => format!("CPU {cpu} lost"),
+                None => "the recorder lost, on CPUs that it does not name,".to_owned(),
+            };
+            format!("{of} {lost} of {all} events ({share} %)")
+        }
+        Gap::Cut { followed: 0, .. } => {
+            "no event is known to precede the first loss: nothing can be judged".to_owned()
+        }
+        Gap::Cut { followed, events } => {
+            format!("only the {followed} of {events} events before the first loss are followed")
+        }
+        Gap::MissingEvent { event } => {
+            let what = match event.as_str() {
+                "mm_page_alloc" => "what is on per-CPU lists is not known",
+                "mm_page_free_batched" => {
+                    "in which order pages reach a per-CPU list is not known, and drains cannot be \
+                     judged"
+                }
+                "mm_page_alloc_zone_locked" => {
+                    "refills cannot be judged, nor anything that depends on what they take"
+                }
+                "mm_page_pcpu_drain" => {
+                    "drains cannot be judged, nor anything that depends on what they give back"
+                }
+                "mm_page_alloc_extfrag" => {
+                    "fallbacks cannot be judged, nor anything that depends on what they take"
+                }
+                _ => "nothing can be judged",
+            };
+            format!("no {event} was recorded: {what}")
+        }
+        Gap::MissingMarks { marks } if marks[0] == "S1" => {
+            "no marks S1 and S2: which events follow the start snapshot is not known, and nothing \
+             can be judged"
+                .to_owned()
+        }
+        Gap::MissingMarks { marks: [first, second] } => format!(
+            "no marks {first} and {second}: which events precede the end snapshot is not known, and \
+             the end state is not compared"
+        ),
+    }
+}
+
+/// The certificate, what the recording lacks, a table with a row for each kind of decision, notes,
+/// and the first `mismatches` mismatches with their context. Percentages are rounded down: 100.00
+/// means all.
 #[must_use]
 pub fn print(verification: &Verification, mismatches: usize) -> String {
-    let mut table =
-        Table::new().text("decision").number("cases").number("shape [%]").number("exact [%]");
-    let mut row = |name: &str, kind: &KindResult| {
-        table.row([
-            name.to_owned(),
-            kind.cases.to_string(),
-            percent(kind.shape_permyriad()),
-            percent(kind.exact_permyriad()),
-        ]);
-    };
-    for (name, kind) in &verification.kinds {
-        row(name, kind);
+    let mut text = format!("{}\n\n", certificate(verification));
+    for found in &verification.gaps {
+        text += &format!("Missing: {}\n", gap(found));
     }
-    row("all", &verification.total());
-    if verification.drains.cases > 0 {
-        row("of these: drains of either side", &verification.drains);
-    }
-    let mut text = format!("{}\n\n{}", certificate(verification), table.print());
-    if !verification.notes.is_empty() {
+    let table = table(verification);
+    if !verification.gaps.is_empty() && !table.is_empty() {
         text.push('\n');
     }
-    for note in &verification.notes {
+    text += &table;
+    let not_followed = verification.not_followed.iter();
+    let not_followed = not_followed
+        .map(|(change, count)| format!("{count} recorded changes could not be followed: {change}"));
+    let notes: Vec<String> = verification.notes.iter().cloned().chain(not_followed).collect();
+    if !notes.is_empty() {
+        text.push('\n');
+    }
+    for note in &notes {
         text += &format!("Note: {note}\n");
     }
     for mismatch in verification.mismatches.iter().take(mismatches) {
@@ -56,6 +119,39 @@ pub fn print(verification: &Verification, mismatches: usize) -> String {
         text += &print_mismatch(mismatch);
     }
     text
+}
+
+/// A row for each kind of decision; empty where nothing is judged.
+fn table(verification: &Verification) -> String {
+    if verification.is_void() {
+        return String::new();
+    }
+    let mut table = Table::new().text("decision").number("cases");
+    table = table.number("shape [%]").number("exact [%]").number("explained");
+    let mut rows: Vec<(&str, Option<&KindResult>)> =
+        verification.kinds.iter().map(|(name, kind)| (name.as_str(), Some(kind))).collect();
+    rows.extend(verification.not_judged.iter().map(|name| (name.as_str(), None)));
+    rows.sort_unstable_by_key(|&(name, _)| name);
+    let total = verification.total();
+    rows.push(("all", Some(&total)));
+    let drains = format!("of these: {DRAINS}");
+    if verification.drains.cases > 0 {
+        rows.push((&drains, Some(&verification.drains)));
+    }
+    for (name, kind) in rows {
+        let cells = match kind {
+            Some(kind) => [
+                kind.cases.to_string(),
+                percent(kind.shape_permyriad()),
+                percent(kind.exact_permyriad()),
+                kind.explained.to_string(),
+            ],
+            None => ["not judged", "-", "-", "-"].map(str::to_owned),
+        };
+        let [cases, shape, exact, explained] = cells;
+        table.row([name.to_owned(), cases, shape, exact, explained]);
+    }
+    table.print()
 }
 
 fn print_mismatch(mismatch: &Mismatch) -> String {
@@ -87,14 +183,16 @@ mod tests {
             preset: "debian-6.1".into(),
             events: 30_000,
             end_state_recorded: true,
-            notes: vec!["310 events were lost on CPU 1".into()],
+            end_state_equal: Some(false),
+            notes: vec!["drains: 7 in both".into()],
             ..Verification::default()
         };
         *verification.kind_mut("mm_page_alloc") =
-            KindResult { cases: 20_001, shape: 20_000, exact: 15_000 };
+            KindResult { cases: 20_001, shape: 20_000, exact: 15_000, explained: 8 };
         *verification.kind_mut("mm_page_alloc_extfrag") =
-            KindResult { cases: 5, shape: 5, exact: 5 };
+            KindResult { cases: 5, shape: 5, exact: 5, explained: 0 };
         verification.kind_mut("compaction");
+        verification.not_followed.insert("blocks freed to the zone".into(), 2);
         for event_index in [7, 8] {
             verification.mismatches.push(Mismatch {
                 event_index,
@@ -107,19 +205,21 @@ mod tests {
             });
         }
         let head = "qemu-6.1-osc640-s31 under debian-6.1: 99.99 % of 20006 decisions in 30000 \
-                    events have the recorded shape, 75.00 % are exact; the end state is not equal\n";
+                    events have the recorded shape, 75.00 % are exact; the worst kind is \
+                    mm_page_alloc, 74.99 % of 20001 exact; the end state is not equal\n";
         assert_eq!(
             print(&verification, 1),
             [
                 head,
                 "\n",
-                "decision               cases  shape [%]  exact [%]\n",
-                "compaction                 0          -          -\n",
-                "mm_page_alloc          20001      99.99      74.99\n",
-                "mm_page_alloc_extfrag      5     100.00     100.00\n",
-                "all                    20006      99.99      75.00\n",
+                "decision               cases  shape [%]  exact [%]  explained\n",
+                "compaction                 0          -          -          0\n",
+                "mm_page_alloc          20001      99.99      74.99          8\n",
+                "mm_page_alloc_extfrag      5     100.00     100.00          0\n",
+                "all                    20006      99.99      75.00          8\n",
                 "\n",
-                "Note: 310 events were lost on CPU 1\n",
+                "Note: drains: 7 in both\n",
+                "Note: 2 recorded changes could not be followed: blocks freed to the zone\n",
                 "\n",
                 "event 7 at 2.000013 s, CPU 1: mm_page_alloc\n",
                 "  recorded: pfn 4660 order 0\n",
@@ -128,5 +228,49 @@ mod tests {
             ]
             .concat()
         );
+    }
+
+    /// A figure that a gap makes meaningless is not printed, and the gap stands above the table.
+    #[test]
+    fn gaps_stand_above_the_table_in_place_of_figures() {
+        let mut verification = Verification {
+            recording: "field".into(),
+            preset: "linux-6.18".into(),
+            events: 900,
+            gaps: vec![
+                Gap::LostEvents { cpu: Some(1), lost: 100, recorded: 1900 },
+                Gap::Cut { followed: 900, events: 4000 },
+                Gap::MissingEvent { event: "mm_page_free_batched".into() },
+            ],
+            ..Verification::default()
+        };
+        *verification.kind_mut("refill frame") =
+            KindResult { cases: 10, shape: 10, exact: 10, explained: 0 };
+        verification.not_judged.insert("drain frame".into());
+        assert_eq!(
+            print(&verification, 0),
+            concat!(
+                "field under linux-6.18: 100.00 % of 10 decisions in 900 events have the recorded ",
+                "shape, 100.00 % are exact; not judged: drain frame; the end state is not recorded\n",
+                "\n",
+                "Missing: CPU 1 lost 100 of 2000 events (5.00 %)\n",
+                "Missing: only the 900 of 4000 events before the first loss are followed\n",
+                "Missing: no mm_page_free_batched was recorded: in which order pages reach a per-CPU ",
+                "list is not known, and drains cannot be judged\n",
+                "\n",
+                "decision           cases  shape [%]  exact [%]  explained\n",
+                "drain frame   not judged          -          -          -\n",
+                "refill frame          10     100.00     100.00          0\n",
+                "all                   10     100.00     100.00          0\n",
+            )
+        );
+        let void = Verification {
+            gaps: vec![Gap::MissingMarks { marks: ["S1".into(), "S2".into()] }],
+            ..verification
+        };
+        let void = Verification { kinds: [].into(), ..void };
+        let text = print(&void, 0);
+        assert!(text.starts_with("field under linux-6.18: not judged: no marks S1 and S2: "));
+        assert!(!text.contains(" % ") && !text.contains("decision  "), "{text}");
     }
 }

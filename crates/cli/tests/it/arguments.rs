@@ -7,10 +7,7 @@ fn wrong_usage_is_one_line() {
     refuses("", "error: a command is missing (see --help)");
     refuses("polish", "error: unrecognized subcommand 'polish'");
     refuses("verify", "error: the following required arguments were not provided: <RECORDING>");
-    refuses(
-        "replay /",
-        "error: the following required arguments were not provided: --policy <POLICY>",
-    );
+    refuses("replay", "error: the following required arguments were not provided: <RECORDING>");
     refuses(
         "policy show --json --toml linux-5.0",
         "error: the argument '--json' cannot be used with",

@@ -3,6 +3,7 @@
 mod arguments;
 mod bench;
 mod docs;
+mod gaps;
 mod policy;
 mod recordings;
 mod runs;

@@ -5,13 +5,13 @@ use std::process::Command;
 
 use crate::{Ran, ran};
 
-fn shipped() -> PathBuf {
+pub(crate) fn shipped() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     root.join("recordings/debian-6.12-640m").canonicalize().expect("it is in the repository")
 }
 
 /// Runs the program with a cache of its own for each test.
-fn pageblock(test: &str, arguments: &[&str]) -> Ran {
+pub(crate) fn pageblock(test: &str, arguments: &[&str]) -> Ran {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cache-{test}"));
     ran(Command::new(env!("CARGO_BIN_EXE_pageblock")).args(arguments).env("PAGEBLOCK_CACHE", cache))
 }
@@ -31,12 +31,17 @@ fn verify_judges_the_shipped_recording() {
     let json: serde_json::Value = serde_json::from_str(&good.stdout).expect("it prints JSON");
     assert_eq!(json["preset"], "debian-6.12");
     assert_eq!(json["end_state_recorded"], false);
+    assert_eq!(json["end_state_equal"], serde_json::Value::Null);
     let fallback = &json["kinds"]["fallback"];
     assert!(fallback["cases"].as_u64() > Some(1000));
     assert_eq!(fallback["shape"], fallback["cases"]);
     let strict = pageblock("verify", &["verify", &recording, "--min-exact", "1"]);
     assert_eq!(strict.status, 1);
     assert!(strict.stdout.starts_with("debian-6.12-640m under debian-6.12: "), "{}", strict.stdout);
+    assert!(strict.stderr.starts_with("verify: --min-exact 1: "), "{}", strict.stderr);
+    let first = strict.stdout.lines().next().expect("it prints a line");
+    let worst = "; the worst kind is drains in the recording or in the replay, 99.";
+    assert!(first.contains(worst), "{first}");
 }
 
 /// A kernel's recording does not look like that of another policy.
@@ -63,9 +68,12 @@ fn replay_compares_policies_below_the_certificate() {
     }
     let json = pageblock("replay", &[&["replay", &recording], &policies[..], &["--json"]].concat());
     let runs: serde_json::Value = serde_json::from_str(&json.stdout).expect("it prints JSON");
+    // The recorded policy is a column that was not asked for, the first one.
+    assert_eq!(runs.as_array().map(Vec::len), Some(3));
+    assert_eq!(runs[0]["policy"], "debian-6.12");
     let of = |run: usize, counter: &str| runs[run]["counters"][counter].as_u64();
-    assert_eq!(runs[1]["policy"], "linux-6.10");
-    assert_eq!(of(0, "mm_page_alloc"), of(1, "mm_page_alloc"));
+    assert_eq!(runs[2]["policy"], "linux-6.10");
+    assert_eq!(of(1, "mm_page_alloc"), of(2, "mm_page_alloc"));
     let rows = &runs[0]["calibration"]["rows"];
     assert_eq!(
         (rows[0]["label"].as_str(), rows[0]["recorded"].as_u64()),
@@ -73,11 +81,21 @@ fn replay_compares_policies_below_the_certificate() {
     );
     assert!(rows[0]["replayed"].as_u64() > Some(0));
     // Freelist hygiene: pages hardly ever come from a block of another type.
-    assert!(of(1, "type_mismatch_pages") < of(0, "type_mismatch_pages"));
+    assert!(of(2, "type_mismatch_pages") < of(1, "type_mismatch_pages"));
+    // An event of 6.9 is no event of 6.12: there is no percentage.
+    let row = table.stdout.lines().find(|line| line.starts_with("Extfrag total"));
+    let row = row.expect("it is in the table");
+    let counts: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(counts[2..5].concat().as_str(), format!("{}(0.00%)", counts[2]));
+    assert_eq!(row.matches('%').count(), 2, "{row}");
+    assert!(row.contains("(      - )"), "{row}");
     let baseline = ["--baseline", "linux-6.10", "--json"];
     let turned = pageblock("replay", &[&["replay", &recording], &policies[..], &baseline].concat());
     let turned: serde_json::Value = serde_json::from_str(&turned.stdout).expect("it prints JSON");
-    assert_eq!(turned[0], runs[1]);
+    assert_eq!((&turned[0], &turned[1]), (&runs[2], &runs[0]));
+    let alone = pageblock("replay", &["replay", &recording, "--json"]);
+    let alone: serde_json::Value = serde_json::from_str(&alone.stdout).expect("it prints JSON");
+    assert_eq!((alone.as_array().map(Vec::len), &alone[0]), (Some(1), &runs[0]));
 }
 
 #[test]

@@ -62,8 +62,7 @@ impl Guided<'_, '_> {
             self.tally.note(note);
         }
         let equal = equal && wrong == 0;
-        self.tally.verification().end_state_equal = equal;
-        self.tally.verification().end_state_recorded = true;
+        self.tally.verification().end_state_equal = Some(equal);
         equal
     }
 

@@ -6,8 +6,9 @@ use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::PcpType;
+use pageblock_measure::verification::Agreement;
 
-use super::tally::kind;
+use super::tally::{agreement, imposed, kind};
 use super::{Draining, Guided, Inferred, Late, Promise, Task};
 use crate::fate::Fate;
 
@@ -86,7 +87,8 @@ impl Guided<'_, '_> {
                 && has > order
                 && has >= larger
             {
-                let _ = self.allocator.split_allocated(head, has, order);
+                let split = self.allocator.split_allocated(head, has, order);
+                self.tally.imposed(imposed::SPLIT, split);
                 return;
             }
         }
@@ -98,12 +100,13 @@ impl Guided<'_, '_> {
         let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
         let list = cache.list_index(order, mt).filter(|_| mt != Migratetype::Isolate);
         let Some(list) = list.filter(|_| fate != Fate::Direct) else {
-            let _ = zone.follow_free(pfn, order, None);
+            self.tally.imposed(imposed::ZONE_FREE, zone.follow_free(pfn, order, None));
             self.fresh.push(Late { cpu, pid, pfn, order, fate: Fate::Direct });
             return;
         };
-        if cache.follow_put(zone, pfn, order, mt, ListEnd::Head).is_err() {
-            return;
+        let put = cache.follow_put(zone, pfn, order, mt, ListEnd::Head);
+        if put.is_err() {
+            return self.tally.imposed(imposed::CPU_LIST_PUT, put);
         }
         let flags = ZoneFlags { reclaim_active: zone.reclaim_active, below_high: zone.below_high };
         let before = Tuning::of(cache);
@@ -141,16 +144,16 @@ impl Guided<'_, '_> {
         let Some(at) = self.zone_of(pfn) else { return };
         let policy = *self.allocator.policy();
         let Some(owner) = self.holder(pfn) else {
-            self.tally.compare_frame(kind::DRAIN_FRAME, pfn, false, false, || {
+            self.tally.compare_frame(kind::DRAIN_FRAME, pfn, Agreement::None, || {
                 (format!("{pfn} of order {order}"), "is on no CPU list".to_owned())
             });
             self.prepare(at, pfn, order);
             if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
-                let _ = zone.follow_free(pfn, order, Some(mt));
+                self.tally.imposed(imposed::ZONE_FREE, zone.follow_free(pfn, order, Some(mt)));
             }
             return;
         };
-        self.take_silent(owner, at, pfn, ListEnd::Tail);
+        let mut explained = self.take_silent(owner, at, pfn, ListEnd::Tail);
         let place =
             self.cpus[cpu].drains.iter().position(|d| (d.pid, d.zone, d.owner) == (pid, at, owner));
         let known = place.map(|place| self.cpus[cpu].drains.swap_remove(place));
@@ -203,9 +206,10 @@ impl Guided<'_, '_> {
             let bulk = passed.filter(|_| !self.fates.has_isolation() && list == running.last);
             found_empty |= few.is_none() && bulk.is_some();
             let Some(late) = few.or(bulk).and_then(|l| cache.next(zone, l)) else { break list };
-            let _ = cache.follow_take(zone, late);
+            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, late));
             self.holder[late.0 as usize] = 0;
-            self.cpus[owner].promised.push(Promise { pfn: late, to: Task::Any });
+            self.cpus[owner].promised.push(Promise { pfn: late, to: Task::Any, explained: true });
+            explained = true;
             running.drain.restart();
         };
         let next = list.and_then(|l| cache.last(zone, l));
@@ -215,9 +219,10 @@ impl Guided<'_, '_> {
             list.is_some() && has == list && !found_empty && taken.is_ok() && to == Some(mt);
         let exact = shape && next == Some(pfn);
         if to != Some(mt) && policy.pcp_type == PcpType::Reread && mt != Migratetype::Isolate {
-            let _ = zone.follow_reserve(pfn, mt);
+            self.tally.imposed(imposed::TYPE, zone.follow_reserve(pfn, mt));
         }
-        let _ = zone.follow_free(pfn, order, Some(mt));
+        self.tally.imposed(imposed::CPU_LIST_TAKE, taken);
+        self.tally.imposed(imposed::ZONE_FREE, zone.follow_free(pfn, order, Some(mt)));
         running.drain.gave(order);
         running.got += 1 << order;
         running.last = has;
@@ -229,7 +234,8 @@ impl Guided<'_, '_> {
         if let Some(other) = other {
             self.close(other);
         }
-        self.tally.compare_frame(kind::DRAIN_FRAME, pfn, exact, shape, || {
+        let agreement = agreement(exact, shape, explained);
+        self.tally.compare_frame(kind::DRAIN_FRAME, pfn, agreement, || {
             (
                 format!("{pfn} of list {has:?} to {mt}"),
                 format!("last of list {list:?} is {next:?}, to {to:?}"),
@@ -287,12 +293,15 @@ impl Guided<'_, '_> {
             zone.leave_below_high();
         }
         let (reclaim, below) = (zone.reclaim_active, zone.below_high);
-        let agrees = exact || self.explain(&draining);
-        let shape = agrees || (want > 0) == (got > 0);
-        self.drains.count(got > 0, want > 0, exact, agrees);
-        self.tally.compare_drain(got > 0 && want > 0, exact);
+        let both = want > 0 && got > 0;
+        self.seen.not_drained += u64::from(want > 0 && got == 0);
         // What was learned from the kernel's answer was not foreseen.
-        self.tally.compare(kind::DRAIN_COUNT, exact, shape, || {
+        let explained = !exact && self.explain(&draining);
+        let shape = exact || (want > 0) == (got > 0);
+        self.drains.count(got > 0, want > 0, exact, exact || explained);
+        self.tally.compare_drain(both, exact, explained && !both);
+        let agreement = agreement(exact || explained, shape, explained);
+        self.tally.compare(kind::DRAIN_COUNT, agreement, || {
             (
                 format!("{got} pages"),
                 format!(
@@ -366,7 +375,8 @@ impl Guided<'_, '_> {
             let Late { pfn, order, .. } = self.late.remove(place);
             if let Some((zone, cache)) = self.allocator.zone_and_cache(draining.zone, owner) {
                 let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
-                let _ = cache.follow_put(zone, pfn, order, mt, ListEnd::Head);
+                let put = cache.follow_put(zone, pfn, order, mt, ListEnd::Head);
+                self.tally.imposed(imposed::CPU_LIST_PUT, put);
                 self.set_holder(pfn, Some(owner));
             }
         }

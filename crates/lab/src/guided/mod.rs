@@ -29,11 +29,12 @@ use pageblock_measure::Verification;
 use pageblock_recording::{Other, Record, What};
 
 use self::attempts::Wanted;
-use self::tally::Tally;
 pub use self::tally::kind;
+use self::tally::{Tally, imposed};
 pub use self::unseen::Inferred;
 pub(crate) use self::unseen::range;
 use crate::fate::{Fate, Fates, Taken};
+use crate::gaps::Seen;
 
 /// A refill of a CPU list under way.
 #[derive(Clone, Copy)]
@@ -89,6 +90,8 @@ struct Draining {
 struct Promise {
     pfn: Pfn,
     to: Task,
+    /// It left the list as an interruption or the look-ahead explains; else by the model's own rule.
+    explained: bool,
 }
 
 /// Who a block is promised to.
@@ -214,6 +217,7 @@ pub struct Guided<'a, 'm> {
     limit_seen: Option<(usize, usize, bool)>,
     /// How often a drain told that the zone was above its high watermark.
     left_below: u64,
+    seen: Seen,
     tally: Tally,
 }
 
@@ -267,6 +271,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             kswapd_ends: 0,
             limit_seen: None,
             left_below: 0,
+            seen: Seen::default(),
             tally: Tally::new(mismatches),
         }
     }
@@ -285,6 +290,7 @@ impl<'a, 'm> Guided<'a, 'm> {
     /// Follows one event.
     pub fn push(&mut self, event: u64, record: &Record) {
         self.inferred.clear();
+        self.seen.push(record);
         let cpu = usize::from(record.cpu);
         if cpu >= self.cpus.len() {
             return;
@@ -429,7 +435,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         if let Some(at) = self.zone_of(pfn)
             && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
         {
-            let _ = zone.follow_reserve(pfn, mt);
+            self.tally.imposed(imposed::TYPE, zone.follow_reserve(pfn, mt));
         }
     }
 
@@ -467,31 +473,34 @@ impl<'a, 'm> Guided<'a, 'm> {
             self.tally.note(note);
         }
         for (count, what) in [
-            (self.failed_attempts, "attempts to refill a CPU list found nothing in the zone"),
-            (self.past_lists, "blocks went past a CPU list whose lock was taken"),
+            (self.failed_attempts, "attempts to refill a per-CPU list found nothing in the zone"),
+            (self.past_lists, "blocks bypassed a per-CPU list because its trylock failed"),
             (self.unseen, "free pages were taken by compaction without an event of their own"),
             (self.searches_followed, "of compaction's fast searches came to what is recorded"),
             (self.searches_lost, "of compaction's fast searches did not come to what is recorded"),
             (self.guesses_corrected, "pageblocks had another type than guessed at the start"),
+            (self.kswapd_ends, "ends of a kswapd run were inferred from missing drains"),
             (
-                self.kswapd_ends,
-                "ends of kswapd's run were told by what CPU lists did not give back",
+                self.left_below,
+                "times a zone was found above its high watermark from missing drains",
             ),
-            (self.left_below, "times a zone was above its high watermark, as CPU lists tell"),
             (
                 self.taken_by_count,
-                "blocks were taken earlier than reported, as CPU lists' counts tell",
+                "blocks were taken earlier than reported, inferred from missing drains",
             ),
             (
                 self.fates.late() + self.freed_late,
-                "blocks reached or left a CPU list earlier or later than reported",
+                "blocks reached or left a per-CPU list earlier or later than reported",
             ),
         ] {
             if count > 0 {
                 self.tally.note(format!("inferred: {count} {what}"));
             }
         }
-        self.tally.finish()
+        let seen = self.seen;
+        let mut result = self.tally.finish();
+        seen.judge(&mut result);
+        result
     }
 }
 

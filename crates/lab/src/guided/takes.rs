@@ -12,11 +12,12 @@ use pageblock::mobility::Migratetype::{self, Movable};
 use pageblock::policy::{BelowHigh, FallbackPick};
 use pageblock::request::Request;
 use pageblock::zone::Zone;
+use pageblock_measure::verification::Agreement;
 
 use super::attempts::Wanted;
 use super::frees::IN_FLIGHT;
 use super::frees::Tuning;
-use super::tally::kind;
+use super::tally::{agreement, imposed, kind};
 use super::{Guided, Inferred, Late, Promise, Refill, Task};
 use crate::fate::{Fate, Taken};
 
@@ -41,15 +42,20 @@ impl Guided<'_, '_> {
         let refill = self.refill_for(cpu, pid, at, order, mt);
         let mode = refill.map_or(Mode::Normal, |r| r.mode);
         let strict = self.allocator.policy().list_type_strict();
+        let mut withdrawn = false;
         while mode == Mode::Normal
             && let Some((next, _)) = self.allocator.zones()[at].next_of_list(order, mt)
             && next != pfn
             && self.withdraw_fresh(at, next, pid)
-        {}
+        {
+            withdrawn = true;
+        }
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
         let actual = zone.free_block_of(pfn);
-        if strict && actual.is_some_and(|(_, _, list)| list != mt) {
+        let foreign = actual.is_some_and(|(_, _, list)| list != mt);
+        self.seen.of_another_type += u64::from(foreign);
+        if strict && foreign {
             let flags = refill.map_or(FLAGS, |r| r.flags);
             self.claim_then_take(cpu, at, pfn, order, mt, (mode, flags));
         } else {
@@ -62,7 +68,8 @@ impl Guided<'_, '_> {
                 zone.follow_rotation(pfn);
             }
             let kind = if refill.is_some() { kind::REFILL_FRAME } else { kind::ZONE_FRAME };
-            self.tally.compare_frame(kind, pfn, exact, shape, || {
+            let agreement = agreement(exact, shape, withdrawn);
+            self.tally.compare_frame(kind, pfn, agreement, || {
                 (format!("{pfn} of {actual:?}"), format!("next is {own:?}"))
             });
         }
@@ -136,12 +143,12 @@ impl Guided<'_, '_> {
         let list = cache.list_index(order, mt).unwrap_or(0);
         for _ in 0..unseen {
             let Some(pfn) = cache.next(zone, list) else { break };
-            let _ = cache.follow_take(zone, pfn);
+            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, pfn));
             self.holder[pfn.0 as usize] = 0;
             if self.for_bulk {
                 self.cpus[cpu].taken_unseen += 1;
             } else {
-                self.cpus[cpu].promised.push(Promise { pfn, to: Task::Any });
+                self.cpus[cpu].promised.push(Promise { pfn, to: Task::Any, explained: true });
             }
         }
         if let Some(refill) = &mut self.cpus[cpu].refill {
@@ -180,9 +187,11 @@ impl Guided<'_, '_> {
 
     fn append(&mut self, cpu: usize, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
-        if cache.follow_put(zone, pfn, order, mt, ListEnd::Tail).is_ok() {
+        let put = cache.follow_put(zone, pfn, order, mt, ListEnd::Tail);
+        if put.is_ok() {
             self.set_holder(pfn, Some(cpu));
         }
+        self.tally.imposed(imposed::CPU_LIST_PUT, put);
     }
 
     /// The refill is over: it should have brought what the model asked for, unless the zone had no
@@ -208,11 +217,11 @@ impl Guided<'_, '_> {
         if let Some(first) = first {
             self.append(cpu, at, first, order, mt);
         }
-        self.tally.compare(kind::REFILL_COUNT, exact, exact, || {
+        self.tally.compare(kind::REFILL_COUNT, agreement(exact, exact, false), || {
             (format!("{got} blocks of order {order} {mt}"), format!("{want} blocks; {before:?}"))
         });
         // The task that refilled the list takes its first block before anyone else.
-        self.promise(cpu, at, list, Task::Is(pid));
+        self.promise(cpu, at, list, Task::Is(pid), false);
     }
 
     /// A block leaves its list before the report.
@@ -226,17 +235,24 @@ impl Guided<'_, '_> {
             && cache.follow_take(zone, pfn).is_ok()
         {
             self.set_holder(pfn, None);
-            self.cpus[cpu].promised.push(Promise { pfn, to: Task::Is(pid) });
+            self.cpus[cpu].promised.push(Promise { pfn, to: Task::Is(pid), explained: true });
         }
     }
 
     /// Takes the first block of a list for a request that is reported later.
-    pub(super) fn promise(&mut self, cpu: usize, at: usize, list: usize, to: Task) {
+    pub(super) fn promise(
+        &mut self,
+        cpu: usize,
+        at: usize,
+        list: usize,
+        to: Task,
+        explained: bool,
+    ) {
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         if let Some(pfn) = cache.next(zone, list) {
-            let _ = cache.follow_take(zone, pfn);
+            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, pfn));
             self.set_holder(pfn, None);
-            self.cpus[cpu].promised.push(Promise { pfn, to });
+            self.cpus[cpu].promised.push(Promise { pfn, to, explained });
         }
     }
 
@@ -250,7 +266,8 @@ impl Guided<'_, '_> {
                 self.make_allocated(at, Pfn(page), 0);
             }
             if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) {
-                let _ = zone.follow_allocated(pfn, order, movable);
+                let marked = zone.follow_allocated(pfn, order, movable);
+                self.tally.imposed(imposed::ALLOCATED, marked);
             }
         }
     }
@@ -293,7 +310,7 @@ impl Guided<'_, '_> {
             Some(Fallback { pfn: start, order: found, from, outcome: Outcome::Claim })
         });
         if let Some(claim) = claim {
-            let _ = zone.follow_claim(mt, claim);
+            self.tally.imposed(imposed::CLAIM, zone.follow_claim(mt, claim));
         }
         let next = zone.next_of_list(order, mt);
         let exact = same_block.is_some() && next.is_some_and(|(next, _)| next == pfn);
@@ -321,7 +338,7 @@ impl Guided<'_, '_> {
                 (f.order, f.from, owned(f.outcome))
                     == (x.fallback_order, x.fallback_migratetype, x.change_ownership)
             });
-            self.tally.compare(kind::FALLBACK, exact && shape, shape, || {
+            self.tally.compare(kind::FALLBACK, agreement(exact && shape, shape, false), || {
                 (format!("{x:?}"), format!("{predicted:?}"))
             });
             return;
@@ -346,7 +363,7 @@ impl Guided<'_, '_> {
         if shape && !exact {
             zone.follow_rotation(x.pfn);
         }
-        self.tally.compare(kind::FALLBACK, exact, shape, || {
+        self.tally.compare(kind::FALLBACK, agreement(exact, shape, false), || {
             (
                 format!("{actual:?} for {order} {mt}"),
                 format!("{predicted:?} after own {own:?} {mode:?}"),
@@ -410,7 +427,7 @@ impl Guided<'_, '_> {
         if shape && !exact {
             zone.follow_rotation(x.pfn);
         }
-        self.tally.compare(kind::FALLBACK, exact, shape, || {
+        self.tally.compare(kind::FALLBACK, agreement(exact, shape, false), || {
             (format!("{x:?}"), format!("{predicted:?}; that list begins with {found:?}"))
         });
         let actual = zone.outcome_of(x.pfn, x.fallback_order, x.fallback_migratetype, mt);
@@ -420,7 +437,7 @@ impl Guided<'_, '_> {
             } else if !x.change_ownership && actual.outcome == Outcome::Claim {
                 actual.outcome = Outcome::Refile;
             }
-            let _ = zone.follow_claim(mt, actual);
+            self.tally.imposed(imposed::CLAIM, zone.follow_claim(mt, actual));
         }
     }
 
@@ -437,13 +454,14 @@ impl Guided<'_, '_> {
         if self.was_in_flight(pfn) {
             return;
         }
-        if let Some(Promise { to, .. }) = self.was_promised(pfn) {
+        if let Some(Promise { to, explained, .. }) = self.was_promised(pfn) {
             let kept = match to {
                 Task::Is(task) => task == pid,
                 Task::Not(task) => task != pid,
                 Task::Any => true,
             };
-            self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, kept, true, || {
+            let agreement = agreement(kept, true, explained);
+            self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, agreement, || {
                 (format!("{pfn} for task {pid}"), "was for another task".to_owned())
             });
         } else if let Some(on) = owner.filter(|&on| on == cpu || self.was_on(pid, on)) {
@@ -453,14 +471,17 @@ impl Guided<'_, '_> {
             // What compaction captured comes from no list.
             self.make_allocated(at, pfn, order);
         } else {
-            let state = self.allocator.zones()[at].state(pfn);
-            self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, false, false, || {
+            let zone = &self.allocator.zones()[at];
+            let state = zone.state(pfn);
+            self.seen.allocated_in_zone += u64::from(zone.free_block_of(pfn).is_some());
+            self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, Agreement::None, || {
                 (format!("{pfn}"), format!("{state:?} of CPU {owner:?}"))
             });
             self.make_allocated(at, pfn, order);
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
-            let _ = zone.follow_allocated(pfn, order, mt == Movable);
+            let marked = zone.follow_allocated(pfn, order, mt == Movable);
+            self.tally.imposed(imposed::ALLOCATED, marked);
         }
     }
 
@@ -478,7 +499,8 @@ impl Guided<'_, '_> {
         let Some(FrameState::CpuList { order, cached }) = zone.state(pfn) else { return };
         let mt = cache.list_of(zone, pfn).map_or(cached, |list| list_type(list, cached));
         if cache.follow_take(zone, pfn).is_ok() {
-            let _ = cache.follow_put(zone, pfn, order, mt, to);
+            let put = cache.follow_put(zone, pfn, order, mt, to);
+            self.tally.imposed(imposed::CPU_LIST_PUT, put);
         }
     }
 
@@ -510,7 +532,7 @@ impl Guided<'_, '_> {
     /// reporting it: later frees then lie before the block, or blocks before it have left the list
     /// already.
     fn alloc_from_list(&mut self, cpu: usize, pid: u32, at: usize, pfn: Pfn, list: Option<usize>) {
-        self.take_silent(cpu, at, pfn, ListEnd::Head);
+        let silent = self.take_silent(cpu, at, pfn, ListEnd::Head);
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let next = list.and_then(|l| cache.next(zone, l));
         let has = cache.list_of(zone, pfn);
@@ -520,8 +542,9 @@ impl Guided<'_, '_> {
             list.map_or(0, |l| cache.blocks(zone, l).take(deep).take_while(|&p| p != pfn).count());
         let shape = list.is_some() && has == list;
         let exact = shape && ahead < deep;
-        let _ = cache.follow_take(zone, pfn);
-        self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, exact, shape, || {
+        self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, pfn));
+        let agreement = agreement(exact, shape, ahead > 0 || silent);
+        self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, agreement, || {
             (format!("{pfn} of list {has:?}"), format!("next of list {list:?} is {next:?}"))
         });
         self.set_holder(pfn, None);
@@ -530,16 +553,17 @@ impl Guided<'_, '_> {
         }
         if exact && ahead > pushed {
             for _ in 0..ahead {
-                self.promise(cpu, at, list.unwrap_or(0), Task::Not(pid));
+                self.promise(cpu, at, list.unwrap_or(0), Task::Not(pid), true);
             }
         }
     }
 
     /// The pages between a block and an end of its CPU list that left the list without an event have
-    /// left it by now.
-    pub(super) fn take_silent(&mut self, owner: usize, at: usize, pfn: Pfn, end: ListEnd) {
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
-        let Some(list) = cache.list_of(zone, pfn) else { return };
+    /// left it by now. Tells whether there were some.
+    pub(super) fn take_silent(&mut self, owner: usize, at: usize, pfn: Pfn, end: ListEnd) -> bool {
+        let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return false };
+        let Some(list) = cache.list_of(zone, pfn) else { return false };
+        let mut any = false;
         loop {
             let next = match end {
                 ListEnd::Head => cache.next(zone, list),
@@ -547,11 +571,15 @@ impl Guided<'_, '_> {
             };
             let silent =
                 |&next: &Pfn| next != pfn && self.fates.silent_listed().block(next, 0, self.now);
-            let Some(next) = next.filter(silent) else { return };
+            let Some(next) = next.filter(silent) else { return any };
             let mt = zone.block_type(next).unwrap_or(Migratetype::Unmovable);
-            if cache.follow_take(zone, next).is_err() {
-                return;
+            let taken = cache.follow_take(zone, next);
+            let failed = taken.is_err();
+            self.tally.imposed(imposed::CPU_LIST_TAKE, taken);
+            if failed {
+                return any;
             }
+            any = true;
             self.holder[next.0 as usize] = 0;
             if !self.fates.has_isolation() {
                 self.inferred.push(Inferred::LeftList { pfn: next, cpu: owner, mt });
@@ -583,19 +611,19 @@ impl Guided<'_, '_> {
             if let Some(owner) = self.holder(page)
                 && let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner)
             {
-                let _ = cache.follow_take(zone, page);
+                self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, page));
                 self.set_holder(page, None);
             }
             if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
                 && zone.free_block_of(page).is_some()
             {
-                let _ = zone.follow_take(page, 0, false);
+                self.tally.imposed(imposed::ZONE_TAKE, zone.follow_take(page, 0, false));
             }
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
             && zone.state(pfn) != Some(FrameState::Allocated { order, movable: true })
         {
-            let _ = zone.follow_allocated(pfn, order, false);
+            self.tally.imposed(imposed::ALLOCATED, zone.follow_allocated(pfn, order, false));
         }
     }
 
@@ -615,11 +643,12 @@ impl Guided<'_, '_> {
             && zone.block_type(pfn).is_some_and(Migratetype::is_mergeable)
         {
             // From 6.10 the rest of the pageblock comes along.
-            let _ = if zone.policy().list_type_strict() {
+            let typed = if zone.policy().list_type_strict() {
                 zone.follow_reserve(pfn, Movable)
             } else {
                 zone.follow_block_type(pfn, Movable)
             };
+            self.tally.imposed(imposed::TYPE, typed);
         }
     }
 
@@ -657,7 +686,7 @@ impl Guided<'_, '_> {
                 && let Some(pfn) = cache.next(zone, list)
             {
                 cache.follow_alloc();
-                let _ = cache.follow_take(zone, pfn);
+                self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, pfn));
                 if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
                     *slot = 0;
                 }

@@ -23,6 +23,39 @@ pub mod kind {
     pub const DRAIN_COUNT: &str = "drain count";
     /// The block of another type that serves a request, and what becomes of its pageblock.
     pub const FALLBACK: &str = "fallback";
+    /// All of them, in the order of their names.
+    pub const ALL: [&str; 7] = [
+        CPU_LIST_FRAME,
+        DRAIN_COUNT,
+        DRAIN_FRAME,
+        FALLBACK,
+        REFILL_COUNT,
+        REFILL_FRAME,
+        ZONE_FRAME,
+    ];
+}
+
+/// How a decision agrees that came to the recorded frame (`exact`) or to all but that (`shape`),
+/// where it may have needed an explanation: an interruption, or the look-ahead.
+pub(super) const fn agreement(exact: bool, shape: bool, explained: bool) -> Agreement {
+    match (exact, shape) {
+        (true, _) if explained => Agreement::Explained,
+        (true, _) => Agreement::Exact,
+        (false, true) => Agreement::Shape,
+        (false, false) => Agreement::None,
+    }
+}
+
+/// The recorded changes of state that a replay imposes on the model.
+pub(super) mod imposed {
+    pub(crate) const ALLOCATED: &str = "blocks marked allocated";
+    pub(crate) const CLAIM: &str = "pageblocks claimed";
+    pub(crate) const CPU_LIST_PUT: &str = "blocks put on a per-CPU list";
+    pub(crate) const CPU_LIST_TAKE: &str = "blocks taken from a per-CPU list";
+    pub(crate) const SPLIT: &str = "allocated blocks split";
+    pub(crate) const TYPE: &str = "pageblocks given another type";
+    pub(crate) const ZONE_FREE: &str = "blocks freed to the zone";
+    pub(crate) const ZONE_TAKE: &str = "blocks taken from the zone";
 }
 
 /// Events kept as context of a mismatch.
@@ -79,14 +112,13 @@ impl Tally {
         &mut self,
         kind: &str,
         pfn: Pfn,
-        exact: bool,
-        shape: bool,
+        agreement: Agreement,
         describe: impl FnOnce() -> (String, String),
     ) {
         if !self.inferred.is_empty() && self.inferred.remove(&pfn) {
-            self.compare(&format!("{kind}, inferred"), exact, shape, describe);
+            self.compare(&format!("{kind}, inferred"), agreement, describe);
         } else {
-            self.compare(kind, exact, shape, describe);
+            self.compare(kind, agreement, describe);
         }
     }
 
@@ -95,31 +127,31 @@ impl Tally {
         self.verification.kind_mut(kind).record(Agreement::Exact);
     }
 
-    /// Counts a free with which the kernel or the model, or both, drained.
-    pub(super) fn compare_drain(&mut self, both: bool, exact: bool) {
-        self.verification.drains.record(match (both, exact) {
-            (true, true) => Agreement::Exact,
-            (true, false) => Agreement::Shape,
-            (false, _) => Agreement::None,
-        });
+    /// Counts a free with which the kernel or the model, or both, drained. What explains that only
+    /// one of them did is learned from the kernel's answer, and does not make them agree.
+    pub(super) fn compare_drain(&mut self, both: bool, exact: bool, explained: bool) {
+        let drains = &mut self.verification.drains;
+        drains.record(agreement(both && exact, both, false));
+        drains.explained += u64::from(explained);
     }
 
-    /// Counts one decision. `exact` and `shape` say how it agreed; the texts, made only for a
-    /// mismatch that is kept, say what the recording and the model have.
+    /// Counts a recorded change of state that the model could not follow.
+    pub(super) fn imposed<T, E>(&mut self, change: &str, result: Result<T, E>) {
+        if result.is_err() {
+            *self.verification.not_followed.entry(change.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Counts one decision. The texts, made only for a mismatch that is kept, say what the recording
+    /// and the model have; what is explained is no mismatch.
     pub(super) fn compare(
         &mut self,
         kind: &str,
-        exact: bool,
-        shape: bool,
+        agreement: Agreement,
         describe: impl FnOnce() -> (String, String),
     ) {
-        let agreement = match (exact, shape) {
-            (true, _) => Agreement::Exact,
-            (false, true) => Agreement::Shape,
-            (false, false) => Agreement::None,
-        };
         self.verification.kind_mut(kind).record(agreement);
-        if exact || self.left == 0 {
+        if agreement >= Agreement::Explained || self.left == 0 {
             return;
         }
         self.left -= 1;

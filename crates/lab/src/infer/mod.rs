@@ -65,7 +65,7 @@ pub fn start(
     }
     let markers = columnar.windows.start.markers.clone();
     let mut evidence = Evidence::new(recording, markers.end, orders);
-    let window = first_event(recording, columnar)..columnar.windows.end_event();
+    let window = first_event(recording, columnar)..columnar.end_event();
     let mut chunks = columnar.chunks()?;
     let mut event = 0;
     while let Some(chunk) = chunks.next_chunk()? {

@@ -35,7 +35,7 @@ pub fn demands(
     let mut allocator = machine.allocator(policy, &start.snapshot, &mut memory)?;
     let mut guided = guide(&mut allocator, recording, &start, &fates, 0);
     let finder = DemandFinder::new(recording, &fates, orders);
-    let window = infer::first_event(recording, columnar)..columnar.windows.end_event();
+    let window = infer::first_event(recording, columnar)..columnar.end_event();
     let state = start.snapshot.clone();
     Demands::write(&path, columnar, window, finder, &mut guided, state, &mut |done| {
         progress(columnar.events + done, total);

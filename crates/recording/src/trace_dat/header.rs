@@ -17,6 +17,32 @@ pub(crate) struct Header {
     pub(crate) uname: Option<String>,
     pub(crate) comms: BTreeMap<u32, String>,
     pub(crate) clock: Clock,
+    /// By CPU.
+    pub(crate) counted: BTreeMap<u32, Counted>,
+    /// The counters that follow are those of another buffer.
+    other_buffer: bool,
+}
+
+/// The ring buffer's own counters of lost events of a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counted {
+    /// Overwritten by younger events.
+    pub(crate) overwritten: u64,
+    /// Not written: the buffer was full, or an event came while too many others were under way.
+    pub(crate) dropped: u64,
+}
+
+impl Counted {
+    /// Reads a text of lines `name: number`; the first names the CPU.
+    fn parse(text: &str) -> Option<(u32, Self)> {
+        let number = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+        };
+        let dropped = number("dropped events:").unwrap_or(0);
+        let dropped = dropped.saturating_add(number("commit overrun:").unwrap_or(0));
+        let cpu = u32::try_from(number("CPU:")?).ok()?;
+        Some((cpu, Self { overwritten: number("overrun:").unwrap_or(0), dropped }))
+    }
 }
 
 /// Where a CPU's data lies in the file.
@@ -49,6 +75,7 @@ impl Clock {
 }
 
 const OPTION_DONE: u16 = 0;
+const OPTION_CPUSTAT: u16 = 2;
 const OPTION_BUFFER: u16 = 3;
 const OPTION_UNAME: u16 = 5;
 const OPTION_CPUCOUNT: u16 = 8;
@@ -81,6 +108,8 @@ pub(crate) fn read(source: &mut Source) -> Result<Header, Error> {
         uname: None,
         comms: BTreeMap::new(),
         clock: Clock::default(),
+        counted: BTreeMap::new(),
+        other_buffer: false,
     };
     match version.as_str() {
         "6" => header.read_v6(&mut walk)?,
@@ -237,6 +266,14 @@ impl Header {
             OPTION_UNAME => {
                 let text = data.split(|&b| b == 0).next().unwrap_or_default();
                 self.uname = Some(String::from_utf8_lossy(text).into_owned());
+            }
+            OPTION_CPUSTAT => {
+                let text = String::from_utf8_lossy(data);
+                let text = text.trim_matches(['\0', '\n']);
+                self.other_buffer |= text.starts_with("Buffer:");
+                if let Some((cpu, counted)) = Counted::parse(text).filter(|_| !self.other_buffer) {
+                    self.counted.insert(cpu, counted);
+                }
             }
             OPTION_TSC2NSEC if data.len() >= 16 => {
                 let mult = endian.number(&data[..4]);

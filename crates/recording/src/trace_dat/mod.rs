@@ -23,6 +23,7 @@ use source::{Codec, Source};
 use crate::error::Error;
 use crate::input::Input;
 use crate::kernel::KernelVersion;
+use crate::losses::LostByCpu;
 use crate::record::Record;
 use crate::tsv::Decoding;
 
@@ -44,6 +45,8 @@ pub struct TraceDat {
     /// The traced kernel, where the file says.
     pub kernel: Option<KernelVersion>,
     lost: u64,
+    /// What the ring buffer's own counters say was lost.
+    counted: BTreeMap<u32, header::Counted>,
     bytes_read: u64,
     done: bool,
 }
@@ -109,7 +112,7 @@ impl TraceDat {
     fn new(mut source: Source, decoding: Decoding) -> Result<Self, Error> {
         let header = header::read(&mut source)?;
         let kernel = kernel_in(&header);
-        let Header { layout, codec, formats, cpus, comms, clock, .. } = header;
+        let Header { layout, codec, formats, cpus, comms, clock, counted, .. } = header;
         let decoder = Decoder::new(formats, layout.endian, decoding)
             .map_err(|expected| Error::unexpected(source.place(0), "event formats", expected))?;
         let mut trace = Self {
@@ -123,6 +126,7 @@ impl TraceDat {
             comms,
             kernel,
             lost: 0,
+            counted,
             bytes_read: 0,
             done: false,
         };
@@ -138,6 +142,28 @@ impl TraceDat {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// [`TraceDat::lost`] by CPU.
+    #[must_use]
+    pub fn lost_by_cpu(&self) -> LostByCpu {
+        let lossy = self.cpus.iter().filter(|cpu| cpu.lost > 0);
+        lossy.map(|cpu| (u16::try_from(cpu.part.cpu).ok(), cpu.lost)).collect()
+    }
+
+    /// Returns, after the last event, what the ring buffer's own counters say was lost beyond
+    /// [`TraceDat::lost_by_cpu`]: the pages do not say where. A gap without a size is one of them.
+    #[must_use]
+    pub fn lost_unplaced(&self) -> LostByCpu {
+        let mut unplaced = LostByCpu::new();
+        for (&cpu, counted) in &self.counted {
+            let placed = self.cpus.iter().find(|c| c.part.cpu == cpu).map_or(0, |cpu| cpu.lost);
+            let lost = counted.overwritten.saturating_sub(placed).saturating_add(counted.dropped);
+            if lost > 0 {
+                unplaced.insert(u16::try_from(cpu).ok(), lost);
+            }
+        }
+        unplaced
     }
 
     /// How many bytes of ring-buffer data were read, as stored.
@@ -186,6 +212,7 @@ impl TraceDat {
             let cursor = self.layout.start(page);
             let cursor = cursor.map_err(|(at, expected)| cpu.error(&self.source, at, expected))?;
             self.lost = self.lost.saturating_add(cursor.lost);
+            cpu.lost = cpu.lost.saturating_add(cursor.lost);
             cpu.cursor = Some(cursor);
         }
     }
@@ -229,6 +256,8 @@ impl Iterator for TraceDat {
 /// One CPU's pages.
 struct CpuStream {
     part: CpuPart,
+    /// How many of its events the ring buffer lost, as far as was read.
+    lost: u64,
     /// Unpacked pages, of which `page` is the offset of the current one.
     buffer: Vec<u8>,
     page: usize,
@@ -261,6 +290,7 @@ impl CpuStream {
         }
         let mut stream = Self {
             part,
+            lost: 0,
             buffer: Vec::new(),
             page: 0,
             buffer_at: part.offset,

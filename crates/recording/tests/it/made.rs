@@ -50,7 +50,8 @@ impl Out {
 }
 
 /// A trace of two CPUs: CPU 0 frees frame `n` at `n` microseconds for even `n`, CPU 1 allocates it
-/// for odd `n`, with one failure; before CPU 1's first page seven events were lost.
+/// for odd `n`, with one failure; before CPU 1's first page seven events were lost, its counters say
+/// two more, and three that were dropped.
 pub(crate) fn trace_dat(form: Form, events: u64) -> Vec<u8> {
     let out = Out { bytes: Vec::new(), big_endian: form.big_endian };
     let cpus: Vec<_> = (0..2).map(|cpu| pages(&out, cpu, events)).collect();
@@ -69,7 +70,9 @@ fn version_6(mut file: Out, sections: [(u16, Out); 4], cpus: Vec<Out>) -> Vec<u8
     let [info, ftrace, events, cmdlines] = sections;
     file.raw(&info.1.bytes).raw(&ftrace.1.bytes).raw(&events.1.bytes);
     file.put(0, 4).put(0, 4).raw(&cmdlines.1.bytes).put(2, 4);
-    file.raw(b"options  \0").put(5, 2).put(11, 4).raw(b"Linux 6.1.2").put(0, 2);
+    file.raw(b"options  \0").put(5, 2).put(11, 4).raw(b"Linux 6.1.2");
+    counters(&mut file);
+    file.put(0, 2);
     file.raw(b"flyrecord\0");
     let mut at = (file.bytes.len() + 32) as u64;
     for cpu in &cpus {
@@ -104,6 +107,7 @@ fn version_7(mut file: Out, form: Form, sections: [(u16, Out); 4], cpus: Vec<Out
         options.put((*id).into(), 2).put(8, 4).put(at, 8);
     }
     options.put(5, 2).put(11, 4).raw(b"Linux 6.1.2");
+    counters(&mut options);
     let at = file.bytes.len() as u64;
     file.put(3, 2).put(form.zstd.into(), 2).put(0, 4).put(0, 8);
     let mut buffer = Out { bytes: Vec::new(), big_endian: form.big_endian };
@@ -128,6 +132,19 @@ fn version_7(mut file: Out, form: Form, sections: [(u16, Out); 4], cpus: Vec<Out
     let mut patch = Out { bytes: Vec::new(), big_endian: form.big_endian };
     file.bytes[options_at..options_at + 8].copy_from_slice(&patch.put(at, 8).bytes);
     file.bytes
+}
+
+/// The ring buffer's counters of both CPUs, then those of another buffer.
+fn counters(options: &mut Out) {
+    let cpu = |cpu: u32, overrun: u32, dropped: u32| {
+        format!(
+            "CPU: {cpu}\nentries: 0\noverrun: {overrun}\ncommit overrun: 0\nbytes: 0\n\
+             dropped events: {dropped}\nread events: 50\n\0"
+        )
+    };
+    for text in [cpu(0, 0, 0), cpu(1, 9, 3), "\nBuffer: other\n\n\0".to_owned(), cpu(0, 500, 0)] {
+        options.put(2, 2).put(text.len() as u64, 4).raw(text.as_bytes());
+    }
 }
 
 fn sections(out: &Out) -> [(u16, Out); 4] {

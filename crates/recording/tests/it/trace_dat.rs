@@ -71,6 +71,9 @@ fn both_versions_and_byte_orders_are_read() {
             assert_eq!(record.unwrap(), expected, "{form:?}");
         }
         assert_eq!(trace.lost(), 7);
+        assert_eq!(trace.lost_by_cpu(), [(Some(1), 7)].into());
+        let counted = [(Some(1), 2 + 3)].into();
+        assert_eq!(trace.lost_unplaced(), counted, "beyond the gap, as the counters say: {form:?}");
     }
 }
 

@@ -1,0 +1,143 @@
+//! What a recording lacks, and which figures that makes meaningless.
+
+use std::ops::Range;
+
+use pageblock_measure::Verification;
+use pageblock_measure::verification::{Gap, KindResult};
+use pageblock_recording::{Columnar, Record, Recording, What};
+
+use crate::guided::kind;
+
+const ALLOC: &str = "mm_page_alloc";
+const FREE: &str = "mm_page_free";
+const FREE_BATCHED: &str = "mm_page_free_batched";
+const ZONE_LOCKED: &str = "mm_page_alloc_zone_locked";
+const DRAIN: &str = "mm_page_pcpu_drain";
+const EXTFRAG: &str = "mm_page_alloc_extfrag";
+
+/// Of so many frees some are batched: every process that ends frees its memory so.
+const FREES_WITHOUT_BATCH: u64 = 1000;
+
+/// What can be known of a recording's gaps without following its events, of which those in
+/// `followed` are.
+pub(crate) fn known(recording: &Recording, columnar: &Columnar, followed: Range<u64>) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    let windows = &columnar.windows;
+    let marks = |names: [&str; 2]| Gap::MissingMarks { marks: names.map(str::to_owned) };
+    if windows.events == 0 {
+        return vec![Gap::NoEvents];
+    }
+    let losses = &columnar.losses;
+    if losses.first_event.is_some_and(|first| first < windows.end_event()) {
+        for (&cpu, &lost) in &losses.by_cpu {
+            let recorded = losses.recorded.get(&cpu).copied().unwrap_or(0);
+            gaps.push(Gap::LostEvents { cpu, lost, recorded });
+        }
+        let events = windows.end_event().saturating_sub(followed.start);
+        gaps.push(Gap::Cut { followed: followed.end - followed.start, events });
+    }
+    if windows.start.markers.is_empty() {
+        gaps.push(marks(["S1", "S2"]));
+    }
+    if recording.end.is_some() && windows.end.as_ref().is_some_and(|end| end.markers.is_empty()) {
+        gaps.push(marks(["E1", "E2"]));
+    }
+    if gaps.is_empty() && followed.is_empty() {
+        gaps.push(Gap::NoEvents);
+    }
+    gaps
+}
+
+/// Takes every figure out of a result.
+pub(crate) fn nothing_is_judged(result: &mut Verification) {
+    let every = kind::ALL.map(str::to_owned);
+    result.kinds.clear();
+    result.not_judged.extend(every);
+    result.drains = KindResult::default();
+    result.end_state_equal = None;
+    result.mismatches.clear();
+}
+
+/// How often events of each kind came, and what of the state says that a kind was not recorded.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Seen {
+    alloc: u64,
+    free: u64,
+    free_batched: u64,
+    zone_locked: u64,
+    drain: u64,
+    extfrag: u64,
+    /// A request got a block that the zone has.
+    pub(crate) allocated_in_zone: u64,
+    /// A CPU list should have given pages back, and gave none.
+    pub(crate) not_drained: u64,
+    /// The zone gave a block of another type's list.
+    pub(crate) of_another_type: u64,
+}
+
+impl Seen {
+    #[inline]
+    pub(crate) fn push(&mut self, record: &Record) {
+        match record.what {
+            What::Alloc { .. } => self.alloc += 1,
+            What::Free { .. } => self.free += 1,
+            What::FreeBatched { .. } => self.free_batched += 1,
+            What::ZoneLocked { .. } => self.zone_locked += 1,
+            What::Drain { .. } => self.drain += 1,
+            What::Extfrag(_) => self.extfrag += 1,
+            _ => {}
+        }
+    }
+
+    /// The tracepoints that were not recorded: they have no event where others show that some
+    /// happened.
+    fn missing(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [
+            (ALLOC, self.alloc, self.free + self.zone_locked),
+            (FREE, self.free, self.alloc),
+            (FREE_BATCHED, self.free_batched, self.free / FREES_WITHOUT_BATCH),
+            (ZONE_LOCKED, self.zone_locked, self.allocated_in_zone),
+            (DRAIN, self.drain, self.not_drained),
+            (EXTFRAG, self.extfrag, self.of_another_type),
+        ]
+        .into_iter()
+        .filter(|&(_, events, evidence)| events == 0 && evidence > 0)
+        .map(|(name, ..)| name)
+    }
+
+    /// Takes the figures out of a result that a missing kind of event makes meaningless.
+    pub(crate) fn judge(&self, result: &mut Verification) {
+        if self.alloc + self.free + self.zone_locked + self.drain + self.extfrag == 0 {
+            result.gaps.push(Gap::NoEvents);
+            nothing_is_judged(result);
+        }
+        for event in self.missing() {
+            result.gaps.push(Gap::MissingEvent { event: event.to_owned() });
+            let meaningless = made_meaningless(event);
+            let is_meaningless =
+                |name: &str| meaningless.iter().any(|&kind| name.starts_with(kind));
+            result.kinds.retain(|name, _| !is_meaningless(name));
+            result.mismatches.retain(|mismatch| !is_meaningless(&mismatch.kind));
+            result.not_judged.extend(meaningless.iter().map(|&kind| kind.to_owned()));
+            if meaningless.contains(&kind::DRAIN_COUNT) {
+                // What was inferred was inferred from drains.
+                result.drains = KindResult::default();
+                result.notes.clear();
+                result.not_followed.clear();
+            }
+        }
+    }
+}
+
+/// The kinds of decision whose figures differ where a tracepoint was not recorded.
+///
+/// The zone's free lists follow from refills, drains, fallbacks and frees past the CPU lists; what
+/// is on CPU lists from allocations too. Batched frees say in which order pages reach a list's head,
+/// which is seen at its tail.
+fn made_meaningless(event: &str) -> &'static [&'static str] {
+    match event {
+        ALLOC => &[kind::CPU_LIST_FRAME, kind::DRAIN_COUNT, kind::DRAIN_FRAME, kind::REFILL_COUNT],
+        FREE_BATCHED => &[kind::DRAIN_COUNT, kind::DRAIN_FRAME],
+        _ => &kind::ALL,
+    }
+}
