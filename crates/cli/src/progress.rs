@@ -64,6 +64,10 @@ impl Progress {
     pub(crate) fn set_share(&self, share: f64) {
         let done = (share.clamp(0.0, 1.0) * WHOLE as f64) as u64;
         self.bar.set_position(done.max(self.bar.position()));
+        if done == WHOLE {
+            // The end is drawn even if the bar was drawn a moment ago.
+            self.bar.force_draw();
+        }
     }
 
     /// Sets the text before the bar.
@@ -78,9 +82,15 @@ impl Drop for Progress {
     }
 }
 
-/// How long the rest will take at the pace so far; `None` where there is no pace or no rest.
+/// A shorter time shows no pace.
+const PACE_KNOWN: Duration = Duration::from_secs(2);
+
+/// How long the rest will take at the pace so far; `None` where there is no pace yet or no rest.
 fn left(elapsed: Duration, done: u64, total: Option<u64>) -> Option<Duration> {
     let rest = total?.checked_sub(done).filter(|&rest| rest > 0 && done > 0)?;
+    if elapsed < PACE_KNOWN {
+        return None;
+    }
     Some(elapsed.mul_f64(rest as f64 / done as f64))
 }
 
@@ -90,12 +100,13 @@ mod tests {
 
     #[test]
     fn the_rest_takes_as_long_as_what_is_done() {
-        let second = Duration::from_secs(1);
-        assert_eq!(left(second, 1, Some(4)), Some(3 * second));
-        assert_eq!(left(second, 0, Some(4)), None);
-        assert_eq!(left(second, 4, Some(4)), None);
-        assert_eq!(left(second, 5, Some(4)), None);
-        assert_eq!(left(second, 5, None), None);
+        let time = PACE_KNOWN;
+        assert_eq!(left(time, 1, Some(4)), Some(3 * time));
+        assert_eq!(left(time / 2, 1, Some(4)), None);
+        assert_eq!(left(time, 0, Some(4)), None);
+        assert_eq!(left(time, 4, Some(4)), None);
+        assert_eq!(left(time, 5, Some(4)), None);
+        assert_eq!(left(time, 5, None), None);
     }
 
     #[test]

@@ -130,6 +130,9 @@ fn collect(plan: &RunPlan, work: &Work, results: &Receiver<Done>) -> anyhow::Res
             Err(RecvTimeoutError::Disconnected) => bail!("a simulation panicked"),
         }
     }
+    if runs.len() as u64 == jobs {
+        bar.set_share(1.0);
+    }
     Ok(runs.into_values().collect())
 }
 

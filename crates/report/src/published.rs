@@ -67,7 +67,11 @@ fn ratio(value: Option<f64>) -> String {
 }
 
 fn percent(value: Option<f64>) -> String {
-    value.map_or("-".to_owned(), |value| format!("{value:+.1}"))
+    // What rounds to nothing has no sign of a fall.
+    value.map_or("-".to_owned(), |value| match format!("{value:+.1}") {
+        zero if zero == "-0.0" => "+0.0".to_owned(),
+        text => text,
+    })
 }
 
 #[cfg(test)]
@@ -75,6 +79,12 @@ mod tests {
     use pageblock_measure::published::{BesideCell, Kind};
 
     use super::*;
+
+    #[test]
+    fn what_rounds_to_nothing_did_not_fall() {
+        let texts = [-0.04, 0.04, -10.0, -0.06].map(|change| percent(Some(change)));
+        assert_eq!(texts, ["+0.0", "+0.0", "-10.0", "-0.1"]);
+    }
 
     #[test]
     fn cells_changes_and_what_is_missing() {

@@ -48,6 +48,31 @@ fn diff_has_a_line_for_every_change() {
 }
 
 #[test]
+fn a_switch_is_set_once() {
+    let check = |policy: &str, first: &str, again: &str| {
+        refuses(
+            &format!("policy show {policy}"),
+            &format!("error: '{first}' and '{again}' set the same switch; give it once\n"),
+        );
+    };
+    check("linux-4.20,nofragment=off,nofragment=on", "nofragment=off", "nofragment=on");
+    check("linux-4.20,boost=v50,nofragment=on,boost=v50", "boost=v50", "boost=v50");
+    // hybrid(3) sets the threshold too.
+    let (hybrid, threshold) = ("fallback_pick=hybrid(3)", "hybrid_threshold=4");
+    check(&format!("linux-3.10,{hybrid},{threshold}"), hybrid, threshold);
+    check(&format!("linux-3.10,{threshold},{hybrid}"), threshold, hybrid);
+    refuses(
+        "run thpfioscale --scale 1/64 --policy linux-4.20,nofragment=off,nofragment=on",
+        "error: 'nofragment=off' and 'nofragment=on' set the same switch",
+    );
+    let path = file("twice.toml", "base = \"linux-4.20\"\nboost = \"v50\"\nboost = \"off\"\n");
+    refuses(
+        &format!("policy show {}", path.display()),
+        &format!("error: {}: line 3: ", path.display()),
+    );
+}
+
+#[test]
 fn a_policy_file_is_a_policy() {
     let toml = prints("policy show linux-4.20,boost=v50 --toml");
     let path = file("mine.toml", &toml);
