@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use crate::{file, prints, refuses};
+use crate::{file, is_documented, prints, refuses};
 
 #[test]
 fn list_has_a_line_for_every_policy() {
@@ -11,6 +11,7 @@ fn list_has_a_line_for_every_policy() {
     );
     assert!(text.contains("\nlinux-6.10        freelist hygiene: "));
     let list: Value = serde_json::from_str(&prints("policy list --json")).unwrap();
+    is_documented(&list);
     assert_eq!(list.as_array().unwrap().len(), text.lines().count() - 1);
     assert_eq!(list[0]["name"], "linux-3.10");
 }
@@ -22,6 +23,7 @@ fn show_has_a_line_for_every_switch() {
     assert!(text.contains("\nnofragment                     off  "), "{text}");
     let json = prints("policy show linux-6.12,nofragment=off --json");
     let json: Value = serde_json::from_str(&json).unwrap();
+    is_documented(&json);
     assert_eq!(json["base"], "linux-6.12");
     assert_eq!(json["switches"]["nofragment"], "off");
     assert_eq!(json["switches"]["watermark_boost_factor"], 15_000);
@@ -39,6 +41,7 @@ fn diff_has_a_line_for_every_change() {
     );
     let json: Value =
         serde_json::from_str(&prints("policy diff linux-4.20 linux-5.0 --json")).unwrap();
+    is_documented(&json);
     assert_eq!(json["switches"][0]["switch"], "boost");
     assert_eq!(json["switches"][0]["b"], "v50");
     assert_eq!(

@@ -29,6 +29,7 @@ fn verify_judges_the_shipped_recording() {
     );
     assert_eq!(good.status, 0, "{}", good.stderr);
     let json: serde_json::Value = serde_json::from_str(&good.stdout).expect("it prints JSON");
+    crate::is_documented(&json);
     assert_eq!(json["preset"], "debian-6.12");
     assert_eq!(json["end_state_recorded"], false);
     let fallback = &json["kinds"]["fallback"];
@@ -63,6 +64,7 @@ fn replay_compares_policies_below_the_certificate() {
     }
     let json = pageblock("replay", &[&["replay", &recording], &policies[..], &["--json"]].concat());
     let runs: serde_json::Value = serde_json::from_str(&json.stdout).expect("it prints JSON");
+    crate::is_documented(&runs);
     let of = |run: usize, counter: &str| runs[run]["counters"][counter].as_u64();
     assert_eq!(runs[1]["policy"], "linux-6.10");
     assert_eq!(of(0, "mm_page_alloc"), of(1, "mm_page_alloc"));

@@ -158,6 +158,7 @@ fn at_a_smaller_scale_published_totals_are_not_compared() {
     for json in ["--json", "--json=comparison"] {
         let text = prints(&format!("compare {part} --published {json}"));
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        crate::is_documented(&json);
         let row = &json["published"]["rows"][0];
         assert_eq!((&row["values_compare"], &row["kind"]), (&false.into(), &"predicted".into()));
         assert_eq!(row["cells"][1]["published"], 408_912.0);
@@ -235,10 +236,12 @@ fn saved_runs_are_what_is_printed() {
     }
     // Nothing is paired below five seeds.
     assert!(!comparison.contains("\"wilcoxon_p\"") && comparison.contains("\"paired\": null"));
+    crate::is_documented(&serde_json::from_str(&runs).unwrap());
     let comparison = prints(&run(
         "--policy linux-4.20 --policy linux-4.20,nofragment=on --seeds 5 --json=comparison",
     ));
     assert!(comparison.contains("\"wilcoxon_p\""));
+    crate::is_documented(&serde_json::from_str(&comparison).unwrap());
 }
 
 #[test]
