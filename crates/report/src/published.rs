@@ -10,10 +10,9 @@ use crate::table::Table;
 #[must_use]
 pub fn print(beside: &Beside) -> String {
     let Beside { workload, machine, source, policies, seeds, rows } = beside;
-    let plural = if *seeds == 1 { "" } else { "s" };
+    let means = if *seeds == 1 { "1 seed".to_owned() } else { format!("means over {seeds} seeds") };
     let mut text = format!(
-        "{workload} beside what was published: {source}\nours: simulated on {machine}, means over {seeds} \
-         seed{plural}; fitted: the model was adjusted by this row\n"
+        "{workload} beside what was published: {source}\nours: simulated on {machine}, {means}; fitted: the model was adjusted by this row\n"
     );
     for (letter, policy) in ('A'..).zip(policies) {
         text += &format!("{letter}: {policy}\n");
