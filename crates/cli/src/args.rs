@@ -54,7 +54,8 @@ pub(crate) enum Stars {
     Off,
 }
 
-const EXIT_HELP: &str = "Exit status: 0; 1 where a comparison says no; 2 for wrong usage or input.";
+const EXIT_HELP: &str =
+    "Exit status: 0; 1 where a comparison says no; 2 for wrong usage or input; 130 after Ctrl-C.";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
@@ -249,9 +250,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "MACHINE")]
     pub(crate) machine: Option<String>,
     /// Print the published table too, beside this one, and run its policies where none is given
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     pub(crate) published: bool,
-    /// Run with so many seeds
+    /// Run with N seeds, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seeds: u64,
     /// The first seed
@@ -269,10 +270,9 @@ pub(crate) struct RunArgs {
     /// Save each run to a file when it is done, for `pageblock compare`
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
-    /// Print JSON: the list of runs, or their comparison (docs/json.md)
-    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true,
-          default_missing_value = "runs")]
-    pub(crate) json: Option<Json>,
+    /// Print JSON: the list of runs, or their comparison (docs/json.md); with --published the comparison
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true)]
+    pub(crate) json: Option<Option<Json>>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -280,14 +280,16 @@ pub(crate) struct CompareArgs {
     /// Files of saved runs; the first policy is the baseline
     #[arg(value_name = "RUN", required = true)]
     pub(crate) files: Vec<PathBuf>,
+    /// Compare what the runs have in common, where workload, machine or scale differ
+    #[arg(long)]
+    pub(crate) force: bool,
     /// The rule of mmtests that puts stars: classic (2018 to 2024), modern (since), or off
     #[arg(long, value_name = "RULE", default_value = "classic")]
     pub(crate) stars: Stars,
     /// Print the published table too, beside this one
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     pub(crate) published: bool,
-    /// Print JSON: the list of runs, or their comparison (docs/json.md)
-    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true,
-          default_missing_value = "runs")]
-    pub(crate) json: Option<Json>,
+    /// Print JSON: the list of runs, or their comparison (docs/json.md); with --published the comparison
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true)]
+    pub(crate) json: Option<Option<Json>>,
 }

@@ -1,10 +1,12 @@
 //! `pageblock compare`, and what commands that make runs print of them.
 
+use std::path::Path;
+
 use anyhow::bail;
-use pageblock::policy::Policy;
-use pageblock_measure::Run;
-use pageblock_measure::compare::{EventCounts, Options};
+use pageblock_measure::compare::Options;
 use pageblock_measure::full::FullComparison;
+use pageblock_measure::published::Table;
+use pageblock_measure::{EventUnit, Run, alike};
 use pageblock_report::{full, json};
 
 use crate::args::CompareArgs;
@@ -12,40 +14,63 @@ use crate::plan::{NamedPolicy, RunFormat};
 use crate::{Verdict, output, published};
 
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
-    let mut runs: Vec<Run> = Vec::new();
+    let format = RunFormat::new(args.json, args.published)?;
+    let (mut runs, files) = load(args)?;
+    if args.force {
+        alike::keep_common(&mut runs);
+    }
+    if let Some(again) = given_twice(&runs) {
+        let Run { policy, seed, .. } = &runs[again];
+        bail!("{}: policy {policy} with seed {seed} is given twice", files[again].display());
+    }
+    let published = if args.published { Some(published_table(&runs)?) } else { None };
+    let options = Options { stars: args.stars.into(), ..Options::default() };
+    output::print(&text(runs, format, &options, published)?)?;
+    Ok(Verdict::Yes)
+}
+
+/// The runs of all files, and the file of each. They must be alike in all but policy and seed, unless
+/// `--force` is given.
+fn load(args: &CompareArgs) -> anyhow::Result<(Vec<Run>, Vec<&Path>)> {
+    let (mut runs, mut files): (Vec<Run>, Vec<&Path>) = Default::default();
     for file in &args.files {
         let loaded = pageblock_measure::run::load(file)?;
         if loaded.is_empty() {
             bail!("{}: there is no run in it", file.display());
         }
-        for run in loaded {
-            let Run { policy, seed, .. } = &run;
-            if runs.iter().any(|other| other.seed == *seed && other.policy == *policy) {
-                bail!("{}: policy {policy} with seed {seed} is given twice", file.display());
+        for mut run in loaded {
+            // Files of older versions do not say it. Of a policy file only the name is known.
+            run.extfrag_unit = run.extfrag_unit.or_else(|| {
+                NamedPolicy::parse(&run.policy).ok().map(|named| EventUnit::of(&named.policy))
+            });
+            let difference = runs.first().and_then(|first| alike::difference(first, &run));
+            if let Some(difference) = difference.filter(|_| !args.force) {
+                let (a, b) = (files[0].display(), file.display());
+                let place = if files[0] == file { a.to_string() } else { format!("{a} and {b}") };
+                bail!(
+                    "{place}: the runs differ in {difference}; --force compares what they have in common"
+                );
             }
             runs.push(run);
+            files.push(file);
         }
     }
-    // A policy of a file is known by its name only: what is no preset is taken as the others are.
-    let names = runs.iter().map(|run| run.policy.as_str());
-    let known: Vec<Policy> =
-        names.filter_map(|name| Some(NamedPolicy::parse(name).ok()?.policy)).collect();
-    let options = Options {
-        stars: args.stars.into(),
-        event_counts: event_counts(known.iter()),
-        ..Options::default()
-    };
-    output::print(&text(runs, args.json.into(), options, args.published)?)?;
-    Ok(Verdict::Yes)
+    Ok((runs, files))
 }
 
-/// Prints runs, or their comparison, with what is `published` of them if asked for. Seeds that not
-/// every policy ran are left out of the comparison.
+/// The place of a run whose policy and seed one before it has too.
+fn given_twice(runs: &[Run]) -> Option<usize> {
+    let same = |a: &Run, b: &Run| a.seed == b.seed && a.policy == b.policy;
+    (1..runs.len()).find(|&at| runs[..at].iter().any(|run| same(run, &runs[at])))
+}
+
+/// Prints runs, or their comparison, with the `published` table beside it. Seeds that not every policy
+/// ran are left out of the comparison.
 pub(crate) fn text(
     mut runs: Vec<Run>,
     format: RunFormat,
-    options: Options,
-    published: bool,
+    options: &Options,
+    published: Option<&Table>,
 ) -> anyhow::Result<String> {
     if format == RunFormat::Runs {
         return Ok(pageblock_measure::run::to_json(&runs));
@@ -62,55 +87,63 @@ pub(crate) fn text(
     if runs.is_empty() {
         bail!("no seed was run under every policy: {}", policies.join(" "));
     }
-    let comparison = FullComparison::of_runs(&runs, &options)?;
-    if format == RunFormat::Comparison {
-        return Ok(json::to_json(&comparison));
-    }
-    let mut text = full::print(&comparison);
-    if published {
-        text.push('\n');
-        text += &beside_published(&runs)?;
-    }
-    Ok(text)
+    let mut comparison = FullComparison::of_runs(&runs, options)?;
+    comparison.published = published.map(|table| table.beside(&runs)).transpose()?;
+    Ok(match format {
+        RunFormat::Comparison => json::to_json(&comparison),
+        _ => full::print(&comparison),
+    })
 }
 
-/// The published table of these runs beside theirs.
-fn beside_published(runs: &[Run]) -> anyhow::Result<String> {
+/// Of runs that were interrupted, those that can be compared: if no seed was run under every policy,
+/// those of the policies that ran the most common seed.
+pub(crate) fn comparable_part(mut runs: Vec<Run>) -> Vec<Run> {
+    let ran = |seed: u64| runs.iter().filter(|run| run.seed == seed).count();
+    let Some(seed) = runs.iter().map(|run| run.seed).max_by_key(|&seed| ran(seed)) else {
+        return runs;
+    };
+    let policies: Vec<String> =
+        runs.iter().filter(|run| run.seed == seed).map(|run| run.policy.clone()).collect();
+    runs.retain(|run| policies.contains(&run.policy));
+    runs
+}
+
+/// The published table of these runs, which need its policies.
+fn published_table(runs: &[Run]) -> anyhow::Result<&'static Table> {
     let (workload, machine) = (&runs[0].workload, &runs[0].machine);
     let Some(table) = published::find(workload, machine) else {
         bail!("--published: nothing is published of {workload} on {machine}");
     };
-    let missing: Vec<_> =
-        table.policies.iter().filter(|p| !runs.iter().any(|r| r.policy == **p)).cloned().collect();
-    if !missing.is_empty() {
-        bail!("--published: the table needs runs under {}", missing.join(" and "));
-    }
-    Ok(pageblock_report::published::print(&table.beside(runs)?))
-}
-
-/// From 6.10 every page taken from another type's list is an event, before only each block.
-pub(crate) fn event_counts<'p>(mut policies: impl Iterator<Item = &'p Policy>) -> EventCounts {
-    let Some(first) = policies.next() else { return EventCounts::Comparable };
-    if policies.all(|policy| policy.list_type_strict() == first.list_type_strict()) {
-        EventCounts::Comparable
-    } else {
-        EventCounts::DifferAcross6_10
-    }
+    published::check_policies(table, runs.iter().map(|run| run.policy.as_str()))?;
+    Ok(table)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn run(policy: &str, seed: u64) -> Run {
+        Run { policy: policy.into(), seed, ..Run::default() }
+    }
+
     #[test]
-    fn policies_on_both_sides_of_6_10_are_told_apart() {
-        let counts = |names: &[&str]| {
-            let policies: Vec<Policy> =
-                names.iter().map(|name| NamedPolicy::parse(name).unwrap().policy).collect();
-            event_counts(policies.iter())
+    fn interrupted_runs_keep_what_can_be_compared() {
+        let kept = |runs: &[(&str, u64)]| -> Vec<(String, u64)> {
+            let runs = runs.iter().map(|&(policy, seed)| run(policy, seed)).collect();
+            comparable_part(runs).into_iter().map(|run| (run.policy, run.seed)).collect()
         };
-        assert_eq!(counts(&["linux-6.9", "linux-5.4"]), EventCounts::Comparable);
-        assert_eq!(counts(&["linux-6.9", "linux-6.10"]), EventCounts::DifferAcross6_10);
-        assert_eq!(counts(&[]), EventCounts::Comparable);
+        let of = |runs: &[(&str, u64)]| -> Vec<(String, u64)> {
+            runs.iter().map(|&(policy, seed)| (policy.to_owned(), seed)).collect()
+        };
+        assert_eq!(kept(&[("a", 1)]), of(&[("a", 1)]));
+        assert_eq!(kept(&[("a", 1), ("b", 1), ("a", 2)]), of(&[("a", 1), ("b", 1), ("a", 2)]));
+        assert_eq!(kept(&[("a", 1), ("b", 1), ("c", 2)]), of(&[("a", 1), ("b", 1)]));
+        assert_eq!(kept(&[]), of(&[]));
+    }
+
+    #[test]
+    fn a_policy_runs_a_seed_once() {
+        assert_eq!(given_twice(&[run("a", 1), run("b", 1), run("a", 2)]), None);
+        assert_eq!(given_twice(&[run("a", 1), run("b", 1), run("a", 1)]), Some(2));
     }
 }

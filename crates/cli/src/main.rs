@@ -1,6 +1,6 @@
 //! The program `pageblock`: parses what was typed, calls the libraries, prints what they give.
 //!
-//! Exit status: 0, 1 where a comparison says no, 2 for wrong usage or input. A reader that closes
+//! Exit status: 0, 1 where a comparison says no, 2 for wrong usage or input, 130 after Ctrl-C. A reader that closes
 //! the pipe early ends the program with 0.
 #![forbid(unsafe_code)]
 
@@ -35,6 +35,8 @@ pub(crate) enum Verdict {
     Yes,
     /// The comparison says no.
     No,
+    /// Ctrl-C ended it; what was finished is printed.
+    Interrupted,
 }
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     match run(args) {
         Ok(Verdict::Yes) => ExitCode::SUCCESS,
         Ok(Verdict::No) => ExitCode::from(1),
+        Ok(Verdict::Interrupted) => ExitCode::from(interrupt::INTERRUPTED),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", line(&error));
@@ -57,7 +60,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
     match args.command {
         Command::Policy(args) => policy::run(args),
         Command::Excerpt(args) => excerpt::run(&args),
-        Command::Run(args) => run::run(&RunPlan::new(args)?),
+        Command::Run(args) => run::run(RunPlan::new(args)?),
         Command::Compare(args) => compare::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),

@@ -10,6 +10,7 @@ use pageblock_lab::policy_file;
 use pageblock_lab::sim::machine_file::{MachineSpec, Scale};
 use pageblock_lab::workload::{self, Workload};
 use pageblock_measure::multiops::StarRule;
+use pageblock_measure::published::Table;
 
 use crate::args::{Json, NativeArgs, NetperfArgs, ReplayArgs, RunArgs, Stars, VerifyArgs};
 use crate::{machines, published};
@@ -65,6 +66,24 @@ pub(crate) enum RunFormat {
     Runs,
     /// Their comparison, for programs.
     Comparison,
+}
+
+impl RunFormat {
+    /// What `--json` asks for; without a value the list of runs, or, as that has no place for a
+    /// published table, the comparison.
+    pub(crate) fn new(json: Option<Option<Json>>, published: bool) -> anyhow::Result<Self> {
+        Ok(match json {
+            None => Self::Text,
+            Some(Some(Json::Runs)) if published => {
+                bail!(
+                    "--published is part of --json=comparison; the list of runs has no place for it"
+                )
+            }
+            Some(None) if published => Self::Comparison,
+            Some(None | Some(Json::Runs)) => Self::Runs,
+            Some(Some(Json::Comparison)) => Self::Comparison,
+        })
+    }
 }
 
 impl From<Option<Json>> for RunFormat {
@@ -256,8 +275,8 @@ pub(crate) struct RunPlan {
     pub(crate) jobs: usize,
     pub(crate) save: Option<PathBuf>,
     pub(crate) stars: StarRule,
-    /// Print the published table too.
-    pub(crate) published: bool,
+    /// The published table to print too.
+    pub(crate) published: Option<&'static Table>,
     pub(crate) format: RunFormat,
 }
 
@@ -271,6 +290,13 @@ impl RunPlan {
         if args.seeds == 0 {
             bail!("--seeds 0: at least one seed is needed");
         }
+        if args.seeds > MAX_SEEDS {
+            bail!(
+                "--seeds {}: at most {MAX_SEEDS} are allowed; the exact paired tests take time with the \
+                 cube of the seeds",
+                args.seeds
+            );
+        }
         let Some(end) = args.first_seed.checked_add(args.seeds) else {
             bail!("--first-seed {} and {} seeds are too large", args.first_seed, args.seeds);
         };
@@ -280,19 +306,24 @@ impl RunPlan {
         let scale = Scale::parse(&args.scale).context("--scale")?;
         let name = args.machine.as_deref().unwrap_or(workload.machine());
         let machine = machines::load(name, scale)?;
-        workload.size(&machine)?;
+        workload.fits(&machine)?;
         let published = published::find(workload.name(), &machine.name);
         if args.published && published.is_none() {
             bail!("--published: nothing is published of {} on {}", workload.name(), machine.name);
         }
+        let published = published.filter(|_| args.published);
+        let format = RunFormat::new(args.json, args.published)?;
         let policies = match published {
             _ if !args.policies.is_empty() => args.policies,
-            Some(table) if args.published => table.policies.clone(),
-            _ => bail!("--policy is missing: at least one policy is needed"),
+            Some(table) => table.policies.clone(),
+            None => bail!("--policy is missing: at least one policy is needed"),
         };
         if let Some(again) = (1..policies.len()).find(|&at| policies[..at].contains(&policies[at]))
         {
             bail!("--policy '{}' is given twice", policies[again]);
+        }
+        if let Some(table) = published {
+            published::check_policies(table, policies.iter().map(String::as_str))?;
         }
         if let Some(path) = &args.save {
             pageblock_measure::run::can_save(path).context("--save")?;
@@ -306,11 +337,14 @@ impl RunPlan {
             jobs: args.jobs.unwrap_or(cpus),
             save: args.save,
             stars: args.stars.into(),
-            published: args.published,
-            format: args.json.into(),
+            published,
+            format,
         })
     }
 }
+
+/// The most seeds of a run.
+const MAX_SEEDS: u64 = 1000;
 
 fn recording(path: PathBuf) -> anyhow::Result<PathBuf> {
     if path.is_dir() {

@@ -1,21 +1,53 @@
 //! Progress on standard error, where that is a terminal.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use std::fmt::Write;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 /// A bar of a long command. It draws nothing where standard error is no terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
 
+/// Steps of a bar that shows shares.
+const WHOLE: u64 = 10_000;
+
 impl Progress {
-    /// A bar for `total` of a unit, such as events.
+    /// A bar for `total` of a unit, such as events; 0 where the total is not known yet.
     pub(crate) fn new(what: &str, total: u64, unit: &str) -> Self {
-        let template =
-            format!("{{msg}} {{wide_bar}} {{human_pos}} of {{human_len}} {unit}, {{eta}} left");
+        let progress = Self::with(what, &format!("{{human_pos}} {{total}}{unit}{{left}}"));
+        if total > 0 {
+            progress.resize(total);
+        }
+        progress
+    }
+
+    /// A bar for shares of a whole ([`set_share`](Self::set_share)).
+    pub(crate) fn of_shares(what: &str) -> Self {
+        let progress = Self::with(what, "{percent} %{left}");
+        progress.resize(WHOLE);
+        progress
+    }
+
+    fn with(what: &str, numbers: &str) -> Self {
         // A template that is wrong shows as the default bar.
-        let style = ProgressStyle::with_template(&template)
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        Self { bar: ProgressBar::new(total).with_style(style).with_message(what.to_owned()) }
+        let style = ProgressStyle::with_template(&format!("{{msg}} {{wide_bar}} {numbers}"))
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .with_key("total", |state: &ProgressState, text: &mut dyn Write| {
+                let of = state
+                    .len()
+                    .map_or(String::new(), |len| format!("of {} ", indicatif::HumanCount(len)));
+                // Writing to the bar's own text cannot fail.
+                let _ = text.write_str(&of);
+            })
+            .with_key("left", |state: &ProgressState, text: &mut dyn Write| {
+                if let Some(left) = left(state.elapsed(), state.pos(), state.len()) {
+                    let _ = write!(text, ", {} left", indicatif::HumanDuration(left));
+                }
+            });
+        let bar = ProgressBar::no_length().with_style(style).with_message(what.to_owned());
+        Self { bar }
     }
 
     /// Sets the total, where it was not known before.
@@ -27,10 +59,62 @@ impl Progress {
     pub(crate) fn set(&self, done: u64) {
         self.bar.set_position(done);
     }
+
+    /// Sets the share that is done, from 0 to 1. The bar never goes back.
+    pub(crate) fn set_share(&self, share: f64) {
+        let done = (share.clamp(0.0, 1.0) * WHOLE as f64) as u64;
+        self.bar.set_position(done.max(self.bar.position()));
+        if done == WHOLE {
+            // The end is drawn even if the bar was drawn a moment ago.
+            self.bar.force_draw();
+        }
+    }
+
+    /// Sets the text before the bar.
+    pub(crate) fn say(&self, what: String) {
+        self.bar.set_message(what);
+    }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A shorter time shows no pace.
+const PACE_KNOWN: Duration = Duration::from_secs(2);
+
+/// How long the rest will take at the pace so far; `None` where there is no pace yet or no rest.
+fn left(elapsed: Duration, done: u64, total: Option<u64>) -> Option<Duration> {
+    let rest = total?.checked_sub(done).filter(|&rest| rest > 0 && done > 0)?;
+    if elapsed < PACE_KNOWN {
+        return None;
+    }
+    Some(elapsed.mul_f64(rest as f64 / done as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_takes_as_long_as_what_is_done() {
+        let time = PACE_KNOWN;
+        assert_eq!(left(time, 1, Some(4)), Some(3 * time));
+        assert_eq!(left(time / 2, 1, Some(4)), None);
+        assert_eq!(left(time, 0, Some(4)), None);
+        assert_eq!(left(time, 4, Some(4)), None);
+        assert_eq!(left(time, 5, Some(4)), None);
+        assert_eq!(left(time, 5, None), None);
+    }
+
+    #[test]
+    fn a_share_never_goes_back_nor_beyond_the_end() {
+        let progress = Progress::of_shares("simulating");
+        for (share, position) in [(0.5, WHOLE / 2), (0.4, WHOLE / 2), (1.5, WHOLE), (0.0, WHOLE)] {
+            progress.set_share(share);
+            assert_eq!(progress.bar.position(), position);
+        }
     }
 }

@@ -27,6 +27,20 @@ pub(crate) fn find(workload: &str, machine: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.workload == workload && table.machine == machine)
 }
 
+/// Checks that every column of a table has a policy.
+pub(crate) fn check_policies<'p>(
+    table: &Table,
+    policies: impl Iterator<Item = &'p str>,
+) -> anyhow::Result<()> {
+    let given: Vec<&str> = policies.collect();
+    let missing: Vec<&str> =
+        table.policies.iter().map(String::as_str).filter(|p| !given.contains(p)).collect();
+    if !missing.is_empty() {
+        anyhow::bail!("--published: the table needs runs under {}", missing.join(" and "));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use pageblock_lab::sim::machine_file::Scale;

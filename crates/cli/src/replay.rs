@@ -37,7 +37,14 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let mut runs = Vec::new();
     for NamedPolicy { name, policy, .. } in &policies {
         match replay_one(&session, &demands, name, policy)? {
-            Some(run) => runs.push(run),
+            Some(run) => {
+                runs.push(run);
+                interrupt::keep(format!(
+                    "{} of {} policies are done",
+                    runs.len(),
+                    plan.policies.len()
+                ));
+            }
             None => break,
         }
     }
@@ -55,21 +62,12 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
         run.calibration.clone_from(&calibration);
         run.notes.clone_from(&notes);
     }
-    let options = Options {
-        event_counts: compare::event_counts(policies.iter().map(|p| &p.policy)),
-        ..Options::default()
-    };
+    let options = Options::default();
     output::print(&match plan.format {
-        RunFormat::Text => {
-            let mut comparison = Comparison::of_runs(&runs, &options)?;
-            let strict: Vec<bool> =
-                policies.iter().map(|named| named.policy.list_type_strict()).collect();
-            comparison.leave_out_changes_of_events(|column| strict[column] == strict[0]);
-            print::print(&comparison)
-        }
-        format => compare::text(runs, format, options, false)?,
+        RunFormat::Text => print::print(&Comparison::of_runs(&runs, &options)?),
+        format => compare::text(runs, format, &options, None)?,
     })?;
-    Ok(Verdict::Yes)
+    Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
 }
 
 /// The demands of the recording.

@@ -1,16 +1,22 @@
 //! `pageblock run`: a simulated machine under a workload, for each policy and seed.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use anyhow::bail;
 use pageblock_lab::simulate::Simulation;
 use pageblock_measure::Run;
 use pageblock_measure::compare::Options;
 
-use crate::plan::{NamedPolicy, RunPlan};
+use crate::plan::{NamedPolicy, RunFormat, RunPlan};
 use crate::progress::Progress;
 use crate::{Verdict, compare, interrupt, output};
+
+/// How often Ctrl-C is looked for, and the bar drawn.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// One simulation to be done.
 struct Job<'p> {
@@ -18,91 +24,125 @@ struct Job<'p> {
     seed: u64,
 }
 
-pub(crate) fn run(plan: &RunPlan) -> anyhow::Result<Verdict> {
+impl RunPlan {
+    fn jobs_in_all(&self) -> u64 {
+        (self.seeds.end - self.seeds.start) * self.policies.len() as u64
+    }
+
+    /// Policy by policy within a seed: what is interrupted is complete for the first seeds.
+    fn job(&self, at: u64) -> Job<'_> {
+        let policies = self.policies.len() as u64;
+        let policy = &self.policies[(at % policies) as usize];
+        Job { policy, seed: self.seeds.start + at / policies }
+    }
+}
+
+pub(crate) fn run(plan: RunPlan) -> anyhow::Result<Verdict> {
     interrupt::watch()?;
-    // Policy by policy within a seed: what is interrupted is complete for the first seeds.
-    let jobs: Vec<Job<'_>> = plan
-        .seeds
-        .clone()
-        .flat_map(|seed| plan.policies.iter().map(move |policy| Job { policy, seed }))
-        .collect();
-    let mut runs = simulate(plan, &jobs)?;
-    if runs.is_empty() {
-        bail!("interrupted before the first run was done");
-    }
-    if runs.len() < jobs.len() {
-        let note = format!("Interrupted: {} of {} runs are done.", runs.len(), jobs.len());
+    let plan = Arc::new(plan);
+    let mut runs = simulate(&plan)?;
+    if (runs.len() as u64) < plan.jobs_in_all() {
+        let note = format!("Interrupted: {}.", finished(&plan, runs.len()));
         runs.iter_mut().for_each(|run| run.notes.push(note.clone()));
-    }
-    let options = Options {
-        stars: plan.stars,
-        event_counts: compare::event_counts(plan.policies.iter().map(|p| &p.policy)),
-        ..Options::default()
-    };
-    output::print(&compare::text(runs, plan.format, options, plan.published)?)?;
-    Ok(Verdict::Yes)
-}
-
-/// The runs that are done, in the order of the jobs, and what stopped one for ever.
-struct Done {
-    runs: Vec<Option<Run>>,
-    error: Option<anyhow::Error>,
-}
-
-impl Done {
-    /// Keeps a run, in the file too: nothing that is done is lost, whatever comes after it.
-    fn keep(&mut self, plan: &RunPlan, at: usize, run: Run) -> anyhow::Result<()> {
-        self.runs[at] = Some(run);
-        if let Some(path) = &plan.save {
-            let runs: Vec<Run> = self.runs.iter().flatten().cloned().collect();
-            pageblock_measure::run::save(path, &runs)?;
+        if plan.format != RunFormat::Runs {
+            runs = compare::comparable_part(runs);
         }
-        Ok(())
     }
+    let options = Options { stars: plan.stars, ..Options::default() };
+    output::print(&compare::text(runs, plan.format, &options, plan.published)?)?;
+    Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
 }
+
+/// What is finished, in words.
+fn finished(plan: &RunPlan, runs: usize) -> String {
+    let saved =
+        plan.save.as_ref().map_or(String::new(), |path| format!(", saved in {}", path.display()));
+    format!("{runs} of {} runs are finished{saved}", plan.jobs_in_all())
+}
+
+/// What the workers of a plan share.
+struct Work {
+    next: AtomicU64,
+    stopped: AtomicBool,
+    /// For each worker how far its run is, from 0 to 1 as the bits of a floating-point number.
+    shares: Vec<AtomicU64>,
+}
+
+/// A run that is done, and its place among the jobs.
+type Done = (u64, anyhow::Result<Run>);
 
 /// Runs the jobs, as many at a time as were asked for; gives those that were done, in their order.
-fn simulate(plan: &RunPlan, jobs: &[Job<'_>]) -> anyhow::Result<Vec<Run>> {
-    let size = plan.workload.size(&plan.machine)?;
-    let bar = Progress::new("simulating", size * jobs.len() as u64, "pages");
-    let (next, pages) = (AtomicUsize::new(0), AtomicU64::new(0));
-    let broken = AtomicBool::new(false);
-    let done = Mutex::new(Done { runs: vec![None; jobs.len()], error: None });
-    let goes_on = || !interrupt::requested() && !broken.load(Relaxed);
-    let worker = || {
-        loop {
-            let at = next.fetch_add(1, Relaxed);
-            let Some(job) = jobs.get(at).filter(|_| goes_on()) else { return };
-            let mut before = 0;
-            let result = simulation(plan, job).run(&mut |world| {
-                pages.fetch_add(world.progress - before, Relaxed);
-                before = world.progress;
-                bar.set(pages.load(Relaxed));
-                goes_on()
-            });
-            // Another worker's panic ends the program when the scope ends.
-            let Ok(mut done) = done.lock() else { return };
-            let kept = match result {
-                Ok(Some(run)) => done.keep(plan, at, run),
-                Ok(None) => Ok(()),
-                Err(error) => Err(error.into()),
-            };
-            if let Err(error) = kept {
-                broken.store(true, Relaxed);
-                done.error.get_or_insert(error);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..plan.jobs.min(jobs.len()) {
-            scope.spawn(worker);
-        }
+/// After Ctrl-C it waits for no worker.
+fn simulate(plan: &Arc<RunPlan>) -> anyhow::Result<Vec<Run>> {
+    let workers = (plan.jobs as u64).min(plan.jobs_in_all());
+    let work = Arc::new(Work {
+        next: AtomicU64::new(0),
+        stopped: AtomicBool::new(false),
+        shares: (0..workers).map(|_| AtomicU64::new(0)).collect(),
     });
-    let Ok(Done { runs, error }) = done.into_inner() else { bail!("a simulation panicked") };
-    match error {
-        Some(error) => Err(error),
-        None => Ok(runs.into_iter().flatten().collect()),
+    let (done, results) = sync_channel(0);
+    for worker in 0..work.shares.len() {
+        let (plan, work, done) = (Arc::clone(plan), Arc::clone(&work), done.clone());
+        std::thread::spawn(move || {
+            while let Some(result) = next_job(&plan, &work, worker) {
+                if done.send(result).is_err() {
+                    return;
+                }
+            }
+        });
     }
+    drop(done);
+    let runs = collect(plan, &work, &results);
+    work.stopped.store(true, Relaxed);
+    runs
+}
+
+/// Runs the next job; `None` where there is none, or all was stopped.
+fn next_job(plan: &RunPlan, work: &Work, worker: usize) -> Option<Done> {
+    let at = work.next.fetch_add(1, Relaxed);
+    if at >= plan.jobs_in_all() || work.stopped.load(Relaxed) {
+        return None;
+    }
+    let result = simulation(plan, &plan.job(at)).run(&mut |world| {
+        work.shares[worker].store(world.share_done().to_bits(), Relaxed);
+        !work.stopped.load(Relaxed)
+    });
+    work.shares[worker].store(0, Relaxed);
+    Some((at, result.transpose()?.map_err(Into::into)))
+}
+
+/// Collects the runs that are done, until all are, one fails, or Ctrl-C is pressed.
+fn collect(plan: &RunPlan, work: &Work, results: &Receiver<Done>) -> anyhow::Result<Vec<Run>> {
+    let jobs = plan.jobs_in_all();
+    let bar = Progress::of_shares("simulating");
+    let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
+    while (runs.len() as u64) < jobs && !interrupt::requested() {
+        let under_way: f64 = work.shares.iter().map(|s| f64::from_bits(s.load(Relaxed))).sum();
+        bar.set_share((runs.len() as f64 + under_way) / jobs as f64);
+        bar.say(format!("simulating, {} of {jobs} runs finished", runs.len()));
+        match results.recv_timeout(LOOK_EVERY) {
+            Ok((at, run)) => {
+                interrupt::keep(finished(plan, runs.len() + 1));
+                runs.insert(at, run?);
+                save(plan, &runs)?;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => bail!("a simulation panicked"),
+        }
+    }
+    if runs.len() as u64 == jobs {
+        bar.set_share(1.0);
+    }
+    Ok(runs.into_values().collect())
+}
+
+/// Saves what is done: nothing of it is lost, whatever comes after.
+fn save(plan: &RunPlan, runs: &BTreeMap<u64, Run>) -> anyhow::Result<()> {
+    if let Some(path) = &plan.save {
+        let runs: Vec<Run> = runs.values().cloned().collect();
+        pageblock_measure::run::save(path, &runs)?;
+    }
+    Ok(())
 }
 
 fn simulation<'s>(plan: &'s RunPlan, job: &Job<'s>) -> Simulation<'s> {

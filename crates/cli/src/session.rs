@@ -22,7 +22,7 @@ impl Session {
             .with_context(|| format!("the cache folder {}", cache.display()))?;
         let bar = Progress::new("reading", 0, "bytes");
         let columnar = recording.columnar(&cache, &mut |done, total| {
-            bar.resize(total.unwrap_or(done));
+            total.into_iter().for_each(|total| bar.resize(total));
             bar.set(done);
         })?;
         Ok(Self { recording, columnar })

@@ -10,7 +10,7 @@ use pageblock::policy::Policy;
 use pageblock::setup::Setup;
 use pageblock::tuning;
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
-use pageblock_measure::{Run, Tally};
+use pageblock_measure::{EventUnit, Run, Tally};
 use pageblock_vm::Vm;
 use pageblock_vm::cil;
 use pageblock_vm::config::Config;
@@ -108,7 +108,7 @@ impl Simulation<'_> {
     /// For a machine that the workload does not fit, and where the simulation loses a page.
     pub fn run(&self, progress: &mut Progress<'_>) -> Result<Option<Run>, Error> {
         let machine = self.machine;
-        self.workload.size(machine)?;
+        self.workload.fits(machine)?;
         let policy = scaled_policy(self.policy.1, machine, self.workload);
         let setup = Setup {
             policy,
@@ -144,6 +144,7 @@ impl Simulation<'_> {
         self.workload.name().clone_into(&mut run.workload);
         self.machine.name.clone_into(&mut run.machine);
         run.seed = self.seed;
+        run.extfrag_unit = Some(EventUnit::of(&self.policy.1));
         run.pageblock_order = Some(vm.allocator().geometry().pageblock_order);
         run.counters.extend(&world.counters());
         for zone in vm.allocator().zones() {

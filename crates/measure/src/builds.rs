@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::event_unit::EventUnit;
 use crate::names;
 use crate::run::Run;
 use crate::seeds::by_policy;
@@ -120,8 +121,9 @@ pub struct Builds {
 pub struct BuildRow {
     /// Its label, as the seed has it.
     pub label: String,
-    /// For each policy the value, and its change from the baseline in percent.
-    pub cells: Vec<(f64, f64)>,
+    /// For each policy the value, and its change from the baseline in percent; `None` where the two
+    /// count different things.
+    pub cells: Vec<(f64, Option<f64>)>,
 }
 
 /// The values of one row by build.
@@ -152,7 +154,14 @@ impl Builds {
             };
             let values: Vec<Vec<Vec<f64>>> = policies.iter().map(of_policy).collect();
             let cell = |seeds: &Vec<Vec<f64>>| summary.of(&seeds.concat());
-            rows.push(row(label, &values.iter().map(cell).collect::<Vec<_>>(), baseline));
+            let mut row = row(label, &values.iter().map(cell).collect::<Vec<_>>(), baseline);
+            if value.counts_events() {
+                for ((_, change), runs) in row.cells.iter_mut().zip(&policies) {
+                    *change =
+                        change.filter(|_| EventUnit::comparable(policies[baseline][0], runs[0]));
+                }
+            }
+            rows.push(row);
             if SERIES.contains(&label) {
                 let values: Vec<Vec<f64>> = values.iter().map(|seeds| over_seeds(seeds)).collect();
                 let trends = values.iter().map(|values| trend(values)).collect();
@@ -164,7 +173,7 @@ impl Builds {
 }
 
 fn row(label: &str, values: &[f64], baseline: usize) -> BuildRow {
-    let cell = |&value| (value, weiner_diff(values[baseline], value));
+    let cell = |&value| (value, Some(weiner_diff(values[baseline], value)));
     BuildRow { label: label.to_owned(), cells: values.iter().map(cell).collect() }
 }
 
@@ -202,6 +211,11 @@ impl Summary {
 }
 
 impl Value {
+    /// Tells whether it counts events of `mm_page_alloc_extfrag`.
+    fn counts_events(self) -> bool {
+        matches!(self, Self::Of(names::MM_PAGE_ALLOC_EXTFRAG))
+    }
+
     fn of_builds(self, run: &Run) -> Vec<f64> {
         let samples = |name| run.samples.get(&sample_name(name)).map_or(&[][..], Vec::as_slice);
         let one = |name, f: fn(f64) -> f64| samples(name).iter().map(|&v| f(v as f64)).collect();
@@ -246,9 +260,17 @@ mod tests {
         let cells =
             |label: &str| table.rows.iter().find(|row| row.label == label).unwrap().cells.clone();
         assert_eq!(table.rows.len(), 32);
-        assert_eq!(cells("Pagealloc fallback")[0], (1328.0, 0.0));
+        assert_eq!(cells("Pagealloc fallback")[0], (1328.0, Some(0.0)));
         let (value, change) = cells("Pagealloc fallback")[1];
-        assert_eq!((value, (change * 100.0).round()), (1.0, -9985.0));
+        assert_eq!((value, change.map(|c| (c * 100.0).round())), (1.0, Some(-9985.0)));
+        let mut across = runs.clone();
+        across[0].extfrag_unit = Some(EventUnit::Block);
+        across[1].extfrag_unit = Some(EventUnit::Page);
+        let rows = Builds::of_runs(&across, 0).unwrap().rows;
+        for row in rows.iter().filter(|row| row.label.starts_with("Pagealloc")) {
+            let counts_events = row.label == "Pagealloc fallback";
+            assert_eq!(row.cells[1].1.is_none(), counts_events, "{}", row.label);
+        }
         assert_eq!(cells("THP fault fail rate %")[1].0, 25.0);
         assert_eq!(cells("Hugealloc Time mean")[0].0, 4.0);
         let series = table.series.iter().find(|s| s.label == "Pagealloc fallback").unwrap();

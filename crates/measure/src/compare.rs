@@ -4,34 +4,17 @@ use serde::Serialize;
 
 use crate::calibration::Calibration;
 use crate::error::Error;
-use crate::metrics::{self, Value};
+use crate::event_unit::{EventUnit, NOTE_ACROSS_6_10, NOTE_OF_SECTION};
+use crate::metrics::{self, Subject, Value};
 use crate::multiops::StarRule;
 use crate::run::Run;
 use crate::stats::{Direction, weiner_diff};
-
-/// The note of every comparison with policies on both sides of Linux 6.10.
-pub const NOTE_ACROSS_6_10: &str = "Linux 6.10 lies between these policies: counts of \
-    mm_page_alloc_extfrag are not comparable across it (before, one event for each stolen chunk, \
-    whose pages are then served silently; from 6.10 one for each stolen page). Pages allocated \
-    into a block of another type are comparable.";
-
-/// Whether counts of `mm_page_alloc_extfrag` mean the same under all compared policies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub enum EventCounts {
-    /// They do.
-    #[default]
-    Comparable,
-    /// Linux 6.10 lies between the policies: [`NOTE_ACROSS_6_10`] is put first among the notes.
-    DifferAcross6_10,
-}
 
 /// How runs are compared.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// The run (or policy) that the others are compared with, from 0.
     pub baseline: usize,
-    /// Whether counts of events are comparable; the caller knows the policies.
-    pub event_counts: EventCounts,
     /// Which rule puts stars on means over seeds; the rows of single runs have none.
     pub stars: StarRule,
     /// What a reader must know.
@@ -48,7 +31,6 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             baseline: 0,
-            event_counts: EventCounts::Comparable,
             stars: StarRule::Classic,
             notes: Vec::new(),
             certificate: None,
@@ -101,6 +83,9 @@ pub struct Comparison {
 pub struct Section {
     /// What the rows measure, with its unit.
     pub title: String,
+    /// Why rows have no difference, and what to compare instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The rows.
     pub rows: Vec<Row>,
 }
@@ -132,7 +117,8 @@ impl Row {
     fn new(metric: &metrics::Metric, runs: &[Run], baseline: usize) -> Option<Self> {
         let values: Vec<Option<Value>> = runs.iter().map(|run| metric.value(run)).collect();
         let base = values[baseline].map(Value::as_f64);
-        let cell = |value: Option<Value>| {
+        let cell = |(value, run): (Option<Value>, &Run)| {
+            let base = base.filter(|_| metric.comparable(&runs[baseline], run));
             let new = value.map(Value::as_f64);
             let delta = base.zip(new).map(|(base, new)| metric.direction.delta(base, new));
             Cell { value, delta: delta.filter(|delta| delta.is_finite()) }
@@ -142,7 +128,7 @@ impl Row {
             group: metric.group.clone(),
             label: metric.label.clone(),
             direction: metric.direction,
-            cells: values.into_iter().map(cell).collect(),
+            cells: values.into_iter().zip(runs).map(cell).collect(),
         })
     }
 }
@@ -161,7 +147,8 @@ impl Comparison {
             let rows: Vec<_> =
                 rows.filter_map(|metric| Row::new(metric, runs, options.baseline)).collect();
             if !rows.is_empty() {
-                sections.push(Section { title: subject.title, rows });
+                let note = note(&subject, runs);
+                sections.push(Section { title: subject.title, note, rows });
             }
         }
         Ok(Self {
@@ -210,11 +197,16 @@ pub(crate) fn check_baseline(baseline: usize, columns: usize) -> Result<(), Erro
     }
 }
 
+/// Why the rows of a subject have no difference under some policies.
+pub(crate) fn note(subject: &Subject, runs: &[Run]) -> Option<String> {
+    (subject.counts_events && EventUnit::differ(runs)).then(|| NOTE_OF_SECTION.to_owned())
+}
+
 /// The notes of the options and of the runs, each once, and one for each thing in which the runs
 /// differ that a comparison of policies takes as equal.
 pub(crate) fn notes(runs: &[Run], options: &Options) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
-    if options.event_counts == EventCounts::DifferAcross6_10 {
+    if EventUnit::differ(runs) {
         notes.push(NOTE_ACROSS_6_10.to_owned());
     }
     notes.extend(difference("workload", runs, |run| &run.workload));
@@ -358,6 +350,39 @@ mod tests {
         assert!(comparison.row("Failed", "order-0").is_none());
     }
 
+    /// A run before 6.10 counts stolen blocks, later ones stolen pages.
+    #[test]
+    fn counts_of_events_have_no_difference_across_6_10() {
+        let mut runs = [run("a", 80, 20), run("b", 40, 30), run("c", 800, 10)];
+        for (run, unit) in
+            runs.iter_mut().zip([EventUnit::Block, EventUnit::Block, EventUnit::Page])
+        {
+            run.extfrag_unit = Some(unit);
+            run.counters.set("type_mismatch_pages", 7);
+        }
+        let comparison = Comparison::of_runs(&runs, &Options::default()).unwrap();
+        let deltas = |group: &str, label: &str| -> Vec<Option<f64>> {
+            let row = comparison.row(group, label).unwrap();
+            row.cells.iter().map(|cell| cell.delta).collect()
+        };
+        assert_eq!(deltas("Extfrag", "total"), [Some(0.0), Some(30.0), None]);
+        assert_eq!(deltas("Extfrag", "from-Movable"), [Some(0.0), Some(-50.0), None]);
+        assert_eq!(deltas("Fallback", "steals"), [Some(0.0), Some(50.0), None]);
+        assert_eq!(deltas("Mismatch", "total"), [Some(0.0); 3]);
+        let noted = |title: &str| {
+            let section = comparison.sections.iter().find(|s| s.title.starts_with(title)).unwrap();
+            section.note.as_deref()
+        };
+        assert_eq!(noted("External fragmentation events"), Some(NOTE_OF_SECTION));
+        assert_eq!(noted("Pages allocated into a block of another type"), None);
+        // The text that the notes point to is that of the section.
+        for note in [NOTE_OF_SECTION, NOTE_ACROSS_6_10] {
+            assert!(note.contains("Pages allocated into a block of another type"), "{note}");
+        }
+        let alike = Comparison::of_runs(&runs[..2], &Options::default()).unwrap();
+        assert_eq!((alike.notes.len(), &alike.sections[0].note), (0, &None));
+    }
+
     #[test]
     fn what_is_not_comparable_has_no_change() {
         let mut runs = [run("a", 80, 20), run("b", 40, 30), run("c", 40, 30)];
@@ -382,8 +407,9 @@ mod tests {
         runs[1].machine = "other".into();
         runs[0].notes = vec!["open loop".into()];
         runs[1].notes = vec!["open loop".into()];
-        let event_counts = EventCounts::DifferAcross6_10;
-        let options = Options { event_counts, notes: vec!["mine".into()], ..Options::default() };
+        runs[0].extfrag_unit = Some(EventUnit::Block);
+        runs[1].extfrag_unit = Some(EventUnit::Page);
+        let options = Options { notes: vec!["mine".into()], ..Options::default() };
         let comparison = Comparison::of_runs(&runs, &options).unwrap();
         let differ = "The runs differ in their machine:  and other.";
         assert_eq!(comparison.notes, [NOTE_ACROSS_6_10, differ, "mine", "open loop"]);

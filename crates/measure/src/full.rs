@@ -11,6 +11,7 @@ use crate::monitors::{self, MonitorRow};
 use crate::multiops::{StarRule, StatRow};
 use crate::parallel;
 use crate::phone::{self, Phone};
+use crate::published::Beside;
 use crate::run::Run;
 use crate::seeds::SeedComparison;
 
@@ -37,6 +38,9 @@ pub struct FullComparison {
     pub duration: Vec<MonitorRow>,
     /// mmtests' vmstat block.
     pub vmstat: Vec<MonitorRow>,
+    /// The published table with our values, where it was asked for; the caller sets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published: Option<Beside>,
 }
 
 impl FullComparison {
@@ -55,6 +59,7 @@ impl FullComparison {
             builds: Builds::of_runs(runs, options.baseline),
             duration: monitors::duration(runs),
             vmstat: monitors::vmstat(runs),
+            published: None,
         })
     }
 }

@@ -5,6 +5,7 @@
 //! `pageblock-report` does.
 #![forbid(unsafe_code)]
 
+pub mod alike;
 pub mod blocks;
 pub mod builds;
 pub mod calibration;
@@ -12,6 +13,7 @@ pub mod compare;
 pub mod counters;
 pub mod datagrams;
 pub mod error;
+pub mod event_unit;
 pub mod extfrag;
 pub mod faults;
 mod file;
@@ -39,6 +41,7 @@ pub mod vmstat;
 pub use calibration::Calibration;
 pub use counters::Counters;
 pub use error::Error;
+pub use event_unit::EventUnit;
 pub use extfrag::{ExtfragKey, ExtfragMatrix, Harm};
 pub use observer::Tally;
 pub use run::Run;

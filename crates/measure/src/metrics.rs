@@ -6,6 +6,7 @@ use pageblock::frame::{ORDER_LIMIT, Order, pages};
 use pageblock::mobility::Migratetype;
 use serde::Serialize;
 
+use crate::event_unit::EventUnit;
 use crate::extfrag::{ExtfragKey, Harm};
 use crate::index::unusable_free_index;
 use crate::mismatch::mismatches;
@@ -56,6 +57,8 @@ pub struct Metric {
     /// Which way is better.
     pub direction: Direction,
     shown: Shown,
+    /// It counts events of `mm_page_alloc_extfrag`.
+    counts_events: bool,
     read: Read,
 }
 
@@ -66,7 +69,8 @@ impl Metric {
         read: impl Fn(&Run) -> Option<Value> + 'static,
     ) -> Self {
         let (group, label) = (group.to_owned(), label.into());
-        Self { group, label, direction, shown: Shown::Measured, read: Box::new(read) }
+        let shown = Shown::Measured;
+        Self { group, label, direction, shown, counts_events: false, read: Box::new(read) }
     }
 
     fn count(
@@ -95,6 +99,12 @@ impl Metric {
         self
     }
 
+    /// Tells whether the values of two runs mean the same.
+    #[must_use]
+    pub fn comparable(&self, a: &Run, b: &Run) -> bool {
+        !self.counts_events || EventUnit::comparable(a, b)
+    }
+
     /// The measure's value in a run; `None` where it was not measured.
     #[must_use]
     pub fn value(&self, run: &Run) -> Option<Value> {
@@ -115,31 +125,46 @@ impl Metric {
 pub struct Subject {
     /// What is measured, with its unit.
     pub title: String,
+    /// They count events of `mm_page_alloc_extfrag`.
+    pub counts_events: bool,
     /// The measures.
     pub metrics: Vec<Metric>,
+}
+
+impl Subject {
+    fn new(title: impl Into<String>, metrics: Vec<Metric>) -> Self {
+        Self { title: title.into(), counts_events: false, metrics }
+    }
+
+    fn of_events(title: impl Into<String>, mut metrics: Vec<Metric>) -> Self {
+        metrics.iter_mut().for_each(|metric| metric.counts_events = true);
+        Self { title: title.into(), counts_events: true, metrics }
+    }
 }
 
 /// Every measure that some of the runs may have, in the order of the table.
 #[must_use]
 pub fn catalogue(runs: &[Run]) -> Vec<Subject> {
     let pageblock_order = runs.iter().map(Run::pageblock_order).max().unwrap_or(9);
-    let subject = |title: &str, metrics| Subject { title: title.to_owned(), metrics };
     vec![
-        subject("Launches under memory pressure (simulated)", pressure::metrics()),
-        Subject {
-            title: format!(
+        Subject::new("Launches under memory pressure (simulated)", pressure::metrics()),
+        Subject::of_events(
+            format!(
                 "External fragmentation events (mm_page_alloc_extfrag below order {pageblock_order})"
             ),
-            metrics: fragmentation_events(pageblock_order),
-        },
-        subject("All fallbacks by what they do to the block (mm_page_alloc_extfrag)", harms()),
-        subject("Pages allocated into a block of another type (pages)", type_mismatch()),
-        subject("Pageblocks at the end (blocks)", blocks()),
-        subject("Unusable free space at the end (% of free pages)", unusable(runs)),
-        subject("Free pages at the end by order of their block (pages)", free_pages(runs)),
-        subject("Allocations that failed (requests)", failures()),
-        subject("Work of the allocator (operations)", work()),
-        subject("Counters (as mmtests names them)", vmstat_rows()),
+            fragmentation_events(pageblock_order),
+        ),
+        Subject::of_events(
+            "All fallbacks by what they do to the block (mm_page_alloc_extfrag)",
+            harms(),
+        ),
+        Subject::new("Pages allocated into a block of another type (pages)", type_mismatch()),
+        Subject::new("Pageblocks at the end (blocks)", blocks()),
+        Subject::new("Unusable free space at the end (% of free pages)", unusable(runs)),
+        Subject::new("Free pages at the end by order of their block (pages)", free_pages(runs)),
+        Subject::new("Allocations that failed (requests)", failures()),
+        Subject::new("Work of the allocator (operations)", work()),
+        Subject::new("Counters (as mmtests names them)", vmstat_rows()),
     ]
 }
 

@@ -24,6 +24,16 @@ impl TypeMismatch {
         Self::default()
     }
 
+    /// Returns the counts of pages by the type of their request and of their pageblock.
+    #[must_use]
+    pub fn of_pages(counts: impl Iterator<Item = (Migratetype, Migratetype, u64)>) -> Self {
+        let mut mismatch = Self::new();
+        for (requested, block, pages) in counts {
+            mismatch.pages[requested as usize][block as usize] += pages;
+        }
+        mismatch
+    }
+
     /// Counts an allocated block; `block` is the type of its pageblock when the block was handed
     /// out, after any claim. For a block of several pageblocks, call it for each.
     pub fn record(&mut self, requested: Migratetype, block: Migratetype, order: Order) {

@@ -122,8 +122,10 @@ fn two_sided(weights: &[usize], positive: usize) -> f64 {
     // probability[s]: of the weights with a positive sign adding up to s.
     let mut probability = vec![0.0; total + 1];
     probability[0] = 1.0;
+    let mut reached = 0;
     for &weight in weights {
-        for sum in (0..=total).rev() {
+        reached += weight;
+        for sum in (0..=reached).rev() {
             let with = if sum >= weight { probability[sum - weight] } else { 0.0 };
             probability[sum] = f64::midpoint(probability[sum], with);
         }

@@ -3,7 +3,7 @@
 //! A table is data: its cells stand in a file with their source, and each row names the measure
 //! that it is held against. No published figure enters a simulation from here.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::compare::{Comparison, Options};
 use crate::error::Error;
@@ -56,6 +56,10 @@ pub struct Row {
     /// Only changes were published: the first cell is 100, and ours are in percent of our first.
     #[serde(default)]
     pub relative: bool,
+    /// A time, rate or share of one operation, which does not grow with the machine; counts and times of
+    /// a whole run do.
+    #[serde(default)]
+    pub scale_free: bool,
 }
 
 const fn one() -> f64 {
@@ -63,7 +67,7 @@ const fn one() -> f64 {
 }
 
 /// Whether a row judges the model.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// The model was fitted to it: it says nothing about the model.
@@ -183,7 +187,7 @@ impl Statistic {
 }
 
 /// A published table with our values.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Beside {
     /// The workload's name.
     pub workload: String,
@@ -200,18 +204,32 @@ pub struct Beside {
 }
 
 /// A row of [`Beside`].
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct BesideRow {
     /// As it was published.
     pub label: String,
     /// Whether the row judges the model.
     pub kind: Kind,
+    /// Whether values may be compared, or only changes: on a smaller machine counts and times of a whole
+    /// run are other ones.
+    pub values_compare: bool,
     /// One cell for each policy.
     pub cells: Vec<BesideCell>,
+    /// For each policy the change from the first.
+    pub changes: Vec<Change>,
+}
+
+/// The change from the first policy in percent, with its natural sign.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Change {
+    /// Of the published values.
+    pub published: Option<f64>,
+    /// Of ours.
+    pub ours: Option<f64>,
 }
 
 /// A published value and ours.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct BesideCell {
     /// The published value.
     pub published: Option<f64>,
@@ -228,14 +246,20 @@ impl BesideCell {
 }
 
 impl BesideRow {
-    /// The changes from the baseline in percent with their natural sign: the published one, ours.
+    /// A row of these cells.
     #[must_use]
-    pub fn changes(&self, column: usize) -> (Option<f64>, Option<f64>) {
-        let change = |value: fn(&BesideCell) -> Option<f64>| {
-            let (base, new) = (value(&self.cells[0])?, value(&self.cells[column])?);
+    pub fn new(label: String, kind: Kind, values_compare: bool, cells: Vec<BesideCell>) -> Self {
+        let change = |base: Option<f64>, new: Option<f64>| {
+            let (base, new) = (base?, new?);
             Some(100.0 * (new - base) / base).filter(|change| change.is_finite())
         };
-        (change(|cell| cell.published), change(|cell| cell.ours))
+        let first = cells.first().copied().unwrap_or_default();
+        let of_cell = |cell: &BesideCell| Change {
+            published: change(first.published, cell.published),
+            ours: change(first.ours, cell.ours),
+        };
+        let changes = cells.iter().map(of_cell).collect();
+        Self { label, kind, values_compare, cells, changes }
     }
 }
 
@@ -246,6 +270,7 @@ impl Table {
     /// [`Error::NoRuns`].
     pub fn beside(&self, runs: &[Run]) -> Result<Beside, Error> {
         let first = runs.first().ok_or(Error::NoRuns)?;
+        let reduced = first.machine != self.machine;
         let policies = by_policy(runs);
         let of_policy =
             |name: &String| policies.iter().find(|runs| runs[0].policy == *name).cloned();
@@ -272,11 +297,9 @@ impl Table {
         };
         let rows = self.rows.iter().map(|row| {
             let cells = (0..columns.len()).map(|column| cell(row, column)).collect();
-            BesideRow {
-                label: row.label.clone(),
-                kind: row.kind,
-                cells: if row.relative { in_percent_of_first(cells) } else { cells },
-            }
+            let cells = if row.relative { in_percent_of_first(cells) } else { cells };
+            let values_compare = !reduced || row.scale_free || row.relative;
+            BesideRow::new(row.label.clone(), row.kind, values_compare, cells)
         });
         Ok(Beside {
             workload: self.workload.clone(),
@@ -316,6 +339,7 @@ mod tests {
                     kind: Kind::Predicted,
                     published: vec![4.0, 3.0],
                     relative: false,
+                    scale_free: true,
                 },
                 Row {
                     label: "probes".into(),
@@ -324,13 +348,14 @@ mod tests {
                     kind: Kind::Fitted,
                     published: vec![f64::NAN, 10.0],
                     relative: false,
+                    scale_free: false,
                 },
             ],
         }
     }
 
     fn run(policy: &str, seed: u64, fault: u64, probes: u64) -> Run {
-        let mut run = Run { policy: policy.into(), seed, ..Run::default() };
+        let mut run = Run { policy: policy.into(), machine: "m".into(), seed, ..Run::default() };
         run.samples.insert("fault".into(), vec![fault, fault + 2000]);
         run.counters.set("list_probes", probes);
         run
@@ -344,9 +369,26 @@ mod tests {
         let [faults, probes] = &beside.rows[..] else { panic!("two rows") };
         assert_eq!(faults.cells[0], BesideCell { published: Some(4.0), ours: Some(3.0) });
         assert_eq!(faults.cells[1].ratio(), Some(1.0 / 3.0));
-        assert_eq!(faults.changes(1), (Some(-25.0), Some(100.0 * (1.0 - 3.0) / 3.0)));
+        let change = |published, ours| Change { published, ours };
+        assert_eq!(faults.changes[1], change(Some(-25.0), Some(100.0 * (1.0 - 3.0) / 3.0)));
         assert_eq!(probes.cells[0], BesideCell { published: None, ours: Some(5.0) });
-        assert_eq!(probes.changes(1), (None, Some(-60.0)));
+        assert_eq!(probes.changes[1], change(None, Some(-60.0)));
+        assert!(faults.values_compare && probes.values_compare);
+    }
+
+    /// Counts of an eighth of a machine are no eighth of its counts.
+    #[test]
+    fn on_a_smaller_machine_only_what_is_free_of_scale_compares_by_value() {
+        let mut runs = [run("a", 1, 1000, 4), run("b", 1, 2000, 3)];
+        runs.iter_mut().for_each(|run| run.machine = "m at 1/8".into());
+        let mut table = table();
+        let compare = |table: &Table| -> Vec<bool> {
+            table.beside(&runs).unwrap().rows.iter().map(|row| row.values_compare).collect()
+        };
+        assert_eq!(compare(&table), [true, false]);
+        table.rows[1].relative = true;
+        assert_eq!(compare(&table), [true, true]);
+        assert_eq!(table.beside(&runs).unwrap().rows[1].changes[1].ours, Some(-25.0));
     }
 
     #[test]
@@ -357,7 +399,8 @@ mod tests {
         let beside = table.beside(&[run("a", 1, 1000, 4), run("b", 1, 2000, 4)]).unwrap();
         let [first, second] = beside.rows[0].cells[..] else { panic!("two cells") };
         assert_eq!((first.ours, second.ours), (Some(100.0), Some(150.0)));
-        assert_eq!(beside.rows[0].changes(1), (Some(7.0), Some(50.0)));
+        let change = Change { published: Some(7.0), ours: Some(50.0) };
+        assert_eq!(beside.rows[0].changes[1], change);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::blocks::{BlockCensus, TypeCounts};
 use crate::calibration::Calibration;
 use crate::counters::Counters;
 use crate::error::Error;
+use crate::event_unit::EventUnit;
 use crate::extfrag::ExtfragMatrix;
 use crate::file;
 use crate::index;
@@ -36,6 +37,9 @@ pub struct Run {
     /// The order of a pageblock of the machine; 9 where it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pageblock_order: Option<Order>,
+    /// What one event of `mm_page_alloc_extfrag` stands for under the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extfrag_unit: Option<EventUnit>,
     /// For each zone and order, the share of free memory that cannot serve the order, in
     /// thousandths, at the end.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

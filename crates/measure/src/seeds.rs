@@ -35,6 +35,9 @@ pub struct SeedComparison {
 pub struct SeedSection {
     /// What the rows measure, with its unit.
     pub title: String,
+    /// Why rows have no difference, and what to compare instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The rows.
     pub rows: Vec<SeedRow>,
 }
@@ -63,7 +66,8 @@ pub struct SeedCell {
     pub delta: Option<f64>,
     /// Whether the chosen rule of mmtests puts a star; never for fewer than two seeds.
     pub star: bool,
-    /// The values held against the baseline's of the same seed; `None` in the baseline itself.
+    /// The values compared with the baseline's of the same seed; `None` in the baseline itself, for
+    /// fewer than [`MIN_PAIRS`] seeds, and where the values mean something else.
     pub paired: Option<PairedResult>,
 }
 
@@ -92,10 +96,7 @@ impl SeedComparison {
         let mut notes = compare::notes(runs, options);
         // A replay has no seed: its runs say 0.
         if seeds.len() < MIN_SEEDS && seeds != [0] {
-            notes.push(format!(
-                "{} seeds: too few for intervals and tests to say much ({MIN_SEEDS} are).",
-                seeds.len()
-            ));
+            notes.push(few_seeds(seeds.len()));
         }
         Ok(Self {
             columns: policies.iter().map(|runs| Column::of_policy(&runs[0].policy)).collect(),
@@ -117,6 +118,20 @@ impl SeedComparison {
 
 /// Fewer seeds than these make a note.
 const MIN_SEEDS: usize = 30;
+
+/// Fewer seeds than these have no paired statistics: of four pairs the smallest p is 0.125, of five
+/// 0.0625.
+pub const MIN_PAIRS: usize = 5;
+
+fn few_seeds(seeds: usize) -> String {
+    let count = if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") };
+    let none = if seeds < MIN_PAIRS {
+        format!("no paired statistics below {MIN_PAIRS} seeds; ")
+    } else {
+        String::new()
+    };
+    format!("{count}: {none}intervals and tests say little below {MIN_SEEDS}.")
+}
 
 /// The runs of each policy by seed, policies in the order in which they first appear.
 #[must_use]
@@ -155,7 +170,8 @@ fn sections(
             rows.extend(row(metric, policies, options)?);
         }
         if !rows.is_empty() {
-            sections.push(SeedSection { title: subject.title, rows });
+            let note = compare::note(&subject, runs);
+            sections.push(SeedSection { title: subject.title, note, rows });
         }
     }
     Ok(sections)
@@ -181,6 +197,11 @@ fn row(
     for (column, values) in columns.into_iter().enumerate() {
         cells.push(match (values, base.as_deref()) {
             (None, _) => None,
+            (Some(values), Some(_))
+                if !metric.comparable(policies[baseline][0], policies[column][0]) =>
+            {
+                Some(single_cell(values, None))
+            }
             (Some(values), Some(base)) if column != baseline => {
                 Some(compared_cell(metric.direction, options.stars, base, values)?)
             }
@@ -213,7 +234,10 @@ fn compared_cell(
         mean,
         delta: Some(direction.delta(base_mean, mean)).filter(|delta| delta.is_finite()),
         star: star && values.len() > 1,
-        paired: Some(paired::compare(base, &values)?),
+        paired: match values.len() {
+            0..MIN_PAIRS => None,
+            _ => Some(paired::compare(base, &values)?),
+        },
         values,
     })
 }
@@ -221,6 +245,7 @@ fn compared_cell(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event_unit::EventUnit;
 
     fn run(policy: &str, seed: u64, probes: u64) -> Run {
         let mut run = Run { policy: policy.into(), seed, ..Run::default() };
@@ -238,19 +263,64 @@ mod tests {
             run("a", 2, 1000),
             run("b", 2, 900),
             run("b", 1, 90),
+            run("b", 4, 90_000),
+            run("b", 5, 9),
+            run("a", 5, 10),
+            run("a", 4, 100_000),
         ];
         let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
-        assert_eq!(comparison.seeds, [1, 2, 3]);
+        assert_eq!(comparison.seeds, [1, 2, 3, 4, 5]);
         let row = comparison.row("Work", "list-probes").unwrap();
         let base = row.cells[0].as_ref().unwrap();
         assert_eq!((base.delta, base.paired), (Some(0.0), None));
         let new = row.cells[1].as_ref().unwrap();
-        assert_eq!(new.values, [90.0, 900.0, 9000.0]);
+        assert_eq!(new.values, [90.0, 900.0, 9000.0, 90_000.0, 9.0]);
         assert!((new.delta.unwrap() - 10.0).abs() < 1e-9 && !new.star);
         let paired = new.paired.unwrap();
         assert_eq!((paired.median_ratio, paired.interval), (0.9, (0.9, 0.9)));
-        assert_eq!((paired.sign_p, paired.wilcoxon_p), (0.25, 0.25));
+        assert_eq!((paired.sign_p, paired.wilcoxon_p), (0.0625, 0.0625));
         assert_eq!(comparison.notes.len(), 1);
+    }
+
+    #[test]
+    fn nothing_is_paired_below_five_seeds() {
+        let runs = |seeds| -> Vec<Run> {
+            (0..seeds).flat_map(|seed| [run("a", seed, 100 + seed), run("b", seed, 5)]).collect()
+        };
+        for (seeds, note) in [
+            (1, ""),
+            (
+                2,
+                "2 seeds: no paired statistics below 5 seeds; intervals and tests say little below 30.",
+            ),
+            (
+                4,
+                "4 seeds: no paired statistics below 5 seeds; intervals and tests say little below 30.",
+            ),
+            (5, "5 seeds: intervals and tests say little below 30."),
+        ] {
+            let comparison = SeedComparison::of_runs(&runs(seeds), &Options::default()).unwrap();
+            let row = comparison.row("Work", "list-probes").unwrap();
+            assert_eq!(row.cells[1].as_ref().unwrap().paired.is_some(), seeds >= 5);
+            // A replay has the seed 0, and no note.
+            assert_eq!(comparison.notes.concat(), note);
+        }
+    }
+
+    #[test]
+    fn counts_of_events_have_no_difference_across_6_10() {
+        let mut runs: Vec<Run> =
+            (1..=5).flat_map(|seed| [run("a", seed, 100), run("b", seed, 5)]).collect();
+        for run in &mut runs {
+            let old = run.policy == "a";
+            run.extfrag_unit = Some(if old { EventUnit::Block } else { EventUnit::Page });
+        }
+        let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
+        let cell = |group, label| comparison.row(group, label).unwrap().cells[1].clone().unwrap();
+        let events = cell("Extfrag", "total");
+        assert_eq!((events.delta, events.star, events.paired), (None, false, None));
+        assert!(cell("Work", "list-probes").paired.is_some());
+        assert!(comparison.sections[0].note.is_some());
     }
 
     #[test]

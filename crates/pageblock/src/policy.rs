@@ -156,10 +156,22 @@ switches! {
     }
 }
 
+/// The switch that `fallback_pick=hybrid(N)` sets too.
+const THRESHOLD: &str = "hybrid_threshold";
+
 /// The two parts of `hybrid(3)`.
 fn hybrid<'t>(switch: &str, value: &'t str) -> Option<(&'t str, &'t str)> {
     let (name, threshold) = value.strip_suffix(')')?.split_once('(')?;
     (switch == "fallback_pick" && name == "hybrid").then_some((name, threshold))
+}
+
+/// Tells whether a part sets this switch, or the threshold that goes with `hybrid(N)`.
+fn sets(part: &str, switch: &str, value: &str) -> bool {
+    let Some((other, its)) = part.split_once('=') else { return false };
+    let (other, its) = (other.trim(), its.trim());
+    other == switch
+        || (other == THRESHOLD && hybrid(switch, value).is_some())
+        || (switch == THRESHOLD && hybrid(other, its).is_some())
 }
 
 fn set_named<'t>(
@@ -213,12 +225,15 @@ impl Policy {
         let name = parts.next().unwrap_or_default();
         let preset = crate::preset::find(name).ok_or(PolicyError::UnknownPreset(name))?;
         let mut policy = preset.policy;
-        for part in parts {
+        for (at, part) in parts.clone().enumerate() {
             let (switch, value) = part.split_once('=').ok_or(PolicyError::NotAnAssignment(part))?;
             let (switch, mut value) = (switch.trim(), value.trim());
             let found = Switch::find(switch).ok_or(PolicyError::UnknownSwitch(switch))?;
+            if let Some(first) = parts.clone().take(at).find(|part| sets(part, switch, value)) {
+                return Err(PolicyError::Twice { first, again: part });
+            }
             if let Some((name, threshold)) = hybrid(switch, value) {
-                set_named(&mut policy, "hybrid_threshold", threshold)?;
+                set_named(&mut policy, THRESHOLD, threshold)?;
                 value = name;
             }
             found.set(&mut policy, value)?;

@@ -3,7 +3,7 @@
 
 use pageblock_measure::full::FullComparison;
 
-use crate::{hugealloc, monitors, multiops, phone, seeds, thpfioscale};
+use crate::{hugealloc, monitors, multiops, phone, published, seeds, thpfioscale};
 
 /// Prints it. Blocks that the runs have nothing for are left out.
 #[must_use]
@@ -32,7 +32,12 @@ pub fn print(comparison: &FullComparison) -> String {
             text += &format!("{title}{over})\n{block}\n");
         }
     }
-    text + &seeds::print(&comparison.over_seeds)
+    text += &seeds::print(&comparison.over_seeds);
+    if let Some(published) = &comparison.published {
+        text.push('\n');
+        text += &published::print(published);
+    }
+    text
 }
 
 #[cfg(test)]

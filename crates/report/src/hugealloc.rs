@@ -59,7 +59,7 @@ mod tests {
         let builds = Builds {
             rows: vec![BuildRow {
                 label: "Pagealloc fallback".into(),
-                cells: vec![(1328.0, 0.0), (1.0, -99.85)],
+                cells: vec![(1328.0, Some(0.0)), (1.0, Some(-99.85))],
             }],
             series: vec![Series { label: "Pagealloc fallback".into(), values, trends }],
         };

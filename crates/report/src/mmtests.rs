@@ -80,7 +80,11 @@ impl From<&StatRow> for Row {
             statistic: row.statistic.clone(),
             operation: row.operation.clone(),
             cells: cells
-                .map(|c| Cell { value: Some(c.value), delta: Some(c.delta), star: c.star })
+                .map(|c| {
+                    // mmtests prints "NaN%" where the baseline has no such statistic.
+                    let delta = Some(c.delta).filter(|delta| delta.is_finite());
+                    Cell { value: Some(c.value), delta, star: c.star && delta.is_some() }
+                })
                 .collect(),
         }
     }

@@ -1,26 +1,39 @@
 //! A published table beside ours, cell by cell.
 
-use pageblock_measure::published::Beside;
+use pageblock_measure::published::{Beside, BesideRow};
 
 use crate::table::Table;
 
 /// Prints it: for each column the published value, ours, and their ratio; for each column but the
-/// first the change from the first.
+/// first the change from the first. Rows whose values do not compare, as the machine is smaller than
+/// the published one, have their changes alone.
 #[must_use]
 pub fn print(beside: &Beside) -> String {
     let Beside { workload, machine, source, policies, seeds, rows } = beside;
+    let means = if *seeds == 1 { "1 seed".to_owned() } else { format!("means over {seeds} seeds") };
     let mut text = format!(
-        "{workload} beside what was published: {source}\nours: simulated on {machine}, means over {seeds} seeds; \
-         ratio: ours to published; fitted: the model was adjusted by this row\n"
+        "{workload} beside what was published: {source}\nours: simulated on {machine}, {means}; fitted: the model was adjusted by this row\n"
     );
-    if machine.contains(" at ") {
-        text += "counts and times of a smaller machine are not those of the whole one: compare changes\n";
-    }
     for (letter, policy) in ('A'..).zip(policies) {
         text += &format!("{letter}: {policy}\n");
     }
+    let (values, totals): (Vec<&BesideRow>, Vec<_>) =
+        rows.iter().partition(|row| row.values_compare);
+    if !values.is_empty() {
+        text += "ratio: ours to published\n";
+        text += &table(policies, &values, true).print();
+    }
+    if !totals.is_empty() {
+        text += "Counts and times of a whole run on a smaller machine are other ones than the published: only \
+                 their changes compare\n";
+        text += &table(policies, &totals, false).print();
+    }
+    text
+}
+
+fn table(policies: &[String], rows: &[&BesideRow], values: bool) -> Table {
     let mut table = Table::new().text("row").text("");
-    for (letter, _) in ('A'..).zip(policies) {
+    for (letter, _) in ('A'..).zip(policies).filter(|_| values) {
         table = table.number(&format!("{letter} published")).number("ours").number("ratio");
     }
     for (letter, _) in ('A'..).zip(policies).skip(1) {
@@ -28,16 +41,15 @@ pub fn print(beside: &Beside) -> String {
     }
     for row in rows {
         let mut cells = vec![row.label.clone(), row.kind.name().to_owned()];
-        for cell in &row.cells {
+        for cell in row.cells.iter().filter(|_| values) {
             cells.extend([number(cell.published), number(cell.ours), ratio(cell.ratio())]);
         }
-        for column in 1..row.cells.len() {
-            let (published, ours) = row.changes(column);
-            cells.extend([percent(published), percent(ours)]);
+        for change in row.changes.iter().skip(1) {
+            cells.extend([percent(change.published), percent(change.ours)]);
         }
         table.row(cells);
     }
-    text + &table.print()
+    table
 }
 
 fn number(value: Option<f64>) -> String {
@@ -54,14 +66,24 @@ fn ratio(value: Option<f64>) -> String {
 }
 
 fn percent(value: Option<f64>) -> String {
-    value.map_or("-".to_owned(), |value| format!("{value:+.1}"))
+    // What rounds to nothing has no sign of a fall.
+    value.map_or("-".to_owned(), |value| match format!("{value:+.1}") {
+        zero if zero == "-0.0" => "+0.0".to_owned(),
+        text => text,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use pageblock_measure::published::{BesideCell, BesideRow, Kind};
+    use pageblock_measure::published::{BesideCell, Kind};
 
     use super::*;
+
+    #[test]
+    fn what_rounds_to_nothing_did_not_fall() {
+        let texts = [-0.04, 0.04, -10.0, -0.06].map(|change| percent(Some(change)));
+        assert_eq!(texts, ["+0.0", "+0.0", "-10.0", "-0.1"]);
+    }
 
     #[test]
     fn cells_changes_and_what_is_missing() {
@@ -72,17 +94,28 @@ mod tests {
             source: "somebody".into(),
             policies: vec!["old".into(), "new".into()],
             seeds: 3,
-            rows: vec![BesideRow {
-                label: "events".into(),
-                kind: Kind::Predicted,
-                cells: vec![cell(Some(4000.0), Some(2000.5)), cell(Some(1000.0), None)],
-            }],
+            rows: vec![
+                BesideRow::new(
+                    "events".into(),
+                    Kind::Predicted,
+                    true,
+                    vec![cell(Some(4000.0), Some(2000.5)), cell(Some(1000.0), None)],
+                ),
+                BesideRow::new(
+                    "stalls".into(),
+                    Kind::Fitted,
+                    false,
+                    vec![cell(Some(4000.0), Some(2.0)), cell(Some(1000.0), Some(1.0))],
+                ),
+            ],
         };
         let text = print(&beside);
-        assert!(text.contains("compare changes\nA: old\nB: new\n"), "{text}");
+        assert!(text.contains("\nA: old\nB: new\nratio: ours to published\nrow "), "{text}");
         let lines: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().collect()).collect();
         let row = ["events", "predicted", "4000", "2000", "0.50", "1000", "-", "-", "-75.0", "-"];
-        assert_eq!(lines.last().unwrap()[..], row, "{text}");
+        assert!(lines.iter().any(|line| line[..] == row), "{text}");
+        assert!(text.contains("only their changes compare\nrow "), "{text}");
+        assert_eq!(lines.last().unwrap()[..], ["stalls", "fitted", "-75.0", "-50.0"], "{text}");
     }
 }

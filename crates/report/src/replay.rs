@@ -16,10 +16,9 @@ pub fn print(comparison: &Comparison) -> String {
     let certificate = comparison.certificate.as_deref();
     let mut text = print_preamble(certificate, line.as_deref(), &comparison.notes);
     let calibration = comparison.calibration.as_ref().map(calibration::print);
-    let tables = comparison
-        .sections
-        .iter()
-        .map(|section| format!("{}\n{}", section.title, table(comparison, section).print()));
+    let tables = comparison.sections.iter().map(|section| {
+        titled(&section.title, section.note.as_deref()) + &table(comparison, section).print()
+    });
     text += &calibration.into_iter().chain(tables).collect::<Vec<_>>().join("\n");
     text
 }
@@ -49,6 +48,12 @@ pub fn table(comparison: &Comparison, section: &Section) -> Table {
     }
 }
 
+/// Prints a section's title, and below it in brackets its note.
+pub(crate) fn titled(title: &str, note: Option<&str>) -> String {
+    let note = note.map_or(String::new(), |note| format!("({note})\n"));
+    format!("{title}\n{note}")
+}
+
 /// Prints a certificate, a calibration's line, notes and the legend, and an empty line below them.
 pub(crate) fn print_preamble(
     certificate: Option<&str>,
@@ -71,7 +76,8 @@ pub(crate) fn print_preamble(
 #[cfg(test)]
 mod tests {
     use pageblock::mobility::Migratetype;
-    use pageblock_measure::compare::{EventCounts, Options};
+    use pageblock_measure::compare::Options;
+    use pageblock_measure::event_unit::EventUnit;
     use pageblock_measure::extfrag::ExtfragKey;
     use pageblock_measure::run::Run;
 
@@ -92,28 +98,28 @@ mod tests {
 
     #[test]
     fn certificate_and_notes_stand_above_the_tables() {
-        let runs = [run("linux-6.9", 804_694), run("linux-6.12,claim=whole", 408_912)];
-        let options = Options {
-            event_counts: EventCounts::DifferAcross6_10,
-            certificate: Some("all exact".into()),
-            ..Options::default()
-        };
+        let mut runs = [run("linux-6.9", 804_694), run("linux-6.12,claim=whole", 408_912)];
+        for (run, unit) in runs.iter_mut().zip([EventUnit::Block, EventUnit::Page]) {
+            run.extfrag_unit = Some(unit);
+        }
+        let options = Options { certificate: Some("all exact".into()), ..Options::default() };
         let text = print(&Comparison::of_runs(&runs, &options).unwrap());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "Certificate: all exact");
         assert!(lines[1].starts_with("Note: Linux 6.10 lies between"));
         assert_eq!(lines[2..4], [LEGEND, ""]);
         assert_eq!(
-            lines[4..9].join("\n"),
+            lines[4..10].join("\n"),
             concat!(
                 "External fragmentation events (mm_page_alloc_extfrag below order 9)\n",
+                "(one event is a block before Linux 6.10 and a page from then on: compare \"Pages allocated into a block of another type\")\n",
                 "                                            linux-6.9             linux-6.12\n",
                 "                                              vanilla            claim=whole\n",
-                "Extfrag total                    804694.00 (   0.00%)   408912.00 (  49.18%)\n",
-                "Extfrag for-Unmovable            804694.00 (   0.00%)   408912.00 (  49.18%)"
+                "Extfrag total                    804694.00 (   0.00%)   408912.00 (      - )\n",
+                "Extfrag for-Unmovable            804694.00 (   0.00%)   408912.00 (      - )"
             )
         );
         assert!(text.contains("\n\nAll fallbacks by what they do to the block"));
-        assert!(text.contains("Fallback pollutions   804694.00 (   0.00%)   408912.00 (  49.18%)"));
+        assert!(text.contains("Fallback pollutions   804694.00 (   0.00%)   408912.00 (      - )"));
     }
 }

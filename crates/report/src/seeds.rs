@@ -4,23 +4,27 @@ use pageblock_measure::paired::PairedResult;
 use pageblock_measure::seeds::{SeedComparison, SeedRow, SeedSection};
 
 use crate::mmtests::{Bracket, Cell, FIELD_2018, Row, Table};
-use crate::replay::print_preamble;
+use crate::replay::{print_preamble, titled};
 use crate::table;
 
 /// Prints the certificate, the notes, and for each section a titled table of means over the seeds
-/// in the layout of mmtests, followed by the paired statistics of the same rows.
+/// in the layout of mmtests, followed by the paired statistics of the same rows where there are
+/// seeds enough for them.
 #[must_use]
 pub fn print(comparison: &SeedComparison) -> String {
     let mut text = print_preamble(comparison.certificate.as_deref(), None, &comparison.notes);
     let seeds = comparison.seeds.len();
+    let over = if seeds == 1 { String::new() } else { format!(": means over {seeds} seeds") };
     let sections = comparison.sections.iter().map(|section| {
-        format!(
-            "{}: means over {seeds} seeds\n{}\n{}: paired over {seeds} seeds\n{}",
-            section.title,
-            mean_table(comparison, section).print(),
-            section.title,
-            paired_table(comparison, section).print(),
-        )
+        let title = format!("{}{over}", section.title);
+        let mut text = titled(&title, section.note.as_deref());
+        text += &mean_table(comparison, section).print();
+        let paired = |row: &SeedRow| row.cells.iter().flatten().any(|cell| cell.paired.is_some());
+        if section.rows.iter().any(paired) {
+            text += &format!("\n{}: paired over {seeds} seeds\n", section.title);
+            text += &paired_table(comparison, section).print();
+        }
+        text
     });
     text += &sections.collect::<Vec<_>>().join("\n");
     text
@@ -123,6 +127,16 @@ mod tests {
                 "Work list-probes  linux-6.1 probe=low        0.4831     0.4739  0.4926  0.0312      0.0312\n"
             )
         );
-        assert!(print(&comparison).starts_with("Note: 6 seeds: too few"));
+        assert!(
+            print(&comparison).starts_with("Note: 6 seeds: intervals and tests say little below")
+        );
+        assert!(print(&comparison).contains("(operations): paired over 6 seeds\nmeasure "));
+        let four = SeedComparison::of_runs(&runs[..8], &Options::default()).unwrap();
+        assert!(print(&four).contains("(operations): means over 4 seeds\n"));
+        let one = SeedComparison::of_runs(&runs[..2], &Options::default()).unwrap();
+        assert!(print(&one).contains("\nWork of the allocator (operations)\n  "));
+        for few in [four, one] {
+            assert!(!print(&few).contains("paired over") && !print(&few).contains("Wilcoxon"));
+        }
     }
 }

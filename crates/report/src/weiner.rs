@@ -4,7 +4,6 @@
 //! `(    +0.00%)`. The change is that of [`weiner_diff`](pageblock_measure::stats::weiner_diff).
 
 use pageblock_measure::compare::{Comparison, Section};
-use pageblock_measure::metrics::Value;
 
 use crate::mmtests::widest;
 
@@ -17,7 +16,7 @@ pub struct Row {
     /// What is measured.
     pub label: String,
     /// The value and its change from the baseline in percent; `None` prints as a dash.
-    pub cells: Vec<Option<(f64, f64)>>,
+    pub cells: Vec<Option<(f64, Option<f64>)>>,
 }
 
 /// The rows of a section, labelled by group and label.
@@ -26,7 +25,7 @@ pub fn rows(comparison: &Comparison, section: &Section) -> Vec<Row> {
     let row = |row: &pageblock_measure::compare::Row| Row {
         label: format!("{} {}", row.group, row.label),
         cells: (row.cells.iter().zip(comparison.weiner_changes(row)))
-            .map(|(cell, change)| cell.value.map(Value::as_f64).zip(change))
+            .map(|(cell, change)| Some((cell.value?.as_f64(), change)))
             .collect(),
     };
     section.rows.iter().map(row).collect()
@@ -44,8 +43,11 @@ pub fn print(columns: &[&str], rows: &[Row]) -> String {
     for row in rows {
         text += &format!("{:label$}", row.label);
         for cell in &row.cells {
-            let cell = cell
-                .map_or("-".to_owned(), |(value, change)| format!("{value:10.2} ({change:+9.2}%)"));
+            let cell = match *cell {
+                Some((value, Some(change))) => format!("{value:10.2} ({change:+9.2}%)"),
+                Some((value, None)) => format!("{value:10.2} ({:>9} )", "-"),
+                None => "-".to_owned(),
+            };
             text += &format!("{cell:>COLUMN$}");
         }
         text.push('\n');
@@ -85,7 +87,7 @@ mod tests {
     fn row(label: &str, base: f64, new: f64) -> Row {
         Row {
             label: label.into(),
-            cells: vec![Some((base, 0.0)), Some((new, weiner_diff(base, new)))],
+            cells: vec![Some((base, Some(0.0))), Some((new, Some(weiner_diff(base, new))))],
         }
     }
 

@@ -27,6 +27,7 @@ pub mod node;
 pub mod node_reclaim;
 mod oom;
 pub mod page;
+pub mod placed;
 pub mod process;
 mod reclaim;
 mod shrinker;

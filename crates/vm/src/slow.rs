@@ -109,7 +109,10 @@ impl<'m> SlowAlloc<'m> {
                     }
                     self.report(Outcome::Compacted(result, contention))
                 }
-                CompactStep::Captured(pfn) => self.served(pfn),
+                CompactStep::Captured(pfn) => {
+                    vm.count_placed(&self.request, pfn);
+                    self.served(pfn)
+                }
             },
         }
     }

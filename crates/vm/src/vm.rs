@@ -21,6 +21,7 @@ use crate::khugepaged::Khugepaged;
 use crate::lru::Lru;
 use crate::node::NodeState;
 use crate::page::{NO_ZONE, Owner, PageTable};
+use crate::placed::Placed;
 use crate::process;
 use crate::slab::{CacheId, CacheSpec, Slabs};
 use crate::space::Spaces;
@@ -70,6 +71,8 @@ pub struct Vm<'m, O> {
     pub stat: VmStat,
     /// Stalls by order and zone.
     pub stalls: Stalls,
+    /// Pages by the type of their request and of their pageblock.
+    pub placed: Placed,
     /// What was done since it was last taken.
     pub work: Work,
     /// Pages dirty and pages under writeback, by node.
@@ -192,6 +195,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             inject: Inject::default(),
             stat: VmStat::default(),
             stalls: Stalls::default(),
+            placed: Placed::default(),
             work: Work::default(),
             flusher_wanted: false,
             swap_writes: Vec::new(),
@@ -299,7 +303,9 @@ impl<'m, O: Observer> Vm<'m, O> {
         }
         let dirty_ok = if request.gfp.has(Gfp::WRITE) { self.dirty_ok() } else { u64::MAX };
         let hook = &mut Hook::new(&mut self.observer, &mut self.nodes, dirty_ok);
-        self.allocator.alloc(cpu, request, hook).ok()
+        let pfn = self.allocator.alloc(cpu, request, hook).ok()?;
+        self.count_placed(request, pfn);
+        Some(pfn)
     }
 
     /// Makes one attempt of the slow path.
@@ -313,7 +319,9 @@ impl<'m, O: Observer> Vm<'m, O> {
         if self.inject.refuses_alloc() {
             return None;
         }
-        with_hook!(self, allocator, hook => allocator.alloc_with(cpu, request, flags, hook).ok())
+        let pfn = with_hook!(self, allocator, hook => allocator.alloc_with(cpu, request, flags, hook).ok())?;
+        self.count_placed(request, pfn);
+        Some(pfn)
     }
 
     /// Says that a request finally failed.

@@ -13,6 +13,7 @@ fn native_prints_times_packing_and_noise() {
     let ran = pageblock(&format!("{small} --json"));
     assert!(ran.stderr.contains("noise: "), "{}", ran.stderr);
     let rows: Value = serde_json::from_str(&ran.stdout).unwrap();
+    crate::is_documented(&rows);
     let rows = rows.as_array().unwrap();
     let time = rows.iter().find(|r| r["pattern"] == "pair" && r["threads"] == 2).unwrap();
     let keys: Vec<&String> = time.as_object().unwrap().keys().collect();

@@ -58,3 +58,38 @@ pub(crate) fn file(name: &str, content: &str) -> PathBuf {
     std::fs::write(&path, content).expect("cargo gives a folder to write to");
     path
 }
+
+/// Keys whose values are objects with free names: counters, zones, kinds, switches.
+const FREE_NAMES: [&str; 9] = [
+    "counters",
+    "samples",
+    "free_blocks",
+    "blocks",
+    "unusable_free_index",
+    "blocks_by_type",
+    "mixed_blocks",
+    "kinds",
+    "switches",
+];
+
+/// Checks that docs/json.md has every key of what `--json` printed.
+#[track_caller]
+pub(crate) fn is_documented(json: &serde_json::Value) {
+    use serde_json::Value;
+    let documented = include_str!("../../../../docs/json.md");
+    match json {
+        Value::Array(values) => values.iter().for_each(is_documented),
+        Value::Object(map) => {
+            for (key, value) in map {
+                assert!(documented.contains(&format!("`{key}`")), "docs/json.md has no `{key}`");
+                match value {
+                    Value::Object(names) if FREE_NAMES.contains(&key.as_str()) => {
+                        names.values().for_each(is_documented);
+                    }
+                    value => is_documented(value),
+                }
+            }
+        }
+        _ => {}
+    }
+}

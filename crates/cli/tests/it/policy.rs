@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use crate::{file, prints, refuses};
+use crate::{file, is_documented, prints, refuses};
 
 #[test]
 fn list_has_a_line_for_every_policy() {
@@ -11,6 +11,7 @@ fn list_has_a_line_for_every_policy() {
     );
     assert!(text.contains("\nlinux-6.10        freelist hygiene: "));
     let list: Value = serde_json::from_str(&prints("policy list --json")).unwrap();
+    is_documented(&list);
     assert_eq!(list.as_array().unwrap().len(), text.lines().count() - 1);
     assert_eq!(list[0]["name"], "linux-3.10");
 }
@@ -22,6 +23,7 @@ fn show_has_a_line_for_every_switch() {
     assert!(text.contains("\nnofragment                     off  "), "{text}");
     let json = prints("policy show linux-6.12,nofragment=off --json");
     let json: Value = serde_json::from_str(&json).unwrap();
+    is_documented(&json);
     assert_eq!(json["base"], "linux-6.12");
     assert_eq!(json["switches"]["nofragment"], "off");
     assert_eq!(json["switches"]["watermark_boost_factor"], 15_000);
@@ -39,11 +41,37 @@ fn diff_has_a_line_for_every_change() {
     );
     let json: Value =
         serde_json::from_str(&prints("policy diff linux-4.20 linux-5.0 --json")).unwrap();
+    is_documented(&json);
     assert_eq!(json["switches"][0]["switch"], "boost");
     assert_eq!(json["switches"][0]["b"], "v50");
     assert_eq!(
         prints("policy diff linux-5.2 linux-5.4"),
         "linux-5.2 and linux-5.4 have the same switches\n"
+    );
+}
+
+#[test]
+fn a_switch_is_set_once() {
+    let check = |policy: &str, first: &str, again: &str| {
+        refuses(
+            &format!("policy show {policy}"),
+            &format!("error: '{first}' and '{again}' set the same switch; give it once\n"),
+        );
+    };
+    check("linux-4.20,nofragment=off,nofragment=on", "nofragment=off", "nofragment=on");
+    check("linux-4.20,boost=v50,nofragment=on,boost=v50", "boost=v50", "boost=v50");
+    // hybrid(3) sets the threshold too.
+    let (hybrid, threshold) = ("fallback_pick=hybrid(3)", "hybrid_threshold=4");
+    check(&format!("linux-3.10,{hybrid},{threshold}"), hybrid, threshold);
+    check(&format!("linux-3.10,{threshold},{hybrid}"), threshold, hybrid);
+    refuses(
+        "run thpfioscale --scale 1/64 --policy linux-4.20,nofragment=off,nofragment=on",
+        "error: 'nofragment=off' and 'nofragment=on' set the same switch",
+    );
+    let path = file("twice.toml", "base = \"linux-4.20\"\nboost = \"v50\"\nboost = \"off\"\n");
+    refuses(
+        &format!("policy show {}", path.display()),
+        &format!("error: {}: line 3: ", path.display()),
     );
 }
 

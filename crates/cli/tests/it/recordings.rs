@@ -29,6 +29,7 @@ fn verify_judges_the_shipped_recording() {
     );
     assert_eq!(good.status, 0, "{}", good.stderr);
     let json: serde_json::Value = serde_json::from_str(&good.stdout).expect("it prints JSON");
+    crate::is_documented(&json);
     assert_eq!(json["preset"], "debian-6.12");
     assert_eq!(json["end_state_recorded"], false);
     assert_eq!(json["end_state_equal"], serde_json::Value::Null);
@@ -71,6 +72,7 @@ fn replay_compares_policies_below_the_certificate() {
     // The recorded policy is a column that was not asked for, the first one.
     assert_eq!(runs.as_array().map(Vec::len), Some(3));
     assert_eq!(runs[0]["policy"], "debian-6.12");
+    crate::is_documented(&runs);
     let of = |run: usize, counter: &str| runs[run]["counters"][counter].as_u64();
     assert_eq!(runs[2]["policy"], "linux-6.10");
     assert_eq!(of(1, "mm_page_alloc"), of(2, "mm_page_alloc"));

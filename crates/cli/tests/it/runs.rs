@@ -48,24 +48,171 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// Presses Ctrl-C.
+fn interrupt(child: &std::process::Child) {
+    let killed = ran(Command::new("kill").args(["-INT", &child.id().to_string()]));
+    assert_eq!(killed.status, 0);
+}
+
+/// A simulation of the whole machine takes minutes here; Ctrl-C does not wait for it.
+#[test]
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "the other process works in real time")]
+fn ctrl_c_before_anything_is_finished_ends_the_program_at_once() {
+    // Too early it ends a program that has not yet said what Ctrl-C does.
+    for wait_ms in [300, 3000, 20_000] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pageblock"));
+        command.args(["run", "thpfioscale", "--policy", "linux-6.9"]).stdin(Stdio::null());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        let start = Instant::now();
+        interrupt(&child);
+        let out = child.wait_with_output().unwrap();
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        if let Some(status) = out.status.code() {
+            let stderr = String::from_utf8(out.stderr).unwrap();
+            assert_eq!((status, out.stdout.len()), (130, 0), "{stderr}");
+            assert_eq!(stderr, "Interrupted: nothing is finished yet.\n");
+            return;
+        }
+    }
+    panic!("the program never said what Ctrl-C does");
+}
+
+#[test]
+fn seeds_have_a_limit_and_its_reason() {
+    for seeds in ["1001", "1000000000", "18446744073709551615"] {
+        refuses(
+            &run(&format!("--policy linux-4.20 --seeds {seeds}")),
+            &format!(
+                "error: --seeds {seeds}: at most 1000 are allowed; the exact paired tests take"
+            ),
+        );
+    }
+}
+
+/// A run of a workload on a machine, as a file has it.
+fn saved_run(policy: &str, workload: &str, machine: &str, samples: &str) -> String {
+    format!(
+        r#"{{"policy":"{policy}","workload":"{workload}","machine":"{machine}","seed":1,
+        "event_hash":"0","counters":{{"pgfault":7,"pgmajfault":0}},"extfrag":[],"samples":{{{samples}}}}}"#
+    )
+}
+
+#[test]
+fn unlike_runs_are_not_compared() {
+    let one = |name: &str, policy: &str, workload: &str, machine: &str| {
+        let samples = format!("\"{workload}\":[1000]");
+        file(name, &format!("[{}]", saved_run(policy, workload, machine, &samples)))
+            .display()
+            .to_string()
+    };
+    let whole = one("unlike-whole.json", "linux-6.9", "thpfioscale", "skylake-1s");
+    let part = one("unlike-part.json", "linux-6.9", "thpfioscale", "skylake-1s at 1/32");
+    let other = one("unlike-other.json", "linux-6.10", "netperf-udp", "small-4g");
+    let check = |a: &str, b: &str, what: &str| {
+        let end = "--force compares what they have in common";
+        let expect = format!("error: {a} and {b}: the runs differ in {what}; {end}\n");
+        refuses(&format!("compare {a} {b}"), &expect);
+        let text = prints(&format!("compare {a} {b} --force"));
+        assert!(!text.contains("NaN"), "{text}");
+        assert!(text.contains("Note: The runs differ in their"), "{text}");
+        assert!(text.contains("Ops Minor Faults"), "{text}");
+        text
+    };
+    let text = check(&whole, &part, "scale 1 and 1/32");
+    assert!(text.contains(" at 1/32\n"), "{text}");
+    let text = check(
+        &whole,
+        &other,
+        "workload thpfioscale and netperf-udp, machine skylake-1s and small-4g",
+    );
+    assert!(!text.contains("fault-base") && !text.contains("Hmean"), "{text}");
+    refuses(
+        &format!("compare {whole} {whole} --force"),
+        &format!("error: {whole}: policy linux-6.9"),
+    );
+}
+
+#[test]
+fn at_a_smaller_scale_published_totals_are_not_compared() {
+    let policies = ["linux-4.20", "linux-4.20,nofragment=on"];
+    let of = |machine: &str| {
+        let one =
+            |policy| saved_run(policy, "thpfioscale", machine, "\"fault-base-1\":[600000,700000]");
+        let text = format!("[{},{}]", one(policies[0]), one(policies[1]));
+        let name = format!("published-{}.json", machine.replace(['/', ' '], "-"));
+        file(&name, &text).display().to_string()
+    };
+    let (whole, part) = (of("skylake-1s"), of("skylake-1s at 1/32"));
+    let text = prints(&format!("compare {whole} --published"));
+    assert!(
+        text.contains("extfrag events < order 9  predicted       804694     0   0.00 "),
+        "{text}"
+    );
+    assert!(!text.contains("only their changes compare"), "{text}");
+    let text = prints(&format!("compare {part} --published"));
+    assert!(!text.contains("804694") && text.contains("only their changes compare"), "{text}");
+    assert!(
+        text.contains("Amean fault-base-1 (us)  predicted       662.92   650   0.98 "),
+        "{text}"
+    );
+    for json in ["--json", "--json=comparison"] {
+        let text = prints(&format!("compare {part} --published {json}"));
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        crate::is_documented(&json);
+        let row = &json["published"]["rows"][0];
+        assert_eq!((&row["values_compare"], &row["kind"]), (&false.into(), &"predicted".into()));
+        assert_eq!(row["cells"][1]["published"], 408_912.0);
+        assert!((row["changes"][1]["published"].as_f64().unwrap() + 49.18).abs() < 0.01);
+    }
+    refuses(
+        &format!("compare {part} --published --json=runs"),
+        "error: --published is part of --json=comparison; the list of runs has no place for it",
+    );
+    refuses(
+        "run thpfioscale --published --policy linux-6.9",
+        "error: --published: the table needs runs under linux-4.20 and linux-4.20,nofragment=on",
+    );
+}
+
+#[test]
+fn pages_in_blocks_of_another_type_are_printed_and_event_counts_not_compared() {
+    let text = prints(&run("--policy linux-6.9 --policy linux-6.10"));
+    let row = |start: &str| text.lines().find(|line| line.starts_with(start)).expect(start);
+    assert!(text.contains("\nPages allocated into a block of another type (pages)\n"), "{text}");
+    assert!(row("Mismatch total").ends_with("%)"), "{}", row("Mismatch total"));
+    for events in ["Extfrag total", "Fallback total"] {
+        assert!(row(events).ends_with(" (      - )"), "{}", row(events));
+    }
+    let note = "(one event is a block before Linux 6.10 and a page from then on: compare \"Pages ";
+    assert_eq!(text.matches(note).count(), 2, "{text}");
+    assert!(!text.contains("paired over"), "{text}");
+    let text = prints(&run("--policy linux-5.4 --policy linux-6.9"));
+    assert!(!text.contains("(      - )") && !text.contains(note), "{text}");
+}
+
 #[test]
 #[cfg(unix)]
 fn ctrl_c_leaves_what_is_finished() {
     let saved = path("interrupted.json");
-    let options = format!("--policy linux-4.20 --seeds 100000 --jobs 1 --save {}", saved.display());
+    let options = format!("--policy linux-4.20 --seeds 1000 --jobs 1 --save {}", saved.display());
     let mut command = Command::new(env!("CARGO_BIN_EXE_pageblock"));
     command.args(run(&options).split_whitespace()).stdin(Stdio::null());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for("a first run is saved while others are made", || saved.exists());
     assert!(number_of_runs(&saved) >= 1);
-    let killed = ran(Command::new("kill").args(["-INT", &child.id().to_string()]));
-    assert_eq!(killed.status, 0);
+    interrupt(&child);
     let out = child.wait_with_output().unwrap();
     let stdout = String::from_utf8(out.stdout).unwrap();
-    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let stderr = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(130), "{stderr}");
     let done = number_of_runs(&saved);
-    let note = format!("Note: Interrupted: {done} of 100000 runs are done.");
+    let finished = format!("{done} of 1000 runs are finished, saved in {}.", saved.display());
+    let note = format!("Note: Interrupted: {finished}");
     assert!(stdout.contains(&note), "{note}: {stdout}");
+    let said = format!("Interrupted: {finished} Press Ctrl-C again to quit without printing.\n");
+    assert_eq!(stderr, said);
     // Nothing but the file is left.
     let folder = std::fs::read_dir(saved.parent().unwrap()).unwrap();
     let mut names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -89,7 +236,14 @@ fn saved_runs_are_what_is_printed() {
     for key in ["columns", "seeds", "stars", "faults", "duration", "vmstat", "sections", "notes"] {
         assert!(comparison.contains(&format!("\n  \"{key}\": ")), "{key}");
     }
+    // Nothing is paired below five seeds.
+    assert!(!comparison.contains("\"wilcoxon_p\"") && comparison.contains("\"paired\": null"));
+    crate::is_documented(&serde_json::from_str(&runs).unwrap());
+    let comparison = prints(&run(
+        "--policy linux-4.20 --policy linux-4.20,nofragment=on --seeds 5 --json=comparison",
+    ));
     assert!(comparison.contains("\"wilcoxon_p\""));
+    crate::is_documented(&serde_json::from_str(&comparison).unwrap());
 }
 
 #[test]
@@ -177,7 +331,7 @@ fn files_of_runs_are_refused_by_name() {
 #[test]
 fn where_runs_cannot_be_saved_none_is_made() {
     let refused = |save: &str, expect: &str| {
-        let options = format!("--policy linux-4.20 --seeds 100000 --save {save}");
+        let options = format!("--policy linux-4.20 --seeds 1000 --save {save}");
         refuses(&run(&options), &format!("error: --save: {save}: cannot write: {expect}"));
     };
     refused("/nowhere/runs.json", "No such file or directory (os error 2)\n");

@@ -1,6 +1,6 @@
 //! The result of a replay as a run.
 
-use pageblock_measure::{Run, names};
+use pageblock_measure::{EventUnit, Run, names};
 
 use super::Replay;
 
@@ -12,6 +12,7 @@ impl Replay<'_, '_> {
         run.policy = policy.to_owned();
         run.workload = workload.to_owned();
         run.machine = machine.to_owned();
+        run.extfrag_unit = Some(EventUnit::of(self.allocator.policy()));
         run.pageblock_order = Some(self.allocator.geometry().pageblock_order);
         run.counters.extend(&self.mismatch.counters());
         let (mut locks, mut probes) = (0, 0);

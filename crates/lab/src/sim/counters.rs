@@ -1,8 +1,10 @@
 //! The machine's counters, under the kernel's names, from the start of a workload on.
 
 use pageblock::tuning::KBYTES_PER_PAGE;
+use pageblock_measure::mismatch::TypeMismatch;
 use pageblock_measure::{Counters, Tally, names};
 use pageblock_vm::config::lru_per_node;
+use pageblock_vm::placed::Placed;
 use pageblock_vm::stalls::Stalls;
 
 use super::world::World;
@@ -13,6 +15,7 @@ impl World<'_> {
     pub fn start_counting(&mut self) {
         self.vm.observer = Tally::new();
         self.vm.stalls = Stalls::default();
+        self.vm.placed = Placed::default();
         self.start_counting_looks();
         self.counted_before = self.counters_since_boot();
     }
@@ -25,6 +28,7 @@ impl World<'_> {
         counters.set(names::BLOCK_LOOKS_MOST, most);
         counters.set(names::LOCK_WAIT_US, waited / MICROSECOND);
         self.vm.stalls.iter().for_each(|(name, count)| counters.set(name, count));
+        counters.extend(&TypeMismatch::of_pages(self.vm.placed.iter()).counters());
         counters
     }
 

@@ -61,7 +61,7 @@ impl<'m> Executor<'m> {
     /// Runs until these tasks are done, or something failed beyond repair, or `go_on` says no: it is
     /// asked now and then. Tells whether they are done.
     pub fn run(&mut self, tasks: &[TaskId], go_on: &mut dyn FnMut(&World<'m>) -> bool) -> bool {
-        const ASK_EVERY: u64 = 1 << 16;
+        const ASK_EVERY: u64 = 1 << 14;
         let mut world = self.world.borrow_mut();
         while !tasks.iter().all(|&task| world.sched.is_done(task)) {
             world.happenings += 1;

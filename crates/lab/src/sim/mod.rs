@@ -6,6 +6,7 @@
 
 pub mod cost;
 mod counters;
+pub mod course;
 pub mod daemons;
 pub mod disk;
 pub mod executor;

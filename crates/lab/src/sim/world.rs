@@ -11,6 +11,7 @@ use rand_pcg::rand_core::{RngCore, SeedableRng};
 
 use super::Nanos;
 use super::cost::Costs;
+use super::course::Course;
 use super::disk::Disk;
 use super::machine_file::Scale;
 use super::sched::{Sched, TaskId};
@@ -76,6 +77,9 @@ pub struct World<'m> {
     looks: AllLooks,
     /// Pages that tasks wrote, read or faulted.
     pub progress: u64,
+    /// Steps of the workload that are done, where it counts them.
+    pub steps: u64,
+    pub(crate) course: Course,
     /// Tasks that dirty pages: they share the disk's bandwidth.
     pub dirtiers: u64,
     /// How much smaller the machine is than its file says.
@@ -176,6 +180,8 @@ impl<'m> World<'m> {
             watches_stalls: false,
             looks: AllLooks::default(),
             progress: 0,
+            steps: 0,
+            course: Course::default(),
             dirtiers: 1,
             scale: Scale::WHOLE,
             happenings: 0,

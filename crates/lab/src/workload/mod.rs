@@ -20,7 +20,7 @@ use crate::sim::executor::Executor;
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::world::World;
 
-/// How far it is; gives `false` to stop.
+/// Is shown how far a run is ([`World::share_done`]); gives `false` to stop.
 pub type Progress<'p> = dyn FnMut(&World<'_>) -> bool + 'p;
 
 /// A benchmark: what it does to a machine, from boot to the end.
@@ -34,11 +34,11 @@ pub trait Workload: Debug + Sync {
     /// The machine that it was published for.
     fn machine(&self) -> &'static str;
 
-    /// About how much a run will add to [`World::progress`].
+    /// Checks that it fits a machine.
     ///
     /// # Errors
     /// [`Error::Workload`] for a machine that it does not fit.
-    fn size(&self, machine: &MachineSpec) -> Result<u64, Error>;
+    fn fits(&self, machine: &MachineSpec) -> Result<(), Error>;
 
     /// Its files are on XFS, whose log is modelled ([`pageblock_vm::cil`]).
     fn logs(&self) -> bool {
@@ -51,7 +51,7 @@ pub trait Workload: Debug + Sync {
     /// Changes what the policy leaves to an administrator, for a whole machine of so many pages.
     fn tune(&self, _policy: &mut Policy, _pages: u64) {}
 
-    /// Runs it. What it measures over time is in [`World::samples`] then. Gives `None` where
+    /// Runs it, in phases that say how far it is ([`World::begin_phase`]). What it measures over time is in [`World::samples`] then. Gives `None` where
     /// `progress` stopped it.
     ///
     /// # Errors

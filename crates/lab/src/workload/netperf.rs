@@ -17,11 +17,12 @@ use pageblock_vm::slab::{CacheId, CacheSpec};
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
 use crate::sim::SECOND;
+use crate::sim::course::Pace;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::sched::TaskId;
 use crate::sim::task::{Ctx, OutOfMemory};
-use crate::sim::world::{Random, World};
+use crate::sim::world::Random;
 
 /// Payloads in bytes (`NETPERF_BUFFER_SIZES`).
 pub const SIZES: [u32; 9] = [64, 128, 256, 1024, 2048, 3312, 4096, 8192, 16384];
@@ -51,11 +52,11 @@ impl Workload for NetperfUdp {
         "small-4g"
     }
 
-    fn size(&self, machine: &MachineSpec) -> Result<u64, Error> {
+    fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
         if machine.cpu_nodes.len() < 2 {
             return Err(Error::Workload("netperf-udp needs two CPUs".to_owned()));
         }
-        Ok(SIZES.len() as u64 * ITERATIONS * (DATAGRAMS + WARM_UP))
+        Ok(())
     }
 
     fn run(
@@ -68,7 +69,11 @@ impl Workload for NetperfUdp {
         if !boot::run(executor, progress) {
             return stopped(executor, "boot");
         }
-        executor.with(World::start_counting);
+        executor.with(|w| {
+            w.start_counting();
+            let datagrams = SIZES.len() as u64 * ITERATIONS * (DATAGRAMS + WARM_UP);
+            w.begin_phase(1.0, Pace::Steps(datagrams));
+        });
         let locks = executor.with(|w| w.zone_locks());
         let heads = executor.with(|w| {
             let spec = CacheSpec { name: "skbuff_head_cache", size: skb::HEAD, reclaimable: false };
@@ -211,7 +216,7 @@ async fn send_all(ctx: &Ctx<'_>, socket: &RefCell<Socket>) -> Result<(), OutOfMe
         ctx.spend(socket.borrow_mut().about(time));
         ctx.with(|w| {
             w.charge_zone_locks(w.sched.cpu_of(ctx.id));
-            w.progress += 1;
+            w.steps += 1;
         });
         // The other CPU sees what happens in its time.
         ctx.pay().await;

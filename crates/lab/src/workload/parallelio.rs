@@ -12,6 +12,7 @@ use pageblock_vm::space::SpaceId;
 
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
+use crate::sim::course::Pace;
 use crate::sim::daemons;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
@@ -95,6 +96,13 @@ impl Sizes {
         (item * ITEM_PAGES / 100) as u32..((item + 1) * ITEM_PAGES / 100) as u32
     }
 
+    /// Pages that all iterations write and fill, with the one before counting.
+    fn pages(&self) -> u64 {
+        let written: u64 = self.files.iter().map(|(pages, _)| pages).sum();
+        let filled = (ITERATIONS * self.files.len() as u64 + 1) * u64::from(self.pool_pages());
+        filled + ITERATIONS * written
+    }
+
     const fn pool_pages(&self) -> u32 {
         Self::pages_of(self.items - 1).end
     }
@@ -118,11 +126,8 @@ impl Workload for ParallelIo {
         "numa-8g"
     }
 
-    fn size(&self, machine: &MachineSpec) -> Result<u64, Error> {
-        let sizes = Sizes::of(machine)?;
-        let written: u64 = sizes.files.iter().map(|(pages, _)| pages).sum();
-        let filled = (ITERATIONS * sizes.files.len() as u64 + 1) * u64::from(sizes.pool_pages());
-        Ok(filled + ITERATIONS * written)
+    fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
+        Sizes::of(machine).map(|_| ())
     }
 
     fn run(
@@ -136,7 +141,10 @@ impl Workload for ParallelIo {
         if !boot::run(executor, progress) {
             return stopped(executor, "boot");
         }
-        executor.with(|w| w.vm.keep_ages());
+        executor.with(|w| {
+            w.vm.keep_ages();
+            w.begin_phase(1.0, Pace::Pages(sizes.pages()));
+        });
         // One round to warm up, not counted.
         let mut purpose = 1;
         if iterate(executor, &sizes, 0, (seed, purpose), progress)?.is_none() {

@@ -131,6 +131,6 @@ fn tabs_are_switched_and_come_back_from_swap() {
 fn it_needs_swap_in_memory() {
     let text = PHONE.replace("zram = true", "");
     let machine = machine_file::parse(&text, Scale::parse("1/16").unwrap()).unwrap();
-    let error = pageblock_lab::workload::Workload::size(&Form::Launch, &machine).unwrap_err();
+    let error = pageblock_lab::workload::Workload::fits(&Form::Launch, &machine).unwrap_err();
     assert!(error.to_string().contains("zram = true"), "{error}");
 }

@@ -161,6 +161,60 @@ fn a_run_can_be_stopped() {
     assert!(simulation.run(&mut |_| false).unwrap().is_none());
 }
 
+/// Whoever watches a run is told how much of it is over.
+#[test]
+fn the_share_that_is_done_rises_to_the_end() {
+    let machine = machine(1, 256);
+    for (policy, form) in [("linux-4.20", Form::Default), ("linux-6.10", Form::Madvhugepage)] {
+        let simulation = Simulation {
+            machine: &machine,
+            policy: (policy, Policy::parse(policy).unwrap()),
+            version: preset::find(policy).unwrap().version().unwrap(),
+            workload: &form,
+            seed: 1,
+        };
+        let mut shares = vec![];
+        let run = simulation.run(&mut |world| {
+            shares.push(world.share_done());
+            true
+        });
+        assert!(run.unwrap().is_some());
+        assert!(shares.is_sorted(), "{shares:?}");
+        let (first, last) = (shares[0], shares[shares.len() - 1]);
+        assert!((0.0..0.3).contains(&first) && (0.8..=1.0).contains(&last), "{shares:?}");
+        // It does not stand still for half of the run.
+        let half = shares[shares.len() / 2];
+        assert!((0.2..0.8).contains(&half), "{shares:?}");
+    }
+}
+
+/// Pages in a block of another type are counted under any workload: the measure that is comparable
+/// across 6.10.
+#[test]
+fn every_workload_counts_pages_in_blocks_of_another_type() {
+    for workload in pageblock_lab::workload::ALL {
+        let scale = Scale::parse("1/64").unwrap();
+        let name = format!("../../machines/{}.toml", workload.machine());
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        let machine = machine_file::parse(&std::fs::read_to_string(path).unwrap(), scale).unwrap();
+        let simulation = Simulation {
+            machine: &machine,
+            policy: ("linux-6.9", Policy::parse("linux-6.9").unwrap()),
+            version: (6, 9),
+            workload: *workload,
+            seed: 1,
+        };
+        let run = simulation.run(&mut |_| true).unwrap().unwrap();
+        let count = |name: &str| run.counters.get(name);
+        let total = count("type_mismatch_pages").expect(workload.name());
+        let fallbacks = run.extfrag.sum(|key| key.fragmenting(9));
+        assert_eq!(total == 0, fallbacks == 0, "{}: {total} of {fallbacks}", workload.name());
+        let pairs = ["UinM", "UinE", "MinU", "MinE", "EinU", "EinM"];
+        let sum: u64 = pairs.iter().map(|p| count(&format!("type_mismatch_{p}")).unwrap()).sum();
+        assert!(sum <= total, "{}", workload.name());
+    }
+}
+
 #[test]
 fn the_benchmark_needs_eight_cpus_a_node() {
     let text = "name = \"few\"\n[[node]]\ncpus = 7\nmemory_mib = [[0, 512]]\n\

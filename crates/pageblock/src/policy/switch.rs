@@ -20,6 +20,13 @@ pub enum PolicyError<'t> {
         /// What was given.
         value: &'t str,
     },
+    /// Two parts set the same switch.
+    Twice {
+        /// The part that comes first.
+        first: &'t str,
+        /// The other.
+        again: &'t str,
+    },
 }
 
 impl fmt::Display for PolicyError<'_> {
@@ -37,6 +44,9 @@ impl fmt::Display for PolicyError<'_> {
             Self::UnknownValue { switch, value } => {
                 write!(f, "switch '{}' has no value '{value}'; ", switch.name)?;
                 switch.values.fmt(f)
+            }
+            Self::Twice { first, again } => {
+                write!(f, "'{first}' and '{again}' set the same switch; give it once")
             }
         }
     }

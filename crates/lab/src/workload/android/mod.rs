@@ -26,6 +26,7 @@ use pageblock_vm::lru::Lruvec;
 use super::app::{App, Caches, between};
 use super::{Outcome, Progress, Workload, check, stopped};
 use crate::error::Error;
+use crate::sim::course::Pace;
 use crate::sim::executor::Executor;
 use crate::sim::executor::Place;
 use crate::sim::machine_file::MachineSpec;
@@ -57,8 +58,8 @@ impl Workload for AndroidUptime {
         "phone-2g8"
     }
 
-    fn size(&self, machine: &MachineSpec) -> Result<u64, Error> {
-        Ok(Sizes::of(machine)?.known_pages())
+    fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
+        Sizes::of(machine).map(|_| ())
     }
 
     fn configure(&self, config: &mut Config) {
@@ -97,6 +98,7 @@ impl Workload for AndroidUptime {
         check(executor, "after boot")?;
         let start = executor.with(|w| {
             w.start_counting();
+            w.begin_phase(1.0, Pace::Steps(sizes.launches));
             w.now()
         });
         let (shared, random) = (Rc::clone(&phone), Random::new(seed, 2));
@@ -225,7 +227,10 @@ async fn user(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
             phone.borrow_mut().cached.push_back((number, app));
         }
         ctx.pay().await;
-        ctx.with(sample_free);
+        ctx.with(|w| {
+            w.steps += 1;
+            sample_free(w);
+        });
     }
     phone.borrow_mut().stopping = true;
 }

@@ -118,13 +118,6 @@ impl Sizes {
     pub(super) fn every(&self, a_second: u64) -> Nanos {
         SECOND * self.scale.denominator / (self.scale.numerator * a_second)
     }
-
-    /// Pages that are touched, about.
-    pub(super) fn known_pages(&self) -> u64 {
-        let mean = |(least, most): (u64, u64)| u64::midpoint(least, most);
-        let used = BETWEEN_LAUNCHES / USE_EVERY * (USE_ANON_PAGES + USE_FILE_PAGES);
-        self.launches * self.part(mean(ANON_PAGES) + mean(FILE_PAGES) + FRAMEWORK_PAGES / 2 + used)
-    }
 }
 
 /// The lengths of files with so many pages in all.

@@ -27,6 +27,7 @@ use super::app::{App, Caches};
 use super::{Outcome, Progress, Workload, check, stopped};
 use crate::error::Error;
 use crate::sim::cost::CLIENT;
+use crate::sim::course::Pace;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::task::{Ctx, OutOfMemory};
@@ -84,8 +85,8 @@ impl Workload for Form {
         }
     }
 
-    fn size(&self, machine: &MachineSpec) -> Result<u64, Error> {
-        Ok(Sizes::of(*self, machine)?.known_pages())
+    fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
+        Sizes::of(*self, machine).map(|_| ())
     }
 
     fn configure(&self, config: &mut Config) {
@@ -124,6 +125,7 @@ impl Workload for Form {
             return stopped(executor, "boot");
         }
         check(executor, "after boot")?;
+        executor.with(|w| w.begin_phase(1.0, Pace::Steps(sizes.launches())));
         spawn_background(executor, &device, seed);
         let (shared, first) = (Rc::clone(&device), 0..sizes.spec.apps);
         let user = executor.spawn(Place::Near(0), |ctx| user(ctx, shared, first));
@@ -287,7 +289,10 @@ async fn user(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, launches: std::ops::Ran
             device.to_page_out.push_back((due, number, app.anon));
             device.cached.push_back((number, app));
         }
-        ctx.with(sample_free);
+        ctx.with(|w| {
+            w.steps += 1;
+            sample_free(w);
+        });
     }
 }
 

@@ -194,14 +194,6 @@ impl Sizes {
     pub(super) fn launches(&self) -> u64 {
         ROUNDS * self.spec.apps
     }
-
-    /// Pages that are touched, about.
-    pub(super) fn known_pages(&self) -> u64 {
-        let mean = |(least, most): Range| u64::midpoint(least, most);
-        let Spec { anon, files, warm_part, warm_files, used, .. } = self.spec;
-        let launch = mean(anon) / warm_part + mean(files) / warm_files;
-        self.launches() * self.part(launch + used / TURN * (TURN_ANON + TURN_FILES))
-    }
 }
 
 /// The lengths of files with so many pages in all.

@@ -19,6 +19,7 @@ use pageblock_vm::config::{Config, ThpDefrag, ThpEnabled};
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
 use crate::sim::MILLISECOND;
+use crate::sim::course::Pace;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::{MachineSpec, Scale};
 use crate::sim::world::{Random, World};
@@ -98,9 +99,8 @@ impl Workload for Hugealloc {
         "weiner-1g8"
     }
 
-    fn size(&self, machine: &MachineSpec) -> Result<u64, Error> {
-        let sizes = Sizes::of(machine)?;
-        Ok(sizes.cache + u64::from(self.builds) * sizes.jobs * build::pages_of_job(sizes.scale))
+    fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
+        Sizes::of(machine).map(|_| ())
     }
 
     /// Only the program that asks for huge pages gets them: their number is the same in every build.
@@ -135,7 +135,11 @@ impl Workload for Hugealloc {
         let mut before = executor.with(|w| counted(w));
         for number in 0..self.builds {
             let phase = format!("build {}", number + 1);
-            let began = executor.with(|w| w.now());
+            let began = executor.with(|w| {
+                let pages = sizes.jobs * build::pages_of_job(sizes.scale);
+                w.begin_phase(1.0 / f64::from(self.builds), Pace::Pages(pages));
+                w.now()
+            });
             let random = Random::new(seed, 2 + u64::from(number));
             let build = Rc::new(Build::new(Rc::clone(&tree), sizes, random, self.verify_jobs));
             if !self.build(executor, &build, progress) {
