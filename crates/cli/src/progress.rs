@@ -2,6 +2,8 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::output::in_line;
+
 /// A bar of a long command. It draws nothing where standard error is no terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -15,7 +17,7 @@ impl Progress {
         // A template that is wrong shows as the default bar.
         let style = ProgressStyle::with_template(&template)
             .unwrap_or_else(|_| ProgressStyle::default_bar());
-        Self { bar: ProgressBar::new(total).with_style(style).with_message(what.to_owned()) }
+        Self { bar: ProgressBar::new(total).with_style(style).with_message(in_line(what)) }
     }
 
     /// Sets the total, where it was not known before.

@@ -99,9 +99,9 @@ impl Run {
 /// Reads a list of runs, or a single one.
 ///
 /// # Errors
-/// [`Error::Read`], or [`Error::Parse`] with the place of what is wrong.
+/// [`Error::Read`], [`Error::TooLong`] above 1 GiB, or [`Error::Parse`] with the place of what is wrong.
 pub fn load(path: &Path) -> Result<Vec<Run>, Error> {
-    parse(path, &file::read(path)?)
+    parse(path, &file::read_runs(path)?)
 }
 
 /// Parses a list of runs, or a single one; `path` is only named in the error.
