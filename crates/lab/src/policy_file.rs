@@ -141,12 +141,12 @@ mod tests {
         check_error("base = \"linux-4.20\n", "line 1: ");
         check_error(
             "# x\nbase = \"linux-9.9\"\n",
-            "line 2: unknown policy 'linux-9.9'; there are ",
+            "line 2: unknown policy 'linux-9.9'; the newest is linux-7.",
         );
         check_error("base = 7\n", "line 1: `base` must be");
         check_error(
             "base = \"linux-4.20\"\n\nfrag = 1\n",
-            "line 3: unknown switch 'frag'; there are ",
+            "line 3: unknown switch 'frag'; the most similar ",
         );
         check_error(
             "base = \"linux-4.20\"\nboost = \"maybe\"\n",

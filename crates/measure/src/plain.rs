@@ -20,6 +20,9 @@ pub(crate) fn words(message: &str) -> String {
     if let Some(rest) = message.strip_prefix("unknown variant ") {
         return format!("found {}", rest.replacen(", expected", "; allowed:", 1));
     }
+    if message == "expected value" {
+        return "found no JSON".to_owned();
+    }
     message.replacen("EOF while parsing", "the end inside", 1).replacen(
         "recursion limit exceeded",
         "too many lists in lists",
@@ -79,6 +82,7 @@ mod tests {
             ),
             ("missing field `policy`", "the key `policy` is missing"),
             ("unknown variant `X`, expected `A` or `B`", "found `X`; allowed: `A` or `B`"),
+            ("expected value", "found no JSON"),
             ("EOF while parsing a list", "the end inside a list"),
             ("expected `,` or `]`", "expected `,` or `]`"),
         ] {

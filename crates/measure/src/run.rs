@@ -223,7 +223,7 @@ mod tests {
         let json = serde_json::to_string(&[example()]).unwrap();
         check_error(
             &json.replace("\"seed\":7", "\"seed\":-7"),
-            "runs.json: line 1, column 95: invalid value: integer `-7`, expected u64",
+            "runs.json: line 1, column 95: [0].seed: found -7; allowed: a whole number from 0 to 18446744073709551615",
         );
         let missing = load(Path::new("/nonexistent/runs.json")).unwrap_err().to_string();
         assert!(

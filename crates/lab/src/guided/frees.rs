@@ -8,6 +8,7 @@ use pageblock::mobility::Migratetype;
 use pageblock::policy::PcpType;
 
 use super::tally::kind;
+use super::words::or_none;
 use super::{Draining, Guided, Inferred, Late, Promise, Task};
 use crate::fate::Fate;
 
@@ -231,8 +232,8 @@ impl Guided<'_, '_> {
         }
         self.tally.compare_frame(kind::DRAIN_FRAME, pfn, exact, shape, || {
             (
-                format!("{pfn} of list {has:?} to {mt}"),
-                format!("last of list {list:?} is {next:?}, to {to:?}"),
+                format!("{pfn} of list {} to {mt}", or_none(has)),
+                format!("last of list {} is {}, to {}", or_none(list), or_none(next), or_none(to)),
             )
         });
     }

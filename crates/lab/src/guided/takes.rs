@@ -17,6 +17,7 @@ use super::attempts::Wanted;
 use super::frees::IN_FLIGHT;
 use super::frees::Tuning;
 use super::tally::kind;
+use super::words;
 use super::{Guided, Inferred, Late, Promise, Refill, Task};
 use crate::fate::{Fate, Taken};
 
@@ -63,7 +64,10 @@ impl Guided<'_, '_> {
             }
             let kind = if refill.is_some() { kind::REFILL_FRAME } else { kind::ZONE_FRAME };
             self.tally.compare_frame(kind, pfn, exact, shape, || {
-                (format!("{pfn} of {actual:?}"), format!("next is {own:?}"))
+                (
+                    format!("{pfn} of {}", words::free_block(actual)),
+                    format!("next is {}", words::next_block(own)),
+                )
             });
         }
         let found = actual.filter(|&(_, _, list)| list == mt).map(|(_, found, _)| found);
@@ -322,7 +326,7 @@ impl Guided<'_, '_> {
                     == (x.fallback_order, x.fallback_migratetype, x.change_ownership)
             });
             self.tally.compare(kind::FALLBACK, exact && shape, shape, || {
-                (format!("{x:?}"), format!("{predicted:?}"))
+                (words::extfrag(x), words::fallback(predicted))
             });
             return;
         }
@@ -348,8 +352,8 @@ impl Guided<'_, '_> {
         }
         self.tally.compare(kind::FALLBACK, exact, shape, || {
             (
-                format!("{actual:?} for {order} {mt}"),
-                format!("{predicted:?} after own {own:?} {mode:?}"),
+                format!("{} for {order} {mt}", words::fallback(Some(actual))),
+                format!("{} after own {}", words::fallback(predicted), words::next_block(own)),
             )
         });
         if mode == Mode::Normal {
@@ -411,7 +415,8 @@ impl Guided<'_, '_> {
             zone.follow_rotation(x.pfn);
         }
         self.tally.compare(kind::FALLBACK, exact, shape, || {
-            (format!("{x:?}"), format!("{predicted:?}; that list begins with {found:?}"))
+            let predicted = words::fallback(predicted);
+            (words::extfrag(x), format!("{predicted}; that list begins with {found:?}"))
         });
         let actual = zone.outcome_of(x.pfn, x.fallback_order, x.fallback_migratetype, mt);
         if let Some(mut actual) = actual {
@@ -455,7 +460,8 @@ impl Guided<'_, '_> {
         } else {
             let state = self.allocator.zones()[at].state(pfn);
             self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, false, false, || {
-                (format!("{pfn}"), format!("{state:?} of CPU {owner:?}"))
+                let owner = words::or_none(owner);
+                (format!("{pfn}"), format!("{} of CPU {owner}", words::state(state)))
             });
             self.make_allocated(at, pfn, order);
         }
@@ -522,7 +528,9 @@ impl Guided<'_, '_> {
         let exact = shape && ahead < deep;
         let _ = cache.follow_take(zone, pfn);
         self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, exact, shape, || {
-            (format!("{pfn} of list {has:?}"), format!("next of list {list:?} is {next:?}"))
+            let [has, list] = [has, list].map(words::or_none);
+            let next = words::or_none(next);
+            (format!("{pfn} of list {has}"), format!("next of list {list} is {next}"))
         });
         self.set_holder(pfn, None);
         if !exact && shape {

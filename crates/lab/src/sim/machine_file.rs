@@ -353,48 +353,98 @@ mod tests {
     }
 
     #[test]
+    fn a_zone_that_ends_at_0_is_not_there() {
+        let text = |dma, dma32| {
+            GOOD.replace(
+                "[[node]]",
+                &format!("dma_end_mib = {dma}\ndma32_end_mib = {dma32}\n[[node]]"),
+            )
+        };
+        let zones = |text: &str| parse(text, Scale::WHOLE).unwrap().zones.len();
+        assert_eq!([zones(&text(16, 4096)), zones(&text(0, 4096)), zones(&text(0, 0))], [3, 2, 1]);
+    }
+
+    #[test]
     fn errors_name_the_key_and_what_is_allowed() {
         check("cpus = 8", "cpus = 0", "cpus: 0 CPUs: 1 to 1024");
-        let two = "[[node]]\ncpus = 9223372036854775807\nmemory_mib = [[512, 600]]\n";
-        check("[disk]", &[two, two, two, "[disk]"].concat(), "cpus: 18446744073709551615 CPUs: ");
+        let huge = "cpus = 9223372036854775807";
+        check(
+            "cpus = 8",
+            huge,
+            "line 3: `cpus` is 9223372036854775807; allowed: a whole number from 0 to 1024",
+        );
+        let two = "[[node]]\ncpus = 1024\nmemory_mib = [[512, 600]]\n";
+        check("[disk]", &[two, two, two, "[disk]"].concat(), "cpus: 3080 CPUs: 1 to 1024");
         let with = |line: &str| format!("name = \"m\"\n{line}");
-        check("name = \"m\"", &with("pageblock_order = 11"), "pageblock_order: 11: 1 to 10 are");
+        check(
+            "name = \"m\"",
+            &with("pageblock_order = 11"),
+            "line 2: `pageblock_order` is 11; allowed: a whole number from 1 to 10",
+        );
         check("name = \"m\"", &with("cma_mib = 5000"), "cma_mib: it must fit in the last range");
         let none = "[[node]]\ncpus = 1\nmemory_mib = []\n[disk]";
         check("[disk]", none, "memory_mib: node 1 has no memory");
         check(
             "8192]]",
             "99999999999]]",
-            "memory_mib: node 0 ends at 99999999999 MiB: 1048576 are possible",
+            "line 4: `memory_mib` is [4096, 99999999999]; allowed: a list of pairs [START, END] of whole numbers from 0 to 1048576",
         );
-        check("[disk]", "swap_mib = 1", "line ");
+        check(
+            "[disk]",
+            "swap_mib = 1",
+            "line 5: unknown key `swap_mib` of [[node]]; allowed: cpus, memory_mib",
+        );
         check(
             "name = \"m\"",
             "name = \"m\"\nswap_mib = 9999999",
-            "swap_mib: 9999999 MiB: 0 to 1048576 are possible",
+            "line 2: `swap_mib` is 9999999; allowed: a whole number from 0 to 1048576",
         );
-        check(
-            "cpus = 8",
-            "cpu = 8",
-            "line 3: unknown field `cpu`, expected `cpus` or `memory_mib`",
-        );
+        check("cpus = 8", "cpu = 8", "line 2: `cpus` is missing in [[node]]");
         check(
             "[4096, 8192]",
             "[256, 8192]",
             "memory_mib: ranges 0..131072 and 65536..2097152 overlap",
         );
         check("[[0, 512], [4096, 8192]]", "[]", "memory_mib: the machine has no memory");
-        check("write_mib_s = 110", "write_mib_s = 0", "write_mib_s: 0 MiB/s: 1 to 1048576");
+        check(
+            "write_mib_s = 110",
+            "write_mib_s = 0",
+            "line 8: `write_mib_s` is 0; allowed: a whole number from 1 to 1048576",
+        );
         check(
             "write_mib_s = 110",
             "write_mib_s = 110\nsize_gib = 0",
-            "size_gib: 0 GiB: 1 to 1048576",
+            "line 9: `size_gib` is 0; allowed: a whole number from 1 to 1048576",
         );
         check(
             "read_us = 90",
             "read_us = \"x\"",
-            "line 6: invalid type: string \"x\", expected u64",
+            "line 6: `read_us` is \"x\"; allowed: a whole number from 1 to 1000000",
         );
+        check(
+            "cpus = 8",
+            "cpus = 8\ncpu = 8",
+            "line 4: unknown key `cpu` of [[node]]; allowed: cpus, memory_mib",
+        );
+        check(
+            "cpus = 8",
+            "cpus = nan",
+            "line 3: `cpus` is nan; allowed: a whole number from 0 to 1024",
+        );
+        check(
+            "name = \"m\"",
+            "name = \"m\"\nslab = \"slob\"",
+            "line 2: `slab` is \"slob\"; allowed: \"slub\" or \"slab\"",
+        );
+        check("name = \"m\"", "name = 7", "line 1: `name` is 7; allowed: a text in quotes");
+        check(
+            "name = \"m\"",
+            "name = \"m\"\nzram = 1",
+            "line 2: `zram` is 1; allowed: true or false",
+        );
+        check("[disk]\n", "[disc]\n", "line 1: `[disk]` is missing");
+        check("[4096, 8192]", "[4096]", "line 4: `memory_mib` is [4096]; allowed: a list of pairs");
+        check("[[node]]", "[node]", "line 2: `node` is [node]; allowed: tables [[node]]");
         let small = parse(GOOD, Scale::parse("1/1024").unwrap()).unwrap_err().to_string();
         assert_eq!(small, "memory_mib: node 0: range 0..0 is empty at scale 1/1024");
         for scale in ["2", "0", "1/0", "x", "1/9999"] {

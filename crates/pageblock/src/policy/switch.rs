@@ -77,7 +77,8 @@ fn neighbours(f: &mut fmt::Formatter<'_>, version: (u32, u32)) -> fmt::Result {
     }
 }
 
-/// Names those that are most like a name that does not exist, three at most.
+/// Names those that are most like a name that does not exist, three at most; none where half of the
+/// name would have to change.
 fn similar<I>(f: &mut fmt::Formatter<'_>, name: &str, names: impl Fn() -> I) -> fmt::Result
 where
     I: Iterator<Item = &'static str>,
@@ -87,6 +88,9 @@ where
         if part { 0 } else { distance(name, other) }
     };
     let least = names().map(far).min().unwrap_or(usize::MAX);
+    if least > name.len() / 2 {
+        return Ok(());
+    }
     f.write_str("; the most similar")?;
     let mut near = names().filter(|other| far(other) == least);
     match (near.next(), near.next()) {
@@ -255,6 +259,7 @@ mod tests {
             "linux-6.1o",
             "unknown policy 'linux-6.1o'; the most similar are linux-6.1, linux-6.10, linux-6.12",
         );
+        check("x\u{1b}[31m", "unknown policy 'x\u{1b}[31m'");
         check("debain-6.12", "unknown policy 'debain-6.12'; the most similar is debian-6.12");
         check(
             "linux-6.9,nofragments=on",
