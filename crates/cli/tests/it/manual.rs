@@ -35,8 +35,13 @@ fn bash_completes_commands_policies_and_workloads() {
 
 #[test]
 fn other_shells_have_completions_too() {
-    for shell in ["zsh", "fish", "elvish", "powershell"] {
-        assert!(prints(&format!("completions {shell}")).contains("thpfioscale"), "{shell}");
+    for (shell, word) in [
+        ("zsh", "thpfioscale"),
+        ("fish", "machine"),
+        ("elvish", "machine"),
+        ("powershell", "machine"),
+    ] {
+        assert!(prints(&format!("completions {shell}")).contains(word), "{shell}");
     }
     refuses("completions sh", "error: invalid value 'sh' for '<SHELL>'");
 }
