@@ -217,7 +217,7 @@ mod tests {
     fn errors_say_file_place_and_what() {
         check_error(
             "",
-            "runs.json: line 1, column 0: EOF while parsing a value; the file is cut short",
+            "runs.json: line 1, column 0: the end inside a value; the file is cut short",
         );
         check_error("[\n{}]", "runs.json: line 2, column 2: missing field `policy`");
         let json = serde_json::to_string(&[example()]).unwrap();
