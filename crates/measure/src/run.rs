@@ -219,7 +219,7 @@ mod tests {
             "",
             "runs.json: line 1, column 0: the end inside a value; the file is cut short",
         );
-        check_error("[\n{}]", "runs.json: line 2, column 2: missing field `policy`");
+        check_error("[\n{}]", "runs.json: line 2, column 2: [0]: the key `policy` is missing");
         let json = serde_json::to_string(&[example()]).unwrap();
         check_error(
             &json.replace("\"seed\":7", "\"seed\":-7"),
