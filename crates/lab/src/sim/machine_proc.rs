@@ -103,8 +103,10 @@ fn lay(zones: &[&ZoneFigures], nodes: &[u16]) -> Vec<Laid> {
         let start = (zone.start_pfn / UNIT).max(end);
         let wanted = zone.managed as i64 + owed;
         let units = (wanted + UNIT as i64 / 2).div_euclid(UNIT as i64).max(0) as u64;
-        let most = (zone.start_pfn + zone.spanned.max(zone.managed)).div_ceil(UNIT);
-        let units = units.min(most.saturating_sub(start).max(1));
+        // No further than the zone's end; one that had to give way keeps its size.
+        let first = zone.start_pfn / UNIT;
+        let most = (zone.start_pfn + zone.spanned.max(zone.managed)).div_ceil(UNIT) - first;
+        let units = units.min(most);
         owed = wanted - (units * UNIT) as i64;
         match laid.last_mut() {
             _ if units == 0 => {}
