@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod native;
+pub mod need;
 pub mod netperf;
 pub mod noise;
 pub mod packing;

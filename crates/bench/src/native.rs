@@ -40,6 +40,10 @@ pub const TURN_OVER: &str = "turn_over";
 /// Packing by tenths of memory that are freed and allocated.
 pub const REALLOCATE: &str = "llfree";
 
+/// The patterns that two threads run at once.
+pub(crate) const TOGETHER: [Pattern; 4] =
+    [Pattern::WarmPairs, Pattern::Fill, Pattern::DrainRandom, Pattern::Steady];
+
 /// The rounds of [`REALLOCATE`] after which blocks are counted.
 pub const ROUNDS: [u32; 3] = [20, 50, 100];
 
@@ -119,7 +123,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Report {
                 one_thread(plan, pattern, frames, peers, &mut report, progress);
             }
         }
-        for pattern in [Pattern::WarmPairs, Pattern::Fill, Pattern::DrainRandom, Pattern::Steady] {
+        for pattern in TOGETHER {
             if peers && plan.has(pattern.key()) {
                 two_threads(plan, pattern, frames, &mut report, progress);
             }
@@ -138,7 +142,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Report {
 }
 
 impl Plan {
-    fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.patterns.iter().any(|pattern| pattern == key)
     }
 }

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use pageblock_lab::workload;
 
 use crate::machines;
+use crate::suggest::{machine, policy, workload_name};
 
 const POLICY_HELP: &str = "\
 A policy is NAME, NAME,switch=value,... or the path of a TOML file (it ends with .toml or has a /).
@@ -78,7 +80,58 @@ pub(crate) enum Command {
     /// Measure speed
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Machines to simulate: what there is, and a file of one that exists
+    #[command(subcommand)]
+    Machine(MachineCommand),
+    /// Print a shell's completions
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL")]
+        shell: Shell,
+    },
+    /// Write a manual page for each command
+    #[command(after_help = MAN_HELP)]
+    Man {
+        /// The folder to write to, which is made where it does not exist
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
 }
+
+const COMPLETIONS_HELP: &str = "\
+bash: pageblock completions bash > ~/.local/share/bash-completion/completions/pageblock
+zsh:  pageblock completions zsh > FOLDER/_pageblock, with a FOLDER of $fpath
+fish: pageblock completions fish > ~/.config/fish/completions/pageblock.fish";
+
+const MAN_HELP: &str = "\
+pageblock man ~/.local/share/man/man1 installs the pages for you: man pageblock-run shows one.";
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum MachineCommand {
+    /// Print the name of every machine
+    List,
+    /// Print a machine's TOML
+    Show {
+        /// The machine
+        #[arg(value_name = "MACHINE", value_parser = machine(), hide_possible_values = true)]
+        machine: String,
+    },
+    /// Print the TOML of a machine that exists, from its /proc
+    #[command(after_help = FROM_HELP)]
+    From {
+        /// /proc, or a folder with copies of its files: zoneinfo, and meminfo, buddyinfo, swaps, partitions as far as there are
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+        /// The machine's name; that of the host or of the folder by default
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+    },
+}
+
+const FROM_HELP: &str = "\
+pageblock machine from /proc > mine.toml, then pageblock run ... --machine mine.toml --scale 1/8.
+docs/machines.md has every key; what /proc does not say, such as the speed of the disk, is marked in the file.";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum BenchCommand {
@@ -111,7 +164,7 @@ pub(crate) enum PolicyCommand {
     #[command(after_help = POLICY_HELP)]
     Show {
         /// The policy
-        #[arg(value_name = "POLICY")]
+        #[arg(value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
         policy: String,
         /// Print JSON
         #[arg(long, conflicts_with = "toml")]
@@ -124,10 +177,10 @@ pub(crate) enum PolicyCommand {
     #[command(after_help = POLICY_HELP)]
     Diff {
         /// The first policy
-        #[arg(value_name = "A")]
+        #[arg(value_name = "A", value_parser = policy(), hide_possible_values = true)]
         a: String,
         /// The second policy
-        #[arg(value_name = "B")]
+        #[arg(value_name = "B", value_parser = policy(), hide_possible_values = true)]
         b: String,
         /// Print JSON
         #[arg(long)]
@@ -141,7 +194,7 @@ pub(crate) struct VerifyArgs {
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: PathBuf,
     /// The policy to hold against it; the recorded kernel's own by default
-    #[arg(long, value_name = "POLICY")]
+    #[arg(long, value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) policy: Option<String>,
     /// Exit with 1 if a kind of at least 100 decisions has a smaller share of right shapes (0 to 1), or
     /// if the recording has gaps
@@ -182,10 +235,10 @@ pub(crate) struct ReplayArgs {
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: PathBuf,
     /// A policy to run beside the recorded one; give the option once for each
-    #[arg(long = "policy", value_name = "POLICY")]
+    #[arg(long = "policy", value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) policies: Vec<String>,
     /// The policy of the first column, which the others are compared with; the recorded one by default
-    #[arg(long, value_name = "POLICY")]
+    #[arg(long, value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) baseline: Option<String>,
     /// Print JSON: the list of runs, or their comparison (docs/json.md)
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true,
@@ -241,13 +294,13 @@ pub(crate) struct NetperfArgs {
 #[derive(clap::Args, Debug)]
 pub(crate) struct RunArgs {
     /// The workload
-    #[arg(value_name = "WORKLOAD")]
+    #[arg(value_name = "WORKLOAD", value_parser = workload_name(), hide_possible_values = true)]
     pub(crate) workload: String,
     /// A policy to run; give the option once for each. The first is the baseline
-    #[arg(long = "policy", value_name = "POLICY")]
+    #[arg(long = "policy", value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) policies: Vec<String>,
     /// The machine; the one that the workload was published for by default
-    #[arg(long, value_name = "MACHINE")]
+    #[arg(long, value_name = "MACHINE", value_parser = machine(), hide_possible_values = true)]
     pub(crate) machine: Option<String>,
     /// Print the published table too, beside this one, and run its policies where none is given
     #[arg(long)]

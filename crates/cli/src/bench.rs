@@ -9,14 +9,14 @@ use pageblock_report::json::to_json;
 use pageblock_report::table::Table;
 
 use crate::Verdict;
-use crate::output::print;
+use crate::output::{self, print};
 use crate::plan::{Format, NativePlan, NetperfPlan};
 
 pub(crate) fn run(plan: &NativePlan) -> anyhow::Result<Verdict> {
     let report = native::run(&plan.plan, &mut say);
     let noise = noise(&report.noise);
     if plan.format == Format::Json {
-        eprint!("{noise}");
+        output::note(&noise);
         print(&to_json(&report.rows))?;
     } else {
         print(&format!("{}\n{}\n{noise}", times(&report.rows), packings(&report.rows)))?;
@@ -28,7 +28,7 @@ pub(crate) fn run_netperf(plan: &NetperfPlan) -> anyhow::Result<Verdict> {
     let (rows, samples) = netperf::run(&plan.plan, &mut say)?;
     let noise = noise(&samples);
     if plan.format == Format::Json {
-        eprint!("{noise}");
+        output::note(&noise);
         print(&to_json(&rows))?;
     } else {
         print(&format!("{}\n{noise}", datagrams(&rows)))?;
@@ -39,7 +39,7 @@ pub(crate) fn run_netperf(plan: &NetperfPlan) -> anyhow::Result<Verdict> {
 /// What comes next, where somebody watches.
 fn say(what: &str) {
     if std::io::stderr().is_terminal() {
-        eprintln!("{what}");
+        output::note(&format!("{what}\n"));
     }
 }
 

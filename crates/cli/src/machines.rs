@@ -1,9 +1,15 @@
-//! Machines by name, or from a user's file.
+//! Machines by name, from a user's file, or from `/proc`.
 
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use pageblock_lab::sim::machine_file::{self, MachineSpec, Scale};
+use pageblock_lab::sim::machine_proc;
+use pageblock_recording::ProcFiles;
+
+use crate::args::MachineCommand;
+use crate::plan::read_text;
+use crate::{Verdict, output};
 
 /// The machines that come with the program.
 const KNOWN: &[(&str, &str)] = &[
@@ -20,6 +26,9 @@ const KNOWN: &[(&str, &str)] = &[
     ("phone-2g8", include_str!("../../../machines/phone-2g8.toml")),
 ];
 
+/// A machine of 1024 nodes with two ranges each, and a comment on each, stays below this.
+const FILE_BYTES: u64 = 256 << 10;
+
 /// Their names.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|(name, _)| *name)
@@ -29,15 +38,39 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 pub(crate) fn load(argument: &str, scale: Scale) -> anyhow::Result<MachineSpec> {
     if argument.ends_with(".toml") || argument.contains('/') {
         let path = Path::new(argument);
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("machine file {}", path.display()))?;
+        let text = read_text(path, "a machine file", FILE_BYTES)?;
         return machine_file::parse(&text, scale).with_context(|| path.display().to_string());
     }
-    let Some((name, text)) = KNOWN.iter().find(|(name, _)| *name == argument) else {
+    machine_file::parse(known(argument)?, scale).with_context(|| argument.to_owned())
+}
+
+/// The TOML of a machine that comes with the program.
+fn known(name: &str) -> anyhow::Result<&'static str> {
+    let Some((_, text)) = KNOWN.iter().find(|(known, _)| *known == name) else {
         let names = names().collect::<Vec<_>>().join(", ");
-        bail!("there is no machine '{argument}'; there are {names}, or a .toml file");
+        bail!("there is no machine '{name}'; there are {names}, or a .toml file");
     };
-    machine_file::parse(text, scale).with_context(|| (*name).to_owned())
+    Ok(text)
+}
+
+pub(crate) fn run(command: &MachineCommand) -> anyhow::Result<Verdict> {
+    let text = match command {
+        MachineCommand::List => names().map(|name| format!("{name}\n")).collect(),
+        MachineCommand::Show { machine } => known(machine)?.to_owned(),
+        MachineCommand::From { folder, name } => from(folder, name.as_deref())?,
+    };
+    output::print(&text)?;
+    Ok(Verdict::Yes)
+}
+
+/// The TOML of the machine whose `/proc`, or a copy of it, the folder is.
+fn from(folder: &Path, name: Option<&str>) -> anyhow::Result<String> {
+    let files = ProcFiles::open(folder)?;
+    let path = folder.canonicalize().with_context(|| folder.display().to_string())?;
+    let of_folder = path.file_name().unwrap_or_default().to_string_lossy();
+    let host = Some(files.hostname.trim()).filter(|host| !host.is_empty());
+    let name = name.or(host).unwrap_or(&of_folder);
+    machine_proc::describe(&files, name).with_context(|| folder.display().to_string())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod compare;
 mod excerpt;
 mod interrupt;
 mod machines;
+mod manual;
 mod output;
 mod plan;
 mod policy;
@@ -23,6 +24,7 @@ mod published;
 mod replay;
 mod run;
 mod session;
+mod suggest;
 mod verify;
 
 use args::{Args, BenchCommand, Command};
@@ -50,7 +52,7 @@ fn main() -> ExitCode {
         Ok(Verdict::Interrupted) => ExitCode::from(interrupt::INTERRUPTED),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", line(&error));
+            output::note(&format!("error: {}\n", line(&error)));
             ExitCode::from(2)
         }
     }
@@ -64,6 +66,9 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Compare(args) => compare::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),
+        Command::Machine(command) => machines::run(&command),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { folder } => manual::man(&folder),
         Command::Bench(BenchCommand::Native(args)) => bench::run(&NativePlan::new(args)?),
         Command::Bench(BenchCommand::Netperf(args)) => bench::run_netperf(&NetperfPlan::new(args)?),
     }
@@ -73,13 +78,26 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
 fn line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
-        let text = cause.to_string().replace('\n', ", ");
+        let text = without_os_numbers(&cause.to_string().replace('\n', ", "));
         if !line.ends_with(&text) {
             line += if line.is_empty() { "" } else { ": " };
             line += &text;
         }
     }
     line
+}
+
+/// Leaves out the number that the standard library puts behind what the system said.
+fn without_os_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.parse::<u32>().is_ok() => kept += rest,
+            _ => kept += &[" (os error ", part].concat(),
+        }
+    }
+    kept
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -104,6 +122,6 @@ fn usage(error: &clap::Error) -> ExitCode {
     } else {
         "error: a command is missing".to_owned()
     };
-    eprintln!("{line} (see --help)");
+    output::note(&format!("{line} (see --help)\n"));
     ExitCode::from(2)
 }

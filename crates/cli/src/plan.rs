@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use pageblock::policy::Policy;
+use pageblock::policy::{Policy, PolicyError};
 use pageblock::preset::{self, Preset};
+use pageblock_bench::need::{self, Bytes, Limit, Need};
 use pageblock_bench::{native, netperf};
 use pageblock_lab::policy_file;
 use pageblock_lab::sim::machine_file::{MachineSpec, Scale};
@@ -13,6 +14,7 @@ use pageblock_measure::multiops::StarRule;
 use pageblock_measure::published::Table;
 
 use crate::args::{Json, NativeArgs, NetperfArgs, ReplayArgs, RunArgs, Stars, VerifyArgs};
+use crate::output::in_line;
 use crate::{machines, published};
 
 /// A policy as the user named it.
@@ -31,7 +33,7 @@ impl NamedPolicy {
         if argument.ends_with(".toml") || argument.contains('/') {
             return Self::read(Path::new(argument));
         }
-        let policy = Policy::parse(argument).map_err(|error| anyhow::anyhow!("{error}"))?;
+        let policy = Policy::parse(argument).map_err(|error| policy_error(&error))?;
         let name = argument.split(',').next().unwrap_or_default().trim();
         let base = preset::find(name).context("a policy that was read has a base")?;
         Ok(Self { name: argument.to_owned(), base, policy })
@@ -39,13 +41,32 @@ impl NamedPolicy {
 
     fn read(path: &Path) -> anyhow::Result<Self> {
         let place = || path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("policy file {}", place()))?;
+        let text = read_text(path, "a policy file", POLICY_BYTES)?;
         let file = policy_file::parse(&text).with_context(place)?;
         let base = preset::find(file.base).context("a policy that was read has a base")?;
-        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let name = in_line(&path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy());
         Ok(Self { name, base, policy: file.policy })
     }
+}
+
+/// Every switch with a comment of a line or two takes a fifth of this.
+const POLICY_BYTES: u64 = 64 << 10;
+
+/// Reads a text of a user's; what is larger than such a file can be is refused, endless files too.
+pub(crate) fn read_text(path: &Path, kind: &'static str, limit: u64) -> anyhow::Result<String> {
+    let bytes = pageblock_measure::file::read(path, kind, limit)?;
+    String::from_utf8(bytes)
+        .map_err(|_| anyhow::anyhow!("{}: {kind} is a text in UTF-8", path.display()))
+}
+
+/// An error of a policy's notation, with where to look names up.
+fn policy_error(error: &PolicyError<'_>) -> anyhow::Error {
+    let look = match error {
+        PolicyError::UnknownPreset(_) => " (`pageblock policy list` prints every name)",
+        PolicyError::UnknownSwitch(_) => " (`pageblock policy show NAME` prints every switch)",
+        _ => "",
+    };
+    anyhow::anyhow!("{error}{look}")
 }
 
 /// How results are printed.
@@ -224,8 +245,20 @@ impl NativePlan {
             bail!("--rounds 0 measures nothing");
         }
         let frames = |gib: f64| (gib * f64::from(1 << 18)) as u64 & !0x3ff;
-        let frames = args.gib.into_iter().map(frames).collect();
+        let gib = args.gib;
+        let frames = gib.iter().copied().map(frames).collect();
         let plan = native::Plan { orders: args.orders, frames, rounds: args.rounds, patterns };
+        let Need { address_space, memory } = Need::of(&plan);
+        let fits = |need: Bytes, what: &str, limit: Option<Limit>| match limit {
+            Some(Limit { bytes, by }) if need > bytes => bail!(
+                "--gib {}: {need} of {what} are needed, {bytes} are allowed ({by}); a smaller size, fewer \
+                 orders or fewer patterns need less",
+                gib.iter().map(f64::to_string).collect::<Vec<_>>().join(" --gib ")
+            ),
+            _ => Ok(()),
+        };
+        fits(address_space, "address space", need::address_space_limit())?;
+        fits(memory, "memory", need::memory_limit())?;
         Ok(Self { plan, format: Format::new(args.json) })
     }
 }
@@ -241,7 +274,7 @@ impl NetperfPlan {
     pub(crate) fn new(args: NetperfArgs) -> anyhow::Result<Self> {
         let NetperfArgs { policies, mut sizes, slab_cpus, rounds, messages, json } = args;
         for policy in &policies {
-            Policy::parse(policy).map_err(|error| anyhow::anyhow!("{error}"))?;
+            Policy::parse(policy).map_err(|error| policy_error(&error))?;
         }
         if sizes.is_empty() {
             sizes = netperf::SIZES.to_vec();
@@ -311,11 +344,16 @@ impl RunPlan {
         if args.published && published.is_none() {
             bail!("--published: nothing is published of {} on {}", workload.name(), machine.name);
         }
+        let published_here = published.is_some();
         let published = published.filter(|_| args.published);
         let format = RunFormat::new(args.json, args.published)?;
         let policies = match published {
             _ if !args.policies.is_empty() => args.policies,
             Some(table) => table.policies.clone(),
+            None if published_here => bail!(
+                "--policy is missing: at least one policy is needed, or --published for those of the \
+                 published table"
+            ),
             None => bail!("--policy is missing: at least one policy is needed"),
         };
         if let Some(again) = (1..policies.len()).find(|&at| policies[..at].contains(&policies[at]))

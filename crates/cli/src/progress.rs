@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
+use crate::output::in_line;
+
 /// A bar of a long command. It draws nothing where standard error is no terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -46,7 +48,7 @@ impl Progress {
                     let _ = write!(text, ", {} left", indicatif::HumanDuration(left));
                 }
             });
-        let bar = ProgressBar::no_length().with_style(style).with_message(what.to_owned());
+        let bar = ProgressBar::no_length().with_style(style).with_message(in_line(what));
         Self { bar }
     }
 

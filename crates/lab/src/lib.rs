@@ -13,6 +13,7 @@ pub mod policy_file;
 pub mod replay;
 pub mod sim;
 pub mod simulate;
+mod toml_file;
 pub mod verify;
 pub mod workload;
 

@@ -11,7 +11,9 @@ use core::fmt::Write as _;
 use pageblock::policy::{Policy, PolicyError, SWITCHES, Switch, Value, Values};
 use pageblock::preset::{self, Preset};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
+
+use crate::toml_file::{self, Mistake, line_of};
 
 /// Why a text is no policy file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -54,10 +56,8 @@ pub struct PolicyFile {
 /// # Errors
 /// [`PolicyFileError`] with the line; unknown names come with the list of those that exist.
 pub fn parse(text: &str) -> Result<PolicyFile, PolicyFileError> {
-    let table = DeTable::parse(text).map_err(|error| PolicyFileError::Syntax {
-        line: error.span().map_or(1, |span| line_of(text, span.start)),
-        message: error.message().replace('\n', ", "),
-    })?;
+    let table = toml_file::parse(text)
+        .map_err(|Mistake { line, message }| PolicyFileError::Syntax { line, message })?;
     let base = table.get_ref().iter().find(|(key, _)| key.get_ref() == "base");
     let base = base.ok_or(PolicyFileError::NoBase)?.1;
     let preset = find_base(base).map_err(|message| PolicyFileError::Entry {
@@ -89,10 +89,6 @@ fn set(policy: &mut Policy, key: &str, value: &DeValue<'_>) -> Result<(), String
         other => other.type_str().to_owned(),
     };
     switch.set(policy, &value).map_err(|error| error.to_string())
-}
-
-fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
 }
 
 /// Writes a policy file: the switches that differ from the base as keys, all others as comments.
@@ -145,12 +141,12 @@ mod tests {
         check_error("base = \"linux-4.20\n", "line 1: ");
         check_error(
             "# x\nbase = \"linux-9.9\"\n",
-            "line 2: unknown policy 'linux-9.9'; there are ",
+            "line 2: unknown policy 'linux-9.9'; the newest is linux-7.",
         );
         check_error("base = 7\n", "line 1: `base` must be");
         check_error(
             "base = \"linux-4.20\"\n\nfrag = 1\n",
-            "line 3: unknown switch 'frag'; there are ",
+            "line 3: unknown switch 'frag'; the most similar ",
         );
         check_error(
             "base = \"linux-4.20\"\nboost = \"maybe\"\n",

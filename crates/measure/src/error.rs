@@ -13,6 +13,22 @@ pub enum Error {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// A file has more than anything of its kind needs.
+    #[error("{}: more than {limit} bytes; {kind} has at most so many", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// What it should be.
+        kind: &'static str,
+        /// The most bytes that are read.
+        limit: u64,
+    },
+    /// A named pipe has no writer.
+    #[error("{}: nothing writes to this pipe", path.display())]
+    NoWriter {
+        /// The pipe.
+        path: PathBuf,
+    },
     /// A file could not be written; the file of that name, if any, is as it was.
     #[error("{}: cannot write: {source}", path.display())]
     Write {

@@ -103,9 +103,9 @@ impl Run {
 /// Reads a list of runs, or a single one.
 ///
 /// # Errors
-/// [`Error::Read`], or [`Error::Parse`] with the place of what is wrong.
+/// [`Error::Read`], [`Error::TooLong`] above 1 GiB, or [`Error::Parse`] with the place of what is wrong.
 pub fn load(path: &Path) -> Result<Vec<Run>, Error> {
-    parse(path, &file::read(path)?)
+    parse(path, &file::read_runs(path)?)
 }
 
 /// Parses a list of runs, or a single one; `path` is only named in the error.
@@ -221,13 +221,13 @@ mod tests {
     fn errors_say_file_place_and_what() {
         check_error(
             "",
-            "runs.json: line 1, column 0: EOF while parsing a value; the file is cut short",
+            "runs.json: line 1, column 0: the end inside a value; the file is cut short",
         );
-        check_error("[\n{}]", "runs.json: line 2, column 2: missing field `policy`");
+        check_error("[\n{}]", "runs.json: line 2, column 2: [0]: the key `policy` is missing");
         let json = serde_json::to_string(&[example()]).unwrap();
         check_error(
             &json.replace("\"seed\":7", "\"seed\":-7"),
-            "runs.json: line 1, column 95: invalid value: integer `-7`, expected u64",
+            "runs.json: line 1, column 95: [0].seed: found -7; allowed: a whole number from 0 to 18446744073709551615",
         );
         let missing = load(Path::new("/nonexistent/runs.json")).unwrap_err().to_string();
         assert!(

@@ -215,7 +215,7 @@ impl Verification {
     /// # Errors
     /// [`Error::Read`], or [`Error::Parse`] with the place of what is wrong.
     pub fn load(path: &Path) -> Result<Self, Error> {
-        file::parse(path, &file::read(path)?)
+        file::parse(path, &file::read(path, "a saved verification", 64 << 20)?)
     }
 
     /// Writes it; the file appears whole or not at all.

@@ -31,7 +31,11 @@ impl Recording {
     pub fn write_excerpt(&self, dir: &Path, events: u64) -> Result<u64, Error> {
         let failed = |e| Error::io(dir, e);
         if dir.try_exists().map_err(failed)? {
-            return Err(failed(io::ErrorKind::AlreadyExists.into()));
+            let allowed = "a folder that does not exist";
+            return Err(failed(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                format!("it exists; allowed: {allowed}"),
+            )));
         }
         let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
         let unfinished = tempfile::Builder::new()

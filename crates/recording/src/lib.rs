@@ -24,6 +24,7 @@ mod text;
 mod trace_dat;
 mod tsv;
 mod window;
+mod zoneinfo;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,7 @@ pub use text::{TextLine, TextParser, TextReader};
 pub use trace_dat::TraceDat;
 pub use tsv::{Decoding, LineParser, TsvReader};
 pub use window::{Window, WindowFinder, Windows};
+pub use zoneinfo::{ProcFiles, ZoneFigures};
 
 /// Frame numbers in a recording are below this: 2^52 pages are all that 64-bit addresses reach.
 pub const PFN_LIMIT: u64 = 1 << 52;

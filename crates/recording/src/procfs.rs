@@ -40,9 +40,9 @@ impl VmStat {
     ///
     /// # Errors
     /// Where a line is not a name and a number.
-    pub fn read(input: Input) -> Result<Self, Error> {
+    pub fn read(mut input: Input) -> Result<Self, Error> {
         let mut counters = BTreeMap::new();
-        each_line(input, |line| {
+        each_line(&mut input, |line| {
             let (name, value) = line.split_once(' ').ok_or("a name and a number")?;
             // Some counters can go below zero for a moment and then wrap.
             let value = value.trim().parse::<i128>().map_err(|_| "a number after the name")?;
@@ -64,9 +64,9 @@ impl BuddyInfo {
     ///
     /// # Errors
     /// Where a line is not in the format.
-    pub fn read(input: Input) -> Result<Self, Error> {
+    pub fn read(mut input: Input) -> Result<Self, Error> {
         let mut info = Self::default();
-        each_line(input, |line| {
+        each_line(&mut input, |line| {
             let (zone, rest) = zone_and_rest(line)?;
             info.free.insert(zone, counts(rest)?);
             Ok(())
@@ -80,11 +80,11 @@ impl PageTypeInfo {
     ///
     /// # Errors
     /// Where a line is not in the format.
-    pub fn read(input: Input) -> Result<Self, Error> {
+    pub fn read(mut input: Input) -> Result<Self, Error> {
         let mut info = Self::default();
         let mut columns = None::<Vec<Migratetype>>;
         let mut mixed = false;
-        each_line(input, |line| {
+        each_line(&mut input, |line| {
             if let Some(order) = line.strip_prefix("Page block order:") {
                 info.pageblock_order = order
                     .trim()
@@ -132,7 +132,7 @@ fn type_named(name: &str) -> Option<Migratetype> {
 }
 
 /// `Node %d, zone %8s`, then the rest.
-fn zone_and_rest(line: &str) -> Result<(ZoneName, &str), &'static str> {
+pub(crate) fn zone_and_rest(line: &str) -> Result<(ZoneName, &str), &'static str> {
     const FORM: &str = "Node N, zone NAME";
     let (node, rest) =
         line.strip_prefix("Node").and_then(|l| l.split_once(", zone")).ok_or(FORM)?;
@@ -147,8 +147,8 @@ fn counts(text: &str) -> Result<Vec<u64>, &'static str> {
     words.map(|w| w.trim_start_matches('>').parse().map_err(|_| "numbers of blocks")).collect()
 }
 
-fn each_line(
-    mut input: Input,
+pub(crate) fn each_line(
+    input: &mut Input,
     mut each: impl FnMut(&str) -> Result<(), &'static str>,
 ) -> Result<(), Error> {
     while let Some(line) = input.next_line()? {

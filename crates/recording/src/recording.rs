@@ -149,7 +149,8 @@ fn comms(dir: &Path) -> Result<BTreeMap<u32, String>, Error> {
     let text = input.read_to_end(64 << 20)?;
     serde_json::from_slice(&text).map_err(|error| {
         let line = error.line() as u64;
-        let expected = "a JSON object from process id to name";
-        Error::unexpected(input.place_of(line, 0), error.to_string(), expected)
+        let found = if error.is_data() { "a value of another kind" } else { "what is no JSON" };
+        let expected = "an object from process id to name, such as {\"112\": \"ls\"}";
+        Error::unexpected(input.place_of(line, 0), found, expected)
     })
 }

@@ -4,9 +4,12 @@ mod arguments;
 mod bench;
 mod docs;
 mod gaps;
+mod machines;
+mod manual;
 mod policy;
 mod recordings;
 mod runs;
+mod words;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -9,6 +9,7 @@ use pageblock::policy::PcpType;
 use pageblock_measure::verification::Agreement;
 
 use super::tally::{agreement, imposed, kind};
+use super::words::or_none;
 use super::{Draining, Guided, Inferred, Late, Promise, Task};
 use crate::fate::Fate;
 
@@ -237,8 +238,8 @@ impl Guided<'_, '_> {
         let agreement = agreement(exact, shape, explained);
         self.tally.compare_frame(kind::DRAIN_FRAME, pfn, agreement, || {
             (
-                format!("{pfn} of list {has:?} to {mt}"),
-                format!("last of list {list:?} is {next:?}, to {to:?}"),
+                format!("{pfn} of list {} to {mt}", or_none(has)),
+                format!("last of list {} is {}, to {}", or_none(list), or_none(next), or_none(to)),
             )
         });
     }

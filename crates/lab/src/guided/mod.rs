@@ -14,6 +14,7 @@ mod search;
 mod takes;
 mod tally;
 mod unseen;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -18,6 +18,7 @@ use super::attempts::Wanted;
 use super::frees::IN_FLIGHT;
 use super::frees::Tuning;
 use super::tally::{agreement, imposed, kind};
+use super::words;
 use super::{Guided, Inferred, Late, Promise, Refill, Task};
 use crate::fate::{Fate, Taken};
 
@@ -70,7 +71,10 @@ impl Guided<'_, '_> {
             let kind = if refill.is_some() { kind::REFILL_FRAME } else { kind::ZONE_FRAME };
             let agreement = agreement(exact, shape, withdrawn);
             self.tally.compare_frame(kind, pfn, agreement, || {
-                (format!("{pfn} of {actual:?}"), format!("next is {own:?}"))
+                (
+                    format!("{pfn} of {}", words::free_block(actual)),
+                    format!("next is {}", words::next_block(own)),
+                )
             });
         }
         let found = actual.filter(|&(_, _, list)| list == mt).map(|(_, found, _)| found);
@@ -339,7 +343,7 @@ impl Guided<'_, '_> {
                     == (x.fallback_order, x.fallback_migratetype, x.change_ownership)
             });
             self.tally.compare(kind::FALLBACK, agreement(exact && shape, shape, false), || {
-                (format!("{x:?}"), format!("{predicted:?}"))
+                (words::extfrag(x), words::fallback(predicted))
             });
             return;
         }
@@ -365,8 +369,8 @@ impl Guided<'_, '_> {
         }
         self.tally.compare(kind::FALLBACK, agreement(exact, shape, false), || {
             (
-                format!("{actual:?} for {order} {mt}"),
-                format!("{predicted:?} after own {own:?} {mode:?}"),
+                format!("{} for {order} {mt}", words::fallback(Some(actual))),
+                format!("{} after own {}", words::fallback(predicted), words::next_block(own)),
             )
         });
         if mode == Mode::Normal {
@@ -428,7 +432,8 @@ impl Guided<'_, '_> {
             zone.follow_rotation(x.pfn);
         }
         self.tally.compare(kind::FALLBACK, agreement(exact, shape, false), || {
-            (format!("{x:?}"), format!("{predicted:?}; that list begins with {found:?}"))
+            let predicted = words::fallback(predicted);
+            (words::extfrag(x), format!("{predicted}; that list begins with {found:?}"))
         });
         let actual = zone.outcome_of(x.pfn, x.fallback_order, x.fallback_migratetype, mt);
         if let Some(mut actual) = actual {
@@ -475,7 +480,8 @@ impl Guided<'_, '_> {
             let state = zone.state(pfn);
             self.seen.allocated_in_zone += u64::from(zone.free_block_of(pfn).is_some());
             self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, Agreement::None, || {
-                (format!("{pfn}"), format!("{state:?} of CPU {owner:?}"))
+                let owner = words::or_none(owner);
+                (format!("{pfn}"), format!("{} of CPU {owner}", words::state(state)))
             });
             self.make_allocated(at, pfn, order);
         }
@@ -545,7 +551,9 @@ impl Guided<'_, '_> {
         self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, pfn));
         let agreement = agreement(exact, shape, ahead > 0 || silent);
         self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, agreement, || {
-            (format!("{pfn} of list {has:?}"), format!("next of list {list:?} is {next:?}"))
+            let [has, list] = [has, list].map(words::or_none);
+            let next = words::or_none(next);
+            (format!("{pfn} of list {has}"), format!("next of list {list} is {next}"))
         });
         self.set_holder(pfn, None);
         if !exact && shape {

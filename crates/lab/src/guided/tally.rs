@@ -7,6 +7,8 @@ use pageblock_measure::Verification;
 use pageblock_measure::verification::{Agreement, Mismatch};
 use pageblock_recording::Record;
 
+use super::words;
+
 /// The kinds of decision that are compared.
 pub mod kind {
     /// The block that a zone gives to a CPU list.
@@ -88,7 +90,11 @@ impl Tally {
                 if self.before.len() == CONTEXT {
                     self.before.pop_front();
                 }
-                self.before.push_back(format!("{at}: cpu {} {:?}", last.cpu, last.what));
+                self.before.push_back(format!(
+                    "{at}: cpu {} {}",
+                    last.cpu,
+                    words::event(&last.what)
+                ));
             }
             self.now = (event, Some(record.clone()));
         }

@@ -14,18 +14,16 @@
 //! write_mib_s = 110
 //! ```
 //!
-//! Further keys: `swap_mib`; `zram` (false), whether swap is in memory, compressed; `dma_end_mib` (16) and
-//! `dma32_end_mib` (4096), where these zones end; `pageblock_order` (9); `cma_mib`, how much at the end of memory is
-//! for contiguous buffers; the disk's `size_gib` (1000), by which XFS sizes its log.
+//! docs/machines.md has every key with its unit and default.
 
 use pageblock::frame::{FrameRange, Order, Pfn, pages};
 use pageblock::layout::{MemoryMap, NodeSpec, ZoneLimits, ZoneSpec};
 use pageblock::zone::Geometry;
 use pageblock_vm::slab::SlabAllocator;
-use serde::Deserialize;
 
 use super::MICROSECOND;
 use super::disk::DiskSpec;
+use crate::toml_file::{self, Keys, Mistake};
 
 /// Pages of a MiB.
 const MIB: u64 = 256;
@@ -59,67 +57,73 @@ pub enum MachineError {
     Scale(String),
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+/// What a file says, each value within its limits.
 struct File {
     name: String,
-    #[serde(default)]
-    slab: Slab,
-    #[serde(default)]
+    slab: SlabAllocator,
     swap_mib: u64,
-    #[serde(default)]
     zram: bool,
-    #[serde(default = "pageblock_order")]
     pageblock_order: Order,
-    #[serde(default)]
     cma_mib: u64,
-    #[serde(default = "dma_end")]
     dma_end_mib: u64,
-    #[serde(default = "dma32_end")]
     dma32_end_mib: u64,
-    node: Vec<NodeFile>,
-    disk: DiskFile,
+    nodes: Vec<NodeFile>,
+    disk: DiskSpec,
 }
 
-fn pageblock_order() -> Order {
-    Geometry::default().pageblock_order
-}
-
-const fn dma_end() -> u64 {
-    16
-}
-
-const fn dma32_end() -> u64 {
-    4096
-}
-
-const fn size_gib() -> u64 {
-    1000
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-enum Slab {
-    Slab,
-    #[default]
-    Slub,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct NodeFile {
-    cpus: u64,
+    cpus: u16,
     memory_mib: Vec<[u64; 2]>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DiskFile {
-    read_us: u64,
-    read_places: u64,
-    write_mib_s: u64,
-    #[serde(default = "size_gib")]
-    size_gib: u64,
+impl File {
+    fn read(text: &str) -> Result<Self, Mistake> {
+        let table = toml_file::parse(text)?;
+        let mut keys = Keys::new(text, table.get_ref());
+        let Geometry { max_order, pageblock_order, .. } = Geometry::default();
+        let orders = 1..=u64::from(max_order);
+        let order = keys.number("pageblock_order", orders, Some(pageblock_order.into()))?;
+        let file = Self {
+            name: keys.string("name")?,
+            slab: [SlabAllocator::Slub, SlabAllocator::Slab]
+                [keys.choice("slab", &["slub", "slab"])?],
+            swap_mib: keys.number("swap_mib", 0..=MIB_MAX, Some(0))?,
+            zram: keys.flag("zram")?,
+            pageblock_order: order as Order,
+            cma_mib: keys.number("cma_mib", 0..=MIB_MAX, Some(0))?,
+            dma_end_mib: keys.number("dma_end_mib", 0..=MIB_MAX, Some(16))?,
+            dma32_end_mib: keys.number("dma32_end_mib", 0..=MIB_MAX, Some(4096))?,
+            nodes: nodes(&mut keys)?,
+            disk: disk(&mut keys.table("disk", "[disk]")?)?,
+        };
+        keys.end()?;
+        Ok(file)
+    }
+}
+
+fn nodes(keys: &mut Keys<'_>) -> Result<Vec<NodeFile>, Mistake> {
+    let node = |mut keys: Keys<'_>| {
+        let cpus = keys.number("cpus", 0..=CPUS_MAX, None)? as u16;
+        let memory_mib = keys.pairs("memory_mib", MIB_MAX)?;
+        keys.end()?;
+        Ok(NodeFile { cpus, memory_mib })
+    };
+    keys.tables("node", "[[node]]")?.into_iter().map(node).collect()
+}
+
+fn disk(keys: &mut Keys<'_>) -> Result<DiskSpec, Mistake> {
+    let read_us = keys.number("read_us", 1..=1_000_000, None)?;
+    let read_places = keys.number("read_places", 1..=1024, None)?;
+    let write_mib_s = keys.number("write_mib_s", 1..=1 << 20, None)?;
+    let size_gib = keys.number("size_gib", 1..=1 << 20, Some(1000))?;
+    keys.end()?;
+    Ok(DiskSpec {
+        bytes: size_gib << 30,
+        read_ns: read_us * MICROSECOND,
+        read_places: read_places as usize,
+        write_bytes_per_s: write_mib_s << 20,
+        queue: 128,
+    })
 }
 
 /// A machine that can be simulated.
@@ -207,14 +211,12 @@ fn value<T>(key: &'static str, message: impl Into<String>) -> Result<T, MachineE
 /// # Errors
 /// [`MachineError`], for a text that is no machine or a machine that cannot be.
 pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
-    let file: File = toml::from_str(text).map_err(|error| MachineError::Syntax {
-        line: error.span().map_or(1, |s| 1 + text[..s.start].matches('\n').count()),
-        message: error.message().replace('\n', ", "),
-    })?;
+    let file = File::read(text)
+        .map_err(|Mistake { line, message }| MachineError::Syntax { line, message })?;
     check(&file)?;
     let geometry = Geometry { pageblock_order: file.pageblock_order, ..Geometry::default() };
     let ranges: Vec<Vec<FrameRange>> = file
-        .node
+        .nodes
         .iter()
         .map(|node| {
             let range = |&[start, end]: &[u64; 2]| FrameRange {
@@ -225,19 +227,19 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
         })
         .collect();
     let nodes: Vec<NodeSpec<'_>> = (0..)
-        .zip(file.node.iter().zip(&ranges))
+        .zip(file.nodes.iter().zip(&ranges))
         .map(|(id, (node, memory))| NodeSpec {
             id,
             memory,
             reserved: &[],
-            cpus: node.cpus as u16,
+            cpus: node.cpus,
             movable_start: None,
         })
         .collect();
-    let least = |mib| scale.frame(mib).max(Pfn(1024));
+    let end = |mib| (mib > 0).then(|| scale.frame(mib).max(Pfn(1024)));
     let limits = ZoneLimits {
-        dma_end: Some(least(file.dma_end_mib)),
-        dma32_end: Some(least(file.dma32_end_mib)),
+        dma_end: end(file.dma_end_mib),
+        dma32_end: end(file.dma32_end_mib),
         normal_end: None,
     };
     let map = MemoryMap { nodes: &nodes, distances: &[], limits };
@@ -245,7 +247,7 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
         let at = if scale == Scale::WHOLE { String::new() } else { format!(" at scale {scale}") };
         return value("memory_mib", format!("{error}{at}"));
     }
-    let cpu_nodes = (0..).zip(&file.node).flat_map(|(id, n)| (0..n.cpus).map(move |_| id));
+    let cpu_nodes = (0..).zip(&file.nodes).flat_map(|(id, n)| (0..n.cpus).map(move |_| id));
     let mut memory: Vec<FrameRange> = ranges.iter().flatten().copied().collect();
     memory.sort_by_key(|range| range.start);
     let cma = cma(&memory, geometry, scale.of(file.cma_mib * MIB))?;
@@ -255,13 +257,10 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
         cma,
         zones: map.zones().collect(),
         cpu_nodes: cpu_nodes.collect(),
-        slab: match file.slab {
-            Slab::Slab => SlabAllocator::Slab,
-            Slab::Slub => SlabAllocator::Slub,
-        },
+        slab: file.slab,
         swap_pages: u32::try_from(scale.of(file.swap_mib * MIB)).unwrap_or(u32::MAX),
         zram: file.zram,
-        disk: disk(&file.disk)?,
+        disk: file.disk,
         memory,
         scale,
     })
@@ -269,35 +268,14 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
 
 /// What no machine can be, whatever its scale.
 fn check(file: &File) -> Result<(), MachineError> {
-    let cpus = file.node.iter().map(|n| n.cpus).fold(0, u64::saturating_add);
+    let cpus: u64 = file.nodes.iter().map(|node| u64::from(node.cpus)).sum();
     if !(1..=CPUS_MAX).contains(&cpus) {
         return value("cpus", format!("{cpus} CPUs: 1 to {CPUS_MAX} are possible"));
     }
-    for (id, node) in file.node.iter().enumerate() {
-        if file.node.len() > 1 && node.memory_mib.is_empty() {
-            return value("memory_mib", format!("node {id} has no memory"));
-        }
-        if let Some([_, end]) = node.memory_mib.iter().find(|range| range[1] > MIB_MAX) {
-            let message = format!("node {id} ends at {end} MiB: {MIB_MAX} are possible");
-            return value("memory_mib", message);
-        }
+    match file.nodes.iter().position(|node| node.memory_mib.is_empty()) {
+        Some(id) if file.nodes.len() > 1 => value("memory_mib", format!("node {id} has no memory")),
+        _ => Ok(()),
     }
-    let Geometry { max_order, .. } = Geometry::default();
-    if !(1..=max_order).contains(&file.pageblock_order) {
-        let message = format!("{}: 1 to {max_order} are possible", file.pageblock_order);
-        return value("pageblock_order", message);
-    }
-    for (key, mib) in [
-        ("swap_mib", file.swap_mib),
-        ("cma_mib", file.cma_mib),
-        ("dma_end_mib", file.dma_end_mib),
-        ("dma32_end_mib", file.dma32_end_mib),
-    ] {
-        if mib > MIB_MAX {
-            return value(key, format!("{mib} MiB: 0 to {MIB_MAX} are possible"));
-        }
-    }
-    Ok(())
 }
 
 /// So many pages at the end of memory, in whole pageblocks.
@@ -313,29 +291,6 @@ fn cma(memory: &[FrameRange], geometry: Geometry, wanted: u64) -> Result<FrameRa
 
 fn name(name: &str, scale: Scale) -> String {
     if scale == Scale::WHOLE { name.to_owned() } else { format!("{name} at {scale}") }
-}
-
-fn disk(file: &DiskFile) -> Result<DiskSpec, MachineError> {
-    let DiskFile { read_us, read_places, write_mib_s, size_gib } = *file;
-    if read_us == 0 || read_us > 1_000_000 {
-        return value("read_us", format!("{read_us} us: 1 to 1000000 are possible"));
-    }
-    if !(1..=1024).contains(&read_places) {
-        return value("read_places", format!("{read_places} places: 1 to 1024 are possible"));
-    }
-    if !(1..=1 << 20).contains(&write_mib_s) {
-        return value("write_mib_s", format!("{write_mib_s} MiB/s: 1 to 1048576 are possible"));
-    }
-    if !(1..=1 << 20).contains(&size_gib) {
-        return value("size_gib", format!("{size_gib} GiB: 1 to 1048576 are possible"));
-    }
-    Ok(DiskSpec {
-        bytes: size_gib << 30,
-        read_ns: read_us * MICROSECOND,
-        read_places: read_places as usize,
-        write_bytes_per_s: write_mib_s << 20,
-        queue: 128,
-    })
 }
 
 impl MachineSpec {
@@ -398,48 +353,98 @@ mod tests {
     }
 
     #[test]
+    fn a_zone_that_ends_at_0_is_not_there() {
+        let text = |dma, dma32| {
+            GOOD.replace(
+                "[[node]]",
+                &format!("dma_end_mib = {dma}\ndma32_end_mib = {dma32}\n[[node]]"),
+            )
+        };
+        let zones = |text: &str| parse(text, Scale::WHOLE).unwrap().zones.len();
+        assert_eq!([zones(&text(16, 4096)), zones(&text(0, 4096)), zones(&text(0, 0))], [3, 2, 1]);
+    }
+
+    #[test]
     fn errors_name_the_key_and_what_is_allowed() {
         check("cpus = 8", "cpus = 0", "cpus: 0 CPUs: 1 to 1024");
-        let two = "[[node]]\ncpus = 9223372036854775807\nmemory_mib = [[512, 600]]\n";
-        check("[disk]", &[two, two, two, "[disk]"].concat(), "cpus: 18446744073709551615 CPUs: ");
+        let huge = "cpus = 9223372036854775807";
+        check(
+            "cpus = 8",
+            huge,
+            "line 3: `cpus` is 9223372036854775807; allowed: a whole number from 0 to 1024",
+        );
+        let two = "[[node]]\ncpus = 1024\nmemory_mib = [[512, 600]]\n";
+        check("[disk]", &[two, two, two, "[disk]"].concat(), "cpus: 3080 CPUs: 1 to 1024");
         let with = |line: &str| format!("name = \"m\"\n{line}");
-        check("name = \"m\"", &with("pageblock_order = 11"), "pageblock_order: 11: 1 to 10 are");
+        check(
+            "name = \"m\"",
+            &with("pageblock_order = 11"),
+            "line 2: `pageblock_order` is 11; allowed: a whole number from 1 to 10",
+        );
         check("name = \"m\"", &with("cma_mib = 5000"), "cma_mib: it must fit in the last range");
         let none = "[[node]]\ncpus = 1\nmemory_mib = []\n[disk]";
         check("[disk]", none, "memory_mib: node 1 has no memory");
         check(
             "8192]]",
             "99999999999]]",
-            "memory_mib: node 0 ends at 99999999999 MiB: 1048576 are possible",
+            "line 4: `memory_mib` is [4096, 99999999999]; allowed: a list of pairs [START, END] of whole numbers from 0 to 1048576",
         );
-        check("[disk]", "swap_mib = 1", "line ");
+        check(
+            "[disk]",
+            "swap_mib = 1",
+            "line 5: unknown key `swap_mib` of [[node]]; allowed: cpus, memory_mib",
+        );
         check(
             "name = \"m\"",
             "name = \"m\"\nswap_mib = 9999999",
-            "swap_mib: 9999999 MiB: 0 to 1048576 are possible",
+            "line 2: `swap_mib` is 9999999; allowed: a whole number from 0 to 1048576",
         );
-        check(
-            "cpus = 8",
-            "cpu = 8",
-            "line 3: unknown field `cpu`, expected `cpus` or `memory_mib`",
-        );
+        check("cpus = 8", "cpu = 8", "line 2: `cpus` is missing in [[node]]");
         check(
             "[4096, 8192]",
             "[256, 8192]",
             "memory_mib: ranges 0..131072 and 65536..2097152 overlap",
         );
         check("[[0, 512], [4096, 8192]]", "[]", "memory_mib: the machine has no memory");
-        check("write_mib_s = 110", "write_mib_s = 0", "write_mib_s: 0 MiB/s: 1 to 1048576");
+        check(
+            "write_mib_s = 110",
+            "write_mib_s = 0",
+            "line 8: `write_mib_s` is 0; allowed: a whole number from 1 to 1048576",
+        );
         check(
             "write_mib_s = 110",
             "write_mib_s = 110\nsize_gib = 0",
-            "size_gib: 0 GiB: 1 to 1048576",
+            "line 9: `size_gib` is 0; allowed: a whole number from 1 to 1048576",
         );
         check(
             "read_us = 90",
             "read_us = \"x\"",
-            "line 6: invalid type: string \"x\", expected u64",
+            "line 6: `read_us` is \"x\"; allowed: a whole number from 1 to 1000000",
         );
+        check(
+            "cpus = 8",
+            "cpus = 8\ncpu = 8",
+            "line 4: unknown key `cpu` of [[node]]; allowed: cpus, memory_mib",
+        );
+        check(
+            "cpus = 8",
+            "cpus = nan",
+            "line 3: `cpus` is nan; allowed: a whole number from 0 to 1024",
+        );
+        check(
+            "name = \"m\"",
+            "name = \"m\"\nslab = \"slob\"",
+            "line 2: `slab` is \"slob\"; allowed: \"slub\" or \"slab\"",
+        );
+        check("name = \"m\"", "name = 7", "line 1: `name` is 7; allowed: a text in quotes");
+        check(
+            "name = \"m\"",
+            "name = \"m\"\nzram = 1",
+            "line 2: `zram` is 1; allowed: true or false",
+        );
+        check("[disk]\n", "[disc]\n", "line 1: `[disk]` is missing");
+        check("[4096, 8192]", "[4096]", "line 4: `memory_mib` is [4096]; allowed: a list of pairs");
+        check("[[node]]", "[node]", "line 2: `node` is [node]; allowed: tables [[node]]");
         let small = parse(GOOD, Scale::parse("1/1024").unwrap()).unwrap_err().to_string();
         assert_eq!(small, "memory_mib: node 0: range 0..0 is empty at scale 1/1024");
         for scale in ["2", "0", "1/0", "x", "1/9999"] {

@@ -12,6 +12,7 @@ pub mod disk;
 pub mod executor;
 pub mod huge;
 pub mod machine_file;
+pub mod machine_proc;
 pub mod process;
 pub mod psi;
 pub mod read_ahead;

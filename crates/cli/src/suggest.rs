@@ -1,0 +1,45 @@
+//! What shells complete where any text is allowed: names that exist.
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::error::Error;
+use clap::{Arg, Command};
+use pageblock::preset::PRESETS;
+use pageblock_lab::workload;
+
+use crate::machines;
+
+/// Takes any text, and names some for completion.
+#[derive(Clone)]
+pub(crate) struct Suggested(fn() -> Vec<&'static str>);
+
+/// Policies: presets.
+pub(crate) fn policy() -> Suggested {
+    Suggested(|| PRESETS.iter().map(|preset| preset.name).collect())
+}
+
+/// Machines that come with the program.
+pub(crate) fn machine() -> Suggested {
+    Suggested(|| machines::names().collect())
+}
+
+/// Workloads.
+pub(crate) fn workload_name() -> Suggested {
+    Suggested(|| workload::ALL.iter().map(|workload| workload.name()).collect())
+}
+
+impl TypedValueParser for Suggested {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+    }
+}
