@@ -7,6 +7,7 @@ use pageblock::policy::Policy;
 use pageblock::preset::{self, Preset};
 use pageblock_bench::{native, netperf};
 use pageblock_lab::policy_file;
+use pageblock_lab::scaled;
 use pageblock_lab::sim::machine_file::{MachineSpec, Scale};
 use pageblock_lab::workload::{self, Workload};
 use pageblock_measure::multiops::StarRule;
@@ -269,6 +270,12 @@ impl RunPlan {
         {
             bail!("--policy '{}' is given twice", policies[again]);
         }
+        let policies: Vec<NamedPolicy> =
+            policies.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?;
+        for NamedPolicy { name, policy, .. } in &policies {
+            scaled::policy(policy, &machine, workload)
+                .with_context(|| format!("--policy {name}"))?;
+        }
         if let Some(path) = &args.save {
             pageblock_measure::run::can_save(path).context("--save")?;
         }
@@ -276,7 +283,7 @@ impl RunPlan {
         Ok(Self {
             workload,
             machine,
-            policies: policies.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
+            policies,
             seeds: args.first_seed..end,
             jobs: args.jobs.unwrap_or(cpus),
             save: args.save,

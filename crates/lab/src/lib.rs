@@ -10,6 +10,7 @@ pub mod infer;
 pub mod machine;
 pub mod policy_file;
 pub mod replay;
+pub mod scaled;
 pub mod sim;
 pub mod simulate;
 pub mod verify;

@@ -124,16 +124,17 @@ pub struct Cell {
     /// The value; `None` where the run does not have it.
     pub value: Option<Value>,
     /// The difference from the baseline in percent, as mmtests has it: positive is better, or the
-    /// natural change where no direction is. `None` where there is none.
+    /// natural change where no direction is. `None` where there is none, and where one of the two runs
+    /// did not finish.
     pub delta: Option<f64>,
 }
 
 impl Row {
     fn new(metric: &metrics::Metric, runs: &[Run], baseline: usize) -> Option<Self> {
         let values: Vec<Option<Value>> = runs.iter().map(|run| metric.value(run)).collect();
-        let base = values[baseline].map(Value::as_f64);
-        let cell = |value: Option<Value>| {
-            let new = value.map(Value::as_f64);
+        let base = values[baseline].map(Value::as_f64).filter(|_| runs[baseline].ended.is_none());
+        let cell = |(value, run): (Option<Value>, &Run)| {
+            let new = value.map(Value::as_f64).filter(|_| run.ended.is_none());
             let delta = base.zip(new).map(|(base, new)| metric.direction.delta(base, new));
             Cell { value, delta: delta.filter(|delta| delta.is_finite()) }
         };
@@ -142,7 +143,7 @@ impl Row {
             group: metric.group.clone(),
             label: metric.label.clone(),
             direction: metric.direction,
-            cells: values.into_iter().map(cell).collect(),
+            cells: values.into_iter().zip(runs).map(cell).collect(),
         })
     }
 }
@@ -203,7 +204,7 @@ pub(crate) fn check_baseline(baseline: usize, columns: usize) -> Result<(), Erro
 /// The notes of the options and of the runs, each once, and one for each thing in which the runs
 /// differ that a comparison of policies takes as equal.
 pub(crate) fn notes(runs: &[Run], options: &Options) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
+    let mut notes = crate::ended::notes(runs);
     if options.event_counts == EventCounts::DifferAcross6_10 {
         notes.push(NOTE_ACROSS_6_10.to_owned());
     }

@@ -11,6 +11,7 @@ pub mod calibration;
 pub mod compare;
 pub mod counters;
 pub mod datagrams;
+pub mod ended;
 pub mod error;
 pub mod extfrag;
 pub mod faults;

@@ -6,6 +6,7 @@ use pageblock::frame::{ORDER_LIMIT, Order, pages};
 use pageblock::mobility::Migratetype;
 use serde::Serialize;
 
+use crate::ended::Why;
 use crate::extfrag::{ExtfragKey, Harm};
 use crate::index::unusable_free_index;
 use crate::mismatch::mismatches;
@@ -125,6 +126,7 @@ pub fn catalogue(runs: &[Run]) -> Vec<Subject> {
     let pageblock_order = runs.iter().map(Run::pageblock_order).max().unwrap_or(9);
     let subject = |title: &str, metrics| Subject { title: title.to_owned(), metrics };
     vec![
+        subject("Runs that did not finish (runs)", unfinished()),
         subject("Launches under memory pressure (simulated)", pressure::metrics()),
         Subject {
             title: format!(
@@ -145,6 +147,15 @@ pub fn catalogue(runs: &[Run]) -> Vec<Subject> {
 
 const LOWER: Direction = Direction::Lower;
 const NEITHER: Direction = Direction::Neither;
+
+/// Shown only where there is such a run.
+fn unfinished() -> Vec<Metric> {
+    let ends = |label, why| {
+        let ended = move |run: &Run| run.ended.as_ref().is_some_and(|ended| ended.why == why);
+        Metric::count(("Ended", label), LOWER, move |run| Some(ended(run).into())).if_non_zero()
+    };
+    vec![ends("livelock", Why::Livelock), ends("out-of-memory", Why::OutOfMemory)]
+}
 
 fn fragmentation_events(pageblock_order: Order) -> Vec<Metric> {
     let events = |label: String, which: Box<dyn Fn(&ExtfragKey) -> bool>| {

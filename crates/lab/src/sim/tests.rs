@@ -77,8 +77,10 @@ fn run_kernel<R>(
     let disk = Disk::new(machine.disk);
     let mut executor = Executor::new(World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, 1));
     daemons::spawn(&mut executor);
-    let tasks: Vec<_> =
-        programs.into_iter().map(|program| executor.spawn(Place::Near(0), program)).collect();
+    let tasks: Vec<_> = programs
+        .into_iter()
+        .map(|program| executor.spawn("program", Place::Near(0), program))
+        .collect();
     assert!(executor.run(&tasks, &mut |_| true), "{:?}", executor.with(|w| w.failure.clone()));
     executor.with(|w| {
         w.vm.check().unwrap();

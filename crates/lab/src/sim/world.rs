@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pageblock_measure::ended::Ended;
 use pageblock_measure::mismatch::TypeMismatch;
 use pageblock_measure::{Counters, Tally};
 use pageblock_vm::Vm;
@@ -14,6 +15,7 @@ use super::cost::Costs;
 use super::disk::Disk;
 use super::machine_file::Scale;
 use super::sched::{Sched, TaskId};
+use super::stuck::Watch;
 
 /// A write on its way.
 #[derive(Clone, Debug)]
@@ -84,9 +86,12 @@ pub struct World<'m> {
     pub happenings: u64,
     /// Programs that ended for want of memory, and when.
     pub deaths: Vec<(Nanos, String)>,
-    /// The first thing that went wrong beyond repair.
+    /// How the run ended where the workload was not done.
+    pub ended: Option<Ended>,
+    /// The first thing that went wrong beyond repair: a defect.
     pub failure: Option<String>,
     pub(crate) stopping: bool,
+    pub(crate) watch: Watch,
 }
 
 /// What is known of a zone's lock and of the pages that fallbacks look at under it.
@@ -180,8 +185,10 @@ impl<'m> World<'m> {
             scale: Scale::WHOLE,
             happenings: 0,
             deaths: Vec::new(),
+            ended: None,
             failure: None,
             stopping: false,
+            watch: Watch::default(),
         }
     }
 
