@@ -23,6 +23,7 @@ use crate::sim::daemons;
 use crate::sim::disk::Disk;
 use crate::sim::executor::Executor;
 use crate::sim::machine_file::MachineSpec;
+use crate::sim::read_ahead::SAMPLES_MAX;
 use crate::sim::world::World;
 use crate::workload::{Outcome, Progress, Workload, check};
 
@@ -106,19 +107,6 @@ impl Simulation<'_> {
         let mut executor = Executor::new(world);
         daemons::spawn(&mut executor);
         let outcome = self.workload.run(&mut executor, machine, self.seed, progress)?;
-        if let (w, true) = (0, std::env::var_os("PB_STAT").is_some()) {
-            let _: i32 = w;
-            executor.with(|w| {
-                eprintln!(
-                    "slow {} ms, gap {} ms, {} steps; now {} s, {} steps",
-                    w.watch.stat.0 / 1_000_000,
-                    w.watch.stat.1 / 1_000_000,
-                    w.watch.stat.2,
-                    w.now() / 1_000_000_000,
-                    w.happenings
-                )
-            });
-        }
         if executor.with(|w| w.ended.is_some()) {
             let run = executor.with(|w| self.result(w, Outcome::default()));
             check(&executor, "at its early end")?;
@@ -158,6 +146,11 @@ impl Simulation<'_> {
         for (at, program) in &world.deaths {
             let seconds = *at as f64 / crate::sim::SECOND as f64;
             run.notes.push(format!("Out of memory: {program} died after {seconds:.1} s."));
+        }
+        for (name, samples) in &world.samples {
+            if samples.len() == SAMPLES_MAX {
+                run.notes.push(format!("Only the first {SAMPLES_MAX} samples of {name} are kept."));
+            }
         }
         run.notes.extend(outcome.notes);
         run.set_blocks(census(vm));

@@ -204,7 +204,7 @@ pub(crate) fn check_baseline(baseline: usize, columns: usize) -> Result<(), Erro
 /// The notes of the options and of the runs, each once, and one for each thing in which the runs
 /// differ that a comparison of policies takes as equal.
 pub(crate) fn notes(runs: &[Run], options: &Options) -> Vec<String> {
-    let mut notes = crate::ended::notes(runs);
+    let mut notes: Vec<String> = Vec::new();
     if options.event_counts == EventCounts::DifferAcross6_10 {
         notes.push(NOTE_ACROSS_6_10.to_owned());
     }

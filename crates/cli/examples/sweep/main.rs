@@ -42,7 +42,7 @@ struct Args {
     /// Shrink machines and workloads
     #[arg(long, default_value = "1/64")]
     scale: String,
-    /// Seconds that a run may take
+    /// Seconds of CPU time that a run may take
     #[arg(long, default_value_t = 120)]
     limit: u64,
     /// MiB that a run may take

@@ -4,14 +4,14 @@ use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 /// What a run may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// The wall-clock time.
+    /// The CPU time: on a busy machine the clock says little of a run.
     pub(crate) time: Duration,
     /// The peak of its memory, in MiB.
     pub(crate) mib: u64,
@@ -45,6 +45,7 @@ impl fmt::Display for Ending {
 #[derive(Clone, Debug)]
 pub(crate) struct Ran {
     pub(crate) ending: Ending,
+    /// Its CPU time.
     pub(crate) time: Duration,
     pub(crate) mib: u64,
 }
@@ -63,7 +64,7 @@ pub(crate) fn run(
     scratch: &Path,
     limits: Limits,
 ) -> std::io::Result<Ran> {
-    let path = |end: &str| -> PathBuf { scratch.with_extension(end) };
+    let path = |end: &str| PathBuf::from(format!("{}.{end}", scratch.display()));
     let (out, err) = (path("out"), path("err"));
     let mut child = Command::new(program)
         .args(arguments)
@@ -71,9 +72,7 @@ pub(crate) fn run(
         .stdout(File::create(&out)?)
         .stderr(File::create(&err)?)
         .spawn()?;
-    let start = Instant::now();
-    let (status, mib) = watch(&mut child, start, limits)?;
-    let time = start.elapsed();
+    let (status, time, mib) = watch(&mut child, limits)?;
     let ending = match status {
         Ok(status) => ending(status, &std::fs::read(&out)?, &std::fs::read_to_string(&err)?),
         Err(exceeded) => Ending::Failed(exceeded),
@@ -83,19 +82,19 @@ pub(crate) fn run(
     Ok(Ran { ending, time, mib })
 }
 
-/// Waits until it is done; one that exceeds a limit is killed. Also gives the peak of its memory.
+/// Waits until it is done; one that exceeds a limit is killed. Also gives its CPU time and the peak of its memory.
 fn watch(
     child: &mut Child,
-    start: Instant,
     limits: Limits,
-) -> std::io::Result<(Result<ExitStatus, String>, u64)> {
-    let mut mib = 0;
+) -> std::io::Result<(Result<ExitStatus, String>, Duration, u64)> {
+    let (mut time, mut mib) = (Duration::ZERO, 0);
     loop {
         mib = peak_mib(child.id()).max(mib);
+        time = cpu_time(child.id()).max(time);
         if let Some(status) = child.try_wait()? {
-            return Ok((Ok(status), mib));
+            return Ok((Ok(status), time, mib));
         }
-        let exceeded = if start.elapsed() > limits.time {
+        let exceeded = if time > limits.time {
             Some(format!("not done after {} s", limits.time.as_secs()))
         } else if mib > limits.mib {
             Some(format!("more than {} MiB", limits.mib))
@@ -105,10 +104,20 @@ fn watch(
         if let Some(exceeded) = exceeded {
             child.kill()?;
             child.wait()?;
-            return Ok((Err(exceeded), mib));
+            return Ok((Err(exceeded), time, mib));
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// The CPU time of a process as Linux tells it, in user and system; none where it does not.
+fn cpu_time(id: u32) -> Duration {
+    const USER_HZ: u64 = 100;
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    // The name before it may have blanks and brackets.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 1000 / USER_HZ)
 }
 
 /// The peak of a process's memory as Linux tells it; 0 where it does not.

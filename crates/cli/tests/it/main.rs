@@ -5,6 +5,7 @@ mod bench;
 mod policy;
 mod recordings;
 mod runs;
+mod sweep;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -91,7 +91,7 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
         Daemon::WaitCongestion(ns) => {
             ctx.with(|w| {
                 if !w.vm.config().multi_queue {
-                    w.congestion_waiters.push(ctx.id);
+                    w.wait_for_queue(ctx.id);
                 }
             });
             ctx.block(Some(ns)).await;
@@ -100,7 +100,7 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
             let congested = ctx.with(|w| {
                 let congested = w.disk.is_congested();
                 if congested {
-                    w.congestion_waiters.push(ctx.id);
+                    w.wait_for_queue(ctx.id);
                 }
                 congested
             });

@@ -1,8 +1,7 @@
 //! Tells a machine that gets nowhere from one that is slow.
 //!
-//! A request for memory that circles in the slow path, and programs that touch no page however much the
-//! machine works, end a run: it is reported as a livelock, by whom and since when. The bounds are far above
-//! what runs that finish come to (`stated` in the tests).
+//! A request for memory that circles in the slow path, and programs that touch hardly a page however much the
+//! machine works, end a run: it is a livelock, reported with who got nowhere and since when.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +12,31 @@ use super::sched::TaskId;
 use super::world::World;
 use super::{MILLISECOND, Nanos, SECOND};
 
-/// The longest that a request may be in the slow path (`hung_task_timeout_secs`).
+/// The longest that a request may be in the slow path (`hung_task_timeout_secs`). In runs that finish none of
+/// the workloads has a request there for a second.
 pub const REQUEST_LIMIT: Nanos = 120 * SECOND;
-/// The most steps of tasks between two pages that programs touch.
-pub const STEP_LIMIT: u64 = 1 << 22;
-/// The longest time between two pages that programs touch; the longest sleep of one is ten seconds.
+/// Of so many steps of tasks in a row...
+pub const STEPS: u64 = 1 << 21;
+/// ... programs must have touched so many pages. A page takes them some ten steps.
+pub const PAGES: u64 = 64;
+/// The longest time without a page that a program touches; the longest sleep of one is ten seconds.
 pub const IDLE_LIMIT: Nanos = 600 * SECOND;
+/// Steps between two looks at a clock that stands still.
+const LOOK_EVERY: u64 = 1 << 16;
 
 /// A task in the slow path.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     request: Request,
     since: Nanos,
+}
+
+/// How far programs had come at a time.
+#[derive(Clone, Copy, Default, Debug)]
+struct Mark {
+    pages: u64,
+    time: Nanos,
+    steps: u64,
 }
 
 /// What is known of the progress of a simulation.
@@ -34,9 +46,10 @@ pub(crate) struct Watch {
     /// The names of the tasks, by number.
     pub(crate) names: Vec<&'static str>,
     next_look: Nanos,
-    /// The pages that programs had touched, when, and after how many steps.
-    progress: (u64, Nanos, u64),
-    pub(crate) stat: (Nanos, Nanos, u64, u64),
+    /// When a page was last seen to be touched.
+    last: Mark,
+    /// Where the steps began that are being counted.
+    window: Mark,
 }
 
 impl World<'_> {
@@ -48,10 +61,7 @@ impl World<'_> {
 
     /// It has its block, or gets none.
     pub(crate) fn end_slow(&mut self, task: TaskId) {
-        let n = self.now();
-        if let Some(w) = self.watch.waiting.remove(&task) {
-            self.watch.stat.0 = self.watch.stat.0.max(n - w.since);
-        }
+        self.watch.waiting.remove(&task);
     }
 
     /// Looks, about once a second, whether the machine gets anywhere; ends the run where it does not.
@@ -63,43 +73,26 @@ impl World<'_> {
     }
 
     fn look_for_livelock(&mut self) {
-        let (now, steps) = (self.sched.now, self.happenings);
-        self.watch.next_look = now + SECOND;
-        let (pages, at, step) = self.watch.progress;
-        if std::env::var_os("PB_LOOK").is_some() {
-            eprintln!(
-                "{} s, {steps} steps, progress {}, waiting {:?}, samples {}, writes {} waiters {} {}, deaths {}, spaces {}",
-                now / SECOND,
-                self.progress,
-                self.watch
-                    .waiting
-                    .iter()
-                    .map(|(t, w)| (
-                        self.watch.names[*t],
-                        (now - w.since.min(now)) / MILLISECOND,
-                        w.request.order
-                    ))
-                    .collect::<Vec<_>>(),
-                self.samples.values().map(Vec::len).sum::<usize>(),
-                self.disk.outstanding,
-                self.write_waiters.len(),
-                self.congestion_waiters.len(),
-                self.deaths.len(),
-                self.vm.spaces().iter().count()
-            );
+        let now = Mark { pages: self.progress, time: self.sched.now, steps: self.happenings };
+        self.watch.next_look = now.time + SECOND;
+        let Watch { last, window, .. } = &mut self.watch;
+        if now.pages != last.pages {
+            *last = now;
         }
-        if pages != self.progress || steps == 0 {
-            self.watch.stat.1 = self.watch.stat.1.max(now - at);
-            self.watch.stat.2 = self.watch.stat.2.max(steps - step);
-            self.watch.progress = (self.progress, now, steps);
-        } else if steps - step >= STEP_LIMIT || now - at >= IDLE_LIMIT {
-            self.end_early(Why::Livelock, self.longest_waiting(), at);
-            return;
+        let (idle_since, busy_since) = (last.time, window.time);
+        let slow = now.steps - window.steps >= STEPS && now.pages - window.pages < PAGES;
+        if now.steps - window.steps >= STEPS {
+            *window = now;
         }
-        if let Some((task, waiting)) = self.longest_waiting()
-            && now.saturating_sub(waiting.since) >= REQUEST_LIMIT
+        let waiting = self.longest_waiting();
+        if let Some((_, Waiting { since, .. })) = waiting
+            && now.time.saturating_sub(since) >= REQUEST_LIMIT
         {
-            self.end_early(Why::Livelock, Some((task, waiting)), waiting.since);
+            self.end_early(Why::Livelock, waiting, since);
+        } else if slow {
+            self.end_early(Why::Livelock, waiting, busy_since);
+        } else if now.time - idle_since >= IDLE_LIMIT {
+            self.end_early(Why::Livelock, waiting, idle_since);
         }
     }
 
@@ -135,6 +128,3 @@ impl World<'_> {
         });
     }
 }
-
-/// Steps between two looks at a clock that stands still.
-const LOOK_EVERY: u64 = 1 << 16;

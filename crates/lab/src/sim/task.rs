@@ -128,7 +128,7 @@ impl<'m> Ctx<'m> {
             if w.disk.outstanding == 0 {
                 return false;
             }
-            w.write_waiters.push(self.id);
+            w.wait_for_write(self.id);
             true
         });
         if waits {

@@ -331,6 +331,20 @@ impl<'m> World<'m> {
         any
     }
 
+    /// A task is woken when the next write ends. One whose wait ended before is listed already.
+    pub(crate) fn wait_for_write(&mut self, task: TaskId) {
+        if !self.write_waiters.contains(&task) {
+            self.write_waiters.push(task);
+        }
+    }
+
+    /// A task is woken when the disk's queue is congested no more; likewise.
+    pub(crate) fn wait_for_queue(&mut self, task: TaskId) {
+        if !self.congestion_waiters.contains(&task) {
+            self.congestion_waiters.push(task);
+        }
+    }
+
     /// A write is done.
     pub(crate) fn written(&mut self, at: usize) {
         match self.writes[at].take() {
