@@ -83,6 +83,7 @@ pub(crate) fn run(
 }
 
 /// Waits until it is done; one that exceeds a limit is killed. Also gives its CPU time and the peak of its memory.
+#[expect(clippy::disallowed_methods, reason = "the other process works in real time")]
 fn watch(
     child: &mut Child,
     limits: Limits,

@@ -24,6 +24,7 @@ fn ends(name: &str, workload: &str, policy: &str, scale: &str) -> Ending {
     let arguments = runs::arguments(workload, policy, scale);
     let ran = runs::run(program, &arguments, &scratch, LIMITS).expect("the program was built");
     assert!(!matches!(ran.ending, Ending::Failed(_)), "{}: {arguments:?}", ran.ending);
+    assert!(ran.mib <= LIMITS.mib && ran.time <= LIMITS.time, "{ran:?}");
     ran.ending
 }
 
