@@ -144,31 +144,6 @@ fn a_machine_on_which_no_program_touches_a_page_is_a_livelock() {
 }
 
 #[test]
-fn a_reader_gets_each_page_although_reclaim_takes_it_at_once() {
-    let space = Rc::new(Cell::new(None));
-    let (tells, asks) = (Rc::clone(&space), Rc::clone(&space));
-    let reader = program(|ctx| async move {
-        let file = ctx.with(|w| w.vm.create_file(64));
-        ctx.open(file).await.unwrap();
-        let space = ctx.with(|w| w.vm.inodes().get(file).space);
-        tells.set(Some(space));
-        let missed = ctx.read_pages(space, 0..64).await.unwrap();
-        tells.set(None);
-        assert!(missed > 64, "pages were taken and read again: {missed}");
-    });
-    let reclaimer = program(|ctx| async move {
-        ctx.sleep(SECOND / 1_000_000).await;
-        while let Some(space) = asks.get() {
-            let cpu = ctx.cpu();
-            // Beside the reader's wait for the disk, whenever that ends.
-            ctx.with(|w| w.vm.page_out(cpu, space, 0..64));
-            ctx.sleep(SECOND / 1_000_000).await;
-        }
-    });
-    run(64, |_| {}, vec![reader, reclaimer], |w| assert!(w.ended.is_none()));
-}
-
-#[test]
 fn a_program_that_takes_all_memory_dies_and_another_lives() {
     let lived = Rc::new(Cell::new(false));
     let seen = Rc::clone(&lived);
