@@ -311,7 +311,8 @@ pub(crate) struct RunArgs {
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) first_seed: u64,
-    /// Shrink the machine and the workload together, such as 1/8
+    /// Shrink the machine and the workload together, such as 1/8; values in kilobytes that a policy sets, such as
+    /// min_free_kbytes, are given for the whole machine and shrink too
     #[arg(long, value_name = "FRACTION", default_value = "1")]
     pub(crate) scale: String,
     /// Run so many simulations at a time; the number of CPUs by default

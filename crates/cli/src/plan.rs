@@ -8,6 +8,7 @@ use pageblock::preset::{self, Preset};
 use pageblock_bench::need::{self, Bytes, Limit, Need};
 use pageblock_bench::{native, netperf};
 use pageblock_lab::policy_file;
+use pageblock_lab::scaled;
 use pageblock_lab::sim::machine_file::{MachineSpec, Scale};
 use pageblock_lab::workload::{self, Workload};
 use pageblock_measure::multiops::StarRule;
@@ -363,6 +364,12 @@ impl RunPlan {
         if let Some(table) = published {
             published::check_policies(table, policies.iter().map(String::as_str))?;
         }
+        let policies: Vec<NamedPolicy> =
+            policies.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?;
+        for NamedPolicy { name, policy, .. } in &policies {
+            scaled::policy(policy, &machine, workload)
+                .with_context(|| format!("--policy {name}"))?;
+        }
         if let Some(path) = &args.save {
             pageblock_measure::run::can_save(path).context("--save")?;
         }
@@ -370,7 +377,7 @@ impl RunPlan {
         Ok(Self {
             workload,
             machine,
-            policies: policies.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
+            policies,
             seeds: args.first_seed..end,
             jobs: args.jobs.unwrap_or(cpus),
             save: args.save,

@@ -32,6 +32,21 @@ pub enum Error {
     /// No allocator can be made for the machine.
     #[error("the machine is none that can be modelled: {0}")]
     Setup(#[from] SetupError),
+    /// The policy's watermarks are above all of the machine's memory.
+    #[error(
+        "{name}={value}: the high watermark would be above all of the machine's {mib} MiB of memory; allowed: up \
+         to {largest}"
+    )]
+    Watermarks {
+        /// The switch.
+        name: &'static str,
+        /// Its value, in kilobytes.
+        value: u32,
+        /// The largest value with which it would not.
+        largest: u32,
+        /// The memory of the whole machine.
+        mib: u64,
+    },
     /// The workload does not fit the machine.
     #[error("{0}")]
     Workload(String),

@@ -11,6 +11,7 @@ pub mod infer;
 pub mod machine;
 pub mod policy_file;
 pub mod replay;
+pub mod scaled;
 pub mod sim;
 pub mod simulate;
 mod toml_file;

@@ -8,7 +8,6 @@ use pageblock::frame::{Pfn, pages};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
 use pageblock::setup::Setup;
-use pageblock::tuning;
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
 use pageblock_measure::{EventUnit, Run, Tally};
 use pageblock_vm::Vm;
@@ -18,13 +17,15 @@ use pageblock_vm::inode::XFS;
 use pageblock_vm::page::Owner;
 
 use crate::error::Error;
+use crate::scaled;
 use crate::sim::cost::YEAR_2018;
 use crate::sim::daemons;
 use crate::sim::disk::Disk;
 use crate::sim::executor::Executor;
-use crate::sim::machine_file::{MachineSpec, Scale};
+use crate::sim::machine_file::MachineSpec;
+use crate::sim::read_ahead::SAMPLES_MAX;
 use crate::sim::world::World;
-use crate::workload::{Outcome, Progress, Workload};
+use crate::workload::{Outcome, Progress, Workload, check};
 
 /// The first version without SLAB (mm/slab.c went): from here on whatever the machine says is SLUB.
 const WITHOUT_SLAB: (u32, u32) = (6, 8);
@@ -42,31 +43,6 @@ pub struct Simulation<'s> {
     pub workload: &'s dyn Workload,
     /// The seed.
     pub seed: u64,
-}
-
-/// What the workload sets of the policy, then as much of it as the machine's scale says: min_free_kbytes,
-/// which grows with the root of memory and has a floor for huge pages, is taken from the whole machine.
-fn scaled_policy(policy: Policy, machine: &MachineSpec, workload: &dyn Workload) -> Policy {
-    let Scale { numerator, denominator } = machine.scale;
-    let whole: u64 = machine.pages() * denominator / numerator;
-    let mut tuned = policy;
-    workload.tune(&mut tuned, whole);
-    let extra = machine.scale.of(tuned.extra_free_kbytes.into());
-    tuned.extra_free_kbytes = u32::try_from(extra).unwrap_or(u32::MAX);
-    if policy.min_free_kbytes != 0 || machine.scale == Scale::WHOLE {
-        return tuned;
-    }
-    let mut kinds: Vec<_> = machine.zones.iter().map(|z| (z.node, z.kind)).collect();
-    kinds.dedup();
-    let raised = tuning::khugepaged_min_free_kbytes(
-        kinds.len() as u64,
-        machine.geometry.pageblock_order,
-        whole,
-    );
-    let full = tuning::min_free_kbytes(&tuned, whole * tuning::KBYTES_PER_PAGE, Some(raised));
-    let kbytes = machine.scale.of(full).max(128);
-    tuned.min_free_kbytes = u32::try_from(kbytes).unwrap_or(u32::MAX);
-    tuned
 }
 
 /// The pageblocks of CMA have their type before their memory is free
@@ -109,7 +85,7 @@ impl Simulation<'_> {
     pub fn run(&self, progress: &mut Progress<'_>) -> Result<Option<Run>, Error> {
         let machine = self.machine;
         self.workload.fits(machine)?;
-        let policy = scaled_policy(self.policy.1, machine, self.workload);
+        let policy = scaled::policy(&self.policy.1, machine, self.workload)?;
         let setup = Setup {
             policy,
             geometry: machine.geometry,
@@ -131,6 +107,11 @@ impl Simulation<'_> {
         let mut executor = Executor::new(world);
         daemons::spawn(&mut executor);
         let outcome = self.workload.run(&mut executor, machine, self.seed, progress)?;
+        if executor.with(|w| w.ended.is_some()) {
+            let run = executor.with(|w| self.result(w, Outcome::default()));
+            check(&executor, "at its early end")?;
+            return Ok(Some(run));
+        }
         let Some(outcome) = outcome else { return Ok(None) };
         let run = executor.with(|w| self.result(w, outcome));
         self.workload.clean_up(&mut executor)?;
@@ -158,6 +139,7 @@ impl Simulation<'_> {
             run.counters.set(name, count);
         }
         run.samples.clone_from(&world.samples);
+        run.ended.clone_from(&world.ended);
         run.notes = vec![
             "Simulated: times come from a cost model (crates/lab/src/sim/cost.rs), not from a clock."
                 .to_owned(),
@@ -165,6 +147,11 @@ impl Simulation<'_> {
         for (at, program) in &world.deaths {
             let seconds = *at as f64 / crate::sim::SECOND as f64;
             run.notes.push(format!("Out of memory: {program} died after {seconds:.1} s."));
+        }
+        for (name, samples) in &world.samples {
+            if samples.len() == SAMPLES_MAX {
+                run.notes.push(format!("Only the first {SAMPLES_MAX} samples of {name} are kept."));
+            }
         }
         run.notes.extend(outcome.notes);
         run.set_blocks(census(vm));

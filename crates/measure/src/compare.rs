@@ -109,17 +109,18 @@ pub struct Cell {
     /// The value; `None` where the run does not have it.
     pub value: Option<Value>,
     /// The difference from the baseline in percent, as mmtests has it: positive is better, or the
-    /// natural change where no direction is. `None` where there is none.
+    /// natural change where no direction is. `None` where there is none, and where one of the two runs
+    /// did not finish.
     pub delta: Option<f64>,
 }
 
 impl Row {
     fn new(metric: &metrics::Metric, runs: &[Run], baseline: usize) -> Option<Self> {
         let values: Vec<Option<Value>> = runs.iter().map(|run| metric.value(run)).collect();
-        let base = values[baseline].map(Value::as_f64);
+        let base = values[baseline].map(Value::as_f64).filter(|_| runs[baseline].ended.is_none());
         let cell = |(value, run): (Option<Value>, &Run)| {
             let base = base.filter(|_| metric.comparable(&runs[baseline], run));
-            let new = value.map(Value::as_f64);
+            let new = value.map(Value::as_f64).filter(|_| run.ended.is_none());
             let delta = base.zip(new).map(|(base, new)| metric.direction.delta(base, new));
             Cell { value, delta: delta.filter(|delta| delta.is_finite()) }
         };

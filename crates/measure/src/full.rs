@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::builds::Builds;
 use crate::compare::Options;
 use crate::datagrams;
+use crate::ended;
 use crate::error::Error;
 use crate::faults::Faults;
 use crate::monitors::{self, MonitorRow};
@@ -22,6 +23,8 @@ pub struct FullComparison {
     /// The measures over seeds, with the policies and the notes.
     #[serde(flatten)]
     pub over_seeds: SeedComparison,
+    /// What is to be known of runs that did not finish, a line for each policy with such runs.
+    pub ended: Vec<String>,
     /// The rule of the stars.
     pub stars: StarRule,
     /// thpfioscale's tables, where the runs have its samples.
@@ -51,6 +54,7 @@ impl FullComparison {
     pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
         Ok(Self {
             over_seeds: SeedComparison::of_runs(runs, options)?,
+            ended: ended::notes(runs),
             stars: options.stars,
             faults: Faults::of_runs(runs, options.baseline, options.stars)?,
             datagrams: datagrams::rows(runs, options.baseline, options.stars)?,

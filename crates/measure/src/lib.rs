@@ -12,6 +12,7 @@ pub mod calibration;
 pub mod compare;
 pub mod counters;
 pub mod datagrams;
+pub mod ended;
 pub mod error;
 pub mod event_unit;
 pub mod extfrag;

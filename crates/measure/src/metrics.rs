@@ -6,6 +6,7 @@ use pageblock::frame::{ORDER_LIMIT, Order, pages};
 use pageblock::mobility::Migratetype;
 use serde::Serialize;
 
+use crate::ended::Why;
 use crate::event_unit::EventUnit;
 use crate::extfrag::{ExtfragKey, Harm};
 use crate::index::unusable_free_index;
@@ -147,6 +148,7 @@ impl Subject {
 pub fn catalogue(runs: &[Run]) -> Vec<Subject> {
     let pageblock_order = runs.iter().map(Run::pageblock_order).max().unwrap_or(9);
     vec![
+        Subject::new("Runs that did not finish (runs)", unfinished()),
         Subject::new("Launches under memory pressure (simulated)", pressure::metrics()),
         Subject::of_events(
             format!(
@@ -170,6 +172,15 @@ pub fn catalogue(runs: &[Run]) -> Vec<Subject> {
 
 const LOWER: Direction = Direction::Lower;
 const NEITHER: Direction = Direction::Neither;
+
+/// Shown only where there is such a run.
+fn unfinished() -> Vec<Metric> {
+    let ends = |label, why| {
+        let ended = move |run: &Run| run.ended.as_ref().is_some_and(|ended| ended.why == why);
+        Metric::count(("Ended", label), LOWER, move |run| Some(ended(run).into())).if_non_zero()
+    };
+    vec![ends("livelock", Why::Livelock), ends("out-of-memory", Why::OutOfMemory)]
+}
 
 fn fragmentation_events(pageblock_order: Order) -> Vec<Metric> {
     let events = |label: String, which: Box<dyn Fn(&ExtfragKey) -> bool>| {

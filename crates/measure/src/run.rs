@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::blocks::{BlockCensus, TypeCounts};
 use crate::calibration::Calibration;
 use crate::counters::Counters;
+use crate::ended::Ended;
 use crate::error::Error;
 use crate::event_unit::EventUnit;
 use crate::extfrag::ExtfragMatrix;
@@ -60,6 +61,9 @@ pub struct Run {
     /// What a reader must know to judge the numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// How the run ended where the workload was not done; counts and samples are those until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
     /// How well the recorded kernel's own policy reproduced the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,

@@ -62,12 +62,14 @@ pub struct SeedCell {
     pub values: Vec<f64>,
     /// Their arithmetic mean.
     pub mean: f64,
-    /// The difference of the means in percent, as mmtests has it; `None` where there is none.
+    /// The difference of the means in percent, as mmtests has it; `None` where there is none, and where a
+    /// run of one of the two policies did not finish.
     pub delta: Option<f64>,
     /// Whether the chosen rule of mmtests puts a star; never for fewer than two seeds.
     pub star: bool,
     /// The values compared with the baseline's of the same seed; `None` in the baseline itself, for
-    /// fewer than [`MIN_PAIRS`] seeds, and where the values mean something else.
+    /// fewer than [`MIN_PAIRS`] seeds, and where the values mean
+    /// something else or a run did not finish.
     pub paired: Option<PairedResult>,
 }
 
@@ -192,7 +194,8 @@ fn row(
         values.into_iter().map(|value| value.map(Value::as_f64)).collect()
     };
     let columns: Vec<Option<Vec<f64>>> = values.into_iter().map(complete).collect();
-    let base = columns[baseline].clone();
+    let finished = |at: usize| policies[at].iter().all(|run| run.ended.is_none());
+    let base = columns[baseline].clone().filter(|_| finished(baseline));
     let mut cells = Vec::with_capacity(columns.len());
     for (column, values) in columns.into_iter().enumerate() {
         cells.push(match (values, base.as_deref()) {
@@ -202,10 +205,13 @@ fn row(
             {
                 Some(single_cell(values, None))
             }
-            (Some(values), Some(base)) if column != baseline => {
+            (Some(values), Some(base)) if column != baseline && finished(column) => {
                 Some(compared_cell(metric.direction, options.stars, base, values)?)
             }
-            (Some(values), base) => Some(single_cell(values, base.map(|_| 0.0))),
+            (Some(values), base) => {
+                let itself = base.is_some() && column == baseline;
+                Some(single_cell(values, itself.then_some(0.0)))
+            }
         });
     }
     let (group, label) = (metric.group.clone(), metric.label.clone());
@@ -245,6 +251,7 @@ fn compared_cell(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ended::{Ended, Why};
     use crate::event_unit::EventUnit;
 
     fn run(policy: &str, seed: u64, probes: u64) -> Run {
@@ -321,6 +328,40 @@ mod tests {
         assert_eq!((events.delta, events.star, events.paired), (None, false, None));
         assert!(cell("Work", "list-probes").paired.is_some());
         assert!(comparison.sections[0].note.is_some());
+    }
+
+    #[test]
+    fn runs_that_did_not_finish_are_counted_and_not_compared() {
+        let ended = |mut run: Run| {
+            run.ended = Some(Ended {
+                why: Why::Livelock,
+                task: "user".into(),
+                request: String::new(),
+                since_ms: 1000,
+                at_ms: 121_000,
+            });
+            run
+        };
+        let runs = [run("a", 1, 100), run("b", 1, 5), run("a", 2, 100), ended(run("b", 2, 5))];
+        let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
+        let cells = |group, label| -> Vec<(f64, Option<f64>, bool)> {
+            let cells = &comparison.row(group, label).unwrap().cells;
+            let cells = cells.iter().map(|cell| cell.as_ref().unwrap());
+            cells.map(|cell| (cell.mean, cell.delta, cell.paired.is_some())).collect()
+        };
+        assert_eq!(cells("Ended", "livelock"), [(0.0, Some(0.0), false), (0.5, None, false)]);
+        assert_eq!(cells("Work", "list-probes"), [(100.0, Some(0.0), false), (5.0, None, false)]);
+        // A baseline that did not finish is nobody's measure.
+        let runs = [ended(run("a", 1, 100)), run("b", 1, 5)];
+        let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
+        let row = comparison.row("Work", "list-probes").unwrap();
+        assert!(row.cells.iter().flatten().all(|cell| cell.delta.is_none()));
+        assert!(
+            SeedComparison::of_runs(&[run("a", 1, 1)], &Options::default())
+                .unwrap()
+                .row("Ended", "livelock")
+                .is_none()
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::{hugealloc, monitors, multiops, phone, published, seeds, thpfioscale}
 #[must_use]
 pub fn print(comparison: &FullComparison) -> String {
     let columns = &comparison.over_seeds.columns;
-    let mut text = String::new();
+    let mut text: String = comparison.ended.iter().map(|line| format!("{line}\n")).collect();
     if let Some(faults) = &comparison.faults {
         text += &thpfioscale::print(columns, faults);
     }
@@ -44,8 +44,31 @@ pub fn print(comparison: &FullComparison) -> String {
 mod tests {
     use pageblock_measure::Run;
     use pageblock_measure::compare::Options;
+    use pageblock_measure::ended::{Ended, Why};
 
     use super::*;
+
+    #[test]
+    fn runs_that_did_not_finish_come_first() {
+        let ended = Ended {
+            why: Why::Livelock,
+            task: "user".into(),
+            request: "order 0, GFP_NOFS".into(),
+            since_ms: 15_900,
+            at_ms: 136_600,
+        };
+        let run = Run { policy: "linux-6.3".into(), ended: Some(ended), ..Run::default() };
+        let full = FullComparison::of_runs(&[run], &Options::default()).unwrap();
+        let text = print(&full);
+        assert!(
+            text.starts_with(
+                "linux-6.3 vanilla: 1 of 1 runs did not finish; seed 0: livelock, user (order 0, GFP_NOFS), no \
+                 progress since 15.9 s, ended at 136.6 s (simulated)."
+            ),
+            "{text}"
+        );
+        assert!(text.contains("Ended livelock"), "{text}");
+    }
 
     #[test]
     fn blocks_follow_each_other_as_in_mmtests() {

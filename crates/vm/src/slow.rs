@@ -8,7 +8,8 @@ use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
 use pageblock::slowpath::{
-    Caller, CompactPriority, CompactResult, Demand, Nodes, Outcome, SlowPath, Step, Wait,
+    Caller, CompactPriority, CompactResult, Demand, MAX_RETRIES, Nodes, Outcome, SlowPath, Step,
+    Wait,
 };
 
 use crate::compact::direct::{CompactStep, DirectCompact, is_early};
@@ -20,11 +21,18 @@ const TICK_NS: u64 = 4_000_000;
 /// The longest wait for a congested device, in nanoseconds (HZ/50).
 const CONGESTED_NS: u64 = 20_000_000;
 
+/// Rounds in a row in which reclaim freed nothing, and rounds in all, after which the next ones will most likely
+/// fail too: from there on each stands for all that a tick has time for.
+const FRUITLESS_ROUNDS: u32 = MAX_RETRIES;
+const ROUNDS: u32 = 4096;
+
 /// What a task that waits for memory does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slow {
     /// It worked: charge what [`Vm::take_work`] says, and step again.
     Ran,
+    /// It circles in the slow path for so long, in nanoseconds, on its CPU.
+    Spins(u64),
     /// It waits so long, in nanoseconds, or until a write ends.
     WaitWrites(u64),
     /// It waits so long, in nanoseconds.
@@ -44,6 +52,9 @@ pub struct SlowAlloc<'m> {
     doing: Doing,
     /// The next attempt shows whether compaction helped.
     compacted: Option<Compacted>,
+    /// Rounds of reclaim so far, and how many of the last of them freed nothing.
+    rounds: u32,
+    fruitless: u32,
 }
 
 /// A compaction that was not skipped.
@@ -73,7 +84,8 @@ impl<'m> SlowAlloc<'m> {
             pageblock_order: geometry.pageblock_order,
         };
         let path = SlowPath::new(vm.policy, demand, caller);
-        Self { path, cpu, request, doing: Doing::Next(Outcome::Start), compacted: None }
+        let doing = Doing::Next(Outcome::Start);
+        Self { path, cpu, request, doing, compacted: None, rounds: 0, fruitless: 0 }
     }
 
     /// Tells whether the task reclaims or compacts for itself, which is a stall for memory.
@@ -94,7 +106,7 @@ impl<'m> SlowAlloc<'m> {
             Doing::Reclaim(reclaim) => match reclaim.step(vm) {
                 Reclaimed::More => Slow::Ran,
                 Reclaimed::Waits(ns) => Slow::WaitWrites(ns),
-                Reclaimed::Done(pages) => self.report(Outcome::Reclaimed { pages }),
+                Reclaimed::Done(pages) => self.end_reclaim(pages),
             },
             Doing::Compact(compact) => match compact.step(vm, cpu) {
                 CompactStep::More => Slow::Ran,
@@ -115,6 +127,18 @@ impl<'m> SlowAlloc<'m> {
                 }
             },
         }
+    }
+
+    /// A round of reclaim is over. A kernel's task would go round again at once, for ever if it may not fail:
+    /// what it cannot change is not simulated at that grain.
+    fn end_reclaim(&mut self, pages: u64) -> Slow {
+        self.rounds = self.rounds.saturating_add(1);
+        self.fruitless = if pages == 0 { self.fruitless.saturating_add(1) } else { 0 };
+        self.doing = Doing::Next(Outcome::Reclaimed { pages });
+        if self.fruitless > FRUITLESS_ROUNDS || self.rounds > ROUNDS {
+            return Slow::Spins(TICK_NS);
+        }
+        Slow::Ran
     }
 
     fn report(&mut self, outcome: Outcome) -> Slow {

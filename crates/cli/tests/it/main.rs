@@ -9,6 +9,7 @@ mod manual;
 mod policy;
 mod recordings;
 mod runs;
+mod sweep;
 mod words;
 
 use std::path::PathBuf;

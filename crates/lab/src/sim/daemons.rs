@@ -21,23 +21,24 @@ const LOG_BUFFER_PAGES: u64 = 8;
 pub fn spawn(executor: &mut Executor<'_>) {
     let nodes: Vec<u8> = executor.with(|w| w.vm.nodes().iter().map(|n| n.id).collect());
     for (at, &node) in nodes.iter().enumerate() {
-        let kswapd = executor.spawn(Place::Node(node), move |ctx| kswapd(ctx, at));
-        let kcompactd = executor.spawn(Place::Node(node), move |ctx| kcompactd(ctx, at));
+        let kswapd = executor.spawn("kswapd", Place::Node(node), move |ctx| kswapd(ctx, at));
+        let kcompactd =
+            executor.spawn("kcompactd", Place::Node(node), move |ctx| kcompactd(ctx, at));
         executor.with(|w| {
             w.kswapds.push(kswapd);
             w.throttled.push(None);
             w.kcompactds.push(kcompactd);
         });
     }
-    let flusher = executor.spawn(Place::Near(0), flusher);
+    let flusher = executor.spawn("flusher", Place::Near(0), flusher);
     executor.with(|w| w.flusher = Some(flusher));
     if executor.with(|w| w.vm.config().checkpoint_bytes > 0) {
-        let log = executor.spawn(Place::Near(0), log);
+        let log = executor.spawn("xfs-cil", Place::Near(0), log);
         executor.with(|w| w.log = Some(log));
     }
-    executor.spawn(Place::Near(0), xfsaild);
-    executor.spawn(Place::Near(0), ticks);
-    executor.spawn(Place::Near(0), huge::khugepaged);
+    executor.spawn("xfsaild", Place::Near(0), xfsaild);
+    executor.spawn("vmstat", Place::Near(0), ticks);
+    executor.spawn("khugepaged", Place::Near(0), huge::khugepaged);
     executor.with(|w| w.first_program = w.sched.tasks());
 }
 
@@ -90,7 +91,7 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
         Daemon::WaitCongestion(ns) => {
             ctx.with(|w| {
                 if !w.vm.config().multi_queue {
-                    w.congestion_waiters.push(ctx.id);
+                    w.wait_for_queue(ctx.id);
                 }
             });
             ctx.block(Some(ns)).await;
@@ -99,7 +100,7 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
             let congested = ctx.with(|w| {
                 let congested = w.disk.is_congested();
                 if congested {
-                    w.congestion_waiters.push(ctx.id);
+                    w.wait_for_queue(ctx.id);
                 }
                 congested
             });
@@ -181,7 +182,7 @@ pub(crate) async fn write_file(ctx: &Ctx<'_>, space: SpaceId) {
     let inode = ctx.with(|w| w.vm.spaces().get(space).inode);
     for extents in [true, false] {
         if ctx.commit_inode(inode, extents).await.is_err() {
-            ctx.fail("out of memory while a file was written");
+            ctx.panic_without_memory();
         }
     }
     ctx.breathe().await;
@@ -230,7 +231,7 @@ async fn xfsaild(ctx: Ctx<'_>) {
         ctx.sleep(every).await;
         while let Some(buffer) = ctx.with(|w| w.vm.take_logged()) {
             if ctx.inode_buffer(first_inode(buffer), false).await.is_err() {
-                ctx.fail("out of memory while an inode was written");
+                ctx.panic_without_memory();
             }
         }
     }

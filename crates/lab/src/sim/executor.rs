@@ -40,17 +40,25 @@ impl<'m> Executor<'m> {
         body(&mut self.world.borrow_mut())
     }
 
-    /// Starts a task.
-    pub fn spawn<F>(&mut self, place: Place, body: impl FnOnce(Ctx<'m>) -> F) -> TaskId
+    /// Starts a task; reports call it by its name.
+    pub fn spawn<F>(
+        &mut self,
+        name: &'static str,
+        place: Place,
+        body: impl FnOnce(Ctx<'m>) -> F,
+    ) -> TaskId
     where
         F: Future<Output = ()> + 'm,
     {
-        let id = self.with(|w| match place {
-            Place::Near(cpu) => w.sched.spawn(cpu, None),
-            Place::Node(node) => match w.sched.first_cpu_of(node) {
-                Some(cpu) => w.sched.spawn(cpu, Some(node)),
-                None => w.sched.spawn(0, None),
-            },
+        let id = self.with(|w| {
+            w.watch.names.push(name);
+            match place {
+                Place::Near(cpu) => w.sched.spawn(cpu, None),
+                Place::Node(node) => match w.sched.first_cpu_of(node) {
+                    Some(cpu) => w.sched.spawn(cpu, Some(node)),
+                    None => w.sched.spawn(0, None),
+                },
+            }
         });
         let ctx = Ctx { world: Rc::clone(&self.world), id };
         self.bodies.push(Some(Box::pin(body(ctx))));
@@ -58,8 +66,8 @@ impl<'m> Executor<'m> {
         id
     }
 
-    /// Runs until these tasks are done, or something failed beyond repair, or `go_on` says no: it is
-    /// asked now and then. Tells whether they are done.
+    /// Runs until these tasks are done, or something failed beyond repair, or nothing gets anywhere, or `go_on`
+    /// says no: it is asked now and then. Tells whether they are done.
     pub fn run(&mut self, tasks: &[TaskId], go_on: &mut dyn FnMut(&World<'m>) -> bool) -> bool {
         const ASK_EVERY: u64 = 1 << 14;
         let mut world = self.world.borrow_mut();
@@ -68,6 +76,7 @@ impl<'m> Executor<'m> {
             let happening = world.sched.next();
             let now_ms = world.sched.now / MILLISECOND;
             world.vm.set_age_clock(now_ms);
+            world.watch_progress();
             if world.happenings.is_multiple_of(ASK_EVERY) && !go_on(&world) {
                 return false;
             }
@@ -84,7 +93,7 @@ impl<'m> Executor<'m> {
                     }
                 }
             }
-            if world.failure.is_some() {
+            if world.failure.is_some() || world.ended.is_some() {
                 return false;
             }
         }

@@ -17,6 +17,7 @@ pub mod process;
 pub mod psi;
 pub mod read_ahead;
 pub mod sched;
+pub mod stuck;
 pub mod swap_in;
 pub mod task;
 pub mod world;

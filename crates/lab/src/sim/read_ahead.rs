@@ -11,6 +11,9 @@ use pageblock_vm::space::{Slot, SpaceId};
 use super::Nanos;
 use super::task::{Ctx, OutOfMemory};
 
+/// Stalls whose length is kept, of each order: however long a run lasts, its memory is bounded.
+pub const SAMPLES_MAX: usize = 1 << 22;
+
 /// Pages of a readahead window (`read_ahead_kb`, 128).
 const WINDOW: u32 = 32;
 
@@ -47,7 +50,12 @@ impl Ctx<'_> {
         self.set_stalled(false).await;
         let time = self.now() - since;
         let name = format!("stall-order-{}", request.order);
-        self.with(|w| w.samples.entry(name).or_default().push(time));
+        self.with(|w| {
+            let samples = w.samples.entry(name).or_default();
+            if samples.len() < SAMPLES_MAX {
+                samples.push(time);
+            }
+        });
     }
 
     /// A page came back from swap in memory: it is decompressed, which is a stall where it was one of the
@@ -87,6 +95,7 @@ impl Ctx<'_> {
                 continue;
             }
             let window = at..((at / WINDOW + 1) * WINDOW).min(end);
+            // Linux: the reader holds the page that it waits for, so that reclaim cannot take it before it is read.
             missed += self.read_window(space, window).await?;
         }
         Ok(missed)

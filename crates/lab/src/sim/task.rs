@@ -128,7 +128,7 @@ impl<'m> Ctx<'m> {
             if w.disk.outstanding == 0 {
                 return false;
             }
-            w.write_waiters.push(self.id);
+            w.wait_for_write(self.id);
             true
         });
         if waits {
@@ -204,8 +204,16 @@ impl<'m> Ctx<'m> {
         }
     }
 
-    /// Goes through the slow path, a step at a time.
+    /// Goes through the slow path, watched.
     async fn alloc_slow(&self, request: Request) -> Result<Pfn, OutOfMemory> {
+        self.with(|w| w.begin_slow(self.id, request));
+        let result = self.slow_path(request).await;
+        self.with(|w| w.end_slow(self.id));
+        result
+    }
+
+    /// Goes through the slow path, a step at a time.
+    async fn slow_path(&self, request: Request) -> Result<Pfn, OutOfMemory> {
         let cpu = self.cpu();
         let mut slow = self.with(|w| SlowAlloc::new(&w.vm, cpu, request, Caller::default()));
         let mut stall = Stall::default();
@@ -233,6 +241,11 @@ impl<'m> Ctx<'m> {
                 Slow::Ran => {
                     self.wait_for_queue(&mut batch).await;
                     self.breathe().await;
+                }
+                Slow::Spins(ns) => {
+                    self.wait_for_queue(&mut batch).await;
+                    self.spend(ns);
+                    self.pay().await;
                 }
                 Slow::Wait(ns) => self.sleep(ns).await,
                 Slow::WaitWrites(ns) => self.wait_writes(ns).await,
@@ -583,6 +596,11 @@ impl<'m> Ctx<'m> {
     pub fn die(&self, program: &str) {
         let now = self.now();
         self.with(|w| w.deaths.push((now, program.to_owned())));
+    }
+
+    /// Ends the whole simulation: a task that the machine cannot do without got no memory.
+    pub fn panic_without_memory(&self) {
+        self.with(|w| w.panic_without_memory(self.id));
     }
 
     /// Ends the whole simulation: what happened cannot be gone on from.

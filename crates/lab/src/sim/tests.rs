@@ -8,12 +8,15 @@ use std::rc::Rc;
 
 use pageblock::alloc::Allocator;
 use pageblock::policy::Policy;
+use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::zone::Geometry;
 use pageblock_measure::Tally;
+use pageblock_measure::ended::{Ended, Why};
 use pageblock_vm::Vm;
 use pageblock_vm::config::Config;
 use pageblock_vm::mthp::SizeEnabled;
+use pageblock_vm::page::Owner;
 use pageblock_vm::space::Slot;
 
 use super::SECOND;
@@ -22,6 +25,7 @@ use super::daemons;
 use super::disk::Disk;
 use super::executor::{Executor, Place};
 use super::machine_file::{self, Scale};
+use super::sched::TaskId;
 use super::task::Ctx;
 use super::world::World;
 
@@ -52,6 +56,22 @@ fn run_kernel<R>(
     programs: Vec<Program>,
     look: impl FnOnce(&mut World<'static>) -> R,
 ) -> R {
+    let (mut executor, tasks) = started((major, minor), write_mib_s, mib, set, programs);
+    assert!(executor.run(&tasks, &mut |_| true), "{:?}", executor.with(|w| w.failure.clone()));
+    executor.with(|w| {
+        w.vm.check().unwrap();
+        look(w)
+    })
+}
+
+/// The machine with its programs started.
+fn started(
+    (major, minor): (u32, u32),
+    write_mib_s: u64,
+    mib: u64,
+    set: impl FnOnce(&mut Config),
+    programs: Vec<Program>,
+) -> (Executor<'static>, Vec<TaskId>) {
     let text = format!(
         "name = \"tiny\"\ndma32_end_mib = 32\n[[node]]\ncpus = 8\nmemory_mib = [[0, {mib}]]\n\
          [disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = {write_mib_s}\n"
@@ -77,13 +97,50 @@ fn run_kernel<R>(
     let disk = Disk::new(machine.disk);
     let mut executor = Executor::new(World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, 1));
     daemons::spawn(&mut executor);
-    let tasks: Vec<_> =
-        programs.into_iter().map(|program| executor.spawn(Place::Near(0), program)).collect();
-    assert!(executor.run(&tasks, &mut |_| true), "{:?}", executor.with(|w| w.failure.clone()));
+    let tasks: Vec<_> = programs
+        .into_iter()
+        .map(|program| executor.spawn("program", Place::Near(0), program))
+        .collect();
+    (executor, tasks)
+}
+
+/// Runs a program on 64 MiB that must not come to its end; gives how the run ended.
+fn ends_early(program: Program) -> Ended {
+    let (mut executor, tasks) = started((6, 9), 400, 64, |_| {}, vec![program]);
+    assert!(!executor.run(&tasks, &mut |_| true));
     executor.with(|w| {
         w.vm.check().unwrap();
-        look(w)
+        assert_eq!(w.failure, None);
+        w.ended.clone().expect("it says why")
     })
+}
+
+#[test]
+fn a_request_without_fs_that_nothing_can_serve_is_a_livelock() {
+    let ended = ends_early(program(|ctx| async move {
+        // Nobody can be killed, and such a request does not fail.
+        loop {
+            let page = ctx.kernel_block(Request::new(0, Gfp::GFP_NOFS), Owner::Driver).await;
+            assert!(page.is_ok());
+        }
+    }));
+    assert_eq!((ended.why, ended.task.as_str()), (Why::Livelock, "program"));
+    assert_eq!(ended.request, "order 0, GFP_NOFS");
+    assert!(ended.since_ms < 10_000, "{ended}");
+    assert!((120_000..130_000).contains(&(ended.at_ms - ended.since_ms)), "{ended}");
+}
+
+#[test]
+fn a_machine_on_which_no_program_touches_a_page_is_a_livelock() {
+    let busy = ends_early(program(|ctx| async move {
+        loop {
+            ctx.spend(SECOND / 50_000);
+            ctx.pay().await;
+        }
+    }));
+    assert_eq!((busy.why, busy.request.as_str()), (Why::Livelock, ""));
+    let idle = ends_early(program(|ctx| async move { ctx.block(None).await }));
+    assert_eq!(idle.to_string(), "livelock, no progress since 0.0 s, ended at 600.0 s");
 }
 
 #[test]

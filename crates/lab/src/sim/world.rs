@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pageblock_measure::ended::Ended;
 use pageblock_measure::mismatch::TypeMismatch;
 use pageblock_measure::{Counters, Tally};
 use pageblock_vm::Vm;
@@ -15,6 +16,7 @@ use super::course::Course;
 use super::disk::Disk;
 use super::machine_file::Scale;
 use super::sched::{Sched, TaskId};
+use super::stuck::Watch;
 
 /// A write on its way.
 #[derive(Clone, Debug)]
@@ -88,9 +90,12 @@ pub struct World<'m> {
     pub happenings: u64,
     /// Programs that ended for want of memory, and when.
     pub deaths: Vec<(Nanos, String)>,
-    /// The first thing that went wrong beyond repair.
+    /// How the run ended where the workload was not done.
+    pub ended: Option<Ended>,
+    /// The first thing that went wrong beyond repair: a defect.
     pub failure: Option<String>,
     pub(crate) stopping: bool,
+    pub(crate) watch: Watch,
 }
 
 /// What is known of a zone's lock and of the pages that fallbacks look at under it.
@@ -186,8 +191,10 @@ impl<'m> World<'m> {
             scale: Scale::WHOLE,
             happenings: 0,
             deaths: Vec::new(),
+            ended: None,
             failure: None,
             stopping: false,
+            watch: Watch::default(),
         }
     }
 
@@ -328,6 +335,20 @@ impl<'m> World<'m> {
             self.submit(Write::Swap(pages), count);
         }
         any
+    }
+
+    /// A task is woken when the next write ends. One whose wait ended before is listed already.
+    pub(crate) fn wait_for_write(&mut self, task: TaskId) {
+        if !self.write_waiters.contains(&task) {
+            self.write_waiters.push(task);
+        }
+    }
+
+    /// A task is woken when the disk's queue is congested no more; likewise.
+    pub(crate) fn wait_for_queue(&mut self, task: TaskId) {
+        if !self.congestion_waiters.contains(&task) {
+            self.congestion_waiters.push(task);
+        }
     }
 
     /// A write is done.

@@ -14,14 +14,14 @@ const FILES: u64 = 5;
 
 /// Boots; tells whether that came to its end.
 pub fn run(executor: &mut Executor<'_>, progress: &mut Progress<'_>) -> bool {
-    let task = executor.spawn(Place::Near(0), boot);
+    let task = executor.spawn("boot", Place::Near(0), boot);
     executor.run(&[task], progress)
 }
 
 /// Takes them, mixed as programs start: some kernel pages, some of files, some of memory.
 async fn boot(ctx: Ctx<'_>) {
     if let Err(OutOfMemory) = start(&ctx).await {
-        ctx.fail("the machine is too small to boot");
+        ctx.panic_without_memory();
     }
 }
 

@@ -19,9 +19,9 @@ const PROGRAM: u64 = MILLISECOND;
 /// Starts them, for as long as the simulation lasts.
 pub fn spawn(executor: &mut Executor<'_>, near: &mut impl FnMut() -> Place) {
     for _ in 0..SCRIPTS {
-        executor.spawn(near(), |ctx| async move {
+        executor.spawn("monitor", near(), |ctx| async move {
             if script(&ctx).await.is_err() {
-                ctx.fail("out of memory in a monitor");
+                ctx.panic_without_memory();
             }
         });
     }

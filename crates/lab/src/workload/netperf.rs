@@ -122,9 +122,9 @@ fn stream(
     let socket = Rc::new(RefCell::new(socket));
     let (sends, receives) = (Rc::clone(&socket), Rc::clone(&socket));
     let cpus = executor.with(|w| w.vm.allocator().cpus());
-    let receiver = executor.spawn(Place::Near(1 % cpus), |ctx| receive(ctx, receives));
+    let receiver = executor.spawn("netserver", Place::Near(1 % cpus), |ctx| receive(ctx, receives));
     socket.borrow_mut().receiver = Some(receiver);
-    let sender = executor.spawn(Place::Near(0), |ctx| send(ctx, sends));
+    let sender = executor.spawn("netperf", Place::Near(0), |ctx| send(ctx, sends));
     if !executor.run(&[sender, receiver], progress) {
         return stopped(executor, phase);
     }
@@ -183,7 +183,7 @@ impl Socket {
 
 async fn send(ctx: Ctx<'_>, socket: Rc<RefCell<Socket>>) {
     if send_all(&ctx, &socket).await.is_err() {
-        ctx.fail("out of memory for a datagram");
+        ctx.panic_without_memory();
     }
     let receiver = {
         let mut socket = socket.borrow_mut();

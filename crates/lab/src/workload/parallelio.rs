@@ -236,10 +236,12 @@ fn iterate(
     let (foreground, background) = (near(), near());
     let shared = Rc::new(Shared::default());
     let (sizes_of, tells) = (sizes.clone(), Rc::clone(&shared));
-    let mut tasks = vec![executor.spawn(foreground, |ctx| memcached(ctx, sizes_of, random, tells))];
+    let mut tasks = vec![
+        executor.spawn("memcached", foreground, |ctx| memcached(ctx, sizes_of, random, tells)),
+    ];
     if file > 0 {
         let (sizes, tells) = (sizes.clone(), Rc::clone(&shared));
-        tasks.push(executor.spawn(background, |ctx| dd(ctx, file as u32, sizes, tells)));
+        tasks.push(executor.spawn("dd", background, |ctx| dd(ctx, file as u32, sizes, tells)));
     }
     if !executor.run(&tasks, progress) {
         return stopped(executor, "memcachetest and dd");

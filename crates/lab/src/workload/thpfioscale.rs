@@ -212,13 +212,13 @@ fn run(
     });
     let writers: Vec<_> = files
         .iter()
-        .map(|files| executor.spawn(near(), |ctx| writer(ctx, Rc::clone(files))))
+        .map(|files| executor.spawn("fio-writer", near(), |ctx| writer(ctx, Rc::clone(files))))
         .collect();
     if !executor.run(&writers, progress) {
         return stopped(executor, "creating files");
     }
     check(executor, "after creating files")?;
-    let syncer = executor.spawn(near(), |ctx| async move { sync(&ctx).await });
+    let syncer = executor.spawn("sync", near(), |ctx| async move { sync(&ctx).await });
     if !executor.run(&[syncer], progress) {
         return stopped(executor, "sync");
     }
@@ -235,10 +235,10 @@ fn run(
         .map(|(purpose, files)| {
             let (files, stop) = (Rc::clone(files), Rc::clone(&stop));
             let random = Random::new(seed, purpose);
-            executor.spawn(near(), |ctx| reader(ctx, files, random, stop))
+            executor.spawn("fio-reader", near(), |ctx| reader(ctx, files, random, stop))
         })
         .collect();
-    let warm_up = executor.spawn(near(), |ctx| async move { ctx.sleep(init).await });
+    let warm_up = executor.spawn("sleep", near(), |ctx| async move { ctx.sleep(init).await });
     if !executor.run(&[warm_up], progress) {
         return stopped(executor, "reading");
     }
@@ -246,7 +246,7 @@ fn run(
 
     executor.with(|w| w.begin_phase(FAULTING, Pace::Steps(sizes.threads * sizes.regions)));
     let threads: Vec<_> = (0..sizes.threads)
-        .map(|_| executor.spawn(near(), |ctx| faulter(ctx, sizes, form)))
+        .map(|_| executor.spawn("thpscale", near(), |ctx| faulter(ctx, sizes, form)))
         .collect();
     if !executor.run(&threads, progress) {
         return stopped(executor, "faulting");

@@ -168,8 +168,7 @@ impl Machine<'_> {
                 self.finish_writes();
             }
             match slow.step(&mut self.vm, cpu) {
-                Slow::Ran => {}
-                Slow::Wait(_) => {}
+                Slow::Ran | Slow::Spins(_) | Slow::Wait(_) => {}
                 Slow::WaitWrites(_) => {
                     self.flush();
                     self.finish_writes();

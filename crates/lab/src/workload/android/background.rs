@@ -16,7 +16,7 @@ use crate::sim::{Nanos, SECOND};
 /// The system: memory that stays for good, taken in a mixture as programs start.
 pub(super) async fn boot(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
     if let Err(OutOfMemory) = start(&ctx, &phone).await {
-        ctx.fail("the machine is too small to boot");
+        ctx.panic_without_memory();
     }
 }
 

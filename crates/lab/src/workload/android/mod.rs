@@ -91,7 +91,7 @@ impl Workload for AndroidUptime {
         let phone = executor.with(|w| Phone::new(w, sizes, seed));
         let phone = Rc::new(RefCell::new(phone));
         let shared = Rc::clone(&phone);
-        let task = executor.spawn(Place::Near(0), |ctx| background::boot(ctx, shared));
+        let task = executor.spawn("boot", Place::Near(0), |ctx| background::boot(ctx, shared));
         if !executor.run(&[task], progress) {
             return stopped(executor, "boot");
         }
@@ -102,11 +102,11 @@ impl Workload for AndroidUptime {
             w.now()
         });
         let (shared, random) = (Rc::clone(&phone), Random::new(seed, 2));
-        executor.spawn(Place::Near(1), |ctx| background::threads(ctx, shared, random));
+        executor.spawn("threads", Place::Near(1), |ctx| background::threads(ctx, shared, random));
         let (shared, random) = (Rc::clone(&phone), Random::new(seed, 3));
-        executor.spawn(Place::Near(2), |ctx| background::files(ctx, shared, random));
+        executor.spawn("files", Place::Near(2), |ctx| background::files(ctx, shared, random));
         let shared = Rc::clone(&phone);
-        let user = executor.spawn(Place::Near(0), |ctx| user(ctx, shared));
+        let user = executor.spawn("user", Place::Near(0), |ctx| user(ctx, shared));
         if !executor.run(&[user], progress) {
             return stopped(executor, "use");
         }

@@ -26,7 +26,7 @@ const PAGE_OUT_BATCH: u32 = 64;
 /// The system: memory that stays for good, taken in a mixture as programs start.
 pub(super) async fn boot(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
     if let Err(OutOfMemory) = start(&ctx, &device).await {
-        ctx.fail("the machine is too small to boot");
+        ctx.panic_without_memory();
     }
 }
 

@@ -120,7 +120,7 @@ impl Workload for Form {
             Rc::new(RefCell::new(Device::new(w, sizes, seed)))
         });
         let shared = Rc::clone(&device);
-        let boot = executor.spawn(Place::Near(0), |ctx| background::boot(ctx, shared));
+        let boot = executor.spawn("boot", Place::Near(0), |ctx| background::boot(ctx, shared));
         if !executor.run(&[boot], progress) {
             return stopped(executor, "boot");
         }
@@ -128,7 +128,7 @@ impl Workload for Form {
         executor.with(|w| w.begin_phase(1.0, Pace::Steps(sizes.launches())));
         spawn_background(executor, &device, seed);
         let (shared, first) = (Rc::clone(&device), 0..sizes.spec.apps);
-        let user = executor.spawn(Place::Near(0), |ctx| user(ctx, shared, first));
+        let user = executor.spawn("user", Place::Near(0), |ctx| user(ctx, shared, first));
         if !executor.run(&[user], progress) {
             return stopped(executor, "the first round");
         }
@@ -141,7 +141,7 @@ impl Workload for Form {
             (w.now(), w.pressure())
         });
         let (shared, rest) = (Rc::clone(&device), sizes.spec.apps..sizes.launches());
-        let user = executor.spawn(Place::Near(0), |ctx| user_counted(ctx, shared, rest));
+        let user = executor.spawn("user", Place::Near(0), |ctx| user_counted(ctx, shared, rest));
         if !executor.run(&[user], progress) {
             return stopped(executor, "use");
         }
@@ -163,15 +163,15 @@ fn spawn_background(executor: &mut Executor<'_>, device: &Rc<RefCell<Device>>, s
     let random = |purpose| Random::new(seed, purpose);
     let of = || Rc::clone(device);
     let shared = of();
-    executor.spawn(Place::Near(1), |ctx| background::system(ctx, shared, random(2)));
+    executor.spawn("system", Place::Near(1), |ctx| background::system(ctx, shared, random(2)));
     let shared = of();
-    executor.spawn(Place::Near(2), |ctx| background::network(ctx, shared, random(3)));
+    executor.spawn("network", Place::Near(2), |ctx| background::network(ctx, shared, random(3)));
     let shared = of();
-    executor.spawn(Place::Near(3), |ctx| background::lookups(ctx, shared, random(4)));
+    executor.spawn("lookups", Place::Near(3), |ctx| background::lookups(ctx, shared, random(4)));
     let shared = of();
-    executor.spawn(Place::Near(1), |ctx| background::page_out(ctx, shared));
+    executor.spawn("page-out", Place::Near(1), |ctx| background::page_out(ctx, shared));
     let shared = of();
-    executor.spawn(Place::Near(2), |ctx| background::killer(ctx, shared));
+    executor.spawn("killer", Place::Near(2), |ctx| background::killer(ctx, shared));
 }
 
 /// What the tasks of a device share.

@@ -129,7 +129,7 @@ impl Workload for Hugealloc {
             (w.now(), Rc::new(Tree::new(&mut w.vm, sizes)))
         });
         let stop = Rc::new(Cell::new(false));
-        let cache = executor.spawn(Place::Near(0), |ctx| {
+        let cache = executor.spawn("memory-cache", Place::Near(0), |ctx| {
             load::memory_cache(ctx, sizes, Random::new(seed, 1), Rc::clone(&stop))
         });
         let mut before = executor.with(|w| counted(w));
@@ -189,18 +189,24 @@ impl Hugealloc {
         progress: &mut Progress<'_>,
     ) -> bool {
         let cpus = executor.with(|w| w.vm.allocator().cpus());
-        let start = executor.spawn(Place::Near(0), |ctx| build::begin(ctx, Rc::clone(build)));
+        let start =
+            executor.spawn("make", Place::Near(0), |ctx| build::begin(ctx, Rc::clone(build)));
         if !executor.run(&[start], progress) {
             return false;
         }
         let mut tasks: Vec<_> = (0..cpus)
-            .map(|cpu| executor.spawn(Place::Near(cpu), |ctx| build::worker(ctx, Rc::clone(build))))
+            .map(|cpu| {
+                executor.spawn("cc", Place::Near(cpu), |ctx| build::worker(ctx, Rc::clone(build)))
+            })
             .collect();
-        tasks.push(executor.spawn(Place::Near(0), |ctx| load::batches(ctx, Rc::clone(build))));
+        tasks.push(
+            executor
+                .spawn("huge-pages", Place::Near(0), |ctx| load::batches(ctx, Rc::clone(build))),
+        );
         if !executor.run(&tasks, progress) {
             return false;
         }
-        let link = executor.spawn(Place::Near(0), |ctx| build::link(ctx, Rc::clone(build)));
+        let link = executor.spawn("ld", Place::Near(0), |ctx| build::link(ctx, Rc::clone(build)));
         executor.run(&[link], progress)
     }
 }

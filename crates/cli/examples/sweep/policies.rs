@@ -1,0 +1,50 @@
+//! Random policies: a preset, and random values of some switches.
+
+use pageblock::policy::{SWITCHES, Switch, Values};
+use pageblock::preset::PRESETS;
+use pageblock_lab::sim::world::Random;
+
+/// Stands for drawing policies among the purposes that a seed is used for.
+const PURPOSE: u64 = 0x5eed;
+
+/// The largest value that is drawn for switches in kilobytes: 4 GiB. More than a machine has is refused.
+const KBYTES_MAX: u32 = 4 << 20;
+
+/// The policy of this number, of those that a seed stands for, as `pageblock run --policy` takes it.
+pub(crate) fn policy(seed: u64, number: u64) -> String {
+    let mut random = Random::new(seed, PURPOSE.wrapping_add(number));
+    let mut text = PRESETS[random.below(PRESETS.len() as u64) as usize].name.to_owned();
+    let switches = SWITCHES.len() as u64;
+    // One switch, a few, half of them, or all.
+    let share = [1, 4, switches / 2, switches][random.below(4) as usize];
+    for switch in SWITCHES {
+        if random.below(switches) < share {
+            text += &format!(",{}={}", switch.name, value(switch, &mut random));
+        }
+    }
+    text
+}
+
+fn value(switch: &Switch, random: &mut Random) -> String {
+    match switch.values {
+        Values::Names(names) => names[random.below(names.len() as u64) as usize].to_owned(),
+        Values::Number { min, max } => {
+            let max = if switch.name.ends_with("free_kbytes") { max.min(KBYTES_MAX) } else { max };
+            number(min, max, random).to_string()
+        }
+    }
+}
+
+/// An end of the range, or a number of a random size in it.
+fn number(min: u32, max: u32, random: &mut Random) -> u32 {
+    match random.below(8) {
+        0 => min,
+        1 => max,
+        _ => {
+            let span = u64::from(max - min) + 1;
+            let bits = random.below(u64::from(span.ilog2()) + 1);
+            let up_to = (2u64 << bits).min(span);
+            min + random.below(up_to) as u32
+        }
+    }
+}
