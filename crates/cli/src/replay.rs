@@ -21,12 +21,12 @@ the allocator decides anew. A request that failed in the recording counts as fai
 policy has a block for it at that moment.";
 
 pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
-    let session = Session::open(&plan.recording)?;
+    let mut session = Session::open(&plan.recording)?;
     interrupt::watch()?;
     let own = recorded_preset(&session.recording);
     let fidelity = verify::verify(&session, own.name, &own.policy, 0)?;
     let certificate = certificate::certificate(&fidelity);
-    let demands = demands(&session)?;
+    let demands = session.make(demands)?;
     let mut runs = Vec::new();
     for NamedPolicy { name, policy, .. } in &plan.policies {
         match replay_one(&session, &demands, name, policy)? {
@@ -63,13 +63,12 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
 }
 
 /// The demands of the recording.
-fn demands(session: &Session) -> anyhow::Result<Demands> {
+fn demands(session: &Session) -> Result<Demands, pageblock_lab::Error> {
     let bar = Progress::new("finding demands", 0, "events");
-    let demands = replay::demands(&session.recording, &session.columnar, &mut |done, total| {
+    replay::demands(&session.recording, &session.columnar, &mut |done, total| {
         bar.resize(total);
         bar.set(done);
-    })?;
-    Ok(demands)
+    })
 }
 
 /// Replays under one policy; `None` where Ctrl-C ended it.

@@ -41,10 +41,10 @@ pub fn verify(
     options: VerifyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Verification, Error> {
+    let machine = Machine::of(recording)?;
     let pass = Pass::of(recording, columnar, options.limit);
     let total = 2 * (pass.end - pass.start);
     let fates = fates_of(recording, columnar, policy, &pass, &mut |done| progress(done, total))?;
-    let machine = Machine::of(recording)?;
     let mut memory = machine.table_memory(*policy)?;
     let start = infer::start(recording, columnar, cpu_list_orders(recording, policy))?;
     let mut allocator = machine.allocator(*policy, &start.snapshot, &mut memory)?;
