@@ -15,8 +15,10 @@ use pageblock_recording::{PageUse, PcpInfo, Recording, Snapshot, ZoneSnapshot};
 
 use crate::error::Error;
 
-/// The bytes of all tables that a replay has for a frame.
-const TABLE_BYTES: u64 = 96;
+/// The bytes for each frame of the largest table that a replay has: what becomes of the last free.
+const TABLE_BYTES: u64 = 24;
+/// All tables together are as large as so many of the largest.
+const TABLES: u64 = 4;
 
 /// The fixed properties of a recorded machine.
 #[derive(Clone, Debug)]
@@ -101,13 +103,14 @@ impl Machine {
 }
 
 /// Makes sure that there is address space for the tables that a replay has of every frame up to `end`:
-/// they are of zero pages, and only frames that the recording names take memory. The largest are the
-/// allocator's nine bytes and the 24 of what frees are pending.
+/// they are of zero pages, and only frames that the recording names take memory, but there must be
+/// address space for all of them at once.
 fn reserve_tables(end: u64) -> Result<(), Error> {
     let bytes = end.saturating_mul(TABLE_BYTES);
-    let refused = || Error::AddressSpace { frames: end, gib: bytes >> 30 };
+    let refused = || Error::AddressSpace { frames: end, gib: TABLES * (bytes >> 30) };
     let size = usize::try_from(bytes).map_err(|_| refused())?;
-    Vec::<u8>::new().try_reserve_exact(size).map_err(|_| refused())
+    let mut tables = [const { Vec::<u8>::new() }; TABLES as usize];
+    tables.iter_mut().try_for_each(|table| table.try_reserve_exact(size)).map_err(|_| refused())
 }
 
 /// The node of a CPU: the one whose zones fill most of its lists. Only lists for other nodes expire.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bench;
+mod inputs;
 mod policy;
 mod recordings;
 mod runs;
