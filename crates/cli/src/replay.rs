@@ -22,7 +22,7 @@ the allocator decides anew. A request that failed in the recording counts as fai
 policy has a block for it at that moment.";
 
 pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
-    let session = Session::open(&plan.recording)?;
+    let mut session = Session::open(&plan.recording)?;
     interrupt::watch()?;
     let own = recorded_preset(&session.recording);
     let fidelity = verify::verify(&session, own.name, &own.policy, 0)?;
@@ -32,7 +32,7 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
         eprintln!("replay: nothing can be replayed: {gap}");
         return Ok(Verdict::No);
     }
-    let demands = demands(&session)?;
+    let demands = session.make(demands)?;
     let policies = plan.with_recorded(own);
     let mut runs = Vec::new();
     for NamedPolicy { name, policy, .. } in &policies {
@@ -71,13 +71,12 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
 }
 
 /// The demands of the recording.
-fn demands(session: &Session) -> anyhow::Result<Demands> {
+fn demands(session: &Session) -> Result<Demands, pageblock_lab::Error> {
     let bar = Progress::new("finding demands", 0, "events");
-    let demands = replay::demands(&session.recording, &session.columnar, &mut |done, total| {
+    replay::demands(&session.recording, &session.columnar, &mut |done, total| {
         bar.resize(total);
         bar.set(done);
-    })?;
-    Ok(demands)
+    })
 }
 
 /// Replays under one policy; `None` where Ctrl-C ended it.

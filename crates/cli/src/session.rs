@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use pageblock_recording::{Columnar, Recording};
+use pageblock_recording::{Columnar, Error, Recording};
+use tempfile::TempDir;
 
 use crate::progress::Progress;
 
@@ -11,22 +12,69 @@ use crate::progress::Progress;
 pub(crate) struct Session {
     pub(crate) recording: Recording,
     pub(crate) columnar: Columnar,
+    /// What stands for a cache that cannot be written; removed with the session.
+    temporary: Option<TempDir>,
 }
 
 impl Session {
+    /// Opens a recording. Where the cache cannot be written, it says so once and works without.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let path = path.canonicalize().with_context(|| path.display().to_string())?;
         let recording = Recording::open(&path)?;
         let cache = cache_dir();
-        std::fs::create_dir_all(&cache)
-            .with_context(|| format!("the cache folder {}", cache.display()))?;
-        let bar = Progress::new("reading", 0, "bytes");
-        let columnar = recording.columnar(&cache, &mut |done, total| {
-            total.into_iter().for_each(|total| bar.resize(total));
-            bar.set(done);
-        })?;
-        Ok(Self { recording, columnar })
+        let made = std::fs::create_dir_all(&cache);
+        let made = made.map_err(|source| Error::Io { file: cache.clone(), source });
+        match made.and_then(|()| columnar(&recording, &cache)) {
+            Ok(columnar) => Ok(Self { recording, columnar, temporary: None }),
+            Err(Error::Io { file, source }) if file.starts_with(&cache) => {
+                warn(&cache, &source);
+                Self::without_cache(recording)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
+
+    fn without_cache(recording: Recording) -> anyhow::Result<Self> {
+        let temporary = tempfile::Builder::new().prefix("pageblock-").tempdir();
+        let temporary = temporary.context("a folder for temporary files")?;
+        let columnar = columnar(&recording, temporary.path())?;
+        Ok(Self { recording, columnar, temporary: Some(temporary) })
+    }
+
+    /// Makes something that is kept beside the columnar form, as it is where the cache can be written;
+    /// else says so, and makes it again where it can.
+    pub(crate) fn make<T>(
+        &mut self,
+        make: impl Fn(&Self) -> Result<T, pageblock_lab::Error>,
+    ) -> anyhow::Result<T> {
+        let cache = self.columnar.path.parent().unwrap_or(Path::new("")).to_owned();
+        match make(self) {
+            Err(pageblock_lab::Error::Recording(Error::Io { file, source }))
+                if self.temporary.is_none() && file.starts_with(&cache) =>
+            {
+                warn(&cache, &source);
+                *self = Self::without_cache(self.recording.clone())?;
+                Ok(make(self)?)
+            }
+            made => Ok(made?),
+        }
+    }
+}
+
+fn columnar(recording: &Recording, folder: &Path) -> Result<Columnar, Error> {
+    let bar = Progress::new("reading", 0, "bytes");
+    recording.columnar(folder, &mut |done, total| {
+        total.into_iter().for_each(|total| bar.resize(total));
+        bar.set(done);
+    })
+}
+
+fn warn(cache: &Path, why: &std::io::Error) {
+    eprintln!(
+        "warning: the cache folder {} cannot be written: {why}; going on without it \
+         (PAGEBLOCK_CACHE names another)",
+        cache.display()
+    );
 }
 
 /// Where columnar forms are kept: `PAGEBLOCK_CACHE`, or the user's cache folder.

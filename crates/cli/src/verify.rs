@@ -38,7 +38,7 @@ pub(crate) fn verify(
 ) -> anyhow::Result<Verification> {
     let bar = Progress::new("verifying", 0, "events");
     let options = VerifyOptions { mismatches, ..VerifyOptions::default() };
-    let Session { recording, columnar } = session;
+    let Session { recording, columnar, .. } = session;
     let result =
         pageblock_lab::verify(recording, columnar, policy, name, options, &mut |done, total| {
             bar.resize(total);

@@ -20,6 +20,17 @@ pub enum Error {
     /// The snapshot has a frame that is in no zone.
     #[error("the snapshot has a frame {0} that is in none of its zones")]
     Frame(Pfn),
+    /// The tables of the machine's frames do not fit.
+    #[error(
+        "the snapshot's zones end at frame {frames}: their tables need {gib} GiB of address space, \
+         which this system refuses"
+    )]
+    AddressSpace {
+        /// The frame after the last.
+        frames: u64,
+        /// The size that was asked for.
+        gib: u64,
+    },
     /// The snapshot lists a frame twice, or another contradiction.
     #[error("the snapshot contradicts itself: {0}")]
     Contradiction(#[from] FrameError),

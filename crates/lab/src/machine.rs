@@ -1,7 +1,5 @@
 //! The machine that a snapshot describes: its zones and CPUs, and the allocator in exactly its state.
 
-use std::mem::MaybeUninit;
-
 use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::{CacheLimits, CpuCache};
 use pageblock::follow::ListEnd;
@@ -17,6 +15,11 @@ use pageblock_recording::{PageUse, PcpInfo, Recording, Snapshot, ZoneSnapshot};
 
 use crate::error::Error;
 
+/// The bytes for each frame of the largest table that a replay has: what becomes of the last free.
+const TABLE_BYTES: u64 = 24;
+/// All tables together are as large as so many of the largest.
+const TABLES: u64 = 4;
+
 /// The fixed properties of a recorded machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -28,8 +31,9 @@ pub struct Machine {
     pub geometry: Geometry,
 }
 
-/// Memory for the tables of one allocator.
-pub struct TableMemory(Vec<MaybeUninit<u8>>);
+/// Memory for the tables of one allocator: zero pages, of which those of holes stay untouched but for
+/// a byte a frame.
+pub struct TableMemory(Vec<u8>);
 
 impl Machine {
     /// The machine of a recording.
@@ -40,14 +44,16 @@ impl Machine {
         let snapshot = &recording.start;
         let mut zones = Vec::new();
         for zone in &snapshot.zones {
-            let kind = ZoneKind::from_name(&zone.name)
-                .ok_or_else(|| Error::UnknownZone(zone.name.clone()))?;
+            // The zone of a device, too, has no pages for the allocator.
             if zone.managed > 0 {
+                let kind = ZoneKind::from_name(&zone.name)
+                    .ok_or_else(|| Error::UnknownZone(zone.name.clone()))?;
                 let node = u8::try_from(zone.node).map_err(|_| Error::Node(zone.node))?;
                 let (present, managed) = (zone.present, zone.managed);
                 zones.push(ZoneSpec { node, kind, span: zone.span(), present, managed });
             }
         }
+        reserve_tables(snapshot.end_pfn().0)?;
         let cpus = snapshot.pcpinfo.iter().map(|p| usize::from(p.cpu) + 1).max().unwrap_or(1);
         let cpu_nodes = (0..cpus).map(|cpu| home_node(snapshot, cpu)).collect();
         let geometry =
@@ -73,7 +79,7 @@ impl Machine {
     /// Where the machine is none that an allocator can be made for.
     pub fn table_memory(&self, policy: Policy) -> Result<TableMemory, Error> {
         let size = self.setup(policy).metadata_size()?;
-        Ok(TableMemory(vec![MaybeUninit::uninit(); size]))
+        Ok(TableMemory(vec![0; size]))
     }
 
     /// An allocator in the state of a snapshot of this machine.
@@ -86,7 +92,7 @@ impl Machine {
         snapshot: &Snapshot,
         memory: &'m mut TableMemory,
     ) -> Result<Allocator<'m>, Error> {
-        let mut allocator = Allocator::new(&mut memory.0, &self.setup(policy))?;
+        let mut allocator = Allocator::new_in_bytes(&mut memory.0, &self.setup(policy))?;
         for at in 0..self.zones.len() {
             restore_zone(&mut allocator, at, snapshot)?;
         }
@@ -94,6 +100,17 @@ impl Machine {
         restore_caches(&mut allocator, snapshot)?;
         Ok(allocator)
     }
+}
+
+/// Makes sure that there is address space for the tables that a replay has of every frame up to `end`:
+/// they are of zero pages, and only frames that the recording names take memory, but there must be
+/// address space for all of them at once.
+fn reserve_tables(end: u64) -> Result<(), Error> {
+    let bytes = end.saturating_mul(TABLE_BYTES);
+    let refused = || Error::AddressSpace { frames: end, gib: TABLES * (bytes >> 30) };
+    let size = usize::try_from(bytes).map_err(|_| refused())?;
+    let mut tables = [const { Vec::<u8>::new() }; TABLES as usize];
+    tables.iter_mut().try_for_each(|table| table.try_reserve_exact(size)).map_err(|_| refused())
 }
 
 /// The node of a CPU: the one whose zones fill most of its lists. Only lists for other nodes expire.
@@ -163,8 +180,12 @@ fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(
         if used.state == PageUse::Reserved {
             continue;
         }
-        for pfn in used.pfn.0..used.pfn.0 + used.count {
-            with_zone(allocator, Pfn(pfn), |zone, _| zone.follow_allocated(Pfn(pfn), 0, movable))?;
+        for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
+            // Zones that have no pages for the allocator are left out of it.
+            let Some(at) = zone_of(allocator, pfn) else { continue };
+            if let Some((zone, _)) = allocator.zone_and_cache(at, 0) {
+                zone.follow_allocated(pfn, 0, movable)?;
+            }
         }
     }
     let strict = allocator.policy().list_type_strict();

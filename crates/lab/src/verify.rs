@@ -42,13 +42,14 @@ pub fn verify(
     options: VerifyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Verification, Error> {
+    let machine = Machine::of(recording)?;
     let pass = Pass::of(recording, columnar, options.limit);
     let mut result = if pass.start == pass.end {
         let mut nothing = Verification::default();
         gaps::nothing_is_judged(&mut nothing);
         nothing
     } else {
-        follow(recording, columnar, policy, options, &pass, progress)?
+        follow(recording, columnar, &machine, policy, options, &pass, progress)?
     };
     result.recording.clone_from(&recording.name);
     preset_name.clone_into(&mut result.preset);
@@ -61,6 +62,7 @@ pub fn verify(
 fn follow(
     recording: &Recording,
     columnar: &Columnar,
+    machine: &Machine,
     policy: &Policy,
     options: VerifyOptions,
     pass: &Pass,
@@ -68,7 +70,6 @@ fn follow(
 ) -> Result<Verification, Error> {
     let total = 2 * (pass.end - pass.start);
     let fates = fates_of(recording, columnar, policy, pass, &mut |done| progress(done, total))?;
-    let machine = Machine::of(recording)?;
     let mut memory = machine.table_memory(*policy)?;
     let start = infer::start(recording, columnar, cpu_list_orders(recording, policy))?;
     let mut allocator = machine.allocator(*policy, &start.snapshot, &mut memory)?;

@@ -10,6 +10,9 @@ use crate::text::TextReader;
 use crate::trace_dat::TraceDat;
 use crate::tsv::{Decoding, TsvReader};
 
+/// Enough to tell the form of a file: a line of it.
+const START_BYTES: usize = 4096;
+
 /// Streams the events of a file. After an error the stream ends.
 pub struct Events(Source);
 
@@ -24,10 +27,11 @@ impl Events {
     /// `events.tsv`, or else a trace as ftrace, perf or trace-cmd print it.
     ///
     /// # Errors
-    /// Where it cannot be opened, or a header is damaged.
+    /// Where it cannot be opened, a header is damaged, or it is a file of another tool.
     pub fn open(path: &Path, decoding: Decoding) -> Result<Self, Error> {
         let mut input = Input::open(path)?;
-        let start = input.peek()?;
+        refuse_others(&mut input)?;
+        let start = input.peek(START_BYTES)?;
         Ok(Self(if start.starts_with(b"\x17\x08\x44tracing") {
             Source::TraceDat(Box::new(TraceDat::open(path, decoding)?))
         } else if start.starts_with(b"# pb-events") || is_tsv(start) {
@@ -89,6 +93,26 @@ impl Events {
             Source::TraceDat(trace) => trace.lost_unplaced(),
         }
     }
+}
+
+/// Names files that other tools write, and what makes a readable one of them.
+///
+/// # Errors
+/// Where it is one, or cannot be read.
+pub(crate) fn refuse_others(input: &mut Input) -> Result<(), Error> {
+    let (found, expected) = match input.peek(START_BYTES)? {
+        // In either byte order.
+        [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..]
+        | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => {
+            ("a perf.data file", "what `perf script` prints of it, as trace.txt")
+        }
+        [0x1f, 0x8b, ..] => ("a gzip file", "a plain file, or one compressed with xz or zstd"),
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..] => {
+            ("a bzip2 file", "a plain file, or one compressed with xz or zstd")
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::unexpected(input.place(), found, expected))
 }
 
 /// Whether a file without a heading starts like an event of `events.tsv`, or is empty.

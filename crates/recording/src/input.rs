@@ -6,12 +6,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use liblzma::stream::{CONCATENATED, Stream};
+
 use crate::error::{Damage, Error, Place, quoted};
 
 /// The bytes that are read from the decompressor at a time.
 const CHUNK_BYTES: usize = 256 << 10;
 /// No line of any format comes near this length; it bounds the memory that a damaged file can take.
 const LINE_LIMIT_BYTES: usize = 1 << 20;
+/// What xz may take: the largest preset needs 65 MiB. It bounds what a damaged header asks for.
+const XZ_MEMORY_BYTES: u64 = 256 << 20;
 
 /// A byte stream with a known position, decompressed on the way if it is compressed.
 pub struct Input {
@@ -80,9 +84,12 @@ impl Input {
         let whole = io::Cursor::new(magic).chain(reader);
         let counted = Counted(whole, Arc::clone(&file_bytes_read));
         let reader: Box<dyn Read + Send> = match form {
-            Some("xz") => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(
-                BufReader::with_capacity(64 << 10, counted),
-            )),
+            Some("xz") => {
+                let stream = Stream::new_stream_decoder(XZ_MEMORY_BYTES, CONCATENATED)
+                    .map_err(|e| Error::io(name, e.into()))?;
+                let counted = BufReader::with_capacity(64 << 10, counted);
+                Box::new(liblzma::bufread::XzDecoder::new_stream(counted, stream))
+            }
             Some(_) => {
                 Box::new(zstd::stream::read::Decoder::new(counted).map_err(|e| Error::io(name, e))?)
             }
@@ -196,14 +203,13 @@ impl Input {
         Ok(())
     }
 
-    /// The next bytes, without taking them; none at the end of the stream.
+    /// The next bytes, without taking them: at least `bytes` of them, or all that are left.
     ///
     /// # Errors
     /// Where the file cannot be read or decompressed.
-    pub fn peek(&mut self) -> Result<&[u8], Error> {
-        if self.start == self.end {
-            self.fill()?;
-        }
+    pub fn peek(&mut self, bytes: usize) -> Result<&[u8], Error> {
+        // A read may give any part of them.
+        while self.end - self.start < bytes && self.fill()? > 0 {}
         Ok(&self.buffer[self.start..self.end])
     }
 
@@ -299,6 +305,23 @@ mod tests {
             n += 1;
         }
         assert_eq!(n, 100_000);
+    }
+
+    #[test]
+    fn a_peek_gives_what_was_asked_for_however_little_a_read_gives() {
+        struct Slow(&'static [u8]);
+        impl Read for Slow {
+            fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+                let n = self.0.len().min(out.len()).min(3);
+                out[..n].copy_from_slice(&self.0[..n]);
+                self.0 = &self.0[n..];
+                Ok(n)
+            }
+        }
+        let mut input = Input::from_reader(Slow(b"0123456789 and so on"), Path::new("t")).unwrap();
+        assert!(input.peek(10).unwrap().starts_with(b"0123456789"));
+        assert_eq!(input.peek(100).unwrap(), b"0123456789 and so on");
+        assert_eq!(input.next_line().unwrap().unwrap().bytes, b"0123456789 and so on");
     }
 
     #[test]

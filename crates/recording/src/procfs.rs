@@ -8,6 +8,9 @@ use pageblock::mobility::Migratetype;
 use crate::error::Error;
 use crate::input::Input;
 
+/// No such file comes near it; it bounds the memory that a damaged one can take.
+const FILE_LIMIT_BYTES: u64 = 16 << 20;
+
 /// A zone, as `/proc` names it.
 pub type ZoneName = (u16, String);
 
@@ -152,6 +155,9 @@ pub(crate) fn each_line(
     mut each: impl FnMut(&str) -> Result<(), &'static str>,
 ) -> Result<(), Error> {
     while let Some(line) = input.next_line()? {
+        if line.offset > FILE_LIMIT_BYTES {
+            return Err(Error::unexpected(input.place(), "more data", "a file of at most 16 MiB"));
+        }
         let text = std::str::from_utf8(line.bytes).map_err(|_| "text in UTF-8");
         if let Err(expected) = text.and_then(&mut each) {
             let (found, number, offset) = (line.bytes.to_vec(), line.number, line.offset);

@@ -64,13 +64,7 @@ impl Recording {
         let start = Snapshot::open(&dir.join("start"), decoding)?;
         let end = dir.join("end");
         let end = if end.is_dir() { Some(Snapshot::open(&end, decoding)?) } else { None };
-        let names = ["events.tsv", "trace.dat", "trace.txt"];
-        let events_file = names.into_iter().find_map(|name| crate::find(dir, name));
-        let events_file = events_file.ok_or_else(|| Error::Missing {
-            path: dir.to_owned(),
-            what: "events",
-            expected: "events.tsv, trace.dat or trace.txt, or any with .xz or .zst",
-        })?;
+        let events_file = events_file(dir)?;
         Ok(Self {
             name,
             dir: dir.to_owned(),
@@ -92,6 +86,22 @@ impl Recording {
     pub fn events(&self) -> Result<Events, Error> {
         Events::open(&self.events_file, self.decoding)
     }
+}
+
+/// The file with the events; a `perf.data` stands for one that is refused.
+fn events_file(dir: &Path) -> Result<PathBuf, Error> {
+    let names = ["events.tsv", "trace.dat", "trace.txt"];
+    if let Some(file) = names.into_iter().find_map(|name| crate::find(dir, name)) {
+        return Ok(file);
+    }
+    if let Some(file) = crate::find(dir, "perf.data") {
+        crate::events::refuse_others(&mut Input::open(&file)?)?;
+    }
+    Err(Error::Missing {
+        path: dir.to_owned(),
+        what: "events",
+        expected: "events.tsv, trace.dat or trace.txt, or any with .xz or .zst",
+    })
 }
 
 /// The contents of `static.tar`, with the paths that its names stand for.

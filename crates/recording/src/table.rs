@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
@@ -18,6 +19,10 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use crate::error::Error;
 use crate::seal::{blank_seal, is_intact, seal};
+
+/// What the name of a table ends with while it is written.
+const UNFINISHED: &str = ".unfinished";
+const YOUNG: Duration = Duration::from_secs(60);
 
 /// The type of a column's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,12 +97,16 @@ impl TableWriter {
         if let Some(dir) = dir {
             std::fs::create_dir_all(dir).map_err(|e| Error::io(dir, e))?;
         }
+        remove_abandoned(dir.unwrap_or(Path::new(".")));
         let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.unfinished", crate::unique()));
+        name.push(format!(".{}{UNFINISHED}", crate::unique()));
         let unfinished = path.with_file_name(name);
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(true);
         let file = file.open(&unfinished).map_err(|e| Error::io(&unfinished, e))?;
+        // The lock tells others that somebody writes. A file system without locks keeps what a killed
+        // run left.
+        let _ = file.lock();
         let fields: Vec<_> =
             columns.iter().map(|(name, kind)| Field::new(*name, kind.arrow(), false)).collect();
         let schema = Arc::new(Schema::new(fields));
@@ -146,8 +155,31 @@ impl TableWriter {
     }
 
     fn error(&self, error: ArrowError) -> Error {
-        Error::columnar(&self.path, error)
+        match error {
+            ArrowError::IoError(_, source) => Error::io(&self.path, source),
+            error => Error::columnar(&self.path, error),
+        }
     }
+}
+
+/// Removes the unfinished tables of runs that were killed: those that nobody has locked. A young one
+/// may belong to a run that is about to lock it.
+fn remove_abandoned(dir: &Path) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        if path.file_name().is_some_and(|n| n.as_encoded_bytes().ends_with(UNFINISHED.as_bytes()))
+            && let Ok(file) = File::open(&path)
+            && age(&file).is_some_and(|age| age > YOUNG)
+            && file.try_lock().is_ok()
+        {
+            // Another run may have removed it first.
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+fn age(file: &File) -> Option<Duration> {
+    file.metadata().ok()?.modified().ok()?.elapsed().ok()
 }
 
 impl Drop for TableWriter {

@@ -6,17 +6,21 @@ use crate::input::Input;
 const BLOCK_BYTES: usize = 512;
 /// A static archive holds settings and format files of a few kilobytes each.
 const FILE_LIMIT_BYTES: u64 = 16 << 20;
+const ARCHIVE_LIMIT_BYTES: u64 = 64 << 20;
 
 /// Calls `each` with the name and content of every regular file.
 ///
 /// # Errors
-/// Where the archive is damaged or a file in it exceeds 16 MiB.
+/// Where the archive is damaged or exceeds 64 MiB, or a file in it 16 MiB.
 pub(crate) fn each_file(
     mut input: Input,
     mut each: impl FnMut(&str, Vec<u8>),
 ) -> Result<(), Error> {
     loop {
         let at = input.place();
+        if at.offset > ARCHIVE_LIMIT_BYTES {
+            return Err(Error::unexpected(at, "more data", "an archive of at most 64 MiB"));
+        }
         let mut header = [0u8; BLOCK_BYTES];
         input.read_exact(&mut header, "a tar header")?;
         if header.iter().all(|&b| b == 0) {

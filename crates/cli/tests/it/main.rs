@@ -4,6 +4,7 @@ mod arguments;
 mod bench;
 mod docs;
 mod gaps;
+mod inputs;
 mod machines;
 mod manual;
 mod policy;

@@ -33,16 +33,11 @@ use self::silent::SilentFinder;
 use self::tick::TickFinder;
 pub use self::tick::{PERIOD_US, Ticks};
 
-/// The last free of each frame's block, until something else happens to it.
-#[derive(Clone, Copy, Default)]
-struct Pending {
-    /// Index of the event, plus one; 0 where nothing is pending.
-    event: u64,
-    /// The same of the event that ended its batch.
-    batch: u64,
-    /// The task that freed it compacts, and may keep it.
-    compacting: bool,
-}
+/// The last free of each frame's block, until something else happens to it: the index of the event
+/// plus one, 0 where nothing is pending; the same of the event that ended its batch; whether the task
+/// that freed it compacts, and may keep it. A tuple of zeros is one of zero bytes, so that the table
+/// takes no memory for frames that no event has.
+type Pending = (u64, u64, bool);
 
 /// Finds the fates in one pass.
 pub struct FateFinder {
@@ -162,15 +157,15 @@ impl FateFinder {
                 if self.orders.has(*order)
                     && let Some(slot) = self.pending.get_mut(pfn.0 as usize)
                 {
-                    *slot = Pending { event: event + 1, batch: 0, compacting };
+                    *slot = (event + 1, 0, compacting);
                 }
             }
             What::FreeBatched { pfn } => {
                 if let Some(slot) = self.pending.get_mut(pfn.0 as usize)
-                    && slot.event > 0
+                    && slot.0 > 0
                 {
-                    slot.batch = event + 1;
-                    self.fates.set(slot.event - 1, Fate::Batched);
+                    slot.1 = event + 1;
+                    self.fates.set(slot.0 - 1, Fate::Batched);
                 }
             }
             What::Drain { pfn, order, .. } | What::Alloc { pfn: Some(pfn), order, .. } => {
@@ -239,7 +234,7 @@ impl FateFinder {
             let pages = pfn.0 as usize..(pfn.0 + (1 << order)) as usize;
             self.isolated_by.get_mut(pages.clone()).unwrap_or_default().fill(0);
             for slot in self.pending.get_mut(pages).unwrap_or_default() {
-                slot.compacting = false;
+                slot.2 = false;
             }
         }
     }
@@ -360,12 +355,12 @@ impl FateFinder {
     fn join(&mut self, pfn: Pfn, order: Order) {
         let start = pfn.0 as usize;
         let pages = self.pending.get(start..start + (1 << order)).unwrap_or_default();
-        let in_a_row = |pair: &[Pending]| pair[0].event < pair[1].event;
-        let one_by_one = pages.iter().all(|page| page.event > 0 && page.batch == 0);
+        let in_a_row = |pair: &[Pending]| pair[0].0 < pair[1].0;
+        let one_by_one = pages.iter().all(|&(event, batch, _)| event > 0 && batch == 0);
         if order == 0 || !one_by_one || !pages.windows(2).all(in_a_row) {
             return;
         }
-        let events: Vec<u64> = pages.iter().map(|page| page.event - 1).collect();
+        let events: Vec<u64> = pages.iter().map(|page| page.0 - 1).collect();
         for (n, &event) in events.iter().enumerate() {
             let last = n + 1 == events.len();
             self.fates.set(event, if last { Fate::Joined(order) } else { Fate::Part });
@@ -377,7 +372,7 @@ impl FateFinder {
         let start = pfn.0 as usize;
         let end = (start + (1usize << order)).min(self.pending.len());
         for at in start..end {
-            let Pending { event, batch, compacting } = std::mem::take(&mut self.pending[at]);
+            let (event, batch, compacting) = std::mem::take(&mut self.pending[at]);
             let page = Pfn(at as u64);
             let doubt = self.passed.settle(page);
             if let Some(doubt) = doubt.filter(|doubt| doubt.freed + 1 == event)
@@ -438,8 +433,9 @@ impl FateFinder {
             for block in &end.pcp {
                 self.settle(block.pfn, block.order, Fate::Listed);
             }
-            let kept = self.pending.iter().filter(|p| p.event > 0 && p.compacting && p.batch == 0);
-            for event in kept.map(|p| p.event - 1) {
+            let is_kept =
+                |&&(event, batch, compacting): &&Pending| event > 0 && compacting && batch == 0;
+            for event in self.pending.iter().filter(is_kept).map(|page| page.0 - 1) {
                 self.fates.set(event, Fate::Kept);
             }
         }

@@ -448,7 +448,8 @@ impl Guided<'_, '_> {
             (false, true) => high_max,
         };
         self.limit_seen = Some(seen).filter(|_| !again);
-        cache.high = high.clamp(high_min, high_max);
+        // As the kernel's macro, whose upper bound wins where they cross.
+        cache.high = high.max(high_min).min(high_max);
     }
 }
 

@@ -179,7 +179,7 @@ pub struct Guided<'a, 'm> {
     /// Tasks found to have taken a block by what a CPU list did not give back.
     taken_by_count: u64,
     /// The CPU whose list holds a frame, plus one.
-    holder: Vec<u8>,
+    holder: Vec<u16>,
     /// The bulk allocator takes the block of this event; it may refill a list twice in a row.
     for_bulk: bool,
     /// Tasks that are known to be in the slow path.
@@ -233,7 +233,7 @@ impl<'a, 'm> Guided<'a, 'm> {
                 let Some(cache) = allocator.cache(at, cpu) else { continue };
                 for list in 0..cache.nr_lists() {
                     for pfn in cache.blocks(zone, list) {
-                        holder[pfn.0 as usize] = cpu as u8 + 1;
+                        holder[pfn.0 as usize] = cpu as u16 + 1;
                     }
                 }
             }
@@ -459,7 +459,7 @@ impl<'a, 'm> Guided<'a, 'm> {
 
     fn set_holder(&mut self, pfn: Pfn, cpu: Option<usize>) {
         if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
-            *slot = cpu.map_or(0, |c| c as u8 + 1);
+            *slot = cpu.map_or(0, |c| c as u16 + 1);
         }
     }
 

@@ -89,12 +89,17 @@ struct Listed {
     mt: Migratetype,
 }
 
+/// What a frame was before the snapshot. A table of zeros takes no memory before it is written.
+const UNKNOWN: u8 = 0;
+const IN_USE: u8 = 1;
+const FREE: u8 = 2;
+
 /// What the events tell of the state before them.
 struct Evidence {
     /// Whether an event told where the frame was at the start.
     touched: Vec<bool>,
-    /// The same for events that the snapshot may be younger than: whether it was free.
-    before_snapshot: Vec<Option<bool>>,
+    /// The same for events that the snapshot may be younger than: what the frame was.
+    before_snapshot: Vec<u8>,
     /// The first event after the snapshot.
     snapshot_end: u64,
     counters: Counters,
@@ -123,7 +128,7 @@ impl Evidence {
         let blocks = (end >> recording.pageblock_order) + 1;
         Self {
             touched: vec![false; end],
-            before_snapshot: vec![None; end],
+            before_snapshot: vec![UNKNOWN; end],
             snapshot_end,
             counters: Counters::new(orders),
             taken: vec![0; end],
@@ -189,7 +194,7 @@ impl Evidence {
     /// A block comes to a CPU's list.
     fn hold(&mut self, cpu: u16, pfn: Pfn) {
         if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
-            *slot = cpu + 1;
+            *slot = cpu.saturating_add(1);
         }
     }
 
@@ -226,7 +231,9 @@ impl Evidence {
         let end = (start + (1 << order)).min(self.touched.len());
         if event < self.snapshot_end {
             for state in self.before_snapshot.get_mut(start..end).unwrap_or_default() {
-                state.get_or_insert(free);
+                if *state == UNKNOWN {
+                    *state = if free { FREE } else { IN_USE };
+                }
             }
         }
         let Some(frames) = self.touched.get_mut(start..end) else { return false };
@@ -263,12 +270,15 @@ impl Evidence {
     fn go_back(&self, snapshot: &mut Snapshot, since: u64) {
         let mut free = free_frames(snapshot, self.touched.len());
         for (pfn, state) in self.before_snapshot.iter().enumerate() {
-            let Some(state) = *state else { continue };
-            if free[pfn] && !state {
+            if *state == UNKNOWN {
+                continue;
+            }
+            let is_free = *state == FREE;
+            if free[pfn] && !is_free {
                 let (state, pfn) = (PageUse::KernelOrPcp, Pfn(pfn as u64));
                 snapshot.used.push(UsedRange { state, pfn, count: 1 });
             }
-            free[pfn] = state;
+            free[pfn] = is_free;
         }
         snapshot.free = free_blocks(snapshot, &free);
         let mut pages = vec![0; snapshot.zones.len()];
@@ -465,7 +475,7 @@ mod tests {
     fn evidence(snapshot_end: u64) -> Evidence {
         Evidence {
             touched: vec![false; 16],
-            before_snapshot: vec![None; 16],
+            before_snapshot: vec![UNKNOWN; 16],
             snapshot_end,
             counters: Counters::new(CpuListOrders { up_to: 3, and: None }),
             taken: vec![0; 16],

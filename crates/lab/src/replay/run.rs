@@ -23,6 +23,7 @@ pub fn demands(
 ) -> Result<Demands, Error> {
     let path = columnar.path.with_extension("demands.pbrec");
     let policy = recorded_preset(recording).policy;
+    let machine = Machine::of(recording)?;
     let orders = cpu_list_orders(recording, &policy);
     let start = infer::start(recording, columnar, orders)?;
     if let Some(demands) = Demands::open(&path, columnar, start.snapshot.clone()) {
@@ -30,7 +31,6 @@ pub fn demands(
     }
     let total = 2 * columnar.events;
     let fates = find_fates(recording, columnar, &policy, &mut |done| progress(done, total))?;
-    let machine = Machine::of(recording)?;
     let mut memory = machine.table_memory(policy)?;
     let mut allocator = machine.allocator(policy, &start.snapshot, &mut memory)?;
     let mut guided = guide(&mut allocator, recording, &start, &fates, 0);

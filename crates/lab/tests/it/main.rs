@@ -2,6 +2,7 @@
 
 mod apppressure;
 mod hugealloc;
+mod opening;
 mod parallelio;
 mod proc;
 mod replay;

@@ -53,6 +53,7 @@ pub struct TraceDat {
 
 /// The kernel that a trace was recorded on, as the file's headers say.
 pub(crate) fn kernel_of(path: &Path) -> Result<Option<KernelVersion>, Error> {
+    crate::events::refuse_others(&mut Input::open(path)?)?;
     let mut source = open_source(path)?;
     Ok(kernel_in(&header::read(&mut source)?))
 }

@@ -32,6 +32,30 @@ fn columns_hold_the_same_events_and_windows() {
     }
 }
 
+#[test]
+fn what_killed_runs_left_half_written_is_removed_and_what_others_write_is_not() {
+    let temp = TempDir::new("abandoned");
+    let recording = Recording::open(&small_recording(&temp, EVENTS)).unwrap();
+    let cache = temp.0.join("cache");
+    std::fs::create_dir_all(&cache).unwrap();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let left = |name: &str| {
+        let path = cache.join(name);
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_modified(old).unwrap();
+        (path, file)
+    };
+    let (killed, _) = left("a.pbrec.12-0.unfinished");
+    let (written, writer) = left("b.pbrec.13-0.unfinished");
+    writer.lock().unwrap();
+    let (whole, _) = left("c.pbrec");
+    let young = cache.join("d.pbrec.14-0.unfinished");
+    std::fs::write(&young, "").unwrap();
+    recording.columnar(&cache, &mut |_, _| {}).unwrap();
+    let are_there = [killed, written, whole, young].map(|path| path.exists());
+    assert_eq!(are_there, [false, true, true, true]);
+}
+
 /// A recording of a few lines in a folder of its own.
 pub(crate) fn small_recording(temp: &TempDir, events: &str) -> PathBuf {
     let dir = temp.0.join("small-6.1");

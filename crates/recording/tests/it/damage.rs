@@ -123,6 +123,107 @@ fn a_damaged_line_is_named_with_its_place() {
     );
 }
 
+/// A zone of frames 1024 to 5119, then this line: what is allowed instead.
+#[track_caller]
+fn refuses_line(line: &str, expect: &str) {
+    let text = format!(
+        "# page-allocator snapshot v1: a test\nzone node=0 zone=DMA32 start_pfn=1024 spanned=4096 \
+         present=3998 managed=3840 wmark=10/12/14 nr_free_pages=773\nfree 0 DMA32 3 1 2048\n\
+         pcpinfo cpu=0 node=0 zone=DMA32 count=0 high=2 batch=1\nblock 0 DMA32 1024 1 0\n{line}\n"
+    );
+    let error = input(text.as_bytes()).and_then(|input| Snapshot::read(input, DECODING));
+    let error = error.expect_err(line).to_string();
+    assert!(error.starts_with("made:6 (byte "), "{error}");
+    assert!(error.ends_with(&format!("; allowed: {expect}")), "{error}");
+}
+
+const ZONE: &str = "zone DMA32 of node 0, which has the frames 1024 to 5119";
+
+#[test]
+fn a_snapshot_that_contradicts_itself_is_refused_with_the_line() {
+    let again = |frame: u64| format!("frames that no line above has; frame {frame} has one");
+    refuses_line("free 0 DMA32 0 1 5120", &format!("a block inside {ZONE}"));
+    refuses_line("free 0 DMA32 10 1 5119", &format!("a block inside {ZONE}"));
+    refuses_line("pcp 0 0 DMA32 0 0 1 1023", &format!("a block inside {ZONE}"));
+    let multiple = "a block of order 1 that starts at a multiple of its size";
+    refuses_line("free 0 DMA32 1 1 2057", multiple);
+    refuses_line("free 0 DMA32 0 1 2055", &again(2055));
+    refuses_line("pcp 0 0 DMA32 0 2 1 2052", &again(2052));
+    refuses_line("used file 2000 100", &again(2048));
+    let none = "frames of zones that lines above describe; frame 5120 is in none";
+    refuses_line("used slab 4000 4503599627370496", none);
+    refuses_line("used slab 5120 1", none);
+    refuses_line("used slab 4000 18446744073709551615", "frames below 2^52");
+    refuses_line("block 0 DMA32 5120 1 0", &format!("a pageblock of {ZONE}"));
+    refuses_line("block 0 DMA32 1024 1 0", "one line for a pageblock");
+    let lists = "pcpinfo cpu=0 node=0 zone=DMA32 count=0 high=2 batch=1";
+    refuses_line(lists, "one line for the lists of a CPU and zone");
+    refuses_line(&lists.replace("cpu=0", "cpu=8192"), "a CPU number below 8192");
+    let factor = format!("{} alloc_factor=7", lists.replace("cpu=0", "cpu=1"));
+    refuses_line(&factor, "alloc_factor= of at most 6");
+}
+
+#[test]
+fn a_zone_that_no_machine_has_is_refused_with_the_line() {
+    let zone = |start: u64, spanned: u64, present: u64| {
+        format!(
+            "zone node=0 zone=Normal start_pfn={start} spanned={spanned} present={present} \
+             managed=1 nr_free_pages=0"
+        )
+    };
+    refuses_line(&zone(5119, 9, 9), &format!("frames outside {ZONE}"));
+    refuses_line(
+        &zone(8192, 1 << 40, 9),
+        "spanned= of at most 4294967294 pages (16 TiB), not 1099511627776",
+    );
+    refuses_line(
+        &zone((1 << 40) - 8, 9, 9),
+        "start_pfn= and spanned= that end below frame 2^40, as physical addresses have at most 52 bits",
+    );
+    refuses_line(&zone(8192, 9, 10), "present= of at most the 9 pages of spanned=, not 10");
+    refuses_line(&zone(8192, 9, 1 << 52), "a number below 2^52 after present=");
+    let names = "a zone named DMA, DMA32, Normal, HighMem, Movable, Device";
+    refuses_line(&zone(8192, 9, 9).replace("Normal", "Abnormal"), names);
+    refuses_line(&zone(8192, 9, 9).replace("node=0", "node=1024"), "a node number below 1024");
+}
+
+/// A kernel's bounds cross only where the low watermark is above an eighth of the zone.
+#[test]
+fn limits_of_a_cpu_list_that_cross_are_refused_unless_a_kernel_would_have_them() {
+    let crossed = "pcpinfo cpu=1 node=0 zone=DMA32 count=0 high=9 batch=1 high_min=9 high_max=3";
+    refuses_line(crossed, "high_min=9 of at most high_max=3");
+    let low = |low: u64| {
+        let text = format!(
+            "# page-allocator snapshot v1\nzone node=0 zone=DMA start_pfn=0 spanned=4096 \
+             present=4096 managed=4096 wmark=1/{low}/{low} nr_free_pages=0\n\
+             {}\n",
+            crossed.replace("DMA32", "DMA")
+        );
+        input(text.as_bytes()).and_then(|input| Snapshot::read(input, DECODING)).is_ok()
+    };
+    assert_eq!((low(256), low(600)), (false, true));
+}
+
+/// Text that unpacks to thousands of times its size ends at the first line that says nothing new.
+#[test]
+fn a_bomb_of_repeated_lines_ends_at_the_first_that_repeats() {
+    for line in ["used file 1500 1\n", "free 0 DMA32 0 1 1500\n", "block 0 DMA32 1536 1 0\n"] {
+        let zone = "# page-allocator snapshot v1\nzone node=0 zone=DMA32 start_pfn=1024 spanned=4096 \
+                    present=3998 managed=3840 nr_free_pages=773\n";
+        let packed = pack(&(zone.to_owned() + &line.repeat(1 << 20)), 1);
+        assert!(packed.len() < 1 << 14);
+        let error = input(&packed).and_then(|input| Snapshot::read(input, DECODING)).unwrap_err();
+        assert!(error.to_string().starts_with("made:4 (byte "), "{error}");
+    }
+}
+
+#[test]
+fn a_file_of_proc_is_limited() {
+    let text = "nr_something_that_is_long_enough 1\n".repeat(1 << 19);
+    let error = input(text.as_bytes()).and_then(VmStat::read).unwrap_err();
+    assert!(error.to_string().ends_with("found more data; allowed: a file of at most 16 MiB"));
+}
+
 #[test]
 fn a_folder_without_a_part_says_which() {
     let temp = TempDir::new("parts");

@@ -3,7 +3,9 @@
 mod columnar;
 mod damage;
 mod excerpt;
+mod forms;
 mod made;
+mod readers;
 mod recordings;
 mod text;
 mod trace_dat;

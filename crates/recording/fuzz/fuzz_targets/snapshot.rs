@@ -1,0 +1,8 @@
+//! Any bytes as a snapshot and as the files of `/proc` beside it:
+//! `cargo +nightly fuzz run snapshot corpus seeds/snapshot` in `crates/recording/fuzz`.
+#![no_main]
+
+#[path = "../../tests/it/readers.rs"]
+mod readers;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| readers::read_state(data));

@@ -1,0 +1,63 @@
+//! Any bytes through every reader, for the tests and for the fuzz targets: whatever the bytes are, a
+//! reader gives a value or one line.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use pageblock::mobility::Numbering;
+use pageblock_recording::{
+    BuddyInfo, Decoding, Error, Events, Input, PageTypeInfo, Snapshot, VmStat,
+};
+
+const DECODING: Decoding = Decoding { numbering: Numbering::Modern, cma: true };
+/// Events that are read of one input.
+const EVENTS: usize = 100_000;
+
+/// Reads the bytes as a snapshot and as each file of `/proc`.
+pub(crate) fn read_state(bytes: &[u8]) {
+    let input = || Input::from_reader(Cursor::new(bytes.to_vec()), Path::new("input"));
+    one_line(input().and_then(|input| Snapshot::read(input, DECODING)));
+    one_line(input().and_then(PageTypeInfo::read));
+    one_line(input().and_then(BuddyInfo::read));
+    one_line(input().and_then(VmStat::read));
+}
+
+/// Reads the bytes as a file of events, whose form its first bytes tell.
+pub(crate) fn read_events(bytes: &[u8]) {
+    let path = std::env::temp_dir().join(format!("pageblock-events-{}", std::process::id()));
+    std::fs::write(&path, bytes).unwrap();
+    for numbering in [Numbering::Modern, Numbering::Legacy] {
+        let events = Events::open(&path, Decoding { numbering, cma: true });
+        one_line(events.and_then(|events| events.take(EVENTS).try_for_each(|e| e.map(drop))));
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+fn one_line<T>(result: Result<T, Error>) {
+    if let Err(error) = result {
+        let text = error.to_string();
+        assert!(!text.contains(|c: char| c.is_control()), "{text:?}");
+    }
+}
+
+/// Gives every file of a target's seeds to `read`.
+#[cfg(test)]
+fn each_seed(target: &str, read: fn(&[u8])) {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
+    let mut seeds = 0;
+    for file in std::fs::read_dir(dir).unwrap() {
+        read(&std::fs::read(file.unwrap().path()).unwrap());
+        seeds += 1;
+    }
+    assert!(seeds > 0);
+}
+
+#[test]
+fn every_seed_of_snapshots_is_read_or_refused_in_a_line() {
+    each_seed("snapshot", read_state);
+}
+
+#[test]
+fn every_seed_of_events_is_read_or_refused_in_a_line() {
+    each_seed("events", read_events);
+}
