@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use pageblock::policy::Policy;
-use pageblock::preset::{self, Preset};
 use pageblock_bench::{native, netperf};
-use pageblock_lab::policy_file;
+use pageblock_kernel::{Named, file};
 use pageblock_lab::sim::machine_file::{MachineSpec, Scale};
 use pageblock_lab::workload::{self, Workload};
 use pageblock_measure::multiops::StarRule;
@@ -19,9 +18,10 @@ use crate::{machines, published};
 pub(crate) struct NamedPolicy {
     /// What was typed; for a file its name without folder and extension.
     pub(crate) name: String,
-    /// The preset that it builds on.
-    pub(crate) base: &'static Preset,
+    /// The allocator's part of it.
     pub(crate) policy: Policy,
+    /// All of it.
+    pub(crate) kernel: Named,
 }
 
 impl NamedPolicy {
@@ -30,20 +30,19 @@ impl NamedPolicy {
         if argument.ends_with(".toml") || argument.contains('/') {
             return Self::read(Path::new(argument));
         }
-        let policy = Policy::parse(argument).map_err(|error| anyhow::anyhow!("{error}"))?;
-        let name = argument.split(',').next().unwrap_or_default().trim();
-        let base = preset::find(name).context("a policy that was read has a base")?;
-        Ok(Self { name: argument.to_owned(), base, policy })
+        Ok(Self::of(Named::parse(argument)?))
     }
 
     fn read(path: &Path) -> anyhow::Result<Self> {
         let place = || path.display().to_string();
         let text =
             std::fs::read_to_string(path).with_context(|| format!("policy file {}", place()))?;
-        let file = policy_file::parse(&text).with_context(place)?;
-        let base = preset::find(file.base).context("a policy that was read has a base")?;
-        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self { name, base, policy: file.policy })
+        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
+        Ok(Self::of(file::parse(&text, &name).with_context(place)?))
+    }
+
+    fn of(kernel: Named) -> Self {
+        Self { name: kernel.label.clone(), policy: kernel.kernel.allocator, kernel }
     }
 }
 

@@ -8,7 +8,6 @@ pub mod fate;
 pub mod guided;
 pub mod infer;
 pub mod machine;
-pub mod policy_file;
 pub mod replay;
 pub mod sim;
 pub mod simulate;

@@ -9,6 +9,7 @@ use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
 use pageblock::setup::Setup;
 use pageblock::tuning;
+use pageblock_kernel::{Kernel, Named};
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
 use pageblock_measure::{Run, Tally};
 use pageblock_vm::Vm;
@@ -26,31 +27,31 @@ use crate::sim::machine_file::{MachineSpec, Scale};
 use crate::sim::world::World;
 use crate::workload::{Outcome, Progress, Workload};
 
-/// The first version without SLAB (mm/slab.c went): from here on whatever the machine says is SLUB.
-const WITHOUT_SLAB: (u32, u32) = (6, 8);
-
 /// What is simulated.
 #[derive(Clone, Debug)]
 pub struct Simulation<'s> {
     /// The machine.
     pub machine: &'s MachineSpec,
-    /// The policy, and how it was named.
-    pub policy: (&'s str, Policy),
-    /// The mainline version whose defaults hold around the allocator.
-    pub version: (u32, u32),
+    /// The kernel that it runs.
+    pub kernel: &'s Named,
     /// What is run on it.
     pub workload: &'s dyn Workload,
     /// The seed.
     pub seed: u64,
 }
 
-/// What the workload sets of the policy, then as much of it as the machine's scale says: min_free_kbytes,
-/// which grows with the root of memory and has a floor for huge pages, is taken from the whole machine.
-fn scaled_policy(policy: Policy, machine: &MachineSpec, workload: &dyn Workload) -> Policy {
+/// The kernel with what the workload sets up and was not set by hand, then as much of its memory settings as the
+/// machine's scale says: min_free_kbytes, which grows with the root of memory and has a floor for huge pages, is
+/// taken from the whole machine.
+fn resolve(named: &Named, machine: &MachineSpec, workload: &dyn Workload) -> Kernel {
     let Scale { numerator, denominator } = machine.scale;
     let whole: u64 = machine.pages() * denominator / numerator;
-    let mut tuned = policy;
-    workload.tune(&mut tuned, whole);
+    let mut kernel = named.resolve(|kernel| workload.set_up(kernel, whole));
+    kernel.allocator = scaled(kernel.allocator, named.kernel.allocator, machine, whole);
+    kernel
+}
+
+fn scaled(mut tuned: Policy, policy: Policy, machine: &MachineSpec, whole: u64) -> Policy {
     let extra = machine.scale.of(tuned.extra_free_kbytes.into());
     tuned.extra_free_kbytes = u32::try_from(extra).unwrap_or(u32::MAX);
     if policy.min_free_kbytes != 0 || machine.scale == Scale::WHOLE {
@@ -84,21 +85,21 @@ fn reserve_cma(allocator: &mut Allocator<'_>, machine: &MachineSpec) {
 }
 
 impl Simulation<'_> {
-    fn config(&self) -> Config {
-        let (major, minor) = self.version;
-        let mut config = Config::of_version(major, minor);
-        if (major, minor) < WITHOUT_SLAB {
+    fn config(&self, kernel: &Kernel) -> Config {
+        let mut config = Config {
+            swap_pages: self.machine.swap_pages,
+            zram: self.machine.zram,
+            ..Config::default()
+        };
+        if kernel.memory.slab_exists {
             config.slab = self.machine.slab;
         }
-        config.swap_pages = self.machine.swap_pages;
-        config.zram = self.machine.zram;
-        config.zone_reclaim_mode = self.policy.1.zone_reclaim_mode;
         if self.workload.logs() {
-            let whole = cil::checkpoint_bytes(self.machine.disk.bytes, major, minor);
+            let whole = cil::checkpoint_bytes(self.machine.disk.bytes, kernel.writeback.log_limit);
             config.checkpoint_bytes = self.machine.scale.of(whole).max(1);
             config.file_objects = XFS;
         }
-        self.workload.configure(&mut config);
+        self.workload.bring(&mut config);
         config
     }
 
@@ -109,9 +110,9 @@ impl Simulation<'_> {
     pub fn run(&self, progress: &mut Progress<'_>) -> Result<Option<Run>, Error> {
         let machine = self.machine;
         self.workload.size(machine)?;
-        let policy = scaled_policy(self.policy.1, machine, self.workload);
+        let kernel = resolve(self.kernel, machine, self.workload);
         let setup = Setup {
-            policy,
+            policy: kernel.allocator,
             geometry: machine.geometry,
             zones: &machine.zones,
             cpu_nodes: &machine.cpu_nodes,
@@ -124,7 +125,7 @@ impl Simulation<'_> {
             allocator.release(range)?;
         }
         allocator.retune();
-        let vm = Vm::new(allocator, &policy, self.config(), Tally::new());
+        let vm = Vm::new(allocator, &kernel, self.config(&kernel), Tally::new());
         let disk = Disk::new(machine.disk);
         let mut world = World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, self.seed);
         world.scale = machine.scale;
@@ -140,7 +141,7 @@ impl Simulation<'_> {
     fn result(&self, world: &World<'_>, outcome: Outcome) -> Run {
         let vm = &world.vm;
         let mut run = Run::from_tally(&vm.observer);
-        self.policy.0.clone_into(&mut run.policy);
+        self.kernel.label.clone_into(&mut run.policy);
         self.workload.name().clone_into(&mut run.workload);
         self.machine.name.clone_into(&mut run.machine);
         run.seed = self.seed;
@@ -176,7 +177,7 @@ fn content_type(vm: &Vm<'_, Tally>, pfn: Pfn) -> Migratetype {
     let page = vm.pages().get(pfn);
     match page.kind() {
         Owner::Anon | Owner::File | Owner::Compaction => Migratetype::Movable,
-        Owner::Zsmalloc if vm.config().zsmalloc_movable => Migratetype::Movable,
+        Owner::Zsmalloc if vm.kernel().memory.zsmalloc_movable => Migratetype::Movable,
         Owner::Slab if vm.slabs().caches()[page.owner as usize].spec.reclaimable => {
             Migratetype::Reclaimable
         }

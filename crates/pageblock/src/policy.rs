@@ -119,20 +119,6 @@ switches! {
         placement: Placement,
         /// Order of attempts in the slow path.
         slowpath: Slowpath,
-        /// When kswapd is left asleep.
-        kswapd_wake: KswapdWake,
-        /// Who compacts in the background (read by the machine around the allocator).
-        kcompactd: Kcompactd,
-        /// Compaction without a request (read by the machine around the allocator).
-        proactive: Proactive,
-        /// Orders for which the fragmentation index decides (read by the machine around the allocator).
-        extfrag_index: ExtfragIndex,
-        /// Blocks that compaction does not fill (read by the machine around the allocator).
-        compact_target: CompactTarget,
-        /// How compaction scans (read by the machine around the allocator).
-        compact_scan: CompactScan,
-        /// How reclaim chooses (read by the machine around the allocator).
-        reclaim: Reclaim,
     }
     number {
         /// Largest order for which `hybrid` takes the smallest block.

@@ -5,10 +5,9 @@
 //! known to lie between two releases is attributed to the one that its switch names.
 
 use crate::policy::{
-    BelowHigh, Boost, Capture, ClaimPred, ClaimRule, CmaUse, CompactScan, CompactTarget,
-    ExtfragIndex, Fair, FallbackPick, Kcompactd, KswapdWake, MergeRule, MovableWmark, MoveTo,
-    MtEnum, Nofragment, PcpBatch, PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType,
-    Placement, Policy, Proactive, Reclaim, Reserve, SkipActiveNode, Slowpath, SplitLarge,
+    BelowHigh, Boost, Capture, ClaimPred, ClaimRule, CmaUse, Fair, FallbackPick, MergeRule,
+    MovableWmark, MoveTo, MtEnum, Nofragment, PcpBatch, PcpBulk, PcpFree, PcpHigh, PcpOrders,
+    PcpThpLists, PcpType, Placement, Policy, Reserve, SkipActiveNode, Slowpath, SplitLarge,
     UntouchedTo, WmarkCheck, WmarkFast, WmarkGap,
 };
 
@@ -76,13 +75,6 @@ const V3_10: Policy = Policy {
     split_large: SplitLarge::Off,
     placement: Placement::Linux,
     slowpath: Slowpath::G1V310,
-    kswapd_wake: KswapdWake::ZoneLow,
-    kcompactd: Kcompactd::Off,
-    proactive: Proactive::Off,
-    extfrag_index: ExtfragIndex::AllOrders,
-    compact_target: CompactTarget::AcceptLarge,
-    compact_scan: CompactScan::V310,
-    reclaim: Reclaim::V310,
     hybrid_threshold: 3,
     min_free_kbytes: 0,
     min_free_kbytes_max: 65_536,
@@ -121,15 +113,11 @@ presets! {
         fallback_pick: FallbackPick::Hybrid,
     };
     /// kswapd's reclaim is bounded (the baseline of seed 3)
-    V3_11 = "linux-3.11", V3_10 {
-        reclaim: Reclaim::V311,
-    };
+    V3_11 = "linux-3.11", V3_10 {};
     /// fair zone allocator; kswapd balances to the high watermark
     V3_12 = "linux-3.12", V3_11 {
         fair: Fair::V312,
         claim_rule: ClaimRule::V312,
-        kswapd_wake: KswapdWake::ZoneBalanced,
-        compact_target: CompactTarget::RejectPageblock,
     };
     /// fairness only among the zones of a node
     V3_13 = "linux-3.13", V3_12 {
@@ -140,20 +128,17 @@ presets! {
         fair: Fair::V316,
         claim_rule: ClaimRule::V316,
         slowpath: Slowpath::G1V316,
-        compact_scan: CompactScan::V316,
     };
     /// the remainder follows moved pages; isolated blocks limit merging
     V3_19 = "linux-3.19", V3_16 {
         claim_rule: ClaimRule::V319,
         merge_rule: MergeRule::Iso319,
-        compact_scan: CompactScan::V319,
     };
     /// unmovable requests claim blocks too; CMA before the fallback
     V4_2 = "linux-4.2", V3_19 {
         claim_rule: ClaimRule::V42,
         claim_pred: ClaimPred::Kernel,
         cma: CmaUse::BeforeFallback,
-        compact_scan: CompactScan::V41,
     };
     /// highatomic reserve instead of the migrate reserve; watermarks look for a block
     V4_4 = "linux-4.4", V4_2 {
@@ -170,19 +155,13 @@ presets! {
         wmark_fast: WmarkFast::Cma,
         fair: Fair::Off,
         slowpath: Slowpath::G2,
-        kswapd_wake: KswapdWake::AnyZone,
-        kcompactd: Kcompactd::On,
-        reclaim: Reclaim::V48,
     };
     /// the fragmentation index decides for costly orders only
-    V4_9 = "linux-4.9", V4_8 {
-        extfrag_index: ExtfragIndex::Costly,
-    };
+    V4_9 = "linux-4.9", V4_8 {};
     /// compatible pages count for a claim; compaction first for kernel requests
     V4_12 = "linux-4.12", V4_9 {
         claim_rule: ClaimRule::V412,
         slowpath: Slowpath::G2Noncostly,
-        kswapd_wake: KswapdWake::AnyZoneHopeless,
     };
     /// movable requests that cannot claim take the smallest block
     V4_15 = "linux-4.15", V4_12 {
@@ -202,7 +181,6 @@ presets! {
     V5_1 = "linux-5.1", V5_0 {
         nofragment: Nofragment::On,
         capture: Capture::V51,
-        compact_scan: CompactScan::V51,
     };
     /// as 5.1
     V5_2 = "linux-5.2", V5_1 {};
@@ -212,7 +190,6 @@ presets! {
     V5_8 = "linux-5.8", V5_4 {
         boost: Boost::V58,
         cma: CmaUse::HalfRule,
-        reclaim: Reclaim::V58,
         min_free_kbytes_max: 262_144,
     };
     /// converted and untouched pages to the tail; proactive compaction
@@ -221,7 +198,6 @@ presets! {
         boost: Boost::V510,
         move_to: MoveTo::Tail,
         untouched_to: UntouchedTo::Tail,
-        proactive: Proactive::V510,
     };
     /// as 5.10; what seed 2 was made for
     V5_13 = "linux-5.13", V5_10 {};
@@ -230,7 +206,6 @@ presets! {
         pcp_orders: PcpOrders::CostlyAndThp,
         pcp_high: PcpHigh::LowWmark,
         pcp_free: PcpFree::FreeFactor,
-        proactive: Proactive::V514,
     };
     /// as 5.14
     V5_15 = "linux-5.15", V5_14 {};
@@ -256,7 +231,6 @@ presets! {
     /// movable zones have a small minimum watermark; compaction uses its searches for content
     V6_6 = "linux-6.6", V6_4 {
         movable_wmark: MovableWmark::Small,
-        compact_scan: CompactScan::V66,
     };
     /// CPU lists tune themselves; small zones reserve no highatomic block
     V6_7 = "linux-6.7", V6_6 {
@@ -266,9 +240,7 @@ presets! {
         pcp_free: PcpFree::FreeCount,
     };
     /// compaction targets: no block with a free page of the wanted order
-    V6_8 = "linux-6.8", V6_7 {
-        compact_target: CompactTarget::RejectOrder,
-    };
+    V6_8 = "linux-6.8", V6_7 {};
     /// the last before freelist hygiene (the baseline of seed 4)
     V6_9 = "linux-6.9", V6_8 {};
     /// freelist hygiene: a list has the type of its blocks (seed 4)
@@ -293,7 +265,6 @@ presets! {
         fallback_pick: FallbackPick::ClaimThenSteal,
         capture: Capture::V615,
         slowpath: Slowpath::G2Defrag,
-        proactive: Proactive::V615,
     };
     /// CPU lists are emptied for high orders later
     V6_17 = "linux-6.17", V6_15 {
@@ -365,10 +336,10 @@ mod tests {
         check_diff("linux-3.10", "linux-3.10-cheng", &["fallback_pick"]);
         check_diff("linux-4.12", "linux-4.15", &["fallback_pick"]);
         check_diff("linux-4.20", "linux-5.0", &["boost"]);
-        check_diff("linux-5.0", "linux-5.1", &["nofragment", "capture", "compact_scan"]);
+        check_diff("linux-5.0", "linux-5.1", &["nofragment", "capture"]);
         let hygiene = &["claim_rule", "pcp_thp_lists", "pcp_type", "merge_rule", "capture"];
         check_diff("linux-6.9", "linux-6.10", hygiene);
-        let defrag = &["fallback_pick", "capture", "slowpath", "proactive"];
+        let defrag = &["fallback_pick", "capture", "slowpath"];
         check_diff("linux-6.14", "linux-6.15", defrag);
         check_diff("debian-7.2", "linux-7.2", &[]);
     }

@@ -38,7 +38,7 @@ impl NodeReclaim {
     // Linux: also on nodes without a CPU, and again in each walk of the slow path.
     #[must_use]
     pub fn before<O: Observer>(vm: &Vm<'_, O>, cpu: usize, request: &Request) -> Option<Self> {
-        let mode = vm.config.zone_reclaim_mode;
+        let mode = vm.kernel.allocator.zone_reclaim_mode;
         if mode == 0 || vm.nodes.len() < 2 || !request.gfp.has(Gfp::DIRECT_RECLAIM) {
             return None;
         }

@@ -10,8 +10,9 @@ use pageblock::reserve::Unreserve;
 use pageblock::slowpath::{
     Caller, CompactPriority, CompactResult, Demand, Nodes, Outcome, SlowPath, Step, Wait,
 };
+use pageblock_kernel::rules::compaction::{Deferral, DrainLists, StallCount};
 
-use crate::compact::direct::{CompactStep, DirectCompact, is_early};
+use crate::compact::direct::{CompactStep, DirectCompact};
 use crate::direct::{DirectReclaim, Reclaimed};
 use crate::vm::Vm;
 
@@ -72,7 +73,7 @@ impl<'m> SlowAlloc<'m> {
             max_order: geometry.max_order,
             pageblock_order: geometry.pageblock_order,
         };
-        let path = SlowPath::new(vm.policy, demand, caller);
+        let path = SlowPath::new(&vm.kernel.allocator, demand, caller);
         Self { path, cpu, request, doing: Doing::Next(Outcome::Start), compacted: None }
     }
 
@@ -206,11 +207,12 @@ impl<'m> SlowAlloc<'m> {
         }
     }
 
-    /// Up to 3.18 what was moved away lies on the CPU's lists until here.
     fn end_compaction<O: Observer>(&self, vm: &mut Vm<'m, O>) {
-        if is_early(vm.policy) {
+        if vm.kernel.compaction.drain_lists == DrainLists::AtEnd {
+            // What was moved away lies on the CPU's lists until here.
             vm.drain_cpu(self.cpu);
-        } else {
+        }
+        if vm.kernel.compaction.stall_count == StallCount::WhenTried {
             vm.stat.compact_stall += 1;
             vm.stalls.note_compaction(self.request.order);
         }
@@ -249,9 +251,9 @@ fn note_attempt<O: Observer>(
     if page.is_some() {
         vm.stalls.note_compacted(order);
     }
-    if is_early(vm.policy) {
+    if vm.kernel.compaction.deferral == Deferral::PreferredZone {
         if let Some(zone) = preferred {
-            vm.end_compaction_early(zone, order, priority, page.is_some());
+            vm.remember_compaction(zone, order, priority, page.is_some());
         }
     } else if let Some(pfn) = page
         && let Some(zone) = vm.allocator.zone_of(pfn)

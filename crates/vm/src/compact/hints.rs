@@ -10,8 +10,8 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Pfn, pages};
 use pageblock::mobility::Migratetype::Movable;
-use pageblock::policy::CompactScan;
 use pageblock::zone::Zone;
+use pageblock_kernel::rules::compaction::SkipHints;
 
 use super::{Compactor, Content, Mode, ZoneCompact};
 use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
@@ -25,9 +25,9 @@ struct Wanted {
 
 impl Compactor {
     /// Whether this compaction leaves hints behind: one that ignores them does from 4.15 on (2583d6713267), here
-    /// from 5.1.
-    fn leaves_hints(&self, zone: &Zone<'_>) -> bool {
-        !self.goal.ignore_hints || zone.policy().compact_scan > CompactScan::V41
+    /// where hints say what was visited.
+    fn leaves_hints(&self) -> bool {
+        !self.goal.ignore_hints || self.rules.skip_hints != SkipHints::NothingFound
     }
 
     /// The migration scanner takes the first page of a pageblock's content.
@@ -38,10 +38,10 @@ impl Compactor {
         first: Pfn,
         from_start: bool,
     ) {
-        let marks = match zone.policy().compact_scan {
-            CompactScan::V51 => first == block,
-            CompactScan::V66 => from_start,
-            _ => false,
+        let marks = match self.rules.skip_hints {
+            SkipHints::FirstFrame => first == block,
+            SkipHints::FromStart => from_start,
+            SkipHints::NothingFound => false,
         };
         if marks && !self.goal.ignore_hints {
             // The block is in the zone: the scanner is there.
@@ -59,7 +59,7 @@ impl Compactor {
         from_start: bool,
         marked: bool,
     ) {
-        if !self.leaves_hints(zone) {
+        if !self.leaves_hints() {
             return;
         }
         if from_start && !marked {
@@ -79,7 +79,7 @@ impl Compactor {
 
     /// The free scanner is through with a pageblock.
     pub(super) fn note_target(&self, zone: &mut Zone<'_>, state: &mut ZoneCompact, block: Pfn) {
-        if !self.leaves_hints(zone) {
+        if !self.leaves_hints() {
             return;
         }
         // The block is in the zone: the scanner is there.
@@ -95,9 +95,10 @@ pub(super) fn forget<C: Content>(
     zone: usize,
     state: &mut ZoneCompact,
     content: &C,
+    rule: SkipHints,
 ) {
     let Some((zone, _)) = allocator.zone_and_cache(zone, 0) else { return };
-    if zone.policy().compact_scan <= CompactScan::V41 {
+    if rule == SkipHints::NothingFound {
         forget_all(zone, state);
     } else if state.flush {
         forget_worthwhile(zone, state, content);
@@ -177,7 +178,7 @@ fn forget_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, conte
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::with_allocator;
+    use super::super::testing::{rules, with_allocator};
     use super::*;
 
     /// The content of the first pageblock can be moved, and no other.
@@ -211,7 +212,7 @@ mod tests {
             for block in [0, 512, 1024, 1536] {
                 zone.set_skip(Pfn(block), true).unwrap();
             }
-            forget(allocator, 0, &mut state, &First);
+            forget(allocator, 0, &mut state, &First, rules(policy).skip_hints);
             assert!(!state.flush);
             let blocks = allocator.zones()[0].pageblocks();
             forgotten = blocks.filter(|&(_, _, skip)| !skip).map(|(pfn, ..)| pfn.0).collect();
