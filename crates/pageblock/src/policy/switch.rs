@@ -27,7 +27,7 @@ impl fmt::Display for PolicyError<'_> {
         match self {
             Self::UnknownPreset(name) => {
                 write!(f, "unknown policy '{name}'; there are")?;
-                list(f, crate::preset::PRESETS.iter().map(|p| p.name))
+                list(f, crate::policy::preset::PRESETS.iter().map(|p| p.name))
             }
             Self::NotAnAssignment(part) => write!(f, "'{part}' is not of the form switch=value"),
             Self::UnknownSwitch(name) => {

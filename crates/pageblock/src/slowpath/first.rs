@@ -4,10 +4,10 @@ use super::{
     At, CompactPriority, CompactResult, Contention, Nodes, Progress, Round, SlowPath, Step, Wait,
     reserve_flags,
 };
-use crate::alloc_flags::AllocFlags;
-use crate::frame::pages;
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::frame::pages;
+use crate::base::request::Gfp;
 use crate::policy::Slowpath;
-use crate::request::Gfp;
 
 /// `GFP_THISNODE` of these versions: a try on one node, and no more.
 const GFP_THISNODE: Gfp = Gfp(Gfp::THISNODE.0 | Gfp::NOWARN.0 | Gfp::NORETRY.0);

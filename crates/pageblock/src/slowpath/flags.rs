@@ -1,10 +1,10 @@
 //! What the attempts of the slow path may use (`gfp_to_alloc_flags`, `__gfp_pfmemalloc_flags`).
 
 use super::{Caller, Demand};
-use crate::alloc_flags::AllocFlags;
-use crate::mobility::Migratetype;
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::mobility::Migratetype;
+use crate::base::request::Gfp;
 use crate::policy::{Boost, Nofragment, Policy, Slowpath, WmarkCheck};
-use crate::request::Gfp;
 
 /// The flags of ordinary attempts in the slow path (`gfp_to_alloc_flags`). Which requests count as
 /// urgent changed together with how a watermark check treats them, hence [`WmarkCheck`] decides.

@@ -5,10 +5,10 @@ use super::{
     At, CompactPriority, CompactResult, MAX_RETRIES, Nodes, Progress, Round, SlowPath, Step,
     reserve_flags,
 };
-use crate::alloc_flags::AllocFlags;
-use crate::mobility::Migratetype;
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::mobility::Migratetype;
+use crate::base::request::Gfp;
 use crate::policy::{Reserve, Slowpath, WmarkCheck};
-use crate::request::Gfp;
 
 impl SlowPath<'_> {
     pub(super) fn start_later(&mut self) -> Step {

@@ -610,7 +610,8 @@ fn g3_73_works_for_whole_blocks_while_it_may_not_break_any() {
 #[test]
 fn requests_that_may_fail_do_when_nothing_helps() {
     // Up to 4.3 small requests go on for ever.
-    let bounded = crate::preset::PRESETS.iter().filter(|p| p.policy.slowpath >= Slowpath::G1V44);
+    let bounded =
+        crate::policy::preset::PRESETS.iter().filter(|p| p.policy.slowpath >= Slowpath::G1V44);
     for preset in bounded {
         for defrag in [preset.policy.nofragment, Nofragment::DefragMode] {
             let policy = Policy { nofragment: defrag, ..preset.policy };

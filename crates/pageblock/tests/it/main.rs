@@ -12,6 +12,7 @@ mod model;
 mod packing;
 mod properties;
 mod ranges;
+mod rings;
 mod scenarios;
 mod sharing;
 mod strict;

@@ -1,0 +1,96 @@
+//! Giving blocks back: the fast path of freeing, and draining of CPU lists.
+//!
+//! Source: `__free_pages` / `free_unref_page_commit` / `drain_pages` (mm/page_alloc.c).
+
+use crate::access::local::{Owned, Zones};
+use crate::api::alloc::Allocator;
+use crate::base::error::FrameError;
+use crate::base::event::{Event, Observer};
+use crate::base::frame::{Order, Pfn};
+
+impl Allocator<'_> {
+    /// Frees a block, to the CPU's cache where it has a list (`__free_pages`); of a CPU that there
+    /// is not, to the zone.
+    ///
+    /// # Errors
+    /// For a frame that no allocated block of this order starts at; nothing changes then.
+    #[inline(always)]
+    pub fn free(
+        &mut self,
+        cpu: usize,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        if self.rows.get_mut(cpu).is_some_and(|row| row.put_warm(pfn, order, observer)) {
+            return Ok(());
+        }
+        self.free_in_full(cpu, pfn, order, observer)
+    }
+
+    #[inline(never)]
+    fn free_in_full(
+        &mut self,
+        cpu: usize,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        if let Some(mut local) = self.local(cpu) {
+            return local.free(pfn, order, observer);
+        }
+        let (at, i) = self.machine.find_allocated(pfn, order)?;
+        observer.event(Event::PageFree { pfn, order });
+        Owned(self.zones).with(&self.machine, at, |zone| {
+            zone.counters.count_free(order);
+            zone.free_one_page(i, order, observer);
+        });
+        Ok(())
+    }
+
+    /// Gives every page of a CPU's caches back to its zones (`drain_pages`).
+    pub fn drain_cpu(&mut self, cpu: usize, observer: &mut impl Observer) {
+        if let Some(mut local) = self.local(cpu) {
+            local.drain(observer);
+        }
+    }
+
+    /// Gives up to `pages` pages of a CPU's caches back, from the highest zone down.
+    pub fn drain_pages(&mut self, cpu: usize, pages: u32, observer: &mut impl Observer) {
+        if let Some(mut local) = self.local(cpu) {
+            local.drain_pages(pages, observer);
+        }
+    }
+
+    /// Gives every page of a CPU's cache of one zone back (`drain_pages_zone`).
+    pub fn drain_zone(&mut self, cpu: usize, zone: usize, observer: &mut impl Observer) {
+        if let Some(mut local) = self.local(cpu)
+            && zone < local.row.zones.len()
+        {
+            local.drain_zone(zone, observer);
+        }
+    }
+
+    /// Gives every page of every CPU's caches back (`drain_all_pages`).
+    pub fn drain_all(&mut self, observer: &mut impl Observer) {
+        for cpu in 0..self.cpus() {
+            self.drain_cpu(cpu, observer);
+        }
+    }
+
+    /// One vmstat tick of a CPU: its caches' limits decay (6.7 and later).
+    pub fn vmstat_tick(&mut self, cpu: usize, observer: &mut impl Observer) {
+        if let Some(mut local) = self.local(cpu) {
+            local.vmstat_tick(observer);
+        }
+    }
+
+    /// Says whether the content of an allocated block can be moved, which claims of its pageblock
+    /// take into account. A new block counts as movable if its request was.
+    ///
+    /// # Errors
+    /// [`FrameError::Foreign`]; [`FrameError::NotAllocated`] where no block in use starts.
+    pub fn set_movable(&mut self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
+        self.machine.set_movable(pfn, movable)
+    }
+}
