@@ -8,7 +8,7 @@ use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
-use pageblock::policy::{PcpFree, Policy};
+use pageblock::policy::Policy;
 use pageblock::preset::{self, Preset};
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
@@ -197,7 +197,7 @@ fn restore_caches(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<
     }
     for info in &snapshot.pcpinfo {
         let Some(at) = zone_at(allocator, snapshot, info.zone) else { continue };
-        let counts = allocator.policy().pcp_free >= PcpFree::FreeCount;
+        let counts = allocator.policy().counts_frees();
         if let Some((_, cache)) = allocator.zone_and_cache(at, usize::from(info.cpu)) {
             restore_tuning(cache, info, counts);
         }

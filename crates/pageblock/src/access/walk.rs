@@ -9,7 +9,7 @@ use crate::base::event::{Event, NodeReclaim, Observer};
 use crate::base::frame::Pfn;
 use crate::base::request::Gfp;
 use crate::percpu::machine::Attempt;
-use crate::policy::{BelowHigh, Fair, Nofragment, Policy, Reserve};
+use crate::policy::{BelowHigh, Fair, Nofragment, PcpEmpty, Policy, Reserve};
 use crate::table::map::{FrameState, Index};
 use crate::zone::levels::Levels;
 use crate::zone::reserve::reserves_for;
@@ -201,7 +201,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         let policy = &self.machine.policy;
         let list = self.cache(at).list_index(order, mt).filter(|_| !attempt.past_lists);
         let cached = list.and_then(|list| self.rmqueue_pcplist(at, list, attempt, flags, observer));
-        let taken = if cached.is_some() || (list.is_some() && !policy.zone_after_empty_cpu_list()) {
+        let taken = if cached.is_some() || (list.is_some() && policy.pcp_empty == PcpEmpty::Fails) {
             cached
         } else {
             let movable = attempt.gfp.has(Gfp::MOVABLE);

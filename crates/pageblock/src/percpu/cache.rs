@@ -316,7 +316,9 @@ impl CpuCache {
         observer: &mut impl Observer,
     ) -> Option<Index> {
         let to_reserve = order > 0 && flags.has(AllocFlags::HIGHATOMIC);
-        if to_reserve && zone.policy.reserve >= Reserve::Highatomic72 {
+        if to_reserve
+            && matches!(zone.policy.reserve, Reserve::Highatomic72 | Reserve::Highatomic73)
+        {
             return None;
         }
         let n = self.refill_count(&zone.policy, order, zone.below_high);

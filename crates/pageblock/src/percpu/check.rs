@@ -2,6 +2,7 @@
 
 use crate::base::frame::pages;
 use crate::percpu::cache::CpuCache;
+use crate::policy::PcpIndex;
 use crate::table::map::FrameState;
 use crate::zone::Zone;
 use crate::zone::check::{Violation, walk};
@@ -16,7 +17,7 @@ impl Zone<'_> {
                 FrameState::CpuList { order: is, cached }
                     if is == order
                         && (cache.list_index(is, cached) == Some(index)
-                            || !self.policy.remembers_list()
+                            || self.policy.pcp_index == PcpIndex::Requested
                             || !cached.is_mergeable()) =>
                 {
                     Ok(())

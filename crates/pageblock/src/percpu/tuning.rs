@@ -52,7 +52,7 @@ impl CpuCache {
     /// Remembers when a free does not have to give pages back, after it was computed in full.
     fn renew_calm(&mut self, policy: &Policy) {
         let CacheLimits { batch, high_min, high_max } = self.limits;
-        let counts = policy.pcp_free >= PcpFree::FreeCount;
+        let counts = policy.counts_frees();
         let rising_to = if counts { batch << policy.pcp_batch_scale_max } else { 0 };
         // Each free of a policy that counts brings the limit within its bounds first.
         let within = !counts || self.high == clamp(self.high, high_min, high_max);
@@ -131,8 +131,9 @@ impl CpuCache {
     /// lists (5.18 and later).
     fn note_free(&mut self, policy: &Policy, order: Order) -> Row {
         let high_order = is_high(order);
-        if policy.pcp_free < PcpFree::FreeCount {
-            let factor = self.free_count > 0 && policy.pcp_free >= PcpFree::FreeHigh;
+        if !policy.counts_frees() {
+            let factor = self.free_count > 0
+                && matches!(policy.pcp_free, PcpFree::FreeHigh | PcpFree::FreeHighScaled);
             return if high_order && factor { Row::OfHighOrders } else { Row::Other };
         }
         self.alloc_factor >>= 1;

@@ -94,6 +94,12 @@ switches! {
         claim_pred: ClaimPred,
         /// Orders that have CPU lists.
         pcp_orders: PcpOrders,
+        /// What follows a CPU list that could not be refilled.
+        pcp_empty: PcpEmpty,
+        /// The type that a page on a CPU list is remembered for.
+        pcp_index: PcpIndex,
+        /// What mm_page_alloc_zone_locked prints.
+        trace_refill: TraceRefill,
         /// CPU lists for the pageblock order.
         pcp_thp_lists: PcpThpLists,
         /// How large CPU lists grow.
@@ -106,6 +112,10 @@ switches! {
         pcp_bulk: PcpBulk,
         /// Batch size of CPU lists.
         pcp_batch: PcpBatch,
+        /// Free pages of a pageblock that changes type outside a fallback.
+        retype: Retype,
+        /// How a pageblock is isolated.
+        isolation: Isolation,
         /// Which blocks merge.
         merge_rule: MergeRule,
         /// End of the new list for a block that changes type.
@@ -120,6 +130,34 @@ switches! {
         placement: Placement,
         /// Order of attempts in the slow path.
         slowpath: Slowpath,
+        /// When a huge page is given up after compaction (order of attempts up to 4.7).
+        thp_contended: ThpContended,
+        /// Whether a page fault compacts synchronously for a huge page (order of attempts up to 4.7).
+        thp_waits: ThpWaits,
+        /// Whether another round wakes kswapd again (order of attempts up to 4.7).
+        retry_wakes: RetryWakes,
+        /// Which requests reach the OOM killer (order of attempts up to 4.7).
+        oom_reach: OomReach,
+        /// What the OOM killer does for requests that may not enter file systems.
+        oom_without_fs: OomWithoutFs,
+        /// All reserves for requests that may not fail, after the OOM killer.
+        nofail_reserve: NofailReserve,
+        /// Requests that may not fail invoke the OOM killer whatever they are.
+        nofail_kills: NofailKills,
+        /// __GFP_RETRY_MAYFAIL keeps from the OOM killer.
+        oom_spares_mayfail: OomSparesMayfail,
+        /// Which requests compact before they reclaim (order of attempts from 4.8).
+        compact_first: CompactFirst,
+        /// Light retries give up after compaction was skipped (order of attempts from 4.8).
+        skipped_gives_up: SkippedGivesUp,
+        /// The last highatomic block is given back before reclaim is given up (order of attempts from 4.8).
+        force_unreserve: ForceUnreserve,
+        /// The reserves of an OOM victim.
+        oom_reserve: OomReserve,
+        /// Which requests may use the highatomic reserve in the slow path.
+        highatomic_high: HighatomicHigh,
+        /// Whole pageblocks as the aim of reclaim under vm.defrag_mode.
+        defrag_blocks: DefragBlocks,
     }
     number {
         /// Largest order for which `hybrid` takes the smallest block.
@@ -158,37 +196,22 @@ fn set_named<'t>(
 }
 
 impl Policy {
-    /// Tells whether the list of a free page always has the type of its pageblock. It takes all
-    /// three: claims that move no page without its block, merges that retype, and drains that ask
-    /// for the type again.
+    /// Tells whether the list of a free page always has the type of its pageblock. It takes claims and retyping that
+    /// move no page without its block, isolation that splits, merges that retype, and drains that ask for the type
+    /// again.
     #[must_use]
     pub const fn list_type_strict(&self) -> bool {
         matches!(self.claim_rule, ClaimRule::V610)
+            && matches!(self.retype, Retype::Together)
+            && matches!(self.isolation, Isolation::Split)
             && matches!(self.merge_rule, MergeRule::Retype | MergeRule::RetypeAll)
             && matches!(self.pcp_type, PcpType::Reread)
     }
 
-    /// Tells whether a block on a CPU list is on that of its remembered type. Up to 4.3 a request
-    /// can get a block with the type of the list that it came from.
-    pub(crate) const fn remembers_list(&self) -> bool {
-        matches!(self.claim_rule, ClaimRule::V412 | ClaimRule::V610)
-            || (matches!(self.claim_rule, ClaimRule::V42)
-                && !matches!(self.reserve, Reserve::MigrateReserve))
-    }
-
-    /// Tells whether a request whose CPU list could not be refilled goes on to the zone, where the
-    /// highatomic reserve is. The lock of CPU lists that is only tried (6.1) made it so; no switch
-    /// says this but the lists of huge pages, which changed in the same release.
+    /// Tells whether the limits of CPU lists count what was freed in a row.
     #[must_use]
-    pub const fn zone_after_empty_cpu_list(&self) -> bool {
-        !matches!(self.pcp_thp_lists, PcpThpLists::Three)
-    }
-
-    /// Tells whether `mm_page_alloc_zone_locked` prints the type of the list and whether the order
-    /// has a CPU list; before 5.18 it printed the requested type, and whether the order was 0.
-    #[must_use]
-    pub const fn traces_list_type(&self) -> bool {
-        matches!(self.pcp_bulk, PcpBulk::WholeLists)
+    pub const fn counts_frees(&self) -> bool {
+        matches!(self.pcp_free, PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619)
     }
 
     /// Reads `NAME,switch=value,...`. `fallback_pick=hybrid(3)` sets `hybrid_threshold` too.

@@ -4,12 +4,7 @@
 //! [`crate::policy`] names the release. Rows stand for mainline releases: a change that is only
 //! known to lie between two releases is attributed to the one that its switch names.
 
-use crate::policy::{
-    BelowHigh, Boost, Capture, ClaimPred, ClaimRule, CmaUse, Fair, FallbackPick, MergeRule,
-    MovableWmark, MoveTo, MtEnum, Nofragment, PcpBatch, PcpBulk, PcpFree, PcpHigh, PcpOrders,
-    PcpThpLists, PcpType, Placement, Policy, Reserve, SkipActiveNode, Slowpath, SplitLarge,
-    UntouchedTo, WmarkCheck, WmarkFast, WmarkGap,
-};
+use crate::policy::*;
 
 /// A named policy.
 #[derive(Clone, Copy, Debug)]
@@ -62,19 +57,38 @@ const V3_10: Policy = Policy {
     claim_rule: ClaimRule::V310,
     claim_pred: ClaimPred::Reclaimable,
     pcp_orders: PcpOrders::Order0,
+    pcp_empty: PcpEmpty::Fails,
+    pcp_index: PcpIndex::Requested,
+    trace_refill: TraceRefill::Request,
     pcp_thp_lists: PcpThpLists::Three,
     pcp_high: PcpHigh::SixBatch,
     pcp_free: PcpFree::Batch,
     pcp_type: PcpType::Cached,
     pcp_bulk: PcpBulk::RoundRobin,
     pcp_batch: PcpBatch::K512,
+    retype: Retype::Apart,
+    isolation: Isolation::WholeBlocks,
     merge_rule: MergeRule::Free,
     move_to: MoveTo::Head,
     untouched_to: UntouchedTo::Head,
     capture: Capture::Off,
     split_large: SplitLarge::Off,
     placement: Placement::Linux,
-    slowpath: Slowpath::G1V310,
+    slowpath: Slowpath::CompactEachRound,
+    thp_contended: ThpContended::Any,
+    thp_waits: ThpWaits::On,
+    retry_wakes: RetryWakes::Off,
+    oom_reach: OomReach::WithFs,
+    oom_without_fs: OomWithoutFs::Kills,
+    nofail_reserve: NofailReserve::Off,
+    nofail_kills: NofailKills::On,
+    oom_spares_mayfail: OomSparesMayfail::Off,
+    compact_first: CompactFirst::Costly,
+    skipped_gives_up: SkippedGivesUp::Off,
+    force_unreserve: ForceUnreserve::Off,
+    oom_reserve: OomReserve::All,
+    highatomic_high: HighatomicHigh::All,
+    defrag_blocks: DefragBlocks::Off,
     hybrid_threshold: 3,
     min_free_kbytes: 0,
     min_free_kbytes_max: 65_536,
@@ -127,7 +141,8 @@ presets! {
     V3_16 = "linux-3.16", V3_13 {
         fair: Fair::V316,
         claim_rule: ClaimRule::V316,
-        slowpath: Slowpath::G1V316,
+        thp_contended: ThpContended::ByTask,
+        thp_waits: ThpWaits::Off,
     };
     /// the remainder follows moved pages; isolated blocks limit merging
     V3_19 = "linux-3.19", V3_16 {
@@ -147,21 +162,30 @@ presets! {
         wmark_check: WmarkCheck::ListExists44,
         fair: Fair::V44,
         merge_rule: MergeRule::Iso44,
-        slowpath: Slowpath::G1V44,
+        pcp_index: PcpIndex::List,
+        retry_wakes: RetryWakes::On,
+        oom_reach: OomReach::WithoutProgress,
+        oom_without_fs: OomWithoutFs::Progresses,
+        nofail_reserve: NofailReserve::On,
     };
     /// lists per node, compaction priorities, kcompactd, watermark scale
     V4_8 = "linux-4.8", V4_4 {
         wmark_gap: WmarkGap::Scale,
         wmark_fast: WmarkFast::Cma,
         fair: Fair::Off,
-        slowpath: Slowpath::G2,
+        slowpath: Slowpath::Priorities,
+        oom_spares_mayfail: OomSparesMayfail::On,
     };
     /// the fragmentation index decides for costly orders only
     V4_9 = "linux-4.9", V4_8 {};
     /// compatible pages count for a claim; compaction first for kernel requests
     V4_12 = "linux-4.12", V4_9 {
         claim_rule: ClaimRule::V412,
-        slowpath: Slowpath::G2Noncostly,
+        nofail_kills: NofailKills::Off,
+        compact_first: CompactFirst::KernelBlocks,
+        skipped_gives_up: SkippedGivesUp::On,
+        force_unreserve: ForceUnreserve::On,
+        oom_reserve: OomReserve::Half,
     };
     /// movable requests that cannot claim take the smallest block
     V4_15 = "linux-4.15", V4_12 {
@@ -215,11 +239,13 @@ presets! {
     V5_19 = "linux-5.19", V5_17 {
         pcp_free: PcpFree::FreeHigh,
         pcp_bulk: PcpBulk::WholeLists,
+        trace_refill: TraceRefill::List,
         merge_rule: MergeRule::Mergeable,
     };
     /// huge-page requests may fragment; one CPU list for huge pages
     V6_1 = "linux-6.1", V5_19 {
         nofragment: Nofragment::SubBlock,
+        pcp_empty: PcpEmpty::Zone,
         pcp_thp_lists: PcpThpLists::One,
     };
     /// flags for reserves reworked
@@ -246,6 +272,8 @@ presets! {
     /// freelist hygiene: a list has the type of its blocks (seed 4)
     V6_10 = "linux-6.10", V6_9 {
         claim_rule: ClaimRule::V610,
+        retype: Retype::Together,
+        isolation: Isolation::Split,
         pcp_thp_lists: PcpThpLists::Two,
         pcp_type: PcpType::Reread,
         merge_rule: MergeRule::Retype,
@@ -264,7 +292,7 @@ presets! {
     V6_15 = "linux-6.15", V6_14 {
         fallback_pick: FallbackPick::ClaimThenSteal,
         capture: Capture::V615,
-        slowpath: Slowpath::G2Defrag,
+        highatomic_high: HighatomicHigh::WithHigh,
     };
     /// CPU lists are emptied for high orders later
     V6_17 = "linux-6.17", V6_15 {
@@ -283,12 +311,12 @@ presets! {
     /// one loop in the slow path; highatomic before CPU lists are refilled
     V7_2 = "linux-7.2", V6_19 {
         reserve: Reserve::Highatomic72,
-        slowpath: Slowpath::G3V72,
+        slowpath: Slowpath::OneLoop,
     };
     /// highatomic blocks only below the low watermark
     V7_3 = "linux-7.3", V7_2 {
         reserve: Reserve::Highatomic73,
-        slowpath: Slowpath::G3V73,
+        defrag_blocks: DefragBlocks::On,
     };
     /// 6.1.192: reserve flags of 6.3, two CPU lists for huge pages
     DEBIAN_6_1 = "debian-6.1", V6_1 {
@@ -337,9 +365,17 @@ mod tests {
         check_diff("linux-4.12", "linux-4.15", &["fallback_pick"]);
         check_diff("linux-4.20", "linux-5.0", &["boost"]);
         check_diff("linux-5.0", "linux-5.1", &["nofragment", "capture"]);
-        let hygiene = &["claim_rule", "pcp_thp_lists", "pcp_type", "merge_rule", "capture"];
+        let hygiene = &[
+            "claim_rule",
+            "pcp_thp_lists",
+            "pcp_type",
+            "retype",
+            "isolation",
+            "merge_rule",
+            "capture",
+        ];
         check_diff("linux-6.9", "linux-6.10", hygiene);
-        let defrag = &["fallback_pick", "capture", "slowpath"];
+        let defrag = &["fallback_pick", "capture", "highatomic_high"];
         check_diff("linux-6.14", "linux-6.15", defrag);
         check_diff("debian-7.2", "linux-7.2", &[]);
     }

@@ -53,7 +53,10 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
 use crate::base::request::Gfp;
-use crate::policy::{Nofragment, Policy, Reserve, Slowpath};
+use crate::policy::{
+    DefragBlocks, NofailKills, NofailReserve, Nofragment, OomSparesMayfail, OomWithoutFs, Policy,
+    Reserve, Slowpath,
+};
 
 /// Orders above it are costly: they do not retry for long, and kill nothing
 /// (`PAGE_ALLOC_COSTLY_ORDER`).
@@ -423,7 +426,7 @@ impl SlowPath<'_> {
     }
 
     fn is_first_generation(&self) -> bool {
-        self.policy.slowpath <= Slowpath::G1V44
+        self.policy.slowpath == Slowpath::CompactEachRound
     }
 
     fn has(&self, bits: Gfp) -> bool {
@@ -477,10 +480,10 @@ impl SlowPath<'_> {
         if self.is_first_generation() { self.retry_first() } else { self.retry_later() }
     }
 
-    /// The order that reclaim and compaction work for: in 7.3, whole blocks as long as blocks of
-    /// other types may not be broken, as nothing smaller would serve a kernel request.
+    /// The order that reclaim and compaction work for: whole blocks as long as blocks of other types may not be
+    /// broken, as nothing smaller would serve a kernel request, where `defrag_blocks` is on.
     fn effort_order(&self) -> Order {
-        let promoted = self.policy.slowpath >= Slowpath::G3V73
+        let promoted = self.policy.defrag_blocks == DefragBlocks::On
             && self.flags.has(AllocFlags::NOFRAGMENT)
             && self.demand.migratetype != Migratetype::Movable;
         if promoted {
@@ -559,21 +562,18 @@ impl SlowPath<'_> {
         if !self.may_kill() {
             return self.after_oom(Progress::None);
         }
-        // From 4.4 a request without FS counts as progress: others can reclaim more than it may.
-        if self.policy.slowpath >= Slowpath::G1V44 && !self.has(Gfp::FS) && !self.has(Gfp::NOFAIL) {
+        let progresses = self.policy.oom_without_fs == OomWithoutFs::Progresses;
+        if progresses && !self.has(Gfp::FS) && !self.has(Gfp::NOFAIL) {
             return self.after_oom(Progress::Made);
         }
         self.go(At::Oom, Step::Oom)
     }
 
     fn may_kill(&self) -> bool {
-        let spares = if self.policy.slowpath >= Slowpath::G2 {
-            self.has(Gfp::RETRY_MAYFAIL) || self.has(Gfp::THISNODE)
-        } else {
-            self.has(Gfp::THISNODE)
-        };
+        let mayfail = self.policy.oom_spares_mayfail == OomSparesMayfail::On;
+        let spares = self.has(Gfp::THISNODE) || (mayfail && self.has(Gfp::RETRY_MAYFAIL));
         let useless = self.demand.is_costly() || self.is_below_normal() || spares;
-        let insists = self.has(Gfp::NOFAIL) && self.policy.slowpath <= Slowpath::G2;
+        let insists = self.has(Gfp::NOFAIL) && self.policy.nofail_kills == NofailKills::On;
         !useless || insists
     }
 
@@ -585,7 +585,7 @@ impl SlowPath<'_> {
     fn take_oom(&mut self, outcome: Outcome) -> Step {
         match outcome {
             Outcome::Oom(OomResult::Busy) => self.go(At::OomWait, Step::Wait(Wait::Tick)),
-            _ if self.has(Gfp::NOFAIL) && self.policy.slowpath >= Slowpath::G1V44 => {
+            _ if self.has(Gfp::NOFAIL) && self.policy.nofail_reserve == NofailReserve::On => {
                 let flags = AllocFlags::NO_WATERMARKS.with(AllocFlags::CPUSET);
                 self.go(At::OomLast, Step::TryAlloc { flags, nodes: self.nodes })
             }

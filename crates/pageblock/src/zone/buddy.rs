@@ -1,11 +1,11 @@
 //! The buddy core: splitting on allocation, merging on free.
 
+use crate::policy::{MergeRule, Retype, SplitLarge, TraceRefill};
 use core::ops::Range;
 
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, pages};
 use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
-use crate::policy::{ClaimRule, MergeRule, SplitLarge};
 use crate::table::freelist::End;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
@@ -130,7 +130,7 @@ impl Zone<'_> {
         requested: Migratetype,
         observer: &mut impl Observer,
     ) {
-        let (migratetype, percpu_refill) = if self.policy.traces_list_type() {
+        let (migratetype, percpu_refill) = if self.policy.trace_refill == TraceRefill::List {
             (list, self.has_cpu_list(order) && (list as usize) < MIGRATE_PCPTYPES)
         } else if list == Migratetype::Reserve {
             (list, order == 0)
@@ -276,7 +276,7 @@ impl Zone<'_> {
         }
         if self.span.contains(self.map.pfn(block)) {
             Some(block..end)
-        } else if self.policy.claim_rule == ClaimRule::V610 {
+        } else if self.policy.retype == Retype::Together {
             None
         } else {
             Some(i..end)

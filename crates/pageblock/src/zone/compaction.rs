@@ -31,7 +31,7 @@
 
 use crate::base::frame::{Order, Pfn, pages};
 use crate::base::mobility::Migratetype::{self, Movable};
-use crate::policy::ClaimRule;
+use crate::policy::Retype;
 use crate::table::map::FrameState;
 use crate::zone::Zone;
 
@@ -62,9 +62,9 @@ impl Zone<'_> {
         Some(order)
     }
 
-    /// From 6.10 a pageblock's free pages go with it.
+    /// Makes a pageblock movable; its free pages go with it where `retype` is `together`.
     fn make_movable(&mut self, i: crate::table::map::Index) {
-        if self.policy.claim_rule != ClaimRule::V610 {
+        if self.policy.retype == Retype::Apart {
             self.set_block_type(i, Movable);
         } else if self.movable_range(i).is_some() {
             self.retype_block(i, Movable);

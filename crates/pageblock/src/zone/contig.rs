@@ -3,13 +3,13 @@
 //!
 //! Source: `has_unmovable_pages`, `start_isolate_page_range` (mm/page_isolation.c).
 
+use crate::policy::Isolation;
 use core::fmt;
 
 use crate::base::error::FrameError;
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::mobility::Migratetype::Isolate;
-use crate::policy::ClaimRule;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
@@ -122,9 +122,9 @@ impl Zone<'_> {
     /// The pageblocks to isolate for a range: up to 6.9 with those that a free block can reach which
     /// has frames of the range.
     pub(crate) fn window(&self, start: Index, end: Index) -> FrameRange {
-        let order = match self.policy.claim_rule {
-            ClaimRule::V610 => self.geometry.pageblock_order,
-            _ => self.geometry.table_order(),
+        let order = match self.policy.isolation {
+            Isolation::Split => self.geometry.pageblock_order,
+            Isolation::WholeBlocks => self.geometry.table_order(),
         };
         let span = FrameRange {
             start: self.span.start.align_down(self.geometry.pageblock_order),

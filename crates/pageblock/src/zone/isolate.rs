@@ -30,7 +30,7 @@ use crate::base::error::FrameError;
 use crate::base::event::Observer;
 use crate::base::frame::Pfn;
 use crate::base::mobility::Migratetype::{self, Isolate};
-use crate::policy::{ClaimRule, MergeRule, UntouchedTo};
+use crate::policy::{Isolation, MergeRule, UntouchedTo};
 use crate::table::freelist::End;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
@@ -61,7 +61,7 @@ impl Zone<'_> {
         if self.map.block_type(i) == Isolate {
             return Err(FrameError::Isolated(pfn));
         }
-        if self.policy.claim_rule != ClaimRule::V610 {
+        if self.policy.isolation == Isolation::WholeBlocks {
             self.map.set_isolated(i, true);
             self.note_retyped(i);
             self.move_freepages_block(i, Isolate);
@@ -118,7 +118,7 @@ impl Zone<'_> {
             let mt = set_type(self);
             let end = (self.policy.untouched_to == UntouchedTo::Tail).then_some(End::Tail);
             self.free_one(i, order, mt, end, observer);
-        } else if self.policy.claim_rule == ClaimRule::V610 {
+        } else if self.policy.isolation == Isolation::Split {
             self.retype_split(i, set_type, observer);
         } else {
             let mt = set_type(self);
@@ -135,7 +135,7 @@ impl Zone<'_> {
         let merges = self.policy.merge_rule != MergeRule::Free
             && self.is_whole_block(order)
             // Linux: from 6.10 too puts back larger blocks whole, with pageblocks still isolated.
-            && (order == self.geometry.pageblock_order || self.policy.claim_rule != ClaimRule::V610)
+            && (order == self.geometry.pageblock_order || self.policy.isolation == Isolation::WholeBlocks)
             && order < self.geometry.max_order
             && self.map.free_list(buddy, order).is_some()
             && self.map.block_type(buddy) != Isolate;

@@ -3,7 +3,7 @@
 use crate::base::error::FrameError;
 use crate::base::frame::{FrameRange, Order};
 use crate::base::mobility::Migratetype::Isolate;
-use crate::policy::ClaimRule;
+use crate::policy::Isolation;
 use crate::table::freelist::End;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
@@ -41,8 +41,8 @@ impl Zone<'_> {
             self.remove(first, order, list);
             self.map.set(first, FrameState::Tail);
             let sides = [(first, start.max(first)), (end.min(past), past)];
-            // Up to 6.9 every pageblock that the block reaches is isolated with it.
-            let apart = list == Isolate && self.policy.claim_rule == ClaimRule::V610;
+            // Where free blocks are isolated whole, every pageblock that the block reaches is isolated with it.
+            let apart = list == Isolate && self.policy.isolation == Isolation::Split;
             let largest = if apart { order.min(self.geometry.pageblock_order) } else { order };
             for (from, to) in sides {
                 let rest = FrameRange::new(from.into(), to.into());

@@ -7,7 +7,7 @@
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::frame::{Order, Pfn, pages};
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Isolate, Movable, Reserve};
-use crate::policy::{self, ClaimRule, Policy, WmarkCheck};
+use crate::policy::{self, Policy, WmarkCheck};
 use crate::table::map::{FrameState, Index};
 use crate::zone::{Zone, tuning};
 
@@ -37,7 +37,7 @@ impl Zone<'_> {
         if self.reserved_highatomic >= self.highatomic_cap() || !movable_block {
             return false;
         }
-        let strict = self.policy.claim_rule == ClaimRule::V610;
+        let strict = self.policy.retype == policy::Retype::Together;
         if self.is_whole_block(order) && strict {
             self.set_block_types(i, order, HighAtomic);
             self.reserved_highatomic += 1 << order;
@@ -65,7 +65,7 @@ impl Zone<'_> {
     /// Gives the pageblock of the first free block of one order back; tells whether pages moved.
     fn unreserve_at(&mut self, order: Order, to: Migratetype) -> bool {
         let Some(i) = self.area.list(order, HighAtomic).head() else { return false };
-        let whole = self.policy.claim_rule == ClaimRule::V610 && self.is_whole_block(order);
+        let whole = self.policy.retype == policy::Retype::Together && self.is_whole_block(order);
         // Up to 6.9 pages of the list may lie in blocks that left the reserve before.
         if self.map.block_type(i) == HighAtomic {
             let block_pages = self.geometry.pageblock_pages();
@@ -93,7 +93,8 @@ impl Zone<'_> {
             let Some(i) = self.map.index(pfn) else { return };
             pfn = pfn.plus(pages(order));
             let mt = self.map.block_type(i);
-            let cut = self.policy.claim_rule == ClaimRule::V610 && self.movable_range(i).is_none();
+            let cut =
+                self.policy.retype == policy::Retype::Together && self.movable_range(i).is_none();
             if cut || (wanted > 0 && self.has_reserved_frame(i)) {
                 continue;
             }
@@ -108,7 +109,7 @@ impl Zone<'_> {
             if to == mt {
                 continue;
             }
-            if self.policy.claim_rule == ClaimRule::V610 {
+            if self.policy.retype == policy::Retype::Together {
                 self.retype_split(i, |zone| zone.with_block_type(i, to), &mut ());
             } else {
                 self.set_block_type(i, to);
