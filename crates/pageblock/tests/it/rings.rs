@@ -9,8 +9,8 @@ const RINGS: [&str; 9] =
     ["policy", "base", "table", "zone", "percpu", "access", "slowpath", "api", "replay"];
 
 /// The workspace's crates, lowest first.
-const CRATES: [&str; 9] =
-    ["pageblock", "recording", "measure", "vm", "lab", "report", "bench", "capi", "cli"];
+const CRATES: [&str; 10] =
+    ["pageblock", "kernel", "recording", "measure", "vm", "lab", "report", "bench", "capi", "cli"];
 
 /// The module of unit tests that makes a whole allocator; it stands outside of the order.
 const TESTING: &str = "testing";
