@@ -129,19 +129,19 @@ fn restore_zone(
     at: usize,
     snapshot: &Snapshot,
 ) -> Result<(), Error> {
-    let (node, kind) = (allocator.zones()[at].node, allocator.zones()[at].kind);
+    let (node, kind) = (allocator.zones()[at].node(), allocator.zones()[at].kind());
     let recorded = zone_snapshot(snapshot, node, kind).ok_or(Error::Node(u16::from(node)))?;
     let Some((zone, _)) = allocator.zone_and_cache(at, 0) else { return Ok(()) };
     let w = recorded.wmark;
-    zone.watermarks = Watermarks { min: w.min, low: w.low, high: w.high, promo: w.promo };
-    zone.boost = recorded.boost;
+    zone.impose_watermarks(Watermarks { min: w.min, low: w.low, high: w.high, promo: w.promo });
+    zone.impose_boost(recorded.boost);
     // x86-64 has no HighMem: the fourth recorded value is Movable's.
     let recorded_reserve = |at: usize| recorded.lowmem_reserve.get(at).copied().unwrap_or(0);
     let mut reserve = [0, 1, 2, 2, 3].map(recorded_reserve);
     if snapshot.zones.iter().any(|z| z.name == ZoneKind::HighMem.name()) {
         reserve = std::array::from_fn(recorded_reserve);
     }
-    zone.lowmem_reserve = reserve;
+    zone.impose_lowmem_reserve(reserve);
     zone.follow_reserved_highatomic(recorded.nr_reserved_highatomic.unwrap_or(0));
     Ok(())
 }
@@ -152,7 +152,7 @@ fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(
             && let Some((zone, _)) = allocator.zone_and_cache(at, 0)
         {
             // A zone's first frame need not be the first of its block.
-            zone.follow_block_type(block.pfn.max(zone.span.start), mt)?;
+            zone.follow_block_type(block.pfn.max(zone.span().start), mt)?;
         }
     }
     for used in &snapshot.used {
@@ -232,7 +232,7 @@ fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo, counts: bool) {
 /// The place of a snapshot's zone.
 fn zone_at(allocator: &Allocator<'_>, snapshot: &Snapshot, zone: u16) -> Option<usize> {
     let zone = &snapshot.zones[usize::from(zone)];
-    let same = |z: &Zone<'_>| u16::from(z.node) == zone.node && z.kind.name() == zone.name;
+    let same = |z: &Zone<'_>| u16::from(z.node()) == zone.node && z.kind().name() == zone.name;
     allocator.zones().iter().position(same)
 }
 

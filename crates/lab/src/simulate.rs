@@ -149,8 +149,11 @@ impl Simulation<'_> {
         for zone in vm.allocator().zones() {
             let free = (0..=zone.geometry().max_order).map(|order| zone.nr_free(order)).collect();
             let many = self.machine.nodes() > 1;
-            let label =
-                if many { format!("{}-{}", zone.node, zone.kind) } else { zone.kind.to_string() };
+            let label = if many {
+                format!("{}-{}", zone.node(), zone.kind())
+            } else {
+                zone.kind().to_string()
+            };
             run.set_free_blocks(&label, free);
         }
         for (name, count) in outcome.counters {

@@ -85,10 +85,10 @@ impl Guided<'_, '_> {
             Unmovable => Reclaimable,
             _ => Movable,
         };
-        let boost = zone.boost;
+        let boost = zone.boost();
         let whole = Fallback { pfn, order, from: mt, outcome: Outcome::Claim };
         let moved = zone.follow_claim(other, whole).is_ok();
-        zone.boost = boost;
+        zone.impose_boost(boost);
         self.guesses_corrected += u64::from(moved);
         moved
     }

@@ -105,7 +105,8 @@ impl Guided<'_, '_> {
         if cache.follow_put(zone, pfn, order, mt, ListEnd::Head).is_err() {
             return;
         }
-        let flags = ZoneFlags { reclaim_active: zone.reclaim_active, below_high: zone.below_high };
+        let flags =
+            ZoneFlags { reclaim_active: zone.reclaim_active(), below_high: zone.below_high() };
         let before = Tuning::of(cache);
         let n = cache.pages_to_drain(&policy, order, flags);
         let after = Tuning::of(cache);
@@ -286,7 +287,7 @@ impl Guided<'_, '_> {
         if got > 0 {
             zone.leave_below_high();
         }
-        let (reclaim, below) = (zone.reclaim_active, zone.below_high);
+        let (reclaim, below) = (zone.reclaim_active(), zone.below_high());
         let agrees = exact || self.explain(&draining);
         let shape = agrees || (want > 0) == (got > 0);
         self.drains.count(got > 0, want > 0, exact, agrees);
@@ -313,7 +314,7 @@ impl Guided<'_, '_> {
         let Draining { owner, zone: at, got, .. } = *draining;
         let drained = got > 0;
         let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) else { return false };
-        let (node, reclaim) = (zone.node, zone.reclaim_active);
+        let (node, reclaim) = (zone.node(), zone.reclaim_active());
         let explained = if drained {
             self.put_late(draining, reclaim)
         } else {
@@ -333,15 +334,15 @@ impl Guided<'_, '_> {
             return reclaim;
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) {
-            let below = zone.below_high;
-            zone.below_high = !below;
+            let below = zone.below_high();
+            zone.impose_below_high(!below);
             if below && self.would_drain(draining, reclaim, 0) == drained {
                 self.left_below += 1;
                 return true;
             }
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) {
-            zone.below_high = !zone.below_high;
+            zone.impose_below_high(!zone.below_high());
         }
         self.follow_limit(draining);
         false
@@ -410,7 +411,7 @@ impl Guided<'_, '_> {
         let now = Tuning::of(cache);
         draining.before.restore(cache);
         cache.set_count(draining.before.count.saturating_add_signed(-fewer));
-        let flags = ZoneFlags { reclaim_active, below_high: zone.below_high };
+        let flags = ZoneFlags { reclaim_active, below_high: zone.below_high() };
         let n = cache.pages_to_drain(&policy, draining.order, flags);
         // What others made of it since stays.
         if (Tuning { count: 0, ..now }) != (Tuning { count: 0, ..draining.after }) {
@@ -423,7 +424,7 @@ impl Guided<'_, '_> {
     /// The limit is what makes the list drain, or not drain, as it did.
     fn follow_limit(&mut self, draining: &Draining) {
         let Draining { owner, zone: at, got, before, .. } = *draining;
-        let reclaim = self.allocator.zones()[at].reclaim_active;
+        let reclaim = self.allocator.zones()[at].reclaim_active();
         self.would_drain(draining, reclaim, 0);
         let Some((_, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
         let CacheLimits { high_min, high_max, .. } = cache.limits;

@@ -158,7 +158,7 @@ impl Guided<'_, '_> {
         let distance = free.0.saturating_sub(run.migrate.0);
         let low = Pfn(free.0 - distance / 4).align_down(pageblock_order).max(min);
         let zone = &self.allocator.zones()[run.zone];
-        let whole = free >= Pfn(zone.span.end.0 - 1).align_down(pageblock_order);
+        let whole = free >= Pfn(zone.span().end.0 - 1).align_down(pageblock_order);
         let lists = Lists::of(zone, run.order);
         let wanted = Wanted { low, min, order: run.order };
         let fits = |outcome: &Outcome| {
@@ -256,7 +256,7 @@ impl Guided<'_, '_> {
             return;
         };
         let pageblock_order = self.allocator.geometry().pageblock_order;
-        let zone_start = self.allocator.zones()[run.zone].span.start;
+        let zone_start = self.allocator.zones()[run.zone].span().start;
         let at_start = run.migrate == zone_start;
         if (at_start || run.migrate.is_aligned(pageblock_order)) && run.order > COSTLY {
             let distance = run.free.0.saturating_sub(run.migrate.0) >> if at_start { 1 } else { 3 };

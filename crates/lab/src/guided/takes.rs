@@ -104,11 +104,11 @@ impl Guided<'_, '_> {
         let flags = if self.for_bulk {
             FLAGS
         } else {
-            let highest = self.allocator.zones()[at].kind.max(ZoneKind::Normal);
+            let highest = self.allocator.zones()[at].kind().max(ZoneKind::Normal);
             self.attempts_before_refill(at, Wanted { cpu, pid, order, mt, highest })
         };
         let (zone, cache) = self.allocator.zone_and_cache(at, cpu)?;
-        let want = cache.refill_count(&policy, order, zone.below_high);
+        let want = cache.refill_count(&policy, order, zone.below_high());
         let mode = Mode::Normal;
         let refill = Refill {
             zone: at,
@@ -490,15 +490,16 @@ impl Guided<'_, '_> {
         }
         let highest = request.gfp.highest_zone();
         let served = served.and_then(|pfn| self.zone_of(pfn));
-        let node = served.map(|at| self.allocator.zones()[at].node);
+        let node = served.map(|at| self.allocator.zones()[at].node());
         for at in (0..self.allocator.zones().len()).rev() {
             let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { continue };
-            if zone.kind > highest || node.is_some_and(|node| zone.node != node) {
+            if zone.kind() > highest || node.is_some_and(|node| zone.node() != node) {
                 continue;
             }
-            if !zone.below_high {
+            if !zone.below_high() {
                 let high = zone.watermark(Watermark::High);
-                zone.below_high = !zone.watermark_ok(request.order, high, highest, AllocFlags(0));
+                let ok = zone.watermark_ok(request.order, high, highest, AllocFlags(0));
+                zone.impose_below_high(!ok);
             }
             if served == Some(at) {
                 return;
@@ -640,11 +641,11 @@ impl Guided<'_, '_> {
         let zones = self.allocator.zones();
         let serves = |&at: &usize| {
             let zone = &zones[at];
-            zone.node == node && zone.kind <= ZoneKind::Normal && zone.managed > 0
+            zone.node() == node && zone.kind() <= ZoneKind::Normal && zone.managed() > 0
         };
         let zones: Vec<usize> = (0..zones.len()).rev().filter(serves).collect();
         let Some(&preferred) = zones.first() else { return };
-        let highest = self.allocator.zones()[preferred].kind;
+        let highest = self.allocator.zones()[preferred].kind();
         for at in zones {
             let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { continue };
             let Some(list) = cache.list_index(0, mt) else { continue };

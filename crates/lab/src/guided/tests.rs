@@ -44,9 +44,9 @@ fn on_machine(
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     for at in [DMA32, NORMAL] {
         let (zone, _) = allocator.zone_and_cache(at, 0).unwrap();
-        zone.watermarks = Watermarks { min: 0, low: 0, high: 0, promo: 0 };
-        zone.lowmem_reserve = [0; 5];
-        zone.follow_block_type(zone.span.start, Movable).unwrap();
+        zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 0, promo: 0 });
+        zone.impose_lowmem_reserve([0; 5]);
+        zone.follow_block_type(zone.span().start, Movable).unwrap();
     }
     for &(pfn, order, mt) in free {
         let at = allocator.zone_of(Pfn(pfn)).unwrap();

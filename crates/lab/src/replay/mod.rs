@@ -62,7 +62,7 @@ impl<'a, 'm> Replay<'a, 'm> {
     #[must_use]
     pub fn new(allocator: &'a mut Allocator<'m>) -> Self {
         let placement = Placement::of(allocator);
-        let boosts = allocator.zones().iter().map(|zone| zone.boost).collect();
+        let boosts = allocator.zones().iter().map(|zone| zone.boost()).collect();
         Self {
             allocator,
             tally: Tally::new(),
@@ -116,10 +116,10 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// kswapd begins or ends a run. The boosts that it began with are gone at its end.
     fn kswapd(&mut self, node: u8, running: bool) {
         self.allocator.set_kswapd_running(node, running);
-        self.end_boosts(|zone| zone.node == node);
+        self.end_boosts(|zone| zone.node() == node);
         for (zone, boost) in self.allocator.zones().iter().zip(&mut self.boosts) {
-            if zone.node == node {
-                *boost = zone.boost;
+            if zone.node() == node {
+                *boost = zone.boost();
             }
         }
     }
@@ -130,8 +130,8 @@ impl<'a, 'm> Replay<'a, 'm> {
             if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
                 && of(zone)
             {
-                zone.boost -= zone.boost.min(self.boosts[at]);
-                self.boosts[at] = zone.boost;
+                zone.end_boost(self.boosts[at]);
+                self.boosts[at] = zone.boost();
             }
         }
     }
@@ -141,7 +141,7 @@ impl<'a, 'm> Replay<'a, 'm> {
     fn tick(&mut self, cpu: usize) {
         self.allocator.vmstat_tick(cpu, &mut self.tally);
         if cpu == 0 {
-            self.end_boosts(|zone| !zone.reclaim_active);
+            self.end_boosts(|zone| !zone.reclaim_active());
         }
     }
 
@@ -289,8 +289,8 @@ impl<'a, 'm> Replay<'a, 'm> {
             }
             let Some(at) = self.allocator.zone_of(pfn) else { continue };
             let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { continue };
-            let from = self.targets.min(Pfn(zone.span.end.0 - 1));
-            let target = placement::free_page_below(zone, from).unwrap_or(zone.span.start);
+            let from = self.targets.min(Pfn(zone.span().end.0 - 1));
+            let target = placement::free_page_below(zone, from).unwrap_or(zone.span().start);
             self.targets = target;
             // The scanners have met.
             if target.0 < start.0 + u64::from(pages) || zone.follow_take(target, 0, true).is_err() {
@@ -317,7 +317,7 @@ impl<'a, 'm> Replay<'a, 'm> {
             pfn
         } else {
             let page = placement::free_page_below(zone, self.scanner.unwrap_or(pfn))
-                .or_else(|| placement::free_page_below(zone, Pfn(zone.span.end.0 - 1)))?;
+                .or_else(|| placement::free_page_below(zone, Pfn(zone.span().end.0 - 1)))?;
             self.scanner = Some(page);
             page
         };

@@ -128,8 +128,8 @@ impl<'m> Allocator<'m> {
             runs.store(running, Relaxed);
         }
         for (zone, front) in self.zones.iter_mut().zip(self.machine.fronts) {
-            if zone.node == node {
-                zone.reclaim_active = running;
+            if zone.node() == node {
+                zone.set_reclaim_active(running);
             }
             front.forget();
         }
@@ -259,7 +259,7 @@ impl Allocator<'_> {
         let attempt = self.machine.attempt(own, request)?;
         Ok(self.machine.zonelist(&attempt).filter(move |&at| {
             let zone = &self.zones[at];
-            zone.kind <= attempt.highest && attempt.may_use(zone.node) && zone.managed > 0
+            zone.kind() <= attempt.highest && attempt.may_use(zone.node()) && zone.managed() > 0
         }))
     }
 }

@@ -42,8 +42,7 @@ impl Allocator<'_> {
         let (at, i) = self.machine.find_allocated(pfn, order)?;
         observer.event(Event::PageFree { pfn, order });
         Owned(self.zones).with(&self.machine, at, |zone| {
-            zone.counters.count_free(order);
-            zone.free_one_page(i, order, observer);
+            zone.free_past_lists(i, order, observer);
         });
         Ok(())
     }

@@ -229,7 +229,7 @@ impl<'m> Allocator<'m> {
             row.zones = tables.take(specs.len(), |at| CpuZone {
                 front: &fronts[at],
                 cache: cache.clone(),
-                map: zones[at].map,
+                map: *zones[at].map(),
                 tuned: 0,
                 recent_type: Migratetype::Unmovable,
                 recent_list: 0,
@@ -262,8 +262,8 @@ impl<'m> Allocator<'m> {
         let mut done = 0;
         self.forget();
         for zone in self.zones.iter_mut() {
-            let start = range.start.max(zone.span.start);
-            let end = range.end.min(zone.span.end);
+            let start = range.start.max(zone.span().start);
+            let end = range.end.min(zone.span().end);
             if start < end {
                 zone.release(FrameRange { start, end })?;
                 done += end.0 - start.0;
@@ -285,11 +285,11 @@ impl<'m> Allocator<'m> {
 /// The flags of every request that prefers a zone. NOFRAGMENT is set where it may spread instead: to
 /// a lower zone of the node, or as there is no other node to go to (`alloc_flags_nofragment`).
 fn fast_flags(setup: &Setup<'_>, zone: &Zone<'_>) -> AllocFlags {
-    let dma32 = |z: &ZoneSpec| z.node == zone.node && z.kind == ZoneKind::Dma32;
+    let dma32 = |z: &ZoneSpec| z.node == zone.node() && z.kind == ZoneKind::Dma32;
     let nofragment = match setup.policy.nofragment {
         Nofragment::Off => false,
         Nofragment::On | Nofragment::SubBlock => {
-            zone.kind == ZoneKind::Normal
+            zone.kind() == ZoneKind::Normal
                 && (setup.nodes().count_ones() == 1 || setup.zones.iter().any(dma32))
         }
         Nofragment::DefragMode => true,

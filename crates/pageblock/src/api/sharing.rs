@@ -309,7 +309,7 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
         for (at, front) in self.machine.fronts.iter().enumerate() {
             self.with_zone(at, |zone| {
                 if front.node == node {
-                    zone.reclaim_active = running;
+                    zone.set_reclaim_active(running);
                 }
             });
         }

@@ -316,12 +316,12 @@ impl CpuCache {
         observer: &mut impl Observer,
     ) -> Option<Index> {
         let to_reserve = order > 0 && flags.has(AllocFlags::HIGHATOMIC);
-        if to_reserve && zone.policy.reserve >= Reserve::Highatomic72 {
+        if to_reserve && zone.policy().reserve >= Reserve::Highatomic72 {
             return None;
         }
-        let n = self.refill_count(&zone.policy, order, zone.below_high);
+        let n = self.refill_count(&zone.policy(), order, zone.below_high());
         self.refill(zone, order, mt, n, flags, observer);
-        self.pop(&zone.map, index, order)
+        self.pop(&zone.map(), index, order)
     }
 
     /// Takes up to `n` blocks from the zone to a list (`rmqueue_bulk`). Gives how many came.
@@ -336,7 +336,7 @@ impl CpuCache {
     ) -> u32 {
         let Some(index) = self.list_index(order, mt) else { return 0 };
         let mut mode = Mode::Normal;
-        zone.counters.lock_acquired += 1;
+        zone.count_lock();
         let mut taken = 0;
         while taken < n {
             if let Some((i, more)) = zone.rmqueue_run(order, mt, mode, n - taken, observer) {
@@ -348,7 +348,7 @@ impl CpuCache {
                 break;
             };
             let cached = zone.remembered_type(i, mt, cached);
-            self.append(&zone.map, i, index, cached);
+            self.append(&zone.map(), i, index, cached);
             taken += 1;
         }
         taken
@@ -360,9 +360,9 @@ impl CpuCache {
         for at in 0..n {
             let i = i + (at << order);
             let cached = zone.remembered_type(i, mt, mt);
-            zone.map.set(i, FrameState::CpuList { order, cached });
+            zone.map().set(i, FrameState::CpuList { order, cached });
         }
-        self.lists[index].push_tail_run(&zone.map, self.tag, i, n, 1 << order);
+        self.lists[index].push_tail_run(&zone.map(), self.tag, i, n, 1 << order);
         self.count += n << order;
     }
 

@@ -17,32 +17,32 @@ use crate::zone::fallback::{Fallback, Outcome};
 
 impl Zone<'_> {
     fn block_index(&self, pfn: Pfn, order: Order) -> Result<Index, FrameError> {
-        if order > self.geometry.max_order {
+        if order > self.geometry().max_order {
             return Err(FrameError::OrderTooLarge(order));
         }
         if !pfn.is_aligned(order) {
             return Err(FrameError::Misaligned(pfn, order));
         }
-        let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
-        self.map.index(pfn.plus((1 << order) - 1)).ok_or(FrameError::Foreign(pfn))?;
+        let i = self.map().index(pfn).ok_or(FrameError::Foreign(pfn))?;
+        self.map().index(pfn.plus((1 << order) - 1)).ok_or(FrameError::Foreign(pfn))?;
         Ok(i)
     }
 
     /// The frames of a block that lies in use, reserved, or within a larger block in use.
     fn clear_unlisted(&self, i: Index, order: Order) -> Result<(), FrameError> {
         for at in i..i + (1 << order) {
-            match self.map.state(at) {
+            match self.map().state(at) {
                 FrameState::Free { .. } | FrameState::CpuList { .. } | FrameState::Hole => {
-                    return Err(FrameError::NotAllocated(self.map.pfn(at)));
+                    return Err(FrameError::NotAllocated(self.map().pfn(at)));
                 }
                 _ => {}
             }
         }
-        if self.map.free_block_of(i).is_some() {
-            return Err(FrameError::NotAllocated(self.map.pfn(i)));
+        if self.map().free_block_of(i).is_some() {
+            return Err(FrameError::NotAllocated(self.map().pfn(i)));
         }
         for at in i..i + (1 << order) {
-            self.map.set(at, FrameState::Tail);
+            self.map().set(at, FrameState::Tail);
         }
         Ok(())
     }
@@ -59,7 +59,7 @@ impl Zone<'_> {
     ) -> Result<(), FrameError> {
         let i = self.block_index(pfn, order)?;
         self.clear_unlisted(i, order)?;
-        self.map.set(i, FrameState::Allocated { order, movable });
+        self.map().set(i, FrameState::Allocated { order, movable });
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl Zone<'_> {
 
     /// A block is told to go to a list.
     fn follow_list_type(&mut self, i: Index, list: Migratetype) {
-        if self.map.block_type(i) != list {
+        if self.map().block_type(i) != list {
             self.exempt_lists();
         }
     }
@@ -92,10 +92,10 @@ impl Zone<'_> {
     /// # Errors
     /// [`FrameError::Foreign`].
     pub fn follow_block_type(&mut self, pfn: Pfn, mt: Migratetype) -> Result<(), FrameError> {
-        let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
+        let i = self.map().index(pfn).ok_or(FrameError::Foreign(pfn))?;
         let start = self.pageblock_of(i);
-        for at in start..start + (1 << self.geometry.pageblock_order) {
-            if let FrameState::Free { list, .. } = self.map.state(at)
+        for at in start..start + (1 << self.geometry().pageblock_order) {
+            if let FrameState::Free { list, .. } = self.map().state(at)
                 && list != mt
             {
                 self.exempt_lists();
@@ -103,8 +103,8 @@ impl Zone<'_> {
         }
         if mt != Migratetype::Isolate {
             self.set_block_type(i, mt);
-        } else if self.map.block_type(i) != mt {
-            self.map.set_isolated(i, true);
+        } else if self.map().block_type(i) != mt {
+            self.map().set_isolated(i, true);
             self.note_retyped(i);
             self.note_isolated();
         }
@@ -117,14 +117,14 @@ impl Zone<'_> {
     /// # Errors
     /// [`FrameError::Foreign`].
     pub fn follow_reserve(&mut self, pfn: Pfn, mt: Migratetype) -> Result<(), FrameError> {
-        let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
-        let was = self.map.block_type(i);
+        let i = self.map().index(pfn).ok_or(FrameError::Foreign(pfn))?;
+        let was = self.map().block_type(i);
         self.retype_block(i, mt);
-        let pages = self.geometry.pageblock_pages();
+        let pages = self.geometry().pageblock_pages();
         match (was == Migratetype::HighAtomic, mt == Migratetype::HighAtomic) {
-            (false, true) => self.reserved_highatomic += pages,
+            (false, true) => self.set_reserved_highatomic(self.reserved_highatomic() + pages),
             (true, false) => {
-                self.reserved_highatomic = self.reserved_highatomic.saturating_sub(pages);
+                self.set_reserved_highatomic(self.reserved_highatomic().saturating_sub(pages));
             }
             _ => {}
         }
@@ -133,31 +133,31 @@ impl Zone<'_> {
 
     /// Declares the size of the highatomic reserve in pages; its blocks have that type already.
     pub fn follow_reserved_highatomic(&mut self, pages: u64) {
-        self.reserved_highatomic = pages;
+        self.set_reserved_highatomic(pages);
     }
 
     /// The free block that holds a frame: its start, order and list type.
     #[must_use]
     pub fn free_block_of(&self, pfn: Pfn) -> Option<(Pfn, Order, Migratetype)> {
-        let (start, order, list) = self.map.free_block_of(self.map.index(pfn)?)?;
-        Some((self.map.pfn(start), order, list))
+        let (start, order, list) = self.map().free_block_of(self.map().index(pfn)?)?;
+        Some((self.map().pfn(start), order, list))
     }
 
     /// The last free page of the pageblock that holds a frame.
     #[must_use]
     pub fn last_free_page_of(&self, pfn: Pfn) -> Option<Pfn> {
-        let i = self.map.index(pfn)?;
+        let i = self.map().index(pfn)?;
         let start = self.pageblock_of(i);
-        let end = start + (1 << self.geometry.pageblock_order);
-        if let Some((block, order, _)) = self.map.free_block_of(start)
+        let end = start + (1 << self.geometry().pageblock_order);
+        if let Some((block, order, _)) = self.map().free_block_of(start)
             && block + (1 << order) >= end
         {
-            return Some(self.map.pfn(end - 1));
+            return Some(self.map().pfn(end - 1));
         }
         let mut at = start;
         let mut last = None;
         while at < end {
-            at += match self.map.state(at) {
+            at += match self.map().state(at) {
                 FrameState::Free { order, .. } => {
                     last = Some(at + (1 << order) - 1);
                     1 << order
@@ -168,26 +168,26 @@ impl Zone<'_> {
                 FrameState::Hole | FrameState::Reserved | FrameState::Tail => 1,
             };
         }
-        last.map(|last| self.map.pfn(last.min(end - 1)))
+        last.map(|last| self.map().pfn(last.min(end - 1)))
     }
 
     /// The block that a request's own list would give: its start, and the order before the split.
     #[must_use]
     pub fn next_of_list(&self, order: Order, list: Migratetype) -> Option<(Pfn, Order)> {
-        if order > self.geometry.max_order {
+        if order > self.geometry().max_order {
             return None;
         }
-        let found = self.area.smallest(order, list)?;
-        let i = self.area.list(found, list).head()?;
-        Some((self.map.pfn(i), found))
+        let (i, found) = self.smallest(order, list)?;
+        Some((self.map().pfn(i), found))
     }
 
     /// Makes a free block the first of its list; those before it go behind the last, as when
     /// compaction's search rotates a list without an event.
     pub fn follow_rotation(&mut self, pfn: Pfn) {
-        if let Some((i, order, list)) = self.map.index(pfn).and_then(|i| self.map.free_block_of(i))
+        if let Some((i, order, list)) =
+            self.map().index(pfn).and_then(|i| self.map().free_block_of(i))
         {
-            self.area.rotate_to(&self.map, i, order, list);
+            self.rotate_list(i, order, list);
         }
     }
 
@@ -204,12 +204,12 @@ impl Zone<'_> {
     ) -> Result<Migratetype, FrameError> {
         let i = self.block_index(pfn, order)?;
         let (mut start, mut from, list) = self
-            .map
+            .map()
             .free_block_of(i)
             .filter(|&(_, found, _)| found >= order)
             .ok_or(FrameError::NotFree(pfn))?;
         self.remove(start, from, list);
-        self.map.set(start, FrameState::Tail);
+        self.map().set(start, FrameState::Tail);
         while from > order {
             from -= 1;
             let upper = start + (1 << from);
@@ -217,7 +217,7 @@ impl Zone<'_> {
             self.insert(rest, from, list, crate::table::freelist::End::Head);
             start = keep;
         }
-        self.map.set(i, FrameState::Allocated { order, movable });
+        self.map().set(i, FrameState::Allocated { order, movable });
         Ok(list)
     }
 
@@ -232,7 +232,7 @@ impl Zone<'_> {
         list: Option<Migratetype>,
     ) -> Result<(), FrameError> {
         let i = self.block_index(pfn, order)?;
-        if !self.map.is_allocated(i, order) {
+        if !self.map().is_allocated(i, order) {
             return Err(FrameError::NotAllocated(pfn));
         }
         match list {
@@ -254,8 +254,9 @@ impl Zone<'_> {
         from: Migratetype,
         start: Migratetype,
     ) -> Option<Fallback> {
-        let i = self.map.index(pfn)?;
-        (self.map.free_list(i, order) == Some(from)).then(|| self.outcome((i, order, from), start))
+        let i = self.map().index(pfn)?;
+        (self.map().free_list(i, order) == Some(from))
+            .then(|| self.outcome((i, order, from), start))
     }
 
     /// Raises the watermarks as a search does that could not claim so many pageblocks
@@ -286,8 +287,8 @@ impl Zone<'_> {
         }
         let (i, _) =
             self.take_fallback(order, start, fallback, AllocFlags(0), observer).ok_or(not_free)?;
-        self.map.set(i, FrameState::Allocated { order, movable: start == Movable });
-        Ok(self.map.pfn(i))
+        self.map().set(i, FrameState::Allocated { order, movable: start == Movable });
+        Ok(self.map().pfn(i))
     }
 
     /// Claims a pageblock as a fallback does, without taking a page (up to 6.9 the request is served
@@ -301,11 +302,11 @@ impl Zone<'_> {
         fallback: Fallback,
     ) -> Result<(), FrameError> {
         let i = self.block_index(fallback.pfn, fallback.order)?;
-        if self.map.free_list(i, fallback.order) != Some(fallback.from) {
+        if self.map().free_list(i, fallback.order) != Some(fallback.from) {
             return Err(FrameError::NotFree(fallback.pfn));
         }
         let kswapd = crate::base::alloc_flags::AllocFlags::KSWAPD;
-        let strict = self.policy.claim_rule == ClaimRule::V610;
+        let strict = self.policy().claim_rule == ClaimRule::V610;
         if fallback.outcome == Outcome::Single && strict {
             return Ok(());
         }
@@ -318,13 +319,13 @@ impl CpuCache {
     /// The first block of a list: what an allocation would get.
     #[must_use]
     pub fn next(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
-        (list < self.nr_lists()).then(|| self.head(list)).flatten().map(|i| zone.map.pfn(i))
+        (list < self.nr_lists()).then(|| self.head(list)).flatten().map(|i| zone.map().pfn(i))
     }
 
     /// The last block of a list: what a drain would give back.
     #[must_use]
     pub fn last(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
-        (list < self.nr_lists()).then(|| self.tail(list)).flatten().map(|i| zone.map.pfn(i))
+        (list < self.nr_lists()).then(|| self.tail(list)).flatten().map(|i| zone.map().pfn(i))
     }
 
     /// The blocks of a list, first to last.
@@ -333,8 +334,8 @@ impl CpuCache {
         zone: &'z Zone<'_>,
         list: usize,
     ) -> impl Iterator<Item = Pfn> + use<'z> {
-        let known = (list < self.nr_lists()).then(|| self.iter(&zone.map, list));
-        known.into_iter().flatten().map(|i| zone.map.pfn(i))
+        let known = (list < self.nr_lists()).then(|| self.iter(zone.map(), list));
+        known.into_iter().flatten().map(|i| zone.map().pfn(i))
     }
 
     /// The list that holds a block, by its order and remembered type; `None` where the block is on
@@ -342,7 +343,7 @@ impl CpuCache {
     #[must_use]
     pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<usize> {
         let FrameState::CpuList { order, cached } = zone.state(pfn)? else { return None };
-        if zone.policy.remembers_list() && cached.is_mergeable() {
+        if zone.policy().remembers_list() && cached.is_mergeable() {
             return self.list_index(order, cached);
         }
         let lists = (0..self.nr_lists()).filter(|&list| self.list_order(list) == order);
@@ -357,9 +358,9 @@ impl CpuCache {
         let list = self.list_of(zone, pfn).ok_or(FrameError::NotFree(pfn))?;
         let order = self.list_order(list);
         let i = zone.block_index(pfn, order)?;
-        self.unlink(&zone.map, i, list);
+        self.unlink(zone.map(), i, list);
         let movable = list % crate::base::mobility::MIGRATE_PCPTYPES == Movable as usize;
-        zone.map.set(i, FrameState::Allocated { order, movable });
+        zone.map().set(i, FrameState::Allocated { order, movable });
         Ok(order)
     }
 
@@ -377,13 +378,13 @@ impl CpuCache {
         end: ListEnd,
     ) -> Result<usize, FrameError> {
         let i = zone.block_index(pfn, order)?;
-        if !zone.map.is_allocated(i, order) {
+        if !zone.map().is_allocated(i, order) {
             return Err(FrameError::NotAllocated(pfn));
         }
         let list = self.list_index(order, mt).ok_or(FrameError::OrderTooLarge(order))?;
         match end {
-            ListEnd::Head => self.push(&zone.map, i, order, list, mt),
-            ListEnd::Tail => self.append(&zone.map, i, list, mt),
+            ListEnd::Head => self.push(zone.map(), i, order, list, mt),
+            ListEnd::Tail => self.append(zone.map(), i, list, mt),
         }
         Ok(list)
     }
@@ -391,7 +392,7 @@ impl CpuCache {
     /// The type that a drain would free a block of this CPU's list to.
     #[must_use]
     pub fn drain_type(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<Migratetype> {
-        zone.map.index(pfn).map(|i| crate::percpu::cache::drained_type(zone, i))
+        zone.map().index(pfn).map(|i| crate::percpu::cache::drained_type(zone, i))
     }
 
     /// Counts an allocation, which ends a row of frees.
@@ -412,7 +413,7 @@ impl CpuCache {
         let order = self.list_order(list);
         let i = zone.block_index(pfn, order)?;
         let mt = crate::percpu::cache::drained_type(zone, i);
-        self.unlink(&zone.map, i, list);
+        self.unlink(zone.map(), i, list);
         Self::give_back(zone, i, order, &mut ());
         Ok(mt)
     }

@@ -43,9 +43,10 @@ impl Migrate for Mover {
 
 /// What a change of memory changes of a zone.
 fn numbers(zone: &Zone<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
-    let states: Vec<_> = (zone.span.start.0..zone.span.end.0).map(|n| zone.state(Pfn(n))).collect();
-    let free = (zone.free_pages(), zone.managed, zone.present);
-    (free, zone.watermarks, zone.lowmem_reserve, states)
+    let states: Vec<_> =
+        (zone.span().start.0..zone.span().end.0).map(|n| zone.state(Pfn(n))).collect();
+    let free = (zone.free_pages(), zone.managed(), zone.present());
+    (free, zone.watermarks(), *zone.lowmem_reserve(), states)
 }
 
 /// The same machine as [`share`]'s, with one owner.
@@ -144,11 +145,12 @@ fn cpus_take_new_limits_when_they_can() {
             assert_eq!(limits(cpu), before);
         }
         // What a caller does to a zone, and then tunes.
-        shared.with_zone(1, |zone| zone.managed /= 3).unwrap();
+        let managed = shared.with_zone(1, |zone| zone.managed()).unwrap() as i64;
+        shared.with_zone(1, |zone| zone.adjust_managed(managed / 3 - managed)).unwrap();
         shared.retune();
         cpu.attend(&mut ());
         assert_eq!(limits(&cpu), small);
-        shared.with_zone(1, |zone| zone.managed *= 3).unwrap();
+        shared.with_zone(1, |zone| zone.adjust_managed(managed - managed / 3)).unwrap();
         shared.retune();
     });
 }
@@ -302,7 +304,7 @@ fn memory_comes_and_goes_while_others_allocate_and_free() {
             }
             drop(cpu);
             for (at, pages) in [(0, FRAMES / 4), (1, FRAMES / 4 * 3)] {
-                let sizes = shared.with_zone(at, |zone| (zone.managed, zone.present));
+                let sizes = shared.with_zone(at, |zone| (zone.managed(), zone.present()));
                 assert_eq!(sizes, Some((pages, pages)));
             }
         });

@@ -109,8 +109,8 @@ pub(crate) fn without_cpu_lists(allocator: &mut Allocator<'_>) {
             let (zone, cache) = allocator.zone_and_cache(at, cpu).unwrap();
             cache.limits = CacheLimits { batch: 1, high_min: 0, high_max: 0 };
             cache.high = 0;
-            zone.watermarks = Watermarks::default();
-            zone.lowmem_reserve = [0; MAX_NR_ZONES];
+            zone.impose_watermarks(Watermarks::default());
+            zone.impose_lowmem_reserve([0; MAX_NR_ZONES]);
         }
     }
 }

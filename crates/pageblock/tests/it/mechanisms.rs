@@ -44,8 +44,8 @@ fn fair_rounds(policy: &str, zones: &[ZoneSpec], batches: [i64; 2]) -> String {
     with_zones(policy, zones, |allocator| {
         for (at, batch) in batches.into_iter().enumerate() {
             let (zone, _) = allocator.zone_and_cache(at, 0).unwrap();
-            zone.watermarks = Watermarks { min: 0, low: 0, high: 2, promo: 0 };
-            zone.alloc_batch = batch;
+            zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 2, promo: 0 });
+            zone.impose_alloc_batch(batch);
         }
         for _ in 0..8 {
             served += &match allocator.alloc(0, &KERNEL, &mut ()) {
@@ -164,10 +164,10 @@ fn captured(policy: &str, block: char, wants: Migratetype) -> (bool, String) {
     let mut result = (false, String::new());
     with_zone(policy, &format!("{block} u2 u2 u3 u4 u5 u6 u7 u8\nM u9\nM u9\nM u9"), |bench| {
         let (zone, _) = bench.allocator.zone_and_cache(0, 0).unwrap();
-        zone.capture = Some(CaptureSlot::new(3, wants));
+        zone.start_capture(CaptureSlot::new(3, wants));
         bench.free(0, 2);
         bench.free(4, 2);
-        let pfn = bench.zone().capture.unwrap().pfn;
+        let pfn = bench.zone().capture().unwrap().pfn;
         assert!(pfn.is_none_or(|pfn| pfn == Pfn(0)));
         result = (pfn.is_some(), bench.log.extfrag());
         assert_eq!(bench.zone().free_pages(), if pfn.is_some() { 0 } else { 8 });
@@ -315,7 +315,7 @@ fn node_beside_a_running_kswapd(policy: &str) -> u8 {
     with_zones(policy, &zones, |allocator| {
         allocator.set_kswapd_running(0, true);
         let pfn = allocator.alloc(0, &KERNEL, &mut ()).unwrap();
-        node = allocator.zones()[allocator.zone_of(pfn).unwrap()].node;
+        node = allocator.zones()[allocator.zone_of(pfn).unwrap()].node();
         // Where all are running, none is passed over.
         allocator.set_kswapd_running(1, true);
         let pfn = allocator.alloc(0, &KERNEL, &mut ()).unwrap();
@@ -453,7 +453,7 @@ impl Observer for AllDirty {
 fn with_warm_list(policy: &str, watermarks: Watermarks, test: impl FnOnce(&mut Allocator<'_>)) {
     with_zone(policy, "M 10\nM -", |bench| {
         let (zone, cache) = bench.allocator.zone_and_cache(0, 0).unwrap();
-        zone.watermarks = watermarks;
+        zone.impose_watermarks(watermarks);
         cache.limits = CacheLimits { batch: 63, high_min: 200, high_max: 200 };
         cache.high = 200;
         for _ in 0..3 {
@@ -496,7 +496,7 @@ fn the_high_watermark_holds_where_it_is_asked_for() {
             let pfn = allocator.alloc(0, &request, &mut ()).unwrap();
             allocator.free(0, pfn, 0, &mut ()).unwrap();
             // The low one is missed from here on, though the list is warm.
-            allocator.zone_and_cache(0, 0).unwrap().0.watermarks = marks(1500);
+            allocator.zone_and_cache(0, 0).unwrap().0.impose_watermarks(marks(1500));
             let refused = allocator.alloc(0, &request, &mut ());
             assert_eq!(refused, Err(AllocError::NoMemory), "{policy}");
         });

@@ -373,7 +373,7 @@ impl Pair<'_, '_> {
                 self.model.reset_fair_batches(cpu, &request);
             }
             Op::EndBoost { zone } if zone < zones => {
-                self.allocator.zone_and_cache(zone, 0).unwrap().0.boost = 0;
+                self.allocator.zone_and_cache(zone, 0).unwrap().0.end_boost(u64::MAX);
                 self.model.zones[zone].boost = 0;
             }
             _ => {}
@@ -415,15 +415,18 @@ impl Pair<'_, '_> {
     /// Starts to wait for a block, or takes what was captured.
     fn capture(&mut self, zone: usize, order: Order, mt: Migratetype) {
         let (real, _) = self.allocator.zone_and_cache(zone, 0).unwrap();
-        let slot = match real.capture {
+        let slot = match real.capture() {
             None => Some(CaptureSlot::new(order, mt)),
             Some(slot) => {
                 self.used.extend(slot.pfn.map(|pfn| (pfn.0, slot.order)));
                 None
             }
         };
-        assert_eq!(real.capture, self.model.zones[zone].capture);
-        real.capture = slot;
+        assert_eq!(real.capture(), self.model.zones[zone].capture);
+        match slot {
+            Some(slot) => real.start_capture(slot),
+            None => drop(real.end_capture()),
+        }
         self.model.zones[zone].capture = slot;
     }
 
@@ -492,14 +495,14 @@ fn compare_zone(real: &Zone<'_>, model: &crate::model::ModelZone) {
         blocks.insert(pfn, block);
     }
     assert_eq!(blocks, model.blocks);
-    let flags = (real.boosted, real.below_high, real.reclaim_active);
+    let flags = (real.boosted(), real.below_high(), real.reclaim_active());
     let expect = (model.boosted, model.below_high, model.reclaim_active);
     assert_eq!(flags, expect, "boosted, below high, reclaim active");
-    let numbers = (real.boost, real.reserved_highatomic(), real.free_pages());
+    let numbers = (real.boost(), real.reserved_highatomic(), real.free_pages());
     let expect = (model.boost, model.reserved_highatomic, model.free_pages());
     assert_eq!(numbers, expect, "boost, highatomic, free");
     if real.policy().fair != Fair::Off {
-        let fair = (real.alloc_batch, real.fair_depleted);
+        let fair = (real.alloc_batch(), real.fair_depleted());
         assert_eq!(fair, (model.alloc_batch, model.fair_depleted), "fair batch");
     }
     let whole = |order: &Order| *order >= model.geometry.pageblock_order;
@@ -508,7 +511,7 @@ fn compare_zone(real: &Zone<'_>, model: &crate::model::ModelZone) {
         types.map(|mt| (model.list(order, mt).len() as u64) << order).sum::<u64>()
     });
     assert_eq!(real.free_pages_in_blocks(), in_blocks.sum::<u64>());
-    assert_eq!(real.capture, model.capture);
+    assert_eq!(real.capture(), model.capture);
 }
 
 fn run(layout: &Layout, policy: Policy, ops: &[Op]) {

@@ -206,7 +206,7 @@ impl DirectCompact {
         let cma = self.goal.migratetype == Migratetype::Movable;
         let flags = if cma { AllocFlags::CMA } else { AllocFlags(0) };
         let zone = &vm.allocator.zones()[zone];
-        if zone.watermark_ok(order, zone.watermarks.low, ZoneKind::Dma, flags) {
+        if zone.watermark_ok(order, zone.watermarks().low, ZoneKind::Dma, flags) {
             return CompactStep::Done(self.result, Contention::None);
         }
         CompactStep::More
@@ -272,7 +272,7 @@ impl<O: Observer> Vm<'_, O> {
                 order: None,
                 migratetype: Migratetype::Movable,
                 mode: Mode::Sync,
-                highest: self.allocator.zones()[zone].kind,
+                highest: self.allocator.zones()[zone].kind(),
                 flags: AllocFlags(0),
                 whole_zone: true,
                 ignore_hints: true,

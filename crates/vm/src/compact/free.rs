@@ -57,7 +57,7 @@ impl Compactor {
             let samples = samples(zone);
             let block = Pfn(self.free_pfn).align_down(order);
             if self.is_target(zone, block) {
-                let end = (block.0 + pages(order)).min(zone.span.end.0);
+                let end = (block.0 + pages(order)).min(zone.span().end.0);
                 let step = if samples { stride } else { 1 };
                 let taken = self.scan_free(zone, end, step, wanted, &mut found);
                 if self.free_pfn >= end && (samples || taken == 0) {
@@ -119,7 +119,7 @@ impl Compactor {
         found: &mut Vec<(Pfn, Order)>,
     ) -> usize {
         let wanted = wanted.saturating_sub(self.targets.len());
-        let start = self.free_pfn.max(zone.span.start.0);
+        let start = self.free_pfn.max(zone.span().start.0);
         let (next, taken) = self.take_room(zone, (start, end), stride, wanted, found);
         let stopped = next < end && taken < wanted;
         // Up to 4.7 it goes on, and takes nothing (a4f04f2c6955).
@@ -192,8 +192,8 @@ impl Compactor {
 pub(super) fn may_take(zone: &Zone<'_>, order: Order) -> bool {
     // Linux: the low watermark without CMA up to 4.8.
     if zone.policy().compact_scan <= CompactScan::V319 {
-        let mark = zone.watermarks.low + pages(order);
+        let mark = zone.watermarks().low + pages(order);
         return zone.watermark_ok(0, mark, ZoneKind::Dma, AllocFlags(0));
     }
-    zone.watermark_ok(0, zone.watermarks.min + pages(order), ZoneKind::Dma, AllocFlags::CMA)
+    zone.watermark_ok(0, zone.watermarks().min + pages(order), ZoneKind::Dma, AllocFlags::CMA)
 }

@@ -72,10 +72,10 @@ pub fn suitable(
     if policy.slowpath > Slowpath::G1V316 && zone.watermark_ok(order, mark, highest, flags) {
         return Suitable::Success;
     }
-    let marks = zone.watermarks;
+    let marks = zone.watermarks();
     let costly = order > PAGE_ALLOC_COSTLY_ORDER;
     let old = policy.slowpath <= Slowpath::G1V44;
-    let needed = zone.boost + if costly || old { marks.low } else { marks.min };
+    let needed = zone.boost() + if costly || old { marks.low } else { marks.min };
     if !zone.watermark_ok(0, needed + compact_gap(order), highest, AllocFlags::CMA) {
         return Suitable::Skipped;
     }
@@ -93,7 +93,7 @@ pub fn suitable(
 /// The same up to 3.18, which asks for no watermark of the request's: what is free for the move must be there also
 /// where the block is.
 fn suitable_early(zone: &Zone<'_>, order: Order, extfrag_threshold: i64) -> Suitable {
-    let mark = zone.watermarks.low + compact_gap(order);
+    let mark = zone.watermarks().low + compact_gap(order);
     if !zone.watermark_ok(0, mark, ZoneKind::Dma, AllocFlags(0)) {
         return Suitable::Skipped;
     }
@@ -113,7 +113,7 @@ impl<O: Observer> Vm<'_, O> {
         highest: ZoneKind,
     ) -> Suitable {
         let zone = &self.allocator.zones()[zone];
-        let mark = zone.boost + zone.watermarks.min;
+        let mark = zone.boost() + zone.watermarks().min;
         suitable(zone, order, (mark, AllocFlags(0)), highest, self.config.extfrag_threshold)
     }
 
@@ -126,9 +126,9 @@ impl<O: Observer> Vm<'_, O> {
             let zone = &self.allocator.zones()[at];
             let swap = self.swap.free_places() > 0;
             let part = self.lru.zone_reclaimable(at, swap) / u64::from(order.max(1));
-            let marks = zone.watermarks;
+            let marks = zone.watermarks();
             let mark = if order > PAGE_ALLOC_COSTLY_ORDER { marks.low } else { marks.min };
-            let needed = zone.boost + mark + compact_gap(order);
+            let needed = zone.boost() + mark + compact_gap(order);
             zone.watermark_ok_if(zone.free_pages() + part, 0, needed, highest, AllocFlags::CMA)
         })
     }
@@ -144,7 +144,7 @@ impl<O: Observer> Vm<'_, O> {
         if self.policy.nofragment != Nofragment::DefragMode {
             return self.compaction_suitable(zone, order, highest);
         }
-        let high = entry.boost + entry.watermarks.high;
+        let high = entry.boost() + entry.watermarks().high;
         let blocks = entry.free_pages_in_blocks();
         if entry.watermark_ok_if(blocks, order, high, highest, AllocFlags(0)) {
             return Suitable::Success;
