@@ -69,20 +69,6 @@ fn scaled_policy(policy: Policy, machine: &MachineSpec, workload: &dyn Workload)
     tuned
 }
 
-/// The pageblocks of CMA have their type before their memory is free
-/// (`init_cma_reserved_pageblock`).
-fn reserve_cma(allocator: &mut Allocator<'_>, machine: &MachineSpec) {
-    let mut block = machine.cma.start;
-    while block < machine.cma.end {
-        let zone = allocator.zone_of(block).and_then(|at| allocator.zone_and_cache(at, 0));
-        if let Some((zone, _)) = zone {
-            // The block is of the zone that was asked for.
-            let _ = zone.follow_block_type(block, Migratetype::Cma);
-        }
-        block = block.plus(machine.geometry.pageblock_pages());
-    }
-}
-
 impl Simulation<'_> {
     fn config(&self) -> Config {
         let (major, minor) = self.version;
@@ -119,7 +105,7 @@ impl Simulation<'_> {
         };
         let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size()?];
         let mut allocator = Allocator::new(&mut memory, &setup)?;
-        reserve_cma(&mut allocator, machine);
+        allocator.reserve_cma(machine.cma)?;
         for &range in &machine.memory {
             allocator.release(range)?;
         }

@@ -123,7 +123,7 @@ impl Guided<'_, '_> {
         let policy = *self.allocator.policy();
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         if cache.list_index(order, mt).is_some() {
-            cache.follow_alloc();
+            cache.impose_alloc();
             let _ = cache.refill_count(&policy, order, zone.below_high());
             self.failed_attempts += 1;
         }

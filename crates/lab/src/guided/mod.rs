@@ -430,7 +430,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         if let Some(at) = self.zone_of(pfn)
             && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
         {
-            let _ = zone.follow_reserve(pfn, mt);
+            let _ = zone.impose_reserve(pfn, mt);
         }
     }
 

@@ -202,7 +202,7 @@ impl Guided<'_, '_> {
             run.fails += 1;
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(zone, 0) {
-            outcome.heads.iter().for_each(|&pfn| zone.follow_rotation(pfn));
+            outcome.heads.iter().for_each(|&pfn| zone.rotate_free_list(pfn));
         }
         if let (Some((pfn, order)), true) = (outcome.found, taken) {
             self.isolated_unseen(pid, pfn, order, Fate::Sought);
@@ -288,7 +288,7 @@ impl Guided<'_, '_> {
                 if over || found {
                     // All up to this one go to the end.
                     if let Some(&next) = blocks.get(at + 1) {
-                        zone.follow_rotation(next);
+                        zone.rotate_free_list(next);
                     }
                     if found && !over {
                         return true;

@@ -225,7 +225,7 @@ fn as_block(allocator: &mut Allocator<'_>, pfn: Pfn, order: Order) -> bool {
     );
     allocator
         .zone_and_cache(at, 0)
-        .is_some_and(|(zone, _)| zone.follow_allocated(pfn, order, movable).is_ok())
+        .is_some_and(|(zone, _)| zone.impose_allocated(pfn, order, movable).is_ok())
 }
 
 /// The highest free page of a movable pageblock at or below the one of a frame.

@@ -31,8 +31,8 @@ fn on_machine(free: &[(u64, Order, Migratetype)], test: impl FnOnce(&mut Replay<
     zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 0, promo: 0 });
     zone.impose_lowmem_reserve([0; 5]);
     for &(pfn, order, mt) in free {
-        zone.follow_block_type(Pfn(pfn), mt).unwrap();
-        zone.follow_listed(Pfn(pfn), order, mt).unwrap();
+        zone.impose_block_type(Pfn(pfn), mt).unwrap();
+        zone.impose_free_block(Pfn(pfn), order, mt).unwrap();
     }
     test(&mut Replay::new(&mut allocator));
 }

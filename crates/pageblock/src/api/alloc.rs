@@ -24,8 +24,8 @@
 
 use crate::access::local::{Local, Owned};
 use crate::base::alloc_flags::AllocFlags;
-pub use crate::base::error::AllocError;
 use crate::base::error::FrameError;
+pub use crate::base::error::{AllocError, NoSuchCpu};
 use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
 use crate::base::geometry::Geometry;
@@ -204,21 +204,6 @@ impl<'m> Allocator<'m> {
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
         self.walk_for(cpu, *request, Some(flags), observer)
-    }
-
-    /// The same past the CPU's lists, as where the kernel finds their lock taken; with the flags of
-    /// the fast path if none are given.
-    ///
-    /// # Errors
-    /// As [`alloc`](Self::alloc).
-    pub fn alloc_past_lists(
-        &mut self,
-        cpu: usize,
-        request: &Request,
-        flags: Option<AllocFlags>,
-        observer: &mut impl Observer,
-    ) -> Result<Pfn, AllocError> {
-        self.local_for(cpu, request.order)?.walk_past_lists(request, flags, observer)
     }
 
     /// Reports that a request finally failed, as the kernel's tracepoint does.

@@ -266,11 +266,11 @@ impl ZoneInfo<'_, '_> {
         let width = if self.kernel.from(6, 13) { 9 } else { 6 };
         let mut line = |name, pages: u32| writeln!(f, "              {name:<width$} {pages}");
         line("count:", cache.count())?;
-        line("high:", cache.high)?;
-        line("batch:", cache.limits.batch)?;
+        line("high:", cache.high())?;
+        line("batch:", cache.limits().batch)?;
         if self.kernel.from(6, 13) {
-            line("high_min:", cache.limits.high_min)?;
-            line("high_max:", cache.limits.high_max)?;
+            line("high_min:", cache.limits().high_min)?;
+            line("high_max:", cache.limits().high_max)?;
         }
         Ok(())
     }

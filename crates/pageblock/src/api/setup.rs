@@ -33,6 +33,7 @@ use core::mem::MaybeUninit;
 
 use crate::api::alloc::Allocator;
 use crate::base::alloc_flags::AllocFlags;
+use crate::base::error::FrameError;
 use crate::base::frame::{FrameRange, ORDER_LIMIT};
 use crate::base::geometry::Geometry;
 use crate::base::layout::{
@@ -274,6 +275,36 @@ impl<'m> Allocator<'m> {
         } else {
             Err(crate::zone::FrameError::Foreign(range.start))
         }
+    }
+
+    /// Gives whole pageblocks of reserved memory to CMA, before they are released
+    /// (`init_cma_reserved_pageblock`). Release them apart from memory of other types.
+    ///
+    /// # Errors
+    /// [`FrameError::Misaligned`] where the range does not consist of whole pageblocks, [`FrameError::Foreign`] for
+    /// frames in no zone, [`FrameError::NotReserved`] for those that were released; nothing changes then.
+    pub fn reserve_cma(&mut self, range: FrameRange) -> Result<(), FrameError> {
+        let order = self.machine.geometry.pageblock_order;
+        if range.is_empty() {
+            return Ok(());
+        }
+        for end in [range.start, range.end] {
+            if !end.is_aligned(order) {
+                return Err(FrameError::Misaligned(end, order));
+            }
+        }
+        let block = |pfn| FrameRange::new(pfn, pfn + self.machine.geometry.pageblock_pages());
+        let blocks = (range.start.0..range.end.0).step_by(1 << order).map(block);
+        for block in blocks.clone() {
+            let at = self.zone_of(block.start).ok_or(FrameError::Foreign(block.start))?;
+            self.zones[at].check_reserved(block)?;
+        }
+        for block in blocks {
+            if let Some(at) = self.zone_of(block.start) {
+                self.zones[at].set_cma(block.start);
+            }
+        }
+        Ok(())
     }
 
     /// What zones serve at once is found out when it is needed next.

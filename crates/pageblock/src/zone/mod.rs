@@ -36,6 +36,7 @@ pub(crate) mod contig;
 mod fair;
 pub mod fallback;
 mod hotplug;
+#[cfg(feature = "replay")]
 mod imposed;
 pub mod isolate;
 pub(crate) mod levels;
@@ -81,6 +82,7 @@ pub struct ZoneCounters {
 
 impl ZoneCounters {
     #[inline(always)]
+    #[cfg(feature = "replay")]
     pub(crate) fn count_free(&mut self, order: Order) {
         self.pgfree += pages(order);
     }
@@ -366,21 +368,11 @@ impl<'m> Zone<'m> {
         self.reclaim_active = active;
     }
 
-    /// Declares the size of the highatomic reserve in pages.
-    pub(crate) fn set_reserved_highatomic(&mut self, pages: u64) {
-        self.reserved_highatomic = pages;
-    }
-
     /// Finds the first block of the smallest order that serves a request from one list.
-    #[inline]
+    #[cfg(feature = "replay")]
     pub(crate) fn smallest(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
         let found = self.area.smallest(order, list)?;
         Some((self.area.list(found, list).head()?, found))
-    }
-
-    /// Makes a free block the first of its list; those before it go behind the last.
-    pub(crate) fn rotate_list(&mut self, i: Index, order: Order, list: Migratetype) {
-        self.area.rotate_to(&self.map, i, order, list);
     }
 
     /// Returns the tables of the zone's frames.
@@ -655,6 +647,23 @@ impl<'m> Zone<'m> {
         let blocks = 1 << order.saturating_sub(self.geometry.pageblock_order);
         for block in 0..blocks {
             self.set_block_type(i + (block << self.geometry.pageblock_order), mt);
+        }
+    }
+
+    /// Checks that every frame of a range is memory that was not released.
+    pub(crate) fn check_reserved(&self, range: FrameRange) -> Result<(), FrameError> {
+        let wrong = (range.start.0..range.end.0).map(Pfn).find_map(|pfn| match self.state(pfn) {
+            Some(FrameState::Reserved) => None,
+            Some(FrameState::Hole) | None => Some(FrameError::Foreign(pfn)),
+            Some(_) => Some(FrameError::NotReserved(pfn)),
+        });
+        wrong.map_or(Ok(()), Err)
+    }
+
+    /// Makes the pageblock of a reserved frame part of CMA.
+    pub(crate) fn set_cma(&mut self, pfn: Pfn) {
+        if let Some(i) = self.map.index(pfn) {
+            self.set_block_type(i, Migratetype::Cma);
         }
     }
 

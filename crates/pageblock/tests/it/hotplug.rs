@@ -107,8 +107,8 @@ fn shared_memory_changes_as_an_owners() {
             same(&owned, "online");
             cpu.attend(&mut ());
             for at in 0..2 {
-                let limits = owned.cache(at, 0).unwrap().limits;
-                assert_eq!(cpu.cache(at).unwrap().limits, limits, "{preset}");
+                let limits = owned.cache(at, 0).unwrap().limits();
+                assert_eq!(cpu.cache(at).unwrap().limits(), limits, "{preset}");
             }
             let place = |pfn: Pfn| {
                 let moved = theirs.moved.iter().find(|(from, _)| *from == pfn);
@@ -120,7 +120,7 @@ fn shared_memory_changes_as_an_owners() {
 }
 
 fn limits(cpu: &Cpu<'_, '_, RawMutex, ()>) -> CacheLimits {
-    cpu.cache(1).unwrap().limits
+    cpu.cache(1).unwrap().limits()
 }
 
 /// A CPU at work has new limits from its next call, one that nobody has when it is taken, or when the
@@ -178,12 +178,12 @@ impl Migrate for Waits<'_, '_, '_> {
 fn caches_have_the_last_limits_when_sharing_ends() {
     let (mut memory, mut locks) = (Vec::new(), vec![MaybeUninit::uninit(); 1 << 16]);
     let allocator = owned("linux-6.12", &mut memory);
-    let before = allocator.cache(1, 3).unwrap().limits;
+    let before = allocator.cache(1, 3).unwrap().limits();
     let shared: Shared<'_, RawMutex> = allocator.share(&mut locks).unwrap();
     shared.cpu(0).unwrap().offline(UPPER, &mut (), &mut ()).unwrap();
     let mut allocator = shared.into_owned().unwrap();
     let after = |allocator: &Allocator<'_>| {
-        [0, 1, 2, 3].map(|cpu| allocator.cache(1, cpu).unwrap().limits.high_max)
+        [0, 1, 2, 3].map(|cpu| allocator.cache(1, cpu).unwrap().limits().high_max)
     };
     assert!(after(&allocator).into_iter().all(|high| high < before.high_max));
     let small = after(&allocator);

@@ -3,7 +3,7 @@
 use pageblock::alloc::{AllocError, Allocator};
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::capture::CaptureSlot;
-use pageblock::cpu_cache::CacheLimits;
+use pageblock::cpu_cache::{CacheLimits, CacheState};
 use pageblock::event::{Event, Observer};
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
@@ -209,8 +209,7 @@ fn drained(policy: &str, limits: CacheLimits, frees: &[u64]) -> Vec<u64> {
     let mut order = Vec::new();
     with_zone(policy, &format!("U {small}\nM {small}\nE {small}\nM u9"), |bench| {
         let (_, cache) = bench.allocator.zone_and_cache(0, 0).unwrap();
-        cache.limits = limits;
-        cache.high = limits.high_min;
+        cache.impose_state(CacheState { limits, high: limits.high_min, ..cache.state() });
         for &pfn in frees {
             bench.free(pfn, 0);
         }
@@ -269,9 +268,9 @@ fn fallback_in_a_cut_pageblock(policy_text: &str) -> (String, String) {
         [(256, 4, true), (272, 4, false), (288, 5, true), (320, 6, false), (384, 7, false)]
     {
         if free {
-            zone.follow_listed(Pfn(pfn), order, Movable).unwrap();
+            zone.impose_free_block(Pfn(pfn), order, Movable).unwrap();
         } else {
-            zone.follow_allocated(Pfn(pfn), order, true).unwrap();
+            zone.impose_allocated(Pfn(pfn), order, true).unwrap();
         }
     }
     let mut log = Log::default();
@@ -364,8 +363,8 @@ fn orders_with_cpu_lists_by_version() {
         let mut cached = 0;
         with_zone(policy, "M 10\nM -\nM 10\nM -", |bench| {
             let (_, cache) = bench.allocator.zone_and_cache(0, 0).unwrap();
-            cache.limits = CacheLimits { batch: 63, high_min: 2000, high_max: 2000 };
-            cache.high = 2000;
+            let limits = CacheLimits { batch: 63, high_min: 2000, high_max: 2000 };
+            cache.impose_state(CacheState { limits, high: 2000, ..cache.state() });
             let pfn = bench.alloc(order, Gfp::GFP_HIGHUSER_MOVABLE);
             bench.free(pfn.0, order);
             cached = bench.allocator.cache(0, 0).unwrap().count();
@@ -396,7 +395,8 @@ fn a_request_past_the_lists_leaves_them_alone() {
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(zones[0].span).unwrap();
     let (_, cache) = allocator.zone_and_cache(0, 0).unwrap();
-    cache.limits = CacheLimits { batch: 8, high_min: 100, high_max: 100 };
+    let limits = CacheLimits { batch: 8, high_min: 100, high_max: 100 };
+    cache.impose_state(CacheState { limits, ..cache.state() });
     let first = allocator.alloc(0, &KERNEL, &mut ()).unwrap();
     let state = |allocator: &Allocator<'_>| {
         (allocator.cache(0, 0).unwrap().count(), allocator.zones()[0].free_pages())
@@ -405,10 +405,10 @@ fn a_request_past_the_lists_leaves_them_alone() {
     assert!(held > 0);
     let past = allocator.alloc_past_lists(0, &KERNEL, None, &mut ()).unwrap();
     assert_eq!(state(&allocator), (held, free - 1));
-    allocator.drain_zone(0, 0, &mut ());
+    allocator.drain_zone(0, 0, &mut ()).unwrap();
     assert_eq!(state(&allocator), (0, free - 1 + u64::from(held)));
     // There is no such zone.
-    allocator.drain_zone(0, 7, &mut ());
+    allocator.drain_zone(0, 7, &mut ()).unwrap();
     for pfn in [first, past] {
         allocator.free(0, pfn, 0, &mut ()).unwrap();
     }
@@ -454,8 +454,8 @@ fn with_warm_list(policy: &str, watermarks: Watermarks, test: impl FnOnce(&mut A
     with_zone(policy, "M 10\nM -", |bench| {
         let (zone, cache) = bench.allocator.zone_and_cache(0, 0).unwrap();
         zone.impose_watermarks(watermarks);
-        cache.limits = CacheLimits { batch: 63, high_min: 200, high_max: 200 };
-        cache.high = 200;
+        let limits = CacheLimits { batch: 63, high_min: 200, high_max: 200 };
+        cache.impose_state(CacheState { limits, high: 200, ..cache.state() });
         for _ in 0..3 {
             let pfn = bench.alloc(0, Gfp::GFP_HIGHUSER_MOVABLE);
             bench.free(pfn.0, 0);

@@ -338,11 +338,11 @@ impl Pair<'_, '_> {
             }
             Op::FreeRow { cpu, which, count } => self.free_row(cpu, which, count),
             Op::Drain { cpu } => {
-                self.allocator.drain_cpu(cpu, &mut self.log);
+                self.allocator.drain_cpu(cpu, &mut self.log).unwrap();
                 self.model.drain_cpu(cpu);
             }
             Op::Tick { cpu } => {
-                self.allocator.vmstat_tick(cpu, &mut self.log);
+                self.allocator.vmstat_tick(cpu, &mut self.log).unwrap();
                 self.model.tick(cpu);
             }
             Op::Isolate { frame, on, to } => self.isolate(frame, on, to),
@@ -467,12 +467,13 @@ impl Pair<'_, '_> {
         let blocks = |list| real.blocks(zone, list).map(|pfn| pfn.0).collect();
         let lists: Vec<Vec<u64>> = (0..real.nr_lists()).map(blocks).collect();
         assert_eq!(lists, model.lists);
-        let numbers = (real.high.into(), i64::from(real.count()), u32::from(real.alloc_factor));
+        let numbers =
+            (real.high().into(), i64::from(real.count()), u32::from(real.state().alloc_factor));
         assert_eq!(numbers, (model.high, model.count(), model.alloc_factor));
         // One of the two, by policy.
         let halved = model.free_count + i64::from(model.free_factor);
         assert_eq!(i64::from(real.free_count()), halved);
-        assert_eq!(real.prev_free_high_order, model.prev_high_order);
+        assert_eq!(real.state().prev_free_high_order, model.prev_high_order);
     }
 }
 
@@ -529,9 +530,8 @@ fn run(layout: &Layout, policy: Policy, ops: &[Op]) {
     let mut model = Model::of(&allocator, &cpu_nodes);
     for (at, spec) in zones.iter().enumerate() {
         let cma = layout.cma_of(at, spec.span);
+        allocator.reserve_cma(cma).unwrap();
         for block in (cma.start.0..cma.end.0).step_by(1 << layout.geometry.pageblock_order) {
-            let (zone, _) = allocator.zone_and_cache(at, 0).unwrap();
-            zone.follow_block_type(Pfn(block), Migratetype::Cma).unwrap();
             model.zones[at].set_type(block, Migratetype::Cma);
         }
         for run in layout.runs(at, spec.span) {

@@ -7,6 +7,7 @@ use pageblock::FrameState;
 use pageblock::alloc::{AllocError, Allocator};
 use pageblock::bulk::BulkError;
 use pageblock::contig::{ContigError, Migrate};
+use pageblock::cpu_cache::{CacheLimits, CacheState};
 use pageblock::exact::ExactError;
 use pageblock::frame::{FrameRange, Order, Pfn, pages};
 use pageblock::layout::{ZoneKind, ZoneSpec};
@@ -88,8 +89,8 @@ fn with_machine(policy: Policy, geometry: Geometry, test: impl FnOnce(&mut Alloc
     for at in 0..2 {
         for cpu in 0..2 {
             let (_, cache) = allocator.zone_and_cache(at, cpu).unwrap();
-            cache.limits.high_max = 16;
-            cache.high = 16;
+            let limits = CacheLimits { high_max: 16, ..cache.limits() };
+            cache.impose_state(CacheState { limits, high: 16, ..cache.state() });
         }
     }
     test(&mut allocator);

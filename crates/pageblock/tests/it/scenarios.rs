@@ -252,8 +252,8 @@ fn zone_of_movable_page(policy_text: &str, low_is_free: bool) -> ZoneKind {
         allocator.release(FrameRange::new(0, 1024)).unwrap();
     }
     let (zone, _) = allocator.zone_and_cache(1, 0).unwrap();
-    zone.follow_block_type(Pfn(1024), Migratetype::Unmovable).unwrap();
-    zone.follow_listed(Pfn(1024), 6, Migratetype::Unmovable).unwrap();
+    zone.impose_block_type(Pfn(1024), Migratetype::Unmovable).unwrap();
+    zone.impose_free_block(Pfn(1024), 6, Migratetype::Unmovable).unwrap();
     let pfn = allocator.alloc(0, &Request::new(0, MOVABLE), &mut ()).unwrap();
     allocator.check().unwrap();
     allocator.zones()[allocator.zone_of(pfn).unwrap()].kind()

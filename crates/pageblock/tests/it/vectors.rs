@@ -80,9 +80,9 @@ fn check_machine(allocator: &Allocator<'_>) {
         assert_eq!(zone.boost(), 0);
         for cpu in 0..2 {
             let cache = allocator.cache(at, cpu).unwrap();
-            let limits = cache.limits;
+            let limits = cache.limits();
             assert_eq!([limits.batch, limits.high_min, limits.high_max], row.batch_min_max);
-            assert_eq!(cache.high, limits.high_min);
+            assert_eq!(cache.high(), limits.high_min);
         }
     }
 }

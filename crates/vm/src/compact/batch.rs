@@ -158,7 +158,8 @@ impl Compactor {
         let order = order.min(allocator.geometry().pageblock_order);
         let left = if samples(&allocator.zones()[self.goal.zone]) { last } else { before };
         if self.migrate_pfn >> order > left >> order {
-            allocator.drain_cpu(cpu, observer);
+            let drained = allocator.drain_cpu(cpu, observer);
+            debug_assert!(drained.is_ok(), "{drained:?}");
             self.last_migrated = None;
         }
     }

@@ -186,7 +186,7 @@ impl Compactor {
         }
         found.pfn = found.pfn.or(high);
         if let Some(pfn) = found.pfn.or(last) {
-            zone.follow_rotation(Pfn(pfn));
+            zone.rotate_free_list(Pfn(pfn));
         }
         found
     }
@@ -289,7 +289,7 @@ impl Compactor {
         let next = blocks.next().filter(|_| over || found.is_some());
         drop(blocks);
         if let Some(next) = next {
-            zone.follow_rotation(next);
+            zone.rotate_free_list(next);
         }
         found
     }

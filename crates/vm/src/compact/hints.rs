@@ -204,7 +204,7 @@ mod tests {
             allocator.split_allocated(Pfn(0), 9, 0).unwrap();
             allocator.split_allocated(Pfn(1024), 10, 0).unwrap();
             allocator.free(0, Pfn(1024 + 64), 0, &mut ()).unwrap();
-            allocator.drain_cpu(0, &mut ());
+            allocator.drain_cpu(0, &mut ()).unwrap();
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
             let mut state = ZoneCompact::new(zone);
             state.flush = true;
