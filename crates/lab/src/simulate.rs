@@ -70,20 +70,6 @@ fn scaled(mut tuned: Policy, policy: Policy, machine: &MachineSpec, whole: u64) 
     tuned
 }
 
-/// The pageblocks of CMA have their type before their memory is free
-/// (`init_cma_reserved_pageblock`).
-fn reserve_cma(allocator: &mut Allocator<'_>, machine: &MachineSpec) {
-    let mut block = machine.cma.start;
-    while block < machine.cma.end {
-        let zone = allocator.zone_of(block).and_then(|at| allocator.zone_and_cache(at, 0));
-        if let Some((zone, _)) = zone {
-            // The block is of the zone that was asked for.
-            let _ = zone.follow_block_type(block, Migratetype::Cma);
-        }
-        block = block.plus(machine.geometry.pageblock_pages());
-    }
-}
-
 impl Simulation<'_> {
     fn config(&self, kernel: &Kernel) -> Config {
         let mut config = Config {
@@ -120,7 +106,7 @@ impl Simulation<'_> {
         };
         let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size()?];
         let mut allocator = Allocator::new(&mut memory, &setup)?;
-        reserve_cma(&mut allocator, machine);
+        allocator.reserve_cma(machine.cma)?;
         for &range in &machine.memory {
             allocator.release(range)?;
         }
@@ -150,8 +136,11 @@ impl Simulation<'_> {
         for zone in vm.allocator().zones() {
             let free = (0..=zone.geometry().max_order).map(|order| zone.nr_free(order)).collect();
             let many = self.machine.nodes() > 1;
-            let label =
-                if many { format!("{}-{}", zone.node, zone.kind) } else { zone.kind.to_string() };
+            let label = if many {
+                format!("{}-{}", zone.node(), zone.kind())
+            } else {
+                zone.kind().to_string()
+            };
             run.set_free_blocks(&label, free);
         }
         for (name, count) in outcome.counters {

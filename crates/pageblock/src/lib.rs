@@ -20,6 +20,7 @@ mod api;
 mod base;
 mod percpu;
 pub mod policy;
+#[cfg(feature = "replay")]
 pub mod replay;
 pub mod slowpath;
 mod table;
@@ -33,7 +34,6 @@ pub use api::{
 pub use base::{alloc_flags, event, frame, interrupts, layout, mobility, request, zonelist};
 pub use percpu::cache as cpu_cache;
 pub use policy::preset;
-pub use replay as follow;
 pub use table::map::{BYTES_PER_FRAME, FrameState};
 pub use table::{memory, movement};
 pub use zone::{capture, compaction, fallback, isolate, reserve, tuning, watermark};

@@ -170,7 +170,8 @@ impl<O: Observer> Vm<'_, O> {
         self.nodes[node].kswapd.ask(highest, order);
         let well = self.leaves_asleep(node, order, highest);
         let zones = self.allocator.zones();
-        let boosted = self.zones_of(node).any(|z| zones[z].kind <= highest && zones[z].boost > 0);
+        let boosted =
+            self.zones_of(node).any(|z| zones[z].kind() <= highest && zones[z].boost() > 0);
         let hopeless = self.kernel.kswapd.hopeless_nodes && self.nodes[node].kswapd.is_hopeless();
         if hopeless || (well && !boosted) {
             // What is missing is not memory.
@@ -184,7 +185,8 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Whether a node is well enough not to wake its kswapd.
     fn leaves_asleep(&self, node: usize, order: Order, highest: ZoneKind) -> bool {
-        let mut zones = self.zones_of(node).filter(|&z| self.allocator.zones()[z].kind <= highest);
+        let mut zones =
+            self.zones_of(node).filter(|&z| self.allocator.zones()[z].kind() <= highest);
         match self.kernel.kswapd.kswapd_wake {
             KswapdWake::ZoneLow => {
                 zones.all(|z| self.zone_meets(z, order, Watermark::Low, ZoneKind::Dma))
@@ -211,7 +213,7 @@ impl<O: Observer> Vm<'_, O> {
         highest: ZoneKind,
     ) -> bool {
         let zone = &self.allocator.zones()[zone];
-        if zone.managed == 0 {
+        if zone.managed() == 0 {
             return false;
         }
         let free = match self.kernel.allocator.nofragment {
@@ -226,7 +228,7 @@ impl<O: Observer> Vm<'_, O> {
         let zones = self.allocator.zones();
         let mut eligible = self
             .zones_of(node)
-            .filter(|&z| zones[z].kind <= highest && zones[z].managed > 0)
+            .filter(|&z| zones[z].kind() <= highest && zones[z].managed() > 0)
             .peekable();
         if eligible.peek().is_none() {
             return true;
@@ -241,11 +243,11 @@ impl<O: Observer> Vm<'_, O> {
             NodeBalanced::Quarter => {
                 let (mut balanced, mut managed) = (0, 0);
                 for zone in eligible {
-                    managed += zones[zone].managed;
+                    managed += zones[zone].managed();
                     if self.zone_meets(zone, order, Watermark::High, ZoneKind::Dma)
                         && !self.waits_for_compaction(zone, order)
                     {
-                        balanced += zones[zone].managed;
+                        balanced += zones[zone].managed();
                     }
                 }
                 balanced >= managed / 4
@@ -307,8 +309,8 @@ impl<O: Observer> Vm<'_, O> {
         let zones = self.allocator.zones();
         let boosts: Vec<(usize, u64)> = self
             .zones_of(node)
-            .filter(|&z| zones[z].kind <= highest && zones[z].boost > 0)
-            .map(|z| (z, zones[z].boost))
+            .filter(|&z| zones[z].kind() <= highest && zones[z].boost() > 0)
+            .map(|z| (z, zones[z].boost()))
             .collect();
         self.stat.pageoutrun += 1;
         let boost_left: u64 = boosts.iter().map(|b| b.1).sum();
@@ -362,9 +364,9 @@ impl<O: Observer> Vm<'_, O> {
             return self.finish_balancing(node, b);
         }
         let zones = self.allocator.zones();
-        let eligible = self.zones_of(node).filter(|&z| zones[z].kind <= b.sc.highest);
+        let eligible = self.zones_of(node).filter(|&z| zones[z].kind() <= b.sc.highest);
         b.sc.nr_to_reclaim = eligible
-            .map(|z| (zones[z].boost + zones[z].watermarks.high).max(SWAP_CLUSTER_MAX))
+            .map(|z| (zones[z].boost() + zones[z].watermarks().high).max(SWAP_CLUSTER_MAX))
             .sum();
         let unbounded = self.kernel.kswapd.kswapd_target == KswapdTarget::Unbounded;
         if unbounded {
@@ -387,7 +389,7 @@ impl<O: Observer> Vm<'_, O> {
     fn age_node(&mut self, node: usize, sc: &mut ScanControl) {
         let zones: Vec<usize> = self.zones_of(node).collect();
         for zone in zones.into_iter().rev() {
-            if self.allocator.zones()[zone].managed == 0 {
+            if self.allocator.zones()[zone].managed() == 0 {
                 continue;
             }
             self.age_anon(self.lru.of_zone(zone), sc);
@@ -457,7 +459,7 @@ impl<O: Observer> Vm<'_, O> {
     fn drop_boosts(&mut self, b: &mut Balancing) {
         for (zone, boost) in b.boosts.drain(..) {
             if let Some((zone, _)) = self.allocator.zone_and_cache(zone, 0) {
-                zone.boost = zone.boost.saturating_sub(boost);
+                zone.end_boost(boost);
             }
         }
         if std::mem::take(&mut b.boosted) {

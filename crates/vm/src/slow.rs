@@ -285,13 +285,17 @@ impl<O: Observer> Vm<'_, O> {
 
     /// One second's tick of a CPU: the limits of its lists decay (6.7 and later).
     pub fn vmstat_tick(&mut self, cpu: usize) {
-        crate::vm::with_hook!(self, allocator, hook => allocator.vmstat_tick(cpu, hook));
+        let ticked =
+            crate::vm::with_hook!(self, allocator, hook => allocator.vmstat_tick(cpu, hook));
+        debug_assert!(ticked.is_ok(), "{ticked:?}");
     }
 
     /// Gives the pages of a CPU's lists back.
     pub(crate) fn drain_cpu(&mut self, cpu: usize) {
         self.work.drains += 1;
-        crate::vm::with_hook!(self, allocator, hook => allocator.drain_cpu(cpu, hook));
+        let drained =
+            crate::vm::with_hook!(self, allocator, hook => allocator.drain_cpu(cpu, hook));
+        debug_assert!(drained.is_ok(), "{drained:?}");
     }
 
     /// Whether some zone would meet its minimum with all that can be reclaimed

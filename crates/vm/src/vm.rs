@@ -138,14 +138,14 @@ impl<'m, O: Observer> Vm<'m, O> {
     #[must_use]
     pub fn new(allocator: Allocator<'m>, kernel: &'m Kernel, config: Config, observer: O) -> Self {
         let zones = allocator.zones();
-        let frames = zones.iter().map(|z| z.span.end.0).max().unwrap_or(0);
+        let frames = zones.iter().map(|z| z.span().end.0).max().unwrap_or(0);
         let mut pages = PageTable::new(frames as usize);
-        let mut ids: Vec<u8> = zones.iter().map(|z| z.node).collect();
+        let mut ids: Vec<u8> = zones.iter().map(|z| z.node()).collect();
         ids.dedup();
         let place = |id: u8| ids.iter().position(|&n| n == id).unwrap_or(0) as u8;
-        let node_of_zone: Vec<u8> = zones.iter().map(|z| place(z.node)).collect();
+        let node_of_zone: Vec<u8> = zones.iter().map(|z| place(z.node())).collect();
         for (at, zone) in zones.iter().enumerate() {
-            for pfn in zone.span.start.0..zone.span.end.0 {
+            for pfn in zone.span().start.0..zone.span().end.0 {
                 pages[pfn as u32].zone = at as u8;
             }
         }

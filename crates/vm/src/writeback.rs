@@ -34,8 +34,8 @@ pub struct DirtyLimits {
 
 /// The pages of a zone that the kernel keeps for itself (`totalreserve_pages`).
 pub(crate) fn reserve(zone: &Zone<'_>) -> u64 {
-    let reserve = zone.lowmem_reserve.iter().copied().max().unwrap_or(0);
-    zone.managed.min(reserve + zone.watermarks.high)
+    let reserve = zone.lowmem_reserve().iter().copied().max().unwrap_or(0);
+    zone.managed().min(reserve + zone.watermarks().high)
 }
 
 impl<O: Observer> Vm<'_, O> {

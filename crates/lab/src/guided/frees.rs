@@ -1,11 +1,11 @@
 //! Blocks that come back: to a CPU list, to the zone, or from the one to the other.
 
 use pageblock::FrameState;
-use pageblock::cpu_cache::{CacheLimits, CpuCache, ZoneFlags};
-use pageblock::follow::ListEnd;
+use pageblock::cpu_cache::{CacheLimits, CacheState, CpuCache, ZoneFlags};
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::PcpType;
+use pageblock::replay::ListEnd;
 
 use super::tally::kind;
 use super::{Draining, Guided, Inferred, Late, Promise, Task};
@@ -98,14 +98,15 @@ impl Guided<'_, '_> {
         let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
         let list = cache.list_index(order, mt).filter(|_| mt != Migratetype::Isolate);
         let Some(list) = list.filter(|_| fate != Fate::Direct) else {
-            let _ = zone.follow_free(pfn, order, None);
+            let _ = zone.impose_free(pfn, order, None);
             self.fresh.push(Late { cpu, pid, pfn, order, fate: Fate::Direct });
             return;
         };
-        if cache.follow_put(zone, pfn, order, mt, ListEnd::Head).is_err() {
+        if cache.impose_put(zone, pfn, order, mt, ListEnd::Head).is_err() {
             return;
         }
-        let flags = ZoneFlags { reclaim_active: zone.reclaim_active, below_high: zone.below_high };
+        let flags =
+            ZoneFlags { reclaim_active: zone.reclaim_active(), below_high: zone.below_high() };
         let before = Tuning::of(cache);
         let n = cache.pages_to_drain(&policy, order, flags);
         let after = Tuning::of(cache);
@@ -146,7 +147,7 @@ impl Guided<'_, '_> {
             });
             self.prepare(at, pfn, order);
             if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
-                let _ = zone.follow_free(pfn, order, Some(mt));
+                let _ = zone.impose_free(pfn, order, Some(mt));
             }
             return;
         };
@@ -174,7 +175,7 @@ impl Guided<'_, '_> {
             let drain = match missed {
                 Some(_) => cache.drain(&policy, u32::MAX, list),
                 // `decay_pcp_high`: each round starts anew.
-                None if worker => cache.drain(&policy, cache.limits.batch.max(1), 0),
+                None if worker => cache.drain(&policy, cache.limits().batch.max(1), 0),
                 None => cache.drain_round(&policy),
             };
             Draining {
@@ -203,21 +204,21 @@ impl Guided<'_, '_> {
             let bulk = passed.filter(|_| !self.fates.has_isolation() && list == running.last);
             found_empty |= few.is_none() && bulk.is_some();
             let Some(late) = few.or(bulk).and_then(|l| cache.next(zone, l)) else { break list };
-            let _ = cache.follow_take(zone, late);
+            let _ = cache.impose_take(zone, late);
             self.holder[late.0 as usize] = 0;
             self.cpus[owner].promised.push(Promise { pfn: late, to: Task::Any });
             running.drain.restart();
         };
         let next = list.and_then(|l| cache.last(zone, l));
         let to = cache.drain_type(zone, pfn);
-        let taken = cache.follow_take(zone, pfn);
+        let taken = cache.impose_take(zone, pfn);
         let shape =
             list.is_some() && has == list && !found_empty && taken.is_ok() && to == Some(mt);
         let exact = shape && next == Some(pfn);
         if to != Some(mt) && policy.pcp_type == PcpType::Reread && mt != Migratetype::Isolate {
-            let _ = zone.follow_reserve(pfn, mt);
+            let _ = zone.impose_reserve(pfn, mt);
         }
-        let _ = zone.follow_free(pfn, order, Some(mt));
+        let _ = zone.impose_free(pfn, order, Some(mt));
         running.drain.gave(order);
         running.got += 1 << order;
         running.last = has;
@@ -286,7 +287,7 @@ impl Guided<'_, '_> {
         if got > 0 {
             zone.leave_below_high();
         }
-        let (reclaim, below) = (zone.reclaim_active, zone.below_high);
+        let (reclaim, below) = (zone.reclaim_active(), zone.below_high());
         let agrees = exact || self.explain(&draining);
         let shape = agrees || (want > 0) == (got > 0);
         self.drains.count(got > 0, want > 0, exact, agrees);
@@ -313,7 +314,7 @@ impl Guided<'_, '_> {
         let Draining { owner, zone: at, got, .. } = *draining;
         let drained = got > 0;
         let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) else { return false };
-        let (node, reclaim) = (zone.node, zone.reclaim_active);
+        let (node, reclaim) = (zone.node(), zone.reclaim_active());
         let explained = if drained {
             self.put_late(draining, reclaim)
         } else {
@@ -333,15 +334,15 @@ impl Guided<'_, '_> {
             return reclaim;
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) {
-            let below = zone.below_high;
-            zone.below_high = !below;
+            let below = zone.below_high();
+            zone.impose_below_high(!below);
             if below && self.would_drain(draining, reclaim, 0) == drained {
                 self.left_below += 1;
                 return true;
             }
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) {
-            zone.below_high = !zone.below_high;
+            zone.impose_below_high(!zone.below_high());
         }
         self.follow_limit(draining);
         false
@@ -366,7 +367,7 @@ impl Guided<'_, '_> {
             let Late { pfn, order, .. } = self.late.remove(place);
             if let Some((zone, cache)) = self.allocator.zone_and_cache(draining.zone, owner) {
                 let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
-                let _ = cache.follow_put(zone, pfn, order, mt, ListEnd::Head);
+                let _ = cache.impose_put(zone, pfn, order, mt, ListEnd::Head);
                 self.set_holder(pfn, Some(owner));
             }
         }
@@ -409,35 +410,36 @@ impl Guided<'_, '_> {
         };
         let now = Tuning::of(cache);
         draining.before.restore(cache);
-        cache.set_count(draining.before.count.saturating_add_signed(-fewer));
-        let flags = ZoneFlags { reclaim_active, below_high: zone.below_high };
+        cache.impose_count(draining.before.count.saturating_add_signed(-fewer));
+        let flags = ZoneFlags { reclaim_active, below_high: zone.below_high() };
         let n = cache.pages_to_drain(&policy, draining.order, flags);
         // What others made of it since stays.
         if (Tuning { count: 0, ..now }) != (Tuning { count: 0, ..draining.after }) {
             now.restore(cache);
         }
-        cache.set_count(now.count);
+        cache.impose_count(now.count);
         n > 0
     }
 
     /// The limit is what makes the list drain, or not drain, as it did.
     fn follow_limit(&mut self, draining: &Draining) {
         let Draining { owner, zone: at, got, before, .. } = *draining;
-        let reclaim = self.allocator.zones()[at].reclaim_active;
+        let reclaim = self.allocator.zones()[at].reclaim_active();
         self.would_drain(draining, reclaim, 0);
         let Some((_, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
-        let CacheLimits { high_min, high_max, .. } = cache.limits;
+        let CacheLimits { high_min, high_max, .. } = cache.limits();
         // The limit is just past what it was seen to be, or where that was not enough, anywhere.
         let seen = (owner, at, got > 0);
         let again = self.limit_seen == Some(seen);
         let high = match (got > 0, again) {
             (true, false) => before.count,
             (true, true) => high_min,
-            (false, false) => cache.high.max(before.count + cache.limits.batch.max(1)),
+            (false, false) => cache.high().max(before.count + cache.limits().batch.max(1)),
             (false, true) => high_max,
         };
         self.limit_seen = Some(seen).filter(|_| !again);
-        cache.high = high.clamp(high_min, high_max);
+        let high = high.clamp(high_min, high_max);
+        cache.impose_state(CacheState { high, ..cache.state() });
     }
 }
 
@@ -491,17 +493,20 @@ impl Tuning {
     pub(super) fn of(cache: &CpuCache) -> Self {
         Self {
             count: cache.count(),
-            high: cache.high,
+            high: cache.high(),
             free_count: cache.free_count(),
-            alloc_factor: cache.alloc_factor,
-            prev_free_high_order: cache.prev_free_high_order,
+            alloc_factor: cache.state().alloc_factor,
+            prev_free_high_order: cache.state().prev_free_high_order,
         }
     }
 
     pub(super) fn restore(self, cache: &mut CpuCache) {
-        cache.high = self.high;
-        cache.set_free_count(self.free_count);
-        cache.alloc_factor = self.alloc_factor;
-        cache.prev_free_high_order = self.prev_free_high_order;
+        cache.impose_state(CacheState {
+            high: self.high,
+            free_count: self.free_count,
+            alloc_factor: self.alloc_factor,
+            prev_free_high_order: self.prev_free_high_order,
+            ..cache.state()
+        });
     }
 }

@@ -4,12 +4,12 @@ use pageblock::FrameState;
 use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Extfrag;
 use pageblock::fallback::{Fallback, FallbackSearch, Mode, Outcome};
-use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::MIGRATE_PCPTYPES;
 use pageblock::mobility::Migratetype::{self, Movable};
 use pageblock::policy::{BelowHigh, FallbackPick};
+use pageblock::replay::ListEnd;
 use pageblock::request::Request;
 use pageblock::zone::Zone;
 
@@ -59,7 +59,7 @@ impl Guided<'_, '_> {
             };
             let exact = shape && own.is_some_and(|(next, _)| next == pfn);
             if shape && !exact {
-                zone.follow_rotation(pfn);
+                zone.rotate_free_list(pfn);
             }
             let kind = if refill.is_some() { kind::REFILL_FRAME } else { kind::ZONE_FRAME };
             self.tally.compare_frame(kind, pfn, exact, shape, || {
@@ -104,11 +104,11 @@ impl Guided<'_, '_> {
         let flags = if self.for_bulk {
             FLAGS
         } else {
-            let highest = self.allocator.zones()[at].kind.max(ZoneKind::Normal);
+            let highest = self.allocator.zones()[at].kind().max(ZoneKind::Normal);
             self.attempts_before_refill(at, Wanted { cpu, pid, order, mt, highest })
         };
         let (zone, cache) = self.allocator.zone_and_cache(at, cpu)?;
-        let want = cache.refill_count(&policy, order, zone.below_high);
+        let want = cache.refill_count(&policy, order, zone.below_high());
         let mode = Mode::Normal;
         let refill = Refill {
             zone: at,
@@ -136,7 +136,7 @@ impl Guided<'_, '_> {
         let list = cache.list_index(order, mt).unwrap_or(0);
         for _ in 0..unseen {
             let Some(pfn) = cache.next(zone, list) else { break };
-            let _ = cache.follow_take(zone, pfn);
+            let _ = cache.impose_take(zone, pfn);
             self.holder[pfn.0 as usize] = 0;
             if self.for_bulk {
                 self.cpus[cpu].taken_unseen += 1;
@@ -180,7 +180,7 @@ impl Guided<'_, '_> {
 
     fn append(&mut self, cpu: usize, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
-        if cache.follow_put(zone, pfn, order, mt, ListEnd::Tail).is_ok() {
+        if cache.impose_put(zone, pfn, order, mt, ListEnd::Tail).is_ok() {
             self.set_holder(pfn, Some(cpu));
         }
     }
@@ -223,7 +223,7 @@ impl Guided<'_, '_> {
         let list = cache.list_of(zone, pfn);
         // Only the first can have been taken.
         if list.and_then(|list| cache.next(zone, list)) == Some(pfn)
-            && cache.follow_take(zone, pfn).is_ok()
+            && cache.impose_take(zone, pfn).is_ok()
         {
             self.set_holder(pfn, None);
             self.cpus[cpu].promised.push(Promise { pfn, to: Task::Is(pid) });
@@ -234,7 +234,7 @@ impl Guided<'_, '_> {
     pub(super) fn promise(&mut self, cpu: usize, at: usize, list: usize, to: Task) {
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         if let Some(pfn) = cache.next(zone, list) {
-            let _ = cache.follow_take(zone, pfn);
+            let _ = cache.impose_take(zone, pfn);
             self.set_holder(pfn, None);
             self.cpus[cpu].promised.push(Promise { pfn, to });
         }
@@ -245,12 +245,12 @@ impl Guided<'_, '_> {
         self.unplaced.remove(&pfn);
         let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) else { return };
         let movable = mt == Movable;
-        if zone.follow_take(pfn, order, movable).is_err() {
+        if zone.impose_take(pfn, order, movable).is_err() {
             for page in pfn.0..pfn.0 + (1 << order) {
                 self.make_allocated(at, Pfn(page), 0);
             }
             if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) {
-                let _ = zone.follow_allocated(pfn, order, movable);
+                let _ = zone.impose_allocated(pfn, order, movable);
             }
         }
     }
@@ -259,7 +259,7 @@ impl Guided<'_, '_> {
     fn free_if_cached(&mut self, at: usize, pfn: Pfn) {
         let Some(owner) = self.holder(pfn) else { return };
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
-        if cache.follow_drain(zone, pfn).is_ok() {
+        if cache.impose_drain(zone, pfn).is_ok() {
             self.set_holder(pfn, None);
         }
     }
@@ -282,7 +282,7 @@ impl Guided<'_, '_> {
         } else {
             zone.find_fallback(order, mt, flags, mode)
         };
-        zone.follow_failed_claims(search.failed_claims);
+        zone.impose_failed_claims(search.failed_claims);
         let predicted = search.found;
         let same_block = predicted.filter(|f| {
             f.outcome == Outcome::Claim
@@ -293,7 +293,7 @@ impl Guided<'_, '_> {
             Some(Fallback { pfn: start, order: found, from, outcome: Outcome::Claim })
         });
         if let Some(claim) = claim {
-            let _ = zone.follow_claim(mt, claim);
+            let _ = zone.impose_claim(mt, claim);
         }
         let next = zone.next_of_list(order, mt);
         let exact = same_block.is_some() && next.is_some_and(|(next, _)| next == pfn);
@@ -344,7 +344,7 @@ impl Guided<'_, '_> {
         let exact = predicted == Some(actual);
         let shape = predicted.is_some_and(|f| Fallback { pfn: x.pfn, ..f } == actual);
         if shape && !exact {
-            zone.follow_rotation(x.pfn);
+            zone.rotate_free_list(x.pfn);
         }
         self.tally.compare(kind::FALLBACK, exact, shape, || {
             (
@@ -361,9 +361,9 @@ impl Guided<'_, '_> {
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
         if own.is_none() && mode <= Mode::Claim && actual.outcome == Outcome::Single {
             // Whatever the model would have claimed, the kernel could not.
-            zone.follow_failed_claims(zone.claims_to_try(order, mt, flags));
+            zone.impose_failed_claims(zone.claims_to_try(order, mt, flags));
         }
-        if zone.follow_fallback(order, mt, actual, &mut ()).is_err() {
+        if zone.impose_fallback(order, mt, actual, &mut ()).is_err() {
             self.take(at, x.pfn, order, mt);
         }
         if let Some(refill) = &mut self.cpus[cpu].refill
@@ -408,7 +408,7 @@ impl Guided<'_, '_> {
             .map(|p| p.0)
             .collect();
         if shape && !exact {
-            zone.follow_rotation(x.pfn);
+            zone.rotate_free_list(x.pfn);
         }
         self.tally.compare(kind::FALLBACK, exact, shape, || {
             (format!("{x:?}"), format!("{predicted:?}; that list begins with {found:?}"))
@@ -420,7 +420,7 @@ impl Guided<'_, '_> {
             } else if !x.change_ownership && actual.outcome == Outcome::Claim {
                 actual.outcome = Outcome::Refile;
             }
-            let _ = zone.follow_claim(mt, actual);
+            let _ = zone.impose_claim(mt, actual);
         }
     }
 
@@ -432,7 +432,7 @@ impl Guided<'_, '_> {
         let Some((_, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let list = cache.list_index(order, mt);
         if list.is_some() {
-            cache.follow_alloc();
+            cache.impose_alloc();
         }
         if self.was_in_flight(pfn) {
             return;
@@ -460,7 +460,7 @@ impl Guided<'_, '_> {
             self.make_allocated(at, pfn, order);
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
-            let _ = zone.follow_allocated(pfn, order, mt == Movable);
+            let _ = zone.impose_allocated(pfn, order, mt == Movable);
         }
     }
 
@@ -477,8 +477,8 @@ impl Guided<'_, '_> {
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let Some(FrameState::CpuList { order, cached }) = zone.state(pfn) else { return };
         let mt = cache.list_of(zone, pfn).map_or(cached, |list| list_type(list, cached));
-        if cache.follow_take(zone, pfn).is_ok() {
-            let _ = cache.follow_put(zone, pfn, order, mt, to);
+        if cache.impose_take(zone, pfn).is_ok() {
+            let _ = cache.impose_put(zone, pfn, order, mt, to);
         }
     }
 
@@ -490,15 +490,16 @@ impl Guided<'_, '_> {
         }
         let highest = request.gfp.highest_zone();
         let served = served.and_then(|pfn| self.zone_of(pfn));
-        let node = served.map(|at| self.allocator.zones()[at].node);
+        let node = served.map(|at| self.allocator.zones()[at].node());
         for at in (0..self.allocator.zones().len()).rev() {
             let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { continue };
-            if zone.kind > highest || node.is_some_and(|node| zone.node != node) {
+            if zone.kind() > highest || node.is_some_and(|node| zone.node() != node) {
                 continue;
             }
-            if !zone.below_high {
+            if !zone.below_high() {
                 let high = zone.watermark(Watermark::High);
-                zone.below_high = !zone.watermark_ok(request.order, high, highest, AllocFlags(0));
+                let ok = zone.watermark_ok(request.order, high, highest, AllocFlags(0));
+                zone.impose_below_high(!ok);
             }
             if served == Some(at) {
                 return;
@@ -520,7 +521,7 @@ impl Guided<'_, '_> {
             list.map_or(0, |l| cache.blocks(zone, l).take(deep).take_while(|&p| p != pfn).count());
         let shape = list.is_some() && has == list;
         let exact = shape && ahead < deep;
-        let _ = cache.follow_take(zone, pfn);
+        let _ = cache.impose_take(zone, pfn);
         self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, exact, shape, || {
             (format!("{pfn} of list {has:?}"), format!("next of list {list:?} is {next:?}"))
         });
@@ -549,7 +550,7 @@ impl Guided<'_, '_> {
                 |&next: &Pfn| next != pfn && self.fates.silent_listed().block(next, 0, self.now);
             let Some(next) = next.filter(silent) else { return };
             let mt = zone.block_type(next).unwrap_or(Migratetype::Unmovable);
-            if cache.follow_take(zone, next).is_err() {
+            if cache.impose_take(zone, next).is_err() {
                 return;
             }
             self.holder[next.0 as usize] = 0;
@@ -583,19 +584,19 @@ impl Guided<'_, '_> {
             if let Some(owner) = self.holder(page)
                 && let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner)
             {
-                let _ = cache.follow_take(zone, page);
+                let _ = cache.impose_take(zone, page);
                 self.set_holder(page, None);
             }
             if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
                 && zone.free_block_of(page).is_some()
             {
-                let _ = zone.follow_take(page, 0, false);
+                let _ = zone.impose_take(page, 0, false);
             }
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
             && zone.state(pfn) != Some(FrameState::Allocated { order, movable: true })
         {
-            let _ = zone.follow_allocated(pfn, order, false);
+            let _ = zone.impose_allocated(pfn, order, false);
         }
     }
 
@@ -606,7 +607,7 @@ impl Guided<'_, '_> {
         if fate == Fate::Sought
             && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
         {
-            zone.follow_rotation(pfn);
+            zone.rotate_free_list(pfn);
         }
         self.take(at, pfn, order, Movable);
         let pageblock_order = self.allocator.geometry().pageblock_order;
@@ -616,9 +617,9 @@ impl Guided<'_, '_> {
         {
             // From 6.10 the rest of the pageblock comes along.
             let _ = if zone.policy().list_type_strict() {
-                zone.follow_reserve(pfn, Movable)
+                zone.impose_reserve(pfn, Movable)
             } else {
-                zone.follow_block_type(pfn, Movable)
+                zone.impose_block_type(pfn, Movable)
             };
         }
     }
@@ -640,11 +641,11 @@ impl Guided<'_, '_> {
         let zones = self.allocator.zones();
         let serves = |&at: &usize| {
             let zone = &zones[at];
-            zone.node == node && zone.kind <= ZoneKind::Normal && zone.managed > 0
+            zone.node() == node && zone.kind() <= ZoneKind::Normal && zone.managed() > 0
         };
         let zones: Vec<usize> = (0..zones.len()).rev().filter(serves).collect();
         let Some(&preferred) = zones.first() else { return };
-        let highest = self.allocator.zones()[preferred].kind;
+        let highest = self.allocator.zones()[preferred].kind();
         for at in zones {
             let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { continue };
             let Some(list) = cache.list_index(0, mt) else { continue };
@@ -656,8 +657,8 @@ impl Guided<'_, '_> {
             while taken < pages
                 && let Some(pfn) = cache.next(zone, list)
             {
-                cache.follow_alloc();
-                let _ = cache.follow_take(zone, pfn);
+                cache.impose_alloc();
+                let _ = cache.impose_take(zone, pfn);
                 if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
                     *slot = 0;
                 }

@@ -34,7 +34,7 @@ impl World<'_> {
         for (at, zone) in allocator.zones().iter().enumerate() {
             // The allocator has every zone that it lists.
             let Some(counted) = allocator.counters(at) else { continue };
-            let name = zone.kind.name().to_lowercase();
+            let name = zone.kind().name().to_lowercase();
             counters.add(format!("pgalloc_{name}"), counted.pgalloc);
             counters.add("pgfree", counted.pgfree);
             if self.vm.kernel().reclaim.lru == LruLists::Zone {

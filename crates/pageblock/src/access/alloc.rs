@@ -62,6 +62,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     }
 
     /// See `Allocator::alloc_past_lists`.
+    #[cfg(feature = "replay")]
     pub(crate) fn walk_past_lists(
         &mut self,
         request: &Request,

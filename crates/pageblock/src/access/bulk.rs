@@ -57,18 +57,18 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             if !zone.watermark_ok(order, mark, highest, flags) {
                 return 0;
             }
-            zone.counters.lock_acquired += 1;
+            zone.count_lock();
             let list = cache.list_index(order, mt);
             let mut mode = Mode::Normal;
             for (n, slot) in blocks.iter_mut().enumerate() {
-                let cached = list.and_then(|list| cache.pop(&zone.map, list, order));
+                let cached = list.and_then(|list| cache.pop(&zone.map(), list, order));
                 let found = cached.or_else(|| {
                     zone.rmqueue(order, mt, flags, &mut mode, observer).map(|(i, _)| i)
                 });
                 let Some(i) = found else { return n };
                 // Under the lock, so that whoever holds it finds every frame in a block.
-                zone.map.set(i, in_use);
-                *slot = zone.map.pfn(i);
+                zone.map().set(i, in_use);
+                *slot = zone.map().pfn(i);
             }
             blocks.len()
         });

@@ -83,7 +83,7 @@ pub(crate) trait Hands<'m>: Reach<'m> {
             if front.kind > attempt.highest || !attempt.may_use(front.node) {
                 continue;
             }
-            let mut from = self.with_zone(at, |zone| zone.span.start);
+            let mut from = self.with_zone(at, |zone| zone.span().start);
             while let Some(range) =
                 self.with_zone(at, |zone| zone.candidate(from, pages, align, migrate))
             {
@@ -134,7 +134,7 @@ pub(crate) trait Hands<'m>: Reach<'m> {
         self.with_zone(at, |zone| {
             // Frames of isolated pageblocks that are free stay so.
             if emptied.is_ok() {
-                zone.counters.lock_acquired += 1;
+                zone.count_lock();
                 take(zone, start, end);
             }
             zone.unisolate_window(window, observer);
@@ -173,8 +173,8 @@ pub(crate) trait Hands<'m>: Reach<'m> {
         let mut i = start;
         while i < end {
             let (from, first, state) = self.with_zone(at, |zone| {
-                let (first, state) = zone.map.block_at(i);
-                (zone.map.pfn(first), first, state)
+                let (first, state) = zone.map().block_at(i);
+                (zone.map().pfn(first), first, state)
             });
             let Some(order) = state.order() else { return Err(ContigError::Reserved(from)) };
             if let FrameState::Allocated { .. } = state {
@@ -183,7 +183,7 @@ pub(crate) trait Hands<'m>: Reach<'m> {
                 let unused = if moved { from } else { to };
                 self.put(unused, order, observer).map_err(ContigError::NotContiguous)?;
                 // What was freed meanwhile need not be moved.
-                let in_use = |zone: &mut Zone<'_>| zone.map.is_allocated(first, order);
+                let in_use = |zone: &mut Zone<'_>| zone.map().is_allocated(first, order);
                 if !moved && self.with_zone(at, in_use) {
                     return Err(ContigError::NotMoved(from));
                 }

@@ -30,7 +30,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             if !zone.watermark_ok(attempt.order, mark, attempt.highest, flags) {
                 return Err(ExactError::Request(AllocError::NoMemory));
             }
-            zone.counters.lock_acquired += 1;
+            zone.count_lock();
             zone.carve(i, i + (1 << attempt.order));
             Ok(())
         })?;
@@ -60,7 +60,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
                     return None;
                 }
                 let i = zone.lowest_free(range, attempt.order)?;
-                zone.counters.lock_acquired += 1;
+                zone.count_lock();
                 zone.carve(i, i + (1 << attempt.order));
                 Some(i)
             });

@@ -25,7 +25,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     ) -> FairTest {
         let low = flags.watermark() == Some(Watermark::Low);
         let (spent, depleted) =
-            self.with(at, |zone, _| (zone.alloc_batch <= 0, zone.fair_depleted));
+            self.with(at, |zone, _| (zone.alloc_batch() <= 0, zone.fair_depleted()));
         match self.machine.policy.fair {
             Fair::Off => FairTest::Use,
             Fair::V312 if low && spent => FairTest::Skip,

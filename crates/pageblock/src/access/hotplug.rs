@@ -29,15 +29,13 @@ pub(crate) fn take_away<'m>(
 ) -> Result<(), ContigError> {
     let (at, ..) = hands.in_one_zone(range)?;
     let order = hands.machine().geometry.pageblock_order;
-    let span = hands.with_zone(at, |zone| zone.span);
+    let span = hands.with_zone(at, |zone| zone.span());
     let whole = (range.start.is_aligned(order) || range.start == span.start)
         && (range.end.is_aligned(order) || range.end == span.end);
     if !whole {
         return Err(ContigError::Misaligned(range));
     }
     hands.empty_range(range, migrate, observer, |zone, start, end| {
-        zone.carve(start, end);
-        (start..end).for_each(|i| zone.map.set_returned(i));
-        zone.managed = zone.managed.saturating_sub(range.len());
+        zone.offline(start, end);
     })
 }

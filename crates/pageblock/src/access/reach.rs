@@ -25,9 +25,9 @@ pub(crate) trait Reach<'m> {
             return Err(ContigError::Empty);
         }
         let zones = self.machine().fronts.len();
-        let holds = |at: &usize| self.with_zone(*at, |zone| zone.span.contains(range.start));
+        let holds = |at: &usize| self.with_zone(*at, |zone| zone.span().contains(range.start));
         let at = (0..zones).find(holds).ok_or(ContigError::Foreign(range.start))?;
-        let end = self.with_zone(at, |zone| zone.span.end);
+        let end = self.with_zone(at, |zone| zone.span().end);
         if range.end > end {
             return Err(ContigError::SpansZones(end));
         }

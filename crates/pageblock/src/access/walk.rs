@@ -172,7 +172,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     ) -> bool {
         let Attempt { order, highest, gfp, .. } = *attempt;
         if high_first {
-            self.with(at, |zone, _| zone.below_high = true);
+            self.with(at, |zone, _| zone.mark_below_high());
         }
         let Some(mark) = flags.watermark() else { return true };
         let check = Check { order, mark, highest, flags, gfp };
@@ -208,7 +208,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             self.with_pages(at, |zone, _| {
                 let i = zone.rmqueue_buddy(order, mt, flags, observer)?;
                 // Under the lock, so that whoever holds it finds every frame in a block.
-                zone.map.set(i, FrameState::Allocated { order, movable });
+                zone.map().set(i, FrameState::Allocated { order, movable });
                 Some(i)
             })
         };

@@ -24,8 +24,8 @@
 
 use crate::access::local::{Local, Owned};
 use crate::base::alloc_flags::AllocFlags;
-pub use crate::base::error::AllocError;
 use crate::base::error::FrameError;
+pub use crate::base::error::{AllocError, NoSuchCpu};
 use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
 use crate::base::geometry::Geometry;
@@ -128,8 +128,8 @@ impl<'m> Allocator<'m> {
             runs.store(running, Relaxed);
         }
         for (zone, front) in self.zones.iter_mut().zip(self.machine.fronts) {
-            if zone.node == node {
-                zone.reclaim_active = running;
+            if zone.node() == node {
+                zone.set_reclaim_active(running);
             }
             front.forget();
         }
@@ -206,21 +206,6 @@ impl<'m> Allocator<'m> {
         self.walk_for(cpu, *request, Some(flags), observer)
     }
 
-    /// The same past the CPU's lists, as where the kernel finds their lock taken; with the flags of
-    /// the fast path if none are given.
-    ///
-    /// # Errors
-    /// As [`alloc`](Self::alloc).
-    pub fn alloc_past_lists(
-        &mut self,
-        cpu: usize,
-        request: &Request,
-        flags: Option<AllocFlags>,
-        observer: &mut impl Observer,
-    ) -> Result<Pfn, AllocError> {
-        self.local_for(cpu, request.order)?.walk_past_lists(request, flags, observer)
-    }
-
     /// Reports that a request finally failed, as the kernel's tracepoint does.
     ///
     /// # Errors
@@ -259,7 +244,7 @@ impl Allocator<'_> {
         let attempt = self.machine.attempt(own, request)?;
         Ok(self.machine.zonelist(&attempt).filter(move |&at| {
             let zone = &self.zones[at];
-            zone.kind <= attempt.highest && attempt.may_use(zone.node) && zone.managed > 0
+            zone.kind() <= attempt.highest && attempt.may_use(zone.node()) && zone.managed() > 0
         }))
     }
 }

@@ -20,7 +20,7 @@
 //! allocator.check()?;
 //! // A pageblock gets another type, and its free pages stay on the old list.
 //! let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
-//! zone.follow_block_type(Pfn(4096), Unmovable).unwrap();
+//! zone.impose_block_type(Pfn(4096), Unmovable).unwrap();
 //! assert_eq!(allocator.check(), Err(Violation::WrongList(Pfn(4096), Movable)));
 //! # Ok::<(), Violation>(())
 //! ```

@@ -114,7 +114,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
             self.news.answer(number);
         }
         let shared = self.shared;
-        self.row.adopt(|at| shared.locked(at, |zone| zone.cache_tuning));
+        self.row.adopt(|at| shared.locked(at, |zone| zone.cache_tuning()));
         self.row.seen = told;
     }
 

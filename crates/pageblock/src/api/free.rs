@@ -2,18 +2,17 @@
 //!
 //! Source: `__free_pages` / `free_unref_page_commit` / `drain_pages` (mm/page_alloc.c).
 
-use crate::access::local::{Owned, Zones};
 use crate::api::alloc::Allocator;
-use crate::base::error::FrameError;
-use crate::base::event::{Event, Observer};
+use crate::base::error::{FrameError, NoSuchCpu};
+use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
 
 impl Allocator<'_> {
-    /// Frees a block, to the CPU's cache where it has a list (`__free_pages`); of a CPU that there
-    /// is not, to the zone.
+    /// Frees a block, to the CPU's cache where it has a list (`__free_pages`).
     ///
     /// # Errors
-    /// For a frame that no allocated block of this order starts at; nothing changes then.
+    /// For a frame that no allocated block of this order starts at, or a CPU that does not exist; nothing
+    /// changes then.
     #[inline(always)]
     pub fn free(
         &mut self,
@@ -36,53 +35,69 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        if let Some(mut local) = self.local(cpu) {
-            return local.free(pfn, order, observer);
-        }
-        let (at, i) = self.machine.find_allocated(pfn, order)?;
-        observer.event(Event::PageFree { pfn, order });
-        Owned(self.zones).with(&self.machine, at, |zone| {
-            zone.counters.count_free(order);
-            zone.free_one_page(i, order, observer);
-        });
-        Ok(())
+        self.local(cpu).ok_or(NoSuchCpu(cpu))?.free(pfn, order, observer)
     }
 
     /// Gives every page of a CPU's caches back to its zones (`drain_pages`).
-    pub fn drain_cpu(&mut self, cpu: usize, observer: &mut impl Observer) {
-        if let Some(mut local) = self.local(cpu) {
-            local.drain(observer);
-        }
+    ///
+    /// # Errors
+    /// [`NoSuchCpu`].
+    pub fn drain_cpu(&mut self, cpu: usize, observer: &mut impl Observer) -> Result<(), NoSuchCpu> {
+        self.local(cpu).ok_or(NoSuchCpu(cpu))?.drain(observer);
+        Ok(())
     }
 
     /// Gives up to `pages` pages of a CPU's caches back, from the highest zone down.
-    pub fn drain_pages(&mut self, cpu: usize, pages: u32, observer: &mut impl Observer) {
-        if let Some(mut local) = self.local(cpu) {
-            local.drain_pages(pages, observer);
-        }
+    ///
+    /// # Errors
+    /// [`NoSuchCpu`].
+    pub fn drain_pages(
+        &mut self,
+        cpu: usize,
+        pages: u32,
+        observer: &mut impl Observer,
+    ) -> Result<(), NoSuchCpu> {
+        self.local(cpu).ok_or(NoSuchCpu(cpu))?.drain_pages(pages, observer);
+        Ok(())
     }
 
     /// Gives every page of a CPU's cache of one zone back (`drain_pages_zone`).
-    pub fn drain_zone(&mut self, cpu: usize, zone: usize, observer: &mut impl Observer) {
-        if let Some(mut local) = self.local(cpu)
-            && zone < local.row.zones.len()
-        {
+    ///
+    /// # Errors
+    /// [`NoSuchCpu`].
+    pub fn drain_zone(
+        &mut self,
+        cpu: usize,
+        zone: usize,
+        observer: &mut impl Observer,
+    ) -> Result<(), NoSuchCpu> {
+        let mut local = self.local(cpu).ok_or(NoSuchCpu(cpu))?;
+        if zone < local.row.zones.len() {
             local.drain_zone(zone, observer);
         }
+        Ok(())
     }
 
     /// Gives every page of every CPU's caches back (`drain_all_pages`).
     pub fn drain_all(&mut self, observer: &mut impl Observer) {
         for cpu in 0..self.cpus() {
-            self.drain_cpu(cpu, observer);
+            if let Some(mut local) = self.local(cpu) {
+                local.drain(observer);
+            }
         }
     }
 
     /// One vmstat tick of a CPU: its caches' limits decay (6.7 and later).
-    pub fn vmstat_tick(&mut self, cpu: usize, observer: &mut impl Observer) {
-        if let Some(mut local) = self.local(cpu) {
-            local.vmstat_tick(observer);
-        }
+    ///
+    /// # Errors
+    /// [`NoSuchCpu`].
+    pub fn vmstat_tick(
+        &mut self,
+        cpu: usize,
+        observer: &mut impl Observer,
+    ) -> Result<(), NoSuchCpu> {
+        self.local(cpu).ok_or(NoSuchCpu(cpu))?.vmstat_tick(observer);
+        Ok(())
     }
 
     /// Says whether the content of an allocated block can be moved, which claims of its pageblock

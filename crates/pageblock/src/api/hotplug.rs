@@ -35,7 +35,7 @@
 //! let range = FrameRange::new(1024, 2048);
 //! allocator.offline(0, range, &mut (), &mut ())?;
 //! allocator.mark_holes(range)?;
-//! assert_eq!(allocator.zones()[0].managed, (1 << 15) - 1024);
+//! assert_eq!(allocator.zones()[0].managed(), (1 << 15) - 1024);
 //! allocator.fill_holes(range)?;
 //! allocator.online(range)?;
 //! assert_eq!(allocator.zones()[0].free_pages(), 1 << 15);

@@ -78,7 +78,7 @@ pub struct BuddyInfo<'a, 'm>(pub &'a Allocator<'m>);
 impl fmt::Display for BuddyInfo<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for zone in populated(self.0) {
-            write!(f, "Node {}, zone {:>8} ", zone.node, zone.kind.name())?;
+            write!(f, "Node {}, zone {:>8} ", zone.node(), zone.kind().name())?;
             for order in orders(zone) {
                 write!(f, "{:6} ", zone.nr_free(order))?;
             }
@@ -101,7 +101,7 @@ impl fmt::Display for PageTypeInfo<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let geometry = self.allocator.geometry();
         let mut shown = None;
-        for node in populated(self.allocator).map(|zone| zone.node) {
+        for node in populated(self.allocator).map(|zone| zone.node()) {
             if shown.replace(node) == Some(node) {
                 continue;
             }
@@ -116,7 +116,7 @@ impl fmt::Display for PageTypeInfo<'_, '_> {
 
 impl<'m> PageTypeInfo<'_, 'm> {
     fn zones(&self, node: u8) -> impl Iterator<Item = &Zone<'m>> {
-        populated(self.allocator).filter(move |zone| zone.node == node)
+        populated(self.allocator).filter(move |zone| zone.node() == node)
     }
 
     fn free_blocks(&self, f: &mut fmt::Formatter<'_>, node: u8) -> fmt::Result {
@@ -127,7 +127,7 @@ impl<'m> PageTypeInfo<'_, 'm> {
         f.write_str("\n")?;
         for zone in self.zones(node) {
             for mt in self.kernel.types() {
-                let (kind, mt_name) = (zone.kind.name(), mt.name());
+                let (kind, mt_name) = (zone.kind().name(), mt.name());
                 write!(f, "Node {node:4}, zone {kind:>8}, type {mt_name:>12} ")?;
                 for order in orders(zone) {
                     let count = zone.nr_free_of(order, mt);
@@ -151,7 +151,7 @@ impl<'m> PageTypeInfo<'_, 'm> {
         f.write_str("\n")?;
         for zone in self.zones(node) {
             let counts = blocks_by_type(zone);
-            write!(f, "Node {node}, zone {:>8} ", zone.kind.name())?;
+            write!(f, "Node {node}, zone {:>8} ", zone.kind().name())?;
             for mt in self.kernel.types() {
                 write!(f, "{:12} ", counts[mt as usize])?;
             }
@@ -166,8 +166,8 @@ impl<'m> PageTypeInfo<'_, 'm> {
 fn blocks_by_type(zone: &Zone<'_>) -> [u64; MIGRATETYPES] {
     let mut counts = [0; MIGRATETYPES];
     let step = zone.geometry().pageblock_pages();
-    let mut pfn = zone.span.start;
-    while pfn < zone.span.end {
+    let mut pfn = zone.span().start;
+    while pfn < zone.span().end {
         if zone.state(pfn) != Some(FrameState::Hole)
             && let Some(mt) = zone.block_type(pfn)
         {
@@ -200,9 +200,9 @@ impl ZoneInfo<'_, '_> {
     fn zone(&self, f: &mut fmt::Formatter<'_>, at: usize) -> fmt::Result {
         let zone = &self.allocator.zones()[at];
         let kernel = self.kernel;
-        writeln!(f, "Node {}, zone {:>8}", zone.node, zone.kind.name())?;
+        writeln!(f, "Node {}, zone {:>8}", zone.node(), zone.kind().name())?;
         writeln!(f, "  pages free     {}", zone.free_pages())?;
-        let (boost, marks) = (zone.boost, zone.watermarks);
+        let (boost, marks) = (zone.boost(), zone.watermarks());
         let mut line = |since, name, pages: u64| match kernel.version >= since {
             true => writeln!(f, "        {name:<8} {pages}"),
             false => Ok(()),
@@ -212,12 +212,12 @@ impl ZoneInfo<'_, '_> {
         line((0, 0), "low", marks.low + boost)?;
         line((0, 0), "high", marks.high + boost)?;
         line((6, 12), "promo", marks.promo + boost)?;
-        line((0, 0), "spanned", zone.span.len())?;
-        line((0, 0), "present", zone.present)?;
-        line((0, 0), "managed", zone.managed)?;
+        line((0, 0), "spanned", zone.span().len())?;
+        line((0, 0), "present", zone.present())?;
+        line((0, 0), "managed", zone.managed())?;
         line((5, 14), "cma", cma_pages(zone))?;
         self.protection(f, zone)?;
-        if zone.present == 0 {
+        if zone.present() == 0 {
             return Ok(());
         }
         zone_counters(kernel, zone, |name, value| writeln!(f, "      {name:<12} {value}"))?;
@@ -227,7 +227,7 @@ impl ZoneInfo<'_, '_> {
             self.pageset(f, cache)?;
             writeln!(f, "  vm stats threshold: {}", self.threshold(zone))?;
         }
-        let start = zone.span.start;
+        let start = zone.span().start;
         if kernel.from(4, 8) {
             writeln!(f, "  node_unreclaimable:  0\n  start_pfn:           {start}")?;
         } else {
@@ -245,7 +245,7 @@ impl ZoneInfo<'_, '_> {
     /// ones, `Device` (to which nothing is ever kept back) is present from 4.5 on.
     fn protection(&self, f: &mut fmt::Formatter<'_>, zone: &Zone<'_>) -> fmt::Result {
         let mut separator = "        protection: (";
-        for (kind, pages) in ZoneKind::ALL.into_iter().zip(zone.lowmem_reserve) {
+        for (kind, pages) in ZoneKind::ALL.into_iter().zip(zone.lowmem_reserve()) {
             if kind == ZoneKind::HighMem && !self.has(ZoneKind::HighMem) {
                 continue;
             }
@@ -253,24 +253,24 @@ impl ZoneInfo<'_, '_> {
             separator = ", ";
         }
         if self.kernel.from(4, 5) {
-            write!(f, ", {}", zone.lowmem_reserve[ZoneKind::Movable as usize])?;
+            write!(f, ", {}", zone.lowmem_reserve()[ZoneKind::Movable as usize])?;
         }
         f.write_str(")\n")
     }
 
     fn has(&self, kind: ZoneKind) -> bool {
-        self.allocator.zones().iter().any(|zone| zone.kind == kind)
+        self.allocator.zones().iter().any(|zone| zone.kind() == kind)
     }
 
     fn pageset(&self, f: &mut fmt::Formatter<'_>, cache: &CpuCache) -> fmt::Result {
         let width = if self.kernel.from(6, 13) { 9 } else { 6 };
         let mut line = |name, pages: u32| writeln!(f, "              {name:<width$} {pages}");
         line("count:", cache.count())?;
-        line("high:", cache.high)?;
-        line("batch:", cache.limits.batch)?;
+        line("high:", cache.high())?;
+        line("batch:", cache.limits().batch)?;
         if self.kernel.from(6, 13) {
-            line("high_min:", cache.limits.high_min)?;
-            line("high_max:", cache.limits.high_max)?;
+            line("high_min:", cache.limits().high_min)?;
+            line("high_max:", cache.limits().high_max)?;
         }
         Ok(())
     }
@@ -278,7 +278,7 @@ impl ZoneInfo<'_, '_> {
     /// How far a CPU's own counters may be off (`calculate_normal_threshold`).
     fn threshold(&self, zone: &Zone<'_>) -> u32 {
         let fls = |n: u64| u64::BITS - n.leading_zeros();
-        let units_of_128_mib = zone.managed >> (27 - 12);
+        let units_of_128_mib = zone.managed() >> (27 - 12);
         (2 * fls(self.allocator.cpus() as u64) * (1 + fls(units_of_128_mib))).min(125)
     }
 }
@@ -299,7 +299,7 @@ fn zone_counters(
     }
     if kernel.from(3, 12) && !kernel.from(4, 8) {
         // The counter is read as unsigned, negative rounds show as 0.
-        line("nr_alloc_batch", zone.alloc_batch.max(0) as u64)?;
+        line("nr_alloc_batch", zone.alloc_batch().max(0) as u64)?;
     }
     line("nr_free_cma", zone.free_pages_of(Migratetype::Cma))
 }
@@ -331,7 +331,7 @@ impl fmt::Display for VmStat<'_, '_> {
         }
         let counters = || {
             let of_zone =
-                |(at, zone): (usize, &Zone<'_>)| Some((zone.kind, self.allocator.counters(at)?));
+                |(at, zone): (usize, &Zone<'_>)| Some((zone.kind(), self.allocator.counters(at)?));
             zones.iter().enumerate().filter_map(of_zone)
         };
         for (kind, name) in PGALLOC {
@@ -355,7 +355,7 @@ const PGALLOC: [(ZoneKind, &str); 5] = [
 
 /// The zones with memory, node by node.
 fn populated<'a, 'm>(allocator: &'a Allocator<'m>) -> impl Iterator<Item = &'a Zone<'m>> {
-    allocator.zones().iter().filter(|zone| zone.present > 0)
+    allocator.zones().iter().filter(|zone| zone.present() > 0)
 }
 
 fn orders(zone: &Zone<'_>) -> core::ops::RangeInclusive<Order> {

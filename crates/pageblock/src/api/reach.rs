@@ -23,7 +23,7 @@ impl<'m> Reach<'m> for Allocator<'m> {
     }
 
     fn managed(&self, at: usize) -> u64 {
-        self.zones[at].managed
+        self.zones[at].managed()
     }
 
     fn cpu_nodes(&self) -> impl Iterator<Item = u8> {

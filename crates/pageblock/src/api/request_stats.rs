@@ -113,9 +113,9 @@ impl Allocator<'_> {
 
     fn sums(&self) -> Sums {
         self.zones.iter().fold(Sums::default(), |sums, zone| Sums {
-            free: sums.free + zone.free_pages,
-            locks: sums.locks + zone.counters.lock_acquired,
-            probes: sums.probes + zone.counters.list_probes,
+            free: sums.free + zone.free_pages(),
+            locks: sums.locks + zone.counters().lock_acquired,
+            probes: sums.probes + zone.counters().list_probes,
         })
     }
 }

@@ -41,7 +41,7 @@ impl Allocator<'_> {
     /// Caches get the limits that were computed while they could not.
     pub(crate) fn tell_caches(&mut self) {
         let zones = &*self.zones;
-        self.rows.iter_mut().for_each(|row| row.adopt(|at| zones[at].cache_tuning));
+        self.rows.iter_mut().for_each(|row| row.adopt(|at| zones[at].cache_tuning()));
     }
 }
 

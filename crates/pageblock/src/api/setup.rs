@@ -33,6 +33,7 @@ use core::mem::MaybeUninit;
 
 use crate::api::alloc::Allocator;
 use crate::base::alloc_flags::AllocFlags;
+use crate::base::error::FrameError;
 use crate::base::frame::{FrameRange, ORDER_LIMIT};
 use crate::base::geometry::Geometry;
 use crate::base::layout::{
@@ -229,7 +230,7 @@ impl<'m> Allocator<'m> {
             row.zones = tables.take(specs.len(), |at| CpuZone {
                 front: &fronts[at],
                 cache: cache.clone(),
-                map: zones[at].map,
+                map: *zones[at].map(),
                 tuned: 0,
                 recent_type: Migratetype::Unmovable,
                 recent_list: 0,
@@ -262,8 +263,8 @@ impl<'m> Allocator<'m> {
         let mut done = 0;
         self.forget();
         for zone in self.zones.iter_mut() {
-            let start = range.start.max(zone.span.start);
-            let end = range.end.min(zone.span.end);
+            let start = range.start.max(zone.span().start);
+            let end = range.end.min(zone.span().end);
             if start < end {
                 zone.release(FrameRange { start, end })?;
                 done += end.0 - start.0;
@@ -276,6 +277,36 @@ impl<'m> Allocator<'m> {
         }
     }
 
+    /// Gives whole pageblocks of reserved memory to CMA, before they are released
+    /// (`init_cma_reserved_pageblock`). Release them apart from memory of other types.
+    ///
+    /// # Errors
+    /// [`FrameError::Misaligned`] where the range does not consist of whole pageblocks, [`FrameError::Foreign`] for
+    /// frames in no zone, [`FrameError::NotReserved`] for those that were released; nothing changes then.
+    pub fn reserve_cma(&mut self, range: FrameRange) -> Result<(), FrameError> {
+        let order = self.machine.geometry.pageblock_order;
+        if range.is_empty() {
+            return Ok(());
+        }
+        for end in [range.start, range.end] {
+            if !end.is_aligned(order) {
+                return Err(FrameError::Misaligned(end, order));
+            }
+        }
+        let block = |pfn| FrameRange::new(pfn, pfn + self.machine.geometry.pageblock_pages());
+        let blocks = (range.start.0..range.end.0).step_by(1 << order).map(block);
+        for block in blocks.clone() {
+            let at = self.zone_of(block.start).ok_or(FrameError::Foreign(block.start))?;
+            self.zones[at].check_reserved(block)?;
+        }
+        for block in blocks {
+            if let Some(at) = self.zone_of(block.start) {
+                self.zones[at].set_cma(block.start);
+            }
+        }
+        Ok(())
+    }
+
     /// What zones serve at once is found out when it is needed next.
     fn forget(&self) {
         self.machine.fronts.iter().for_each(Front::forget);
@@ -285,11 +316,11 @@ impl<'m> Allocator<'m> {
 /// The flags of every request that prefers a zone. NOFRAGMENT is set where it may spread instead: to
 /// a lower zone of the node, or as there is no other node to go to (`alloc_flags_nofragment`).
 fn fast_flags(setup: &Setup<'_>, zone: &Zone<'_>) -> AllocFlags {
-    let dma32 = |z: &ZoneSpec| z.node == zone.node && z.kind == ZoneKind::Dma32;
+    let dma32 = |z: &ZoneSpec| z.node == zone.node() && z.kind == ZoneKind::Dma32;
     let nofragment = match setup.policy.nofragment {
         Nofragment::Off => false,
         Nofragment::On | Nofragment::SubBlock => {
-            zone.kind == ZoneKind::Normal
+            zone.kind() == ZoneKind::Normal
                 && (setup.nodes().count_ones() == 1 || setup.zones.iter().any(dma32))
         }
         Nofragment::DefragMode => true,

@@ -93,6 +93,7 @@ use crate::access::locked::Locked;
 use crate::api::alloc::Allocator;
 use crate::api::cpu::Cpu;
 use crate::api::setup::{Setup, SetupError};
+use crate::base::error::NoSuchCpu;
 use crate::base::geometry::Geometry;
 use crate::base::interrupts::{Interrupts, Off};
 use crate::base::sync::Relaxed;
@@ -141,7 +142,7 @@ pub enum CpuError {
 impl core::fmt::Display for CpuError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::NoSuchCpu(cpu) => write!(f, "there is no CPU {cpu}"),
+            Self::NoSuchCpu(cpu) => write!(f, "{}", NoSuchCpu(*cpu)),
             Self::Taken(cpu) => write!(f, "the handle of CPU {cpu} is taken"),
         }
     }
@@ -309,7 +310,7 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
         for (at, front) in self.machine.fronts.iter().enumerate() {
             self.with_zone(at, |zone| {
                 if front.node == node {
-                    zone.reclaim_active = running;
+                    zone.set_reclaim_active(running);
                 }
             });
         }

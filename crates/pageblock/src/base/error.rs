@@ -27,6 +27,12 @@ pub enum FrameError {
     Isolated(Pfn),
     /// The pageblock of the frame is not isolated.
     NotIsolated(Pfn),
+    /// The frame was released already.
+    NotReserved(Pfn),
+    /// The block is on a CPU list, but on none of this CPU's.
+    OtherCpu(Pfn),
+    /// There is no such CPU.
+    NoSuchCpu(usize),
 }
 
 impl core::fmt::Display for FrameError {
@@ -46,11 +52,39 @@ impl core::fmt::Display for FrameError {
             Self::OrderTooLarge(order) => write!(f, "order {order} is larger than the largest"),
             Self::Isolated(pfn) => write!(f, "the pageblock of frame {pfn} is isolated already"),
             Self::NotIsolated(pfn) => write!(f, "the pageblock of frame {pfn} is not isolated"),
+            Self::NotReserved(pfn) => write!(f, "frame {pfn} was released already"),
+            Self::OtherCpu(pfn) => write!(f, "frame {pfn} is on a list of another CPU"),
+            Self::NoSuchCpu(cpu) => write!(f, "{}", NoSuchCpu(*cpu)),
         }
     }
 }
 
 impl core::error::Error for FrameError {}
+
+/// A CPU number that the allocator was not set up with. Every error of a call that names a CPU has it as a
+/// variant, with the same text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoSuchCpu(pub usize);
+
+impl core::fmt::Display for NoSuchCpu {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "there is no CPU {}", self.0)
+    }
+}
+
+impl core::error::Error for NoSuchCpu {}
+
+impl From<NoSuchCpu> for FrameError {
+    fn from(NoSuchCpu(cpu): NoSuchCpu) -> Self {
+        Self::NoSuchCpu(cpu)
+    }
+}
+
+impl From<NoSuchCpu> for AllocError {
+    fn from(NoSuchCpu(cpu): NoSuchCpu) -> Self {
+        Self::NoSuchCpu(cpu)
+    }
+}
 
 /// Why a request could not be tried, or was not served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +109,7 @@ impl core::fmt::Display for AllocError {
             Self::ConflictingMobility(gfp) => {
                 write!(f, "{gfp} is both movable and reclaimable")
             }
-            Self::NoSuchCpu(cpu) => write!(f, "there is no CPU {cpu}"),
+            Self::NoSuchCpu(cpu) => write!(f, "{}", NoSuchCpu(*cpu)),
             Self::NoSuchNode(node) => write!(f, "there is no node {node}"),
             Self::NoMemory => f.write_str("no zone can serve the request now"),
         }

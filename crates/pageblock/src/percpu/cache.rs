@@ -13,6 +13,7 @@ mod held;
 pub use crate::base::frame::COSTLY_ORDER;
 pub use crate::zone::retune::CacheLimits;
 pub use drain::Drain;
+#[cfg(feature = "replay")]
 pub(crate) use drain::drained_type;
 
 use crate::base::alloc_flags::AllocFlags;
@@ -57,6 +58,24 @@ const NO_LIST: u8 = MAX_LISTS as u8;
 /// A power of two.
 const LISTS: usize = MAX_LISTS + 1;
 
+/// What a cache has learned from the allocations and frees that it saw, and its limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CacheState {
+    /// Its limits.
+    pub limits: CacheLimits,
+    /// Pages that it may hold now.
+    pub high: u32,
+    /// What an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or doublings of the drain
+    /// (`free_factor`, 5.13 to 6.6).
+    pub free_count: u32,
+    /// Doublings of the refill (6.7 and later).
+    pub alloc_factor: u8,
+    /// The last free was of a high order (`PCPF_PREV_FREE_HIGH_ORDER`).
+    pub prev_free_high_order: bool,
+    /// The CPU's share of the data cache holds more than three batches (`PCPF_FREE_HIGH_BATCH`).
+    pub free_high_batch: bool,
+}
+
 /// The lists of one CPU for one zone (`struct per_cpu_pages`). What the short ways write beside a list
 /// is one cache line.
 #[derive(Clone, Debug)]
@@ -76,15 +95,15 @@ pub struct CpuCache {
     held: Index,
     held_list: u8,
     /// Doublings of the refill (6.7 and later).
-    pub alloc_factor: u8,
+    pub(super) alloc_factor: u8,
     /// The last free was of a high order (`PCPF_PREV_FREE_HIGH_ORDER`).
-    pub prev_free_high_order: bool,
+    pub(super) prev_free_high_order: bool,
     /// The CPU's share of the data cache holds more than three batches (`PCPF_FREE_HIGH_BATCH`).
-    pub free_high_batch: bool,
+    pub(super) free_high_batch: bool,
     /// Pages that it may hold now.
-    pub high: u32,
+    pub(super) high: u32,
     /// Its limits.
-    pub limits: CacheLimits,
+    pub(super) limits: CacheLimits,
     /// The CPU's mark on its lists.
     tag: Tag,
     /// How often a list led to a block that is not this CPU's.
@@ -140,6 +159,41 @@ impl CpuCache {
             pgalloc: 0,
             pgfree: 0,
         }
+    }
+
+    /// Returns what the cache has learned, and its limits.
+    #[must_use]
+    pub fn state(&self) -> CacheState {
+        CacheState {
+            limits: self.limits,
+            high: self.high,
+            free_count: self.free_count(),
+            alloc_factor: self.alloc_factor,
+            prev_free_high_order: self.prev_free_high_order,
+            free_high_batch: self.free_high_batch,
+        }
+    }
+
+    #[cfg(feature = "replay")]
+    pub(crate) fn set_state(&mut self, state: CacheState) {
+        let CacheState { limits, high, free_count, .. } = state;
+        (self.limits, self.high, self.free_count) = (limits, high, free_count);
+        self.alloc_factor = state.alloc_factor;
+        self.prev_free_high_order = state.prev_free_high_order;
+        self.free_high_batch = state.free_high_batch;
+        self.forget_calm();
+    }
+
+    /// Returns the cache's limits.
+    #[must_use]
+    pub fn limits(&self) -> CacheLimits {
+        self.limits
+    }
+
+    /// Returns the number of pages that the cache may hold now.
+    #[must_use]
+    pub fn high(&self) -> u32 {
+        self.high
     }
 
     #[inline(always)]
@@ -317,13 +371,13 @@ impl CpuCache {
     ) -> Option<Index> {
         let to_reserve = order > 0 && flags.has(AllocFlags::HIGHATOMIC);
         if to_reserve
-            && matches!(zone.policy.reserve, Reserve::Highatomic72 | Reserve::Highatomic73)
+            && matches!(zone.policy().reserve, Reserve::Highatomic72 | Reserve::Highatomic73)
         {
             return None;
         }
-        let n = self.refill_count(&zone.policy, order, zone.below_high);
+        let n = self.refill_count(&zone.policy(), order, zone.below_high());
         self.refill(zone, order, mt, n, flags, observer);
-        self.pop(&zone.map, index, order)
+        self.pop(&zone.map(), index, order)
     }
 
     /// Takes up to `n` blocks from the zone to a list (`rmqueue_bulk`). Gives how many came.
@@ -338,7 +392,7 @@ impl CpuCache {
     ) -> u32 {
         let Some(index) = self.list_index(order, mt) else { return 0 };
         let mut mode = Mode::Normal;
-        zone.counters.lock_acquired += 1;
+        zone.count_lock();
         let mut taken = 0;
         while taken < n {
             if let Some((i, more)) = zone.rmqueue_run(order, mt, mode, n - taken, observer) {
@@ -350,7 +404,7 @@ impl CpuCache {
                 break;
             };
             let cached = zone.remembered_type(i, mt, cached);
-            self.append(&zone.map, i, index, cached);
+            self.append(&zone.map(), i, index, cached);
             taken += 1;
         }
         taken
@@ -362,9 +416,9 @@ impl CpuCache {
         for at in 0..n {
             let i = i + (at << order);
             let cached = zone.remembered_type(i, mt, mt);
-            zone.map.set(i, FrameState::CpuList { order, cached });
+            zone.map().set(i, FrameState::CpuList { order, cached });
         }
-        self.lists[index].push_tail_run(&zone.map, self.tag, i, n, 1 << order);
+        self.lists[index].push_tail_run(&zone.map(), self.tag, i, n, 1 << order);
         self.count += n << order;
     }
 
@@ -398,8 +452,15 @@ impl CpuCache {
         self.count += pages(order) as u32;
     }
 
+    /// Tells whether a block is on one of the cache's lists.
+    #[cfg(feature = "replay")]
+    pub(crate) fn contains(&self, map: &PageMap<'_>, i: Index, index: usize) -> bool {
+        self.lists[index].contains(map, self.tag, i)
+    }
+
     /// Takes a given block off its list.
     #[inline]
+    #[cfg(feature = "replay")]
     pub(crate) fn unlink(&mut self, map: &PageMap<'_>, i: Index, index: usize) {
         self.lists[index].remove(map, self.tag, i);
         self.count -= 1 << self.list_order(index);

@@ -13,19 +13,19 @@ impl Zone<'_> {
         let mut count = 0;
         for index in 0..cache.nr_lists() {
             let order = cache.list_order(index);
-            let listed = |i| match self.map.state(i) {
+            let listed = |i| match self.map().state(i) {
                 FrameState::CpuList { order: is, cached }
                     if is == order
                         && (cache.list_index(is, cached) == Some(index)
-                            || self.policy.pcp_index == PcpIndex::Requested
+                            || self.policy().pcp_index == PcpIndex::Requested
                             || !cached.is_mergeable()) =>
                 {
                     Ok(())
                 }
-                state => Err(Violation::ListedOtherwise(self.map.pfn(i), state)),
+                state => Err(Violation::ListedOtherwise(self.map().pfn(i), state)),
             };
             let (mut near, list) = cache.parts(index);
-            let blocks = walk(&self.map, list.chain(), cache.tag(), listed)?;
+            let blocks = walk(&self.map(), list.chain(), cache.tag(), listed)?;
             let blocks = blocks + near.try_fold(0, |n, i| listed(i).map(|()| n + 1))?;
             count += u64::from(blocks) * pages(order);
         }
@@ -41,8 +41,8 @@ impl Zone<'_> {
         for (at, cache) in caches.enumerate() {
             listed += self.check_cache(at, cache)?;
         }
-        let mapped: u64 = (0..self.map.frames())
-            .map(|i| match self.map.state(i) {
+        let mapped: u64 = (0..self.map().frames())
+            .map(|i| match self.map().state(i) {
                 FrameState::CpuList { order, .. } => pages(order),
                 _ => 0,
             })

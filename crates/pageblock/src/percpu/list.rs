@@ -44,6 +44,7 @@ impl CpuList {
         self.hot.into_iter().take(self.len as usize).rev()
     }
 
+    #[cfg(feature = "replay")]
     pub(crate) fn head(&self) -> Option<Index> {
         self.hot().next().or_else(|| self.chain.head())
     }
@@ -55,6 +56,13 @@ impl CpuList {
     /// Iterates from the head to the tail.
     pub(crate) fn iter<'a>(&self, map: &'a PageMap<'_>) -> impl Iterator<Item = Index> + use<'a> {
         self.hot().chain(self.chain.iter(map))
+    }
+
+    /// Tells whether a block is on the list: it is looked for from both ends at once.
+    #[cfg(feature = "replay")]
+    pub(crate) fn contains(&self, map: &PageMap<'_>, tag: Tag, i: Index) -> bool {
+        let from_both_ends = || self.chain.iter(map).zip(self.chain.iter_back(map, tag));
+        self.hot().any(|hot| hot == i) || from_both_ends().any(|(a, b)| a == i || b == i)
     }
 
     /// The first block, if it is on the stack.
@@ -168,6 +176,7 @@ impl CpuList {
     }
 
     /// Takes a given block off the list.
+    #[cfg(feature = "replay")]
     pub(crate) fn remove(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
         let len = self.len as usize;
         match self.hot[..len].iter().position(|&hot| hot == i) {

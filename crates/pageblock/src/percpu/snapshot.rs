@@ -74,14 +74,14 @@ impl<'m> Front<'m> {
     pub(crate) fn of(zone: &Zone<'m>, fast_flags: AllocFlags) -> Self {
         let zeros = || core::array::from_fn(|_| AtomicUsize::new(0));
         Self {
-            map: zone.map,
-            node: zone.node,
-            kind: zone.kind,
+            map: *zone.map(),
+            node: zone.node(),
+            kind: zone.kind(),
             fast_flags,
-            policy: zone.policy,
+            policy: *zone.policy(),
             known: AtomicBool::new(false),
             calm: AtomicBool::new(false),
-            max_order: zone.geometry.max_order,
+            max_order: zone.geometry().max_order,
             plenty: core::array::from_fn(|_| AtomicU16::new(0)),
             copies: Copies {
                 free_pages: AtomicUsize::new(0),
@@ -132,7 +132,7 @@ impl<'m> Front<'m> {
     /// Whether what is said of the zone holds after pages of it were moved, and nothing else.
     #[inline(always)]
     fn still_holds(&self, zone: &Zone<'_>) -> bool {
-        self.is_known() && zone.told.holds(zone)
+        self.is_known() && zone.mask_inputs_hold()
     }
 
     /// Finds what the zone serves at once. `serves` is false where something other than its
@@ -140,11 +140,11 @@ impl<'m> Front<'m> {
     #[cold]
     #[inline(never)]
     pub(crate) fn renew_short(&self, zone: &mut Zone<'_>, serves: bool) {
-        let serves = serves && zone.managed > 0 && !zone.boosted && !zone.mobility_off;
+        let serves = serves && zone.managed() > 0 && !zone.boosted() && !zone.mobility_off();
         let plenty = if serves { zone.plenty() } else { Plenty::NONE };
-        let most_reserved = zone.lowmem_reserve.iter().max().copied().unwrap_or(0);
+        let most_reserved = zone.lowmem_reserve().iter().max().copied().unwrap_or(0);
         zone.set_told(if serves { plenty.steady_above(most_reserved) } else { 0 });
-        let reserves = zone.lowmem_reserve.iter();
+        let reserves = zone.lowmem_reserve().iter();
         for (copy, &reserve) in self.plenty.iter().zip(reserves).skip(self.kind as usize) {
             let orders = plenty.beside(reserve);
             // Other CPUs read this line all the time.
@@ -153,8 +153,8 @@ impl<'m> Front<'m> {
             }
         }
         // Up to 5.13 they do not look at the zone.
-        let calm =
-            self.policy.pcp_free == PcpFree::Batch || (!zone.reclaim_active && !zone.below_high);
+        let calm = self.policy.pcp_free == PcpFree::Batch
+            || (!zone.reclaim_active() && !zone.below_high());
         if self.calm.load(Relaxed) != calm || !self.is_known() {
             self.calm.store(calm, Relaxed);
             self.known.store(true, Relaxed);
@@ -183,17 +183,17 @@ impl<'m> Front<'m> {
     #[inline]
     fn renew_pages(&self, zone: &Zone<'_>) {
         let copies = &self.copies;
-        store(&copies.free_pages, zone.free_pages);
+        store(&copies.free_pages, zone.free_pages());
         store(&copies.cma, zone.free_pages_of(Cma));
         store(&copies.highatomic, zone.free_pages_of(HighAtomic));
-        store(&copies.reserved_highatomic, zone.reserved_highatomic);
-        store(&copies.boost, zone.boost);
+        store(&copies.reserved_highatomic, zone.reserved_highatomic());
+        store(&copies.boost, zone.boost());
         for (copy, mt) in copies.orders.iter().zip(CHECKED) {
-            copy.store(zone.area.orders(mt), Relaxed);
+            copy.store(zone.orders(mt), Relaxed);
         }
         if self.policy.wmark_check == WmarkCheck::HalvePerOrder {
             for (order, copy) in (0..=ORDER_LIMIT).zip(&copies.nr_free) {
-                store(copy, zone.area.nr_free(order));
+                store(copy, Levels::nr_free(zone, order));
             }
         }
     }
@@ -203,17 +203,17 @@ impl<'m> Front<'m> {
         self.renew_short(zone, serves);
         self.renew_pages(zone);
         let copies = &self.copies;
-        let Watermarks { min, low, high, promo } = zone.watermarks;
+        let Watermarks { min, low, high, promo } = zone.watermarks();
         for (copy, mark) in copies.watermarks.iter().zip([min, low, high, promo]) {
             store(copy, mark);
         }
-        for (copy, &pages) in copies.lowmem_reserve.iter().zip(&zone.lowmem_reserve) {
+        for (copy, &pages) in copies.lowmem_reserve.iter().zip(zone.lowmem_reserve()) {
             store(copy, pages);
         }
-        store(&copies.managed, zone.managed);
-        copies.below_high.store(zone.below_high, Relaxed);
-        copies.boosted.store(zone.boosted, Relaxed);
-        copies.reclaim_active.store(zone.reclaim_active, Relaxed);
+        store(&copies.managed, zone.managed());
+        copies.below_high.store(zone.below_high(), Relaxed);
+        copies.boosted.store(zone.boosted(), Relaxed);
+        copies.reclaim_active.store(zone.reclaim_active(), Relaxed);
     }
 }
 

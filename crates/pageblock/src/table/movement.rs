@@ -129,8 +129,8 @@ mod tests {
     /// Gives a pageblock another type behind the lists' back, then takes its pages.
     fn take_from_another_type(policy: &str) -> Movements {
         with_two_blocks(policy, |allocator| {
-            allocator.zones()[0].map.set_block_type(0, Unmovable);
-            allocator.zones()[0].map.set_block_type(1024, Unmovable);
+            allocator.zones()[0].map().set_block_type(0, Unmovable);
+            allocator.zones()[0].map().set_block_type(1024, Unmovable);
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
             zone.rmqueue_smallest(9, Movable).unwrap();
             allocator.movements().unwrap()

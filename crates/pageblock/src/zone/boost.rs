@@ -7,6 +7,11 @@ use crate::base::event::Observer;
 use crate::zone::Zone;
 
 impl Zone<'_> {
+    /// Takes back so many pages of the boost, at most all of it, after kswapd has reclaimed them.
+    pub fn end_boost(&mut self, pages: u64) {
+        self.boost = self.boost.saturating_sub(pages);
+    }
+
     /// Raises the watermarks after a fallback below the pageblock order (`boost_watermark`).
     pub(crate) fn boost_watermark(&mut self, flags: AllocFlags) {
         use crate::policy::Boost;

@@ -333,6 +333,13 @@ impl Zone<'_> {
 }
 
 impl Zone<'_> {
+    /// Frees a block past the CPU lists, where no CPU counts it.
+    #[cfg(feature = "replay")]
+    pub(crate) fn free_past_lists(&mut self, i: Index, order: Order, observer: &mut impl Observer) {
+        self.counters.count_free(order);
+        self.free_one_page(i, order, observer);
+    }
+
     /// Frees a block past the CPU lists (`free_one_page`).
     pub(crate) fn free_one_page(&mut self, i: Index, order: Order, observer: &mut impl Observer) {
         self.counters.lock_acquired += 1;

@@ -32,6 +32,16 @@ impl CaptureSlot {
 }
 
 impl Zone<'_> {
+    /// Has a task wait for a block while it compacts the zone.
+    pub fn start_capture(&mut self, slot: CaptureSlot) {
+        self.capture = Some(slot);
+    }
+
+    /// Ends the wait of the task that compacts the zone, and returns its slot with the block that was captured.
+    pub fn end_capture(&mut self) -> Option<CaptureSlot> {
+        self.capture.take()
+    }
+
     /// Gives a block that a free made to the task that waits for it. Tells whether it did.
     pub(crate) fn give_to_capture(
         &mut self,

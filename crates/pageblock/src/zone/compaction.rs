@@ -62,6 +62,15 @@ impl Zone<'_> {
         Some(order)
     }
 
+    /// Makes the free block that holds a frame the first of its list; those before it go behind the last
+    /// (`move_freelist_tail`). Does nothing where no free block holds the frame.
+    pub fn rotate_free_list(&mut self, pfn: Pfn) {
+        if let Some((i, order, list)) = self.map.index(pfn).and_then(|i| self.map.free_block_of(i))
+        {
+            self.area.rotate_to(&self.map, i, order, list);
+        }
+    }
+
     /// Makes a pageblock movable; its free pages go with it where `retype` is `together`.
     fn make_movable(&mut self, i: crate::table::map::Index) {
         if self.policy.retype == Retype::Apart {

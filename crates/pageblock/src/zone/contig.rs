@@ -6,7 +6,7 @@
 use crate::policy::Isolation;
 use core::fmt;
 
-use crate::base::error::FrameError;
+use crate::base::error::{FrameError, NoSuchCpu};
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::mobility::Migratetype::Isolate;
@@ -91,7 +91,7 @@ impl fmt::Display for ContigError {
         match self {
             Self::Empty => f.write_str("no page is asked for"),
             Self::Alignment(n) => write!(f, "the alignment {n} is no power of two"),
-            Self::NoSuchCpu(cpu) => write!(f, "there is no CPU {cpu}"),
+            Self::NoSuchCpu(cpu) => write!(f, "{}", NoSuchCpu(*cpu)),
             Self::Foreign(pfn) => write!(f, "frame {pfn} is in no zone"),
             Self::SpansZones(pfn) => write!(f, "frame {pfn} is not in the zone of the first"),
             Self::Reserved(pfn) => write!(f, "frame {pfn} is reserved"),

@@ -231,6 +231,7 @@ impl Zone<'_> {
     }
 
     /// Decides what becomes of the pageblock of a candidate.
+    #[cfg(feature = "replay")]
     pub(crate) fn outcome(&self, candidate: Candidate, start: Migratetype) -> Fallback {
         self.counted_outcome(candidate, start).0
     }

@@ -6,12 +6,25 @@ use crate::zone::Zone;
 use crate::zone::contig::ContigError;
 
 impl Zone<'_> {
+    /// Changes the number of [managed](Self::managed) pages, down to none (`adjust_managed_page_count`). The zone is
+    /// tuned for it by [`Allocator::retune`](crate::alloc::Allocator::retune).
+    pub fn adjust_managed(&mut self, pages: i64) {
+        self.managed = self.managed.saturating_add_signed(pages);
+    }
+
     pub(crate) fn online(&mut self, start: Index, end: Index) -> Result<(), ContigError> {
         self.all_in_state(start, end, FrameState::Reserved)?;
         let range = FrameRange { start: self.map.pfn(start), end: self.map.pfn(end) };
         self.release(range).map_err(ContigError::NotContiguous)?;
         self.managed += range.len();
         Ok(())
+    }
+
+    /// Takes frames from the allocator, all of them free: they are reserved then.
+    pub(crate) fn offline(&mut self, start: Index, end: Index) {
+        self.carve(start, end);
+        (start..end).for_each(|i| self.map.set_returned(i));
+        self.managed = self.managed.saturating_sub(u64::from(end - start));
     }
 
     pub(crate) fn mark_holes(&mut self, start: Index, end: Index) -> Result<(), ContigError> {

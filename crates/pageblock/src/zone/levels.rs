@@ -124,6 +124,13 @@ impl Told {
 }
 
 impl Zone<'_> {
+    /// Tells whether what was computed from the zone when [`set_told`](Self::set_told) was called still holds,
+    /// if nothing but pages was moved since.
+    #[inline(always)]
+    pub(crate) fn mask_inputs_hold(&self) -> bool {
+        self.told.holds(self)
+    }
+
     /// Remembers what [`Told::holds`] compares with.
     #[inline(always)]
     pub(crate) fn set_told(&mut self, steady_above: u64) {

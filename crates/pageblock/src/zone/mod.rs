@@ -36,6 +36,8 @@ pub(crate) mod contig;
 mod fair;
 pub mod fallback;
 mod hotplug;
+#[cfg(feature = "replay")]
+mod imposed;
 pub mod isolate;
 pub(crate) mod levels;
 mod packing;
@@ -80,6 +82,7 @@ pub struct ZoneCounters {
 
 impl ZoneCounters {
     #[inline(always)]
+    #[cfg(feature = "replay")]
     pub(crate) fn count_free(&mut self, order: Order) {
         self.pgfree += pages(order);
     }
@@ -98,55 +101,55 @@ impl ZoneCounters {
 
 /// One zone. See the [module](self).
 pub struct Zone<'m> {
-    pub(crate) map: PageMap<'m>,
-    pub(crate) area: FreeArea,
+    map: PageMap<'m>,
+    area: FreeArea,
     /// Used where placement is packed.
-    pub(crate) packing: Packing<'m>,
-    pub(crate) policy: Policy,
-    pub(crate) geometry: Geometry,
-    pub(crate) mobility_off: bool,
-    pub(crate) free_pages: u64,
-    pub(crate) free_by_type: [u64; MIGRATETYPES],
-    pub(crate) free_in_blocks: u64,
-    pub(crate) isolated_blocks: u32,
+    packing: Packing<'m>,
+    policy: Policy,
+    geometry: Geometry,
+    mobility_off: bool,
+    free_pages: u64,
+    free_by_type: [u64; MIGRATETYPES],
+    free_in_blocks: u64,
+    isolated_blocks: u32,
     /// Pages in highatomic blocks (`nr_reserved_highatomic`).
-    pub(crate) reserved_highatomic: u64,
-    pub(crate) counters: ZoneCounters,
+    reserved_highatomic: u64,
+    counters: ZoneCounters,
     /// See [`Zone::block_looks`].
-    pub(crate) block_looks: u64,
-    pub(crate) told: Told,
+    block_looks: u64,
+    told: Told,
     /// Holes that `present` leaves out and no frame's state says.
-    pub(crate) unmarked_holes: u64,
-    pub(crate) cache_tuning: CacheTuning,
+    unmarked_holes: u64,
+    cache_tuning: CacheTuning,
     /// The node.
-    pub node: u8,
+    node: u8,
     /// Which of the node's zones it is.
-    pub kind: ZoneKind,
+    kind: ZoneKind,
     /// The frames, holes included.
-    pub span: FrameRange,
+    span: FrameRange,
     /// Pages that exist.
-    pub present: u64,
+    present: u64,
     /// Pages handed to the allocator.
-    pub managed: u64,
+    managed: u64,
     /// Watermarks in pages, without the boost; each at least the one below it.
-    pub watermarks: Watermarks,
+    watermarks: Watermarks,
     /// Added to the watermarks, in pages, until kswapd has reclaimed it (`watermark_boost`).
-    pub boost: u64,
+    boost: u64,
     /// Pages kept from requests whose highest zone is the indexed one.
-    pub lowmem_reserve: [u64; MAX_NR_ZONES],
+    lowmem_reserve: [u64; MAX_NR_ZONES],
     /// Remaining pages of this round (`NR_ALLOC_BATCH`, 3.12 to 4.7); not kept where there is no fair
     /// zone allocator.
-    pub alloc_batch: i64,
+    alloc_batch: i64,
     /// kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
-    pub boosted: bool,
+    boosted: bool,
     /// Under the high watermark (`ZONE_BELOW_HIGH`).
-    pub below_high: bool,
+    below_high: bool,
     /// kswapd is reclaiming (`ZONE_RECLAIM_ACTIVE`).
-    pub reclaim_active: bool,
+    reclaim_active: bool,
     /// The batch of this round is spent (`ZONE_FAIR_DEPLETED`).
-    pub fair_depleted: bool,
+    fair_depleted: bool,
     /// The task that compacts this zone and keeps what its work frees (`task_capc`).
-    pub capture: Option<CaptureSlot>,
+    capture: Option<CaptureSlot>,
 }
 
 impl<'m> Zone<'m> {
@@ -235,6 +238,147 @@ impl<'m> Zone<'m> {
         }
         self.map.fill(self.span, FrameState::Reserved);
         Some(())
+    }
+
+    /// Returns the zone's node.
+    #[inline]
+    #[must_use]
+    pub fn node(&self) -> u8 {
+        self.node
+    }
+
+    /// Returns which of the node's zones it is.
+    #[inline]
+    #[must_use]
+    pub fn kind(&self) -> ZoneKind {
+        self.kind
+    }
+
+    /// Returns the zone's frames, holes included.
+    #[inline]
+    #[must_use]
+    pub fn span(&self) -> FrameRange {
+        self.span
+    }
+
+    /// Returns the number of pages that exist.
+    #[inline]
+    #[must_use]
+    pub fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// Returns the number of pages that the allocator was handed.
+    #[inline]
+    #[must_use]
+    pub fn managed(&self) -> u64 {
+        self.managed
+    }
+
+    /// Returns the watermarks in pages, without the boost.
+    #[inline]
+    #[must_use]
+    pub fn watermarks(&self) -> Watermarks {
+        self.watermarks
+    }
+
+    /// Returns the pages that are added to each watermark until kswapd has reclaimed them
+    /// (`watermark_boost`).
+    #[inline]
+    #[must_use]
+    pub fn boost(&self) -> u64 {
+        self.boost
+    }
+
+    /// Returns the pages that are kept from requests, by the highest zone that a request may use.
+    #[inline]
+    #[must_use]
+    pub fn lowmem_reserve(&self) -> &[u64; MAX_NR_ZONES] {
+        &self.lowmem_reserve
+    }
+
+    /// Returns the pages that are left of this round of the fair zone allocator (`NR_ALLOC_BATCH`, 3.12 to
+    /// 4.7). Not kept under other policies.
+    #[inline]
+    #[must_use]
+    pub fn alloc_batch(&self) -> i64 {
+        self.alloc_batch
+    }
+
+    /// Tells whether kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
+    #[inline]
+    #[must_use]
+    pub fn boosted(&self) -> bool {
+        self.boosted
+    }
+
+    /// Tells whether the zone is marked as below its high watermark (`ZONE_BELOW_HIGH`).
+    #[inline]
+    #[must_use]
+    pub fn below_high(&self) -> bool {
+        self.below_high
+    }
+
+    /// Tells whether kswapd is reclaiming in the zone (`ZONE_RECLAIM_ACTIVE`).
+    #[inline]
+    #[must_use]
+    pub fn reclaim_active(&self) -> bool {
+        self.reclaim_active
+    }
+
+    /// Tells whether the batch of this round is spent (`ZONE_FAIR_DEPLETED`).
+    #[inline]
+    #[must_use]
+    pub fn fair_depleted(&self) -> bool {
+        self.fair_depleted
+    }
+
+    /// Returns what the task waits for that compacts this zone and keeps what its work frees (`task_capc`).
+    #[inline]
+    #[must_use]
+    pub fn capture(&self) -> Option<CaptureSlot> {
+        self.capture
+    }
+
+    /// Tells whether there is too little memory to group by mobility.
+    #[inline(always)]
+    pub(crate) fn mobility_off(&self) -> bool {
+        self.mobility_off
+    }
+
+    /// Tells whether some pageblock is isolated.
+    #[inline]
+    pub(crate) fn has_isolated_blocks(&self) -> bool {
+        self.isolated_blocks > 0
+    }
+
+    /// Returns the limits of the zone's CPU caches.
+    pub(crate) fn cache_tuning(&self) -> CacheTuning {
+        self.cache_tuning
+    }
+
+    /// Counts that the zone's lock would be taken.
+    #[inline(always)]
+    pub(crate) fn count_lock(&mut self) {
+        self.counters.lock_acquired += 1;
+    }
+
+    /// Notes whether kswapd reclaims in the zone.
+    pub(crate) fn set_reclaim_active(&mut self, active: bool) {
+        self.reclaim_active = active;
+    }
+
+    /// Finds the first block of the smallest order that serves a request from one list.
+    #[cfg(feature = "replay")]
+    pub(crate) fn smallest(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
+        let found = self.area.smallest(order, list)?;
+        Some((self.area.list(found, list).head()?, found))
+    }
+
+    /// Returns the tables of the zone's frames.
+    #[inline(always)]
+    pub(crate) fn map(&self) -> &PageMap<'m> {
+        &self.map
     }
 
     /// Free pages, without those in isolated blocks (`NR_FREE_PAGES`).
@@ -503,6 +647,23 @@ impl<'m> Zone<'m> {
         let blocks = 1 << order.saturating_sub(self.geometry.pageblock_order);
         for block in 0..blocks {
             self.set_block_type(i + (block << self.geometry.pageblock_order), mt);
+        }
+    }
+
+    /// Checks that every frame of a range is memory that was not released.
+    pub(crate) fn check_reserved(&self, range: FrameRange) -> Result<(), FrameError> {
+        let wrong = (range.start.0..range.end.0).map(Pfn).find_map(|pfn| match self.state(pfn) {
+            Some(FrameState::Reserved) => None,
+            Some(FrameState::Hole) | None => Some(FrameError::Foreign(pfn)),
+            Some(_) => Some(FrameError::NotReserved(pfn)),
+        });
+        wrong.map_or(Ok(()), Err)
+    }
+
+    /// Makes the pageblock of a reserved frame part of CMA.
+    pub(crate) fn set_cma(&mut self, pfn: Pfn) {
+        if let Some(i) = self.map.index(pfn) {
+            self.set_block_type(i, Migratetype::Cma);
         }
     }
 

@@ -275,6 +275,11 @@ fn signed(n: u64) -> i64 {
 }
 
 impl Zone<'_> {
+    /// Marks the zone as below its high watermark.
+    pub(crate) fn mark_below_high(&mut self) {
+        self.below_high = true;
+    }
+
     /// After a drain the zone may be above its high watermark again.
     pub fn leave_below_high(&mut self) {
         if self.below_high {

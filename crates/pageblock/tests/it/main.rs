@@ -4,6 +4,7 @@ mod cpu_lists;
 mod driver;
 mod emptying;
 mod hotplug;
+mod imposed;
 mod locks;
 mod machine;
 mod mechanisms;

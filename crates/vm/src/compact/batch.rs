@@ -153,7 +153,8 @@ impl Compactor {
         let order = order.min(allocator.geometry().pageblock_order);
         let left = if self.rules.last_migrated == LastMigrated::Moved { before } else { last };
         if self.migrate_pfn >> order > left >> order {
-            allocator.drain_cpu(cpu, observer);
+            let drained = allocator.drain_cpu(cpu, observer);
+            debug_assert!(drained.is_ok(), "{drained:?}");
             self.last_migrated = None;
         }
     }

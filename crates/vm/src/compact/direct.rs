@@ -198,7 +198,7 @@ impl DirectCompact {
         let cma = self.goal.migratetype == Migratetype::Movable;
         let flags = if cma { AllocFlags::CMA } else { AllocFlags(0) };
         let (zone, order) = (&vm.allocator.zones()[zone], self.goal.order.unwrap_or(0));
-        zone.watermark_ok(order, zone.watermarks.low, ZoneKind::Dma, flags)
+        zone.watermark_ok(order, zone.watermarks().low, ZoneKind::Dma, flags)
     }
 }
 
@@ -261,7 +261,7 @@ impl<O: Observer> Vm<'_, O> {
                 order: None,
                 migratetype: Migratetype::Movable,
                 mode: Mode::Sync,
-                highest: self.allocator.zones()[zone].kind,
+                highest: self.allocator.zones()[zone].kind(),
                 flags: AllocFlags(0),
                 whole_zone: true,
                 ignore_hints: true,

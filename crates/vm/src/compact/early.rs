@@ -68,8 +68,8 @@ impl Compactor {
         block: Pfn,
         found: &mut Vec<(Pfn, Order)>,
     ) {
-        let end = (block.0 + pages(zone.geometry().pageblock_order)).min(zone.span.end.0);
-        let mut pfn = block.0.max(zone.span.start.0);
+        let end = (block.0 + pages(zone.geometry().pageblock_order)).min(zone.span().end.0);
+        let mut pfn = block.0.max(zone.span().start.0);
         while pfn < end {
             let (order, free) = block_at(zone, pfn);
             if free
@@ -316,7 +316,7 @@ mod tests {
             let mut seen = (ZoneStep::More, 0, 0);
             with_zone(policy, Unmovable, |allocator, compactor, state| {
                 fill(allocator);
-                allocator.zone_and_cache(0, 0).unwrap().0.watermarks.low = FRAMES;
+                allocator.zone_and_cache(0, 0).unwrap().0.watermarks().low = FRAMES;
                 let mut step = ZoneStep::More;
                 while step == ZoneStep::More {
                     step = compactor.step(allocator, state, &mut AllMovable, 0, &mut ());

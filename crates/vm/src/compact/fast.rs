@@ -87,7 +87,7 @@ impl Compactor {
             around = self.start_from(zone, highest, range.min);
         }
         if let Some(block) = highest.filter(|&block| block >= state.free) {
-            state.free = block.saturating_sub(pages(pageblock)).max(zone.span.start.0);
+            state.free = block.saturating_sub(pages(pageblock)).max(zone.span().start.0);
         }
         if let Some((pfn, order)) = taken {
             self.take(allocator, content, Pfn(pfn), order);
@@ -167,7 +167,7 @@ impl Compactor {
         for pfn in zone.free_list_from_tail(order, Movable).map(|pfn| pfn.0) {
             found.scanned += 1;
             if found.highest.is_none_or(|highest| pfn >= highest) {
-                found.highest = Some(Pfn(pfn).align_down(pageblock).0.max(zone.span.start.0));
+                found.highest = Some(Pfn(pfn).align_down(pageblock).0.max(zone.span().start.0));
             }
             if pfn >= wanted.low {
                 found.pfn = Some(pfn);
@@ -185,7 +185,7 @@ impl Compactor {
         }
         found.pfn = found.pfn.or(high);
         if let Some(pfn) = found.pfn.or(last) {
-            zone.follow_rotation(Pfn(pfn));
+            zone.rotate_free_list(Pfn(pfn));
         }
         found
     }
@@ -204,8 +204,8 @@ impl Compactor {
             return;
         }
         let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
-        let start = block.max(zone.span.start.0);
-        let end = (block + pages(zone.geometry().pageblock_order)).min(zone.span.end.0);
+        let start = block.max(zone.span().start.0);
+        let end = (block + pages(zone.geometry().pageblock_order)).min(zone.span().end.0);
         let (mut found, missing) = (Vec::new(), wanted - self.targets.len());
         let (next, taken) = self.take_room(zone, (start, end), 1, missing, &mut found);
         let spent = match self.rules.around_hint {
@@ -225,7 +225,7 @@ impl Compactor {
     /// is at the start of a pageblock. Tells whether there is one.
     pub(super) fn search_source(&mut self, zone: &mut Zone<'_>) -> bool {
         let Some(order) = self.search_order() else { return false };
-        let (pageblock, start) = (zone.geometry().pageblock_order, zone.span.start.0);
+        let (pageblock, start) = (zone.geometry().pageblock_order, zone.span().start.0);
         let at_start = self.migrate_pfn == start;
         let continues = !at_start && !Pfn(self.migrate_pfn).is_aligned(pageblock);
         let only_movable = self.goal.direct && self.goal.migratetype != Movable;
@@ -288,7 +288,7 @@ impl Compactor {
         let next = blocks.next().filter(|_| over || found.is_some());
         drop(blocks);
         if let Some(next) = next {
-            zone.follow_rotation(next);
+            zone.rotate_free_list(next);
         }
         found
     }

@@ -59,7 +59,7 @@ impl Compactor {
             let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
             let block = Pfn(self.free_pfn).align_down(order);
             if self.is_target(zone, block) {
-                let end = (block.0 + pages(order)).min(zone.span.end.0);
+                let end = (block.0 + pages(order)).min(zone.span().end.0);
                 let step = if self.rules.sampling { stride } else { 1 };
                 let taken = self.scan_free(zone, end, step, wanted, &mut found);
                 if self.free_pfn >= end && (visited || taken == 0) {
@@ -121,7 +121,7 @@ impl Compactor {
         found: &mut Vec<(Pfn, Order)>,
     ) -> usize {
         let wanted = wanted.saturating_sub(self.targets.len());
-        let start = self.free_pfn.max(zone.span.start.0);
+        let start = self.free_pfn.max(zone.span().start.0);
         let (next, taken) = self.take_room(zone, (start, end), stride, wanted, found);
         let stopped = next < end && taken < wanted;
         let ends = stopped && !self.rules.free_scanner_stops;
@@ -192,8 +192,8 @@ impl Compactor {
 /// Whether a block may be taken, by the watermark of `__isolate_free_page`.
 pub(super) fn may_take(zone: &Zone<'_>, order: Order, rules: &Compaction) -> bool {
     let (mark, flags) = match rules.isolate_mark {
-        IsolateMark::Low => (zone.watermarks.low, AllocFlags(0)),
-        IsolateMark::Min => (zone.watermarks.min, AllocFlags::CMA),
+        IsolateMark::Low => (zone.watermarks().low, AllocFlags(0)),
+        IsolateMark::Min => (zone.watermarks().min, AllocFlags::CMA),
     };
     zone.watermark_ok(0, mark + pages(order), ZoneKind::Dma, flags)
 }

@@ -85,7 +85,7 @@ impl Compactor {
         // The block is in the zone: the scanner is there.
         let _ = zone.set_skip(block, true);
         let below = block.0.saturating_sub(pages(zone.geometry().pageblock_order));
-        state.free = state.free.min(below.max(zone.span.start.0));
+        state.free = state.free.min(below.max(zone.span().start.0));
     }
 }
 
@@ -109,8 +109,8 @@ pub(super) fn forget<C: Content>(
 fn forget_all(zone: &mut Zone<'_>, state: &mut ZoneCompact) {
     state.reset(zone);
     let step = pages(zone.geometry().pageblock_order);
-    let mut pfn = zone.span.start;
-    while pfn < zone.span.end {
+    let mut pfn = zone.span().start;
+    while pfn < zone.span().end {
         // Every frame of the span is the zone's or a hole in it.
         let _ = zone.set_skip(pfn, false);
         pfn = pfn.align_down(zone.geometry().pageblock_order).plus(step);
@@ -121,7 +121,7 @@ fn forget_all(zone: &mut Zone<'_>, state: &mut ZoneCompact) {
 /// either is enough for a hint to go.
 fn forget_worthwhile<C: Content>(zone: &mut Zone<'_>, state: &mut ZoneCompact, content: &C) {
     let step = pages(zone.geometry().pageblock_order);
-    let (mut low, mut high) = (zone.span.start.0, zone.span.end.0 - 1);
+    let (mut low, mut high) = (zone.span().start.0, zone.span().end.0 - 1);
     let (mut source, mut target) = (None, None);
     while low < high {
         let wanted = Wanted { content: true, room: source.is_some() };
@@ -138,8 +138,8 @@ fn forget_worthwhile<C: Content>(zone: &mut Zone<'_>, state: &mut ZoneCompact, c
         low += step;
         high = high.saturating_sub(step);
     }
-    let start = zone.span.start.0;
-    if source.unwrap_or(zone.span.end.0 - 1) >= target.unwrap_or(start) {
+    let start = zone.span().start.0;
+    if source.unwrap_or(zone.span().end.0 - 1) >= target.unwrap_or(start) {
         (state.migrate, state.free) = ([low; 2], high);
     }
 }
@@ -148,7 +148,7 @@ fn forget_worthwhile<C: Content>(zone: &mut Zone<'_>, state: &mut ZoneCompact, c
 fn forget_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, content: &C) -> bool {
     let pageblock = zone.geometry().pageblock_order;
     let block = pfn.align_down(pageblock);
-    let first = block.max(zone.span.start);
+    let first = block.max(zone.span().start);
     let whole = matches!(zone.state(first), Some(FrameState::Allocated { order, .. }) if order >= pageblock);
     if whole {
         return false;
@@ -159,7 +159,7 @@ fn forget_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, conte
     if !wanted.content && zone.block_type(first) != Some(Movable) {
         return false;
     }
-    let end = (block.0 + pages(pageblock)).min(zone.span.end.0);
+    let end = (block.0 + pages(pageblock)).min(zone.span().end.0);
     let found = (first.0..end).step_by(1 << PAGE_ALLOC_COSTLY_ORDER).any(|pfn| {
         match zone.state(Pfn(pfn)) {
             Some(FrameState::Free { .. }) => wanted.room,
@@ -205,7 +205,7 @@ mod tests {
             allocator.split_allocated(Pfn(0), 9, 0).unwrap();
             allocator.split_allocated(Pfn(1024), 10, 0).unwrap();
             allocator.free(0, Pfn(1024 + 64), 0, &mut ()).unwrap();
-            allocator.drain_cpu(0, &mut ());
+            allocator.drain_cpu(0, &mut ()).unwrap();
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
             let mut state = ZoneCompact::new(zone);
             state.flush = true;

@@ -76,7 +76,7 @@ impl<O: Observer> Vm<'_, O> {
         let zones = self.allocator.zones();
         let helps = self
             .zones_of(node)
-            .filter(|&z| zones[z].kind <= highest && zones[z].managed > 0)
+            .filter(|&z| zones[z].kind() <= highest && zones[z].managed() > 0)
             .any(|z| self.kcompactd_suitable(z, order, highest) == Suitable::Continue);
         let thread = &mut self.nodes[node].kcompactd;
         thread.order = thread.order.max(order);
@@ -89,11 +89,11 @@ impl<O: Observer> Vm<'_, O> {
     /// The share of free memory of a node that cannot serve huge pages, weighed by the zones' sizes,
     /// in percent (`fragmentation_score_node`).
     fn fragmentation_score(&self, node: usize) -> u64 {
-        let present: u64 = self.zones_of(node).map(|z| self.allocator.zones()[z].present).sum();
+        let present: u64 = self.zones_of(node).map(|z| self.allocator.zones()[z].present()).sum();
         let score = |zone: usize| {
             let zone = &self.allocator.zones()[zone];
             let order = zone.geometry().pageblock_order;
-            zone.present * extfrag_for_order(zone, order) / (present + 1)
+            zone.present() * extfrag_for_order(zone, order) / (present + 1)
         };
         self.zones_of(node).map(score).sum()
     }
@@ -125,7 +125,7 @@ impl<O: Observer> Vm<'_, O> {
             let highest = thread.highest.take().unwrap_or(ZoneKind::Normal);
             let kinds = self.allocator.zones();
             // The lowest zone is compacted first: it is popped first.
-            let zones = zones.into_iter().rev().filter(|&z| kinds[z].kind <= highest).collect();
+            let zones = zones.into_iter().rev().filter(|&z| kinds[z].kind() <= highest).collect();
             self.stat.compact_daemon_wake += 1;
             self.nodes[node].kcompactd.run =
                 Some(Run { zones, compactor: None, order: Some(order), highest, proactive: None });
@@ -177,7 +177,7 @@ impl<O: Observer> Vm<'_, O> {
 
     fn next_zone(&mut self, run: &mut Run) -> bool {
         let Some(zone) = run.zones.pop() else { return false };
-        if self.allocator.zones()[zone].managed == 0 {
+        if self.allocator.zones()[zone].managed() == 0 {
             return true;
         }
         if let Some(order) = run.order {

@@ -38,7 +38,7 @@ impl Compactor {
                 self.migrate_pfn = end.max(self.migrate_pfn);
                 return;
             }
-            let from_start = self.migrate_pfn <= block.0.max(zone.span.start.0);
+            let from_start = self.migrate_pfn <= block.0.max(zone.span().start.0);
             let hint = from_start || !visited;
             if hint && !self.goal.ignore_hints && zone.skip(block) {
                 self.migrate_pfn = end;

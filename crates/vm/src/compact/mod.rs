@@ -85,7 +85,7 @@ pub struct ZoneCompact {
 
 impl ZoneCompact {
     pub(crate) fn new(zone: &Zone<'_>) -> Self {
-        let (start, last) = (zone.span.start.0, last_block(zone));
+        let (start, last) = (zone.span().start.0, last_block(zone));
         Self {
             migrate: [start; 2],
             free: last,
@@ -100,14 +100,14 @@ impl ZoneCompact {
 
     /// The scanners have met: they start anew (`reset_cached_positions`).
     fn reset(&mut self, zone: &Zone<'_>) {
-        self.migrate = [zone.span.start.0; 2];
+        self.migrate = [zone.span().start.0; 2];
         self.free = last_block(zone);
     }
 }
 
 /// The start of the last pageblock of a zone.
 fn last_block(zone: &Zone<'_>) -> u64 {
-    Pfn(zone.span.end.0 - 1).align_down(zone.geometry().pageblock_order).0
+    Pfn(zone.span().end.0 - 1).align_down(zone.geometry().pageblock_order).0
 }
 
 /// What a compaction is for (`struct compact_control`).
@@ -241,12 +241,12 @@ impl Compactor {
         if let (true, Some(order), Some((zone, _))) =
             (captures, self.goal.order, allocator.zone_and_cache(self.goal.zone, cpu))
         {
-            zone.capture = Some(CaptureSlot::new(order, self.goal.migratetype));
+            zone.start_capture(CaptureSlot::new(order, self.goal.migratetype));
         }
         let aborted = self.move_batch(allocator, state, content, cpu, observer);
         let captured = allocator
             .zone_and_cache(self.goal.zone, cpu)
-            .and_then(|(zone, _)| zone.capture.take())
+            .and_then(|(zone, _)| zone.end_capture())
             .and_then(|slot| slot.pfn);
         if let Some(pfn) = captured {
             self.release(allocator, state, content, cpu, observer);
@@ -292,7 +292,7 @@ impl Compactor {
             hints::forget(allocator, goal.zone, state, content, self.rules.skip_hints);
         }
         let zone = &allocator.zones()[goal.zone];
-        let (start, end) = (zone.span.start.0, zone.span.end.0);
+        let (start, end) = (zone.span().start.0, zone.span().end.0);
         if self.whole_zone {
             (self.migrate_pfn, self.free_pfn) = (start, last_block(zone));
         } else {
@@ -332,7 +332,7 @@ impl Compactor {
             });
         }
         if let Some(low) = self.goal.proactive {
-            if zone.reclaim_active {
+            if zone.reclaim_active() {
                 return Some(CompactResult::PartialSkipped);
             }
             let score = suitable::extfrag_for_order(zone, pageblock);
@@ -347,7 +347,7 @@ impl Compactor {
             return None;
         }
         if self.goal.whole_blocks {
-            let high = zone.boost + zone.watermarks.high;
+            let high = zone.boost() + zone.watermarks().high;
             let blocks = zone.free_pages_in_blocks();
             let met = zone.watermark_ok_if(blocks, order, high, self.goal.highest, AllocFlags(0));
             return met.then_some(CompactResult::Success);
@@ -357,7 +357,7 @@ impl Compactor {
 
     /// Whether the zone has the watermark that success takes.
     fn meets_mark(&self, zone: &Zone<'_>, order: Order) -> bool {
-        let (low, block) = (zone.watermarks.low, pages(order));
+        let (low, block) = (zone.watermarks().low, pages(order));
         let Goal { highest, flags, .. } = self.goal;
         match self.rules.finish_mark {
             FinishMark::ZoneLow => {
@@ -411,7 +411,7 @@ mod tests {
         with_allocator(policy, FRAMES, |allocator| {
             fill(allocator);
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
-            zone.watermarks.min = min;
+            zone.watermarks().min = min;
             let mut state = ZoneCompact::new(zone);
             let mut compactor = Compactor::new(goal, rules(policy));
             for _ in 0..2 {

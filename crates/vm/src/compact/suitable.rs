@@ -75,10 +75,10 @@ pub fn suitable(
     if first && zone.watermark_ok(order, mark, highest, flags) {
         return Suitable::Success;
     }
-    let marks = zone.watermarks;
+    let marks = zone.watermarks();
     let costly = order > PAGE_ALLOC_COSTLY_ORDER;
     let always_low = rules.suitability != Suitability::MinForCheap;
-    let needed = zone.boost + if costly || always_low { marks.low } else { marks.min };
+    let needed = zone.boost() + if costly || always_low { marks.low } else { marks.min };
     if !zone.watermark_ok(0, needed + compact_gap(order), highest, AllocFlags::CMA) {
         return Suitable::Skipped;
     }
@@ -95,7 +95,7 @@ pub fn suitable(
 
 /// The same without the request's watermark: what is free for the move must be there also where the block is.
 fn suitable_zone(zone: &Zone<'_>, order: Order, extfrag_threshold: i64) -> Suitable {
-    let mark = zone.watermarks.low + compact_gap(order);
+    let mark = zone.watermarks().low + compact_gap(order);
     if !zone.watermark_ok(0, mark, ZoneKind::Dma, AllocFlags(0)) {
         return Suitable::Skipped;
     }
@@ -115,7 +115,7 @@ impl<O: Observer> Vm<'_, O> {
         highest: ZoneKind,
     ) -> Suitable {
         let zone = &self.allocator.zones()[zone];
-        let mark = zone.boost + zone.watermarks.min;
+        let mark = zone.boost() + zone.watermarks().min;
         suitable(
             zone,
             order,
@@ -135,9 +135,9 @@ impl<O: Observer> Vm<'_, O> {
             let zone = &self.allocator.zones()[at];
             let swap = self.swap.free_places() > 0;
             let part = self.lru.zone_reclaimable(at, swap) / u64::from(order.max(1));
-            let marks = zone.watermarks;
+            let marks = zone.watermarks();
             let mark = if order > PAGE_ALLOC_COSTLY_ORDER { marks.low } else { marks.min };
-            let needed = zone.boost + mark + compact_gap(order);
+            let needed = zone.boost() + mark + compact_gap(order);
             zone.watermark_ok_if(zone.free_pages() + part, 0, needed, highest, AllocFlags::CMA)
         })
     }
@@ -153,7 +153,7 @@ impl<O: Observer> Vm<'_, O> {
         if self.kernel.allocator.nofragment != Nofragment::DefragMode {
             return self.compaction_suitable(zone, order, highest);
         }
-        let high = entry.boost + entry.watermarks.high;
+        let high = entry.boost() + entry.watermarks().high;
         let blocks = entry.free_pages_in_blocks();
         if entry.watermark_ok_if(blocks, order, high, highest, AllocFlags(0)) {
             return Suitable::Success;

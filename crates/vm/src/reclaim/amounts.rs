@@ -107,7 +107,7 @@ impl<O: Observer> Vm<'_, O> {
         for zone in zones {
             let zone = &self.allocator.zones()[zone];
             free += zone.free_pages();
-            high += zone.watermarks.high;
+            high += zone.watermarks().high;
         }
         if vec.file() + free > high {
             return false;
@@ -124,7 +124,7 @@ impl<O: Observer> Vm<'_, O> {
         }
         let zones = self.allocator.zones().iter().enumerate();
         let eligible =
-            zones.filter(|&(z, zone)| self.lru.of_zone(z) == at && zone.kind <= sc.highest);
+            zones.filter(|&(z, zone)| self.lru.of_zone(z) == at && zone.kind() <= sc.highest);
         eligible.map(|(z, _)| self.lru.zone_pages(z, list)).sum()
     }
 

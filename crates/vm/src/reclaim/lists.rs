@@ -88,7 +88,7 @@ impl<O: Observer> Vm<'_, O> {
             let pfn = self.lru.vecs()[at].list(list).tail()?;
             let zone = usize::from(self.pages[pfn].zone);
             self.lru.remove(&mut self.pages, pfn);
-            if self.allocator.zones()[zone].kind <= sc.highest {
+            if self.allocator.zones()[zone].kind() <= sc.highest {
                 return Some(pfn);
             }
             self.putback(pfn);

@@ -140,7 +140,7 @@ impl ShrinkNode {
         if self.scan.is_none() {
             let Some(vec) = self.vecs.pop() else { return self.end_round(vm, sc) };
             if sc.is_bounded_by_zone(&vm.kernel.kswapd) {
-                let high = vm.allocator.zones()[vec].watermarks.high;
+                let high = vm.allocator.zones()[vec].watermarks().high;
                 sc.nr_to_reclaim = high.max(SWAP_CLUSTER_MAX);
             }
             let left = vm.scan_amounts(self.node, vec, sc);
@@ -256,7 +256,7 @@ impl<O: Observer> Vm<'_, O> {
     fn lruvecs_of(&self, node: usize, highest: ZoneKind) -> Vec<usize> {
         let zones = self.allocator.zones();
         let eligible =
-            self.zones_of(node).filter(|&z| zones[z].kind <= highest && zones[z].managed > 0);
+            self.zones_of(node).filter(|&z| zones[z].kind() <= highest && zones[z].managed() > 0);
         let mut vecs: Vec<usize> = eligible.map(|z| self.lru.of_zone(z)).collect();
         vecs.dedup();
         vecs
@@ -303,12 +303,13 @@ impl<O: Observer> Vm<'_, O> {
         let order = sc.order;
         let highest = sc.highest;
         let eligible = move || {
-            self.zones_of(node).filter(move |&z| zones[z].kind <= highest && zones[z].managed > 0)
+            self.zones_of(node)
+                .filter(move |&z| zones[z].kind() <= highest && zones[z].managed() > 0)
         };
-        let end = eligible().filter(|&z| !has(z, order, zones[z].watermarks.high)).last();
+        let end = eligible().filter(|&z| !has(z, order, zones[z].watermarks().high)).last();
         eligible().take_while(move |&z| end.is_some_and(|end| z <= end)).map(move |z| {
-            let marks = zones[z].watermarks;
-            let gap = marks.low.min(zones[z].managed.div_ceil(100));
+            let marks = zones[z].watermarks();
+            let gap = marks.low.min(zones[z].managed().div_ceil(100));
             (z, !has(z, self.order_to_reclaim(z, order), marks.high + gap))
         })
     }
@@ -356,7 +357,7 @@ impl<O: Observer> Vm<'_, O> {
             return true;
         }
         let zones = self.allocator.zones();
-        let settled = self.zones_of(node).filter(|&z| zones[z].kind <= sc.highest).any(|zone| {
+        let settled = self.zones_of(node).filter(|&z| zones[z].kind() <= sc.highest).any(|zone| {
             !matches!(self.compaction_suitable(zone, sc.order, sc.highest), Suitable::Skipped)
         });
         !settled && inactive > gap

@@ -128,13 +128,15 @@ impl CpuCache {
         mut drain: Drain,
         observer: &mut impl Observer,
     ) {
-        zone.counters.lock_acquired += u64::from(drain.left() > 0);
+        if drain.left() > 0 {
+            zone.count_lock();
+        }
         while let Some(index) = drain.next_list(self) {
             let order = self.list_order(index);
             if let Some((i, n)) = self.pop_tail_run(zone, index, order, drain.blocks(order)) {
                 Self::give_back_run(zone, i, order, n, observer);
                 drain.gave_run(order, n);
-            } else if let Some(i) = self.pop_tail(&zone.map, index, order) {
+            } else if let Some(i) = self.pop_tail(&zone.map(), index, order) {
                 Self::give_back(zone, i, order, observer);
                 drain.gave(order);
             }
@@ -155,7 +157,7 @@ impl CpuCache {
         most: u32,
     ) -> Option<(Index, u32)> {
         // Larger blocks than a pageblock do not always merge.
-        let Geometry { pageblock_order, max_order } = zone.geometry;
+        let Geometry { pageblock_order, max_order } = zone.geometry();
         if order >= pageblock_order {
             return None;
         }
@@ -163,15 +165,15 @@ impl CpuCache {
         let first = list.chain().tail()?;
         let merges = first.trailing_zeros().min(u32::from(pageblock_order.min(max_order)));
         let most = most.min(1 << merges.checked_sub(u32::from(order))?);
-        if most < 2 || zone.is_packed() || zone.capture.is_some() {
+        if most < 2 || zone.is_packed() || zone.capture().is_some() {
             return None;
         }
-        let state = zone.map.state_byte(first);
-        let owned = |i| state.is_on_cpu_list() && zone.map.state_byte(i).is_same(state);
-        if !zone.map.is_on_cpu_list(first, order) {
+        let state = zone.map().state_byte(first);
+        let owned = |i| state.is_on_cpu_list() && zone.map().state_byte(i).is_same(state);
+        if !zone.map().is_on_cpu_list(first, order) {
             return None;
         }
-        let (first, n) = list.pop_tail_run(&zone.map, self.tag, most, 1 << order, owned)?;
+        let (first, n) = list.pop_tail_run(&zone.map(), self.tag, most, 1 << order, owned)?;
         self.count -= n << order;
         Some((first, n))
     }
@@ -187,11 +189,11 @@ impl CpuCache {
     ) {
         let mt = drained_type(zone, i);
         for at in 1..n {
-            zone.map.set(i + (at << order), FrameState::Tail);
+            zone.map().set(i + (at << order), FrameState::Tail);
         }
         zone.free_one(i, order + n.trailing_zeros() as Order, mt, None, observer);
         for at in 0..n {
-            let pfn = zone.map.pfn(i + (at << order));
+            let pfn = zone.map().pfn(i + (at << order));
             observer.event(Event::PcpuDrain { pfn, order, migratetype: mt });
         }
     }
@@ -206,15 +208,15 @@ impl CpuCache {
         mt: Migratetype,
         observer: &mut impl Observer,
     ) {
-        zone.counters.lock_acquired += 1;
-        if !zone.map.is_allocated(i, order) {
+        zone.count_lock();
+        if !zone.map().is_allocated(i, order) {
             // Another CPU freed it at the same instant.
             self.strays += 1;
             return;
         }
-        let mt = if remembers_type(zone) { mt } else { zone.map.block_type(i) };
+        let mt = if remembers_type(zone) { mt } else { zone.map().block_type(i) };
         zone.free_one(i, order, mt, None, observer);
-        observer.event(Event::PcpuDrain { pfn: zone.map.pfn(i), order, migratetype: mt });
+        observer.event(Event::PcpuDrain { pfn: zone.map().pfn(i), order, migratetype: mt });
     }
 
     /// Frees one block that was taken off a list to the zone.
@@ -227,7 +229,7 @@ impl CpuCache {
     ) {
         let mt = drained_type(zone, i);
         zone.free_one(i, order, mt, None, observer);
-        observer.event(Event::PcpuDrain { pfn: zone.map.pfn(i), order, migratetype: mt });
+        observer.event(Event::PcpuDrain { pfn: zone.map().pfn(i), order, migratetype: mt });
     }
 
     /// Takes the last block of a list; `None` where there is none any more.
@@ -250,14 +252,14 @@ impl CpuCache {
 /// The type that a block on a CPU list is freed to.
 #[inline]
 pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
-    match remembers_type(zone).then(|| zone.map.state(i)) {
+    match remembers_type(zone).then(|| zone.map().state(i)) {
         Some(FrameState::CpuList { cached, .. }) => cached,
-        _ => zone.map.block_type(i),
+        _ => zone.map().block_type(i),
     }
 }
 
 /// Whether a block on a CPU list is freed to the type that it had when it came there.
 #[inline]
 fn remembers_type(zone: &Zone<'_>) -> bool {
-    zone.policy.pcp_type == PcpType::Cached && zone.isolated_blocks == 0
+    zone.policy().pcp_type == PcpType::Cached && !zone.has_isolated_blocks()
 }

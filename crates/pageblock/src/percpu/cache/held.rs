@@ -90,14 +90,10 @@ impl CpuCache {
         self.free_count + self.holds() * u32::from(self.calm.is_rising(self.free_count))
     }
 
-    /// Lets the cache have another number of pages than its lists, to ask what it would do.
-    pub fn set_count(&mut self, pages: u32) {
+    /// Lets the cache count another number of pages than its lists hold.
+    #[cfg(feature = "replay")]
+    pub(crate) fn set_count(&mut self, pages: u32) {
         self.count = pages.saturating_sub(self.holds());
-    }
-
-    /// Sets [`free_count`](Self::free_count).
-    pub fn set_free_count(&mut self, n: u32) {
-        self.free_count = n;
     }
 
     /// What the CPU counted; its zone's share of pages allocated and freed.
@@ -116,16 +112,19 @@ impl CpuCache {
     }
 
     /// The first block of a list.
+    #[cfg(feature = "replay")]
     pub(crate) fn head(&self, index: usize) -> Option<Index> {
         self.held(index).or_else(|| self.lists[index].head())
     }
 
     /// The last block of a list.
+    #[cfg(feature = "replay")]
     pub(crate) fn tail(&self, index: usize) -> Option<Index> {
         self.lists[index].tail().or_else(|| self.held(index))
     }
 
     /// The blocks of a list, first to last.
+    #[cfg(feature = "replay")]
     pub(crate) fn iter<'a>(
         &self,
         map: &'a PageMap<'_>,
