@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use pageblock::policy::Policy;
+use pageblock_kernel::Named;
 use pageblock_lab::sim::machine_file::{self, MachineSpec, Scale};
 use pageblock_lab::simulate::Simulation;
 use pageblock_lab::workload::thpfioscale::Form;
@@ -42,8 +42,7 @@ fn simulate(machine: &MachineSpec) -> Run {
     let name = "linux-4.20";
     let simulation = Simulation {
         machine,
-        policy: (name, Policy::parse(name).expect("a preset")),
-        version: (4, 20),
+        kernel: &Named::parse(name).expect("a preset"),
         workload: &Form::Default,
         seed: 1,
     };

@@ -58,17 +58,17 @@ pub struct Counters {
 
 fn state_of(zone: &Inner<'_>) -> ZoneInfo {
     ZoneInfo {
-        start: zone.span.start.0,
-        end: zone.span.end.0,
-        present: zone.present,
-        managed: zone.managed,
+        start: zone.span().start.0,
+        end: zone.span().end.0,
+        present: zone.present(),
+        managed: zone.managed(),
         free: zone.free_pages(),
         min: zone.watermark(Watermark::Min),
         low: zone.watermark(Watermark::Low),
         high: zone.watermark(Watermark::High),
         free_blocks: core::array::from_fn(|order| zone.nr_free(order as u8)),
-        node: zone.node.into(),
-        kind: zone.kind as u32,
+        node: zone.node().into(),
+        kind: zone.kind() as u32,
     }
 }
 

@@ -37,7 +37,7 @@ fn all_reserved(whole: &Whole<'_>, range: FrameRange) -> Result<(), Status> {
     let mut at = range.start;
     while at < range.end {
         let zone = whole.zone_of(at).and_then(|at| whole.zones().get(at)).ok_or(Status::Foreign)?;
-        let end = range.end.min(zone.span.end);
+        let end = range.end.min(zone.span().end);
         for pfn in at.0..end.0 {
             match zone.state(Pfn(pfn)) {
                 Some(FrameState::Reserved) => {}
@@ -62,8 +62,9 @@ fn release(whole: &mut Whole<'_>, ranges: &[Range]) -> Result<(), Status> {
         whole.release(range.frames())?;
         for at in 0..whole.zones().len() {
             if let Some((zone, _)) = whole.zone_and_cache(at, 0) {
-                let start = range.start.max(zone.span.start.0);
-                zone.managed += FrameRange::new(start, range.end.min(zone.span.end.0)).len();
+                let start = range.start.max(zone.span().start.0);
+                let end = range.end.min(zone.span().end.0);
+                zone.adjust_managed(FrameRange::new(start, end).len() as i64);
             }
         }
     }

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use pageblock::policy::{Policy, PolicyError};
-use pageblock::preset::{self, Preset};
+use pageblock::policy::Policy;
+use pageblock::preset::Preset;
 use pageblock_bench::need::{self, Bytes, Limit, Need};
 use pageblock_bench::{native, netperf};
-use pageblock_lab::policy_file;
+use pageblock_kernel::{Named, file};
 use pageblock_lab::scaled;
 use pageblock_lab::sim::machine_file::{MachineSpec, Scale};
 use pageblock_lab::workload::{self, Workload};
@@ -23,9 +23,10 @@ use crate::{machines, published};
 pub(crate) struct NamedPolicy {
     /// What was typed; for a file its name without folder and extension.
     pub(crate) name: String,
-    /// The preset that it builds on.
-    pub(crate) base: &'static Preset,
+    /// The allocator's part of it.
     pub(crate) policy: Policy,
+    /// All of it.
+    pub(crate) kernel: Named,
 }
 
 impl NamedPolicy {
@@ -34,19 +35,25 @@ impl NamedPolicy {
         if argument.ends_with(".toml") || argument.contains('/') {
             return Self::read(Path::new(argument));
         }
-        let policy = Policy::parse(argument).map_err(|error| policy_error(&error))?;
-        let name = argument.split(',').next().unwrap_or_default().trim();
-        let base = preset::find(name).context("a policy that was read has a base")?;
-        Ok(Self { name: argument.to_owned(), base, policy })
+        Ok(Self::of(Named::parse(argument)?))
     }
 
     fn read(path: &Path) -> anyhow::Result<Self> {
         let place = || path.display().to_string();
         let text = read_text(path, "a policy file", POLICY_BYTES)?;
-        let file = policy_file::parse(&text).with_context(place)?;
-        let base = preset::find(file.base).context("a policy that was read has a base")?;
         let name = in_line(&path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy());
-        Ok(Self { name, base, policy: file.policy })
+        Ok(Self::of(file::parse(&text, &name).with_context(place)?))
+    }
+
+    /// The kernel of a recording.
+    fn recorded(preset: &Preset) -> Self {
+        // Both tables have the same names.
+        let kernel = Named::parse(preset.name).expect("every preset is a kernel");
+        Self::of(kernel)
+    }
+
+    fn of(kernel: Named) -> Self {
+        Self { name: kernel.label.clone(), policy: kernel.kernel.allocator, kernel }
     }
 }
 
@@ -58,16 +65,6 @@ pub(crate) fn read_text(path: &Path, kind: &'static str, limit: u64) -> anyhow::
     let bytes = pageblock_measure::file::read(path, kind, limit)?;
     String::from_utf8(bytes)
         .map_err(|_| anyhow::anyhow!("{}: {kind} is a text in UTF-8", path.display()))
-}
-
-/// An error of a policy's notation, with where to look names up.
-fn policy_error(error: &PolicyError<'_>) -> anyhow::Error {
-    let look = match error {
-        PolicyError::UnknownPreset(_) => " (`pageblock policy list` prints every name)",
-        PolicyError::UnknownSwitch(_) => " (`pageblock policy show NAME` prints every switch)",
-        _ => "",
-    };
-    anyhow::anyhow!("{error}{look}")
 }
 
 /// How results are printed.
@@ -198,16 +195,12 @@ impl ReplayPlan {
 
     /// The policies to replay under, the recorded one among them: without it the others have nothing
     /// to stand beside, as counts of a replay differ from the recorded ones.
-    pub(crate) fn with_recorded(&self, recorded: &'static Preset) -> Vec<NamedPolicy> {
+    pub(crate) fn with_recorded(&self, recorded: &Preset) -> Vec<NamedPolicy> {
         let mut policies = self.policies.clone();
         let place = policies.iter().position(|named| named.policy == recorded.policy);
         let mut recorded = vec![match place {
             Some(place) => policies.remove(place),
-            None => NamedPolicy {
-                name: recorded.name.to_owned(),
-                base: recorded,
-                policy: recorded.policy,
-            },
+            None => NamedPolicy::recorded(recorded),
         }];
         let at = match place {
             Some(place) if self.has_baseline => place,
@@ -275,7 +268,7 @@ impl NetperfPlan {
     pub(crate) fn new(args: NetperfArgs) -> anyhow::Result<Self> {
         let NetperfArgs { policies, mut sizes, slab_cpus, rounds, messages, json } = args;
         for policy in &policies {
-            Policy::parse(policy).map_err(|error| policy_error(&error))?;
+            Policy::parse(policy).map_err(|error| anyhow::anyhow!("{error}"))?;
         }
         if sizes.is_empty() {
             sizes = netperf::SIZES.to_vec();
@@ -366,8 +359,8 @@ impl RunPlan {
         }
         let policies: Vec<NamedPolicy> =
             policies.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?;
-        for NamedPolicy { name, policy, .. } in &policies {
-            scaled::policy(policy, &machine, workload)
+        for NamedPolicy { name, kernel, .. } in &policies {
+            scaled::kernel(kernel, &machine, workload)
                 .with_context(|| format!("--policy {name}"))?;
         }
         if let Some(path) = &args.save {

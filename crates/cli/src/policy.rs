@@ -1,8 +1,8 @@
 //! `pageblock policy list | show | diff`.
 
-use pageblock::policy::{SWITCHES, Switch, Value};
-use pageblock::preset::PRESETS;
-use pageblock_lab::policy_file;
+use pageblock::policy::Value;
+use pageblock_kernel::preset::PRESETS;
+use pageblock_kernel::{Named, Switch, file};
 use pageblock_report::json::to_json;
 use pageblock_report::table::Table;
 use serde_json::{Map, json};
@@ -13,18 +13,12 @@ use crate::output::print;
 use crate::plan::{Format, NamedPolicy};
 
 pub(crate) fn run(command: PolicyCommand) -> anyhow::Result<Verdict> {
+    let parse = |argument: &str| anyhow::Ok(NamedPolicy::parse(argument)?.kernel);
     let text = match command {
         PolicyCommand::List { json } => list(Format::new(json)),
-        PolicyCommand::Show { policy, toml: true, .. } => {
-            let named = NamedPolicy::parse(&policy)?;
-            policy_file::print(named.base, &named.policy)
-        }
-        PolicyCommand::Show { policy, json, .. } => {
-            show(&NamedPolicy::parse(&policy)?, Format::new(json))
-        }
-        PolicyCommand::Diff { a, b, json } => {
-            diff(&NamedPolicy::parse(&a)?, &NamedPolicy::parse(&b)?, Format::new(json))
-        }
+        PolicyCommand::Show { policy, toml: true, .. } => file::print(&parse(&policy)?),
+        PolicyCommand::Show { policy, json, .. } => show(&parse(&policy)?, Format::new(json)),
+        PolicyCommand::Diff { a, b, json } => diff(&parse(&a)?, &parse(&b)?, Format::new(json)),
     };
     print(&text)?;
     Ok(Verdict::Yes)
@@ -32,63 +26,96 @@ pub(crate) fn run(command: PolicyCommand) -> anyhow::Result<Verdict> {
 
 fn list(format: Format) -> String {
     if format == Format::Json {
-        let rows = PRESETS.iter().map(|p| json!({ "name": p.name, "summary": p.summary }));
+        let rows = PRESETS.iter().map(|p| json!({ "name": p.name, "summary": p.summary() }));
         return to_json(&rows.collect::<Vec<_>>());
     }
     let mut table = Table::new().text("policy").text("what distinguishes it");
     for preset in PRESETS {
-        table.row([preset.name, preset.summary]);
+        table.row([preset.name, preset.summary()]);
     }
     table.print()
 }
 
-fn show(named: &NamedPolicy, format: Format) -> String {
+fn show(named: &Named, format: Format) -> String {
     if format == Format::Json {
-        let switches: Map<_, _> = SWITCHES
-            .iter()
-            .map(|s| (s.name.to_owned(), json_value(s.get(&named.policy))))
+        let switches: Map<_, _> = Switch::all()
+            .map(|s| (s.name().to_owned(), json_value(s.get(&named.kernel))))
             .collect();
         return to_json(&json!({
-            "policy": named.name,
+            "policy": named.label,
             "base": named.base.name,
             "switches": switches,
         }));
     }
-    let mut table = Table::new().text("switch").text("value").text("what it decides");
-    for switch in SWITCHES {
-        let value = switch.get(&named.policy).to_string();
-        table.row([switch.name, &value, summary(switch)]);
+    let mut text = format!("{}: {}\n", named.label, named.base.summary());
+    for (group, switches) in by_group(Switch::all()) {
+        let mut table = Table::new().text("switch").text("value").text("what it decides");
+        for switch in switches {
+            let value = switch.get(&named.kernel).to_string();
+            table.row([switch.name(), &value, summary(switch)]);
+        }
+        text += &format!("\n{group}\n{}", table.print());
     }
-    format!("{}: {}\n\n{}", named.name, named.base.summary, table.print())
+    text
 }
 
-fn diff(a: &NamedPolicy, b: &NamedPolicy, format: Format) -> String {
-    let changed = a.policy.diff(&b.policy);
+fn diff(a: &Named, b: &Named, format: Format) -> String {
+    let changed: Vec<_> = a.kernel.diff(&b.kernel).collect();
     if format == Format::Json {
-        let rows = changed.map(|(switch, of_a, of_b)| {
-            json!({ "switch": switch.name, "a": json_value(of_a), "b": json_value(of_b) })
+        let rows = changed.iter().map(|&(switch, of_a, of_b)| {
+            json!({
+                "switch": switch.name(),
+                "group": switch.group().name,
+                "a": json_value(of_a),
+                "b": json_value(of_b),
+            })
         });
         return to_json(&json!({
-            "a": a.name,
-            "b": b.name,
+            "a": a.label,
+            "b": b.label,
             "switches": rows.collect::<Vec<_>>(),
         }));
     }
-    let mut table = Table::new().text("switch").text(&a.name).text(&b.name).text("what it decides");
-    let mut count = 0;
-    for (switch, of_a, of_b) in changed {
-        table.row([switch.name, &of_a.to_string(), &of_b.to_string(), summary(switch)]);
-        count += 1;
+    if changed.is_empty() {
+        return format!("{} and {} have the same switches\n", a.label, b.label);
     }
-    if count == 0 {
-        format!("{} and {} have the same switches\n", a.name, b.name)
-    } else {
-        table.print()
+    let mut text = String::new();
+    for (group, switches) in by_group(changed.iter().map(|&(switch, ..)| switch)) {
+        let mut table = Table::new().text("switch").text(&a.label).text(&b.label);
+        table = table.text("what it decides").text("since");
+        for switch in switches {
+            let (of_a, of_b) = (switch.get(&a.kernel), switch.get(&b.kernel));
+            let since = since(switch, of_b);
+            let row =
+                [switch.name(), &of_a.to_string(), &of_b.to_string(), summary(switch), &since];
+            table.row(row);
+        }
+        text += &format!("{}{group}\n{}", if text.is_empty() { "" } else { "\n" }, table.print());
     }
+    text
 }
 
-fn summary(switch: &Switch) -> &'static str {
-    switch.summary.trim().trim_end_matches('.')
+/// The switches of each group, with the group's heading.
+fn by_group(switches: impl Iterator<Item = Switch>) -> Vec<(String, Vec<Switch>)> {
+    let mut groups: Vec<(String, Vec<Switch>)> = Vec::new();
+    for switch in switches {
+        let group = format!("{}: {}", switch.group().name, switch.group().summary);
+        match groups.last_mut() {
+            Some((last, of_group)) if *last == group => of_group.push(switch),
+            _ => groups.push((group, vec![switch])),
+        }
+    }
+    groups
+}
+
+/// The version or commit that brought a value.
+fn since(switch: Switch, value: Value) -> String {
+    let about = switch.about(value);
+    if about.is_empty() { switch.since() } else { about.to_owned() }
+}
+
+fn summary(switch: Switch) -> &'static str {
+    switch.summary().trim_end_matches('.')
 }
 
 fn json_value(value: Value) -> serde_json::Value {

@@ -146,14 +146,9 @@ fn save(plan: &RunPlan, runs: &BTreeMap<u64, Run>) -> anyhow::Result<()> {
 }
 
 fn simulation<'s>(plan: &'s RunPlan, job: &Job<'s>) -> Simulation<'s> {
-    let NamedPolicy { name, base, policy } = job.policy;
-    // A distribution's kernel is as old as the mainline version in its name.
-    let digits = base.name.rsplit_once('-').map_or("", |(_, version)| version);
-    let named = digits.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     Simulation {
         machine: &plan.machine,
-        policy: (name, *policy),
-        version: base.version().or(named).unwrap_or((3, 10)),
+        kernel: &job.policy.kernel,
         workload: plan.workload,
         seed: job.seed,
     }

@@ -9,7 +9,6 @@ mod gaps;
 pub mod guided;
 pub mod infer;
 pub mod machine;
-pub mod policy_file;
 pub mod replay;
 pub mod scaled;
 pub mod sim;

@@ -1,13 +1,13 @@
 //! The machine that a snapshot describes: its zones and CPUs, and the allocator in exactly its state.
 
 use pageblock::alloc::Allocator;
-use pageblock::cpu_cache::{CacheLimits, CpuCache};
-use pageblock::follow::ListEnd;
+use pageblock::cpu_cache::{CacheLimits, CacheState, CpuCache};
 use pageblock::frame::{Order, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
-use pageblock::policy::{PcpFree, Policy};
+use pageblock::policy::Policy;
 use pageblock::preset::{self, Preset};
+use pageblock::replay::ListEnd;
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
 use pageblock::zone::{Geometry, Zone};
@@ -146,20 +146,20 @@ fn restore_zone(
     at: usize,
     snapshot: &Snapshot,
 ) -> Result<(), Error> {
-    let (node, kind) = (allocator.zones()[at].node, allocator.zones()[at].kind);
+    let (node, kind) = (allocator.zones()[at].node(), allocator.zones()[at].kind());
     let recorded = zone_snapshot(snapshot, node, kind).ok_or(Error::Node(u16::from(node)))?;
     let Some((zone, _)) = allocator.zone_and_cache(at, 0) else { return Ok(()) };
     let w = recorded.wmark;
-    zone.watermarks = Watermarks { min: w.min, low: w.low, high: w.high, promo: w.promo };
-    zone.boost = recorded.boost;
+    zone.impose_watermarks(Watermarks { min: w.min, low: w.low, high: w.high, promo: w.promo });
+    zone.impose_boost(recorded.boost);
     // x86-64 has no HighMem: the fourth recorded value is Movable's.
     let recorded_reserve = |at: usize| recorded.lowmem_reserve.get(at).copied().unwrap_or(0);
     let mut reserve = [0, 1, 2, 2, 3].map(recorded_reserve);
     if snapshot.zones.iter().any(|z| z.name == ZoneKind::HighMem.name()) {
         reserve = std::array::from_fn(recorded_reserve);
     }
-    zone.lowmem_reserve = reserve;
-    zone.follow_reserved_highatomic(recorded.nr_reserved_highatomic.unwrap_or(0));
+    zone.impose_lowmem_reserve(reserve);
+    zone.impose_reserved_highatomic(recorded.nr_reserved_highatomic.unwrap_or(0));
     Ok(())
 }
 
@@ -169,7 +169,7 @@ fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(
             && let Some((zone, _)) = allocator.zone_and_cache(at, 0)
         {
             // A zone's first frame need not be the first of its block.
-            zone.follow_block_type(block.pfn.max(zone.span.start), mt)?;
+            zone.impose_block_type(block.pfn.max(zone.span().start), mt)?;
         }
     }
     for used in &snapshot.used {
@@ -184,7 +184,7 @@ fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(
             // Zones that have no pages for the allocator are left out of it.
             let Some(at) = zone_of(allocator, pfn) else { continue };
             if let Some((zone, _)) = allocator.zone_and_cache(at, 0) {
-                zone.follow_allocated(pfn, 0, movable)?;
+                zone.impose_allocated(pfn, 0, movable)?;
             }
         }
     }
@@ -194,7 +194,7 @@ fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(
             // From 6.10 a block is on the list of its pageblock's type, whatever list had it.
             let own = zone.block_type(block.pfn).unwrap_or(Migratetype::Movable);
             let list = block.mt.filter(|_| !strict).unwrap_or(own);
-            zone.follow_listed(block.pfn, block.order, list)
+            zone.impose_free_block(block.pfn, block.order, list)
         })?;
     }
     Ok(())
@@ -208,17 +208,17 @@ fn restore_caches(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<
         let Some((zone, cache)) = allocator.zone_and_cache(at, cpu) else { continue };
         let block = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
         let mt = cached_type(page.mt, block);
-        zone.follow_allocated(pfn, order, false)?;
+        zone.impose_allocated(pfn, order, false)?;
         // Up to 5.12 high orders have no CPU list.
         if cache.list_index(order, mt).is_some() {
-            cache.follow_put(zone, pfn, order, mt, ListEnd::Tail)?;
+            cache.impose_put(zone, pfn, order, mt, ListEnd::Tail)?;
         } else {
-            zone.follow_free(pfn, order, None)?;
+            zone.impose_free(pfn, order, None)?;
         }
     }
     for info in &snapshot.pcpinfo {
         let Some(at) = zone_at(allocator, snapshot, info.zone) else { continue };
-        let counts = allocator.policy().pcp_free >= PcpFree::FreeCount;
+        let counts = allocator.policy().counts_frees();
         if let Some((_, cache)) = allocator.zone_and_cache(at, usize::from(info.cpu)) {
             restore_tuning(cache, info, counts);
         }
@@ -235,25 +235,27 @@ fn cached_type(list: Option<Migratetype>, block: Migratetype) -> Migratetype {
 fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo, counts: bool) {
     let pages = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     let high_min = info.high_min.unwrap_or(info.high);
-    cache.limits = CacheLimits {
+    let limits = CacheLimits {
         batch: pages(info.batch),
         high_min: pages(high_min),
         high_max: pages(info.high_max.unwrap_or(high_min)),
     };
-    cache.high = pages(info.high);
-    cache.alloc_factor = info.alloc_factor.unwrap_or(0) as u8;
-    cache.set_free_count(pages(
-        if counts { info.free_count } else { info.free_factor }.unwrap_or(0),
-    ));
+    let free_count = if counts { info.free_count } else { info.free_factor };
     let flags = info.flags.unwrap_or(0);
-    cache.prev_free_high_order = flags & 1 != 0;
-    cache.free_high_batch = flags & 2 != 0;
+    cache.impose_state(CacheState {
+        limits,
+        high: pages(info.high),
+        free_count: pages(free_count.unwrap_or(0)),
+        alloc_factor: info.alloc_factor.unwrap_or(0) as u8,
+        prev_free_high_order: flags & 1 != 0,
+        free_high_batch: flags & 2 != 0,
+    });
 }
 
 /// The place of a snapshot's zone.
 fn zone_at(allocator: &Allocator<'_>, snapshot: &Snapshot, zone: u16) -> Option<usize> {
     let zone = &snapshot.zones[usize::from(zone)];
-    let same = |z: &Zone<'_>| u16::from(z.node) == zone.node && z.kind.name() == zone.name;
+    let same = |z: &Zone<'_>| u16::from(z.node()) == zone.node && z.kind().name() == zone.name;
     allocator.zones().iter().position(same)
 }
 

@@ -6,8 +6,8 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Pfn, pages};
 use pageblock::mobility::Migratetype;
-use pageblock::policy::Policy;
 use pageblock::setup::Setup;
+use pageblock_kernel::{Kernel, Named};
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
 use pageblock_measure::{EventUnit, Run, Tally};
 use pageblock_vm::Vm;
@@ -27,54 +27,35 @@ use crate::sim::read_ahead::SAMPLES_MAX;
 use crate::sim::world::World;
 use crate::workload::{Outcome, Progress, Workload, check};
 
-/// The first version without SLAB (mm/slab.c went): from here on whatever the machine says is SLUB.
-const WITHOUT_SLAB: (u32, u32) = (6, 8);
-
 /// What is simulated.
 #[derive(Clone, Debug)]
 pub struct Simulation<'s> {
     /// The machine.
     pub machine: &'s MachineSpec,
-    /// The policy, and how it was named.
-    pub policy: (&'s str, Policy),
-    /// The mainline version whose defaults hold around the allocator.
-    pub version: (u32, u32),
+    /// The kernel that it runs.
+    pub kernel: &'s Named,
     /// What is run on it.
     pub workload: &'s dyn Workload,
     /// The seed.
     pub seed: u64,
 }
 
-/// The pageblocks of CMA have their type before their memory is free
-/// (`init_cma_reserved_pageblock`).
-fn reserve_cma(allocator: &mut Allocator<'_>, machine: &MachineSpec) {
-    let mut block = machine.cma.start;
-    while block < machine.cma.end {
-        let zone = allocator.zone_of(block).and_then(|at| allocator.zone_and_cache(at, 0));
-        if let Some((zone, _)) = zone {
-            // The block is of the zone that was asked for.
-            let _ = zone.follow_block_type(block, Migratetype::Cma);
-        }
-        block = block.plus(machine.geometry.pageblock_pages());
-    }
-}
-
 impl Simulation<'_> {
-    fn config(&self) -> Config {
-        let (major, minor) = self.version;
-        let mut config = Config::of_version(major, minor);
-        if (major, minor) < WITHOUT_SLAB {
+    fn config(&self, kernel: &Kernel) -> Config {
+        let mut config = Config {
+            swap_pages: self.machine.swap_pages,
+            zram: self.machine.zram,
+            ..Config::default()
+        };
+        if kernel.memory.slab_exists {
             config.slab = self.machine.slab;
         }
-        config.swap_pages = self.machine.swap_pages;
-        config.zram = self.machine.zram;
-        config.zone_reclaim_mode = self.policy.1.zone_reclaim_mode;
         if self.workload.logs() {
-            let whole = cil::checkpoint_bytes(self.machine.disk.bytes, major, minor);
+            let whole = cil::checkpoint_bytes(self.machine.disk.bytes, kernel.writeback.log_limit);
             config.checkpoint_bytes = self.machine.scale.of(whole).max(1);
             config.file_objects = XFS;
         }
-        self.workload.configure(&mut config);
+        self.workload.bring(&mut config);
         config
     }
 
@@ -85,9 +66,9 @@ impl Simulation<'_> {
     pub fn run(&self, progress: &mut Progress<'_>) -> Result<Option<Run>, Error> {
         let machine = self.machine;
         self.workload.fits(machine)?;
-        let policy = scaled::policy(&self.policy.1, machine, self.workload)?;
+        let kernel = scaled::kernel(self.kernel, machine, self.workload)?;
         let setup = Setup {
-            policy,
+            policy: kernel.allocator,
             geometry: machine.geometry,
             zones: &machine.zones,
             cpu_nodes: &machine.cpu_nodes,
@@ -95,12 +76,12 @@ impl Simulation<'_> {
         };
         let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size()?];
         let mut allocator = Allocator::new(&mut memory, &setup)?;
-        reserve_cma(&mut allocator, machine);
+        allocator.reserve_cma(machine.cma)?;
         for &range in &machine.memory {
             allocator.release(range)?;
         }
         allocator.retune();
-        let vm = Vm::new(allocator, &policy, self.config(), Tally::new());
+        let vm = Vm::new(allocator, &kernel, self.config(&kernel), Tally::new());
         let disk = Disk::new(machine.disk);
         let mut world = World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, self.seed);
         world.scale = machine.scale;
@@ -121,18 +102,21 @@ impl Simulation<'_> {
     fn result(&self, world: &World<'_>, outcome: Outcome) -> Run {
         let vm = &world.vm;
         let mut run = Run::from_tally(&vm.observer);
-        self.policy.0.clone_into(&mut run.policy);
+        self.kernel.label.clone_into(&mut run.policy);
         self.workload.name().clone_into(&mut run.workload);
         self.machine.name.clone_into(&mut run.machine);
         run.seed = self.seed;
-        run.extfrag_unit = Some(EventUnit::of(&self.policy.1));
+        run.extfrag_unit = Some(EventUnit::of(&vm.kernel().allocator));
         run.pageblock_order = Some(vm.allocator().geometry().pageblock_order);
         run.counters.extend(&world.counters());
         for zone in vm.allocator().zones() {
             let free = (0..=zone.geometry().max_order).map(|order| zone.nr_free(order)).collect();
             let many = self.machine.nodes() > 1;
-            let label =
-                if many { format!("{}-{}", zone.node, zone.kind) } else { zone.kind.to_string() };
+            let label = if many {
+                format!("{}-{}", zone.node(), zone.kind())
+            } else {
+                zone.kind().to_string()
+            };
             run.set_free_blocks(&label, free);
         }
         for (name, count) in outcome.counters {
@@ -164,7 +148,7 @@ fn content_type(vm: &Vm<'_, Tally>, pfn: Pfn) -> Migratetype {
     let page = vm.pages().get(pfn);
     match page.kind() {
         Owner::Anon | Owner::File | Owner::Compaction => Migratetype::Movable,
-        Owner::Zsmalloc if vm.config().zsmalloc_movable => Migratetype::Movable,
+        Owner::Zsmalloc if vm.kernel().memory.zsmalloc_movable => Migratetype::Movable,
         Owner::Slab if vm.slabs().caches()[page.owner as usize].spec.reclaimable => {
             Migratetype::Reclaimable
         }

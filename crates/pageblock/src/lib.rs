@@ -15,60 +15,25 @@
 #[cfg(any(test, loom, shuttle))]
 extern crate std;
 
-pub mod alloc;
-pub mod alloc_flags;
-mod buddy;
-pub mod bulk;
-pub mod capture;
-mod chain;
-pub mod check;
-pub mod compaction;
-pub mod contig;
-pub mod cpu;
-pub mod cpu_cache;
-mod cpu_list;
-mod cpu_tuning;
-mod empty;
-pub mod event;
-pub mod exact;
-pub mod fallback;
-pub mod follow;
-pub mod frame;
-mod free;
-mod freelist;
-pub mod hotplug;
-pub mod interrupts;
-pub mod isolate;
-pub mod layout;
-mod levels;
-mod local;
-mod machine;
-mod map;
-pub mod memory;
-pub mod mobility;
-pub mod movement;
-mod news;
-#[cfg(test)]
-mod one_zone;
-mod packing;
+mod access;
+mod api;
+mod base;
+mod percpu;
 pub mod policy;
-pub mod preset;
-pub mod proc;
-mod quick;
-mod reach;
-pub mod request;
-pub mod request_stats;
-pub mod reserve;
-mod retune;
-mod row;
-pub mod setup;
-pub mod sharing;
+#[cfg(feature = "replay")]
+pub mod replay;
 pub mod slowpath;
-mod sync;
-pub mod tuning;
-mod walk;
-pub mod watermark;
+mod table;
+#[cfg(test)]
+mod testing;
 pub mod zone;
-pub mod zonelist;
 
-pub use map::{BYTES_PER_FRAME, FrameState};
+pub use api::{
+    alloc, bulk, check, contig, cpu, exact, hotplug, proc, request_stats, setup, sharing,
+};
+pub use base::{alloc_flags, event, frame, interrupts, layout, mobility, request, zonelist};
+pub use percpu::cache as cpu_cache;
+pub use policy::preset;
+pub use table::map::{BYTES_PER_FRAME, FrameState};
+pub use table::{memory, movement};
+pub use zone::{capture, compaction, fallback, isolate, reserve, tuning, watermark};

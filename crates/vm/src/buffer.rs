@@ -159,7 +159,7 @@ impl<O: Observer> Vm<'_, O> {
     /// Runs the shrinker of a node's buffers.
     pub(crate) fn shrink_buffers(&mut self, node: usize, pressure: Pressure, by: ShrinkBy) {
         let freeable = u64::from(self.buffers.lru[node].len());
-        let least = if self.config.slab_min_scan { BATCH } else { 0 };
+        let least = if self.kernel.shrinkers.slab_min_scan { BATCH } else { 0 };
         let deferred = self.nodes[node].kswapd.take_deferred_buffers();
         let mut left = scan_target(freeable, deferred, pressure, least);
         while freeable > 0 && (left >= BATCH || left >= freeable) {

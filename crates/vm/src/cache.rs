@@ -4,8 +4,8 @@
 
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn};
-use pageblock::policy::Reclaim;
 use pageblock::request::Gfp;
+use pageblock_kernel::rules::reclaim::AnonStart;
 
 use crate::inode::{InodeId, Lifetime, Unused};
 use crate::list::NIL;
@@ -109,8 +109,7 @@ impl<O: Observer> Vm<'_, O> {
             self.pages[pfn].set(PageFlags::MAPPED);
             self.pages[pfn].set(PageFlags::REFERENCED);
             self.pages[pfn].set(PageFlags::DIRTY);
-            // From 5.9 new anonymous pages start on the inactive list.
-            if self.policy.reclaim != Reclaim::V58 {
+            if self.kernel.reclaim.anon_start == AnonStart::Active {
                 self.pages[pfn].set(PageFlags::ACTIVE);
             }
         }
@@ -175,7 +174,7 @@ impl<O: Observer> Vm<'_, O> {
 
     /// A page of a file was written to by `write`, which counts as a use in old kernels.
     pub fn mark_written(&mut self, pfn: u32) {
-        if self.config.writes_are_uses {
+        if self.kernel.reclaim.writes_are_uses {
             self.mark_accessed(pfn);
         }
     }

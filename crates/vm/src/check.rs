@@ -152,8 +152,8 @@ impl<O: Observer> Vm<'_, O> {
     fn check_owners(&self) -> Result<Found, Broken> {
         let mut found = Found::new(self.lru.vecs().len(), self.slabs.caches().len());
         for (at, zone) in self.allocator.zones().iter().enumerate() {
-            let mut pfn = zone.span.start.0;
-            while pfn < zone.span.end.0 {
+            let mut pfn = zone.span().start.0;
+            while pfn < zone.span().end.0 {
                 let page = &self.pages[pfn as u32];
                 let owned = page.kind() != Owner::None;
                 let here = Pfn(pfn);

@@ -13,6 +13,7 @@
 //! checkpoints freed 2.00 and one stays.
 
 use pageblock::event::Observer;
+use pageblock_kernel::rules::writeback::LogLimit;
 
 use crate::inode::InodeId;
 use crate::list::NIL;
@@ -40,9 +41,12 @@ const LIMIT_MAX: u64 = 32 << 20;
 /// The bytes of changes after which a checkpoint is due on a file system of a size
 /// (`XLOG_CIL_SPACE_LIMIT`).
 #[must_use]
-pub fn checkpoint_bytes(file_system: u64, major: u32, minor: u32) -> u64 {
+pub fn checkpoint_bytes(file_system: u64, rule: LogLimit) -> u64 {
     let limit = (file_system / LOG_PART).min(LOG_MAX) / 8;
-    if (major, minor) >= (5, 7) { limit.min(LIMIT_MAX) } else { limit }
+    match rule {
+        LogLimit::Eighth => limit,
+        LogLimit::Capped => limit.min(LIMIT_MAX),
+    }
 }
 
 /// The vectors of an inode: slabs, or [`NIL`].
@@ -180,8 +184,9 @@ mod tests {
     #[test]
     fn a_checkpoint_grows_with_the_log_until_5_7() {
         const GIB: u64 = 1 << 30;
-        let bytes = |gib, major, minor| checkpoint_bytes(gib * GIB, major, minor) >> 10;
-        assert_eq!([bytes(64, 4, 20), bytes(256, 4, 20)], [4 << 10, 16 << 10]);
-        assert_eq!([bytes(8192, 4, 20), bytes(8192, 5, 7)], [256 << 10, 32 << 10]);
+        let bytes = |gib, rule| checkpoint_bytes(gib * GIB, rule) >> 10;
+        let eighth = |gib| bytes(gib, LogLimit::Eighth);
+        assert_eq!([eighth(64), eighth(256)], [4 << 10, 16 << 10]);
+        assert_eq!([eighth(8192), bytes(8192, LogLimit::Capped)], [256 << 10, 32 << 10]);
     }
 }

@@ -137,7 +137,7 @@ impl DirectReclaim {
         let zones = vm.allocator.zones();
         let ready = vm
             .zones_of(node)
-            .filter(|&z| zones[z].kind <= highest && zones[z].managed > 0)
+            .filter(|&z| zones[z].kind() <= highest && zones[z].managed() > 0)
             .map(|z| vm.compaction_ready(z, order, highest));
         ready.fold((false, true), |(any, all), ready| (any || ready, all && ready))
     }
@@ -147,11 +147,11 @@ impl DirectReclaim {
         let Some(&node) = self.nodes.first() else { return false };
         let zones = vm.allocator.zones();
         let (mut free, mut reserve) = (0, 0);
-        for zone in vm.zones_of(node).filter(|&z| zones[z].kind <= ZoneKind::Normal) {
+        for zone in vm.zones_of(node).filter(|&z| zones[z].kind() <= ZoneKind::Normal) {
             // A zone without anything to reclaim would never get better.
             if vm.lru.zone_reclaimable(zone, true) > 0 {
                 free += zones[zone].free_pages();
-                reserve += zones[zone].watermarks.min;
+                reserve += zones[zone].watermarks().min;
             }
         }
         let short = reserve > 0 && free <= reserve / 2;
@@ -176,7 +176,8 @@ impl<O: Observer> Vm<'_, O> {
             Suitable::Skipped => false,
             Suitable::Continue => {
                 let zone = &self.allocator.zones()[zone];
-                let mark = zone.boost + zone.watermarks.high + crate::reclaim::compact_gap(order);
+                let mark =
+                    zone.boost() + zone.watermarks().high + crate::reclaim::compact_gap(order);
                 zone.watermark_ok(0, mark, highest, AllocFlags(0))
             }
         }

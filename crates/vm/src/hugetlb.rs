@@ -9,29 +9,11 @@
 use pageblock::event::Observer;
 use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
+use pageblock_kernel::rules::huge::Huge;
 
 use crate::page::Owner;
 use crate::thp::HPAGE_PMD_ORDER;
 use crate::vm::Vm;
-
-/// What versions do differently.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rules {
-    /// The pages count as movable (from 3.12; 86cdb465cf3a).
-    pub movable: bool,
-    /// After a failure on a node the next attempts there do not retry, until one succeeds (from 5.4;
-    /// f60858f9d327).
-    pub remembers_failures: bool,
-}
-
-impl Rules {
-    pub(crate) const fn of_version(major: u32, minor: u32) -> Self {
-        Self {
-            movable: major > 3 || (major == 3 && minor >= 12),
-            remembers_failures: major > 5 || (major == 5 && minor >= 4),
-        }
-    }
-}
 
 /// The pool of a machine: pages of a huge page's size that programs may map.
 #[derive(Clone, Debug, Default)]
@@ -83,9 +65,9 @@ impl Growth {
         }
         self.node = vm.hugetlb.next_node % nodes;
         vm.hugetlb.next_node = (self.node + 1) % nodes;
-        let Rules { movable, remembers_failures } = vm.config.hugetlb;
-        let mask = if movable { Gfp::GFP_HIGHUSER_MOVABLE } else { Gfp::GFP_HIGHUSER };
-        let patience = if remembers_failures && self.failed & 1 << self.node != 0 {
+        let Huge { hugetlb_movable, hugetlb_remembers, .. } = vm.kernel.huge;
+        let mask = if hugetlb_movable { Gfp::GFP_HIGHUSER_MOVABLE } else { Gfp::GFP_HIGHUSER };
+        let patience = if hugetlb_remembers && self.failed & 1 << self.node != 0 {
             Gfp::NORETRY
         } else {
             Gfp::RETRY_MAYFAIL
@@ -124,17 +106,5 @@ impl<O: Observer> Vm<'_, O> {
         {
             self.disown(cpu, Pfn(pfn.into()));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_follow_the_version() {
-        assert_eq!(Rules::of_version(3, 10), Rules { movable: false, remembers_failures: false });
-        assert_eq!(Rules::of_version(4, 20), Rules { movable: true, remembers_failures: false });
-        assert_eq!(Rules::of_version(5, 4), Rules { movable: true, remembers_failures: true });
     }
 }

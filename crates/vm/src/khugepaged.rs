@@ -10,38 +10,14 @@
 use pageblock::event::Observer;
 use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
+use pageblock_kernel::rules::huge::ThpEnabled;
 
-use crate::config::ThpEnabled;
 use crate::page::{Owner, PageFlags};
 use crate::space::{Slot, SpaceId, SpaceKind};
 use crate::thp::HPAGE_PMD_ORDER;
 use crate::vm::Vm;
 
-/// What `/sys/kernel/mm/transparent_hugepage/khugepaged` has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Settings {
-    /// Pages looked at before it sleeps.
-    pub pages_to_scan: u32,
-    /// How long it sleeps then, in nanoseconds (`scan_sleep_millisecs`).
-    pub scan_sleep_ns: u64,
-    /// How long it sleeps after it got no huge page, in nanoseconds (`alloc_sleep_millisecs`).
-    pub alloc_sleep_ns: u64,
-    /// Pages of a huge page's size that may be missing.
-    pub max_ptes_none: u32,
-    /// Whether it reclaims and compacts for a huge page (`defrag`).
-    pub defrag: bool,
-}
-
-impl Settings {
-    /// The defaults, of every version.
-    pub const DEFAULT: Self = Self {
-        pages_to_scan: 4096,
-        scan_sleep_ns: 10_000_000_000,
-        alloc_sleep_ns: 60_000_000_000,
-        max_ptes_none: 511,
-        defrag: true,
-    };
-}
+const MILLISECOND_NS: u64 = 1_000_000;
 
 /// Where khugepaged stands (`struct khugepaged_scan`).
 #[derive(Clone, Debug, Default)]
@@ -125,16 +101,18 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Goes a place further.
     pub fn step_khugepaged(&mut self) -> KhugepagedStep {
-        let settings = self.config.khugepaged;
+        let settings = self.kernel.huge;
         let size = 1 << HPAGE_PMD_ORDER;
         let thread = &mut self.khugepaged;
-        let place = (self.config.thp_enabled != ThpEnabled::Never
-            && thread.scanned < settings.pages_to_scan)
+        let place = (settings.thp_enabled != ThpEnabled::Never
+            && thread.scanned < settings.khugepaged_pages_to_scan)
             .then(|| thread.advance(size, |space| self.spaces.get(space).len()))
             .flatten();
         let Some(place) = place else {
             (thread.scanned, thread.beginnings) = (0, 0);
-            return KhugepagedStep::Sleep(settings.scan_sleep_ns);
+            return KhugepagedStep::Sleep(
+                u64::from(settings.khugepaged_scan_sleep_ms) * MILLISECOND_NS,
+            );
         };
         thread.scanned += size;
         self.work.ptes += u64::from(size);
@@ -143,7 +121,8 @@ impl<O: Observer> Vm<'_, O> {
         }
         let node = self.target_node(place, size);
         self.khugepaged.last_node = Some(node);
-        let gfp = if settings.defrag { Gfp::GFP_TRANSHUGE } else { Gfp::GFP_TRANSHUGE_LIGHT };
+        let gfp =
+            if settings.khugepaged_defrag { Gfp::GFP_TRANSHUGE } else { Gfp::GFP_TRANSHUGE_LIGHT };
         let order = HPAGE_PMD_ORDER;
         let request = Request::new(order, gfp | Gfp::THISNODE).on_node(self.nodes[node].id);
         KhugepagedStep::Wants(place, request)
@@ -173,7 +152,8 @@ impl<O: Observer> Vm<'_, O> {
             |slot| matches!(slot, Slot::Page(pfn) if self.pages[pfn].has(PageFlags::REFERENCED)),
         );
         let missing = slots().filter(|slot| *slot == Slot::Empty).count();
-        used && missing <= self.config.khugepaged.max_ptes_none as usize && self.can_collapse(place)
+        used && missing <= self.kernel.huge.khugepaged_max_ptes_none as usize
+            && self.can_collapse(place)
     }
 
     /// Whether the pages at a place can be one: at least one is there, and none is huge, off its
@@ -227,7 +207,7 @@ impl<O: Observer> Vm<'_, O> {
     /// khugepaged got no huge page; gives how long it sleeps, in nanoseconds.
     pub fn collapse_failed(&mut self) -> u64 {
         self.stat.thp_collapse_alloc_failed += 1;
-        self.config.khugepaged.alloc_sleep_ns
+        u64::from(self.kernel.huge.khugepaged_alloc_sleep_ms) * MILLISECOND_NS
     }
 }
 

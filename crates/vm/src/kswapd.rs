@@ -6,10 +6,14 @@ use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::layout::ZoneKind;
-use pageblock::policy::{Boost, CompactScan, Kcompactd, KswapdWake, Nofragment, Reclaim};
+use pageblock::policy::{Boost, Nofragment};
+use pageblock_kernel::rules::kcompactd::Background;
+use pageblock_kernel::rules::kswapd::{
+    HintsForgotten, KswapdTarget, KswapdWaits, KswapdWake, NodeBalanced,
+};
+use pageblock_kernel::rules::reclaim::LruLists;
 
 use crate::compact::suitable::Suitable;
-use crate::config::lru_per_node;
 use crate::reclaim::{
     DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, Seen, ShrinkNode, Stepped, compact_gap,
 };
@@ -166,12 +170,12 @@ impl<O: Observer> Vm<'_, O> {
         self.nodes[node].kswapd.ask(highest, order);
         let well = self.leaves_asleep(node, order, highest);
         let zones = self.allocator.zones();
-        let boosted = self.zones_of(node).any(|z| zones[z].kind <= highest && zones[z].boost > 0);
-        let hopeless = self.policy.kswapd_wake == KswapdWake::AnyZoneHopeless
-            && self.nodes[node].kswapd.is_hopeless();
+        let boosted =
+            self.zones_of(node).any(|z| zones[z].kind() <= highest && zones[z].boost() > 0);
+        let hopeless = self.kernel.kswapd.hopeless_nodes && self.nodes[node].kswapd.is_hopeless();
         if hopeless || (well && !boosted) {
-            // From 4.17 or so: what is missing is not memory.
-            if self.config.slab_by_priority && !direct {
+            // What is missing is not memory.
+            if self.kernel.kcompactd.kcompactd_wake_if_balanced && !direct {
                 self.wake_kcompactd(node, order, highest);
             }
             return;
@@ -181,8 +185,9 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Whether a node is well enough not to wake its kswapd.
     fn leaves_asleep(&self, node: usize, order: Order, highest: ZoneKind) -> bool {
-        let mut zones = self.zones_of(node).filter(|&z| self.allocator.zones()[z].kind <= highest);
-        match self.policy.kswapd_wake {
+        let mut zones =
+            self.zones_of(node).filter(|&z| self.allocator.zones()[z].kind() <= highest);
+        match self.kernel.kswapd.kswapd_wake {
             KswapdWake::ZoneLow => {
                 zones.all(|z| self.zone_meets(z, order, Watermark::Low, ZoneKind::Dma))
             }
@@ -191,7 +196,7 @@ impl<O: Observer> Vm<'_, O> {
                     && (order == 0
                         || self.compaction_suitable(z, order, ZoneKind::Dma) != Suitable::Skipped)
             }),
-            KswapdWake::AnyZone | KswapdWake::AnyZoneHopeless => {
+            KswapdWake::AnyZone => {
                 zones.any(|z| self.zone_meets(z, order, Watermark::High, highest))
             }
         }
@@ -208,10 +213,10 @@ impl<O: Observer> Vm<'_, O> {
         highest: ZoneKind,
     ) -> bool {
         let zone = &self.allocator.zones()[zone];
-        if zone.managed == 0 {
+        if zone.managed() == 0 {
             return false;
         }
-        let free = match self.policy.nofragment {
+        let free = match self.kernel.allocator.nofragment {
             Nofragment::DefragMode if order > 0 => zone.free_pages_in_blocks(),
             _ => zone.free_pages(),
         };
@@ -223,26 +228,26 @@ impl<O: Observer> Vm<'_, O> {
         let zones = self.allocator.zones();
         let mut eligible = self
             .zones_of(node)
-            .filter(|&z| zones[z].kind <= highest && zones[z].managed > 0)
+            .filter(|&z| zones[z].kind() <= highest && zones[z].managed() > 0)
             .peekable();
         if eligible.peek().is_none() {
             return true;
         }
-        match self.policy.kswapd_wake {
-            KswapdWake::AnyZone | KswapdWake::AnyZoneHopeless => {
+        match self.kernel.kswapd.node_balanced {
+            NodeBalanced::AnyZone => {
                 eligible.any(|z| self.zone_meets(z, order, Watermark::High, highest))
             }
-            _ if order == 0 => {
+            NodeBalanced::Quarter if order == 0 => {
                 eligible.all(|z| self.zone_meets(z, 0, Watermark::High, ZoneKind::Dma))
             }
-            _ => {
+            NodeBalanced::Quarter => {
                 let (mut balanced, mut managed) = (0, 0);
                 for zone in eligible {
-                    managed += zones[zone].managed;
+                    managed += zones[zone].managed();
                     if self.zone_meets(zone, order, Watermark::High, ZoneKind::Dma)
                         && !self.waits_for_compaction(zone, order)
                     {
-                        balanced += zones[zone].managed;
+                        balanced += zones[zone].managed();
                     }
                 }
                 balanced >= managed / 4
@@ -250,12 +255,10 @@ impl<O: Observer> Vm<'_, O> {
         }
     }
 
-    /// kswapd of 3.10 to 4.0 does not call a zone balanced for an order where compaction could not run
-    /// (`zone_balanced`).
-    // Linux: up to 4.5.
+    /// Whether a zone is not balanced for an order because compaction could not run (`zone_balanced`).
     pub(crate) fn waits_for_compaction(&self, zone: usize, order: Order) -> bool {
         order > 0
-            && self.policy.compact_scan <= CompactScan::V319
+            && self.kernel.kswapd.balanced_if_compactable
             && self.compaction_suitable(zone, order, ZoneKind::Dma) == Suitable::Skipped
     }
 
@@ -291,12 +294,10 @@ impl<O: Observer> Vm<'_, O> {
 
     /// How reclaim's thread waits for the disk. Who asks for memory meanwhile does not end it.
     const fn wait_for_disk(&self) -> Daemon {
-        if self.config.waits_for_pages {
-            Daemon::WaitPages(TENTH_SECOND_NS)
-        } else if matches!(self.policy.reclaim, Reclaim::V310) {
-            Daemon::WaitIfCongested(TENTH_SECOND_NS)
-        } else {
-            Daemon::WaitCongestion(TENTH_SECOND_NS)
+        match self.kernel.kswapd.kswapd_waits {
+            KswapdWaits::Pages => Daemon::WaitPages(TENTH_SECOND_NS),
+            KswapdWaits::IfCongested => Daemon::WaitIfCongested(TENTH_SECOND_NS),
+            KswapdWaits::Congestion => Daemon::WaitCongestion(TENTH_SECOND_NS),
         }
     }
 
@@ -308,12 +309,12 @@ impl<O: Observer> Vm<'_, O> {
         let zones = self.allocator.zones();
         let boosts: Vec<(usize, u64)> = self
             .zones_of(node)
-            .filter(|&z| zones[z].kind <= highest && zones[z].boost > 0)
-            .map(|z| (z, zones[z].boost))
+            .filter(|&z| zones[z].kind() <= highest && zones[z].boost() > 0)
+            .map(|z| (z, zones[z].boost()))
             .collect();
         self.stat.pageoutrun += 1;
         let boost_left: u64 = boosts.iter().map(|b| b.1).sum();
-        let boosted = self.policy.boost != Boost::Off && boost_left > 0;
+        let boosted = self.kernel.allocator.boost != Boost::Off && boost_left > 0;
         self.stat.pageoutrun_boosted += u64::from(boosted);
         let sc = ScanControl {
             cpu,
@@ -344,7 +345,7 @@ impl<O: Observer> Vm<'_, O> {
     fn step_balancing(&mut self, node: usize, b: &mut Balancing) -> Balanced {
         if let Some(shrink) = &mut b.shrink {
             if shrink.step(self, &mut b.sc) == Stepped::More {
-                if b.sc.waits_at_once(self.policy) {
+                if b.sc.waits_at_once(&self.kernel.kswapd) {
                     (b.sc.seen.immediate, b.sc.seen.all_dirty) = (0, false);
                     return Balanced::Waits;
                 }
@@ -363,16 +364,17 @@ impl<O: Observer> Vm<'_, O> {
             return self.finish_balancing(node, b);
         }
         let zones = self.allocator.zones();
-        let eligible = self.zones_of(node).filter(|&z| zones[z].kind <= b.sc.highest);
+        let eligible = self.zones_of(node).filter(|&z| zones[z].kind() <= b.sc.highest);
         b.sc.nr_to_reclaim = eligible
-            .map(|z| (zones[z].boost + zones[z].watermarks.high).max(SWAP_CLUSTER_MAX))
+            .map(|z| (zones[z].boost() + zones[z].watermarks().high).max(SWAP_CLUSTER_MAX))
             .sum();
-        if self.policy.reclaim == Reclaim::V310 {
+        let unbounded = self.kernel.kswapd.kswapd_target == KswapdTarget::Unbounded;
+        if unbounded {
             b.sc.nr_to_reclaim = u64::MAX;
         }
         b.sc.enough = self.has_balanced_zone(node, &b.sc);
         b.sc.nr_scanned = 0;
-        if self.policy.reclaim != Reclaim::V310 {
+        if !unbounded {
             b.sc.nr_reclaimed = 0;
         }
         b.sc.seen = Seen::default();
@@ -387,11 +389,11 @@ impl<O: Observer> Vm<'_, O> {
     fn age_node(&mut self, node: usize, sc: &mut ScanControl) {
         let zones: Vec<usize> = self.zones_of(node).collect();
         for zone in zones.into_iter().rev() {
-            if self.allocator.zones()[zone].managed == 0 {
+            if self.allocator.zones()[zone].managed() == 0 {
                 continue;
             }
             self.age_anon(self.lru.of_zone(zone), sc);
-            if lru_per_node(self.policy)
+            if self.kernel.reclaim.lru == LruLists::Node
                 || !self.zone_meets(zone, sc.order, Watermark::High, ZoneKind::Dma)
             {
                 break;
@@ -401,12 +403,10 @@ impl<O: Observer> Vm<'_, O> {
 
     /// One priority is done.
     fn after_priority(&mut self, node: usize, b: &mut Balancing) -> Balanced {
-        if self.policy.reclaim == Reclaim::V310 {
-            return self.after_priority_v310(node, b);
-        }
-        let enough_scanned = match self.policy.reclaim {
-            Reclaim::V311 => b.sc.enough,
-            _ => b.sc.nr_scanned >= b.sc.nr_to_reclaim,
+        let enough_scanned = match self.kernel.kswapd.kswapd_target {
+            KswapdTarget::Unbounded => return self.after_priority_unbounded(node, b),
+            KswapdTarget::ZoneHigh => b.sc.enough,
+            KswapdTarget::NodeHigh => b.sc.nr_scanned >= b.sc.nr_to_reclaim,
         };
         if b.sc.order > 0 && b.sc.nr_reclaimed >= compact_gap(b.sc.order) {
             b.sc.order = 0;
@@ -434,9 +434,9 @@ impl<O: Observer> Vm<'_, O> {
         if waits { Balanced::Waits } else { Balanced::Not }
     }
 
-    /// The same in 3.10: priorities rise until something was reclaimed; then it begins anew. Only where all was
-    /// scanned in vain is the order given up.
-    fn after_priority_v310(&mut self, node: usize, b: &mut Balancing) -> Balanced {
+    /// The same without a bound: priorities rise until something was reclaimed; then it starts over. The order is
+    /// given up only where everything was scanned in vain.
+    fn after_priority_unbounded(&mut self, node: usize, b: &mut Balancing) -> Balanced {
         let waits = b.sc.seen.immediate > 0;
         let little = b.sc.nr_reclaimed < SWAP_CLUSTER_MAX;
         if little && b.sc.priority > 0 {
@@ -459,7 +459,7 @@ impl<O: Observer> Vm<'_, O> {
     fn drop_boosts(&mut self, b: &mut Balancing) {
         for (zone, boost) in b.boosts.drain(..) {
             if let Some((zone, _)) = self.allocator.zone_and_cache(zone, 0) {
-                zone.boost = zone.boost.saturating_sub(boost);
+                zone.end_boost(boost);
             }
         }
         if std::mem::take(&mut b.boosted) {
@@ -478,8 +478,7 @@ impl<O: Observer> Vm<'_, O> {
     }
 
     fn is_fine(&self, node: usize, order: Order, highest: ZoneKind) -> bool {
-        let hopeless = self.policy.kswapd_wake == KswapdWake::AnyZoneHopeless
-            && self.nodes[node].kswapd.is_hopeless();
+        let hopeless = self.kernel.kswapd.hopeless_nodes && self.nodes[node].kswapd.is_hopeless();
         hopeless || self.balanced(node, order, highest)
     }
 
@@ -488,18 +487,18 @@ impl<O: Observer> Vm<'_, O> {
         let (asked, highest, order) = (b.asked, b.sc.highest, b.sc.order);
         self.nodes[node].writeback_congested = false;
         self.nodes[node].dirty_congested = false;
-        let early = self.policy.compact_scan <= CompactScan::V319;
-        if early {
+        let rules = &self.kernel.kswapd;
+        if rules.same_wake_ignored {
             self.nodes[node].kswapd.forget_same(asked, order);
         }
         if self.nodes[node].kswapd.woken {
             return (self.start_balancing(node, b.sc.cpu), Daemon::Ran);
         }
         if self.is_fine(node, order, highest) {
-            if !early {
+            if rules.hints_forgotten == HintsForgotten::BeforeNap {
                 self.reset_skip_hints(node);
             }
-            if self.policy.kcompactd == Kcompactd::On {
+            if self.kernel.kcompactd.kcompactd == Background::On {
                 self.wake_kcompactd(node, asked, highest);
             }
             return (
@@ -508,12 +507,10 @@ impl<O: Observer> Vm<'_, O> {
             );
         }
         self.stat.kswapd_high_wmark_hit_quickly += 1;
-        // Later kernels keep the order that they are about.
-        self.nodes[node].kswapd.ask(highest, if early { 0 } else { order });
-        // Where nothing could be reclaimed at any priority, old kernels set zones aside; here what is written next
-        // may change that. Later ones go on, and give up.
-        let sets_aside = self.policy.kswapd_wake != KswapdWake::AnyZoneHopeless;
-        let waits = b.reclaimed == 0 && sets_aside;
+        self.nodes[node].kswapd.ask(highest, if rules.order_kept { order } else { 0 });
+        // Where nothing could be reclaimed at any priority, kernels that know no hopeless node set zones aside; here
+        // what is written next may change that. Others go on, and give up.
+        let waits = b.reclaimed == 0 && !rules.hopeless_nodes;
         let next = self.start_balancing(node, b.sc.cpu);
         (next, if waits { Daemon::WaitWrites(TENTH_SECOND_NS) } else { Daemon::Ran })
     }
@@ -528,15 +525,15 @@ impl<O: Observer> Vm<'_, O> {
             self.stat.kswapd_low_wmark_hit_quickly += 1;
             return (self.start_balancing(node, cpu), Daemon::Ran);
         }
-        let early = self.policy.compact_scan <= CompactScan::V319;
+        let rules = &self.kernel.kswapd;
         if self.is_fine(node, reclaimed, highest) {
-            if early {
+            if rules.hints_forgotten == HintsForgotten::AfterNap {
                 self.reset_skip_hints(node);
             }
             return (At::Asleep, Daemon::Sleep);
         }
         self.stat.kswapd_high_wmark_hit_quickly += 1;
-        let order = if early { 0 } else { asked.min(reclaimed) };
+        let order = if rules.order_kept { asked.min(reclaimed) } else { 0 };
         self.nodes[node].kswapd.ask(highest, order);
         (self.start_balancing(node, cpu), Daemon::Ran)
     }

@@ -38,7 +38,7 @@ impl NodeReclaim {
     // Linux: also on nodes without a CPU, and again in each walk of the slow path.
     #[must_use]
     pub fn before<O: Observer>(vm: &Vm<'_, O>, cpu: usize, request: &Request) -> Option<Self> {
-        let mode = vm.config.zone_reclaim_mode;
+        let mode = vm.kernel.allocator.zone_reclaim_mode;
         if mode == 0 || vm.nodes.len() < 2 || !request.gfp.has(Gfp::DIRECT_RECLAIM) {
             return None;
         }
@@ -101,7 +101,7 @@ impl<O: Observer> Vm<'_, O> {
     // Linux: or more reclaimable slab than `min_slab_ratio` (5 %).
     fn is_worth_reclaiming(&self, node: usize, mode: u32) -> bool {
         let zones = self.allocator.zones();
-        let managed: u64 = self.zones_of(node).map(|zone| zones[zone].managed).sum();
+        let managed: u64 = self.zones_of(node).map(|zone| zones[zone].managed()).sum();
         let mut cache: u64 = self.zones_of(node).map(|z| self.lru.zone_reclaimable(z, false)).sum();
         if mode & RECLAIM_WRITE == 0 {
             cache = cache.saturating_sub(self.nr_dirty[node]);

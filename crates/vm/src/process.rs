@@ -7,8 +7,8 @@
 use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::request::{Gfp, Request};
+use pageblock_kernel::rules::memory::Memory;
 
-use crate::config::Config;
 use crate::slab::{CacheId, CacheSpec};
 use crate::vm::Vm;
 
@@ -56,26 +56,24 @@ const TABLES: u32 = 12;
 /// exec together 6.
 const GATHER: u32 = 3;
 
-impl Config {
-    /// The requests for a kernel stack of 16 KiB: from 4.9 on four pages that need not be together
-    /// (`CONFIG_VMAP_STACK`), before them a block.
-    pub fn stack_requests(&self) -> impl Iterator<Item = Request> + use<> {
-        let (order, blocks) = if self.vmap_stack { (0, 4) } else { (2, 1) };
-        std::iter::repeat_n(Request::new(order, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO), blocks)
-    }
+/// The requests for a kernel stack of 16 KiB: from 4.9 on four pages that need not be together
+/// (`CONFIG_VMAP_STACK`), before them a block.
+pub fn stack_requests(memory: &Memory) -> impl Iterator<Item = Request> + use<> {
+    let (order, blocks) = if memory.vmap_stack { (0, 4) } else { (2, 1) };
+    std::iter::repeat_n(Request::new(order, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO), blocks)
+}
 
-    /// The requests for the page tables of an address space, the top one first, which is a block of
-    /// its own kind: with page-table isolation it is two pages together.
-    pub fn table_requests(&self) -> impl Iterator<Item = Request> + use<> {
-        let request = |order: Order| Request::new(order, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
-        let top = Order::from(self.page_table_isolation);
-        std::iter::once(request(top)).chain(std::iter::repeat_n(request(0), TABLES as usize))
-    }
+/// The requests for the page tables of an address space, the top one first, which is a block of
+/// its own kind: with page-table isolation it is two pages together.
+pub fn table_requests(memory: &Memory) -> impl Iterator<Item = Request> + use<> {
+    let request = |order: Order| Request::new(order, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
+    let top = Order::from(memory.page_table_isolation);
+    std::iter::once(request(top)).chain(std::iter::repeat_n(request(0), TABLES as usize))
+}
 
-    /// The requests for the pages that gather what an address space unmaps.
-    pub fn gather_requests(&self) -> impl Iterator<Item = Request> + use<> {
-        std::iter::repeat_n(Request::new(0, Gfp::GFP_NOWAIT | Gfp::NOWARN), GATHER as usize)
-    }
+/// The requests for the pages that gather what an address space unmaps.
+pub fn gather_requests() -> impl Iterator<Item = Request> + use<> {
+    std::iter::repeat_n(Request::new(0, Gfp::GFP_NOWAIT | Gfp::NOWARN), GATHER as usize)
 }
 
 impl<O: Observer> Vm<'_, O> {
@@ -90,18 +88,19 @@ impl<O: Observer> Vm<'_, O> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pageblock_kernel::preset;
 
     #[test]
     fn what_a_process_needs_together_depends_on_the_version() {
-        let orders = |major, minor| {
-            let config = Config::of_version(major, minor);
-            let stack: Vec<Order> = config.stack_requests().map(|r| r.order).collect();
-            let tables: Vec<Order> = config.table_requests().map(|r| r.order).collect();
+        let orders = |name| {
+            let memory = preset::find(name).unwrap().kernel().memory;
+            let stack: Vec<Order> = stack_requests(&memory).map(|r| r.order).collect();
+            let tables: Vec<Order> = table_requests(&memory).map(|r| r.order).collect();
             (stack, tables[0], tables[1..].to_vec())
         };
         let tables = vec![0; TABLES as usize];
-        assert_eq!(orders(3, 16), (vec![2], 0, tables.clone()));
-        assert_eq!(orders(4, 12), (vec![0; 4], 0, tables.clone()));
-        assert_eq!(orders(4, 20), (vec![0; 4], 1, tables));
+        assert_eq!(orders("linux-3.16"), (vec![2], 0, tables.clone()));
+        assert_eq!(orders("linux-4.12"), (vec![0; 4], 0, tables.clone()));
+        assert_eq!(orders("linux-4.20"), (vec![0; 4], 1, tables));
     }
 }

@@ -56,9 +56,10 @@ impl<O: Observer> Vm<'_, O> {
     pub(crate) fn shrink_slab(&mut self, node: usize, pressure: Pressure, by: ShrinkBy) {
         let unused = self.inodes.unused[node];
         let (dentries, inodes) = (unused.dentries.len(), unused.inodes.len());
-        let freeable = u64::from(dentries + inodes) * self.config.vfs_cache_pressure / 100;
+        let freeable =
+            u64::from(dentries + inodes) * u64::from(self.kernel.sysctl.vfs_cache_pressure) / 100;
         let deferred = self.nodes[node].kswapd.take_deferred();
-        let least = if self.config.slab_min_scan { SUPER_BATCH } else { 0 };
+        let least = if self.kernel.shrinkers.slab_min_scan { SUPER_BATCH } else { 0 };
         let mut left = scan_target(freeable, deferred, pressure, least);
         // A task that holds a file system's locks cannot enter it: others make up for that later.
         while by.fs && freeable > 0 && (left >= SUPER_BATCH || left >= freeable) {
@@ -109,7 +110,7 @@ impl<O: Observer> Vm<'_, O> {
             let Some(id) = self.inodes.unused[node].inodes.tail() else { return };
             let inode = self.inodes.get(id);
             let space = self.spaces.get(inode.space);
-            let keeps = self.config.keeps_inodes_with_pages && space.present > 1;
+            let keeps = self.kernel.shrinkers.keeps_inodes_with_pages && space.present > 1;
             if keeps || inode.vectors.is_pinned() || space.dirty > 0 || space.writeback > 0 {
                 let Inodes { inodes, unused, .. } = &mut self.inodes;
                 unused[node].inodes.rotate(inodes);

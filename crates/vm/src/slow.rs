@@ -11,8 +11,9 @@ use pageblock::slowpath::{
     Caller, CompactPriority, CompactResult, Demand, MAX_RETRIES, Nodes, Outcome, SlowPath, Step,
     Wait,
 };
+use pageblock_kernel::rules::compaction::{Deferral, DrainLists, StallCount};
 
-use crate::compact::direct::{CompactStep, DirectCompact, is_early};
+use crate::compact::direct::{CompactStep, DirectCompact};
 use crate::direct::{DirectReclaim, Reclaimed};
 use crate::vm::Vm;
 
@@ -83,7 +84,7 @@ impl<'m> SlowAlloc<'m> {
             max_order: geometry.max_order,
             pageblock_order: geometry.pageblock_order,
         };
-        let path = SlowPath::new(vm.policy, demand, caller);
+        let path = SlowPath::new(&vm.kernel.allocator, demand, caller);
         let doing = Doing::Next(Outcome::Start);
         Self { path, cpu, request, doing, compacted: None, rounds: 0, fruitless: 0 }
     }
@@ -233,11 +234,12 @@ impl<'m> SlowAlloc<'m> {
         }
     }
 
-    /// Up to 3.18 what was moved away lies on the CPU's lists until here.
     fn end_compaction<O: Observer>(&self, vm: &mut Vm<'m, O>) {
-        if is_early(vm.policy) {
+        if vm.kernel.compaction.drain_lists == DrainLists::AtEnd {
+            // What was moved away lies on the CPU's lists until here.
             vm.drain_cpu(self.cpu);
-        } else {
+        }
+        if vm.kernel.compaction.stall_count == StallCount::WhenTried {
             vm.stat.compact_stall += 1;
             vm.stalls.note_compaction(self.request.order);
         }
@@ -276,9 +278,9 @@ fn note_attempt<O: Observer>(
     if page.is_some() {
         vm.stalls.note_compacted(order);
     }
-    if is_early(vm.policy) {
+    if vm.kernel.compaction.deferral == Deferral::PreferredZone {
         if let Some(zone) = preferred {
-            vm.end_compaction_early(zone, order, priority, page.is_some());
+            vm.remember_compaction(zone, order, priority, page.is_some());
         }
     } else if let Some(pfn) = page
         && let Some(zone) = vm.allocator.zone_of(pfn)
@@ -310,13 +312,17 @@ impl<O: Observer> Vm<'_, O> {
 
     /// One second's tick of a CPU: the limits of its lists decay (6.7 and later).
     pub fn vmstat_tick(&mut self, cpu: usize) {
-        crate::vm::with_hook!(self, allocator, hook => allocator.vmstat_tick(cpu, hook));
+        let ticked =
+            crate::vm::with_hook!(self, allocator, hook => allocator.vmstat_tick(cpu, hook));
+        debug_assert!(ticked.is_ok(), "{ticked:?}");
     }
 
     /// Gives the pages of a CPU's lists back.
     pub(crate) fn drain_cpu(&mut self, cpu: usize) {
         self.work.drains += 1;
-        crate::vm::with_hook!(self, allocator, hook => allocator.drain_cpu(cpu, hook));
+        let drained =
+            crate::vm::with_hook!(self, allocator, hook => allocator.drain_cpu(cpu, hook));
+        debug_assert!(drained.is_ok(), "{drained:?}");
     }
 
     /// Whether some zone would meet its minimum with all that can be reclaimed

@@ -5,7 +5,7 @@
 use pageblock::frame::Order;
 use pageblock::request::{Gfp, Request};
 
-use crate::config::{Config, ThpDefrag, ThpEnabled, ThpPlacement};
+use pageblock_kernel::rules::huge::{Huge, ThpDefrag, ThpEnabled, ThpPlacement};
 
 /// The order of a huge page: what an entry of the second level of page tables maps, on x86-64 and on
 /// arm64 with 4 KiB pages. Pageblocks are as large there, unless a kernel was built without huge pages.
@@ -14,19 +14,19 @@ pub const HPAGE_PMD_ORDER: Order = 9;
 /// The flags of a fault for a huge page; `None` where the settings forbid one. `madvised`: the
 /// program asked by `MADV_HUGEPAGE`.
 #[must_use]
-pub fn fault_gfp(config: &Config, madvised: bool) -> Option<Gfp> {
-    let enabled = match config.thp_enabled {
+pub fn fault_gfp(huge: &Huge, madvised: bool) -> Option<Gfp> {
+    let enabled = match huge.thp_enabled {
         ThpEnabled::Always => true,
         ThpEnabled::Madvise => madvised,
         ThpEnabled::Never => false,
     };
-    enabled.then(|| gfp_for(config, madvised))
+    enabled.then(|| gfp_for(huge, madvised))
 }
 
 /// What a fault may do for a block that it is allowed (`vma_thp_gfp_mask`).
-pub(crate) fn gfp_for(config: &Config, madvised: bool) -> Gfp {
+pub(crate) fn gfp_for(huge: &Huge, madvised: bool) -> Gfp {
     let light = Gfp::GFP_TRANSHUGE_LIGHT;
-    match (config.thp_defrag, madvised) {
+    match (huge.thp_defrag, madvised) {
         (ThpDefrag::Always, true) => Gfp::GFP_TRANSHUGE,
         (ThpDefrag::Always, false) => Gfp::GFP_TRANSHUGE | Gfp::NORETRY,
         (ThpDefrag::Defer, _) | (ThpDefrag::DeferMadvise, false) => light | Gfp::KSWAPD_RECLAIM,
@@ -38,16 +38,16 @@ pub(crate) fn gfp_for(config: &Config, madvised: bool) -> Gfp {
 /// The requests of a fault for a block of `order` on a node, in the order in which they are made
 /// until one is served.
 pub fn fault_requests(
-    config: &Config,
+    huge: &Huge,
     madvised: bool,
     node: u8,
     order: Order,
 ) -> impl Iterator<Item = Request> + use<> {
     let request = |gfp| Request::new(order, gfp).on_node(node);
     let here = Gfp::THISNODE;
-    let gfp = fault_gfp(config, madvised);
+    let gfp = fault_gfp(huge, madvised);
     let reclaims = gfp.is_some_and(|gfp| gfp.has(Gfp::DIRECT_RECLAIM));
-    let requests = match (gfp, config.thp_placement) {
+    let requests = match (gfp, huge.thp_placement) {
         (None, _) => [None, None],
         (Some(gfp), ThpPlacement::Local) => [Some(request(gfp | here)), None],
         (Some(gfp), ThpPlacement::LocalUnlessReclaim) if reclaims => [Some(request(gfp)), None],
@@ -63,9 +63,14 @@ pub fn fault_requests(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pageblock_kernel::preset;
 
-    fn config(defrag: ThpDefrag, placement: ThpPlacement) -> Config {
-        Config { thp_defrag: defrag, thp_placement: placement, ..Config::of_version(4, 20) }
+    fn of(name: &str) -> Huge {
+        preset::find(name).unwrap().kernel().huge
+    }
+
+    fn config(defrag: ThpDefrag, placement: ThpPlacement) -> Huge {
+        Huge { thp_defrag: defrag, thp_placement: placement, ..of("linux-4.20") }
     }
 
     #[test]
@@ -84,9 +89,9 @@ mod tests {
         assert_eq!(gfp(ThpDefrag::Madvise, true), (true, false, false));
         assert_eq!(gfp(ThpDefrag::Madvise, false), (false, false, false));
         assert_eq!(gfp(ThpDefrag::Never, true), (false, false, false));
-        let never = Config { thp_enabled: ThpEnabled::Never, ..Config::of_version(5, 4) };
+        let never = Huge { thp_enabled: ThpEnabled::Never, ..of("linux-5.4") };
         assert_eq!(fault_gfp(&never, true), None);
-        let madvise = Config { thp_enabled: ThpEnabled::Madvise, ..Config::of_version(5, 4) };
+        let madvise = Huge { thp_enabled: ThpEnabled::Madvise, ..of("linux-5.4") };
         assert!(fault_gfp(&madvise, false).is_none() && fault_gfp(&madvise, true).is_some());
     }
 

@@ -5,14 +5,15 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::{Event, NodeReclaim, Observer};
 use pageblock::frame::{Order, Pfn};
 use pageblock::layout::ZoneKind;
-use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
+use pageblock_kernel::Kernel;
+use pageblock_kernel::rules::reclaim::LruLists;
 
 use crate::age::Ages;
 use crate::buffer::Buffers;
 use crate::cil::{self, Cil};
 use crate::compact::ZoneCompact;
-use crate::config::{Config, lru_per_node};
+use crate::config::Config;
 use crate::extent;
 use crate::hugetlb::Pool;
 use crate::inject::Inject;
@@ -36,7 +37,7 @@ use crate::zram::Zram;
 /// caller, who has the clock.
 pub struct Vm<'m, O> {
     pub(crate) allocator: Allocator<'m>,
-    pub(crate) policy: &'m Policy,
+    pub(crate) kernel: &'m Kernel,
     pub(crate) config: Config,
     pub(crate) pages: PageTable,
     pub(crate) lru: Lru,
@@ -138,27 +139,26 @@ impl<'a, O> Hook<'a, O> {
 impl<'m, O: Observer> Vm<'m, O> {
     /// A machine around an allocator whose memory is released. Memory in use counts as a driver's.
     #[must_use]
-    pub fn new(allocator: Allocator<'m>, policy: &'m Policy, config: Config, observer: O) -> Self {
+    pub fn new(allocator: Allocator<'m>, kernel: &'m Kernel, config: Config, observer: O) -> Self {
         let zones = allocator.zones();
-        let frames = zones.iter().map(|z| z.span.end.0).max().unwrap_or(0);
+        let frames = zones.iter().map(|z| z.span().end.0).max().unwrap_or(0);
         let mut pages = PageTable::new(frames as usize);
-        let mut ids: Vec<u8> = zones.iter().map(|z| z.node).collect();
+        let mut ids: Vec<u8> = zones.iter().map(|z| z.node()).collect();
         ids.dedup();
         let place = |id: u8| ids.iter().position(|&n| n == id).unwrap_or(0) as u8;
-        let node_of_zone: Vec<u8> = zones.iter().map(|z| place(z.node)).collect();
+        let node_of_zone: Vec<u8> = zones.iter().map(|z| place(z.node())).collect();
         for (at, zone) in zones.iter().enumerate() {
-            for pfn in zone.span.start.0..zone.span.end.0 {
+            for pfn in zone.span().start.0..zone.span().end.0 {
                 pages[pfn as u32].zone = at as u8;
             }
         }
-        let vecs = if lru_per_node(policy) {
-            node_of_zone.clone()
-        } else {
-            (0..zones.len() as u8).collect()
+        let vecs = match kernel.reclaim.lru {
+            LruLists::Node => node_of_zone.clone(),
+            LruLists::Zone => (0..zones.len() as u8).collect(),
         };
         let cpus = allocator.cpus();
         let mut slabs = Slabs::default();
-        slabs.waits = config.slab_waits;
+        slabs.waits = kernel.memory.slab_waits;
         let mut names: Vec<(&str, CacheId)> = Vec::new();
         let mut objects = Vec::new();
         for object in config.file_objects {
@@ -188,7 +188,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             buffers: Buffers::new(ids.len()),
             cil: Cil::default(),
             swap: Swap::new(config.swap_pages),
-            zram: config.zram.then(|| Zram::new(&config)),
+            zram: config.zram.then(|| Zram::new(&kernel.memory, config.swap_pages)),
             khugepaged: Khugepaged::default(),
             hugetlb: Pool::default(),
             spaces: Spaces::default(),
@@ -203,7 +203,7 @@ impl<'m, O: Observer> Vm<'m, O> {
             ages: None,
             writes_ended: 0,
             allocator,
-            policy,
+            kernel,
             config,
             pages,
             slabs,
@@ -223,16 +223,16 @@ impl<'m, O: Observer> Vm<'m, O> {
         &self.allocator
     }
 
-    /// The settings.
+    /// What the machine brings.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The policy.
+    /// The kernel.
     #[must_use]
-    pub fn policy(&self) -> &'m Policy {
-        self.policy
+    pub fn kernel(&self) -> &'m Kernel {
+        self.kernel
     }
 
     /// The entries of all pages.

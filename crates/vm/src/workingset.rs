@@ -4,7 +4,7 @@
 //! clock went on until the page came back is compared with what the active list holds.
 //! Source: mm/workingset.c (from 3.15).
 
-use pageblock::policy::Reclaim;
+use pageblock_kernel::rules::reclaim::Workingset;
 
 use crate::lru::LruList;
 use crate::page::{Owner, PageFlags};
@@ -55,7 +55,7 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
 
     /// The trace that a page leaves when it is evicted (`workingset_eviction`).
     pub(crate) fn leave_shadow(&mut self, pfn: u32) -> Slot {
-        if !self.config.workingset {
+        if self.kernel.reclaim.workingset == Workingset::Off {
             return Slot::Empty;
         }
         let page = self.pages[pfn];
@@ -78,14 +78,14 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
         }
         let bucket = self.age_bucket();
         let shadow = Shadow::unpack(trace, bucket);
-        let by_cost = self.policy.reclaim == Reclaim::V58;
+        let counts_anon = self.kernel.reclaim.refault_counts_anon;
         let swap = self.swap.free_places() > 0;
         let lruvec = self.lru.vec(shadow.vec);
         let distance = shadow.distance(lruvec.age, bucket);
         let mut workingset = lruvec.size(LruList::ActiveFile);
         if anon {
             workingset = lruvec.file() + lruvec.size(LruList::ActiveAnon);
-        } else if by_cost && swap {
+        } else if counts_anon && swap {
             workingset += lruvec.anon();
         }
         if distance > workingset {
@@ -104,7 +104,7 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
     /// Reclaims index nodes of files that hold traces only, where they are more than one for eight
     /// pages of memory (`count_shadow_nodes`, `shadow_lru_isolate`).
     pub(crate) fn shrink_shadows(&mut self, pressure: Pressure, by: ShrinkBy) {
-        let present: u64 = self.allocator.zones().iter().map(|z| z.present).sum();
+        let present: u64 = self.allocator.zones().iter().map(|z| z.present()).sum();
         let excess = self.spaces.shadow_nodes().saturating_sub(present / 8);
         let end = self.spaces.shadow_nodes().saturating_sub(scan_target(excess, 0, pressure, 0));
         while self.spaces.shadow_nodes() > end

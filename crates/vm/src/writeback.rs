@@ -3,21 +3,14 @@
 //! Source: mm/page-writeback.c (limits), fs/fs-writeback.c (order of files).
 
 use pageblock::event::Observer;
-use pageblock::policy::Reclaim;
+use pageblock::tuning;
 use pageblock::zone::Zone;
+use pageblock_kernel::rules::sysctl::Sysctl;
 
-use crate::config::Config;
 use crate::lru::At;
 use crate::page::{Owner, PageFlags};
 use crate::space::{Slot, SpaceId};
 use crate::vm::Vm;
-
-/// The most pages of one write (`MAX_WRITEBACK_PAGES` bounds a file's turn at 1024; a request to a
-/// disk has 1 MiB at most).
-const MAX_RUN: u32 = 256;
-/// The same for kernels with 3.11's reclaim: 512 KiB (`max_sectors_kb`).
-// Linux: of 3.10 too.
-const MAX_RUN_V311: u32 = 128;
 
 /// Pages of a file that a disk is to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,14 +34,14 @@ pub struct DirtyLimits {
 
 /// The pages of a zone that the kernel keeps for itself (`totalreserve_pages`).
 pub(crate) fn reserve(zone: &Zone<'_>) -> u64 {
-    let reserve = zone.lowmem_reserve.iter().copied().max().unwrap_or(0);
-    zone.managed.min(reserve + zone.watermarks.high)
+    let reserve = zone.lowmem_reserve().iter().copied().max().unwrap_or(0);
+    zone.managed().min(reserve + zone.watermarks().high)
 }
 
 impl<O: Observer> Vm<'_, O> {
     /// The pages of a node that could be dirty (`node_dirtyable_memory`).
     fn node_dirtyable(&self, node: usize) -> u64 {
-        let anon = self.config.anon_dirtyable && self.swap.free_places() > 0;
+        let anon = self.kernel.writeback.anon_dirtyable && self.swap.free_places() > 0;
         let zones = self.allocator.zones().iter().zip(&self.reserves).enumerate();
         let of_node = zones.zip(&self.node_of_zone).filter(|&(_, &n)| usize::from(n) == node);
         let dirtyable = of_node.map(|((at, (zone, reserve)), _)| {
@@ -61,8 +54,8 @@ impl<O: Observer> Vm<'_, O> {
     #[must_use]
     pub fn dirty_limits(&self) -> DirtyLimits {
         let dirtyable: u64 = (0..self.nodes.len()).map(|node| self.node_dirtyable(node)).sum();
-        let limit = dirtyable * self.config.dirty_ratio / 100;
-        let background = dirtyable * self.config.dirty_background_ratio / 100;
+        let limit = dirtyable * u64::from(self.kernel.sysctl.dirty_ratio) / 100;
+        let background = dirtyable * u64::from(self.kernel.sysctl.dirty_background_ratio) / 100;
         DirtyLimits { background: background.min(limit / 2), limit }
     }
 
@@ -70,7 +63,7 @@ impl<O: Observer> Vm<'_, O> {
     pub(crate) fn dirty_ok(&self) -> u64 {
         let mut mask = u64::MAX;
         for (at, node) in self.nodes.iter().enumerate() {
-            let limit = self.node_dirtyable(at) * self.config.dirty_ratio / 100;
+            let limit = self.node_dirtyable(at) * u64::from(self.kernel.sysctl.dirty_ratio) / 100;
             if self.nr_dirty[at] + self.nr_writeback[at] > limit {
                 mask &= !(1 << node.id);
             }
@@ -129,8 +122,9 @@ impl<O: Observer> Vm<'_, O> {
     /// A file that has been dirty for `dirty_expire_centisecs`, in whole intervals of the flusher; it
     /// is off the list until it is dirtied again.
     pub fn take_expired_file(&mut self) -> Option<SpaceId> {
-        let Config { dirty_expire_centisecs, dirty_writeback_centisecs, .. } = self.config;
-        let intervals = dirty_expire_centisecs.div_ceil(dirty_writeback_centisecs.max(1));
+        let Sysctl { dirty_expire_centisecs, dirty_writeback_centisecs, .. } = self.kernel.sysctl;
+        let intervals =
+            u64::from(dirty_expire_centisecs.div_ceil(dirty_writeback_centisecs.max(1)));
         let space = self.spaces.expired(u32::try_from(intervals).unwrap_or(u32::MAX))?;
         self.spaces.unqueue_dirty(space);
         Some(space)
@@ -164,7 +158,7 @@ impl<O: Observer> Vm<'_, O> {
     }
 
     fn max_run(&self) -> u32 {
-        if self.policy.reclaim == Reclaim::V311 { MAX_RUN_V311 } else { MAX_RUN }
+        self.kernel.writeback.max_sectors_kb / tuning::KBYTES_PER_PAGE as u32
     }
 
     /// A dirty page of a file is being written from now on.

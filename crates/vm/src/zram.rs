@@ -8,8 +8,8 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::Observer;
 use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
+use pageblock_kernel::rules::memory::Memory;
 
-use crate::config::Config;
 use crate::list::NIL;
 use crate::page::{Owner, PageFlags};
 use crate::space::{Slot, SpaceId};
@@ -48,11 +48,11 @@ pub struct Zram {
 }
 
 impl Zram {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(memory: &Memory, swap_pages: u32) -> Self {
         Self {
-            pool: Zsmalloc::new(config.zsmalloc_chain),
-            movable: config.zsmalloc_movable,
-            entries: vec![NOTHING; config.swap_pages as usize],
+            pool: Zsmalloc::new(memory.zsmalloc_chain),
+            movable: memory.zsmalloc_movable,
+            entries: vec![NOTHING; swap_pages as usize],
         }
     }
 

@@ -63,8 +63,8 @@ fn mistakes_change_nothing(allocator: &mut Allocator<'_>, freed: Pfn, order: Ord
 fn every_frame_is_free_once(allocator: &Allocator<'_>, free: &Ranges) {
     let mut frames = 0;
     for zone in allocator.zones() {
-        let mut at = zone.span.start;
-        while at < zone.span.end {
+        let mut at = zone.span().start;
+        while at < zone.span().end {
             let is_free = free.as_slice().iter().any(|range| range.contains(at));
             at = match zone.state(at) {
                 Some(FrameState::Free { order, .. }) if is_free => {

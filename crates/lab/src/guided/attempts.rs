@@ -95,9 +95,9 @@ impl Guided<'_, '_> {
     fn zones_tried(&self, at: usize, highest: ZoneKind) -> Vec<usize> {
         let zones = self.allocator.zones();
         let tried = |&zone: &usize| {
-            zones[zone].node == zones[at].node
-                && zones[zone].kind <= highest
-                && zones[zone].managed > 0
+            zones[zone].node() == zones[at].node()
+                && zones[zone].kind() <= highest
+                && zones[zone].managed() > 0
         };
         (0..zones.len()).rev().filter(tried).collect()
     }
@@ -123,8 +123,8 @@ impl Guided<'_, '_> {
         let policy = *self.allocator.policy();
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         if cache.list_index(order, mt).is_some() {
-            cache.follow_alloc();
-            let _ = cache.refill_count(&policy, order, zone.below_high);
+            cache.impose_alloc();
+            let _ = cache.refill_count(&policy, order, zone.below_high());
             self.failed_attempts += 1;
         }
     }

@@ -67,7 +67,7 @@ impl Guided<'_, '_> {
         let second = list.next();
         drop(list);
         if let Some(second) = second {
-            zone.follow_rotation(second);
+            zone.rotate_free_list(second);
         }
         // It has had its turn.
         self.unplaced.remove(&pfn).is_some()
@@ -85,10 +85,10 @@ impl Guided<'_, '_> {
             Unmovable => Reclaimable,
             _ => Movable,
         };
-        let boost = zone.boost;
+        let boost = zone.boost();
         let whole = Fallback { pfn, order, from: mt, outcome: Outcome::Claim };
-        let moved = zone.follow_claim(other, whole).is_ok();
-        zone.boost = boost;
+        let moved = zone.impose_claim(other, whole).is_ok();
+        zone.impose_boost(boost);
         self.guesses_corrected += u64::from(moved);
         moved
     }
@@ -100,7 +100,7 @@ impl Guided<'_, '_> {
             if self.fates.silent().block(page, 0, self.now)
                 && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
             {
-                gone |= zone.follow_take(page, 0, true).is_ok();
+                gone |= zone.impose_take(page, 0, true).is_ok();
                 self.unseen += 1;
                 self.inferred.push(Inferred::Isolated { pfn: page, order: 0 });
             }

@@ -38,7 +38,7 @@ impl Guided<'_, '_> {
                         equal = false;
                         notes.push(format!(
                             "end: {} order {order} {mt}: {kernel} free blocks recorded, {model} in the model",
-                            zone.kind.name()
+                            zone.kind().name()
                         ));
                     }
                 }

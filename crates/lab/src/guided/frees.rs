@@ -1,11 +1,11 @@
 //! Blocks that come back: to a CPU list, to the zone, or from the one to the other.
 
 use pageblock::FrameState;
-use pageblock::cpu_cache::{CacheLimits, CpuCache, ZoneFlags};
-use pageblock::follow::ListEnd;
+use pageblock::cpu_cache::{CacheLimits, CacheState, CpuCache, ZoneFlags};
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::PcpType;
+use pageblock::replay::ListEnd;
 use pageblock_measure::verification::Agreement;
 
 use super::tally::{agreement, imposed, kind};
@@ -101,15 +101,16 @@ impl Guided<'_, '_> {
         let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
         let list = cache.list_index(order, mt).filter(|_| mt != Migratetype::Isolate);
         let Some(list) = list.filter(|_| fate != Fate::Direct) else {
-            self.tally.imposed(imposed::ZONE_FREE, zone.follow_free(pfn, order, None));
+            self.tally.imposed(imposed::ZONE_FREE, zone.impose_free(pfn, order, None));
             self.fresh.push(Late { cpu, pid, pfn, order, fate: Fate::Direct });
             return;
         };
-        let put = cache.follow_put(zone, pfn, order, mt, ListEnd::Head);
+        let put = cache.impose_put(zone, pfn, order, mt, ListEnd::Head);
         if put.is_err() {
             return self.tally.imposed(imposed::CPU_LIST_PUT, put);
         }
-        let flags = ZoneFlags { reclaim_active: zone.reclaim_active, below_high: zone.below_high };
+        let flags =
+            ZoneFlags { reclaim_active: zone.reclaim_active(), below_high: zone.below_high() };
         let before = Tuning::of(cache);
         let n = cache.pages_to_drain(&policy, order, flags);
         let after = Tuning::of(cache);
@@ -150,7 +151,7 @@ impl Guided<'_, '_> {
             });
             self.prepare(at, pfn, order);
             if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
-                self.tally.imposed(imposed::ZONE_FREE, zone.follow_free(pfn, order, Some(mt)));
+                self.tally.imposed(imposed::ZONE_FREE, zone.impose_free(pfn, order, Some(mt)));
             }
             return;
         };
@@ -178,7 +179,7 @@ impl Guided<'_, '_> {
             let drain = match missed {
                 Some(_) => cache.drain(&policy, u32::MAX, list),
                 // `decay_pcp_high`: each round starts anew.
-                None if worker => cache.drain(&policy, cache.limits.batch.max(1), 0),
+                None if worker => cache.drain(&policy, cache.limits().batch.max(1), 0),
                 None => cache.drain_round(&policy),
             };
             Draining {
@@ -207,7 +208,7 @@ impl Guided<'_, '_> {
             let bulk = passed.filter(|_| !self.fates.has_isolation() && list == running.last);
             found_empty |= few.is_none() && bulk.is_some();
             let Some(late) = few.or(bulk).and_then(|l| cache.next(zone, l)) else { break list };
-            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, late));
+            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, late));
             self.holder[late.0 as usize] = 0;
             self.cpus[owner].promised.push(Promise { pfn: late, to: Task::Any, explained: true });
             explained = true;
@@ -215,15 +216,15 @@ impl Guided<'_, '_> {
         };
         let next = list.and_then(|l| cache.last(zone, l));
         let to = cache.drain_type(zone, pfn);
-        let taken = cache.follow_take(zone, pfn);
+        let taken = cache.impose_take(zone, pfn);
         let shape =
             list.is_some() && has == list && !found_empty && taken.is_ok() && to == Some(mt);
         let exact = shape && next == Some(pfn);
         if to != Some(mt) && policy.pcp_type == PcpType::Reread && mt != Migratetype::Isolate {
-            self.tally.imposed(imposed::TYPE, zone.follow_reserve(pfn, mt));
+            self.tally.imposed(imposed::TYPE, zone.impose_reserve(pfn, mt));
         }
         self.tally.imposed(imposed::CPU_LIST_TAKE, taken);
-        self.tally.imposed(imposed::ZONE_FREE, zone.follow_free(pfn, order, Some(mt)));
+        self.tally.imposed(imposed::ZONE_FREE, zone.impose_free(pfn, order, Some(mt)));
         running.drain.gave(order);
         running.got += 1 << order;
         running.last = has;
@@ -293,7 +294,7 @@ impl Guided<'_, '_> {
         if got > 0 {
             zone.leave_below_high();
         }
-        let (reclaim, below) = (zone.reclaim_active, zone.below_high);
+        let (reclaim, below) = (zone.reclaim_active(), zone.below_high());
         let both = want > 0 && got > 0;
         self.seen.not_drained += u64::from(want > 0 && got == 0);
         // What was learned from the kernel's answer was not foreseen.
@@ -323,7 +324,7 @@ impl Guided<'_, '_> {
         let Draining { owner, zone: at, got, .. } = *draining;
         let drained = got > 0;
         let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) else { return false };
-        let (node, reclaim) = (zone.node, zone.reclaim_active);
+        let (node, reclaim) = (zone.node(), zone.reclaim_active());
         let explained = if drained {
             self.put_late(draining, reclaim)
         } else {
@@ -343,15 +344,15 @@ impl Guided<'_, '_> {
             return reclaim;
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) {
-            let below = zone.below_high;
-            zone.below_high = !below;
+            let below = zone.below_high();
+            zone.impose_below_high(!below);
             if below && self.would_drain(draining, reclaim, 0) == drained {
                 self.left_below += 1;
                 return true;
             }
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) {
-            zone.below_high = !zone.below_high;
+            zone.impose_below_high(!zone.below_high());
         }
         self.follow_limit(draining);
         false
@@ -376,7 +377,7 @@ impl Guided<'_, '_> {
             let Late { pfn, order, .. } = self.late.remove(place);
             if let Some((zone, cache)) = self.allocator.zone_and_cache(draining.zone, owner) {
                 let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
-                let put = cache.follow_put(zone, pfn, order, mt, ListEnd::Head);
+                let put = cache.impose_put(zone, pfn, order, mt, ListEnd::Head);
                 self.tally.imposed(imposed::CPU_LIST_PUT, put);
                 self.set_holder(pfn, Some(owner));
             }
@@ -420,36 +421,37 @@ impl Guided<'_, '_> {
         };
         let now = Tuning::of(cache);
         draining.before.restore(cache);
-        cache.set_count(draining.before.count.saturating_add_signed(-fewer));
-        let flags = ZoneFlags { reclaim_active, below_high: zone.below_high };
+        cache.impose_count(draining.before.count.saturating_add_signed(-fewer));
+        let flags = ZoneFlags { reclaim_active, below_high: zone.below_high() };
         let n = cache.pages_to_drain(&policy, draining.order, flags);
         // What others made of it since stays.
         if (Tuning { count: 0, ..now }) != (Tuning { count: 0, ..draining.after }) {
             now.restore(cache);
         }
-        cache.set_count(now.count);
+        cache.impose_count(now.count);
         n > 0
     }
 
     /// The limit is what makes the list drain, or not drain, as it did.
     fn follow_limit(&mut self, draining: &Draining) {
         let Draining { owner, zone: at, got, before, .. } = *draining;
-        let reclaim = self.allocator.zones()[at].reclaim_active;
+        let reclaim = self.allocator.zones()[at].reclaim_active();
         self.would_drain(draining, reclaim, 0);
         let Some((_, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
-        let CacheLimits { high_min, high_max, .. } = cache.limits;
+        let CacheLimits { high_min, high_max, .. } = cache.limits();
         // The limit is just past what it was seen to be, or where that was not enough, anywhere.
         let seen = (owner, at, got > 0);
         let again = self.limit_seen == Some(seen);
         let high = match (got > 0, again) {
             (true, false) => before.count,
             (true, true) => high_min,
-            (false, false) => cache.high.max(before.count + cache.limits.batch.max(1)),
+            (false, false) => cache.high().max(before.count + cache.limits().batch.max(1)),
             (false, true) => high_max,
         };
         self.limit_seen = Some(seen).filter(|_| !again);
         // As the kernel's macro, whose upper bound wins where they cross.
-        cache.high = high.max(high_min).min(high_max);
+        let high = high.max(high_min).min(high_max);
+        cache.impose_state(CacheState { high, ..cache.state() });
     }
 }
 
@@ -503,17 +505,20 @@ impl Tuning {
     pub(super) fn of(cache: &CpuCache) -> Self {
         Self {
             count: cache.count(),
-            high: cache.high,
+            high: cache.high(),
             free_count: cache.free_count(),
-            alloc_factor: cache.alloc_factor,
-            prev_free_high_order: cache.prev_free_high_order,
+            alloc_factor: cache.state().alloc_factor,
+            prev_free_high_order: cache.state().prev_free_high_order,
         }
     }
 
     pub(super) fn restore(self, cache: &mut CpuCache) {
-        cache.high = self.high;
-        cache.set_free_count(self.free_count);
-        cache.alloc_factor = self.alloc_factor;
-        cache.prev_free_high_order = self.prev_free_high_order;
+        cache.impose_state(CacheState {
+            high: self.high,
+            free_count: self.free_count,
+            alloc_factor: self.alloc_factor,
+            prev_free_high_order: self.prev_free_high_order,
+            ..cache.state()
+        });
     }
 }

@@ -226,7 +226,7 @@ impl<'a, 'm> Guided<'a, 'm> {
     /// A replay from the state that the allocator is in.
     #[must_use]
     pub fn new(allocator: &'a mut Allocator<'m>, fates: &'a Fates, mismatches: usize) -> Self {
-        let end = allocator.zones().iter().map(|z| z.span.end.0).max().unwrap_or(0);
+        let end = allocator.zones().iter().map(|z| z.span().end.0).max().unwrap_or(0);
         let mut holder = vec![0; end as usize];
         for (at, zone) in allocator.zones().iter().enumerate() {
             for cpu in 0..allocator.cpus() {
@@ -410,7 +410,8 @@ impl<'a, 'm> Guided<'a, 'm> {
         self.kswapd_woken = self.kswapd_woken & !bit | if running { bit } else { 0 };
         if running {
             let zones = self.allocator.zones().iter();
-            self.boosts.extend(zones.filter(|z| z.node == node).map(|z| (node, z.kind, z.boost)));
+            self.boosts
+                .extend(zones.filter(|z| z.node() == node).map(|z| (node, z.kind(), z.boost())));
         }
     }
 
@@ -423,9 +424,9 @@ impl<'a, 'm> Guided<'a, 'm> {
             }
             for at in 0..self.allocator.zones().len() {
                 if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
-                    && (zone.node, zone.kind) == (node, kind)
+                    && (zone.node(), zone.kind()) == (node, kind)
                 {
-                    zone.boost -= boost.min(zone.boost);
+                    zone.end_boost(boost);
                 }
             }
         }
@@ -436,7 +437,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         if let Some(at) = self.zone_of(pfn)
             && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
         {
-            self.tally.imposed(imposed::TYPE, zone.follow_reserve(pfn, mt));
+            self.tally.imposed(imposed::TYPE, zone.impose_reserve(pfn, mt));
         }
     }
 

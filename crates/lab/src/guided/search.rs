@@ -158,7 +158,7 @@ impl Guided<'_, '_> {
         let distance = free.0.saturating_sub(run.migrate.0);
         let low = Pfn(free.0 - distance / 4).align_down(pageblock_order).max(min);
         let zone = &self.allocator.zones()[run.zone];
-        let whole = free >= Pfn(zone.span.end.0 - 1).align_down(pageblock_order);
+        let whole = free >= Pfn(zone.span().end.0 - 1).align_down(pageblock_order);
         let lists = Lists::of(zone, run.order);
         let wanted = Wanted { low, min, order: run.order };
         let fits = |outcome: &Outcome| {
@@ -202,7 +202,7 @@ impl Guided<'_, '_> {
             run.fails += 1;
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(zone, 0) {
-            outcome.heads.iter().for_each(|&pfn| zone.follow_rotation(pfn));
+            outcome.heads.iter().for_each(|&pfn| zone.rotate_free_list(pfn));
         }
         if let (Some((pfn, order)), true) = (outcome.found, taken) {
             self.isolated_unseen(pid, pfn, order, Fate::Sought);
@@ -256,7 +256,7 @@ impl Guided<'_, '_> {
             return;
         };
         let pageblock_order = self.allocator.geometry().pageblock_order;
-        let zone_start = self.allocator.zones()[run.zone].span.start;
+        let zone_start = self.allocator.zones()[run.zone].span().start;
         let at_start = run.migrate == zone_start;
         if (at_start || run.migrate.is_aligned(pageblock_order)) && run.order > COSTLY {
             let distance = run.free.0.saturating_sub(run.migrate.0) >> if at_start { 1 } else { 3 };
@@ -288,7 +288,7 @@ impl Guided<'_, '_> {
                 if over || found {
                     // All up to this one go to the end.
                     if let Some(&next) = blocks.get(at + 1) {
-                        zone.follow_rotation(next);
+                        zone.rotate_free_list(next);
                     }
                     if found && !over {
                         return true;

@@ -4,12 +4,12 @@ use pageblock::FrameState;
 use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Extfrag;
 use pageblock::fallback::{Fallback, FallbackSearch, Mode, Outcome};
-use pageblock::follow::ListEnd;
 use pageblock::frame::{Order, Pfn};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::MIGRATE_PCPTYPES;
 use pageblock::mobility::Migratetype::{self, Movable};
 use pageblock::policy::{BelowHigh, FallbackPick};
+use pageblock::replay::ListEnd;
 use pageblock::request::Request;
 use pageblock::zone::Zone;
 use pageblock_measure::verification::Agreement;
@@ -66,7 +66,7 @@ impl Guided<'_, '_> {
             };
             let exact = shape && own.is_some_and(|(next, _)| next == pfn);
             if shape && !exact {
-                zone.follow_rotation(pfn);
+                zone.rotate_free_list(pfn);
             }
             let kind = if refill.is_some() { kind::REFILL_FRAME } else { kind::ZONE_FRAME };
             let agreement = agreement(exact, shape, withdrawn);
@@ -115,11 +115,11 @@ impl Guided<'_, '_> {
         let flags = if self.for_bulk {
             FLAGS
         } else {
-            let highest = self.allocator.zones()[at].kind.max(ZoneKind::Normal);
+            let highest = self.allocator.zones()[at].kind().max(ZoneKind::Normal);
             self.attempts_before_refill(at, Wanted { cpu, pid, order, mt, highest })
         };
         let (zone, cache) = self.allocator.zone_and_cache(at, cpu)?;
-        let want = cache.refill_count(&policy, order, zone.below_high);
+        let want = cache.refill_count(&policy, order, zone.below_high());
         let mode = Mode::Normal;
         let refill = Refill {
             zone: at,
@@ -147,7 +147,7 @@ impl Guided<'_, '_> {
         let list = cache.list_index(order, mt).unwrap_or(0);
         for _ in 0..unseen {
             let Some(pfn) = cache.next(zone, list) else { break };
-            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, pfn));
+            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
             self.holder[pfn.0 as usize] = 0;
             if self.for_bulk {
                 self.cpus[cpu].taken_unseen += 1;
@@ -191,7 +191,7 @@ impl Guided<'_, '_> {
 
     fn append(&mut self, cpu: usize, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
-        let put = cache.follow_put(zone, pfn, order, mt, ListEnd::Tail);
+        let put = cache.impose_put(zone, pfn, order, mt, ListEnd::Tail);
         if put.is_ok() {
             self.set_holder(pfn, Some(cpu));
         }
@@ -236,7 +236,7 @@ impl Guided<'_, '_> {
         let list = cache.list_of(zone, pfn);
         // Only the first can have been taken.
         if list.and_then(|list| cache.next(zone, list)) == Some(pfn)
-            && cache.follow_take(zone, pfn).is_ok()
+            && cache.impose_take(zone, pfn).is_ok()
         {
             self.set_holder(pfn, None);
             self.cpus[cpu].promised.push(Promise { pfn, to: Task::Is(pid), explained: true });
@@ -254,7 +254,7 @@ impl Guided<'_, '_> {
     ) {
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         if let Some(pfn) = cache.next(zone, list) {
-            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, pfn));
+            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
             self.set_holder(pfn, None);
             self.cpus[cpu].promised.push(Promise { pfn, to, explained });
         }
@@ -265,12 +265,12 @@ impl Guided<'_, '_> {
         self.unplaced.remove(&pfn);
         let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) else { return };
         let movable = mt == Movable;
-        if zone.follow_take(pfn, order, movable).is_err() {
+        if zone.impose_take(pfn, order, movable).is_err() {
             for page in pfn.0..pfn.0 + (1 << order) {
                 self.make_allocated(at, Pfn(page), 0);
             }
             if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) {
-                let marked = zone.follow_allocated(pfn, order, movable);
+                let marked = zone.impose_allocated(pfn, order, movable);
                 self.tally.imposed(imposed::ALLOCATED, marked);
             }
         }
@@ -280,7 +280,7 @@ impl Guided<'_, '_> {
     fn free_if_cached(&mut self, at: usize, pfn: Pfn) {
         let Some(owner) = self.holder(pfn) else { return };
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
-        if cache.follow_drain(zone, pfn).is_ok() {
+        if cache.impose_drain(zone, pfn).is_ok() {
             self.set_holder(pfn, None);
         }
     }
@@ -303,7 +303,7 @@ impl Guided<'_, '_> {
         } else {
             zone.find_fallback(order, mt, flags, mode)
         };
-        zone.follow_failed_claims(search.failed_claims);
+        zone.impose_failed_claims(search.failed_claims);
         let predicted = search.found;
         let same_block = predicted.filter(|f| {
             f.outcome == Outcome::Claim
@@ -314,7 +314,7 @@ impl Guided<'_, '_> {
             Some(Fallback { pfn: start, order: found, from, outcome: Outcome::Claim })
         });
         if let Some(claim) = claim {
-            self.tally.imposed(imposed::CLAIM, zone.follow_claim(mt, claim));
+            self.tally.imposed(imposed::CLAIM, zone.impose_claim(mt, claim));
         }
         let next = zone.next_of_list(order, mt);
         let exact = same_block.is_some() && next.is_some_and(|(next, _)| next == pfn);
@@ -365,7 +365,7 @@ impl Guided<'_, '_> {
         let exact = predicted == Some(actual);
         let shape = predicted.is_some_and(|f| Fallback { pfn: x.pfn, ..f } == actual);
         if shape && !exact {
-            zone.follow_rotation(x.pfn);
+            zone.rotate_free_list(x.pfn);
         }
         self.tally.compare(kind::FALLBACK, agreement(exact, shape, false), || {
             (
@@ -382,9 +382,9 @@ impl Guided<'_, '_> {
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
         if own.is_none() && mode <= Mode::Claim && actual.outcome == Outcome::Single {
             // Whatever the model would have claimed, the kernel could not.
-            zone.follow_failed_claims(zone.claims_to_try(order, mt, flags));
+            zone.impose_failed_claims(zone.claims_to_try(order, mt, flags));
         }
-        if zone.follow_fallback(order, mt, actual, &mut ()).is_err() {
+        if zone.impose_fallback(order, mt, actual, &mut ()).is_err() {
             self.take(at, x.pfn, order, mt);
         }
         if let Some(refill) = &mut self.cpus[cpu].refill
@@ -429,7 +429,7 @@ impl Guided<'_, '_> {
             .map(|p| p.0)
             .collect();
         if shape && !exact {
-            zone.follow_rotation(x.pfn);
+            zone.rotate_free_list(x.pfn);
         }
         self.tally.compare(kind::FALLBACK, agreement(exact, shape, false), || {
             let predicted = words::fallback(predicted);
@@ -442,7 +442,7 @@ impl Guided<'_, '_> {
             } else if !x.change_ownership && actual.outcome == Outcome::Claim {
                 actual.outcome = Outcome::Refile;
             }
-            self.tally.imposed(imposed::CLAIM, zone.follow_claim(mt, actual));
+            self.tally.imposed(imposed::CLAIM, zone.impose_claim(mt, actual));
         }
     }
 
@@ -454,7 +454,7 @@ impl Guided<'_, '_> {
         let Some((_, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let list = cache.list_index(order, mt);
         if list.is_some() {
-            cache.follow_alloc();
+            cache.impose_alloc();
         }
         if self.was_in_flight(pfn) {
             return;
@@ -486,7 +486,7 @@ impl Guided<'_, '_> {
             self.make_allocated(at, pfn, order);
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
-            let marked = zone.follow_allocated(pfn, order, mt == Movable);
+            let marked = zone.impose_allocated(pfn, order, mt == Movable);
             self.tally.imposed(imposed::ALLOCATED, marked);
         }
     }
@@ -504,8 +504,8 @@ impl Guided<'_, '_> {
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let Some(FrameState::CpuList { order, cached }) = zone.state(pfn) else { return };
         let mt = cache.list_of(zone, pfn).map_or(cached, |list| list_type(list, cached));
-        if cache.follow_take(zone, pfn).is_ok() {
-            let put = cache.follow_put(zone, pfn, order, mt, to);
+        if cache.impose_take(zone, pfn).is_ok() {
+            let put = cache.impose_put(zone, pfn, order, mt, to);
             self.tally.imposed(imposed::CPU_LIST_PUT, put);
         }
     }
@@ -518,15 +518,16 @@ impl Guided<'_, '_> {
         }
         let highest = request.gfp.highest_zone();
         let served = served.and_then(|pfn| self.zone_of(pfn));
-        let node = served.map(|at| self.allocator.zones()[at].node);
+        let node = served.map(|at| self.allocator.zones()[at].node());
         for at in (0..self.allocator.zones().len()).rev() {
             let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { continue };
-            if zone.kind > highest || node.is_some_and(|node| zone.node != node) {
+            if zone.kind() > highest || node.is_some_and(|node| zone.node() != node) {
                 continue;
             }
-            if !zone.below_high {
+            if !zone.below_high() {
                 let high = zone.watermark(Watermark::High);
-                zone.below_high = !zone.watermark_ok(request.order, high, highest, AllocFlags(0));
+                let ok = zone.watermark_ok(request.order, high, highest, AllocFlags(0));
+                zone.impose_below_high(!ok);
             }
             if served == Some(at) {
                 return;
@@ -548,7 +549,7 @@ impl Guided<'_, '_> {
             list.map_or(0, |l| cache.blocks(zone, l).take(deep).take_while(|&p| p != pfn).count());
         let shape = list.is_some() && has == list;
         let exact = shape && ahead < deep;
-        self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, pfn));
+        self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
         let agreement = agreement(exact, shape, ahead > 0 || silent);
         self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, agreement, || {
             let [has, list] = [has, list].map(words::or_none);
@@ -581,7 +582,7 @@ impl Guided<'_, '_> {
                 |&next: &Pfn| next != pfn && self.fates.silent_listed().block(next, 0, self.now);
             let Some(next) = next.filter(silent) else { return any };
             let mt = zone.block_type(next).unwrap_or(Migratetype::Unmovable);
-            let taken = cache.follow_take(zone, next);
+            let taken = cache.impose_take(zone, next);
             let failed = taken.is_err();
             self.tally.imposed(imposed::CPU_LIST_TAKE, taken);
             if failed {
@@ -619,19 +620,19 @@ impl Guided<'_, '_> {
             if let Some(owner) = self.holder(page)
                 && let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner)
             {
-                self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, page));
+                self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, page));
                 self.set_holder(page, None);
             }
             if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
                 && zone.free_block_of(page).is_some()
             {
-                self.tally.imposed(imposed::ZONE_TAKE, zone.follow_take(page, 0, false));
+                self.tally.imposed(imposed::ZONE_TAKE, zone.impose_take(page, 0, false));
             }
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
             && zone.state(pfn) != Some(FrameState::Allocated { order, movable: true })
         {
-            self.tally.imposed(imposed::ALLOCATED, zone.follow_allocated(pfn, order, false));
+            self.tally.imposed(imposed::ALLOCATED, zone.impose_allocated(pfn, order, false));
         }
     }
 
@@ -642,7 +643,7 @@ impl Guided<'_, '_> {
         if fate == Fate::Sought
             && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
         {
-            zone.follow_rotation(pfn);
+            zone.rotate_free_list(pfn);
         }
         self.take(at, pfn, order, Movable);
         let pageblock_order = self.allocator.geometry().pageblock_order;
@@ -652,9 +653,9 @@ impl Guided<'_, '_> {
         {
             // From 6.10 the rest of the pageblock comes along.
             let typed = if zone.policy().list_type_strict() {
-                zone.follow_reserve(pfn, Movable)
+                zone.impose_reserve(pfn, Movable)
             } else {
-                zone.follow_block_type(pfn, Movable)
+                zone.impose_block_type(pfn, Movable)
             };
             self.tally.imposed(imposed::TYPE, typed);
         }
@@ -677,11 +678,11 @@ impl Guided<'_, '_> {
         let zones = self.allocator.zones();
         let serves = |&at: &usize| {
             let zone = &zones[at];
-            zone.node == node && zone.kind <= ZoneKind::Normal && zone.managed > 0
+            zone.node() == node && zone.kind() <= ZoneKind::Normal && zone.managed() > 0
         };
         let zones: Vec<usize> = (0..zones.len()).rev().filter(serves).collect();
         let Some(&preferred) = zones.first() else { return };
-        let highest = self.allocator.zones()[preferred].kind;
+        let highest = self.allocator.zones()[preferred].kind();
         for at in zones {
             let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { continue };
             let Some(list) = cache.list_index(0, mt) else { continue };
@@ -693,8 +694,8 @@ impl Guided<'_, '_> {
             while taken < pages
                 && let Some(pfn) = cache.next(zone, list)
             {
-                cache.follow_alloc();
-                self.tally.imposed(imposed::CPU_LIST_TAKE, cache.follow_take(zone, pfn));
+                cache.impose_alloc();
+                self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
                 if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
                     *slot = 0;
                 }

@@ -1,11 +1,11 @@
 use std::mem::MaybeUninit;
 
 use pageblock::fallback::{Fallback, Outcome};
-use pageblock::follow::ListEnd;
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::layout::ZoneSpec;
 use pageblock::mobility::Migratetype::{Movable, Unmovable};
 use pageblock::policy::Policy;
+use pageblock::replay::ListEnd;
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
 use pageblock::zone::Geometry;
@@ -44,15 +44,15 @@ fn on_machine(
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     for at in [DMA32, NORMAL] {
         let (zone, _) = allocator.zone_and_cache(at, 0).unwrap();
-        zone.watermarks = Watermarks { min: 0, low: 0, high: 0, promo: 0 };
-        zone.lowmem_reserve = [0; 5];
-        zone.follow_block_type(zone.span.start, Movable).unwrap();
+        zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 0, promo: 0 });
+        zone.impose_lowmem_reserve([0; 5]);
+        zone.impose_block_type(zone.span().start, Movable).unwrap();
     }
     for &(pfn, order, mt) in free {
         let at = allocator.zone_of(Pfn(pfn)).unwrap();
         let (zone, _) = allocator.zone_and_cache(at, 0).unwrap();
-        zone.follow_block_type(Pfn(pfn), mt).unwrap();
-        zone.follow_listed(Pfn(pfn), order, mt).unwrap();
+        zone.impose_block_type(Pfn(pfn), mt).unwrap();
+        zone.impose_free_block(Pfn(pfn), order, mt).unwrap();
     }
     let mut start = Snapshot::default();
     start.zones.push(ZoneSnapshot { spanned: 2 * PAGES, ..ZoneSnapshot::default() });
@@ -165,8 +165,8 @@ fn a_search_that_comes_to_another_number_is_lost() {
 fn list(guided: &mut Guided<'_, '_>, pages: &[u64]) {
     for &page in pages {
         let (zone, cache) = guided.allocator.zone_and_cache(NORMAL, 0).unwrap();
-        zone.follow_allocated(Pfn(page), 0, false).unwrap();
-        cache.follow_put(zone, Pfn(page), 0, Unmovable, ListEnd::Tail).unwrap();
+        zone.impose_allocated(Pfn(page), 0, false).unwrap();
+        cache.impose_put(zone, Pfn(page), 0, Unmovable, ListEnd::Tail).unwrap();
         guided.set_holder(Pfn(page), Some(0));
     }
 }
@@ -202,8 +202,9 @@ fn a_refill_that_a_lower_zone_serves_was_tried_in_the_higher_one() {
     let free = [(512, 3, Movable), (8704, 6, Unmovable)];
     let wanted = Wanted { cpu: 0, pid: TASK, order: 0, mt: Movable, highest: ZoneKind::Normal };
     on_machine(&free, &[], |guided| {
-        let factor =
-            |guided: &Guided<'_, '_>| guided.allocator.cache(NORMAL, 0).unwrap().alloc_factor;
+        let factor = |guided: &Guided<'_, '_>| {
+            guided.allocator.cache(NORMAL, 0).unwrap().state().alloc_factor
+        };
         let flags = guided.attempts_before_refill(DMA32, wanted);
         assert!(flags.has(AllocFlags::NOFRAGMENT));
         assert_eq!((guided.failed_attempts, factor(guided)), (1, 1));

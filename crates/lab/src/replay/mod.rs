@@ -62,7 +62,7 @@ impl<'a, 'm> Replay<'a, 'm> {
     #[must_use]
     pub fn new(allocator: &'a mut Allocator<'m>) -> Self {
         let placement = Placement::of(allocator);
-        let boosts = allocator.zones().iter().map(|zone| zone.boost).collect();
+        let boosts = allocator.zones().iter().map(|zone| zone.boost()).collect();
         Self {
             allocator,
             tally: Tally::new(),
@@ -91,7 +91,7 @@ impl<'a, 'm> Replay<'a, 'm> {
             Demand::Failed { order, gfp } => self.alloc_again(cpu, order, gfp),
             Demand::Free { pfn, order, past_list } => {
                 // The allocator frees past the lists for a CPU that there is not.
-                self.free(if past_list { usize::MAX } else { cpu }, pfn, order);
+                self.free((!past_list).then_some(cpu), pfn, order);
             }
             Demand::Evacuate { pfn, pages } => self.evacuate(cpu, pfn, pages),
             Demand::MoveAway { pfn, to } => self.placement.move_away(self.allocator, pfn, to),
@@ -105,7 +105,8 @@ impl<'a, 'm> Replay<'a, 'm> {
             }
             Demand::Drain { pfn } => {
                 if let Some(zone) = self.allocator.zone_of(pfn) {
-                    self.allocator.drain_zone(cpu, zone, &mut self.tally);
+                    let drained = self.allocator.drain_zone(cpu, zone, &mut self.tally);
+                    debug_assert!(drained.is_ok(), "{drained:?}");
                 }
             }
             Demand::Tick => self.tick(cpu),
@@ -116,10 +117,10 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// kswapd begins or ends a run. The boosts that it began with are gone at its end.
     fn kswapd(&mut self, node: u8, running: bool) {
         self.allocator.set_kswapd_running(node, running);
-        self.end_boosts(|zone| zone.node == node);
+        self.end_boosts(|zone| zone.node() == node);
         for (zone, boost) in self.allocator.zones().iter().zip(&mut self.boosts) {
-            if zone.node == node {
-                *boost = zone.boost;
+            if zone.node() == node {
+                *boost = zone.boost();
             }
         }
     }
@@ -130,8 +131,8 @@ impl<'a, 'm> Replay<'a, 'm> {
             if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
                 && of(zone)
             {
-                zone.boost -= zone.boost.min(self.boosts[at]);
-                self.boosts[at] = zone.boost;
+                zone.end_boost(self.boosts[at]);
+                self.boosts[at] = zone.boost();
             }
         }
     }
@@ -139,9 +140,10 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// The vmstat work of a CPU. Boosts that the recorded kernel did not have, so that its kswapd did
     /// not run for them, are taken back within a second or two.
     fn tick(&mut self, cpu: usize) {
-        self.allocator.vmstat_tick(cpu, &mut self.tally);
+        let ticked = self.allocator.vmstat_tick(cpu, &mut self.tally);
+        debug_assert!(ticked.is_ok(), "{ticked:?}");
         if cpu == 0 {
-            self.end_boosts(|zone| !zone.reclaim_active);
+            self.end_boosts(|zone| !zone.reclaim_active());
         }
     }
 
@@ -220,7 +222,7 @@ impl<'a, 'm> Replay<'a, 'm> {
                 if let Some(at) = self.allocator.zone_of(pfn)
                     && let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu)
                 {
-                    let _ = zone.follow_free(pfn, order, None);
+                    let _ = zone.impose_free(pfn, order, None);
                 }
             }
             Err(_) => {
@@ -238,7 +240,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         self.placement.request(pfn, order, requested);
     }
 
-    fn free(&mut self, cpu: usize, pfn: Pfn, order: Order) {
+    fn free(&mut self, cpu: Option<usize>, pfn: Pfn, order: Order) {
         let Some(placed) = self.placement.take(self.allocator, pfn, order) else {
             match self.placement.take_unknown() {
                 Some(page) if order == 0 => self.free_block(cpu, page, 0),
@@ -256,8 +258,12 @@ impl<'a, 'm> Replay<'a, 'm> {
         }
     }
 
-    fn free_block(&mut self, cpu: usize, pfn: Pfn, order: Order) {
-        if self.allocator.free(cpu, pfn, order, &mut self.tally).is_err() {
+    fn free_block(&mut self, cpu: Option<usize>, pfn: Pfn, order: Order) {
+        let freed = match cpu {
+            Some(cpu) => self.allocator.free(cpu, pfn, order, &mut self.tally),
+            None => self.allocator.free_past_lists(pfn, order, &mut self.tally),
+        };
+        if freed.is_err() {
             self.outcome.unknown_frees += 1;
         }
     }
@@ -289,15 +295,15 @@ impl<'a, 'm> Replay<'a, 'm> {
             }
             let Some(at) = self.allocator.zone_of(pfn) else { continue };
             let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { continue };
-            let from = self.targets.min(Pfn(zone.span.end.0 - 1));
-            let target = placement::free_page_below(zone, from).unwrap_or(zone.span.start);
+            let from = self.targets.min(Pfn(zone.span().end.0 - 1));
+            let target = placement::free_page_below(zone, from).unwrap_or(zone.span().start);
             self.targets = target;
             // The scanners have met.
-            if target.0 < start.0 + u64::from(pages) || zone.follow_take(target, 0, true).is_err() {
+            if target.0 < start.0 + u64::from(pages) || zone.impose_take(target, 0, true).is_err() {
                 return;
             }
             self.placement.relocate(pfn, target);
-            self.free_block(cpu, pfn, 0);
+            self.free_block(Some(cpu), pfn, 0);
         }
     }
 
@@ -317,11 +323,11 @@ impl<'a, 'm> Replay<'a, 'm> {
             pfn
         } else {
             let page = placement::free_page_below(zone, self.scanner.unwrap_or(pfn))
-                .or_else(|| placement::free_page_below(zone, Pfn(zone.span.end.0 - 1)))?;
+                .or_else(|| placement::free_page_below(zone, Pfn(zone.span().end.0 - 1)))?;
             self.scanner = Some(page);
             page
         };
-        zone.follow_take(page, 0, true).ok()?;
+        zone.impose_take(page, 0, true).ok()?;
         self.placement.request(page, 0, Migratetype::Movable);
         Some(page)
     }

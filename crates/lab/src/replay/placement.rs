@@ -30,7 +30,7 @@ pub(super) enum Placed {
 impl Placement {
     /// At the start every block in use is where the recording has it.
     pub(super) fn of(allocator: &Allocator<'_>) -> Self {
-        let end = allocator.zones().iter().map(|z| z.span.end.0).max().unwrap_or(0) as usize;
+        let end = allocator.zones().iter().map(|z| z.span().end.0).max().unwrap_or(0) as usize;
         let mut placement = Self {
             of: vec![0; end],
             recorded: vec![0; end],
@@ -38,7 +38,7 @@ impl Placement {
             unknown: Vec::new(),
         };
         for zone in allocator.zones() {
-            for pfn in zone.span.start.0..zone.span.end.0 {
+            for pfn in zone.span().start.0..zone.span().end.0 {
                 let pfn = Pfn(pfn);
                 if let Some(FrameState::Allocated { order, movable }) = zone.state(pfn) {
                     let block = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
@@ -225,17 +225,17 @@ fn as_block(allocator: &mut Allocator<'_>, pfn: Pfn, order: Order) -> bool {
     );
     allocator
         .zone_and_cache(at, 0)
-        .is_some_and(|(zone, _)| zone.follow_allocated(pfn, order, movable).is_ok())
+        .is_some_and(|(zone, _)| zone.impose_allocated(pfn, order, movable).is_ok())
 }
 
 /// The highest free page of a movable pageblock at or below the one of a frame.
 pub(super) fn free_page_below(zone: &Zone<'_>, pfn: Pfn) -> Option<Pfn> {
     let pageblock_order = zone.geometry().pageblock_order;
     let pages = zone.geometry().pageblock_pages() as usize;
-    let first = zone.span.start.align_down(pageblock_order).0;
+    let first = zone.span().start.align_down(pageblock_order).0;
     let here = pfn.align_down(pageblock_order).0;
     (first..=here).rev().step_by(pages).find_map(|block| {
-        let start = Pfn(block).max(zone.span.start);
+        let start = Pfn(block).max(zone.span().start);
         let movable = zone.block_type(start) == Some(Migratetype::Movable);
         movable.then(|| zone.last_free_page_of(start)).flatten()
     })

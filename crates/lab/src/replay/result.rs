@@ -21,7 +21,10 @@ impl Replay<'_, '_> {
             probes += zone.counters().list_probes;
             let orders = 0..=self.allocator.geometry().max_order;
             let free = orders.map(|order| zone.nr_free(order)).collect();
-            run.set_free_blocks(&format!("Node {}, zone {}", zone.node, zone.kind.name()), free);
+            run.set_free_blocks(
+                &format!("Node {}, zone {}", zone.node(), zone.kind().name()),
+                free,
+            );
         }
         run.counters.set(names::ZONE_LOCK_ACQUIRED, locks);
         run.counters.set(names::LIST_PROBES, probes);

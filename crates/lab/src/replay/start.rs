@@ -50,15 +50,16 @@ fn watermark_switches_low(policy: &Policy) -> (u32, u32) {
 /// min_free_kbytes is the recorded one, as the minimum watermarks tell it, unless the policy sets it.
 fn set_watermarks(allocator: &mut Allocator<'_>, policy: &Policy) {
     let zones = || allocator.zones().iter();
-    let recorded: u64 = zones().map(|z| z.watermarks.min).sum::<u64>() * tuning::KBYTES_PER_PAGE;
+    let recorded: u64 = zones().map(|z| z.watermarks().min).sum::<u64>() * tuning::KBYTES_PER_PAGE;
     let kbytes = match policy.min_free_kbytes {
         0 => recorded,
         set => u64::from(set),
     };
-    let lowmem = tuning::lowmem_pages(policy, zones().map(|z| (z.kind, z.managed)));
+    let lowmem = tuning::lowmem_pages(policy, zones().map(|z| (z.kind(), z.managed())));
     for at in 0..allocator.zones().len() {
         if let Some((zone, _)) = allocator.zone_and_cache(at, 0) {
-            zone.watermarks = tuning::watermarks(policy, zone.kind, zone.managed, lowmem, kbytes);
+            let (kind, managed) = (zone.kind(), zone.managed());
+            zone.impose_watermarks(tuning::watermarks(policy, kind, managed, lowmem, kbytes));
         }
     }
 }

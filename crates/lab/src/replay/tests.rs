@@ -28,11 +28,11 @@ fn on_machine(free: &[(u64, Order, Migratetype)], test: impl FnOnce(&mut Replay<
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
-    zone.watermarks = Watermarks { min: 0, low: 0, high: 0, promo: 0 };
-    zone.lowmem_reserve = [0; 5];
+    zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 0, promo: 0 });
+    zone.impose_lowmem_reserve([0; 5]);
     for &(pfn, order, mt) in free {
-        zone.follow_block_type(Pfn(pfn), mt).unwrap();
-        zone.follow_listed(Pfn(pfn), order, mt).unwrap();
+        zone.impose_block_type(Pfn(pfn), mt).unwrap();
+        zone.impose_free_block(Pfn(pfn), order, mt).unwrap();
     }
     test(&mut Replay::new(&mut allocator));
 }

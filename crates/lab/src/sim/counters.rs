@@ -1,9 +1,9 @@
 //! The machine's counters, under the kernel's names, from the start of a workload on.
 
 use pageblock::tuning::KBYTES_PER_PAGE;
+use pageblock_kernel::rules::reclaim::LruLists;
 use pageblock_measure::mismatch::TypeMismatch;
 use pageblock_measure::{Counters, Tally, names};
-use pageblock_vm::config::lru_per_node;
 use pageblock_vm::placed::Placed;
 use pageblock_vm::stalls::Stalls;
 
@@ -38,10 +38,10 @@ impl World<'_> {
         for (at, zone) in allocator.zones().iter().enumerate() {
             // The allocator has every zone that it lists.
             let Some(counted) = allocator.counters(at) else { continue };
-            let name = zone.kind.name().to_lowercase();
+            let name = zone.kind().name().to_lowercase();
             counters.add(format!("pgalloc_{name}"), counted.pgalloc);
             counters.add("pgfree", counted.pgfree);
-            if !lru_per_node(self.vm.policy()) {
+            if self.vm.kernel().reclaim.lru == LruLists::Zone {
                 let scanned = self.vm.lru().vecs()[self.vm.lru().of_zone(at)].scanned;
                 counters.add(names::pgscan_zone(&name), scanned);
             }

@@ -90,7 +90,7 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
         Daemon::WaitWrites(ns) => ctx.wait_writes(ns).await,
         Daemon::WaitCongestion(ns) => {
             ctx.with(|w| {
-                if !w.vm.config().multi_queue {
+                if !w.vm.kernel().writeback.multi_queue {
                     w.wait_for_queue(ctx.id);
                 }
             });
@@ -119,10 +119,10 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
 /// Writes dirty files, the oldest first, while more is dirty than the background limit, or somebody
 /// asked; and at every interval those that have been dirty for too long.
 async fn flusher(ctx: Ctx<'_>) {
-    let every = match ctx.with(|w| w.vm.config().dirty_writeback_centisecs) {
+    let every = match ctx.with(|w| w.vm.kernel().sysctl.dirty_writeback_centisecs) {
         // It does not look.
         0 => u64::MAX / 2,
-        centisecs => centisecs * (SECOND / 100),
+        centisecs => u64::from(centisecs) * (SECOND / 100),
     };
     let mut asked = false;
     let mut next_look = every;

@@ -14,12 +14,12 @@ impl Ctx<'_> {
     pub async fn fault_huge(&self, space: SpaceId, index: u32, madvised: bool) -> bool {
         let order = HPAGE_PMD_ORDER;
         let node = self.with(|w| w.sched.node_of(w.sched.cpu_of(self.id)));
-        let config = self.with(|w| *w.vm.config());
+        let huge = self.with(|w| w.vm.kernel().huge);
         if !self.with(|w| w.vm.has_room(space, index, order)) {
             return false;
         }
         let mut wanted = false;
-        for request in fault_requests(&config, madvised, node, order) {
+        for request in fault_requests(&huge, madvised, node, order) {
             if !std::mem::replace(&mut wanted, true) {
                 self.with(|w| w.vm.enter_khugepaged(space));
             }
@@ -48,10 +48,10 @@ impl Ctx<'_> {
         index: u32,
         madvised: bool,
     ) -> Result<(), OutOfMemory> {
-        let (node, config) =
-            self.with(|w| (w.sched.node_of(w.sched.cpu_of(self.id)), *w.vm.config()));
+        let (node, huge) =
+            self.with(|w| (w.sched.node_of(w.sched.cpu_of(self.id)), w.vm.kernel().huge));
         for (order, first) in self.with(|w| w.vm.mthp_orders(space, index, madvised)) {
-            let Ok(pfn) = self.alloc(mthp::request(&config, madvised, node, order)).await else {
+            let Ok(pfn) = self.alloc(mthp::request(&huge, madvised, node, order)).await else {
                 self.with(|w| w.vm.stat.anon_fault_fallback += 1);
                 continue;
             };

@@ -3,7 +3,7 @@
 use pageblock::frame::Pfn;
 use pageblock::request::Gfp;
 use pageblock_vm::page::Owner;
-use pageblock_vm::process::Part;
+use pageblock_vm::process::{self, Part};
 use pageblock_vm::space::SpaceId;
 
 use super::Nanos;
@@ -37,7 +37,7 @@ impl Ctx<'_> {
     pub async fn start_program(&self) -> Result<Process, OutOfMemory> {
         let objects = self.process_objects(Part::Task).await?;
         let mut stack = Vec::new();
-        for request in self.with(|w| w.vm.config().stack_requests()) {
+        for request in self.with(|w| process::stack_requests(&w.vm.kernel().memory)) {
             stack.push(self.kernel_block(request, Owner::Stack).await?);
         }
         let forked = self.address_space(PAGES.0).await?;
@@ -87,7 +87,7 @@ impl Ctx<'_> {
     async fn address_space(&self, pages: u32) -> Result<Mm, OutOfMemory> {
         let objects = self.process_objects(Part::Mm).await?;
         let mut tables = Vec::new();
-        for request in self.with(|w| w.vm.config().table_requests()) {
+        for request in self.with(|w| process::table_requests(&w.vm.kernel().memory)) {
             tables.push(self.kernel_block(request, Owner::PageTable).await?);
         }
         let space = self.with(|w| w.vm.create_mapping(pages));
@@ -99,7 +99,7 @@ impl Ctx<'_> {
 
     async fn end_address_space(&self, mm: Mm) {
         let mut gather = Vec::new();
-        for request in self.with(|w| w.vm.config().gather_requests()) {
+        for request in process::gather_requests() {
             // It does without, a few pages at a time.
             if let Ok(page) = self.kernel_block(request, Owner::Driver).await {
                 gather.push(page);

@@ -168,7 +168,7 @@ impl<'m> Ctx<'m> {
 
     /// Allocates a block, which must be given to an owner before the task waits again.
     pub async fn alloc(&self, request: Request) -> Result<Pfn, OutOfMemory> {
-        if self.with(|w| w.vm.config().zone_reclaim_mode) != 0 {
+        if self.with(|w| w.vm.kernel().allocator.zone_reclaim_mode) != 0 {
             self.reclaim_own_node(&request).await;
         }
         let quick = self.with(|w| {

@@ -7,15 +7,15 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use pageblock::alloc::Allocator;
-use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::zone::Geometry;
+use pageblock_kernel::rules::huge::SizeEnabled;
+use pageblock_kernel::{Kernel, Named};
 use pageblock_measure::Tally;
 use pageblock_measure::ended::{Ended, Why};
 use pageblock_vm::Vm;
 use pageblock_vm::config::Config;
-use pageblock_vm::mthp::SizeEnabled;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::Slot;
 
@@ -40,23 +40,23 @@ fn program<F: Future<Output = ()> + 'static>(
 /// Runs programs on 8 CPUs and so many MiB until all have ended, then looks at the world.
 fn run<R>(
     mib: u64,
-    set: impl FnOnce(&mut Config),
+    set: impl FnOnce(&mut Kernel, &mut Config),
     programs: Vec<Program>,
     look: impl FnOnce(&mut World<'static>) -> R,
 ) -> R {
-    run_kernel((6, 9), 400, mib, set, programs, look)
+    run_kernel("linux-6.9", 400, mib, set, programs, look)
 }
 
 /// The same with a kernel, and a disk that writes so many MiB a second.
 fn run_kernel<R>(
-    (major, minor): (u32, u32),
+    name: &str,
     write_mib_s: u64,
     mib: u64,
-    set: impl FnOnce(&mut Config),
+    set: impl FnOnce(&mut Kernel, &mut Config),
     programs: Vec<Program>,
     look: impl FnOnce(&mut World<'static>) -> R,
 ) -> R {
-    let (mut executor, tasks) = started((major, minor), write_mib_s, mib, set, programs);
+    let (mut executor, tasks) = started(name, write_mib_s, mib, set, programs);
     assert!(executor.run(&tasks, &mut |_| true), "{:?}", executor.with(|w| w.failure.clone()));
     executor.with(|w| {
         w.vm.check().unwrap();
@@ -66,10 +66,10 @@ fn run_kernel<R>(
 
 /// The machine with its programs started.
 fn started(
-    (major, minor): (u32, u32),
+    name: &str,
     write_mib_s: u64,
     mib: u64,
-    set: impl FnOnce(&mut Config),
+    set: impl FnOnce(&mut Kernel, &mut Config),
     programs: Vec<Program>,
 ) -> (Executor<'static>, Vec<TaskId>) {
     let text = format!(
@@ -78,10 +78,12 @@ fn started(
     );
     let machine = machine_file::parse(&text, Scale::WHOLE).unwrap();
     // A world of a test may live for ever.
-    let policy: &'static Policy =
-        Box::leak(Box::new(Policy::parse(&format!("linux-{major}.{minor}")).unwrap()));
+    let mut kernel = Named::parse(name).unwrap().kernel;
+    let mut config = Config::default();
+    set(&mut kernel, &mut config);
+    let kernel: &'static Kernel = Box::leak(Box::new(kernel));
     let setup = Setup {
-        policy: *policy,
+        policy: kernel.allocator,
         geometry: Geometry::default(),
         zones: &machine.zones,
         cpu_nodes: &machine.cpu_nodes,
@@ -91,9 +93,7 @@ fn started(
     let mut allocator = Allocator::new(memory, &setup).unwrap();
     machine.memory.iter().for_each(|&range| allocator.release(range).unwrap());
     allocator.retune();
-    let mut config = Config::of_version(major, minor);
-    set(&mut config);
-    let vm = Vm::new(allocator, policy, config, Tally::new());
+    let vm = Vm::new(allocator, kernel, config, Tally::new());
     let disk = Disk::new(machine.disk);
     let mut executor = Executor::new(World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, 1));
     daemons::spawn(&mut executor);
@@ -168,7 +168,7 @@ fn a_program_that_takes_all_memory_dies_and_another_lives() {
     });
     run(
         64,
-        |_| {},
+        |_, _| {},
         vec![hog, small],
         |w| {
             assert_eq!(w.vm.stat.oom_kill, 1);
@@ -192,7 +192,7 @@ fn khugepaged_works_while_programs_sleep() {
     });
     run(
         128,
-        |_| {},
+        |_, _| {},
         vec![sleeper],
         |w| {
             assert_eq!(w.vm.stat.thp_collapse_alloc, 8);
@@ -211,7 +211,7 @@ fn the_pool_of_hugetlb_pages_is_what_memory_allows() {
     });
     run(
         64,
-        |_| {},
+        |_, _| {},
         vec![admin],
         |w| {
             assert!(w.vm.stat.htlb_buddy_alloc_fail > 0);
@@ -236,7 +236,7 @@ fn faults_take_sizes_that_are_enabled() {
     });
     run(
         64,
-        |c| c.mthp = c.mthp.with(4, SizeEnabled::Always),
+        |kernel, _| kernel.huge.hugepages_64kb = SizeEnabled::Always,
         vec![faulter],
         |w| {
             assert_eq!((w.vm.stat.anon_fault_alloc, w.vm.stat.pgfault), (62, 70));
@@ -256,14 +256,14 @@ fn what_is_dirty_for_thirty_seconds_is_written() {
             }
             ctx.sleep(seconds * SECOND).await;
         });
-        run(64, |_| {}, vec![writer], |w| w.vm.stat.nr_written)
+        run(64, |_, _| {}, vec![writer], |w| w.vm.stat.nr_written)
     };
     assert_eq!((written_at(25), written_at(37)), (0, 100));
 }
 
 /// Pages that kswapd scans where a program calls it all the time, and all it meets is dirty or waits for a slow
 /// disk. `heard`: its waits end where it is called.
-fn scanned(kernel: (u32, u32), heard: bool) -> u64 {
+fn scanned(kernel: &str, heard: bool) -> u64 {
     let writer = program(move |ctx| async move {
         let inode = ctx.with(|w| w.vm.create_file(12_000));
         ctx.open(inode).await.unwrap();
@@ -283,9 +283,9 @@ fn scanned(kernel: (u32, u32), heard: bool) -> u64 {
             ctx.sleep(SECOND / 1000).await;
         }
     });
-    let never = |config: &mut Config| {
-        (config.dirty_ratio, config.dirty_background_ratio) = (100, 100);
-        config.dirty_writeback_centisecs = 0;
+    let never = |kernel: &mut Kernel, _: &mut Config| {
+        (kernel.sysctl.dirty_ratio, kernel.sysctl.dirty_background_ratio) = (100, 100);
+        kernel.sysctl.dirty_writeback_centisecs = 0;
     };
     run_kernel(kernel, 1, 64, never, vec![writer], |w| w.vm.stat.pgscan_kswapd)
 }
@@ -294,9 +294,9 @@ fn scanned(kernel: (u32, u32), heard: bool) -> u64 {
 /// called meanwhile.
 #[test]
 fn a_waiting_kswapd_hears_no_call() {
-    for kernel in [(3, 11), (4, 4), (4, 20), (5, 10), (6, 9)] {
+    for kernel in ["linux-3.11", "linux-4.4", "linux-4.20", "linux-5.10", "linux-6.9"] {
         let (deaf, heard) = (scanned(kernel, false), scanned(kernel, true));
-        assert!(0 < deaf && 5 * deaf < heard, "{kernel:?}: {deaf} pages, {heard} if it heard");
+        assert!(0 < deaf && 5 * deaf < heard, "{kernel}: {deaf} pages, {heard} if it heard");
     }
 }
 
@@ -304,7 +304,7 @@ fn a_waiting_kswapd_hears_no_call() {
 /// through may send some more to a full one.
 #[test]
 fn reclaim_waits_for_the_queue() {
-    for (kernel, more) in [((3, 10), 64), ((4, 20), 64), ((6, 9), 0)] {
+    for (kernel, more) in [("linux-3.10", 64), ("linux-4.20", 64), ("linux-6.9", 0)] {
         let most = Rc::new(Cell::new(0));
         let seen = Rc::clone(&most);
         let swapper = program(|ctx| async move {
@@ -318,12 +318,12 @@ fn reclaim_waits_for_the_queue() {
             kernel,
             1,
             64,
-            |config| config.swap_pages = 40_000,
+            |_, config| config.swap_pages = 40_000,
             vec![swapper],
             |w| {
-                assert!(w.vm.stat.pswpout > 1000, "{kernel:?}");
+                assert!(w.vm.stat.pswpout > 1000, "{kernel}");
                 // A step of reclaim may send several.
-                assert!(most.get() <= 128 + more + 4, "{kernel:?}: {}", most.get());
+                assert!(most.get() <= 128 + more + 4, "{kernel}: {}", most.get());
             },
         );
     }

@@ -378,7 +378,11 @@ impl<'m> World<'m> {
 
     /// Whether a task that has sent so many writes since it waited would wait with the next one.
     pub(crate) fn refuses_writes(&self, batch: usize) -> bool {
-        if self.vm.config().multi_queue { self.disk.is_full() } else { self.disk.refuses(batch) }
+        if self.vm.kernel().writeback.multi_queue {
+            self.disk.is_full()
+        } else {
+            self.disk.refuses(batch)
+        }
     }
 
     /// A node's kswapd waits until so many more of its pages are written.

@@ -12,7 +12,7 @@ pub mod thpfioscale;
 
 use std::fmt::Debug;
 
-use pageblock::policy::Policy;
+use pageblock_kernel::Kernel;
 use pageblock_vm::config::Config;
 
 use crate::error::Error;
@@ -46,10 +46,10 @@ pub trait Workload: Debug + Sync {
     }
 
     /// Changes what the kernel is set up with.
-    fn configure(&self, _config: &mut Config) {}
+    fn bring(&self, _config: &mut Config) {}
 
-    /// Changes what the policy leaves to an administrator, for a whole machine of so many pages.
-    fn tune(&self, _policy: &mut Policy, _pages: u64) {}
+    /// Sets what an administrator would set for it, on a whole machine of so many pages.
+    fn set_up(&self, _kernel: &mut Kernel, _pages: u64) {}
 
     /// Runs it, in phases that say how far it is ([`World::begin_phase`]). What it measures over time is in [`World::samples`] then. Gives `None` where
     /// `progress` stopped it.

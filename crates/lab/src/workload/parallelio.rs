@@ -262,7 +262,7 @@ fn sample_ages(world: &mut World<'_>) {
     let mut samples = Vec::new();
     for (zone, taken) in world.vm.allocator().zones().iter().zip(ages) {
         if let Some(mean) = taken.mean_ms() {
-            samples.push((format!("reclaim-age-{}-{}", zone.node, zone.kind), mean));
+            samples.push((format!("reclaim-age-{}-{}", zone.node(), zone.kind()), mean));
         }
     }
     for (name, mean) in samples {
@@ -331,7 +331,7 @@ async fn dd(ctx: Ctx<'_>, pages: u32, sizes: Sizes, shared: Rc<Shared>) {
     // Page cache and all, as `free` counted then.
     let in_use = |world: &mut World<'_>| {
         let zones = world.vm.allocator().zones();
-        let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
+        let managed: u64 = zones.iter().map(|zone| zone.managed()).sum();
         let free: u64 = zones.iter().map(pageblock::zone::Zone::free_pages).sum();
         (managed - free) * 100 >= managed * DD_BEGINS
     };

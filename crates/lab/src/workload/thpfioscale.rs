@@ -10,8 +10,9 @@ use std::rc::Rc;
 
 use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
+use pageblock_kernel::Kernel;
+use pageblock_kernel::rules::huge::ThpDefrag;
 use pageblock_measure::names;
-use pageblock_vm::config::{Config, ThpDefrag};
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::SpaceId;
@@ -93,9 +94,9 @@ impl Workload for Form {
         true
     }
 
-    fn configure(&self, config: &mut Config) {
+    fn set_up(&self, kernel: &mut Kernel, _pages: u64) {
         if *self == Self::Defrag {
-            config.thp_defrag = ThpDefrag::Always;
+            kernel.huge.thp_defrag = ThpDefrag::Always;
         }
     }
 

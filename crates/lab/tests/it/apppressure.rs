@@ -1,6 +1,6 @@
 //! Seed 4's regression, small: what holds by construction, whatever the latencies are.
 
-use pageblock::policy::Policy;
+use pageblock_kernel::Named;
 use pageblock_lab::sim::machine_file::{self, Scale};
 use pageblock_lab::simulate::Simulation;
 use pageblock_lab::workload::apppressure::Form;
@@ -20,8 +20,7 @@ fn run(form: Form, policy: &str, seed: u64) -> Run {
     let machine = machine_file::parse(&text, Scale::parse("1/16").unwrap()).unwrap();
     let simulation = Simulation {
         machine: &machine,
-        policy: (policy, Policy::parse(policy).unwrap()),
-        version: (6, 9),
+        kernel: &Named::parse(policy).unwrap(),
         workload: &form,
         seed,
     };

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 
 use pageblock::mobility::Migratetype;
-use pageblock::policy::Policy;
 #[cfg(debug_assertions)]
 use pageblock::preset::PRESETS;
+use pageblock_kernel::Named;
 use pageblock_lab::sim::machine_file::{self, MachineSpec, Scale};
 use pageblock_lab::simulate::Simulation;
 use pageblock_lab::workload::hugealloc::{Hugealloc, Sizes};
@@ -22,8 +22,7 @@ fn simulate(policy: &str, builds: u32) -> (u64, Run) {
     let machine = machine("1/16");
     let simulation = Simulation {
         machine: &machine,
-        policy: (policy, Policy::parse(policy).unwrap()),
-        version: (6, 9),
+        kernel: &Named::parse(policy).unwrap(),
         workload: &Hugealloc { builds, verify_jobs: true },
         seed: 1,
     };
@@ -62,8 +61,7 @@ fn movements(policy: &str) -> [u64; 2] {
     let machine = machine("1/16");
     let simulation = Simulation {
         machine: &machine,
-        policy: (policy, Policy::parse(policy).unwrap()),
-        version: (6, 9),
+        kernel: &Named::parse(policy).unwrap(),
         workload: &Hugealloc { builds: 3, verify_jobs: false },
         seed: 1,
     };

@@ -1,6 +1,6 @@
 //! Seed 3, small: fairness between zones keeps a program's memory from going to swap.
 
-use pageblock::policy::Policy;
+use pageblock_kernel::Named;
 use pageblock_lab::sim::machine_file::{self, Scale};
 use pageblock_lab::simulate::Simulation;
 use pageblock_lab::workload::parallelio::{ParallelIo, Sizes};
@@ -12,8 +12,7 @@ fn run(name: &str) -> Run {
     let machine = machine_file::parse(NUMA, Scale::parse("1/32").unwrap()).unwrap();
     let simulation = Simulation {
         machine: &machine,
-        policy: (name, Policy::parse(name).unwrap()),
-        version: (3, 11),
+        kernel: &Named::parse(name).unwrap(),
         workload: &ParallelIo,
         seed: 1,
     };

@@ -1,8 +1,7 @@
 //! Whole simulations, small.
 
 use pageblock::mobility::Migratetype;
-use pageblock::policy::Policy;
-use pageblock::preset;
+use pageblock_kernel::Named;
 use pageblock_lab::sim::machine_file::{self, MachineSpec, Scale};
 use pageblock_lab::simulate::Simulation;
 use pageblock_lab::workload::android::AndroidUptime;
@@ -22,14 +21,8 @@ fn machine(nodes: u64, mib: u64) -> MachineSpec {
 }
 
 fn simulate(machine: &MachineSpec, name: &str, form: Form, seed: u64) -> Run {
-    let base = name.split(',').next().unwrap();
-    let simulation = Simulation {
-        machine,
-        policy: (name, Policy::parse(name).unwrap()),
-        version: preset::find(base).unwrap().version().unwrap(),
-        workload: &form,
-        seed,
-    };
+    let simulation =
+        Simulation { machine, kernel: &Named::parse(name).unwrap(), workload: &form, seed };
     // Every phase verifies that no page was lost.
     simulation.run(&mut |_| true).unwrap().unwrap()
 }
@@ -153,8 +146,7 @@ fn a_run_can_be_stopped() {
     let machine = machine(1, 256);
     let simulation = Simulation {
         machine: &machine,
-        policy: ("linux-4.20", Policy::parse("linux-4.20").unwrap()),
-        version: (4, 20),
+        kernel: &Named::parse("linux-4.20").unwrap(),
         workload: &Form::Default,
         seed: 1,
     };
@@ -168,8 +160,7 @@ fn the_share_that_is_done_rises_to_the_end() {
     for (policy, form) in [("linux-4.20", Form::Default), ("linux-6.10", Form::Madvhugepage)] {
         let simulation = Simulation {
             machine: &machine,
-            policy: (policy, Policy::parse(policy).unwrap()),
-            version: preset::find(policy).unwrap().version().unwrap(),
+            kernel: &Named::parse(policy).unwrap(),
             workload: &form,
             seed: 1,
         };
@@ -199,8 +190,7 @@ fn every_workload_counts_pages_in_blocks_of_another_type() {
         let machine = machine_file::parse(&std::fs::read_to_string(path).unwrap(), scale).unwrap();
         let simulation = Simulation {
             machine: &machine,
-            policy: ("linux-6.9", Policy::parse("linux-6.9").unwrap()),
-            version: (6, 9),
+            kernel: &Named::parse("linux-6.9").unwrap(),
             workload: *workload,
             seed: 1,
         };
@@ -242,8 +232,7 @@ fn lists_of_high_orders_make_large_datagrams_faster() {
     let run = |name: &str| {
         let simulation = Simulation {
             machine: &machine,
-            policy: (name, Policy::parse(name).unwrap()),
-            version: (5, 13),
+            kernel: &Named::parse(name).unwrap(),
             workload: &NetperfUdp,
             seed: 1,
         };
@@ -268,8 +257,7 @@ fn sparing_blocks_of_order_2_and_3_ends_the_stalls_of_stacks() {
     let run = |name: &str| {
         let simulation = Simulation {
             machine: &machine,
-            policy: (name, Policy::parse(name).unwrap()),
-            version: (3, 10),
+            kernel: &Named::parse(name).unwrap(),
             workload: &AndroidUptime,
             seed: 1,
         };

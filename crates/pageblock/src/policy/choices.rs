@@ -4,7 +4,7 @@ macro_rules! choices {
     ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* })*) => {
         $(
             $(#[$doc])*
-            #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+            #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
             pub enum $name { $($(#[$vdoc])* $variant,)* }
 
             impl $name {
@@ -295,95 +295,144 @@ choices! {
     }
     /// The order of attempts in the slow path.
     Slowpath {
-        /// 3.10 to 3.15.
-        G1V310 = "g1_310",
-        /// 3.16 to 4.3.
-        G1V316 = "g1_316",
-        /// 4.4 to 4.7.
-        G1V44 = "g1_44",
-        /// 4.8 to 4.11.
-        G2 = "g2",
-        /// 4.12 to 6.14: compaction first for non-movable requests of any order.
-        G2Noncostly = "g2_noncostly",
-        /// 6.15 to 7.1: defrag_mode.
-        G2Defrag = "g2_defrag",
-        /// 7.2: one loop.
-        G3V72 = "g3_72",
-        /// From 7.3: defrag_mode reclaims whole blocks.
-        G3V73 = "g3_73",
+        /// Up to 4.7: compaction before reclaim in every round, without a bound.
+        CompactEachRound = "compact_each_round",
+        /// 4.8 to 7.1: compaction once before the loop; rounds are bounded, and compaction has priorities.
+        Priorities = "priorities",
+        /// From 7.2: the same in one loop, whose first round may do without reclaim.
+        OneLoop = "one_loop",
     }
-    /// When kswapd is left asleep.
-    KswapdWake {
-        /// 3.10: the low watermark holds in the zone.
-        ZoneLow = "zone_low",
-        /// 3.12 to 4.7: the zone is balanced (high watermark).
-        ZoneBalanced = "zone_balanced",
-        /// 4.8 to 4.11: one eligible zone is balanced.
-        AnyZone = "any_zone",
-        /// From 4.12: the same, and hopeless nodes are left alone.
-        AnyZoneHopeless = "any_zone_hopeless",
+    /// When a request for a huge page fails after compaction, up to 4.7.
+    ThpContended {
+        /// Up to 3.15: when compaction was deferred or contended, if it may not wake kswapd.
+        Any = "any",
+        /// From 3.16: only contention that concerns the task counts, and only for huge pages.
+        ByTask = "by_task",
     }
-    /// Who compacts in the background.
-    Kcompactd {
-        /// Up to 4.5: kswapd.
+    /// Whether a page fault compacts synchronously for a huge page, up to 4.7.
+    ThpWaits {
+        /// From 3.16.
         Off = "off",
-        /// From 4.6.
+        /// Up to 3.15.
         On = "on",
     }
-    /// Compaction without a request.
-    Proactive {
-        /// Up to 5.8.
+    /// Whether another round wakes kswapd again.
+    RetryWakes {
+        /// Up to 4.3, but after the OOM killer.
         Off = "off",
-        /// 5.9 to 5.13.
-        V510 = "v510",
-        /// 5.14 to 6.14.
-        V514 = "v514",
-        /// From 6.15.
-        V615 = "v615",
+        /// From 4.4.
+        On = "on",
     }
-    /// For which orders the fragmentation index decides whether to compact.
-    ExtfragIndex {
-        /// Up to 4.8.
-        AllOrders = "all_orders",
-        /// From 4.9.
+    /// Which requests of the first generation reach the OOM killer.
+    OomReach {
+        /// Up to 4.3: those that may enter file systems, when nothing was reclaimed.
+        WithFs = "with_fs",
+        /// From 4.4: all that make no progress.
+        WithoutProgress = "without_progress",
+    }
+    /// What the OOM killer does for a request that may not enter file systems.
+    OomWithoutFs {
+        /// Up to 4.3: it kills.
+        Kills = "kills",
+        /// From 4.4: nothing, and the request counts as progressing, as others can reclaim more.
+        Progresses = "progresses",
+    }
+    /// Whether a request that may not fail gets all reserves once the OOM killer had no victim ready.
+    NofailReserve {
+        /// Up to 4.3.
+        Off = "off",
+        /// From 4.4.
+        On = "on",
+    }
+    /// Whether a request that may not fail invokes the OOM killer where others of its kind would not.
+    NofailKills {
+        /// From 4.12.
+        Off = "off",
+        /// Up to 4.11.
+        On = "on",
+    }
+    /// Whether `__GFP_RETRY_MAYFAIL` keeps a request from the OOM killer.
+    OomSparesMayfail {
+        /// Up to 4.7.
+        Off = "off",
+        /// From 4.8 here (Linux: 4.13).
+        On = "on",
+    }
+    /// Which requests compact before they reclaim.
+    CompactFirst {
+        /// 4.8 to 4.11: those of costly orders.
         Costly = "costly",
+        /// From 4.12: also those of other orders that are not movable.
+        KernelBlocks = "kernel_blocks",
     }
-    /// Which free blocks compaction does not use as a target.
-    CompactTarget {
-        /// 3.10: none for their size.
-        AcceptLarge = "accept_large",
-        /// Up to 6.7: with a free page of the pageblock order.
-        RejectPageblock = "reject_pageblock",
-        /// From 6.8: with a free page of the wanted order.
-        RejectOrder = "reject_order",
+    /// Whether a costly request that retries lightly gives up after compaction was skipped.
+    SkippedGivesUp {
+        /// Up to 4.11.
+        Off = "off",
+        /// From 4.12 here (Linux: 5.10).
+        On = "on",
     }
-    /// How compaction's scanners go, which pageblocks they pass over, when it is over, and what counts as a stall.
-    CompactScan {
-        /// Up to 3.13: every frame is looked at, pageblocks are emptied whole, scanners that met stay there until the
-        /// hints go.
-        V310 = "v310",
-        /// 3.16 to 3.18: scanners that met begin anew; the free scanner goes on where it took pages last.
-        V316 = "v316",
-        /// 3.19 to 4.0: each zone is deferred for itself; CPU lists are drained as the migration scanner goes.
-        V319 = "v319",
-        /// 4.1 to 5.0: it is over also where a request could claim another type's block.
-        V41 = "v41",
-        /// 5.1 to 6.5: the free lists are searched and pageblocks sampled; one that was looked into is passed
-        /// over, and so is any that a search found to move content from.
-        V51 = "v51",
-        /// From 6.6: what a search found is looked into; a pageblock is finished after a failure.
-        V66 = "v66",
+    /// Whether the last highatomic block is given back before reclaim is given up.
+    ForceUnreserve {
+        /// Up to 4.8; here up to 4.11.
+        Off = "off",
+        /// From 4.9; here from 4.12.
+        On = "on",
     }
-    /// How reclaim chooses.
-    Reclaim {
-        /// Up to 3.10: lists per zone; what a priority of kswapd reclaims has no bound.
-        V310 = "v310",
-        /// 3.11 to 4.7: kswapd reclaims a high watermark of a zone at each priority, and writes where the end of
-        /// a list is dirty.
-        V311 = "v311",
-        /// 4.8 to 5.7: lists per node.
-        V48 = "v48",
-        /// From 5.8: by cost.
-        V58 = "v58",
+    /// The reserves of an OOM victim.
+    OomReserve {
+        /// Up to 4.13; here up to 4.11: all.
+        All = "all",
+        /// From 4.14; here from 4.12: half of the minimum.
+        Half = "half",
+    }
+    /// Which requests that cannot wait may use the highatomic reserve in the slow path.
+    HighatomicHigh {
+        /// Up to 6.14: all of an order above 0.
+        All = "all",
+        /// From 6.15 here: those with `__GFP_HIGH`.
+        WithHigh = "with_high",
+    }
+    /// Whether reclaim and compaction work for whole pageblocks as long as `vm.defrag_mode` forbids others.
+    DefragBlocks {
+        /// Up to 7.2.
+        Off = "off",
+        /// From 7.3.
+        On = "on",
+    }
+    /// Whether a request whose CPU list could not be refilled goes on to the zone, where the highatomic reserve is.
+    PcpEmpty {
+        /// Up to 6.0: the attempt fails.
+        Fails = "fails",
+        /// From 6.1: it goes on to the zone, as it does where the trylock of the CPU lists fails.
+        Zone = "zone",
+    }
+    /// The type that a page on a CPU list is remembered for.
+    PcpIndex {
+        /// Up to 4.3: that of the request that it was taken for.
+        Requested = "requested",
+        /// From 4.4: that of the list that it came from.
+        List = "list",
+    }
+    /// What `mm_page_alloc_zone_locked` prints.
+    TraceRefill {
+        /// Up to 5.17: the requested type, and whether the order is 0.
+        Request = "request",
+        /// From 5.18: the type of the list, and whether the order has a CPU list.
+        List = "list",
+    }
+    /// What happens to free pages when a pageblock changes its type for the reserve or for compaction.
+    Retype {
+        /// Up to 6.9: they are moved apart from it, or stay on their list.
+        Apart = "apart",
+        /// From 6.10: they move with it; a pageblock that a zone's end cuts keeps its type.
+        Together = "together",
+    }
+    /// How a pageblock is isolated.
+    Isolation {
+        /// Up to 6.9: free blocks larger than a pageblock are isolated whole, with all pageblocks that they reach.
+        WholeBlocks = "whole_blocks",
+        /// From 6.10: free blocks are split at its ends.
+        Split = "split",
     }
 }

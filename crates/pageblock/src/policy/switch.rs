@@ -36,7 +36,9 @@ impl fmt::Display for PolicyError<'_> {
                 write!(f, "unknown policy '{name}'")?;
                 match version(name) {
                     Some(version) => neighbours(f, version),
-                    None => similar(f, name, || crate::preset::PRESETS.iter().map(|p| p.name)),
+                    None => {
+                        similar(f, name, || crate::policy::preset::PRESETS.iter().map(|p| p.name))
+                    }
                 }
             }
             Self::NotAnAssignment(part) => write!(f, "'{part}' is not of the form switch=value"),
@@ -69,7 +71,8 @@ fn version(name: &str) -> Option<(u32, u32)> {
 
 /// Says which mainline rows a version lies between.
 fn neighbours(f: &mut fmt::Formatter<'_>, version: (u32, u32)) -> fmt::Result {
-    let rows = || crate::preset::PRESETS.iter().filter_map(|p| Some((p.version()?, p.name)));
+    let rows =
+        || crate::policy::preset::PRESETS.iter().filter_map(|p| Some((p.version()?, p.name)));
     let before = rows().filter(|(row, _)| *row <= version).max();
     let after = rows().filter(|(row, _)| *row > version).min();
     match (before, after) {

@@ -4,10 +4,10 @@ use super::{
     At, CompactPriority, CompactResult, Contention, Nodes, Progress, Round, SlowPath, Step, Wait,
     reserve_flags,
 };
-use crate::alloc_flags::AllocFlags;
-use crate::frame::pages;
-use crate::policy::Slowpath;
-use crate::request::Gfp;
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::frame::pages;
+use crate::base::request::Gfp;
+use crate::policy::{OomReach, RetryWakes, ThpContended, ThpWaits};
 
 /// `GFP_THISNODE` of these versions: a try on one node, and no more.
 const GFP_THISNODE: Gfp = Gfp(Gfp::THISNODE.0 | Gfp::NOWARN.0 | Gfp::NORETRY.0);
@@ -23,9 +23,8 @@ impl SlowPath<'_> {
         self.wake_and_attempt()
     }
 
-    /// Up to 4.3 a retry does not wake kswapd again.
     pub(super) fn retry_first(&mut self) -> Step {
-        if self.policy.slowpath >= Slowpath::G1V44 {
+        if self.policy.retry_wakes == RetryWakes::On {
             self.wake_and_attempt()
         } else {
             self.attempt()
@@ -78,7 +77,7 @@ impl SlowPath<'_> {
     fn huge_page_gives_up(&self) -> bool {
         let (result, contention) = self.compacted;
         let deferred = result == CompactResult::Deferred;
-        if self.policy.slowpath == Slowpath::G1V310 {
+        if self.policy.thp_contended == ThpContended::Any {
             let contended = contention != Contention::None;
             return (deferred || contended) && !self.has(Gfp::KSWAPD_RECLAIM);
         }
@@ -90,14 +89,13 @@ impl SlowPath<'_> {
         self.is_huge_page() && (deferred || contended)
     }
 
-    /// From 3.16 a page fault does not wait in compaction for a huge page.
     fn compacts_in_earnest(&self) -> bool {
-        self.policy.slowpath == Slowpath::G1V310 || !self.is_huge_page() || self.caller.kthread
+        self.policy.thp_waits == ThpWaits::On || !self.is_huge_page() || self.caller.kthread
     }
 
     pub(super) fn after_reclaim_first(&mut self) -> Step {
-        if self.policy.slowpath >= Slowpath::G1V44 {
-            return self.after_reclaim_v44();
+        if self.policy.oom_reach == OomReach::WithoutProgress {
+            return self.after_reclaim_without_progress();
         }
         if self.reclaimed == 0 && self.has(Gfp::FS) && !self.has(Gfp::NORETRY) {
             return self.oom();
@@ -111,7 +109,7 @@ impl SlowPath<'_> {
         }
     }
 
-    fn after_reclaim_v44(&mut self) -> Step {
+    fn after_reclaim_without_progress(&mut self) -> Step {
         if self.has(Gfp::NORETRY) {
             return self.compact(Round::Last);
         }
@@ -130,7 +128,7 @@ impl SlowPath<'_> {
 
     pub(super) fn after_oom_first(&mut self, progress: Progress) -> Step {
         let nofail = self.has(Gfp::NOFAIL);
-        if self.policy.slowpath >= Slowpath::G1V44 {
+        if self.policy.oom_reach == OomReach::WithoutProgress {
             let again = nofail || progress == Progress::Made;
             return if again { self.retry() } else { self.compact(Round::Last) };
         }

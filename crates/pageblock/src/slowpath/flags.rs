@@ -1,10 +1,10 @@
 //! What the attempts of the slow path may use (`gfp_to_alloc_flags`, `__gfp_pfmemalloc_flags`).
 
 use super::{Caller, Demand};
-use crate::alloc_flags::AllocFlags;
-use crate::mobility::Migratetype;
-use crate::policy::{Boost, Nofragment, Policy, Slowpath, WmarkCheck};
-use crate::request::Gfp;
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::mobility::Migratetype;
+use crate::base::request::Gfp;
+use crate::policy::{Boost, HighatomicHigh, Nofragment, OomReserve, Policy, Slowpath, WmarkCheck};
 
 /// The flags of ordinary attempts in the slow path (`gfp_to_alloc_flags`). Which requests count as
 /// urgent changed together with how a watermark check treats them, hence [`WmarkCheck`] decides.
@@ -21,7 +21,8 @@ pub fn slow_alloc_flags(policy: &Policy, demand: &Demand, caller: &Caller) -> Al
         flags = flags.with(AllocFlags::CMA);
     }
     // The first generation has no step that would ever drop it.
-    if policy.nofragment == Nofragment::DefragMode && policy.slowpath >= Slowpath::G2 {
+    let drops = policy.slowpath != Slowpath::CompactEachRound;
+    if policy.nofragment == Nofragment::DefragMode && drops {
         flags = flags.with(AllocFlags::NOFRAGMENT);
     }
     match policy.wmark_check {
@@ -67,9 +68,7 @@ fn reserves(policy: &Policy, flags: AllocFlags, demand: &Demand, caller: &Caller
     let mut flags = flags;
     if !demand.gfp.has(Gfp::NOMEMALLOC) {
         flags = flags.with(AllocFlags::NON_BLOCK);
-        // Linux: only since a release between 6.14 and 6.17 `__GFP_HIGH` is demanded here; stable
-        // kernels took it up as well.
-        if demand.order > 0 && (high || policy.slowpath < Slowpath::G2Defrag) {
+        if demand.order > 0 && (high || policy.highatomic_high == HighatomicHigh::All) {
             flags = flags.with(AllocFlags::HIGHATOMIC);
         }
     }
@@ -78,9 +77,6 @@ fn reserves(policy: &Policy, flags: AllocFlags, demand: &Demand, caller: &Caller
 
 /// The reserves that the caller is entitled to beyond that; `None` for most
 /// (`__gfp_pfmemalloc_flags`).
-///
-/// Linux: an OOM victim was given all reserves up to 4.13; here [`Slowpath::G2Noncostly`], which is
-/// of 4.12, limits it.
 #[must_use]
 pub fn reserve_flags(policy: &Policy, gfp: Gfp, caller: &Caller) -> Option<AllocFlags> {
     if gfp.has(Gfp::NOMEMALLOC) {
@@ -89,7 +85,7 @@ pub fn reserve_flags(policy: &Policy, gfp: Gfp, caller: &Caller) -> Option<Alloc
         Some(AllocFlags::NO_WATERMARKS)
     } else if !caller.oom_victim || caller.in_interrupt {
         None
-    } else if policy.slowpath >= Slowpath::G2Noncostly {
+    } else if policy.oom_reserve == OomReserve::Half {
         Some(AllocFlags::OOM)
     } else {
         Some(AllocFlags::NO_WATERMARKS)

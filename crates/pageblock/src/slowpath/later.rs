@@ -5,10 +5,10 @@ use super::{
     At, CompactPriority, CompactResult, MAX_RETRIES, Nodes, Progress, Round, SlowPath, Step,
     reserve_flags,
 };
-use crate::alloc_flags::AllocFlags;
-use crate::mobility::Migratetype;
-use crate::policy::{Reserve, Slowpath, WmarkCheck};
-use crate::request::Gfp;
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::mobility::Migratetype;
+use crate::base::request::Gfp;
+use crate::policy::{CompactFirst, ForceUnreserve, Reserve, SkippedGivesUp, Slowpath, WmarkCheck};
 
 impl SlowPath<'_> {
     pub(super) fn start_later(&mut self) -> Step {
@@ -17,7 +17,7 @@ impl SlowPath<'_> {
     }
 
     fn is_third_generation(&self) -> bool {
-        self.policy.slowpath >= Slowpath::G3V72
+        self.policy.slowpath == Slowpath::OneLoop
     }
 
     /// A new round. The second generation takes its reserves into account from the second on.
@@ -69,7 +69,7 @@ impl SlowPath<'_> {
         self.has(Gfp::DIRECT_RECLAIM)
             && reserve_flags(self.policy, self.demand.gfp, &self.caller).is_none()
             && (self.demand.is_costly()
-                || (kernel_block && self.policy.slowpath >= Slowpath::G2Noncostly))
+                || (kernel_block && self.policy.compact_first == CompactFirst::KernelBlocks))
     }
 
     /// All that costs nothing was tried.
@@ -115,12 +115,10 @@ impl SlowPath<'_> {
         if light || (third && noretry) { self.retry() } else { self.start_loop() }
     }
 
-    /// Linux: a skipped compaction counts since 5.10 only; here [`Slowpath::G2Noncostly`], which is
-    /// of 4.12, includes it.
     fn compaction_is_hopeless(&self) -> bool {
         match self.compacted.0 {
             CompactResult::Deferred => true,
-            CompactResult::Skipped => self.policy.slowpath >= Slowpath::G2Noncostly,
+            CompactResult::Skipped => self.policy.skipped_gives_up == SkippedGivesUp::On,
             _ => false,
         }
     }
@@ -139,11 +137,10 @@ impl SlowPath<'_> {
         self.go(At::ReclaimRetry, Step::ReclaimRetry { flags: self.flags, no_progress_loops })
     }
 
-    /// Before giving up on reclaim, the last highatomic block is given back (from 4.9 or a little
-    /// later).
+    /// Before giving up on reclaim, the last highatomic block may be given back.
     pub(super) fn force_unreserve(&mut self) -> Step {
         let exists = self.policy.reserve != Reserve::MigrateReserve;
-        if exists && self.policy.slowpath >= Slowpath::G2Noncostly {
+        if exists && self.policy.force_unreserve == ForceUnreserve::On {
             return self.go(At::ForceUnreserve, Step::UnreserveHighatomic { force: true });
         }
         self.compact_retry()

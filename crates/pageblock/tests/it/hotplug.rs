@@ -43,9 +43,10 @@ impl Migrate for Mover {
 
 /// What a change of memory changes of a zone.
 fn numbers(zone: &Zone<'_>) -> impl PartialEq + std::fmt::Debug + use<> {
-    let states: Vec<_> = (zone.span.start.0..zone.span.end.0).map(|n| zone.state(Pfn(n))).collect();
-    let free = (zone.free_pages(), zone.managed, zone.present);
-    (free, zone.watermarks, zone.lowmem_reserve, states)
+    let states: Vec<_> =
+        (zone.span().start.0..zone.span().end.0).map(|n| zone.state(Pfn(n))).collect();
+    let free = (zone.free_pages(), zone.managed(), zone.present());
+    (free, zone.watermarks(), *zone.lowmem_reserve(), states)
 }
 
 /// The same machine as [`share`]'s, with one owner.
@@ -106,8 +107,8 @@ fn shared_memory_changes_as_an_owners() {
             same(&owned, "online");
             cpu.attend(&mut ());
             for at in 0..2 {
-                let limits = owned.cache(at, 0).unwrap().limits;
-                assert_eq!(cpu.cache(at).unwrap().limits, limits, "{preset}");
+                let limits = owned.cache(at, 0).unwrap().limits();
+                assert_eq!(cpu.cache(at).unwrap().limits(), limits, "{preset}");
             }
             let place = |pfn: Pfn| {
                 let moved = theirs.moved.iter().find(|(from, _)| *from == pfn);
@@ -119,7 +120,7 @@ fn shared_memory_changes_as_an_owners() {
 }
 
 fn limits(cpu: &Cpu<'_, '_, RawMutex, ()>) -> CacheLimits {
-    cpu.cache(1).unwrap().limits
+    cpu.cache(1).unwrap().limits()
 }
 
 /// A CPU at work has new limits from its next call, one that nobody has when it is taken, or when the
@@ -144,11 +145,12 @@ fn cpus_take_new_limits_when_they_can() {
             assert_eq!(limits(cpu), before);
         }
         // What a caller does to a zone, and then tunes.
-        shared.with_zone(1, |zone| zone.managed /= 3).unwrap();
+        let managed = shared.with_zone(1, |zone| zone.managed()).unwrap() as i64;
+        shared.with_zone(1, |zone| zone.adjust_managed(managed / 3 - managed)).unwrap();
         shared.retune();
         cpu.attend(&mut ());
         assert_eq!(limits(&cpu), small);
-        shared.with_zone(1, |zone| zone.managed *= 3).unwrap();
+        shared.with_zone(1, |zone| zone.adjust_managed(managed - managed / 3)).unwrap();
         shared.retune();
     });
 }
@@ -176,12 +178,12 @@ impl Migrate for Waits<'_, '_, '_> {
 fn caches_have_the_last_limits_when_sharing_ends() {
     let (mut memory, mut locks) = (Vec::new(), vec![MaybeUninit::uninit(); 1 << 16]);
     let allocator = owned("linux-6.12", &mut memory);
-    let before = allocator.cache(1, 3).unwrap().limits;
+    let before = allocator.cache(1, 3).unwrap().limits();
     let shared: Shared<'_, RawMutex> = allocator.share(&mut locks).unwrap();
     shared.cpu(0).unwrap().offline(UPPER, &mut (), &mut ()).unwrap();
     let mut allocator = shared.into_owned().unwrap();
     let after = |allocator: &Allocator<'_>| {
-        [0, 1, 2, 3].map(|cpu| allocator.cache(1, cpu).unwrap().limits.high_max)
+        [0, 1, 2, 3].map(|cpu| allocator.cache(1, cpu).unwrap().limits().high_max)
     };
     assert!(after(&allocator).into_iter().all(|high| high < before.high_max));
     let small = after(&allocator);
@@ -302,7 +304,7 @@ fn memory_comes_and_goes_while_others_allocate_and_free() {
             }
             drop(cpu);
             for (at, pages) in [(0, FRAMES / 4), (1, FRAMES / 4 * 3)] {
-                let sizes = shared.with_zone(at, |zone| (zone.managed, zone.present));
+                let sizes = shared.with_zone(at, |zone| (zone.managed(), zone.present()));
                 assert_eq!(sizes, Some((pages, pages)));
             }
         });

@@ -73,7 +73,7 @@ fn warm_lists_take_no_lock_and_batches_take_one() {
         assert_eq!(pairs, 0, "{preset}");
         let mut taken = Vec::new();
         let fill = locks(|| taken.extend((0..4096).map(|_| cpu.alloc(&request, &mut ()).unwrap())));
-        let batch = cpu.cache(0).unwrap().limits.batch;
+        let batch = cpu.cache(0).unwrap().limits().batch;
         assert!(fill <= 4096 / batch + 1, "{preset}: {fill} locks, batch {batch}");
         let drain = locks(|| taken.iter().for_each(|&pfn| cpu.free(pfn, 0, &mut ()).unwrap()));
         assert!(drain <= 4096 / batch + 1, "{preset}: {drain} locks, batch {batch}");

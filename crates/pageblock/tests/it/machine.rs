@@ -8,7 +8,7 @@
 use std::mem::MaybeUninit;
 
 use pageblock::alloc::Allocator;
-use pageblock::cpu_cache::CacheLimits;
+use pageblock::cpu_cache::{CacheLimits, CacheState};
 use pageblock::event::{Event, Observer};
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::layout::{MAX_NR_ZONES, ZoneKind, ZoneSpec};
@@ -107,10 +107,10 @@ pub(crate) fn without_cpu_lists(allocator: &mut Allocator<'_>) {
     for at in 0..allocator.zones().len() {
         for cpu in 0..allocator.cpus() {
             let (zone, cache) = allocator.zone_and_cache(at, cpu).unwrap();
-            cache.limits = CacheLimits { batch: 1, high_min: 0, high_max: 0 };
-            cache.high = 0;
-            zone.watermarks = Watermarks::default();
-            zone.lowmem_reserve = [0; MAX_NR_ZONES];
+            let limits = CacheLimits { batch: 1, high_min: 0, high_max: 0 };
+            cache.impose_state(CacheState { limits, high: 0, ..cache.state() });
+            zone.impose_watermarks(Watermarks::default());
+            zone.impose_lowmem_reserve([0; MAX_NR_ZONES]);
         }
     }
 }
@@ -119,7 +119,7 @@ fn fill_pageblock(allocator: &mut Allocator<'_>, start: u64, line: &str) {
     let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
     let (mt, rest) = line.split_at(1);
     let mt = letter(mt.chars().next().unwrap());
-    zone.follow_block_type(Pfn(start), mt).unwrap();
+    zone.impose_block_type(Pfn(start), mt).unwrap();
     let mut tokens: Vec<&str> = Vec::new();
     for word in rest.split_whitespace() {
         match word.strip_prefix('*') {
@@ -135,9 +135,9 @@ fn fill_pageblock(allocator: &mut Allocator<'_>, start: u64, line: &str) {
         let order: Order = token.trim_start_matches(['u', 'm']).parse().unwrap();
         let pfn = Pfn(at);
         match token.as_bytes()[0] {
-            b'u' => zone.follow_allocated(pfn, order, false),
-            b'm' => zone.follow_allocated(pfn, order, true),
-            _ => zone.follow_listed(pfn, order, mt),
+            b'u' => zone.impose_allocated(pfn, order, false),
+            b'm' => zone.impose_allocated(pfn, order, true),
+            _ => zone.impose_free_block(pfn, order, mt),
         }
         .unwrap_or_else(|e| panic!("{line}: {token}: {e}"));
         at += 1 << order;

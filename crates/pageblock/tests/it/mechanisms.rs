@@ -3,7 +3,7 @@
 use pageblock::alloc::{AllocError, Allocator};
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::capture::CaptureSlot;
-use pageblock::cpu_cache::CacheLimits;
+use pageblock::cpu_cache::{CacheLimits, CacheState};
 use pageblock::event::{Event, Observer};
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
@@ -44,8 +44,8 @@ fn fair_rounds(policy: &str, zones: &[ZoneSpec], batches: [i64; 2]) -> String {
     with_zones(policy, zones, |allocator| {
         for (at, batch) in batches.into_iter().enumerate() {
             let (zone, _) = allocator.zone_and_cache(at, 0).unwrap();
-            zone.watermarks = Watermarks { min: 0, low: 0, high: 2, promo: 0 };
-            zone.alloc_batch = batch;
+            zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 2, promo: 0 });
+            zone.impose_alloc_batch(batch);
         }
         for _ in 0..8 {
             served += &match allocator.alloc(0, &KERNEL, &mut ()) {
@@ -164,10 +164,10 @@ fn captured(policy: &str, block: char, wants: Migratetype) -> (bool, String) {
     let mut result = (false, String::new());
     with_zone(policy, &format!("{block} u2 u2 u3 u4 u5 u6 u7 u8\nM u9\nM u9\nM u9"), |bench| {
         let (zone, _) = bench.allocator.zone_and_cache(0, 0).unwrap();
-        zone.capture = Some(CaptureSlot::new(3, wants));
+        zone.start_capture(CaptureSlot::new(3, wants));
         bench.free(0, 2);
         bench.free(4, 2);
-        let pfn = bench.zone().capture.unwrap().pfn;
+        let pfn = bench.zone().capture().unwrap().pfn;
         assert!(pfn.is_none_or(|pfn| pfn == Pfn(0)));
         result = (pfn.is_some(), bench.log.extfrag());
         assert_eq!(bench.zone().free_pages(), if pfn.is_some() { 0 } else { 8 });
@@ -209,8 +209,7 @@ fn drained(policy: &str, limits: CacheLimits, frees: &[u64]) -> Vec<u64> {
     let mut order = Vec::new();
     with_zone(policy, &format!("U {small}\nM {small}\nE {small}\nM u9"), |bench| {
         let (_, cache) = bench.allocator.zone_and_cache(0, 0).unwrap();
-        cache.limits = limits;
-        cache.high = limits.high_min;
+        cache.impose_state(CacheState { limits, high: limits.high_min, ..cache.state() });
         for &pfn in frees {
             bench.free(pfn, 0);
         }
@@ -269,9 +268,9 @@ fn fallback_in_a_cut_pageblock(policy_text: &str) -> (String, String) {
         [(256, 4, true), (272, 4, false), (288, 5, true), (320, 6, false), (384, 7, false)]
     {
         if free {
-            zone.follow_listed(Pfn(pfn), order, Movable).unwrap();
+            zone.impose_free_block(Pfn(pfn), order, Movable).unwrap();
         } else {
-            zone.follow_allocated(Pfn(pfn), order, true).unwrap();
+            zone.impose_allocated(Pfn(pfn), order, true).unwrap();
         }
     }
     let mut log = Log::default();
@@ -315,7 +314,7 @@ fn node_beside_a_running_kswapd(policy: &str) -> u8 {
     with_zones(policy, &zones, |allocator| {
         allocator.set_kswapd_running(0, true);
         let pfn = allocator.alloc(0, &KERNEL, &mut ()).unwrap();
-        node = allocator.zones()[allocator.zone_of(pfn).unwrap()].node;
+        node = allocator.zones()[allocator.zone_of(pfn).unwrap()].node();
         // Where all are running, none is passed over.
         allocator.set_kswapd_running(1, true);
         let pfn = allocator.alloc(0, &KERNEL, &mut ()).unwrap();
@@ -364,8 +363,8 @@ fn orders_with_cpu_lists_by_version() {
         let mut cached = 0;
         with_zone(policy, "M 10\nM -\nM 10\nM -", |bench| {
             let (_, cache) = bench.allocator.zone_and_cache(0, 0).unwrap();
-            cache.limits = CacheLimits { batch: 63, high_min: 2000, high_max: 2000 };
-            cache.high = 2000;
+            let limits = CacheLimits { batch: 63, high_min: 2000, high_max: 2000 };
+            cache.impose_state(CacheState { limits, high: 2000, ..cache.state() });
             let pfn = bench.alloc(order, Gfp::GFP_HIGHUSER_MOVABLE);
             bench.free(pfn.0, order);
             cached = bench.allocator.cache(0, 0).unwrap().count();
@@ -396,7 +395,8 @@ fn a_request_past_the_lists_leaves_them_alone() {
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(zones[0].span).unwrap();
     let (_, cache) = allocator.zone_and_cache(0, 0).unwrap();
-    cache.limits = CacheLimits { batch: 8, high_min: 100, high_max: 100 };
+    let limits = CacheLimits { batch: 8, high_min: 100, high_max: 100 };
+    cache.impose_state(CacheState { limits, ..cache.state() });
     let first = allocator.alloc(0, &KERNEL, &mut ()).unwrap();
     let state = |allocator: &Allocator<'_>| {
         (allocator.cache(0, 0).unwrap().count(), allocator.zones()[0].free_pages())
@@ -405,10 +405,10 @@ fn a_request_past_the_lists_leaves_them_alone() {
     assert!(held > 0);
     let past = allocator.alloc_past_lists(0, &KERNEL, None, &mut ()).unwrap();
     assert_eq!(state(&allocator), (held, free - 1));
-    allocator.drain_zone(0, 0, &mut ());
+    allocator.drain_zone(0, 0, &mut ()).unwrap();
     assert_eq!(state(&allocator), (0, free - 1 + u64::from(held)));
     // There is no such zone.
-    allocator.drain_zone(0, 7, &mut ());
+    allocator.drain_zone(0, 7, &mut ()).unwrap();
     for pfn in [first, past] {
         allocator.free(0, pfn, 0, &mut ()).unwrap();
     }
@@ -453,9 +453,9 @@ impl Observer for AllDirty {
 fn with_warm_list(policy: &str, watermarks: Watermarks, test: impl FnOnce(&mut Allocator<'_>)) {
     with_zone(policy, "M 10\nM -", |bench| {
         let (zone, cache) = bench.allocator.zone_and_cache(0, 0).unwrap();
-        zone.watermarks = watermarks;
-        cache.limits = CacheLimits { batch: 63, high_min: 200, high_max: 200 };
-        cache.high = 200;
+        zone.impose_watermarks(watermarks);
+        let limits = CacheLimits { batch: 63, high_min: 200, high_max: 200 };
+        cache.impose_state(CacheState { limits, high: 200, ..cache.state() });
         for _ in 0..3 {
             let pfn = bench.alloc(0, Gfp::GFP_HIGHUSER_MOVABLE);
             bench.free(pfn.0, 0);
@@ -496,7 +496,7 @@ fn the_high_watermark_holds_where_it_is_asked_for() {
             let pfn = allocator.alloc(0, &request, &mut ()).unwrap();
             allocator.free(0, pfn, 0, &mut ()).unwrap();
             // The low one is missed from here on, though the list is warm.
-            allocator.zone_and_cache(0, 0).unwrap().0.watermarks = marks(1500);
+            allocator.zone_and_cache(0, 0).unwrap().0.impose_watermarks(marks(1500));
             let refused = allocator.alloc(0, &request, &mut ());
             assert_eq!(refused, Err(AllocError::NoMemory), "{policy}");
         });

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use pageblock::alloc::{AllocError, Allocator};
+use pageblock::alloc::{AllocError, Allocator, NoSuchCpu};
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::fallback::{Mode, Outcome};
 use pageblock::frame::{FrameRange, Pfn};
@@ -38,7 +38,7 @@ fn with_machine(test: impl Fn(&mut Allocator<'_>, Pfn)) {
 
 fn state(allocator: &Allocator<'_>) -> String {
     let caches = (0..4).map(|at| allocator.cache(at / 2, at % 2).unwrap());
-    let counts: Vec<_> = caches.map(|c| (c.count(), c.high, c.free_count())).collect();
+    let counts: Vec<_> = caches.map(|c| (c.count(), c.high(), c.free_count())).collect();
     let zones: Vec<_> = allocator.zones().iter().map(lists).collect();
     let counters: Vec<_> = (0..2).map(|at| allocator.counters(at)).collect();
     format!("{zones:?} {counts:?} {counters:?}")
@@ -129,8 +129,10 @@ fn places_that_there_are_not_are_none() {
             assert!(allocator.zone_and_cache(far, 0).is_none());
             assert!(allocator.zone_and_cache(0, far).is_none());
             allocator.retune_caches(far);
-            allocator.drain_cpu(far, &mut ());
-            allocator.vmstat_tick(far, &mut ());
+            assert_eq!(allocator.drain_cpu(far, &mut ()), Err(NoSuchCpu(far)));
+            assert_eq!(allocator.drain_pages(far, 1, &mut ()), Err(NoSuchCpu(far)));
+            assert_eq!(allocator.drain_zone(far, 0, &mut ()), Err(NoSuchCpu(far)));
+            assert_eq!(allocator.vmstat_tick(far, &mut ()), Err(NoSuchCpu(far)));
             let cache = allocator.cache(0, 0).unwrap();
             let zone = &allocator.zones()[0];
             assert_eq!(cache.next(zone, 100 + far / 2), None);
@@ -142,8 +144,10 @@ fn places_that_there_are_not_are_none() {
             Err(FrameError::NotAllocated(pfn.plus(1)))
         );
         assert_eq!(allocator.set_movable(Pfn(9999), true), Err(FrameError::Foreign(Pfn(9999))));
-        // A CPU that there is not frees to the zone.
-        allocator.free(77, pfn, 2, &mut ()).unwrap();
+        let before = state(allocator);
+        assert_eq!(allocator.free(77, pfn, 2, &mut ()), Err(FrameError::NoSuchCpu(77)));
+        assert_eq!(state(allocator), before);
+        allocator.free(0, pfn, 2, &mut ()).unwrap();
     });
 }
 
@@ -167,7 +171,7 @@ fn orders_that_there_are_not_are_in_no_list() {
             cache.clone().refill_count(&policy, order, false);
             cache.clone().pages_to_drain(&policy, order, Default::default());
             assert_eq!(
-                zone.follow_listed(Pfn(0), order, Movable),
+                zone.impose_free_block(Pfn(0), order, Movable),
                 Err(FrameError::OrderTooLarge(order))
             );
         }
@@ -200,7 +204,7 @@ fn fallbacks_that_could_not_be_are_refused() {
         wrong[2].from = Unmovable;
         wrong[3].order = 12;
         for fallback in wrong {
-            let result = zone.follow_fallback(0, Unmovable, fallback, &mut ());
+            let result = zone.impose_fallback(0, Unmovable, fallback, &mut ());
             assert_eq!(result, Err(FrameError::NotFree(fallback.pfn)));
         }
         assert_eq!(found.outcome, Outcome::ClaimWhole);

@@ -338,11 +338,11 @@ impl Pair<'_, '_> {
             }
             Op::FreeRow { cpu, which, count } => self.free_row(cpu, which, count),
             Op::Drain { cpu } => {
-                self.allocator.drain_cpu(cpu, &mut self.log);
+                self.allocator.drain_cpu(cpu, &mut self.log).unwrap();
                 self.model.drain_cpu(cpu);
             }
             Op::Tick { cpu } => {
-                self.allocator.vmstat_tick(cpu, &mut self.log);
+                self.allocator.vmstat_tick(cpu, &mut self.log).unwrap();
                 self.model.tick(cpu);
             }
             Op::Isolate { frame, on, to } => self.isolate(frame, on, to),
@@ -373,7 +373,7 @@ impl Pair<'_, '_> {
                 self.model.reset_fair_batches(cpu, &request);
             }
             Op::EndBoost { zone } if zone < zones => {
-                self.allocator.zone_and_cache(zone, 0).unwrap().0.boost = 0;
+                self.allocator.zone_and_cache(zone, 0).unwrap().0.end_boost(u64::MAX);
                 self.model.zones[zone].boost = 0;
             }
             _ => {}
@@ -415,15 +415,18 @@ impl Pair<'_, '_> {
     /// Starts to wait for a block, or takes what was captured.
     fn capture(&mut self, zone: usize, order: Order, mt: Migratetype) {
         let (real, _) = self.allocator.zone_and_cache(zone, 0).unwrap();
-        let slot = match real.capture {
+        let slot = match real.capture() {
             None => Some(CaptureSlot::new(order, mt)),
             Some(slot) => {
                 self.used.extend(slot.pfn.map(|pfn| (pfn.0, slot.order)));
                 None
             }
         };
-        assert_eq!(real.capture, self.model.zones[zone].capture);
-        real.capture = slot;
+        assert_eq!(real.capture(), self.model.zones[zone].capture);
+        match slot {
+            Some(slot) => real.start_capture(slot),
+            None => drop(real.end_capture()),
+        }
         self.model.zones[zone].capture = slot;
     }
 
@@ -464,12 +467,13 @@ impl Pair<'_, '_> {
         let blocks = |list| real.blocks(zone, list).map(|pfn| pfn.0).collect();
         let lists: Vec<Vec<u64>> = (0..real.nr_lists()).map(blocks).collect();
         assert_eq!(lists, model.lists);
-        let numbers = (real.high.into(), i64::from(real.count()), u32::from(real.alloc_factor));
+        let numbers =
+            (real.high().into(), i64::from(real.count()), u32::from(real.state().alloc_factor));
         assert_eq!(numbers, (model.high, model.count(), model.alloc_factor));
         // One of the two, by policy.
         let halved = model.free_count + i64::from(model.free_factor);
         assert_eq!(i64::from(real.free_count()), halved);
-        assert_eq!(real.prev_free_high_order, model.prev_high_order);
+        assert_eq!(real.state().prev_free_high_order, model.prev_high_order);
     }
 }
 
@@ -492,14 +496,14 @@ fn compare_zone(real: &Zone<'_>, model: &crate::model::ModelZone) {
         blocks.insert(pfn, block);
     }
     assert_eq!(blocks, model.blocks);
-    let flags = (real.boosted, real.below_high, real.reclaim_active);
+    let flags = (real.boosted(), real.below_high(), real.reclaim_active());
     let expect = (model.boosted, model.below_high, model.reclaim_active);
     assert_eq!(flags, expect, "boosted, below high, reclaim active");
-    let numbers = (real.boost, real.reserved_highatomic(), real.free_pages());
+    let numbers = (real.boost(), real.reserved_highatomic(), real.free_pages());
     let expect = (model.boost, model.reserved_highatomic, model.free_pages());
     assert_eq!(numbers, expect, "boost, highatomic, free");
     if real.policy().fair != Fair::Off {
-        let fair = (real.alloc_batch, real.fair_depleted);
+        let fair = (real.alloc_batch(), real.fair_depleted());
         assert_eq!(fair, (model.alloc_batch, model.fair_depleted), "fair batch");
     }
     let whole = |order: &Order| *order >= model.geometry.pageblock_order;
@@ -508,7 +512,7 @@ fn compare_zone(real: &Zone<'_>, model: &crate::model::ModelZone) {
         types.map(|mt| (model.list(order, mt).len() as u64) << order).sum::<u64>()
     });
     assert_eq!(real.free_pages_in_blocks(), in_blocks.sum::<u64>());
-    assert_eq!(real.capture, model.capture);
+    assert_eq!(real.capture(), model.capture);
 }
 
 fn run(layout: &Layout, policy: Policy, ops: &[Op]) {
@@ -526,9 +530,8 @@ fn run(layout: &Layout, policy: Policy, ops: &[Op]) {
     let mut model = Model::of(&allocator, &cpu_nodes);
     for (at, spec) in zones.iter().enumerate() {
         let cma = layout.cma_of(at, spec.span);
+        allocator.reserve_cma(cma).unwrap();
         for block in (cma.start.0..cma.end.0).step_by(1 << layout.geometry.pageblock_order) {
-            let (zone, _) = allocator.zone_and_cache(at, 0).unwrap();
-            zone.follow_block_type(Pfn(block), Migratetype::Cma).unwrap();
             model.zones[at].set_type(block, Migratetype::Cma);
         }
         for run in layout.runs(at, spec.span) {

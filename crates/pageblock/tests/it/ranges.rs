@@ -7,6 +7,7 @@ use pageblock::FrameState;
 use pageblock::alloc::{AllocError, Allocator};
 use pageblock::bulk::BulkError;
 use pageblock::contig::{ContigError, Migrate};
+use pageblock::cpu_cache::{CacheLimits, CacheState};
 use pageblock::exact::ExactError;
 use pageblock::frame::{FrameRange, Order, Pfn, pages};
 use pageblock::layout::{ZoneKind, ZoneSpec};
@@ -88,8 +89,8 @@ fn with_machine(policy: Policy, geometry: Geometry, test: impl FnOnce(&mut Alloc
     for at in 0..2 {
         for cpu in 0..2 {
             let (_, cache) = allocator.zone_and_cache(at, cpu).unwrap();
-            cache.limits.high_max = 16;
-            cache.high = 16;
+            let limits = CacheLimits { high_max: 16, ..cache.limits() };
+            cache.impose_state(CacheState { limits, high: 16, ..cache.state() });
         }
     }
     test(&mut allocator);
@@ -102,7 +103,7 @@ fn compare(allocator: &Allocator<'_>, shadow: &Shadow) {
     allocator.check().unwrap_or_else(|violation| panic!("{violation}"));
     let mut found = BTreeMap::new();
     for zone in allocator.zones() {
-        for pfn in zone.span.start.0..zone.span.end.0 {
+        for pfn in zone.span().start.0..zone.span().end.0 {
             if let Some(FrameState::Allocated { order, .. }) = zone.state(Pfn(pfn)) {
                 found.insert(pfn, order);
             }
@@ -125,9 +126,9 @@ struct Drive<'a, 'm> {
 impl Drive<'_, '_> {
     fn range(&mut self, longest: u64) -> FrameRange {
         let zone = &self.allocator.zones()[self.random.below(2) as usize];
-        let start = zone.span.start.0 + self.random.below(zone.span.len());
+        let start = zone.span().start.0 + self.random.below(zone.span().len());
         let length = 1 + self.random.below(longest);
-        FrameRange::new(start, (start + length).min(zone.span.end.0))
+        FrameRange::new(start, (start + length).min(zone.span().end.0))
     }
 
     fn step(&mut self) {
@@ -215,9 +216,9 @@ impl Drive<'_, '_> {
         let block = self.allocator.geometry().pageblock_order;
         let start = self.range(1).start.align_down(block);
         let range = FrameRange { start, end: start.plus(pages(block)) };
-        let managed = self.allocator.zones().iter().map(|z| z.managed).sum::<u64>();
+        let managed = self.allocator.zones().iter().map(|z| z.managed()).sum::<u64>();
         let result = self.allocator.offline(cpu, range, &mut self.shadow, &mut ());
-        let now = self.allocator.zones().iter().map(|z| z.managed).sum::<u64>();
+        let now = self.allocator.zones().iter().map(|z| z.managed()).sum::<u64>();
         assert_eq!(managed - now, if result.is_ok() { range.len() } else { 0 });
         self.offline.extend(result.is_ok().then_some(range));
     }
@@ -279,7 +280,7 @@ fn holes_that_the_setup_left_out_are_counted_once() {
     };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
-    let present = |allocator: &Allocator<'_>| allocator.zones()[0].present;
+    let present = |allocator: &Allocator<'_>| allocator.zones()[0].present();
     allocator.release(FrameRange::new(0, 2048)).unwrap();
     allocator.offline(0, FrameRange::new(512, 1024), &mut (), &mut ()).unwrap();
     // What was offline is certainly memory: it is none of the holes.
@@ -327,7 +328,7 @@ fn every_mistake_has_its_error_and_changes_nothing() {
         let used = allocator.alloc(0, &request, &mut ()).unwrap();
         let mut shadow = Shadow::default();
         shadow.add(used, 2, false);
-        let span = allocator.zones()[1].span;
+        let span = allocator.zones()[1].span();
         let range = |start: u64, end: u64| FrameRange::new(start, end);
         let of_used = FrameRange { start: used, end: used.plus(1) };
 

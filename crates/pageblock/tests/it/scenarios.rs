@@ -252,11 +252,11 @@ fn zone_of_movable_page(policy_text: &str, low_is_free: bool) -> ZoneKind {
         allocator.release(FrameRange::new(0, 1024)).unwrap();
     }
     let (zone, _) = allocator.zone_and_cache(1, 0).unwrap();
-    zone.follow_block_type(Pfn(1024), Migratetype::Unmovable).unwrap();
-    zone.follow_listed(Pfn(1024), 6, Migratetype::Unmovable).unwrap();
+    zone.impose_block_type(Pfn(1024), Migratetype::Unmovable).unwrap();
+    zone.impose_free_block(Pfn(1024), 6, Migratetype::Unmovable).unwrap();
     let pfn = allocator.alloc(0, &Request::new(0, MOVABLE), &mut ()).unwrap();
     allocator.check().unwrap();
-    allocator.zones()[allocator.zone_of(pfn).unwrap()].kind
+    allocator.zones()[allocator.zone_of(pfn).unwrap()].kind()
 }
 
 #[test]
@@ -276,11 +276,11 @@ fn c6_fallback_boosts_the_watermark_and_wakes_kswapd() {
         let mut result = (0, 0);
         with_zone(policy, zone, |bench| {
             let (zone, _) = bench.allocator.zone_and_cache(0, 0).unwrap();
-            zone.watermarks = Watermarks { min: 0, low: 0, high: 1000, promo: 0 };
+            zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 1000, promo: 0 });
             bench.alloc(0, gfp);
             let woken = &bench.log.woken;
             assert!(woken.iter().all(|&w| w == (0, ZoneKind::Normal, 0)));
-            result = (bench.zone().boost, woken.len());
+            result = (bench.zone().boost(), woken.len());
         });
         result
     };
@@ -309,7 +309,7 @@ fn c6_boost_of_a_zone_without_watermarks_still_wakes_kswapd_in_5_0() {
         for policy in versions(from, to) {
             with_zone(policy, C2, |bench| {
                 bench.alloc(0, UNMOVABLE);
-                assert_eq!((bench.zone().boost, bench.log.woken.len()), (0, woken), "{policy}");
+                assert_eq!((bench.zone().boost(), bench.log.woken.len()), (0, woken), "{policy}");
             });
         }
     }
@@ -341,7 +341,8 @@ fn reserved(policy: &str, managed: u64, flags: AllocFlags) -> u64 {
     let zone = ["U 1 u1 u2 u3 u4 u5 u6 u7 u8"; 6].join("\n");
     let mut blocks = 0;
     with_zone(policy, &zone, |bench| {
-        bench.allocator.zone_and_cache(0, 0).unwrap().0.managed = managed;
+        let (zone, _) = bench.allocator.zone_and_cache(0, 0).unwrap();
+        zone.adjust_managed(managed as i64 - zone.managed() as i64);
         for _ in 0..6 {
             let request = Request::new(1, Gfp::GFP_ATOMIC | Gfp::ATOMIC);
             bench.allocator.alloc_with(0, &request, flags, &mut bench.log).unwrap();

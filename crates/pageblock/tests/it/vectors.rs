@@ -66,7 +66,7 @@ fn machine_of_24_gib_under_6_18() {
     for _ in 0..2 {
         check_machine(&allocator);
         // What set-up computes, a change of knobs computes again; boosts end.
-        allocator.zone_and_cache(1, 0).unwrap().0.boost = 512;
+        allocator.zone_and_cache(1, 0).unwrap().0.impose_boost(512);
         allocator.retune();
     }
 }
@@ -74,15 +74,15 @@ fn machine_of_24_gib_under_6_18() {
 fn check_machine(allocator: &Allocator<'_>) {
     for (at, row) in ROWS.iter().enumerate() {
         let zone = &allocator.zones()[at];
-        let w = zone.watermarks;
+        let w = zone.watermarks();
         assert_eq!([w.min, w.low, w.high, w.promo], row.watermarks, "{}", row.kind);
-        assert_eq!(zone.lowmem_reserve, row.protection, "{}", row.kind);
-        assert_eq!(zone.boost, 0);
+        assert_eq!(*zone.lowmem_reserve(), row.protection, "{}", row.kind);
+        assert_eq!(zone.boost(), 0);
         for cpu in 0..2 {
             let cache = allocator.cache(at, cpu).unwrap();
-            let limits = cache.limits;
+            let limits = cache.limits();
             assert_eq!([limits.batch, limits.high_min, limits.high_max], row.batch_min_max);
-            assert_eq!(cache.high, limits.high_min);
+            assert_eq!(cache.high(), limits.high_min);
         }
     }
 }

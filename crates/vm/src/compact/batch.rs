@@ -5,9 +5,11 @@
 use pageblock::alloc::Allocator;
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn};
-use pageblock::policy::{CompactScan, Slowpath};
+use pageblock_kernel::rules::compaction::{
+    AfterFailure, DrainLists, LastMigrated, Meeting, WithoutRoom,
+};
 
-use super::{Compactor, Content, Mode, ZoneCompact, samples};
+use super::{Compactor, Content, Mode, ZoneCompact};
 
 impl Compactor {
     /// Isolates content and moves it. Tells whether to give up.
@@ -19,11 +21,10 @@ impl Compactor {
         cpu: usize,
         observer: &mut O,
     ) -> bool {
-        let scan = allocator.policy().compact_scan;
         let (before, pageblock) = (self.migrate_pfn, allocator.geometry().pageblock_order);
         let block_of = |pfn: u64| Pfn(pfn).align_down(pageblock).0;
         if !self.rescans {
-            self.takes_rest = scan > CompactScan::V41
+            self.takes_rest = self.rules.take_rest
                 && self.last_migrated.is_some_and(|last| block_of(last) == block_of(before));
         }
         self.rescans = false;
@@ -34,21 +35,20 @@ impl Compactor {
             }
         } else {
             self.keeps_in_step = false;
-            self.last_migrated = match scan {
-                CompactScan::V51 => Some(before),
-                CompactScan::V66 => Some(block_of(self.migrate_pfn - 1)),
-                _ => self.last_migrated,
+            self.last_migrated = match self.rules.last_migrated {
+                LastMigrated::Start => Some(before),
+                LastMigrated::Block => Some(block_of(self.migrate_pfn - 1)),
+                LastMigrated::Moved => self.last_migrated,
             };
         }
         self.scanned.isolated += self.batch.len() as u64;
         let no_room = self.move_isolated(allocator, state, content, cpu, observer);
-        if scan <= CompactScan::V41 && self.scanned.moved > 0 {
+        if self.rules.last_migrated == LastMigrated::Moved && self.scanned.moved > 0 {
             self.last_migrated = Some(before);
         }
-        let gives_up = no_room && self.ends_without_room(scan, pageblock);
-        let from_4_7 = allocator.policy().slowpath >= Slowpath::G2;
-        if self.scanned.failed > 0 && from_4_7 && !gives_up {
-            self.after_failure(scan, pageblock);
+        let gives_up = no_room && self.ends_without_room(pageblock);
+        if self.scanned.failed > 0 && !gives_up {
+            self.after_failure(pageblock);
         }
         if !self.rescans {
             self.merge_left(allocator, cpu, before, observer);
@@ -72,9 +72,8 @@ impl Compactor {
                 self.isolate_free(allocator, state, content, wanted);
             }
             let Some(to) = self.targets.pop() else {
-                // The rest of the batch is not tried. From 4.7 on the page that found no room counts as failed
-                // (dfef2ef4027b).
-                self.scanned.failed += u64::from(allocator.policy().slowpath >= Slowpath::G2);
+                // The rest of the batch is not tried.
+                self.scanned.failed += u64::from(self.rules.no_room_counts);
                 no_room = true;
                 break;
             };
@@ -83,9 +82,7 @@ impl Compactor {
             content.hold(to, false);
             let moved = content.migrate(from, to, self.goal.mode);
             *(if moved { &mut self.scanned.moved } else { &mut self.scanned.failed }) += 1;
-            // Up to 3.15 the target is freed, too (68711a746345).
-            let keeps = allocator.policy().compact_scan > CompactScan::V310;
-            if !moved && keeps {
+            if !moved && self.rules.keep_target {
                 content.hold(to, true);
                 self.targets.push(to.0 as u32);
                 continue;
@@ -99,19 +96,17 @@ impl Compactor {
         no_room
     }
 
-    /// Something could not be moved: a block of the order will not come of it. From 6.6 the rest of the pageblock
-    /// is moved all the same, so that no search leads here again; before, a task that does not wait goes on with
-    /// the next block (from 4.7: fdd048e12c9a).
-    fn after_failure(&mut self, scan: CompactScan, pageblock: Order) {
+    /// Something could not be moved: a block of the order will not come of it.
+    fn after_failure(&mut self, pageblock: Order) {
         let goal = self.goal;
-        match scan {
-            CompactScan::V41 | CompactScan::V51 => {
+        match self.rules.after_failure {
+            AfterFailure::NextBlock => {
                 if let (true, Mode::Async, Some(order)) = (goal.direct, goal.mode, goal.order) {
                     self.migrate_pfn = Pfn(self.migrate_pfn).align_up(order).0;
                     self.last_migrated = None;
                 }
             }
-            CompactScan::V66 => {
+            AfterFailure::FinishPageblock => {
                 let within = !Pfn(self.migrate_pfn).is_aligned(pageblock);
                 let again = within && !goal.ignore_hints && goal.mode < Mode::Sync;
                 if again && !self.takes_rest {
@@ -121,23 +116,24 @@ impl Compactor {
                     }
                 }
             }
-            _ => {}
+            AfterFailure::GoOn => {}
         }
     }
 
-    /// Whether the scanners are in one pageblock, or past each other.
+    /// Whether the scanners have met, or are past each other.
     pub(super) const fn have_met(&self, pageblock: Order) -> bool {
-        self.free_pfn >> pageblock <= self.migrate_pfn >> pageblock
+        match self.rules.meeting {
+            Meeting::ByFrame => self.free_pfn <= self.migrate_pfn,
+            Meeting::ByPageblock => self.free_pfn >> pageblock <= self.migrate_pfn >> pageblock,
+        }
     }
 
-    /// Whether compaction is over where `migrate_pages` found no room (`-ENOMEM`); from 3.16 on only where the
-    /// scanners have not met.
+    /// Whether compaction is over where `migrate_pages` found no room (`-ENOMEM`).
     // Linux: from 4.1 to 4.7 too, where the free scanner goes on to the end without taking anything.
-    fn ends_without_room(&self, scan: CompactScan, pageblock: Order) -> bool {
-        match scan {
-            CompactScan::V310 => true,
-            CompactScan::V316 | CompactScan::V319 => self.free_pfn > self.migrate_pfn,
-            CompactScan::V41 | CompactScan::V51 | CompactScan::V66 => !self.have_met(pageblock),
+    fn ends_without_room(&self, pageblock: Order) -> bool {
+        match self.rules.without_room {
+            WithoutRoom::Ends => true,
+            WithoutRoom::EndsUnlessMet => !self.have_met(pageblock),
         }
     }
 
@@ -151,14 +147,14 @@ impl Compactor {
         observer: &mut O,
     ) {
         let (Some(order), Some(last)) = (self.goal.order, self.last_migrated) else { return };
-        // Up to 3.18 whoever compacted drains its CPU's lists at the end.
-        if allocator.policy().compact_scan <= CompactScan::V316 {
+        if self.rules.drain_lists == DrainLists::AtEnd {
             return;
         }
         let order = order.min(allocator.geometry().pageblock_order);
-        let left = if samples(&allocator.zones()[self.goal.zone]) { last } else { before };
+        let left = if self.rules.last_migrated == LastMigrated::Moved { before } else { last };
         if self.migrate_pfn >> order > left >> order {
-            allocator.drain_cpu(cpu, observer);
+            let drained = allocator.drain_cpu(cpu, observer);
+            debug_assert!(drained.is_ok(), "{drained:?}");
             self.last_migrated = None;
         }
     }
@@ -180,9 +176,8 @@ impl Compactor {
                 panic!("giving back frame {pfn}: {error}");
             }
         }
-        let goes_back = allocator.policy().compact_scan >= CompactScan::V319;
         if let Some(highest) = highest
-            && goes_back
+            && self.rules.free_scanner_goes_back
         {
             let block = Pfn(highest.into()).align_down(allocator.geometry().pageblock_order).0;
             state.free = state.free.max(block);

@@ -1,5 +1,7 @@
 //! What compaction's scanners did, and how versions count it.
 
+use pageblock_kernel::rules::compaction::CompactCounts;
+
 /// What was done in a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Scanned {
@@ -21,36 +23,15 @@ pub struct Scanned {
     pub failed: u64,
 }
 
-/// How vmstat counts the scanners' work (`compact_migrate_scanned`, `compact_free_scanned`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CompactCounts {
-    /// Up to 5.19: looks.
-    Looks,
-    /// 6.0 to 6.3: free blocks that are taken, with all their pages.
-    Taken,
-    /// From 6.4: those that are passed over as a whole, too (56d48d8dbefb).
-    Pages,
-}
-
-impl CompactCounts {
-    /// Those of a mainline version.
-    #[must_use]
-    pub const fn of_version(major: u32, minor: u32) -> Self {
-        match (major, minor) {
-            (6, 4..) | (7.., _) => Self::Pages,
-            (6, _) => Self::Taken,
-            _ => Self::Looks,
-        }
-    }
-
-    /// The numbers for the migration scanner and the free scanner.
-    #[must_use]
-    pub const fn of(self, scanned: &Scanned) -> (u64, u64) {
-        let taken = scanned.free + scanned.free_taken;
-        match self {
-            Self::Looks => (scanned.migrate, scanned.free),
-            Self::Taken => (scanned.migrate, taken),
-            Self::Pages => (scanned.migrate + scanned.migrate_passed, taken + scanned.free_passed),
+/// Returns how vmstat counts the work of the migration scanner and the free scanner.
+#[must_use]
+pub const fn counted(scanned: &Scanned, rule: CompactCounts) -> (u64, u64) {
+    let taken = scanned.free + scanned.free_taken;
+    match rule {
+        CompactCounts::Looks => (scanned.migrate, scanned.free),
+        CompactCounts::Taken => (scanned.migrate, taken),
+        CompactCounts::Pages => {
+            (scanned.migrate + scanned.migrate_passed, taken + scanned.free_passed)
         }
     }
 }
@@ -58,6 +39,7 @@ impl CompactCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pageblock_kernel::preset;
 
     #[test]
     fn blocks_count_with_all_their_pages_from_6_0_and_6_4() {
@@ -69,9 +51,12 @@ mod tests {
             free_taken: 7,
             ..Scanned::default()
         };
-        let counted = |major, minor| CompactCounts::of_version(major, minor).of(&scanned);
-        assert_eq!(counted(5, 19), (10, 20));
-        assert_eq!(counted(6, 1), (10, 27));
-        assert_eq!([counted(6, 4), counted(7, 2)], [(521, 90); 2]);
+        let counts = |name| {
+            let rule = preset::find(name).unwrap().kernel().compaction.compact_counts;
+            counted(&scanned, rule)
+        };
+        assert_eq!(counts("linux-5.19"), (10, 20));
+        assert_eq!(counts("linux-6.1"), (10, 27));
+        assert_eq!(["linux-6.4", "linux-7.2"].map(counts), [(521, 90); 2]);
     }
 }

@@ -8,12 +8,12 @@ use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
-use pageblock::policy::{CompactScan, Policy};
 use pageblock::request::{Gfp, Request};
 use pageblock::slowpath::{CompactPriority, CompactResult, Contention};
+use pageblock_kernel::rules::compaction::{Deferral, DirectEnd, StallCount};
 
 use super::content::Pages;
-use super::{Compactor, Goal, Mode, ZoneStep, hints};
+use super::{Compactor, Goal, Mode, ZoneStep, counted, hints};
 use crate::vm::{Vm, with_hook};
 
 /// What became of a step.
@@ -35,15 +35,9 @@ pub(crate) struct DirectCompact {
     result: CompactResult,
     /// What the request does not permit is not tried.
     permitted: bool,
-    /// The first zone of the request, whose failures count for all (up to 3.17).
+    /// The first zone of the request, whose failures may count for all.
     preferred: Option<usize>,
     begun: bool,
-}
-
-/// Whether direct compaction is that of 3.10 to 3.17: failures and successes are those of the preferred zone, and
-/// also who has too little free to begin has stalled.
-pub(crate) fn is_early(policy: &Policy) -> bool {
-    policy.compact_scan <= CompactScan::V316
 }
 
 const fn rank(result: CompactResult) -> u8 {
@@ -66,8 +60,8 @@ impl DirectCompact {
         priority: CompactPriority,
         flags: AllocFlags,
     ) -> Self {
-        let early = vm.policy.compact_scan <= CompactScan::V319;
-        let permitted = request.gfp.has(Gfp::IO) && (!early || request.gfp.has(Gfp::FS));
+        let needs_fs = vm.kernel.compaction.needs_fs;
+        let permitted = request.gfp.has(Gfp::IO) && (!needs_fs || request.gfp.has(Gfp::FS));
         let zones = vm.allocator.zones_for(cpu, request).ok();
         let hardest = priority == CompactPriority::SyncFull;
         let goal = Goal {
@@ -83,7 +77,7 @@ impl DirectCompact {
             direct: true,
             proactive: None,
             whole_blocks: false,
-            extfrag_threshold: vm.config.extfrag_threshold,
+            extfrag_threshold: vm.kernel.sysctl.extfrag_threshold.into(),
         };
         // The first zone is popped first.
         let mut zones: Vec<usize> = zones.map(Iterator::collect).unwrap_or_default();
@@ -124,17 +118,17 @@ impl DirectCompact {
         self.priority
     }
 
-    /// The zone whose failures count for all, up to 3.17.
+    /// The zone whose failures may count for all.
     pub(crate) const fn preferred(&self) -> Option<usize> {
         self.preferred
     }
 
-    /// Whether it begins at all; up to 3.17 the preferred zone says it for all, and who begins has stalled.
+    /// Whether it begins at all, which the preferred zone may say for all.
     fn begins<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> Result<(), CompactResult> {
         let order = self.goal.order.unwrap_or(0);
         self.begun = true;
-        let early = is_early(vm.policy);
-        if early
+        let rules = vm.kernel.compaction;
+        if rules.deferral == Deferral::PreferredZone
             && let Some(zone) = self.preferred
             && vm.compact[zone].deferral.is_deferred(order)
         {
@@ -143,7 +137,7 @@ impl DirectCompact {
         if !self.permitted {
             return Err(CompactResult::Skipped);
         }
-        if early {
+        if rules.stall_count == StallCount::OnEntry {
             vm.stat.compact_stall += 1;
             vm.stalls.note_compaction(order);
         }
@@ -161,14 +155,14 @@ impl DirectCompact {
         };
         let order = self.goal.order.unwrap_or(0);
         let deferral = &mut vm.compact[zone].deferral;
-        if !is_early(vm.policy)
+        if vm.kernel.compaction.deferral == Deferral::EachZone
             && self.priority != CompactPriority::SyncFull
             && deferral.is_deferred(order)
         {
             self.note(CompactResult::Deferred);
             return CompactStep::More;
         }
-        self.compactor = Some(Compactor::new(Goal { zone, ..self.goal }));
+        self.compactor = Some(Compactor::new(Goal { zone, ..self.goal }, vm.kernel.compaction));
         CompactStep::More
     }
 
@@ -182,40 +176,35 @@ impl DirectCompact {
         let zone = self.compactor.take().map_or(0, |c| c.goal().zone);
         let order = self.goal.order.unwrap_or(0);
         self.note(result);
-        if is_early(vm.policy) {
-            return self.end_zone_early(vm, zone);
-        }
-        match result {
-            CompactResult::Success => {
-                vm.compact[zone].deferral.succeed(order, false);
-                return CompactStep::Done(result, Contention::None);
+        if vm.kernel.compaction.deferral == Deferral::EachZone {
+            match result {
+                CompactResult::Success => vm.compact[zone].deferral.succeed(order, false),
+                CompactResult::Complete | CompactResult::PartialSkipped
+                    if self.priority != CompactPriority::Async =>
+                {
+                    vm.compact[zone].deferral.defer(order);
+                }
+                _ => {}
             }
-            CompactResult::Complete | CompactResult::PartialSkipped
-                if self.priority != CompactPriority::Async =>
-            {
-                vm.compact[zone].deferral.defer(order);
-            }
-            _ => {}
         }
-        CompactStep::More
+        let ends = match vm.kernel.compaction.direct_end {
+            DirectEnd::Success => result == CompactResult::Success,
+            DirectEnd::LowWatermark => self.meets_low(vm, zone),
+        };
+        if ends { CompactStep::Done(self.result, Contention::None) } else { CompactStep::More }
     }
 
-    /// Up to 3.17 it is over where a zone meets the low watermark; who asked says whether it failed.
-    fn end_zone_early<O: Observer>(&self, vm: &Vm<'_, O>, zone: usize) -> CompactStep {
-        let order = self.goal.order.unwrap_or(0);
+    fn meets_low<O: Observer>(&self, vm: &Vm<'_, O>, zone: usize) -> bool {
         let cma = self.goal.migratetype == Migratetype::Movable;
         let flags = if cma { AllocFlags::CMA } else { AllocFlags(0) };
-        let zone = &vm.allocator.zones()[zone];
-        if zone.watermark_ok(order, zone.watermarks.low, ZoneKind::Dma, flags) {
-            return CompactStep::Done(self.result, Contention::None);
-        }
-        CompactStep::More
+        let (zone, order) = (&vm.allocator.zones()[zone], self.goal.order.unwrap_or(0));
+        zone.watermark_ok(order, zone.watermarks().low, ZoneKind::Dma, flags)
     }
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// An attempt followed a compaction of 3.10 to 3.17, which the preferred zone remembers.
-    pub(crate) fn end_compaction_early(
+    /// An attempt followed a compaction that the preferred zone remembers.
+    pub(crate) fn remember_compaction(
         &mut self,
         zone: usize,
         order: Order,
@@ -251,7 +240,7 @@ impl<O: Observer> Vm<'_, O> {
             compactor.step(allocator, state, content, cpu, hook)
         });
         let scanned = compactor.scanned;
-        let (migrate, free) = self.config.compact_counts.of(&scanned);
+        let (migrate, free) = counted(&scanned, self.kernel.compaction.compact_counts);
         self.stat.compact_migrate_scanned += migrate;
         self.stat.compact_free_scanned += free;
         self.stat.compact_isolated += scanned.isolated;
@@ -272,7 +261,7 @@ impl<O: Observer> Vm<'_, O> {
                 order: None,
                 migratetype: Migratetype::Movable,
                 mode: Mode::Sync,
-                highest: self.allocator.zones()[zone].kind,
+                highest: self.allocator.zones()[zone].kind(),
                 flags: AllocFlags(0),
                 whole_zone: true,
                 ignore_hints: true,
@@ -280,9 +269,9 @@ impl<O: Observer> Vm<'_, O> {
                 direct: false,
                 proactive: None,
                 whole_blocks: false,
-                extfrag_threshold: self.config.extfrag_threshold,
+                extfrag_threshold: self.kernel.sysctl.extfrag_threshold.into(),
             };
-            let mut compactor = Compactor::new(goal);
+            let mut compactor = Compactor::new(goal, self.kernel.compaction);
             while self.step_compactor(&mut compactor, cpu, true) == ZoneStep::More {}
             self.drain_cpu(cpu);
         }
@@ -301,7 +290,8 @@ impl<O: Observer> Vm<'_, O> {
                     zram: &mut self.zram,
                     fs: true,
                 };
-                hints::forget(&mut self.allocator, zone, &mut self.compact[zone], content);
+                let rule = self.kernel.compaction.skip_hints;
+                hints::forget(&mut self.allocator, zone, &mut self.compact[zone], content, rule);
             }
         }
     }

@@ -8,13 +8,10 @@
 
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
-use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{Order, Pfn, pages};
-use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{Cma, Movable};
-use pageblock::policy::CompactScan;
-use pageblock::slowpath::CompactResult;
 use pageblock::zone::Zone;
+use pageblock_kernel::rules::compaction::FreeScanner;
 
 use super::free::may_take;
 use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
@@ -27,12 +24,12 @@ impl Compactor {
         state: &mut ZoneCompact,
         content: &mut C,
     ) {
-        let rules = allocator.policy().compact_scan;
+        let scanner = self.rules.free_scanner;
         let order = allocator.geometry().pageblock_order;
         let mut pfn = Pfn(self.free_pfn).align_down(order).0;
         // 3.10 adds a pageblock to wherever in one the migration scanner is, and leaves out the lowest block.
-        let low = match rules {
-            CompactScan::V310 => self.migrate_pfn + pages(order) + 1,
+        let low = match scanner {
+            FreeScanner::FromHighest => self.migrate_pfn + pages(order) + 1,
             _ => Pfn(self.migrate_pfn + 1).align_up(order).0,
         };
         let mut highest = pfn.min(self.migrate_pfn + pages(order));
@@ -45,8 +42,8 @@ impl Compactor {
                     self.found_free = true;
                     highest = highest.max(pfn);
                 }
-                self.free_pfn = match rules {
-                    CompactScan::V310 | CompactScan::V316 => pfn,
+                self.free_pfn = match scanner {
+                    FreeScanner::FromHighest | FreeScanner::FromLast => pfn,
                     _ => pfn - pages(order),
                 };
             }
@@ -55,7 +52,7 @@ impl Compactor {
             }
             pfn -= pages(order);
         }
-        if rules == CompactScan::V310 {
+        if scanner == FreeScanner::FromHighest {
             // The next search begins where this one found something first.
             self.free_pfn = highest;
         } else if pfn < low {
@@ -71,11 +68,14 @@ impl Compactor {
         block: Pfn,
         found: &mut Vec<(Pfn, Order)>,
     ) {
-        let end = (block.0 + pages(zone.geometry().pageblock_order)).min(zone.span.end.0);
-        let mut pfn = block.0.max(zone.span.start.0);
+        let end = (block.0 + pages(zone.geometry().pageblock_order)).min(zone.span().end.0);
+        let mut pfn = block.0.max(zone.span().start.0);
         while pfn < end {
             let (order, free) = block_at(zone, pfn);
-            if free && may_take(zone, order) && zone.isolate_free_page(Pfn(pfn)).is_some() {
+            if free
+                && may_take(zone, order, &self.rules)
+                && zone.isolate_free_page(Pfn(pfn)).is_some()
+            {
                 found.push((Pfn(pfn), order));
                 self.scanned.free += 1;
             } else {
@@ -86,7 +86,7 @@ impl Compactor {
         if found.is_empty() && !self.goal.ignore_hints {
             // The block is in the zone: the scanner is there.
             let _ = zone.set_skip(block, true);
-            let moves = !self.found_free || zone.policy().compact_scan == CompactScan::V319;
+            let moves = !self.found_free || self.rules.free_scanner == FreeScanner::BelowLast;
             if moves {
                 state.free = state.free.min(block.0);
             }
@@ -154,7 +154,7 @@ impl Compactor {
         start: u64,
         too_hard: bool,
     ) {
-        let old = zone.policy().compact_scan == CompactScan::V310;
+        let old = self.rules.async_hides;
         if old || !too_hard {
             let block = Pfn(start).align_down(zone.geometry().pageblock_order);
             // The block is in the zone: the scanner is there.
@@ -168,35 +168,6 @@ impl Compactor {
         if old || self.goal.mode != Mode::Async {
             state.migrate[1] = state.migrate[1].max(start);
         }
-    }
-
-    /// Whether it is over: the request's own list has a block, and the watermark is met.
-    pub(super) fn finished_early(
-        &self,
-        zone: &Zone<'_>,
-        state: &mut ZoneCompact,
-    ) -> Option<CompactResult> {
-        let rules = zone.policy().compact_scan;
-        if self.free_pfn <= self.migrate_pfn {
-            // Up to 3.13 the next one meets there too, until kswapd sleeps.
-            if rules > CompactScan::V310 {
-                state.reset(zone);
-            }
-            state.flush |= self.goal.direct;
-            return Some(CompactResult::Complete);
-        }
-        let order = self.goal.order?;
-        let low = zone.watermarks.low;
-        let met = if rules == CompactScan::V319 {
-            zone.watermark_ok(order, low, self.goal.highest, self.goal.flags)
-        } else {
-            zone.watermark_ok(order, low + pages(order), ZoneKind::Dma, AllocFlags(0))
-        };
-        let has = |at: Order| {
-            let own = zone.nr_free_of(at, self.goal.migratetype) > 0;
-            own || (order >= zone.geometry().pageblock_order && zone.nr_free(at) > 0)
-        };
-        (met && (order..=zone.geometry().max_order).any(has)).then_some(CompactResult::Success)
     }
 }
 
@@ -213,9 +184,10 @@ fn block_at(zone: &Zone<'_>, pfn: u64) -> (Order, bool) {
 mod tests {
     use pageblock::mobility::Migratetype::{self, Unmovable};
     use pageblock::request::{Gfp, Request};
+    use pageblock::slowpath::CompactResult;
 
     use super::super::ZoneStep;
-    use super::super::testing::{AllMovable, FRAMES, fill, goal, with_allocator};
+    use super::super::testing::{AllMovable, FRAMES, fill, goal, rules, with_allocator};
     use super::*;
 
     const LAST: u64 = FRAMES - 512;
@@ -229,7 +201,7 @@ mod tests {
         with_allocator(policy, FRAMES, |allocator| {
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
             let mut state = ZoneCompact::new(zone);
-            let mut compactor = Compactor::new(goal(migratetype));
+            let mut compactor = Compactor::new(goal(migratetype), rules(policy));
             compactor.started = true;
             compactor.free_pfn = LAST;
             test(allocator, &mut compactor, &mut state);
@@ -344,7 +316,7 @@ mod tests {
             let mut seen = (ZoneStep::More, 0, 0);
             with_zone(policy, Unmovable, |allocator, compactor, state| {
                 fill(allocator);
-                allocator.zone_and_cache(0, 0).unwrap().0.watermarks.low = FRAMES;
+                allocator.zone_and_cache(0, 0).unwrap().0.watermarks().low = FRAMES;
                 let mut step = ZoneStep::More;
                 while step == ZoneStep::More {
                     step = compactor.step(allocator, state, &mut AllMovable, 0, &mut ());

@@ -9,11 +9,11 @@
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::mobility::Migratetype::Movable;
-use pageblock::policy::CompactScan;
 use pageblock::zone::Zone;
+use pageblock_kernel::rules::compaction::{AroundHint, SearchedBlock};
 
 use super::free::may_take;
-use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact, samples};
+use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
 use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
 
 /// What a compaction remembers of its searches (fields of `struct compact_control`).
@@ -58,8 +58,8 @@ struct Found {
 
 impl Compactor {
     /// The order of the request, where versions and requests search at all.
-    fn search_order(&self, zone: &Zone<'_>) -> Option<Order> {
-        self.goal.order.filter(|&order| order > 0 && samples(zone))
+    fn search_order(&self) -> Option<Order> {
+        self.goal.order.filter(|&order| order > 0 && self.rules.fast_search)
     }
 
     /// Takes free pages by the movable lists, from high in what the scanners have left. Tells whether
@@ -72,7 +72,7 @@ impl Compactor {
         wanted: usize,
     ) -> bool {
         let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return false };
-        let Some(order) = self.search_order(zone) else { return false };
+        let Some(order) = self.search_order() else { return false };
         let pageblock = zone.geometry().pageblock_order;
         let at_end = self.free_pfn >= state.init_free;
         let distance = self.free_pfn.saturating_sub(self.migrate_pfn);
@@ -87,7 +87,7 @@ impl Compactor {
             around = self.start_from(zone, highest, range.min);
         }
         if let Some(block) = highest.filter(|&block| block >= state.free) {
-            state.free = block.saturating_sub(pages(pageblock)).max(zone.span.start.0);
+            state.free = block.saturating_sub(pages(pageblock)).max(zone.span().start.0);
         }
         if let Some((pfn, order)) = taken {
             self.take(allocator, content, Pfn(pfn), order);
@@ -122,7 +122,7 @@ impl Compactor {
             self.scanned.free += found.scanned;
             highest = highest.max(found.highest);
             if let Some(pfn) = found.pfn {
-                if may_take(zone, at) && zone.isolate_free_page(Pfn(pfn)).is_some() {
+                if may_take(zone, at, &self.rules) && zone.isolate_free_page(Pfn(pfn)).is_some() {
                     self.scanned.free_taken += pages(at) - 1;
                     return (Some((pfn, at)), highest);
                 }
@@ -149,8 +149,7 @@ impl Compactor {
             return None;
         }
         self.free_pfn = min;
-        let only_targets = zone.policy().compact_scan == CompactScan::V66;
-        (!only_targets || self.may_fill(zone, Pfn(min))).then_some(min)
+        (!self.rules.middle_must_fit || self.may_fill(zone, Pfn(min))).then_some(min)
     }
 
     /// Looks at a list of free blocks from its end; the block where the search ends comes first
@@ -168,7 +167,7 @@ impl Compactor {
         for pfn in zone.free_list_from_tail(order, Movable).map(|pfn| pfn.0) {
             found.scanned += 1;
             if found.highest.is_none_or(|highest| pfn >= highest) {
-                found.highest = Some(Pfn(pfn).align_down(pageblock).0.max(zone.span.start.0));
+                found.highest = Some(Pfn(pfn).align_down(pageblock).0.max(zone.span().start.0));
             }
             if pfn >= wanted.low {
                 found.pfn = Some(pfn);
@@ -186,7 +185,7 @@ impl Compactor {
         }
         found.pfn = found.pfn.or(high);
         if let Some(pfn) = found.pfn.or(last) {
-            zone.follow_rotation(Pfn(pfn));
+            zone.rotate_free_list(Pfn(pfn));
         }
         found
     }
@@ -205,13 +204,13 @@ impl Compactor {
             return;
         }
         let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
-        let start = block.max(zone.span.start.0);
-        let end = (block + pages(zone.geometry().pageblock_order)).min(zone.span.end.0);
+        let start = block.max(zone.span().start.0);
+        let end = (block + pages(zone.geometry().pageblock_order)).min(zone.span().end.0);
         let (mut found, missing) = (Vec::new(), wanted - self.targets.len());
         let (next, taken) = self.take_room(zone, (start, end), 1, missing, &mut found);
-        let spent = match zone.policy().compact_scan {
-            CompactScan::V66 => next >= end,
-            _ => taken < missing,
+        let spent = match self.rules.around_hint {
+            AroundHint::AtEnd => next >= end,
+            AroundHint::Short => taken < missing,
         };
         if spent {
             // The block is in the zone. It is full, or nearly so.
@@ -225,8 +224,8 @@ impl Compactor {
     /// The pageblock to look into next: one with a large free block, where a costly movable request
     /// is at the start of a pageblock. Tells whether there is one.
     pub(super) fn search_source(&mut self, zone: &mut Zone<'_>) -> bool {
-        let Some(order) = self.search_order(zone) else { return false };
-        let (pageblock, start) = (zone.geometry().pageblock_order, zone.span.start.0);
+        let Some(order) = self.search_order() else { return false };
+        let (pageblock, start) = (zone.geometry().pageblock_order, zone.span().start.0);
         let at_start = self.migrate_pfn == start;
         let continues = !at_start && !Pfn(self.migrate_pfn).is_aligned(pageblock);
         let only_movable = self.goal.direct && self.goal.migratetype != Movable;
@@ -247,7 +246,7 @@ impl Compactor {
                 self.searches.fails = 0;
                 self.searches.lowest = self.searches.lowest.map(|lowest| lowest.min(pfn));
                 self.migrate_pfn = block;
-                if zone.policy().compact_scan == CompactScan::V51 {
+                if self.rules.searched_block == SearchedBlock::Skipped {
                     // The block is in the zone.
                     let _ = zone.set_skip(Pfn(pfn), true);
                 }
@@ -289,7 +288,7 @@ impl Compactor {
         let next = blocks.next().filter(|_| over || found.is_some());
         drop(blocks);
         if let Some(next) = next {
-            zone.follow_rotation(next);
+            zone.rotate_free_list(next);
         }
         found
     }

@@ -9,10 +9,12 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{Cma, Isolate, Movable, Reserve};
-use pageblock::policy::{CompactScan, CompactTarget, Slowpath};
 use pageblock::zone::Zone;
+use pageblock_kernel::rules::compaction::{
+    CompactTarget, Compaction, FreeScanner, IsolateMark, SkipHints,
+};
 
-use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact, samples};
+use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
 
 /// The free scanner looks at every 32nd page at least (`COMPACT_CLUSTER_MAX`).
 const MAX_STRIDE: u64 = CLUSTER as u64;
@@ -26,7 +28,7 @@ impl Compactor {
         content: &mut C,
         wanted: usize,
     ) {
-        if allocator.policy().compact_scan <= CompactScan::V319 {
+        if self.rules.free_scanner != FreeScanner::AsNeeded {
             self.isolate_free_blocks(allocator, state, content);
             return;
         }
@@ -49,18 +51,18 @@ impl Compactor {
         let order = allocator.geometry().pageblock_order;
         let low = Pfn(self.migrate_pfn).align_up(order).0;
         let (mut found, mut stride) = (Vec::new(), 1);
+        let visited = self.rules.skip_hints != SkipHints::NothingFound;
         if self.goal.mode == Mode::Async {
             stride = MAX_STRIDE;
         }
         while self.free_pfn >= low {
             let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
-            let samples = samples(zone);
             let block = Pfn(self.free_pfn).align_down(order);
             if self.is_target(zone, block) {
-                let end = (block.0 + pages(order)).min(zone.span.end.0);
-                let step = if samples { stride } else { 1 };
+                let end = (block.0 + pages(order)).min(zone.span().end.0);
+                let step = if self.rules.sampling { stride } else { 1 };
                 let taken = self.scan_free(zone, end, step, wanted, &mut found);
-                if self.free_pfn >= end && (samples || taken == 0) {
+                if self.free_pfn >= end && (visited || taken == 0) {
                     self.note_target(zone, state, block);
                 }
                 for (pfn, order) in found.drain(..) {
@@ -90,7 +92,7 @@ impl Compactor {
             _ => None,
         };
         let pageblock = zone.geometry().pageblock_order;
-        let too_good: Order = match zone.policy().compact_target {
+        let too_good: Order = match self.rules.compact_target {
             CompactTarget::AcceptLarge => Order::MAX,
             CompactTarget::RejectPageblock => pageblock,
             CompactTarget::RejectOrder => self.goal.order.unwrap_or(pageblock),
@@ -98,7 +100,7 @@ impl Compactor {
         if order.is_some_and(|order| order >= too_good) {
             return false;
         }
-        let large = zone.policy().compact_target == CompactTarget::AcceptLarge
+        let large = self.rules.compact_target == CompactTarget::AcceptLarge
             && order.is_some_and(|order| order >= pageblock);
         match zone.block_type(block) {
             Some(Movable | Cma) => true,
@@ -119,11 +121,10 @@ impl Compactor {
         found: &mut Vec<(Pfn, Order)>,
     ) -> usize {
         let wanted = wanted.saturating_sub(self.targets.len());
-        let start = self.free_pfn.max(zone.span.start.0);
+        let start = self.free_pfn.max(zone.span().start.0);
         let (next, taken) = self.take_room(zone, (start, end), stride, wanted, found);
         let stopped = next < end && taken < wanted;
-        // Up to 4.7 it goes on, and takes nothing (a4f04f2c6955).
-        let ends = stopped && zone.policy().slowpath < Slowpath::G2;
+        let ends = stopped && !self.rules.free_scanner_stops;
         self.free_pfn = if ends { 0 } else { next };
         taken
     }
@@ -153,7 +154,7 @@ impl Compactor {
                     continue;
                 }
             };
-            if !may_take(zone, order) {
+            if !may_take(zone, order, &self.rules) {
                 return (pfn, taken);
             }
             if zone.isolate_free_page(Pfn(pfn)).is_some() {
@@ -189,11 +190,10 @@ impl Compactor {
 }
 
 /// Whether a block may be taken, by the watermark of `__isolate_free_page`.
-pub(super) fn may_take(zone: &Zone<'_>, order: Order) -> bool {
-    // Linux: the low watermark without CMA up to 4.8.
-    if zone.policy().compact_scan <= CompactScan::V319 {
-        let mark = zone.watermarks.low + pages(order);
-        return zone.watermark_ok(0, mark, ZoneKind::Dma, AllocFlags(0));
-    }
-    zone.watermark_ok(0, zone.watermarks.min + pages(order), ZoneKind::Dma, AllocFlags::CMA)
+pub(super) fn may_take(zone: &Zone<'_>, order: Order, rules: &Compaction) -> bool {
+    let (mark, flags) = match rules.isolate_mark {
+        IsolateMark::Low => (zone.watermarks().low, AllocFlags(0)),
+        IsolateMark::Min => (zone.watermarks().min, AllocFlags::CMA),
+    };
+    zone.watermark_ok(0, mark + pages(order), ZoneKind::Dma, flags)
 }

@@ -10,8 +10,8 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Pfn, pages};
 use pageblock::mobility::Migratetype::Movable;
-use pageblock::policy::CompactScan;
 use pageblock::zone::Zone;
+use pageblock_kernel::rules::compaction::SkipHints;
 
 use super::{Compactor, Content, Mode, ZoneCompact};
 use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
@@ -25,9 +25,9 @@ struct Wanted {
 
 impl Compactor {
     /// Whether this compaction leaves hints behind: one that ignores them does from 4.15 on (2583d6713267), here
-    /// from 5.1.
-    fn leaves_hints(&self, zone: &Zone<'_>) -> bool {
-        !self.goal.ignore_hints || zone.policy().compact_scan > CompactScan::V41
+    /// where hints say what was visited.
+    fn leaves_hints(&self) -> bool {
+        !self.goal.ignore_hints || self.rules.skip_hints != SkipHints::NothingFound
     }
 
     /// The migration scanner takes the first page of a pageblock's content.
@@ -38,10 +38,10 @@ impl Compactor {
         first: Pfn,
         from_start: bool,
     ) {
-        let marks = match zone.policy().compact_scan {
-            CompactScan::V51 => first == block,
-            CompactScan::V66 => from_start,
-            _ => false,
+        let marks = match self.rules.skip_hints {
+            SkipHints::FirstFrame => first == block,
+            SkipHints::FromStart => from_start,
+            SkipHints::NothingFound => false,
         };
         if marks && !self.goal.ignore_hints {
             // The block is in the zone: the scanner is there.
@@ -59,7 +59,7 @@ impl Compactor {
         from_start: bool,
         marked: bool,
     ) {
-        if !self.leaves_hints(zone) {
+        if !self.leaves_hints() {
             return;
         }
         if from_start && !marked {
@@ -79,13 +79,13 @@ impl Compactor {
 
     /// The free scanner is through with a pageblock.
     pub(super) fn note_target(&self, zone: &mut Zone<'_>, state: &mut ZoneCompact, block: Pfn) {
-        if !self.leaves_hints(zone) {
+        if !self.leaves_hints() {
             return;
         }
         // The block is in the zone: the scanner is there.
         let _ = zone.set_skip(block, true);
         let below = block.0.saturating_sub(pages(zone.geometry().pageblock_order));
-        state.free = state.free.min(below.max(zone.span.start.0));
+        state.free = state.free.min(below.max(zone.span().start.0));
     }
 }
 
@@ -95,9 +95,10 @@ pub(super) fn forget<C: Content>(
     zone: usize,
     state: &mut ZoneCompact,
     content: &C,
+    rule: SkipHints,
 ) {
     let Some((zone, _)) = allocator.zone_and_cache(zone, 0) else { return };
-    if zone.policy().compact_scan <= CompactScan::V41 {
+    if rule == SkipHints::NothingFound {
         forget_all(zone, state);
     } else if state.flush {
         forget_worthwhile(zone, state, content);
@@ -108,8 +109,8 @@ pub(super) fn forget<C: Content>(
 fn forget_all(zone: &mut Zone<'_>, state: &mut ZoneCompact) {
     state.reset(zone);
     let step = pages(zone.geometry().pageblock_order);
-    let mut pfn = zone.span.start;
-    while pfn < zone.span.end {
+    let mut pfn = zone.span().start;
+    while pfn < zone.span().end {
         // Every frame of the span is the zone's or a hole in it.
         let _ = zone.set_skip(pfn, false);
         pfn = pfn.align_down(zone.geometry().pageblock_order).plus(step);
@@ -120,7 +121,7 @@ fn forget_all(zone: &mut Zone<'_>, state: &mut ZoneCompact) {
 /// either is enough for a hint to go.
 fn forget_worthwhile<C: Content>(zone: &mut Zone<'_>, state: &mut ZoneCompact, content: &C) {
     let step = pages(zone.geometry().pageblock_order);
-    let (mut low, mut high) = (zone.span.start.0, zone.span.end.0 - 1);
+    let (mut low, mut high) = (zone.span().start.0, zone.span().end.0 - 1);
     let (mut source, mut target) = (None, None);
     while low < high {
         let wanted = Wanted { content: true, room: source.is_some() };
@@ -137,8 +138,8 @@ fn forget_worthwhile<C: Content>(zone: &mut Zone<'_>, state: &mut ZoneCompact, c
         low += step;
         high = high.saturating_sub(step);
     }
-    let start = zone.span.start.0;
-    if source.unwrap_or(zone.span.end.0 - 1) >= target.unwrap_or(start) {
+    let start = zone.span().start.0;
+    if source.unwrap_or(zone.span().end.0 - 1) >= target.unwrap_or(start) {
         (state.migrate, state.free) = ([low; 2], high);
     }
 }
@@ -147,7 +148,7 @@ fn forget_worthwhile<C: Content>(zone: &mut Zone<'_>, state: &mut ZoneCompact, c
 fn forget_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, content: &C) -> bool {
     let pageblock = zone.geometry().pageblock_order;
     let block = pfn.align_down(pageblock);
-    let first = block.max(zone.span.start);
+    let first = block.max(zone.span().start);
     let whole = matches!(zone.state(first), Some(FrameState::Allocated { order, .. }) if order >= pageblock);
     if whole {
         return false;
@@ -158,7 +159,7 @@ fn forget_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, conte
     if !wanted.content && zone.block_type(first) != Some(Movable) {
         return false;
     }
-    let end = (block.0 + pages(pageblock)).min(zone.span.end.0);
+    let end = (block.0 + pages(pageblock)).min(zone.span().end.0);
     let found = (first.0..end).step_by(1 << PAGE_ALLOC_COSTLY_ORDER).any(|pfn| {
         match zone.state(Pfn(pfn)) {
             Some(FrameState::Free { .. }) => wanted.room,
@@ -177,7 +178,7 @@ fn forget_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, conte
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::with_allocator;
+    use super::super::testing::{rules, with_allocator};
     use super::*;
 
     /// The content of the first pageblock can be moved, and no other.
@@ -204,14 +205,14 @@ mod tests {
             allocator.split_allocated(Pfn(0), 9, 0).unwrap();
             allocator.split_allocated(Pfn(1024), 10, 0).unwrap();
             allocator.free(0, Pfn(1024 + 64), 0, &mut ()).unwrap();
-            allocator.drain_cpu(0, &mut ());
+            allocator.drain_cpu(0, &mut ()).unwrap();
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
             let mut state = ZoneCompact::new(zone);
             state.flush = true;
             for block in [0, 512, 1024, 1536] {
                 zone.set_skip(Pfn(block), true).unwrap();
             }
-            forget(allocator, 0, &mut state, &First);
+            forget(allocator, 0, &mut state, &First, rules(policy).skip_hints);
             assert!(!state.flush);
             let blocks = allocator.zones()[0].pageblocks();
             forgotten = blocks.filter(|&(_, _, skip)| !skip).map(|(pfn, ..)| pfn.0).collect();

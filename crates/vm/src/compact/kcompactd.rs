@@ -9,11 +9,12 @@ use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
-use pageblock::policy::{Kcompactd as Background, Nofragment, Proactive};
+use pageblock::policy::Nofragment;
 use pageblock::slowpath::CompactResult;
+use pageblock_kernel::rules::kcompactd::{Background, Proactive};
 
 use super::suitable::{Suitable, extfrag_for_order};
-use super::{Compactor, Goal, Mode, ZoneStep};
+use super::{Compactor, Goal, Mode, ZoneStep, counted};
 use crate::kswapd::Daemon;
 use crate::vm::Vm;
 
@@ -47,10 +48,10 @@ struct Run {
 
 /// The scores of a node between which proactive compaction works, in percent.
 #[must_use]
-pub(crate) fn proactive_marks(proactiveness: u64, version: Proactive) -> (u64, u64) {
+pub(crate) fn proactive_marks(proactiveness: u64, rule: Proactive) -> (u64, u64) {
     let low = 100 - proactiveness.min(100);
-    match version {
-        Proactive::V615 => (low, (low + (low / 2).min(10)).min(100)),
+    match rule {
+        Proactive::HalfBelow => (low, (low + (low / 2).min(10)).min(100)),
         _ => {
             let low = low.max(5);
             (low, (low + 10).min(100))
@@ -69,13 +70,13 @@ impl Kcompactd {
 impl<O: Observer> Vm<'_, O> {
     /// Asks the kcompactd of a node for a block (`wakeup_kcompactd`), where compaction could help.
     pub(crate) fn wake_kcompactd(&mut self, node: usize, order: Order, highest: ZoneKind) {
-        if order == 0 || self.policy.kcompactd == Background::Off {
+        if order == 0 || self.kernel.kcompactd.kcompactd == Background::Off {
             return;
         }
         let zones = self.allocator.zones();
         let helps = self
             .zones_of(node)
-            .filter(|&z| zones[z].kind <= highest && zones[z].managed > 0)
+            .filter(|&z| zones[z].kind() <= highest && zones[z].managed() > 0)
             .any(|z| self.kcompactd_suitable(z, order, highest) == Suitable::Continue);
         let thread = &mut self.nodes[node].kcompactd;
         thread.order = thread.order.max(order);
@@ -88,11 +89,11 @@ impl<O: Observer> Vm<'_, O> {
     /// The share of free memory of a node that cannot serve huge pages, weighed by the zones' sizes,
     /// in percent (`fragmentation_score_node`).
     fn fragmentation_score(&self, node: usize) -> u64 {
-        let present: u64 = self.zones_of(node).map(|z| self.allocator.zones()[z].present).sum();
+        let present: u64 = self.zones_of(node).map(|z| self.allocator.zones()[z].present()).sum();
         let score = |zone: usize| {
             let zone = &self.allocator.zones()[zone];
             let order = zone.geometry().pageblock_order;
-            zone.present * extfrag_for_order(zone, order) / (present + 1)
+            zone.present() * extfrag_for_order(zone, order) / (present + 1)
         };
         self.zones_of(node).map(score).sum()
     }
@@ -113,7 +114,7 @@ impl<O: Observer> Vm<'_, O> {
     }
 
     fn start_kcompactd(&mut self, node: usize) -> Daemon {
-        if self.policy.kcompactd == Background::Off {
+        if self.kernel.kcompactd.kcompactd == Background::Off {
             return Daemon::Sleep;
         }
         let woken = std::mem::take(&mut self.nodes[node].kcompactd.woken);
@@ -124,16 +125,18 @@ impl<O: Observer> Vm<'_, O> {
             let highest = thread.highest.take().unwrap_or(ZoneKind::Normal);
             let kinds = self.allocator.zones();
             // The lowest zone is compacted first: it is popped first.
-            let zones = zones.into_iter().rev().filter(|&z| kinds[z].kind <= highest).collect();
+            let zones = zones.into_iter().rev().filter(|&z| kinds[z].kind() <= highest).collect();
             self.stat.compact_daemon_wake += 1;
             self.nodes[node].kcompactd.run =
                 Some(Run { zones, compactor: None, order: Some(order), highest, proactive: None });
             return Daemon::Ran;
         }
-        if self.policy.proactive == Proactive::Off || self.config.proactiveness == 0 {
+        let rule = self.kernel.kcompactd.proactive;
+        let proactiveness = self.kernel.sysctl.compaction_proactiveness;
+        if rule == Proactive::Off || proactiveness == 0 {
             return Daemon::Sleep;
         }
-        let (low, high) = proactive_marks(self.config.proactiveness, self.policy.proactive);
+        let (low, high) = proactive_marks(proactiveness.into(), rule);
         let score = self.fragmentation_score(node);
         let wait = PROACTIVE_NS + std::mem::take(&mut self.nodes[node].kcompactd.backoff);
         if score > high && !self.nodes[node].kswapd.is_running() {
@@ -152,7 +155,7 @@ impl<O: Observer> Vm<'_, O> {
     fn step_run(&mut self, run: &mut Run, cpu: usize) -> bool {
         let Some(compactor) = &mut run.compactor else { return self.next_zone(run) };
         let step = self.step_compactor(compactor, cpu, true);
-        let (migrate, free) = self.config.compact_counts.of(&compactor.scanned);
+        let (migrate, free) = counted(&compactor.scanned, self.kernel.compaction.compact_counts);
         self.stat.compact_daemon_migrate_scanned += migrate;
         self.stat.compact_daemon_free_scanned += free;
         let zone = compactor.goal().zone;
@@ -174,7 +177,7 @@ impl<O: Observer> Vm<'_, O> {
 
     fn next_zone(&mut self, run: &mut Run) -> bool {
         let Some(zone) = run.zones.pop() else { return false };
-        if self.allocator.zones()[zone].managed == 0 {
+        if self.allocator.zones()[zone].managed() == 0 {
             return true;
         }
         if let Some(order) = run.order {
@@ -195,10 +198,10 @@ impl<O: Observer> Vm<'_, O> {
             any_block: false,
             direct: false,
             proactive: run.proactive.map(|(low, _)| low),
-            whole_blocks: self.policy.nofragment == Nofragment::DefragMode,
-            extfrag_threshold: self.config.extfrag_threshold,
+            whole_blocks: self.kernel.allocator.nofragment == Nofragment::DefragMode,
+            extfrag_threshold: self.kernel.sysctl.extfrag_threshold.into(),
         };
-        run.compactor = Some(Compactor::new(goal));
+        run.compactor = Some(Compactor::new(goal, self.kernel.compaction));
         true
     }
 }
@@ -210,8 +213,8 @@ mod tests {
     /// The table of docs/linux/compaction.md#proactive-compaction.
     #[test]
     fn marks_of_proactive_compaction() {
-        let old = |p| proactive_marks(p, Proactive::V514);
-        let new = |p| proactive_marks(p, Proactive::V615);
+        let old = |p| proactive_marks(p, Proactive::TenBelow);
+        let new = |p| proactive_marks(p, Proactive::HalfBelow);
         assert_eq!((old(20), new(20)), ((80, 90), (80, 90)));
         assert_eq!((old(100), new(100)), ((5, 15), (0, 0)));
         assert_eq!((old(95), new(95)), ((5, 15), (5, 7)));

@@ -6,10 +6,12 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::mobility::Migratetype::{Cma, Movable};
-use pageblock::policy::{CompactScan, Slowpath};
 use pageblock::zone::Zone;
+use pageblock_kernel::rules::compaction::{
+    AsyncSource, MigrationScanner, SearchedBlock, SkipHints,
+};
 
-use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact, samples};
+use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
 
 impl Compactor {
     /// Fills the batch from the next pageblock that is worth it, or moves on to the free scanner.
@@ -20,14 +22,15 @@ impl Compactor {
         content: &C,
     ) {
         let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
-        if zone.policy().compact_scan <= CompactScan::V316 {
+        if self.rules.migration_scanner == MigrationScanner::ByFrame {
             return self.isolate_content_by_frame(zone, state, content);
         }
         let pageblock = zone.geometry().pageblock_order;
         if !self.takes_rest && self.passes_what_search_found(zone, state) {
             return;
         }
-        // Pageblocks that are passed over cost little, but not nothing: a step has an end.
+        let visited = self.rules.skip_hints != SkipHints::NothingFound;
+        // Pageblocks that are skipped cost little, but not nothing: a step has an end.
         for _ in 0..CLUSTER {
             let block = Pfn(self.migrate_pfn).align_down(pageblock);
             let end = block.0 + pages(pageblock);
@@ -35,15 +38,15 @@ impl Compactor {
                 self.migrate_pfn = end.max(self.migrate_pfn);
                 return;
             }
-            let from_start = self.migrate_pfn <= block.0.max(zone.span.start.0);
-            let hint = from_start || !samples(zone);
+            let from_start = self.migrate_pfn <= block.0.max(zone.span().start.0);
+            let hint = from_start || !visited;
             if hint && !self.goal.ignore_hints && zone.skip(block) {
                 self.migrate_pfn = end;
                 continue;
             }
             if !self.is_source(zone, block) {
                 self.migrate_pfn = end;
-                if samples(zone) {
+                if visited {
                     self.start_after(state, end);
                 }
                 continue;
@@ -68,9 +71,10 @@ impl Compactor {
         from_start: bool,
         marked: bool,
     ) {
-        let useless = self.batch.is_empty() && (from_start || samples(zone));
+        let visited = self.rules.skip_hints != SkipHints::NothingFound;
+        let useless = self.batch.is_empty() && (from_start || visited);
         if self.migrate_pfn >= end && (useless || self.takes_rest) {
-            self.note_scanned(zone, state, block, from_start, marked && samples(zone));
+            self.note_scanned(zone, state, block, from_start, marked && visited);
         }
     }
 
@@ -79,7 +83,7 @@ impl Compactor {
     fn passes_what_search_found(&mut self, zone: &mut Zone<'_>, state: &mut ZoneCompact) -> bool {
         let before = self.migrate_pfn;
         let found = self.search_source(zone);
-        if !found || zone.policy().compact_scan == CompactScan::V66 {
+        if !found || self.rules.searched_block == SearchedBlock::Scanned {
             return false;
         }
         let elsewhere = self.migrate_pfn != before;
@@ -98,8 +102,7 @@ impl Compactor {
         }
         let Some(mt) = zone.block_type(block) else { return false };
         let movable = matches!(mt, Movable | Cma);
-        // From 4.12 the whole block is to become the requester's; before, only what was easy.
-        if zone.policy().slowpath < Slowpath::G2Noncostly || self.goal.migratetype == Movable {
+        if self.rules.async_source == AsyncSource::Movable || self.goal.migratetype == Movable {
             movable
         } else {
             mt == self.goal.migratetype
@@ -110,7 +113,7 @@ impl Compactor {
     fn isolate_block<C: Content>(&mut self, zone: &Zone<'_>, content: &C, end: u64) -> Option<Pfn> {
         let mode = self.goal.mode;
         // What would have to be waited for is left alone but by those who wait for writes.
-        let waits = zone.policy().slowpath < Slowpath::G2;
+        let waits = self.rules.sync_light_waits;
         let patience = if mode == Mode::SyncLight && !waits { Mode::Async } else { mode };
         let mut first = None;
         // A task that does not wait wants whole blocks of its order or nothing.

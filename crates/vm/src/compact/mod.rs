@@ -28,11 +28,12 @@ use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{self, Movable};
-use pageblock::policy::{Capture, CompactScan, Slowpath};
+use pageblock::policy::Capture;
 use pageblock::slowpath::CompactResult;
 use pageblock::zone::Zone;
+use pageblock_kernel::rules::compaction::{Compaction, FinishBlock, FinishMark};
 
-pub use self::counts::{CompactCounts, Scanned};
+pub use self::counts::{Scanned, counted};
 use self::defer::Deferral;
 use self::fast::Searches;
 use self::suitable::Suitable;
@@ -84,7 +85,7 @@ pub struct ZoneCompact {
 
 impl ZoneCompact {
     pub(crate) fn new(zone: &Zone<'_>) -> Self {
-        let (start, last) = (zone.span.start.0, last_block(zone));
+        let (start, last) = (zone.span().start.0, last_block(zone));
         Self {
             migrate: [start; 2],
             free: last,
@@ -99,14 +100,14 @@ impl ZoneCompact {
 
     /// The scanners have met: they start anew (`reset_cached_positions`).
     fn reset(&mut self, zone: &Zone<'_>) {
-        self.migrate = [zone.span.start.0; 2];
+        self.migrate = [zone.span().start.0; 2];
         self.free = last_block(zone);
     }
 }
 
 /// The start of the last pageblock of a zone.
 fn last_block(zone: &Zone<'_>) -> u64 {
-    Pfn(zone.span.end.0 - 1).align_down(zone.geometry().pageblock_order).0
+    Pfn(zone.span().end.0 - 1).align_down(zone.geometry().pageblock_order).0
 }
 
 /// What a compaction is for (`struct compact_control`).
@@ -155,6 +156,7 @@ pub enum ZoneStep {
 #[derive(Clone, Debug)]
 pub struct Compactor {
     goal: Goal,
+    rules: Compaction,
     migrate_pfn: u64,
     free_pfn: u64,
     /// Free pages taken, the highest last.
@@ -164,7 +166,7 @@ pub struct Compactor {
     /// Content left here: what it left must be merged once the scanner is past the block.
     last_migrated: Option<u64>,
     started: bool,
-    /// The pageblock goes on after success (before 5.1 where the request would claim it only).
+    /// The pageblock goes on after success (where the request would claim it).
     finishing_block: bool,
     /// All of the rest of the pageblock is isolated at once (`finish_pageblock`).
     takes_rest: bool,
@@ -185,9 +187,10 @@ pub struct Compactor {
 impl Compactor {
     /// A compaction that has not begun.
     #[must_use]
-    pub fn new(goal: Goal) -> Self {
+    pub fn new(goal: Goal, rules: Compaction) -> Self {
         Self {
             goal,
+            rules,
             migrate_pfn: 0,
             free_pfn: 0,
             targets: Vec::new(),
@@ -238,12 +241,12 @@ impl Compactor {
         if let (true, Some(order), Some((zone, _))) =
             (captures, self.goal.order, allocator.zone_and_cache(self.goal.zone, cpu))
         {
-            zone.capture = Some(CaptureSlot::new(order, self.goal.migratetype));
+            zone.start_capture(CaptureSlot::new(order, self.goal.migratetype));
         }
         let aborted = self.move_batch(allocator, state, content, cpu, observer);
         let captured = allocator
             .zone_and_cache(self.goal.zone, cpu)
-            .and_then(|(zone, _)| zone.capture.take())
+            .and_then(|(zone, _)| zone.end_capture())
             .and_then(|slot| slot.pfn);
         if let Some(pfn) = captured {
             self.release(allocator, state, content, cpu, observer);
@@ -276,6 +279,7 @@ impl Compactor {
                 (mark, goal.flags),
                 goal.highest,
                 goal.extfrag_threshold,
+                &self.rules,
             ) {
                 Suitable::Success if !goal.whole_blocks => return Some(CompactResult::Success),
                 Suitable::Skipped => return Some(CompactResult::Skipped),
@@ -283,20 +287,18 @@ impl Compactor {
             }
             restarting = state.deferral.is_restarting(order);
         }
-        // 3.10 reads the places before it resets them.
-        let stale = allocator.policy().compact_scan == CompactScan::V310;
         let places = (state.migrate[usize::from(goal.mode != Mode::Async)], state.free);
         if restarting {
-            hints::forget(allocator, goal.zone, state, content);
+            hints::forget(allocator, goal.zone, state, content, self.rules.skip_hints);
         }
         let zone = &allocator.zones()[goal.zone];
-        let (start, end) = (zone.span.start.0, zone.span.end.0);
+        let (start, end) = (zone.span().start.0, zone.span().end.0);
         if self.whole_zone {
             (self.migrate_pfn, self.free_pfn) = (start, last_block(zone));
         } else {
             self.migrate_pfn = state.migrate[usize::from(goal.mode != Mode::Async)];
             self.free_pfn = state.free;
-            if stale {
+            if !self.rules.reset_before_read {
                 (self.migrate_pfn, self.free_pfn) = places;
             }
             if !(start..end).contains(&self.free_pfn) {
@@ -309,51 +311,43 @@ impl Compactor {
             }
             self.whole_zone = self.migrate_pfn <= state.init_migrate;
         }
-        self.keeps_in_step =
-            samples(zone) && goal.mode == Mode::Async && state.migrate[0] == state.migrate[1];
+        self.keeps_in_step = self.rules.positions_in_step
+            && goal.mode == Mode::Async
+            && state.migrate[0] == state.migrate[1];
         None
     }
 
     /// Whether it is over (`compact_finished`).
     fn finished(&mut self, zone: &Zone<'_>, state: &mut ZoneCompact) -> Option<CompactResult> {
-        if zone.policy().compact_scan <= CompactScan::V319 {
-            return self.finished_early(zone, state);
-        }
         let pageblock = zone.geometry().pageblock_order;
         if self.have_met(pageblock) {
-            state.reset(zone);
+            if self.rules.restart_after_meeting {
+                state.reset(zone);
+            }
             state.flush |= self.goal.direct;
-            return Some(if self.whole_zone {
+            return Some(if self.whole_zone || !self.rules.partial_result {
                 CompactResult::Complete
             } else {
                 CompactResult::PartialSkipped
             });
         }
         if let Some(low) = self.goal.proactive {
-            if zone.reclaim_active {
+            if zone.reclaim_active() {
                 return Some(CompactResult::PartialSkipped);
             }
             let score = suitable::extfrag_for_order(zone, pageblock);
             return (score <= low).then_some(CompactResult::Success);
         }
         let order = self.goal.order?;
-        let policy = zone.policy();
         let at_block = self.migrate_pfn.is_multiple_of(pages(pageblock));
-        // A pageblock is finished before stopping: from 5.1 always.
-        if samples(zone) && !at_block {
+        if (self.rules.finish_pageblock || self.finishing_block) && !at_block {
             return None;
         }
-        if self.finishing_block && !at_block {
+        if !self.meets_mark(zone, order) {
             return None;
-        }
-        if policy.slowpath <= Slowpath::G1V44 {
-            let mark = zone.watermarks.low + pages(order);
-            if !zone.watermark_ok(order, mark, self.goal.highest, self.goal.flags) {
-                return None;
-            }
         }
         if self.goal.whole_blocks {
-            let high = zone.boost + zone.watermarks.high;
+            let high = zone.boost() + zone.watermarks().high;
             let blocks = zone.free_pages_in_blocks();
             let met = zone.watermark_ok_if(blocks, order, high, self.goal.highest, AllocFlags(0));
             return met.then_some(CompactResult::Success);
@@ -361,9 +355,28 @@ impl Compactor {
         self.has_block(zone, order, at_block).then_some(CompactResult::Success)
     }
 
+    /// Whether the zone has the watermark that success takes.
+    fn meets_mark(&self, zone: &Zone<'_>, order: Order) -> bool {
+        let (low, block) = (zone.watermarks().low, pages(order));
+        let Goal { highest, flags, .. } = self.goal;
+        match self.rules.finish_mark {
+            FinishMark::ZoneLow => {
+                zone.watermark_ok(order, low + block, ZoneKind::Dma, AllocFlags(0))
+            }
+            FinishMark::RequestLow => zone.watermark_ok(order, low, highest, flags),
+            FinishMark::RequestLowAndBlock => zone.watermark_ok(order, low + block, highest, flags),
+            FinishMark::Off => true,
+        }
+    }
+
     /// Whether the request would find a block, on its own list or by claiming a pageblock.
     fn has_block(&mut self, zone: &Zone<'_>, order: Order, at_block: bool) -> bool {
         let mt = self.goal.migratetype;
+        if self.rules.finish_block == FinishBlock::OwnList {
+            let any = order >= zone.geometry().pageblock_order;
+            let mut orders = order..=zone.geometry().max_order;
+            return orders.any(|at| zone.nr_free_of(at, mt) > 0 || (any && zone.nr_free(at) > 0));
+        }
         for at in order..=zone.geometry().max_order {
             if zone.nr_free_of(at, mt) > 0
                 || (mt == Movable && zone.nr_free_of(at, Migratetype::Cma) > 0)
@@ -383,14 +396,9 @@ impl Compactor {
     }
 }
 
-/// Whether compaction searches lists, samples, and has the hints of 5.1.
-pub(super) fn samples(zone: &Zone<'_>) -> bool {
-    zone.policy().compact_scan > CompactScan::V41
-}
-
 #[cfg(test)]
 mod tests {
-    use super::testing::{AllMovable, FRAMES, fill, goal, with_allocator};
+    use super::testing::{AllMovable, FRAMES, fill, goal, rules, with_allocator};
     use super::*;
 
     fn without_request() -> Goal {
@@ -403,9 +411,9 @@ mod tests {
         with_allocator(policy, FRAMES, |allocator| {
             fill(allocator);
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
-            zone.watermarks.min = min;
+            zone.watermarks().min = min;
             let mut state = ZoneCompact::new(zone);
-            let mut compactor = Compactor::new(goal);
+            let mut compactor = Compactor::new(goal, rules(policy));
             for _ in 0..2 {
                 let step = compactor.step(allocator, &mut state, &mut AllMovable, 0, &mut ());
                 steps.push(step);

@@ -6,9 +6,10 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::Observer;
 use pageblock::frame::{Order, pages};
 use pageblock::layout::ZoneKind;
-use pageblock::policy::{CompactScan, ExtfragIndex, Nofragment, Slowpath};
+use pageblock::policy::Nofragment;
 use pageblock::request::Request;
 use pageblock::zone::Zone;
+use pageblock_kernel::rules::compaction::{Compaction, ExtfragIndex, Suitability};
 
 use crate::reclaim::compact_gap;
 use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
@@ -64,36 +65,37 @@ pub fn suitable(
     (mark, flags): (u64, AllocFlags),
     highest: ZoneKind,
     extfrag_threshold: i64,
+    rules: &Compaction,
 ) -> Suitable {
-    let policy = zone.policy();
-    if policy.compact_scan <= CompactScan::V316 {
-        return suitable_early(zone, order, extfrag_threshold);
-    }
-    if policy.slowpath > Slowpath::G1V316 && zone.watermark_ok(order, mark, highest, flags) {
+    let first = match rules.suitability {
+        Suitability::Zone => return suitable_zone(zone, order, extfrag_threshold),
+        Suitability::IndexFirst => false,
+        Suitability::RequestFirst | Suitability::MinForCheap => true,
+    };
+    if first && zone.watermark_ok(order, mark, highest, flags) {
         return Suitable::Success;
     }
-    let marks = zone.watermarks;
+    let marks = zone.watermarks();
     let costly = order > PAGE_ALLOC_COSTLY_ORDER;
-    let old = policy.slowpath <= Slowpath::G1V44;
-    let needed = zone.boost + if costly || old { marks.low } else { marks.min };
+    let always_low = rules.suitability != Suitability::MinForCheap;
+    let needed = zone.boost() + if costly || always_low { marks.low } else { marks.min };
     if !zone.watermark_ok(0, needed + compact_gap(order), highest, AllocFlags::CMA) {
         return Suitable::Skipped;
     }
     let index = fragmentation_index(zone, order);
-    if old && index == -1000 && zone.watermark_ok(order, mark, highest, flags) {
+    if always_low && index == -1000 && zone.watermark_ok(order, mark, highest, flags) {
         return Suitable::Success;
     }
-    let decides = costly || policy.extfrag_index == ExtfragIndex::AllOrders;
+    let decides = costly || rules.extfrag_index == ExtfragIndex::AllOrders;
     if decides && (0..=extfrag_threshold).contains(&index) {
         return Suitable::Skipped;
     }
     Suitable::Continue
 }
 
-/// The same up to 3.18, which asks for no watermark of the request's: what is free for the move must be there also
-/// where the block is.
-fn suitable_early(zone: &Zone<'_>, order: Order, extfrag_threshold: i64) -> Suitable {
-    let mark = zone.watermarks.low + compact_gap(order);
+/// The same without the request's watermark: what is free for the move must be there also where the block is.
+fn suitable_zone(zone: &Zone<'_>, order: Order, extfrag_threshold: i64) -> Suitable {
+    let mark = zone.watermarks().low + compact_gap(order);
     if !zone.watermark_ok(0, mark, ZoneKind::Dma, AllocFlags(0)) {
         return Suitable::Skipped;
     }
@@ -113,8 +115,15 @@ impl<O: Observer> Vm<'_, O> {
         highest: ZoneKind,
     ) -> Suitable {
         let zone = &self.allocator.zones()[zone];
-        let mark = zone.boost + zone.watermarks.min;
-        suitable(zone, order, (mark, AllocFlags(0)), highest, self.config.extfrag_threshold)
+        let mark = zone.boost() + zone.watermarks().min;
+        suitable(
+            zone,
+            order,
+            (mark, AllocFlags(0)),
+            highest,
+            self.kernel.sysctl.extfrag_threshold.into(),
+            &self.kernel.compaction,
+        )
     }
 
     /// Whether compaction would be suitable in some zone if part of what can be reclaimed were free
@@ -126,9 +135,9 @@ impl<O: Observer> Vm<'_, O> {
             let zone = &self.allocator.zones()[at];
             let swap = self.swap.free_places() > 0;
             let part = self.lru.zone_reclaimable(at, swap) / u64::from(order.max(1));
-            let marks = zone.watermarks;
+            let marks = zone.watermarks();
             let mark = if order > PAGE_ALLOC_COSTLY_ORDER { marks.low } else { marks.min };
-            let needed = zone.boost + mark + compact_gap(order);
+            let needed = zone.boost() + mark + compact_gap(order);
             zone.watermark_ok_if(zone.free_pages() + part, 0, needed, highest, AllocFlags::CMA)
         })
     }
@@ -141,10 +150,10 @@ impl<O: Observer> Vm<'_, O> {
         highest: ZoneKind,
     ) -> Suitable {
         let entry = &self.allocator.zones()[zone];
-        if self.policy.nofragment != Nofragment::DefragMode {
+        if self.kernel.allocator.nofragment != Nofragment::DefragMode {
             return self.compaction_suitable(zone, order, highest);
         }
-        let high = entry.boost + entry.watermarks.high;
+        let high = entry.boost() + entry.watermarks().high;
         let blocks = entry.free_pages_in_blocks();
         if entry.watermark_ok_if(blocks, order, high, highest, AllocFlags(0)) {
             return Suitable::Success;

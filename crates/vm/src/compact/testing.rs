@@ -8,10 +8,11 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{FrameRange, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
-use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::zone::Geometry;
+use pageblock_kernel::Named;
+use pageblock_kernel::rules::compaction::Compaction;
 
 use super::{Content, Goal, Mode};
 
@@ -49,13 +50,18 @@ pub(super) fn goal(migratetype: Migratetype) -> Goal {
     }
 }
 
+/// The rules of a preset.
+pub(super) fn rules(name: &str) -> Compaction {
+    Named::parse(name).unwrap().kernel.compaction
+}
+
 /// A zone without watermarks.
 pub(super) fn with_allocator(policy: &str, frames: u64, test: impl FnOnce(&mut Allocator<'_>)) {
     let span = FrameRange::new(0, frames);
     let (present, managed) = (frames, frames);
     let zones = [ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present, managed }];
     let setup = Setup {
-        policy: Policy::parse(policy).unwrap(),
+        policy: Named::parse(policy).unwrap().kernel.allocator,
         geometry: Geometry::default(),
         zones: &zones,
         cpu_nodes: &[0],

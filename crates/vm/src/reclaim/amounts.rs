@@ -1,10 +1,9 @@
 //! How much of each list is scanned (`get_scan_count`), and when the inactive list is too short.
 
 use pageblock::event::Observer;
-use pageblock::policy::Reclaim;
+use pageblock_kernel::rules::reclaim::{FileBalance, Reclaim, ScanBalance, Workingset};
 
 use super::ScanControl;
-use crate::config::lru_per_node;
 use crate::lru::{LruList, Lruvec};
 use crate::vm::Vm;
 
@@ -29,13 +28,13 @@ pub(crate) enum Balance {
 pub(crate) fn inactive_is_low(
     vec: &Lruvec,
     inactive: LruList,
-    profile: Reclaim,
+    rules: &Reclaim,
     refaulting: bool,
 ) -> bool {
     let active =
         vec.size(if inactive.is_file() { LruList::ActiveFile } else { LruList::ActiveAnon });
     let inactive_pages = vec.size(inactive);
-    if profile < Reclaim::V48 && inactive.is_file() {
+    if rules.file_balance == FileBalance::Half && inactive.is_file() {
         return inactive_pages < active;
     }
     let gib = (inactive_pages + active) / GIB;
@@ -49,16 +48,16 @@ pub(crate) fn inactive_is_low(
 
 /// The proportion by what scanning brought of late: up to 5.7 by the pages that were put back, from
 /// 5.8 by what reclaiming cost.
-pub(crate) fn fractions(vec: &Lruvec, profile: Reclaim, swappiness: u64) -> Balance {
+pub(crate) fn fractions(vec: &Lruvec, rule: ScanBalance, swappiness: u64) -> Balance {
     let (anon_prio, file_prio) = (swappiness, 200 - swappiness.min(200));
-    let (anon, file) = match profile {
-        Reclaim::V310 | Reclaim::V311 | Reclaim::V48 => {
+    let (anon, file) = match rule {
+        ScanBalance::Rotated => {
             let part = |prio: u64, at: usize| {
                 prio * (vec.recent_scanned[at] + 1) / (vec.recent_rotated[at] + 1)
             };
             (part(anon_prio, 0), part(file_prio, 1))
         }
-        Reclaim::V58 => {
+        ScanBalance::Cost => {
             let total = vec.cost[0] + vec.cost[1];
             let (anon_cost, file_cost) = (total + vec.cost[0], total + vec.cost[1]);
             let sum = anon_cost + file_cost;
@@ -72,15 +71,14 @@ impl<O: Observer> Vm<'_, O> {
     /// Tells whether refaulted pages were activated since reclaim last looked: then the active list
     /// gives way.
     pub(super) fn is_refaulting(&self, vec: &Lruvec) -> bool {
-        self.config.workingset
-            && lru_per_node(self.policy)
+        self.kernel.reclaim.workingset == Workingset::Deactivates
             && vec.activations != vec.activations_seen
     }
 
     fn balance(&self, node: usize, at: usize, sc: &ScanControl) -> Balance {
         let vec = &self.lru.vecs()[at];
-        let profile = self.policy.reclaim;
-        let swappiness = self.config.swappiness;
+        let rules = &self.kernel.reclaim;
+        let swappiness = u64::from(self.kernel.sysctl.swappiness);
         if !sc.may_swap || self.swap.free_places() == 0 || swappiness == 0 {
             return Balance::File;
         }
@@ -90,13 +88,12 @@ impl<O: Observer> Vm<'_, O> {
         if self.file_is_tiny(node, at) {
             return Balance::Anon;
         }
-        let low = inactive_is_low(vec, LruList::InactiveFile, profile, self.is_refaulting(vec));
-        // With lists for each zone even where none of them would be scanned at this priority.
+        let low = inactive_is_low(vec, LruList::InactiveFile, rules, self.is_refaulting(vec));
         let some = vec.size(LruList::InactiveFile) >> sc.priority > 0;
-        if !low && (some || !lru_per_node(self.policy)) {
+        if !low && (some || !rules.file_needs_share) {
             return Balance::File;
         }
-        fractions(vec, profile, swappiness)
+        fractions(vec, rules.scan_balance, swappiness)
     }
 
     /// So few pages of files that free ones and they do not reach the high watermarks.
@@ -110,24 +107,24 @@ impl<O: Observer> Vm<'_, O> {
         for zone in zones {
             let zone = &self.allocator.zones()[zone];
             free += zone.free_pages();
-            high += zone.watermarks.high;
+            high += zone.watermarks().high;
         }
         if vec.file() + free > high {
             return false;
         }
-        // Whether there are inactive pages is asked from 4.12 on.
-        let anon_low = inactive_is_low(vec, LruList::InactiveAnon, self.policy.reclaim, false);
-        !lru_per_node(self.policy) || (!anon_low && vec.size(LruList::InactiveAnon) > 0)
+        let rules = &self.kernel.reclaim;
+        let anon_low = inactive_is_low(vec, LruList::InactiveAnon, rules, false);
+        !rules.tiny_file_needs_anon || (!anon_low && vec.size(LruList::InactiveAnon) > 0)
     }
 
     /// The pages of a list that say how much of it is scanned (`lruvec_lru_size`).
     fn scannable(&self, at: usize, list: LruList, sc: &ScanControl) -> u64 {
-        if !self.config.scans_eligible {
+        if !self.kernel.reclaim.scans_eligible {
             return self.lru.vecs()[at].size(list);
         }
         let zones = self.allocator.zones().iter().enumerate();
         let eligible =
-            zones.filter(|&(z, zone)| self.lru.of_zone(z) == at && zone.kind <= sc.highest);
+            zones.filter(|&(z, zone)| self.lru.of_zone(z) == at && zone.kind() <= sc.highest);
         eligible.map(|(z, _)| self.lru.zone_pages(z, list)).sum()
     }
 
@@ -158,6 +155,11 @@ impl<O: Observer> Vm<'_, O> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pageblock_kernel::preset;
+
+    fn rules(name: &str) -> Reclaim {
+        preset::find(name).unwrap().kernel().reclaim
+    }
 
     fn vec(pages: [u64; 4]) -> Lruvec {
         let mut vec = Lruvec::default();
@@ -169,15 +171,15 @@ mod tests {
     fn large_lists_need_a_smaller_inactive_share() {
         let low = |inactive, active| {
             let vec = vec([0, 0, inactive, active]);
-            inactive_is_low(&vec, LruList::InactiveFile, Reclaim::V48, false)
+            inactive_is_low(&vec, LruList::InactiveFile, &rules("linux-4.8"), false)
         };
         assert!(low(99, 100) && !low(100, 100));
         // 10 GiB: one in ten.
         assert!(!low(GIB, 9 * GIB) && low(GIB / 2, 9 * GIB + GIB / 2));
         // The oldest rule knows no ratio.
         let vec = vec([0, 0, GIB, 9 * GIB]);
-        assert!(inactive_is_low(&vec, LruList::InactiveFile, Reclaim::V310, false));
-        assert!(inactive_is_low(&vec, LruList::InactiveFile, Reclaim::V48, true));
+        assert!(inactive_is_low(&vec, LruList::InactiveFile, &rules("linux-3.10"), false));
+        assert!(inactive_is_low(&vec, LruList::InactiveFile, &rules("linux-4.8"), true));
     }
 
     #[test]
@@ -185,10 +187,10 @@ mod tests {
         let mut vec = vec([100; 4]);
         vec.recent_scanned = [100, 100];
         vec.recent_rotated = [100, 10];
-        let old = fractions(&vec, Reclaim::V48, 60);
+        let old = fractions(&vec, ScanBalance::Rotated, 60);
         assert_eq!(old, Balance::Fractions { anon: 60, file: 140 * 101 / 11 });
         vec.cost = [300, 100];
-        let Balance::Fractions { anon, file } = fractions(&vec, Reclaim::V58, 100) else {
+        let Balance::Fractions { anon, file } = fractions(&vec, ScanBalance::Cost, 100) else {
             panic!("by cost");
         };
         assert!(file > anon);

@@ -4,11 +4,10 @@
 
 use pageblock::event::Observer;
 use pageblock::frame::Pfn;
-use pageblock::policy::{Reclaim, Slowpath};
+use pageblock_kernel::rules::kswapd::{CongestionBy, KswapdWrites};
 
 use super::amounts::inactive_is_low;
 use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, Seen};
-use crate::config::lru_per_node;
 use crate::lru::{At, LruList};
 use crate::page::{Owner, PageFlags};
 use crate::space::Slot;
@@ -55,7 +54,7 @@ impl<O: Observer> Vm<'_, O> {
         }
         let inactive = if list.is_file() { LruList::InactiveFile } else { LruList::InactiveAnon };
         let vec = &self.lru.vecs()[at];
-        if inactive_is_low(vec, inactive, self.policy.reclaim, self.is_refaulting(vec)) {
+        if inactive_is_low(vec, inactive, &self.kernel.reclaim, self.is_refaulting(vec)) {
             self.shrink_active(at, list, n, sc);
         }
         0
@@ -65,7 +64,7 @@ impl<O: Observer> Vm<'_, O> {
     pub(crate) fn age_anon(&mut self, at: usize, sc: &mut ScanControl) {
         let vec = &self.lru.vecs()[at];
         if self.swap.places() > 0
-            && inactive_is_low(vec, LruList::InactiveAnon, self.policy.reclaim, false)
+            && inactive_is_low(vec, LruList::InactiveAnon, &self.kernel.reclaim, false)
         {
             self.shrink_active(at, LruList::ActiveAnon, SWAP_CLUSTER_MAX, sc);
         }
@@ -89,7 +88,7 @@ impl<O: Observer> Vm<'_, O> {
             let pfn = self.lru.vecs()[at].list(list).tail()?;
             let zone = usize::from(self.pages[pfn].zone);
             self.lru.remove(&mut self.pages, pfn);
-            if self.allocator.zones()[zone].kind <= sc.highest {
+            if self.allocator.zones()[zone].kind() <= sc.highest {
                 return Some(pfn);
             }
             self.putback(pfn);
@@ -120,11 +119,11 @@ impl<O: Observer> Vm<'_, O> {
         self.stat.pgrefill += done;
         self.stat.pgdeactivate += done;
         self.work.rotated += done;
-        let per_node = lru_per_node(self.policy);
+        let counts_used = self.kernel.reclaim.used_counts_rotated;
         let kind = usize::from(list.is_file());
         let vec = self.lru.vec(at);
         vec.recent_scanned[kind] += done;
-        if !per_node {
+        if counts_used {
             vec.recent_rotated[kind] += used;
         }
     }
@@ -142,7 +141,7 @@ impl<O: Observer> Vm<'_, O> {
             written += did.written;
         }
         sc.nr_scanned += scanned;
-        if self.policy.reclaim == Reclaim::V311 && !list.is_file() {
+        if self.kernel.reclaim.anon_counts_twice && !list.is_file() {
             // Pages that are mapped or have a place in swap count twice.
             sc.nr_scanned += scanned;
         }
@@ -169,12 +168,12 @@ impl<O: Observer> Vm<'_, O> {
         freed
     }
 
-    /// With lists for each zone kswapd judges each batch by itself: one of nothing but pages that are
-    /// being written makes it wait for those that it meets again; from 3.11 on, one of nothing but dirty
-    /// pages makes it write such pages and wait.
+    /// Where kswapd judges each batch by itself, one of nothing but pages that are being written makes it wait for
+    /// those that it meets again; one of nothing but dirty pages makes it write such pages and wait, where it writes
+    /// the dirty end of a list.
     fn note_batch(&mut self, at: usize, before: Seen, sc: &mut ScanControl) {
         let taken = sc.seen.taken - before.taken;
-        if !sc.kswapd || lru_per_node(self.policy) || taken == 0 {
+        if !sc.kswapd || self.kernel.kswapd.congestion_by == CongestionBy::Node || taken == 0 {
             return;
         }
         if sc.seen.writeback - before.writeback == taken {
@@ -182,7 +181,7 @@ impl<O: Observer> Vm<'_, O> {
             self.nodes[node].writeback_congested = true;
         }
         let all_dirty = sc.seen.unqueued_dirty - before.unqueued_dirty == taken;
-        if all_dirty && self.policy.reclaim == Reclaim::V311 {
+        if all_dirty && self.kernel.kswapd.kswapd_writes == KswapdWrites::DirtyTail {
             self.lru.vec(at).tail_dirty = true;
             sc.seen.all_dirty = true;
         }
@@ -251,13 +250,13 @@ impl<O: Observer> Vm<'_, O> {
     /// Decides on a dirty page of a file.
     fn fate_of_dirty(&mut self, pfn: u32, referenced: bool, sc: &mut ScanControl) -> Fate {
         let pages = 1u64 << self.pages[pfn].order();
-        let (writes, counts) = match self.policy.reclaim {
-            Reclaim::V310 => (sc.priority < WRITE_FILES, false),
-            Reclaim::V311 => {
+        let (writes, counts) = match self.kernel.kswapd.kswapd_writes {
+            KswapdWrites::LowPriority => (sc.priority < WRITE_FILES, false),
+            KswapdWrites::DirtyTail => {
                 let vec = self.lru.of_zone(usize::from(self.pages[pfn].zone));
                 (self.lru.vecs()[vec].tail_dirty, true)
             }
-            Reclaim::V48 | Reclaim::V58 => (false, false),
+            KswapdWrites::Never => (false, false),
         };
         let writes = writes && sc.kswapd;
         // 3.11 counts it however it goes on, and spares one that was used without another mark.
@@ -274,11 +273,9 @@ impl<O: Observer> Vm<'_, O> {
         self.not_yet()
     }
 
-    /// A page that must be written first leaves the inactive list from about 4.12, where it would be
-    /// met again and again.
+    /// What becomes of a page that must be written first.
     fn not_yet(&self) -> Fate {
-        let activates = self.policy.slowpath >= Slowpath::G2Noncostly && lru_per_node(self.policy);
-        if activates { Fate::Activate } else { Fate::Keep }
+        if self.kernel.reclaim.unwritten_activates { Fate::Activate } else { Fate::Keep }
     }
 
     /// Writes an anonymous page to swap in memory, one of a huge one after splitting it; it is free then.

@@ -10,10 +10,11 @@ use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::layout::ZoneKind;
-use pageblock::policy::{CompactScan, Policy, Reclaim};
+use pageblock_kernel::rules::kswapd::{self, CongestionBy, KswapdOrder, KswapdTarget};
+use pageblock_kernel::rules::reclaim::LruLists;
+use pageblock_kernel::rules::shrinkers::ShrinkPressure;
 
 use crate::compact::suitable::Suitable;
-use crate::config::lru_per_node;
 use crate::lru::LruList;
 use crate::shrinker::{Pressure, ShrinkBy};
 use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
@@ -63,16 +64,16 @@ pub(crate) struct Seen {
 }
 
 impl ScanControl {
-    /// With lists for each zone (up to 4.7) kswapd waits after the batch in which it meets a page again that it
-    /// waits for, or nothing but dirty ones; later, after the node.
-    pub(crate) fn waits_at_once(&self, policy: &Policy) -> bool {
+    /// Whether kswapd waits after the batch in which it meets a page again that it waits for, or nothing but dirty
+    /// ones, not after the node.
+    pub(crate) fn waits_at_once(&self, rules: &kswapd::Kswapd) -> bool {
         let waits = self.seen.immediate > 0 || self.seen.all_dirty;
-        self.kswapd && waits && !lru_per_node(policy)
+        self.kswapd && waits && rules.congestion_by == CongestionBy::Batch
     }
 
-    /// kswapd of 3.11 to 4.7: what it reclaims has a bound for each zone.
-    fn is_bounded_by_zone(&self, policy: &Policy) -> bool {
-        self.kswapd && policy.reclaim == Reclaim::V311
+    /// Whether what kswapd reclaims has a bound for each zone.
+    fn is_bounded_by_zone(&self, rules: &kswapd::Kswapd) -> bool {
+        self.kswapd && rules.kswapd_target == KswapdTarget::ZoneHigh
     }
 
     pub(crate) fn by(&self) -> ShrinkBy {
@@ -138,8 +139,8 @@ impl ShrinkNode {
     ) -> Stepped {
         if self.scan.is_none() {
             let Some(vec) = self.vecs.pop() else { return self.end_round(vm, sc) };
-            if sc.is_bounded_by_zone(vm.policy) {
-                let high = vm.allocator.zones()[vec].watermarks.high;
+            if sc.is_bounded_by_zone(&vm.kernel.kswapd) {
+                let high = vm.allocator.zones()[vec].watermarks().high;
                 sc.nr_to_reclaim = high.max(SWAP_CLUSTER_MAX);
             }
             let left = vm.scan_amounts(self.node, vec, sc);
@@ -158,13 +159,13 @@ impl ShrinkNode {
         for _ in 0..BATCHES_A_STEP {
             let Some(scan) = &mut self.scan else { break };
             if scan.batch(vm, sc) == Stepped::Done {
-                if sc.is_bounded_by_zone(vm.policy) {
+                if sc.is_bounded_by_zone(&vm.kernel.kswapd) {
                     sc.enough |= sc.nr_scanned - scan.scanned_before >= sc.nr_to_reclaim;
                     vm.end_zone(self.node, scan.vec, sc);
                 }
                 self.scan = None;
             }
-            if sc.waits_at_once(vm.policy) {
+            if sc.waits_at_once(&vm.kernel.kswapd) {
                 break;
             }
         }
@@ -178,7 +179,7 @@ impl ShrinkNode {
         if reclaimed > 0 {
             vm.nodes[self.node].kswapd.failures = 0;
         }
-        let pressure = if vm.config.slab_by_priority {
+        let pressure = if vm.kernel.shrinkers.shrink_pressure == ShrinkPressure::Priority {
             Pressure::Priority(sc.priority)
         } else {
             let eligible = vm.zones_of(self.node).map(|z| vm.lru.zone_reclaimable(z, true)).sum();
@@ -213,7 +214,7 @@ impl LruvecScan {
             }
         }
         if self.reclaimed >= sc.nr_to_reclaim && !self.adjusted {
-            if sc.is_bounded_by_zone(vm.policy) {
+            if sc.is_bounded_by_zone(&vm.kernel.kswapd) {
                 self.keep_proportion();
             } else {
                 self.stop_smaller_pair();
@@ -255,7 +256,7 @@ impl<O: Observer> Vm<'_, O> {
     fn lruvecs_of(&self, node: usize, highest: ZoneKind) -> Vec<usize> {
         let zones = self.allocator.zones();
         let eligible =
-            self.zones_of(node).filter(|&z| zones[z].kind <= highest && zones[z].managed > 0);
+            self.zones_of(node).filter(|&z| zones[z].kind() <= highest && zones[z].managed() > 0);
         let mut vecs: Vec<usize> = eligible.map(|z| self.lru.of_zone(z)).collect();
         vecs.dedup();
         vecs
@@ -272,7 +273,7 @@ impl<O: Observer> Vm<'_, O> {
     /// The lruvecs that kswapd scans, the first to be scanned last. With lists for each zone these are only
     /// the ones of zones that are short.
     fn kswapd_lruvecs(&self, node: usize, sc: &ScanControl) -> Vec<usize> {
-        if lru_per_node(self.policy) {
+        if self.kernel.reclaim.lru == LruLists::Node {
             return self.lruvecs_of(node, sc.highest);
         }
         let short = self.zones_to_balance(node, sc).filter(|&(_, short)| short);
@@ -302,21 +303,21 @@ impl<O: Observer> Vm<'_, O> {
         let order = sc.order;
         let highest = sc.highest;
         let eligible = move || {
-            self.zones_of(node).filter(move |&z| zones[z].kind <= highest && zones[z].managed > 0)
+            self.zones_of(node)
+                .filter(move |&z| zones[z].kind() <= highest && zones[z].managed() > 0)
         };
-        let end = eligible().filter(|&z| !has(z, order, zones[z].watermarks.high)).last();
+        let end = eligible().filter(|&z| !has(z, order, zones[z].watermarks().high)).last();
         eligible().take_while(move |&z| end.is_some_and(|end| z <= end)).map(move |z| {
-            let marks = zones[z].watermarks;
-            let gap = marks.low.min(zones[z].managed.div_ceil(100));
+            let marks = zones[z].watermarks();
+            let gap = marks.low.min(zones[z].managed().div_ceil(100));
             (z, !has(z, self.order_to_reclaim(z, order), marks.high + gap))
         })
     }
 
-    /// kswapd of 3.10 to 4.0 reclaims single pages only where compaction could do the rest (`testorder`).
-    // Linux: up to 4.5.
+    /// The order for which kswapd reclaims (`testorder`).
     fn order_to_reclaim(&self, zone: usize, order: Order) -> Order {
-        let early = self.policy.compact_scan <= CompactScan::V319;
-        if early && !self.waits_for_compaction(zone, order) { 0 } else { order }
+        let single = self.kernel.kswapd.kswapd_order == KswapdOrder::SinglePages;
+        if single && !self.waits_for_compaction(zone, order) { 0 } else { order }
     }
 
     /// Remembers what kswapd met, and has the flusher woken where all it met was dirty.
@@ -324,7 +325,7 @@ impl<O: Observer> Vm<'_, O> {
         let Seen { taken, unqueued_dirty, writeback, .. } = sc.seen;
         if taken > 0 && unqueued_dirty == taken {
             // kswapd of 3.11 writes them itself.
-            self.flusher_wanted |= !sc.is_bounded_by_zone(self.policy);
+            self.flusher_wanted |= !sc.is_bounded_by_zone(&self.kernel.kswapd);
             self.nodes[node].dirty_congested |= sc.kswapd;
         }
         if sc.kswapd && taken > 0 && writeback == taken {
@@ -356,7 +357,7 @@ impl<O: Observer> Vm<'_, O> {
             return true;
         }
         let zones = self.allocator.zones();
-        let settled = self.zones_of(node).filter(|&z| zones[z].kind <= sc.highest).any(|zone| {
+        let settled = self.zones_of(node).filter(|&z| zones[z].kind() <= sc.highest).any(|zone| {
             !matches!(self.compaction_suitable(zone, sc.order, sc.highest), Suitable::Skipped)
         });
         !settled && inactive > gap

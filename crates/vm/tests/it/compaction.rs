@@ -35,7 +35,7 @@ fn on_filled<T>(
     let mut found = None;
     with_machine(
         policy,
-        |_| {},
+        |_, _| {},
         1,
         PAGES,
         |machine| {
@@ -47,7 +47,7 @@ fn on_filled<T>(
 }
 
 fn huge_page(machine: &mut Machine<'_>) -> bool {
-    let request = fault_requests(machine.vm.config(), true, 0, 9).last().unwrap();
+    let request = fault_requests(&machine.vm.kernel().huge, true, 0, 9).last().unwrap();
     let pfn = machine.alloc(0, request);
     if let Some(pfn) = pfn {
         machine.vm.own(pfn, 9, Owner::Driver, 0);

@@ -13,7 +13,7 @@ fn who_cannot_begin_to_compact_has_stalled_up_to_3_17() {
         let mut stat = VmStat::default();
         with_machine(
             policy,
-            |_| {},
+            |_, _| {},
             1,
             8192,
             |machine| {
@@ -48,7 +48,7 @@ fn kswapd_reclaims_nothing_where_compaction_could_help() {
         let mut stolen = 0;
         with_machine(
             policy,
-            |_| {},
+            |_, _| {},
             1,
             16384,
             |machine| {
@@ -99,7 +99,7 @@ fn a_zone_that_failed_a_waiting_task_is_left_alone() {
         let mut tries = (0, 0);
         with_machine(
             policy,
-            |_| {},
+            |_, _| {},
             1,
             16384,
             |machine| {
@@ -153,7 +153,7 @@ fn single_pages(machine: &mut Machine<'_>) -> Vec<pageblock::frame::Pfn> {
 fn kswapd_gives_an_order_up_where_it_reclaimed_nothing() {
     with_machine(
         "linux-3.10",
-        |_| {},
+        |_, _| {},
         1,
         16384,
         |machine| {
@@ -177,7 +177,7 @@ fn who_calls_kswapd_before_its_nap_is_not_heard() {
         let mut runs = 0;
         with_machine(
             policy,
-            |_| {},
+            |_, _| {},
             1,
             16384,
             |machine| {

@@ -1,10 +1,12 @@
 //! Huge pages of every kind: khugepaged's, hugetlb's, the sizes between.
 
 use pageblock::request::{Gfp, Request};
-use pageblock_vm::config::ThpEnabled;
+use pageblock_kernel::Kernel;
+use pageblock_kernel::rules::huge::{SizeEnabled, ThpEnabled};
+use pageblock_vm::config::Config;
 use pageblock_vm::hugetlb::Growth;
 use pageblock_vm::khugepaged::KhugepagedStep;
-use pageblock_vm::mthp::{self, SizeEnabled};
+use pageblock_vm::mthp;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::Slot;
 
@@ -39,7 +41,8 @@ fn huge_pages(machine: &Machine<'_>, space: u32) -> usize {
 
 #[test]
 fn khugepaged_collapses_what_was_faulted_small() {
-    let settings = |c: &mut pageblock_vm::config::Config| c.khugepaged.pages_to_scan = 2048;
+    let settings =
+        |kernel: &mut Kernel, _: &mut Config| kernel.huge.khugepaged_pages_to_scan = 2048;
     with_machine("linux-4.20", settings, 1, 16384, |machine| {
         let other = machine.vm.create_mapping(2048);
         let space = machine.vm.create_mapping(3072);
@@ -68,7 +71,7 @@ fn khugepaged_collapses_what_was_faulted_small() {
 
 #[test]
 fn khugepaged_obeys_its_settings() {
-    let run = |set: fn(&mut pageblock_vm::config::Config), faulted: u32| {
+    let run = |set: fn(&mut Kernel, &mut Config), faulted: u32| {
         let mut found = None;
         with_machine("linux-5.4", set, 1, 8192, |machine| {
             let space = machine.vm.create_mapping(512);
@@ -81,18 +84,18 @@ fn khugepaged_obeys_its_settings() {
         found
     };
     let direct = |request: Option<Request>| request.unwrap().gfp.has(Gfp::DIRECT_RECLAIM);
-    assert!(direct(run(|_| {}, 1)));
-    assert!(!direct(run(|c| c.khugepaged.defrag = false, 1)));
-    assert!(run(|c| c.thp_enabled = ThpEnabled::Never, 512).is_none());
-    assert!(run(|c| c.khugepaged.max_ptes_none = 0, 511).is_none());
-    assert!(run(|c| c.khugepaged.max_ptes_none = 0, 512).is_some());
+    assert!(direct(run(|_, _| {}, 1)));
+    assert!(!direct(run(|kernel, _| kernel.huge.khugepaged_defrag = false, 1)));
+    assert!(run(|kernel, _| kernel.huge.thp_enabled = ThpEnabled::Never, 512).is_none());
+    assert!(run(|kernel, _| kernel.huge.khugepaged_max_ptes_none = 0, 511).is_none());
+    assert!(run(|kernel, _| kernel.huge.khugepaged_max_ptes_none = 0, 512).is_some());
 }
 
 #[test]
 fn khugepaged_takes_the_node_with_most_of_the_pages() {
     with_machine(
         "linux-4.20",
-        |_| {},
+        |_, _| {},
         2,
         8192,
         |machine| {
@@ -116,7 +119,7 @@ fn khugepaged_takes_the_node_with_most_of_the_pages() {
 fn a_failed_collapse_waits_long() {
     with_machine(
         "linux-4.20",
-        |_| {},
+        |_, _| {},
         1,
         4096,
         |machine| {
@@ -150,7 +153,7 @@ fn grow(machine: &mut Machine<'_>, to: u64) -> Vec<(Request, bool)> {
 fn the_pool_grows_on_nodes_in_turn() {
     with_machine(
         "linux-4.20",
-        |_| {},
+        |_, _| {},
         2,
         8192,
         |machine| {
@@ -180,7 +183,7 @@ fn failures_are_remembered_from_5_4() {
         let mut patience = Vec::new();
         with_machine(
             policy,
-            |_| {},
+            |_, _| {},
             2,
             4096,
             |machine| {
@@ -204,7 +207,7 @@ fn failures_are_remembered_from_5_4() {
 fn the_pool_is_unmovable_in_3_10() {
     with_machine(
         "linux-3.10",
-        |_| {},
+        |_, _| {},
         1,
         8192,
         |machine| {
@@ -215,8 +218,9 @@ fn the_pool_is_unmovable_in_3_10() {
 
 #[test]
 fn faults_take_the_largest_size_that_fits() {
-    let sizes = |c: &mut pageblock_vm::config::Config| {
-        c.mthp = c.mthp.with(4, SizeEnabled::Always).with(6, SizeEnabled::Madvise);
+    let sizes = |kernel: &mut Kernel, _: &mut Config| {
+        kernel.huge.hugepages_64kb = SizeEnabled::Always;
+        kernel.huge.hugepages_256kb = SizeEnabled::Madvise;
     };
     with_machine("linux-6.9", sizes, 1, 8192, |machine| {
         let space = machine.vm.create_mapping(1000);
@@ -228,7 +232,7 @@ fn faults_take_the_largest_size_that_fits() {
         assert_eq!(orders(machine, 999, true), []);
         assert!(machine.fault(0, space, 100));
         assert_eq!(orders(machine, 70, true), [(4, 64)]);
-        let request = mthp::request(machine.vm.config(), true, 0, 4);
+        let request = mthp::request(&machine.vm.kernel().huge, true, 0, 4);
         let pfn = machine.alloc(0, request).unwrap();
         assert!(machine.vm.add_or_free(0, space, 64, pfn, 4));
         assert_eq!(machine.vm.spaces().slot(space, 79), Slot::Page(pfn.0 as u32 + 15));

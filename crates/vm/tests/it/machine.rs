@@ -6,11 +6,11 @@ use pageblock::alloc::Allocator;
 use pageblock::event::{Event, Observer};
 use pageblock::frame::{FrameRange, Pfn};
 use pageblock::layout::{ZoneKind, ZoneSpec};
-use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::slowpath::Caller;
 use pageblock::zone::Geometry;
+use pageblock_kernel::{Kernel, Named};
 use pageblock_vm::Vm;
 use pageblock_vm::cache::{GFP_ANON, GFP_CACHE_READ, GFP_CACHE_WRITE};
 use pageblock_vm::config::Config;
@@ -48,15 +48,14 @@ pub(crate) struct Machine<'m> {
 
 /// Runs a test on a machine with nodes of `pages` pages each, the first with a DMA32 zone of a quarter.
 pub(crate) fn with_machine(
-    policy: &str,
-    config: impl FnOnce(&mut Config),
+    kernel: &str,
+    set: impl FnOnce(&mut Kernel, &mut Config),
     nodes: u8,
     pages: u64,
     test: impl FnOnce(&mut Machine<'_>),
 ) {
-    let preset = policy.split(',').next().unwrap();
-    let version = pageblock::preset::find(preset).unwrap().version().unwrap();
-    let policy = Policy::parse(policy).unwrap();
+    let (mut kernel, mut config) = (Named::parse(kernel).unwrap().kernel, Config::default());
+    set(&mut kernel, &mut config);
     let mut zones = Vec::new();
     for node in 0..nodes {
         let start = u64::from(node) * pages;
@@ -73,7 +72,7 @@ pub(crate) fn with_machine(
     }
     let cpu_nodes: Vec<u8> = (0..nodes).flat_map(|n| [n, n]).collect();
     let setup = Setup {
-        policy,
+        policy: kernel.allocator,
         geometry: Geometry::default(),
         zones: &zones,
         cpu_nodes: &cpu_nodes,
@@ -85,9 +84,7 @@ pub(crate) fn with_machine(
         allocator.release(zone.span).unwrap();
     }
     allocator.retune();
-    let mut settings = Config::of_version(version.0, version.1);
-    config(&mut settings);
-    let vm = Vm::new(allocator, &policy, settings, Events::default());
+    let vm = Vm::new(allocator, &kernel, config, Events::default());
     let mut machine =
         Machine { vm, writing: Vec::new(), cpus: cpu_nodes.len(), stalls: 0, writes: 0 };
     test(&mut machine);

@@ -97,7 +97,8 @@ fn swarm(machine: &mut Machine<'_>, seed: u64) {
                         == pageblock_vm::space::Slot::Empty
                 });
                 let requests: Vec<Request> =
-                    fault_requests(machine.vm.config(), seed.is_multiple_of(2), 0, 9).collect();
+                    fault_requests(&machine.vm.kernel().huge, seed.is_multiple_of(2), 0, 9)
+                        .collect();
                 if free && let Some(pfn) = requests.into_iter().find_map(|r| machine.alloc(cpu, r))
                 {
                     machine.vm.add_page(mapping, index, pfn, 9);
@@ -123,7 +124,7 @@ fn faults_lose_nothing() {
         for rhythm in [3, 7, 50] {
             with_machine(
                 policy,
-                |config| config.swap_pages = 2000,
+                |_, config| config.swap_pages = 2000,
                 1 + (seed % 2) as u8,
                 8192,
                 |machine| {
@@ -145,7 +146,7 @@ fn check(policy: &str, nodes: u8) {
     for seed in 0..6 {
         with_machine(
             policy,
-            |config| config.swap_pages = if seed % 3 == 0 { 4000 } else { 0 },
+            |_, config| config.swap_pages = if seed % 3 == 0 { 4000 } else { 0 },
             nodes,
             8192,
             |machine| swarm(machine, seed),
@@ -190,7 +191,7 @@ fn written_by_kswapd(policy: &str) -> u64 {
     let mut written = 0;
     with_machine(
         policy,
-        |_| {},
+        |_, _| {},
         1,
         8192,
         |machine| {
@@ -245,7 +246,7 @@ fn kswapd_ages_before_it_scans() {
 fn ages_before_it_scans(policy: &str) {
     with_machine(
         policy,
-        |config| config.swap_pages = 4000,
+        |_, config| config.swap_pages = 4000,
         1,
         8192,
         |machine| {
@@ -270,7 +271,7 @@ fn passed_over(policy: &str) -> u64 {
     let mut passed = 0;
     with_machine(
         policy,
-        |_| {},
+        |_, _| {},
         1,
         8192,
         |machine| {
@@ -304,7 +305,7 @@ fn dirty_limit(policy: &str, swap_pages: u32) -> u64 {
     let mut limit = 0;
     with_machine(
         policy,
-        |config| config.swap_pages = swap_pages,
+        |_, config| config.swap_pages = swap_pages,
         1,
         8192,
         |machine| {
@@ -331,7 +332,7 @@ fn wait_of_kswapd(policy: &str) -> Daemon {
     let mut wait = Daemon::Sleep;
     with_machine(
         policy,
-        |_| {},
+        |_, _| {},
         1,
         8192,
         |machine| {
@@ -383,7 +384,7 @@ fn neighbours_go_to_swap_together() {
     for policy in ["linux-3.10", "linux-4.20", "linux-6.10"] {
         with_machine(
             policy,
-            |config| config.swap_pages = 8192,
+            |_, config| config.swap_pages = 8192,
             1,
             8192,
             |machine| {
@@ -410,7 +411,7 @@ fn writes_were_uses() {
         let mut activated = 0;
         with_machine(
             policy,
-            |_| {},
+            |_, _| {},
             1,
             8192,
             |machine| {
@@ -436,7 +437,7 @@ fn writes_were_uses() {
 fn a_page_reclaimed_by_a_task_revives_kswapd() {
     with_machine(
         "linux-6.10",
-        |_| {},
+        |_, _| {},
         1,
         8192,
         |machine| {

@@ -1,6 +1,7 @@
 //! What each mechanism is for, on a small machine.
 
 use pageblock::request::Request;
+use pageblock_kernel::Kernel;
 use pageblock_vm::config::Config;
 use pageblock_vm::inode::XFS;
 use pageblock_vm::node_reclaim::{self, NodeReclaim};
@@ -33,7 +34,7 @@ fn fill(machine: &mut Machine<'_>, files: u32, pages: u32) -> Vec<u32> {
 fn files_larger_than_memory_are_written_and_the_oldest_pages_go() {
     with_machine(
         "linux-4.20",
-        |_| {},
+        |_, _| {},
         1,
         16384,
         |machine| {
@@ -57,7 +58,7 @@ fn files_larger_than_memory_are_written_and_the_oldest_pages_go() {
 fn closed_files_give_their_slabs_back_under_pressure() {
     with_machine(
         "linux-4.20",
-        |_| {},
+        |_, _| {},
         1,
         16384,
         |machine| {
@@ -84,7 +85,7 @@ fn closed_files_give_their_slabs_back_under_pressure() {
 fn compaction_makes_whole_blocks_of_scattered_pages() {
     with_machine(
         "linux-4.20",
-        |_| {},
+        |_, _| {},
         1,
         16384,
         |machine| {
@@ -120,7 +121,7 @@ fn pages_without_room_did_not_fail_to_move() {
         let mut failed = 0;
         with_machine(
             policy,
-            |_| {},
+            |_, _| {},
             1,
             16384,
             |machine| {
@@ -152,7 +153,7 @@ fn pages_without_room_did_not_fail_to_move() {
 fn a_madvised_fault_compacts_for_its_huge_page() {
     with_machine(
         "linux-4.20",
-        |_| {},
+        |_, _| {},
         1,
         32768,
         |machine| {
@@ -172,7 +173,7 @@ fn a_madvised_fault_compacts_for_its_huge_page() {
             let mut got = 0;
             for at in 0..8 {
                 let requests: Vec<Request> =
-                    fault_requests(machine.vm.config(), true, 0, 9).collect();
+                    fault_requests(&machine.vm.kernel().huge, true, 0, 9).collect();
                 if let Some(pfn) = requests.into_iter().find_map(|r| machine.alloc(0, r)) {
                     machine.vm.add_page(huge, at * 512, pfn, 9);
                     got += 1;
@@ -182,7 +183,9 @@ fn a_madvised_fault_compacts_for_its_huge_page() {
             assert!(got >= 6, "{got} huge pages, {:?}", machine.vm.stat);
             let stalls = machine.vm.stat.compact_stall;
             // A fault without MADV_HUGEPAGE compacts nothing.
-            for request in fault_requests(machine.vm.config(), false, 0, 9).collect::<Vec<_>>() {
+            for request in
+                fault_requests(&machine.vm.kernel().huge, false, 0, 9).collect::<Vec<_>>()
+            {
                 if let Some(pfn) = machine.alloc(0, request) {
                     machine.vm.own(pfn, 9, pageblock_vm::page::Owner::Driver, 0);
                 }
@@ -196,7 +199,7 @@ fn a_madvised_fault_compacts_for_its_huge_page() {
 fn anonymous_pages_go_to_swap_and_come_back() {
     with_machine(
         "linux-4.20",
-        |c| c.swap_pages = 20000,
+        |_, config| config.swap_pages = 20000,
         1,
         8192,
         |machine| {
@@ -228,7 +231,7 @@ fn anonymous_pages_go_to_swap_and_come_back() {
 fn without_memory_the_oom_killer_is_called() {
     with_machine(
         "linux-4.20",
-        |_| {},
+        |_, _| {},
         1,
         4096,
         |machine| {
@@ -261,7 +264,7 @@ fn with_zone_reclaim_the_own_node_is_reclaimed_before_another_is_used() {
         let mut found = 0;
         with_machine(
             "linux-4.20",
-            |c| c.zone_reclaim_mode = mode,
+            |kernel, _| kernel.allocator.zone_reclaim_mode = mode,
             2,
             8192,
             |machine| {
@@ -295,7 +298,7 @@ fn with_zone_reclaim_the_own_node_is_reclaimed_before_another_is_used() {
 fn pages_that_are_given_up_go_at_once() {
     with_machine(
         "linux-6.1",
-        |c| c.swap_pages = 2000,
+        |_, config| config.swap_pages = 2000,
         1,
         8192,
         |machine| {
@@ -330,7 +333,7 @@ fn objects(machine: &Machine<'_>, cache: &str) -> u64 {
 fn files_that_grow_slowly_need_longer_lists() {
     with_machine(
         "linux-4.20",
-        |_| {},
+        |_, _| {},
         1,
         8192,
         |machine| {
@@ -360,7 +363,7 @@ fn files_that_grow_slowly_need_longer_lists() {
 fn a_cluster_is_written_once_for_all_its_inodes() {
     with_machine(
         "linux-4.20",
-        |_| {},
+        |_, _| {},
         1,
         8192,
         |machine| {
@@ -383,7 +386,7 @@ fn a_cluster_is_written_once_for_all_its_inodes() {
 /// are chosen; a checkpoint frees one of two, and a later change needs another.
 #[test]
 fn a_checkpoint_frees_its_vectors_all_at_once() {
-    let configure = |config: &mut Config| {
+    let configure = |_: &mut Kernel, config: &mut Config| {
         config.file_objects = XFS;
         config.checkpoint_bytes = 100 * 268;
     };

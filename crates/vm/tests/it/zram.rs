@@ -1,5 +1,6 @@
 //! Swap in memory: what is kept, what it takes, and that nothing is lost.
 
+use pageblock_kernel::Kernel;
 use pageblock_vm::config::Config;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::{Slot, SpaceId};
@@ -8,7 +9,7 @@ use crate::machine::{Machine, with_machine};
 
 const PAGES: u32 = 3000;
 
-fn with_zram(config: &mut Config) {
+fn with_zram(_: &mut Kernel, config: &mut Config) {
     config.swap_pages = 4000;
     config.zram = true;
 }
@@ -57,8 +58,8 @@ fn pages_take_less_in_swap_and_nothing_when_they_are_back() {
 
 #[test]
 fn a_full_device_keeps_pages_in_memory() {
-    let small = |config: &mut Config| {
-        with_zram(config);
+    let small = |kernel: &mut Kernel, config: &mut Config| {
+        with_zram(kernel, config);
         config.swap_pages = 100;
     };
     with_machine("linux-6.9", small, 1, 8192, |machine| {
@@ -74,9 +75,9 @@ fn a_full_device_keeps_pages_in_memory() {
 fn the_pool_is_moved_since_4_8() {
     let moved = |version: &str, movable: bool| {
         let mut moved = 0;
-        let config = |config: &mut Config| {
-            assert_eq!(config.zsmalloc_movable, movable);
-            with_zram(config);
+        let config = |kernel: &mut Kernel, config: &mut Config| {
+            assert_eq!(kernel.memory.zsmalloc_movable, movable);
+            with_zram(kernel, config);
         };
         with_machine(version, config, 1, 8192, |machine| {
             let filler = machine.vm.create_mapping(2000);

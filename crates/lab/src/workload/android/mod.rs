@@ -15,11 +15,13 @@ use std::rc::Rc;
 
 use pageblock::frame::Order;
 use pageblock::mobility::Migratetype;
-use pageblock::policy::{CmaUse, Policy};
+use pageblock::policy::CmaUse;
 use pageblock::tuning;
 use pageblock::zone::Zone;
+use pageblock_kernel::Kernel;
+use pageblock_kernel::rules::huge::ThpEnabled;
 use pageblock_measure::names;
-use pageblock_vm::config::{Config, ThpEnabled};
+use pageblock_vm::config::Config;
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::lru::Lruvec;
 
@@ -62,12 +64,13 @@ impl Workload for AndroidUptime {
         Sizes::of(machine).map(|_| ())
     }
 
-    fn configure(&self, config: &mut Config) {
-        config.thp_enabled = ThpEnabled::Never;
+    fn bring(&self, config: &mut Config) {
         config.file_objects = sizes::FILE_OBJECTS;
     }
 
-    fn tune(&self, policy: &mut Policy, pages: u64) {
+    fn set_up(&self, kernel: &mut Kernel, pages: u64) {
+        kernel.huge.thp_enabled = ThpEnabled::Never;
+        let policy = &mut kernel.allocator;
         // Nothing raises it without huge pages.
         let kbytes = tuning::min_free_kbytes(policy, pages * tuning::KBYTES_PER_PAGE, None);
         policy.min_free_kbytes = u32::try_from(kbytes).unwrap_or(u32::MAX);

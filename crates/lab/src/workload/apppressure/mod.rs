@@ -15,11 +15,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use pageblock::mobility::Migratetype;
-use pageblock::policy::Policy;
 use pageblock::tuning;
 use pageblock::zone::Zone;
+use pageblock_kernel::Kernel;
+use pageblock_kernel::rules::huge::ThpEnabled;
 use pageblock_measure::{names, pressure};
-use pageblock_vm::config::{Config, ThpEnabled};
+use pageblock_vm::config::Config;
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::space::SpaceId;
 
@@ -89,13 +90,14 @@ impl Workload for Form {
         Sizes::of(*self, machine).map(|_| ())
     }
 
-    fn configure(&self, config: &mut Config) {
-        config.thp_enabled = ThpEnabled::Never;
+    fn bring(&self, config: &mut Config) {
         config.file_objects = sizes::FILE_OBJECTS;
-        config.swappiness = 100;
     }
 
-    fn tune(&self, policy: &mut Policy, pages: u64) {
+    fn set_up(&self, kernel: &mut Kernel, pages: u64) {
+        kernel.huge.thp_enabled = ThpEnabled::Never;
+        kernel.sysctl.swappiness = 100;
+        let policy = &mut kernel.allocator;
         // Nothing raises it without huge pages.
         if policy.min_free_kbytes == 0 {
             let kbytes = tuning::min_free_kbytes(policy, pages * tuning::KBYTES_PER_PAGE, None);

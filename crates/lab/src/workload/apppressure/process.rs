@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use pageblock::request::{Gfp, Request};
+use pageblock_vm::process;
 
 use super::super::app::{App, Caches, Graphics, Host, Plan, Read, read_file};
 use super::Device;
@@ -18,7 +19,7 @@ impl Host for Device {
     const ACCOUNT: Gfp = Gfp::GFP_KERNEL_ACCOUNT;
 
     fn stack(ctx: &Ctx<'_>) -> impl Iterator<Item = Request> {
-        ctx.with(|w| w.vm.config().stack_requests())
+        ctx.with(|w| process::stack_requests(&w.vm.kernel().memory))
     }
 
     fn caches(&self) -> Caches {

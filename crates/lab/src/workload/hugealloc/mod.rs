@@ -13,8 +13,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use pageblock::movement::Movements;
+use pageblock_kernel::Kernel;
+use pageblock_kernel::rules::huge::{ThpDefrag, ThpEnabled};
 use pageblock_measure::{Counters, builds, names};
-use pageblock_vm::config::{Config, ThpDefrag, ThpEnabled};
 
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
@@ -104,11 +105,11 @@ impl Workload for Hugealloc {
     }
 
     /// Only the program that asks for huge pages gets them: their number is the same in every build.
-    fn configure(&self, config: &mut Config) {
-        config.thp_enabled = ThpEnabled::Madvise;
+    fn set_up(&self, kernel: &mut Kernel, _pages: u64) {
+        kernel.huge.thp_enabled = ThpEnabled::Madvise;
         // **Fitted** to the first policy: with direct compaction nearly every refused attempt stalls, where one
         // in 84 was published.
-        config.thp_defrag = ThpDefrag::Defer;
+        kernel.huge.thp_defrag = ThpDefrag::Defer;
     }
 
     fn run(

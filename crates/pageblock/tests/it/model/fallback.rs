@@ -8,7 +8,8 @@ use pageblock::mobility::Migratetype::{
     self, Cma, HighAtomic, Isolate, Movable, Reclaimable, Reserve, Unmovable,
 };
 use pageblock::policy::{
-    Boost, ClaimPred, ClaimRule, CmaUse, FallbackPick, PcpBulk, PcpOrders, Reserve as ReservePolicy,
+    Boost, ClaimPred, ClaimRule, CmaUse, FallbackPick, PcpOrders, Reserve as ReservePolicy,
+    TraceRefill,
 };
 
 use super::Out;
@@ -32,7 +33,7 @@ impl ModelZone {
     }
 
     fn locked(&self, pfn: u64, order: Order, list: Migratetype, want: Migratetype, out: &mut Out) {
-        let recent = self.policy.pcp_bulk == PcpBulk::WholeLists;
+        let recent = self.policy.trace_refill == TraceRefill::List;
         let migratetype = if recent || list == Reserve { list } else { want };
         let to_pcp = [Unmovable, Movable, Reclaimable].contains(&list) && self.has_pcp(order);
         let percpu_refill = if recent { to_pcp } else { order == 0 };

@@ -40,15 +40,15 @@ impl Cache {
             policy,
             pageblock_order: geometry.pageblock_order,
             lists: vec![Vec::new(); lists],
-            batch: cache.limits.batch.into(),
-            high_min: cache.limits.high_min.into(),
-            high_max: cache.limits.high_max.into(),
-            high: cache.high.into(),
+            batch: cache.limits().batch.into(),
+            high_min: cache.limits().high_min.into(),
+            high_max: cache.limits().high_max.into(),
+            high: cache.high().into(),
             alloc_factor: 0,
             free_factor: 0,
             free_count: 0,
             prev_high_order: false,
-            free_high_batch: cache.free_high_batch,
+            free_high_batch: cache.state().free_high_batch,
         }
     }
 

@@ -7,7 +7,7 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use pageblock::policy::{
-    BelowHigh, Fair, Nofragment, PcpThpLists, Reserve, SkipActiveNode, WmarkCheck, WmarkFast,
+    BelowHigh, Fair, Nofragment, PcpEmpty, Reserve, SkipActiveNode, WmarkCheck, WmarkFast,
 };
 use pageblock::request::{Gfp, Request};
 
@@ -357,10 +357,11 @@ impl Model {
         let (zone, cache) = (&mut self.zones[at], &mut self.caches[at][cpu]);
         let reserve = self.policy.reserve;
         let to_reserve = order > 0 && flags.has(AllocFlags::HIGHATOMIC);
-        let may_refill = !(to_reserve && reserve >= Reserve::Highatomic72);
+        let may_refill =
+            !(to_reserve && matches!(reserve, Reserve::Highatomic72 | Reserve::Highatomic73));
         let cached = cache.alloc(zone, (order, mt), flags, out, may_refill);
         let has_list = cache.index(order, mt).is_some();
-        let only_list = has_list && self.policy.pcp_thp_lists == PcpThpLists::Three;
+        let only_list = has_list && self.policy.pcp_empty == PcpEmpty::Fails;
         let pfn = match cached {
             None if !only_list => zone.rmqueue_buddy((order, mt), flags, out),
             cached => cached,

@@ -9,7 +9,7 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{self, Cma, HighAtomic, Isolate, Movable, Reserve};
 use pageblock::policy::{
-    Capture, ClaimRule, MergeRule, MoveTo, Policy, Reserve as ReservePolicy, SplitLarge,
+    Capture, Isolation, MergeRule, MoveTo, Policy, Reserve as ReservePolicy, Retype, SplitLarge,
     UntouchedTo,
 };
 use pageblock::tuning::Watermarks;
@@ -65,13 +65,13 @@ impl ModelZone {
             policy,
             geometry,
             mobility_off,
-            node: zone.node,
-            kind: zone.kind,
-            start: zone.span.start.0,
-            end: zone.span.end.0,
-            managed: zone.managed,
-            watermarks: zone.watermarks,
-            lowmem_reserve: zone.lowmem_reserve.to_vec(),
+            node: zone.node(),
+            kind: zone.kind(),
+            start: zone.span().start.0,
+            end: zone.span().end.0,
+            managed: zone.managed(),
+            watermarks: zone.watermarks(),
+            lowmem_reserve: zone.lowmem_reserve().to_vec(),
             blocks: BTreeMap::new(),
             lists: BTreeMap::new(),
             types: BTreeMap::new(),
@@ -81,7 +81,7 @@ impl ModelZone {
             boosted: false,
             below_high: false,
             reclaim_active: false,
-            alloc_batch: zone.watermarks.high as i64 - zone.watermarks.low as i64,
+            alloc_batch: zone.watermarks().high as i64 - zone.watermarks().low as i64,
             fair_depleted: false,
             capture: None,
             packing: Packing::default(),
@@ -263,7 +263,7 @@ impl ModelZone {
     pub(crate) fn moving_range(&self, pfn: u64) -> Option<Range<u64>> {
         let start = self.pageblock(pfn) * self.pageblock_pages();
         let end = start + self.pageblock_pages();
-        let hygiene = self.policy.claim_rule == ClaimRule::V610;
+        let hygiene = self.policy.retype == Retype::Together;
         match (start >= self.start, end <= self.end) {
             (_, false) => None,
             (true, true) => Some(start..end),
@@ -320,7 +320,7 @@ impl ModelZone {
         to: Option<Migratetype>,
         out: &mut Out,
     ) -> bool {
-        let hygiene = self.policy.claim_rule == ClaimRule::V610;
+        let hygiene = self.policy.isolation == Isolation::Split;
         let first = (self.pageblock(pfn) * self.pageblock_pages()).max(self.start);
         let pfn = if first.is_multiple_of(self.pageblock_pages()) { first } else { pfn };
         if (self.block_type(pfn) == Isolate) == on || (hygiene && self.moving_range(pfn).is_none())
@@ -376,7 +376,7 @@ impl ModelZone {
         if self.reserved_highatomic >= cap || !eligible {
             return;
         }
-        if self.policy.claim_rule != ClaimRule::V610 {
+        if self.policy.retype == Retype::Apart {
             self.set_type(pfn, HighAtomic);
             self.move_block(pfn, HighAtomic);
             self.reserved_highatomic += block;
@@ -397,7 +397,7 @@ impl ModelZone {
         }
         for order in 0..=self.geometry.max_order {
             let Some(&pfn) = self.list(order, HighAtomic).first() else { continue };
-            let whole = self.policy.claim_rule == ClaimRule::V610 && self.is_whole(order);
+            let whole = self.policy.retype == Retype::Together && self.is_whole(order);
             if self.block_type(pfn) == HighAtomic {
                 let size = if whole { block.max(1 << order) } else { block };
                 self.reserved_highatomic -= size.min(self.reserved_highatomic);
@@ -420,7 +420,7 @@ impl ModelZone {
     pub(crate) fn setup_migrate_reserve(&mut self, released: impl Fn(u64) -> bool) {
         let block = self.pageblock_pages();
         let mut wanted = self.watermarks.min.div_ceil(block).min(2);
-        let hygiene = self.policy.claim_rule == ClaimRule::V610;
+        let hygiene = self.policy.retype == Retype::Together;
         let mut pfn = self.start.div_ceil(block) * block;
         while pfn < self.end {
             let whole = (pfn..(pfn + block).min(self.end)).all(&released);
@@ -442,7 +442,7 @@ impl ModelZone {
     fn retype(&mut self, pfn: u64, mt: Migratetype) {
         let held = self.free_block_of(pfn).filter(|h| h.1 > self.geometry.pageblock_order);
         match held {
-            Some((start, order)) if self.policy.claim_rule == ClaimRule::V610 => {
+            Some((start, order)) if self.policy.retype == Retype::Together => {
                 self.unlist(start);
                 self.set_type(pfn, mt);
                 self.free_pieces(start, order, false, &mut Out::default());

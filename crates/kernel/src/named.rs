@@ -1,0 +1,143 @@
+//! A kernel as a person names it: a preset, and what was changed of it.
+
+use pageblock::policy::{PolicyError, Value};
+
+use crate::preset::{self, Preset};
+use crate::{Kernel, Switch};
+
+/// Why a text names no kernel. Each message is one line that says what is allowed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// The first part names no preset.
+    #[error("{0}")]
+    UnknownPreset(String),
+    /// A part has no `=`.
+    #[error("'{0}' is not of the form switch=value")]
+    NotAnAssignment(String),
+    /// The part before `=` names no switch.
+    #[error("unknown switch '{name}'; {near}`pageblock policy show` lists all")]
+    UnknownSwitch {
+        /// What was given.
+        name: String,
+        /// Names like it, with the words around them.
+        near: String,
+    },
+    /// A switch is set twice.
+    #[error("'{switch}' is set twice, to '{first}' and to '{second}'; once is allowed")]
+    Twice {
+        /// The switch.
+        switch: &'static str,
+        /// Its first value.
+        first: String,
+        /// Its second value.
+        second: String,
+    },
+    /// The part after `=` is not among the values of the switch.
+    #[error("switch '{switch}' has no value '{value}'; {allowed}")]
+    UnknownValue {
+        /// The switch.
+        switch: &'static str,
+        /// What was given.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
+}
+
+/// A kernel with its label, the preset that it starts from, and the switches that were set by hand.
+///
+/// What was set by hand overrules what a workload sets up; the rest of the preset does not.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// How a person named it.
+    pub label: String,
+    /// The preset that it starts from.
+    pub base: &'static Preset,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The switches set by hand, in the order given.
+    pub set: Vec<(Switch, Value)>,
+}
+
+impl Named {
+    /// Returns a preset as it is.
+    #[must_use]
+    pub fn of_preset(base: &'static Preset) -> Self {
+        Self { label: base.name.to_owned(), base, kernel: base.kernel(), set: Vec::new() }
+    }
+
+    /// Reads `NAME,switch=value,...`. `fallback_pick=hybrid(3)` sets `hybrid_threshold` too.
+    ///
+    /// # Errors
+    /// [`KernelError`].
+    pub fn parse(text: &str) -> Result<Self, KernelError> {
+        let mut parts = text.split(',').map(str::trim);
+        let mut named = Self::of_preset(find_preset(parts.next().unwrap_or_default())?);
+        for part in parts {
+            let (switch, value) = part
+                .split_once('=')
+                .ok_or_else(|| KernelError::NotAnAssignment(part.to_owned()))?;
+            named.assign(switch.trim(), value.trim())?;
+        }
+        text.trim().clone_into(&mut named.label);
+        Ok(named)
+    }
+
+    /// Sets a switch by hand.
+    ///
+    /// # Errors
+    /// [`KernelError`]: there is no such switch or value, or it was set before. Nothing is changed then.
+    pub fn assign(&mut self, name: &str, value: &str) -> Result<(), KernelError> {
+        let switch = Switch::find(name).ok_or_else(|| unknown_switch(name))?;
+        if name == "fallback_pick"
+            && let Some(threshold) = value.strip_prefix("hybrid(").and_then(|v| v.strip_suffix(')'))
+        {
+            self.assign("hybrid_threshold", threshold)?;
+            return self.assign(name, "hybrid");
+        }
+        if let Some((_, first)) = self.set.iter().find(|(s, _)| *s == switch) {
+            let (first, second) = (first.to_string(), value.to_owned());
+            return Err(KernelError::Twice { switch: switch.name(), first, second });
+        }
+        if !switch.set(&mut self.kernel, value) {
+            return Err(KernelError::UnknownValue {
+                switch: switch.name(),
+                value: value.to_owned(),
+                allowed: switch.allowed(),
+            });
+        }
+        self.set.push((switch, switch.get(&self.kernel)));
+        Ok(())
+    }
+
+    /// Returns the kernel with what a workload sets up, overruled by what was set by hand.
+    #[must_use]
+    pub fn resolve(&self, set_up: impl FnOnce(&mut Kernel)) -> Kernel {
+        let mut kernel = self.kernel;
+        set_up(&mut kernel);
+        for (switch, value) in &self.set {
+            // The value was taken from a kernel.
+            let is_value = switch.set(&mut kernel, &value.to_string());
+            debug_assert!(is_value, "{}", switch.name());
+        }
+        kernel
+    }
+}
+
+pub(crate) fn find_preset(name: &str) -> Result<&'static Preset, KernelError> {
+    preset::find(name)
+        .ok_or_else(|| KernelError::UnknownPreset(PolicyError::UnknownPreset(name).to_string()))
+}
+
+fn unknown_switch(name: &str) -> KernelError {
+    let mut near: Vec<_> = Switch::all()
+        .map(|s| (strsim::jaro_winkler(name, s.name()), s.name()))
+        .filter(|&(likeness, _)| likeness > 0.8)
+        .collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let names: Vec<_> = near.iter().take(3).map(|&(_, name)| name).collect();
+    let near =
+        if names.is_empty() { String::new() } else { format!("like it: {}; ", names.join(", ")) };
+    KernelError::UnknownSwitch { name: name.to_owned(), near }
+}

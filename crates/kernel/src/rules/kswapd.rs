@@ -1,0 +1,106 @@
+//! kswapd: when it wakes, when it has done enough, how it waits.
+//!
+//! Source: `balance_pgdat`, `kswapd_try_to_sleep`, `wakeup_kswapd` (mm/vmscan.c), by version.
+
+choices! {
+    /// When kswapd is left asleep.
+    KswapdWake {
+        /// Up to 3.11: the low watermark holds in every zone.
+        ZoneLow = "zone_low",
+        /// 3.12 to 4.7: every zone is balanced (high watermark).
+        ZoneBalanced = "zone_balanced",
+        /// From 4.8: one eligible zone is balanced.
+        AnyZone = "any_zone",
+    }
+    /// When a node is balanced.
+    NodeBalanced {
+        /// Up to 4.7: all zones for order 0; zones with a quarter of its memory for others.
+        Quarter = "quarter",
+        /// From 4.8: one eligible zone.
+        AnyZone = "any_zone",
+    }
+    /// How much kswapd reclaims at a priority.
+    KswapdTarget {
+        /// Up to 3.10: without bound, and priorities rise until something was reclaimed.
+        Unbounded = "unbounded",
+        /// 3.11 to 4.7: the high watermark of each zone.
+        ZoneHigh = "zone_high",
+        /// From 4.8: the sum of the high watermarks.
+        NodeHigh = "node_high",
+    }
+    /// Which dirty pages of files kswapd writes itself.
+    KswapdWrites {
+        /// Up to 3.10: those that it meets at a low priority.
+        LowPriority = "low_priority",
+        /// 3.11 to 4.7: those of a list whose end is dirty.
+        DirtyTail = "dirty_tail",
+        /// From 4.8 here: none.
+        Never = "never",
+    }
+    /// What kswapd waits for when the disk is behind.
+    KswapdWaits {
+        /// Up to 3.10: congestion, where there is some.
+        IfCongested = "if_congested",
+        /// 3.11 to 5.15: congestion, or a tenth of a second.
+        Congestion = "congestion",
+        /// From 5.16 (8cd7c588decf): writes of pages of its node.
+        Pages = "pages",
+    }
+    /// After what kswapd decides that the disk is behind.
+    CongestionBy {
+        /// Up to 4.7: a batch of pages.
+        Batch = "batch",
+        /// From 4.8: a scan of the node.
+        Node = "node",
+    }
+    /// The order for which kswapd reclaims.
+    KswapdOrder {
+        /// Up to 4.0 here (Linux: 4.5): 0 where compaction can do the rest.
+        SinglePages = "single_pages",
+        /// From 4.1 here: the one asked for.
+        AsAsked = "as_asked",
+    }
+    /// When compaction's skip hints are forgotten.
+    HintsForgotten {
+        /// Up to 4.0 here: when kswapd sleeps for good.
+        AfterNap = "after_nap",
+        /// From 4.1 here: before its nap.
+        BeforeNap = "before_nap",
+    }
+}
+
+group! {
+    /// background reclaim (kswapd in mm/vmscan.c)
+    kswapd: Kswapd
+    choice {
+        /// When kswapd is left asleep.
+        kswapd_wake: KswapdWake = KswapdWake::ZoneLow,
+        /// When a node is balanced.
+        node_balanced: NodeBalanced = NodeBalanced::Quarter,
+        /// A zone is balanced for an order only where compaction could run.
+        /// Up to 4.0 here (Linux: 4.5).
+        balanced_if_compactable: bool = true,
+        /// A node whose reclaim failed 16 times is left alone.
+        /// From 4.12 (c73322d098e4).
+        hopeless_nodes: bool = false,
+        /// How much it reclaims at a priority.
+        kswapd_target: KswapdTarget = KswapdTarget::Unbounded,
+        /// Which dirty pages it writes.
+        kswapd_writes: KswapdWrites = KswapdWrites::LowPriority,
+        /// What it waits for.
+        kswapd_waits: KswapdWaits = KswapdWaits::IfCongested,
+        /// After what it decides to wait.
+        congestion_by: CongestionBy = CongestionBy::Batch,
+        /// The order for which it reclaims.
+        kswapd_order: KswapdOrder = KswapdOrder::SinglePages,
+        /// A wake-up for no larger order while it balances is ignored.
+        /// Up to 4.0 here.
+        same_wake_ignored: bool = true,
+        /// When it forgets compaction's hints.
+        hints_forgotten: HintsForgotten = HintsForgotten::AfterNap,
+        /// An order that is not balanced yet is kept for the next run.
+        /// From 4.1 here.
+        order_kept: bool = false,
+    }
+    number {}
+}

@@ -1,0 +1,29 @@
+//! Shrinkers: how many objects reclaim takes from caches of dentries, inodes and buffers.
+//!
+//! Source: `shrink_slab`, `do_shrink_slab` (mm/vmscan.c), `inode_lru_isolate` (fs/inode.c).
+
+choices! {
+    /// What a shrinker's share depends on.
+    ShrinkPressure {
+        /// Up to 4.15: the share of pages that was scanned.
+        Scanned = "scanned",
+        /// From 4.16 (9092c71bb724): the priority of reclaim.
+        Priority = "priority",
+    }
+}
+
+group! {
+    /// caches of dentries, inodes and buffers (mm/vmscan.c, fs/inode.c)
+    shrinkers: Shrinkers
+    choice {
+        /// What a shrinker's share depends on.
+        shrink_pressure: ShrinkPressure = ShrinkPressure::Scanned,
+        /// A shrinker looks at a batch of objects however low the pressure.
+        /// 4.19 and 4.20 (172b06c32b94, reverted for 5.0 by a9a238e83fbb).
+        slab_min_scan: bool = false,
+        /// An unused inode with more than one page in the page cache is kept.
+        /// 4.20 (a76cf1a474d7, reverted for 5.0 by 69056ee6a8a3).
+        keeps_inodes_with_pages: bool = false,
+    }
+    number {}
+}

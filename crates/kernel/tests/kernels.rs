@@ -1,0 +1,143 @@
+//! Presets, names and files of kernels.
+
+use pageblock::policy::Value;
+use pageblock_kernel::preset::{self, PRESETS};
+use pageblock_kernel::switch::Values;
+use pageblock_kernel::{Named, Switch, file};
+
+#[track_caller]
+fn check_diff(a: &str, b: &str, expect: &[&str]) {
+    let kernel = |name| Named::parse(name).unwrap().kernel;
+    let (a, b) = (kernel(a), kernel(b));
+    let changed: Vec<_> = a.diff(&b).map(|(switch, ..)| switch.name()).collect();
+    assert_eq!(changed, expect);
+}
+
+#[track_caller]
+fn check_error(text: &str, expect: &str) {
+    let error = Named::parse(text).unwrap_err().to_string();
+    assert!(error.starts_with(expect), "{error}");
+    assert!(!error.contains('\n'), "{error}");
+}
+
+#[test]
+fn both_tables_have_the_same_presets() {
+    let names = |of: &[&'static str]| of.to_vec();
+    let around: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
+    let allocator: Vec<_> = pageblock::preset::PRESETS.iter().map(|p| p.name).collect();
+    assert_eq!(names(&around), names(&allocator));
+}
+
+#[test]
+fn neighbours_differ_in_what_changed() {
+    check_diff(
+        "linux-4.20",
+        "linux-5.0",
+        &["boost", "slab_min_scan", "keeps_inodes_with_pages", "multi_queue", "thp_placement"],
+    );
+    check_diff("linux-3.12", "linux-3.13", &["fair"]);
+    check_diff("linux-6.3", "linux-6.4", &["compact_counts"]);
+    check_diff(
+        "linux-6.14",
+        "linux-6.15",
+        &["fallback_pick", "capture", "highatomic_high", "proactive"],
+    );
+    check_diff("debian-7.2", "linux-7.2", &[]);
+}
+
+/// A rule that came and went is one that Linux took back.
+#[test]
+fn switches_change_in_one_direction_along_mainline() {
+    let kernels: Vec<_> =
+        PRESETS.iter().filter(|p| p.version().is_some()).map(preset::Preset::kernel).collect();
+    for switch in Switch::all() {
+        let mut values: Vec<_> = kernels.iter().map(|k| switch.get(k).to_string()).collect();
+        values.dedup();
+        let len = values.len();
+        values.sort();
+        values.dedup();
+        let reverted = matches!(
+            switch.name(),
+            "fair"
+                | "anon_counts_twice"
+                | "slab_min_scan"
+                | "keeps_inodes_with_pages"
+                | "thp_placement"
+                | "max_sectors_kb"
+        );
+        assert_eq!(len > values.len(), reverted, "{}", switch.name());
+    }
+}
+
+#[test]
+fn names_are_unique_and_everything_is_described() {
+    let mut names: Vec<_> = Switch::all().map(Switch::name).collect();
+    names.sort_unstable();
+    let len = names.len();
+    names.dedup();
+    assert_eq!(names.len(), len);
+    for switch in Switch::all() {
+        assert!(!switch.summary().is_empty(), "{}", switch.name());
+        match switch.values() {
+            Values::Number { min, max } => assert!(min < max, "{}", switch.name()),
+            Values::Choices(_) => assert!(switch.names().len() > 1, "{}", switch.name()),
+        }
+    }
+}
+
+#[test]
+fn every_value_is_read_back() {
+    for switch in Switch::all() {
+        for name in switch.names() {
+            let named = Named::parse(&format!("linux-6.9,{}={name}", switch.name())).unwrap();
+            assert_eq!(switch.get(&named.kernel), Value::Name(name), "{}", switch.name());
+        }
+    }
+}
+
+#[test]
+fn a_file_is_read_back() {
+    for base in PRESETS {
+        let mut named = Named::of_preset(base);
+        named.assign("slab_min_scan", "on").unwrap();
+        named.assign("swappiness", "7").unwrap();
+        let again = file::parse(&file::print(&named), &named.label).unwrap();
+        assert_eq!((again.base.name, again.kernel), (base.name, named.kernel));
+        let set = |n: &Named| n.set.iter().map(|(s, v)| (s.name(), *v)).collect::<Vec<_>>();
+        assert_eq!(set(&again).len(), set(&named).len());
+    }
+}
+
+#[test]
+fn mistakes_say_what_is_allowed() {
+    check_error(
+        "linux-6.9,slab_min_scna=on",
+        "unknown switch 'slab_min_scna'; like it: slab_min_scan",
+    );
+    check_error(
+        "linux-6.9,swappiness=201",
+        "switch 'swappiness' has no value '201'; a whole number from 0 to 200",
+    );
+    check_error("linux-6.9,lru=both", "switch 'lru' has no value 'both'; one of zone, node");
+    check_error(
+        "linux-6.9,nofragment=off,nofragment=on",
+        "'nofragment' is set twice, to 'off' and to 'on'; once is allowed",
+    );
+    check_error("linux-6.9,lru", "'lru' is not of the form switch=value");
+    let error = |text| file::parse(text, "mine").unwrap_err().to_string();
+    assert!(
+        error("base = \"linux-6.9\"\n\nlru = 4\n")
+            .starts_with("line 3: switch 'lru' has no value '4'")
+    );
+    assert!(error("lru = \"zone\"\n").starts_with("there is no `base`"));
+}
+
+/// What a person sets holds against what a workload sets up, also where it is the preset's own value.
+#[test]
+fn what_is_set_by_hand_overrules_a_workload() {
+    let resolve =
+        |text| Named::parse(text).unwrap().resolve(|k| k.sysctl.swappiness = 100).sysctl.swappiness;
+    assert_eq!(resolve("linux-6.9"), 100);
+    assert_eq!(resolve("linux-6.9,swappiness=60"), 60);
+    assert_eq!(resolve("linux-6.9,swappiness=10"), 10);
+}

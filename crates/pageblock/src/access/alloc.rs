@@ -1,0 +1,117 @@
+//! The entry to the fast path: one attempt to serve a request.
+//!
+//! Source: `__alloc_pages` / `prepare_alloc_pages` (mm/page_alloc.c).
+
+use crate::access::local::{Local, Zones};
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::error::AllocError;
+use crate::base::event::{Event, Observer};
+use crate::base::frame::Pfn;
+use crate::base::mobility::Migratetype::Movable;
+use crate::base::request::{Gfp, Request};
+use crate::percpu::machine::Attempt;
+use crate::policy::{Policy, Reserve};
+use crate::zone::levels::Levels;
+
+/// The flags that a request decides by itself (`prepare_alloc_pages`).
+fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
+    let mut flags = AllocFlags(0);
+    if attempt.gfp.has(Gfp::KSWAPD_RECLAIM) {
+        flags = flags.with(AllocFlags::KSWAPD);
+    }
+    if attempt.mt == Movable {
+        flags = flags.with(AllocFlags::CMA);
+    }
+    if attempt.order > 0
+        && policy.reserve == Reserve::Highatomic73
+        && !attempt.gfp.has(Gfp::DIRECT_RECLAIM)
+        && attempt.gfp.has(Gfp::HIGH)
+        && !attempt.gfp.has(Gfp::NOMEMALLOC)
+    {
+        flags = flags.with(AllocFlags::HIGHATOMIC);
+    }
+    flags
+}
+
+impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+    /// Takes a block, with the flags of the fast path if none are given.
+    pub(crate) fn take(
+        &mut self,
+        request: &Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        if flags.is_none()
+            && let Some(pfn) = self.row.warm_and_take(request, observer)
+        {
+            return Ok(pfn);
+        }
+        self.walk_for(request, flags, observer)
+    }
+
+    /// Walks the zonelist.
+    #[inline(never)]
+    fn walk_for(
+        &mut self,
+        request: &Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        let attempt = self.machine.attempt(self.row.node, request)?;
+        self.walk_with(&attempt, flags, observer)
+    }
+
+    /// See `Allocator::alloc_past_lists`.
+    #[cfg(feature = "replay")]
+    pub(crate) fn walk_past_lists(
+        &mut self,
+        request: &Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        let mut attempt = self.machine.attempt(self.row.node, request)?;
+        attempt.past_lists = true;
+        self.walk_with(&attempt, flags, observer)
+    }
+
+    fn walk_with(
+        &mut self,
+        attempt: &Attempt,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        let preferred = self.preferred_zone(attempt).ok_or(AllocError::NoMemory)?;
+        let flags = flags.unwrap_or_else(|| self.fast_flags(preferred, attempt));
+        self.get_page_from_freelist(attempt, preferred, flags, observer).ok_or(AllocError::NoMemory)
+    }
+
+    /// See `Allocator::report_failure`.
+    pub(crate) fn report_failure(
+        &self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<(), AllocError> {
+        let Attempt { order, mt, gfp, .. } = self.machine.attempt(self.row.node, request)?;
+        observer.event(Event::PageAlloc { pfn: None, order, migratetype: mt, gfp });
+        Ok(())
+    }
+
+    /// The flags of the fast path (`prepare_alloc_pages`) where it prefers a zone.
+    pub(crate) fn fast_flags(&self, preferred: usize, attempt: &Attempt) -> AllocFlags {
+        let own = own_flags(&self.machine.policy, attempt);
+        self.machine.fronts[preferred].fast_flags.with(own)
+    }
+
+    #[inline]
+    pub(crate) fn eligible(&self, at: usize, attempt: &Attempt) -> bool {
+        let front = &self.machine.fronts[at];
+        front.kind <= attempt.highest
+            && attempt.may_use(front.node)
+            && self.levels(at).managed() > 0
+    }
+
+    #[inline]
+    pub(crate) fn preferred_zone(&self, attempt: &Attempt) -> Option<usize> {
+        self.machine.zonelist(attempt).find(|&z| self.eligible(z, attempt))
+    }
+}

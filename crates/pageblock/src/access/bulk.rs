@@ -1,0 +1,87 @@
+//! Many blocks at once, of any order.
+//!
+//! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel has order 0 only.
+
+use crate::access::local::{Local, Zones};
+use crate::base::alloc_flags::Watermark;
+use crate::base::error::AllocError;
+use crate::base::event::Observer;
+use crate::base::frame::{Pfn, pages};
+use crate::base::request::{Gfp, Request};
+use crate::percpu::machine::Attempt;
+use crate::policy::Fair;
+use crate::table::map::FrameState;
+use crate::zone::fallback::Mode;
+
+impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+    /// See `Allocator::alloc_bulk`.
+    pub(crate) fn alloc_bulk(
+        &mut self,
+        request: &Request,
+        blocks: &mut [Pfn],
+        observer: &mut impl Observer,
+    ) -> Result<usize, AllocError> {
+        let attempt = self.machine.attempt(self.row.node, request)?;
+        let mut done = self.take_bulk(&attempt, blocks, observer);
+        while let Some(slot) = blocks.get_mut(done) {
+            let warm = self.row.take_warm(request, observer);
+            match warm.map_or_else(|| self.take(request, None, observer), Ok) {
+                Ok(pfn) => *slot = pfn,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+            }
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    /// Takes blocks from the first zone while its lock is held: those of the CPU list, then the
+    /// zone's. Takes none where the zone would fall under its low watermark, or where more than that
+    /// decides whether it serves.
+    fn take_bulk(
+        &mut self,
+        attempt: &Attempt,
+        blocks: &mut [Pfn],
+        observer: &mut impl Observer,
+    ) -> usize {
+        let Attempt { order, mt, gfp, highest, .. } = *attempt;
+        let plain = !gfp.has(Gfp::WRITE) && !gfp.has(Gfp::HIGH) && self.policy_is_plain();
+        let Some(at) = self.preferred_zone(attempt).filter(|_| plain && blocks.len() > 1) else {
+            return 0;
+        };
+        let flags = self.fast_flags(at, attempt);
+        let wanted = (blocks.len() as u64).saturating_mul(pages(order));
+        let in_use = FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) };
+        let taken = self.with(at, |zone, cache| {
+            let mark = zone.watermark(Watermark::Low).saturating_add(wanted);
+            if !zone.watermark_ok(order, mark, highest, flags) {
+                return 0;
+            }
+            zone.count_lock();
+            let list = cache.list_index(order, mt);
+            let mut mode = Mode::Normal;
+            for (n, slot) in blocks.iter_mut().enumerate() {
+                let cached = list.and_then(|list| cache.pop(&zone.map(), list, order));
+                let found = cached.or_else(|| {
+                    zone.rmqueue(order, mt, flags, &mut mode, observer).map(|(i, _)| i)
+                });
+                let Some(i) = found else { return n };
+                // Under the lock, so that whoever holds it finds every frame in a block.
+                zone.map().set(i, in_use);
+                *slot = zone.map().pfn(i);
+            }
+            blocks.len()
+        });
+        for &mut pfn in &mut blocks[..taken] {
+            if let Some(i) = self.machine.fronts[at].map.index(pfn) {
+                self.hand_out(at, i, attempt, observer);
+            }
+        }
+        taken
+    }
+
+    /// Whether nothing but a watermark decides if a zone serves.
+    fn policy_is_plain(&self) -> bool {
+        self.machine.policy.fair == Fair::Off && self.machine.first_zone_serves()
+    }
+}

@@ -1,0 +1,203 @@
+//! How a range of frames is emptied: pageblocks are isolated, CPUs give back their pages, and what is in
+//! use is moved away, by whoever owns all zones or by a CPU that shares them.
+//!
+//! Nothing is allocated from isolated pageblocks, and what is freed there goes to the zone, so once every
+//! CPU has given back its pages, frames of the range only become free. A free that had looked at the
+//! pageblock before it was isolated ends on a list that is given back with the rest, as a CPU answers
+//! between two calls. What a CPU takes from its lists before it answers is moved like all else.
+//!
+//! Source: `__alloc_contig_migrate_range`, `start_isolate_page_range` (mm/page_alloc.c,
+//! mm/page_isolation.c).
+
+use crate::access::reach::Reach;
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::error::{AllocError, FrameError};
+use crate::base::event::Observer;
+use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::request::{Gfp, Request};
+use crate::table::map::{FrameState, Index};
+use crate::zone::Zone;
+use crate::zone::contig::{ContigError, Migrate};
+
+/// How often a range is gone through where other CPUs free blocks of it.
+const ROUNDS: u32 = 16;
+
+/// A CPU that can reach every zone.
+pub(crate) trait Hands<'m>: Reach<'m> {
+    fn node(&self) -> u8;
+
+    /// Has every CPU give back its pages.
+    fn drain_every_cpu(
+        &mut self,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError>;
+
+    fn get(
+        &mut self,
+        request: &Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError>;
+
+    fn put(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError>;
+
+    /// See `Allocator::alloc_contig_range`.
+    fn take_range(
+        &mut self,
+        range: FrameRange,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        self.empty_range(range, migrate, observer, |zone, start, end| {
+            zone.carve(start, end);
+            zone.mark_in_use(start, end);
+        })
+    }
+
+    /// See `Allocator::alloc_contig`.
+    fn find_range(
+        &mut self,
+        pages: u64,
+        align: u64,
+        request: &Request,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<FrameRange, ContigError> {
+        if pages == 0 {
+            return Err(ContigError::Empty);
+        }
+        if !align.is_power_of_two() {
+            return Err(ContigError::Alignment(align));
+        }
+        let request = Request { order: 0, ..*request };
+        let attempt = self.machine().attempt(self.node(), &request);
+        let attempt = attempt.map_err(|_| ContigError::NotFound)?;
+        for at in self.machine().zonelist(&attempt) {
+            let front = &self.machine().fronts[at];
+            if front.kind > attempt.highest || !attempt.may_use(front.node) {
+                continue;
+            }
+            let mut from = self.with_zone(at, |zone| zone.span().start);
+            while let Some(range) =
+                self.with_zone(at, |zone| zone.candidate(from, pages, align, migrate))
+            {
+                match self.take_range(range, migrate, observer) {
+                    Ok(()) => return Ok(range),
+                    Err(busy @ ContigError::Busy(_)) => return Err(busy),
+                    Err(ContigError::NoTarget(_)) => break,
+                    Err(_) => from = range.start.plus(1),
+                }
+            }
+        }
+        Err(ContigError::NotFound)
+    }
+
+    /// See `Allocator::free_contig`.
+    fn free_range(
+        &mut self,
+        range: FrameRange,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        let max_order = self.machine().geometry.max_order;
+        for (pfn, order) in range.blocks(max_order) {
+            self.machine().find_allocated(pfn, order).map_err(ContigError::NotContiguous)?;
+        }
+        for (pfn, order) in range.blocks(max_order) {
+            self.put(pfn, order, observer).map_err(ContigError::NotContiguous)?;
+        }
+        Ok(())
+    }
+
+    /// Isolates a range of one zone, moves what is in use there, and lets `take` have the frames, all of
+    /// them free.
+    fn empty_range(
+        &mut self,
+        range: FrameRange,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+        take: impl FnOnce(&mut Zone<'_>, Index, Index),
+    ) -> Result<(), ContigError> {
+        let (at, start, end) = self.in_one_zone(range)?;
+        let window = self.with_zone(at, |zone| {
+            zone.check_movable(start, end, migrate)?;
+            let window = zone.window(start, end);
+            zone.isolate_window(window, range, observer)?;
+            Ok(window)
+        })?;
+        let emptied = self.move_until_empty(at, range, start, end, migrate, observer);
+        self.with_zone(at, |zone| {
+            // Frames of isolated pageblocks that are free stay so.
+            if emptied.is_ok() {
+                zone.count_lock();
+                take(zone, start, end);
+            }
+            zone.unisolate_window(window, observer);
+        });
+        emptied
+    }
+
+    fn move_until_empty(
+        &mut self,
+        at: usize,
+        range: FrameRange,
+        start: Index,
+        end: Index,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        for _ in 0..ROUNDS {
+            self.drain_every_cpu(migrate, observer)?;
+            self.move_away(at, start, end, migrate, observer)?;
+            if self.with_zone(at, |zone| zone.is_free(start, end)) {
+                return Ok(());
+            }
+        }
+        Err(ContigError::Contended(range))
+    }
+
+    /// Moves every block in use out of isolated frames.
+    fn move_away(
+        &mut self,
+        at: usize,
+        start: Index,
+        end: Index,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        let mut i = start;
+        while i < end {
+            let (from, first, state) = self.with_zone(at, |zone| {
+                let (first, state) = zone.map().block_at(i);
+                (zone.map().pfn(first), first, state)
+            });
+            let Some(order) = state.order() else { return Err(ContigError::Reserved(from)) };
+            if let FrameState::Allocated { .. } = state {
+                let to = self.target(order, observer).ok_or(ContigError::NoTarget(from))?;
+                let moved = migrate.migrate(from, to, order);
+                let unused = if moved { from } else { to };
+                self.put(unused, order, observer).map_err(ContigError::NotContiguous)?;
+                // What was freed meanwhile need not be moved.
+                let in_use = |zone: &mut Zone<'_>| zone.map().is_allocated(first, order);
+                if !moved && self.with_zone(at, in_use) {
+                    return Err(ContigError::NotMoved(from));
+                }
+            }
+            i = first + (1 << order);
+        }
+        Ok(())
+    }
+
+    /// A block to move another to.
+    fn target(&mut self, order: Order, observer: &mut impl Observer) -> Option<Pfn> {
+        let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE.without(Gfp::KSWAPD_RECLAIM));
+        let min = AllocFlags::WMARK_MIN.with(AllocFlags::CMA);
+        let fast = self.get(&request, None, observer);
+        fast.or_else(|_| self.get(&request, Some(min), observer)).ok()
+    }
+}

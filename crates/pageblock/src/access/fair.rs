@@ -1,0 +1,86 @@
+//! The fair zone allocator (3.12 to 4.7): which zones a walk passes over, and when a new round starts.
+
+use crate::access::local::{Local, Zones};
+use crate::base::alloc_flags::{AllocFlags, Watermark};
+use crate::base::error::AllocError;
+use crate::base::request::{Gfp, Request};
+use crate::percpu::snapshot::Front;
+use crate::policy::Fair;
+
+/// What the fair pass says of a zone.
+pub(crate) enum FairTest {
+    Use,
+    Skip,
+    Stop,
+}
+
+impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+    /// The fair zone allocator, by version (seed 3; facts 2.7).
+    pub(crate) fn fair_test(
+        &mut self,
+        at: usize,
+        local: bool,
+        flags: AllocFlags,
+        gfp: Gfp,
+    ) -> FairTest {
+        let low = flags.watermark() == Some(Watermark::Low);
+        let (spent, depleted) =
+            self.with(at, |zone, _| (zone.alloc_batch() <= 0, zone.fair_depleted()));
+        match self.machine.policy.fair {
+            Fair::Off => FairTest::Use,
+            Fair::V312 if low && spent => FairTest::Skip,
+            Fair::V312 if low && self.machine.policy.zone_reclaim_mode != 0 && !local => {
+                FairTest::Skip
+            }
+            Fair::V313 if low && local && spent && !gfp.has(Gfp::THISNODE) => FairTest::Skip,
+            Fair::V312 | Fair::V313 => FairTest::Use,
+            Fair::V316 | Fair::V44 if !flags.has(AllocFlags::FAIR) => FairTest::Use,
+            Fair::V316 | Fair::V44 if !local => FairTest::Stop,
+            Fair::V316 if spent => FairTest::Skip,
+            Fair::V44 if depleted => FairTest::Skip,
+            Fair::V316 | Fair::V44 => FairTest::Use,
+        }
+    }
+
+    /// Whether a fair pass that found nothing is followed by one without fairness; starts a new
+    /// round of batches then. 4.4 does so only if a zone was passed over for its batch.
+    pub(crate) fn fair_pass_again(
+        &mut self,
+        flags: AllocFlags,
+        skipped: bool,
+        preferred: usize,
+    ) -> bool {
+        if !flags.has(AllocFlags::FAIR) {
+            return false;
+        }
+        let always = self.machine.policy.fair == Fair::V316;
+        if skipped || always {
+            let Front { node, kind, .. } = self.machine.fronts[preferred];
+            for (at, front) in self.machine.fronts.iter().enumerate() {
+                if front.node == node && front.kind <= kind {
+                    self.with(at, |zone, _| zone.reset_fair_batch());
+                }
+            }
+        }
+        skipped || always || self.machine.nr_nodes > 1
+    }
+
+    /// See `Allocator::reset_fair_batches`.
+    pub(crate) fn reset_fair_batches(&mut self, request: &Request) -> Result<(), AllocError> {
+        let attempt = self.machine.attempt(self.row.node, request)?;
+        let local_only = match self.machine.policy.fair {
+            Fair::V312 => self.machine.policy.zone_reclaim_mode != 0,
+            Fair::V313 => true,
+            Fair::Off | Fair::V316 | Fair::V44 => return Ok(()),
+        };
+        let Some(preferred) = self.preferred_zone(&attempt) else { return Ok(()) };
+        let fronts = self.machine.fronts;
+        for at in self.machine.zonelist(&attempt) {
+            let local = fronts[at].node == fronts[preferred].node;
+            if self.eligible(at, &attempt) && (!local_only || local) {
+                self.with(at, |zone, _| zone.reset_fair_batch());
+            }
+        }
+        Ok(())
+    }
+}

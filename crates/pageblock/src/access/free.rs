@@ -1,0 +1,133 @@
+//! Frees: to a CPU list or past it to the zone, and drains.
+//!
+//! Source: `__free_pages` / `free_unref_page_commit` / `drain_pages` (mm/page_alloc.c).
+
+use crate::access::local::{Local, Zones};
+use crate::base::error::FrameError;
+use crate::base::event::{Event, Observer};
+use crate::base::frame::{Order, Pfn};
+use crate::base::mobility::Migratetype;
+use crate::percpu::cache::ZoneFlags;
+use crate::percpu::row::CpuZone;
+use crate::table::map::Index;
+use crate::zone::levels::Levels;
+
+impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+    /// See `Allocator::free`.
+    pub(crate) fn free(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        let (at, i) = self.machine.find_allocated(pfn, order)?;
+        if self.cache(at).calm_count(order).is_some()
+            && self.row.make_room_and_put(at, pfn, order, observer)
+        {
+            return Ok(());
+        }
+        observer.event(Event::PageFree { pfn, order });
+        let cache = self.cache(at);
+        cache.count_free(order);
+        let CpuZone { front, cache, .. } = &mut self.row.zones[at];
+        let mt = front.map.cpu_list_type(i, order);
+        match mt.and_then(|mt| Some((cache.list_index(order, mt)?, mt))) {
+            Some((list, mt)) => {
+                self.zones.renew_short(self.machine, at);
+                self.free_to_list(at, i, order, (list, mt), observer);
+            }
+            None => self.with_pages(at, |zone, _| zone.free_one_page(i, order, observer)),
+        }
+        Ok(())
+    }
+
+    /// Frees a block to a list, and gives back what the cache holds too much then
+    /// (`free_unref_page_commit`).
+    fn free_to_list(
+        &mut self,
+        at: usize,
+        i: Index,
+        order: Order,
+        (list, mt): (usize, Migratetype),
+        observer: &mut impl Observer,
+    ) {
+        let policy = &self.machine.policy;
+        let flags = self.cache_flags(at);
+        let CpuZone { front, cache, .. } = &mut self.row.zones[at];
+        let n = cache.pages_to_drain_with(policy, order, flags);
+        if n > 0 && cache.count == 0 {
+            // What comes to the list goes to the zone at once.
+            self.with_pages(at, |zone, cache| {
+                cache.pass_on(zone, i, order, mt, observer);
+                zone.leave_below_high();
+            });
+            return;
+        }
+        cache.push(&front.map, i, order, list, mt);
+        if n > 0 {
+            let drain = cache.drain(policy, n, list);
+            self.with_pages(at, |zone, cache| {
+                cache.drain_to(zone, drain, observer);
+                zone.leave_below_high();
+            });
+        }
+    }
+
+    /// What a cache looks at.
+    fn cache_flags(&self, at: usize) -> ZoneFlags {
+        let levels = self.levels(at);
+        ZoneFlags { reclaim_active: levels.reclaim_active(), below_high: levels.below_high() }
+    }
+
+    /// Gives `n` pages of one cache back.
+    fn give_back(&mut self, at: usize, n: u32, observer: &mut impl Observer) {
+        let policy = &self.machine.policy;
+        self.with_pages(at, |zone, cache| {
+            let drain = cache.drain(policy, n, 0);
+            cache.drain_to(zone, drain, observer);
+        });
+    }
+
+    /// See `Allocator::drain_cpu`.
+    pub(crate) fn drain(&mut self, observer: &mut impl Observer) {
+        for at in 0..self.row.zones.len() {
+            self.drain_zone(at, observer);
+        }
+    }
+
+    /// See `Allocator::drain_zone`.
+    pub(crate) fn drain_zone(&mut self, at: usize, observer: &mut impl Observer) {
+        let mut before = u32::MAX;
+        while (1..before).contains(&self.cache(at).count) {
+            before = self.cache(at).count;
+            let policy = &self.machine.policy;
+            self.with_pages(at, |zone, cache| {
+                let drain = cache.drain_round(policy);
+                cache.drain_to(zone, drain, observer);
+            });
+        }
+    }
+
+    /// See `Allocator::drain_pages`.
+    pub(crate) fn drain_pages(&mut self, pages: u32, observer: &mut impl Observer) {
+        let mut left = pages;
+        for at in (0..self.row.zones.len()).rev() {
+            let before = self.cache(at).count;
+            let n = left.min(before);
+            if n > 0 {
+                self.give_back(at, n, observer);
+                left = left.saturating_sub(before - self.cache(at).count);
+            }
+        }
+    }
+
+    /// See `Allocator::vmstat_tick`.
+    pub(crate) fn vmstat_tick(&mut self, observer: &mut impl Observer) {
+        for at in 0..self.row.zones.len() {
+            let n = self.row.zones[at].settled().decay(&self.machine.policy);
+            if n > 0 {
+                self.give_back(at, n, observer);
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! One CPU at work: its caches, and the zones by whatever access it has to them.
+//!
+//! All that a CPU does is written once, here and in the files that extend [`Local`] (`alloc`, `walk`,
+//! `quick`, `free`). [`Allocator`](crate::alloc::Allocator) runs it on zones that it owns;
+//! [`Cpu`](crate::cpu::Cpu) on zones behind locks.
+
+use crate::base::alloc_flags::{AllocFlags, Watermark};
+use crate::base::frame::Order;
+use crate::base::layout::ZoneKind;
+use crate::base::request::Gfp;
+use crate::percpu::cache::CpuCache;
+use crate::percpu::machine::Machine;
+use crate::percpu::row::Row;
+use crate::zone::Zone;
+use crate::zone::levels::Levels;
+use crate::zone::watermark::watermark_fast;
+
+/// A watermark check.
+#[derive(Clone, Copy)]
+pub(crate) struct Check {
+    pub(crate) order: Order,
+    pub(crate) mark: Watermark,
+    pub(crate) highest: ZoneKind,
+    pub(crate) flags: AllocFlags,
+    pub(crate) gfp: Gfp,
+}
+
+impl Check {
+    #[inline]
+    pub(crate) fn holds(self, zone: &impl Levels) -> bool {
+        watermark_fast(zone, self.order, self.mark, self.highest, self.flags, self.gfp)
+    }
+}
+
+/// How zones are reached.
+pub(crate) trait Zones<'m> {
+    /// Works on a zone, its lock held.
+    fn with<T>(
+        &mut self,
+        machine: &Machine<'m>,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>) -> T,
+    ) -> T;
+
+    /// The same for work that only moves pages of the zone: free lists, their counters and what
+    /// follows from those (boost, `below_high`).
+    fn with_pages<T>(
+        &mut self,
+        machine: &Machine<'m>,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>) -> T,
+    ) -> T;
+
+    /// A zone's levels, without its lock.
+    fn levels<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl Levels;
+
+    /// Renews what the zone serves at once, if that is not known.
+    fn renew_short(&mut self, machine: &Machine<'m>, at: usize);
+}
+
+/// Zones that belong to one owner: no lock is needed.
+pub(crate) struct Owned<'a, 'm>(pub(crate) &'a mut [Zone<'m>]);
+
+impl<'m> Zones<'m> for Owned<'_, 'm> {
+    #[inline(always)]
+    fn with<T>(
+        &mut self,
+        machine: &Machine<'m>,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>) -> T,
+    ) -> T {
+        let zone = &mut self.0[at];
+        let done = act(zone);
+        machine.fronts[at].renew_short(zone, machine.first_zone_serves());
+        done
+    }
+
+    #[inline(always)]
+    fn with_pages<T>(
+        &mut self,
+        machine: &Machine<'m>,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>) -> T,
+    ) -> T {
+        let zone = &mut self.0[at];
+        let done = act(zone);
+        machine.fronts[at].renew_short_after_moves(zone, machine);
+        done
+    }
+
+    #[inline(always)]
+    fn levels<'a>(&'a self, _: &'a Machine<'m>, at: usize) -> &'a impl Levels {
+        &self.0[at]
+    }
+
+    #[inline(always)]
+    fn renew_short(&mut self, machine: &Machine<'m>, at: usize) {
+        let front = &machine.fronts[at];
+        if !front.is_known() {
+            front.renew_short(&mut self.0[at], machine.first_zone_serves());
+        }
+    }
+}
+
+/// One CPU at work.
+pub(crate) struct Local<'a, 'm, Z> {
+    pub(crate) machine: &'a Machine<'m>,
+    pub(crate) zones: Z,
+    pub(crate) row: &'a mut Row<'m>,
+}
+
+impl<'a, 'm, Z: Zones<'m>> Local<'a, 'm, Z> {
+    /// Works on a zone and this CPU's cache for it, the zone's lock held.
+    #[inline(always)]
+    pub(crate) fn with<T>(
+        &mut self,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
+    ) -> T {
+        let cache = self.row.zones[at].settled();
+        self.zones.with(self.machine, at, |zone| act(zone, cache))
+    }
+
+    /// The same for work that only moves pages; see [`Zones::with_pages`].
+    #[inline(always)]
+    pub(crate) fn with_pages<T>(
+        &mut self,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
+    ) -> T {
+        let cache = self.row.zones[at].settled();
+        self.zones.with_pages(self.machine, at, |zone| act(zone, cache))
+    }
+
+    #[inline(always)]
+    pub(crate) fn cache(&mut self, at: usize) -> &mut CpuCache {
+        self.row.zones[at].settled()
+    }
+
+    #[inline(always)]
+    pub(crate) fn levels(&self, at: usize) -> &impl Levels {
+        self.zones.levels(self.machine, at)
+    }
+}

@@ -1,0 +1,45 @@
+//! Zones behind locks.
+
+use lock_api::{Mutex, RawMutex};
+
+use crate::access::local::Zones;
+use crate::percpu::machine::Machine;
+use crate::zone::Zone;
+use crate::zone::levels::Levels;
+
+/// Zones behind locks.
+pub(crate) struct Locked<'a, 'm, R>(pub(crate) &'a [Mutex<R, Zone<'m>>]);
+
+impl<'m, R: RawMutex> Zones<'m> for Locked<'_, 'm, R> {
+    fn with<T>(
+        &mut self,
+        machine: &Machine<'m>,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>) -> T,
+    ) -> T {
+        let mut zone = self.0[at].lock();
+        let done = act(&mut zone);
+        machine.fronts[at].renew(&mut zone, machine.first_zone_serves());
+        done
+    }
+
+    fn with_pages<T>(
+        &mut self,
+        machine: &Machine<'m>,
+        at: usize,
+        act: impl FnOnce(&mut Zone<'m>) -> T,
+    ) -> T {
+        let mut zone = self.0[at].lock();
+        let done = act(&mut zone);
+        machine.fronts[at].renew_after_moves(&mut zone, machine);
+        done
+    }
+
+    #[inline(always)]
+    fn levels<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl Levels {
+        &machine.fronts[at]
+    }
+
+    #[inline(always)]
+    fn renew_short(&mut self, _: &Machine<'m>, _: usize) {}
+}

@@ -1,0 +1,14 @@
+//! One CPU at work on zones, whether it owns them or takes their locks: the walk, frees, ranges, tuning.
+
+mod alloc;
+mod bulk;
+pub(crate) mod contig;
+mod exact;
+mod fair;
+mod free;
+pub(crate) mod hotplug;
+pub(crate) mod local;
+pub(crate) mod locked;
+pub(crate) mod reach;
+pub(crate) mod retune;
+mod walk;

@@ -1,0 +1,309 @@
+//! The walk along a zonelist until a zone serves a request.
+//!
+//! Source: `get_page_from_freelist` / `rmqueue` (mm/page_alloc.c).
+
+use crate::access::fair::FairTest;
+use crate::access::local::{Check, Local, Zones};
+use crate::base::alloc_flags::{AllocFlags, Watermark};
+use crate::base::event::{Event, NodeReclaim, Observer};
+use crate::base::frame::Pfn;
+use crate::base::request::Gfp;
+use crate::percpu::machine::Attempt;
+use crate::policy::{BelowHigh, Fair, Nofragment, PcpEmpty, Policy, Reserve};
+use crate::table::map::{FrameState, Index};
+use crate::zone::levels::Levels;
+use crate::zone::reserve::reserves_for;
+
+impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+    /// Walks the zonelist until a zone serves the request (`get_page_from_freelist`). `preferred` is
+    /// the first zone that may.
+    pub(crate) fn get_page_from_freelist(
+        &mut self,
+        attempt: &Attempt,
+        preferred: usize,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
+        let skip_active = self.machine.skips_active();
+        let mut walk = Walk {
+            preferred,
+            flags,
+            skip_active,
+            skipped_active: false,
+            skipped_fair: false,
+            by_marks: true,
+        };
+        match self.visit(preferred, attempt, &mut walk, observer) {
+            Visit::Served(pfn) => Some(pfn),
+            visit => self.walk_on(attempt, walk, visit, observer),
+        }
+    }
+
+    /// Goes on where the preferred zone did not serve: with the zones after it, then with further
+    /// passes that are less choosy.
+    #[cold]
+    #[inline(never)]
+    fn walk_on(
+        &mut self,
+        attempt: &Attempt,
+        mut walk: Walk,
+        mut visit: Visit,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
+        let mut zones = self.machine.zonelist(attempt);
+        zones.find(|&zone| zone == walk.preferred);
+        loop {
+            while matches!(visit, Visit::Next) {
+                let Some(at) = zones.find(|&zone| self.eligible(zone, attempt)) else { break };
+                visit = self.visit(at, attempt, &mut walk, observer);
+            }
+            match visit {
+                Visit::Served(pfn) => return Some(pfn),
+                Visit::Restart => {}
+                Visit::Next | Visit::Stop => self.prepare_next_pass(&mut walk)?,
+            }
+            walk.skipped_fair = false;
+            walk.by_marks = true;
+            zones = self.machine.zonelist(attempt);
+            visit = Visit::Next;
+        }
+    }
+
+    /// Tries one zone.
+    fn visit(
+        &mut self,
+        at: usize,
+        attempt: &Attempt,
+        walk: &mut Walk,
+        observer: &mut impl Observer,
+    ) -> Visit {
+        let fronts = self.machine.fronts;
+        let (node, preferred_node) = (fronts[at].node, fronts[walk.preferred].node);
+        if self.machine.policy.fair != Fair::Off {
+            let local = node == preferred_node;
+            match self.fair_test(at, local, walk.flags, attempt.gfp) {
+                FairTest::Use => {}
+                FairTest::Skip => {
+                    walk.skipped_fair = true;
+                    return walk.pass_over();
+                }
+                FairTest::Stop => {
+                    walk.by_marks = false;
+                    return Visit::Stop;
+                }
+            }
+        }
+        if attempt.gfp.has(Gfp::WRITE)
+            && walk.flags.selected_watermark() == Watermark::Low
+            && !observer.node_dirty_ok(node)
+        {
+            return walk.pass_over();
+        }
+        if self.machine.nr_nodes > 1
+            && walk.flags.has(AllocFlags::NOFRAGMENT)
+            && self.machine.policy.nofragment != Nofragment::DefragMode
+            && node != preferred_node
+        {
+            walk.flags = walk.flags.without(AllocFlags::NOFRAGMENT);
+            return Visit::Restart;
+        }
+        if walk.skip_active && self.machine.kswapd_runs(node) {
+            walk.skipped_active = true;
+            return walk.pass_over();
+        }
+        let plenty = walk.flags.selected_watermark() != Watermark::High
+            && fronts[at].has_plenty(attempt.order, attempt.highest);
+        if !plenty && !self.has_watermark(at, attempt, walk.flags, observer) {
+            // With reclaim in between the answer may be another.
+            walk.by_marks &= self.machine.policy.zone_reclaim_mode == 0;
+            return Visit::Next;
+        }
+        match self.rmqueue(at, attempt, walk.flags, observer) {
+            Some(pfn) => Visit::Served(pfn),
+            None => walk.pass_over(),
+        }
+    }
+
+    /// Makes the walk less choosy after a pass that found nothing; `None` where it cannot be.
+    fn prepare_next_pass(&mut self, walk: &mut Walk) -> Option<()> {
+        if walk.skip_active && walk.skipped_active {
+            walk.skip_active = false;
+        } else if self.fair_pass_again(walk.flags, walk.skipped_fair, walk.preferred) {
+            walk.flags = walk.flags.without(AllocFlags::FAIR);
+        } else if walk.flags.has(AllocFlags::NOFRAGMENT)
+            && self.machine.policy.nofragment != Nofragment::DefragMode
+            // Linux: walks again even so, to the same end, as the flag is none of the marks'.
+            && !walk.by_marks
+        {
+            walk.flags = walk.flags.without(AllocFlags::NOFRAGMENT);
+        } else {
+            return None;
+        }
+        Some(())
+    }
+
+    /// Whether the zone may serve, by the flag for zones under their high watermark and the
+    /// watermark of the attempt.
+    fn has_watermark(
+        &mut self,
+        at: usize,
+        attempt: &Attempt,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let Attempt { order, highest, gfp, .. } = *attempt;
+        let levels = self.levels(at);
+        let high_first = self.machine.policy.below_high == BelowHigh::On && !levels.below_high();
+        let mark = if high_first { Some(Watermark::High) } else { flags.watermark() };
+        mark.is_none_or(|mark| Check { order, mark, highest, flags, gfp }.holds(levels))
+            || self.has_lower_watermark(at, attempt, flags, high_first, observer)
+    }
+
+    /// What follows where the first watermark is not met.
+    #[cold]
+    #[inline(never)]
+    fn has_lower_watermark(
+        &mut self,
+        at: usize,
+        attempt: &Attempt,
+        flags: AllocFlags,
+        high_first: bool,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let Attempt { order, highest, gfp, .. } = *attempt;
+        if high_first {
+            self.with(at, |zone, _| zone.mark_below_high());
+        }
+        let Some(mark) = flags.watermark() else { return true };
+        let check = Check { order, mark, highest, flags, gfp };
+        if high_first && check.holds(self.levels(at)) {
+            return true;
+        }
+        if self.machine.policy.zone_reclaim_mode == 0 {
+            return false;
+        }
+        match observer.node_reclaim(self.machine.fronts[at].node, order) {
+            NodeReclaim::NoScan | NodeReclaim::Full => false,
+            NodeReclaim::Some => self
+                .with(at, |zone, _| zone.watermark_ok(order, zone.watermark(mark), highest, flags)),
+        }
+    }
+
+    /// Takes a block from a zone, through the CPU's cache where it has a list (`rmqueue`).
+    fn rmqueue(
+        &mut self,
+        at: usize,
+        attempt: &Attempt,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
+        let Attempt { order, mt, .. } = *attempt;
+        let policy = &self.machine.policy;
+        let list = self.cache(at).list_index(order, mt).filter(|_| !attempt.past_lists);
+        let cached = list.and_then(|list| self.rmqueue_pcplist(at, list, attempt, flags, observer));
+        let taken = if cached.is_some() || (list.is_some() && policy.pcp_empty == PcpEmpty::Fails) {
+            cached
+        } else {
+            let movable = attempt.gfp.has(Gfp::MOVABLE);
+            self.with_pages(at, |zone, _| {
+                let i = zone.rmqueue_buddy(order, mt, flags, observer)?;
+                // Under the lock, so that whoever holds it finds every frame in a block.
+                zone.map().set(i, FrameState::Allocated { order, movable });
+                Some(i)
+            })
+        };
+        if self.levels(at).boosted() && flags.has(AllocFlags::KSWAPD) {
+            self.with(at, |zone, _| zone.wake_for_boost(observer));
+        }
+        let pfn = self.hand_out(at, taken?, attempt, observer);
+        if order > 0 && adds_to_reserve(policy, flags, cached.is_some()) {
+            self.with(at, |zone, _| zone.reserve_highatomic(pfn, order));
+        }
+        Some(pfn)
+    }
+
+    /// Takes a block from a CPU list, after filling it if it is empty (`rmqueue_pcplist`).
+    fn rmqueue_pcplist(
+        &mut self,
+        at: usize,
+        list: usize,
+        attempt: &Attempt,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Index> {
+        let Attempt { order, mt, .. } = *attempt;
+        let cache = self.row.zones[at].settled();
+        cache.note_alloc();
+        if !cache.is_empty(list)
+            && let Some(i) = cache.pop(&self.machine.fronts[at].map, list, order)
+        {
+            self.zones.renew_short(self.machine, at);
+            return Some(i);
+        }
+        self.with_pages(at, |zone, cache| {
+            cache.refill_and_pop(zone, list, order, mt, flags, observer)
+        })
+    }
+
+    /// Gives a block that was taken off a list to the request.
+    pub(crate) fn hand_out(
+        &mut self,
+        at: usize,
+        i: Index,
+        attempt: &Attempt,
+        observer: &mut impl Observer,
+    ) -> Pfn {
+        let Attempt { order, mt, gfp, .. } = *attempt;
+        let map = &self.machine.fronts[at].map;
+        map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
+        let pfn = map.pfn(i);
+        self.cache(at).count_alloc(order);
+        if self.machine.policy.fair != Fair::Off {
+            self.with(at, |zone, _| zone.spend_fair_batch(order));
+        }
+        observer.event(Event::PageAlloc { pfn: Some(pfn), order, migratetype: mt, gfp });
+        pfn
+    }
+}
+
+/// How choosy a walk still is.
+struct Walk {
+    preferred: usize,
+    flags: AllocFlags,
+    skip_active: bool,
+    skipped_active: bool,
+    /// In this pass.
+    skipped_fair: bool,
+    /// In this pass nothing but their watermarks kept zones from serving.
+    by_marks: bool,
+}
+
+impl Walk {
+    /// Passes over a zone for something that another pass may see otherwise.
+    fn pass_over(&mut self) -> Visit {
+        self.by_marks = false;
+        Visit::Next
+    }
+}
+
+/// What came of trying a zone.
+enum Visit {
+    Served(Pfn),
+    /// The next zone is tried.
+    Next,
+    /// The pass ends.
+    Stop,
+    /// The pass starts again, less choosy already.
+    Restart,
+}
+
+/// Whether a block that an attempt got makes its pageblock part of the reserve.
+fn adds_to_reserve(policy: &Policy, flags: AllocFlags, from_cpu_list: bool) -> bool {
+    let applies = match policy.reserve {
+        Reserve::MigrateReserve => false,
+        Reserve::Highatomic44 | Reserve::Highatomic67 => true,
+        Reserve::Highatomic72 => !from_cpu_list,
+        Reserve::Highatomic73 => !from_cpu_list && flags.selected_watermark() == Watermark::Min,
+    };
+    applies && reserves_for(policy, flags)
+}

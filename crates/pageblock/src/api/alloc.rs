@@ -1,0 +1,277 @@
+//! The allocator: zones and CPU caches, and the entry to the fast path.
+//!
+//! Source: `__alloc_pages` / `prepare_alloc_pages` (mm/page_alloc.c). What follows when the fast path
+//! finds nothing is in [`slowpath`](crate::slowpath), as steps for the caller.
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! let request = Request::new(3, Gfp::GFP_KERNEL);
+//! let pfn = allocator.alloc(0, &request, &mut ()).unwrap();
+//! assert!(pfn.is_aligned(3));
+//! allocator.free(0, pfn, 3, &mut ()).unwrap();
+//! // Freed twice: an error, and nothing changes.
+//! assert!(allocator.free(0, pfn, 3, &mut ()).is_err());
+//! ```
+
+use crate::access::local::{Local, Owned};
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::error::FrameError;
+pub use crate::base::error::{AllocError, NoSuchCpu};
+use crate::base::event::Observer;
+use crate::base::frame::{Order, Pfn};
+use crate::base::geometry::Geometry;
+use crate::base::request::Request;
+use crate::base::sync::Relaxed;
+use crate::percpu::cache::CpuCache;
+use crate::percpu::machine::Machine;
+use crate::percpu::row::Row;
+use crate::policy::Policy;
+use crate::table::movement::Movements;
+use crate::zone::{Zone, ZoneCounters};
+
+/// The allocator of a machine with one owner, who acts for every CPU. Made by
+/// [`Allocator::new`](crate::setup); [`share`](Self::share) lets CPUs work at once.
+pub struct Allocator<'m> {
+    pub(crate) machine: Machine<'m>,
+    pub(crate) zones: &'m mut [Zone<'m>],
+    /// The caches of each CPU, one a zone.
+    pub(crate) rows: &'m mut [Row<'m>],
+}
+
+impl<'m> Allocator<'m> {
+    /// Its policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.machine.policy
+    }
+
+    /// Its sizes.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        self.machine.geometry
+    }
+
+    /// The [movements](Zone::movements) of all zones.
+    #[must_use]
+    pub fn movements(&self) -> Option<Movements> {
+        self.zones.iter().map(Zone::movements).try_fold(Movements::default(), |sum, of_zone| {
+            let Movements { all, mixed } = of_zone?;
+            Some(Movements { all: sum.all + all, mixed: sum.mixed + mixed })
+        })
+    }
+
+    /// Its zones, node by node, lowest first.
+    #[must_use]
+    pub fn zones(&self) -> &[Zone<'m>] {
+        self.zones
+    }
+
+    /// The number of CPUs.
+    #[must_use]
+    pub fn cpus(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The node of a CPU.
+    #[must_use]
+    pub fn node_of_cpu(&self, cpu: usize) -> Option<u8> {
+        self.rows.get(cpu).map(|row| row.node)
+    }
+
+    /// A CPU's cache for a zone, by the zone's place in [`zones`](Self::zones).
+    #[must_use]
+    pub fn cache(&self, zone: usize, cpu: usize) -> Option<&CpuCache> {
+        Some(&self.rows.get(cpu)?.zones.get(zone)?.cache)
+    }
+
+    /// A zone and its cache of the CPU `cpu`, for callers that take its steps one by one.
+    pub fn zone_and_cache(
+        &mut self,
+        zone: usize,
+        cpu: usize,
+    ) -> Option<(&mut Zone<'m>, &mut CpuCache)> {
+        let cache = self.rows.get_mut(cpu)?.zones.get_mut(zone)?.settled();
+        // What the caller changes is found out when it is needed next.
+        self.machine.fronts[zone].forget();
+        cache.forget_calm();
+        Some((&mut self.zones[zone], cache))
+    }
+
+    /// The flags of a request's first attempt, if it prefers this zone, but for what the request
+    /// itself asks for (`alloc_flags_nofragment`). `zone` is a place in [`zones`](Self::zones).
+    #[must_use]
+    pub fn first_flags(&self, zone: usize) -> Option<AllocFlags> {
+        self.machine.fronts.get(zone).map(|front| front.fast_flags)
+    }
+
+    /// What was counted in a zone, by itself and by all CPUs; `None` where there is no such zone.
+    #[must_use]
+    pub fn counters(&self, zone: usize) -> Option<ZoneCounters> {
+        let own = *self.zones.get(zone)?.counters();
+        let caches = (0..self.cpus()).filter_map(|cpu| self.cache(zone, cpu));
+        Some(caches.fold(own, |sum, cache| sum.and(&cache.counters())))
+    }
+
+    /// Tells the fast path whether a node's kswapd runs (6.18 and later pass over such nodes first),
+    /// and the CPU lists that reclaim is active there. A node that there is not is passed over.
+    pub fn set_kswapd_running(&mut self, node: u8, running: bool) {
+        if let Some(runs) = self.machine.kswapd_running.get(usize::from(node)) {
+            runs.store(running, Relaxed);
+        }
+        for (zone, front) in self.zones.iter_mut().zip(self.machine.fronts) {
+            if zone.node() == node {
+                zone.set_reclaim_active(running);
+            }
+            front.forget();
+        }
+    }
+
+    /// The place in [`zones`](Self::zones) of the zone that holds a frame.
+    #[inline]
+    #[must_use]
+    pub fn zone_of(&self, pfn: Pfn) -> Option<usize> {
+        self.machine.locate(pfn).map(|(at, _)| at)
+    }
+
+    /// A CPU at work; `None` where there is no such CPU.
+    #[inline(always)]
+    pub(crate) fn local(&mut self, cpu: usize) -> Option<Local<'_, 'm, Owned<'_, 'm>>> {
+        let row = self.rows.get_mut(cpu)?;
+        Some(Local { machine: &self.machine, zones: Owned(self.zones), row })
+    }
+
+    /// A CPU at work for a request.
+    pub(crate) fn local_for(
+        &mut self,
+        cpu: usize,
+        order: Order,
+    ) -> Result<Local<'_, 'm, Owned<'_, 'm>>, AllocError> {
+        let max_order = self.machine.geometry.max_order;
+        let error = AllocError::NoSuchCpu(cpu);
+        let error = if order > max_order { AllocError::OrderTooLarge(order) } else { error };
+        self.local(cpu).ok_or(error)
+    }
+
+    /// Allocates a block by the fast path (`__alloc_pages` without its slow path).
+    ///
+    /// # Errors
+    /// [`AllocError::NoMemory`] where no zone has a block above the low watermark: run
+    /// [`slowpath`](crate::slowpath), or report the failure with [`report_failure`](Self::report_failure).
+    /// All other variants are mistakes of the caller.
+    #[inline(always)]
+    pub fn alloc(
+        &mut self,
+        cpu: usize,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        match self.rows.get_mut(cpu).and_then(|row| row.take_warm(request, observer)) {
+            Some(pfn) => Ok(pfn),
+            None => self.walk_for(cpu, *request, None, observer),
+        }
+    }
+
+    /// The request comes by value, so that the short way needs no place in memory for it.
+    #[inline(never)]
+    fn walk_for(
+        &mut self,
+        cpu: usize,
+        request: Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        self.local_for(cpu, request.order)?.take(&request, flags, observer)
+    }
+
+    /// Makes one attempt with the given flags, as the slow path asks for it.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc).
+    pub fn alloc_with(
+        &mut self,
+        cpu: usize,
+        request: &Request,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        self.walk_for(cpu, *request, Some(flags), observer)
+    }
+
+    /// Reports that a request finally failed, as the kernel's tracepoint does.
+    ///
+    /// # Errors
+    /// For a request that is no request.
+    pub fn report_failure(
+        &mut self,
+        cpu: usize,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<(), AllocError> {
+        self.local_for(cpu, request.order)?.report_failure(request, observer)
+    }
+
+    /// See [`Local::reset_fair_batches`].
+    pub(crate) fn new_fair_round(
+        &mut self,
+        cpu: usize,
+        request: &Request,
+    ) -> Result<(), AllocError> {
+        self.local_for(cpu, request.order)?.reset_fair_batches(request)
+    }
+}
+
+impl Allocator<'_> {
+    /// The zones that a request may use, by their places in [`zones`](Self::zones), in the order in
+    /// which it tries them.
+    ///
+    /// # Errors
+    /// For a request that is no request.
+    pub fn zones_for(
+        &self,
+        cpu: usize,
+        request: &Request,
+    ) -> Result<impl Iterator<Item = usize>, AllocError> {
+        let own = self.node_of_cpu(cpu).ok_or(AllocError::NoSuchCpu(cpu))?;
+        let attempt = self.machine.attempt(own, request)?;
+        Ok(self.machine.zonelist(&attempt).filter(move |&at| {
+            let zone = &self.zones[at];
+            zone.kind() <= attempt.highest && attempt.may_use(zone.node()) && zone.managed() > 0
+        }))
+    }
+}
+
+impl Allocator<'_> {
+    /// Starts a new round of fair batches for the zones that a request considered, as 3.12 and 3.13
+    /// do on entry to the slow path, together with waking kswapd (`prepare_slowpath`). Later
+    /// versions do it by themselves, and nothing happens here.
+    ///
+    /// # Errors
+    /// For a request that is no request.
+    pub fn reset_fair_batches(&mut self, cpu: usize, request: &Request) -> Result<(), AllocError> {
+        self.new_fair_round(cpu, request)
+    }
+}
+
+impl Allocator<'_> {
+    /// Splits an allocated block into allocated blocks of a smaller order (`split_page`).
+    ///
+    /// # Errors
+    /// Those of [`free`](Self::free); [`FrameError::OrderTooLarge`] where the new order is larger.
+    pub fn split_allocated(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        into: Order,
+    ) -> Result<(), FrameError> {
+        self.machine.split_allocated(pfn, order, into)
+    }
+}

@@ -1,0 +1,101 @@
+//! Many blocks at once, of any order.
+//!
+//! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel has order 0 only.
+
+pub use crate::base::error::BulkError;
+use lock_api::RawMutex;
+
+use crate::api::alloc::Allocator;
+use crate::api::cpu::Cpu;
+use crate::base::error::AllocError;
+use crate::base::event::Observer;
+use crate::base::frame::{Order, Pfn};
+use crate::base::interrupts::{Interrupts, Off};
+use crate::base::request::Request;
+
+impl Allocator<'_> {
+    /// Allocates up to `blocks.len()` blocks, the first of them in `blocks[0]`; gives how many.
+    /// Entries past these are unchanged. The zone's lock is taken once for all blocks that the first
+    /// zone serves.
+    ///
+    /// # Errors
+    /// Those of [`alloc`](Self::alloc), where not even one block could be had.
+    ///
+    /// ```
+    /// # use pageblock::{alloc::Allocator, frame::{FrameRange, Pfn}, layout::{ZoneKind, ZoneSpec}};
+    /// # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+    /// # let span = FrameRange::new(0, 1 << 15);
+    /// # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+    /// # let policy = Policy::parse("linux-6.12").unwrap();
+    /// # let geometry = Geometry::default();
+    /// # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+    /// # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+    /// # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+    /// # allocator.release(span).unwrap();
+    /// let mut blocks = [Pfn(0); 100];
+    /// let request = Request::new(2, Gfp::GFP_KERNEL);
+    /// let got = allocator.alloc_bulk(0, &request, &mut blocks, &mut ())?;
+    /// allocator.free_bulk(0, &blocks[..got], 2, &mut ()).unwrap();
+    /// # assert_eq!(got, 100);
+    /// # Ok::<(), pageblock::alloc::AllocError>(())
+    /// ```
+    pub fn alloc_bulk(
+        &mut self,
+        cpu: usize,
+        request: &Request,
+        blocks: &mut [Pfn],
+        observer: &mut impl Observer,
+    ) -> Result<usize, AllocError> {
+        self.local_for(cpu, request.order)?.alloc_bulk(request, blocks, observer)
+    }
+
+    /// Frees blocks of one order, as [`free`](Self::free) does each.
+    ///
+    /// # Errors
+    /// The first mistake; blocks before it are free then.
+    pub fn free_bulk(
+        &mut self,
+        cpu: usize,
+        blocks: &[Pfn],
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), BulkError> {
+        for (freed, &pfn) in blocks.iter().enumerate() {
+            self.free(cpu, pfn, order, observer).map_err(|error| BulkError { freed, error })?;
+        }
+        Ok(())
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+    /// See [`Allocator::alloc_bulk`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::alloc_bulk`].
+    pub fn alloc_bulk(
+        &mut self,
+        request: &Request,
+        blocks: &mut [Pfn],
+        observer: &mut impl Observer,
+    ) -> Result<usize, AllocError> {
+        let _off = Off::<I>::now();
+        self.attend(observer);
+        self.local().alloc_bulk(request, blocks, observer)
+    }
+
+    /// See [`Allocator::free_bulk`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::free_bulk`].
+    pub fn free_bulk(
+        &mut self,
+        blocks: &[Pfn],
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), BulkError> {
+        for (freed, &pfn) in blocks.iter().enumerate() {
+            self.free(pfn, order, observer).map_err(|error| BulkError { freed, error })?;
+        }
+        Ok(())
+    }
+}

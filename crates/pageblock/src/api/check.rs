@@ -1,0 +1,62 @@
+//! The invariants: the whole state, verified.
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! use pageblock::check::Violation;
+//! use pageblock::frame::Pfn;
+//! use pageblock::mobility::Migratetype::{Movable, Unmovable};
+//!
+//! let pfn = allocator.alloc(0, &Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! allocator.check()?;
+//! // A pageblock gets another type, and its free pages stay on the old list.
+//! let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+//! zone.impose_block_type(Pfn(4096), Unmovable).unwrap();
+//! assert_eq!(allocator.check(), Err(Violation::WrongList(Pfn(4096), Movable)));
+//! # Ok::<(), Violation>(())
+//! ```
+
+pub use crate::zone::check::Violation;
+use lock_api::RawMutex;
+
+use crate::api::alloc::Allocator;
+use crate::api::cpu::Cpu;
+use crate::base::interrupts::Interrupts;
+
+impl Allocator<'_> {
+    /// Verifies the whole state: every frame accounted for once, lists against blocks, counters
+    /// against lists, buddies merged where they must be.
+    ///
+    /// # Errors
+    /// The first [`Violation`] found.
+    pub fn check(&self) -> Result<(), Violation> {
+        for (at, zone) in self.zones.iter().enumerate() {
+            zone.check()?;
+            zone.check_caches((0..self.cpus()).filter_map(|cpu| self.cache(at, cpu)))?;
+        }
+        Ok(())
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+    /// Verifies this CPU's caches while others work.
+    ///
+    /// # Errors
+    /// The first [`Violation`] found.
+    pub fn check(&self) -> Result<(), Violation> {
+        (0..).map_while(|at| self.cache(at).map(|cache| (at, cache))).try_for_each(|(at, cache)| {
+            let checked =
+                self.shared().with_zone(at, |zone| zone.check_cache(self.number(), cache));
+            checked.unwrap_or(Ok(0)).map(|_| ())
+        })
+    }
+}

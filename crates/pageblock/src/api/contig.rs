@@ -1,0 +1,257 @@
+//! Contiguous ranges of any size and alignment: pageblocks are isolated, what is in use is moved
+//! away, and all that is free then is taken at once.
+//!
+//! The allocator does not know contents, so the caller brings the means to move them: [`Migrate`].
+//! The work itself is in `empty`; a CPU that shares the allocator with others does it too
+//! ([`Cpu::alloc_contig`]).
+//!
+//! Source: `alloc_contig_range`, `alloc_contig_pages` (mm/page_alloc.c), `has_unmovable_pages`
+//! (mm/page_isolation.c).
+
+pub use crate::zone::contig::{ContigError, Migrate};
+use lock_api::RawMutex;
+
+use crate::access::contig::Hands;
+use crate::access::reach::Reach;
+use crate::api::alloc::Allocator;
+use crate::api::cpu::Cpu;
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::error::{AllocError, FrameError};
+use crate::base::event::Observer;
+use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::interrupts::Interrupts;
+use crate::base::request::Request;
+use crate::percpu::machine::Machine;
+use crate::zone::Zone;
+
+impl<'m> Allocator<'m> {
+    /// Allocates all frames of a range, which may start and end anywhere in one zone; what is in use
+    /// there is moved. Takes time linear in the range. Free it with
+    /// [`free_contig`](Self::free_contig).
+    ///
+    /// # Errors
+    /// [`ContigError`].
+    pub fn alloc_contig_range(
+        &mut self,
+        cpu: usize,
+        range: FrameRange,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        self.hands(cpu)?.take_range(range, migrate, observer)
+    }
+
+    /// Allocates `pages` contiguous frames that start at a multiple of `align` frames, in a zone that
+    /// the request's flags and node mask allow; gives them. The request's order is not used. Takes
+    /// time linear in the zones' frames, and in `pages` for each range that is tried in vain.
+    ///
+    /// # Errors
+    /// [`ContigError::NotFound`], and those for a caller's mistakes.
+    ///
+    /// ```
+    /// # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+    /// # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+    /// # let span = FrameRange::new(0, 1 << 15);
+    /// # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+    /// # let policy = Policy::parse("linux-6.12").unwrap();
+    /// # let geometry = Geometry::default();
+    /// # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+    /// # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+    /// # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+    /// # allocator.release(span).unwrap();
+    /// // 12 MiB that start at a multiple of 4 MiB; nothing needs to be moved.
+    /// let request = Request::new(0, Gfp::GFP_KERNEL);
+    /// let range = allocator.alloc_contig(0, 3072, 1024, &request, &mut (), &mut ())?;
+    /// assert_eq!((range.len(), range.start.0 % 1024), (3072, 0));
+    /// allocator.free_contig(0, range, &mut ())?;
+    /// # Ok::<(), pageblock::contig::ContigError>(())
+    /// ```
+    pub fn alloc_contig(
+        &mut self,
+        cpu: usize,
+        pages: u64,
+        align: u64,
+        request: &Request,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<FrameRange, ContigError> {
+        self.hands(cpu)?.find_range(pages, align, request, migrate, observer)
+    }
+
+    /// Frees a range that [`alloc_contig_range`](Self::alloc_contig_range) or
+    /// [`alloc_contig`](Self::alloc_contig) gave, or part of one that is cut at the limits of its
+    /// largest aligned blocks.
+    ///
+    /// # Errors
+    /// [`ContigError::NotContiguous`] for frames that are no such range; nothing is freed then.
+    pub fn free_contig(
+        &mut self,
+        cpu: usize,
+        range: FrameRange,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        self.hands(cpu)?.free_range(range, observer)
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+    /// [`Allocator::alloc_contig_range`] while other CPUs work. The zone's lock is held while the range is
+    /// isolated and, at the end, taken, which takes time linear in the range; contents are moved without
+    /// it. Other CPUs are asked to give back their pages, and waited for by
+    /// [`Migrate::wait_for`].
+    ///
+    /// # Errors
+    /// [`ContigError`]; [`ContigError::Busy`] where a CPU was not waited for any longer. What other CPUs
+    /// took or freed in the range meanwhile can make it fail where it would succeed the next time.
+    pub fn alloc_contig_range(
+        &mut self,
+        range: FrameRange,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        self.take_range(range, migrate, observer)
+    }
+
+    /// [`Allocator::alloc_contig`] while other CPUs work. The zone's lock is held for the search too.
+    ///
+    /// # Errors
+    /// As [`alloc_contig_range`](Self::alloc_contig_range), and those of [`Allocator::alloc_contig`].
+    pub fn alloc_contig(
+        &mut self,
+        pages: u64,
+        align: u64,
+        request: &Request,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<FrameRange, ContigError> {
+        self.find_range(pages, align, request, migrate, observer)
+    }
+
+    /// See [`Allocator::free_contig`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::free_contig`].
+    pub fn free_contig(
+        &mut self,
+        range: FrameRange,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        self.free_range(range, observer)
+    }
+}
+
+/// The owner of all zones, acting for a CPU.
+pub(crate) struct Owner<'a, 'm> {
+    allocator: &'a mut Allocator<'m>,
+    cpu: usize,
+    node: u8,
+}
+
+impl<'m> Allocator<'m> {
+    /// Acts for a CPU.
+    pub(crate) fn hands(&mut self, cpu: usize) -> Result<Owner<'_, 'm>, ContigError> {
+        let node = self.node_of_cpu(cpu).ok_or(ContigError::NoSuchCpu(cpu))?;
+        Ok(Owner { allocator: self, cpu, node })
+    }
+}
+
+impl<'m> Reach<'m> for Owner<'_, 'm> {
+    fn machine(&self) -> &Machine<'m> {
+        self.allocator.machine()
+    }
+
+    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+        self.allocator.with_zone(at, act)
+    }
+
+    fn managed(&self, at: usize) -> u64 {
+        self.allocator.managed(at)
+    }
+
+    fn cpu_nodes(&self) -> impl Iterator<Item = u8> {
+        self.allocator.cpu_nodes()
+    }
+}
+
+impl<'m> Hands<'m> for Owner<'_, 'm> {
+    fn node(&self) -> u8 {
+        self.node
+    }
+
+    fn drain_every_cpu(
+        &mut self,
+        _: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        self.allocator.drain_all(observer);
+        Ok(())
+    }
+
+    fn get(
+        &mut self,
+        request: &Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        match flags {
+            None => self.allocator.alloc(self.cpu, request, observer),
+            Some(flags) => self.allocator.alloc_with(self.cpu, request, flags, observer),
+        }
+    }
+
+    fn put(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        self.allocator.free(self.cpu, pfn, order, observer)
+    }
+}
+
+impl<'m, R: RawMutex, I: Interrupts> Hands<'m> for Cpu<'_, 'm, R, I> {
+    fn node(&self) -> u8 {
+        self.node_of()
+    }
+
+    fn drain_every_cpu(
+        &mut self,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        let (shared, own) = (self.shared(), self.number());
+        self.drain(observer);
+        for cpu in (0..shared.cpus()).filter(|&cpu| cpu != own) {
+            let Some(request) = shared.request_drain(cpu) else { continue };
+            while !shared.is_drained(request) {
+                // Another CPU may wait for this one, as this one waits for it.
+                self.attend(observer);
+                if !migrate.wait_for(cpu) {
+                    return Err(ContigError::Busy(cpu));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn get(
+        &mut self,
+        request: &Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        match flags {
+            None => self.alloc(request, observer),
+            Some(flags) => self.alloc_with(request, flags, observer),
+        }
+    }
+
+    fn put(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        self.free(pfn, order, observer)
+    }
+}

@@ -1,0 +1,266 @@
+//! A CPU's handle on a shared allocator.
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! use pageblock::sharing::Shared;
+//!
+//! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
+//! let shared: Shared<parking_lot::RawMutex> = allocator.share(&mut locks).unwrap();
+//! let mut cpu = shared.cpu(0).unwrap();
+//! let pfn = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! cpu.free(pfn, 0, &mut ()).unwrap();
+//! assert!(cpu.cache(0).unwrap().count() > 0);
+//! // Another asks for what lies in its caches; it comes at the CPU's next call.
+//! let request = shared.request_drain(0).unwrap();
+//! assert!(!shared.is_drained(request));
+//! cpu.attend(&mut ());
+//! assert!(shared.is_drained(request));
+//! assert_eq!(cpu.cache(0).unwrap().count(), 0);
+//! ```
+
+use lock_api::RawMutex;
+
+use crate::access::local::Local;
+use crate::access::locked::Locked;
+use crate::api::sharing::Shared;
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::error::{AllocError, FrameError};
+use crate::base::event::Observer;
+use crate::base::frame::{Order, Pfn};
+use crate::base::interrupts::{Interrupts, Off};
+use crate::base::request::Request;
+use crate::percpu::cache::CpuCache;
+use crate::percpu::mailbox::News;
+use crate::percpu::row::Row;
+
+#[cfg(doc)]
+use crate::api::alloc::Allocator;
+
+/// A CPU, which owns its caches: taken by [`Shared::cpu`], given back by dropping it. It may go from
+/// thread to thread, but serves one at a time.
+pub struct Cpu<'s, 'm, R: RawMutex, I: Interrupts> {
+    shared: &'s Shared<'m, R, I>,
+    row: Row<'m>,
+    news: &'s News,
+    cpu: usize,
+}
+
+impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
+    pub(crate) fn new(shared: &'s Shared<'m, R, I>, cpu: usize, row: Row<'m>) -> Self {
+        let news = &shared.seats[cpu].news;
+        Self { shared, row, news, cpu }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.cpu
+    }
+
+    /// Its cache for a zone; `None` where there is no such zone.
+    #[must_use]
+    pub fn cache(&self, zone: usize) -> Option<&CpuCache> {
+        self.row.zones.get(zone).map(|zone| &zone.cache)
+    }
+
+    /// The allocator that it shares.
+    #[must_use]
+    pub fn shared(&self) -> &'s Shared<'m, R, I> {
+        self.shared
+    }
+
+    /// The node of the CPU.
+    pub(crate) fn node_of(&self) -> u8 {
+        self.row.node
+    }
+
+    #[inline(always)]
+    pub(crate) fn local(&mut self) -> Local<'_, 'm, Locked<'_, 'm, R>> {
+        let zones = Locked(self.shared.zones);
+        Local { machine: &self.shared.machine, zones, row: &mut self.row }
+    }
+
+    #[inline(always)]
+    fn is_asked(&self) -> bool {
+        self.news.last() != self.row.seen
+    }
+
+    /// Does what other CPUs asked for: gives its pages back, and takes new limits for its caches. Every
+    /// other call does so too, at first; a CPU that allocates and frees rarely calls this now and then.
+    #[inline(always)]
+    pub fn attend(&mut self, observer: &mut impl Observer) {
+        if self.is_asked() {
+            self.answer(observer);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn answer(&mut self, observer: &mut impl Observer) {
+        let _off = Off::<I>::now();
+        let told = self.news.take();
+        if let Some(number) = self.news.due() {
+            self.local().drain(observer);
+            self.news.answer(number);
+        }
+        let shared = self.shared;
+        self.row.adopt(|at| shared.locked(at, |zone| zone.cache_tuning()));
+        self.row.seen = told;
+    }
+
+    /// Allocates a block by the fast path; see [`Allocator::alloc`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::alloc`].
+    #[inline(always)]
+    pub fn alloc(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        let _off = Off::<I>::now();
+        if !self.is_asked()
+            && let Some(pfn) = self.row.take_warm(request, observer)
+        {
+            return Ok(pfn);
+        }
+        self.walk_for(*request, None, observer)
+    }
+
+    /// The request comes by value, so that the short way needs no place in memory for it.
+    #[inline(never)]
+    fn walk_for(
+        &mut self,
+        request: Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        self.attend(observer);
+        self.local().take(&request, flags, observer)
+    }
+
+    /// Makes one attempt with the given flags; see [`Allocator::alloc_with`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::alloc`].
+    pub fn alloc_with(
+        &mut self,
+        request: &Request,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        let _off = Off::<I>::now();
+        self.walk_for(*request, Some(flags), observer)
+    }
+
+    /// Reports that a request finally failed; see [`Allocator::report_failure`].
+    ///
+    /// # Errors
+    /// For a request that is no request.
+    pub fn report_failure(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<(), AllocError> {
+        self.local().report_failure(request, observer)
+    }
+
+    /// Frees a block that any CPU allocated; see [`Allocator::free`].
+    ///
+    /// # Errors
+    /// For a frame that no allocated block of this order starts at; nothing changes then. See
+    /// [`sharing`](crate::sharing) for two frees at the same instant.
+    #[inline(always)]
+    pub fn free(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        let _off = Off::<I>::now();
+        if !self.is_asked() && self.row.put_warm(pfn, order, observer) {
+            return Ok(());
+        }
+        self.free_in_full(pfn, order, observer)
+    }
+
+    #[inline(never)]
+    fn free_in_full(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        self.attend(observer);
+        self.local().free(pfn, order, observer)
+    }
+
+    /// Gives every page of its caches back (`drain_pages`).
+    pub fn drain(&mut self, observer: &mut impl Observer) {
+        let _off = Off::<I>::now();
+        self.local().drain(observer);
+    }
+
+    /// See [`Allocator::drain_pages`].
+    pub fn drain_pages(&mut self, pages: u32, observer: &mut impl Observer) {
+        let _off = Off::<I>::now();
+        self.local().drain_pages(pages, observer);
+    }
+
+    /// See [`Allocator::vmstat_tick`].
+    pub fn vmstat_tick(&mut self, observer: &mut impl Observer) {
+        let _off = Off::<I>::now();
+        self.attend(observer);
+        self.local().vmstat_tick(observer);
+    }
+
+    /// See [`Allocator::set_movable`]; for a block that its caller has in use.
+    ///
+    /// # Errors
+    /// Those of [`Allocator::set_movable`].
+    pub fn set_movable(&mut self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
+        self.shared.machine.set_movable(pfn, movable)
+    }
+
+    /// See [`Allocator::split_allocated`]; for a block that its caller has in use.
+    ///
+    /// # Errors
+    /// Those of [`Allocator::split_allocated`].
+    pub fn split_allocated(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        into: Order,
+    ) -> Result<(), FrameError> {
+        let machine = &self.shared.machine;
+        let (at, _) = machine.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
+        self.shared.locked(at, |_| machine.split_allocated(pfn, order, into))
+    }
+
+    /// See [`Allocator::reset_fair_batches`].
+    ///
+    /// # Errors
+    /// For a request that is no request.
+    pub fn reset_fair_batches(&mut self, request: &Request) -> Result<(), AllocError> {
+        let _off = Off::<I>::now();
+        self.local().reset_fair_batches(request)
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Drop for Cpu<'_, '_, R, I> {
+    fn drop(&mut self) {
+        self.attend(&mut ());
+        let _off = Off::<I>::now();
+        *self.shared.seats[self.cpu].row.lock() = Some(core::mem::take(&mut self.row));
+    }
+}

@@ -1,0 +1,115 @@
+//! Blocks at a given place: at one frame, or anywhere in a range of frames, such as below the limit of
+//! a device's addresses.
+//!
+//! The kernel has zones for such limits, and nothing for a single frame (its nearest relatives are
+//! `take_page_off_buddy` and `alloc_contig_range`).
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::{FrameRange, Pfn}, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! let request = Request::new(2, Gfp::GFP_KERNEL);
+//! allocator.alloc_at(0, Pfn(4096), &request, &mut ())?;
+//! // In use now.
+//! assert!(allocator.alloc_at(0, Pfn(4096), &request, &mut ()).is_err());
+//! allocator.free(0, Pfn(4096), 2, &mut ()).unwrap();
+//! # Ok::<(), pageblock::exact::ExactError>(())
+//! ```
+
+pub use crate::base::error::ExactError;
+use lock_api::RawMutex;
+
+use crate::api::alloc::Allocator;
+use crate::api::cpu::Cpu;
+use crate::base::event::Observer;
+use crate::base::frame::{FrameRange, Pfn};
+use crate::base::interrupts::{Interrupts, Off};
+use crate::base::request::Request;
+
+impl Allocator<'_> {
+    /// Allocates the block that starts at a frame, if all of it is free and the zone stays above its
+    /// low watermark. Free it with [`free`](Self::free).
+    ///
+    /// # Errors
+    /// [`ExactError`]; nothing changes then.
+    pub fn alloc_at(
+        &mut self,
+        cpu: usize,
+        pfn: Pfn,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<(), ExactError> {
+        self.local_for(cpu, request.order)?.alloc_at(pfn, request, observer)
+    }
+
+    /// Allocates a block that lies in a range of frames, the lowest that the request may use, if its
+    /// zone stays above its low watermark. Takes time linear in the blocks of the range before it.
+    ///
+    /// # Errors
+    /// [`ExactError::Request`] with [`AllocError::NoMemory`](crate::alloc::AllocError::NoMemory) where there is no such block;
+    /// [`ExactError::EmptyRange`].
+    pub fn alloc_within(
+        &mut self,
+        cpu: usize,
+        range: FrameRange,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, ExactError> {
+        self.local_for(cpu, request.order)?.alloc_within(range, request, observer)
+    }
+
+    /// Allocates a block all of whose frames are below a limit; see
+    /// [`alloc_within`](Self::alloc_within).
+    ///
+    /// # Errors
+    /// As [`alloc_within`](Self::alloc_within).
+    pub fn alloc_below(
+        &mut self,
+        cpu: usize,
+        limit: Pfn,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, ExactError> {
+        let range = FrameRange { start: Pfn(0), end: limit };
+        self.alloc_within(cpu, range, request, observer)
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+    /// See [`Allocator::alloc_at`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::alloc_at`].
+    pub fn alloc_at(
+        &mut self,
+        pfn: Pfn,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<(), ExactError> {
+        let _off = Off::<I>::now();
+        self.attend(observer);
+        self.local().alloc_at(pfn, request, observer)
+    }
+
+    /// See [`Allocator::alloc_within`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::alloc_within`].
+    pub fn alloc_within(
+        &mut self,
+        range: FrameRange,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, ExactError> {
+        let _off = Off::<I>::now();
+        self.attend(observer);
+        self.local().alloc_within(range, request, observer)
+    }
+}

@@ -1,0 +1,111 @@
+//! Giving blocks back: the fast path of freeing, and draining of CPU lists.
+//!
+//! Source: `__free_pages` / `free_unref_page_commit` / `drain_pages` (mm/page_alloc.c).
+
+use crate::api::alloc::Allocator;
+use crate::base::error::{FrameError, NoSuchCpu};
+use crate::base::event::Observer;
+use crate::base::frame::{Order, Pfn};
+
+impl Allocator<'_> {
+    /// Frees a block, to the CPU's cache where it has a list (`__free_pages`).
+    ///
+    /// # Errors
+    /// For a frame that no allocated block of this order starts at, or a CPU that does not exist; nothing
+    /// changes then.
+    #[inline(always)]
+    pub fn free(
+        &mut self,
+        cpu: usize,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        if self.rows.get_mut(cpu).is_some_and(|row| row.put_warm(pfn, order, observer)) {
+            return Ok(());
+        }
+        self.free_in_full(cpu, pfn, order, observer)
+    }
+
+    #[inline(never)]
+    fn free_in_full(
+        &mut self,
+        cpu: usize,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        self.local(cpu).ok_or(NoSuchCpu(cpu))?.free(pfn, order, observer)
+    }
+
+    /// Gives every page of a CPU's caches back to its zones (`drain_pages`).
+    ///
+    /// # Errors
+    /// [`NoSuchCpu`].
+    pub fn drain_cpu(&mut self, cpu: usize, observer: &mut impl Observer) -> Result<(), NoSuchCpu> {
+        self.local(cpu).ok_or(NoSuchCpu(cpu))?.drain(observer);
+        Ok(())
+    }
+
+    /// Gives up to `pages` pages of a CPU's caches back, from the highest zone down.
+    ///
+    /// # Errors
+    /// [`NoSuchCpu`].
+    pub fn drain_pages(
+        &mut self,
+        cpu: usize,
+        pages: u32,
+        observer: &mut impl Observer,
+    ) -> Result<(), NoSuchCpu> {
+        self.local(cpu).ok_or(NoSuchCpu(cpu))?.drain_pages(pages, observer);
+        Ok(())
+    }
+
+    /// Gives every page of a CPU's cache of one zone back (`drain_pages_zone`).
+    ///
+    /// # Errors
+    /// [`NoSuchCpu`].
+    pub fn drain_zone(
+        &mut self,
+        cpu: usize,
+        zone: usize,
+        observer: &mut impl Observer,
+    ) -> Result<(), NoSuchCpu> {
+        let mut local = self.local(cpu).ok_or(NoSuchCpu(cpu))?;
+        if zone < local.row.zones.len() {
+            local.drain_zone(zone, observer);
+        }
+        Ok(())
+    }
+
+    /// Gives every page of every CPU's caches back (`drain_all_pages`).
+    pub fn drain_all(&mut self, observer: &mut impl Observer) {
+        for cpu in 0..self.cpus() {
+            if let Some(mut local) = self.local(cpu) {
+                local.drain(observer);
+            }
+        }
+    }
+
+    /// One vmstat tick of a CPU: its caches' limits decay (6.7 and later).
+    ///
+    /// # Errors
+    /// [`NoSuchCpu`].
+    pub fn vmstat_tick(
+        &mut self,
+        cpu: usize,
+        observer: &mut impl Observer,
+    ) -> Result<(), NoSuchCpu> {
+        self.local(cpu).ok_or(NoSuchCpu(cpu))?.vmstat_tick(observer);
+        Ok(())
+    }
+
+    /// Says whether the content of an allocated block can be moved, which claims of its pageblock
+    /// take into account. A new block counts as movable if its request was.
+    ///
+    /// # Errors
+    /// [`FrameError::Foreign`]; [`FrameError::NotAllocated`] where no block in use starts.
+    pub fn set_movable(&mut self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
+        self.machine.set_movable(pfn, movable)
+    }
+}

@@ -1,0 +1,166 @@
+//! Memory that comes and goes while the allocator runs.
+//!
+//! Tables exist for the spans that the allocator was set up with, and are never grown: memory can come
+//! only where a zone's span has room for it, so whoever expects memory later gives zones spans that hold
+//! it (nine bytes of tables a frame, whether there is memory or not). A frame in a span is a hole (no
+//! memory), reserved (memory that the allocator does not have), or managed. At setup every frame is
+//! reserved.
+//!
+//! | from | to | by |
+//! |---|---|---|
+//! | reserved | managed | [`release`](Allocator::release) at boot, [`online`](Allocator::online) later |
+//! | managed | reserved | [`offline`](Allocator::offline) |
+//! | reserved | hole | [`mark_holes`](Allocator::mark_holes) |
+//! | hole | reserved | [`fill_holes`](Allocator::fill_holes) |
+//!
+//! All of it is done by the one owner, or while other CPUs allocate and free: [`Shared::online`],
+//! [`Cpu::offline`] (which allocates what contents are moved to), [`Shared::mark_holes`] and
+//! [`Shared::fill_holes`]. Two that change the same frames at once are served one after the other, or one
+//! of them fails.
+//!
+//! Source: `online_pages`, `offline_pages` (mm/memory_hotplug.c).
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! // Four MiB go, and are no memory then; later others are put in their place.
+//! let range = FrameRange::new(1024, 2048);
+//! allocator.offline(0, range, &mut (), &mut ())?;
+//! allocator.mark_holes(range)?;
+//! assert_eq!(allocator.zones()[0].managed(), (1 << 15) - 1024);
+//! allocator.fill_holes(range)?;
+//! allocator.online(range)?;
+//! assert_eq!(allocator.zones()[0].free_pages(), 1 << 15);
+//!
+//! // The same beside CPUs at work.
+//! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
+//! let shared: pageblock::sharing::Shared<parking_lot::RawMutex> = allocator.share(&mut locks).unwrap();
+//! let mut cpu = shared.cpu(0).unwrap();
+//! let frame = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! cpu.offline(range, &mut (), &mut ())?;
+//! shared.online(range)?;
+//! cpu.free(frame, 0, &mut ()).unwrap();
+//! # Ok::<(), pageblock::contig::ContigError>(())
+//! ```
+
+use lock_api::RawMutex;
+
+use crate::access::hotplug::{change, take_away};
+use crate::api::alloc::Allocator;
+use crate::api::cpu::Cpu;
+use crate::api::sharing::Shared;
+use crate::base::event::Observer;
+use crate::base::frame::FrameRange;
+use crate::base::interrupts::Interrupts;
+use crate::zone::Zone;
+use crate::zone::contig::{ContigError, Migrate};
+
+#[cfg(doc)]
+use crate::base::layout::ZoneSpec;
+
+impl Allocator<'_> {
+    /// Hands reserved memory of one zone to the allocator, and tunes it for its new size
+    /// ([`retune`](Self::retune)).
+    ///
+    /// # Errors
+    /// [`ContigError::WrongState`] for a frame that is not reserved, and those of a range that is none;
+    /// nothing changes then.
+    pub fn online(&mut self, range: FrameRange) -> Result<(), ContigError> {
+        change(self, range, Zone::online)?;
+        self.retune();
+        Ok(())
+    }
+
+    /// Takes memory of one zone from the allocator: what is in use there is moved away. The range
+    /// consists of whole pageblocks, but for the ends of the zone. The rest is tuned for its new size.
+    ///
+    /// # Errors
+    /// [`ContigError`]; the memory stays then.
+    pub fn offline(
+        &mut self,
+        cpu: usize,
+        range: FrameRange,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        take_away(&mut self.hands(cpu)?, range, migrate, observer)?;
+        self.retune();
+        Ok(())
+    }
+
+    /// Says that reserved frames of one zone are no memory (any more). Frames that never were memory to
+    /// the allocator are first taken for those that [`ZoneSpec::present`] left out, and not counted
+    /// twice.
+    ///
+    /// # Errors
+    /// As [`online`](Self::online).
+    pub fn mark_holes(&mut self, range: FrameRange) -> Result<(), ContigError> {
+        change(self, range, Zone::mark_holes)
+    }
+
+    /// Says that holes of one zone are memory now, which is reserved at first.
+    ///
+    /// # Errors
+    /// [`ContigError::WrongState`] for a frame that is no hole, and those of a range that is none;
+    /// nothing changes then.
+    pub fn fill_holes(&mut self, range: FrameRange) -> Result<(), ContigError> {
+        change(self, range, Zone::fill_holes)
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
+    /// [`Allocator::online`] while CPUs work. The zone's lock is held for a time linear in the range; CPUs
+    /// have the new limits of their caches from their next call on ([`retune`](Self::retune)).
+    ///
+    /// # Errors
+    /// Those of [`Allocator::online`].
+    pub fn online(&self, range: FrameRange) -> Result<(), ContigError> {
+        change(&mut &*self, range, Zone::online)?;
+        self.retune();
+        Ok(())
+    }
+
+    /// [`Allocator::mark_holes`] while CPUs work. The zone's lock is held for a time linear in the range.
+    ///
+    /// # Errors
+    /// Those of [`Allocator::mark_holes`].
+    pub fn mark_holes(&self, range: FrameRange) -> Result<(), ContigError> {
+        change(&mut &*self, range, Zone::mark_holes)
+    }
+
+    /// [`Allocator::fill_holes`] while CPUs work. The zone's lock is held for a time linear in the range.
+    ///
+    /// # Errors
+    /// Those of [`Allocator::fill_holes`].
+    pub fn fill_holes(&self, range: FrameRange) -> Result<(), ContigError> {
+        change(&mut &*self, range, Zone::fill_holes)
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+    /// [`Allocator::offline`] while other CPUs work: they are asked to give back their pages, and waited
+    /// for by [`Migrate::wait_for`]. The zone's lock is held while the range is isolated and, at the end,
+    /// taken, which takes time linear in the range; contents are moved without it.
+    ///
+    /// # Errors
+    /// As [`alloc_contig_range`](Self::alloc_contig_range), and those of [`Allocator::offline`]; the
+    /// memory stays then.
+    pub fn offline(
+        &mut self,
+        range: FrameRange,
+        migrate: &mut impl Migrate,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        take_away(self, range, migrate, observer)?;
+        self.shared().retune();
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! What one request cost: for those who ask why an allocation was slow, or what it did to memory.
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! let request = Request::new(0, Gfp::GFP_KERNEL);
+//! let (first, stats) = allocator.alloc_with_stats(0, &request, None, &mut ());
+//! // The CPU's list was empty: it was refilled, under the zone's lock.
+//! assert_eq!((stats.zone, stats.locks), (Some(0), 1));
+//! assert!(stats.pages_from_zones > 1);
+//! // There was no unmovable page yet, so a pageblock of movable ones was claimed.
+//! assert!(stats.last_fallback.unwrap().change_ownership);
+//! let (second, stats) = allocator.alloc_with_stats(0, &request, None, &mut ());
+//! assert_eq!((stats.locks, stats.pages_from_zones, stats.fallbacks), (0, 0, 0));
+//! # assert!(first.is_ok() && second.is_ok());
+//! ```
+
+use crate::api::alloc::Allocator;
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::error::AllocError;
+use crate::base::event::{Event, Extfrag, NodeReclaim, Observer};
+use crate::base::frame::{Order, Pfn};
+use crate::base::layout::ZoneKind;
+use crate::base::request::Request;
+
+/// What one request did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RequestStats {
+    /// The place in [`Allocator::zones`] of the zone that served it.
+    pub zone: Option<usize>,
+    /// Pages that left the zones' free lists, a refill of the CPU's list included; 0 where the list
+    /// had a block.
+    pub pages_from_zones: u64,
+    /// How often a zone's lock would be taken.
+    pub locks: u64,
+    /// Free lists looked at.
+    pub list_probes: u64,
+    /// Blocks taken from lists of other types.
+    pub fallbacks: u32,
+    /// The last of these.
+    pub last_fallback: Option<Extfrag>,
+    /// How often kswapd was woken.
+    pub kswapd_wakes: u32,
+    /// How often a node was asked to reclaim.
+    pub node_reclaims: u32,
+}
+
+/// Counts on the way to another observer.
+struct Counting<'o, O> {
+    stats: RequestStats,
+    observer: &'o mut O,
+}
+
+impl<O: Observer> Observer for Counting<'_, O> {
+    fn event(&mut self, event: Event) {
+        if let Event::Extfrag(extfrag) = event {
+            self.stats.fallbacks += 1;
+            self.stats.last_fallback = Some(extfrag);
+        }
+        self.observer.event(event);
+    }
+
+    fn node_dirty_ok(&mut self, node: u8) -> bool {
+        self.observer.node_dirty_ok(node)
+    }
+
+    fn node_reclaim(&mut self, node: u8, order: Order) -> NodeReclaim {
+        self.stats.node_reclaims += 1;
+        self.observer.node_reclaim(node, order)
+    }
+
+    fn wake_kswapd(&mut self, node: u8, zone: ZoneKind, order: Order) {
+        self.stats.kswapd_wakes += 1;
+        self.observer.wake_kswapd(node, zone, order);
+    }
+}
+
+impl Allocator<'_> {
+    /// Allocates as [`alloc`](Self::alloc) does, or with flags as [`alloc_with`](Self::alloc_with),
+    /// and says what that cost. A failed request has statistics too.
+    pub fn alloc_with_stats(
+        &mut self,
+        cpu: usize,
+        request: &Request,
+        flags: Option<AllocFlags>,
+        observer: &mut impl Observer,
+    ) -> (Result<Pfn, AllocError>, RequestStats) {
+        let before = self.sums();
+        let mut counting = Counting { stats: RequestStats::default(), observer };
+        let result = match flags {
+            None => self.alloc(cpu, request, &mut counting),
+            Some(flags) => self.alloc_with(cpu, request, flags, &mut counting),
+        };
+        let after = self.sums();
+        let stats = RequestStats {
+            zone: result.ok().and_then(|pfn| self.zone_of(pfn)),
+            pages_from_zones: before.free.saturating_sub(after.free),
+            locks: after.locks - before.locks,
+            list_probes: after.probes - before.probes,
+            ..counting.stats
+        };
+        (result, stats)
+    }
+
+    fn sums(&self) -> Sums {
+        self.zones.iter().fold(Sums::default(), |sums, zone| Sums {
+            free: sums.free + zone.free_pages(),
+            locks: sums.locks + zone.counters().lock_acquired,
+            probes: sums.probes + zone.counters().list_probes,
+        })
+    }
+}
+
+/// Over all zones.
+#[derive(Default)]
+struct Sums {
+    free: u64,
+    locks: u64,
+    probes: u64,
+}

@@ -1,0 +1,58 @@
+//! Zones and CPU caches tuned for the memory that there is.
+//!
+//! A zone's numbers change under its lock. The limits of caches are left with the zone, as a cache is its
+//! CPU's: the owner of all gives them to each cache, a CPU that shares the allocator fetches them when it
+//! is told.
+//!
+//! Source: `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `zone_set_pageset_high_and_batch`
+//! (mm/page_alloc.c).
+
+use lock_api::RawMutex;
+
+use crate::access::retune::{retune_zones, tune_caches};
+use crate::api::alloc::Allocator;
+use crate::api::sharing::Shared;
+use crate::base::interrupts::{Interrupts, Off};
+
+#[cfg(doc)]
+use crate::api::cpu::Cpu;
+
+impl Allocator<'_> {
+    /// Computes watermarks, reserves and CPU-list sizes from the zones' managed pages and the
+    /// policy's knobs (`setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`,
+    /// `zone_set_pageset_high_and_batch`). Boosts end.
+    ///
+    /// Up to 4.3 it also sets up the migrate reserve, which takes only pageblocks that were released
+    /// whole: call it when all memory is released, as the kernel does.
+    pub fn retune(&mut self) {
+        retune_zones(self);
+        self.tell_caches();
+    }
+
+    /// Computes the limits of a zone's CPU caches from its low watermark. `at` is the zone's place
+    /// in [`zones`](Self::zones).
+    pub fn retune_caches(&mut self, at: usize) {
+        if at < self.zones.len() {
+            tune_caches(self, at);
+            self.tell_caches();
+        }
+    }
+
+    /// Caches get the limits that were computed while they could not.
+    pub(crate) fn tell_caches(&mut self) {
+        let zones = &*self.zones;
+        self.rows.iter_mut().for_each(|row| row.adopt(|at| zones[at].cache_tuning()));
+    }
+}
+
+impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
+    /// [`Allocator::retune`] while CPUs work: one zone after the other. The caches of a CPU have the
+    /// new limits from its next call on ([`Cpu::attend`] at the latest).
+    pub fn retune(&self) {
+        let _off = Off::<I>::now();
+        // Who comes last has seen what all before have changed.
+        let _alone = self.tuning.lock();
+        retune_zones(&mut &*self);
+        self.seats.iter().for_each(|seat| seat.news.tell());
+    }
+}

@@ -1,0 +1,388 @@
+//! Making an allocator in memory that the caller supplies.
+//!
+//! ```
+//! use std::mem::MaybeUninit;
+//! use pageblock::alloc::Allocator;
+//! use pageblock::frame::FrameRange;
+//! use pageblock::layout::{ZoneKind, ZoneSpec};
+//! use pageblock::policy::Policy;
+//! use pageblock::setup::Setup;
+//! use pageblock::zone::Geometry;
+//!
+//! let span = FrameRange::new(0x10_0000, 0x14_0000);
+//! let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: span.len(), managed: span.len() };
+//! let setup = Setup {
+//!     policy: Policy::parse("linux-6.12").unwrap(),
+//!     geometry: Geometry::default(),
+//!     zones: &[zone],
+//!     cpu_nodes: &[0, 0],
+//!     distances: &[],
+//! };
+//! // 1 GiB of memory needs tables of little more than nine bytes a frame.
+//! let size = setup.metadata_size()?;
+//! assert!((9 * span.len()..10 * span.len()).contains(&(size as u64)));
+//! let mut memory = vec![MaybeUninit::uninit(); size];
+//! let mut allocator = Allocator::new(&mut memory, &setup)?;
+//! allocator.release(span).unwrap();
+//! allocator.retune();
+//! assert_eq!(allocator.zones()[0].free_pages(), span.len());
+//! # Ok::<(), pageblock::setup::SetupError>(())
+//! ```
+
+use core::mem::MaybeUninit;
+
+use crate::api::alloc::Allocator;
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::error::FrameError;
+use crate::base::frame::{FrameRange, ORDER_LIMIT};
+use crate::base::geometry::Geometry;
+use crate::base::layout::{
+    MAX_NR_ZONES, MAX_NUMNODES, MemoryMap, NodeSpec, ZoneKind, ZoneLimits, ZoneSpec,
+};
+use crate::base::mobility::Migratetype;
+use crate::base::sync::AtomicBool;
+use crate::base::zonelist::{LoadStep, ZonelistBuilder};
+use crate::percpu::cache::CpuCache;
+use crate::percpu::machine::{Machine, NO_NODE, NO_ZONE, Sections};
+use crate::percpu::row::{CpuZone, Row};
+use crate::percpu::snapshot::Front;
+use crate::policy::{Fair, Nofragment, Policy};
+use crate::table::memory::{Tables, TablesLayout};
+use crate::zone::Zone;
+use crate::zone::retune::CacheLimits;
+
+/// What an allocator is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// Its policy.
+    pub policy: Policy,
+    /// Its sizes.
+    pub geometry: Geometry,
+    /// The zones, node by node, lowest first.
+    pub zones: &'a [ZoneSpec],
+    /// The node of each CPU.
+    pub cpu_nodes: &'a [u8],
+    /// The distances between nodes, row by row in the order of their numbers; empty for 10 at home
+    /// and 20 elsewhere.
+    pub distances: &'a [u8],
+}
+
+/// Why an allocator cannot be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// There is no zone or no CPU, or more zones than can be numbered.
+    Empty,
+    /// The zones are not in order of node and kind, or two overlap; the place of the second.
+    ZoneOrder(usize),
+    /// A CPU is on a node without a zone.
+    CpuNode(usize),
+    /// The orders are zero or larger than [`ORDER_LIMIT`].
+    Geometry(Geometry),
+    /// The memory does not hold the tables; the bytes that are needed.
+    Memory(usize),
+    /// The zones are larger than can be numbered.
+    TooLarge,
+}
+
+impl core::fmt::Display for SetupError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Empty => f.write_str("an allocator needs 1 to 65535 zones and a CPU"),
+            Self::ZoneOrder(at) => {
+                write!(f, "zone {at} is not after the zone before it, or overlaps one")
+            }
+            Self::CpuNode(cpu) => write!(f, "CPU {cpu} is on a node without a zone"),
+            Self::Geometry(g) => write!(
+                f,
+                "pageblock order {} and largest order {} must be 1 to {ORDER_LIMIT}",
+                g.pageblock_order, g.max_order
+            ),
+            Self::Memory(bytes) => write!(f, "the tables need {bytes} bytes"),
+            Self::TooLarge => f.write_str("a zone has more than 2^32 - 2 frames"),
+        }
+    }
+}
+
+impl core::error::Error for SetupError {}
+
+impl Setup<'_> {
+    fn nodes(&self) -> u64 {
+        self.zones.iter().fold(0, |nodes, z| nodes | 1 << z.node)
+    }
+
+    fn validate(&self) -> Result<(), SetupError> {
+        let Geometry { pageblock_order, max_order } = self.geometry;
+        let orders = 1..=ORDER_LIMIT;
+        if !orders.contains(&pageblock_order) || !orders.contains(&max_order) {
+            return Err(SetupError::Geometry(self.geometry));
+        }
+        if self.zones.is_empty() || self.zones.len() > 0xffff || self.cpu_nodes.is_empty() {
+            return Err(SetupError::Empty);
+        }
+        for (at, zone) in self.zones.iter().enumerate() {
+            let before = &self.zones[..at];
+            if zone.span.end.0 > 1 << 52 {
+                return Err(SetupError::TooLarge);
+            }
+            let ordered = before.last().is_none_or(|b| (b.node, b.kind) < (zone.node, zone.kind));
+            // Linux: the spans of nodes may overlap. Here a frame in two spans would be in two zones.
+            let shared = before.iter().any(|b| overlaps(b, zone));
+            if !ordered || shared || usize::from(zone.node) >= MAX_NUMNODES {
+                return Err(SetupError::ZoneOrder(at));
+            }
+        }
+        match self.cpu_nodes.iter().position(|&n| n >= 64 || self.nodes() & 1 << n == 0) {
+            Some(cpu) => Err(SetupError::CpuNode(cpu)),
+            None => Ok(()),
+        }
+    }
+
+    fn layout(&self) -> Option<TablesLayout> {
+        // In the order in which `build` takes them, as what alignment costs depends on it.
+        let nodes = self.nodes().count_ones() as usize;
+        let mut layout = TablesLayout::default().and::<Zone<'_>>(self.zones.len())?;
+        for zone in self.zones {
+            layout = Zone::layout(layout, zone.span, self.geometry, &self.policy)?;
+        }
+        layout = layout
+            .and::<Front<'_>>(self.zones.len())?
+            .and::<u16>(self.zones.len() * nodes)?
+            .and::<Row<'_>>(self.cpu_nodes.len())?;
+        for _ in self.cpu_nodes {
+            layout = layout.and::<CpuZone<'_>>(self.zones.len())?;
+        }
+        Some(layout)
+    }
+
+    /// The memory that the allocator needs for its tables, in bytes: nine for each frame of the
+    /// zones' spans, one for each pageblock, and the fixed parts. It is enough for memory of any
+    /// alignment.
+    ///
+    /// # Errors
+    /// Those of [`Allocator::new`].
+    pub fn metadata_size(&self) -> Result<usize, SetupError> {
+        self.validate()?;
+        self.layout().map(TablesLayout::size).ok_or(SetupError::TooLarge)
+    }
+
+    /// The same as a layout: for callers that take the memory from an allocator, or carve it out of
+    /// the range that is to be managed (whose frames they then leave out of
+    /// [`release`](Allocator::release)).
+    ///
+    /// # Errors
+    /// Those of [`Allocator::new`].
+    pub fn metadata_layout(&self) -> Result<core::alloc::Layout, SetupError> {
+        self.validate()?;
+        self.layout().map(TablesLayout::layout).ok_or(SetupError::TooLarge)
+    }
+}
+
+fn overlaps(a: &ZoneSpec, b: &ZoneSpec) -> bool {
+    a.span.start < b.span.end && b.span.start < a.span.end
+}
+
+impl<'m> Allocator<'m> {
+    /// Makes an allocator whose memory is all reserved. Hand memory to it with
+    /// [`release`](Self::release).
+    ///
+    /// # Errors
+    /// [`SetupError`], for a setup that contradicts itself or memory that is too small.
+    pub fn new(memory: &'m mut [MaybeUninit<u8>], setup: &Setup<'_>) -> Result<Self, SetupError> {
+        let size = setup.metadata_size()?;
+        if memory.len() < size {
+            return Err(SetupError::Memory(size));
+        }
+        Self::build(&mut Tables::new(memory), setup).ok_or(SetupError::TooLarge)
+    }
+
+    /// The same in memory whose bytes have any value, as zero pages of an operating system. Of the nine
+    /// bytes of a frame eight, its links, are not touched before the frame is on a list.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn new_in_bytes(memory: &'m mut [u8], setup: &Setup<'_>) -> Result<Self, SetupError> {
+        let size = setup.metadata_size()?;
+        if memory.len() < size {
+            return Err(SetupError::Memory(size));
+        }
+        Self::build(&mut Tables::in_bytes(memory), setup).ok_or(SetupError::TooLarge)
+    }
+
+    fn build(tables: &mut Tables<'m>, setup: &Setup<'_>) -> Option<Self> {
+        let Setup { policy, geometry, zones: specs, cpu_nodes, .. } = *setup;
+        let zones = tables.take(specs.len(), |at| Zone::new(&specs[at], policy, geometry))?;
+        let nodes = setup.nodes();
+        for zone in zones.iter_mut() {
+            zone.attach_map(tables)?;
+        }
+        let fronts = &*tables.take(specs.len(), |at| {
+            let zone = &zones[at];
+            Front::of(zone, fast_flags(setup, zone))
+        })?;
+        let zonelists = tables.take(specs.len() * nodes.count_ones() as usize, |_| 0)?;
+        fill_zonelists(zonelists, setup);
+        let first_zones = first_zones(zonelists, specs);
+        let empty = CacheLimits::default();
+        let rows = tables.take(cpu_nodes.len(), |_| Row::default())?;
+        for (cpu, row) in rows.iter_mut().enumerate() {
+            let cache = CpuCache::new(cpu, &policy, geometry, empty);
+            row.zones = tables.take(specs.len(), |at| CpuZone {
+                front: &fronts[at],
+                cache: cache.clone(),
+                map: *zones[at].map(),
+                tuned: 0,
+                recent_type: Migratetype::Unmovable,
+                recent_list: 0,
+            })?;
+            row.node = cpu_nodes[cpu];
+            row.first = first_zones[usize::from(row.node)];
+        }
+        let machine = Machine {
+            policy,
+            geometry,
+            fronts,
+            zonelists,
+            node_places: node_places(nodes),
+            nr_nodes: nodes.count_ones() as u8,
+            sections: Sections::of(specs.iter().map(|zone| zone.span)),
+            mobility_off: AtomicBool::new(false),
+            kswapd_running: core::array::from_fn(|_| AtomicBool::new(false)),
+        };
+        let mut allocator = Self { machine, zones, rows };
+        allocator.retune();
+        Some(allocator)
+    }
+
+    /// Hands a range of reserved frames to the allocator, as the kernel does at boot. Give the whole
+    /// of memory from low to high for the kernel's list order.
+    ///
+    /// # Errors
+    /// For frames that are in no zone, or not reserved; those of zones before it are released.
+    pub fn release(&mut self, range: FrameRange) -> Result<(), crate::zone::FrameError> {
+        let mut done = 0;
+        self.forget();
+        for zone in self.zones.iter_mut() {
+            let start = range.start.max(zone.span().start);
+            let end = range.end.min(zone.span().end);
+            if start < end {
+                zone.release(FrameRange { start, end })?;
+                done += end.0 - start.0;
+            }
+        }
+        if done == range.len() {
+            Ok(())
+        } else {
+            Err(crate::zone::FrameError::Foreign(range.start))
+        }
+    }
+
+    /// Gives whole pageblocks of reserved memory to CMA, before they are released
+    /// (`init_cma_reserved_pageblock`). Release them apart from memory of other types.
+    ///
+    /// # Errors
+    /// [`FrameError::Misaligned`] where the range does not consist of whole pageblocks, [`FrameError::Foreign`] for
+    /// frames in no zone, [`FrameError::NotReserved`] for those that were released; nothing changes then.
+    pub fn reserve_cma(&mut self, range: FrameRange) -> Result<(), FrameError> {
+        let order = self.machine.geometry.pageblock_order;
+        if range.is_empty() {
+            return Ok(());
+        }
+        for end in [range.start, range.end] {
+            if !end.is_aligned(order) {
+                return Err(FrameError::Misaligned(end, order));
+            }
+        }
+        let block = |pfn| FrameRange::new(pfn, pfn + self.machine.geometry.pageblock_pages());
+        let blocks = (range.start.0..range.end.0).step_by(1 << order).map(block);
+        for block in blocks.clone() {
+            let at = self.zone_of(block.start).ok_or(FrameError::Foreign(block.start))?;
+            self.zones[at].check_reserved(block)?;
+        }
+        for block in blocks {
+            if let Some(at) = self.zone_of(block.start) {
+                self.zones[at].set_cma(block.start);
+            }
+        }
+        Ok(())
+    }
+
+    /// What zones serve at once is found out when it is needed next.
+    fn forget(&self) {
+        self.machine.fronts.iter().for_each(Front::forget);
+    }
+}
+
+/// The flags of every request that prefers a zone. NOFRAGMENT is set where it may spread instead: to
+/// a lower zone of the node, or as there is no other node to go to (`alloc_flags_nofragment`).
+fn fast_flags(setup: &Setup<'_>, zone: &Zone<'_>) -> AllocFlags {
+    let dma32 = |z: &ZoneSpec| z.node == zone.node() && z.kind == ZoneKind::Dma32;
+    let nofragment = match setup.policy.nofragment {
+        Nofragment::Off => false,
+        Nofragment::On | Nofragment::SubBlock => {
+            zone.kind() == ZoneKind::Normal
+                && (setup.nodes().count_ones() == 1 || setup.zones.iter().any(dma32))
+        }
+        Nofragment::DefragMode => true,
+    };
+    let fair = matches!(setup.policy.fair, Fair::V316 | Fair::V44);
+    let mut flags = AllocFlags::WMARK_LOW.with(AllocFlags::CPUSET);
+    if nofragment {
+        flags = flags.with(AllocFlags::NOFRAGMENT);
+    }
+    if fair {
+        flags = flags.with(AllocFlags::FAIR);
+    }
+    flags
+}
+
+/// The rank of each node among those that exist.
+fn node_places(nodes: u64) -> [u8; MAX_NUMNODES] {
+    let mut places = [NO_NODE; MAX_NUMNODES];
+    let existing = places.iter_mut().enumerate().filter(|(id, _)| nodes & 1 << id != 0);
+    for (rank, (_, place)) in existing.enumerate() {
+        *place = rank as u8;
+    }
+    places
+}
+
+/// The first zone of each node's list under each highest kind of zone.
+fn first_zones(lists: &[u16], zones: &[ZoneSpec]) -> [[u16; MAX_NR_ZONES]; MAX_NUMNODES] {
+    let mut first = [[NO_ZONE; MAX_NR_ZONES]; MAX_NUMNODES];
+    let nodes = zones.chunk_by(|a, b| a.node == b.node).map(|of_node| of_node[0].node);
+    for (list, node) in lists.chunks(zones.len()).zip(nodes) {
+        for (kind, slot) in ZoneKind::ALL.into_iter().zip(&mut first[usize::from(node)]) {
+            let found = list.iter().find(|&&z| zones[usize::from(z)].kind <= kind);
+            *slot = found.copied().unwrap_or(NO_ZONE);
+        }
+    }
+    first
+}
+
+fn fill_zonelists(lists: &mut [u16], setup: &Setup<'_>) {
+    let nodes = setup.nodes();
+    let ids = (0..64u8).filter(|n| nodes & 1 << n != 0);
+    const SOME: &[FrameRange] = &[FrameRange::new(0, 1)];
+    let blank = NodeSpec { id: 0, memory: SOME, reserved: &[], cpus: 0, movable_start: None };
+    let mut specs = [blank; MAX_NUMNODES];
+    let mut count = 0;
+    for (spec, id) in specs.iter_mut().zip(ids) {
+        spec.id = id;
+        spec.cpus = setup.cpu_nodes.iter().filter(|&&n| n == id).count() as u16;
+        count += 1;
+    }
+    let map =
+        MemoryMap { nodes: &specs[..count], distances: setup.distances, limits: ZoneLimits::NONE };
+    let mut builder = ZonelistBuilder::new(&map, LoadStep::One);
+    for (local, list) in lists.chunks_mut(setup.zones.len()).enumerate() {
+        let mut order = [0; MAX_NUMNODES];
+        let found = builder.node_order(local, &mut order);
+        let zones = order[..found].iter().flat_map(|&node| {
+            let id = specs[node].id;
+            (0..setup.zones.len()).rev().filter(move |&z| setup.zones[z].node == id)
+        });
+        for (slot, zone) in list.iter_mut().zip(zones) {
+            *slot = zone as u16;
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Any number of CPUs at once.
+//!
+//! [`Allocator::share`] puts each zone behind a lock and gives each CPU's caches to whoever takes
+//! its [`Cpu`] handle. The code that runs is the single owner's.
+//!
+//! * *A CPU owns its caches.* A [`Cpu`] is taken once ([`Shared::cpu`]) and used as `&mut`; an
+//!   allocation or a free that its lists can serve takes no lock and has no atomic read-modify-write.
+//! * *A zone's lock is taken for a batch:* to refill a list, to give a list's pages back, and for what
+//!   has no list. Policies with a fair zone allocator (3.12 to 4.7) take it for each block.
+//! * *A block may be freed by any CPU.* It goes to the lists of the CPU that frees it.
+//! * *What is in another CPU's caches* comes back at its next call after a [request](Shared::request_drain),
+//!   or at once where its handle is not taken ([`Shared::drain_all`] does the one or the other).
+//! * *Memory comes and goes* meanwhile: [`Cpu::offline`] empties a range beside the others as
+//!   [`Cpu::alloc_contig_range`] does, [`Shared::online`], [`Shared::mark_holes`] and
+//!   [`Shared::fill_holes`] hold the zone's lock; see [`hotplug`](crate::hotplug).
+//! * *Numbers read without the lock* ([`Shared::free_pages`], and those that watermark checks use)
+//!   may lag by what the holder of the zone's lock is moving: at most one batch, or one block, however
+//!   many CPUs there are. [`Shared::with_zone`] reads exactly.
+//!
+//! # Mistakes of callers
+//!
+//! A free is checked against the frame's state as it was when the call began. So a second free that
+//! starts after the first has returned, and knows of it (the same thread, or synchronised with it),
+//! is always an error that changes nothing, whatever CPUs made the two.
+//!
+//! Without an atomic read-modify-write two frees of one frame *at the same instant* can both succeed:
+//! both CPUs read the state before either has written it. Then both have the frame on a list, and may
+//! each give it to a request. It stays at that frame, as long as neither CPU is held up between its
+//! look at the state and its last write (a few instructions, with interrupts off in a kernel) for so
+//! long that the other gives the frame back to its zone:
+//!
+//! * A list's first blocks stand in the CPU's own memory, where no other CPU writes.
+//! * Links backwards carry the CPU's mark, so that a list which runs into another CPU's is noticed
+//!   where the two meet, and mended: the frame is left out, with what cannot be reached any more, and
+//!   [`strays`](crate::cpu_cache::CpuCache::strays) counts it.
+//! * A block is looked at again when it leaves a list, to a request or (under the zone's lock) to the
+//!   zone: if it is on no CPU list any more, it is left out as well.
+//!
+//! A double free of a frame that was allocated again in between is a free of the new owner's block,
+//! here as in every allocator.
+//!
+//! # Example
+//!
+//! ```
+//! use std::mem::MaybeUninit;
+//! use pageblock::alloc::Allocator;
+//! use pageblock::frame::FrameRange;
+//! use pageblock::layout::{ZoneKind, ZoneSpec};
+//! use pageblock::policy::Policy;
+//! use pageblock::request::{Gfp, Request};
+//! use pageblock::setup::Setup;
+//! use pageblock::sharing::Shared;
+//! use pageblock::zone::Geometry;
+//!
+//! let span = FrameRange::new(0, 1 << 14);
+//! let (present, managed) = (span.len(), span.len());
+//! let setup = Setup {
+//!     policy: Policy::parse("linux-6.12").unwrap(),
+//!     geometry: Geometry::default(),
+//!     zones: &[ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present, managed }],
+//!     cpu_nodes: &[0, 0],
+//!     distances: &[],
+//! };
+//! let mut tables = vec![MaybeUninit::uninit(); setup.metadata_size()?];
+//! let mut allocator = Allocator::new(&mut tables, &setup)?;
+//! allocator.release(span)?;
+//! allocator.retune();
+//!
+//! // Any `lock_api::RawMutex` will do.
+//! let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
+//! let shared: Shared<parking_lot::RawMutex> = allocator.share(&mut locks)?;
+//! std::thread::scope(|scope| {
+//!     for n in 0..2 {
+//!         let mut cpu = shared.cpu(n).expect("nobody has it");
+//!         scope.spawn(move || {
+//!             let pfn = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//!             cpu.free(pfn, 0, &mut ()).unwrap();
+//!         });
+//!     }
+//! });
+//! let allocator = shared.into_owned()?;
+//! assert!(allocator.check().is_ok());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+
+use lock_api::{Mutex, RawMutex};
+
+use crate::access::local::{Local, Zones};
+use crate::access::locked::Locked;
+use crate::api::alloc::Allocator;
+use crate::api::cpu::Cpu;
+use crate::api::setup::{Setup, SetupError};
+use crate::base::error::NoSuchCpu;
+use crate::base::geometry::Geometry;
+use crate::base::interrupts::{Interrupts, Off};
+use crate::base::sync::Relaxed;
+use crate::percpu::machine::Machine;
+use crate::percpu::mailbox::News;
+use crate::percpu::row::Row;
+use crate::policy::Policy;
+use crate::table::memory::{Tables, TablesLayout};
+use crate::zone::Zone;
+use crate::zone::check::Violation;
+use crate::zone::levels::Levels;
+
+/// An allocator that CPUs share: its zones behind locks of type `R`, its caches in the hands of CPUs.
+/// Interrupts are turned off by `I`. See the [module](self).
+pub struct Shared<'m, R, I = ()> {
+    pub(crate) machine: Machine<'m>,
+    pub(crate) zones: &'m [Mutex<R, Zone<'m>>],
+    pub(crate) seats: &'m [Seat<'m, R>],
+    /// Held while zones are tuned.
+    pub(crate) tuning: Mutex<R, ()>,
+    /// Where the zones and rows of caches come from, and return to.
+    home: (&'m mut [Zone<'m>], &'m mut [Row<'m>]),
+    interrupts: PhantomData<fn() -> I>,
+}
+
+/// Where a CPU's caches lie while no one has its handle. One to a pair of cache lines, as other CPUs
+/// write to theirs.
+#[repr(align(128))]
+pub(crate) struct Seat<'m, R> {
+    pub(crate) row: Mutex<R, Option<Row<'m>>>,
+    pub(crate) news: News,
+    /// The CPU's node.
+    pub(crate) node: u8,
+}
+
+/// Why a CPU's handle is not given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CpuError {
+    /// There is no such CPU.
+    NoSuchCpu(usize),
+    /// Its handle is taken.
+    Taken(usize),
+}
+
+impl core::fmt::Display for CpuError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NoSuchCpu(cpu) => write!(f, "{}", NoSuchCpu(*cpu)),
+            Self::Taken(cpu) => write!(f, "the handle of CPU {cpu} is taken"),
+        }
+    }
+}
+
+impl core::error::Error for CpuError {}
+
+/// What was asked of a CPU; see [`Shared::request_drain`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DrainRequest {
+    /// The CPU.
+    pub cpu: usize,
+    /// Which of the requests to that CPU it is.
+    pub number: u32,
+}
+
+fn sharing_size<R>(zones: usize, cpus: usize) -> usize {
+    let zones = TablesLayout::default().and::<Mutex<R, Zone<'_>>>(zones);
+    let all = zones.and_then(|tables| tables.and::<Seat<'_, R>>(cpus));
+    all.map_or(usize::MAX, TablesLayout::size)
+}
+
+impl Setup<'_> {
+    /// What [`Allocator::sharing_size`] will be.
+    #[must_use]
+    pub fn sharing_size<R>(&self) -> usize {
+        sharing_size::<R>(self.zones.len(), self.cpu_nodes.len())
+    }
+}
+
+impl<'m> Allocator<'m> {
+    /// The memory that [`share`](Self::share) needs, in bytes; a fixed part of it for each zone and
+    /// CPU, nothing for a frame.
+    #[must_use]
+    pub fn sharing_size<R>(&self) -> usize {
+        sharing_size::<R>(self.zones.len(), self.cpus())
+    }
+
+    /// Lets CPUs share the allocator, with locks in memory that the caller supplies.
+    ///
+    /// # Errors
+    /// [`SetupError::Memory`] where the memory is smaller than [`sharing_size`](Self::sharing_size).
+    pub fn share<R: RawMutex, I: Interrupts>(
+        self,
+        memory: &'m mut [MaybeUninit<u8>],
+    ) -> Result<Shared<'m, R, I>, SetupError> {
+        let size = self.sharing_size::<R>();
+        if memory.len() < size {
+            return Err(SetupError::Memory(size));
+        }
+        let Self { machine, zones, rows } = self;
+        let mut tables = Tables::new(memory);
+        let locked = tables.take(zones.len(), |at| {
+            let away = zones[at].placeholder();
+            Mutex::new(core::mem::replace(&mut zones[at], away))
+        });
+        let seats = tables.take(rows.len(), |cpu| {
+            let row = Row { seen: 0, ..core::mem::take(&mut rows[cpu]) };
+            let node = row.node;
+            Seat { row: Mutex::new(Some(row)), news: News::new(), node }
+        });
+        let (Some(locked), Some(seats)) = (locked, seats) else {
+            return Err(SetupError::Memory(size));
+        };
+        for (zone, front) in locked.iter_mut().zip(machine.fronts) {
+            front.renew(zone.get_mut(), machine.first_zone_serves());
+        }
+        let (tuning, home) = (Mutex::new(()), (zones, rows));
+        Ok(Shared { machine, zones: locked, seats, tuning, home, interrupts: PhantomData })
+    }
+}
+
+impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
+    /// Its policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.machine.policy
+    }
+
+    /// Its sizes.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        self.machine.geometry
+    }
+
+    /// The number of zones.
+    #[must_use]
+    pub fn zones(&self) -> usize {
+        self.zones.len()
+    }
+
+    /// The number of CPUs.
+    #[must_use]
+    pub fn cpus(&self) -> usize {
+        self.seats.len()
+    }
+
+    /// Takes the handle of a CPU, which owns its caches until it is dropped.
+    ///
+    /// # Errors
+    /// [`CpuError`] where there is no such CPU, or its handle is taken.
+    pub fn cpu(&self, cpu: usize) -> Result<Cpu<'_, 'm, R, I>, CpuError> {
+        let seat = self.seats.get(cpu).ok_or(CpuError::NoSuchCpu(cpu))?;
+        let off = Off::<I>::now();
+        let row = seat.row.lock().take();
+        drop(off);
+        row.map(|row| Cpu::new(self, cpu, row)).ok_or(CpuError::Taken(cpu))
+    }
+
+    /// Works on a zone, its lock held; `None` where there is no such zone. This is the way to all
+    /// that a [`Zone`] does and to its exact numbers.
+    pub fn with_zone<T>(&self, zone: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> Option<T> {
+        (zone < self.zones.len()).then(|| self.locked(zone, act))
+    }
+
+    pub(crate) fn locked<T>(&self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+        let _off = Off::<I>::now();
+        Locked(self.zones).with(&self.machine, at, act)
+    }
+
+    /// The zone's free pages, without its lock; see the [module](self) for how far it may lag. `None`
+    /// where there is no such zone.
+    #[must_use]
+    pub fn free_pages(&self, zone: usize) -> Option<u64> {
+        self.machine.fronts.get(zone).map(Levels::free_pages)
+    }
+
+    /// Asks a CPU to give all pages of its caches back, which it does at its next call or when its
+    /// handle is dropped. `None` where there is no such CPU.
+    pub fn request_drain(&self, cpu: usize) -> Option<DrainRequest> {
+        let number = self.seats.get(cpu)?.news.ask();
+        Some(DrainRequest { cpu, number })
+    }
+
+    /// Tells whether a CPU has done what it was asked for. If its handle has been dropped meanwhile,
+    /// this does it.
+    pub fn is_drained(&self, request: DrainRequest) -> bool {
+        let Some(seat) = self.seats.get(request.cpu) else { return true };
+        if seat.news.is_done(request.number) {
+            return true;
+        }
+        // Whoever wants the handle meanwhile waits for the lock, and gets it.
+        let _off = Off::<I>::now();
+        if let Some(row) = &mut *seat.row.lock()
+            && let Some(number) = seat.news.due()
+        {
+            Local { machine: &self.machine, zones: Locked(self.zones), row }.drain(&mut ());
+            seat.news.answer(number);
+        }
+        seat.news.is_done(request.number)
+    }
+
+    /// Gives back the pages of all caches whose handles are not taken, and asks the other CPUs to
+    /// give back theirs (`drain_all_pages`). Gives the number of those.
+    pub fn drain_all(&self) -> usize {
+        let requests = (0..self.cpus()).filter_map(|cpu| self.request_drain(cpu));
+        requests.filter(|&request| !self.is_drained(request)).count()
+    }
+
+    /// See [`Allocator::set_kswapd_running`].
+    pub fn set_kswapd_running(&self, node: u8, running: bool) {
+        if let Some(runs) = self.machine.kswapd_running.get(usize::from(node)) {
+            runs.store(running, Relaxed);
+        }
+        for (at, front) in self.machine.fronts.iter().enumerate() {
+            self.with_zone(at, |zone| {
+                if front.node == node {
+                    zone.set_reclaim_active(running);
+                }
+            });
+        }
+    }
+
+    /// Verifies every zone, one after the other, while CPUs work: lists, page map and counters
+    /// against each other ([`Zone::check`]). What lies in CPU caches is verified by
+    /// [`Cpu::check`] and [`Allocator::check`].
+    ///
+    /// # Errors
+    /// The first [`Violation`] found.
+    pub fn check_zones(&self) -> Result<(), Violation> {
+        (0..self.zones.len()).try_for_each(|at| self.with_zone(at, |z| z.check()).unwrap_or(Ok(())))
+    }
+
+    /// Ends the sharing.
+    ///
+    /// # Errors
+    /// [`CpuError::Taken`] where a handle was leaked (`mem::forget`): what is in its caches is lost.
+    pub fn into_owned(self) -> Result<Allocator<'m>, CpuError> {
+        if let Some(cpu) = self.seats.iter().position(|seat| seat.row.lock().is_none()) {
+            return Err(CpuError::Taken(cpu));
+        }
+        let (zones, rows) = self.home;
+        for (home, zone) in zones.iter_mut().zip(self.zones) {
+            core::mem::swap(home, &mut zone.lock());
+        }
+        for (home, seat) in rows.iter_mut().zip(self.seats) {
+            *home = seat.row.lock().take().unwrap_or_default();
+        }
+        self.machine.fronts.iter().for_each(crate::percpu::snapshot::Front::forget);
+        let mut allocator = Allocator { machine: self.machine, zones, rows };
+        allocator.tell_caches();
+        Ok(allocator)
+    }
+}

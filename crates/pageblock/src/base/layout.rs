@@ -1,0 +1,625 @@
+//! The memory map: nodes, the zones that their memory falls into, holes and early reservations.
+//!
+//! A map borrows what firmware and boot code know (usable ranges, ranges reserved before the
+//! allocator starts) and derives the zones from it, without memory of its own.
+//!
+//! ```
+//! use pageblock::frame::FrameRange;
+//! use pageblock::layout::{MemoryMap, NodeSpec, ZoneKind, ZoneLimits};
+//!
+//! // A PC with 6 GiB: the hole below 4 GiB is the devices'; the kernel's image was loaded at 16 MiB.
+//! let node = NodeSpec {
+//!     id: 0,
+//!     memory: &[FrameRange::new(1, 0xc_0000), FrameRange::new(0x10_0000, 0x1c_0000)],
+//!     reserved: &[FrameRange::new(0x1000, 0x2000)],
+//!     cpus: 4,
+//!     movable_start: None,
+//! };
+//! let map = MemoryMap { nodes: &[node], distances: &[], limits: ZoneLimits::X86_64 };
+//! map.validate(10).unwrap();
+//! let zones: Vec<_> = map.zones().map(|zone| (zone.kind, zone.present, zone.managed)).collect();
+//! assert_eq!(
+//!     zones,
+//!     [
+//!         (ZoneKind::Dma, 0xfff, 0xfff),
+//!         (ZoneKind::Dma32, 0xb_f000, 0xb_e000),
+//!         (ZoneKind::Normal, 0xc_0000, 0xc_0000),
+//!     ],
+//! );
+//! ```
+
+use core::fmt;
+
+use crate::base::frame::{FrameRange, ORDER_LIMIT, Order, Pfn, pages};
+
+/// The largest number of nodes (`MAX_NUMNODES`).
+pub const MAX_NUMNODES: usize = 64;
+
+/// The number of [`ZoneKind`] variants.
+pub const MAX_NR_ZONES: usize = 5;
+
+/// The distance of a node to itself (`LOCAL_DISTANCE`).
+pub const LOCAL_DISTANCE: u8 = 10;
+
+/// The distance of two nodes of which nothing is known (`REMOTE_DISTANCE`).
+pub const REMOTE_DISTANCE: u8 = 20;
+
+/// Which requests a zone's memory can serve (`enum zone_type`). A request for a zone is served by
+/// lower zones too. `ZONE_DEVICE` is missing: nothing is allocated from it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum ZoneKind {
+    /// For devices with 24 address lines (x86: below 16 MiB).
+    Dma = 0,
+    /// For devices with 32 address lines (below 4 GiB).
+    Dma32 = 1,
+    /// What the kernel can address at all times.
+    Normal = 2,
+    /// What a 32-bit kernel must map before use.
+    HighMem = 3,
+    /// For movable content only.
+    Movable = 4,
+}
+
+impl ZoneKind {
+    /// Every kind, lowest first.
+    pub const ALL: [Self; MAX_NR_ZONES] =
+        [Self::Dma, Self::Dma32, Self::Normal, Self::HighMem, Self::Movable];
+
+    /// The kind with this value of `self as usize`.
+    #[must_use]
+    pub const fn from_index(index: usize) -> Option<Self> {
+        if index < MAX_NR_ZONES { Some(Self::ALL[index]) } else { None }
+    }
+
+    /// The kernel's name, as `/proc/zoneinfo` prints it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dma => "DMA",
+            Self::Dma32 => "DMA32",
+            Self::Normal => "Normal",
+            Self::HighMem => "HighMem",
+            Self::Movable => "Movable",
+        }
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for ZoneKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// One populated zone (`struct zone`: its place and size).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct ZoneSpec {
+    /// The id of the node.
+    pub node: u8,
+    /// The kind.
+    pub kind: ZoneKind,
+    /// From the first frame to the last, holes included (`zone_start_pfn`, `spanned_pages`).
+    pub span: FrameRange,
+    /// Frames of the span that exist, in pages (`present_pages`).
+    pub present: u64,
+    /// Frames of the span that the allocator hands out, in pages (`managed_pages`).
+    pub managed: u64,
+}
+
+/// One node, as the firmware describes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NodeSpec<'a> {
+    /// The node's id, below [`MAX_NUMNODES`].
+    pub id: u8,
+    /// Usable memory, in any order.
+    pub memory: &'a [FrameRange],
+    /// Ranges taken before the allocator starts; what lies outside of `memory` has no effect.
+    pub reserved: &'a [FrameRange],
+    /// The number of CPUs; 0 for a node of memory only.
+    pub cpus: u16,
+    /// The start of the movable zone (`zone_movable_pfn[nid]`); `None` where the node has none.
+    pub movable_start: Option<Pfn>,
+}
+
+/// Where one zone kind ends and the next begins; `None` where the kind is not configured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ZoneLimits {
+    /// The frame after the last of `DMA`.
+    pub dma_end: Option<Pfn>,
+    /// The frame after the last of `DMA32`.
+    pub dma32_end: Option<Pfn>,
+    /// The frame after the last of `Normal`, which is the first of `HighMem`.
+    pub normal_end: Option<Pfn>,
+}
+
+impl ZoneLimits {
+    /// No limit: all memory is `Normal`.
+    pub const NONE: Self = Self { dma_end: None, dma32_end: None, normal_end: None };
+    /// x86-64 with pages of 4 KiB: `DMA` below 16 MiB, `DMA32` below 4 GiB.
+    pub const X86_64: Self =
+        Self { dma_end: Some(Pfn(1 << 12)), dma32_end: Some(Pfn(1 << 20)), normal_end: None };
+
+    /// The frames that a kind may have, before the movable zone takes its part.
+    fn range(self, kind: ZoneKind) -> Option<FrameRange> {
+        let after_dma = self.dma_end.map_or(0, |p| p.0);
+        let after_dma32 = self.dma32_end.map_or(after_dma, |p| p.0);
+        let normal_end = self.normal_end.map_or(u64::MAX, |p| p.0);
+        match kind {
+            ZoneKind::Dma => self.dma_end.map(|end| FrameRange::new(0, end.0)),
+            ZoneKind::Dma32 => self.dma32_end.map(|end| FrameRange::new(after_dma, end.0)),
+            ZoneKind::Normal => Some(FrameRange::new(after_dma32, normal_end)),
+            ZoneKind::HighMem => self.normal_end.map(|end| FrameRange::new(end.0, u64::MAX)),
+            ZoneKind::Movable => None,
+        }
+    }
+}
+
+/// The memory of a machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryMap<'a> {
+    /// The nodes, by ascending id.
+    pub nodes: &'a [NodeSpec<'a>],
+    /// Row by row, the distance of each node of `nodes` to each; empty where nothing is known
+    /// ([`LOCAL_DISTANCE`] and [`REMOTE_DISTANCE`]).
+    pub distances: &'a [u8],
+    /// Zone boundaries.
+    pub limits: ZoneLimits,
+}
+
+/// Why a [`MemoryMap`] describes no machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LayoutError {
+    /// No node, or none with memory.
+    NoMemory,
+    /// More nodes than [`MAX_NUMNODES`], or an id that is not below it.
+    TooManyNodes(usize),
+    /// Node ids must rise; this one does not.
+    NodeOrder(u8),
+    /// The largest order is beyond [`ORDER_LIMIT`].
+    Order(Order),
+    /// A range of a node has no frame.
+    EmptyRange(u8, FrameRange),
+    /// A range ends beyond 2^52 frames, more than any machine can address.
+    RangeTooHigh(u8, FrameRange),
+    /// Two memory ranges, or two reserved ranges of a node, share frames.
+    Overlap(FrameRange, FrameRange),
+    /// The spans of two zones share frames.
+    ZoneOverlap((u8, ZoneKind), (u8, ZoneKind)),
+    /// A zone boundary is no boundary of blocks of the largest order.
+    Unaligned(Pfn),
+    /// Zone limits must not fall from one kind to the next.
+    LimitOrder,
+    /// The distance table has not one entry for each pair of nodes.
+    DistanceCount(usize),
+    /// The distance from a node to another (positions) is below [`LOCAL_DISTANCE`], or differs from
+    /// it on the diagonal, or is not above it elsewhere.
+    Distance(usize, usize, u8),
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let range = |r: FrameRange| (r.start, r.end);
+        match *self {
+            Self::NoMemory => f.write_str("the machine has no memory"),
+            Self::TooManyNodes(n) => write!(f, "node {n}: at most {MAX_NUMNODES} nodes"),
+            Self::NodeOrder(id) => {
+                write!(f, "node {id} comes after a node of the same or a higher id")
+            }
+            Self::Order(order) => write!(f, "largest order {order}: at most {ORDER_LIMIT}"),
+            Self::EmptyRange(node, r) => {
+                write!(f, "node {node}: range {}..{} is empty", range(r).0, range(r).1)
+            }
+            Self::RangeTooHigh(node, r) => {
+                write!(f, "node {node}: range {}..{} is beyond 2^52", range(r).0, range(r).1)
+            }
+            Self::Overlap(a, b) => {
+                write!(f, "ranges {}..{} and {}..{} overlap", a.start, a.end, b.start, b.end)
+            }
+            Self::ZoneOverlap(a, b) => {
+                write!(f, "zones {} of node {} and {} of node {} overlap", a.1, a.0, b.1, b.0)
+            }
+            Self::Unaligned(pfn) => {
+                write!(f, "zone boundary {pfn} is not aligned to the largest block")
+            }
+            Self::LimitOrder => f.write_str("zone limits do not rise"),
+            Self::DistanceCount(n) => write!(f, "{n} distances are not a square of the nodes"),
+            Self::Distance(from, to, d) => {
+                write!(f, "distance {d} from node {from} to node {to} is not possible")
+            }
+        }
+    }
+}
+
+impl core::error::Error for LayoutError {}
+
+impl<'a> MemoryMap<'a> {
+    /// Every populated zone: by node, lowest kind first.
+    pub fn zones(&self) -> impl Iterator<Item = ZoneSpec> + 'a {
+        let limits = self.limits;
+        self.nodes.iter().flat_map(move |node| {
+            ZoneKind::ALL.into_iter().filter_map(move |kind| zone_spec(&limits, node, kind))
+        })
+    }
+
+    /// The zone of this kind of the node at this position; `None` where it has no memory.
+    #[must_use]
+    pub fn zone(&self, node: usize, kind: ZoneKind) -> Option<ZoneSpec> {
+        zone_spec(&self.limits, self.nodes.get(node)?, kind)
+    }
+
+    /// The distance between two nodes, by position (`node_distance`).
+    #[must_use]
+    pub fn distance(&self, from: usize, to: usize) -> u8 {
+        let known = self.distances.get(from * self.nodes.len() + to);
+        known.copied().unwrap_or(if from == to { LOCAL_DISTANCE } else { REMOTE_DISTANCE })
+    }
+
+    /// Checks that the map can be used with blocks of up to `max_order`.
+    ///
+    /// # Errors
+    /// The first [`LayoutError`] that is found.
+    pub fn validate(&self, max_order: Order) -> Result<(), LayoutError> {
+        if max_order > ORDER_LIMIT {
+            return Err(LayoutError::Order(max_order));
+        }
+        self.check_nodes()?;
+        self.check_ranges()?;
+        self.check_limits(max_order)?;
+        self.check_distances()?;
+        self.check_zones()
+    }
+
+    fn check_nodes(&self) -> Result<(), LayoutError> {
+        if self.nodes.len() > MAX_NUMNODES {
+            return Err(LayoutError::TooManyNodes(self.nodes.len()));
+        }
+        if let Some(node) = self.nodes.iter().find(|n| usize::from(n.id) >= MAX_NUMNODES) {
+            return Err(LayoutError::TooManyNodes(node.id.into()));
+        }
+        match self.nodes.windows(2).find(|pair| pair[0].id >= pair[1].id) {
+            Some(pair) => Err(LayoutError::NodeOrder(pair[1].id)),
+            None if self.nodes.iter().all(|n| n.memory.is_empty()) => Err(LayoutError::NoMemory),
+            None => Ok(()),
+        }
+    }
+
+    fn check_ranges(&self) -> Result<(), LayoutError> {
+        for node in self.nodes {
+            for &range in node.memory.iter().chain(node.reserved) {
+                if range.is_empty() {
+                    return Err(LayoutError::EmptyRange(node.id, range));
+                }
+                if range.end.0 > 1 << 52 {
+                    return Err(LayoutError::RangeTooHigh(node.id, range));
+                }
+            }
+            no_overlap(|| node.reserved.iter().copied())?;
+        }
+        no_overlap(|| self.nodes.iter().flat_map(|n| n.memory.iter().copied()))
+    }
+
+    fn check_limits(&self, max_order: Order) -> Result<(), LayoutError> {
+        let ZoneLimits { dma_end, dma32_end, normal_end } = self.limits;
+        let limits = [dma_end, dma32_end, normal_end].into_iter().flatten();
+        let mut last = Pfn(0);
+        for limit in limits.clone() {
+            if limit < last {
+                return Err(LayoutError::LimitOrder);
+            }
+            last = limit;
+        }
+        let movable = self.nodes.iter().filter_map(|n| n.movable_start);
+        match limits.chain(movable).find(|pfn| !pfn.is_aligned(max_order)) {
+            Some(pfn) => Err(LayoutError::Unaligned(pfn)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_distances(&self) -> Result<(), LayoutError> {
+        let count = self.nodes.len();
+        if self.distances.is_empty() {
+            return Ok(());
+        }
+        if self.distances.len() != count * count {
+            return Err(LayoutError::DistanceCount(self.distances.len()));
+        }
+        for (i, &distance) in self.distances.iter().enumerate() {
+            let (from, to) = (i / count, i % count);
+            if distance < LOCAL_DISTANCE || (from == to) != (distance == LOCAL_DISTANCE) {
+                return Err(LayoutError::Distance(from, to, distance));
+            }
+        }
+        Ok(())
+    }
+
+    // Linux: permits spans of different nodes to overlap and asks each page for its zone. Here
+    // every frame of a span belongs to that zone, or is a hole of it.
+    fn check_zones(&self) -> Result<(), LayoutError> {
+        for (i, a) in self.zones().enumerate() {
+            if let Some(b) = self.zones().skip(i + 1).find(|b| share(a.span, b.span)) {
+                return Err(LayoutError::ZoneOverlap((a.node, a.kind), (b.node, b.kind)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The frames of a node from the first to the last, holes included.
+fn node_span(node: &NodeSpec<'_>) -> Option<FrameRange> {
+    let start = node.memory.iter().map(|r| r.start).min()?;
+    let end = node.memory.iter().map(|r| r.end).max()?;
+    Some(FrameRange { start, end })
+}
+
+/// The zone's part of a node, as `calculate_node_totalpages` finds it: the span reaches to the zone
+/// limits wherever the node does, over holes too.
+fn zone_spec(limits: &ZoneLimits, node: &NodeSpec<'_>, kind: ZoneKind) -> Option<ZoneSpec> {
+    let node_span = node_span(node)?;
+    let movable_start = node.movable_start.map_or(u64::MAX, |p| p.0);
+    let range = match kind {
+        ZoneKind::Movable => FrameRange::new(movable_start, u64::MAX),
+        _ => intersection(limits.range(kind)?, FrameRange::new(0, movable_start)),
+    };
+    let span = intersection(range, node_span);
+    let present: u64 = node.memory.iter().map(|&m| intersection(m, span).len()).sum();
+    if present == 0 {
+        return None;
+    }
+    let reserved: u64 = node
+        .memory
+        .iter()
+        .flat_map(|&m| node.reserved.iter().map(move |&r| intersection(intersection(m, r), span)))
+        .map(FrameRange::len)
+        .sum();
+    Some(ZoneSpec { node: node.id, kind, span, present, managed: present.saturating_sub(reserved) })
+}
+
+/// The frames that are in both ranges; an empty range where there are none.
+const fn intersection(a: FrameRange, b: FrameRange) -> FrameRange {
+    let start = if a.start.0 > b.start.0 { a.start } else { b.start };
+    let end = if a.end.0 < b.end.0 { a.end } else { b.end };
+    FrameRange { start, end }
+}
+
+const fn share(a: FrameRange, b: FrameRange) -> bool {
+    !intersection(a, b).is_empty()
+}
+
+fn no_overlap<I: Iterator<Item = FrameRange>>(ranges: impl Fn() -> I) -> Result<(), LayoutError> {
+    for (i, a) in ranges().enumerate() {
+        if let Some(b) = ranges().skip(i + 1).find(|&b| share(a, b)) {
+            return Err(LayoutError::Overlap(a, b));
+        }
+    }
+    Ok(())
+}
+
+/// What a kernel's configuration says about orders.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OrderConfig {
+    /// The largest order of a free block, inclusive (`MAX_PAGE_ORDER`).
+    pub max_order: Order,
+    /// The order of a huge page; `None` without huge pages (`HUGETLB_PAGE_ORDER`).
+    pub huge_order: Option<Order>,
+    /// The largest pageblock (`CONFIG_PAGE_BLOCK_MAX_ORDER`, 6.17 and later); `None` before.
+    pub block_max_order: Option<Order>,
+}
+
+impl OrderConfig {
+    /// The size of a pageblock: that of a huge page, but not over what the others allow.
+    ///
+    /// Linux: took the huge page's order unchecked before 5.19; the configurations where that would
+    /// exceed the largest order are not described here.
+    #[must_use]
+    pub fn pageblock_order(self) -> Order {
+        let order = self.huge_order.unwrap_or(self.max_order).min(self.max_order);
+        self.block_max_order.map_or(order, |max| order.min(max))
+    }
+}
+
+/// Tells whether memory suffices for grouping by mobility: at least a pageblock for each of the
+/// kernel's types (`page_group_by_mobility_disabled` of `build_all_zonelists`). Where it does not,
+/// every request counts as unmovable.
+///
+/// `types` is the kernel's `MIGRATE_TYPES`: 4, and 1 more for each of `CONFIG_CMA` and
+/// `CONFIG_MEMORY_ISOLATION`.
+#[must_use]
+pub const fn grouping_by_mobility(total_pages: u64, pageblock_order: Order, types: u64) -> bool {
+    total_pages >= pages(pageblock_order) * types
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec::Vec;
+
+    const MAX_ORDER: Order = 10;
+
+    const fn node<'a>(
+        id: u8,
+        memory: &'a [FrameRange],
+        reserved: &'a [FrameRange],
+    ) -> NodeSpec<'a> {
+        NodeSpec { id, memory, reserved, cpus: 1, movable_start: None }
+    }
+
+    fn pc<'a>(nodes: &'a [NodeSpec<'a>]) -> MemoryMap<'a> {
+        MemoryMap { nodes, distances: &[], limits: ZoneLimits::X86_64 }
+    }
+
+    fn spec(node: u8, kind: ZoneKind, span: (u64, u64), present: u64, managed: u64) -> ZoneSpec {
+        ZoneSpec { node, kind, span: FrameRange::new(span.0, span.1), present, managed }
+    }
+
+    fn zones(map: &MemoryMap<'_>) -> Vec<ZoneSpec> {
+        assert_eq!(map.validate(MAX_ORDER), Ok(()));
+        map.zones().collect()
+    }
+
+    #[test]
+    fn zones_of_a_small_guest() {
+        // A PC with the BIOS hole below 1 MiB and 24 MiB of memory.
+        let memory = [FrameRange::new(1, 159), FrameRange::new(256, 6144)];
+        let reserved = [FrameRange::new(0, 16), FrameRange::new(4000, 4200)];
+        let nodes = [node(0, &memory, &reserved)];
+        assert_eq!(
+            zones(&pc(&nodes)),
+            [
+                spec(0, ZoneKind::Dma, (1, 4096), 3998, 3998 - 15 - 96),
+                spec(0, ZoneKind::Dma32, (4096, 6144), 2048, 2048 - 104),
+            ]
+        );
+    }
+
+    #[test]
+    fn span_reaches_over_the_hole_to_the_limit() {
+        let memory = [
+            FrameRange::new(1, 159),
+            FrameRange::new(256, 786_432),
+            FrameRange::new(1 << 20, 2 << 20),
+        ];
+        let nodes = [node(0, &memory, &[])];
+        let found = zones(&pc(&nodes));
+        assert_eq!(found[1], spec(0, ZoneKind::Dma32, (4096, 1 << 20), 782_336, 782_336));
+        assert_eq!(found[1].span.len(), 1_044_480);
+        assert_eq!(found[2], spec(0, ZoneKind::Normal, (1 << 20, 2 << 20), 1 << 20, 1 << 20));
+    }
+
+    #[test]
+    fn movable_zone_takes_the_upper_part() {
+        let memory = [FrameRange::new(0, 3 << 20)];
+        let nodes = [NodeSpec { movable_start: Some(Pfn(2 << 20)), ..node(3, &memory, &[]) }];
+        let found = zones(&pc(&nodes));
+        assert_eq!(found[2], spec(3, ZoneKind::Normal, (1 << 20, 2 << 20), 1 << 20, 1 << 20));
+        assert_eq!(found[3], spec(3, ZoneKind::Movable, (2 << 20, 3 << 20), 1 << 20, 1 << 20));
+    }
+
+    #[test]
+    fn high_memory_begins_where_normal_ends() {
+        let limits = ZoneLimits {
+            dma_end: Some(Pfn(4096)),
+            dma32_end: None,
+            normal_end: Some(Pfn(229_376)),
+        };
+        let memory = [FrameRange::new(0, 262_144)];
+        let nodes = [node(0, &memory, &[])];
+        let map = MemoryMap { nodes: &nodes, distances: &[], limits };
+        let kinds: Vec<_> = zones(&map).iter().map(|z| (z.kind, z.present)).collect();
+        assert_eq!(
+            kinds,
+            [(ZoneKind::Dma, 4096), (ZoneKind::Normal, 225_280), (ZoneKind::HighMem, 32_768)]
+        );
+    }
+
+    #[test]
+    fn nodes_share_out_the_zones() {
+        let (low, high) = ([FrameRange::new(0, 2 << 20)], [FrameRange::new(2 << 20, 3 << 20)]);
+        let nodes = [node(0, &low, &[]), node(1, &high, &[]), node(2, &[], &[])];
+        let map = MemoryMap { distances: &[10, 21, 40, 21, 10, 40, 40, 40, 10], ..pc(&nodes) };
+        let kinds: Vec<_> = zones(&map).iter().map(|z| (z.node, z.kind)).collect();
+        assert_eq!(
+            kinds,
+            [
+                (0, ZoneKind::Dma),
+                (0, ZoneKind::Dma32),
+                (0, ZoneKind::Normal),
+                (1, ZoneKind::Normal)
+            ]
+        );
+        assert_eq!((map.distance(0, 1), map.distance(2, 2)), (21, 10));
+        assert_eq!((pc(&nodes).distance(0, 1), pc(&nodes).distance(1, 1)), (20, 10));
+        assert_eq!(map.zone(2, ZoneKind::Normal), None);
+        assert_eq!(map.zone(7, ZoneKind::Normal), None);
+    }
+
+    #[track_caller]
+    fn rejects(map: &MemoryMap<'_>, error: LayoutError) {
+        assert_eq!(map.validate(MAX_ORDER), Err(error));
+        assert!(!std::format!("{error}").is_empty());
+    }
+
+    #[test]
+    fn impossible_ranges_are_rejected() {
+        let (good, next) = (FrameRange::new(0, 4096), FrameRange::new(4095, 8192));
+        let empty = FrameRange::new(5, 5);
+        let high = FrameRange::new(0, u64::MAX);
+        rejects(&pc(&[]), LayoutError::NoMemory);
+        rejects(&pc(&[node(0, &[], &[])]), LayoutError::NoMemory);
+        rejects(&pc(&[node(0, &[good, empty], &[])]), LayoutError::EmptyRange(0, empty));
+        rejects(&pc(&[node(0, &[high], &[])]), LayoutError::RangeTooHigh(0, high));
+        rejects(&pc(&[node(0, &[good, next], &[])]), LayoutError::Overlap(good, next));
+        rejects(&pc(&[node(0, &[good], &[good, good])]), LayoutError::Overlap(good, good));
+        rejects(
+            &pc(&[node(0, &[good], &[]), node(1, &[next], &[])]),
+            LayoutError::Overlap(good, next),
+        );
+    }
+
+    #[test]
+    fn impossible_nodes_are_rejected() {
+        let memory = [FrameRange::new(0, 4096)];
+        let upper = [FrameRange::new(4096, 8192)];
+        rejects(&pc(&[node(64, &memory, &[])]), LayoutError::TooManyNodes(64));
+        let many: Vec<_> = (0..65).map(|id| node(id, &[], &[])).collect();
+        rejects(&pc(&many), LayoutError::TooManyNodes(65));
+        rejects(&pc(&[node(1, &memory, &[]), node(1, &upper, &[])]), LayoutError::NodeOrder(1));
+        let nodes = [node(0, &memory, &[]), node(1, &upper, &[])];
+        let with = |distances| MemoryMap { nodes: &nodes, distances, limits: ZoneLimits::NONE };
+        rejects(&with(&[10, 20, 10]), LayoutError::DistanceCount(3));
+        rejects(&with(&[10, 20, 9, 10]), LayoutError::Distance(1, 0, 9));
+        rejects(&with(&[10, 10, 20, 10]), LayoutError::Distance(0, 1, 10));
+        rejects(&with(&[11, 20, 20, 10]), LayoutError::Distance(0, 0, 11));
+    }
+
+    #[test]
+    fn impossible_zones_are_rejected() {
+        let (outer, inner) = (
+            [FrameRange::new(0, 1024), FrameRange::new(2048, 4096)],
+            [FrameRange::new(1024, 2048)],
+        );
+        let nodes = [node(0, &outer, &[]), node(1, &inner, &[])];
+        rejects(&pc(&nodes), LayoutError::ZoneOverlap((0, ZoneKind::Dma), (1, ZoneKind::Dma)));
+        let nodes = [NodeSpec { movable_start: Some(Pfn(1536)), ..node(0, &outer, &[]) }];
+        rejects(&pc(&nodes), LayoutError::Unaligned(Pfn(1536)));
+        let nodes = [node(0, &outer, &[])];
+        let limits =
+            ZoneLimits { dma_end: Some(Pfn(4096)), dma32_end: Some(Pfn(2048)), normal_end: None };
+        rejects(&MemoryMap { limits, ..pc(&nodes) }, LayoutError::LimitOrder);
+        assert_eq!(pc(&nodes).validate(16), Err(LayoutError::Order(16)));
+    }
+
+    #[test]
+    fn pageblock_is_a_huge_page_within_limits() {
+        let check = |huge_order, block_max_order, expect| {
+            let config = OrderConfig { max_order: 10, huge_order, block_max_order };
+            assert_eq!(config.pageblock_order(), expect);
+        };
+        check(Some(9), None, 9);
+        check(None, None, 10);
+        check(Some(13), None, 10);
+        check(Some(9), Some(5), 5);
+        check(None, Some(12), 10);
+    }
+
+    #[test]
+    fn grouping_needs_a_pageblock_for_each_type() {
+        assert!(grouping_by_mobility(6 * 512, 9, 6));
+        assert!(!grouping_by_mobility(6 * 512 - 1, 9, 6));
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for kind in ZoneKind::ALL {
+            assert_eq!(ZoneKind::from_name(kind.name()), Some(kind));
+            assert_eq!(ZoneKind::from_index(kind as usize), Some(kind));
+        }
+        assert_eq!(ZoneKind::from_name("Device"), None);
+    }
+}

@@ -1,0 +1,14 @@
+//! What everything else is said in: frames and orders, types, requests, the machine's layout, events and
+//! errors.
+
+pub mod alloc_flags;
+pub(crate) mod error;
+pub mod event;
+pub mod frame;
+pub(crate) mod geometry;
+pub mod interrupts;
+pub mod layout;
+pub mod mobility;
+pub mod request;
+pub(crate) mod sync;
+pub mod zonelist;

@@ -1,0 +1,510 @@
+//! Per-CPU page lists (PCP): a few blocks of each low order and type that a CPU allocates and frees
+//! without the zone.
+//!
+//! A cache belongs to one CPU and one zone. The CPU owns it as `&mut`, in place of disabled
+//! interrupts, so the fast path has no atomic read-modify-write.
+//!
+//! Source: `rmqueue_pcplist`, `free_unref_page_commit`, `free_pcppages_bulk` (mm/page_alloc.c). Their
+//! sizes are in `cpu_tuning`.
+
+mod drain;
+mod held;
+
+pub use crate::base::frame::COSTLY_ORDER;
+pub use crate::zone::retune::CacheLimits;
+pub use drain::Drain;
+#[cfg(feature = "replay")]
+pub(crate) use drain::drained_type;
+
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::event::Observer;
+use crate::base::frame::{ORDER_LIMIT, Order, pages};
+use crate::base::geometry::Geometry;
+use crate::base::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
+use crate::percpu::list::CpuList;
+use crate::percpu::tuning::Calm;
+use crate::policy::{PcpOrders, PcpThpLists, Policy, Reserve};
+use crate::table::chain::Tag;
+use crate::table::map::{FrameState, Index, NIL, PageMap, StateByte};
+use crate::zone::Zone;
+use crate::zone::fallback::Mode;
+
+#[cfg(doc)]
+use crate::percpu::snapshot::Front;
+
+const LOW_ORDER_LISTS: usize = (COSTLY_ORDER as usize + 1) * MIGRATE_PCPTYPES;
+
+/// The order of each of these lists; a table, as divisions are slow.
+const LOW_ORDER_OF: [Order; LOW_ORDER_LISTS] = {
+    let mut orders = [0; LOW_ORDER_LISTS];
+    let mut index = 0;
+    while index < LOW_ORDER_LISTS {
+        orders[index] = (index / MIGRATE_PCPTYPES) as Order;
+        index += 1;
+    }
+    orders
+};
+
+/// The largest number of lists a cache can have (`NR_PCP_LISTS`).
+pub const MAX_LISTS: usize = LOW_ORDER_LISTS + MIGRATE_PCPTYPES;
+
+/// Orders and types of the table of lists; a round number of types makes a short multiplication.
+const ORDERS: usize = ORDER_LIMIT as usize + 1;
+const TYPES: usize = MIGRATETYPES.next_power_of_two();
+
+/// There is no such list. Its place in a cache holds one that is full and yet gives nothing.
+const NO_LIST: u8 = MAX_LISTS as u8;
+
+/// A power of two.
+const LISTS: usize = MAX_LISTS + 1;
+
+/// What a cache has learned from the allocations and frees that it saw, and its limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CacheState {
+    /// Its limits.
+    pub limits: CacheLimits,
+    /// Pages that it may hold now.
+    pub high: u32,
+    /// What an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or doublings of the drain
+    /// (`free_factor`, 5.13 to 6.6).
+    pub free_count: u32,
+    /// Doublings of the refill (6.7 and later).
+    pub alloc_factor: u8,
+    /// The last free was of a high order (`PCPF_PREV_FREE_HIGH_ORDER`).
+    pub prev_free_high_order: bool,
+    /// The CPU's share of the data cache holds more than three batches (`PCPF_FREE_HIGH_BATCH`).
+    pub free_high_batch: bool,
+}
+
+/// The lists of one CPU for one zone (`struct per_cpu_pages`). What the short ways write beside a list
+/// is one cache line.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct CpuCache {
+    lists: [CpuList; LISTS],
+    /// Pages that this CPU allocated and freed in the zone; see [`counters`](Self::counters).
+    pgalloc: u64,
+    pgfree: u64,
+    /// Pages that were held and taken again; counted here only.
+    pairs: u64,
+    /// See [`count`](Self::count), [`free_count`](Self::free_count): without the held page.
+    pub(crate) count: u32,
+    pub(crate) free_count: u32,
+    pub(crate) calm: Calm,
+    /// The page freed last, and the list that it is the first of; see [`held`].
+    held: Index,
+    held_list: u8,
+    /// Doublings of the refill (6.7 and later).
+    pub(super) alloc_factor: u8,
+    /// The last free was of a high order (`PCPF_PREV_FREE_HIGH_ORDER`).
+    pub(super) prev_free_high_order: bool,
+    /// The CPU's share of the data cache holds more than three batches (`PCPF_FREE_HIGH_BATCH`).
+    pub(super) free_high_batch: bool,
+    /// Pages that it may hold now.
+    pub(super) high: u32,
+    /// Its limits.
+    pub(super) limits: CacheLimits,
+    /// The CPU's mark on its lists.
+    tag: Tag,
+    /// How often a list led to a block that is not this CPU's.
+    strays: u32,
+    nr_lists: u8,
+    thp_order: Order,
+    /// The list of each order and type, [`NO_LIST`] where there is none.
+    list_of: [[u8; TYPES]; ORDERS],
+    /// The same for frees in the short way: none for isolated blocks.
+    put_lists: [[u8; TYPES]; ORDERS],
+}
+
+const _: () = {
+    use core::mem::offset_of;
+    let first = offset_of!(CpuCache, pgalloc);
+    assert!(first % 64 == 0 && offset_of!(CpuCache, free_high_batch) - first < 64);
+};
+
+impl CpuCache {
+    /// An empty cache of a CPU.
+    #[must_use]
+    pub fn new(cpu: usize, policy: &Policy, geometry: Geometry, limits: CacheLimits) -> Self {
+        let costly = policy.pcp_orders == PcpOrders::CostlyAndThp;
+        let thp_lists = match policy.pcp_thp_lists {
+            _ if !costly => 0,
+            PcpThpLists::Three => 3,
+            PcpThpLists::One => 1,
+            PcpThpLists::Two => 2,
+        };
+        let low = if costly { LOW_ORDER_LISTS as u8 } else { MIGRATE_PCPTYPES as u8 };
+        let mut lists = [CpuList::EMPTY; LISTS];
+        lists[usize::from(NO_LIST)] = CpuList::CLOSED;
+        let list_of = list_table(costly, thp_lists, geometry.pageblock_order);
+        Self {
+            lists,
+            tag: cpu as Tag + 1,
+            strays: 0,
+            list_of,
+            put_lists: put_table(&list_of),
+            nr_lists: low + thp_lists,
+            thp_order: geometry.pageblock_order,
+            count: 0,
+            high: limits.high_min,
+            limits,
+            alloc_factor: 0,
+            free_count: 0,
+            held: NIL,
+            held_list: held::NONE,
+            pairs: 0,
+            prev_free_high_order: false,
+            free_high_batch: false,
+            calm: Calm::default(),
+            pgalloc: 0,
+            pgfree: 0,
+        }
+    }
+
+    /// Returns what the cache has learned, and its limits.
+    #[must_use]
+    pub fn state(&self) -> CacheState {
+        CacheState {
+            limits: self.limits,
+            high: self.high,
+            free_count: self.free_count(),
+            alloc_factor: self.alloc_factor,
+            prev_free_high_order: self.prev_free_high_order,
+            free_high_batch: self.free_high_batch,
+        }
+    }
+
+    #[cfg(feature = "replay")]
+    pub(crate) fn set_state(&mut self, state: CacheState) {
+        let CacheState { limits, high, free_count, .. } = state;
+        (self.limits, self.high, self.free_count) = (limits, high, free_count);
+        self.alloc_factor = state.alloc_factor;
+        self.prev_free_high_order = state.prev_free_high_order;
+        self.free_high_batch = state.free_high_batch;
+        self.forget_calm();
+    }
+
+    /// Returns the cache's limits.
+    #[must_use]
+    pub fn limits(&self) -> CacheLimits {
+        self.limits
+    }
+
+    /// Returns the number of pages that the cache may hold now.
+    #[must_use]
+    pub fn high(&self) -> u32 {
+        self.high
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_alloc(&mut self, order: Order) {
+        self.pgalloc += pages(order);
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_free(&mut self, order: Order) {
+        self.pgfree += pages(order);
+    }
+
+    /// The list of an order and type (`order_to_pindex`); `None` where there is none. Types that no
+    /// request has share the movable list.
+    #[inline]
+    #[must_use]
+    pub fn list_index(&self, order: Order, mt: Migratetype) -> Option<usize> {
+        let index = usize::from(self.list_of.get(usize::from(order))?[mt as usize]);
+        (index < MAX_LISTS).then_some(index)
+    }
+
+    /// The order of a list's blocks (`pindex_to_order`).
+    #[inline]
+    #[must_use]
+    pub fn list_order(&self, index: usize) -> Order {
+        LOW_ORDER_OF.get(index).copied().unwrap_or(self.thp_order)
+    }
+
+    /// The number of lists.
+    #[must_use]
+    pub fn nr_lists(&self) -> usize {
+        usize::from(self.nr_lists)
+    }
+
+    pub(crate) fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    /// How often a list was found to lead to a block that is not this CPU's, as two CPUs had freed
+    /// it at the same instant; see [`sharing`](crate::sharing).
+    #[must_use]
+    pub fn strays(&self) -> u32 {
+        self.strays
+    }
+
+    /// The list of an order and type for the short way of requests; it may be one that gives nothing.
+    #[inline(always)]
+    pub(crate) fn take_list(&self, order: Order, mt: Migratetype) -> Option<u8> {
+        if order == 0 && (mt as usize) < MIGRATE_PCPTYPES {
+            return Some(mt as u8);
+        }
+        Some(self.list_of.get(usize::from(order))?[mt as usize])
+    }
+
+    /// The same for the short way of frees; it may be one that takes nothing.
+    #[inline(always)]
+    pub(crate) fn put_list(&self, order: Order, mt: Migratetype) -> Option<u8> {
+        Some(self.put_lists.get(usize::from(order))?[mt as usize])
+    }
+
+    /// Takes the first block of a list of this order for a request, if it is on the stack, and counts
+    /// it. Gives its state too, which the caller sets.
+    #[inline(always)]
+    pub(crate) fn take_hot<'m>(
+        &mut self,
+        map: &PageMap<'m>,
+        index: u8,
+        order: Order,
+    ) -> Option<(Index, StateByte<'m>)> {
+        if self.holds_for(index) {
+            return self.take_held(map);
+        }
+        if !self.settle_hot() {
+            return None;
+        }
+        let list = &mut self.lists[usize::from(index) % LISTS];
+        let i = list.top()?;
+        let state = map.state_byte(i);
+        if !state.is_on_cpu_list() {
+            return None;
+        }
+        list.drop_top();
+        let taken = pages(order);
+        self.count -= taken as u32;
+        self.pgalloc += taken;
+        self.note_alloc();
+        Some((i, state))
+    }
+
+    /// Holds a freed page for a list, or puts a freed block of a higher order on it, if there is room on
+    /// the stack, and counts it; the cache has `count` pages then ([`calm_count`](Self::calm_count)).
+    /// Only where no page is held, and for a calm zone ([`Front::is_calm`]).
+    #[inline(always)]
+    pub(crate) fn put_hot(&mut self, i: Index, index: u8, order: Order, count: u32) -> bool {
+        if order == 0 {
+            self.hold(i, index);
+            return true;
+        }
+        if !self.lists[usize::from(index) % LISTS].push_hot(i) {
+            return false;
+        }
+        self.count = count;
+        self.count_free(order);
+        self.note_calm_free(order);
+        true
+    }
+
+    /// Moves blocks to the stack of the list of an order and type, if it is empty. Gives whether
+    /// there is a first block then.
+    pub(crate) fn warm(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
+        let Some(list) = self.list_index(order, mt).map(|index| &mut self.lists[index]) else {
+            return false;
+        };
+        !list.is_empty()
+            && (list.top().is_some() || list.warm(map, self.tag, |i| map.is_on_cpu_list(i, order)))
+    }
+
+    /// Makes room on the stack of the list of an order and type, for a block that the cache surely
+    /// keeps.
+    pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
+        if let Some(index) = self.put_list(order, mt).filter(|&index| index != NO_LIST)
+            && self.calm_count(order).is_some()
+        {
+            self.lists[usize::from(index) % LISTS].make_room(map, self.tag);
+            return true;
+        }
+        false
+    }
+
+    /// Takes the first block of a list of this order.
+    pub(crate) fn pop(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
+        let owned = |i| map.is_on_cpu_list(i, order);
+        loop {
+            let list = &mut self.lists[index % LISTS];
+            if list.is_empty() {
+                return None;
+            }
+            if list.top().is_none() {
+                list.warm(map, self.tag, owned);
+            }
+            if let Some(i) = list.top().filter(|&i| owned(i)) {
+                list.drop_top();
+                self.count -= 1 << order;
+                return Some(i);
+            }
+            self.mend(map, index);
+        }
+    }
+
+    /// Leaves out of a list what is not this CPU's. Other lists are not as they should be either then,
+    /// so the pages are counted anew.
+    fn mend(&mut self, map: &PageMap<'_>, index: usize) {
+        let order = self.list_order(index);
+        self.lists[index % LISTS].mend(map, self.tag, |i| map.is_on_cpu_list(i, order));
+        self.strays += 1;
+        let limit = map.frames() as usize;
+        let pages_of = |index: usize| {
+            let blocks = self.lists[index].iter(map).take(limit).count() as u32;
+            blocks << self.list_order(index)
+        };
+        self.count = (0..self.nr_lists()).map(pages_of).sum();
+    }
+
+    /// Takes a block from a list that is empty, after filling it from the zone
+    /// (`__rmqueue_pcplist`). From 7.2 requests that may use the highatomic reserve leave it empty.
+    #[inline(never)]
+    pub(crate) fn refill_and_pop(
+        &mut self,
+        zone: &mut Zone<'_>,
+        index: usize,
+        order: Order,
+        mt: Migratetype,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Index> {
+        let to_reserve = order > 0 && flags.has(AllocFlags::HIGHATOMIC);
+        if to_reserve
+            && matches!(zone.policy().reserve, Reserve::Highatomic72 | Reserve::Highatomic73)
+        {
+            return None;
+        }
+        let n = self.refill_count(&zone.policy(), order, zone.below_high());
+        self.refill(zone, order, mt, n, flags, observer);
+        self.pop(&zone.map(), index, order)
+    }
+
+    /// Takes up to `n` blocks from the zone to a list (`rmqueue_bulk`). Gives how many came.
+    pub(crate) fn refill(
+        &mut self,
+        zone: &mut Zone<'_>,
+        order: Order,
+        mt: Migratetype,
+        n: u32,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> u32 {
+        let Some(index) = self.list_index(order, mt) else { return 0 };
+        let mut mode = Mode::Normal;
+        zone.count_lock();
+        let mut taken = 0;
+        while taken < n {
+            if let Some((i, more)) = zone.rmqueue_run(order, mt, mode, n - taken, observer) {
+                self.append_run(zone, i, more, index, mt);
+                taken += more;
+                continue;
+            }
+            let Some((i, cached)) = zone.rmqueue(order, mt, flags, &mut mode, observer) else {
+                break;
+            };
+            let cached = zone.remembered_type(i, mt, cached);
+            self.append(&zone.map(), i, index, cached);
+            taken += 1;
+        }
+        taken
+    }
+
+    /// Puts `n` blocks that follow each other, from the list of their own type, at the end of a list.
+    fn append_run(&mut self, zone: &Zone<'_>, i: Index, n: u32, index: usize, mt: Migratetype) {
+        let order = self.list_order(index);
+        for at in 0..n {
+            let i = i + (at << order);
+            let cached = zone.remembered_type(i, mt, mt);
+            zone.map().set(i, FrameState::CpuList { order, cached });
+        }
+        self.lists[index].push_tail_run(&zone.map(), self.tag, i, n, 1 << order);
+        self.count += n << order;
+    }
+
+    /// Puts a block at the end of a list: after a refill, or when a state is rebuilt.
+    #[inline]
+    pub(crate) fn append(
+        &mut self,
+        map: &PageMap<'_>,
+        i: Index,
+        index: usize,
+        cached: Migratetype,
+    ) {
+        let order = self.list_order(index);
+        map.set(i, FrameState::CpuList { order, cached });
+        self.lists[index].push_tail(map, self.tag, i);
+        self.count += 1 << order;
+    }
+
+    /// Puts a freed block at the head of its list.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        map: &PageMap<'_>,
+        i: Index,
+        order: Order,
+        index: usize,
+        cached: Migratetype,
+    ) {
+        map.set(i, FrameState::CpuList { order, cached });
+        self.lists[index].push_head(map, self.tag, i);
+        self.count += pages(order) as u32;
+    }
+
+    /// Tells whether a block is on one of the cache's lists.
+    #[cfg(feature = "replay")]
+    pub(crate) fn contains(&self, map: &PageMap<'_>, i: Index, index: usize) -> bool {
+        self.lists[index].contains(map, self.tag, i)
+    }
+
+    /// Takes a given block off its list.
+    #[inline]
+    #[cfg(feature = "replay")]
+    pub(crate) fn unlink(&mut self, map: &PageMap<'_>, i: Index, index: usize) {
+        self.lists[index].remove(map, self.tag, i);
+        self.count -= 1 << self.list_order(index);
+    }
+}
+
+/// The list of each order and type (`order_to_pindex`).
+fn list_table(costly: bool, thp_lists: u8, thp_order: Order) -> [[u8; TYPES]; ORDERS] {
+    let list = |order: Order, mt: Migratetype| {
+        let mt = if (mt as usize) < MIGRATE_PCPTYPES { mt } else { Migratetype::Movable };
+        if order == 0 || (costly && order <= COSTLY_ORDER) {
+            return order * MIGRATE_PCPTYPES as u8 + mt as u8;
+        }
+        match thp_lists {
+            _ if order != thp_order => NO_LIST,
+            0 => NO_LIST,
+            1 => LOW_ORDER_LISTS as u8,
+            2 => LOW_ORDER_LISTS as u8 + u8::from(mt == Migratetype::Movable),
+            _ => LOW_ORDER_LISTS as u8 + mt as u8,
+        }
+    };
+    let mut table = [[NO_LIST; TYPES]; ORDERS];
+    for (order, row) in (0..).zip(&mut table) {
+        for mt in Migratetype::ALL {
+            row[mt as usize] = list(order, mt);
+        }
+    }
+    table
+}
+
+/// See [`CpuCache::put_list`].
+fn put_table(list_of: &[[u8; TYPES]; ORDERS]) -> [[u8; TYPES]; ORDERS] {
+    core::array::from_fn(|order| {
+        let mut row = list_of[order];
+        row[Migratetype::Isolate as usize] = NO_LIST;
+        row
+    })
+}
+
+/// The flags of a zone that a cache looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ZoneFlags {
+    /// kswapd is reclaiming.
+    pub reclaim_active: bool,
+    /// The zone is under its high watermark.
+    pub below_high: bool,
+}

@@ -1,0 +1,265 @@
+//! Giving pages of a CPU cache back to its zone: which list gives the next one, and to which type it goes.
+//!
+//! Source: `free_pcppages_bulk`, `drain_pages_zone` (mm/page_alloc.c).
+
+use super::{CpuCache, LISTS};
+use crate::base::event::{Event, Observer};
+use crate::base::frame::{ORDER_LIMIT, Order, pages};
+use crate::base::geometry::Geometry;
+use crate::base::mobility::Migratetype;
+use crate::policy::{PcpBulk, PcpFree, PcpType, Policy};
+use crate::table::map::{FrameState, Index, PageMap};
+use crate::zone::Zone;
+
+/// A drain under way: which list gives the next page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Drain {
+    /// Pages that this chunk still gives.
+    left: u32,
+    /// Pages of the chunks after it.
+    later: u32,
+    chunk: u32,
+    /// The list before the first of each chunk.
+    start: usize,
+    at: usize,
+    /// Blocks that the list at `at` may still give (`batch_free`); what it cannot give goes to the
+    /// next.
+    run: u32,
+    in_turn: bool,
+}
+
+impl Drain {
+    /// Pages still to be given back.
+    #[must_use]
+    pub fn left(&self) -> u32 {
+        self.left + self.later
+    }
+
+    /// The list that gives the next page, from its tail.
+    pub fn next_list(&mut self, cache: &CpuCache) -> Option<usize> {
+        if self.left == 0 {
+            self.left = self.later.min(self.chunk);
+            self.later -= self.left;
+            (self.at, self.run) = (self.start, 0);
+        }
+        if self.left == 0 || cache.count() == 0 {
+            return None;
+        }
+        if self.run > 0 && !cache.is_empty(self.at) {
+            return Some(self.at);
+        }
+        if !self.in_turn {
+            self.run = 0;
+        }
+        for _ in 0..cache.nr_lists() {
+            // Up to 5.17 a list gives one page more for each empty list passed before it.
+            self.run = self.run.saturating_add(1);
+            self.at = if self.at + 1 < cache.nr_lists() { self.at + 1 } else { 0 };
+            if !cache.is_empty(self.at) {
+                if !self.in_turn || self.run as usize == cache.nr_lists() {
+                    self.run = if self.in_turn { self.left } else { u32::MAX };
+                }
+                return Some(self.at);
+            }
+        }
+        None
+    }
+
+    /// The blocks of an order that the list at hand may give before another is looked for.
+    #[inline]
+    fn blocks(&self, order: Order) -> u32 {
+        let of_chunk = self.left.div_ceil(pages(order) as u32);
+        of_chunk.min(self.run)
+    }
+
+    /// Counts so many blocks, at most [`blocks`](Self::blocks), given back.
+    #[inline]
+    fn gave_run(&mut self, order: Order, n: u32) {
+        self.left = self.left.saturating_sub(n << order);
+        self.run -= n;
+    }
+
+    /// Looks at the current list anew, after a block left it otherwise.
+    pub fn restart(&mut self) {
+        self.run = self.run.max(1);
+    }
+
+    /// Counts a block given back.
+    pub fn gave(&mut self, order: Order) {
+        self.left = self.left.saturating_sub(pages(order.min(ORDER_LIMIT)) as u32);
+        self.run = self.run.saturating_sub(1);
+    }
+}
+
+impl CpuCache {
+    /// Starts to give `n` pages back, after a block was freed to the list `index`.
+    #[must_use]
+    pub fn drain(&self, policy: &Policy, n: u32, index: usize) -> Drain {
+        let chunk = match policy.pcp_free {
+            PcpFree::FreeCount619 => self.limits.batch.max(1),
+            _ => u32::MAX,
+        };
+        // The loop starts with the list after this one.
+        let (start, in_turn) = match policy.pcp_bulk {
+            PcpBulk::WholeLists => (index.checked_sub(1).unwrap_or(self.nr_lists() - 1), false),
+            PcpBulk::RoundRobin => (0, true),
+        };
+        let start = if start < self.nr_lists() { start } else { 0 };
+        Drain { left: 0, later: n.min(self.count()), chunk, start, at: start, run: 0, in_turn }
+    }
+
+    /// Starts to empty the cache: all of it at once, and from 6.7 in rounds of the largest drain, so
+    /// that the zone's lock is not held for long (`drain_pages_zone`; the kernel has rounds from 6.10).
+    #[must_use]
+    pub fn drain_round(&self, policy: &Policy) -> Drain {
+        let most = match policy.pcp_free {
+            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
+                self.limits.batch.max(1) << policy.pcp_batch_scale_max
+            }
+            _ => u32::MAX,
+        };
+        Drain { chunk: u32::MAX, ..self.drain(policy, most, 0) }
+    }
+
+    /// Gives pages back to the zone until the drain is done (`free_pcppages_bulk`).
+    pub(crate) fn drain_to(
+        &mut self,
+        zone: &mut Zone<'_>,
+        mut drain: Drain,
+        observer: &mut impl Observer,
+    ) {
+        if drain.left() > 0 {
+            zone.count_lock();
+        }
+        while let Some(index) = drain.next_list(self) {
+            let order = self.list_order(index);
+            if let Some((i, n)) = self.pop_tail_run(zone, index, order, drain.blocks(order)) {
+                Self::give_back_run(zone, i, order, n, observer);
+                drain.gave_run(order, n);
+            } else if let Some(i) = self.pop_tail(&zone.map(), index, order) {
+                Self::give_back(zone, i, order, observer);
+                drain.gave(order);
+            }
+            if drain.left() == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Takes from the end of a list the halves, quarters and so on of one block, in its order, which
+    /// will merge to that block: up to `most` of them. Gives the first frame, and their number.
+    #[inline]
+    fn pop_tail_run(
+        &mut self,
+        zone: &Zone<'_>,
+        index: usize,
+        order: Order,
+        most: u32,
+    ) -> Option<(Index, u32)> {
+        // Larger blocks than a pageblock do not always merge.
+        let Geometry { pageblock_order, max_order } = zone.geometry();
+        if order >= pageblock_order {
+            return None;
+        }
+        let list = &mut self.lists[index % LISTS];
+        let first = list.chain().tail()?;
+        let merges = first.trailing_zeros().min(u32::from(pageblock_order.min(max_order)));
+        let most = most.min(1 << merges.checked_sub(u32::from(order))?);
+        if most < 2 || zone.is_packed() || zone.capture().is_some() {
+            return None;
+        }
+        let state = zone.map().state_byte(first);
+        let owned = |i| state.is_on_cpu_list() && zone.map().state_byte(i).is_same(state);
+        if !zone.map().is_on_cpu_list(first, order) {
+            return None;
+        }
+        let (first, n) = list.pop_tail_run(&zone.map(), self.tag, most, 1 << order, owned)?;
+        self.count -= n << order;
+        Some((first, n))
+    }
+
+    /// Frees to the zone what [`pop_tail_run`](Self::pop_tail_run) gave: each part would merge with
+    /// the one before, and nothing else of the zone would change until they are one block.
+    fn give_back_run(
+        zone: &mut Zone<'_>,
+        i: Index,
+        order: Order,
+        n: u32,
+        observer: &mut impl Observer,
+    ) {
+        let mt = drained_type(zone, i);
+        for at in 1..n {
+            zone.map().set(i + (at << order), FrameState::Tail);
+        }
+        zone.free_one(i, order + n.trailing_zeros() as Order, mt, None, observer);
+        for at in 0..n {
+            let pfn = zone.map().pfn(i + (at << order));
+            observer.event(Event::PcpuDrain { pfn, order, migratetype: mt });
+        }
+    }
+
+    /// Frees a block to the zone that would come to a list and leave it at once. `mt` is the type
+    /// that the list would remember.
+    pub(crate) fn pass_on(
+        &mut self,
+        zone: &mut Zone<'_>,
+        i: Index,
+        order: Order,
+        mt: Migratetype,
+        observer: &mut impl Observer,
+    ) {
+        zone.count_lock();
+        if !zone.map().is_allocated(i, order) {
+            // Another CPU freed it at the same instant.
+            self.strays += 1;
+            return;
+        }
+        let mt = if remembers_type(zone) { mt } else { zone.map().block_type(i) };
+        zone.free_one(i, order, mt, None, observer);
+        observer.event(Event::PcpuDrain { pfn: zone.map().pfn(i), order, migratetype: mt });
+    }
+
+    /// Frees one block that was taken off a list to the zone.
+    #[inline]
+    pub(crate) fn give_back(
+        zone: &mut Zone<'_>,
+        i: Index,
+        order: Order,
+        observer: &mut impl Observer,
+    ) {
+        let mt = drained_type(zone, i);
+        zone.free_one(i, order, mt, None, observer);
+        observer.event(Event::PcpuDrain { pfn: zone.map().pfn(i), order, migratetype: mt });
+    }
+
+    /// Takes the last block of a list; `None` where there is none any more.
+    #[inline]
+    fn pop_tail(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
+        let owned = |i| map.is_on_cpu_list(i, order);
+        loop {
+            if let Some(i) = self.lists[index].pop_tail(map, self.tag, owned) {
+                self.count -= 1 << order;
+                return Some(i);
+            }
+            if self.lists[index].is_empty() {
+                return None;
+            }
+            self.mend(map, index);
+        }
+    }
+}
+
+/// The type that a block on a CPU list is freed to.
+#[inline]
+pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
+    match remembers_type(zone).then(|| zone.map().state(i)) {
+        Some(FrameState::CpuList { cached, .. }) => cached,
+        _ => zone.map().block_type(i),
+    }
+}
+
+/// Whether a block on a CPU list is freed to the type that it had when it came there.
+#[inline]
+fn remembers_type(zone: &Zone<'_>) -> bool {
+    zone.policy().pcp_type == PcpType::Cached && !zone.has_isolated_blocks()
+}

@@ -1,0 +1,56 @@
+//! The invariants of CPU caches, verified against the page map.
+
+use crate::base::frame::pages;
+use crate::percpu::cache::CpuCache;
+use crate::policy::PcpIndex;
+use crate::table::map::FrameState;
+use crate::zone::Zone;
+use crate::zone::check::{Violation, walk};
+
+impl Zone<'_> {
+    /// Verifies one cache; gives the pages on its lists.
+    pub(crate) fn check_cache(&self, at: usize, cache: &CpuCache) -> Result<u64, Violation> {
+        let mut count = 0;
+        for index in 0..cache.nr_lists() {
+            let order = cache.list_order(index);
+            let listed = |i| match self.map().state(i) {
+                FrameState::CpuList { order: is, cached }
+                    if is == order
+                        && (cache.list_index(is, cached) == Some(index)
+                            || self.policy().pcp_index == PcpIndex::Requested
+                            || !cached.is_mergeable()) =>
+                {
+                    Ok(())
+                }
+                state => Err(Violation::ListedOtherwise(self.map().pfn(i), state)),
+            };
+            let (mut near, list) = cache.parts(index);
+            let blocks = walk(&self.map(), list.chain(), cache.tag(), listed)?;
+            let blocks = blocks + near.try_fold(0, |n, i| listed(i).map(|()| n + 1))?;
+            count += u64::from(blocks) * pages(order);
+        }
+        if count == u64::from(cache.count()) { Ok(count) } else { Err(Violation::CacheCount(at)) }
+    }
+
+    /// Verifies the caches of a zone, and that every block on a CPU list is on one of theirs.
+    pub(crate) fn check_caches<'c>(
+        &self,
+        caches: impl Iterator<Item = &'c CpuCache>,
+    ) -> Result<(), Violation> {
+        let mut listed = 0;
+        for (at, cache) in caches.enumerate() {
+            listed += self.check_cache(at, cache)?;
+        }
+        let mapped: u64 = (0..self.map().frames())
+            .map(|i| match self.map().state(i) {
+                FrameState::CpuList { order, .. } => pages(order),
+                _ => 0,
+            })
+            .sum();
+        if mapped == listed {
+            Ok(())
+        } else {
+            Err(Violation::Counter { name: "free_pcp", counted: listed, listed: mapped })
+        }
+    }
+}

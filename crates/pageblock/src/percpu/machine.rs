@@ -1,0 +1,236 @@
+//! What all CPUs know of the machine: its policy and sizes, which zones a request may use and in
+//! which order, and which zone holds a frame. Nothing here needs a lock.
+
+use crate::base::error::{AllocError, FrameError};
+use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::geometry::Geometry;
+use crate::base::layout::{MAX_NUMNODES, ZoneKind};
+use crate::base::mobility::Migratetype;
+use crate::base::request::{Gfp, Request};
+use crate::base::sync::{AtomicBool, Relaxed};
+use crate::percpu::snapshot::Front;
+use crate::policy::{Fair, Policy, SkipActiveNode};
+use crate::table::map::{FrameState, Index};
+
+/// There is no such node.
+pub(crate) const NO_NODE: u8 = u8::MAX;
+
+/// There is no such zone.
+pub(crate) const NO_ZONE: u16 = u16::MAX;
+
+pub(crate) struct Machine<'m> {
+    pub(crate) policy: Policy,
+    pub(crate) geometry: Geometry,
+    /// One a zone.
+    pub(crate) fronts: &'m [Front<'m>],
+    /// The zones of each node's list, in the order in which they are tried.
+    pub(crate) zonelists: &'m [u16],
+    /// The place of each node's list among the zonelists; [`NO_NODE`] where there is no such node.
+    pub(crate) node_places: [u8; MAX_NUMNODES],
+    pub(crate) nr_nodes: u8,
+    pub(crate) sections: Sections,
+    /// Too little memory to group by mobility: every request is unmovable.
+    pub(crate) mobility_off: AtomicBool,
+    /// By node.
+    pub(crate) kswapd_running: [AtomicBool; MAX_NUMNODES],
+}
+
+/// What an attempt looks for.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempt {
+    pub(crate) order: Order,
+    pub(crate) mt: Migratetype,
+    pub(crate) gfp: Gfp,
+    pub(crate) highest: ZoneKind,
+    /// Which zonelist.
+    place: u8,
+    nodemask: u64,
+    /// The CPU lists are passed by.
+    pub(crate) past_lists: bool,
+}
+
+impl Attempt {
+    /// Tells whether a node is in the mask.
+    #[inline]
+    pub(crate) fn may_use(&self, node: u8) -> bool {
+        self.nodemask & 1 << node != 0
+    }
+}
+
+impl<'m> Machine<'m> {
+    /// What a request of a CPU on the node `own` looks for.
+    #[inline]
+    pub(crate) fn attempt(&self, own: u8, request: &Request) -> Result<Attempt, AllocError> {
+        if request.order > self.geometry.max_order {
+            return Err(AllocError::OrderTooLarge(request.order));
+        }
+        let node = request.node.unwrap_or(own);
+        let place = self.node_places.get(usize::from(node)).copied().unwrap_or(NO_NODE);
+        if place == NO_NODE {
+            return Err(AllocError::NoSuchNode(node));
+        }
+        let gfp = request.gfp;
+        let mt = gfp.migratetype().ok_or(AllocError::ConflictingMobility(gfp))?;
+        let mt = if self.mobility_off.load(Relaxed) { Migratetype::Unmovable } else { mt };
+        let nodemask =
+            if gfp.has(Gfp::THISNODE) { request.nodemask & 1 << node } else { request.nodemask };
+        let highest = gfp.highest_zone();
+        Ok(Attempt { order: request.order, mt, gfp, highest, place, nodemask, past_lists: false })
+    }
+
+    /// The zones of an attempt's list, in the order in which they are tried.
+    #[inline]
+    pub(crate) fn zonelist(&self, attempt: &Attempt) -> impl Iterator<Item = usize> + use<'m> {
+        let zones = self.fronts.len();
+        let lists = self.zonelists;
+        lists[usize::from(attempt.place) * zones..][..zones].iter().map(|&z| usize::from(z))
+    }
+
+    /// Tells whether nothing but its watermark makes a walk pass over its first zone: no fair batch,
+    /// and no kswapd to keep out of the way of.
+    pub(crate) fn first_zone_serves(&self) -> bool {
+        self.policy.fair == Fair::Off
+            && (!self.skips_active() || !self.kswapd_running.iter().any(|r| r.load(Relaxed)))
+    }
+
+    /// Tells whether walks first pass over nodes whose kswapd runs.
+    pub(crate) fn skips_active(&self) -> bool {
+        self.policy.skip_active_node == SkipActiveNode::On && self.nr_nodes > 1
+    }
+
+    /// Tells whether a node's kswapd runs.
+    pub(crate) fn kswapd_runs(&self, node: u8) -> bool {
+        self.kswapd_running.get(usize::from(node)).is_some_and(|runs| runs.load(Relaxed))
+    }
+
+    /// The zone that holds a frame, and the frame's index there. In the tables of zones that
+    /// interleave with others the others' frames are holes.
+    pub(crate) fn locate(&self, pfn: Pfn) -> Option<(usize, Index)> {
+        self.fronts.iter().enumerate().find_map(|(at, front)| {
+            let i = front.map.index(pfn)?;
+            (!front.map.is_hole(i)).then_some((at, i))
+        })
+    }
+
+    /// The zone and index of an allocated block.
+    #[inline(always)]
+    pub(crate) fn find_allocated(
+        &self,
+        pfn: Pfn,
+        order: Order,
+    ) -> Result<(usize, Index), FrameError> {
+        let at = usize::from(self.sections.zone(pfn));
+        match self.fronts.get(at).and_then(|front| front.map.allocated_at(pfn, order)) {
+            Some(i) => Ok((at, i)),
+            None => self.search_allocated(pfn, order),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn search_allocated(&self, pfn: Pfn, order: Order) -> Result<(usize, Index), FrameError> {
+        let found = self
+            .fronts
+            .iter()
+            .enumerate()
+            .find_map(|(at, front)| Some((at, front.map.allocated_at(pfn, order)?)));
+        found.ok_or_else(|| {
+            let Some((at, i)) = self.locate(pfn) else { return FrameError::Foreign(pfn) };
+            match self.fronts[at].map.state(i) {
+                FrameState::Allocated { order, .. } => FrameError::WrongOrder(pfn, order),
+                _ => FrameError::NotAllocated(pfn),
+            }
+        })
+    }
+}
+
+const SECTIONS: usize = 256;
+
+/// The zone of each section of the frames: one step from a frame to its zone.
+pub(crate) struct Sections {
+    base: u64,
+    shift: u32,
+    /// [`NO_ZONE`] where a section has frames of several zones, or of none.
+    zones: [u16; SECTIONS],
+}
+
+impl Sections {
+    /// Divides the frames from the first zone's to the last zone's.
+    pub(crate) fn of(spans: impl Iterator<Item = FrameRange> + Clone) -> Self {
+        let base = spans.clone().map(|s| s.start.0).min().unwrap_or(0);
+        let end = spans.clone().map(|s| s.end.0).max().unwrap_or(0);
+        let length = end.saturating_sub(base).div_ceil(SECTIONS as u64).next_power_of_two();
+        let zones = core::array::from_fn(|n| {
+            let start = base + length * n as u64;
+            let mut inside = (0..)
+                .zip(spans.clone())
+                .filter(|(_, s)| s.start.0 < start + length && start < s.end.0);
+            match (inside.next(), inside.next()) {
+                (Some((zone, _)), None) => zone,
+                _ => NO_ZONE,
+            }
+        });
+        Self { base, shift: length.trailing_zeros(), zones }
+    }
+
+    #[inline(always)]
+    fn zone(&self, pfn: Pfn) -> u16 {
+        let section = pfn.0.wrapping_sub(self.base) >> (self.shift & 63);
+        let section = usize::try_from(section).unwrap_or(usize::MAX);
+        self.zones.get(section).copied().unwrap_or(NO_ZONE)
+    }
+}
+
+impl Machine<'_> {
+    /// See `Allocator::set_movable`.
+    pub(crate) fn set_movable(&self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
+        let (at, i) = self.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
+        let map = &self.fronts[at].map;
+        let FrameState::Allocated { order, .. } = map.state(i) else {
+            return Err(FrameError::NotAllocated(pfn));
+        };
+        map.set(i, FrameState::Allocated { order, movable });
+        Ok(())
+    }
+}
+
+impl Machine<'_> {
+    /// See `Allocator::split_allocated`.
+    pub(crate) fn split_allocated(
+        &self,
+        pfn: Pfn,
+        order: Order,
+        into: Order,
+    ) -> Result<(), FrameError> {
+        let (at, i) = self.find_allocated(pfn, order)?;
+        if into > order {
+            return Err(FrameError::OrderTooLarge(into));
+        }
+        let map = &self.fronts[at].map;
+        let FrameState::Allocated { movable, .. } = map.state(i) else {
+            return Err(FrameError::NotAllocated(pfn));
+        };
+        for piece in 0..1 << (order - into) {
+            map.set(i + (piece << into), FrameState::Allocated { order: into, movable });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_know_zones_that_they_do_not_share() {
+        let spans = [FrameRange::new(16, 4096), FrameRange::new(4096, 1 << 20)];
+        let sections = Sections::of(spans.iter().copied());
+        assert_eq!(sections.zone(Pfn(15)), NO_ZONE);
+        assert_eq!(sections.zone(Pfn(16)), NO_ZONE, "the first section has frames of both");
+        assert_eq!(sections.zone(Pfn(8192)), 1);
+        assert_eq!(sections.zone(Pfn((1 << 20) - 1)), 1);
+        assert_eq!(sections.zone(Pfn(u64::MAX)), NO_ZONE);
+        let one = Sections::of(core::iter::once(FrameRange::new(0, 1000)));
+        assert_eq!([0, 999].map(|pfn| one.zone(Pfn(pfn))), [0, 0]);
+    }
+}

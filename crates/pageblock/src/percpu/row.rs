@@ -1,0 +1,65 @@
+//! What a CPU owns: a cache for each zone, and where it looks first.
+
+use crate::base::layout::MAX_NR_ZONES;
+use crate::base::mobility::Migratetype;
+use crate::percpu::cache::CpuCache;
+use crate::percpu::snapshot::Front;
+use crate::table::map::PageMap;
+use crate::zone::retune::CacheTuning;
+
+/// What a CPU owns.
+#[derive(Default)]
+pub(crate) struct Row<'m> {
+    /// One a zone.
+    pub(crate) zones: &'m mut [CpuZone<'m>],
+    /// The first zone of its node's list, by the highest zone of a request.
+    pub(crate) first: [u16; MAX_NR_ZONES],
+    /// The zone of the block that it freed last.
+    pub(crate) recent: u16,
+    /// Its node.
+    pub(crate) node: u8,
+    /// What it was told of, where it shares the allocator; see [`News`](crate::percpu::mailbox::News).
+    pub(crate) seen: u32,
+}
+
+/// What a CPU has of one zone. No other CPU writes to the same cache lines.
+#[repr(align(128))]
+pub(crate) struct CpuZone<'m> {
+    pub(crate) front: &'m Front<'m>,
+    /// The front's.
+    pub(crate) map: PageMap<'m>,
+    /// To be [settled](CpuZone::settled) before anything but a short way changes it.
+    pub(crate) cache: CpuCache,
+    /// The type of the pageblock that the CPU freed to last in this zone.
+    pub(crate) recent_type: Migratetype,
+    /// The list of such pages; see [`CpuCache::put_list`].
+    pub(crate) recent_list: u8,
+    /// Which of the zone's [`CacheTuning`]s the cache has.
+    pub(crate) tuned: u32,
+}
+
+impl CpuZone<'_> {
+    /// The cache, with the page that it holds on its list.
+    #[inline]
+    pub(crate) fn settled(&mut self) -> &mut CpuCache {
+        self.cache.settle(&self.map);
+        &mut self.cache
+    }
+}
+
+impl CpuZone<'_> {
+    /// Gives the cache its limits, if they were set since.
+    fn adopt(&mut self, tuning: CacheTuning) {
+        if self.tuned != tuning.times {
+            self.tuned = tuning.times;
+            self.settled().set_limits(tuning.limits);
+        }
+    }
+}
+
+impl Row<'_> {
+    /// Gives every cache its limits; `tuning` knows them by zone.
+    pub(crate) fn adopt(&mut self, mut tuning: impl FnMut(usize) -> CacheTuning) {
+        self.zones.iter_mut().enumerate().for_each(|(at, zone)| zone.adopt(tuning(at)));
+    }
+}

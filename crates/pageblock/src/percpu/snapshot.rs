@@ -1,0 +1,271 @@
+//! What CPUs read of a zone without its lock.
+//!
+//! Decisions before the lock is taken (is there memory above the watermark, is reclaim active) need
+//! the zone's levels. Whoever owns all zones reads them in place; CPUs that share zones read the
+//! copies of a [`Front`], which are renewed whenever the zone's lock is released. Such a copy lags
+//! behind by what the holder of the lock has moved so far: at most one batch of a CPU list, or one
+//! block. Unlike the kernel's `vm_stat` it does not drift with the number of CPUs.
+
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::frame::{ORDER_LIMIT, Order};
+use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
+use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
+use crate::base::sync::{AtomicBool, AtomicU16, AtomicUsize, Relaxed};
+use crate::percpu::machine::Machine;
+use crate::policy::{PcpFree, Policy, WmarkCheck};
+use crate::table::map::PageMap;
+use crate::zone::Zone;
+use crate::zone::levels::Levels;
+use crate::zone::tuning::Watermarks;
+use crate::zone::watermark::Plenty;
+
+/// The types whose free blocks count in watermark checks, in the order of [`Copies::orders`].
+const CHECKED: [Migratetype; 5] = [Unmovable, Movable, Reclaimable, HighAtomic, Cma];
+
+/// The side of a zone that faces the CPUs: its page map, and what they may read without its lock.
+pub(crate) struct Front<'m> {
+    pub(crate) map: PageMap<'m>,
+    pub(crate) node: u8,
+    pub(crate) kind: ZoneKind,
+    /// The flags of the fast path that do not depend on the request, where this zone is preferred.
+    pub(crate) fast_flags: AllocFlags,
+    policy: Policy,
+    max_order: Order,
+    /// Whether `plenty` and `calm` say all that they could.
+    known: AtomicBool,
+    /// Neither active reclaim nor a missed high watermark makes a CPU cache give pages back.
+    calm: AtomicBool,
+    /// By the highest zone of a request: the orders, one bit each, that the zone serves at once,
+    /// whatever the watermark but a high one that is asked for, and the flags. Never a bit too many.
+    plenty: [AtomicU16; MAX_NR_ZONES],
+    copies: Copies,
+}
+
+/// Copies of a zone's levels, renewed under its lock with each move of pages: not on the cache lines that
+/// the short ways read.
+#[repr(align(128))]
+struct Copies {
+    free_pages: AtomicUsize,
+    cma: AtomicUsize,
+    highatomic: AtomicUsize,
+    reserved_highatomic: AtomicUsize,
+    watermarks: [AtomicUsize; 4],
+    boost: AtomicUsize,
+    lowmem_reserve: [AtomicUsize; MAX_NR_ZONES],
+    orders: [AtomicU16; CHECKED.len()],
+    nr_free: [AtomicUsize; ORDER_LIMIT as usize + 1],
+    managed: AtomicUsize,
+    below_high: AtomicBool,
+    boosted: AtomicBool,
+    reclaim_active: AtomicBool,
+}
+
+/// Page counts fit: a zone's frames are numbered by 32 bits.
+fn store(copy: &AtomicUsize, pages: u64) {
+    copy.store(usize::try_from(pages).unwrap_or(usize::MAX), Relaxed);
+}
+
+fn load(copy: &AtomicUsize) -> u64 {
+    copy.load(Relaxed) as u64
+}
+
+impl<'m> Front<'m> {
+    /// The front of a zone that has its page map.
+    pub(crate) fn of(zone: &Zone<'m>, fast_flags: AllocFlags) -> Self {
+        let zeros = || core::array::from_fn(|_| AtomicUsize::new(0));
+        Self {
+            map: *zone.map(),
+            node: zone.node(),
+            kind: zone.kind(),
+            fast_flags,
+            policy: *zone.policy(),
+            known: AtomicBool::new(false),
+            calm: AtomicBool::new(false),
+            max_order: zone.geometry().max_order,
+            plenty: core::array::from_fn(|_| AtomicU16::new(0)),
+            copies: Copies {
+                free_pages: AtomicUsize::new(0),
+                cma: AtomicUsize::new(0),
+                highatomic: AtomicUsize::new(0),
+                reserved_highatomic: AtomicUsize::new(0),
+                watermarks: core::array::from_fn(|_| AtomicUsize::new(0)),
+                boost: AtomicUsize::new(0),
+                lowmem_reserve: core::array::from_fn(|_| AtomicUsize::new(0)),
+                orders: core::array::from_fn(|_| AtomicU16::new(0)),
+                nr_free: zeros(),
+                managed: AtomicUsize::new(0),
+                below_high: AtomicBool::new(false),
+                boosted: AtomicBool::new(false),
+                reclaim_active: AtomicBool::new(false),
+            },
+        }
+    }
+
+    /// Whether a request of this order is served at once, by the highest zone that it may use; an attempt
+    /// that names the high watermark may still be refused.
+    #[inline(always)]
+    pub(crate) fn has_plenty(&self, order: Order, highest: ZoneKind) -> bool {
+        self.plenty[highest as usize].load(Relaxed) >> (order & 0xf) & 1 != 0
+    }
+
+    /// Whether nothing but its size makes a CPU cache give pages back.
+    #[inline(always)]
+    pub(crate) fn is_calm(&self) -> bool {
+        self.calm.load(Relaxed)
+    }
+
+    /// Says that nothing is known of what the zone serves at once, until
+    /// [`renew_short`](Self::renew_short).
+    pub(crate) fn forget(&self) {
+        self.known.store(false, Relaxed);
+        self.calm.store(false, Relaxed);
+        for orders in &self.plenty {
+            orders.store(0, Relaxed);
+        }
+    }
+
+    /// Whether [`has_plenty`](Self::has_plenty) and [`is_calm`](Self::is_calm) say all that they could.
+    pub(crate) fn is_known(&self) -> bool {
+        self.known.load(Relaxed)
+    }
+
+    /// Whether what is said of the zone holds after pages of it were moved, and nothing else.
+    #[inline(always)]
+    fn still_holds(&self, zone: &Zone<'_>) -> bool {
+        self.is_known() && zone.mask_inputs_hold()
+    }
+
+    /// Finds what the zone serves at once. `serves` is false where something other than its
+    /// watermark may make a walk pass over it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn renew_short(&self, zone: &mut Zone<'_>, serves: bool) {
+        let serves = serves && zone.managed() > 0 && !zone.boosted() && !zone.mobility_off();
+        let plenty = if serves { zone.plenty() } else { Plenty::NONE };
+        let most_reserved = zone.lowmem_reserve().iter().max().copied().unwrap_or(0);
+        zone.set_told(if serves { plenty.steady_above(most_reserved) } else { 0 });
+        let reserves = zone.lowmem_reserve().iter();
+        for (copy, &reserve) in self.plenty.iter().zip(reserves).skip(self.kind as usize) {
+            let orders = plenty.beside(reserve);
+            // Other CPUs read this line all the time.
+            if copy.load(Relaxed) != orders {
+                copy.store(orders, Relaxed);
+            }
+        }
+        // Up to 5.13 they do not look at the zone.
+        let calm = self.policy.pcp_free == PcpFree::Batch
+            || (!zone.reclaim_active() && !zone.below_high());
+        if self.calm.load(Relaxed) != calm || !self.is_known() {
+            self.calm.store(calm, Relaxed);
+            self.known.store(true, Relaxed);
+        }
+    }
+
+    /// Finds what the zone serves at once after pages of it were moved, if that may have changed.
+    #[inline(always)]
+    pub(crate) fn renew_short_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
+        if !self.still_holds(zone) {
+            self.renew_short(zone, machine.first_zone_serves());
+        }
+    }
+
+    /// Renews what CPUs read without the lock, after pages of the zone were moved.
+    #[inline]
+    pub(crate) fn renew_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
+        if self.still_holds(zone) {
+            self.renew_pages(zone);
+        } else {
+            self.renew(zone, machine.first_zone_serves());
+        }
+    }
+
+    /// Renews the copies that change with every move of pages.
+    #[inline]
+    fn renew_pages(&self, zone: &Zone<'_>) {
+        let copies = &self.copies;
+        store(&copies.free_pages, zone.free_pages());
+        store(&copies.cma, zone.free_pages_of(Cma));
+        store(&copies.highatomic, zone.free_pages_of(HighAtomic));
+        store(&copies.reserved_highatomic, zone.reserved_highatomic());
+        store(&copies.boost, zone.boost());
+        for (copy, mt) in copies.orders.iter().zip(CHECKED) {
+            copy.store(zone.orders(mt), Relaxed);
+        }
+        if self.policy.wmark_check == WmarkCheck::HalvePerOrder {
+            for (order, copy) in (0..=ORDER_LIMIT).zip(&copies.nr_free) {
+                store(copy, Levels::nr_free(zone, order));
+            }
+        }
+    }
+
+    /// Renews what CPUs read without the lock.
+    pub(crate) fn renew(&self, zone: &mut Zone<'_>, serves: bool) {
+        self.renew_short(zone, serves);
+        self.renew_pages(zone);
+        let copies = &self.copies;
+        let Watermarks { min, low, high, promo } = zone.watermarks();
+        for (copy, mark) in copies.watermarks.iter().zip([min, low, high, promo]) {
+            store(copy, mark);
+        }
+        for (copy, &pages) in copies.lowmem_reserve.iter().zip(zone.lowmem_reserve()) {
+            store(copy, pages);
+        }
+        store(&copies.managed, zone.managed());
+        copies.below_high.store(zone.below_high(), Relaxed);
+        copies.boosted.store(zone.boosted(), Relaxed);
+        copies.reclaim_active.store(zone.reclaim_active(), Relaxed);
+    }
+}
+
+impl Levels for Front<'_> {
+    fn policy(&self) -> &Policy {
+        &self.policy
+    }
+    fn free_pages(&self) -> u64 {
+        load(&self.copies.free_pages)
+    }
+    fn free_pages_of(&self, mt: Migratetype) -> u64 {
+        match mt {
+            Cma => load(&self.copies.cma),
+            HighAtomic => load(&self.copies.highatomic),
+            _ => 0,
+        }
+    }
+    fn reserved_highatomic(&self) -> u64 {
+        load(&self.copies.reserved_highatomic)
+    }
+    fn watermarks(&self) -> Watermarks {
+        let [min, low, high, promo] = &self.copies.watermarks;
+        Watermarks { min: load(min), low: load(low), high: load(high), promo: load(promo) }
+    }
+    fn boost(&self) -> u64 {
+        load(&self.copies.boost)
+    }
+    fn lowmem_reserve(&self, highest: ZoneKind) -> u64 {
+        load(&self.copies.lowmem_reserve[highest as usize])
+    }
+    fn orders(&self, mt: Migratetype) -> u16 {
+        CHECKED
+            .iter()
+            .position(|&checked| checked == mt)
+            .map_or(0, |at| self.copies.orders[at].load(Relaxed))
+    }
+    fn nr_free(&self, order: Order) -> u64 {
+        self.copies.nr_free.get(usize::from(order)).map_or(0, load)
+    }
+    fn max_order(&self) -> Order {
+        self.max_order
+    }
+    fn managed(&self) -> u64 {
+        load(&self.copies.managed)
+    }
+    fn below_high(&self) -> bool {
+        self.copies.below_high.load(Relaxed)
+    }
+    fn boosted(&self) -> bool {
+        self.copies.boosted.load(Relaxed)
+    }
+    fn reclaim_active(&self) -> bool {
+        self.copies.reclaim_active.load(Relaxed)
+    }
+}

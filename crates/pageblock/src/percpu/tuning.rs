@@ -1,0 +1,315 @@
+//! How many pages a CPU cache takes from its zone at a time, and how many it gives back: what it
+//! learns from the allocations and frees that it sees.
+//!
+//! Source: `nr_pcp_alloc`, `free_unref_page_commit`, `nr_pcp_high`, `nr_pcp_free`, `decay_pcp_high`
+//! (mm/page_alloc.c).
+
+use crate::base::frame::{COSTLY_ORDER, ORDER_LIMIT, Order, pages};
+use crate::percpu::cache::{CpuCache, ZoneFlags};
+use crate::policy::{PcpFree, PcpHigh, Policy};
+use crate::zone::retune::CacheLimits;
+
+#[cfg(doc)]
+use crate::percpu::snapshot::Front;
+
+impl CpuCache {
+    /// Each allocation ends a row of frees.
+    #[inline(always)]
+    pub(crate) fn note_alloc(&mut self) {
+        self.free_count >>= 1;
+    }
+
+    /// The pages that the cache holds after a free of a block, if it surely has to give none back.
+    /// Only for a calm zone ([`Front::is_calm`]).
+    #[inline(always)]
+    pub(crate) fn calm_count(&self, order: Order) -> Option<u32> {
+        let count = self.count + pages(order) as u32;
+        let row = is_high(order) && self.free_count >= self.calm.row_from;
+        (count < self.calm.below && !row).then_some(count)
+    }
+
+    /// What such a free changes of the tuning.
+    #[inline(always)]
+    pub(crate) fn note_calm_free(&mut self, order: Order) {
+        if self.calm.is_rising(self.free_count) {
+            self.free_count += pages(order) as u32;
+        }
+        self.prev_free_high_order = is_high(order) && self.calm.notes_high;
+    }
+
+    /// Sets the limits; what the cache may hold now stays within them.
+    pub(crate) fn set_limits(&mut self, limits: CacheLimits) {
+        self.limits = limits;
+        self.high = clamp(self.high, limits.high_min, limits.high_max);
+        self.forget_calm();
+    }
+
+    /// Takes every free for one that may have to give pages back: the limits may have changed.
+    pub(crate) fn forget_calm(&mut self) {
+        self.calm.below = 0;
+    }
+
+    /// Remembers when a free does not have to give pages back, after it was computed in full.
+    fn renew_calm(&mut self, policy: &Policy) {
+        let CacheLimits { batch, high_min, high_max } = self.limits;
+        let counts = policy.counts_frees();
+        let rising_to = if counts { batch << policy.pcp_batch_scale_max } else { 0 };
+        // Each free of a policy that counts brings the limit within its bounds first.
+        let within = !counts || self.high == clamp(self.high, high_min, high_max);
+        let steady = !counts || self.alloc_factor == 0;
+        let row_from = match policy.pcp_free {
+            PcpFree::Batch | PcpFree::FreeFactor => u32::MAX,
+            PcpFree::FreeHigh | PcpFree::FreeHighScaled => 0,
+            // The least that any of them asks for.
+            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => batch,
+        };
+        let below = if within && steady { self.high } else { 0 };
+        let pair_keeps = u8::from(rising_to > 1);
+        self.calm = Calm { below, rising_to, pair_keeps, row_from, notes_high: counts };
+    }
+
+    /// The number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
+    /// one that has a list.
+    pub fn refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
+        let order = order.min(ORDER_LIMIT);
+        let base = self.limits.batch;
+        let scaled = |batch: u32| if batch > 1 { (batch >> order).max(2) } else { batch };
+        match policy.pcp_high {
+            PcpHigh::SixBatch => base,
+            PcpHigh::LowWmark => scaled(base),
+            PcpHigh::Autotune => {
+                let CacheLimits { high_min, high_max, .. } = self.limits;
+                self.forget_calm();
+                self.high = clamp(self.high, high_min, high_max);
+                if self.high < base {
+                    return 1;
+                }
+                let mut batch = if order > 0 { base } else { base << self.alloc_factor };
+                if high_min != high_max && !below_high {
+                    self.high = self.high.saturating_add(batch).min(high_max);
+                }
+                if order == 0 {
+                    let room = i64::from(self.high) - i64::from(self.count) - i64::from(base);
+                    let room = room.max(i64::from(base)) as u32;
+                    if batch <= room && u32::from(self.alloc_factor) < policy.pcp_batch_scale_max {
+                        self.alloc_factor += 1;
+                    }
+                    batch = batch.min(room);
+                }
+                scaled(batch)
+            }
+        }
+    }
+
+    /// Decides how many pages are to be given back after a block of `order`, one that has a list,
+    /// was freed; 0 for none.
+    ///
+    /// Source: `free_unref_page_commit`.
+    pub fn pages_to_drain(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
+        let row = self.note_free(policy, order.min(ORDER_LIMIT));
+        let n = if self.holds_all(row, zone) { 0 } else { self.pages_past_high(policy, row, zone) };
+        self.renew_calm(policy);
+        n
+    }
+
+    /// The same for a block that is not on its list yet.
+    #[inline]
+    pub(crate) fn pages_to_drain_with(
+        &mut self,
+        policy: &Policy,
+        order: Order,
+        zone: ZoneFlags,
+    ) -> u32 {
+        let before = self.count;
+        self.count += pages(order) as u32;
+        let n = self.pages_to_drain(policy, order, zone);
+        self.count = before;
+        n
+    }
+
+    /// Counts a freed block, and tells whether it is one of a row of high orders that empties the
+    /// lists (5.18 and later).
+    fn note_free(&mut self, policy: &Policy, order: Order) -> Row {
+        let high_order = is_high(order);
+        if !policy.counts_frees() {
+            let factor = self.free_count > 0
+                && matches!(policy.pcp_free, PcpFree::FreeHigh | PcpFree::FreeHighScaled);
+            return if high_order && factor { Row::OfHighOrders } else { Row::Other };
+        }
+        self.alloc_factor >>= 1;
+        let row = high_order && self.prev_free_high_order && self.is_long_row(policy);
+        self.prev_free_high_order = high_order;
+        let CacheLimits { batch, high_min, high_max } = self.limits;
+        if self.free_count < batch << policy.pcp_batch_scale_max {
+            self.free_count += pages(order) as u32;
+        }
+        self.high = clamp(self.high, high_min, high_max);
+        if row { Row::OfHighOrders } else { Row::Other }
+    }
+
+    /// Whether so much was freed in a row that high orders empty the lists.
+    fn is_long_row(&self, policy: &Policy) -> bool {
+        let CacheLimits { batch, high_min, .. } = self.limits;
+        let enough = match policy.pcp_free {
+            PcpFree::FreeCount617 | PcpFree::FreeCount619 => batch + high_min / 2,
+            _ => batch,
+        };
+        self.free_count >= enough && (!self.free_high_batch || self.count >= batch)
+    }
+
+    /// Whether a cache certainly has to give no pages back, under any policy, after a free.
+    fn holds_all(&self, row: Row, zone: ZoneFlags) -> bool {
+        self.count < self.high && row == Row::Other && zone == ZoneFlags::default()
+    }
+
+    /// How many pages are to be given back where the cache may hold too many.
+    fn pages_past_high(&mut self, policy: &Policy, row: Row, zone: ZoneFlags) -> u32 {
+        let free_high = row == Row::OfHighOrders;
+        match policy.pcp_free {
+            PcpFree::Batch if self.count < self.high => 0,
+            PcpFree::Batch => self.limits.batch.min(self.count),
+            PcpFree::FreeFactor | PcpFree::FreeHigh | PcpFree::FreeHighScaled => {
+                self.drain_by_factor(policy, free_high, zone)
+            }
+            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
+                self.drain_by_count(policy, free_high, zone)
+            }
+        }
+    }
+
+    fn drain_by_factor(&mut self, policy: &Policy, free_high: bool, zone: ZoneFlags) -> u32 {
+        let batch = self.limits.batch;
+        let high = if free_high {
+            0
+        } else if zone.reclaim_active {
+            self.high.min(batch << 2)
+        } else {
+            self.high
+        };
+        if self.count < high {
+            return 0;
+        }
+        if free_high {
+            return self.count;
+        }
+        if high < batch {
+            return 1;
+        }
+        let most = high - batch;
+        let limit = match policy.pcp_free {
+            PcpFree::FreeHighScaled => policy.pcp_batch_scale_max,
+            _ => u32::from(u8::MAX),
+        };
+        let n = u64::from(batch) << self.free_count.min(31);
+        if n < u64::from(most) && self.free_count < limit {
+            self.free_count += 1;
+        }
+        clamp(u32::try_from(n).unwrap_or(u32::MAX), batch, most)
+    }
+
+    fn drain_by_count(&mut self, policy: &Policy, free_high: bool, zone: ZoneFlags) -> u32 {
+        let batch = self.limits.batch;
+        let high = self.high_now(policy, free_high, zone);
+        if self.count < high {
+            0
+        } else if free_high {
+            self.count.min(batch << policy.pcp_batch_scale_max)
+        } else if high < batch {
+            1
+        } else {
+            clamp(self.free_count, batch, high - batch)
+        }
+    }
+
+    /// The pages that a self-tuning cache may hold now (`nr_pcp_high`, 6.7 and later). `high` is
+    /// within its limits already.
+    fn high_now(&mut self, policy: &Policy, free_high: bool, zone: ZoneFlags) -> u32 {
+        let CacheLimits { batch, high_min, high_max } = self.limits;
+        let high = self.high;
+        if high == 0 {
+            return 0;
+        }
+        if free_high {
+            let lower = high.saturating_sub(batch << policy.pcp_batch_scale_max);
+            self.high = lower.max(high_min);
+            return 0;
+        }
+        let lowered = || high.saturating_sub(self.free_count.max(batch)).max(high_min);
+        if zone.reclaim_active {
+            self.high = lowered();
+            return (batch << 2).min(self.high);
+        }
+        if high_min == high_max {
+            return high;
+        }
+        if zone.below_high {
+            self.high = lowered();
+            return self.count.max(high_min);
+        }
+        if self.count >= high {
+            let need = self.free_count + batch;
+            if high < need {
+                self.high = clamp(need, high_min, high_max);
+            }
+        }
+        high
+    }
+
+    /// What each vmstat tick does to the limit: lowers it by an eighth, and gives the pages to drain
+    /// (`decay_pcp_high`, 6.7 and later).
+    pub fn decay(&mut self, policy: &Policy) -> u32 {
+        let CacheLimits { batch, high_min, .. } = self.limits;
+        if policy.pcp_high != PcpHigh::Autotune {
+            return 0;
+        }
+        self.forget_calm();
+        if self.high > high_min {
+            let keep = self.count.saturating_sub(batch << policy.pcp_batch_scale_max);
+            self.high = keep.max(self.high - (self.high >> 3)).max(high_min);
+        }
+        self.count.saturating_sub(self.high)
+    }
+}
+
+/// Whether many frees of an order in a row are given back at once.
+#[inline(always)]
+const fn is_high(order: Order) -> bool {
+    order.wrapping_sub(1) < COSTLY_ORDER
+}
+
+/// When a free does nothing but count: a summary of limits and policy. It never claims too much.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Calm {
+    /// While the cache holds fewer pages, it keeps them all, and a free changes nothing but the
+    /// counts; 0 where that is not known.
+    below: u32,
+    /// Where [`CpuCache::free_count`] stops to rise.
+    rising_to: u32,
+    /// The largest [`CpuCache::free_count`] that is the same after a free and an allocation.
+    pub(crate) pair_keeps: u8,
+    /// The [`CpuCache::free_count`] from which a free of a high order may empty the lists.
+    row_from: u32,
+    /// Whether the policy remembers that a high order was freed.
+    notes_high: bool,
+}
+
+impl Calm {
+    #[inline(always)]
+    pub(crate) fn is_rising(&self, free_count: u32) -> bool {
+        free_count < self.rising_to
+    }
+}
+
+/// What the frees before one make of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Row {
+    /// The last of so many high orders freed in a row that the lists are emptied.
+    OfHighOrders,
+    /// Any other.
+    Other,
+}
+
+/// As the kernel's macro: the lower bound first, so that the upper one wins where they cross.
+fn clamp(n: u32, low: u32, high: u32) -> u32 {
+    n.max(low).min(high)
+}

@@ -1,0 +1,134 @@
+//! Imposed changes of a CPU cache.
+
+use crate::base::error::FrameError;
+use crate::base::frame::{Order, Pfn};
+use crate::base::mobility::Migratetype::{self, Movable};
+use crate::percpu::cache::{CacheState, CpuCache, drained_type};
+use crate::policy::PcpIndex;
+use crate::replay::ListEnd;
+use crate::table::map::{FrameState, Index};
+use crate::zone::Zone;
+
+impl CpuCache {
+    /// The first block of a list: what an allocation would get.
+    #[must_use]
+    pub fn next(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
+        (list < self.nr_lists()).then(|| self.head(list)).flatten().map(|i| zone.map().pfn(i))
+    }
+
+    /// The last block of a list: what a drain would give back.
+    #[must_use]
+    pub fn last(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
+        (list < self.nr_lists()).then(|| self.tail(list)).flatten().map(|i| zone.map().pfn(i))
+    }
+
+    /// The blocks of a list, first to last.
+    pub fn blocks<'z>(
+        &self,
+        zone: &'z Zone<'_>,
+        list: usize,
+    ) -> impl Iterator<Item = Pfn> + use<'z> {
+        let known = (list < self.nr_lists()).then(|| self.iter(zone.map(), list));
+        known.into_iter().flatten().map(|i| zone.map().pfn(i))
+    }
+
+    /// The list that holds a block, by its order and remembered type; `None` where the block is on
+    /// no CPU list. Whether it is this CPU's the caller must know.
+    #[must_use]
+    pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<usize> {
+        let FrameState::CpuList { order, cached } = zone.state(pfn)? else { return None };
+        if zone.policy().pcp_index == PcpIndex::List && cached.is_mergeable() {
+            return self.list_index(order, cached);
+        }
+        let lists = (0..self.nr_lists()).filter(|&list| self.list_order(list) == order);
+        lists.into_iter().find(|&list| self.blocks(zone, list).any(|block| block == pfn))
+    }
+
+    /// A block on a list of this CPU: its first frame, its order and the list.
+    fn own_block(&self, zone: &Zone<'_>, pfn: Pfn) -> Result<(Index, Order, usize), FrameError> {
+        let list = self.list_of(zone, pfn).ok_or(FrameError::NotFree(pfn))?;
+        let order = self.list_order(list);
+        let i = zone.block_index(pfn, order)?;
+        if self.contains(zone.map(), i, list) {
+            Ok((i, order, list))
+        } else {
+            Err(FrameError::OtherCpu(pfn))
+        }
+    }
+
+    /// Takes a block off this CPU's list; it is allocated then.
+    ///
+    /// # Errors
+    /// [`FrameError::NotFree`] where it is on no CPU list, [`FrameError::OtherCpu`] where it is on none of this
+    /// CPU's; nothing changes then.
+    pub fn impose_take(&mut self, zone: &mut Zone<'_>, pfn: Pfn) -> Result<Order, FrameError> {
+        let (i, order, list) = self.own_block(zone, pfn)?;
+        self.unlink(zone.map(), i, list);
+        let movable = list % crate::base::mobility::MIGRATE_PCPTYPES == Movable as usize;
+        zone.map().set(i, FrameState::Allocated { order, movable });
+        Ok(order)
+    }
+
+    /// Puts an allocated block on a list of this CPU: at the head as a free does, or at the tail as a
+    /// refill does.
+    ///
+    /// # Errors
+    /// [`FrameError::NotAllocated`], or [`FrameError::OrderTooLarge`] where the order has no list.
+    pub fn impose_put(
+        &mut self,
+        zone: &mut Zone<'_>,
+        pfn: Pfn,
+        order: Order,
+        mt: Migratetype,
+        end: ListEnd,
+    ) -> Result<usize, FrameError> {
+        let i = zone.block_index(pfn, order)?;
+        if !zone.map().is_allocated(i, order) {
+            return Err(FrameError::NotAllocated(pfn));
+        }
+        let list = self.list_index(order, mt).ok_or(FrameError::OrderTooLarge(order))?;
+        match end {
+            ListEnd::Head => self.push(zone.map(), i, order, list, mt),
+            ListEnd::Tail => self.append(zone.map(), i, list, mt),
+        }
+        Ok(list)
+    }
+
+    /// The type that a drain would free a block of this CPU's list to.
+    #[must_use]
+    pub fn drain_type(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<Migratetype> {
+        zone.map().index(pfn).map(|i| drained_type(zone, i))
+    }
+
+    /// Imposes what the cache has learned.
+    pub fn impose_state(&mut self, state: CacheState) {
+        self.set_state(state);
+    }
+
+    /// Has the cache count another number of pages than its lists hold, to ask what it would do.
+    pub fn impose_count(&mut self, pages: u32) {
+        self.set_count(pages);
+    }
+
+    /// Counts an allocation, which ends a row of frees.
+    pub fn impose_alloc(&mut self) {
+        self.note_alloc();
+    }
+
+    /// Gives one block of this CPU's list back to the zone; gives the type that it is freed to.
+    ///
+    /// # Errors
+    /// [`FrameError::NotFree`] where it is on no CPU list, [`FrameError::OtherCpu`] where it is on none of this
+    /// CPU's; nothing changes then.
+    pub fn impose_drain(
+        &mut self,
+        zone: &mut Zone<'_>,
+        pfn: Pfn,
+    ) -> Result<Migratetype, FrameError> {
+        let (i, order, list) = self.own_block(zone, pfn)?;
+        let mt = drained_type(zone, i);
+        self.unlink(zone.map(), i, list);
+        Self::give_back(zone, i, order, &mut ());
+        Ok(mt)
+    }
+}

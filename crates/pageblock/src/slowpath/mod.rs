@@ -1,0 +1,604 @@
+//! The slow path as data: what a request that the fast path could not serve needs next.
+//!
+//! [`SlowPath::next`] says one [`Step`] at a time; the caller does it, or charges simulated time
+//! for it, and reports the [`Outcome`]. Which step follows which is the generation's matter
+//! (`__alloc_pages_slowpath`): [`Slowpath`] of the policy.
+//!
+//! ```
+//! use pageblock::mobility::Migratetype;
+//! use pageblock::policy::Policy;
+//! use pageblock::request::Gfp;
+//! use pageblock::slowpath::{Caller, Demand, Outcome, SlowPath, Step};
+//!
+//! let policy = Policy::parse("linux-6.12").unwrap();
+//! let demand = Demand {
+//!     gfp: Gfp::GFP_KERNEL,
+//!     order: 0,
+//!     migratetype: Migratetype::Unmovable,
+//!     max_order: 10,
+//!     pageblock_order: 9,
+//! };
+//! let mut path = SlowPath::new(&policy, demand, Caller::default());
+//! let mut reclaimed = 0;
+//! let mut outcome = Outcome::Start;
+//! loop {
+//!     outcome = match path.next(outcome) {
+//!         Step::WakeKswapd { order } => {
+//!             assert_eq!(order, 0);
+//!             Outcome::Done
+//!         }
+//!         // `Allocator::alloc_with` is to have the flags here; there is memory once some was reclaimed.
+//!         Step::TryAlloc { .. } if reclaimed > 0 => Outcome::Page,
+//!         Step::TryAlloc { .. } => Outcome::NoPage,
+//!         Step::DirectReclaim { .. } => {
+//!             reclaimed += 32;
+//!             Outcome::Reclaimed { pages: 32 }
+//!         }
+//!         Step::Served => break,
+//!         other => panic!("{other:?} is not needed for a page"),
+//!     };
+//! }
+//! assert_eq!(reclaimed, 32);
+//! ```
+
+mod first;
+mod flags;
+mod later;
+#[cfg(test)]
+mod tests;
+
+pub use flags::{reserve_flags, slow_alloc_flags};
+
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::frame::Order;
+use crate::base::mobility::Migratetype;
+use crate::base::request::Gfp;
+use crate::policy::{
+    DefragBlocks, NofailKills, NofailReserve, Nofragment, OomSparesMayfail, OomWithoutFs, Policy,
+    Reserve, Slowpath,
+};
+
+/// Orders above it are costly: they do not retry for long, and kill nothing
+/// (`PAGE_ALLOC_COSTLY_ORDER`).
+pub const PAGE_ALLOC_COSTLY_ORDER: Order = 3;
+
+/// Rounds without progress before reclaim is given up; rounds of compaction with progress
+/// (`MAX_RECLAIM_RETRIES`, `MAX_COMPACT_RETRIES`).
+pub const MAX_RETRIES: u32 = 16;
+
+/// The request, and the orders of the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Demand {
+    /// The flags.
+    pub gfp: Gfp,
+    /// The order.
+    pub order: Order,
+    /// The type; unmovable for every request where grouping by mobility is disabled.
+    pub migratetype: Migratetype,
+    /// The largest order of the machine.
+    pub max_order: Order,
+    /// The order of a pageblock.
+    pub pageblock_order: Order,
+}
+
+impl Demand {
+    const fn is_costly(&self) -> bool {
+        self.order > PAGE_ALLOC_COSTLY_ORDER
+    }
+}
+
+/// Who asks (flags of `current`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Caller {
+    /// The task frees memory for others (`PF_MEMALLOC`), or is a softirq that serves a memalloc
+    /// socket.
+    pub pf_memalloc: bool,
+    /// The OOM killer chose the task.
+    pub oom_victim: bool,
+    /// The task has a real-time or deadline priority.
+    pub rt_task: bool,
+    /// The task is a kernel thread (`PF_KTHREAD`).
+    pub kthread: bool,
+    /// Not the task asks, but an interrupt: none of the above counts but a softirq's.
+    pub in_interrupt: bool,
+    /// A fatal signal is pending.
+    pub fatal_signal: bool,
+}
+
+/// How hard compaction tries (`enum compact_priority`). Up to 4.7 there are the modes
+/// [`CompactPriority::Async`] and [`CompactPriority::SyncLight`] only.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum CompactPriority {
+    /// The whole zone, hints ignored (`COMPACT_PRIO_SYNC_FULL`).
+    SyncFull = 0,
+    /// May wait for locks, not for writeback (`COMPACT_PRIO_SYNC_LIGHT`, the default).
+    SyncLight = 1,
+    /// Waits for nothing (`COMPACT_PRIO_ASYNC`).
+    Async = 2,
+}
+
+impl CompactPriority {
+    /// The next harder one, down to `hardest`.
+    const fn harder(self, hardest: Self) -> Option<Self> {
+        match self {
+            Self::Async => Some(Self::SyncLight),
+            Self::SyncLight if matches!(hardest, Self::SyncFull) => Some(Self::SyncFull),
+            _ => None,
+        }
+    }
+}
+
+/// What a round of direct compaction came to, over all zones (`enum compact_result`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum CompactResult {
+    /// Not tried: too little free memory to move pages to, or not permitted.
+    Skipped,
+    /// Not tried: it failed too often of late.
+    Deferred,
+    /// All was scanned, without success.
+    Complete,
+    /// Part of a zone was scanned, without success.
+    PartialSkipped,
+    /// Given up for others.
+    Contended,
+    /// A block of the order is free.
+    Success,
+}
+
+/// Why compaction gave up early (3.10 to 4.7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum Contention {
+    /// It did not.
+    #[default]
+    None,
+    /// A lock was held by another.
+    Lock,
+    /// The CPU was needed by another.
+    Resched,
+}
+
+/// Which nodes an attempt may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Nodes {
+    /// Those of the request's nodemask.
+    Request,
+    /// All of the zonelist: reserves ignore memory policies.
+    Any,
+}
+
+/// How long to wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Wait {
+    /// Up to HZ/50 (20 ms), if a device is congested (`wait_iff_congested`).
+    IffCongested,
+    /// One tick.
+    Tick,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Wake kswapd of every node of the zonelist where it is not left asleep. In 3.12 and 3.13 this
+    /// also resets the fair batches of the zones. Report [`Outcome::Done`].
+    WakeKswapd {
+        /// The order that kswapd works for.
+        order: Order,
+    },
+    /// Try the zones (`get_page_from_freelist`) at the request's order. Report [`Outcome::Page`] or
+    /// [`Outcome::NoPage`].
+    TryAlloc {
+        /// What the attempt may use.
+        flags: AllocFlags,
+        /// Where.
+        nodes: Nodes,
+    },
+    /// Compact the zones. Report [`Outcome::Compacted`], or [`Outcome::Page`] for a captured page.
+    DirectCompact {
+        /// The order that is wanted.
+        order: Order,
+        /// How hard.
+        priority: CompactPriority,
+    },
+    /// Reclaim. Report [`Outcome::Reclaimed`].
+    DirectReclaim {
+        /// The order that is wanted.
+        order: Order,
+    },
+    /// Give the pages of all CPU lists back. Report [`Outcome::Done`].
+    DrainAll,
+    /// Give one highatomic block back. Report [`Outcome::Yes`] if there was one, else
+    /// [`Outcome::No`].
+    UnreserveHighatomic {
+        /// Also the last block of a zone.
+        force: bool,
+    },
+    /// Would some zone meet its minimum if all that can be reclaimed were free
+    /// (`should_reclaim_retry`)? Report [`Outcome::Yes`] or [`Outcome::No`].
+    ReclaimRetry {
+        /// The flags of the watermark test.
+        flags: AllocFlags,
+        /// Rounds without progress, up to [`MAX_RETRIES`]; 4.8 counts that many sixteenths less of
+        /// what can be reclaimed.
+        no_progress_loops: u32,
+    },
+    /// Would compaction be suitable in some zone if what can be reclaimed were free
+    /// (`compaction_zonelist_suitable`)? Report [`Outcome::Yes`] or [`Outcome::No`].
+    CompactRetry {
+        /// The flags of the watermark test.
+        flags: AllocFlags,
+    },
+    /// Nothing to do: from here on blocks of other types may be broken. Report [`Outcome::Done`].
+    DropNofragment,
+    /// Wait. Report [`Outcome::Done`].
+    Wait(Wait),
+    /// Call the OOM killer. Report [`Outcome::Oom`].
+    Oom,
+    /// The request is served. Nothing follows.
+    Served,
+    /// The request fails. Nothing follows.
+    Fail,
+}
+
+/// What the OOM killer did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum OomResult {
+    /// A victim is dying.
+    Killed,
+    /// There was none to kill.
+    Nothing,
+    /// Another task was about it.
+    Busy,
+}
+
+/// What came of the last [`Step`]. An outcome that does not answer the step counts as failure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Nothing was asked yet.
+    Start,
+    /// It is done.
+    Done,
+    /// It gave the page.
+    Page,
+    /// No page.
+    NoPage,
+    /// Compaction ended, without a captured page.
+    Compacted(CompactResult, Contention),
+    /// Reclaim freed so many pages.
+    Reclaimed {
+        /// The number of pages.
+        pages: u64,
+    },
+    /// Yes.
+    Yes,
+    /// No.
+    No,
+    /// What the OOM killer did.
+    Oom(OomResult),
+}
+
+/// Where a request stands: which step was handed out last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum At {
+    Start,
+    Wake,
+    Attempt,
+    Reserve,
+    ReserveWait,
+    Compact,
+    CompactTry,
+    Reclaim,
+    ReclaimTry,
+    Unreserve,
+    Drain,
+    DrainTry,
+    ReclaimRetry,
+    ForceUnreserve,
+    CompactRetry,
+    Drop,
+    RetryWait,
+    OomTry,
+    Oom,
+    OomWait,
+    OomLast,
+    NofailTry,
+    Over(Step),
+}
+
+/// What a direct compaction is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Round {
+    /// Before anything was reclaimed.
+    CompactFirst,
+    /// In the loop.
+    Loop,
+    /// The last attempt.
+    Last,
+}
+
+/// One request on its way through the slow path.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowPath<'p> {
+    policy: &'p Policy,
+    demand: Demand,
+    caller: Caller,
+    at: At,
+    round: Round,
+    flags: AllocFlags,
+    nodes: Nodes,
+    priority: CompactPriority,
+    compacted: (CompactResult, Contention),
+    reclaimed: u64,
+    reclaimed_total: u64,
+    no_progress_loops: u32,
+    compaction_retries: u32,
+}
+
+impl<'p> SlowPath<'p> {
+    /// A request that the fast path could not serve.
+    #[must_use]
+    pub fn new(policy: &'p Policy, demand: Demand, caller: Caller) -> Self {
+        Self {
+            policy,
+            demand,
+            caller,
+            at: At::Start,
+            round: Round::Loop,
+            flags: slow_alloc_flags(policy, &demand, &caller),
+            nodes: Nodes::Request,
+            priority: CompactPriority::Async,
+            compacted: (CompactResult::Skipped, Contention::None),
+            reclaimed: 0,
+            reclaimed_total: 0,
+            no_progress_loops: 0,
+            compaction_retries: 0,
+        }
+    }
+
+    /// Says that the caller has changed: the OOM killer chose it, or a signal came.
+    pub const fn set_caller(&mut self, caller: Caller) {
+        self.caller = caller;
+    }
+
+    /// The flags of the next attempt.
+    #[must_use]
+    pub const fn flags(&self) -> AllocFlags {
+        self.flags
+    }
+
+    /// The number of pages reclaimed so far.
+    #[must_use]
+    pub const fn reclaimed_total(&self) -> u64 {
+        self.reclaimed_total
+    }
+
+    /// Takes what came of the last step, and says the next. Begins with [`Outcome::Start`].
+    pub fn next(&mut self, outcome: Outcome) -> Step {
+        if let At::Over(step) = self.at {
+            return step;
+        }
+        if outcome == Outcome::Page {
+            return self.over(Step::Served);
+        }
+        match self.at {
+            At::Start => self.start(),
+            At::Wake => self.attempt(),
+            At::RetryWait | At::NofailTry => self.retry(),
+            At::Attempt | At::ReserveWait => self.after_attempt(),
+            At::Reserve => self.after_reserve(),
+            At::Compact => self.take_compacted(outcome),
+            At::CompactTry => self.after_compact(),
+            At::Reclaim => self.take_reclaimed(outcome),
+            At::ReclaimTry => self.unreserve_and_drain(),
+            At::Unreserve => self.go(At::Drain, Step::DrainAll),
+            At::Drain => self.go(At::DrainTry, self.try_alloc()),
+            At::DrainTry => self.after_reclaim(),
+            At::ReclaimRetry | At::ForceUnreserve | At::CompactRetry if outcome == Outcome::Yes => {
+                self.retry()
+            }
+            At::ReclaimRetry => self.force_unreserve(),
+            At::ForceUnreserve => self.compact_retry(),
+            At::CompactRetry => self.drop_nofragment_or_oom(),
+            At::Drop => self.after_drop(),
+            At::OomTry => self.oom_kill(),
+            At::Oom => self.take_oom(outcome),
+            At::OomWait | At::OomLast => self.after_oom(Progress::Made),
+            At::Over(step) => step,
+        }
+    }
+}
+
+/// Whether a round moved anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    Made,
+    None,
+}
+
+// What all generations share.
+impl SlowPath<'_> {
+    fn go(&mut self, at: At, step: Step) -> Step {
+        self.at = at;
+        step
+    }
+
+    fn over(&mut self, step: Step) -> Step {
+        self.go(At::Over(step), step)
+    }
+
+    fn is_first_generation(&self) -> bool {
+        self.policy.slowpath == Slowpath::CompactEachRound
+    }
+
+    fn has(&self, bits: Gfp) -> bool {
+        self.demand.gfp.has(bits)
+    }
+
+    fn try_alloc(&self) -> Step {
+        Step::TryAlloc { flags: self.flags, nodes: self.nodes }
+    }
+
+    fn start(&mut self) -> Step {
+        if self.demand.order > self.demand.max_order {
+            return self.over(Step::Fail);
+        }
+        if self.is_first_generation() { self.start_first() } else { self.start_later() }
+    }
+
+    /// Wakes kswapd if the request may, then tries the zones.
+    fn wake_and_attempt(&mut self) -> Step {
+        if !self.has(Gfp::KSWAPD_RECLAIM) {
+            return self.attempt();
+        }
+        let order = match self.policy.nofragment {
+            Nofragment::DefragMode => self.demand.order.max(self.demand.pageblock_order),
+            _ => self.demand.order,
+        };
+        self.go(At::Wake, Step::WakeKswapd { order })
+    }
+
+    fn attempt(&mut self) -> Step {
+        self.go(At::Attempt, self.try_alloc())
+    }
+
+    fn after_attempt(&mut self) -> Step {
+        if self.is_first_generation() {
+            self.after_attempt_first()
+        } else {
+            self.after_attempt_later()
+        }
+    }
+
+    fn after_reserve(&mut self) -> Step {
+        if self.is_first_generation() {
+            self.after_reserve_first()
+        } else {
+            self.after_last_free_attempt()
+        }
+    }
+
+    fn retry(&mut self) -> Step {
+        if self.is_first_generation() { self.retry_first() } else { self.retry_later() }
+    }
+
+    /// The order that reclaim and compaction work for: whole blocks as long as blocks of other types may not be
+    /// broken, as nothing smaller would serve a kernel request, where `defrag_blocks` is on.
+    fn effort_order(&self) -> Order {
+        let promoted = self.policy.defrag_blocks == DefragBlocks::On
+            && self.flags.has(AllocFlags::NOFRAGMENT)
+            && self.demand.migratetype != Migratetype::Movable;
+        if promoted {
+            self.demand.order.max(self.demand.pageblock_order)
+        } else {
+            self.demand.order
+        }
+    }
+
+    /// `__alloc_pages_direct_compact`.
+    fn compact(&mut self, round: Round) -> Step {
+        self.round = round;
+        self.compacted = (CompactResult::Skipped, Contention::None);
+        match self.effort_order() {
+            0 => self.after_compact(),
+            order => self.go(At::Compact, Step::DirectCompact { order, priority: self.priority }),
+        }
+    }
+
+    fn take_compacted(&mut self, outcome: Outcome) -> Step {
+        if let Outcome::Compacted(result, contention) = outcome {
+            self.compacted = (result, contention);
+        }
+        match self.compacted.0 {
+            CompactResult::Skipped | CompactResult::Deferred => self.after_compact(),
+            _ => self.go(At::CompactTry, self.try_alloc()),
+        }
+    }
+
+    fn after_compact(&mut self) -> Step {
+        if self.is_first_generation() {
+            self.after_compact_first()
+        } else {
+            self.after_compact_later()
+        }
+    }
+
+    /// `__alloc_pages_direct_reclaim`.
+    fn reclaim(&mut self) -> Step {
+        self.go(At::Reclaim, Step::DirectReclaim { order: self.effort_order() })
+    }
+
+    fn take_reclaimed(&mut self, outcome: Outcome) -> Step {
+        self.reclaimed = if let Outcome::Reclaimed { pages } = outcome { pages } else { 0 };
+        self.reclaimed_total = self.reclaimed_total.saturating_add(self.reclaimed);
+        if self.reclaimed == 0 {
+            return self.after_reclaim();
+        }
+        self.go(At::ReclaimTry, self.try_alloc())
+    }
+
+    /// What was reclaimed may lie on CPU lists or in the reserve.
+    fn unreserve_and_drain(&mut self) -> Step {
+        match self.policy.reserve {
+            Reserve::MigrateReserve => self.go(At::Drain, Step::DrainAll),
+            _ => self.go(At::Unreserve, Step::UnreserveHighatomic { force: false }),
+        }
+    }
+
+    fn after_reclaim(&mut self) -> Step {
+        if self.is_first_generation() {
+            self.after_reclaim_first()
+        } else {
+            self.compact(Round::Loop)
+        }
+    }
+
+    /// `__alloc_pages_may_oom`: first an attempt that only succeeds if another task has just freed
+    /// plenty.
+    fn oom(&mut self) -> Step {
+        let flags = AllocFlags::WMARK_HIGH.with(AllocFlags::CPUSET);
+        self.go(At::OomTry, Step::TryAlloc { flags, nodes: self.nodes })
+    }
+
+    fn oom_kill(&mut self) -> Step {
+        if !self.may_kill() {
+            return self.after_oom(Progress::None);
+        }
+        let progresses = self.policy.oom_without_fs == OomWithoutFs::Progresses;
+        if progresses && !self.has(Gfp::FS) && !self.has(Gfp::NOFAIL) {
+            return self.after_oom(Progress::Made);
+        }
+        self.go(At::Oom, Step::Oom)
+    }
+
+    fn may_kill(&self) -> bool {
+        let mayfail = self.policy.oom_spares_mayfail == OomSparesMayfail::On;
+        let spares = self.has(Gfp::THISNODE) || (mayfail && self.has(Gfp::RETRY_MAYFAIL));
+        let useless = self.demand.is_costly() || self.is_below_normal() || spares;
+        let insists = self.has(Gfp::NOFAIL) && self.policy.nofail_kills == NofailKills::On;
+        !useless || insists
+    }
+
+    /// Killing user tasks does not free memory of the lowest zones.
+    fn is_below_normal(&self) -> bool {
+        self.has(Gfp::DMA) || self.has(Gfp::DMA32)
+    }
+
+    fn take_oom(&mut self, outcome: Outcome) -> Step {
+        match outcome {
+            Outcome::Oom(OomResult::Busy) => self.go(At::OomWait, Step::Wait(Wait::Tick)),
+            _ if self.has(Gfp::NOFAIL) && self.policy.nofail_reserve == NofailReserve::On => {
+                let flags = AllocFlags::NO_WATERMARKS.with(AllocFlags::CPUSET);
+                self.go(At::OomLast, Step::TryAlloc { flags, nodes: self.nodes })
+            }
+            Outcome::Oom(OomResult::Killed) => self.after_oom(Progress::Made),
+            _ => self.after_oom(Progress::None),
+        }
+    }
+
+    fn after_oom(&mut self, progress: Progress) -> Step {
+        if self.is_first_generation() {
+            self.after_oom_first(progress)
+        } else {
+            self.after_oom_later(progress)
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! An allocator of one zone, for unit tests.
+
+use core::mem::MaybeUninit;
+
+pub(crate) use crate::api::alloc::Allocator;
+use crate::api::setup::Setup;
+use crate::base::frame::FrameRange;
+use crate::base::geometry::Geometry;
+use crate::base::layout::{ZoneKind, ZoneSpec};
+use crate::policy::Policy;
+
+use std::vec;
+
+/// Runs a test on a zone of so many pages, all free, with one CPU.
+pub(crate) fn with_zone<R>(
+    policy: &str,
+    geometry: Geometry,
+    pages: u64,
+    test: impl FnOnce(&mut Allocator<'_>) -> R,
+) -> R {
+    let span = FrameRange::new(0, pages);
+    let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: pages, managed: pages };
+    let setup = Setup {
+        policy: Policy::parse(policy).unwrap(),
+        geometry,
+        zones: &[zone],
+        cpu_nodes: &[0],
+        distances: &[],
+    };
+    let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+    let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+    allocator.release(span).unwrap();
+    test(&mut allocator)
+}

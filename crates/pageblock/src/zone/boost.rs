@@ -1,0 +1,41 @@
+//! The watermark boost (5.0 and later): reclaim ahead of requests after a fallback that fragments.
+//!
+//! Source: `boost_watermark` (mm/page_alloc.c).
+
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::event::Observer;
+use crate::zone::Zone;
+
+impl Zone<'_> {
+    /// Takes back so many pages of the boost, at most all of it, after kswapd has reclaimed them.
+    pub fn end_boost(&mut self, pages: u64) {
+        self.boost = self.boost.saturating_sub(pages);
+    }
+
+    /// Raises the watermarks after a fallback below the pageblock order (`boost_watermark`).
+    pub(crate) fn boost_watermark(&mut self, flags: AllocFlags) {
+        use crate::policy::Boost;
+        let boost = crate::zone::tuning::boost_watermark(
+            &self.policy,
+            self.watermarks.high,
+            self.boost,
+            self.managed,
+            self.geometry.pageblock_order,
+        );
+        if let Some(boost) = boost {
+            self.boost = boost;
+        }
+        let unconditional = matches!(self.policy.boost, Boost::V50 | Boost::V58);
+        let marks = self.policy.boost != Boost::Off && (unconditional || boost.is_some());
+        if marks && flags.has(AllocFlags::KSWAPD) {
+            self.boosted = true;
+        }
+    }
+
+    /// Wakes kswapd if the watermarks were boosted since it was last woken.
+    pub(crate) fn wake_for_boost(&mut self, observer: &mut impl Observer) {
+        if core::mem::take(&mut self.boosted) {
+            observer.wake_kswapd(self.node, self.kind, 0);
+        }
+    }
+}

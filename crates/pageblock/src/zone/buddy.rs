@@ -1,0 +1,390 @@
+//! The buddy core: splitting on allocation, merging on free.
+
+use crate::policy::{MergeRule, Retype, SplitLarge, TraceRefill};
+use core::ops::Range;
+
+use crate::base::event::{Event, Observer};
+use crate::base::frame::{Order, pages};
+use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
+use crate::table::freelist::End;
+use crate::table::map::{FrameState, Index};
+use crate::zone::Zone;
+
+/// The content of a pageblock, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct BlockCount {
+    pub(crate) free: u64,
+    /// In use, and movable.
+    pub(crate) movable: u64,
+    /// Pages that Linux looks at to count them: one of each free block, and every other page.
+    pub(crate) looks: u32,
+}
+
+impl Zone<'_> {
+    /// Takes the first block of the smallest order that serves, and splits it
+    /// (`__rmqueue_smallest`). The lower part is returned; upper halves go to the heads of the lists.
+    #[inline]
+    pub(crate) fn rmqueue_smallest(&mut self, order: Order, list: Migratetype) -> Option<Index> {
+        let (i, found) = self.unlink_smallest(order, list)?;
+        if self.is_whole_block(found) {
+            self.account_pages(pages(found), list, false, true);
+            self.expand(i, order, found, list);
+        } else {
+            self.map.set(i, FrameState::Tail);
+            for half in (order..found).rev() {
+                self.link(i + (1 << half), half, list, End::Head);
+            }
+            self.account_pages(pages(order), list, false, false);
+        }
+        Some(i)
+    }
+
+    /// Takes the block that serves off its list, its pages still in the counters; gives its order too.
+    #[inline]
+    fn unlink_smallest(&mut self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
+        if self.is_packed()
+            && let Some((i, found)) = self.packing.take(&self.map, order, list)
+        {
+            self.counters.list_probes += 1;
+            self.area.remove(&self.map, i, found, list);
+            return Some((i, found));
+        }
+        let Some(found) = self.area.smallest(order, list) else {
+            self.counters.list_probes += u64::from(self.geometry.max_order + 1 - order);
+            return None;
+        };
+        self.counters.list_probes += u64::from(found + 1 - order);
+        let i = self.area.list(found, list).head()?;
+        self.unlink(i, found, list);
+        Some((i, found))
+    }
+
+    /// Takes up to `n` blocks, at least one, as so many calls of
+    /// [`rmqueue_smallest`](Self::rmqueue_smallest) would: they follow each other in the first block of the
+    /// smallest order that serves, since all smaller lists are empty. Gives the first, and how many
+    /// they are. Not for packed placement.
+    pub(crate) fn take_run(
+        &mut self,
+        order: Order,
+        list: Migratetype,
+        n: u32,
+    ) -> Option<(Index, u32)> {
+        let found = self.area.smallest(order, list)?;
+        let i = self.area.list(found, list).head()?;
+        let taken = n.min(1 << (found - order));
+        // The first finds its order after those below; the `m`-th after it finds a block of the
+        // largest order that divides its distance.
+        let after = taken - 1;
+        self.counters.list_probes +=
+            u64::from(found + 1 - order) + u64::from(2 * after - after.count_ones());
+        self.map.set(i, FrameState::Tail);
+        if self.is_whole_block(found) {
+            self.remove(i, found, list);
+            self.insert_rest(i, order, found, taken, |zone, i, order| {
+                zone.insert(i, order, list, End::Head);
+            });
+        } else {
+            self.area.remove(&self.map, i, found, list);
+            self.account_pages(u64::from(taken) << order, list, false, false);
+            self.insert_rest(i, order, found, taken, |zone, i, order| {
+                zone.link(i, order, list, End::Head);
+            });
+        }
+        Some((i, taken))
+    }
+
+    /// Gives `insert` what is left of a block of the order `found` after so many blocks of `order`
+    /// were taken from its start, in the largest pieces.
+    #[inline(always)]
+    fn insert_rest(
+        &mut self,
+        i: Index,
+        order: Order,
+        found: Order,
+        taken: u32,
+        mut insert: impl FnMut(&mut Self, Index, Order),
+    ) {
+        let mut at = taken;
+        while at < 1 << (found - order) {
+            let piece = at.trailing_zeros();
+            insert(self, i + (at << order), order + piece as Order);
+            at += 1 << piece;
+        }
+    }
+
+    /// Splits a block that is on no list, down to `order` at its start (`expand`).
+    #[inline]
+    pub(crate) fn expand(&mut self, i: Index, order: Order, from: Order, list: Migratetype) {
+        self.map.set(i, FrameState::Tail);
+        for half in (order..from).rev() {
+            self.insert(i + (1 << half), half, list, End::Head);
+        }
+    }
+
+    /// Reports a block taken from a list for a request of a type.
+    pub(crate) fn trace_zone_locked(
+        &self,
+        i: Index,
+        order: Order,
+        list: Migratetype,
+        requested: Migratetype,
+        observer: &mut impl Observer,
+    ) {
+        let (migratetype, percpu_refill) = if self.policy.trace_refill == TraceRefill::List {
+            (list, self.has_cpu_list(order) && (list as usize) < MIGRATE_PCPTYPES)
+        } else if list == Migratetype::Reserve {
+            (list, order == 0)
+        } else {
+            (requested, order == 0)
+        };
+        let pfn = self.map.pfn(i);
+        observer.event(Event::ZoneLocked { pfn, order, migratetype, percpu_refill });
+    }
+
+    /// Frees a block to the list of a type, merging it with its buddies (`__free_one_page`).
+    ///
+    /// `end` overrides the choice of the list's end.
+    pub(crate) fn free_one(
+        &mut self,
+        mut i: Index,
+        mut order: Order,
+        mt: Migratetype,
+        end: Option<End>,
+        observer: &mut impl Observer,
+    ) {
+        self.map.set(i, FrameState::Tail);
+        let cap = self.merge_cap(i);
+        // Pages that are in the counters already, and not as whole blocks.
+        let mut counted = 0;
+        while order < cap {
+            if self.capture.is_some() && self.give_to_capture(i, order, mt, observer) {
+                self.account_pages(counted, mt, false, false);
+                return;
+            }
+            let buddy = i ^ (1 << order);
+            let Some(list) = self.map.free_list(buddy, order) else { break };
+            if self.is_whole_block(order) && !self.may_merge(buddy, mt) {
+                break;
+            }
+            if list == mt && !self.is_whole_block(order) {
+                self.unlink(buddy, order, list);
+                counted += pages(order);
+            } else {
+                self.remove(buddy, order, list);
+                self.match_buddy(buddy, order, mt);
+            }
+            self.map.set(buddy, FrameState::Tail);
+            i &= buddy;
+            order += 1;
+        }
+        let end = end.unwrap_or_else(|| self.end_for(i, order));
+        self.link(i, order, mt, end);
+        if self.is_whole_block(order) {
+            self.account_pages(counted, mt, false, false);
+            self.account_pages(pages(order), mt, true, true);
+        } else {
+            self.account_pages(pages(order) - counted, mt, true, false);
+        }
+    }
+
+    /// 3.19 to 4.3 stop at the pageblock when the freed page's block is isolated.
+    fn merge_cap(&self, i: Index) -> Order {
+        let max = self.geometry.max_order;
+        let isolated = || self.map.block_type(i) == Migratetype::Isolate;
+        if self.policy.merge_rule == MergeRule::Iso319 && isolated() {
+            self.geometry.pageblock_order.min(max)
+        } else {
+            max
+        }
+    }
+
+    /// Whether a free block of type `mt` may merge with its buddy, both of whole pageblocks.
+    fn may_merge(&self, buddy: Index, mt: Migratetype) -> bool {
+        let other = self.map.block_type(buddy);
+        if other == mt {
+            return true;
+        }
+        let isolate = mt == Migratetype::Isolate || other == Migratetype::Isolate;
+        let mergeable = mt.is_mergeable() && other.is_mergeable();
+        match self.policy.merge_rule {
+            MergeRule::Free | MergeRule::Iso319 => true,
+            MergeRule::Iso44 => !isolate,
+            MergeRule::Mergeable | MergeRule::Retype | MergeRule::RetypeAll => mergeable,
+        }
+    }
+
+    /// Gives a buddy of whole pageblocks that merges the type of the block freed, once it is off its list.
+    fn match_buddy(&mut self, buddy: Index, order: Order, mt: Migratetype) {
+        if !self.is_whole_block(order) || self.map.block_type(buddy) == mt {
+            return;
+        }
+        match self.policy.merge_rule {
+            MergeRule::Retype => self.set_block_type(buddy, mt),
+            MergeRule::RetypeAll => self.set_block_types(buddy, order, mt),
+            MergeRule::Free | MergeRule::Iso319 | MergeRule::Iso44 | MergeRule::Mergeable => {}
+        }
+    }
+
+    /// The tail, if the block is likely to merge soon: if the buddy of what it would become is
+    /// already free (`buddy_merge_likely`). Used last, it has the best chance to.
+    fn end_for(&self, i: Index, order: Order) -> End {
+        if order + 1 >= self.geometry.max_order {
+            return End::Head;
+        }
+        let merged = i & !(1 << order);
+        let likely = self.map.free_list(merged ^ (1 << (order + 1)), order + 1).is_some();
+        if likely { End::Tail } else { End::Head }
+    }
+
+    /// Frees a block to the list of its pageblock's type (`free_one_page`); from 6.12 blocks larger
+    /// than a pageblock are freed in pieces, each to its own (`split_large_buddy`).
+    pub(crate) fn free_by_block_type(
+        &mut self,
+        i: Index,
+        order: Order,
+        end: Option<End>,
+        observer: &mut impl Observer,
+    ) {
+        match self.policy.split_large {
+            SplitLarge::On => self.free_in_pieces(i, order, end, observer),
+            SplitLarge::Off => self.free_one(i, order, self.map.block_type(i), end, observer),
+        }
+    }
+
+    /// Frees a block pageblock by pageblock (`split_large_buddy`).
+    pub(crate) fn free_in_pieces(
+        &mut self,
+        i: Index,
+        order: Order,
+        end: Option<End>,
+        observer: &mut impl Observer,
+    ) {
+        let piece = order.min(self.geometry.pageblock_order);
+        for n in 0..1 << (order - piece) {
+            let at = i + (n << piece);
+            self.free_one(at, piece, self.map.block_type(at), end, observer);
+        }
+    }
+
+    /// The frames whose free pages move when the pageblock of the page at `i` changes its type;
+    /// `None` where the zone's end keeps it from moving.
+    pub(crate) fn movable_range(&self, i: Index) -> Option<Range<Index>> {
+        let block = self.pageblock_of(i);
+        let end = block + (1 << self.geometry.pageblock_order);
+        if !self.span.contains(self.map.pfn(end - 1)) {
+            return None;
+        }
+        if self.span.contains(self.map.pfn(block)) {
+            Some(block..end)
+        } else if self.policy.retype == Retype::Together {
+            None
+        } else {
+            Some(i..end)
+        }
+    }
+
+    /// Moves the free blocks of the pageblock of the page at `i` to the list of a type; gives the
+    /// pages moved (`move_freepages_block`).
+    pub(crate) fn move_freepages_block(&mut self, i: Index, to: Migratetype) -> u64 {
+        let Some(Range { start, end }) = self.movable_range(i) else { return 0 };
+        let (mut moved, mut at) = (0, start);
+        while at < end {
+            let FrameState::Free { order, list } = self.map.state(at) else {
+                at += 1;
+                continue;
+            };
+            self.move_to_list(at, order, list, to);
+            moved += pages(order);
+            at += 1 << order;
+        }
+        moved
+    }
+
+    /// What [`Self::movable_range`] covers.
+    pub(crate) fn count_block(&self, range: Range<Index>) -> BlockCount {
+        let (mut free, mut movable, mut looks) = (0, 0, 0);
+        let Range { start: mut at, end } = range;
+        while at < end {
+            let (order, looked) = match self.map.state(at) {
+                FrameState::Free { order, .. } => {
+                    free += pages(order);
+                    (order, 1)
+                }
+                FrameState::Allocated { order, movable: true } => {
+                    movable += pages(order);
+                    (order, 1 << order)
+                }
+                FrameState::Allocated { order, .. } | FrameState::CpuList { order, .. } => {
+                    (order, 1 << order)
+                }
+                FrameState::Hole | FrameState::Reserved | FrameState::Tail => (0, 1),
+            };
+            at += 1 << order;
+            looks += looked;
+        }
+        let block_pages = self.geometry.pageblock_pages();
+        BlockCount { free: free.min(block_pages), movable: movable.min(block_pages), looks }
+    }
+
+    /// The frames of the pageblock that holds a frame.
+    pub(crate) fn pageblock_of(&self, i: Index) -> Index {
+        i & !((1 << self.geometry.pageblock_order) - 1)
+    }
+}
+
+impl Zone<'_> {
+    /// Frees a block past the CPU lists, where no CPU counts it.
+    #[cfg(feature = "replay")]
+    pub(crate) fn free_past_lists(&mut self, i: Index, order: Order, observer: &mut impl Observer) {
+        self.counters.count_free(order);
+        self.free_one_page(i, order, observer);
+    }
+
+    /// Frees a block past the CPU lists (`free_one_page`).
+    pub(crate) fn free_one_page(&mut self, i: Index, order: Order, observer: &mut impl Observer) {
+        self.counters.lock_acquired += 1;
+        self.free_by_block_type(i, order, None, observer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::base::geometry::Geometry;
+    use crate::testing::with_zone;
+    use crate::zone::ZoneCounters;
+
+    const LIST: Migratetype = Migratetype::Movable;
+
+    /// What is left of a zone of one block of order 6 after `take`.
+    fn after(take: impl FnOnce(&mut Zone<'_>)) -> (Vec<Vec<u64>>, ZoneCounters, [u64; 2]) {
+        let geometry = Geometry { pageblock_order: 4, max_order: 6 };
+        with_zone("linux-6.12", geometry, 64, |allocator| {
+            let zone = &mut allocator.zones[0];
+            take(zone);
+            let blocks = |order| zone.free_list(order, LIST).map(|pfn| pfn.0).collect();
+            let pages = [zone.free_pages(), zone.free_pages_in_blocks()];
+            ((0..=6).map(blocks).collect(), *zone.counters(), pages)
+        })
+    }
+
+    #[test]
+    fn run_is_so_many_single_blocks() {
+        for order in 0..=4 {
+            for n in 1..=64 >> order {
+                let mut singles = Vec::new();
+                let one_by_one = after(|zone| {
+                    singles.extend((0..n).filter_map(|_| zone.rmqueue_smallest(order, LIST)));
+                });
+                let at_once = after(|zone| {
+                    let (first, taken) = zone.take_run(order, LIST, n).unwrap();
+                    let run: Vec<Index> = (0..taken).map(|at| first + (at << order)).collect();
+                    assert_eq!(run, singles);
+                });
+                assert_eq!(at_once, one_by_one, "{n} blocks of order {order}");
+            }
+        }
+    }
+}

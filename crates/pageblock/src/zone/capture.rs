@@ -1,0 +1,83 @@
+//! Compaction capture: a task that compacts keeps the block that its own work frees, before another
+//! takes it (5.1 and later).
+//!
+//! Source: `compaction_capture` and `task_capc` (mm/page_alloc.c).
+
+use crate::base::event::{Event, Extfrag, Observer};
+use crate::base::frame::{Order, Pfn};
+use crate::base::mobility::Migratetype::{self, Cma, Isolate, Movable};
+use crate::policy::Capture;
+use crate::table::map::{FrameState, Index};
+use crate::zone::Zone;
+
+/// What a compacting task waits for in a zone (`struct capture_control`). While
+/// [`Zone::capture`] holds one, the next block of its order that a free makes, and that the policy
+/// lets it have, goes to [`CaptureSlot::pfn`] instead of a free list; it is allocated then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CaptureSlot {
+    /// The order that is wanted.
+    pub order: Order,
+    /// The type of the request.
+    pub migratetype: Migratetype,
+    /// The block that was captured.
+    pub pfn: Option<Pfn>,
+}
+
+impl CaptureSlot {
+    /// A slot that waits for a block.
+    #[must_use]
+    pub const fn new(order: Order, migratetype: Migratetype) -> Self {
+        Self { order, migratetype, pfn: None }
+    }
+}
+
+impl Zone<'_> {
+    /// Has a task wait for a block while it compacts the zone.
+    pub fn start_capture(&mut self, slot: CaptureSlot) {
+        self.capture = Some(slot);
+    }
+
+    /// Ends the wait of the task that compacts the zone, and returns its slot with the block that was captured.
+    pub fn end_capture(&mut self) -> Option<CaptureSlot> {
+        self.capture.take()
+    }
+
+    /// Gives a block that a free made to the task that waits for it. Tells whether it did.
+    pub(crate) fn give_to_capture(
+        &mut self,
+        i: Index,
+        order: Order,
+        mt: Migratetype,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let Some(slot) = self.capture.filter(|s| s.order == order && s.pfn.is_none()) else {
+            return false;
+        };
+        // A request that is not movable would pollute a movable block that it does not fill.
+        let pollutes = mt == Movable
+            && !self.is_whole_block(order)
+            && match self.policy.capture {
+                Capture::Off => return false,
+                Capture::V51 => true,
+                Capture::V610 | Capture::V615 => slot.migratetype != Movable,
+            };
+        if pollutes || matches!(mt, Cma | Isolate) || self.policy.capture == Capture::Off {
+            return false;
+        }
+        let pfn = self.map.pfn(i);
+        if self.policy.capture == Capture::V615 && mt != slot.migratetype {
+            observer.event(Event::Extfrag(Extfrag {
+                pfn,
+                alloc_order: slot.order,
+                fallback_order: order,
+                alloc_migratetype: slot.migratetype,
+                fallback_migratetype: mt,
+                change_ownership: self.map.block_type(i) == slot.migratetype,
+            }));
+        }
+        let movable = slot.migratetype == Movable;
+        self.map.set(i, FrameState::Allocated { order, movable });
+        self.capture = Some(CaptureSlot { pfn: Some(pfn), ..slot });
+        true
+    }
+}

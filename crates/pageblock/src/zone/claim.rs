@@ -1,0 +1,169 @@
+//! What a fallback does: claims, refiles or splits the pageblock of the block that it takes.
+//!
+//! Source: `steal_suitable_fallback`, `try_to_claim_block`, `__rmqueue_claim`, `__rmqueue_steal` of Linux
+//! 3.10 to 7.3.
+
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::event::{Event, Extfrag, Observer};
+use crate::base::frame::Order;
+use crate::base::mobility::Migratetype::{self, Cma, HighAtomic};
+use crate::policy::{ClaimRule, FallbackPick};
+use crate::table::map::Index;
+use crate::zone::Zone;
+use crate::zone::fallback::{Fallback, Outcome};
+
+impl Zone<'_> {
+    /// Serves a request by a decision of [`find_fallback`](Self::find_fallback).
+    ///
+    /// Gives the block's first frame, and the type that a CPU list remembers for it (up to 6.9).
+    /// Failed claims are to be passed on, as each boosts the watermark.
+    pub(crate) fn take_fallback(
+        &mut self,
+        order: Order,
+        start: Migratetype,
+        fallback: Fallback,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<(Index, Migratetype)> {
+        let i = self.map.index(fallback.pfn)?;
+        if self.map.free_list(i, fallback.order) != Some(fallback.from) || fallback.order < order {
+            return None;
+        }
+        let event = |zone: &Self, page: Index, printed: Migratetype, owned: bool| {
+            Event::Extfrag(Extfrag {
+                pfn: zone.map.pfn(page),
+                alloc_order: order,
+                fallback_order: fallback.order,
+                alloc_migratetype: start,
+                fallback_migratetype: printed,
+                change_ownership: owned,
+            })
+        };
+        match self.policy.claim_rule {
+            ClaimRule::V610 => {
+                let page = self.take_strict(i, order, start, fallback, flags, observer)?;
+                let owned = self.map.block_type(page) == start;
+                observer.event(event(self, page, fallback.from, owned));
+                Some((page, start))
+            }
+            ClaimRule::V412 => {
+                self.refile(i, start, fallback, flags);
+                let owned = self.map.block_type(i) == start;
+                observer.event(event(self, i, fallback.from, owned));
+                let page = self.rmqueue_smallest(order, start)?;
+                self.trace_zone_locked(page, order, start, start, observer);
+                Some((page, start))
+            }
+            rule => {
+                let (new, rest) = self.move_and_split(i, order, start, fallback, rule);
+                let owned = match rule {
+                    ClaimRule::V310 => new == start,
+                    ClaimRule::V312 | ClaimRule::V316 => {
+                        matches!(fallback.outcome, Outcome::Claim | Outcome::ClaimWhole)
+                    }
+                    _ => self.map.block_type(i) == start,
+                };
+                let printed = if rule == ClaimRule::V310 { new } else { fallback.from };
+                observer.event(event(self, i, printed, owned));
+                self.trace_zone_locked(i, order, start, start, observer);
+                Some((i, rest))
+            }
+        }
+    }
+
+    /// Up to 4.9: moves the block's free pages, then splits what was found. Gives the type that the
+    /// block is treated as, and that of the remainder.
+    fn move_and_split(
+        &mut self,
+        i: Index,
+        order: Order,
+        start: Migratetype,
+        fallback: Fallback,
+        rule: ClaimRule,
+    ) -> (Migratetype, Migratetype) {
+        let Fallback { order: found, from, outcome, .. } = fallback;
+        let mut list = from;
+        match outcome {
+            Outcome::ClaimWhole => self.set_block_types(i, found, start),
+            // Nothing moves out of a pageblock that the zone's end cuts.
+            Outcome::Claim if self.retype_block(i, start) > 0 => list = start,
+            Outcome::Refile if self.move_freepages_block(i, start) > 0 => list = start,
+            Outcome::Claim | Outcome::Refile => {}
+            Outcome::Single => {}
+        }
+        let claimed = matches!(outcome, Outcome::Claim | Outcome::ClaimWhole);
+        let moved = claimed || outcome == Outcome::Refile;
+        let follows_move = matches!(rule, ClaimRule::V310 | ClaimRule::V319);
+        let new = if claimed || (follows_move && moved) { start } else { from };
+        let rest = match rule {
+            _ if from == Cma => Cma,
+            ClaimRule::V316 | ClaimRule::V319 => new,
+            _ => start,
+        };
+        self.remove(i, found, list);
+        self.expand(i, order, found, rest);
+        (new, rest)
+    }
+
+    /// 4.12 to 6.9: puts what was found on the list of the requested type, without splitting it.
+    pub(crate) fn refile(
+        &mut self,
+        i: Index,
+        start: Migratetype,
+        fallback: Fallback,
+        flags: AllocFlags,
+    ) {
+        let Fallback { order, from, outcome, .. } = fallback;
+        if outcome == Outcome::ClaimWhole {
+            self.set_block_types(i, order, start);
+        } else if self.map.block_type(i) != HighAtomic {
+            self.boost_watermark(flags);
+        }
+        match outcome {
+            Outcome::ClaimWhole | Outcome::Single => self.move_to_list(i, order, from, start),
+            Outcome::Claim => {
+                self.retype_block(i, start);
+            }
+            Outcome::Refile => {
+                self.move_freepages_block(i, start);
+            }
+        }
+    }
+
+    /// From 6.10: the remainder stays on the list of the pageblock's type.
+    fn take_strict(
+        &mut self,
+        i: Index,
+        order: Order,
+        start: Migratetype,
+        fallback: Fallback,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Index> {
+        let Fallback { order: found, from, outcome, .. } = fallback;
+        let steals = self.policy.fallback_pick == FallbackPick::ClaimThenSteal;
+        match outcome {
+            Outcome::ClaimWhole => {
+                self.remove(i, found, from);
+                self.set_block_types(i, found, start);
+                self.expand(i, order, found, start);
+                Some(i)
+            }
+            Outcome::Claim => {
+                self.boost_watermark(flags);
+                self.retype_block(i, start);
+                let page = self.rmqueue_smallest(order, start)?;
+                self.trace_zone_locked(page, order, start, start, observer);
+                Some(page)
+            }
+            Outcome::Refile | Outcome::Single => {
+                if !steals && self.map.block_type(i) != HighAtomic {
+                    self.boost_watermark(flags);
+                }
+                self.remove(i, found, from);
+                self.expand(i, order, found, from);
+                Some(i)
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What compaction asks of the allocator: hints, free pages to move content to, and whether to stop.
+//!
+//! The scanners themselves are outside: they need to know what the content is.
+//!
+//! Source: `__isolate_free_page` (mm/page_alloc.c); `compact_finished`
+//! (mm/compaction.c).
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! use pageblock::frame::Pfn;
+//!
+//! // A free block that contents are moved to: no watermark, no list of a CPU is in the way.
+//! let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+//! let order = zone.isolate_free_page(Pfn(4096)).unwrap();
+//! assert_eq!(order, 10);
+//! allocator.split_allocated(Pfn(4096), order, 0).unwrap();
+//! for pfn in 4096..4096 + (1 << order) {
+//!     allocator.free(0, Pfn(pfn), 0, &mut ()).unwrap();
+//! }
+//! ```
+
+use crate::base::frame::{Order, Pfn, pages};
+use crate::base::mobility::Migratetype::{self, Movable};
+use crate::policy::Retype;
+use crate::table::map::FrameState;
+use crate::zone::Zone;
+
+impl Zone<'_> {
+    /// The skip hint of the pageblock that holds a frame (`get_pageblock_skip`); `false` for a frame
+    /// of another zone.
+    #[must_use]
+    pub fn skip(&self, pfn: Pfn) -> bool {
+        self.map.index(pfn).is_some_and(|i| self.map.skip(i))
+    }
+
+    /// Takes the free block that starts at a frame off its list, past every watermark, and gives its
+    /// order; `None` where no free block starts. The block is in use then, with movable content. Of
+    /// one of half a pageblock or more the pageblocks become movable (`__isolate_free_page`).
+    pub fn isolate_free_page(&mut self, pfn: Pfn) -> Option<Order> {
+        let i = self.map.index(pfn)?;
+        let FrameState::Free { order, list } = self.map.state(i) else { return None };
+        self.remove(i, order, list);
+        self.map.set(i, FrameState::Allocated { order, movable: true });
+        if order + 1 >= self.geometry.pageblock_order {
+            for block in 0..pages(order.saturating_sub(self.geometry.pageblock_order)) {
+                let at = i + ((block as u32) << self.geometry.pageblock_order);
+                if self.map.block_type(at).is_mergeable() {
+                    self.make_movable(at);
+                }
+            }
+        }
+        Some(order)
+    }
+
+    /// Makes the free block that holds a frame the first of its list; those before it go behind the last
+    /// (`move_freelist_tail`). Does nothing where no free block holds the frame.
+    pub fn rotate_free_list(&mut self, pfn: Pfn) {
+        if let Some((i, order, list)) = self.map.index(pfn).and_then(|i| self.map.free_block_of(i))
+        {
+            self.area.rotate_to(&self.map, i, order, list);
+        }
+    }
+
+    /// Makes a pageblock movable; its free pages go with it where `retype` is `together`.
+    fn make_movable(&mut self, i: crate::table::map::Index) {
+        if self.policy.retype == Retype::Apart {
+            self.set_block_type(i, Movable);
+        } else if self.movable_range(i).is_some() {
+            self.retype_block(i, Movable);
+        }
+    }
+
+    /// Tells whether a request could claim a whole pageblock of another type by a block of exactly
+    /// this order (`find_suitable_fallback` with `only_stealable`).
+    #[must_use]
+    pub fn has_claimable_fallback(&self, order: Order, start: Migratetype) -> bool {
+        order <= self.geometry.max_order && self.can_claim_at(order, start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::geometry::Geometry;
+    use crate::base::request::Gfp;
+    use crate::base::request::Request;
+    use crate::testing::with_zone;
+
+    #[test]
+    fn an_isolated_block_is_split_and_freed_page_by_page() {
+        with_zone("linux-4.20", Geometry::default(), 4096, |allocator| {
+            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let free = zone.free_pages();
+            assert_eq!(zone.isolate_free_page(Pfn(1)), None);
+            assert_eq!(zone.isolate_free_page(Pfn(1024)), Some(10));
+            assert_eq!(zone.free_pages(), free - 1024);
+            allocator.split_allocated(Pfn(1024), 10, 0).unwrap();
+            assert!(allocator.split_allocated(Pfn(1024), 10, 0).is_err());
+            allocator.check().unwrap();
+            for pfn in 1024..2048 {
+                allocator.free(0, Pfn(pfn), 0, &mut ()).unwrap();
+            }
+            allocator.drain_all(&mut ());
+            assert_eq!(allocator.zones()[0].free_pages(), free);
+            allocator.check().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_kernel_request_claims_by_any_order_a_movable_one_by_large_ones() {
+        with_zone("linux-4.20", Geometry::default(), 4096, |allocator| {
+            let request = Request::new(0, Gfp::GFP_KERNEL);
+            allocator.alloc(0, &request, &mut ()).unwrap();
+            let zone = &allocator.zones()[0];
+            assert!(zone.has_claimable_fallback(10, Migratetype::Unmovable));
+            assert!(zone.has_claimable_fallback(5, Migratetype::Movable));
+            assert!(!zone.has_claimable_fallback(3, Migratetype::Movable));
+            assert!(!zone.has_claimable_fallback(11, Migratetype::Unmovable));
+            assert_eq!(allocator.zones_for(0, &request).unwrap().count(), 1);
+        });
+    }
+}

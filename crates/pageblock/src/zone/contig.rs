@@ -1,0 +1,266 @@
+//! Contiguous ranges in a zone: what keeps a range from being taken, and which pageblocks are isolated
+//! for it.
+//!
+//! Source: `has_unmovable_pages`, `start_isolate_page_range` (mm/page_isolation.c).
+
+use crate::policy::Isolation;
+use core::fmt;
+
+use crate::base::error::{FrameError, NoSuchCpu};
+use crate::base::event::Observer;
+use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::mobility::Migratetype::Isolate;
+use crate::table::map::{FrameState, Index};
+use crate::zone::Zone;
+
+/// How the contents of allocated blocks are moved.
+///
+/// Where CPUs share the allocator, it is the caller's to see that a block is not freed while
+/// [`migrate`](Self::migrate) moves it; of a block that was freed before, that says `false`.
+pub trait Migrate {
+    /// Tells whether the content of an allocated block can be moved. A shared zone's lock is held.
+    fn is_movable(&mut self, block: Pfn, order: Order) -> bool;
+
+    /// Moves the content of a block to another of the same order, and lets everyone who used the
+    /// first use the second. Tells whether it did; nobody uses `from` then, and the allocator frees
+    /// it. Otherwise `to` is freed.
+    fn migrate(&mut self, from: Pfn, to: Pfn, order: Order) -> bool;
+
+    /// Called again and again while a CPU has been asked for its pages and has not yet given them back.
+    /// `false`, the default, ends the waiting.
+    fn wait_for(&mut self, cpu: usize) -> bool {
+        let _ = cpu;
+        false
+    }
+}
+
+/// Moves nothing: only what is free already can be had.
+impl Migrate for () {
+    fn is_movable(&mut self, _: Pfn, _: Order) -> bool {
+        false
+    }
+
+    fn migrate(&mut self, _: Pfn, _: Pfn, _: Order) -> bool {
+        false
+    }
+}
+
+/// Why a range could not be had. No frame is taken then; what was moved already stays moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ContigError {
+    /// The range, or the number of pages asked for, is empty.
+    Empty,
+    /// The alignment is no power of two.
+    Alignment(u64),
+    /// There is no such CPU.
+    NoSuchCpu(usize),
+    /// The frame is in no zone.
+    Foreign(Pfn),
+    /// The range starts in one zone and reaches the frame, which is not in it.
+    SpansZones(Pfn),
+    /// The frame was never handed to the allocator, or was taken from it.
+    Reserved(Pfn),
+    /// The pageblock of the frame is isolated already: someone else works there.
+    Isolated(Pfn),
+    /// The zone ends in the pageblock of the frame (from 6.10 also: begins there), so that it cannot be
+    /// isolated.
+    CutPageblock(Pfn),
+    /// The content of the block cannot be moved.
+    Unmovable(Pfn),
+    /// There is no memory to move the block to.
+    NoTarget(Pfn),
+    /// The content of the block was said to be movable, but could not be moved.
+    NotMoved(Pfn),
+    /// The block is not one that was got as part of such a range.
+    NotContiguous(FrameError),
+    /// The range does not consist of whole pageblocks, nor reaches the ends of its zone.
+    Misaligned(FrameRange),
+    /// The frame is not reserved, or is no hole.
+    WrongState(Pfn, FrameState),
+    /// No range of this size and alignment can be had.
+    NotFound,
+    /// The CPU has not given back its pages.
+    Busy(usize),
+    /// Other CPUs took and freed blocks of the range all the time.
+    Contended(FrameRange),
+}
+
+impl fmt::Display for ContigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("no page is asked for"),
+            Self::Alignment(n) => write!(f, "the alignment {n} is no power of two"),
+            Self::NoSuchCpu(cpu) => write!(f, "{}", NoSuchCpu(*cpu)),
+            Self::Foreign(pfn) => write!(f, "frame {pfn} is in no zone"),
+            Self::SpansZones(pfn) => write!(f, "frame {pfn} is not in the zone of the first"),
+            Self::Reserved(pfn) => write!(f, "frame {pfn} is reserved"),
+            Self::Isolated(pfn) => write!(f, "the pageblock of frame {pfn} is isolated already"),
+            Self::CutPageblock(pfn) => {
+                write!(f, "the pageblock of frame {pfn} is not all in its zone")
+            }
+            Self::Unmovable(pfn) => write!(f, "the block at frame {pfn} cannot be moved"),
+            Self::NoTarget(pfn) => write!(f, "no memory to move the block at frame {pfn} to"),
+            Self::NotMoved(pfn) => write!(f, "the block at frame {pfn} was not moved"),
+            Self::NotContiguous(error) => error.fmt(f),
+            Self::Misaligned(range) => {
+                write!(f, "{} to {} are no whole pageblocks", range.start, range.end)
+            }
+            Self::WrongState(pfn, state) => write!(f, "frame {pfn} is {state:?}"),
+            Self::NotFound => f.write_str("no such range can be had"),
+            Self::Busy(cpu) => write!(f, "CPU {cpu} has not given back its pages"),
+            Self::Contended(range) => {
+                write!(f, "blocks from {} to {} change all the time", range.start, range.end)
+            }
+        }
+    }
+}
+
+impl core::error::Error for ContigError {}
+
+impl Zone<'_> {
+    /// The pageblocks to isolate for a range: up to 6.9 with those that a free block can reach which
+    /// has frames of the range.
+    pub(crate) fn window(&self, start: Index, end: Index) -> FrameRange {
+        let order = match self.policy.isolation {
+            Isolation::Split => self.geometry.pageblock_order,
+            Isolation::WholeBlocks => self.geometry.table_order(),
+        };
+        let span = FrameRange {
+            start: self.span.start.align_down(self.geometry.pageblock_order),
+            end: self.span.end.align_up(self.geometry.pageblock_order),
+        };
+        FrameRange {
+            start: self.map.pfn(start).align_down(order).max(span.start),
+            end: self.map.pfn(end - 1).plus(1).align_up(order).min(span.end),
+        }
+    }
+
+    /// What of a frame keeps its range from being had (`has_unmovable_pages`), and the frame after it.
+    fn obstacle(&self, i: Index, migrate: &mut impl Migrate) -> (Option<ContigError>, Index) {
+        let (first, state) = self.map.block_at(i);
+        let next = first + (1 << state.order().unwrap_or(0));
+        let (pfn, block) = (self.map.pfn(i), self.map.pfn(first));
+        let error = match state {
+            _ if self.map.block_type(i) == Isolate => Some(ContigError::Isolated(pfn)),
+            FrameState::Reserved => Some(ContigError::Reserved(pfn)),
+            FrameState::Hole | FrameState::Tail => Some(ContigError::Foreign(pfn)),
+            FrameState::Allocated { order, .. } if !migrate.is_movable(block, order) => {
+                Some(ContigError::Unmovable(block))
+            }
+            _ => None,
+        };
+        (error, next)
+    }
+
+    pub(crate) fn check_movable(
+        &self,
+        start: Index,
+        end: Index,
+        migrate: &mut impl Migrate,
+    ) -> Result<(), ContigError> {
+        let mut i = start;
+        while i < end {
+            let (error, next) = self.obstacle(i, migrate);
+            error.map_or(Ok(()), Err)?;
+            i = next;
+        }
+        Ok(())
+    }
+
+    /// The first aligned range from a frame on that nothing is known to keep from being had.
+    pub(crate) fn candidate(
+        &self,
+        from: Pfn,
+        pages: u64,
+        align: u64,
+        migrate: &mut impl Migrate,
+    ) -> Option<FrameRange> {
+        let aligned = |pfn: Pfn| pfn.0.checked_next_multiple_of(align).map(Pfn);
+        let mut start = aligned(from)?;
+        let mut at = start;
+        loop {
+            let end = Pfn(start.0.checked_add(pages)?);
+            if end > self.span.end {
+                return None;
+            }
+            if at >= end {
+                return Some(FrameRange { start, end });
+            }
+            let (error, next) = self.obstacle(self.map.index(at)?, migrate);
+            at = self.map.pfn(next);
+            if error.is_some() {
+                start = aligned(at)?;
+                at = start;
+            }
+        }
+    }
+
+    /// Marks frames that are on no list as blocks in use, the largest that are aligned.
+    pub(crate) fn mark_in_use(&self, start: Index, end: Index) {
+        for i in start..end {
+            self.map.set(i, FrameState::Tail);
+        }
+        let range = FrameRange { start: self.map.pfn(start), end: self.map.pfn(end - 1).plus(1) };
+        for (pfn, order) in range.blocks(self.geometry.max_order) {
+            if let Some(i) = self.map.index(pfn) {
+                self.map.set(i, FrameState::Allocated { order, movable: false });
+            }
+        }
+    }
+}
+
+impl Zone<'_> {
+    /// Isolates the pageblocks of a window. Those that cannot be isolated are left out, unless the
+    /// range needs them.
+    pub(crate) fn isolate_window(
+        &mut self,
+        window: FrameRange,
+        range: FrameRange,
+        observer: &mut impl Observer,
+    ) -> Result<(), ContigError> {
+        let order = self.geometry.pageblock_order;
+        let mut error = None;
+        let mut done = window.start;
+        for block in (window.start.0..window.end.0).step_by(1 << order).map(Pfn) {
+            let inside = block.max(self.span.start);
+            let needed = inside < range.end && range.start < block.plus(1 << order);
+            // Linux: up to 6.9 isolates a pageblock that the zone's end cuts, and loses what is freed
+            // there meanwhile, as nothing moves out of it.
+            let movable = self.map.index(inside).and_then(|i| self.movable_range(i)).is_some();
+            error = match movable.then(|| self.isolate_block(inside, observer)) {
+                Some(Ok(())) => None,
+                Some(Err(FrameError::Isolated(pfn))) => Some(ContigError::Isolated(pfn)),
+                Some(Err(_)) | None if needed => Some(ContigError::CutPageblock(inside)),
+                Some(Err(_)) | None => None,
+            };
+            if error.is_some() {
+                break;
+            }
+            done = block.plus(1 << order);
+        }
+        let Some(error) = error else { return Ok(()) };
+        self.unisolate_window(FrameRange { start: window.start, end: done }, observer);
+        Err(error)
+    }
+
+    pub(crate) fn unisolate_window(&mut self, window: FrameRange, observer: &mut impl Observer) {
+        let order = self.geometry.pageblock_order;
+        for block in (window.start.0..window.end.0).step_by(1 << order).map(Pfn) {
+            // One that could not be isolated is none to end the isolation of.
+            let _ = self.unisolate_block(block.max(self.span.start), None, observer);
+        }
+    }
+
+    /// Whether every frame is in a free block.
+    pub(crate) fn is_free(&self, start: Index, end: Index) -> bool {
+        let mut i = start;
+        while i < end {
+            let (first, FrameState::Free { order, .. }) = self.map.block_at(i) else {
+                return false;
+            };
+            i = first + (1 << order);
+        }
+        true
+    }
+}

@@ -1,0 +1,18 @@
+//! The fair zone allocator (3.12 to 4.7): the batch of pages that a zone serves in each round.
+
+use crate::base::frame::Order;
+use crate::zone::Zone;
+
+impl Zone<'_> {
+    /// Starts a round of the fair batch: the distance of the high and the low watermark.
+    pub(crate) fn reset_fair_batch(&mut self) {
+        self.alloc_batch = self.watermarks.high as i64 - self.watermarks.low as i64;
+        self.fair_depleted = false;
+    }
+
+    /// Takes a block into account in the round of the fair batch.
+    pub(crate) fn spend_fair_batch(&mut self, order: Order) {
+        self.alloc_batch -= 1 << order;
+        self.fair_depleted |= self.alloc_batch <= 0;
+    }
+}

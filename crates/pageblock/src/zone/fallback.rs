@@ -1,0 +1,284 @@
+//! Serving a request from blocks of another type: which block is taken, and what becomes of it.
+//!
+//! The decision ([`Zone::find_fallback`]) and its effect (`Zone::take_fallback`) are apart, so that
+//! a replay can compare the first with what a kernel did before anything changes.
+//!
+//! Source: `__rmqueue_fallback`, `find_suitable_fallback`, `steal_suitable_fallback`,
+//! `try_to_claim_block`, `__rmqueue_claim`, `__rmqueue_steal` of Linux 3.10 to 7.3.
+
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::frame::{Order, Pfn};
+use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
+use crate::policy::{ClaimPred, ClaimRule, CmaUse, FallbackPick, Nofragment};
+use crate::table::map::Index;
+use crate::zone::Zone;
+use crate::zone::buddy::BlockCount;
+
+/// What becomes of the pageblock of the block that a fallback takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The block is a pageblock or more: all of it takes the requested type.
+    ClaimWhole,
+    /// The pageblock takes the requested type, and its free pages move to that list.
+    Claim,
+    /// Its free pages move, but it keeps its type (up to 6.9).
+    Refile,
+    /// Only what was found is used.
+    Single,
+}
+
+/// The block of another type that serves a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fallback {
+    /// Its first frame.
+    pub pfn: Pfn,
+    /// Its order.
+    pub order: Order,
+    /// The type of its list.
+    pub from: Migratetype,
+    /// What becomes of its pageblock.
+    pub outcome: Outcome,
+}
+
+/// The result of a search.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct FallbackSearch {
+    /// What was found.
+    pub found: Option<Fallback>,
+    /// Pageblocks that could not be claimed on the way (6.15 and later; each boosts the watermark).
+    pub failed_claims: u32,
+    /// Lists looked at.
+    pub probes: u32,
+    /// Pages looked at to count pageblocks ([`Zone::block_looks`]).
+    pub looks: u32,
+}
+
+/// Where a search in one bulk operation starts (`enum rmqueue_mode`, 6.15 and later).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Mode {
+    /// At the list of the requested type.
+    #[default]
+    Normal,
+    /// At CMA.
+    Cma,
+    /// At the search for a pageblock to claim.
+    Claim,
+    /// At the search for a block to steal.
+    Steal,
+}
+
+type Candidate = (Index, Order, Migratetype);
+
+impl Zone<'_> {
+    /// The types that a request of a type falls back to, in order (`fallbacks`, facts 5.1).
+    fn fallback_types(&self, start: Migratetype) -> &'static [Migratetype] {
+        match start {
+            Unmovable => &[Reclaimable, Movable],
+            Reclaimable => &[Unmovable, Movable],
+            Movable if self.policy.cma == CmaUse::InFallback => &[Cma, Reclaimable, Unmovable],
+            Movable => &[Reclaimable, Unmovable],
+            _ => &[],
+        }
+    }
+
+    /// Whether a block of this order is reason enough to go for its whole pageblock
+    /// (`can_steal_fallback`, `should_try_claim_block`).
+    fn claimable(&self, order: Order, start: Migratetype) -> bool {
+        let kernel = match self.policy.claim_pred {
+            ClaimPred::Reclaimable => start == Reclaimable,
+            ClaimPred::Kernel => matches!(start, Unmovable | Reclaimable),
+        };
+        order >= self.geometry.pageblock_order / 2 || kernel || self.mobility_off
+    }
+
+    /// Whether some type has a block of this order that is reason enough to claim its pageblock.
+    pub(crate) fn can_claim_at(&self, order: Order, start: Migratetype) -> bool {
+        self.claimable(order, start) && self.candidate_at(order, start, &mut 0).is_some()
+    }
+
+    fn candidate_at(
+        &self,
+        order: Order,
+        start: Migratetype,
+        probes: &mut u32,
+    ) -> Option<Candidate> {
+        self.fallback_types(start).iter().find_map(|&from| {
+            *probes += 1;
+            let i = self.area.list(order, from).head()?;
+            Some((i, order, from))
+        })
+    }
+
+    fn largest(&self, min: Order, start: Migratetype, probes: &mut u32) -> Option<Candidate> {
+        (min..=self.geometry.max_order).rev().find_map(|o| self.candidate_at(o, start, probes))
+    }
+
+    fn smallest_fallback(
+        &self,
+        min: Order,
+        start: Migratetype,
+        probes: &mut u32,
+    ) -> Option<Candidate> {
+        (min..=self.geometry.max_order).find_map(|o| self.candidate_at(o, start, probes))
+    }
+
+    /// The smallest block that may be taken from another type.
+    fn min_fallback_order(&self, order: Order, flags: AllocFlags) -> Order {
+        let whole = match self.policy.nofragment {
+            Nofragment::Off | Nofragment::On => true,
+            Nofragment::SubBlock | Nofragment::DefragMode => !self.is_whole_block(order),
+        };
+        if flags.has(AllocFlags::NOFRAGMENT) && whole {
+            order.max(self.geometry.pageblock_order)
+        } else {
+            order
+        }
+    }
+
+    /// Searches the lists of other types for a block to serve a request; changes nothing.
+    #[must_use]
+    pub fn find_fallback(
+        &self,
+        order: Order,
+        start: Migratetype,
+        flags: AllocFlags,
+        mode: Mode,
+    ) -> FallbackSearch {
+        let mut search = FallbackSearch::default();
+        if order > self.geometry.max_order {
+            return search;
+        }
+        let min = self.min_fallback_order(order, flags);
+        let probes = &mut search.probes;
+        let candidate = match self.policy.fallback_pick {
+            FallbackPick::ClaimThenSteal => {
+                return self.find_claim_then_steal(order, start, flags, mode);
+            }
+            FallbackPick::Largest => self.largest(min, start, probes),
+            FallbackPick::Smallest => self.smallest_fallback(min, start, probes),
+            FallbackPick::Hybrid => self.largest(min, start, probes).and_then(|found| {
+                if u32::from(found.1) <= self.policy.hybrid_threshold {
+                    self.smallest_fallback(min, start, probes)
+                } else {
+                    Some(found)
+                }
+            }),
+            FallbackPick::LargestThenSmallestM => {
+                self.largest(min, start, probes).and_then(|found| {
+                    let small = start == Movable && found.1 > order;
+                    if small && !self.claimable(found.1, start) {
+                        self.smallest_fallback(order, start, probes)
+                    } else {
+                        Some(found)
+                    }
+                })
+            }
+        };
+        search.found = candidate.map(|found| {
+            let (fallback, looks) = self.counted_outcome(found, start);
+            search.looks = looks;
+            fallback
+        });
+        search
+    }
+
+    fn find_claim_then_steal(
+        &self,
+        order: Order,
+        start: Migratetype,
+        flags: AllocFlags,
+        mode: Mode,
+    ) -> FallbackSearch {
+        let mut search = FallbackSearch::default();
+        if mode <= Mode::Claim {
+            for at in (self.min_fallback_order(order, flags)..=self.geometry.max_order).rev() {
+                if !self.claimable(at, start) {
+                    break;
+                }
+                let Some(found) = self.candidate_at(at, start, &mut search.probes) else {
+                    continue;
+                };
+                let (fallback, looks) = self.counted_outcome(found, start);
+                search.looks += looks;
+                if matches!(fallback.outcome, Outcome::Claim | Outcome::ClaimWhole) {
+                    search.found = Some(fallback);
+                    return search;
+                }
+                search.failed_claims += 1;
+            }
+        }
+        if !flags.has(AllocFlags::NOFRAGMENT) {
+            let found = self.smallest_fallback(order, start, &mut search.probes);
+            search.found = found.map(|(i, order, from)| {
+                let pfn = self.map.pfn(i);
+                Fallback { pfn, order, from, outcome: Outcome::Single }
+            });
+        }
+        search
+    }
+
+    /// How many pageblocks a search tries to claim where it can claim none of them (6.15 and later;
+    /// one for each order that is reason enough).
+    #[must_use]
+    pub fn claims_to_try(&self, order: Order, start: Migratetype, flags: AllocFlags) -> u32 {
+        if self.policy.fallback_pick != FallbackPick::ClaimThenSteal {
+            return 0;
+        }
+        let orders = self.min_fallback_order(order, flags)..=self.geometry.max_order;
+        let tried = orders.filter(|&order| self.can_claim_at(order, start));
+        tried.count() as u32
+    }
+
+    /// Decides what becomes of the pageblock of a candidate.
+    #[cfg(feature = "replay")]
+    pub(crate) fn outcome(&self, candidate: Candidate, start: Migratetype) -> Fallback {
+        self.counted_outcome(candidate, start).0
+    }
+
+    /// The same, and the pages that were looked at for it.
+    fn counted_outcome(&self, (i, order, from): Candidate, start: Migratetype) -> (Fallback, u32) {
+        let mut looks = 0;
+        let outcome = self.decide((i, order, from), start, &mut looks);
+        (Fallback { pfn: self.map.pfn(i), order, from, outcome }, looks)
+    }
+
+    fn decide(&self, (i, order, from): Candidate, start: Migratetype, looks: &mut u32) -> Outcome {
+        let counts_alike = matches!(self.policy.claim_rule, ClaimRule::V412 | ClaimRule::V610);
+        if from == Cma || (counts_alike && self.map.block_type(i) == HighAtomic) {
+            return Outcome::Single;
+        }
+        if self.is_whole_block(order) {
+            return Outcome::ClaimWhole;
+        }
+        if !self.claimable(order, start) {
+            return Outcome::Single;
+        }
+        let BlockCount { free, movable, looks: looked } = match self.movable_range(i) {
+            Some(range) => self.count_block(range),
+            None if counts_alike => return Outcome::Single,
+            None => BlockCount::default(),
+        };
+        *looks += looked;
+        let alike = match start {
+            _ if !counts_alike => 0,
+            Movable => movable,
+            _ if self.map.block_type(i) == Movable => {
+                self.geometry.pageblock_pages() - (free + movable)
+            }
+            _ => 0,
+        };
+        let half = self.geometry.pageblock_pages() / 2;
+        if free + alike >= half || self.mobility_off {
+            // From 6.10 on the pages are counted first, and moved in a second pass.
+            if self.policy.claim_rule == ClaimRule::V610 {
+                *looks += looked;
+            }
+            Outcome::Claim
+        } else if self.policy.claim_rule == ClaimRule::V610 {
+            Outcome::Single
+        } else {
+            Outcome::Refile
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Memory of a zone that comes and goes: what becomes of its frames and of its size.
+
+use crate::base::frame::FrameRange;
+use crate::table::map::{FrameState, Index};
+use crate::zone::Zone;
+use crate::zone::contig::ContigError;
+
+impl Zone<'_> {
+    /// Changes the number of [managed](Self::managed) pages, down to none (`adjust_managed_page_count`). The zone is
+    /// tuned for it by [`Allocator::retune`](crate::alloc::Allocator::retune).
+    pub fn adjust_managed(&mut self, pages: i64) {
+        self.managed = self.managed.saturating_add_signed(pages);
+    }
+
+    pub(crate) fn online(&mut self, start: Index, end: Index) -> Result<(), ContigError> {
+        self.all_in_state(start, end, FrameState::Reserved)?;
+        let range = FrameRange { start: self.map.pfn(start), end: self.map.pfn(end) };
+        self.release(range).map_err(ContigError::NotContiguous)?;
+        self.managed += range.len();
+        Ok(())
+    }
+
+    /// Takes frames from the allocator, all of them free: they are reserved then.
+    pub(crate) fn offline(&mut self, start: Index, end: Index) {
+        self.carve(start, end);
+        (start..end).for_each(|i| self.map.set_returned(i));
+        self.managed = self.managed.saturating_sub(u64::from(end - start));
+    }
+
+    pub(crate) fn mark_holes(&mut self, start: Index, end: Index) -> Result<(), ContigError> {
+        self.all_in_state(start, end, FrameState::Reserved)?;
+        let unknown = (start..end).filter(|&i| !self.map.is_returned(i)).count() as u64;
+        let left_out = unknown.min(self.unmarked_holes);
+        (start..end).for_each(|i| self.map.set(i, FrameState::Hole));
+        self.unmarked_holes -= left_out;
+        self.present = self.present.saturating_sub(u64::from(end - start) - left_out);
+        Ok(())
+    }
+
+    pub(crate) fn fill_holes(&mut self, start: Index, end: Index) -> Result<(), ContigError> {
+        self.all_in_state(start, end, FrameState::Hole)?;
+        (start..end).for_each(|i| self.map.set_returned(i));
+        self.present += u64::from(end - start);
+        Ok(())
+    }
+
+    fn all_in_state(&self, start: Index, end: Index, state: FrameState) -> Result<(), ContigError> {
+        match (start..end).find(|&i| self.map.state(i) != state) {
+            None => Ok(()),
+            Some(i) => Err(ContigError::WrongState(self.map.pfn(i), self.map.block_at(i).1)),
+        }
+    }
+}

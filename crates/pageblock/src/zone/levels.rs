@@ -1,0 +1,145 @@
+//! The numbers of a zone that decisions without its lock are made by.
+
+use crate::base::frame::Order;
+use crate::base::layout::ZoneKind;
+use crate::base::mobility::Migratetype::{self};
+use crate::policy::Policy;
+use crate::zone::Zone;
+use crate::zone::tuning::Watermarks;
+
+/// The numbers of a zone that decisions without its lock are made by.
+pub(crate) trait Levels {
+    /// The policy.
+    fn policy(&self) -> &Policy;
+    /// See [`Zone::free_pages`].
+    fn free_pages(&self) -> u64;
+    /// See [`Zone::free_pages_of`]; of CMA and highatomic.
+    fn free_pages_of(&self, mt: Migratetype) -> u64;
+    /// See [`Zone::reserved_highatomic`].
+    fn reserved_highatomic(&self) -> u64;
+    /// See [`Zone::watermarks`].
+    fn watermarks(&self) -> Watermarks;
+    /// See [`Zone::boost`].
+    fn boost(&self) -> u64;
+    /// See [`Zone::lowmem_reserve`].
+    fn lowmem_reserve(&self, highest: ZoneKind) -> u64;
+    /// The orders that have free blocks of a type, one bit each.
+    fn orders(&self, mt: Migratetype) -> u16;
+    /// See [`Zone::nr_free`]; asked for under [`WmarkCheck::HalvePerOrder`](crate::policy::WmarkCheck::HalvePerOrder) only.
+    fn nr_free(&self, order: Order) -> u64;
+    /// The largest order.
+    fn max_order(&self) -> Order;
+    /// See [`Zone::managed`].
+    fn managed(&self) -> u64;
+    /// See [`Zone::below_high`].
+    fn below_high(&self) -> bool;
+    /// See [`Zone::boosted`].
+    fn boosted(&self) -> bool;
+    /// See [`Zone::reclaim_active`].
+    fn reclaim_active(&self) -> bool;
+}
+
+impl Levels for Zone<'_> {
+    #[inline(always)]
+    fn policy(&self) -> &Policy {
+        &self.policy
+    }
+    #[inline(always)]
+    fn free_pages(&self) -> u64 {
+        self.free_pages
+    }
+    #[inline(always)]
+    fn free_pages_of(&self, mt: Migratetype) -> u64 {
+        self.free_by_type[mt as usize]
+    }
+    #[inline(always)]
+    fn reserved_highatomic(&self) -> u64 {
+        self.reserved_highatomic
+    }
+    #[inline(always)]
+    fn watermarks(&self) -> Watermarks {
+        self.watermarks
+    }
+    #[inline(always)]
+    fn boost(&self) -> u64 {
+        self.boost
+    }
+    #[inline(always)]
+    fn lowmem_reserve(&self, highest: ZoneKind) -> u64 {
+        self.lowmem_reserve[highest as usize]
+    }
+    #[inline(always)]
+    fn orders(&self, mt: Migratetype) -> u16 {
+        self.area.orders(mt)
+    }
+    #[inline]
+    fn nr_free(&self, order: Order) -> u64 {
+        self.area.nr_free(order)
+    }
+    #[inline(always)]
+    fn max_order(&self) -> Order {
+        self.geometry.max_order
+    }
+    #[inline(always)]
+    fn managed(&self) -> u64 {
+        self.managed
+    }
+    #[inline(always)]
+    fn below_high(&self) -> bool {
+        self.below_high
+    }
+    #[inline(always)]
+    fn boosted(&self) -> bool {
+        self.boosted
+    }
+    #[inline(always)]
+    fn reclaim_active(&self) -> bool {
+        self.reclaim_active
+    }
+}
+
+/// What a zone was like when it was last found out what it serves at once, as far as moves of pages
+/// can change that. It stands in the zone, so that a batch is followed by one comparison.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Told {
+    /// With more free pages than this, and all else as it was, the same orders are served.
+    steady_above: u64,
+    kept: u64,
+    orders: u16,
+    below_high: bool,
+    boosted: bool,
+}
+
+impl Told {
+    #[inline(always)]
+    pub(crate) fn holds(&self, zone: &Zone<'_>) -> bool {
+        let orders = zone.open_orders();
+        zone.free_pages > self.steady_above
+            && zone.kept() == self.kept
+            // The same largest order.
+            && orders ^ self.orders <= orders & self.orders
+            && zone.below_high == self.below_high
+            && zone.boosted == self.boosted
+    }
+}
+
+impl Zone<'_> {
+    /// Tells whether what was computed from the zone when [`set_told`](Self::set_told) was called still holds,
+    /// if nothing but pages was moved since.
+    #[inline(always)]
+    pub(crate) fn mask_inputs_hold(&self) -> bool {
+        self.told.holds(self)
+    }
+
+    /// Remembers what [`Told::holds`] compares with.
+    #[inline(always)]
+    pub(crate) fn set_told(&mut self, steady_above: u64) {
+        self.told = Told {
+            steady_above,
+            kept: self.kept(),
+            orders: self.open_orders(),
+            below_high: self.below_high,
+            boosted: self.boosted,
+        };
+    }
+}

@@ -1,0 +1,693 @@
+//! A zone: a range of frames with its free lists, counters and watermarks.
+//!
+//! The zone makes every decision about its memory and is a pure machine: no clock, no lock, no
+//! randomness, no allocation. What it does, it reports to the [`Observer`](crate::event::Observer)
+//! that it is given.
+//!
+//! ```
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
+//! # let span = FrameRange::new(0, 1 << 15);
+//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let policy = Policy::parse("linux-6.12").unwrap();
+//! # let geometry = Geometry::default();
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+//! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+//! # allocator.release(span).unwrap();
+//! # allocator.retune();
+//! use pageblock::FrameState;
+//! use pageblock::mobility::Migratetype;
+//!
+//! let pfn = allocator.alloc(0, &Request::new(3, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! let zone = &allocator.zones()[0];
+//! assert_eq!(zone.state(pfn), Some(FrameState::Allocated { order: 3, movable: false }));
+//! assert_eq!(zone.block_type(pfn), Some(Migratetype::Unmovable));
+//! assert_eq!(zone.free_list(10, Migratetype::Movable).count(), 31);
+//! ```
+
+mod boost;
+mod buddy;
+pub mod capture;
+pub(crate) mod check;
+mod claim;
+pub mod compaction;
+pub(crate) mod contig;
+mod fair;
+pub mod fallback;
+mod hotplug;
+#[cfg(feature = "replay")]
+mod imposed;
+pub mod isolate;
+pub(crate) mod levels;
+mod packing;
+mod range;
+pub mod reserve;
+pub(crate) mod retune;
+mod rmqueue;
+pub mod tuning;
+pub mod watermark;
+
+pub use crate::base::error::FrameError;
+pub use crate::base::geometry::Geometry;
+
+use crate::base::frame::{FrameRange, Order, Pfn, pages};
+use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
+use crate::base::mobility::{MIGRATETYPES, Migratetype};
+use crate::policy::{MoveTo, Placement, Policy, UntouchedTo};
+use crate::table::freelist::{End, FreeArea};
+use crate::table::map::{FrameState, Index, PageMap};
+use crate::table::memory::{Tables, TablesLayout};
+use crate::table::movement::Movements;
+use crate::zone::capture::CaptureSlot;
+use crate::zone::levels::Told;
+use crate::zone::packing::Packing;
+use crate::zone::retune::CacheTuning;
+use crate::zone::tuning::Watermarks;
+
+/// What was counted since the allocator was made. Allocations and frees are counted by CPU
+/// ([`CpuCache::counters`](crate::cpu_cache::CpuCache::counters)), all else by zone;
+/// [`Allocator::counters`](crate::alloc::Allocator::counters) sums up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ZoneCounters {
+    /// Pages allocated (`pgalloc_<zone>`).
+    pub pgalloc: u64,
+    /// Pages freed (its share of `pgfree`).
+    pub pgfree: u64,
+    /// How often the zone lock would be taken.
+    pub lock_acquired: u64,
+    /// Free lists looked at in the search for a block.
+    pub list_probes: u64,
+}
+
+impl ZoneCounters {
+    #[inline(always)]
+    #[cfg(feature = "replay")]
+    pub(crate) fn count_free(&mut self, order: Order) {
+        self.pgfree += pages(order);
+    }
+
+    /// The sums.
+    #[must_use]
+    pub const fn and(self, other: &Self) -> Self {
+        Self {
+            pgalloc: self.pgalloc + other.pgalloc,
+            pgfree: self.pgfree + other.pgfree,
+            lock_acquired: self.lock_acquired + other.lock_acquired,
+            list_probes: self.list_probes + other.list_probes,
+        }
+    }
+}
+
+/// One zone. See the [module](self).
+pub struct Zone<'m> {
+    map: PageMap<'m>,
+    area: FreeArea,
+    /// Used where placement is packed.
+    packing: Packing<'m>,
+    policy: Policy,
+    geometry: Geometry,
+    mobility_off: bool,
+    free_pages: u64,
+    free_by_type: [u64; MIGRATETYPES],
+    free_in_blocks: u64,
+    isolated_blocks: u32,
+    /// Pages in highatomic blocks (`nr_reserved_highatomic`).
+    reserved_highatomic: u64,
+    counters: ZoneCounters,
+    /// See [`Zone::block_looks`].
+    block_looks: u64,
+    told: Told,
+    /// Holes that `present` leaves out and no frame's state says.
+    unmarked_holes: u64,
+    cache_tuning: CacheTuning,
+    /// The node.
+    node: u8,
+    /// Which of the node's zones it is.
+    kind: ZoneKind,
+    /// The frames, holes included.
+    span: FrameRange,
+    /// Pages that exist.
+    present: u64,
+    /// Pages handed to the allocator.
+    managed: u64,
+    /// Watermarks in pages, without the boost; each at least the one below it.
+    watermarks: Watermarks,
+    /// Added to the watermarks, in pages, until kswapd has reclaimed it (`watermark_boost`).
+    boost: u64,
+    /// Pages kept from requests whose highest zone is the indexed one.
+    lowmem_reserve: [u64; MAX_NR_ZONES],
+    /// Remaining pages of this round (`NR_ALLOC_BATCH`, 3.12 to 4.7); not kept where there is no fair
+    /// zone allocator.
+    alloc_batch: i64,
+    /// kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
+    boosted: bool,
+    /// Under the high watermark (`ZONE_BELOW_HIGH`).
+    below_high: bool,
+    /// kswapd is reclaiming (`ZONE_RECLAIM_ACTIVE`).
+    reclaim_active: bool,
+    /// The batch of this round is spent (`ZONE_FAIR_DEPLETED`).
+    fair_depleted: bool,
+    /// The task that compacts this zone and keeps what its work frees (`task_capc`).
+    capture: Option<CaptureSlot>,
+}
+
+impl<'m> Zone<'m> {
+    fn table_range(span: FrameRange, geometry: Geometry) -> FrameRange {
+        let order = geometry.table_order();
+        FrameRange { start: span.start.align_down(order), end: span.end.align_up(order) }
+    }
+
+    /// The number of frames in the tables; `None` for more than can be numbered, where the last
+    /// number is the end mark of lists.
+    fn table_frames(span: FrameRange, geometry: Geometry) -> Option<usize> {
+        let frames = Self::table_range(span, geometry).len();
+        usize::try_from(frames).ok().filter(|_| frames < u64::from(Index::MAX))
+    }
+
+    pub(crate) fn layout(
+        layout: TablesLayout,
+        span: FrameRange,
+        geometry: Geometry,
+        policy: &Policy,
+    ) -> Option<TablesLayout> {
+        let frames = Self::table_frames(span, geometry)?;
+        let layout = PageMap::layout(layout, frames, geometry.pageblock_order)?;
+        match policy.placement {
+            Placement::Linux => Some(layout),
+            Placement::Packed => Packing::layout(layout, frames, geometry.pageblock_order),
+        }
+    }
+
+    /// A zone without memory, and still without tables.
+    pub(crate) fn new(
+        spec: &crate::base::layout::ZoneSpec,
+        policy: Policy,
+        geometry: Geometry,
+    ) -> Self {
+        let mut zone = Self {
+            map: PageMap::EMPTY,
+            area: FreeArea::EMPTY,
+            packing: Packing::off(),
+            policy,
+            geometry,
+            mobility_off: false,
+            free_pages: 0,
+            free_by_type: [0; MIGRATETYPES],
+            free_in_blocks: 0,
+            isolated_blocks: 0,
+            reserved_highatomic: 0,
+            counters: ZoneCounters::default(),
+            block_looks: 0,
+            told: Told::default(),
+            unmarked_holes: spec.span.len().saturating_sub(spec.present),
+            cache_tuning: CacheTuning::default(),
+            node: spec.node,
+            kind: spec.kind,
+            span: spec.span,
+            present: spec.present,
+            managed: spec.managed,
+            watermarks: Watermarks::default(),
+            boost: 0,
+            lowmem_reserve: [0; MAX_NR_ZONES],
+            alloc_batch: 0,
+            boosted: false,
+            below_high: false,
+            reclaim_active: false,
+            fair_depleted: false,
+            capture: None,
+        };
+        zone.area.watch.set_strict(zone.keeps_lists());
+        zone
+    }
+
+    /// A zone that stands where this one was, and is never used.
+    pub(crate) fn placeholder(&self) -> Self {
+        let &Self { node, kind, span, present, managed, .. } = self;
+        let spec = crate::base::layout::ZoneSpec { node, kind, span, present, managed };
+        Self::new(&spec, self.policy, self.geometry)
+    }
+
+    /// Gives the zone its tables, every frame reserved; `None` where they do not fit.
+    pub(crate) fn attach_map(&mut self, tables: &mut Tables<'m>) -> Option<()> {
+        let range = Self::table_range(self.span, self.geometry);
+        let frames = Self::table_frames(self.span, self.geometry)?;
+        self.map = PageMap::new(tables, range.start, frames, self.geometry.pageblock_order)?;
+        if self.is_packed() {
+            self.packing = Packing::new(tables, frames, self.geometry.pageblock_order)?;
+        }
+        self.map.fill(self.span, FrameState::Reserved);
+        Some(())
+    }
+
+    /// Returns the zone's node.
+    #[inline]
+    #[must_use]
+    pub fn node(&self) -> u8 {
+        self.node
+    }
+
+    /// Returns which of the node's zones it is.
+    #[inline]
+    #[must_use]
+    pub fn kind(&self) -> ZoneKind {
+        self.kind
+    }
+
+    /// Returns the zone's frames, holes included.
+    #[inline]
+    #[must_use]
+    pub fn span(&self) -> FrameRange {
+        self.span
+    }
+
+    /// Returns the number of pages that exist.
+    #[inline]
+    #[must_use]
+    pub fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// Returns the number of pages that the allocator was handed.
+    #[inline]
+    #[must_use]
+    pub fn managed(&self) -> u64 {
+        self.managed
+    }
+
+    /// Returns the watermarks in pages, without the boost.
+    #[inline]
+    #[must_use]
+    pub fn watermarks(&self) -> Watermarks {
+        self.watermarks
+    }
+
+    /// Returns the pages that are added to each watermark until kswapd has reclaimed them
+    /// (`watermark_boost`).
+    #[inline]
+    #[must_use]
+    pub fn boost(&self) -> u64 {
+        self.boost
+    }
+
+    /// Returns the pages that are kept from requests, by the highest zone that a request may use.
+    #[inline]
+    #[must_use]
+    pub fn lowmem_reserve(&self) -> &[u64; MAX_NR_ZONES] {
+        &self.lowmem_reserve
+    }
+
+    /// Returns the pages that are left of this round of the fair zone allocator (`NR_ALLOC_BATCH`, 3.12 to
+    /// 4.7). Not kept under other policies.
+    #[inline]
+    #[must_use]
+    pub fn alloc_batch(&self) -> i64 {
+        self.alloc_batch
+    }
+
+    /// Tells whether kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
+    #[inline]
+    #[must_use]
+    pub fn boosted(&self) -> bool {
+        self.boosted
+    }
+
+    /// Tells whether the zone is marked as below its high watermark (`ZONE_BELOW_HIGH`).
+    #[inline]
+    #[must_use]
+    pub fn below_high(&self) -> bool {
+        self.below_high
+    }
+
+    /// Tells whether kswapd is reclaiming in the zone (`ZONE_RECLAIM_ACTIVE`).
+    #[inline]
+    #[must_use]
+    pub fn reclaim_active(&self) -> bool {
+        self.reclaim_active
+    }
+
+    /// Tells whether the batch of this round is spent (`ZONE_FAIR_DEPLETED`).
+    #[inline]
+    #[must_use]
+    pub fn fair_depleted(&self) -> bool {
+        self.fair_depleted
+    }
+
+    /// Returns what the task waits for that compacts this zone and keeps what its work frees (`task_capc`).
+    #[inline]
+    #[must_use]
+    pub fn capture(&self) -> Option<CaptureSlot> {
+        self.capture
+    }
+
+    /// Tells whether there is too little memory to group by mobility.
+    #[inline(always)]
+    pub(crate) fn mobility_off(&self) -> bool {
+        self.mobility_off
+    }
+
+    /// Tells whether some pageblock is isolated.
+    #[inline]
+    pub(crate) fn has_isolated_blocks(&self) -> bool {
+        self.isolated_blocks > 0
+    }
+
+    /// Returns the limits of the zone's CPU caches.
+    pub(crate) fn cache_tuning(&self) -> CacheTuning {
+        self.cache_tuning
+    }
+
+    /// Counts that the zone's lock would be taken.
+    #[inline(always)]
+    pub(crate) fn count_lock(&mut self) {
+        self.counters.lock_acquired += 1;
+    }
+
+    /// Notes whether kswapd reclaims in the zone.
+    pub(crate) fn set_reclaim_active(&mut self, active: bool) {
+        self.reclaim_active = active;
+    }
+
+    /// Finds the first block of the smallest order that serves a request from one list.
+    #[cfg(feature = "replay")]
+    pub(crate) fn smallest(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
+        let found = self.area.smallest(order, list)?;
+        Some((self.area.list(found, list).head()?, found))
+    }
+
+    /// Returns the tables of the zone's frames.
+    #[inline(always)]
+    pub(crate) fn map(&self) -> &PageMap<'m> {
+        &self.map
+    }
+
+    /// Free pages, without those in isolated blocks (`NR_FREE_PAGES`).
+    #[must_use]
+    pub fn free_pages(&self) -> u64 {
+        self.free_pages
+    }
+
+    /// Free pages on the lists of a type; CMA is `NR_FREE_CMA_PAGES`, highatomic `nr_free_highatomic`.
+    #[must_use]
+    pub fn free_pages_of(&self, mt: Migratetype) -> u64 {
+        self.free_by_type[mt as usize]
+    }
+
+    /// Free pages in blocks of the pageblock order or larger (`NR_FREE_PAGES_BLOCKS`).
+    #[must_use]
+    pub fn free_pages_in_blocks(&self) -> u64 {
+        self.free_in_blocks
+    }
+
+    /// Pages in highatomic blocks, free or not (`nr_reserved_highatomic`).
+    #[must_use]
+    pub fn reserved_highatomic(&self) -> u64 {
+        self.reserved_highatomic
+    }
+
+    /// The number of free blocks of an order (`nr_free`, a column of `/proc/buddyinfo`).
+    #[must_use]
+    pub fn nr_free(&self, order: Order) -> u64 {
+        if order > self.geometry.max_order { 0 } else { self.area.nr_free(order) }
+    }
+
+    /// The number of free blocks of an order and list type (`/proc/pagetypeinfo`).
+    #[must_use]
+    pub fn nr_free_of(&self, order: Order, mt: Migratetype) -> u64 {
+        if order > self.geometry.max_order { 0 } else { u64::from(self.area.list(order, mt).len()) }
+    }
+
+    /// The free blocks of one list, from its head.
+    pub fn free_list(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
+        let chain = if order > self.geometry.max_order {
+            &crate::table::chain::Chain::EMPTY
+        } else {
+            self.area.list(order, mt).chain()
+        };
+        chain.iter(&self.map).map(|i| self.map.pfn(i))
+    }
+
+    /// The free blocks of one list, from its tail.
+    pub fn free_list_from_tail(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
+        let chain = if order > self.geometry.max_order {
+            &crate::table::chain::Chain::EMPTY
+        } else {
+            self.area.list(order, mt).chain()
+        };
+        chain.iter_back(&self.map, crate::table::freelist::ZONE).map(|i| self.map.pfn(i))
+    }
+
+    /// What the zone counted by itself; see [`ZoneCounters`].
+    #[must_use]
+    pub fn counters(&self) -> &ZoneCounters {
+        &self.counters
+    }
+
+    /// Pages looked at by fallbacks under the zone's lock, to count a pageblock or to move its free
+    /// pages; a free block is one look. From 6.10 on each page that cannot claim its pageblock takes a
+    /// count of its own.
+    #[must_use]
+    pub fn block_looks(&self) -> u64 {
+        self.block_looks
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The sizes.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// The state of a frame; `None` where the zone has no such frame.
+    #[must_use]
+    pub fn state(&self, pfn: Pfn) -> Option<FrameState> {
+        self.map.index(pfn).map(|i| self.map.state(i))
+    }
+
+    /// The type of the pageblock that holds a frame; `None` where the zone has no such frame.
+    #[must_use]
+    pub fn block_type(&self, pfn: Pfn) -> Option<Migratetype> {
+        self.map.index(pfn).map(|i| self.map.block_type(i))
+    }
+
+    /// The pageblocks whose first frame is in the zone: that frame, the type, the skip hint.
+    pub fn pageblocks(&self) -> impl Iterator<Item = (Pfn, Migratetype, bool)> {
+        (0..self.map.blocks()).filter_map(|block| {
+            let i = block << self.geometry.pageblock_order;
+            let pfn = self.map.pfn(i);
+            let inside = self.span.contains(pfn) && self.map.state(i) != FrameState::Hole;
+            inside.then(|| (pfn, self.map.block_type(i), self.map.skip(i)))
+        })
+    }
+
+    /// Sets the skip hint of the pageblock that holds a frame (`set_pageblock_skip`).
+    ///
+    /// # Errors
+    /// [`FrameError::Foreign`].
+    pub fn set_skip(&mut self, pfn: Pfn, skip: bool) -> Result<(), FrameError> {
+        let i = self.map.index(pfn).ok_or(FrameError::Foreign(pfn))?;
+        self.map.set_skip(i, skip);
+        Ok(())
+    }
+
+    /// A watermark with the boost.
+    #[must_use]
+    pub fn watermark(&self, mark: crate::base::alloc_flags::Watermark) -> u64 {
+        use crate::base::alloc_flags::Watermark::{High, Low, Min};
+        self.boost
+            + match mark {
+                Min => self.watermarks.min,
+                Low => self.watermarks.low,
+                High => self.watermarks.high,
+            }
+    }
+
+    /// Whether requests are served from the fullest pageblocks.
+    #[inline]
+    pub(crate) fn is_packed(&self) -> bool {
+        self.policy.placement == Placement::Packed
+    }
+
+    /// To be called where the pageblock of a frame was given another type.
+    pub(crate) fn note_retyped(&mut self, i: Index) {
+        if self.is_packed() {
+            self.packing.note_retyped(&self.map, i);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_whole_block(&self, order: Order) -> bool {
+        order >= self.geometry.pageblock_order
+    }
+
+    #[inline]
+    fn account(&mut self, order: Order, mt: Migratetype, add: bool) {
+        self.account_pages(pages(order), mt, add, self.is_whole_block(order));
+    }
+
+    /// Takes pages of a list into account; `whole` if they are in blocks of the pageblock order or
+    /// larger.
+    #[inline]
+    pub(crate) fn account_pages(&mut self, n: u64, mt: Migratetype, add: bool, whole: bool) {
+        let n = if add { n } else { n.wrapping_neg() };
+        let sign = |counter: &mut u64| *counter = counter.wrapping_add(n);
+        sign(&mut self.free_by_type[mt as usize]);
+        if mt != Migratetype::Isolate {
+            sign(&mut self.free_pages);
+            if whole {
+                sign(&mut self.free_in_blocks);
+            }
+        }
+    }
+
+    /// Puts a block on a free list.
+    #[inline]
+    pub(crate) fn insert(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
+        self.link(i, order, list, end);
+        self.account(order, list, true);
+    }
+
+    /// Takes a free block off its list; the caller gives its first frame a new state.
+    #[inline]
+    pub(crate) fn remove(&mut self, i: Index, order: Order, list: Migratetype) {
+        self.unlink(i, order, list);
+        self.account(order, list, false);
+    }
+
+    /// Puts a block on a free list whose pages are taken into account otherwise.
+    #[inline]
+    pub(crate) fn link(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
+        self.map.set(i, FrameState::Free { order, list });
+        match end {
+            End::Head => self.area.push_head(&self.map, i, order, list),
+            End::Tail => self.area.push_tail(&self.map, i, order, list),
+        }
+        if self.is_packed() {
+            self.packing.note_inserted(&self.map, i, order, list);
+        }
+    }
+
+    /// Takes a free block off a list whose pages are taken into account otherwise.
+    #[inline]
+    pub(crate) fn unlink(&mut self, i: Index, order: Order, list: Migratetype) {
+        if self.is_packed() {
+            self.packing.note_removed(&self.map, i, order);
+        }
+        self.area.remove(&self.map, i, order, list);
+    }
+
+    /// Moves a free block to the list of another type (`move_to_free_list`).
+    pub(crate) fn move_to_list(
+        &mut self,
+        i: Index,
+        order: Order,
+        from: Migratetype,
+        to: Migratetype,
+    ) {
+        let end = match self.policy.move_to {
+            MoveTo::Head => End::Head,
+            MoveTo::Tail => End::Tail,
+        };
+        if self.is_packed() {
+            self.packing.note_removed(&self.map, i, order);
+        }
+        self.account(order, from, false);
+        self.map.set(i, FrameState::Free { order, list: to });
+        self.area.change(&self.map, i, order, [from, to], end);
+        if self.is_packed() {
+            self.packing.note_inserted(&self.map, i, order, to);
+        }
+        self.account(order, to, true);
+    }
+
+    /// Movements of free blocks so far, and how many of them disagreed with their pageblocks; `None`
+    /// in a build without debug assertions, which does not look.
+    #[must_use]
+    pub fn movements(&self) -> Option<Movements> {
+        self.area.watch.seen()
+    }
+
+    /// To be called where the pageblocks of some frames have the type that their free pages moved for.
+    #[inline]
+    pub(crate) fn settle(&mut self, frames: core::ops::Range<Index>) {
+        self.area.watch.settle(&self.map, frames);
+    }
+
+    /// To be called where lists and pageblocks come to differ though the policy keeps them one.
+    #[inline]
+    pub(crate) fn exempt_lists(&mut self) {
+        self.area.watch.set_strict(false);
+    }
+
+    /// Moves the free pages of a pageblock to the list of a type, which it is given; gives the pages
+    /// moved.
+    pub(crate) fn retype_block(&mut self, i: Index, to: Migratetype) -> u64 {
+        let moved = self.move_freepages_block(i, to);
+        self.set_block_type(i, to);
+        let start = self.pageblock_of(i);
+        self.settle(start..start + (1 << self.geometry.pageblock_order));
+        moved
+    }
+
+    /// Gives a pageblock a type, which ends its isolation (`set_pageblock_migratetype`).
+    pub(crate) fn set_block_type(&mut self, i: Index, mt: Migratetype) {
+        let was = u32::from(self.map.block_type(i) == Migratetype::Isolate);
+        self.isolated_blocks = self.isolated_blocks.saturating_sub(was);
+        self.map.set_block_type(i, mt);
+        self.note_retyped(i);
+    }
+
+    /// Gives every pageblock of a block a type (`change_pageblock_range`).
+    pub(crate) fn set_block_types(&mut self, i: Index, order: Order, mt: Migratetype) {
+        let blocks = 1 << order.saturating_sub(self.geometry.pageblock_order);
+        for block in 0..blocks {
+            self.set_block_type(i + (block << self.geometry.pageblock_order), mt);
+        }
+    }
+
+    /// Checks that every frame of a range is memory that was not released.
+    pub(crate) fn check_reserved(&self, range: FrameRange) -> Result<(), FrameError> {
+        let wrong = (range.start.0..range.end.0).map(Pfn).find_map(|pfn| match self.state(pfn) {
+            Some(FrameState::Reserved) => None,
+            Some(FrameState::Hole) | None => Some(FrameError::Foreign(pfn)),
+            Some(_) => Some(FrameError::NotReserved(pfn)),
+        });
+        wrong.map_or(Ok(()), Err)
+    }
+
+    /// Makes the pageblock of a reserved frame part of CMA.
+    pub(crate) fn set_cma(&mut self, pfn: Pfn) {
+        if let Some(i) = self.map.index(pfn) {
+            self.set_block_type(i, Migratetype::Cma);
+        }
+    }
+
+    /// Hands frames that were never used to the allocator, as the kernel does at boot
+    /// (`__free_pages_core`): in the largest aligned blocks, upwards.
+    ///
+    /// # Errors
+    /// [`FrameError::Foreign`] for a frame that is not in the zone or is no reserved memory; nothing
+    /// is released then.
+    pub fn release(&mut self, range: FrameRange) -> Result<(), FrameError> {
+        if !self.map.all_reserved(range) {
+            let reserved = |&pfn: &u64| self.state(Pfn(pfn)) == Some(FrameState::Reserved);
+            let wrong = (range.start.0..range.end.0).find(|pfn| !reserved(pfn));
+            return Err(FrameError::Foreign(wrong.map_or(range.start, Pfn)));
+        }
+        let end = match self.policy.untouched_to {
+            UntouchedTo::Tail => Some(End::Tail),
+            UntouchedTo::Head => None,
+        };
+        self.map.fill(range, FrameState::Tail);
+        for (pfn, order) in range.blocks(self.geometry.max_order) {
+            let Some(i) = self.map.index(pfn) else { return Err(FrameError::Foreign(pfn)) };
+            self.free_by_block_type(i, order, end, &mut ());
+        }
+        Ok(())
+    }
+}

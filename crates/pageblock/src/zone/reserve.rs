@@ -1,0 +1,149 @@
+//! Reserves of whole blocks: from 4.4 for high-order requests that may not wait, before that as the
+//! last fallback of all.
+//!
+//! Source: `reserve_highatomic_pageblock`, `unreserve_highatomic_pageblock`,
+//! `setup_zone_migrate_reserve`.
+
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::frame::{Order, Pfn, pages};
+use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Isolate, Movable, Reserve};
+use crate::policy::{self, Policy, WmarkCheck};
+use crate::table::map::{FrameState, Index};
+use crate::zone::{Zone, tuning};
+
+impl Zone<'_> {
+    /// The largest reserve in pages; 0 where the zone may have none.
+    fn highatomic_cap(&self) -> u64 {
+        let block = self.geometry.pageblock_pages();
+        let percent = self.managed / 100;
+        match self.policy.reserve {
+            policy::Reserve::MigrateReserve => 0,
+            policy::Reserve::Highatomic44 => percent + block,
+            _ if percent < block => 0,
+            _ => percent.next_multiple_of(block),
+        }
+    }
+
+    /// Adds the pageblock of a block just allocated to the reserve, if there is room. Tells whether
+    /// it did.
+    pub(crate) fn reserve_highatomic(&mut self, pfn: Pfn, order: Order) -> bool {
+        let Some(i) = self.map.index(pfn) else { return false };
+        let mt = self.map.block_type(i);
+        let movable_block = match self.policy.reserve {
+            policy::Reserve::MigrateReserve => false,
+            policy::Reserve::Highatomic44 => !matches!(mt, HighAtomic | Isolate | Cma),
+            _ => mt.is_mergeable(),
+        };
+        if self.reserved_highatomic >= self.highatomic_cap() || !movable_block {
+            return false;
+        }
+        let strict = self.policy.retype == policy::Retype::Together;
+        if self.is_whole_block(order) && strict {
+            self.set_block_types(i, order, HighAtomic);
+            self.reserved_highatomic += 1 << order;
+            return true;
+        }
+        if strict && self.movable_range(i).is_none() {
+            return false;
+        }
+        self.retype_block(i, HighAtomic);
+        self.reserved_highatomic += self.geometry.pageblock_pages();
+        true
+    }
+
+    /// Gives one reserved pageblock back to requests of a type, one that requests can have. Unless `force` is
+    /// [`Unreserve::All`], the last block stays. Tells whether a block was given back.
+    pub fn unreserve_highatomic(&mut self, to: Migratetype, force: Unreserve) -> bool {
+        let block_pages = self.geometry.pageblock_pages();
+        let keeps = force == Unreserve::KeepOne && self.reserved_highatomic <= block_pages;
+        if keeps || !to.is_mergeable() {
+            return false;
+        }
+        (0..=self.geometry.max_order).any(|order| self.unreserve_at(order, to))
+    }
+
+    /// Gives the pageblock of the first free block of one order back; tells whether pages moved.
+    fn unreserve_at(&mut self, order: Order, to: Migratetype) -> bool {
+        let Some(i) = self.area.list(order, HighAtomic).head() else { return false };
+        let whole = self.policy.retype == policy::Retype::Together && self.is_whole_block(order);
+        // Up to 6.9 pages of the list may lie in blocks that left the reserve before.
+        if self.map.block_type(i) == HighAtomic {
+            let block_pages = self.geometry.pageblock_pages();
+            let size = if whole { 1 << order } else { block_pages };
+            self.reserved_highatomic = self.reserved_highatomic.saturating_sub(size);
+        }
+        if whole {
+            self.move_to_list(i, order, HighAtomic, to);
+            self.set_block_types(i, order, to);
+            self.settle(i..i + (1 << order));
+            return true;
+        }
+        self.retype_block(i, to) > 0
+    }
+
+    /// Sets up the migrate reserve (up to 4.3): the lowest movable blocks without memory that was
+    /// never released, as many as `min_wmark` asks for; other reserved blocks become movable again.
+    ///
+    /// Source: `setup_zone_migrate_reserve`.
+    pub(crate) fn setup_migrate_reserve(&mut self) {
+        let order = self.geometry.pageblock_order;
+        let mut wanted = tuning::migrate_reserve_blocks(self.watermarks.min, order);
+        let mut pfn = self.span.start.align_up(order);
+        while pfn < self.span.end {
+            let Some(i) = self.map.index(pfn) else { return };
+            pfn = pfn.plus(pages(order));
+            let mt = self.map.block_type(i);
+            let cut =
+                self.policy.retype == policy::Retype::Together && self.movable_range(i).is_none();
+            if cut || (wanted > 0 && self.has_reserved_frame(i)) {
+                continue;
+            }
+            let to = match mt {
+                Reserve | Movable if wanted > 0 => {
+                    wanted -= 1;
+                    Reserve
+                }
+                Reserve => Movable,
+                _ => continue,
+            };
+            if to == mt {
+                continue;
+            }
+            if self.policy.retype == policy::Retype::Together {
+                self.retype_split(i, |zone| zone.with_block_type(i, to), &mut ());
+            } else {
+                self.set_block_type(i, to);
+                self.move_freepages_block(i, to);
+            }
+        }
+    }
+
+    fn with_block_type(&mut self, i: Index, mt: Migratetype) -> Migratetype {
+        self.set_block_type(i, mt);
+        mt
+    }
+
+    /// Whether memory of a pageblock was never released to the allocator (`pageblock_is_reserved`).
+    fn has_reserved_frame(&self, block: Index) -> bool {
+        let mut frames = block..block + (1 << self.geometry.pageblock_order);
+        frames.any(|i| self.map.state(i) == FrameState::Reserved)
+    }
+}
+
+/// How much of the reserve may be given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unreserve {
+    /// All but the last block (the first attempts of reclaim).
+    KeepOne,
+    /// Every block (before an OOM kill).
+    All,
+}
+
+/// Whether an attempt may use the reserve of high-order blocks.
+pub(crate) fn reserves_for(policy: &Policy, flags: AllocFlags) -> bool {
+    match policy.wmark_check {
+        WmarkCheck::HalvePerOrder => false,
+        WmarkCheck::ListExists44 => flags.has(AllocFlags::NON_BLOCK),
+        _ => flags.has(AllocFlags::HIGHATOMIC),
+    }
+}

@@ -1,0 +1,65 @@
+//! A zone tuned for the memory that there is, and the limits of its CPU caches.
+//!
+//! Source: `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `zone_set_pageset_high_and_batch`
+//! (mm/page_alloc.c).
+
+use crate::base::layout::MAX_NR_ZONES;
+use crate::policy::Reserve;
+use crate::zone::{Zone, tuning};
+
+/// The limits of a cache; computed by [`tuning`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CacheLimits {
+    /// Pages moved at a time.
+    pub batch: u32,
+    /// Pages that the cache may always hold.
+    pub high_min: u32,
+    /// Pages that it may grow to.
+    pub high_max: u32,
+}
+
+/// The limits of a zone's CPU caches, and how often they were set.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CacheTuning {
+    pub(crate) limits: CacheLimits,
+    pub(crate) times: u32,
+}
+
+/// What the zones share.
+pub(crate) struct Share {
+    pub(crate) lowmem_pages: u64,
+    pub(crate) min_free_kbytes: u64,
+    pub(crate) mobility_off: bool,
+}
+
+impl Zone<'_> {
+    pub(crate) fn retune(&mut self, share: &Share, reserve: [u64; MAX_NR_ZONES]) {
+        let &Share { lowmem_pages, min_free_kbytes, mobility_off } = share;
+        self.mobility_off = mobility_off;
+        self.watermarks = tuning::watermarks(
+            &self.policy,
+            self.kind,
+            self.managed,
+            lowmem_pages,
+            min_free_kbytes,
+        );
+        self.boost = 0;
+        self.lowmem_reserve = reserve;
+        self.reset_fair_batch();
+        if self.policy.reserve == Reserve::MigrateReserve {
+            self.setup_migrate_reserve();
+        }
+    }
+
+    pub(crate) fn tune_caches(&mut self, cpus: u64) {
+        let low = self.watermarks.low + self.boost;
+        let sizes = tuning::pcp_sizes(&self.policy, self.managed, low, cpus);
+        let pages = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        self.cache_tuning.limits = CacheLimits {
+            batch: pages(sizes.batch),
+            high_min: pages(sizes.high_min),
+            high_max: pages(sizes.high_max),
+        };
+        self.cache_tuning.times = self.cache_tuning.times.wrapping_add(1);
+    }
+}

@@ -1,0 +1,170 @@
+//! How a zone serves a request past the CPU lists: its own list, CMA, then a fallback.
+//!
+//! Source: `__rmqueue`, `rmqueue_buddy` (mm/page_alloc.c).
+
+use crate::base::alloc_flags::AllocFlags;
+use crate::base::event::Observer;
+use crate::base::frame::Order;
+use crate::base::mobility::Migratetype::{self, Cma, HighAtomic};
+use crate::policy::{ClaimRule, CmaUse, FallbackPick, PcpOrders, Reserve, WmarkCheck};
+use crate::table::map::Index;
+use crate::zone::Zone;
+use crate::zone::fallback::{Mode, Outcome};
+use crate::zone::reserve::reserves_for;
+
+impl Zone<'_> {
+    /// Tells whether CPU caches have a list for an order (`pcp_allowed_order`).
+    #[inline]
+    pub(crate) fn has_cpu_list(&self, order: Order) -> bool {
+        order == 0
+            || (self.policy.pcp_orders == PcpOrders::CostlyAndThp
+                && (order <= crate::base::frame::COSTLY_ORDER
+                    || order == self.geometry.pageblock_order))
+    }
+
+    /// Takes a block past the CPU lists (`rmqueue_buddy`).
+    #[inline(never)]
+    pub(crate) fn rmqueue_buddy(
+        &mut self,
+        order: Order,
+        mt: Migratetype,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) -> Option<Index> {
+        self.counters.lock_acquired += 1;
+        let highatomic = self.policy.reserve != Reserve::MigrateReserve;
+        if order > 0
+            && highatomic
+            && reserves_for(&self.policy, flags)
+            && let Some((i, _)) = self.rmqueue_from(order, HighAtomic, mt, observer)
+        {
+            return Some(i);
+        }
+        let mut mode = Mode::Normal;
+        if let Some((i, _)) = self.rmqueue(order, mt, flags, &mut mode, observer) {
+            return Some(i);
+        }
+        let last = match self.policy.wmark_check {
+            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => return None,
+            WmarkCheck::ListExists63 => AllocFlags::OOM,
+            WmarkCheck::ListExists612 => AllocFlags::OOM.with(AllocFlags::NON_BLOCK),
+        };
+        if !flags.has_any(last) {
+            return None;
+        }
+        self.rmqueue_from(order, HighAtomic, mt, observer).map(|(i, _)| i)
+    }
+
+    /// Takes a block of `order` from the zone for a request of a type (`__rmqueue`).
+    ///
+    /// Gives the block's first frame, and the type that a CPU list remembers for it (up to 6.9).
+    pub(crate) fn rmqueue(
+        &mut self,
+        order: Order,
+        start: Migratetype,
+        flags: AllocFlags,
+        mode: &mut Mode,
+        observer: &mut impl Observer,
+    ) -> Option<(Index, Migratetype)> {
+        let modes = self.policy.fallback_pick == FallbackPick::ClaimThenSteal;
+        if !modes {
+            *mode = Mode::Normal;
+        }
+        let cma_first = self.prefers_cma(flags);
+        if cma_first && let Some(page) = self.rmqueue_from(order, Cma, start, observer) {
+            return Some(page);
+        }
+        if *mode == Mode::Normal
+            && let Some(page) = self.rmqueue_from(order, start, start, observer)
+        {
+            return Some(page);
+        }
+        let cma = flags.has(AllocFlags::CMA) && self.policy.cma != CmaUse::InFallback;
+        if cma
+            && *mode <= Mode::Cma
+            && let Some(page) = self.rmqueue_from(order, Cma, start, observer)
+        {
+            *mode = Mode::Cma;
+            return Some(page);
+        }
+        let search = self.find_fallback(order, start, flags, *mode);
+        self.counters.list_probes += u64::from(search.probes);
+        self.block_looks += u64::from(search.looks);
+        for _ in 0..search.failed_claims {
+            self.boost_watermark(flags);
+        }
+        if let Some(fallback) = search.found {
+            let steal = fallback.outcome == Outcome::Single;
+            *mode = if modes && steal { Mode::Steal } else { Mode::Normal };
+            return self.take_fallback(order, start, fallback, flags, observer);
+        }
+        if self.policy.reserve == crate::policy::Reserve::MigrateReserve {
+            return self.rmqueue_from(order, Migratetype::Reserve, start, observer);
+        }
+        None
+    }
+
+    /// Takes blocks for a request of a type as up to `n` calls of [`rmqueue`](Self::rmqueue) would,
+    /// where those find one after the other in one block of the type itself: the first block, and how
+    /// many. `None` where only `rmqueue` can say.
+    #[inline]
+    pub(crate) fn rmqueue_run(
+        &mut self,
+        order: Order,
+        start: Migratetype,
+        mode: Mode,
+        n: u32,
+        observer: &mut impl Observer,
+    ) -> Option<(Index, u32)> {
+        let modes = self.policy.fallback_pick == FallbackPick::ClaimThenSteal;
+        if (modes && mode != Mode::Normal) || self.is_packed() || self.free_pages_of(Cma) > 0 {
+            return None;
+        }
+        let (i, taken) = self.take_run(order, start, n)?;
+        for at in 0..taken {
+            self.trace_zone_locked(i + (at << order), order, start, start, observer);
+        }
+        Some((i, taken))
+    }
+
+    /// Whether a request looks at CMA first. From 5.8 movable requests keep CMA and other free memory in
+    /// balance.
+    pub(crate) fn prefers_cma(&self, flags: AllocFlags) -> bool {
+        flags.has(AllocFlags::CMA)
+            && match self.policy.cma {
+                CmaUse::InFallback | CmaUse::BeforeFallback => false,
+                CmaUse::HalfRule => self.free_pages_of(Cma) > self.free_pages / 2,
+                CmaUse::First => true,
+            }
+    }
+
+    /// Takes a block from one list for a request of a type, and reports it.
+    pub(crate) fn rmqueue_from(
+        &mut self,
+        order: Order,
+        list: Migratetype,
+        requested: Migratetype,
+        observer: &mut impl Observer,
+    ) -> Option<(Index, Migratetype)> {
+        let page = self.rmqueue_smallest(order, list)?;
+        self.trace_zone_locked(page, order, list, requested, observer);
+        Some((page, list))
+    }
+
+    /// The type that is remembered for a block that a refill took from a list of type `list`. Up to
+    /// 3.15 that is the requested one, wherever the block came from.
+    pub(crate) fn remembered_type(
+        &self,
+        i: Index,
+        requested: Migratetype,
+        list: Migratetype,
+    ) -> Migratetype {
+        match self.policy.claim_rule {
+            ClaimRule::V310 | ClaimRule::V312 => match self.map.block_type(i) {
+                special @ (Migratetype::Cma | Migratetype::Isolate) => special,
+                _ => requested,
+            },
+            _ => list,
+        }
+    }
+}

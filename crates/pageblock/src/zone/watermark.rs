@@ -1,0 +1,290 @@
+//! Whether a zone has enough free memory for a request (`__zone_watermark_ok`).
+
+use crate::base::alloc_flags::{AllocFlags, Watermark};
+use crate::base::frame::{Order, pages};
+use crate::base::layout::ZoneKind;
+use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
+use crate::base::request::Gfp;
+use crate::policy::{BelowHigh, WmarkCheck, WmarkFast};
+use crate::zone::Zone;
+use crate::zone::levels::Levels;
+use crate::zone::tuning::Watermarks;
+
+impl Zone<'_> {
+    /// Tells whether `mark` pages and the lowmem reserve stay free if a block of `order` is taken,
+    /// and (from 4.4) whether such a block exists on a list that some request can use.
+    ///
+    /// `highest` is the highest zone that the request may use. Source: `__zone_watermark_ok`.
+    #[must_use]
+    pub fn watermark_ok(
+        &self,
+        order: Order,
+        mark: u64,
+        highest: ZoneKind,
+        flags: AllocFlags,
+    ) -> bool {
+        watermark_ok(self, self.free_pages, order, mark, highest, flags)
+    }
+
+    /// The same as [`watermark_ok`](Self::watermark_ok) if `free_pages` pages were free: with what
+    /// could be reclaimed, or of whole blocks only. Whether a block exists is asked of the lists as
+    /// they are.
+    #[must_use]
+    pub fn watermark_ok_if(
+        &self,
+        free_pages: u64,
+        order: Order,
+        mark: u64,
+        highest: ZoneKind,
+        flags: AllocFlags,
+    ) -> bool {
+        watermark_ok(self, free_pages, order, mark, highest, flags)
+    }
+
+    /// What the zone serves at once.
+    #[inline]
+    pub(crate) fn plenty(&self) -> Plenty {
+        let orders = match self.policy.wmark_check {
+            WmarkCheck::HalvePerOrder => 1,
+            _ => 1 | u16::MAX.checked_shr(self.open_orders().leading_zeros()).unwrap_or(0),
+        };
+        Plenty { free: self.free_pages, kept: self.kept(), orders }
+    }
+
+    /// The mark that requests have to leave at first, and every reserve of the zone itself.
+    #[inline(always)]
+    pub(crate) fn kept(&self) -> u64 {
+        let Watermarks { low, high, .. } = self.watermarks;
+        let high_first = self.policy.below_high == BelowHigh::On && !self.below_high;
+        self.free_pages_of(Cma)
+            + self.free_pages_of(HighAtomic)
+            + self.reserved_highatomic
+            + self.boost
+            + if high_first { high } else { low }
+    }
+
+    /// The orders that have blocks which anyone may take, one bit each.
+    #[inline(always)]
+    pub(crate) fn open_orders(&self) -> u16 {
+        let orders = |mt| self.area.orders(mt);
+        orders(Unmovable) | orders(Movable) | orders(Reclaimable)
+    }
+}
+
+/// What requests are served by the low mark and less, with any flags, and under every policy: that mark is
+/// left, or the high one where it is looked at first, and every reserve, and blocks that anyone may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Plenty {
+    free: u64,
+    /// See [`Zone::kept`].
+    kept: u64,
+    /// The orders that there are blocks for, one bit each, without a gap.
+    orders: u16,
+}
+
+impl Plenty {
+    pub(crate) const NONE: Self = Self { free: 0, kept: 0, orders: 0 };
+
+    /// The orders, one bit each, that are served beside a lowmem reserve.
+    #[inline]
+    pub(crate) fn beside(self, reserve: u64) -> u16 {
+        match self.free.saturating_sub(self.kept.saturating_add(reserve)) {
+            0 => 0,
+            left @ 1..0x8000 => self.orders & ((2 << left.ilog2()) - 1),
+            _ => self.orders,
+        }
+    }
+
+    /// The free pages above which [`beside`](Self::beside) gives all orders for every reserve up to
+    /// this one; all pages where there are not so many now.
+    pub(crate) fn steady_above(self, reserve: u64) -> u64 {
+        let above = self.kept.saturating_add(reserve).saturating_add(u64::from(self.orders));
+        if self.free > above { above } else { u64::MAX }
+    }
+}
+
+/// See [`Zone::watermark_ok`].
+#[inline]
+fn watermark_ok(
+    zone: &impl Levels,
+    free_pages: u64,
+    order: Order,
+    mark: u64,
+    highest: ZoneKind,
+    flags: AllocFlags,
+) -> bool {
+    if order > zone.max_order() {
+        return false;
+    }
+    let free = signed(free_pages) - signed(pages(order)) + 1;
+    let usable = free - signed(unusable_free(zone, flags));
+    let min = reduced_mark(zone, signed(mark), flags);
+    let reserve = signed(zone.lowmem_reserve(highest));
+    if usable <= min + reserve {
+        return false;
+    }
+    match zone.policy().wmark_check {
+        WmarkCheck::HalvePerOrder => enough_above_each_order(zone, order, free, min),
+        _ => order == 0 || has_block_for(zone, order, flags),
+    }
+}
+
+/// Part of the mark may be used by those who cannot wait.
+fn reduced_mark(zone: &impl Levels, mark: i64, flags: AllocFlags) -> i64 {
+    let mut min = mark;
+    match zone.policy().wmark_check {
+        WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => {
+            if flags.has(AllocFlags::MIN_RESERVE) {
+                min -= min / 2;
+            }
+            if flags.has(AllocFlags::OOM) {
+                min -= min / 2;
+            } else if flags.has(AllocFlags::NON_BLOCK) {
+                min -= min / 4;
+            }
+        }
+        WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => {
+            if flags.has(AllocFlags::MIN_RESERVE) {
+                min -= min / 2;
+                if flags.has(AllocFlags::NON_BLOCK) {
+                    min -= min / 4;
+                }
+            }
+            if flags.has(AllocFlags::OOM) {
+                min -= min / 2;
+            }
+        }
+    }
+    min
+}
+
+/// Free pages that this request may not use (`__zone_watermark_unusable_free`).
+#[inline]
+fn unusable_free(zone: &impl Levels, flags: AllocFlags) -> u64 {
+    let highatomic = match zone.policy().wmark_check {
+        WmarkCheck::HalvePerOrder => 0,
+        WmarkCheck::ListExists44 if flags.has_any(AllocFlags::NON_BLOCK.with(AllocFlags::OOM)) => 0,
+        WmarkCheck::ListExists63 | WmarkCheck::ListExists612
+            if flags.has_any(AllocFlags::RESERVES) =>
+        {
+            0
+        }
+        WmarkCheck::ListExists44 | WmarkCheck::ListExists63 => zone.reserved_highatomic(),
+        WmarkCheck::ListExists612 => zone.free_pages_of(HighAtomic),
+    };
+    let cma = if flags.has(AllocFlags::CMA) { 0 } else { zone.free_pages_of(Cma) };
+    highatomic + cma
+}
+
+/// Up to 4.3, where unusable pages count again: what is left in larger orders must exceed the mark, halved for each order.
+fn enough_above_each_order(zone: &impl Levels, order: Order, mut free: i64, mut min: i64) -> bool {
+    for smaller in 0..order {
+        free -= signed(zone.nr_free(smaller) << smaller);
+        min >>= 1;
+        if free <= min {
+            return false;
+        }
+    }
+    true
+}
+
+fn has_block_for(zone: &impl Levels, order: Order, flags: AllocFlags) -> bool {
+    if any_from(zone, order, &[Unmovable, Movable, Reclaimable])
+        || (flags.has(AllocFlags::CMA) && any_from(zone, order, &[Cma]))
+    {
+        return true;
+    }
+    let reserve = match zone.policy().wmark_check {
+        WmarkCheck::ListExists44 => AllocFlags::NON_BLOCK.with(AllocFlags::OOM),
+        _ => AllocFlags::HIGHATOMIC.with(AllocFlags::OOM),
+    };
+    flags.has_any(reserve) && any_from(zone, order, &[HighAtomic])
+}
+
+/// A watermark with the boost.
+fn mark_of(zone: &impl Levels, mark: Watermark) -> u64 {
+    let marks = zone.watermarks();
+    zone.boost()
+        + match mark {
+            Watermark::Min => marks.min,
+            Watermark::Low => marks.low,
+            Watermark::High => marks.high,
+        }
+}
+
+/// Tells whether one of the types has a block of this order or larger.
+fn any_from(zone: &impl Levels, order: Order, types: &[Migratetype]) -> bool {
+    types.iter().any(|&mt| zone.orders(mt) >> order != 0)
+}
+
+/// The check of the fast path (`zone_watermark_fast`): a short cut for order 0, and from 5.10
+/// a second try without the boost for those who may use reserves (up to 6.2: `__GFP_ATOMIC`).
+#[inline]
+pub(crate) fn watermark_fast(
+    zone: &impl Levels,
+    order: Order,
+    mark: Watermark,
+    highest: ZoneKind,
+    flags: AllocFlags,
+    gfp: Gfp,
+) -> bool {
+    if order == 0 && zone.policy().wmark_fast != WmarkFast::Off {
+        let unusable = match zone.policy().wmark_fast {
+            WmarkFast::Cma if flags.has(AllocFlags::CMA) => 0,
+            WmarkFast::Cma => zone.free_pages_of(Cma),
+            _ => unusable_free(zone, flags),
+        };
+        let left = signed(zone.free_pages()) - signed(unusable);
+        let needed = mark_of(zone, mark) + zone.lowmem_reserve(highest);
+        if left > signed(needed) {
+            return true;
+        }
+    }
+    watermark_in_full(zone, order, mark, highest, flags, gfp)
+}
+
+/// What follows the short cut of [`watermark_fast`].
+#[inline(never)]
+fn watermark_in_full(
+    zone: &impl Levels,
+    order: Order,
+    mark: Watermark,
+    highest: ZoneKind,
+    flags: AllocFlags,
+    gfp: Gfp,
+) -> bool {
+    if watermark_ok(zone, zone.free_pages(), order, mark_of(zone, mark), highest, flags) {
+        return true;
+    }
+    let urgent = match zone.policy().wmark_check {
+        WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => gfp.has(Gfp::ATOMIC),
+        WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => flags.has(AllocFlags::MIN_RESERVE),
+    };
+    // The attempt's own watermark counts, even where `mark` is the high one that is tested
+    // before it.
+    zone.policy().wmark_fast == WmarkFast::Unusable
+        && order == 0
+        && zone.boost() > 0
+        && flags.selected_watermark() == Watermark::Min
+        && urgent
+        && watermark_ok(zone, zone.free_pages(), order, zone.watermarks().min, highest, flags)
+}
+
+fn signed(n: u64) -> i64 {
+    n as i64
+}
+
+impl Zone<'_> {
+    /// Marks the zone as below its high watermark.
+    pub(crate) fn mark_below_high(&mut self) {
+        self.below_high = true;
+    }
+
+    /// After a drain the zone may be above its high watermark again.
+    pub fn leave_below_high(&mut self) {
+        if self.below_high {
+            let high = self.watermark(Watermark::High);
+            self.below_high = !self.watermark_ok(0, high, ZoneKind::Movable, AllocFlags(0));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The order of the crate's folders and of the workspace's crates: each names only itself and what stands
+//! before it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folders of `src`, lowest first.
+const RINGS: [&str; 9] =
+    ["policy", "base", "table", "zone", "percpu", "access", "slowpath", "api", "replay"];
+
+/// The workspace's crates, lowest first.
+const CRATES: [&str; 10] =
+    ["pageblock", "kernel", "recording", "measure", "vm", "lab", "report", "bench", "capi", "cli"];
+
+/// The module of unit tests that makes a whole allocator; it stands outside of the order.
+const TESTING: &str = "testing";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The code of a line, without its comment. Documentation may name anything.
+fn code(line: &str) -> &str {
+    line.split_once("//").map_or(line, |(code, _)| code)
+}
+
+/// What follows each `prefix` in a text, up to the end of the identifier.
+fn named_after<'t>(text: &'t str, prefix: &str) -> impl Iterator<Item = &'t str> {
+    let starts_a_path =
+        |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    text.match_indices(prefix).filter(move |&(at, _)| starts_a_path(at)).map(move |(at, _)| {
+        let rest = &text[at + prefix.len()..];
+        rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+    })
+}
+
+/// What is wrong with the paths of a file of a ring.
+fn wrong_paths(ring: usize, text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = code(line);
+        for named in named_after(line, "crate::") {
+            match RINGS.iter().position(|&name| name == named) {
+                Some(other) if other <= ring => {}
+                Some(_) => {
+                    wrong.push(format!("{number}: {} must not import from {named}", RINGS[ring]));
+                }
+                None if named == TESTING => {}
+                None => wrong.push(format!("{number}: crate::{named} is no folder of src")),
+            }
+        }
+        if line.contains("super::super") {
+            wrong.push(format!(
+                "{number}: a path from the crate's root says more than super::super"
+            ));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn folders_import_only_from_those_before_them() {
+    let mut wrong = Vec::new();
+    for (ring, name) in RINGS.into_iter().enumerate() {
+        for file in rust_files(&root().join("src").join(name)) {
+            let text = fs::read_to_string(&file).unwrap();
+            let shown = file.strip_prefix(root()).unwrap().display().to_string();
+            wrong
+                .extend(wrong_paths(ring, &text).into_iter().map(|what| format!("{shown}:{what}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Every file stands in one of the folders, so that the test above reads it.
+#[test]
+fn only_the_root_and_its_tests_stand_outside_of_the_folders() {
+    let mut outside: Vec<String> = fs::read_dir(root().join("src"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !RINGS.contains(&name.as_str()))
+        .collect();
+    outside.sort();
+    assert_eq!(outside, ["lib.rs", "testing.rs"]);
+}
+
+#[test]
+fn arrow_back_is_found() {
+    let zone = 3;
+    assert!(wrong_paths(zone, "use crate::table::map::Index;\n// crate::api\n").is_empty());
+    assert_eq!(
+        wrong_paths(zone, "use crate::base::frame::Pfn;\nuse crate::api::alloc::Allocator;"),
+        ["2: zone must not import from api"]
+    );
+    assert_eq!(
+        wrong_paths(zone, "    let at = crate::percpu::cache::MAX_LISTS;"),
+        ["1: zone must not import from percpu"]
+    );
+    assert_eq!(
+        wrong_paths(zone, "use crate::frame::Pfn;"),
+        ["1: crate::frame is no folder of src"]
+    );
+}
+
+/// The crates of the workspace that a manifest names as dependencies. Those of tests are free.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let mut of_the_crate = false;
+    let mut named = Vec::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            of_the_crate = line.ends_with("dependencies]") && !line.contains("dev-dependencies");
+        } else if of_the_crate && line.starts_with("pageblock") {
+            let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
+            named.push(name.strip_prefix("pageblock-").unwrap_or(name).to_owned());
+        }
+    }
+    named
+}
+
+#[test]
+fn crates_depend_only_on_those_before_them() {
+    let crates = root().join("..");
+    if !crates.join("cli").is_dir() {
+        eprintln!("skipped: the crate stands alone, without its workspace");
+        return;
+    }
+    let mut wrong = Vec::new();
+    for entry in fs::read_dir(&crates).unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(manifest) = fs::read_to_string(path.join("Cargo.toml")) else { continue };
+        let name = path.canonicalize().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+        let Some(at) = CRATES.iter().position(|&known| known == name) else {
+            wrong.push(format!("{name} has no place in the order of crates"));
+            continue;
+        };
+        for other in dependencies(&manifest) {
+            if !CRATES[..at].contains(&other.as_str()) {
+                wrong.push(format!("{name} must not depend on {other}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn dependency_of_a_crate_is_found() {
+    let manifest = "[dependencies]\npageblock.workspace = true\npageblock-cli = { path = \"x\" }\n\
+                    [dev-dependencies]\npageblock-lab.workspace = true\n";
+    assert_eq!(dependencies(manifest), ["pageblock", "cli"]);
+}
