@@ -202,8 +202,9 @@ fn a_refill_that_a_lower_zone_serves_was_tried_in_the_higher_one() {
     let free = [(512, 3, Movable), (8704, 6, Unmovable)];
     let wanted = Wanted { cpu: 0, pid: TASK, order: 0, mt: Movable, highest: ZoneKind::Normal };
     on_machine(&free, &[], |guided| {
-        let factor =
-            |guided: &Guided<'_, '_>| guided.allocator.cache(NORMAL, 0).unwrap().state().alloc_factor;
+        let factor = |guided: &Guided<'_, '_>| {
+            guided.allocator.cache(NORMAL, 0).unwrap().state().alloc_factor
+        };
         let flags = guided.attempts_before_refill(DMA32, wanted);
         assert!(flags.has(AllocFlags::NOFRAGMENT));
         assert_eq!((guided.failed_attempts, factor(guided)), (1, 1));

@@ -82,7 +82,8 @@ fn block_of_another_cpu_is_not_taken() {
 #[test]
 fn cma_is_set_up_before_its_memory_is_released() {
     with_reserved(|allocator| {
-        let (movable, cma) = (FrameRange::new(0, PAGES - 2048), FrameRange::new(PAGES - 2048, PAGES));
+        let (movable, cma) =
+            (FrameRange::new(0, PAGES - 2048), FrameRange::new(PAGES - 2048, PAGES));
         allocator.reserve_cma(cma).unwrap();
         allocator.reserve_cma(FrameRange::new(7, 7)).unwrap();
         allocator.release(movable).unwrap();
