@@ -98,7 +98,7 @@ fn without_marks_or_events_nothing_is_judged_or_replayed() {
     for (case, path, reason) in cases {
         let verify = pageblock("gaps", &["verify", &path]);
         assert_eq!(verify.status, 1, "{case}");
-        assert!(verify.stdout.contains(&format!("not judged: ")), "{case}: {}", verify.stdout);
+        assert!(verify.stdout.contains(&"not judged: ".to_string()), "{case}: {}", verify.stdout);
         assert!(verify.stdout.contains(reason), "{case}: {}", verify.stdout);
         assert!(!verify.stdout.contains(" % "), "{case}: {}", verify.stdout);
         let replay = pageblock("gaps", &["replay", &path, "--policy", "linux-6.9"]);

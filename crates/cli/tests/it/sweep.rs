@@ -65,9 +65,8 @@ fn kilobytes_of_the_real_machine_shrink_with_it() {
     assert_eq!(ending, Ending::Done);
     let hash = |options: &str| {
         let json = prints(&format!("run netperf-udp {options} --json"));
-        let line =
-            json.lines().find(|line| line.contains("event_hash")).expect("a hash").to_owned();
-        line
+
+        json.lines().find(|line| line.contains("event_hash")).expect("a hash").to_owned()
     };
     // A 64th of 4 GiB computes 33 blocks of huge pages, a 64th of 67584 kB: setting it changes nothing.
     assert_eq!(

@@ -29,7 +29,7 @@ pub(crate) fn verify_folder(input: &[u8]) {
     let dir = Folder::new();
     let mut lines = input.split_inclusive(|&byte| byte == b'\n').peekable();
     while let Some(line) = lines.next() {
-        let name = line.strip_prefix(HEADING).map(|name| name.trim_ascii());
+        let name = line.strip_prefix(HEADING).map(<[u8]>::trim_ascii);
         let name = NAMES.into_iter().find(|known| Some(known.as_bytes()) == name);
         let mut content = Vec::new();
         while let Some(line) = lines.next_if(|line| !line.starts_with(HEADING)) {

@@ -196,7 +196,7 @@ fn every_workload_counts_pages_in_blocks_of_another_type() {
         };
         let run = simulation.run(&mut |_| true).unwrap().unwrap();
         let count = |name: &str| run.counters.get(name);
-        let total = count("type_mismatch_pages").expect(workload.name());
+        let total = count("type_mismatch_pages").unwrap_or_else(|| panic!("{}", workload.name()));
         let fallbacks = run.extfrag.sum(|key| key.fragmenting(9));
         assert_eq!(total == 0, fallbacks == 0, "{}: {total} of {fallbacks}", workload.name());
         let pairs = ["UinM", "UinE", "MinU", "MinE", "EinU", "EinM"];

@@ -11,7 +11,7 @@ use crate::base::mobility::Migratetype::Movable;
 use crate::base::request::{Gfp, Request};
 use crate::percpu::machine::Attempt;
 use crate::policy::{Policy, Reserve};
-use crate::zone::levels::Levels;
+use crate::zone::stat::ZoneStat;
 
 /// The flags that a request decides by itself (`prepare_alloc_pages`).
 fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
@@ -42,7 +42,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
         if flags.is_none()
-            && let Some(pfn) = self.row.warm_and_take(request, observer)
+            && let Some(pfn) = self.caches.fill_stack_and_alloc(request, observer)
         {
             return Ok(pfn);
         }
@@ -57,7 +57,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         flags: Option<AllocFlags>,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        let attempt = self.machine.attempt(self.row.node, request)?;
+        let attempt = self.machine.attempt(self.caches.node, request)?;
         self.walk_with(&attempt, flags, observer)
     }
 
@@ -69,7 +69,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         flags: Option<AllocFlags>,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        let mut attempt = self.machine.attempt(self.row.node, request)?;
+        let mut attempt = self.machine.attempt(self.caches.node, request)?;
         attempt.past_lists = true;
         self.walk_with(&attempt, flags, observer)
     }
@@ -91,7 +91,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<(), AllocError> {
-        let Attempt { order, mt, gfp, .. } = self.machine.attempt(self.row.node, request)?;
+        let Attempt { order, mt, gfp, .. } = self.machine.attempt(self.caches.node, request)?;
         observer.event(Event::PageAlloc { pfn: None, order, migratetype: mt, gfp });
         Ok(())
     }
@@ -99,15 +99,15 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     /// The flags of the fast path (`prepare_alloc_pages`) where it prefers a zone.
     pub(crate) fn fast_flags(&self, preferred: usize, attempt: &Attempt) -> AllocFlags {
         let own = own_flags(&self.machine.policy, attempt);
-        self.machine.fronts[preferred].fast_flags.with(own)
+        self.machine.snapshots[preferred].fast_flags.with(own)
     }
 
     #[inline]
     pub(crate) fn eligible(&self, at: usize, attempt: &Attempt) -> bool {
-        let front = &self.machine.fronts[at];
-        front.kind <= attempt.highest
-            && attempt.may_use(front.node)
-            && self.levels(at).managed() > 0
+        let snapshot = &self.machine.snapshots[at];
+        snapshot.kind <= attempt.highest
+            && attempt.may_use(snapshot.node)
+            && self.stat(at).managed() > 0
     }
 
     #[inline]

@@ -21,10 +21,10 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         blocks: &mut [Pfn],
         observer: &mut impl Observer,
     ) -> Result<usize, AllocError> {
-        let attempt = self.machine.attempt(self.row.node, request)?;
+        let attempt = self.machine.attempt(self.caches.node, request)?;
         let mut done = self.take_bulk(&attempt, blocks, observer);
         while let Some(slot) = blocks.get_mut(done) {
-            let warm = self.row.take_warm(request, observer);
+            let warm = self.caches.alloc_fast(request, observer);
             match warm.map_or_else(|| self.take(request, None, observer), Ok) {
                 Ok(pfn) => *slot = pfn,
                 Err(error) if done == 0 => return Err(error),
@@ -61,7 +61,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             let list = cache.list_index(order, mt);
             let mut mode = Mode::Normal;
             for (n, slot) in blocks.iter_mut().enumerate() {
-                let cached = list.and_then(|list| cache.pop(&zone.map(), list, order));
+                let cached = list.and_then(|list| cache.pop(zone.map(), list, order));
                 let found = cached.or_else(|| {
                     zone.rmqueue(order, mt, flags, &mut mode, observer).map(|(i, _)| i)
                 });
@@ -73,7 +73,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             blocks.len()
         });
         for &mut pfn in &mut blocks[..taken] {
-            if let Some(i) = self.machine.fronts[at].map.index(pfn) {
+            if let Some(i) = self.machine.snapshots[at].map.index(pfn) {
                 self.hand_out(at, i, attempt, observer);
             }
         }

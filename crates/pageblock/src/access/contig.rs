@@ -79,8 +79,8 @@ pub(crate) trait Hands<'m>: Reach<'m> {
         let attempt = self.machine().attempt(self.node(), &request);
         let attempt = attempt.map_err(|_| ContigError::NotFound)?;
         for at in self.machine().zonelist(&attempt) {
-            let front = &self.machine().fronts[at];
-            if front.kind > attempt.highest || !attempt.may_use(front.node) {
+            let snapshot = &self.machine().snapshots[at];
+            if snapshot.kind > attempt.highest || !attempt.may_use(snapshot.node) {
                 continue;
             }
             let mut from = self.with_zone(at, |zone| zone.span().start);

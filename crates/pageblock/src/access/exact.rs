@@ -15,7 +15,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<(), ExactError> {
-        let attempt = self.machine.attempt(self.row.node, request)?;
+        let attempt = self.machine.attempt(self.caches.node, request)?;
         if !pfn.is_aligned(attempt.order) {
             return Err(FrameError::Misaligned(pfn, attempt.order).into());
         }
@@ -48,7 +48,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         if range.is_empty() {
             return Err(ExactError::EmptyRange(range));
         }
-        let attempt = self.machine.attempt(self.row.node, request)?;
+        let attempt = self.machine.attempt(self.caches.node, request)?;
         for at in self.machine.zonelist(&attempt) {
             if !self.eligible(at, &attempt) {
                 continue;

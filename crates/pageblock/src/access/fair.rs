@@ -4,7 +4,7 @@ use crate::access::local::{Local, Zones};
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::error::AllocError;
 use crate::base::request::{Gfp, Request};
-use crate::percpu::snapshot::Front;
+use crate::percpu::snapshot::ZoneSnapshot;
 use crate::policy::Fair;
 
 /// What the fair pass says of a zone.
@@ -55,9 +55,9 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         }
         let always = self.machine.policy.fair == Fair::V316;
         if skipped || always {
-            let Front { node, kind, .. } = self.machine.fronts[preferred];
-            for (at, front) in self.machine.fronts.iter().enumerate() {
-                if front.node == node && front.kind <= kind {
+            let ZoneSnapshot { node, kind, .. } = self.machine.snapshots[preferred];
+            for (at, snapshot) in self.machine.snapshots.iter().enumerate() {
+                if snapshot.node == node && snapshot.kind <= kind {
                     self.with(at, |zone, _| zone.reset_fair_batch());
                 }
             }
@@ -67,16 +67,16 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
 
     /// See `Allocator::reset_fair_batches`.
     pub(crate) fn reset_fair_batches(&mut self, request: &Request) -> Result<(), AllocError> {
-        let attempt = self.machine.attempt(self.row.node, request)?;
+        let attempt = self.machine.attempt(self.caches.node, request)?;
         let local_only = match self.machine.policy.fair {
             Fair::V312 => self.machine.policy.zone_reclaim_mode != 0,
             Fair::V313 => true,
             Fair::Off | Fair::V316 | Fair::V44 => return Ok(()),
         };
         let Some(preferred) = self.preferred_zone(&attempt) else { return Ok(()) };
-        let fronts = self.machine.fronts;
+        let snapshots = self.machine.snapshots;
         for at in self.machine.zonelist(&attempt) {
-            let local = fronts[at].node == fronts[preferred].node;
+            let local = snapshots[at].node == snapshots[preferred].node;
             if self.eligible(at, &attempt) && (!local_only || local) {
                 self.with(at, |zone, _| zone.reset_fair_batch());
             }

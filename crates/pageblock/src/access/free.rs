@@ -8,9 +8,9 @@ use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, Pfn};
 use crate::base::mobility::Migratetype;
 use crate::percpu::cache::ZoneFlags;
-use crate::percpu::row::CpuZone;
+use crate::percpu::caches::CpuZone;
 use crate::table::map::Index;
-use crate::zone::levels::Levels;
+use crate::zone::stat::ZoneStat;
 
 impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     /// See `Allocator::free`.
@@ -21,19 +21,19 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let (at, i) = self.machine.find_allocated(pfn, order)?;
-        if self.cache(at).calm_count(order).is_some()
-            && self.row.make_room_and_put(at, pfn, order, observer)
+        if self.cache(at).count_if_kept(order).is_some()
+            && self.caches.make_room_and_free(at, pfn, order, observer)
         {
             return Ok(());
         }
         observer.event(Event::PageFree { pfn, order });
         let cache = self.cache(at);
         cache.count_free(order);
-        let CpuZone { front, cache, .. } = &mut self.row.zones[at];
-        let mt = front.map.cpu_list_type(i, order);
+        let CpuZone { snapshot, cache, .. } = &mut self.caches.zones[at];
+        let mt = snapshot.map.cpu_list_type(i, order);
         match mt.and_then(|mt| Some((cache.list_index(order, mt)?, mt))) {
             Some((list, mt)) => {
-                self.zones.renew_short(self.machine, at);
+                self.zones.refresh_mask(self.machine, at);
                 self.free_to_list(at, i, order, (list, mt), observer);
             }
             None => self.with_pages(at, |zone, _| zone.free_one_page(i, order, observer)),
@@ -53,7 +53,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     ) {
         let policy = &self.machine.policy;
         let flags = self.cache_flags(at);
-        let CpuZone { front, cache, .. } = &mut self.row.zones[at];
+        let CpuZone { snapshot, cache, .. } = &mut self.caches.zones[at];
         let n = cache.pages_to_drain_with(policy, order, flags);
         if n > 0 && cache.count == 0 {
             // What comes to the list goes to the zone at once.
@@ -63,7 +63,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             });
             return;
         }
-        cache.push(&front.map, i, order, list, mt);
+        cache.push(&snapshot.map, i, order, list, mt);
         if n > 0 {
             let drain = cache.drain(policy, n, list);
             self.with_pages(at, |zone, cache| {
@@ -75,8 +75,8 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
 
     /// What a cache looks at.
     fn cache_flags(&self, at: usize) -> ZoneFlags {
-        let levels = self.levels(at);
-        ZoneFlags { reclaim_active: levels.reclaim_active(), below_high: levels.below_high() }
+        let stat = self.stat(at);
+        ZoneFlags { reclaim_active: stat.reclaim_active(), below_high: stat.below_high() }
     }
 
     /// Gives `n` pages of one cache back.
@@ -90,7 +90,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
 
     /// See `Allocator::drain_cpu`.
     pub(crate) fn drain(&mut self, observer: &mut impl Observer) {
-        for at in 0..self.row.zones.len() {
+        for at in 0..self.caches.zones.len() {
             self.drain_zone(at, observer);
         }
     }
@@ -111,7 +111,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     /// See `Allocator::drain_pages`.
     pub(crate) fn drain_pages(&mut self, pages: u32, observer: &mut impl Observer) {
         let mut left = pages;
-        for at in (0..self.row.zones.len()).rev() {
+        for at in (0..self.caches.zones.len()).rev() {
             let before = self.cache(at).count;
             let n = left.min(before);
             if n > 0 {
@@ -123,8 +123,8 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
 
     /// See `Allocator::vmstat_tick`.
     pub(crate) fn vmstat_tick(&mut self, observer: &mut impl Observer) {
-        for at in 0..self.row.zones.len() {
-            let n = self.row.zones[at].settled().decay(&self.machine.policy);
+        for at in 0..self.caches.zones.len() {
+            let n = self.caches.zones[at].flushed().decay(&self.machine.policy);
             if n > 0 {
                 self.give_back(at, n, observer);
             }

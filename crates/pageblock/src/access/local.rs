@@ -9,10 +9,10 @@ use crate::base::frame::Order;
 use crate::base::layout::ZoneKind;
 use crate::base::request::Gfp;
 use crate::percpu::cache::CpuCache;
+use crate::percpu::caches::CpuCaches;
 use crate::percpu::machine::Machine;
-use crate::percpu::row::Row;
 use crate::zone::Zone;
-use crate::zone::levels::Levels;
+use crate::zone::stat::ZoneStat;
 use crate::zone::watermark::watermark_fast;
 
 /// A watermark check.
@@ -27,7 +27,7 @@ pub(crate) struct Check {
 
 impl Check {
     #[inline]
-    pub(crate) fn holds(self, zone: &impl Levels) -> bool {
+    pub(crate) fn holds(self, zone: &impl ZoneStat) -> bool {
         watermark_fast(zone, self.order, self.mark, self.highest, self.flags, self.gfp)
     }
 }
@@ -52,10 +52,10 @@ pub(crate) trait Zones<'m> {
     ) -> T;
 
     /// A zone's levels, without its lock.
-    fn levels<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl Levels;
+    fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl ZoneStat;
 
     /// Renews what the zone serves at once, if that is not known.
-    fn renew_short(&mut self, machine: &Machine<'m>, at: usize);
+    fn refresh_mask(&mut self, machine: &Machine<'m>, at: usize);
 }
 
 /// Zones that belong to one owner: no lock is needed.
@@ -71,7 +71,7 @@ impl<'m> Zones<'m> for Owned<'_, 'm> {
     ) -> T {
         let zone = &mut self.0[at];
         let done = act(zone);
-        machine.fronts[at].renew_short(zone, machine.first_zone_serves());
+        machine.snapshots[at].refresh_mask(zone, machine.first_zone_serves());
         done
     }
 
@@ -84,20 +84,20 @@ impl<'m> Zones<'m> for Owned<'_, 'm> {
     ) -> T {
         let zone = &mut self.0[at];
         let done = act(zone);
-        machine.fronts[at].renew_short_after_moves(zone, machine);
+        machine.snapshots[at].refresh_mask_after_moves(zone, machine);
         done
     }
 
     #[inline(always)]
-    fn levels<'a>(&'a self, _: &'a Machine<'m>, at: usize) -> &'a impl Levels {
+    fn stat<'a>(&'a self, _: &'a Machine<'m>, at: usize) -> &'a impl ZoneStat {
         &self.0[at]
     }
 
     #[inline(always)]
-    fn renew_short(&mut self, machine: &Machine<'m>, at: usize) {
-        let front = &machine.fronts[at];
-        if !front.is_known() {
-            front.renew_short(&mut self.0[at], machine.first_zone_serves());
+    fn refresh_mask(&mut self, machine: &Machine<'m>, at: usize) {
+        let snapshot = &machine.snapshots[at];
+        if !snapshot.is_current() {
+            snapshot.refresh_mask(&mut self.0[at], machine.first_zone_serves());
         }
     }
 }
@@ -106,7 +106,7 @@ impl<'m> Zones<'m> for Owned<'_, 'm> {
 pub(crate) struct Local<'a, 'm, Z> {
     pub(crate) machine: &'a Machine<'m>,
     pub(crate) zones: Z,
-    pub(crate) row: &'a mut Row<'m>,
+    pub(crate) caches: &'a mut CpuCaches<'m>,
 }
 
 impl<'a, 'm, Z: Zones<'m>> Local<'a, 'm, Z> {
@@ -117,7 +117,7 @@ impl<'a, 'm, Z: Zones<'m>> Local<'a, 'm, Z> {
         at: usize,
         act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
     ) -> T {
-        let cache = self.row.zones[at].settled();
+        let cache = self.caches.zones[at].flushed();
         self.zones.with(self.machine, at, |zone| act(zone, cache))
     }
 
@@ -128,17 +128,17 @@ impl<'a, 'm, Z: Zones<'m>> Local<'a, 'm, Z> {
         at: usize,
         act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
     ) -> T {
-        let cache = self.row.zones[at].settled();
+        let cache = self.caches.zones[at].flushed();
         self.zones.with_pages(self.machine, at, |zone| act(zone, cache))
     }
 
     #[inline(always)]
     pub(crate) fn cache(&mut self, at: usize) -> &mut CpuCache {
-        self.row.zones[at].settled()
+        self.caches.zones[at].flushed()
     }
 
     #[inline(always)]
-    pub(crate) fn levels(&self, at: usize) -> &impl Levels {
-        self.zones.levels(self.machine, at)
+    pub(crate) fn stat(&self, at: usize) -> &impl ZoneStat {
+        self.zones.stat(self.machine, at)
     }
 }

@@ -5,7 +5,7 @@ use lock_api::{Mutex, RawMutex};
 use crate::access::local::Zones;
 use crate::percpu::machine::Machine;
 use crate::zone::Zone;
-use crate::zone::levels::Levels;
+use crate::zone::stat::ZoneStat;
 
 /// Zones behind locks.
 pub(crate) struct Locked<'a, 'm, R>(pub(crate) &'a [Mutex<R, Zone<'m>>]);
@@ -19,7 +19,7 @@ impl<'m, R: RawMutex> Zones<'m> for Locked<'_, 'm, R> {
     ) -> T {
         let mut zone = self.0[at].lock();
         let done = act(&mut zone);
-        machine.fronts[at].renew(&mut zone, machine.first_zone_serves());
+        machine.snapshots[at].refresh(&mut zone, machine.first_zone_serves());
         done
     }
 
@@ -31,15 +31,15 @@ impl<'m, R: RawMutex> Zones<'m> for Locked<'_, 'm, R> {
     ) -> T {
         let mut zone = self.0[at].lock();
         let done = act(&mut zone);
-        machine.fronts[at].renew_after_moves(&mut zone, machine);
+        machine.snapshots[at].refresh_after_moves(&mut zone, machine);
         done
     }
 
     #[inline(always)]
-    fn levels<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl Levels {
-        &machine.fronts[at]
+    fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl ZoneStat {
+        &machine.snapshots[at]
     }
 
     #[inline(always)]
-    fn renew_short(&mut self, _: &Machine<'m>, _: usize) {}
+    fn refresh_mask(&mut self, _: &Machine<'m>, _: usize) {}
 }

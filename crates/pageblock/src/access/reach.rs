@@ -24,14 +24,14 @@ pub(crate) trait Reach<'m> {
         if range.is_empty() {
             return Err(ContigError::Empty);
         }
-        let zones = self.machine().fronts.len();
+        let zones = self.machine().snapshots.len();
         let holds = |at: &usize| self.with_zone(*at, |zone| zone.span().contains(range.start));
         let at = (0..zones).find(holds).ok_or(ContigError::Foreign(range.start))?;
         let end = self.with_zone(at, |zone| zone.span().end);
         if range.end > end {
             return Err(ContigError::SpansZones(end));
         }
-        let map = &self.machine().fronts[at].map;
+        let map = &self.machine().snapshots[at].map;
         let start = map.index(range.start).ok_or(ContigError::Foreign(range.start))?;
         Ok((at, start, start + range.len() as Index))
     }

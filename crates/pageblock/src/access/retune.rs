@@ -11,7 +11,7 @@ use crate::zone::tuning;
 fn share<'m>(reach: &impl Reach<'m>) -> Share {
     let machine = reach.machine();
     let (policy, order) = (&machine.policy, machine.geometry.pageblock_order);
-    let zones = || machine.fronts.iter().enumerate().map(|(at, f)| (f.kind, reach.managed(at)));
+    let zones = || machine.snapshots.iter().enumerate().map(|(at, f)| (f.kind, reach.managed(at)));
     let total: u64 = zones().map(|(_, managed)| managed).sum();
     // At boot the watermarks are still zero, so every managed page counts.
     let low = || zones().filter(|&(kind, _)| kind <= ZoneKind::Normal).map(|(_, n)| n);
@@ -30,12 +30,12 @@ fn share<'m>(reach: &impl Reach<'m>) -> Share {
 pub(crate) fn retune_zones<'m>(reach: &mut impl Reach<'m>) {
     let share = share(reach);
     reach.machine().mobility_off.store(share.mobility_off, Relaxed);
-    for at in 0..reach.machine().fronts.len() {
-        let (node, kind) = (reach.machine().fronts[at].node, reach.machine().fronts[at].kind);
+    for at in 0..reach.machine().snapshots.len() {
+        let (node, kind) = (reach.machine().snapshots[at].node, reach.machine().snapshots[at].kind);
         let mut managed = [0; MAX_NR_ZONES];
-        for (other, front) in reach.machine().fronts.iter().enumerate() {
-            if front.node == node {
-                managed[front.kind as usize] = reach.managed(other);
+        for (other, snapshot) in reach.machine().snapshots.iter().enumerate() {
+            if snapshot.node == node {
+                managed[snapshot.kind as usize] = reach.managed(other);
             }
         }
         let reserve = tuning::lowmem_reserve(tuning::LOWMEM_RESERVE_RATIO, managed);
@@ -46,7 +46,7 @@ pub(crate) fn retune_zones<'m>(reach: &mut impl Reach<'m>) {
 
 /// Computes the limits of a zone's caches.
 pub(crate) fn tune_caches<'m>(reach: &mut impl Reach<'m>, at: usize) {
-    let node = reach.machine().fronts[at].node;
+    let node = reach.machine().snapshots[at].node;
     let cpus = match reach.cpu_nodes().filter(|&other| other == node).count() {
         0 => reach.cpu_nodes().count(),
         local => local,

@@ -11,8 +11,8 @@ use crate::base::request::Gfp;
 use crate::percpu::machine::Attempt;
 use crate::policy::{BelowHigh, Fair, Nofragment, PcpEmpty, Policy, Reserve};
 use crate::table::map::{FrameState, Index};
-use crate::zone::levels::Levels;
 use crate::zone::reserve::reserves_for;
+use crate::zone::stat::ZoneStat;
 
 impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     /// Walks the zonelist until a zone serves the request (`get_page_from_freelist`). `preferred` is
@@ -31,7 +31,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             skip_active,
             skipped_active: false,
             skipped_fair: false,
-            by_marks: true,
+            only_watermarks: true,
         };
         match self.visit(preferred, attempt, &mut walk, observer) {
             Visit::Served(pfn) => Some(pfn),
@@ -40,7 +40,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     }
 
     /// Goes on where the preferred zone did not serve: with the zones after it, then with further
-    /// passes that are less choosy.
+    /// passes with fewer restrictions.
     #[cold]
     #[inline(never)]
     fn walk_on(
@@ -63,7 +63,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
                 Visit::Next | Visit::Stop => self.prepare_next_pass(&mut walk)?,
             }
             walk.skipped_fair = false;
-            walk.by_marks = true;
+            walk.only_watermarks = true;
             zones = self.machine.zonelist(attempt);
             visit = Visit::Next;
         }
@@ -77,8 +77,8 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         walk: &mut Walk,
         observer: &mut impl Observer,
     ) -> Visit {
-        let fronts = self.machine.fronts;
-        let (node, preferred_node) = (fronts[at].node, fronts[walk.preferred].node);
+        let snapshots = self.machine.snapshots;
+        let (node, preferred_node) = (snapshots[at].node, snapshots[walk.preferred].node);
         if self.machine.policy.fair != Fair::Off {
             let local = node == preferred_node;
             match self.fair_test(at, local, walk.flags, attempt.gfp) {
@@ -88,7 +88,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
                     return walk.pass_over();
                 }
                 FairTest::Stop => {
-                    walk.by_marks = false;
+                    walk.only_watermarks = false;
                     return Visit::Stop;
                 }
             }
@@ -111,11 +111,11 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             walk.skipped_active = true;
             return walk.pass_over();
         }
-        let plenty = walk.flags.selected_watermark() != Watermark::High
-            && fronts[at].has_plenty(attempt.order, attempt.highest);
-        if !plenty && !self.has_watermark(at, attempt, walk.flags, observer) {
+        let served = walk.flags.selected_watermark() != Watermark::High
+            && snapshots[at].serves_at_once(attempt.order, attempt.highest);
+        if !served && !self.has_watermark(at, attempt, walk.flags, observer) {
             // With reclaim in between the answer may be another.
-            walk.by_marks &= self.machine.policy.zone_reclaim_mode == 0;
+            walk.only_watermarks &= self.machine.policy.zone_reclaim_mode == 0;
             return Visit::Next;
         }
         match self.rmqueue(at, attempt, walk.flags, observer) {
@@ -124,7 +124,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Makes the walk less choosy after a pass that found nothing; `None` where it cannot be.
+    /// Lifts a restriction of the walk after a pass that found nothing; `None` where it cannot be.
     fn prepare_next_pass(&mut self, walk: &mut Walk) -> Option<()> {
         if walk.skip_active && walk.skipped_active {
             walk.skip_active = false;
@@ -133,7 +133,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         } else if walk.flags.has(AllocFlags::NOFRAGMENT)
             && self.machine.policy.nofragment != Nofragment::DefragMode
             // Linux: walks again even so, to the same end, as the flag is none of the marks'.
-            && !walk.by_marks
+            && !walk.only_watermarks
         {
             walk.flags = walk.flags.without(AllocFlags::NOFRAGMENT);
         } else {
@@ -152,10 +152,10 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> bool {
         let Attempt { order, highest, gfp, .. } = *attempt;
-        let levels = self.levels(at);
-        let high_first = self.machine.policy.below_high == BelowHigh::On && !levels.below_high();
+        let stat = self.stat(at);
+        let high_first = self.machine.policy.below_high == BelowHigh::On && !stat.below_high();
         let mark = if high_first { Some(Watermark::High) } else { flags.watermark() };
-        mark.is_none_or(|mark| Check { order, mark, highest, flags, gfp }.holds(levels))
+        mark.is_none_or(|mark| Check { order, mark, highest, flags, gfp }.holds(stat))
             || self.has_lower_watermark(at, attempt, flags, high_first, observer)
     }
 
@@ -176,13 +176,13 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         }
         let Some(mark) = flags.watermark() else { return true };
         let check = Check { order, mark, highest, flags, gfp };
-        if high_first && check.holds(self.levels(at)) {
+        if high_first && check.holds(self.stat(at)) {
             return true;
         }
         if self.machine.policy.zone_reclaim_mode == 0 {
             return false;
         }
-        match observer.node_reclaim(self.machine.fronts[at].node, order) {
+        match observer.node_reclaim(self.machine.snapshots[at].node, order) {
             NodeReclaim::NoScan | NodeReclaim::Full => false,
             NodeReclaim::Some => self
                 .with(at, |zone, _| zone.watermark_ok(order, zone.watermark(mark), highest, flags)),
@@ -212,7 +212,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
                 Some(i)
             })
         };
-        if self.levels(at).boosted() && flags.has(AllocFlags::KSWAPD) {
+        if self.stat(at).boosted() && flags.has(AllocFlags::KSWAPD) {
             self.with(at, |zone, _| zone.wake_for_boost(observer));
         }
         let pfn = self.hand_out(at, taken?, attempt, observer);
@@ -232,12 +232,12 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Option<Index> {
         let Attempt { order, mt, .. } = *attempt;
-        let cache = self.row.zones[at].settled();
+        let cache = self.caches.zones[at].flushed();
         cache.note_alloc();
         if !cache.is_empty(list)
-            && let Some(i) = cache.pop(&self.machine.fronts[at].map, list, order)
+            && let Some(i) = cache.pop(&self.machine.snapshots[at].map, list, order)
         {
-            self.zones.renew_short(self.machine, at);
+            self.zones.refresh_mask(self.machine, at);
             return Some(i);
         }
         self.with_pages(at, |zone, cache| {
@@ -254,7 +254,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Pfn {
         let Attempt { order, mt, gfp, .. } = *attempt;
-        let map = &self.machine.fronts[at].map;
+        let map = &self.machine.snapshots[at].map;
         map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
         let pfn = map.pfn(i);
         self.cache(at).count_alloc(order);
@@ -266,7 +266,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
     }
 }
 
-/// How choosy a walk still is.
+/// Which restrictions still apply to the walk.
 struct Walk {
     preferred: usize,
     flags: AllocFlags,
@@ -275,13 +275,13 @@ struct Walk {
     /// In this pass.
     skipped_fair: bool,
     /// In this pass nothing but their watermarks kept zones from serving.
-    by_marks: bool,
+    only_watermarks: bool,
 }
 
 impl Walk {
     /// Passes over a zone for something that another pass may see otherwise.
     fn pass_over(&mut self) -> Visit {
-        self.by_marks = false;
+        self.only_watermarks = false;
         Visit::Next
     }
 }
@@ -293,7 +293,7 @@ enum Visit {
     Next,
     /// The pass ends.
     Stop,
-    /// The pass starts again, less choosy already.
+    /// The pass starts again, with fewer restrictions already.
     Restart,
 }
 

@@ -32,8 +32,8 @@ use crate::base::geometry::Geometry;
 use crate::base::request::Request;
 use crate::base::sync::Relaxed;
 use crate::percpu::cache::CpuCache;
+use crate::percpu::caches::CpuCaches;
 use crate::percpu::machine::Machine;
-use crate::percpu::row::Row;
 use crate::policy::Policy;
 use crate::table::movement::Movements;
 use crate::zone::{Zone, ZoneCounters};
@@ -44,7 +44,7 @@ pub struct Allocator<'m> {
     pub(crate) machine: Machine<'m>,
     pub(crate) zones: &'m mut [Zone<'m>],
     /// The caches of each CPU, one a zone.
-    pub(crate) rows: &'m mut [Row<'m>],
+    pub(crate) caches: &'m mut [CpuCaches<'m>],
 }
 
 impl<'m> Allocator<'m> {
@@ -78,19 +78,19 @@ impl<'m> Allocator<'m> {
     /// The number of CPUs.
     #[must_use]
     pub fn cpus(&self) -> usize {
-        self.rows.len()
+        self.caches.len()
     }
 
     /// The node of a CPU.
     #[must_use]
     pub fn node_of_cpu(&self, cpu: usize) -> Option<u8> {
-        self.rows.get(cpu).map(|row| row.node)
+        self.caches.get(cpu).map(|caches| caches.node)
     }
 
     /// A CPU's cache for a zone, by the zone's place in [`zones`](Self::zones).
     #[must_use]
     pub fn cache(&self, zone: usize, cpu: usize) -> Option<&CpuCache> {
-        Some(&self.rows.get(cpu)?.zones.get(zone)?.cache)
+        Some(&self.caches.get(cpu)?.zones.get(zone)?.cache)
     }
 
     /// A zone and its cache of the CPU `cpu`, for callers that take its steps one by one.
@@ -99,10 +99,10 @@ impl<'m> Allocator<'m> {
         zone: usize,
         cpu: usize,
     ) -> Option<(&mut Zone<'m>, &mut CpuCache)> {
-        let cache = self.rows.get_mut(cpu)?.zones.get_mut(zone)?.settled();
+        let cache = self.caches.get_mut(cpu)?.zones.get_mut(zone)?.flushed();
         // What the caller changes is found out when it is needed next.
-        self.machine.fronts[zone].forget();
-        cache.forget_calm();
+        self.machine.snapshots[zone].invalidate();
+        cache.forget_keep_rule();
         Some((&mut self.zones[zone], cache))
     }
 
@@ -110,7 +110,7 @@ impl<'m> Allocator<'m> {
     /// itself asks for (`alloc_flags_nofragment`). `zone` is a place in [`zones`](Self::zones).
     #[must_use]
     pub fn first_flags(&self, zone: usize) -> Option<AllocFlags> {
-        self.machine.fronts.get(zone).map(|front| front.fast_flags)
+        self.machine.snapshots.get(zone).map(|snapshot| snapshot.fast_flags)
     }
 
     /// What was counted in a zone, by itself and by all CPUs; `None` where there is no such zone.
@@ -122,16 +122,16 @@ impl<'m> Allocator<'m> {
     }
 
     /// Tells the fast path whether a node's kswapd runs (6.18 and later pass over such nodes first),
-    /// and the CPU lists that reclaim is active there. A node that there is not is passed over.
+    /// and the CPU lists that reclaim is active there. Unknown nodes are ignored.
     pub fn set_kswapd_running(&mut self, node: u8, running: bool) {
         if let Some(runs) = self.machine.kswapd_running.get(usize::from(node)) {
             runs.store(running, Relaxed);
         }
-        for (zone, front) in self.zones.iter_mut().zip(self.machine.fronts) {
+        for (zone, snapshot) in self.zones.iter_mut().zip(self.machine.snapshots) {
             if zone.node() == node {
                 zone.set_reclaim_active(running);
             }
-            front.forget();
+            snapshot.invalidate();
         }
     }
 
@@ -145,8 +145,8 @@ impl<'m> Allocator<'m> {
     /// A CPU at work; `None` where there is no such CPU.
     #[inline(always)]
     pub(crate) fn local(&mut self, cpu: usize) -> Option<Local<'_, 'm, Owned<'_, 'm>>> {
-        let row = self.rows.get_mut(cpu)?;
-        Some(Local { machine: &self.machine, zones: Owned(self.zones), row })
+        let caches = self.caches.get_mut(cpu)?;
+        Some(Local { machine: &self.machine, zones: Owned(self.zones), caches })
     }
 
     /// A CPU at work for a request.
@@ -174,13 +174,13 @@ impl<'m> Allocator<'m> {
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        match self.rows.get_mut(cpu).and_then(|row| row.take_warm(request, observer)) {
+        match self.caches.get_mut(cpu).and_then(|caches| caches.alloc_fast(request, observer)) {
             Some(pfn) => Ok(pfn),
             None => self.walk_for(cpu, *request, None, observer),
         }
     }
 
-    /// The request comes by value, so that the short way needs no place in memory for it.
+    /// The request comes by value, so that the fast path leaves it in registers.
     #[inline(never)]
     fn walk_for(
         &mut self,
@@ -209,7 +209,7 @@ impl<'m> Allocator<'m> {
     /// Reports that a request finally failed, as the kernel's tracepoint does.
     ///
     /// # Errors
-    /// For a request that is no request.
+    /// For an invalid request.
     pub fn report_failure(
         &mut self,
         cpu: usize,
@@ -234,7 +234,7 @@ impl Allocator<'_> {
     /// which it tries them.
     ///
     /// # Errors
-    /// For a request that is no request.
+    /// For an invalid request.
     pub fn zones_for(
         &self,
         cpu: usize,
@@ -255,7 +255,7 @@ impl Allocator<'_> {
     /// versions do it by themselves, and nothing happens here.
     ///
     /// # Errors
-    /// For a request that is no request.
+    /// For an invalid request.
     pub fn reset_fair_batches(&mut self, cpu: usize, request: &Request) -> Result<(), AllocError> {
         self.new_fair_round(cpu, request)
     }

@@ -40,8 +40,8 @@ use crate::base::frame::{Order, Pfn};
 use crate::base::interrupts::{Interrupts, Off};
 use crate::base::request::Request;
 use crate::percpu::cache::CpuCache;
-use crate::percpu::mailbox::News;
-use crate::percpu::row::Row;
+use crate::percpu::caches::CpuCaches;
+use crate::percpu::mailbox::Mailbox;
 
 #[cfg(doc)]
 use crate::api::alloc::Allocator;
@@ -50,15 +50,15 @@ use crate::api::alloc::Allocator;
 /// thread to thread, but serves one at a time.
 pub struct Cpu<'s, 'm, R: RawMutex, I: Interrupts> {
     shared: &'s Shared<'m, R, I>,
-    row: Row<'m>,
-    news: &'s News,
+    caches: CpuCaches<'m>,
+    mailbox: &'s Mailbox,
     cpu: usize,
 }
 
 impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
-    pub(crate) fn new(shared: &'s Shared<'m, R, I>, cpu: usize, row: Row<'m>) -> Self {
-        let news = &shared.seats[cpu].news;
-        Self { shared, row, news, cpu }
+    pub(crate) fn new(shared: &'s Shared<'m, R, I>, cpu: usize, caches: CpuCaches<'m>) -> Self {
+        let mailbox = &shared.seats[cpu].mailbox;
+        Self { shared, caches, mailbox, cpu }
     }
 
     /// Its number.
@@ -70,7 +70,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     /// Its cache for a zone; `None` where there is no such zone.
     #[must_use]
     pub fn cache(&self, zone: usize) -> Option<&CpuCache> {
-        self.row.zones.get(zone).map(|zone| &zone.cache)
+        self.caches.zones.get(zone).map(|zone| &zone.cache)
     }
 
     /// The allocator that it shares.
@@ -81,18 +81,18 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
 
     /// The node of the CPU.
     pub(crate) fn node_of(&self) -> u8 {
-        self.row.node
+        self.caches.node
     }
 
     #[inline(always)]
     pub(crate) fn local(&mut self) -> Local<'_, 'm, Locked<'_, 'm, R>> {
         let zones = Locked(self.shared.zones);
-        Local { machine: &self.shared.machine, zones, row: &mut self.row }
+        Local { machine: &self.shared.machine, zones, caches: &mut self.caches }
     }
 
     #[inline(always)]
     fn is_asked(&self) -> bool {
-        self.news.last() != self.row.seen
+        self.mailbox.posted() != self.caches.seen
     }
 
     /// Does what other CPUs asked for: gives its pages back, and takes new limits for its caches. Every
@@ -108,14 +108,14 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     #[inline(never)]
     fn answer(&mut self, observer: &mut impl Observer) {
         let _off = Off::<I>::now();
-        let told = self.news.take();
-        if let Some(number) = self.news.due() {
+        let received = self.mailbox.receive();
+        if let Some(number) = self.mailbox.pending_drain() {
             self.local().drain(observer);
-            self.news.answer(number);
+            self.mailbox.complete_drain(number);
         }
         let shared = self.shared;
-        self.row.adopt(|at| shared.locked(at, |zone| zone.cache_tuning()));
-        self.row.seen = told;
+        self.caches.adopt(|at| shared.locked(at, |zone| zone.cache_tuning()));
+        self.caches.seen = received;
     }
 
     /// Allocates a block by the fast path; see [`Allocator::alloc`].
@@ -130,14 +130,14 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     ) -> Result<Pfn, AllocError> {
         let _off = Off::<I>::now();
         if !self.is_asked()
-            && let Some(pfn) = self.row.take_warm(request, observer)
+            && let Some(pfn) = self.caches.alloc_fast(request, observer)
         {
             return Ok(pfn);
         }
         self.walk_for(*request, None, observer)
     }
 
-    /// The request comes by value, so that the short way needs no place in memory for it.
+    /// The request comes by value, so that the fast path leaves it in registers.
     #[inline(never)]
     fn walk_for(
         &mut self,
@@ -166,7 +166,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     /// Reports that a request finally failed; see [`Allocator::report_failure`].
     ///
     /// # Errors
-    /// For a request that is no request.
+    /// For an invalid request.
     pub fn report_failure(
         &mut self,
         request: &Request,
@@ -188,7 +188,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let _off = Off::<I>::now();
-        if !self.is_asked() && self.row.put_warm(pfn, order, observer) {
+        if !self.is_asked() && self.caches.free_fast(pfn, order, observer) {
             return Ok(());
         }
         self.free_in_full(pfn, order, observer)
@@ -250,7 +250,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     /// See [`Allocator::reset_fair_batches`].
     ///
     /// # Errors
-    /// For a request that is no request.
+    /// For an invalid request.
     pub fn reset_fair_batches(&mut self, request: &Request) -> Result<(), AllocError> {
         let _off = Off::<I>::now();
         self.local().reset_fair_batches(request)
@@ -261,6 +261,6 @@ impl<R: RawMutex, I: Interrupts> Drop for Cpu<'_, '_, R, I> {
     fn drop(&mut self) {
         self.attend(&mut ());
         let _off = Off::<I>::now();
-        *self.shared.seats[self.cpu].row.lock() = Some(core::mem::take(&mut self.row));
+        *self.shared.seats[self.cpu].caches.lock() = Some(core::mem::take(&mut self.caches));
     }
 }

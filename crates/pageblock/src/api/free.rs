@@ -21,7 +21,7 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        if self.rows.get_mut(cpu).is_some_and(|row| row.put_warm(pfn, order, observer)) {
+        if self.caches.get_mut(cpu).is_some_and(|caches| caches.free_fast(pfn, order, observer)) {
             return Ok(());
         }
         self.free_in_full(cpu, pfn, order, observer)
@@ -72,7 +72,7 @@ impl Allocator<'_> {
         observer: &mut impl Observer,
     ) -> Result<(), NoSuchCpu> {
         let mut local = self.local(cpu).ok_or(NoSuchCpu(cpu))?;
-        if zone < local.row.zones.len() {
+        if zone < local.caches.zones.len() {
             local.drain_zone(zone, observer);
         }
         Ok(())

@@ -9,7 +9,7 @@ use crate::api::sharing::Shared;
 use crate::base::interrupts::Interrupts;
 use crate::percpu::machine::Machine;
 use crate::zone::Zone;
-use crate::zone::levels::Levels;
+use crate::zone::stat::ZoneStat;
 
 impl<'m> Reach<'m> for Allocator<'m> {
     fn machine(&self) -> &Machine<'m> {
@@ -18,7 +18,7 @@ impl<'m> Reach<'m> for Allocator<'m> {
 
     fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
         // What the zone serves at once is found out when it is needed next.
-        self.machine.fronts[at].forget();
+        self.machine.snapshots[at].invalidate();
         act(&mut self.zones[at])
     }
 
@@ -27,7 +27,7 @@ impl<'m> Reach<'m> for Allocator<'m> {
     }
 
     fn cpu_nodes(&self) -> impl Iterator<Item = u8> {
-        self.rows.iter().map(|row| row.node)
+        self.caches.iter().map(|caches| caches.node)
     }
 }
 
@@ -41,7 +41,7 @@ impl<'m, R: RawMutex, I: Interrupts> Reach<'m> for &Shared<'m, R, I> {
     }
 
     fn managed(&self, at: usize) -> u64 {
-        self.machine.fronts[at].managed()
+        self.machine.snapshots[at].managed()
     }
 
     fn cpu_nodes(&self) -> impl Iterator<Item = u8> {

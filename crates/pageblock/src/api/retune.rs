@@ -41,7 +41,7 @@ impl Allocator<'_> {
     /// Caches get the limits that were computed while they could not.
     pub(crate) fn tell_caches(&mut self) {
         let zones = &*self.zones;
-        self.rows.iter_mut().for_each(|row| row.adopt(|at| zones[at].cache_tuning()));
+        self.caches.iter_mut().for_each(|caches| caches.adopt(|at| zones[at].cache_tuning()));
     }
 }
 
@@ -53,6 +53,6 @@ impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
         // Who comes last has seen what all before have changed.
         let _alone = self.tuning.lock();
         retune_zones(&mut &*self);
-        self.seats.iter().for_each(|seat| seat.news.tell());
+        self.seats.iter().for_each(|seat| seat.mailbox.notify());
     }
 }

@@ -43,9 +43,9 @@ use crate::base::mobility::Migratetype;
 use crate::base::sync::AtomicBool;
 use crate::base::zonelist::{LoadStep, ZonelistBuilder};
 use crate::percpu::cache::CpuCache;
+use crate::percpu::caches::{CpuCaches, CpuZone};
 use crate::percpu::machine::{Machine, NO_NODE, NO_ZONE, Sections};
-use crate::percpu::row::{CpuZone, Row};
-use crate::percpu::snapshot::Front;
+use crate::percpu::snapshot::ZoneSnapshot;
 use crate::policy::{Fair, Nofragment, Policy};
 use crate::table::memory::{Tables, TablesLayout};
 use crate::zone::Zone;
@@ -62,7 +62,7 @@ pub struct Setup<'a> {
     pub zones: &'a [ZoneSpec],
     /// The node of each CPU.
     pub cpu_nodes: &'a [u8],
-    /// The distances between nodes, row by row in the order of their numbers; empty for 10 at home
+    /// The distances between nodes, caches by caches in the order of their numbers; empty for 10 at home
     /// and 20 elsewhere.
     pub distances: &'a [u8],
 }
@@ -146,9 +146,9 @@ impl Setup<'_> {
             layout = Zone::layout(layout, zone.span, self.geometry, &self.policy)?;
         }
         layout = layout
-            .and::<Front<'_>>(self.zones.len())?
+            .and::<ZoneSnapshot<'_>>(self.zones.len())?
             .and::<u16>(self.zones.len() * nodes)?
-            .and::<Row<'_>>(self.cpu_nodes.len())?;
+            .and::<CpuCaches<'_>>(self.cpu_nodes.len())?;
         for _ in self.cpu_nodes {
             layout = layout.and::<CpuZone<'_>>(self.zones.len())?;
         }
@@ -216,32 +216,32 @@ impl<'m> Allocator<'m> {
         for zone in zones.iter_mut() {
             zone.attach_map(tables)?;
         }
-        let fronts = &*tables.take(specs.len(), |at| {
+        let snapshots = &*tables.take(specs.len(), |at| {
             let zone = &zones[at];
-            Front::of(zone, fast_flags(setup, zone))
+            ZoneSnapshot::of(zone, fast_flags(setup, zone))
         })?;
         let zonelists = tables.take(specs.len() * nodes.count_ones() as usize, |_| 0)?;
         fill_zonelists(zonelists, setup);
         let first_zones = first_zones(zonelists, specs);
         let empty = CacheLimits::default();
-        let rows = tables.take(cpu_nodes.len(), |_| Row::default())?;
-        for (cpu, row) in rows.iter_mut().enumerate() {
+        let caches = tables.take(cpu_nodes.len(), |_| CpuCaches::default())?;
+        for (cpu, caches) in caches.iter_mut().enumerate() {
             let cache = CpuCache::new(cpu, &policy, geometry, empty);
-            row.zones = tables.take(specs.len(), |at| CpuZone {
-                front: &fronts[at],
+            caches.zones = tables.take(specs.len(), |at| CpuZone {
+                snapshot: &snapshots[at],
                 cache: cache.clone(),
                 map: *zones[at].map(),
                 tuned: 0,
                 recent_type: Migratetype::Unmovable,
                 recent_list: 0,
             })?;
-            row.node = cpu_nodes[cpu];
-            row.first = first_zones[usize::from(row.node)];
+            caches.node = cpu_nodes[cpu];
+            caches.first = first_zones[usize::from(caches.node)];
         }
         let machine = Machine {
             policy,
             geometry,
-            fronts,
+            snapshots,
             zonelists,
             node_places: node_places(nodes),
             nr_nodes: nodes.count_ones() as u8,
@@ -249,7 +249,7 @@ impl<'m> Allocator<'m> {
             mobility_off: AtomicBool::new(false),
             kswapd_running: core::array::from_fn(|_| AtomicBool::new(false)),
         };
-        let mut allocator = Self { machine, zones, rows };
+        let mut allocator = Self { machine, zones, caches };
         allocator.retune();
         Some(allocator)
     }
@@ -309,7 +309,7 @@ impl<'m> Allocator<'m> {
 
     /// What zones serve at once is found out when it is needed next.
     fn forget(&self) {
-        self.machine.fronts.iter().for_each(Front::forget);
+        self.machine.snapshots.iter().for_each(ZoneSnapshot::invalidate);
     }
 }
 

@@ -97,14 +97,14 @@ use crate::base::error::NoSuchCpu;
 use crate::base::geometry::Geometry;
 use crate::base::interrupts::{Interrupts, Off};
 use crate::base::sync::Relaxed;
+use crate::percpu::caches::CpuCaches;
 use crate::percpu::machine::Machine;
-use crate::percpu::mailbox::News;
-use crate::percpu::row::Row;
+use crate::percpu::mailbox::Mailbox;
 use crate::policy::Policy;
 use crate::table::memory::{Tables, TablesLayout};
 use crate::zone::Zone;
 use crate::zone::check::Violation;
-use crate::zone::levels::Levels;
+use crate::zone::stat::ZoneStat;
 
 /// An allocator that CPUs share: its zones behind locks of type `R`, its caches in the hands of CPUs.
 /// Interrupts are turned off by `I`. See the [module](self).
@@ -114,8 +114,8 @@ pub struct Shared<'m, R, I = ()> {
     pub(crate) seats: &'m [Seat<'m, R>],
     /// Held while zones are tuned.
     pub(crate) tuning: Mutex<R, ()>,
-    /// Where the zones and rows of caches come from, and return to.
-    home: (&'m mut [Zone<'m>], &'m mut [Row<'m>]),
+    /// Where the zones and caches of caches come from, and return to.
+    home: (&'m mut [Zone<'m>], &'m mut [CpuCaches<'m>]),
     interrupts: PhantomData<fn() -> I>,
 }
 
@@ -123,8 +123,8 @@ pub struct Shared<'m, R, I = ()> {
 /// write to theirs.
 #[repr(align(128))]
 pub(crate) struct Seat<'m, R> {
-    pub(crate) row: Mutex<R, Option<Row<'m>>>,
-    pub(crate) news: News,
+    pub(crate) caches: Mutex<R, Option<CpuCaches<'m>>>,
+    pub(crate) mailbox: Mailbox,
     /// The CPU's node.
     pub(crate) node: u8,
 }
@@ -193,24 +193,24 @@ impl<'m> Allocator<'m> {
         if memory.len() < size {
             return Err(SetupError::Memory(size));
         }
-        let Self { machine, zones, rows } = self;
+        let Self { machine, zones, caches } = self;
         let mut tables = Tables::new(memory);
         let locked = tables.take(zones.len(), |at| {
             let away = zones[at].placeholder();
             Mutex::new(core::mem::replace(&mut zones[at], away))
         });
-        let seats = tables.take(rows.len(), |cpu| {
-            let row = Row { seen: 0, ..core::mem::take(&mut rows[cpu]) };
-            let node = row.node;
-            Seat { row: Mutex::new(Some(row)), news: News::new(), node }
+        let seats = tables.take(caches.len(), |cpu| {
+            let caches = CpuCaches { seen: 0, ..core::mem::take(&mut caches[cpu]) };
+            let node = caches.node;
+            Seat { caches: Mutex::new(Some(caches)), mailbox: Mailbox::new(), node }
         });
         let (Some(locked), Some(seats)) = (locked, seats) else {
             return Err(SetupError::Memory(size));
         };
-        for (zone, front) in locked.iter_mut().zip(machine.fronts) {
-            front.renew(zone.get_mut(), machine.first_zone_serves());
+        for (zone, snapshot) in locked.iter_mut().zip(machine.snapshots) {
+            snapshot.refresh(zone.get_mut(), machine.first_zone_serves());
         }
-        let (tuning, home) = (Mutex::new(()), (zones, rows));
+        let (tuning, home) = (Mutex::new(()), (zones, caches));
         Ok(Shared { machine, zones: locked, seats, tuning, home, interrupts: PhantomData })
     }
 }
@@ -247,9 +247,9 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     pub fn cpu(&self, cpu: usize) -> Result<Cpu<'_, 'm, R, I>, CpuError> {
         let seat = self.seats.get(cpu).ok_or(CpuError::NoSuchCpu(cpu))?;
         let off = Off::<I>::now();
-        let row = seat.row.lock().take();
+        let caches = seat.caches.lock().take();
         drop(off);
-        row.map(|row| Cpu::new(self, cpu, row)).ok_or(CpuError::Taken(cpu))
+        caches.map(|caches| Cpu::new(self, cpu, caches)).ok_or(CpuError::Taken(cpu))
     }
 
     /// Works on a zone, its lock held; `None` where there is no such zone. This is the way to all
@@ -267,13 +267,13 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// where there is no such zone.
     #[must_use]
     pub fn free_pages(&self, zone: usize) -> Option<u64> {
-        self.machine.fronts.get(zone).map(Levels::free_pages)
+        self.machine.snapshots.get(zone).map(ZoneStat::free_pages)
     }
 
     /// Asks a CPU to give all pages of its caches back, which it does at its next call or when its
     /// handle is dropped. `None` where there is no such CPU.
     pub fn request_drain(&self, cpu: usize) -> Option<DrainRequest> {
-        let number = self.seats.get(cpu)?.news.ask();
+        let number = self.seats.get(cpu)?.mailbox.request_drain();
         Some(DrainRequest { cpu, number })
     }
 
@@ -281,18 +281,18 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// this does it.
     pub fn is_drained(&self, request: DrainRequest) -> bool {
         let Some(seat) = self.seats.get(request.cpu) else { return true };
-        if seat.news.is_done(request.number) {
+        if seat.mailbox.is_done(request.number) {
             return true;
         }
         // Whoever wants the handle meanwhile waits for the lock, and gets it.
         let _off = Off::<I>::now();
-        if let Some(row) = &mut *seat.row.lock()
-            && let Some(number) = seat.news.due()
+        if let Some(caches) = &mut *seat.caches.lock()
+            && let Some(number) = seat.mailbox.pending_drain()
         {
-            Local { machine: &self.machine, zones: Locked(self.zones), row }.drain(&mut ());
-            seat.news.answer(number);
+            Local { machine: &self.machine, zones: Locked(self.zones), caches }.drain(&mut ());
+            seat.mailbox.complete_drain(number);
         }
-        seat.news.is_done(request.number)
+        seat.mailbox.is_done(request.number)
     }
 
     /// Gives back the pages of all caches whose handles are not taken, and asks the other CPUs to
@@ -307,9 +307,9 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
         if let Some(runs) = self.machine.kswapd_running.get(usize::from(node)) {
             runs.store(running, Relaxed);
         }
-        for (at, front) in self.machine.fronts.iter().enumerate() {
+        for (at, snapshot) in self.machine.snapshots.iter().enumerate() {
             self.with_zone(at, |zone| {
-                if front.node == node {
+                if snapshot.node == node {
                     zone.set_reclaim_active(running);
                 }
             });
@@ -331,18 +331,18 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// # Errors
     /// [`CpuError::Taken`] where a handle was leaked (`mem::forget`): what is in its caches is lost.
     pub fn into_owned(self) -> Result<Allocator<'m>, CpuError> {
-        if let Some(cpu) = self.seats.iter().position(|seat| seat.row.lock().is_none()) {
+        if let Some(cpu) = self.seats.iter().position(|seat| seat.caches.lock().is_none()) {
             return Err(CpuError::Taken(cpu));
         }
-        let (zones, rows) = self.home;
+        let (zones, caches) = self.home;
         for (home, zone) in zones.iter_mut().zip(self.zones) {
             core::mem::swap(home, &mut zone.lock());
         }
-        for (home, seat) in rows.iter_mut().zip(self.seats) {
-            *home = seat.row.lock().take().unwrap_or_default();
+        for (home, seat) in caches.iter_mut().zip(self.seats) {
+            *home = seat.caches.lock().take().unwrap_or_default();
         }
-        self.machine.fronts.iter().for_each(crate::percpu::snapshot::Front::forget);
-        let mut allocator = Allocator { machine: self.machine, zones, rows };
+        self.machine.snapshots.iter().for_each(crate::percpu::snapshot::ZoneSnapshot::invalidate);
+        let mut allocator = Allocator { machine: self.machine, zones, caches };
         allocator.tell_caches();
         Ok(allocator)
     }

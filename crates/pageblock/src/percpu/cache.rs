@@ -8,7 +8,7 @@
 //! sizes are in `cpu_tuning`.
 
 mod drain;
-mod held;
+mod last_freed;
 
 pub use crate::base::frame::COSTLY_ORDER;
 pub use crate::zone::retune::CacheLimits;
@@ -22,7 +22,7 @@ use crate::base::frame::{ORDER_LIMIT, Order, pages};
 use crate::base::geometry::Geometry;
 use crate::base::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::percpu::list::CpuList;
-use crate::percpu::tuning::Calm;
+use crate::percpu::tuning::KeepRule;
 use crate::policy::{PcpOrders, PcpThpLists, Policy, Reserve};
 use crate::table::chain::Tag;
 use crate::table::map::{FrameState, Index, NIL, PageMap, StateByte};
@@ -30,7 +30,7 @@ use crate::zone::Zone;
 use crate::zone::fallback::Mode;
 
 #[cfg(doc)]
-use crate::percpu::snapshot::Front;
+use crate::percpu::snapshot::ZoneSnapshot;
 
 const LOW_ORDER_LISTS: usize = (COSTLY_ORDER as usize + 1) * MIGRATE_PCPTYPES;
 
@@ -76,7 +76,7 @@ pub struct CacheState {
     pub free_high_batch: bool,
 }
 
-/// The lists of one CPU for one zone (`struct per_cpu_pages`). What the short ways write beside a list
+/// The lists of one CPU for one zone (`struct per_cpu_pages`). What the fast paths write beside a list
 /// is one cache line.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -90,10 +90,10 @@ pub struct CpuCache {
     /// See [`count`](Self::count), [`free_count`](Self::free_count): without the held page.
     pub(crate) count: u32,
     pub(crate) free_count: u32,
-    pub(crate) calm: Calm,
-    /// The page freed last, and the list that it is the first of; see [`held`].
-    held: Index,
-    held_list: u8,
+    pub(crate) keep_rule: KeepRule,
+    /// The page freed last, and the list that it is the first of; see [`last_freed`].
+    last_freed: Index,
+    last_freed_list: u8,
     /// Doublings of the refill (6.7 and later).
     pub(super) alloc_factor: u8,
     /// The last free was of a high order (`PCPF_PREV_FREE_HIGH_ORDER`).
@@ -112,7 +112,7 @@ pub struct CpuCache {
     thp_order: Order,
     /// The list of each order and type, [`NO_LIST`] where there is none.
     list_of: [[u8; TYPES]; ORDERS],
-    /// The same for frees in the short way: none for isolated blocks.
+    /// The same for frees in the fast path: none for isolated blocks.
     put_lists: [[u8; TYPES]; ORDERS],
 }
 
@@ -150,12 +150,12 @@ impl CpuCache {
             limits,
             alloc_factor: 0,
             free_count: 0,
-            held: NIL,
-            held_list: held::NONE,
+            last_freed: NIL,
+            last_freed_list: last_freed::NONE,
             pairs: 0,
             prev_free_high_order: false,
             free_high_batch: false,
-            calm: Calm::default(),
+            keep_rule: KeepRule::default(),
             pgalloc: 0,
             pgfree: 0,
         }
@@ -181,7 +181,7 @@ impl CpuCache {
         self.alloc_factor = state.alloc_factor;
         self.prev_free_high_order = state.prev_free_high_order;
         self.free_high_batch = state.free_high_batch;
-        self.forget_calm();
+        self.forget_keep_rule();
     }
 
     /// Returns the cache's limits.
@@ -239,7 +239,7 @@ impl CpuCache {
         self.strays
     }
 
-    /// The list of an order and type for the short way of requests; it may be one that gives nothing.
+    /// The list of an order and type for the fast path of requests; it may be one that gives nothing.
     #[inline(always)]
     pub(crate) fn take_list(&self, order: Order, mt: Migratetype) -> Option<u8> {
         if order == 0 && (mt as usize) < MIGRATE_PCPTYPES {
@@ -248,7 +248,7 @@ impl CpuCache {
         Some(self.list_of.get(usize::from(order))?[mt as usize])
     }
 
-    /// The same for the short way of frees; it may be one that takes nothing.
+    /// The same for the fast path of frees; it may be one that takes nothing.
     #[inline(always)]
     pub(crate) fn put_list(&self, order: Order, mt: Migratetype) -> Option<u8> {
         Some(self.put_lists.get(usize::from(order))?[mt as usize])
@@ -263,10 +263,10 @@ impl CpuCache {
         index: u8,
         order: Order,
     ) -> Option<(Index, StateByte<'m>)> {
-        if self.holds_for(index) {
-            return self.take_held(map);
+        if self.last_freed_is_on(index) {
+            return self.take_last_freed(map);
         }
-        if !self.settle_hot() {
+        if !self.flush_hot() {
             return None;
         }
         let list = &mut self.lists[usize::from(index) % LISTS];
@@ -284,12 +284,12 @@ impl CpuCache {
     }
 
     /// Holds a freed page for a list, or puts a freed block of a higher order on it, if there is room on
-    /// the stack, and counts it; the cache has `count` pages then ([`calm_count`](Self::calm_count)).
-    /// Only where no page is held, and for a calm zone ([`Front::is_calm`]).
+    /// the stack, and counts it; the cache has `count` pages then ([`count_if_kept`](Self::count_if_kept)).
+    /// Only where no page is held, and for a calm zone ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
     pub(crate) fn put_hot(&mut self, i: Index, index: u8, order: Order, count: u32) -> bool {
         if order == 0 {
-            self.hold(i, index);
+            self.keep_last_freed(i, index);
             return true;
         }
         if !self.lists[usize::from(index) % LISTS].push_hot(i) {
@@ -297,7 +297,7 @@ impl CpuCache {
         }
         self.count = count;
         self.count_free(order);
-        self.note_calm_free(order);
+        self.note_kept_free(order);
         true
     }
 
@@ -315,7 +315,7 @@ impl CpuCache {
     /// keeps.
     pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
         if let Some(index) = self.put_list(order, mt).filter(|&index| index != NO_LIST)
-            && self.calm_count(order).is_some()
+            && self.count_if_kept(order).is_some()
         {
             self.lists[usize::from(index) % LISTS].make_room(map, self.tag);
             return true;
@@ -375,9 +375,9 @@ impl CpuCache {
         {
             return None;
         }
-        let n = self.refill_count(&zone.policy(), order, zone.below_high());
+        let n = self.refill_count(zone.policy(), order, zone.below_high());
         self.refill(zone, order, mt, n, flags, observer);
-        self.pop(&zone.map(), index, order)
+        self.pop(zone.map(), index, order)
     }
 
     /// Takes up to `n` blocks from the zone to a list (`rmqueue_bulk`). Gives how many came.
@@ -404,7 +404,7 @@ impl CpuCache {
                 break;
             };
             let cached = zone.remembered_type(i, mt, cached);
-            self.append(&zone.map(), i, index, cached);
+            self.append(zone.map(), i, index, cached);
             taken += 1;
         }
         taken
@@ -418,7 +418,7 @@ impl CpuCache {
             let cached = zone.remembered_type(i, mt, mt);
             zone.map().set(i, FrameState::CpuList { order, cached });
         }
-        self.lists[index].push_tail_run(&zone.map(), self.tag, i, n, 1 << order);
+        self.lists[index].push_tail_run(zone.map(), self.tag, i, n, 1 << order);
         self.count += n << order;
     }
 

@@ -1,38 +1,38 @@
-//! The short ways: a block of a warm CPU list of the first zone, where that has plenty of free
+//! The fast paths: a block of a warm CPU list of the first zone, where that has plenty of free
 //! memory; and a block to a CPU list that keeps it.
 //!
 //! They are the same for every policy. What they need to be right is less than any version asks for
-//! ([`Front::has_plenty`], [`Front::is_calm`], `Calm`); where that does not hold, nothing has changed
+//! ([`ZoneSnapshot::serves_at_once`], [`ZoneSnapshot::only_size_drains`], `KeepRule`); where that does not hold, nothing has changed
 //! yet, and the [full paths](crate::access::local) decide in full.
 
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::base::request::{Gfp, Request};
-use crate::percpu::row::{CpuZone, Row};
+use crate::percpu::caches::{CpuCaches, CpuZone};
 use crate::table::map::Index;
 
 #[cfg(doc)]
-use crate::percpu::snapshot::Front;
+use crate::percpu::snapshot::ZoneSnapshot;
 
-impl Row<'_> {
+impl CpuCaches<'_> {
     /// Takes a block from the list of the first zone, if a walk would do the same at once.
     #[inline(always)]
-    pub(crate) fn take_warm(
+    pub(crate) fn alloc_fast(
         &mut self,
         request: &Request,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
         // Pages are what is asked for most: what follows from their order is known when this is compiled.
         match request.order {
-            0 => self.take_if_warm(&Request { order: 0, ..*request }, observer),
-            _ => self.take_if_warm(request, observer),
+            0 => self.try_alloc_fast(&Request { order: 0, ..*request }, observer),
+            _ => self.try_alloc_fast(request, observer),
         }
     }
 
     #[inline(always)]
-    fn take_if_warm(&mut self, request: &Request, observer: &mut impl Observer) -> Option<Pfn> {
+    fn try_alloc_fast(&mut self, request: &Request, observer: &mut impl Observer) -> Option<Pfn> {
         let Request { order, gfp, node, nodemask } = *request;
-        // The long way leaves out nodes, or may use reserves.
+        // The full path leaves out nodes, or may use reserves.
         if gfp.has(Gfp::THISNODE)
             || nodemask != u64::MAX
             || node.is_some_and(|node| node != self.node)
@@ -42,10 +42,10 @@ impl Row<'_> {
         }
         let (mt, highest) = (gfp.migratetype()?, gfp.highest_zone());
         let zone = self.zones.get_mut(usize::from(self.first[highest as usize]))?;
-        let CpuZone { cache, map, front, .. } = zone;
+        let CpuZone { cache, map, snapshot, .. } = zone;
         let list = cache.take_list(order, mt)?;
-        if !front.has_plenty(order, highest)
-            || (gfp.has(Gfp::WRITE) && !observer.node_dirty_ok(front.node))
+        if !snapshot.serves_at_once(order, highest)
+            || (gfp.has(Gfp::WRITE) && !observer.node_dirty_ok(snapshot.node))
         {
             return None;
         }
@@ -56,9 +56,9 @@ impl Row<'_> {
         Some(pfn)
     }
 
-    /// Brings the list that a request looks at first to where [`take_warm`](Self::take_warm) finds
+    /// Brings the list that a request looks at first to where [`alloc_fast`](Self::alloc_fast) finds
     /// its blocks, and tries again.
-    pub(crate) fn warm_and_take(
+    pub(crate) fn fill_stack_and_alloc(
         &mut self,
         request: &Request,
         observer: &mut impl Observer,
@@ -66,42 +66,47 @@ impl Row<'_> {
         let Request { order, gfp, .. } = *request;
         let zone = self.zones.get_mut(usize::from(self.first[gfp.highest_zone() as usize]))?;
         let map = zone.map;
-        let warm = zone.settled().warm(&map, order, gfp.migratetype()?);
-        if warm { self.take_warm(request, observer) } else { None }
+        let warm = zone.flushed().warm(&map, order, gfp.migratetype()?);
+        if warm { self.alloc_fast(request, observer) } else { None }
     }
 
     /// Puts an allocated block of the zone and type that was freed last on a list, if that keeps it. Tells
     /// whether it did.
     #[inline(always)]
-    pub(crate) fn put_warm(
+    pub(crate) fn free_fast(
         &mut self,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
     ) -> bool {
         match order {
-            0 => self.put_if_warm(pfn, 0, observer).is_some(),
-            _ => self.put_block_if_warm(pfn, order, observer),
+            0 => self.try_free_fast(pfn, 0, observer).is_some(),
+            _ => self.free_block_fast(pfn, order, observer),
         }
     }
 
     /// The same for the higher orders, apart, so that pages need fewer registers.
     #[inline(never)]
-    fn put_block_if_warm(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
-        self.put_if_warm(pfn, order, observer).is_some()
+    fn free_block_fast(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
+        self.try_free_fast(pfn, order, observer).is_some()
     }
 
     #[inline(always)]
-    fn put_if_warm(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> Option<()> {
+    fn try_free_fast(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Option<()> {
         if order > ORDER_LIMIT {
             return None;
         }
         let zone = self.zones.get_mut(usize::from(self.recent))?;
         let CpuZone { map, cache, .. } = zone;
-        if !cache.settle_hot() {
+        if !cache.flush_hot() {
             return None;
         }
-        let count = cache.calm_count(order)?;
+        let count = cache.count_if_kept(order)?;
         let (offset, state) = map.allocated(pfn, order)?;
         // The list is found from the last type, not from this one, so that the processor need not
         // wait for the type to know where the block goes.
@@ -110,7 +115,8 @@ impl Row<'_> {
             return None;
         }
         let list = if order == 0 { zone.recent_list } else { cache.put_list(order, mt)? };
-        if !zone.front.is_calm() || !cache.put_hot(offset as Index, list, order, count) {
+        if !zone.snapshot.only_size_drains() || !cache.put_hot(offset as Index, list, order, count)
+        {
             return None;
         }
         observer.event(Event::PageFree { pfn, order });
@@ -118,9 +124,9 @@ impl Row<'_> {
         Some(())
     }
 
-    /// Makes room where [`put_warm`](Self::put_warm) puts a block, and tries again with the zone and
+    /// Makes room where [`free_fast`](Self::free_fast) puts a block, and tries again with the zone and
     /// the type of the block.
-    pub(crate) fn make_room_and_put(
+    pub(crate) fn make_room_and_free(
         &mut self,
         at: usize,
         pfn: Pfn,
@@ -129,7 +135,7 @@ impl Row<'_> {
     ) -> bool {
         self.recent = at as u16;
         let Some(zone) = self.zones.get_mut(at) else { return false };
-        zone.settled();
+        zone.flushed();
         let map = &zone.map;
         let Some((offset, _)) = map.allocated(pfn, order) else { return false };
         let mt = map.block_type(offset as Index);
@@ -138,6 +144,6 @@ impl Row<'_> {
         }
         let Some(list) = zone.cache.put_list(0, mt) else { return false };
         (zone.recent_type, zone.recent_list) = (mt, list);
-        self.put_warm(pfn, order, observer)
+        self.free_fast(pfn, order, observer)
     }
 }

@@ -8,7 +8,7 @@ use crate::base::layout::{MAX_NUMNODES, ZoneKind};
 use crate::base::mobility::Migratetype;
 use crate::base::request::{Gfp, Request};
 use crate::base::sync::{AtomicBool, Relaxed};
-use crate::percpu::snapshot::Front;
+use crate::percpu::snapshot::ZoneSnapshot;
 use crate::policy::{Fair, Policy, SkipActiveNode};
 use crate::table::map::{FrameState, Index};
 
@@ -22,7 +22,7 @@ pub(crate) struct Machine<'m> {
     pub(crate) policy: Policy,
     pub(crate) geometry: Geometry,
     /// One a zone.
-    pub(crate) fronts: &'m [Front<'m>],
+    pub(crate) snapshots: &'m [ZoneSnapshot<'m>],
     /// The zones of each node's list, in the order in which they are tried.
     pub(crate) zonelists: &'m [u16],
     /// The place of each node's list among the zonelists; [`NO_NODE`] where there is no such node.
@@ -81,7 +81,7 @@ impl<'m> Machine<'m> {
     /// The zones of an attempt's list, in the order in which they are tried.
     #[inline]
     pub(crate) fn zonelist(&self, attempt: &Attempt) -> impl Iterator<Item = usize> + use<'m> {
-        let zones = self.fronts.len();
+        let zones = self.snapshots.len();
         let lists = self.zonelists;
         lists[usize::from(attempt.place) * zones..][..zones].iter().map(|&z| usize::from(z))
     }
@@ -106,9 +106,9 @@ impl<'m> Machine<'m> {
     /// The zone that holds a frame, and the frame's index there. In the tables of zones that
     /// interleave with others the others' frames are holes.
     pub(crate) fn locate(&self, pfn: Pfn) -> Option<(usize, Index)> {
-        self.fronts.iter().enumerate().find_map(|(at, front)| {
-            let i = front.map.index(pfn)?;
-            (!front.map.is_hole(i)).then_some((at, i))
+        self.snapshots.iter().enumerate().find_map(|(at, snapshot)| {
+            let i = snapshot.map.index(pfn)?;
+            (!snapshot.map.is_hole(i)).then_some((at, i))
         })
     }
 
@@ -120,7 +120,7 @@ impl<'m> Machine<'m> {
         order: Order,
     ) -> Result<(usize, Index), FrameError> {
         let at = usize::from(self.sections.zone(pfn));
-        match self.fronts.get(at).and_then(|front| front.map.allocated_at(pfn, order)) {
+        match self.snapshots.get(at).and_then(|snapshot| snapshot.map.allocated_at(pfn, order)) {
             Some(i) => Ok((at, i)),
             None => self.search_allocated(pfn, order),
         }
@@ -130,13 +130,13 @@ impl<'m> Machine<'m> {
     #[inline(never)]
     fn search_allocated(&self, pfn: Pfn, order: Order) -> Result<(usize, Index), FrameError> {
         let found = self
-            .fronts
+            .snapshots
             .iter()
             .enumerate()
-            .find_map(|(at, front)| Some((at, front.map.allocated_at(pfn, order)?)));
+            .find_map(|(at, snapshot)| Some((at, snapshot.map.allocated_at(pfn, order)?)));
         found.ok_or_else(|| {
             let Some((at, i)) = self.locate(pfn) else { return FrameError::Foreign(pfn) };
-            match self.fronts[at].map.state(i) {
+            match self.snapshots[at].map.state(i) {
                 FrameState::Allocated { order, .. } => FrameError::WrongOrder(pfn, order),
                 _ => FrameError::NotAllocated(pfn),
             }
@@ -185,7 +185,7 @@ impl Machine<'_> {
     /// See `Allocator::set_movable`.
     pub(crate) fn set_movable(&self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
         let (at, i) = self.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
-        let map = &self.fronts[at].map;
+        let map = &self.snapshots[at].map;
         let FrameState::Allocated { order, .. } = map.state(i) else {
             return Err(FrameError::NotAllocated(pfn));
         };
@@ -206,7 +206,7 @@ impl Machine<'_> {
         if into > order {
             return Err(FrameError::OrderTooLarge(into));
         }
-        let map = &self.fronts[at].map;
+        let map = &self.snapshots[at].map;
         let FrameState::Allocated { movable, .. } = map.state(i) else {
             return Err(FrameError::NotAllocated(pfn));
         };

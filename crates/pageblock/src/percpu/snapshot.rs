@@ -2,7 +2,7 @@
 //!
 //! Decisions before the lock is taken (is there memory above the watermark, is reclaim active) need
 //! the zone's levels. Whoever owns all zones reads them in place; CPUs that share zones read the
-//! copies of a [`Front`], which are renewed whenever the zone's lock is released. Such a copy lags
+//! copies of a [`ZoneSnapshot`], which are renewed whenever the zone's lock is released. Such a copy lags
 //! behind by what the holder of the lock has moved so far: at most one batch of a CPU list, or one
 //! block. Unlike the kernel's `vm_stat` it does not drift with the number of CPUs.
 
@@ -15,15 +15,15 @@ use crate::percpu::machine::Machine;
 use crate::policy::{PcpFree, Policy, WmarkCheck};
 use crate::table::map::PageMap;
 use crate::zone::Zone;
-use crate::zone::levels::Levels;
+use crate::zone::stat::ZoneStat;
 use crate::zone::tuning::Watermarks;
-use crate::zone::watermark::Plenty;
+use crate::zone::watermark::Headroom;
 
 /// The types whose free blocks count in watermark checks, in the order of [`Copies::orders`].
 const CHECKED: [Migratetype; 5] = [Unmovable, Movable, Reclaimable, HighAtomic, Cma];
 
 /// The side of a zone that faces the CPUs: its page map, and what they may read without its lock.
-pub(crate) struct Front<'m> {
+pub(crate) struct ZoneSnapshot<'m> {
     pub(crate) map: PageMap<'m>,
     pub(crate) node: u8,
     pub(crate) kind: ZoneKind,
@@ -31,18 +31,18 @@ pub(crate) struct Front<'m> {
     pub(crate) fast_flags: AllocFlags,
     policy: Policy,
     max_order: Order,
-    /// Whether `plenty` and `calm` say all that they could.
-    known: AtomicBool,
+    /// Whether `headroom` and `only_size` say all that they could.
+    current: AtomicBool,
     /// Neither active reclaim nor a missed high watermark makes a CPU cache give pages back.
-    calm: AtomicBool,
+    only_size: AtomicBool,
     /// By the highest zone of a request: the orders, one bit each, that the zone serves at once,
     /// whatever the watermark but a high one that is asked for, and the flags. Never a bit too many.
-    plenty: [AtomicU16; MAX_NR_ZONES],
+    served: [AtomicU16; MAX_NR_ZONES],
     copies: Copies,
 }
 
 /// Copies of a zone's levels, renewed under its lock with each move of pages: not on the cache lines that
-/// the short ways read.
+/// the fast paths read.
 #[repr(align(128))]
 struct Copies {
     free_pages: AtomicUsize,
@@ -69,8 +69,8 @@ fn load(copy: &AtomicUsize) -> u64 {
     copy.load(Relaxed) as u64
 }
 
-impl<'m> Front<'m> {
-    /// The front of a zone that has its page map.
+impl<'m> ZoneSnapshot<'m> {
+    /// The snapshot of a zone that has its page map.
     pub(crate) fn of(zone: &Zone<'m>, fast_flags: AllocFlags) -> Self {
         let zeros = || core::array::from_fn(|_| AtomicUsize::new(0));
         Self {
@@ -79,10 +79,10 @@ impl<'m> Front<'m> {
             kind: zone.kind(),
             fast_flags,
             policy: *zone.policy(),
-            known: AtomicBool::new(false),
-            calm: AtomicBool::new(false),
+            current: AtomicBool::new(false),
+            only_size: AtomicBool::new(false),
             max_order: zone.geometry().max_order,
-            plenty: core::array::from_fn(|_| AtomicU16::new(0)),
+            served: core::array::from_fn(|_| AtomicU16::new(0)),
             copies: Copies {
                 free_pages: AtomicUsize::new(0),
                 cma: AtomicUsize::new(0),
@@ -104,84 +104,84 @@ impl<'m> Front<'m> {
     /// Whether a request of this order is served at once, by the highest zone that it may use; an attempt
     /// that names the high watermark may still be refused.
     #[inline(always)]
-    pub(crate) fn has_plenty(&self, order: Order, highest: ZoneKind) -> bool {
-        self.plenty[highest as usize].load(Relaxed) >> (order & 0xf) & 1 != 0
+    pub(crate) fn serves_at_once(&self, order: Order, highest: ZoneKind) -> bool {
+        self.served[highest as usize].load(Relaxed) >> (order & 0xf) & 1 != 0
     }
 
     /// Whether nothing but its size makes a CPU cache give pages back.
     #[inline(always)]
-    pub(crate) fn is_calm(&self) -> bool {
-        self.calm.load(Relaxed)
+    pub(crate) fn only_size_drains(&self) -> bool {
+        self.only_size.load(Relaxed)
     }
 
-    /// Says that nothing is known of what the zone serves at once, until
-    /// [`renew_short`](Self::renew_short).
-    pub(crate) fn forget(&self) {
-        self.known.store(false, Relaxed);
-        self.calm.store(false, Relaxed);
-        for orders in &self.plenty {
+    /// Says that nothing is current of what the zone serves at once, until
+    /// [`refresh_mask`](Self::refresh_mask).
+    pub(crate) fn invalidate(&self) {
+        self.current.store(false, Relaxed);
+        self.only_size.store(false, Relaxed);
+        for orders in &self.served {
             orders.store(0, Relaxed);
         }
     }
 
-    /// Whether [`has_plenty`](Self::has_plenty) and [`is_calm`](Self::is_calm) say all that they could.
-    pub(crate) fn is_known(&self) -> bool {
-        self.known.load(Relaxed)
+    /// Whether [`serves_at_once`](Self::serves_at_once) and [`only_size_drains`](Self::only_size_drains) say all that they could.
+    pub(crate) fn is_current(&self) -> bool {
+        self.current.load(Relaxed)
     }
 
     /// Whether what is said of the zone holds after pages of it were moved, and nothing else.
     #[inline(always)]
-    fn still_holds(&self, zone: &Zone<'_>) -> bool {
-        self.is_known() && zone.mask_inputs_hold()
+    fn is_still_current(&self, zone: &Zone<'_>) -> bool {
+        self.is_current() && zone.mask_inputs_hold()
     }
 
     /// Finds what the zone serves at once. `serves` is false where something other than its
     /// watermark may make a walk pass over it.
     #[cold]
     #[inline(never)]
-    pub(crate) fn renew_short(&self, zone: &mut Zone<'_>, serves: bool) {
+    pub(crate) fn refresh_mask(&self, zone: &mut Zone<'_>, serves: bool) {
         let serves = serves && zone.managed() > 0 && !zone.boosted() && !zone.mobility_off();
-        let plenty = if serves { zone.plenty() } else { Plenty::NONE };
+        let headroom = if serves { zone.headroom() } else { Headroom::NONE };
         let most_reserved = zone.lowmem_reserve().iter().max().copied().unwrap_or(0);
-        zone.set_told(if serves { plenty.steady_above(most_reserved) } else { 0 });
+        zone.set_mask_inputs(if serves { headroom.steady_above(most_reserved) } else { 0 });
         let reserves = zone.lowmem_reserve().iter();
-        for (copy, &reserve) in self.plenty.iter().zip(reserves).skip(self.kind as usize) {
-            let orders = plenty.beside(reserve);
+        for (copy, &reserve) in self.served.iter().zip(reserves).skip(self.kind as usize) {
+            let orders = headroom.orders_above(reserve);
             // Other CPUs read this line all the time.
             if copy.load(Relaxed) != orders {
                 copy.store(orders, Relaxed);
             }
         }
         // Up to 5.13 they do not look at the zone.
-        let calm = self.policy.pcp_free == PcpFree::Batch
+        let only_size = self.policy.pcp_free == PcpFree::Batch
             || (!zone.reclaim_active() && !zone.below_high());
-        if self.calm.load(Relaxed) != calm || !self.is_known() {
-            self.calm.store(calm, Relaxed);
-            self.known.store(true, Relaxed);
+        if self.only_size.load(Relaxed) != only_size || !self.is_current() {
+            self.only_size.store(only_size, Relaxed);
+            self.current.store(true, Relaxed);
         }
     }
 
     /// Finds what the zone serves at once after pages of it were moved, if that may have changed.
     #[inline(always)]
-    pub(crate) fn renew_short_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
-        if !self.still_holds(zone) {
-            self.renew_short(zone, machine.first_zone_serves());
+    pub(crate) fn refresh_mask_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
+        if !self.is_still_current(zone) {
+            self.refresh_mask(zone, machine.first_zone_serves());
         }
     }
 
     /// Renews what CPUs read without the lock, after pages of the zone were moved.
     #[inline]
-    pub(crate) fn renew_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
-        if self.still_holds(zone) {
-            self.renew_pages(zone);
+    pub(crate) fn refresh_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
+        if self.is_still_current(zone) {
+            self.refresh_pages(zone);
         } else {
-            self.renew(zone, machine.first_zone_serves());
+            self.refresh(zone, machine.first_zone_serves());
         }
     }
 
     /// Renews the copies that change with every move of pages.
     #[inline]
-    fn renew_pages(&self, zone: &Zone<'_>) {
+    fn refresh_pages(&self, zone: &Zone<'_>) {
         let copies = &self.copies;
         store(&copies.free_pages, zone.free_pages());
         store(&copies.cma, zone.free_pages_of(Cma));
@@ -193,15 +193,15 @@ impl<'m> Front<'m> {
         }
         if self.policy.wmark_check == WmarkCheck::HalvePerOrder {
             for (order, copy) in (0..=ORDER_LIMIT).zip(&copies.nr_free) {
-                store(copy, Levels::nr_free(zone, order));
+                store(copy, ZoneStat::nr_free(zone, order));
             }
         }
     }
 
     /// Renews what CPUs read without the lock.
-    pub(crate) fn renew(&self, zone: &mut Zone<'_>, serves: bool) {
-        self.renew_short(zone, serves);
-        self.renew_pages(zone);
+    pub(crate) fn refresh(&self, zone: &mut Zone<'_>, serves: bool) {
+        self.refresh_mask(zone, serves);
+        self.refresh_pages(zone);
         let copies = &self.copies;
         let Watermarks { min, low, high, promo } = zone.watermarks();
         for (copy, mark) in copies.watermarks.iter().zip([min, low, high, promo]) {
@@ -217,7 +217,7 @@ impl<'m> Front<'m> {
     }
 }
 
-impl Levels for Front<'_> {
+impl ZoneStat for ZoneSnapshot<'_> {
     fn policy(&self) -> &Policy {
         &self.policy
     }

@@ -10,54 +10,54 @@ use crate::policy::{PcpFree, PcpHigh, Policy};
 use crate::zone::retune::CacheLimits;
 
 #[cfg(doc)]
-use crate::percpu::snapshot::Front;
+use crate::percpu::snapshot::ZoneSnapshot;
 
 impl CpuCache {
-    /// Each allocation ends a row of frees.
+    /// Each allocation ends a run of frees.
     #[inline(always)]
     pub(crate) fn note_alloc(&mut self) {
         self.free_count >>= 1;
     }
 
     /// The pages that the cache holds after a free of a block, if it surely has to give none back.
-    /// Only for a calm zone ([`Front::is_calm`]).
+    /// Only for a calm zone ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
-    pub(crate) fn calm_count(&self, order: Order) -> Option<u32> {
+    pub(crate) fn count_if_kept(&self, order: Order) -> Option<u32> {
         let count = self.count + pages(order) as u32;
-        let row = is_high(order) && self.free_count >= self.calm.row_from;
-        (count < self.calm.below && !row).then_some(count)
+        let run = is_high(order) && self.free_count >= self.keep_rule.run_from;
+        (count < self.keep_rule.below && !run).then_some(count)
     }
 
     /// What such a free changes of the tuning.
     #[inline(always)]
-    pub(crate) fn note_calm_free(&mut self, order: Order) {
-        if self.calm.is_rising(self.free_count) {
+    pub(crate) fn note_kept_free(&mut self, order: Order) {
+        if self.keep_rule.is_rising(self.free_count) {
             self.free_count += pages(order) as u32;
         }
-        self.prev_free_high_order = is_high(order) && self.calm.notes_high;
+        self.prev_free_high_order = is_high(order) && self.keep_rule.notes_high;
     }
 
     /// Sets the limits; what the cache may hold now stays within them.
     pub(crate) fn set_limits(&mut self, limits: CacheLimits) {
         self.limits = limits;
         self.high = clamp(self.high, limits.high_min, limits.high_max);
-        self.forget_calm();
+        self.forget_keep_rule();
     }
 
     /// Takes every free for one that may have to give pages back: the limits may have changed.
-    pub(crate) fn forget_calm(&mut self) {
-        self.calm.below = 0;
+    pub(crate) fn forget_keep_rule(&mut self) {
+        self.keep_rule.below = 0;
     }
 
     /// Remembers when a free does not have to give pages back, after it was computed in full.
-    fn renew_calm(&mut self, policy: &Policy) {
+    fn renew_keep_rule(&mut self, policy: &Policy) {
         let CacheLimits { batch, high_min, high_max } = self.limits;
         let counts = policy.counts_frees();
         let rising_to = if counts { batch << policy.pcp_batch_scale_max } else { 0 };
         // Each free of a policy that counts brings the limit within its bounds first.
         let within = !counts || self.high == clamp(self.high, high_min, high_max);
         let steady = !counts || self.alloc_factor == 0;
-        let row_from = match policy.pcp_free {
+        let run_from = match policy.pcp_free {
             PcpFree::Batch | PcpFree::FreeFactor => u32::MAX,
             PcpFree::FreeHigh | PcpFree::FreeHighScaled => 0,
             // The least that any of them asks for.
@@ -65,7 +65,7 @@ impl CpuCache {
         };
         let below = if within && steady { self.high } else { 0 };
         let pair_keeps = u8::from(rising_to > 1);
-        self.calm = Calm { below, rising_to, pair_keeps, row_from, notes_high: counts };
+        self.keep_rule = KeepRule { below, rising_to, pair_keeps, run_from, notes_high: counts };
     }
 
     /// The number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
@@ -79,7 +79,7 @@ impl CpuCache {
             PcpHigh::LowWmark => scaled(base),
             PcpHigh::Autotune => {
                 let CacheLimits { high_min, high_max, .. } = self.limits;
-                self.forget_calm();
+                self.forget_keep_rule();
                 self.high = clamp(self.high, high_min, high_max);
                 if self.high < base {
                     return 1;
@@ -106,9 +106,9 @@ impl CpuCache {
     ///
     /// Source: `free_unref_page_commit`.
     pub fn pages_to_drain(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
-        let row = self.note_free(policy, order.min(ORDER_LIMIT));
-        let n = if self.holds_all(row, zone) { 0 } else { self.pages_past_high(policy, row, zone) };
-        self.renew_calm(policy);
+        let run = self.note_free(policy, order.min(ORDER_LIMIT));
+        let n = if self.holds_all(run, zone) { 0 } else { self.pages_past_high(policy, run, zone) };
+        self.renew_keep_rule(policy);
         n
     }
 
@@ -127,28 +127,28 @@ impl CpuCache {
         n
     }
 
-    /// Counts a freed block, and tells whether it is one of a row of high orders that empties the
+    /// Counts a freed block, and tells whether it is one of a run of high orders that empties the
     /// lists (5.18 and later).
-    fn note_free(&mut self, policy: &Policy, order: Order) -> Row {
+    fn note_free(&mut self, policy: &Policy, order: Order) -> FreeRun {
         let high_order = is_high(order);
         if !policy.counts_frees() {
             let factor = self.free_count > 0
                 && matches!(policy.pcp_free, PcpFree::FreeHigh | PcpFree::FreeHighScaled);
-            return if high_order && factor { Row::OfHighOrders } else { Row::Other };
+            return if high_order && factor { FreeRun::OfHighOrders } else { FreeRun::Other };
         }
         self.alloc_factor >>= 1;
-        let row = high_order && self.prev_free_high_order && self.is_long_row(policy);
+        let run = high_order && self.prev_free_high_order && self.is_long_run(policy);
         self.prev_free_high_order = high_order;
         let CacheLimits { batch, high_min, high_max } = self.limits;
         if self.free_count < batch << policy.pcp_batch_scale_max {
             self.free_count += pages(order) as u32;
         }
         self.high = clamp(self.high, high_min, high_max);
-        if row { Row::OfHighOrders } else { Row::Other }
+        if run { FreeRun::OfHighOrders } else { FreeRun::Other }
     }
 
-    /// Whether so much was freed in a row that high orders empty the lists.
-    fn is_long_row(&self, policy: &Policy) -> bool {
+    /// Whether so much was freed in a run that high orders empty the lists.
+    fn is_long_run(&self, policy: &Policy) -> bool {
         let CacheLimits { batch, high_min, .. } = self.limits;
         let enough = match policy.pcp_free {
             PcpFree::FreeCount617 | PcpFree::FreeCount619 => batch + high_min / 2,
@@ -158,13 +158,13 @@ impl CpuCache {
     }
 
     /// Whether a cache certainly has to give no pages back, under any policy, after a free.
-    fn holds_all(&self, row: Row, zone: ZoneFlags) -> bool {
-        self.count < self.high && row == Row::Other && zone == ZoneFlags::default()
+    fn holds_all(&self, run: FreeRun, zone: ZoneFlags) -> bool {
+        self.count < self.high && run == FreeRun::Other && zone == ZoneFlags::default()
     }
 
     /// How many pages are to be given back where the cache may hold too many.
-    fn pages_past_high(&mut self, policy: &Policy, row: Row, zone: ZoneFlags) -> u32 {
-        let free_high = row == Row::OfHighOrders;
+    fn pages_past_high(&mut self, policy: &Policy, run: FreeRun, zone: ZoneFlags) -> u32 {
+        let free_high = run == FreeRun::OfHighOrders;
         match policy.pcp_free {
             PcpFree::Batch if self.count < self.high => 0,
             PcpFree::Batch => self.limits.batch.min(self.count),
@@ -262,7 +262,7 @@ impl CpuCache {
         if policy.pcp_high != PcpHigh::Autotune {
             return 0;
         }
-        self.forget_calm();
+        self.forget_keep_rule();
         if self.high > high_min {
             let keep = self.count.saturating_sub(batch << policy.pcp_batch_scale_max);
             self.high = keep.max(self.high - (self.high >> 3)).max(high_min);
@@ -271,7 +271,7 @@ impl CpuCache {
     }
 }
 
-/// Whether many frees of an order in a row are given back at once.
+/// Whether many frees of an order in a run are given back at once.
 #[inline(always)]
 const fn is_high(order: Order) -> bool {
     order.wrapping_sub(1) < COSTLY_ORDER
@@ -279,7 +279,7 @@ const fn is_high(order: Order) -> bool {
 
 /// When a free does nothing but count: a summary of limits and policy. It never claims too much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Calm {
+pub(crate) struct KeepRule {
     /// While the cache holds fewer pages, it keeps them all, and a free changes nothing but the
     /// counts; 0 where that is not known.
     below: u32,
@@ -288,12 +288,12 @@ pub(crate) struct Calm {
     /// The largest [`CpuCache::free_count`] that is the same after a free and an allocation.
     pub(crate) pair_keeps: u8,
     /// The [`CpuCache::free_count`] from which a free of a high order may empty the lists.
-    row_from: u32,
+    run_from: u32,
     /// Whether the policy remembers that a high order was freed.
     notes_high: bool,
 }
 
-impl Calm {
+impl KeepRule {
     #[inline(always)]
     pub(crate) fn is_rising(&self, free_count: u32) -> bool {
         free_count < self.rising_to
@@ -302,8 +302,8 @@ impl Calm {
 
 /// What the frees before one make of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Row {
-    /// The last of so many high orders freed in a row that the lists are emptied.
+enum FreeRun {
+    /// The last of so many high orders freed in a run that the lists are emptied.
     OfHighOrders,
     /// Any other.
     Other,

@@ -110,7 +110,7 @@ impl CpuCache {
         self.set_count(pages);
     }
 
-    /// Counts an allocation, which ends a row of frees.
+    /// Counts an allocation, which halves `free_count`.
     pub fn impose_alloc(&mut self) {
         self.note_alloc();
     }

@@ -82,7 +82,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Whether a block of this order is reason enough to go for its whole pageblock
+    /// Whether a block of this order is large enough to claim its whole pageblock
     /// (`can_steal_fallback`, `should_try_claim_block`).
     fn claimable(&self, order: Order, start: Migratetype) -> bool {
         let kernel = match self.policy.claim_pred {
@@ -92,7 +92,7 @@ impl Zone<'_> {
         order >= self.geometry.pageblock_order / 2 || kernel || self.mobility_off
     }
 
-    /// Whether some type has a block of this order that is reason enough to claim its pageblock.
+    /// Whether some type has a block of this order that is large enough to claim its pageblock.
     pub(crate) fn can_claim_at(&self, order: Order, start: Migratetype) -> bool {
         self.claimable(order, start) && self.candidate_at(order, start, &mut 0).is_some()
     }

@@ -39,12 +39,12 @@ mod hotplug;
 #[cfg(feature = "replay")]
 mod imposed;
 pub mod isolate;
-pub(crate) mod levels;
 mod packing;
 mod range;
 pub mod reserve;
 pub(crate) mod retune;
 mod rmqueue;
+pub(crate) mod stat;
 pub mod tuning;
 pub mod watermark;
 
@@ -60,9 +60,9 @@ use crate::table::map::{FrameState, Index, PageMap};
 use crate::table::memory::{Tables, TablesLayout};
 use crate::table::movement::Movements;
 use crate::zone::capture::CaptureSlot;
-use crate::zone::levels::Told;
 use crate::zone::packing::Packing;
 use crate::zone::retune::CacheTuning;
+use crate::zone::stat::MaskInputs;
 use crate::zone::tuning::Watermarks;
 
 /// What was counted since the allocator was made. Allocations and frees are counted by CPU
@@ -117,7 +117,7 @@ pub struct Zone<'m> {
     counters: ZoneCounters,
     /// See [`Zone::block_looks`].
     block_looks: u64,
-    told: Told,
+    mask_inputs: MaskInputs,
     /// Holes that `present` leaves out and no frame's state says.
     unmarked_holes: u64,
     cache_tuning: CacheTuning,
@@ -199,7 +199,7 @@ impl<'m> Zone<'m> {
             reserved_highatomic: 0,
             counters: ZoneCounters::default(),
             block_looks: 0,
-            told: Told::default(),
+            mask_inputs: MaskInputs::default(),
             unmarked_holes: spec.span.len().saturating_sub(spec.present),
             cache_tuning: CacheTuning::default(),
             node: spec.node,

@@ -7,7 +7,7 @@ use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaim
 use crate::base::request::Gfp;
 use crate::policy::{BelowHigh, WmarkCheck, WmarkFast};
 use crate::zone::Zone;
-use crate::zone::levels::Levels;
+use crate::zone::stat::ZoneStat;
 use crate::zone::tuning::Watermarks;
 
 impl Zone<'_> {
@@ -43,12 +43,12 @@ impl Zone<'_> {
 
     /// What the zone serves at once.
     #[inline]
-    pub(crate) fn plenty(&self) -> Plenty {
+    pub(crate) fn headroom(&self) -> Headroom {
         let orders = match self.policy.wmark_check {
             WmarkCheck::HalvePerOrder => 1,
             _ => 1 | u16::MAX.checked_shr(self.open_orders().leading_zeros()).unwrap_or(0),
         };
-        Plenty { free: self.free_pages, kept: self.kept(), orders }
+        Headroom { free: self.free_pages, kept: self.kept(), orders }
     }
 
     /// The mark that requests have to leave at first, and every reserve of the zone itself.
@@ -74,7 +74,7 @@ impl Zone<'_> {
 /// What requests are served by the low mark and less, with any flags, and under every policy: that mark is
 /// left, or the high one where it is looked at first, and every reserve, and blocks that anyone may take.
 #[derive(Clone, Copy)]
-pub(crate) struct Plenty {
+pub(crate) struct Headroom {
     free: u64,
     /// See [`Zone::kept`].
     kept: u64,
@@ -82,12 +82,12 @@ pub(crate) struct Plenty {
     orders: u16,
 }
 
-impl Plenty {
+impl Headroom {
     pub(crate) const NONE: Self = Self { free: 0, kept: 0, orders: 0 };
 
     /// The orders, one bit each, that are served beside a lowmem reserve.
     #[inline]
-    pub(crate) fn beside(self, reserve: u64) -> u16 {
+    pub(crate) fn orders_above(self, reserve: u64) -> u16 {
         match self.free.saturating_sub(self.kept.saturating_add(reserve)) {
             0 => 0,
             left @ 1..0x8000 => self.orders & ((2 << left.ilog2()) - 1),
@@ -95,7 +95,7 @@ impl Plenty {
         }
     }
 
-    /// The free pages above which [`beside`](Self::beside) gives all orders for every reserve up to
+    /// The free pages above which [`orders_above`](Self::orders_above) gives all orders for every reserve up to
     /// this one; all pages where there are not so many now.
     pub(crate) fn steady_above(self, reserve: u64) -> u64 {
         let above = self.kept.saturating_add(reserve).saturating_add(u64::from(self.orders));
@@ -106,7 +106,7 @@ impl Plenty {
 /// See [`Zone::watermark_ok`].
 #[inline]
 fn watermark_ok(
-    zone: &impl Levels,
+    zone: &impl ZoneStat,
     free_pages: u64,
     order: Order,
     mark: u64,
@@ -130,7 +130,7 @@ fn watermark_ok(
 }
 
 /// Part of the mark may be used by those who cannot wait.
-fn reduced_mark(zone: &impl Levels, mark: i64, flags: AllocFlags) -> i64 {
+fn reduced_mark(zone: &impl ZoneStat, mark: i64, flags: AllocFlags) -> i64 {
     let mut min = mark;
     match zone.policy().wmark_check {
         WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => {
@@ -160,7 +160,7 @@ fn reduced_mark(zone: &impl Levels, mark: i64, flags: AllocFlags) -> i64 {
 
 /// Free pages that this request may not use (`__zone_watermark_unusable_free`).
 #[inline]
-fn unusable_free(zone: &impl Levels, flags: AllocFlags) -> u64 {
+fn unusable_free(zone: &impl ZoneStat, flags: AllocFlags) -> u64 {
     let highatomic = match zone.policy().wmark_check {
         WmarkCheck::HalvePerOrder => 0,
         WmarkCheck::ListExists44 if flags.has_any(AllocFlags::NON_BLOCK.with(AllocFlags::OOM)) => 0,
@@ -177,7 +177,12 @@ fn unusable_free(zone: &impl Levels, flags: AllocFlags) -> u64 {
 }
 
 /// Up to 4.3, where unusable pages count again: what is left in larger orders must exceed the mark, halved for each order.
-fn enough_above_each_order(zone: &impl Levels, order: Order, mut free: i64, mut min: i64) -> bool {
+fn enough_above_each_order(
+    zone: &impl ZoneStat,
+    order: Order,
+    mut free: i64,
+    mut min: i64,
+) -> bool {
     for smaller in 0..order {
         free -= signed(zone.nr_free(smaller) << smaller);
         min >>= 1;
@@ -188,7 +193,7 @@ fn enough_above_each_order(zone: &impl Levels, order: Order, mut free: i64, mut 
     true
 }
 
-fn has_block_for(zone: &impl Levels, order: Order, flags: AllocFlags) -> bool {
+fn has_block_for(zone: &impl ZoneStat, order: Order, flags: AllocFlags) -> bool {
     if any_from(zone, order, &[Unmovable, Movable, Reclaimable])
         || (flags.has(AllocFlags::CMA) && any_from(zone, order, &[Cma]))
     {
@@ -202,7 +207,7 @@ fn has_block_for(zone: &impl Levels, order: Order, flags: AllocFlags) -> bool {
 }
 
 /// A watermark with the boost.
-fn mark_of(zone: &impl Levels, mark: Watermark) -> u64 {
+fn mark_of(zone: &impl ZoneStat, mark: Watermark) -> u64 {
     let marks = zone.watermarks();
     zone.boost()
         + match mark {
@@ -213,7 +218,7 @@ fn mark_of(zone: &impl Levels, mark: Watermark) -> u64 {
 }
 
 /// Tells whether one of the types has a block of this order or larger.
-fn any_from(zone: &impl Levels, order: Order, types: &[Migratetype]) -> bool {
+fn any_from(zone: &impl ZoneStat, order: Order, types: &[Migratetype]) -> bool {
     types.iter().any(|&mt| zone.orders(mt) >> order != 0)
 }
 
@@ -221,7 +226,7 @@ fn any_from(zone: &impl Levels, order: Order, types: &[Migratetype]) -> bool {
 /// a second try without the boost for those who may use reserves (up to 6.2: `__GFP_ATOMIC`).
 #[inline]
 pub(crate) fn watermark_fast(
-    zone: &impl Levels,
+    zone: &impl ZoneStat,
     order: Order,
     mark: Watermark,
     highest: ZoneKind,
@@ -246,7 +251,7 @@ pub(crate) fn watermark_fast(
 /// What follows the short cut of [`watermark_fast`].
 #[inline(never)]
 fn watermark_in_full(
-    zone: &impl Levels,
+    zone: &impl ZoneStat,
     order: Order,
     mark: Watermark,
     highest: ZoneKind,

@@ -42,7 +42,7 @@ fn plain_and_compressed_files_have_the_same_events() {
         for (name, bytes) in packed {
             std::fs::write(dir.join(&name), bytes).unwrap();
             let events = Recording::open(&dir).and_then(|recording| recording.events());
-            let events = events.and_then(|events| events.collect::<Result<Vec<_>, _>>());
+            let events = events.and_then(std::iter::Iterator::collect::<Result<Vec<_>, _>>);
             assert_eq!(events.as_ref().map(Vec::len).ok(), Some(3), "{name}: {:?}", events.err());
             std::fs::remove_file(dir.join(&name)).unwrap();
         }

@@ -3,13 +3,13 @@
 use crate::base::layout::MAX_NR_ZONES;
 use crate::base::mobility::Migratetype;
 use crate::percpu::cache::CpuCache;
-use crate::percpu::snapshot::Front;
+use crate::percpu::snapshot::ZoneSnapshot;
 use crate::table::map::PageMap;
 use crate::zone::retune::CacheTuning;
 
 /// What a CPU owns.
 #[derive(Default)]
-pub(crate) struct Row<'m> {
+pub(crate) struct CpuCaches<'m> {
     /// One a zone.
     pub(crate) zones: &'m mut [CpuZone<'m>],
     /// The first zone of its node's list, by the highest zone of a request.
@@ -18,17 +18,17 @@ pub(crate) struct Row<'m> {
     pub(crate) recent: u16,
     /// Its node.
     pub(crate) node: u8,
-    /// What it was told of, where it shares the allocator; see [`News`](crate::percpu::mailbox::News).
+    /// What it was told of, where it shares the allocator; see [`Mailbox`](crate::percpu::mailbox::Mailbox).
     pub(crate) seen: u32,
 }
 
 /// What a CPU has of one zone. No other CPU writes to the same cache lines.
 #[repr(align(128))]
 pub(crate) struct CpuZone<'m> {
-    pub(crate) front: &'m Front<'m>,
-    /// The front's.
+    pub(crate) snapshot: &'m ZoneSnapshot<'m>,
+    /// The snapshot's.
     pub(crate) map: PageMap<'m>,
-    /// To be [settled](CpuZone::settled) before anything but a short way changes it.
+    /// To be [flushed](CpuZone::flushed) before anything but a fast path changes it.
     pub(crate) cache: CpuCache,
     /// The type of the pageblock that the CPU freed to last in this zone.
     pub(crate) recent_type: Migratetype,
@@ -41,8 +41,8 @@ pub(crate) struct CpuZone<'m> {
 impl CpuZone<'_> {
     /// The cache, with the page that it holds on its list.
     #[inline]
-    pub(crate) fn settled(&mut self) -> &mut CpuCache {
-        self.cache.settle(&self.map);
+    pub(crate) fn flushed(&mut self) -> &mut CpuCache {
+        self.cache.flush_last_freed(&self.map);
         &mut self.cache
     }
 }
@@ -52,12 +52,12 @@ impl CpuZone<'_> {
     fn adopt(&mut self, tuning: CacheTuning) {
         if self.tuned != tuning.times {
             self.tuned = tuning.times;
-            self.settled().set_limits(tuning.limits);
+            self.flushed().set_limits(tuning.limits);
         }
     }
 }
 
-impl Row<'_> {
+impl CpuCaches<'_> {
     /// Gives every cache its limits; `tuning` knows them by zone.
     pub(crate) fn adopt(&mut self, mut tuning: impl FnMut(usize) -> CacheTuning) {
         self.zones.iter_mut().enumerate().for_each(|(at, zone)| zone.adopt(tuning(at)));

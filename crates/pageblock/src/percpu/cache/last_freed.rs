@@ -1,7 +1,7 @@
 //! The page that a CPU freed last, held before it comes to its list.
 //!
 //! Where the next allocation takes it again, what the two change of the list and of the counts cancels
-//! out, and is never written. In every other case the page is [settled](CpuCache::settle) first:
+//! out, and is never written. In every other case the page is [flushed](CpuCache::flush_last_freed) first:
 //! it comes to its list and is counted, as if that had been done at once.
 
 use super::{CpuCache, LISTS};
@@ -14,30 +14,33 @@ pub(super) const NONE: u8 = u8::MAX;
 
 impl CpuCache {
     /// Holds a freed page for a list. No page is held yet, and the cache keeps it
-    /// ([`calm_count`](Self::calm_count)).
+    /// ([`count_if_kept`](Self::count_if_kept)).
     #[inline(always)]
-    pub(super) fn hold(&mut self, i: Index, index: u8) {
-        self.held = i;
-        self.held_list = index;
+    pub(super) fn keep_last_freed(&mut self, i: Index, index: u8) {
+        self.last_freed = i;
+        self.last_freed_list = index;
         self.prev_free_high_order = false;
     }
 
     /// Whether the held page is the first of a list, and its free and an allocation together leave
     /// the tuning as it is.
     #[inline(always)]
-    pub(super) fn holds_for(&self, index: u8) -> bool {
-        self.held_list == index && self.free_count <= u32::from(self.calm.pair_keeps)
+    pub(super) fn last_freed_is_on(&self, index: u8) -> bool {
+        self.last_freed_list == index && self.free_count <= u32::from(self.keep_rule.pair_keeps)
     }
 
     /// Gives the held page back to a request.
     #[inline(always)]
-    pub(super) fn take_held<'m>(&mut self, map: &PageMap<'m>) -> Option<(Index, StateByte<'m>)> {
-        let i = self.held;
+    pub(super) fn take_last_freed<'m>(
+        &mut self,
+        map: &PageMap<'m>,
+    ) -> Option<(Index, StateByte<'m>)> {
+        let i = self.last_freed;
         let state = map.state_byte(i);
         if !state.is_on_cpu_list() {
             return None;
         }
-        self.held_list = NONE;
+        self.last_freed_list = NONE;
         self.pairs += 1;
         Some((i, state))
     }
@@ -45,55 +48,55 @@ impl CpuCache {
     /// Puts the held page, if there is one, on its list, if there is room on the stack. Tells whether
     /// none is held now.
     #[inline(always)]
-    pub(crate) fn settle_hot(&mut self) -> bool {
-        if self.held_list == NONE {
+    pub(crate) fn flush_hot(&mut self) -> bool {
+        if self.last_freed_list == NONE {
             return true;
         }
-        if !self.lists[usize::from(self.held_list) % LISTS].push_hot(self.held) {
+        if !self.lists[usize::from(self.last_freed_list) % LISTS].push_hot(self.last_freed) {
             return false;
         }
-        self.held_list = NONE;
+        self.last_freed_list = NONE;
         self.count += 1;
         self.count_free(0);
-        self.note_calm_free(0);
+        self.note_kept_free(0);
         true
     }
 
     /// Puts the held page on its list.
     #[inline]
-    pub(crate) fn settle(&mut self, map: &PageMap<'_>) {
-        if !self.settle_hot() {
-            self.lists[usize::from(self.held_list) % LISTS].make_room(map, self.tag);
-            self.settle_hot();
+    pub(crate) fn flush_last_freed(&mut self, map: &PageMap<'_>) {
+        if !self.flush_hot() {
+            self.lists[usize::from(self.last_freed_list) % LISTS].make_room(map, self.tag);
+            self.flush_hot();
         }
     }
 
     /// The held page, if it is the first of a list.
-    pub(super) fn held(&self, index: usize) -> Option<Index> {
-        (usize::from(self.held_list) == index).then_some(self.held)
+    pub(super) fn last_freed_on(&self, index: usize) -> Option<Index> {
+        (usize::from(self.last_freed_list) == index).then_some(self.last_freed)
     }
 
-    fn holds(&self) -> u32 {
-        u32::from(self.held_list != NONE)
+    fn held_pages(&self) -> u32 {
+        u32::from(self.last_freed_list != NONE)
     }
 
     /// Pages on all lists.
     #[must_use]
     pub fn count(&self) -> u32 {
-        self.count + self.holds()
+        self.count + self.held_pages()
     }
 
     /// What an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or doublings of
     /// the drain (`free_factor`, 5.13 to 6.6).
     #[must_use]
     pub fn free_count(&self) -> u32 {
-        self.free_count + self.holds() * u32::from(self.calm.is_rising(self.free_count))
+        self.free_count + self.held_pages() * u32::from(self.keep_rule.is_rising(self.free_count))
     }
 
     /// Lets the cache count another number of pages than its lists hold.
     #[cfg(feature = "replay")]
     pub(crate) fn set_count(&mut self, pages: u32) {
-        self.count = pages.saturating_sub(self.holds());
+        self.count = pages.saturating_sub(self.held_pages());
     }
 
     /// What the CPU counted; its zone's share of pages allocated and freed.
@@ -101,26 +104,26 @@ impl CpuCache {
     pub fn counters(&self) -> ZoneCounters {
         ZoneCounters {
             pgalloc: self.pgalloc + self.pairs,
-            pgfree: self.pgfree + self.pairs + u64::from(self.holds()),
+            pgfree: self.pgfree + self.pairs + u64::from(self.held_pages()),
             ..ZoneCounters::default()
         }
     }
 
     #[inline]
     pub(crate) fn is_empty(&self, index: usize) -> bool {
-        self.lists[index].is_empty() && self.held(index).is_none()
+        self.lists[index].is_empty() && self.last_freed_on(index).is_none()
     }
 
     /// The first block of a list.
     #[cfg(feature = "replay")]
     pub(crate) fn head(&self, index: usize) -> Option<Index> {
-        self.held(index).or_else(|| self.lists[index].head())
+        self.last_freed_on(index).or_else(|| self.lists[index].head())
     }
 
     /// The last block of a list.
     #[cfg(feature = "replay")]
     pub(crate) fn tail(&self, index: usize) -> Option<Index> {
-        self.lists[index].tail().or_else(|| self.held(index))
+        self.lists[index].tail().or_else(|| self.last_freed_on(index))
     }
 
     /// The blocks of a list, first to last.
@@ -130,12 +133,12 @@ impl CpuCache {
         map: &'a PageMap<'_>,
         index: usize,
     ) -> impl Iterator<Item = Index> + use<'a> {
-        self.held(index).into_iter().chain(self.lists[index].iter(map))
+        self.last_freed_on(index).into_iter().chain(self.lists[index].iter(map))
     }
 
     /// What of a list is in the CPU's own memory, and the rest.
     pub(crate) fn parts(&self, index: usize) -> (impl Iterator<Item = Index> + use<>, &CpuList) {
         let list = &self.lists[index];
-        (self.held(index).into_iter().chain(list.hot()), list)
+        (self.last_freed_on(index).into_iter().chain(list.hot()), list)
     }
 }

@@ -8,7 +8,7 @@ use crate::zone::Zone;
 use crate::zone::tuning::Watermarks;
 
 /// The numbers of a zone that decisions without its lock are made by.
-pub(crate) trait Levels {
+pub(crate) trait ZoneStat {
     /// The policy.
     fn policy(&self) -> &Policy;
     /// See [`Zone::free_pages`].
@@ -39,7 +39,7 @@ pub(crate) trait Levels {
     fn reclaim_active(&self) -> bool;
 }
 
-impl Levels for Zone<'_> {
+impl ZoneStat for Zone<'_> {
     #[inline(always)]
     fn policy(&self) -> &Policy {
         &self.policy
@@ -101,7 +101,7 @@ impl Levels for Zone<'_> {
 /// What a zone was like when it was last found out what it serves at once, as far as moves of pages
 /// can change that. It stands in the zone, so that a batch is followed by one comparison.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Told {
+pub(crate) struct MaskInputs {
     /// With more free pages than this, and all else as it was, the same orders are served.
     steady_above: u64,
     kept: u64,
@@ -110,7 +110,7 @@ pub(crate) struct Told {
     boosted: bool,
 }
 
-impl Told {
+impl MaskInputs {
     #[inline(always)]
     pub(crate) fn holds(&self, zone: &Zone<'_>) -> bool {
         let orders = zone.open_orders();
@@ -124,17 +124,17 @@ impl Told {
 }
 
 impl Zone<'_> {
-    /// Tells whether what was computed from the zone when [`set_told`](Self::set_told) was called still holds,
+    /// Tells whether what was computed from the zone when [`set_mask_inputs`](Self::set_mask_inputs) was called still holds,
     /// if nothing but pages was moved since.
     #[inline(always)]
     pub(crate) fn mask_inputs_hold(&self) -> bool {
-        self.told.holds(self)
+        self.mask_inputs.holds(self)
     }
 
-    /// Remembers what [`Told::holds`] compares with.
+    /// Remembers what [`MaskInputs::holds`] compares with.
     #[inline(always)]
-    pub(crate) fn set_told(&mut self, steady_above: u64) {
-        self.told = Told {
+    pub(crate) fn set_mask_inputs(&mut self, steady_above: u64) {
+        self.mask_inputs = MaskInputs {
             steady_above,
             kept: self.kept(),
             orders: self.open_orders(),
