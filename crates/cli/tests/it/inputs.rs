@@ -76,6 +76,7 @@ fn a_snapshot_that_contradicts_itself_is_one_line_with_the_place() {
 /// 128 GiB of frames, of which 64 MiB are memory: the tables of all frames would take over 2 GB.
 #[test]
 #[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "the program's memory is looked at while it runs")]
 fn a_hole_takes_hardly_any_memory() {
     let dir = recording("hole", &machine(1 << 25));
     let mut command = verify(&dir, &cache("hole"));

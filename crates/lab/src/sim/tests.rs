@@ -106,7 +106,7 @@ fn started(
 
 /// Runs a program on 64 MiB that must not come to its end; gives how the run ended.
 fn ends_early(program: Program) -> Ended {
-    let (mut executor, tasks) = started((6, 9), 400, 64, |_| {}, vec![program]);
+    let (mut executor, tasks) = started("linux-6.9", 400, 64, |_, _| {}, vec![program]);
     assert!(!executor.run(&tasks, &mut |_| true));
     executor.with(|w| {
         w.vm.check().unwrap();
