@@ -10,13 +10,13 @@ use crate::{Kernel, Switch};
 #[non_exhaustive]
 pub enum KernelError {
     /// The first part names no preset.
-    #[error("{0}")]
+    #[error("{0} (`pageblock policy list` prints every name)")]
     UnknownPreset(String),
     /// A part has no `=`.
     #[error("'{0}' is not of the form switch=value")]
     NotAnAssignment(String),
     /// The part before `=` names no switch.
-    #[error("unknown switch '{name}'; {near}`pageblock policy show` lists all")]
+    #[error("unknown switch '{name}'{near} (`pageblock policy show NAME` prints every switch)")]
     UnknownSwitch {
         /// What was given.
         name: String,
@@ -24,13 +24,11 @@ pub enum KernelError {
         near: String,
     },
     /// A switch is set twice.
-    #[error("'{switch}' is set twice, to '{first}' and to '{second}'; once is allowed")]
+    #[error("'{first}' and '{second}' set the same switch; give it once")]
     Twice {
-        /// The switch.
-        switch: &'static str,
-        /// Its first value.
+        /// What set it first.
         first: String,
-        /// Its second value.
+        /// What set it again.
         second: String,
     },
     /// The part after `=` is not among the values of the switch.
@@ -74,11 +72,20 @@ impl Named {
     pub fn parse(text: &str) -> Result<Self, KernelError> {
         let mut parts = text.split(',').map(str::trim);
         let mut named = Self::of_preset(find_preset(parts.next().unwrap_or_default())?);
+        let mut before: Vec<&str> = Vec::new();
         for part in parts {
             let (switch, value) = part
                 .split_once('=')
                 .ok_or_else(|| KernelError::NotAnAssignment(part.to_owned()))?;
-            named.assign(switch.trim(), value.trim())?;
+            named.assign(switch.trim(), value.trim()).map_err(|error| match error {
+                KernelError::Twice { first, .. } => {
+                    let first = before.iter().find(|given| sets_as(given, &first));
+                    let first = first.copied().unwrap_or_default().to_owned();
+                    KernelError::Twice { first, second: part.to_owned() }
+                }
+                error => error,
+            })?;
+            before.push(part);
         }
         text.trim().clone_into(&mut named.label);
         Ok(named)
@@ -97,8 +104,9 @@ impl Named {
             return self.assign(name, "hybrid");
         }
         if let Some((_, first)) = self.set.iter().find(|(s, _)| *s == switch) {
-            let (first, second) = (first.to_string(), value.to_owned());
-            return Err(KernelError::Twice { switch: switch.name(), first, second });
+            let assignment = |value: &str| format!("{}={value}", switch.name());
+            let (first, second) = (assignment(&first.to_string()), assignment(value));
+            return Err(KernelError::Twice { first, second });
         }
         if !switch.set(&mut self.kernel, value) {
             return Err(KernelError::UnknownValue {
@@ -130,14 +138,24 @@ pub(crate) fn find_preset(name: &str) -> Result<&'static Preset, KernelError> {
         .ok_or_else(|| KernelError::UnknownPreset(PolicyError::UnknownPreset(name).to_string()))
 }
 
+/// Whether a part of a kernel's text set what an assignment `switch=value` sets; `hybrid(3)` sets two switches.
+fn sets_as(part: &str, assignment: &str) -> bool {
+    let switch = assignment.split('=').next().unwrap_or_default();
+    let name = part.split('=').next().unwrap_or_default().trim();
+    name == switch || (switch == "hybrid_threshold" && name == "fallback_pick")
+}
+
 fn unknown_switch(name: &str) -> KernelError {
     let mut near: Vec<_> = Switch::all()
         .map(|s| (strsim::jaro_winkler(name, s.name()), s.name()))
-        .filter(|&(likeness, _)| likeness > 0.8)
+        .filter(|&(likeness, _)| likeness > 0.85)
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     let names: Vec<_> = near.iter().take(3).map(|&(_, name)| name).collect();
-    let near =
-        if names.is_empty() { String::new() } else { format!("like it: {}; ", names.join(", ")) };
+    let near = match names[..] {
+        [] => String::new(),
+        [one] => format!("; the most similar is {one}"),
+        _ => format!("; the most similar are {}", names.join(", ")),
+    };
     KernelError::UnknownSwitch { name: name.to_owned(), near }
 }

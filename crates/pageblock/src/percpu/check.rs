@@ -2,7 +2,6 @@
 
 use crate::base::frame::pages;
 use crate::percpu::cache::CpuCache;
-use crate::policy::PcpIndex;
 use crate::table::map::FrameState;
 use crate::zone::Zone;
 use crate::zone::check::{Violation, walk};
@@ -17,7 +16,7 @@ impl Zone<'_> {
                 FrameState::CpuList { order: is, cached }
                     if is == order
                         && (cache.list_index(is, cached) == Some(index)
-                            || self.policy().pcp_index == PcpIndex::Requested
+                            || !self.policy().remembers_list()
                             || !cached.is_mergeable()) =>
                 {
                     Ok(())

@@ -407,13 +407,6 @@ choices! {
         /// From 6.1: it goes on to the zone, as it does where the trylock of the CPU lists fails.
         Zone = "zone",
     }
-    /// The type that a page on a CPU list is remembered for.
-    PcpIndex {
-        /// Up to 4.3: that of the request that it was taken for.
-        Requested = "requested",
-        /// From 4.4: that of the list that it came from.
-        List = "list",
-    }
     /// What `mm_page_alloc_zone_locked` prints.
     TraceRefill {
         /// Up to 5.17: the requested type, and whether the order is 0.

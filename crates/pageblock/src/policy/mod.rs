@@ -96,8 +96,6 @@ switches! {
         pcp_orders: PcpOrders,
         /// What follows a CPU list that could not be refilled.
         pcp_empty: PcpEmpty,
-        /// The type that a page on a CPU list is remembered for.
-        pcp_index: PcpIndex,
         /// What mm_page_alloc_zone_locked prints.
         trace_refill: TraceRefill,
         /// CPU lists for the pageblock order.
@@ -218,6 +216,14 @@ impl Policy {
             && matches!(self.isolation, Isolation::Split)
             && matches!(self.merge_rule, MergeRule::Retype | MergeRule::RetypeAll)
             && matches!(self.pcp_type, PcpType::Reread)
+    }
+
+    /// Tells whether a block on a CPU list is on that of its remembered type. Up to 4.3 a request can get a block
+    /// with the type of the list that it came from.
+    pub(crate) const fn remembers_list(&self) -> bool {
+        matches!(self.claim_rule, ClaimRule::V412 | ClaimRule::V610)
+            || (matches!(self.claim_rule, ClaimRule::V42)
+                && !matches!(self.reserve, Reserve::MigrateReserve))
     }
 
     /// Tells whether the limits of CPU lists count what was freed in a row.

@@ -4,7 +4,6 @@ use crate::base::error::FrameError;
 use crate::base::frame::{Order, Pfn};
 use crate::base::mobility::Migratetype::{self, Movable};
 use crate::percpu::cache::{CacheState, CpuCache, drained_type};
-use crate::policy::PcpIndex;
 use crate::replay::ListEnd;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
@@ -37,7 +36,7 @@ impl CpuCache {
     #[must_use]
     pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<usize> {
         let FrameState::CpuList { order, cached } = zone.state(pfn)? else { return None };
-        if zone.policy().pcp_index == PcpIndex::List && cached.is_mergeable() {
+        if zone.policy().remembers_list() && cached.is_mergeable() {
             return self.list_index(order, cached);
         }
         let lists = (0..self.nr_lists()).filter(|&list| self.list_order(list) == order);
