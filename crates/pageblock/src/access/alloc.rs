@@ -2,7 +2,7 @@
 //!
 //! Source: `__alloc_pages` / `prepare_alloc_pages` (mm/page_alloc.c).
 
-use crate::access::local::{Local, Zones};
+use crate::access::local::{Access, Local};
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::AllocError;
 use crate::base::event::{Event, Observer};
@@ -33,7 +33,7 @@ fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
     flags
 }
 
-impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// Takes a block, with the flags of the fast path if none are given.
     pub(crate) fn take(
         &mut self,

@@ -1,6 +1,6 @@
 //! The fair zone allocator (3.12 to 4.7): which zones a walk passes over, and when a new round starts.
 
-use crate::access::local::{Local, Zones};
+use crate::access::local::{Access, Local};
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::error::AllocError;
 use crate::base::request::{Gfp, Request};
@@ -14,7 +14,7 @@ pub(crate) enum FairTest {
     Stop,
 }
 
-impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// The fair zone allocator, by version (seed 3; facts 2.7).
     pub(crate) fn fair_test(
         &mut self,

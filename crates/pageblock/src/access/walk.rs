@@ -3,7 +3,7 @@
 //! Source: `get_page_from_freelist` / `rmqueue` (mm/page_alloc.c).
 
 use crate::access::fair::FairTest;
-use crate::access::local::{Check, Local, Zones};
+use crate::access::local::{Access, Check, Local};
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::event::{Event, NodeReclaim, Observer};
 use crate::base::frame::Pfn;
@@ -14,7 +14,7 @@ use crate::table::map::{FrameState, Index};
 use crate::zone::reserve::reserves_for;
 use crate::zone::stat::ZoneStat;
 
-impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// Walks the zonelist until a zone serves the request (`get_page_from_freelist`). `preferred` is
     /// the first zone that may.
     pub(crate) fn get_page_from_freelist(

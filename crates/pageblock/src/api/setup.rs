@@ -245,6 +245,9 @@ impl<'m> Allocator<'m> {
             zonelists,
             node_places: node_places(nodes),
             nr_nodes: nodes.count_ones() as u8,
+            node_cpus: core::array::from_fn(|node| {
+                cpu_nodes.iter().filter(|&&of| usize::from(of) == node).count() as u16
+            }),
             sections: Sections::of(specs.iter().map(|zone| zone.span)),
             mobility_off: AtomicBool::new(false),
             kswapd_running: core::array::from_fn(|_| AtomicBool::new(false)),
@@ -254,7 +257,7 @@ impl<'m> Allocator<'m> {
         Some(allocator)
     }
 
-    /// Hands a range of reserved frames to the allocator, as the kernel does at boot. Give the whole
+    /// RangeWorker a range of reserved frames to the allocator, as the kernel does at boot. Give the whole
     /// of memory from low to high for the kernel's list order.
     ///
     /// # Errors

@@ -88,7 +88,7 @@ use core::mem::MaybeUninit;
 
 use lock_api::{Mutex, RawMutex};
 
-use crate::access::local::{Local, Zones};
+use crate::access::local::{Access, Local};
 use crate::access::locked::Locked;
 use crate::api::alloc::Allocator;
 use crate::api::cpu::Cpu;
@@ -125,8 +125,6 @@ pub struct Shared<'m, R, I = ()> {
 pub(crate) struct Seat<'m, R> {
     pub(crate) caches: Mutex<R, Option<CpuCaches<'m>>>,
     pub(crate) mailbox: Mailbox,
-    /// The CPU's node.
-    pub(crate) node: u8,
 }
 
 /// Why a CPU's handle is not given.
@@ -201,8 +199,7 @@ impl<'m> Allocator<'m> {
         });
         let seats = tables.take(caches.len(), |cpu| {
             let caches = CpuCaches { seen: 0, ..core::mem::take(&mut caches[cpu]) };
-            let node = caches.node;
-            Seat { caches: Mutex::new(Some(caches)), mailbox: Mailbox::new(), node }
+            Seat { caches: Mutex::new(Some(caches)), mailbox: Mailbox::new() }
         });
         let (Some(locked), Some(seats)) = (locked, seats) else {
             return Err(SetupError::Memory(size));
@@ -343,7 +340,7 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
         }
         self.machine.snapshots.iter().for_each(crate::percpu::snapshot::ZoneSnapshot::invalidate);
         let mut allocator = Allocator { machine: self.machine, zones, caches };
-        allocator.tell_caches();
+        allocator.adopt_limits();
         Ok(allocator)
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Machine<'m> {
     /// The place of each node's list among the zonelists; [`NO_NODE`] where there is no such node.
     pub(crate) node_places: [u8; MAX_NUMNODES],
     pub(crate) nr_nodes: u8,
+    /// The number of CPUs of each node.
+    pub(crate) node_cpus: [u16; MAX_NUMNODES],
     pub(crate) sections: Sections,
     /// Too little memory to group by mobility: every request is unmovable.
     pub(crate) mobility_off: AtomicBool,
@@ -91,6 +93,14 @@ impl<'m> Machine<'m> {
     pub(crate) fn first_zone_serves(&self) -> bool {
         self.policy.fair == Fair::Off
             && (!self.skips_active() || !self.kswapd_running.iter().any(|r| r.load(Relaxed)))
+    }
+
+    /// Returns the number of CPUs of a node; of a node without CPUs the number of all.
+    pub(crate) fn cpus_near(&self, node: u8) -> u64 {
+        match self.node_cpus.get(usize::from(node)) {
+            Some(&local) if local > 0 => u64::from(local),
+            _ => self.node_cpus.iter().map(|&cpus| u64::from(cpus)).sum(),
+        }
     }
 
     /// Tells whether walks first pass over nodes whose kswapd runs.

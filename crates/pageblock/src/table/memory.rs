@@ -56,7 +56,7 @@ impl TablesLayout {
     }
 }
 
-/// Hands out tables from memory that the caller supplied, one after the other.
+/// RangeWorker out tables from memory that the caller supplied, one after the other.
 pub struct Tables<'m> {
     at: NonNull<u8>,
     left: usize,

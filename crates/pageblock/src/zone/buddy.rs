@@ -77,14 +77,15 @@ impl Zone<'_> {
         let after = taken - 1;
         self.counters.list_probes +=
             u64::from(found + 1 - order) + u64::from(2 * after - after.count_ones());
-        self.map.set(i, FrameState::Tail);
         if self.is_whole_block(found) {
             self.remove(i, found, list);
+            self.map.set(i, FrameState::Tail);
             self.insert_rest(i, order, found, taken, |zone, i, order| {
                 zone.insert(i, order, list, End::Head);
             });
         } else {
             self.area.remove(&self.map, i, found, list);
+            self.map.set(i, FrameState::Tail);
             self.account_pages(u64::from(taken) << order, list, false, false);
             self.insert_rest(i, order, found, taken, |zone, i, order| {
                 zone.link(i, order, list, End::Head);

@@ -79,6 +79,7 @@ impl Zone<'_> {
             );
         }
         self.note_isolated();
+        debug_assert_eq!(self.map.block_type(i), Isolate);
         Ok(())
     }
 
@@ -125,6 +126,7 @@ impl Zone<'_> {
             self.move_freepages_block(i, mt);
         }
         self.isolated_blocks -= 1;
+        debug_assert_ne!(self.map.block_type(i), Isolate);
         Ok(())
     }
 

@@ -48,6 +48,11 @@ impl Zone<'_> {
         }
         self.retype_block(i, HighAtomic);
         self.reserved_highatomic += self.geometry.pageblock_pages();
+        debug_assert_eq!(
+            self.map.block_type(i),
+            HighAtomic,
+            "the reserve counts another's pageblock"
+        );
         true
     }
 

@@ -17,6 +17,7 @@ impl CpuCache {
     /// ([`count_if_kept`](Self::count_if_kept)).
     #[inline(always)]
     pub(super) fn keep_last_freed(&mut self, i: Index, index: u8) {
+        debug_assert_eq!(self.last_freed_list, NONE, "a page is held already");
         self.last_freed = i;
         self.last_freed_list = index;
         self.prev_free_high_order = false;
