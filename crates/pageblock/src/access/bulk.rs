@@ -80,7 +80,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         taken
     }
 
-    /// Whether nothing but a watermark decides if a zone serves.
+    /// Tells whether nothing but a watermark decides if a zone serves.
     fn policy_is_plain(&self) -> bool {
         self.machine.policy.fair == Fair::Off && self.machine.first_zone_serves()
     }

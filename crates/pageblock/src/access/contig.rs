@@ -233,7 +233,7 @@ pub(crate) trait RangeWorker<'m> {
         Ok(())
     }
 
-    /// A block to move another to.
+    /// Returns a block to move another to.
     fn target(&mut self, order: Order, observer: &mut impl Observer) -> Option<Pfn> {
         let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE.without(Gfp::KSWAPD_RECLAIM));
         let min = AllocFlags::WMARK_MIN.with(AllocFlags::CMA);

@@ -15,7 +15,7 @@ pub(crate) enum FairTest {
 }
 
 impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
-    /// The fair zone allocator, by version (seed 3; facts 2.7).
+    /// Tells what the fair pass makes of a zone, by version (facts 2.7).
     pub(crate) fn fair_test(
         &mut self,
         at: usize,
@@ -42,7 +42,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Whether a fair pass that found nothing is followed by one without fairness; starts a new
+    /// Tells whether a fair pass that found nothing is followed by one without fairness; starts a new
     /// round of batches then. 4.4 does so only if a zone was passed over for its batch.
     pub(crate) fn fair_pass_again(
         &mut self,

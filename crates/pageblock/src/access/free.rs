@@ -73,7 +73,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// What a cache looks at.
+    /// Returns the flags of the zone that a cache looks at.
     fn cache_flags(&self, at: usize) -> ZoneFlags {
         let stat = self.stat(at);
         ZoneFlags { reclaim_active: stat.reclaim_active(), below_high: stat.below_high() }

@@ -1,7 +1,7 @@
 //! One CPU at work: its caches, and the zones by whatever access it has to them.
 //!
 //! All that a CPU does is written once, here and in the files that extend [`Local`] (`alloc`, `walk`,
-//! `quick`, `free`). [`Allocator`](crate::alloc::Allocator) runs it on zones that it owns;
+//! `free`). [`Allocator`](crate::alloc::Allocator) runs it on zones that it owns;
 //! [`Cpu`](crate::cpu::Cpu) on zones behind locks.
 
 use crate::base::alloc_flags::{AllocFlags, Watermark};
@@ -54,7 +54,7 @@ pub(crate) trait Access<'m> {
     /// Returns the numbers of a zone that can be read without its lock.
     fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl ZoneStat;
 
-    /// Renews what the zone serves at once, if that is not known.
+    /// Computes the mask of orders that the zone serves at once, if it is not current.
     fn refresh_mask(&mut self, machine: &Machine<'m>, at: usize);
 }
 

@@ -142,7 +142,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         Some(())
     }
 
-    /// Whether the zone may serve, by the flag for zones under their high watermark and the
+    /// Tells whether the zone may serve, by the flag for zones under their high watermark and the
     /// watermark of the attempt.
     fn has_watermark(
         &mut self,
@@ -159,7 +159,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             || self.has_lower_watermark(at, attempt, flags, high_first, observer)
     }
 
-    /// What follows where the first watermark is not met.
+    /// Tells whether the zone may serve where the first watermark is not met.
     #[cold]
     #[inline(never)]
     fn has_lower_watermark(
@@ -297,7 +297,7 @@ enum Visit {
     Restart,
 }
 
-/// Whether a block that an attempt got makes its pageblock part of the reserve.
+/// Tells whether a block that an attempt got makes its pageblock part of the reserve.
 fn adds_to_reserve(policy: &Policy, flags: AllocFlags, from_cpu_list: bool) -> bool {
     let applies = match policy.reserve {
         Reserve::MigrateReserve => false,

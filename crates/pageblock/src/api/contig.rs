@@ -42,7 +42,7 @@ impl<'m> Allocator<'m> {
     }
 
     /// Allocates `pages` contiguous frames that start at a multiple of `align` frames, in a zone that
-    /// the request's flags and node mask allow; gives them. The request's order is not used. Takes
+    /// the request's flags and node mask allow; returns them. The request's order is not used. Takes
     /// time linear in the zones' frames, and in `pages` for each range that is tried in vain.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ pub struct KernelFormat {
 }
 
 impl KernelFormat {
-    /// The format of a version built without `CONFIG_CMA`.
+    /// Returns the format of a version built without `CONFIG_CMA`.
     #[must_use]
     pub const fn new(major: u32, minor: u32) -> Self {
         Self { version: (major, minor), cma: false }
@@ -63,7 +63,7 @@ impl KernelFormat {
         self.version >= (major, minor)
     }
 
-    /// The kernel's types in the order of their numbers.
+    /// Returns the kernel's types in the order of their numbers.
     fn types(self) -> impl Iterator<Item = Migratetype> {
         let numbering = if self.from(4, 4) { Numbering::Modern } else { Numbering::Legacy };
         let count = MIGRATETYPES as u8 - 2 + u8::from(self.cma);
@@ -161,7 +161,7 @@ impl<'m> PageTypeInfo<'_, 'm> {
     }
 }
 
-/// The pageblocks of each type, as the kernel walks them: in steps of a pageblock from the zone's
+/// Returns the pageblocks of each type, as the kernel walks them: in steps of a pageblock from the zone's
 /// first frame, which need not be the first of its block.
 fn blocks_by_type(zone: &Zone<'_>) -> [u64; MIGRATETYPES] {
     let mut counts = [0; MIGRATETYPES];
@@ -241,7 +241,7 @@ impl ZoneInfo<'_, '_> {
         Ok(())
     }
 
-    /// A kernel has a column for each zone that it was built with: `HighMem` is missing in 64-bit
+    /// Lists the columns: a kernel has one for each zone that it was built with: `HighMem` is missing in 64-bit
     /// ones, `Device` (to which nothing is ever kept back) is present from 4.5 on.
     fn protection(&self, f: &mut fmt::Formatter<'_>, zone: &Zone<'_>) -> fmt::Result {
         let mut separator = "        protection: (";
@@ -275,7 +275,7 @@ impl ZoneInfo<'_, '_> {
         Ok(())
     }
 
-    /// How far a CPU's own counters may be off (`calculate_normal_threshold`).
+    /// Returns how far a CPU's own counters may be off (`calculate_normal_threshold`).
     fn threshold(&self, zone: &Zone<'_>) -> u32 {
         let fls = |n: u64| u64::BITS - n.leading_zeros();
         let units_of_128_mib = zone.managed() >> (27 - 12);
@@ -287,7 +287,7 @@ fn cma_pages(zone: &Zone<'_>) -> u64 {
     blocks_by_type(zone)[Migratetype::Cma as usize] * zone.geometry().pageblock_pages()
 }
 
-/// The zone counters (`enum zone_stat_item`) that an allocator has.
+/// Returns the zone counters (`enum zone_stat_item`) that an allocator has.
 fn zone_counters(
     kernel: KernelFormat,
     zone: &Zone<'_>,
@@ -353,7 +353,7 @@ const PGALLOC: [(ZoneKind, &str); 5] = [
     (ZoneKind::Movable, "pgalloc_movable"),
 ];
 
-/// The zones with memory, node by node.
+/// Returns the zones with memory, node by node.
 fn populated<'a, 'm>(allocator: &'a Allocator<'m>) -> impl Iterator<Item = &'a Zone<'m>> {
     allocator.zones().iter().filter(|zone| zone.present() > 0)
 }

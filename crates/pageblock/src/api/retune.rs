@@ -2,7 +2,7 @@
 //!
 //! A zone's numbers change under its lock. The limits of caches are left with the zone, as a cache is its
 //! CPU's: the owner of all gives them to each cache, a CPU that shares the allocator fetches them when it
-//! is told.
+//! is notified.
 //!
 //! Source: `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `zone_set_pageset_high_and_batch`
 //! (mm/page_alloc.c).

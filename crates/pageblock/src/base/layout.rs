@@ -66,13 +66,13 @@ impl ZoneKind {
     pub const ALL: [Self; MAX_NR_ZONES] =
         [Self::Dma, Self::Dma32, Self::Normal, Self::HighMem, Self::Movable];
 
-    /// The kind with this value of `self as usize`.
+    /// Returns the kind with this value of `self as usize`.
     #[must_use]
     pub const fn from_index(index: usize) -> Option<Self> {
         if index < MAX_NR_ZONES { Some(Self::ALL[index]) } else { None }
     }
 
-    /// The kernel's name, as `/proc/zoneinfo` prints it.
+    /// Returns the kernel's name, as `/proc/zoneinfo` prints it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl ZoneKind {
         }
     }
 
-    /// The kind with this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
@@ -145,7 +145,7 @@ impl ZoneLimits {
     pub const X86_64: Self =
         Self { dma_end: Some(Pfn(1 << 12)), dma32_end: Some(Pfn(1 << 20)), normal_end: None };
 
-    /// The frames that a kind may have, before the movable zone takes its part.
+    /// Returns the frames that a kind may have, before the movable zone takes its part.
     fn range(self, kind: ZoneKind) -> Option<FrameRange> {
         let after_dma = self.dma_end.map_or(0, |p| p.0);
         let after_dma32 = self.dma32_end.map_or(after_dma, |p| p.0);
@@ -247,13 +247,13 @@ impl<'a> MemoryMap<'a> {
         })
     }
 
-    /// The zone of this kind of the node at this position; `None` where it has no memory.
+    /// Returns the zone of this kind of the node at this position; `None` where it has no memory.
     #[must_use]
     pub fn zone(&self, node: usize, kind: ZoneKind) -> Option<ZoneSpec> {
         zone_spec(&self.limits, self.nodes.get(node)?, kind)
     }
 
-    /// The distance between two nodes, by position (`node_distance`).
+    /// Returns the distance between two nodes, by position (`node_distance`).
     #[must_use]
     pub fn distance(&self, from: usize, to: usize) -> u8 {
         let known = self.distances.get(from * self.nodes.len() + to);
@@ -350,14 +350,14 @@ impl<'a> MemoryMap<'a> {
     }
 }
 
-/// The frames of a node from the first to the last, holes included.
+/// Returns the frames of a node from the first to the last, holes included.
 fn node_span(node: &NodeSpec<'_>) -> Option<FrameRange> {
     let start = node.memory.iter().map(|r| r.start).min()?;
     let end = node.memory.iter().map(|r| r.end).max()?;
     Some(FrameRange { start, end })
 }
 
-/// The zone's part of a node, as `calculate_node_totalpages` finds it: the span reaches to the zone
+/// Returns the zone's part of a node, as `calculate_node_totalpages` finds it: the span reaches to the zone
 /// limits wherever the node does, over holes too.
 fn zone_spec(limits: &ZoneLimits, node: &NodeSpec<'_>, kind: ZoneKind) -> Option<ZoneSpec> {
     let node_span = node_span(node)?;
@@ -380,7 +380,7 @@ fn zone_spec(limits: &ZoneLimits, node: &NodeSpec<'_>, kind: ZoneKind) -> Option
     Some(ZoneSpec { node: node.id, kind, span, present, managed: present.saturating_sub(reserved) })
 }
 
-/// The frames that are in both ranges; an empty range where there are none.
+/// Returns the frames that are in both ranges; an empty range where there are none.
 const fn intersection(a: FrameRange, b: FrameRange) -> FrameRange {
     let start = if a.start.0 > b.start.0 { a.start } else { b.start };
     let end = if a.end.0 < b.end.0 { a.end } else { b.end };
@@ -412,7 +412,7 @@ pub struct OrderConfig {
 }
 
 impl OrderConfig {
-    /// The size of a pageblock: that of a huge page, but not over what the others allow.
+    /// Returns the size of a pageblock: that of a huge page, but not over what the others allow.
     ///
     /// Linux: took the huge page's order unchecked before 5.19; the configurations where that would
     /// exceed the largest order are not described here.

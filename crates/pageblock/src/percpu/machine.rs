@@ -60,7 +60,7 @@ impl Attempt {
 }
 
 impl<'m> Machine<'m> {
-    /// What a request of a CPU on the node `own` looks for.
+    /// Returns what a request of a CPU on the node `own` looks for.
     #[inline]
     pub(crate) fn attempt(&self, own: u8, request: &Request) -> Result<Attempt, AllocError> {
         if request.order > self.geometry.max_order {
@@ -80,7 +80,7 @@ impl<'m> Machine<'m> {
         Ok(Attempt { order: request.order, mt, gfp, highest, place, nodemask, past_lists: false })
     }
 
-    /// The zones of an attempt's list, in the order in which they are tried.
+    /// Returns the zones of an attempt's list, in the order in which they are tried.
     #[inline]
     pub(crate) fn zonelist(&self, attempt: &Attempt) -> impl Iterator<Item = usize> + use<'m> {
         let zones = self.snapshots.len();
@@ -113,7 +113,7 @@ impl<'m> Machine<'m> {
         self.kswapd_running.get(usize::from(node)).is_some_and(|runs| runs.load(Relaxed))
     }
 
-    /// The zone that holds a frame, and the frame's index there. In the tables of zones that
+    /// Returns the zone that holds a frame, and the frame's index there. In the tables of zones that
     /// interleave with others the others' frames are holes.
     pub(crate) fn locate(&self, pfn: Pfn) -> Option<(usize, Index)> {
         self.snapshots.iter().enumerate().find_map(|(at, snapshot)| {
@@ -122,7 +122,7 @@ impl<'m> Machine<'m> {
         })
     }
 
-    /// The zone and index of an allocated block.
+    /// Returns the zone and index of an allocated block.
     #[inline(always)]
     pub(crate) fn find_allocated(
         &self,

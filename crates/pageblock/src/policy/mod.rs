@@ -157,7 +157,7 @@ switches! {
     }
 }
 
-/// The two parts of `hybrid(3)`.
+/// Returns the two parts of `hybrid(3)`.
 fn hybrid<'t>(switch: &str, value: &'t str) -> Option<(&'t str, &'t str)> {
     let (name, threshold) = value.strip_suffix(')')?.split_once('(')?;
     (switch == "fallback_pick" && name == "hybrid").then_some((name, threshold))
@@ -191,7 +191,7 @@ impl Policy {
     }
 
     /// Tells whether a request whose CPU list could not be refilled goes on to the zone, where the
-    /// highatomic reserve is. The lock of CPU lists that is only tried (6.1) made it so; no switch
+    /// highatomic reserve is. The trylock on CPU lists (6.1) made it so; no switch
     /// says this but the lists of huge pages, which changed in the same release.
     #[must_use]
     pub const fn zone_after_empty_cpu_list(&self) -> bool {
@@ -227,7 +227,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// The switches in which two policies differ, with both values.
+    /// Returns the switches in which two policies differ, with both values.
     pub fn diff<'p>(
         &'p self,
         other: &'p Self,

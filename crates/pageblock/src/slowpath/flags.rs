@@ -6,7 +6,7 @@ use crate::base::mobility::Migratetype;
 use crate::base::request::Gfp;
 use crate::policy::{Boost, Nofragment, Policy, Slowpath, WmarkCheck};
 
-/// The flags of ordinary attempts in the slow path (`gfp_to_alloc_flags`). Which requests count as
+/// Returns the flags of ordinary attempts in the slow path (`gfp_to_alloc_flags`). Which requests count as
 /// urgent changed together with how a watermark check treats them, hence [`WmarkCheck`] decides.
 #[must_use]
 pub fn slow_alloc_flags(policy: &Policy, demand: &Demand, caller: &Caller) -> AllocFlags {
@@ -76,7 +76,7 @@ fn reserves(policy: &Policy, flags: AllocFlags, demand: &Demand, caller: &Caller
     if high { flags.without(AllocFlags::CPUSET) } else { flags }
 }
 
-/// The reserves that the caller is entitled to beyond that; `None` for most
+/// Returns the reserves that the caller is entitled to beyond that; `None` for most
 /// (`__gfp_pfmemalloc_flags`).
 ///
 /// Linux: an OOM victim was given all reserves up to 4.13; here [`Slowpath::G2Noncostly`], which is

@@ -126,7 +126,7 @@ pub struct SlowPath<'p> {
 }
 
 impl<'p> SlowPath<'p> {
-    /// A request that the fast path could not serve.
+    /// Returns a request that the fast path could not serve.
     #[must_use]
     pub fn new(policy: &'p Policy, demand: Demand, caller: Caller) -> Self {
         Self {
@@ -151,13 +151,13 @@ impl<'p> SlowPath<'p> {
         self.caller = caller;
     }
 
-    /// The flags of the next attempt.
+    /// Returns the flags of the next attempt.
     #[must_use]
     pub const fn flags(&self) -> AllocFlags {
         self.flags
     }
 
-    /// The number of pages reclaimed so far.
+    /// Returns the number of pages reclaimed so far.
     #[must_use]
     pub const fn reclaimed_total(&self) -> u64 {
         self.reclaimed_total
@@ -272,7 +272,7 @@ impl SlowPath<'_> {
         if self.is_first_generation() { self.retry_first() } else { self.retry_later() }
     }
 
-    /// The order that reclaim and compaction work for: in 7.3, whole blocks as long as blocks of
+    /// Returns the order that reclaim and compaction work for: in 7.3, whole blocks as long as blocks of
     /// other types may not be broken, as nothing smaller would serve a kernel request.
     fn effort_order(&self) -> Order {
         let promoted = self.policy.slowpath >= Slowpath::G3V73
@@ -327,7 +327,7 @@ impl SlowPath<'_> {
         self.go(At::ReclaimTry, self.try_alloc())
     }
 
-    /// What was reclaimed may lie on CPU lists or in the reserve.
+    /// Has CPU lists and the reserve given back: what was reclaimed may lie on CPU lists or in the reserve.
     fn unreserve_and_drain(&mut self) -> Step {
         match self.policy.reserve {
             Reserve::MigrateReserve => self.go(At::Drain, Step::DrainAll),

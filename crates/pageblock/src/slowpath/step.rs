@@ -58,7 +58,7 @@ pub enum CompactPriority {
 }
 
 impl CompactPriority {
-    /// The next harder one, down to `hardest`.
+    /// Returns the next harder one, down to `hardest`.
     pub(crate) const fn harder(self, hardest: Self) -> Option<Self> {
         match self {
             Self::Async => Some(Self::SyncLight),
@@ -157,7 +157,7 @@ pub enum Step {
     ReclaimRetry {
         /// The flags of the watermark test.
         flags: AllocFlags,
-        /// Rounds without progress, up to [`MAX_RETRIES`]; 4.8 counts that many sixteenths less of
+        /// Rounds without progress, up to [`MAX_RETRIES`](super::MAX_RETRIES); 4.8 counts that many sixteenths less of
         /// what can be reclaimed.
         no_progress_loops: u32,
     },

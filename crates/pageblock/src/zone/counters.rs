@@ -22,7 +22,7 @@ impl ZoneCounters {
         self.pgfree += crate::base::frame::pages(order);
     }
 
-    /// The sums.
+    /// Returns the sums.
     #[must_use]
     pub const fn and(self, other: &Self) -> Self {
         Self {

@@ -130,7 +130,7 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// A free block that isolation kept from merging with its buddy.
+    /// Returns a free block that isolation kept from merging with its buddy.
     fn mergeable_now(&self, i: Index) -> Option<(crate::base::frame::Order, Migratetype)> {
         let FrameState::Free { order, list } = self.map.state(i) else { return None };
         let buddy = i ^ (1 << order);

@@ -139,7 +139,7 @@ impl<'m> Zone<'m> {
         FrameRange { start: span.start.align_down(order), end: span.end.align_up(order) }
     }
 
-    /// The number of frames in the tables; `None` for more than can be numbered, where the last
+    /// Returns the number of frames in the tables; `None` for more than can be numbered, where the last
     /// number is the end mark of lists.
     fn table_frames(span: FrameRange, geometry: Geometry) -> Option<usize> {
         let frames = Self::table_range(span, geometry).len();
@@ -160,7 +160,7 @@ impl<'m> Zone<'m> {
         }
     }
 
-    /// A zone without memory, and still without tables.
+    /// Returns a zone without memory, and still without tables.
     pub(crate) fn new(
         spec: &crate::base::layout::ZoneSpec,
         policy: Policy,
@@ -202,7 +202,7 @@ impl<'m> Zone<'m> {
         zone
     }
 
-    /// A zone that stands where this one was, and is never used.
+    /// Returns a zone that stands where this one was, and is never used.
     pub(crate) fn placeholder(&self) -> Self {
         let &Self { node, kind, span, present, managed, .. } = self;
         let spec = crate::base::layout::ZoneSpec { node, kind, span, present, managed };
@@ -249,7 +249,7 @@ impl<'m> Zone<'m> {
         Ok(())
     }
 
-    /// Whether requests are served from the fullest pageblocks.
+    /// Tells whether requests are served from the fullest pageblocks.
     #[inline]
     pub(crate) fn is_packed(&self) -> bool {
         self.policy.placement == Placement::Packed
@@ -378,7 +378,7 @@ impl<'m> Zone<'m> {
         self.area.watch.set_strict(false);
     }
 
-    /// Moves the free pages of a pageblock to the list of a type, which it is given; gives the pages
+    /// Moves the free pages of a pageblock to the list of a type, which it is given; returns the pages
     /// moved.
     pub(crate) fn retype_block(&mut self, i: Index, to: Migratetype) -> u64 {
         let moved = self.move_freepages_block(i, to);
@@ -421,7 +421,7 @@ impl<'m> Zone<'m> {
         }
     }
 
-    /// The pages on all free lists.
+    /// Returns the pages on all free lists.
     fn listed_pages(&self) -> u64 {
         self.free_by_type.iter().sum()
     }

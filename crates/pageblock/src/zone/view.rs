@@ -137,19 +137,19 @@ impl<'m> Zone<'m> {
         self.reserved_highatomic
     }
 
-    /// The number of free blocks of an order (`nr_free`, a column of `/proc/buddyinfo`).
+    /// Returns the number of free blocks of an order (`nr_free`, a column of `/proc/buddyinfo`).
     #[must_use]
     pub fn nr_free(&self, order: Order) -> u64 {
         if order > self.geometry.max_order { 0 } else { self.area.nr_free(order) }
     }
 
-    /// The number of free blocks of an order and list type (`/proc/pagetypeinfo`).
+    /// Returns the number of free blocks of an order and list type (`/proc/pagetypeinfo`).
     #[must_use]
     pub fn nr_free_of(&self, order: Order, mt: Migratetype) -> u64 {
         if order > self.geometry.max_order { 0 } else { u64::from(self.area.list(order, mt).len()) }
     }
 
-    /// The free blocks of one list, from its head.
+    /// Returns the free blocks of one list, from its head.
     pub fn free_list(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
         let chain = if order > self.geometry.max_order {
             &crate::table::chain::Chain::EMPTY
@@ -159,7 +159,7 @@ impl<'m> Zone<'m> {
         chain.iter(&self.map).map(|i| self.map.pfn(i))
     }
 
-    /// The free blocks of one list, from its tail.
+    /// Returns the free blocks of one list, from its tail.
     pub fn free_list_from_tail(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
         let chain = if order > self.geometry.max_order {
             &crate::table::chain::Chain::EMPTY
@@ -169,7 +169,7 @@ impl<'m> Zone<'m> {
         chain.iter_back(&self.map, crate::table::freelist::ZONE).map(|i| self.map.pfn(i))
     }
 
-    /// What the zone counted by itself; see [`ZoneCounters`].
+    /// Returns what the zone counted by itself; see [`ZoneCounters`].
     #[must_use]
     pub fn counters(&self) -> &ZoneCounters {
         &self.counters
@@ -183,31 +183,31 @@ impl<'m> Zone<'m> {
         self.block_looks
     }
 
-    /// The policy.
+    /// Returns the policy.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// The sizes.
+    /// Returns the sizes.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
 
-    /// The state of a frame; `None` where the zone has no such frame.
+    /// Returns the state of a frame; `None` where the zone has no such frame.
     #[must_use]
     pub fn state(&self, pfn: Pfn) -> Option<FrameState> {
         self.map.index(pfn).map(|i| self.map.state(i))
     }
 
-    /// The type of the pageblock that holds a frame; `None` where the zone has no such frame.
+    /// Returns the type of the pageblock that holds a frame; `None` where the zone has no such frame.
     #[must_use]
     pub fn block_type(&self, pfn: Pfn) -> Option<Migratetype> {
         self.map.index(pfn).map(|i| self.map.block_type(i))
     }
 
-    /// The pageblocks whose first frame is in the zone: that frame, the type, the skip hint.
+    /// Returns the pageblocks whose first frame is in the zone: that frame, the type, the skip hint.
     pub fn pageblocks(&self) -> impl Iterator<Item = (Pfn, Migratetype, bool)> {
         (0..self.map.blocks()).filter_map(|block| {
             let i = block << self.geometry.pageblock_order;
@@ -217,7 +217,7 @@ impl<'m> Zone<'m> {
         })
     }
 
-    /// A watermark with the boost.
+    /// Returns a watermark with the boost.
     #[must_use]
     pub fn watermark(&self, mark: crate::base::alloc_flags::Watermark) -> u64 {
         use crate::base::alloc_flags::Watermark::{High, Low, Min};
