@@ -139,7 +139,7 @@ impl<'m, O: Observer> Vm<'m, O> {
         let zones = allocator.zones();
         let frames = zones.iter().map(|z| z.span().end.0).max().unwrap_or(0);
         let mut pages = PageTable::new(frames as usize);
-        let mut ids: Vec<u8> = zones.iter().map(|z| z.node()).collect();
+        let mut ids: Vec<u8> = zones.iter().map(pageblock::zone::Zone::node).collect();
         ids.dedup();
         let place = |id: u8| ids.iter().position(|&n| n == id).unwrap_or(0) as u8;
         let node_of_zone: Vec<u8> = zones.iter().map(|z| place(z.node())).collect();

@@ -104,7 +104,7 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
     /// Reclaims index nodes of files that hold traces only, where they are more than one for eight
     /// pages of memory (`count_shadow_nodes`, `shadow_lru_isolate`).
     pub(crate) fn shrink_shadows(&mut self, pressure: Pressure, by: ShrinkBy) {
-        let present: u64 = self.allocator.zones().iter().map(|z| z.present()).sum();
+        let present: u64 = self.allocator.zones().iter().map(pageblock::zone::Zone::present).sum();
         let excess = self.spaces.shadow_nodes().saturating_sub(present / 8);
         let end = self.spaces.shadow_nodes().saturating_sub(scan_target(excess, 0, pressure, 0));
         while self.spaces.shadow_nodes() > end

@@ -62,7 +62,7 @@ impl<'a, 'm> Replay<'a, 'm> {
     #[must_use]
     pub fn new(allocator: &'a mut Allocator<'m>) -> Self {
         let placement = Placement::of(allocator);
-        let boosts = allocator.zones().iter().map(|zone| zone.boost()).collect();
+        let boosts = allocator.zones().iter().map(pageblock::zone::Zone::boost).collect();
         Self {
             allocator,
             tally: Tally::new(),

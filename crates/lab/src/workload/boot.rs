@@ -27,7 +27,8 @@ async fn boot(ctx: Ctx<'_>) {
 
 async fn start(ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
     const STEP: u64 = 64;
-    let pages: u64 = ctx.with(|w| w.vm.allocator().zones().iter().map(|z| z.managed()).sum());
+    let pages: u64 =
+        ctx.with(|w| w.vm.allocator().zones().iter().map(pageblock::zone::Zone::managed).sum());
     let (kernel, programs, files) =
         (pages * KERNEL / 1000, pages * PROGRAMS / 1000, pages * FILES / 1000);
     let mapping = ctx.with(|w| w.vm.create_mapping(programs.max(1) as u32));

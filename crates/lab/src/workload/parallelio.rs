@@ -320,7 +320,7 @@ async fn dd(ctx: Ctx<'_>, pages: u32, sizes: Sizes, shared: Rc<Shared>) {
     // Page cache and all, as `free` counted then.
     let in_use = |world: &mut World<'_>| {
         let zones = world.vm.allocator().zones();
-        let managed: u64 = zones.iter().map(|zone| zone.managed()).sum();
+        let managed: u64 = zones.iter().map(pageblock::zone::Zone::managed).sum();
         let free: u64 = zones.iter().map(pageblock::zone::Zone::free_pages).sum();
         (managed - free) * 100 >= managed * DD_BEGINS
     };

@@ -61,7 +61,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             let list = cache.list_index(order, mt);
             let mut mode = Mode::Normal;
             for (n, slot) in blocks.iter_mut().enumerate() {
-                let cached = list.and_then(|list| cache.pop(&zone.map(), list, order));
+                let cached = list.and_then(|list| cache.pop(zone.map(), list, order));
                 let found = cached.or_else(|| {
                     zone.rmqueue(order, mt, flags, &mut mode, observer).map(|(i, _)| i)
                 });

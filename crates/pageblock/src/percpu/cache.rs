@@ -322,9 +322,9 @@ impl CpuCache {
         if to_reserve && zone.policy().reserve >= Reserve::Highatomic72 {
             return None;
         }
-        let n = self.refill_count(&zone.policy(), order, zone.below_high());
+        let n = self.refill_count(zone.policy(), order, zone.below_high());
         self.refill(zone, order, mt, n, flags, observer);
-        self.pop(&zone.map(), index, order)
+        self.pop(zone.map(), index, order)
     }
 
     /// Takes up to `n` blocks from the zone to a list (`rmqueue_bulk`). Returns how many came.
@@ -351,7 +351,7 @@ impl CpuCache {
                 break;
             };
             let cached = zone.remembered_type(i, mt, cached);
-            self.append(&zone.map(), i, index, cached);
+            self.append(zone.map(), i, index, cached);
             taken += 1;
         }
         taken
@@ -365,7 +365,7 @@ impl CpuCache {
             let cached = zone.remembered_type(i, mt, mt);
             zone.map().set(i, FrameState::CpuList { order, cached });
         }
-        self.lists[index].push_tail_run(&zone.map(), self.tag, i, n, 1 << order);
+        self.lists[index].push_tail_run(zone.map(), self.tag, i, n, 1 << order);
         self.count += n << order;
     }
 

@@ -24,7 +24,7 @@ impl Zone<'_> {
                 state => Err(Violation::ListedOtherwise(self.map().pfn(i), state)),
             };
             let (mut near, list) = cache.parts(index);
-            let blocks = walk(&self.map(), list.chain(), cache.tag(), listed)?;
+            let blocks = walk(self.map(), list.chain(), cache.tag(), listed)?;
             let blocks = blocks + near.try_fold(0, |n, i| listed(i).map(|()| n + 1))?;
             count += u64::from(blocks) * pages(order);
         }

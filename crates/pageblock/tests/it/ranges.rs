@@ -216,9 +216,10 @@ impl Drive<'_, '_> {
         let block = self.allocator.geometry().pageblock_order;
         let start = self.range(1).start.align_down(block);
         let range = FrameRange { start, end: start.plus(pages(block)) };
-        let managed = self.allocator.zones().iter().map(|z| z.managed()).sum::<u64>();
+        let managed =
+            self.allocator.zones().iter().map(pageblock::zone::Zone::managed).sum::<u64>();
         let result = self.allocator.offline(cpu, range, &mut self.shadow, &mut ());
-        let now = self.allocator.zones().iter().map(|z| z.managed()).sum::<u64>();
+        let now = self.allocator.zones().iter().map(pageblock::zone::Zone::managed).sum::<u64>();
         assert_eq!(managed - now, if result.is_ok() { range.len() } else { 0 });
         self.offline.extend(result.is_ok().then_some(range));
     }

@@ -136,7 +136,7 @@ impl CpuCache {
             if let Some((i, n)) = self.pop_tail_run(zone, index, order, drain.blocks(order)) {
                 Self::give_back_run(zone, i, order, n, observer);
                 drain.gave_run(order, n);
-            } else if let Some(i) = self.pop_tail(&zone.map(), index, order) {
+            } else if let Some(i) = self.pop_tail(zone.map(), index, order) {
                 Self::give_back(zone, i, order, observer);
                 drain.gave(order);
             }
@@ -173,7 +173,7 @@ impl CpuCache {
         if !zone.map().is_on_cpu_list(first, order) {
             return None;
         }
-        let (first, n) = list.pop_tail_run(&zone.map(), self.tag, most, 1 << order, owned)?;
+        let (first, n) = list.pop_tail_run(zone.map(), self.tag, most, 1 << order, owned)?;
         self.count -= n << order;
         Some((first, n))
     }

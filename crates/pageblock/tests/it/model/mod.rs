@@ -45,7 +45,7 @@ impl Model {
     pub(crate) fn of(allocator: &Allocator<'_>, cpu_nodes: &[u8]) -> Self {
         let policy = *allocator.policy();
         let geometry = allocator.geometry();
-        let total: u64 = allocator.zones().iter().map(|z| z.managed()).sum();
+        let total: u64 = allocator.zones().iter().map(pageblock::zone::Zone::managed).sum();
         let mobility_off = total < 4 << geometry.pageblock_order;
         let zone = |z| ModelZone::of(z, policy, geometry, mobility_off);
         let caches = (0..allocator.zones().len()).map(|at| {
