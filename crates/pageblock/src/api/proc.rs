@@ -101,7 +101,7 @@ impl fmt::Display for PageTypeInfo<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let geometry = self.allocator.geometry();
         let mut shown = None;
-        for node in populated(self.allocator).map(super::super::zone::Zone::node) {
+        for node in populated(self.allocator).map(Zone::node) {
             if shown.replace(node) == Some(node) {
                 continue;
             }
