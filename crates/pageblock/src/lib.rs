@@ -8,6 +8,11 @@
 //! for each CPU a handle that owns its caches ([`Cpu`](cpu::Cpu)). It is the same code, whose
 //! decisions are the same; [`into_owned`](sharing::Shared::into_owned) leads back. What is guaranteed
 //! then, mistakes of callers included, is said in [`sharing`].
+//!
+//! # Features
+//!
+//! `replay` brings the module of imposed state, for laboratories that rebuild a known state or keep to what a
+//! recorded kernel did. It bypasses policy; embedders leave it off.
 #![no_std]
 #![deny(unsafe_code)]
 #![deny(missing_docs)]

@@ -289,7 +289,7 @@ fn two_change_memory_at_once() {
         let done = [one.join().unwrap(), two.join().unwrap()];
         assert_eq!(done, stolen.map(|stolen| !stolen), "online once");
         assert_all_free(shared);
-        assert_eq!(shared.with_zone(0, |zone| zone.managed), Some(FRAMES));
+        assert_eq!(shared.with_zone(0, |zone| zone.managed()), Some(FRAMES));
     });
 }
 
@@ -301,7 +301,7 @@ fn tuning_ends_with_what_there_is() {
         let shared = share_under("linux-6.12,percpu_pagelist_high_fraction=8");
         let ranges = [FrameRange::new(0, 32), FrameRange::new(64, 96)];
         let mut cpu = shared.cpu(0).unwrap();
-        let limits = |cpu: &pageblock::cpu::Cpu<'_, '_, Spin, ()>| cpu.cache(0).unwrap().limits;
+        let limits = |cpu: &pageblock::cpu::Cpu<'_, '_, Spin, ()>| cpu.cache(0).unwrap().limits();
         let before = limits(&cpu);
         ranges.iter().for_each(|&range| cpu.offline(range, &mut (), &mut ()).unwrap());
         cpu.attend(&mut ());
@@ -322,7 +322,8 @@ fn tuning_ends_with_what_there_is() {
         let mut other = shared.cpu(1).unwrap();
         other.attend(&mut ());
         assert_eq!([limits(&cpu), limits(&other)], [before; 2]);
-        let marks = || shared.with_zone(0, |zone| (zone.watermarks, zone.lowmem_reserve)).unwrap();
+        let marks =
+            || shared.with_zone(0, |zone| (zone.watermarks(), *zone.lowmem_reserve())).unwrap();
         let ended = marks();
         shared.retune();
         assert_eq!(marks(), ended);

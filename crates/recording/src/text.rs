@@ -437,9 +437,9 @@ mod tests {
         {
             check(line, "Nothing");
         }
-        check("CPU:1 [LOST 25 EVENTS]", "Lost(25)");
-        check("CPU 0 [7 EVENTS DROPPED]", "Lost(7)");
-        check("CPU:0 [EVENTS DROPPED]", "Lost(1)");
+        check("CPU:1 [LOST 25 EVENTS]", "Lost { cpu: Some(1), events: 25 }");
+        check("CPU 0 [7 EVENTS DROPPED]", "Lost { cpu: Some(0), events: 7 }");
+        check("CPU:0 [EVENTS DROPPED]", "Lost { cpu: Some(0), events: 1 }");
         check("hello", "allowed: an event as ftrace,");
         check("wl-1 [001] 1.5: mm_page_free: pfn=0xzz order=0", "allowed: a number after pfn=,");
     }

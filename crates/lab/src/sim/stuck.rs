@@ -17,8 +17,8 @@ use super::{MILLISECOND, Nanos, SECOND};
 pub const REQUEST_LIMIT: Nanos = 120 * SECOND;
 /// Of so many steps of tasks in a row...
 pub const STEPS: u64 = 1 << 21;
-/// ... programs must have touched so many pages.
-pub const PAGES: u64 = 1024;
+/// ... programs must have touched so many pages, or done as many steps of their workload.
+pub const PROGRESS: u64 = 1024;
 /// The longest time without a page that a program touches; the longest sleep of one is ten seconds.
 pub const IDLE_LIMIT: Nanos = 600 * SECOND;
 /// Steps between two looks at a clock that stands still.
@@ -34,7 +34,8 @@ struct Waiting {
 /// How far programs had come at a time.
 #[derive(Clone, Copy, Default, Debug)]
 struct Mark {
-    pages: u64,
+    /// Pages that programs touched, and what workloads count for themselves ([`World::steps`]).
+    done: u64,
     time: Nanos,
     steps: u64,
 }
@@ -73,14 +74,15 @@ impl World<'_> {
     }
 
     fn look_for_livelock(&mut self) {
-        let now = Mark { pages: self.progress, time: self.sched.now, steps: self.happenings };
+        let done = self.progress + self.steps;
+        let now = Mark { done, time: self.sched.now, steps: self.happenings };
         self.watch.next_look = now.time + SECOND;
         let Watch { last, window, .. } = &mut self.watch;
-        if now.pages != last.pages {
+        if now.done != last.done {
             *last = now;
         }
         let (idle_since, busy_since) = (last.time, window.time);
-        let slow = now.steps - window.steps >= STEPS && now.pages - window.pages < PAGES;
+        let slow = now.steps - window.steps >= STEPS && now.done - window.done < PROGRESS;
         if now.steps - window.steps >= STEPS {
             *window = now;
         }

@@ -2,7 +2,7 @@
 //!
 //! Source: `__alloc_pages` / `prepare_alloc_pages` (mm/page_alloc.c).
 
-use crate::access::local::{Local, Zones};
+use crate::access::local::{Access, Local};
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::AllocError;
 use crate::base::event::{Event, Observer};
@@ -13,7 +13,7 @@ use crate::percpu::machine::Attempt;
 use crate::policy::{Policy, Reserve};
 use crate::zone::stat::ZoneStat;
 
-/// The flags that a request decides by itself (`prepare_alloc_pages`).
+/// Returns the flags that a request decides by itself (`prepare_alloc_pages`).
 fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
     let mut flags = AllocFlags(0);
     if attempt.gfp.has(Gfp::KSWAPD_RECLAIM) {
@@ -33,7 +33,7 @@ fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
     flags
 }
 
-impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// Takes a block, with the flags of the fast path if none are given.
     pub(crate) fn take(
         &mut self,
@@ -96,7 +96,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         Ok(())
     }
 
-    /// The flags of the fast path (`prepare_alloc_pages`) where it prefers a zone.
+    /// Returns the flags of the fast path (`prepare_alloc_pages`) where it prefers a zone.
     pub(crate) fn fast_flags(&self, preferred: usize, attempt: &Attempt) -> AllocFlags {
         let own = own_flags(&self.machine.policy, attempt);
         self.machine.snapshots[preferred].fast_flags.with(own)

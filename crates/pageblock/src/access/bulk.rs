@@ -2,7 +2,7 @@
 //!
 //! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel has order 0 only.
 
-use crate::access::local::{Local, Zones};
+use crate::access::local::{Access, Local};
 use crate::base::alloc_flags::Watermark;
 use crate::base::error::AllocError;
 use crate::base::event::Observer;
@@ -13,7 +13,7 @@ use crate::policy::Fair;
 use crate::table::map::FrameState;
 use crate::zone::fallback::Mode;
 
-impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// See `Allocator::alloc_bulk`.
     pub(crate) fn alloc_bulk(
         &mut self,
@@ -80,7 +80,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         taken
     }
 
-    /// Whether nothing but a watermark decides if a zone serves.
+    /// Tells whether nothing but a watermark decides if a zone serves.
     fn policy_is_plain(&self) -> bool {
         self.machine.policy.fair == Fair::Off && self.machine.first_zone_serves()
     }

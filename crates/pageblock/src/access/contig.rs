@@ -9,12 +9,12 @@
 //! Source: `__alloc_contig_migrate_range`, `start_isolate_page_range` (mm/page_alloc.c,
 //! mm/page_isolation.c).
 
-use crate::access::reach::Reach;
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::{AllocError, FrameError};
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::request::{Gfp, Request};
+use crate::percpu::machine::Machine;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 use crate::zone::contig::{ContigError, Migrate};
@@ -22,8 +22,40 @@ use crate::zone::contig::{ContigError, Migrate};
 /// How often a range is gone through where other CPUs free blocks of it.
 const ROUNDS: u32 = 16;
 
-/// A CPU that can reach every zone.
-pub(crate) trait Hands<'m>: Reach<'m> {
+/// Finds which of `zones` zones holds a range; `span` returns the frames of a zone.
+pub(crate) fn zone_of_range(
+    zones: usize,
+    range: FrameRange,
+    mut span: impl FnMut(usize) -> FrameRange,
+) -> Result<usize, ContigError> {
+    if range.is_empty() {
+        return Err(ContigError::Empty);
+    }
+    let at = (0..zones).find(|&at| span(at).contains(range.start));
+    let at = at.ok_or(ContigError::Foreign(range.start))?;
+    let end = span(at).end;
+    if range.end > end { Err(ContigError::SpansZones(end)) } else { Ok(at) }
+}
+
+/// Returns the ends of a range in the tables of its zone.
+pub(crate) fn ends_in_zone(
+    machine: &Machine<'_>,
+    at: usize,
+    range: FrameRange,
+) -> Result<(Index, Index), ContigError> {
+    let start = machine.snapshots[at].map.index(range.start);
+    let start = start.ok_or(ContigError::Foreign(range.start))?;
+    Ok((start, start + range.len() as Index))
+}
+
+/// A CPU that empties ranges: it reaches every zone, allocates what contents are moved to, and has the other
+/// CPUs give back their pages. The owner of all zones does the last by itself, a CPU that shares them asks.
+pub(crate) trait RangeWorker<'m> {
+    fn machine(&self) -> &Machine<'m>;
+
+    /// Works on a zone, its lock held.
+    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T;
+
     fn node(&self) -> u8;
 
     /// Has every CPU give back its pages.
@@ -46,6 +78,14 @@ pub(crate) trait Hands<'m>: Reach<'m> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError>;
+
+    /// Finds the zone of a range, and the ends of the range there.
+    fn locate_range(&mut self, range: FrameRange) -> Result<(usize, Index, Index), ContigError> {
+        let zones = self.machine().snapshots.len();
+        let at = zone_of_range(zones, range, |at| self.with_zone(at, |zone| zone.span()))?;
+        let (start, end) = ends_in_zone(self.machine(), at, range)?;
+        Ok((at, start, end))
+    }
 
     /// See `Allocator::alloc_contig_range`.
     fn take_range(
@@ -123,7 +163,7 @@ pub(crate) trait Hands<'m>: Reach<'m> {
         observer: &mut impl Observer,
         take: impl FnOnce(&mut Zone<'_>, Index, Index),
     ) -> Result<(), ContigError> {
-        let (at, start, end) = self.in_one_zone(range)?;
+        let (at, start, end) = self.locate_range(range)?;
         let window = self.with_zone(at, |zone| {
             zone.check_movable(start, end, migrate)?;
             let window = zone.window(start, end);
@@ -193,7 +233,7 @@ pub(crate) trait Hands<'m>: Reach<'m> {
         Ok(())
     }
 
-    /// A block to move another to.
+    /// Returns a block to move another to.
     fn target(&mut self, order: Order, observer: &mut impl Observer) -> Option<Pfn> {
         let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE.without(Gfp::KSWAPD_RECLAIM));
         let min = AllocFlags::WMARK_MIN.with(AllocFlags::CMA);

@@ -1,13 +1,13 @@
 //! Blocks at a given frame, or anywhere in a range of frames.
 
-use crate::access::local::{Local, Zones};
+use crate::access::local::{Access, Local};
 use crate::base::alloc_flags::Watermark;
 use crate::base::error::{AllocError, ExactError, FrameError};
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Pfn};
 use crate::base::request::Request;
 
-impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// See `Allocator::alloc_at`.
     pub(crate) fn alloc_at(
         &mut self,

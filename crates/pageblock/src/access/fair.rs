@@ -1,6 +1,6 @@
 //! The fair zone allocator (3.12 to 4.7): which zones a walk passes over, and when a new round starts.
 
-use crate::access::local::{Local, Zones};
+use crate::access::local::{Access, Local};
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::error::AllocError;
 use crate::base::request::{Gfp, Request};
@@ -14,8 +14,8 @@ pub(crate) enum FairTest {
     Stop,
 }
 
-impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
-    /// The fair zone allocator, by version (seed 3; facts 2.7).
+impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
+    /// Tells what the fair pass makes of a zone, by version (facts 2.7).
     pub(crate) fn fair_test(
         &mut self,
         at: usize,
@@ -42,7 +42,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Whether a fair pass that found nothing is followed by one without fairness; starts a new
+    /// Tells whether a fair pass that found nothing is followed by one without fairness; starts a new
     /// round of batches then. 4.4 does so only if a zone was passed over for its batch.
     pub(crate) fn fair_pass_again(
         &mut self,

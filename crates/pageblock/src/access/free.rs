@@ -2,7 +2,7 @@
 //!
 //! Source: `__free_pages` / `free_unref_page_commit` / `drain_pages` (mm/page_alloc.c).
 
-use crate::access::local::{Local, Zones};
+use crate::access::local::{Access, Local};
 use crate::base::error::FrameError;
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, Pfn};
@@ -12,7 +12,7 @@ use crate::percpu::caches::CpuZone;
 use crate::table::map::Index;
 use crate::zone::stat::ZoneStat;
 
-impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// See `Allocator::free`.
     pub(crate) fn free(
         &mut self,
@@ -73,7 +73,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// What a cache looks at.
+    /// Returns the flags of the zone that a cache looks at.
     fn cache_flags(&self, at: usize) -> ZoneFlags {
         let stat = self.stat(at);
         ZoneFlags { reclaim_active: stat.reclaim_active(), below_high: stat.below_high() }

@@ -1,7 +1,7 @@
 //! One CPU at work: its caches, and the zones by whatever access it has to them.
 //!
 //! All that a CPU does is written once, here and in the files that extend [`Local`] (`alloc`, `walk`,
-//! `quick`, `free`). [`Allocator`](crate::alloc::Allocator) runs it on zones that it owns;
+//! `free`). [`Allocator`](crate::alloc::Allocator) runs it on zones that it owns;
 //! [`Cpu`](crate::cpu::Cpu) on zones behind locks.
 
 use crate::base::alloc_flags::{AllocFlags, Watermark};
@@ -32,8 +32,8 @@ impl Check {
     }
 }
 
-/// How zones are reached.
-pub(crate) trait Zones<'m> {
+/// How a CPU reaches zones: it owns all of them, or takes the lock of each.
+pub(crate) trait Access<'m> {
     /// Works on a zone, its lock held.
     fn with<T>(
         &mut self,
@@ -51,17 +51,17 @@ pub(crate) trait Zones<'m> {
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T;
 
-    /// A zone's levels, without its lock.
+    /// Returns the numbers of a zone that can be read without its lock.
     fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl ZoneStat;
 
-    /// Renews what the zone serves at once, if that is not known.
+    /// Computes the mask of orders that the zone serves at once, if it is not current.
     fn refresh_mask(&mut self, machine: &Machine<'m>, at: usize);
 }
 
 /// Zones that belong to one owner: no lock is needed.
 pub(crate) struct Owned<'a, 'm>(pub(crate) &'a mut [Zone<'m>]);
 
-impl<'m> Zones<'m> for Owned<'_, 'm> {
+impl<'m> Access<'m> for Owned<'_, 'm> {
     #[inline(always)]
     fn with<T>(
         &mut self,
@@ -109,7 +109,7 @@ pub(crate) struct Local<'a, 'm, Z> {
     pub(crate) caches: &'a mut CpuCaches<'m>,
 }
 
-impl<'a, 'm, Z: Zones<'m>> Local<'a, 'm, Z> {
+impl<'a, 'm, Z: Access<'m>> Local<'a, 'm, Z> {
     /// Works on a zone and this CPU's cache for it, the zone's lock held.
     #[inline(always)]
     pub(crate) fn with<T>(
@@ -121,7 +121,7 @@ impl<'a, 'm, Z: Zones<'m>> Local<'a, 'm, Z> {
         self.zones.with(self.machine, at, |zone| act(zone, cache))
     }
 
-    /// The same for work that only moves pages; see [`Zones::with_pages`].
+    /// The same for work that only moves pages; see [`Access::with_pages`].
     #[inline(always)]
     pub(crate) fn with_pages<T>(
         &mut self,

@@ -2,7 +2,7 @@
 
 use lock_api::{Mutex, RawMutex};
 
-use crate::access::local::Zones;
+use crate::access::local::Access;
 use crate::percpu::machine::Machine;
 use crate::zone::Zone;
 use crate::zone::stat::ZoneStat;
@@ -10,7 +10,7 @@ use crate::zone::stat::ZoneStat;
 /// Zones behind locks.
 pub(crate) struct Locked<'a, 'm, R>(pub(crate) &'a [Mutex<R, Zone<'m>>]);
 
-impl<'m, R: RawMutex> Zones<'m> for Locked<'_, 'm, R> {
+impl<'m, R: RawMutex> Access<'m> for Locked<'_, 'm, R> {
     fn with<T>(
         &mut self,
         machine: &Machine<'m>,

@@ -9,6 +9,5 @@ mod free;
 pub(crate) mod hotplug;
 pub(crate) mod local;
 pub(crate) mod locked;
-pub(crate) mod reach;
 pub(crate) mod retune;
 mod walk;

@@ -1,17 +1,19 @@
 //! Every zone tuned for the memory that there is, one after the other.
 
-use crate::access::reach::Reach;
+use crate::access::local::Access;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::MIGRATE_PCPTYPES;
 use crate::base::sync::Relaxed;
+use crate::percpu::machine::Machine;
 use crate::zone::retune::Share;
+use crate::zone::stat::ZoneStat;
 use crate::zone::tuning;
 
 /// Sums up the zones.
-fn share<'m>(reach: &impl Reach<'m>) -> Share {
-    let machine = reach.machine();
+fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
     let (policy, order) = (&machine.policy, machine.geometry.pageblock_order);
-    let zones = || machine.snapshots.iter().enumerate().map(|(at, f)| (f.kind, reach.managed(at)));
+    let managed = |at| access.stat(machine, at).managed();
+    let zones = || machine.snapshots.iter().enumerate().map(|(at, zone)| (zone.kind, managed(at)));
     let total: u64 = zones().map(|(_, managed)| managed).sum();
     // At boot the watermarks are still zero, so every managed page counts.
     let low = || zones().filter(|&(kind, _)| kind <= ZoneKind::Normal).map(|(_, n)| n);
@@ -26,30 +28,26 @@ fn share<'m>(reach: &impl Reach<'m>) -> Share {
     }
 }
 
-/// Tunes every zone; the caches are still to be told.
-pub(crate) fn retune_zones<'m>(reach: &mut impl Reach<'m>) {
-    let share = share(reach);
-    reach.machine().mobility_off.store(share.mobility_off, Relaxed);
-    for at in 0..reach.machine().snapshots.len() {
-        let (node, kind) = (reach.machine().snapshots[at].node, reach.machine().snapshots[at].kind);
+/// Tunes every zone. The caches have their new limits to adopt then.
+pub(crate) fn retune_zones<'m>(machine: &Machine<'m>, mut access: impl Access<'m>) {
+    let share = share(machine, &access);
+    machine.mobility_off.store(share.mobility_off, Relaxed);
+    for (at, zone) in machine.snapshots.iter().enumerate() {
         let mut managed = [0; MAX_NR_ZONES];
-        for (other, snapshot) in reach.machine().snapshots.iter().enumerate() {
-            if snapshot.node == node {
-                managed[snapshot.kind as usize] = reach.managed(other);
+        for (other, of_node) in machine.snapshots.iter().enumerate() {
+            if of_node.node == zone.node {
+                managed[of_node.kind as usize] = access.stat(machine, other).managed();
             }
         }
         let reserve = tuning::lowmem_reserve(tuning::LOWMEM_RESERVE_RATIO, managed);
-        reach.with_zone(at, |zone| zone.retune(&share, reserve[kind as usize]));
-        tune_caches(reach, at);
+        let reserve = reserve[zone.kind as usize];
+        access.with(machine, at, |zone| zone.retune(&share, reserve));
+        tune_caches(machine, &mut access, at);
     }
 }
 
 /// Computes the limits of a zone's caches.
-pub(crate) fn tune_caches<'m>(reach: &mut impl Reach<'m>, at: usize) {
-    let node = reach.machine().snapshots[at].node;
-    let cpus = match reach.cpu_nodes().filter(|&other| other == node).count() {
-        0 => reach.cpu_nodes().count(),
-        local => local,
-    };
-    reach.with_zone(at, |zone| zone.tune_caches(cpus as u64));
+pub(crate) fn tune_caches<'m>(machine: &Machine<'m>, access: &mut impl Access<'m>, at: usize) {
+    let cpus = machine.cpus_near(machine.snapshots[at].node);
+    access.with(machine, at, |zone| zone.tune_caches(cpus));
 }

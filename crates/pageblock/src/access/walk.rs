@@ -3,7 +3,7 @@
 //! Source: `get_page_from_freelist` / `rmqueue` (mm/page_alloc.c).
 
 use crate::access::fair::FairTest;
-use crate::access::local::{Check, Local, Zones};
+use crate::access::local::{Access, Check, Local};
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::event::{Event, NodeReclaim, Observer};
 use crate::base::frame::Pfn;
@@ -14,7 +14,7 @@ use crate::table::map::{FrameState, Index};
 use crate::zone::reserve::reserves_for;
 use crate::zone::stat::ZoneStat;
 
-impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// Walks the zonelist until a zone serves the request (`get_page_from_freelist`). `preferred` is
     /// the first zone that may.
     pub(crate) fn get_page_from_freelist(
@@ -142,7 +142,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
         Some(())
     }
 
-    /// Whether the zone may serve, by the flag for zones under their high watermark and the
+    /// Tells whether the zone may serve, by the flag for zones under their high watermark and the
     /// watermark of the attempt.
     fn has_watermark(
         &mut self,
@@ -159,7 +159,7 @@ impl<'m, Z: Zones<'m>> Local<'_, 'm, Z> {
             || self.has_lower_watermark(at, attempt, flags, high_first, observer)
     }
 
-    /// What follows where the first watermark is not met.
+    /// Tells whether the zone may serve where the first watermark is not met.
     #[cold]
     #[inline(never)]
     fn has_lower_watermark(
@@ -297,7 +297,7 @@ enum Visit {
     Restart,
 }
 
-/// Whether a block that an attempt got makes its pageblock part of the reserve.
+/// Tells whether a block that an attempt got makes its pageblock part of the reserve.
 fn adds_to_reserve(policy: &Policy, flags: AllocFlags, from_cpu_list: bool) -> bool {
     let applies = match policy.reserve {
         Reserve::MigrateReserve => false,

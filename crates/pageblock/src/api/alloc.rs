@@ -48,19 +48,19 @@ pub struct Allocator<'m> {
 }
 
 impl<'m> Allocator<'m> {
-    /// Its policy.
+    /// Returns its policy.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.machine.policy
     }
 
-    /// Its sizes.
+    /// Returns its sizes.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         self.machine.geometry
     }
 
-    /// The [movements](Zone::movements) of all zones.
+    /// Returns the [movements](Zone::movements) of all zones.
     #[must_use]
     pub fn movements(&self) -> Option<Movements> {
         self.zones.iter().map(Zone::movements).try_fold(Movements::default(), |sum, of_zone| {
@@ -69,31 +69,31 @@ impl<'m> Allocator<'m> {
         })
     }
 
-    /// Its zones, node by node, lowest first.
+    /// Returns its zones, node by node, lowest first.
     #[must_use]
     pub fn zones(&self) -> &[Zone<'m>] {
         self.zones
     }
 
-    /// The number of CPUs.
+    /// Returns the number of CPUs.
     #[must_use]
     pub fn cpus(&self) -> usize {
         self.caches.len()
     }
 
-    /// The node of a CPU.
+    /// Returns the node of a CPU.
     #[must_use]
     pub fn node_of_cpu(&self, cpu: usize) -> Option<u8> {
         self.caches.get(cpu).map(|caches| caches.node)
     }
 
-    /// A CPU's cache for a zone, by the zone's place in [`zones`](Self::zones).
+    /// Returns a CPU's cache for a zone, by the zone's place in [`zones`](Self::zones).
     #[must_use]
     pub fn cache(&self, zone: usize, cpu: usize) -> Option<&CpuCache> {
         Some(&self.caches.get(cpu)?.zones.get(zone)?.cache)
     }
 
-    /// A zone and its cache of the CPU `cpu`, for callers that take its steps one by one.
+    /// Returns a zone and its cache of the CPU `cpu`, for callers that take its steps one by one.
     pub fn zone_and_cache(
         &mut self,
         zone: usize,
@@ -106,14 +106,14 @@ impl<'m> Allocator<'m> {
         Some((&mut self.zones[zone], cache))
     }
 
-    /// The flags of a request's first attempt, if it prefers this zone, but for what the request
+    /// Returns the flags of a request's first attempt, if it prefers this zone, but for what the request
     /// itself asks for (`alloc_flags_nofragment`). `zone` is a place in [`zones`](Self::zones).
     #[must_use]
     pub fn first_flags(&self, zone: usize) -> Option<AllocFlags> {
         self.machine.snapshots.get(zone).map(|snapshot| snapshot.fast_flags)
     }
 
-    /// What was counted in a zone, by itself and by all CPUs; `None` where there is no such zone.
+    /// Returns what was counted in a zone, by itself and by all CPUs; `None` where there is no such zone.
     #[must_use]
     pub fn counters(&self, zone: usize) -> Option<ZoneCounters> {
         let own = *self.zones.get(zone)?.counters();
@@ -135,21 +135,21 @@ impl<'m> Allocator<'m> {
         }
     }
 
-    /// The place in [`zones`](Self::zones) of the zone that holds a frame.
+    /// Returns the place in [`zones`](Self::zones) of the zone that holds a frame.
     #[inline]
     #[must_use]
     pub fn zone_of(&self, pfn: Pfn) -> Option<usize> {
         self.machine.locate(pfn).map(|(at, _)| at)
     }
 
-    /// A CPU at work; `None` where there is no such CPU.
+    /// Returns a CPU at work; `None` where there is no such CPU.
     #[inline(always)]
     pub(crate) fn local(&mut self, cpu: usize) -> Option<Local<'_, 'm, Owned<'_, 'm>>> {
         let caches = self.caches.get_mut(cpu)?;
         Some(Local { machine: &self.machine, zones: Owned(self.zones), caches })
     }
 
-    /// A CPU at work for a request.
+    /// Returns a CPU at work for a request.
     pub(crate) fn local_for(
         &mut self,
         cpu: usize,
@@ -230,7 +230,7 @@ impl<'m> Allocator<'m> {
 }
 
 impl Allocator<'_> {
-    /// The zones that a request may use, by their places in [`zones`](Self::zones), in the order in
+    /// Returns the zones that a request may use, by their places in [`zones`](Self::zones), in the order in
     /// which it tries them.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use crate::base::interrupts::{Interrupts, Off};
 use crate::base::request::Request;
 
 impl Allocator<'_> {
-    /// Allocates up to `blocks.len()` blocks, the first of them in `blocks[0]`; gives how many.
+    /// Allocates up to `blocks.len()` blocks, the first of them in `blocks[0]`; returns how many.
     /// Entries past these are unchanged. The zone's lock is taken once for all blocks that the first
     /// zone serves.
     ///

@@ -11,8 +11,8 @@
 pub use crate::zone::contig::{ContigError, Migrate};
 use lock_api::RawMutex;
 
-use crate::access::contig::Hands;
-use crate::access::reach::Reach;
+use crate::access::contig::RangeWorker;
+use crate::access::local::{Access, Owned};
 use crate::api::alloc::Allocator;
 use crate::api::cpu::Cpu;
 use crate::base::alloc_flags::AllocFlags;
@@ -42,7 +42,7 @@ impl<'m> Allocator<'m> {
     }
 
     /// Allocates `pages` contiguous frames that start at a multiple of `align` frames, in a zone that
-    /// the request's flags and node mask allow; gives them. The request's order is not used. Takes
+    /// the request's flags and node mask allow; returns them. The request's order is not used. Takes
     /// time linear in the zones' frames, and in `pages` for each range that is tried in vain.
     ///
     /// # Errors
@@ -155,25 +155,16 @@ impl<'m> Allocator<'m> {
     }
 }
 
-impl<'m> Reach<'m> for Owner<'_, 'm> {
+impl<'m> RangeWorker<'m> for Owner<'_, 'm> {
     fn machine(&self) -> &Machine<'m> {
-        self.allocator.machine()
+        &self.allocator.machine
     }
 
     fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
-        self.allocator.with_zone(at, act)
+        let Allocator { machine, zones, .. } = &mut *self.allocator;
+        Owned(zones).with(machine, at, act)
     }
 
-    fn managed(&self, at: usize) -> u64 {
-        self.allocator.managed(at)
-    }
-
-    fn cpu_nodes(&self) -> impl Iterator<Item = u8> {
-        self.allocator.cpu_nodes()
-    }
-}
-
-impl<'m> Hands<'m> for Owner<'_, 'm> {
     fn node(&self) -> u8 {
         self.node
     }
@@ -209,7 +200,15 @@ impl<'m> Hands<'m> for Owner<'_, 'm> {
     }
 }
 
-impl<'m, R: RawMutex, I: Interrupts> Hands<'m> for Cpu<'_, 'm, R, I> {
+impl<'m, R: RawMutex, I: Interrupts> RangeWorker<'m> for Cpu<'_, 'm, R, I> {
+    fn machine(&self) -> &Machine<'m> {
+        &self.shared().machine
+    }
+
+    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+        self.shared().locked(at, act)
+    }
+
     fn node(&self) -> u8 {
         self.node_of()
     }

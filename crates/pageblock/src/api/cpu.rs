@@ -61,25 +61,25 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         Self { shared, caches, mailbox, cpu }
     }
 
-    /// Its number.
+    /// Returns its number.
     #[must_use]
     pub fn number(&self) -> usize {
         self.cpu
     }
 
-    /// Its cache for a zone; `None` where there is no such zone.
+    /// Returns its cache for a zone; `None` where there is no such zone.
     #[must_use]
     pub fn cache(&self, zone: usize) -> Option<&CpuCache> {
         self.caches.zones.get(zone).map(|zone| &zone.cache)
     }
 
-    /// The allocator that it shares.
+    /// Returns the allocator that it shares.
     #[must_use]
     pub fn shared(&self) -> &'s Shared<'m, R, I> {
         self.shared
     }
 
-    /// The node of the CPU.
+    /// Returns the node of the CPU.
     pub(crate) fn node_of(&self) -> u8 {
         self.caches.node
     }

@@ -54,12 +54,14 @@
 use lock_api::RawMutex;
 
 use crate::access::hotplug::{change, take_away};
+use crate::access::local::Owned;
+use crate::access::locked::Locked;
 use crate::api::alloc::Allocator;
 use crate::api::cpu::Cpu;
 use crate::api::sharing::Shared;
 use crate::base::event::Observer;
 use crate::base::frame::FrameRange;
-use crate::base::interrupts::Interrupts;
+use crate::base::interrupts::{Interrupts, Off};
 use crate::zone::Zone;
 use crate::zone::contig::{ContigError, Migrate};
 
@@ -67,14 +69,14 @@ use crate::zone::contig::{ContigError, Migrate};
 use crate::base::layout::ZoneSpec;
 
 impl Allocator<'_> {
-    /// Hands reserved memory of one zone to the allocator, and tunes it for its new size
+    /// RangeWorker reserved memory of one zone to the allocator, and tunes it for its new size
     /// ([`retune`](Self::retune)).
     ///
     /// # Errors
     /// [`ContigError::WrongState`] for a frame that is not reserved, and those of a range that is none;
     /// nothing changes then.
     pub fn online(&mut self, range: FrameRange) -> Result<(), ContigError> {
-        change(self, range, Zone::online)?;
+        change(&self.machine, Owned(self.zones), range, Zone::online)?;
         self.retune();
         Ok(())
     }
@@ -103,7 +105,7 @@ impl Allocator<'_> {
     /// # Errors
     /// As [`online`](Self::online).
     pub fn mark_holes(&mut self, range: FrameRange) -> Result<(), ContigError> {
-        change(self, range, Zone::mark_holes)
+        change(&self.machine, Owned(self.zones), range, Zone::mark_holes)
     }
 
     /// Says that holes of one zone are memory now, which is reserved at first.
@@ -112,7 +114,7 @@ impl Allocator<'_> {
     /// [`ContigError::WrongState`] for a frame that is no hole, and those of a range that is none;
     /// nothing changes then.
     pub fn fill_holes(&mut self, range: FrameRange) -> Result<(), ContigError> {
-        change(self, range, Zone::fill_holes)
+        change(&self.machine, Owned(self.zones), range, Zone::fill_holes)
     }
 }
 
@@ -123,7 +125,8 @@ impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
     /// # Errors
     /// Those of [`Allocator::online`].
     pub fn online(&self, range: FrameRange) -> Result<(), ContigError> {
-        change(&mut &*self, range, Zone::online)?;
+        let _off = Off::<I>::now();
+        change(&self.machine, Locked(self.zones), range, Zone::online)?;
         self.retune();
         Ok(())
     }
@@ -133,7 +136,8 @@ impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
     /// # Errors
     /// Those of [`Allocator::mark_holes`].
     pub fn mark_holes(&self, range: FrameRange) -> Result<(), ContigError> {
-        change(&mut &*self, range, Zone::mark_holes)
+        let _off = Off::<I>::now();
+        change(&self.machine, Locked(self.zones), range, Zone::mark_holes)
     }
 
     /// [`Allocator::fill_holes`] while CPUs work. The zone's lock is held for a time linear in the range.
@@ -141,7 +145,8 @@ impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
     /// # Errors
     /// Those of [`Allocator::fill_holes`].
     pub fn fill_holes(&self, range: FrameRange) -> Result<(), ContigError> {
-        change(&mut &*self, range, Zone::fill_holes)
+        let _off = Off::<I>::now();
+        change(&self.machine, Locked(self.zones), range, Zone::fill_holes)
     }
 }
 

@@ -9,7 +9,6 @@ pub mod exact;
 mod free;
 pub mod hotplug;
 pub mod proc;
-mod reach;
 pub mod request_stats;
 mod retune;
 pub mod setup;

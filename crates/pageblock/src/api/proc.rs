@@ -53,7 +53,7 @@ pub struct KernelFormat {
 }
 
 impl KernelFormat {
-    /// The format of a version built without `CONFIG_CMA`.
+    /// Returns the format of a version built without `CONFIG_CMA`.
     #[must_use]
     pub const fn new(major: u32, minor: u32) -> Self {
         Self { version: (major, minor), cma: false }
@@ -63,7 +63,7 @@ impl KernelFormat {
         self.version >= (major, minor)
     }
 
-    /// The kernel's types in the order of their numbers.
+    /// Returns the kernel's types in the order of their numbers.
     fn types(self) -> impl Iterator<Item = Migratetype> {
         let numbering = if self.from(4, 4) { Numbering::Modern } else { Numbering::Legacy };
         let count = MIGRATETYPES as u8 - 2 + u8::from(self.cma);
@@ -101,7 +101,7 @@ impl fmt::Display for PageTypeInfo<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let geometry = self.allocator.geometry();
         let mut shown = None;
-        for node in populated(self.allocator).map(crate::zone::Zone::node) {
+        for node in populated(self.allocator).map(Zone::node) {
             if shown.replace(node) == Some(node) {
                 continue;
             }
@@ -161,7 +161,7 @@ impl<'m> PageTypeInfo<'_, 'm> {
     }
 }
 
-/// The pageblocks of each type, as the kernel walks them: in steps of a pageblock from the zone's
+/// Returns the pageblocks of each type, as the kernel walks them: in steps of a pageblock from the zone's
 /// first frame, which need not be the first of its block.
 fn blocks_by_type(zone: &Zone<'_>) -> [u64; MIGRATETYPES] {
     let mut counts = [0; MIGRATETYPES];
@@ -241,7 +241,7 @@ impl ZoneInfo<'_, '_> {
         Ok(())
     }
 
-    /// A kernel has a column for each zone that it was built with: `HighMem` is missing in 64-bit
+    /// Lists the columns: a kernel has one for each zone that it was built with: `HighMem` is missing in 64-bit
     /// ones, `Device` (to which nothing is ever kept back) is present from 4.5 on.
     fn protection(&self, f: &mut fmt::Formatter<'_>, zone: &Zone<'_>) -> fmt::Result {
         let mut separator = "        protection: (";
@@ -275,7 +275,7 @@ impl ZoneInfo<'_, '_> {
         Ok(())
     }
 
-    /// How far a CPU's own counters may be off (`calculate_normal_threshold`).
+    /// Returns how far a CPU's own counters may be off (`calculate_normal_threshold`).
     fn threshold(&self, zone: &Zone<'_>) -> u32 {
         let fls = |n: u64| u64::BITS - n.leading_zeros();
         let units_of_128_mib = zone.managed() >> (27 - 12);
@@ -287,7 +287,7 @@ fn cma_pages(zone: &Zone<'_>) -> u64 {
     blocks_by_type(zone)[Migratetype::Cma as usize] * zone.geometry().pageblock_pages()
 }
 
-/// The zone counters (`enum zone_stat_item`) that an allocator has.
+/// Returns the zone counters (`enum zone_stat_item`) that an allocator has.
 fn zone_counters(
     kernel: KernelFormat,
     zone: &Zone<'_>,
@@ -353,7 +353,7 @@ const PGALLOC: [(ZoneKind, &str); 5] = [
     (ZoneKind::Movable, "pgalloc_movable"),
 ];
 
-/// The zones with memory, node by node.
+/// Returns the zones with memory, node by node.
 fn populated<'a, 'm>(allocator: &'a Allocator<'m>) -> impl Iterator<Item = &'a Zone<'m>> {
     allocator.zones().iter().filter(|zone| zone.present() > 0)
 }
@@ -363,150 +363,4 @@ fn orders(zone: &Zone<'_>) -> core::ops::RangeInclusive<Order> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::setup::Setup;
-    use crate::base::frame::FrameRange;
-    use crate::base::geometry::Geometry;
-    use crate::base::layout::ZoneSpec;
-    use crate::base::request::{Gfp, Request};
-    use crate::policy::Policy;
-    use std::mem::MaybeUninit;
-    use std::string::{String, ToString};
-    use std::vec;
-
-    /// Two nodes of 2048 pages, one with a lower zone that begins within its first block; one page
-    /// of node 0 is in use.
-    fn check(policy: &str, dump: impl FnOnce(&Allocator<'_>) -> String, expect: &str) {
-        let zone = |node, kind, start, end| {
-            let span = FrameRange::new(start, end);
-            ZoneSpec { node, kind, span, present: span.len(), managed: span.len() }
-        };
-        let setup = Setup {
-            policy: Policy::parse(policy).unwrap(),
-            geometry: Geometry { pageblock_order: 9, max_order: 10 },
-            zones: &[
-                zone(0, ZoneKind::Dma, 1, 1024),
-                zone(0, ZoneKind::Normal, 1024, 2048),
-                zone(1, ZoneKind::Normal, 2048, 4096),
-            ],
-            cpu_nodes: &[0],
-            distances: &[],
-        };
-        let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
-        let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
-        allocator.release(FrameRange::new(1, 4096)).unwrap();
-        let request = Request::new(4, Gfp::GFP_KERNEL);
-        allocator.alloc(0, &request, &mut ()).unwrap();
-        let text = dump(&allocator);
-        assert_eq!(text, expect, "{text}");
-    }
-
-    #[test]
-    fn buddyinfo_counts_blocks_of_every_type() {
-        check(
-            "linux-4.20",
-            |allocator| BuddyInfo(allocator).to_string(),
-            "\
-Node 0, zone      DMA      1      1      1      1      1      1      1      1      1      1      0 
-Node 0, zone   Normal      0      0      0      0      1      1      1      1      1      1      0 
-Node 1, zone   Normal      0      0      0      0      0      0      0      0      0      0      2 
-",
-        );
-    }
-
-    #[test]
-    fn pagetypeinfo_starts_anew_for_each_node() {
-        let kernel = KernelFormat { version: (4, 20), cma: true };
-        check(
-            "linux-4.20",
-            |allocator| PageTypeInfo { allocator, kernel }.to_string(),
-            "\
-Page block order: 9
-Pages per block:  512
-
-Free pages count per migrate type at order       0      1      2      3      4      5      6      7      8      9     10 
-Node    0, zone      DMA, type    Unmovable      0      0      0      0      0      0      0      0      0      0      0 
-Node    0, zone      DMA, type      Movable      1      1      1      1      1      1      1      1      1      1      0 
-Node    0, zone      DMA, type  Reclaimable      0      0      0      0      0      0      0      0      0      0      0 
-Node    0, zone      DMA, type   HighAtomic      0      0      0      0      0      0      0      0      0      0      0 
-Node    0, zone      DMA, type          CMA      0      0      0      0      0      0      0      0      0      0      0 
-Node    0, zone      DMA, type      Isolate      0      0      0      0      0      0      0      0      0      0      0 
-Node    0, zone   Normal, type    Unmovable      0      0      0      0      1      1      1      1      1      1      0 
-Node    0, zone   Normal, type      Movable      0      0      0      0      0      0      0      0      0      0      0 
-Node    0, zone   Normal, type  Reclaimable      0      0      0      0      0      0      0      0      0      0      0 
-Node    0, zone   Normal, type   HighAtomic      0      0      0      0      0      0      0      0      0      0      0 
-Node    0, zone   Normal, type          CMA      0      0      0      0      0      0      0      0      0      0      0 
-Node    0, zone   Normal, type      Isolate      0      0      0      0      0      0      0      0      0      0      0 
-
-Number of blocks type     Unmovable      Movable  Reclaimable   HighAtomic          CMA      Isolate 
-Node 0, zone      DMA            0            2            0            0            0            0 
-Node 0, zone   Normal            2            0            0            0            0            0 
-Page block order: 9
-Pages per block:  512
-
-Free pages count per migrate type at order       0      1      2      3      4      5      6      7      8      9     10 
-Node    1, zone   Normal, type    Unmovable      0      0      0      0      0      0      0      0      0      0      0 
-Node    1, zone   Normal, type      Movable      0      0      0      0      0      0      0      0      0      0      2 
-Node    1, zone   Normal, type  Reclaimable      0      0      0      0      0      0      0      0      0      0      0 
-Node    1, zone   Normal, type   HighAtomic      0      0      0      0      0      0      0      0      0      0      0 
-Node    1, zone   Normal, type          CMA      0      0      0      0      0      0      0      0      0      0      0 
-Node    1, zone   Normal, type      Isolate      0      0      0      0      0      0      0      0      0      0      0 
-
-Number of blocks type     Unmovable      Movable  Reclaimable   HighAtomic          CMA      Isolate 
-Node 1, zone   Normal            0            4            0            0            0            0 
-",
-        );
-    }
-
-    #[test]
-    fn zoneinfo_of_an_old_kernel() {
-        let kernel = KernelFormat::new(3, 13);
-        let last = |text: String| text[text.find("Node 1").unwrap()..].to_string();
-        check(
-            "linux-3.13",
-            |allocator| last(ZoneInfo { allocator, kernel }.to_string()),
-            "\
-Node 1, zone   Normal
-  pages free     2048
-        min      102
-        low      127
-        high     153
-        spanned  2048
-        present  2048
-        managed  2048
-        protection: (0, 0, 0, 0)
-      nr_free_pages 2048
-      nr_alloc_batch 26
-      nr_free_cma  0
-  pagesets
-    cpu: 0
-              count: 0
-              high:  6
-              batch: 1
-  vm stats threshold: 2
-  all_unreclaimable: 0
-  start_pfn:         2048
-",
-        );
-    }
-
-    #[test]
-    fn vmstat_has_sums_over_zones() {
-        let kernel = KernelFormat::new(6, 18);
-        check(
-            "linux-6.18",
-            |allocator| VmStat { allocator, kernel }.to_string(),
-            "\
-nr_free_pages 4079
-nr_free_pages_blocks 3072
-nr_free_cma 0
-pgalloc_dma 0
-pgalloc_dma32 0
-pgalloc_normal 16
-pgalloc_movable 0
-pgfree 0
-",
-        );
-    }
-}
+mod tests;

@@ -2,13 +2,15 @@
 //!
 //! A zone's numbers change under its lock. The limits of caches are left with the zone, as a cache is its
 //! CPU's: the owner of all gives them to each cache, a CPU that shares the allocator fetches them when it
-//! is told.
+//! is notified.
 //!
 //! Source: `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `zone_set_pageset_high_and_batch`
 //! (mm/page_alloc.c).
 
 use lock_api::RawMutex;
 
+use crate::access::local::Owned;
+use crate::access::locked::Locked;
 use crate::access::retune::{retune_zones, tune_caches};
 use crate::api::alloc::Allocator;
 use crate::api::sharing::Shared;
@@ -25,21 +27,21 @@ impl Allocator<'_> {
     /// Up to 4.3 it also sets up the migrate reserve, which takes only pageblocks that were released
     /// whole: call it when all memory is released, as the kernel does.
     pub fn retune(&mut self) {
-        retune_zones(self);
-        self.tell_caches();
+        retune_zones(&self.machine, Owned(self.zones));
+        self.adopt_limits();
     }
 
     /// Computes the limits of a zone's CPU caches from its low watermark. `at` is the zone's place
     /// in [`zones`](Self::zones).
     pub fn retune_caches(&mut self, at: usize) {
         if at < self.zones.len() {
-            tune_caches(self, at);
-            self.tell_caches();
+            tune_caches(&self.machine, &mut Owned(self.zones), at);
+            self.adopt_limits();
         }
     }
 
-    /// Caches get the limits that were computed while they could not.
-    pub(crate) fn tell_caches(&mut self) {
+    /// Has every cache adopt the limits of its zone.
+    pub(crate) fn adopt_limits(&mut self) {
         let zones = &*self.zones;
         self.caches.iter_mut().for_each(|caches| caches.adopt(|at| zones[at].cache_tuning()));
     }
@@ -52,7 +54,7 @@ impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
         let _off = Off::<I>::now();
         // Who comes last has seen what all before have changed.
         let _alone = self.tuning.lock();
-        retune_zones(&mut &*self);
+        retune_zones(&self.machine, Locked(self.zones));
         self.seats.iter().for_each(|seat| seat.mailbox.notify());
     }
 }

@@ -155,7 +155,7 @@ impl Setup<'_> {
         Some(layout)
     }
 
-    /// The memory that the allocator needs for its tables, in bytes: nine for each frame of the
+    /// Returns the memory that the allocator needs for its tables, in bytes: nine for each frame of the
     /// zones' spans, one for each pageblock, and the fixed parts. It is enough for memory of any
     /// alignment.
     ///
@@ -245,6 +245,9 @@ impl<'m> Allocator<'m> {
             zonelists,
             node_places: node_places(nodes),
             nr_nodes: nodes.count_ones() as u8,
+            node_cpus: core::array::from_fn(|node| {
+                cpu_nodes.iter().filter(|&&of| usize::from(of) == node).count() as u16
+            }),
             sections: Sections::of(specs.iter().map(|zone| zone.span)),
             mobility_off: AtomicBool::new(false),
             kswapd_running: core::array::from_fn(|_| AtomicBool::new(false)),
@@ -254,7 +257,7 @@ impl<'m> Allocator<'m> {
         Some(allocator)
     }
 
-    /// Hands a range of reserved frames to the allocator, as the kernel does at boot. Give the whole
+    /// RangeWorker a range of reserved frames to the allocator, as the kernel does at boot. Give the whole
     /// of memory from low to high for the kernel's list order.
     ///
     /// # Errors
@@ -313,7 +316,7 @@ impl<'m> Allocator<'m> {
     }
 }
 
-/// The flags of every request that prefers a zone. NOFRAGMENT is set where it may spread instead: to
+/// Returns the flags of every request that prefers a zone. NOFRAGMENT is set where it may spread instead: to
 /// a lower zone of the node, or as there is no other node to go to (`alloc_flags_nofragment`).
 fn fast_flags(setup: &Setup<'_>, zone: &Zone<'_>) -> AllocFlags {
     let dma32 = |z: &ZoneSpec| z.node == zone.node() && z.kind == ZoneKind::Dma32;
@@ -336,7 +339,7 @@ fn fast_flags(setup: &Setup<'_>, zone: &Zone<'_>) -> AllocFlags {
     flags
 }
 
-/// The rank of each node among those that exist.
+/// Returns the rank of each node among those that exist.
 fn node_places(nodes: u64) -> [u8; MAX_NUMNODES] {
     let mut places = [NO_NODE; MAX_NUMNODES];
     let existing = places.iter_mut().enumerate().filter(|(id, _)| nodes & 1 << id != 0);
@@ -346,7 +349,7 @@ fn node_places(nodes: u64) -> [u8; MAX_NUMNODES] {
     places
 }
 
-/// The first zone of each node's list under each highest kind of zone.
+/// Returns the first zone of each node's list under each highest kind of zone.
 fn first_zones(lists: &[u16], zones: &[ZoneSpec]) -> [[u16; MAX_NR_ZONES]; MAX_NUMNODES] {
     let mut first = [[NO_ZONE; MAX_NR_ZONES]; MAX_NUMNODES];
     let nodes = zones.chunk_by(|a, b| a.node == b.node).map(|of_node| of_node[0].node);

@@ -88,7 +88,7 @@ use core::mem::MaybeUninit;
 
 use lock_api::{Mutex, RawMutex};
 
-use crate::access::local::{Local, Zones};
+use crate::access::local::{Access, Local};
 use crate::access::locked::Locked;
 use crate::api::alloc::Allocator;
 use crate::api::cpu::Cpu;
@@ -125,8 +125,6 @@ pub struct Shared<'m, R, I = ()> {
 pub(crate) struct Seat<'m, R> {
     pub(crate) caches: Mutex<R, Option<CpuCaches<'m>>>,
     pub(crate) mailbox: Mailbox,
-    /// The CPU's node.
-    pub(crate) node: u8,
 }
 
 /// Why a CPU's handle is not given.
@@ -166,7 +164,7 @@ fn sharing_size<R>(zones: usize, cpus: usize) -> usize {
 }
 
 impl Setup<'_> {
-    /// What [`Allocator::sharing_size`] will be.
+    /// Returns what [`Allocator::sharing_size`] will be.
     #[must_use]
     pub fn sharing_size<R>(&self) -> usize {
         sharing_size::<R>(self.zones.len(), self.cpu_nodes.len())
@@ -174,7 +172,7 @@ impl Setup<'_> {
 }
 
 impl<'m> Allocator<'m> {
-    /// The memory that [`share`](Self::share) needs, in bytes; a fixed part of it for each zone and
+    /// Returns the memory that [`share`](Self::share) needs, in bytes; a fixed part of it for each zone and
     /// CPU, nothing for a frame.
     #[must_use]
     pub fn sharing_size<R>(&self) -> usize {
@@ -201,8 +199,7 @@ impl<'m> Allocator<'m> {
         });
         let seats = tables.take(caches.len(), |cpu| {
             let caches = CpuCaches { seen: 0, ..core::mem::take(&mut caches[cpu]) };
-            let node = caches.node;
-            Seat { caches: Mutex::new(Some(caches)), mailbox: Mailbox::new(), node }
+            Seat { caches: Mutex::new(Some(caches)), mailbox: Mailbox::new() }
         });
         let (Some(locked), Some(seats)) = (locked, seats) else {
             return Err(SetupError::Memory(size));
@@ -216,25 +213,25 @@ impl<'m> Allocator<'m> {
 }
 
 impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
-    /// Its policy.
+    /// Returns its policy.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.machine.policy
     }
 
-    /// Its sizes.
+    /// Returns its sizes.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         self.machine.geometry
     }
 
-    /// The number of zones.
+    /// Returns the number of zones.
     #[must_use]
     pub fn zones(&self) -> usize {
         self.zones.len()
     }
 
-    /// The number of CPUs.
+    /// Returns the number of CPUs.
     #[must_use]
     pub fn cpus(&self) -> usize {
         self.seats.len()
@@ -263,7 +260,7 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
         Locked(self.zones).with(&self.machine, at, act)
     }
 
-    /// The zone's free pages, without its lock; see the [module](self) for how far it may lag. `None`
+    /// Returns the zone's free pages, without its lock; see the [module](self) for how far it may lag. `None`
     /// where there is no such zone.
     #[must_use]
     pub fn free_pages(&self, zone: usize) -> Option<u64> {
@@ -296,7 +293,7 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     }
 
     /// Gives back the pages of all caches whose handles are not taken, and asks the other CPUs to
-    /// give back theirs (`drain_all_pages`). Gives the number of those.
+    /// give back theirs (`drain_all_pages`). Returns the number of those.
     pub fn drain_all(&self) -> usize {
         let requests = (0..self.cpus()).filter_map(|cpu| self.request_drain(cpu));
         requests.filter(|&request| !self.is_drained(request)).count()
@@ -343,7 +340,7 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
         }
         self.machine.snapshots.iter().for_each(crate::percpu::snapshot::ZoneSnapshot::invalidate);
         let mut allocator = Allocator { machine: self.machine, zones, caches };
-        allocator.tell_caches();
+        allocator.adopt_limits();
         Ok(allocator)
     }
 }

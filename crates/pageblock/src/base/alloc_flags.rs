@@ -86,19 +86,19 @@ impl AllocFlags {
         self.0 & bits.0 != 0
     }
 
-    /// The flags and those of `bits`.
+    /// Returns the flags and those of `bits`.
     #[must_use]
     pub const fn with(self, bits: Self) -> Self {
         Self(self.0 | bits.0)
     }
 
-    /// The flags without those of `bits`.
+    /// Returns the flags without those of `bits`.
     #[must_use]
     pub const fn without(self, bits: Self) -> Self {
         Self(self.0 & !bits.0)
     }
 
-    /// The watermark to test; `None` under [`AllocFlags::NO_WATERMARKS`].
+    /// Returns the watermark to test; `None` under [`AllocFlags::NO_WATERMARKS`].
     #[must_use]
     pub const fn watermark(self) -> Option<Watermark> {
         if self.has(Self::NO_WATERMARKS) {
@@ -107,7 +107,7 @@ impl AllocFlags {
         Some(self.selected_watermark())
     }
 
-    /// The watermark that the lowest bits name, tested or not (`alloc_flags & ALLOC_WMARK_MASK`).
+    /// Returns the watermark that the lowest bits name, tested or not (`alloc_flags & ALLOC_WMARK_MASK`).
     #[must_use]
     pub const fn selected_watermark(self) -> Watermark {
         match self.0 & Self::WMARK_MASK {
@@ -117,7 +117,7 @@ impl AllocFlags {
         }
     }
 
-    /// The flags with another watermark.
+    /// Returns the flags with another watermark.
     #[must_use]
     pub const fn with_watermark(self, mark: Watermark) -> Self {
         Self((self.0 & !Self::WMARK_MASK) | mark as u16)

@@ -16,7 +16,7 @@ pub const ORDER_LIMIT: Order = 14;
 /// The number of orders of a default kernel: 0 to 10.
 pub const NR_PAGE_ORDERS: usize = 11;
 
-/// The size of a block in pages.
+/// Returns the size of a block in pages.
 #[must_use]
 pub const fn pages(order: Order) -> u64 {
     1 << order
@@ -29,25 +29,25 @@ impl Pfn {
         self.0 & (pages(order) - 1) == 0
     }
 
-    /// The start of the block of this order that holds the frame.
+    /// Returns the start of the block of this order that holds the frame.
     #[must_use]
     pub const fn align_down(self, order: Order) -> Self {
         Self(self.0 & !(pages(order) - 1))
     }
 
-    /// The first block boundary of this order at or after the frame.
+    /// Returns the first block boundary of this order at or after the frame.
     #[must_use]
     pub const fn align_up(self, order: Order) -> Self {
         Self((self.0 + pages(order) - 1) & !(pages(order) - 1))
     }
 
-    /// The other half of the block that is twice as large.
+    /// Returns the other half of the block that is twice as large.
     #[must_use]
     pub const fn buddy(self, order: Order) -> Self {
         Self(self.0 ^ pages(order))
     }
 
-    /// The frame `n` pages further.
+    /// Returns the frame `n` pages further.
     #[must_use]
     pub const fn plus(self, n: u64) -> Self {
         Self(self.0 + n)
@@ -76,13 +76,13 @@ pub struct FrameRange {
 }
 
 impl FrameRange {
-    /// The range from `start` up to, not including, `end` (frame numbers).
+    /// Returns the range from `start` up to, not including, `end` (frame numbers).
     #[must_use]
     pub const fn new(start: u64, end: u64) -> Self {
         Self { start: Pfn(start), end: Pfn(end) }
     }
 
-    /// The size in pages; 0 where the end is not after the start.
+    /// Returns the size in pages; 0 where the end is not after the start.
     #[must_use]
     pub const fn len(self) -> u64 {
         self.end.0.saturating_sub(self.start.0)

@@ -18,13 +18,13 @@ impl Default for Geometry {
 }
 
 impl Geometry {
-    /// The size of a pageblock in pages.
+    /// Returns the size of a pageblock in pages.
     #[must_use]
     pub const fn pageblock_pages(self) -> u64 {
         pages(self.pageblock_order)
     }
 
-    /// The larger of the two: tables are aligned to it.
+    /// Returns the larger of the two: tables are aligned to it.
     pub(crate) fn table_order(self) -> Order {
         self.pageblock_order.max(self.max_order)
     }

@@ -38,7 +38,7 @@ impl Migratetype {
     /// The types that a request can have.
     pub const REQUESTABLE: [Self; MIGRATE_PCPTYPES] = [Unmovable, Movable, Reclaimable];
 
-    /// The type with this value of `self as usize`; `None` where there is none.
+    /// Returns the type with this value of `self as usize`; `None` where there is none.
     #[must_use]
     pub const fn from_index(index: usize) -> Option<Self> {
         // Not by `ALL`: this compiles to a comparison.
@@ -61,7 +61,7 @@ impl Migratetype {
         matches!(self, Unmovable | Movable | Reclaimable)
     }
 
-    /// The letter of `show_mem` (SysRq-m).
+    /// Returns the letter of `show_mem` (SysRq-m).
     #[must_use]
     pub const fn letter(self) -> char {
         match self {
@@ -75,7 +75,7 @@ impl Migratetype {
         }
     }
 
-    /// The name that `/proc/pagetypeinfo` prints.
+    /// Returns the name that `/proc/pagetypeinfo` prints.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -106,7 +106,7 @@ pub enum Numbering {
 }
 
 impl Numbering {
-    /// The kernel's number for a type, in a kernel with or without `CONFIG_CMA`; `None` where the
+    /// Returns the kernel's number for a type, in a kernel with or without `CONFIG_CMA`; `None` where the
     /// kernel has no such type.
     #[must_use]
     pub const fn number(self, mt: Migratetype, cma: bool) -> Option<u8> {
@@ -121,7 +121,7 @@ impl Numbering {
         })
     }
 
-    /// The type that a kernel with or without `CONFIG_CMA` gives this number.
+    /// Returns the type that a kernel with or without `CONFIG_CMA` gives this number.
     #[must_use]
     pub const fn migratetype(self, number: u8, cma: bool) -> Option<Migratetype> {
         Some(match (self, number) {

@@ -135,7 +135,7 @@ impl Gfp {
         self.0 & bits.0 == bits.0
     }
 
-    /// The flags without those of `bits`.
+    /// Returns the flags without those of `bits`.
     #[must_use]
     pub const fn without(self, bits: Self) -> Self {
         Self(self.0 & !bits.0)
@@ -170,7 +170,7 @@ impl Gfp {
         }
     }
 
-    /// The type of the request (`gfp_migratetype`); `None` where both mobility bits are set, which
+    /// Returns the type of the request (`gfp_migratetype`); `None` where both mobility bits are set, which
     /// the kernel warns of.
     #[must_use]
     pub const fn migratetype(self) -> Option<Migratetype> {
@@ -238,7 +238,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request without a preference for a node.
+    /// Returns a request without a preference for a node.
     #[must_use]
     pub const fn new(order: crate::base::frame::Order, gfp: Gfp) -> Self {
         Self { order, gfp, node: None, nodemask: u64::MAX }
@@ -258,7 +258,7 @@ impl Request {
 }
 
 impl Gfp {
-    /// The highest zone that the request may use, before missing zones are passed over
+    /// Returns the highest zone that the request may use, before missing zones are passed over
     /// (`gfp_zone`).
     #[must_use]
     pub const fn highest_zone(self) -> crate::base::layout::ZoneKind {

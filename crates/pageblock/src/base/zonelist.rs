@@ -62,7 +62,7 @@ pub struct ZonelistBuilder<'m> {
 }
 
 impl<'m> ZonelistBuilder<'m> {
-    /// A builder for a map that passed [`MemoryMap::validate`].
+    /// Returns a builder for a map that passed [`MemoryMap::validate`].
     #[must_use]
     pub const fn new(map: &'m MemoryMap<'m>, step: LoadStep) -> Self {
         Self { map, step, load: [0; MAX_NUMNODES] }
@@ -124,7 +124,7 @@ impl<'m> ZonelistBuilder<'m> {
         placed
     }
 
-    /// The nearest node that is not used (`find_next_best_node`); of equal ones, the first.
+    /// Returns the nearest node that is not used (`find_next_best_node`); of equal ones, the first.
     fn next_best(&self, local: usize, used: &[bool; MAX_NUMNODES]) -> Option<usize> {
         let usable = |&node: &usize| !used[node] && !self.map.nodes[node].memory.is_empty();
         if local < self.map.nodes.len() && usable(&local) {
@@ -160,7 +160,7 @@ impl<'m> ZonelistBuilder<'m> {
     }
 }
 
-/// The zones of a list that a request may use whose highest zone is `highest`. The first is its
+/// Returns the zones of a list that a request may use whose highest zone is `highest`. The first is its
 /// preferred zone.
 pub fn eligible(list: &[ZoneRef], highest: ZoneKind) -> impl Iterator<Item = ZoneRef> + '_ {
     list.iter().copied().filter(move |zone| zone.kind <= highest)

@@ -9,12 +9,14 @@
 
 mod drain;
 mod last_freed;
+mod state;
 
 pub use crate::base::frame::COSTLY_ORDER;
 pub use crate::zone::retune::CacheLimits;
 pub use drain::Drain;
 #[cfg(feature = "replay")]
 pub(crate) use drain::drained_type;
+pub use state::CacheState;
 
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::event::Observer;
@@ -58,24 +60,6 @@ const NO_LIST: u8 = MAX_LISTS as u8;
 /// A power of two.
 const LISTS: usize = MAX_LISTS + 1;
 
-/// What a cache has learned from the allocations and frees that it saw, and its limits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CacheState {
-    /// Its limits.
-    pub limits: CacheLimits,
-    /// Pages that it may hold now.
-    pub high: u32,
-    /// What an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or doublings of the drain
-    /// (`free_factor`, 5.13 to 6.6).
-    pub free_count: u32,
-    /// Doublings of the refill (6.7 and later).
-    pub alloc_factor: u8,
-    /// The last free was of a high order (`PCPF_PREV_FREE_HIGH_ORDER`).
-    pub prev_free_high_order: bool,
-    /// The CPU's share of the data cache holds more than three batches (`PCPF_FREE_HIGH_BATCH`).
-    pub free_high_batch: bool,
-}
-
 /// The lists of one CPU for one zone (`struct per_cpu_pages`). What the fast paths write beside a list
 /// is one cache line.
 #[derive(Clone, Debug)]
@@ -85,9 +69,9 @@ pub struct CpuCache {
     /// Pages that this CPU allocated and freed in the zone; see [`counters`](Self::counters).
     pgalloc: u64,
     pgfree: u64,
-    /// Pages that were held and taken again; counted here only.
+    /// Pages that were kept aside and taken again; counted here only.
     pairs: u64,
-    /// See [`count`](Self::count), [`free_count`](Self::free_count): without the held page.
+    /// See [`count`](Self::count), [`free_count`](Self::free_count): without the page freed last.
     pub(crate) count: u32,
     pub(crate) free_count: u32,
     pub(crate) keep_rule: KeepRule,
@@ -123,7 +107,7 @@ const _: () = {
 };
 
 impl CpuCache {
-    /// An empty cache of a CPU.
+    /// Returns an empty cache of a CPU.
     #[must_use]
     pub fn new(cpu: usize, policy: &Policy, geometry: Geometry, limits: CacheLimits) -> Self {
         let costly = policy.pcp_orders == PcpOrders::CostlyAndThp;
@@ -161,41 +145,6 @@ impl CpuCache {
         }
     }
 
-    /// Returns what the cache has learned, and its limits.
-    #[must_use]
-    pub fn state(&self) -> CacheState {
-        CacheState {
-            limits: self.limits,
-            high: self.high,
-            free_count: self.free_count(),
-            alloc_factor: self.alloc_factor,
-            prev_free_high_order: self.prev_free_high_order,
-            free_high_batch: self.free_high_batch,
-        }
-    }
-
-    #[cfg(feature = "replay")]
-    pub(crate) fn set_state(&mut self, state: CacheState) {
-        let CacheState { limits, high, free_count, .. } = state;
-        (self.limits, self.high, self.free_count) = (limits, high, free_count);
-        self.alloc_factor = state.alloc_factor;
-        self.prev_free_high_order = state.prev_free_high_order;
-        self.free_high_batch = state.free_high_batch;
-        self.forget_keep_rule();
-    }
-
-    /// Returns the cache's limits.
-    #[must_use]
-    pub fn limits(&self) -> CacheLimits {
-        self.limits
-    }
-
-    /// Returns the number of pages that the cache may hold now.
-    #[must_use]
-    pub fn high(&self) -> u32 {
-        self.high
-    }
-
     #[inline(always)]
     pub(crate) fn count_alloc(&mut self, order: Order) {
         self.pgalloc += pages(order);
@@ -206,7 +155,7 @@ impl CpuCache {
         self.pgfree += pages(order);
     }
 
-    /// The list of an order and type (`order_to_pindex`); `None` where there is none. Types that no
+    /// Returns the list of an order and type (`order_to_pindex`); `None` where there is none. Types that no
     /// request has share the movable list.
     #[inline]
     #[must_use]
@@ -215,14 +164,14 @@ impl CpuCache {
         (index < MAX_LISTS).then_some(index)
     }
 
-    /// The order of a list's blocks (`pindex_to_order`).
+    /// Returns the order of a list's blocks (`pindex_to_order`).
     #[inline]
     #[must_use]
     pub fn list_order(&self, index: usize) -> Order {
         LOW_ORDER_OF.get(index).copied().unwrap_or(self.thp_order)
     }
 
-    /// The number of lists.
+    /// Returns the number of lists.
     #[must_use]
     pub fn nr_lists(&self) -> usize {
         usize::from(self.nr_lists)
@@ -232,14 +181,14 @@ impl CpuCache {
         self.tag
     }
 
-    /// How often a list was found to lead to a block that is not this CPU's, as two CPUs had freed
+    /// Returns how often a list was found to lead to a block that is not this CPU's, as two CPUs had freed
     /// it at the same instant; see [`sharing`](crate::sharing).
     #[must_use]
     pub fn strays(&self) -> u32 {
         self.strays
     }
 
-    /// The list of an order and type for the fast path of requests; it may be one that gives nothing.
+    /// Returns the list of an order and type for the fast path of requests; it may be one that gives nothing.
     #[inline(always)]
     pub(crate) fn take_list(&self, order: Order, mt: Migratetype) -> Option<u8> {
         if order == 0 && (mt as usize) < MIGRATE_PCPTYPES {
@@ -255,7 +204,7 @@ impl CpuCache {
     }
 
     /// Takes the first block of a list of this order for a request, if it is on the stack, and counts
-    /// it. Gives its state too, which the caller sets.
+    /// it. Returns its state too, which the caller sets.
     #[inline(always)]
     pub(crate) fn take_hot<'m>(
         &mut self,
@@ -283,9 +232,9 @@ impl CpuCache {
         Some((i, state))
     }
 
-    /// Holds a freed page for a list, or puts a freed block of a higher order on it, if there is room on
+    /// Keeps a freed page aside for a list, or puts a freed block of a higher order on it, if there is room on
     /// the stack, and counts it; the cache has `count` pages then ([`count_if_kept`](Self::count_if_kept)).
-    /// Only where no page is held, and for a calm zone ([`ZoneSnapshot::only_size_drains`]).
+    /// Only where no page is kept aside, and for a zone of which nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
     pub(crate) fn put_hot(&mut self, i: Index, index: u8, order: Order, count: u32) -> bool {
         if order == 0 {
@@ -301,7 +250,7 @@ impl CpuCache {
         true
     }
 
-    /// Moves blocks to the stack of the list of an order and type, if it is empty. Gives whether
+    /// Moves blocks to the stack of the list of an order and type, if it is empty. Returns whether
     /// there is a first block then.
     pub(crate) fn warm(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
         let Some(list) = self.list_index(order, mt).map(|index| &mut self.lists[index]) else {
@@ -343,7 +292,7 @@ impl CpuCache {
         }
     }
 
-    /// Leaves out of a list what is not this CPU's. Other lists are not as they should be either then,
+    /// Leaves out of a list the frames that this CPU does not own (lost to a racing double free). Other lists are not as they should be either then,
     /// so the pages are counted anew.
     fn mend(&mut self, map: &PageMap<'_>, index: usize) {
         let order = self.list_order(index);
@@ -380,7 +329,7 @@ impl CpuCache {
         self.pop(zone.map(), index, order)
     }
 
-    /// Takes up to `n` blocks from the zone to a list (`rmqueue_bulk`). Gives how many came.
+    /// Takes up to `n` blocks from the zone to a list (`rmqueue_bulk`). Returns how many came.
     pub(crate) fn refill(
         &mut self,
         zone: &mut Zone<'_>,
@@ -467,7 +416,7 @@ impl CpuCache {
     }
 }
 
-/// The list of each order and type (`order_to_pindex`).
+/// Returns the list of each order and type (`order_to_pindex`).
 fn list_table(costly: bool, thp_lists: u8, thp_order: Order) -> [[u8; TYPES]; ORDERS] {
     let list = |order: Order, mt: Migratetype| {
         let mt = if (mt as usize) < MIGRATE_PCPTYPES { mt } else { Migratetype::Movable };

@@ -1,4 +1,4 @@
-//! What a CPU owns: a cache for each zone, and where it looks first.
+//! What a CPU owns: a cache for each zone, and which zone it tries first.
 
 use crate::base::layout::MAX_NR_ZONES;
 use crate::base::mobility::Migratetype;
@@ -18,7 +18,7 @@ pub(crate) struct CpuCaches<'m> {
     pub(crate) recent: u16,
     /// Its node.
     pub(crate) node: u8,
-    /// What it was told of, where it shares the allocator; see [`Mailbox`](crate::percpu::mailbox::Mailbox).
+    /// Which of the requests in its mailbox it has received, where it shares the allocator; see [`Mailbox`](crate::percpu::mailbox::Mailbox).
     pub(crate) seen: u32,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct CpuZone<'m> {
 }
 
 impl CpuZone<'_> {
-    /// The cache, with the page that it holds on its list.
+    /// Returns the cache, with the page that it holds on its list.
     #[inline]
     pub(crate) fn flushed(&mut self) -> &mut CpuCache {
         self.cache.flush_last_freed(&self.map);

@@ -7,7 +7,7 @@ use crate::zone::Zone;
 use crate::zone::check::{Violation, walk};
 
 impl Zone<'_> {
-    /// Verifies one cache; gives the pages on its lists.
+    /// Verifies one cache; returns the pages on its lists.
     pub(crate) fn check_cache(&self, at: usize, cache: &CpuCache) -> Result<u64, Violation> {
         let mut count = 0;
         for index in 0..cache.nr_lists() {

@@ -34,12 +34,12 @@ impl CpuList {
         self.len == 0 && self.chain.is_empty()
     }
 
-    /// The chain, which follows the blocks of [`hot`](Self::hot).
+    /// Returns the chain, which follows the blocks of [`hot`](Self::hot).
     pub(crate) fn chain(&self) -> &Chain {
         &self.chain
     }
 
-    /// The first blocks of the list, first to last.
+    /// Returns the first blocks of the list, first to last.
     pub(crate) fn hot(&self) -> impl DoubleEndedIterator<Item = Index> + use<> {
         self.hot.into_iter().take(self.len as usize).rev()
     }
@@ -65,7 +65,7 @@ impl CpuList {
         self.hot().any(|hot| hot == i) || from_both_ends().any(|(a, b)| a == i || b == i)
     }
 
-    /// The first block, if it is on the stack.
+    /// Returns the first block, if it is on the stack.
     #[inline(always)]
     pub(crate) fn top(&self) -> Option<Index> {
         let at = self.len.checked_sub(1)?;

@@ -28,6 +28,8 @@ pub(crate) struct Machine<'m> {
     /// The place of each node's list among the zonelists; [`NO_NODE`] where there is no such node.
     pub(crate) node_places: [u8; MAX_NUMNODES],
     pub(crate) nr_nodes: u8,
+    /// The number of CPUs of each node.
+    pub(crate) node_cpus: [u16; MAX_NUMNODES],
     pub(crate) sections: Sections,
     /// Too little memory to group by mobility: every request is unmovable.
     pub(crate) mobility_off: AtomicBool,
@@ -58,7 +60,7 @@ impl Attempt {
 }
 
 impl<'m> Machine<'m> {
-    /// What a request of a CPU on the node `own` looks for.
+    /// Returns what a request of a CPU on the node `own` looks for.
     #[inline]
     pub(crate) fn attempt(&self, own: u8, request: &Request) -> Result<Attempt, AllocError> {
         if request.order > self.geometry.max_order {
@@ -78,7 +80,7 @@ impl<'m> Machine<'m> {
         Ok(Attempt { order: request.order, mt, gfp, highest, place, nodemask, past_lists: false })
     }
 
-    /// The zones of an attempt's list, in the order in which they are tried.
+    /// Returns the zones of an attempt's list, in the order in which they are tried.
     #[inline]
     pub(crate) fn zonelist(&self, attempt: &Attempt) -> impl Iterator<Item = usize> + use<'m> {
         let zones = self.snapshots.len();
@@ -93,6 +95,14 @@ impl<'m> Machine<'m> {
             && (!self.skips_active() || !self.kswapd_running.iter().any(|r| r.load(Relaxed)))
     }
 
+    /// Returns the number of CPUs of a node; of a node without CPUs the number of all.
+    pub(crate) fn cpus_near(&self, node: u8) -> u64 {
+        match self.node_cpus.get(usize::from(node)) {
+            Some(&local) if local > 0 => u64::from(local),
+            _ => self.node_cpus.iter().map(|&cpus| u64::from(cpus)).sum(),
+        }
+    }
+
     /// Tells whether walks first pass over nodes whose kswapd runs.
     pub(crate) fn skips_active(&self) -> bool {
         self.policy.skip_active_node == SkipActiveNode::On && self.nr_nodes > 1
@@ -103,7 +113,7 @@ impl<'m> Machine<'m> {
         self.kswapd_running.get(usize::from(node)).is_some_and(|runs| runs.load(Relaxed))
     }
 
-    /// The zone that holds a frame, and the frame's index there. In the tables of zones that
+    /// Returns the zone that holds a frame, and the frame's index there. In the tables of zones that
     /// interleave with others the others' frames are holes.
     pub(crate) fn locate(&self, pfn: Pfn) -> Option<(usize, Index)> {
         self.snapshots.iter().enumerate().find_map(|(at, snapshot)| {
@@ -112,7 +122,7 @@ impl<'m> Machine<'m> {
         })
     }
 
-    /// The zone and index of an allocated block.
+    /// Returns the zone and index of an allocated block.
     #[inline(always)]
     pub(crate) fn find_allocated(
         &self,

@@ -1,13 +1,13 @@
-//! Mailbox for a CPU of what only it can do, as its caches are its own: give its pages back, and take new
+//! Pending requests for a CPU, for what only it can do, as its caches are its own: drain them, and adopt new
 //! limits.
 //!
-//! Whoever has mailbox raises a number, and the CPU looks at it whenever it is about to work: one plain load
-//! of a line that rarely changes. Drains have numbers of their own beside it: when the CPU has given its
-//! pages back, it says up to which drain.
+//! Whoever posts a request raises a number, and the CPU looks at it at the start of each call: one plain load of a
+//! line that rarely changes. Drains have numbers of their own: when the CPU has drained its caches, it publishes
+//! the number of the last drain that this served.
 
 use crate::base::sync::{Acquire, AtomicU32, Relaxed, Release};
 
-/// What one CPU was posted and asked for, and what of it is done.
+/// The requests to one CPU, and which of them are done.
 pub(crate) struct Mailbox {
     posted: AtomicU32,
     drains: AtomicU32,
@@ -20,42 +20,42 @@ impl Mailbox {
         Self { posted: zero(), drains: zero(), drained: zero() }
     }
 
-    /// Has the CPU look for what is new. What the caller did before, the CPU sees then.
+    /// Posts a request without a number, such as for new limits. What the caller did before, the CPU sees then.
     pub(crate) fn notify(&self) {
         self.posted.fetch_add(1, Release);
     }
 
-    /// Asks for a drain; gives the number to wait for.
+    /// Requests a drain, and returns the number to wait for.
     pub(crate) fn request_drain(&self) -> u32 {
         let number = self.drains.fetch_add(1, Release).wrapping_add(1);
         self.notify();
         number
     }
 
-    /// How often the CPU was posted, to compare with what it has [taken](Self::receive).
+    /// Returns the number of requests so far, to compare with what the CPU has [received](Self::receive).
     #[inline(always)]
     pub(crate) fn posted(&self) -> u32 {
         self.posted.load(Relaxed)
     }
 
-    /// How often the CPU was posted; what was done before is seen from here on.
+    /// Returns the number of requests so far; what their callers did before is seen from here on.
     pub(crate) fn receive(&self) -> u32 {
         self.posted.load(Acquire)
     }
 
-    /// The number of the last drain that was asked for, if it is still to be done. Only who has the CPU
-    /// asks this.
+    /// Returns the number of the last drain that was requested, if it is still to be done. Only the owner of the
+    /// CPU's caches asks this.
     pub(crate) fn pending_drain(&self) -> Option<u32> {
         let number = self.drains.load(Acquire);
         (number != self.drained.load(Relaxed)).then_some(number)
     }
 
-    /// Says that drains up to a number are done. Whoever sees that, sees what was done.
+    /// Publishes that drains up to a number are done. Whoever sees the number sees what the drain did.
     pub(crate) fn complete_drain(&self, number: u32) {
         self.drained.store(number, Release);
     }
 
-    /// Whether the drain of a number is done.
+    /// Tells whether the drain of a number is done.
     pub(crate) fn is_done(&self, number: u32) -> bool {
         // The distance, as numbers wrap.
         self.drained.load(Acquire).wrapping_sub(number) < u32::MAX / 2
@@ -68,7 +68,7 @@ mod tests {
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicU32 as Word;
 
-    /// The owner looks twice, and drains if it was asked to.
+    /// Returns the owner looks twice, and drains if it was asked to.
     fn owner(mailbox: &Mailbox, drained: &Word) -> u32 {
         let mut seen = 0;
         for _ in 0..2 {

@@ -1,8 +1,8 @@
-//! What CPUs read of a zone without its lock.
+//! The lock-free snapshot of a zone: what CPUs read of it without its lock.
 //!
 //! Decisions before the lock is taken (is there memory above the watermark, is reclaim active) need
-//! the zone's levels. Whoever owns all zones reads them in place; CPUs that share zones read the
-//! copies of a [`ZoneSnapshot`], which are renewed whenever the zone's lock is released. Such a copy lags
+//! numbers of the zone. The owner of all zones reads them in place; CPUs that share zones read the
+//! copies of a [`ZoneSnapshot`], which are refreshed whenever the zone's lock is released. Such a copy lags
 //! behind by what the holder of the lock has moved so far: at most one batch of a CPU list, or one
 //! block. Unlike the kernel's `vm_stat` it does not drift with the number of CPUs.
 
@@ -22,7 +22,7 @@ use crate::zone::watermark::Headroom;
 /// The types whose free blocks count in watermark checks, in the order of [`Copies::orders`].
 const CHECKED: [Migratetype; 5] = [Unmovable, Movable, Reclaimable, HighAtomic, Cma];
 
-/// The side of a zone that faces the CPUs: its page map, and what they may read without its lock.
+/// The lock-free snapshot of a zone, and its page map.
 pub(crate) struct ZoneSnapshot<'m> {
     pub(crate) map: PageMap<'m>,
     pub(crate) node: u8,
@@ -31,7 +31,7 @@ pub(crate) struct ZoneSnapshot<'m> {
     pub(crate) fast_flags: AllocFlags,
     policy: Policy,
     max_order: Order,
-    /// Whether `headroom` and `only_size` say all that they could.
+    /// Whether `served` and `only_size` were computed from the zone as it is.
     current: AtomicBool,
     /// Neither active reclaim nor a missed high watermark makes a CPU cache give pages back.
     only_size: AtomicBool,
@@ -41,7 +41,7 @@ pub(crate) struct ZoneSnapshot<'m> {
     copies: Copies,
 }
 
-/// Copies of a zone's levels, renewed under its lock with each move of pages: not on the cache lines that
+/// Copies of a zone's numbers, refreshed under its lock with each move of pages: not on the cache lines that
 /// the fast paths read.
 #[repr(align(128))]
 struct Copies {
@@ -70,7 +70,7 @@ fn load(copy: &AtomicUsize) -> u64 {
 }
 
 impl<'m> ZoneSnapshot<'m> {
-    /// The snapshot of a zone that has its page map.
+    /// Returns the snapshot of a zone that has its page map.
     pub(crate) fn of(zone: &Zone<'m>, fast_flags: AllocFlags) -> Self {
         let zeros = || core::array::from_fn(|_| AtomicUsize::new(0));
         Self {
@@ -101,20 +101,20 @@ impl<'m> ZoneSnapshot<'m> {
         }
     }
 
-    /// Whether a request of this order is served at once, by the highest zone that it may use; an attempt
+    /// Tells whether a request of this order is served at once, by the highest zone that it may use; an attempt
     /// that names the high watermark may still be refused.
     #[inline(always)]
     pub(crate) fn serves_at_once(&self, order: Order, highest: ZoneKind) -> bool {
         self.served[highest as usize].load(Relaxed) >> (order & 0xf) & 1 != 0
     }
 
-    /// Whether nothing but its size makes a CPU cache give pages back.
+    /// Tells whether nothing but its size makes a CPU cache give pages back.
     #[inline(always)]
     pub(crate) fn only_size_drains(&self) -> bool {
         self.only_size.load(Relaxed)
     }
 
-    /// Says that nothing is current of what the zone serves at once, until
+    /// Invalidates the mask of orders that the zone serves at once, until
     /// [`refresh_mask`](Self::refresh_mask).
     pub(crate) fn invalidate(&self) {
         self.current.store(false, Relaxed);
@@ -124,18 +124,18 @@ impl<'m> ZoneSnapshot<'m> {
         }
     }
 
-    /// Whether [`serves_at_once`](Self::serves_at_once) and [`only_size_drains`](Self::only_size_drains) say all that they could.
+    /// Tells whether the mask was computed from the zone as it is.
     pub(crate) fn is_current(&self) -> bool {
         self.current.load(Relaxed)
     }
 
-    /// Whether what is said of the zone holds after pages of it were moved, and nothing else.
+    /// Tells whether the mask is current after pages of the zone were moved, and nothing else.
     #[inline(always)]
     fn is_still_current(&self, zone: &Zone<'_>) -> bool {
         self.is_current() && zone.mask_inputs_hold()
     }
 
-    /// Finds what the zone serves at once. `serves` is false where something other than its
+    /// Computes the mask of orders that the zone serves at once. `serves` is false where something other than its
     /// watermark may make a walk pass over it.
     #[cold]
     #[inline(never)]
@@ -161,7 +161,7 @@ impl<'m> ZoneSnapshot<'m> {
         }
     }
 
-    /// Finds what the zone serves at once after pages of it were moved, if that may have changed.
+    /// Computes the mask after pages of the zone were moved, if it may have changed.
     #[inline(always)]
     pub(crate) fn refresh_mask_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
         if !self.is_still_current(zone) {
@@ -169,7 +169,7 @@ impl<'m> ZoneSnapshot<'m> {
         }
     }
 
-    /// Renews what CPUs read without the lock, after pages of the zone were moved.
+    /// Refreshes what CPUs read without the lock, after pages of the zone were moved.
     #[inline]
     pub(crate) fn refresh_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
         if self.is_still_current(zone) {
@@ -179,7 +179,7 @@ impl<'m> ZoneSnapshot<'m> {
         }
     }
 
-    /// Renews the copies that change with every move of pages.
+    /// Refreshes the copies that change with every move of pages.
     #[inline]
     fn refresh_pages(&self, zone: &Zone<'_>) {
         let copies = &self.copies;
@@ -198,7 +198,7 @@ impl<'m> ZoneSnapshot<'m> {
         }
     }
 
-    /// Renews what CPUs read without the lock.
+    /// Refreshes what CPUs read without the lock.
     pub(crate) fn refresh(&self, zone: &mut Zone<'_>, serves: bool) {
         self.refresh_mask(zone, serves);
         self.refresh_pages(zone);

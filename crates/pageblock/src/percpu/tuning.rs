@@ -19,8 +19,8 @@ impl CpuCache {
         self.free_count >>= 1;
     }
 
-    /// The pages that the cache holds after a free of a block, if it surely has to give none back.
-    /// Only for a calm zone ([`ZoneSnapshot::only_size_drains`]).
+    /// Returns the pages that the cache holds after a free of a block, if it surely has to give none back.
+    /// Only where nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
     pub(crate) fn count_if_kept(&self, order: Order) -> Option<u32> {
         let count = self.count + pages(order) as u32;
@@ -68,7 +68,7 @@ impl CpuCache {
         self.keep_rule = KeepRule { below, rising_to, pair_keeps, run_from, notes_high: counts };
     }
 
-    /// The number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
+    /// Returns the number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
     /// one that has a list.
     pub fn refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
         let order = order.min(ORDER_LIMIT);
@@ -147,7 +147,7 @@ impl CpuCache {
         if run { FreeRun::OfHighOrders } else { FreeRun::Other }
     }
 
-    /// Whether so much was freed in a run that high orders empty the lists.
+    /// Tells whether so much was freed in a run that high orders empty the lists.
     fn is_long_run(&self, policy: &Policy) -> bool {
         let CacheLimits { batch, high_min, .. } = self.limits;
         let enough = match policy.pcp_free {
@@ -157,12 +157,12 @@ impl CpuCache {
         self.free_count >= enough && (!self.free_high_batch || self.count >= batch)
     }
 
-    /// Whether a cache certainly has to give no pages back, under any policy, after a free.
+    /// Tells whether a cache certainly has to give no pages back, under any policy, after a free.
     fn holds_all(&self, run: FreeRun, zone: ZoneFlags) -> bool {
         self.count < self.high && run == FreeRun::Other && zone == ZoneFlags::default()
     }
 
-    /// How many pages are to be given back where the cache may hold too many.
+    /// Returns how many pages are to be given back where the cache may hold too many.
     fn pages_past_high(&mut self, policy: &Policy, run: FreeRun, zone: ZoneFlags) -> u32 {
         let free_high = run == FreeRun::OfHighOrders;
         match policy.pcp_free {
@@ -221,7 +221,7 @@ impl CpuCache {
         }
     }
 
-    /// The pages that a self-tuning cache may hold now (`nr_pcp_high`, 6.7 and later). `high` is
+    /// Returns the pages that a self-tuning cache may hold now (`nr_pcp_high`, 6.7 and later). `high` is
     /// within its limits already.
     fn high_now(&mut self, policy: &Policy, free_high: bool, zone: ZoneFlags) -> u32 {
         let CacheLimits { batch, high_min, high_max } = self.limits;
@@ -255,7 +255,7 @@ impl CpuCache {
         high
     }
 
-    /// What each vmstat tick does to the limit: lowers it by an eighth, and gives the pages to drain
+    /// Returns what each vmstat tick does to the limit: lowers it by an eighth, and gives the pages to drain
     /// (`decay_pcp_high`, 6.7 and later).
     pub fn decay(&mut self, policy: &Policy) -> u32 {
         let CacheLimits { batch, high_min, .. } = self.limits;
@@ -271,7 +271,7 @@ impl CpuCache {
     }
 }
 
-/// Whether many frees of an order in a run are given back at once.
+/// Tells whether many frees of an order in a run are given back at once.
 #[inline(always)]
 const fn is_high(order: Order) -> bool {
     order.wrapping_sub(1) < COSTLY_ORDER

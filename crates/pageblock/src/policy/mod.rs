@@ -182,7 +182,7 @@ switches! {
 /// The switch that `fallback_pick=hybrid(N)` sets too.
 const THRESHOLD: &str = "hybrid_threshold";
 
-/// The two parts of `hybrid(3)`.
+/// Returns the two parts of `hybrid(3)`.
 fn hybrid<'t>(switch: &str, value: &'t str) -> Option<(&'t str, &'t str)> {
     let (name, threshold) = value.strip_suffix(')')?.split_once('(')?;
     (switch == "fallback_pick" && name == "hybrid").then_some((name, threshold))
@@ -257,7 +257,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// The switches in which two policies differ, with both values.
+    /// Returns the switches in which two policies differ, with both values.
     pub fn diff<'p>(
         &'p self,
         other: &'p Self,

@@ -18,7 +18,7 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// The version of a mainline row; `None` for variants and distributions.
+    /// Returns the version of a mainline row; `None` for variants and distributions.
     #[must_use]
     pub fn version(&self) -> Option<(u32, u32)> {
         let (major, minor) = self.name.strip_prefix("linux-")?.split_once('.')?;
@@ -26,13 +26,13 @@ impl Preset {
     }
 }
 
-/// The preset of this name.
+/// Returns the preset of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|p| p.name == name)
 }
 
-/// The row of a mainline version: the newest that is not newer, or the oldest if all are.
+/// Returns the row of a mainline version: the newest that is not newer, or the oldest if all are.
 #[must_use]
 pub fn nearest(major: u32, minor: u32) -> &'static Preset {
     let not_newer = |p: &&Preset| p.version().is_some_and(|v| v <= (major, minor));

@@ -197,13 +197,13 @@ impl fmt::Debug for Switch {
 }
 
 impl Switch {
-    /// The switch of this name.
+    /// Returns the switch of this name.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         SWITCHES.iter().find(|s| s.name == name)
     }
 
-    /// The switch's value in a policy.
+    /// Returns the switch's value in a policy.
     #[must_use]
     pub fn get(&self, policy: &Policy) -> Value {
         (self.get)(policy)

@@ -1,6 +1,6 @@
 //! PCP bypass: requests and frees that pass by the CPU lists, as where a kernel's trylock on them fails.
 
-use crate::access::local::{Owned, Zones};
+use crate::access::local::{Access, Owned};
 use crate::api::alloc::Allocator;
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::{AllocError, FrameError};

@@ -9,19 +9,19 @@ use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
 impl CpuCache {
-    /// The first block of a list: what an allocation would get.
+    /// Returns the first block of a list: what an allocation would get.
     #[must_use]
     pub fn next(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
         (list < self.nr_lists()).then(|| self.head(list)).flatten().map(|i| zone.map().pfn(i))
     }
 
-    /// The last block of a list: what a drain would give back.
+    /// Returns the last block of a list: what a drain would give back.
     #[must_use]
     pub fn last(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
         (list < self.nr_lists()).then(|| self.tail(list)).flatten().map(|i| zone.map().pfn(i))
     }
 
-    /// The blocks of a list, first to last.
+    /// Returns the blocks of a list, first to last.
     pub fn blocks<'z>(
         &self,
         zone: &'z Zone<'_>,
@@ -31,7 +31,7 @@ impl CpuCache {
         known.into_iter().flatten().map(|i| zone.map().pfn(i))
     }
 
-    /// The list that holds a block, by its order and remembered type; `None` where the block is on
+    /// Returns the list that holds a block, by its order and remembered type; `None` where the block is on
     /// no CPU list. Whether it is this CPU's the caller must know.
     #[must_use]
     pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<usize> {
@@ -43,7 +43,7 @@ impl CpuCache {
         lists.into_iter().find(|&list| self.blocks(zone, list).any(|block| block == pfn))
     }
 
-    /// A block on a list of this CPU: its first frame, its order and the list.
+    /// Returns a block on a list of this CPU: its first frame, its order and the list.
     fn own_block(&self, zone: &Zone<'_>, pfn: Pfn) -> Result<(Index, Order, usize), FrameError> {
         let list = self.list_of(zone, pfn).ok_or(FrameError::NotFree(pfn))?;
         let order = self.list_order(list);
@@ -93,7 +93,7 @@ impl CpuCache {
         Ok(list)
     }
 
-    /// The type that a drain would free a block of this CPU's list to.
+    /// Returns the type that a drain would free a block of this CPU's list to.
     #[must_use]
     pub fn drain_type(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<Migratetype> {
         zone.map().index(pfn).map(|i| drained_type(zone, i))
@@ -114,7 +114,7 @@ impl CpuCache {
         self.note_alloc();
     }
 
-    /// Gives one block of this CPU's list back to the zone; gives the type that it is freed to.
+    /// Gives one block of this CPU's list back to the zone, and returns the type that it is freed to.
     ///
     /// # Errors
     /// [`FrameError::NotFree`] where it is on no CPU list, [`FrameError::OtherCpu`] where it is on none of this

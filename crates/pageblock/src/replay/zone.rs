@@ -24,7 +24,7 @@ impl Zone<'_> {
         Ok(i)
     }
 
-    /// The frames of a block that lies in use, reserved, or within a larger block in use.
+    /// Clears the frames of a block that lies in use, reserved, or within a larger block in use: they are tails.
     fn clear_unlisted(&self, i: Index, order: Order) -> Result<(), FrameError> {
         for at in i..i + (1 << order) {
             match self.map().state(at) {
@@ -76,7 +76,7 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// A block is told to go to a list.
+    /// Exempts the zone from the strict check where a block is imposed on a list of another type.
     fn follow_list_type(&mut self, i: Index, list: Migratetype) {
         if self.map().block_type(i) != list {
             self.exempt_lists();
@@ -107,7 +107,7 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// A pageblock enters the highatomic reserve, or leaves it: its free pages go to the lists of its
+    /// Imposes that a pageblock enters the highatomic reserve, or leaves it: its free pages go to the lists of its
     /// new type.
     ///
     /// # Errors
@@ -127,14 +127,14 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// The free block that holds a frame: its start, order and list type.
+    /// Returns the free block that holds a frame: its start, order and list type.
     #[must_use]
     pub fn free_block_of(&self, pfn: Pfn) -> Option<(Pfn, Order, Migratetype)> {
         let (start, order, list) = self.map().free_block_of(self.map().index(pfn)?)?;
         Some((self.map().pfn(start), order, list))
     }
 
-    /// The last free page of the pageblock that holds a frame.
+    /// Returns the last free page of the pageblock that holds a frame.
     #[must_use]
     pub fn last_free_page_of(&self, pfn: Pfn) -> Option<Pfn> {
         let i = self.map().index(pfn)?;
@@ -162,7 +162,7 @@ impl Zone<'_> {
         last.map(|last| self.map().pfn(last.min(end - 1)))
     }
 
-    /// The block that a request's own list would give: its start, and the order before the split.
+    /// Returns the block that a request's own list would give: its start, and the order before the split.
     #[must_use]
     pub fn next_of_list(&self, order: Order, list: Migratetype) -> Option<(Pfn, Order)> {
         if order > self.geometry().max_order {
@@ -226,7 +226,7 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// What becomes of the pageblock if this free block serves a request of another type.
+    /// Returns what becomes of the pageblock if this free block serves a request of another type.
     #[must_use]
     pub fn outcome_of(
         &self,

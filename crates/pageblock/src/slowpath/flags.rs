@@ -6,7 +6,7 @@ use crate::base::mobility::Migratetype;
 use crate::base::request::Gfp;
 use crate::policy::{Boost, HighatomicHigh, Nofragment, OomReserve, Policy, Slowpath, WmarkCheck};
 
-/// The flags of ordinary attempts in the slow path (`gfp_to_alloc_flags`). Which requests count as
+/// Returns the flags of ordinary attempts in the slow path (`gfp_to_alloc_flags`). Which requests count as
 /// urgent changed together with how a watermark check treats them, hence [`WmarkCheck`] decides.
 #[must_use]
 pub fn slow_alloc_flags(policy: &Policy, demand: &Demand, caller: &Caller) -> AllocFlags {
@@ -75,7 +75,7 @@ fn reserves(policy: &Policy, flags: AllocFlags, demand: &Demand, caller: &Caller
     if high { flags.without(AllocFlags::CPUSET) } else { flags }
 }
 
-/// The reserves that the caller is entitled to beyond that; `None` for most
+/// Returns the reserves that the caller is entitled to beyond that; `None` for most
 /// (`__gfp_pfmemalloc_flags`).
 #[must_use]
 pub fn reserve_flags(policy: &Policy, gfp: Gfp, caller: &Caller) -> Option<AllocFlags> {

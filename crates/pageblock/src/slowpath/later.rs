@@ -20,7 +20,7 @@ impl SlowPath<'_> {
         self.policy.slowpath == Slowpath::OneLoop
     }
 
-    /// A new round. The second generation takes its reserves into account from the second on.
+    /// Starts a new round. The second generation takes its reserves into account from the second on.
     pub(super) fn retry_later(&mut self) -> Step {
         self.round = Round::Loop;
         if !self.is_third_generation() {
@@ -63,7 +63,7 @@ impl SlowPath<'_> {
         self.retry()
     }
 
-    /// Whether the request is likely to need compaction rather than reclaim.
+    /// Tells whether the request is likely to need compaction rather than reclaim.
     fn compacts_first(&self) -> bool {
         let kernel_block = self.demand.order > 0 && self.demand.migratetype != Migratetype::Movable;
         self.has(Gfp::DIRECT_RECLAIM)
@@ -214,7 +214,7 @@ impl SlowPath<'_> {
         self.retry()
     }
 
-    /// The request fails, unless it may not: then it gets a little more, for ever.
+    /// Fails the request, unless it may not fail: then it gets a little more, for ever.
     fn nopage(&mut self) -> Step {
         if !self.has(Gfp::NOFAIL) || !self.has(Gfp::DIRECT_RECLAIM) {
             return self.over(Step::Fail);

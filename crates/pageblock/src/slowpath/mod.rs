@@ -44,13 +44,18 @@
 mod first;
 mod flags;
 mod later;
+mod step;
 #[cfg(test)]
 mod tests;
 
 pub use flags::{reserve_flags, slow_alloc_flags};
+pub use step::{
+    Caller, CompactPriority, CompactResult, Contention, Demand, Nodes, OomResult, Outcome, Step,
+    Wait,
+};
 
 use crate::base::alloc_flags::AllocFlags;
-use crate::base::frame::Order;
+use crate::base::frame::{COSTLY_ORDER, Order};
 use crate::base::mobility::Migratetype;
 use crate::base::request::Gfp;
 use crate::policy::{
@@ -60,221 +65,11 @@ use crate::policy::{
 
 /// Orders above it are costly: they do not retry for long, and kill nothing
 /// (`PAGE_ALLOC_COSTLY_ORDER`).
-pub const PAGE_ALLOC_COSTLY_ORDER: Order = 3;
+pub const PAGE_ALLOC_COSTLY_ORDER: Order = COSTLY_ORDER;
 
 /// Rounds without progress before reclaim is given up; rounds of compaction with progress
 /// (`MAX_RECLAIM_RETRIES`, `MAX_COMPACT_RETRIES`).
 pub const MAX_RETRIES: u32 = 16;
-
-/// The request, and the orders of the machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Demand {
-    /// The flags.
-    pub gfp: Gfp,
-    /// The order.
-    pub order: Order,
-    /// The type; unmovable for every request where grouping by mobility is disabled.
-    pub migratetype: Migratetype,
-    /// The largest order of the machine.
-    pub max_order: Order,
-    /// The order of a pageblock.
-    pub pageblock_order: Order,
-}
-
-impl Demand {
-    const fn is_costly(&self) -> bool {
-        self.order > PAGE_ALLOC_COSTLY_ORDER
-    }
-}
-
-/// Who asks (flags of `current`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Caller {
-    /// The task frees memory for others (`PF_MEMALLOC`), or is a softirq that serves a memalloc
-    /// socket.
-    pub pf_memalloc: bool,
-    /// The OOM killer chose the task.
-    pub oom_victim: bool,
-    /// The task has a real-time or deadline priority.
-    pub rt_task: bool,
-    /// The task is a kernel thread (`PF_KTHREAD`).
-    pub kthread: bool,
-    /// Not the task asks, but an interrupt: none of the above counts but a softirq's.
-    pub in_interrupt: bool,
-    /// A fatal signal is pending.
-    pub fatal_signal: bool,
-}
-
-/// How hard compaction tries (`enum compact_priority`). Up to 4.7 there are the modes
-/// [`CompactPriority::Async`] and [`CompactPriority::SyncLight`] only.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub enum CompactPriority {
-    /// The whole zone, hints ignored (`COMPACT_PRIO_SYNC_FULL`).
-    SyncFull = 0,
-    /// May wait for locks, not for writeback (`COMPACT_PRIO_SYNC_LIGHT`, the default).
-    SyncLight = 1,
-    /// Waits for nothing (`COMPACT_PRIO_ASYNC`).
-    Async = 2,
-}
-
-impl CompactPriority {
-    /// The next harder one, down to `hardest`.
-    const fn harder(self, hardest: Self) -> Option<Self> {
-        match self {
-            Self::Async => Some(Self::SyncLight),
-            Self::SyncLight if matches!(hardest, Self::SyncFull) => Some(Self::SyncFull),
-            _ => None,
-        }
-    }
-}
-
-/// What a round of direct compaction came to, over all zones (`enum compact_result`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum CompactResult {
-    /// Not tried: too little free memory to move pages to, or not permitted.
-    Skipped,
-    /// Not tried: it failed too often of late.
-    Deferred,
-    /// All was scanned, without success.
-    Complete,
-    /// Part of a zone was scanned, without success.
-    PartialSkipped,
-    /// Given up for others.
-    Contended,
-    /// A block of the order is free.
-    Success,
-}
-
-/// Why compaction gave up early (3.10 to 4.7).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
-pub enum Contention {
-    /// It did not.
-    #[default]
-    None,
-    /// A lock was held by another.
-    Lock,
-    /// The CPU was needed by another.
-    Resched,
-}
-
-/// Which nodes an attempt may use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Nodes {
-    /// Those of the request's nodemask.
-    Request,
-    /// All of the zonelist: reserves ignore memory policies.
-    Any,
-}
-
-/// How long to wait.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Wait {
-    /// Up to HZ/50 (20 ms), if a device is congested (`wait_iff_congested`).
-    IffCongested,
-    /// One tick.
-    Tick,
-}
-
-/// What to do next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// Wake kswapd of every node of the zonelist where it is not left asleep. In 3.12 and 3.13 this
-    /// also resets the fair batches of the zones. Report [`Outcome::Done`].
-    WakeKswapd {
-        /// The order that kswapd works for.
-        order: Order,
-    },
-    /// Try the zones (`get_page_from_freelist`) at the request's order. Report [`Outcome::Page`] or
-    /// [`Outcome::NoPage`].
-    TryAlloc {
-        /// What the attempt may use.
-        flags: AllocFlags,
-        /// Where.
-        nodes: Nodes,
-    },
-    /// Compact the zones. Report [`Outcome::Compacted`], or [`Outcome::Page`] for a captured page.
-    DirectCompact {
-        /// The order that is wanted.
-        order: Order,
-        /// How hard.
-        priority: CompactPriority,
-    },
-    /// Reclaim. Report [`Outcome::Reclaimed`].
-    DirectReclaim {
-        /// The order that is wanted.
-        order: Order,
-    },
-    /// Give the pages of all CPU lists back. Report [`Outcome::Done`].
-    DrainAll,
-    /// Give one highatomic block back. Report [`Outcome::Yes`] if there was one, else
-    /// [`Outcome::No`].
-    UnreserveHighatomic {
-        /// Also the last block of a zone.
-        force: bool,
-    },
-    /// Would some zone meet its minimum if all that can be reclaimed were free
-    /// (`should_reclaim_retry`)? Report [`Outcome::Yes`] or [`Outcome::No`].
-    ReclaimRetry {
-        /// The flags of the watermark test.
-        flags: AllocFlags,
-        /// Rounds without progress, up to [`MAX_RETRIES`]; 4.8 counts that many sixteenths less of
-        /// what can be reclaimed.
-        no_progress_loops: u32,
-    },
-    /// Would compaction be suitable in some zone if what can be reclaimed were free
-    /// (`compaction_zonelist_suitable`)? Report [`Outcome::Yes`] or [`Outcome::No`].
-    CompactRetry {
-        /// The flags of the watermark test.
-        flags: AllocFlags,
-    },
-    /// Nothing to do: from here on blocks of other types may be broken. Report [`Outcome::Done`].
-    DropNofragment,
-    /// Wait. Report [`Outcome::Done`].
-    Wait(Wait),
-    /// Call the OOM killer. Report [`Outcome::Oom`].
-    Oom,
-    /// The request is served. Nothing follows.
-    Served,
-    /// The request fails. Nothing follows.
-    Fail,
-}
-
-/// What the OOM killer did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum OomResult {
-    /// A victim is dying.
-    Killed,
-    /// There was none to kill.
-    Nothing,
-    /// Another task was about it.
-    Busy,
-}
-
-/// What came of the last [`Step`]. An outcome that does not answer the step counts as failure.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// Nothing was asked yet.
-    Start,
-    /// It is done.
-    Done,
-    /// It gave the page.
-    Page,
-    /// No page.
-    NoPage,
-    /// Compaction ended, without a captured page.
-    Compacted(CompactResult, Contention),
-    /// Reclaim freed so many pages.
-    Reclaimed {
-        /// The number of pages.
-        pages: u64,
-    },
-    /// Yes.
-    Yes,
-    /// No.
-    No,
-    /// What the OOM killer did.
-    Oom(OomResult),
-}
 
 /// Where a request stands: which step was handed out last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -334,7 +129,7 @@ pub struct SlowPath<'p> {
 }
 
 impl<'p> SlowPath<'p> {
-    /// A request that the fast path could not serve.
+    /// Returns a request that the fast path could not serve.
     #[must_use]
     pub fn new(policy: &'p Policy, demand: Demand, caller: Caller) -> Self {
         Self {
@@ -359,13 +154,13 @@ impl<'p> SlowPath<'p> {
         self.caller = caller;
     }
 
-    /// The flags of the next attempt.
+    /// Returns the flags of the next attempt.
     #[must_use]
     pub const fn flags(&self) -> AllocFlags {
         self.flags
     }
 
-    /// The number of pages reclaimed so far.
+    /// Returns the number of pages reclaimed so far.
     #[must_use]
     pub const fn reclaimed_total(&self) -> u64 {
         self.reclaimed_total
@@ -480,7 +275,7 @@ impl SlowPath<'_> {
         if self.is_first_generation() { self.retry_first() } else { self.retry_later() }
     }
 
-    /// The order that reclaim and compaction work for: whole blocks as long as blocks of other types may not be
+    /// Returns the order that reclaim and compaction work for: whole blocks as long as blocks of other types may not be
     /// broken, as nothing smaller would serve a kernel request, where `defrag_blocks` is on.
     fn effort_order(&self) -> Order {
         let promoted = self.policy.defrag_blocks == DefragBlocks::On
@@ -535,7 +330,7 @@ impl SlowPath<'_> {
         self.go(At::ReclaimTry, self.try_alloc())
     }
 
-    /// What was reclaimed may lie on CPU lists or in the reserve.
+    /// Has CPU lists and the reserve given back: what was reclaimed may lie on CPU lists or in the reserve.
     fn unreserve_and_drain(&mut self) -> Step {
         match self.policy.reserve {
             Reserve::MigrateReserve => self.go(At::Drain, Step::DrainAll),

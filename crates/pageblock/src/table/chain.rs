@@ -99,7 +99,7 @@ impl Chain {
         }
     }
 
-    /// The head, and what follows it, if the links agree.
+    /// Returns the head, and what follows it, if the links agree.
     #[inline(always)]
     pub(crate) fn first(&self, map: &PageMap<'_>, tag: Tag) -> Result<(Index, Index), Broken> {
         let next = map.next(self.head);
@@ -138,7 +138,7 @@ impl Chain {
 
     /// Takes from the end of a chain that is not empty as many blocks as one power of two, at most
     /// `most`, of which each lies `step` frames after the one that stood behind it and is `owned`.
-    /// Gives the tail and their number; `None` for less than two.
+    /// Returns the tail and their number; `None` for less than two.
     #[inline]
     pub(crate) fn pop_tail_run(
         &mut self,
@@ -177,14 +177,14 @@ impl Chain {
         Some((first, n))
     }
 
-    /// What stands before a block, if the links agree.
+    /// Returns what stands before a block, if the links agree.
     #[inline]
     fn before(&self, map: &PageMap<'_>, tag: Tag, i: Index) -> Option<Index> {
         let prev = map.prev(i) ^ tag;
         (prev < map.frames() && map.next(prev) == i).then_some(prev)
     }
 
-    /// What stands after a block, if the links agree.
+    /// Returns what stands after a block, if the links agree.
     fn after(&self, map: &PageMap<'_>, tag: Tag, i: Index) -> Option<Index> {
         let next = map.next(i);
         (next < map.frames() && map.prev(next) == i ^ tag).then_some(next)

@@ -131,20 +131,20 @@ impl FreeArea {
         self.lists[mt as usize][order as usize].chain.rotate_to(map, ZONE, i);
     }
 
-    /// The smallest order, not under `order`, with a block of this type.
+    /// Returns the smallest order, not under `order`, with a block of this type.
     #[inline]
     pub(crate) fn smallest(&self, order: Order, mt: Migratetype) -> Option<Order> {
         let orders = self.nonempty[mt as usize] >> order;
         (orders != 0).then(|| order + orders.trailing_zeros() as Order)
     }
 
-    /// The orders that have blocks of a type, one bit each.
+    /// Returns the orders that have blocks of a type, one bit each.
     #[inline]
     pub(crate) fn orders(&self, mt: Migratetype) -> u16 {
         self.nonempty[mt as usize]
     }
 
-    /// The number of free blocks of an order, of all types (`nr_free`).
+    /// Returns the number of free blocks of an order, of all types (`nr_free`).
     pub(crate) fn nr_free(&self, order: Order) -> u64 {
         self.lists.iter().map(|of_type| u64::from(of_type[order as usize].len())).sum()
     }

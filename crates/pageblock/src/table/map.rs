@@ -104,12 +104,12 @@ const BELOW_BITS: u8 = TYPE_BITS << BELOW;
 const SKIP: u8 = 0b100_0000;
 const SPARSE: u8 = 0b1000_0000;
 
-/// The byte of a pageblock of a type that is not isolated.
+/// Returns the byte of a pageblock of a type that is not isolated.
 const fn block_byte(mt: Migratetype) -> u8 {
     (mt as u8) << BELOW | mt as u8
 }
 
-/// Whether a state byte is that of an allocated block of exactly this order.
+/// Tells whether a state byte is that of an allocated block of exactly this order.
 #[inline]
 fn is_allocated(byte: u8, order: Order) -> bool {
     order <= ORDER_LIMIT && byte & 0x7f == ALLOCATED | order
@@ -120,13 +120,13 @@ fn is_allocated(byte: u8, order: Order) -> bool {
 pub(crate) struct StateByte<'m>(&'m AtomicU8);
 
 impl StateByte<'_> {
-    /// Whether the block is on a CPU list.
+    /// Tells whether the block is on a CPU list.
     #[inline(always)]
     pub(crate) fn is_on_cpu_list(self) -> bool {
         self.0.load(Relaxed) < ALLOCATED
     }
 
-    /// Whether another frame has the same state.
+    /// Tells whether another frame has the same state.
     #[inline(always)]
     pub(crate) fn is_same(self, other: Self) -> bool {
         self.0.load(Relaxed) == other.0.load(Relaxed)
@@ -187,14 +187,14 @@ impl<'m> PageMap<'m> {
         Some(Self { base: base.0, pageblock_order, links, states, blocks })
     }
 
-    /// The states of a range of frames that the tables have.
+    /// Returns the states of a range of frames that the tables have.
     fn states_in(&self, range: FrameRange) -> Option<&'m [AtomicU8]> {
         let start = self.offset(range.start);
         let len = usize::try_from(range.len()).ok()?;
         self.states.get(start..start.checked_add(len)?)
     }
 
-    /// Whether every frame of a range is reserved.
+    /// Tells whether every frame of a range is reserved.
     pub(crate) fn all_reserved(&self, range: FrameRange) -> bool {
         let is = |byte: &AtomicU8| byte.load(Relaxed) | (RESERVED ^ RETURNED) == RESERVED;
         range.is_empty() || self.states_in(range).is_some_and(|states| states.iter().all(is))
@@ -205,7 +205,7 @@ impl<'m> PageMap<'m> {
         self.states[i as usize].store(RETURNED, Relaxed);
     }
 
-    /// Whether a frame is reserved since [`set_returned`](Self::set_returned).
+    /// Tells whether a frame is reserved since [`set_returned`](Self::set_returned).
     pub(crate) fn is_returned(&self, i: Index) -> bool {
         self.states[i as usize].load(Relaxed) == RETURNED
     }
@@ -227,7 +227,7 @@ impl<'m> PageMap<'m> {
         (offset < self.states.len()).then_some(offset as Index)
     }
 
-    /// The distance from the first frame; wraps below it, which is past every table.
+    /// Returns the distance from the first frame; wraps below it, which is past every table.
     #[inline]
     fn offset(&self, pfn: Pfn) -> usize {
         usize::try_from(pfn.0.wrapping_sub(self.base)).unwrap_or(usize::MAX)
@@ -263,7 +263,7 @@ impl<'m> PageMap<'m> {
         byte < ALLOCATED && byte & 0xf == order
     }
 
-    /// The offset and state byte of a frame, where an allocated block of exactly this order, at most
+    /// Returns the offset and state byte of a frame, where an allocated block of exactly this order, at most
     /// [`ORDER_LIMIT`], starts at it. The offset is an [`Index`].
     #[inline(always)]
     pub(crate) fn allocated(&self, pfn: Pfn, order: Order) -> Option<(usize, StateByte<'m>)> {
@@ -277,7 +277,7 @@ impl<'m> PageMap<'m> {
         StateByte(&self.states[i as usize])
     }
 
-    /// The index of a frame, where an allocated block of exactly this order starts at it. A hole is
+    /// Returns the index of a frame, where an allocated block of exactly this order starts at it. A hole is
     /// none.
     #[inline]
     pub(crate) fn allocated_at(&self, pfn: Pfn, order: Order) -> Option<Index> {
@@ -286,7 +286,7 @@ impl<'m> PageMap<'m> {
         is_allocated(byte, order).then_some(offset as Index)
     }
 
-    /// The list type of the free block of exactly this order that starts at `i`.
+    /// Returns the list type of the free block of exactly this order that starts at `i`.
     #[inline]
     pub(crate) fn free_list(&self, i: Index, order: Order) -> Option<Migratetype> {
         let byte = self.states.get(i as usize)?.load(Relaxed);
@@ -296,7 +296,7 @@ impl<'m> PageMap<'m> {
         Migratetype::from_index((byte >> 4 & 7) as usize)
     }
 
-    /// The free block that holds a frame: its first frame, order and list type.
+    /// Returns the free block that holds a frame: its first frame, order and list type.
     pub(crate) fn free_block_of(&self, i: Index) -> Option<(Index, Order, Migratetype)> {
         (0..=crate::base::frame::ORDER_LIMIT).find_map(|at_least| {
             let start = i & !((1 << at_least) - 1);
@@ -335,13 +335,13 @@ impl<'m> PageMap<'m> {
         &self.blocks[(i >> self.pageblock_order) as usize]
     }
 
-    /// The type of the pageblock that holds the frame (`get_pageblock_migratetype`).
+    /// Returns the type of the pageblock that holds the frame (`get_pageblock_migratetype`).
     #[inline]
     pub(crate) fn block_type(&self, i: Index) -> Migratetype {
         Self::type_in(self.block(i).load(Relaxed))
     }
 
-    /// Whether the pageblock of the frame at an offset has a type and is not being emptied
+    /// Tells whether the pageblock of the frame at an offset has a type and is not being emptied
     /// (`zone/packing.rs`).
     #[inline(always)]
     pub(crate) fn is_in_block_of(&self, offset: usize, mt: Migratetype) -> bool {
@@ -350,7 +350,7 @@ impl<'m> PageMap<'m> {
         block.is_some_and(|byte| byte.load(Relaxed) & (SPARSE | TYPE_BITS) == mt as u8)
     }
 
-    /// The type in the three lowest bits.
+    /// Returns the type in the three lowest bits.
     #[inline]
     fn type_in(byte: u8) -> Migratetype {
         Migratetype::from_index((byte & TYPE_BITS) as usize).unwrap_or(Migratetype::Movable)
@@ -372,7 +372,7 @@ impl<'m> PageMap<'m> {
         below
     }
 
-    /// The type of the CPU list that takes a block which is freed; `None` where it goes to the zone,
+    /// Returns the type of the CPU list that takes a block which is freed; `None` where it goes to the zone,
     /// as its pageblock is isolated or being emptied (`zone/packing.rs`).
     #[inline]
     pub(crate) fn cpu_list_type(&self, i: Index, order: Order) -> Option<Migratetype> {
@@ -393,7 +393,7 @@ impl<'m> PageMap<'m> {
         }
     }
 
-    /// The skip hint of compaction.
+    /// Returns the skip hint of compaction.
     pub(crate) fn skip(&self, i: Index) -> bool {
         self.block(i).load(Relaxed) & SKIP != 0
     }
@@ -406,7 +406,7 @@ impl<'m> PageMap<'m> {
 }
 
 impl FrameState {
-    /// The order of a block's first frame.
+    /// Returns the order of a block's first frame.
     #[must_use]
     pub const fn order(self) -> Option<Order> {
         match self {
@@ -419,7 +419,7 @@ impl FrameState {
 }
 
 impl PageMap<'_> {
-    /// The block that holds a frame, free or not: its first frame and state. What is in no block
+    /// Returns the block that holds a frame, free or not: its first frame and state. What is in no block
     /// stands for itself.
     pub(crate) fn block_at(&self, i: Index) -> (Index, FrameState) {
         let holds = |at_least: Order| {

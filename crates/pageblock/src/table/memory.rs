@@ -49,14 +49,14 @@ impl TablesLayout {
         self.layout
     }
 
-    /// The size in bytes, which includes what alignment costs in memory of any address.
+    /// Returns the size in bytes, which includes what alignment costs in memory of any address.
     #[must_use]
     pub fn size(self) -> usize {
         self.layout.size() + self.layout.align()
     }
 }
 
-/// Hands out tables from memory that the caller supplied, one after the other.
+/// RangeWorker out tables from memory that the caller supplied, one after the other.
 pub struct Tables<'m> {
     at: NonNull<u8>,
     left: usize,
@@ -98,7 +98,7 @@ impl<'m> Tables<'m> {
         }
     }
 
-    /// A table of `n` values, the `i`-th made by `init(i)`; `None` where the memory is used up.
+    /// Returns a table of `n` values, the `i`-th made by `init(i)`; `None` where the memory is used up.
     ///
     /// Values are never dropped; `T` may not need it.
     pub fn take<T>(&mut self, n: usize, mut init: impl FnMut(usize) -> T) -> Option<&'m mut [T]> {
@@ -113,7 +113,7 @@ impl<'m> Tables<'m> {
         }
     }
 
-    /// A table of `n` pairs of numbers that mean nothing yet. Memory whose bytes have a value is not
+    /// Returns a table of `n` pairs of numbers that mean nothing yet. Memory whose bytes have a value is not
     /// touched.
     pub(crate) fn take_pairs(&mut self, n: usize) -> Option<&'m mut [[AtomicU32; 2]]> {
         if !self.written || cfg!(any(loom, shuttle)) {

@@ -121,7 +121,7 @@ mod tests {
     use crate::testing::Allocator;
     use crate::testing::with_zone;
 
-    /// A zone of two blocks of order 10.
+    /// Returns a zone of two blocks of order 10.
     fn with_two_blocks<R>(policy: &str, test: impl FnOnce(&mut Allocator<'_>) -> R) -> R {
         with_zone(policy, Geometry::default(), 2048, test)
     }

@@ -23,6 +23,7 @@ impl Zone<'_> {
             self.geometry.pageblock_order,
         );
         if let Some(boost) = boost {
+            debug_assert!(boost >= self.boost, "a fallback lowers the boost");
             self.boost = boost;
         }
         let unconditional = matches!(self.policy.boost, Boost::V50 | Boost::V58);

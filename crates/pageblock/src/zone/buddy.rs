@@ -39,7 +39,7 @@ impl Zone<'_> {
         Some(i)
     }
 
-    /// Takes the block that serves off its list, its pages still in the counters; gives its order too.
+    /// Takes the block that serves off its list, its pages still in the counters; returns its order too.
     #[inline]
     fn unlink_smallest(&mut self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
         if self.is_packed()
@@ -61,7 +61,7 @@ impl Zone<'_> {
 
     /// Takes up to `n` blocks, at least one, as so many calls of
     /// [`rmqueue_smallest`](Self::rmqueue_smallest) would: they follow each other in the first block of the
-    /// smallest order that serves, since all smaller lists are empty. Gives the first, and how many
+    /// smallest order that serves, since all smaller lists are empty. Returns the first, and how many
     /// they are. Not for packed placement.
     pub(crate) fn take_run(
         &mut self,
@@ -77,14 +77,15 @@ impl Zone<'_> {
         let after = taken - 1;
         self.counters.list_probes +=
             u64::from(found + 1 - order) + u64::from(2 * after - after.count_ones());
-        self.map.set(i, FrameState::Tail);
         if self.is_whole_block(found) {
             self.remove(i, found, list);
+            self.map.set(i, FrameState::Tail);
             self.insert_rest(i, order, found, taken, |zone, i, order| {
                 zone.insert(i, order, list, End::Head);
             });
         } else {
             self.area.remove(&self.map, i, found, list);
+            self.map.set(i, FrameState::Tail);
             self.account_pages(u64::from(taken) << order, list, false, false);
             self.insert_rest(i, order, found, taken, |zone, i, order| {
                 zone.link(i, order, list, End::Head);
@@ -198,7 +199,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Whether a free block of type `mt` may merge with its buddy, both of whole pageblocks.
+    /// Tells whether a free block of type `mt` may merge with its buddy, both of whole pageblocks.
     fn may_merge(&self, buddy: Index, mt: Migratetype) -> bool {
         let other = self.map.block_type(buddy);
         if other == mt {
@@ -225,7 +226,7 @@ impl Zone<'_> {
         }
     }
 
-    /// The tail, if the block is likely to merge soon: if the buddy of what it would become is
+    /// Returns the tail, if the block is likely to merge soon: if the buddy of what it would become is
     /// already free (`buddy_merge_likely`). Used last, it has the best chance to.
     fn end_for(&self, i: Index, order: Order) -> End {
         if order + 1 >= self.geometry.max_order {
@@ -266,7 +267,7 @@ impl Zone<'_> {
         }
     }
 
-    /// The frames whose free pages move when the pageblock of the page at `i` changes its type;
+    /// Returns the frames whose free pages move when the pageblock of the page at `i` changes its type;
     /// `None` where the zone's end keeps it from moving.
     pub(crate) fn movable_range(&self, i: Index) -> Option<Range<Index>> {
         let block = self.pageblock_of(i);
@@ -283,7 +284,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Moves the free blocks of the pageblock of the page at `i` to the list of a type; gives the
+    /// Moves the free blocks of the pageblock of the page at `i` to the list of a type; returns the
     /// pages moved (`move_freepages_block`).
     pub(crate) fn move_freepages_block(&mut self, i: Index, to: Migratetype) -> u64 {
         let Some(Range { start, end }) = self.movable_range(i) else { return 0 };
@@ -300,7 +301,7 @@ impl Zone<'_> {
         moved
     }
 
-    /// What [`Self::movable_range`] covers.
+    /// Returns what [`Self::movable_range`] covers.
     pub(crate) fn count_block(&self, range: Range<Index>) -> BlockCount {
         let (mut free, mut movable, mut looks) = (0, 0, 0);
         let Range { start: mut at, end } = range;
@@ -326,7 +327,7 @@ impl Zone<'_> {
         BlockCount { free: free.min(block_pages), movable: movable.min(block_pages), looks }
     }
 
-    /// The frames of the pageblock that holds a frame.
+    /// Returns the frames of the pageblock that holds a frame.
     pub(crate) fn pageblock_of(&self, i: Index) -> Index {
         i & !((1 << self.geometry.pageblock_order) - 1)
     }
@@ -358,7 +359,7 @@ mod tests {
 
     const LIST: Migratetype = Migratetype::Movable;
 
-    /// What is left of a zone of one block of order 6 after `take`.
+    /// Returns the lists, counters and free pages of a zone of one block of order 6 after `take`.
     fn after(take: impl FnOnce(&mut Zone<'_>)) -> (Vec<Vec<u64>>, ZoneCounters, [u64; 2]) {
         let geometry = Geometry { pageblock_order: 4, max_order: 6 };
         with_zone("linux-6.12", geometry, 64, |allocator| {

@@ -24,7 +24,7 @@ pub struct CaptureSlot {
 }
 
 impl CaptureSlot {
-    /// A slot that waits for a block.
+    /// Returns a slot that waits for a block.
     #[must_use]
     pub const fn new(order: Order, migratetype: Migratetype) -> Self {
         Self { order, migratetype, pfn: None }

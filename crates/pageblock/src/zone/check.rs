@@ -74,7 +74,7 @@ impl fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-/// Walks a list in both directions, `visit`ing every block; gives its length.
+/// Walks a list in both directions, `visit`ing every block; returns its length.
 pub(crate) fn walk(
     map: &PageMap<'_>,
     chain: &Chain,
@@ -152,7 +152,7 @@ impl Zone<'_> {
         if found == blocks { Ok(()) } else { Err(Violation::Unlisted(self.span.start)) }
     }
 
-    /// Verifies that blocks tile the zone; gives the number of free ones.
+    /// Verifies that blocks tile the zone; returns the number of free ones.
     fn check_frames(&self) -> Result<u64, Violation> {
         let mut free = 0;
         let mut at = 0;
@@ -209,7 +209,7 @@ impl Zone<'_> {
         if !free || apart { Ok(()) } else { Err(Violation::Unmerged(pfn, order)) }
     }
 
-    /// Whether every free page must be on the list of its pageblock's type.
+    /// Tells whether every free page must be on the list of its pageblock's type.
     fn lists_are_strict(&self) -> bool {
         self.keeps_lists() && (self.isolated_blocks == 0 || self.keeps_isolated_lists())
     }
@@ -221,7 +221,7 @@ impl Zone<'_> {
         self.policy.list_type_strict() && small_buddies
     }
 
-    /// Whether isolation changes nothing about it. What is larger than a pageblock is freed as one by
+    /// Tells whether isolation changes nothing about it. What is larger than a pageblock is freed as one by
     /// 6.10 and by CPU lists, though one of its pageblocks be isolated.
     pub(crate) fn keeps_isolated_lists(&self) -> bool {
         self.policy.split_large == SplitLarge::On && self.geometry.pageblock_order >= COSTLY_ORDER

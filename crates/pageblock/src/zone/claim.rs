@@ -15,7 +15,7 @@ use crate::zone::fallback::{Fallback, Outcome};
 impl Zone<'_> {
     /// Serves a request by a decision of [`find_fallback`](Self::find_fallback).
     ///
-    /// Gives the block's first frame, and the type that a CPU list remembers for it (up to 6.9).
+    /// Returns the block's first frame, and the type that a CPU list remembers for it (up to 6.9).
     /// Failed claims are to be passed on, as each boosts the watermark.
     pub(crate) fn take_fallback(
         &mut self,
@@ -71,7 +71,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Up to 4.9: moves the block's free pages, then splits what was found. Gives the type that the
+    /// Up to 4.9: moves the block's free pages, then splits what was found. Returns the type that the
     /// block is treated as, and that of the remainder.
     fn move_and_split(
         &mut self,

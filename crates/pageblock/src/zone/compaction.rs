@@ -36,7 +36,7 @@ use crate::table::map::FrameState;
 use crate::zone::Zone;
 
 impl Zone<'_> {
-    /// The skip hint of the pageblock that holds a frame (`get_pageblock_skip`); `false` for a frame
+    /// Returns the skip hint of the pageblock that holds a frame (`get_pageblock_skip`); `false` for a frame
     /// of another zone.
     #[must_use]
     pub fn skip(&self, pfn: Pfn) -> bool {

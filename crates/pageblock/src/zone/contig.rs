@@ -119,7 +119,7 @@ impl fmt::Display for ContigError {
 impl core::error::Error for ContigError {}
 
 impl Zone<'_> {
-    /// The pageblocks to isolate for a range: up to 6.9 with those that a free block can reach which
+    /// Returns the pageblocks to isolate for a range: up to 6.9 with those that a free block can reach which
     /// has frames of the range.
     pub(crate) fn window(&self, start: Index, end: Index) -> FrameRange {
         let order = match self.policy.isolation {
@@ -136,7 +136,7 @@ impl Zone<'_> {
         }
     }
 
-    /// What of a frame keeps its range from being had (`has_unmovable_pages`), and the frame after it.
+    /// Returns the obstacle, if any, that keeps the range of a frame from being had (`has_unmovable_pages`), and the frame after it.
     fn obstacle(&self, i: Index, migrate: &mut impl Migrate) -> (Option<ContigError>, Index) {
         let (first, state) = self.map.block_at(i);
         let next = first + (1 << state.order().unwrap_or(0));
@@ -168,7 +168,7 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// The first aligned range from a frame on that nothing is known to keep from being had.
+    /// Returns the first aligned range from a frame on that nothing is known to keep from being had.
     pub(crate) fn candidate(
         &self,
         from: Pfn,
@@ -252,7 +252,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Whether every frame is in a free block.
+    /// Tells whether every frame is in a free block.
     pub(crate) fn is_free(&self, start: Index, end: Index) -> bool {
         let mut i = start;
         while i < end {

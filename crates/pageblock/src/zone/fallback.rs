@@ -71,7 +71,7 @@ pub enum Mode {
 type Candidate = (Index, Order, Migratetype);
 
 impl Zone<'_> {
-    /// The types that a request of a type falls back to, in order (`fallbacks`, facts 5.1).
+    /// Returns the types that a request of a type falls back to, in order (`fallbacks`, facts 5.1).
     fn fallback_types(&self, start: Migratetype) -> &'static [Migratetype] {
         match start {
             Unmovable => &[Reclaimable, Movable],
@@ -82,7 +82,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Whether a block of this order is large enough to claim its whole pageblock
+    /// Tells whether a block of this order is large enough to claim its whole pageblock
     /// (`can_steal_fallback`, `should_try_claim_block`).
     fn claimable(&self, order: Order, start: Migratetype) -> bool {
         let kernel = match self.policy.claim_pred {
@@ -92,7 +92,7 @@ impl Zone<'_> {
         order >= self.geometry.pageblock_order / 2 || kernel || self.mobility_off
     }
 
-    /// Whether some type has a block of this order that is large enough to claim its pageblock.
+    /// Tells whether some type has a block of this order that is large enough to claim its pageblock.
     pub(crate) fn can_claim_at(&self, order: Order, start: Migratetype) -> bool {
         self.claimable(order, start) && self.candidate_at(order, start, &mut 0).is_some()
     }
@@ -123,7 +123,7 @@ impl Zone<'_> {
         (min..=self.geometry.max_order).find_map(|o| self.candidate_at(o, start, probes))
     }
 
-    /// The smallest block that may be taken from another type.
+    /// Returns the smallest block that may be taken from another type.
     fn min_fallback_order(&self, order: Order, flags: AllocFlags) -> Order {
         let whole = match self.policy.nofragment {
             Nofragment::Off | Nofragment::On => true,
@@ -218,7 +218,7 @@ impl Zone<'_> {
         search
     }
 
-    /// How many pageblocks a search tries to claim where it can claim none of them (6.15 and later;
+    /// Returns how many pageblocks a search tries to claim where it can claim none of them (6.15 and later;
     /// one for each order that is reason enough).
     #[must_use]
     pub fn claims_to_try(&self, order: Order, start: Migratetype, flags: AllocFlags) -> u32 {

@@ -22,9 +22,11 @@ impl Zone<'_> {
 
     /// Takes frames from the allocator, all of them free: they are reserved then.
     pub(crate) fn offline(&mut self, start: Index, end: Index) {
+        debug_assert!(self.is_free(start, end), "frames are taken that are not free");
         self.carve(start, end);
         (start..end).for_each(|i| self.map.set_returned(i));
         self.managed = self.managed.saturating_sub(u64::from(end - start));
+        debug_assert_eq!(self.all_in_state(start, end, FrameState::Reserved), Ok(()));
     }
 
     pub(crate) fn mark_holes(&mut self, start: Index, end: Index) -> Result<(), ContigError> {

@@ -5,9 +5,10 @@ use crate::zone::Zone;
 use crate::zone::tuning::Watermarks;
 
 impl Zone<'_> {
-    /// Imposes watermarks, in pages and without the boost. A mark that is below the one before it counts as that
-    /// one in no check: the caller knows what it imposes.
+    /// Imposes watermarks, in pages and without the boost: each at least the one below it.
     pub fn impose_watermarks(&mut self, watermarks: Watermarks) {
+        let Watermarks { min, low, high, .. } = watermarks;
+        debug_assert!(min <= low && low <= high, "watermarks descend: {min}, {low}, {high}");
         self.watermarks = watermarks;
     }
 

@@ -79,6 +79,7 @@ impl Zone<'_> {
             );
         }
         self.note_isolated();
+        debug_assert_eq!(self.map.block_type(i), Isolate);
         Ok(())
     }
 
@@ -125,10 +126,11 @@ impl Zone<'_> {
             self.move_freepages_block(i, mt);
         }
         self.isolated_blocks -= 1;
+        debug_assert_ne!(self.map.block_type(i), Isolate);
         Ok(())
     }
 
-    /// A free block that isolation kept from merging with its buddy.
+    /// Returns a free block that isolation kept from merging with its buddy.
     fn mergeable_now(&self, i: Index) -> Option<(crate::base::frame::Order, Migratetype)> {
         let FrameState::Free { order, list } = self.map.state(i) else { return None };
         let buddy = i ^ (1 << order);

@@ -33,6 +33,7 @@ pub(crate) mod check;
 mod claim;
 pub mod compaction;
 pub(crate) mod contig;
+mod counters;
 mod fair;
 pub mod fallback;
 mod hotplug;
@@ -46,10 +47,12 @@ pub(crate) mod retune;
 mod rmqueue;
 pub(crate) mod stat;
 pub mod tuning;
+mod view;
 pub mod watermark;
 
 pub use crate::base::error::FrameError;
 pub use crate::base::geometry::Geometry;
+pub use counters::ZoneCounters;
 
 use crate::base::frame::{FrameRange, Order, Pfn, pages};
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
@@ -58,48 +61,26 @@ use crate::policy::{MoveTo, Placement, Policy, UntouchedTo};
 use crate::table::freelist::{End, FreeArea};
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::table::memory::{Tables, TablesLayout};
-use crate::table::movement::Movements;
 use crate::zone::capture::CaptureSlot;
 use crate::zone::packing::Packing;
 use crate::zone::retune::CacheTuning;
 use crate::zone::stat::MaskInputs;
 use crate::zone::tuning::Watermarks;
 
-/// What was counted since the allocator was made. Allocations and frees are counted by CPU
-/// ([`CpuCache::counters`](crate::cpu_cache::CpuCache::counters)), all else by zone;
-/// [`Allocator::counters`](crate::alloc::Allocator::counters) sums up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ZoneCounters {
-    /// Pages allocated (`pgalloc_<zone>`).
-    pub pgalloc: u64,
-    /// Pages freed (its share of `pgfree`).
-    pub pgfree: u64,
-    /// How often the zone lock would be taken.
-    pub lock_acquired: u64,
-    /// Free lists looked at in the search for a block.
-    pub list_probes: u64,
-}
-
-impl ZoneCounters {
-    #[inline(always)]
-    #[cfg(feature = "replay")]
-    pub(crate) fn count_free(&mut self, order: Order) {
-        self.pgfree += pages(order);
-    }
-
-    /// The sums.
-    #[must_use]
-    pub const fn and(self, other: &Self) -> Self {
-        Self {
-            pgalloc: self.pgalloc + other.pgalloc,
-            pgfree: self.pgfree + other.pgfree,
-            lock_acquired: self.lock_acquired + other.lock_acquired,
-            list_probes: self.list_probes + other.list_probes,
-        }
-    }
-}
-
 /// One zone. See the [module](self).
+///
+/// # Lifecycle
+///
+/// | state | reached by | what holds |
+/// |---|---|---|
+/// | made | `new` | no tables; it is a placeholder, or about to get tables |
+/// | reserved | `attach_map` | every frame of the span is reserved, no page is free |
+/// | serving | [`release`](Self::release), then `retune` | blocks tile the span; each free one is on one list and counted once |
+/// | away | `share` | the zone lies behind a lock, a placeholder in its old place |
+///
+/// A frame goes from reserved to free (`release`, `online`), from free to allocated or to a CPU list and back, from
+/// free to reserved (`offline`), and between reserved and hole. Builds with debug assertions check both ends of each
+/// of these steps, and [`check`](Self::check) checks the whole.
 pub struct Zone<'m> {
     map: PageMap<'m>,
     area: FreeArea,
@@ -158,7 +139,7 @@ impl<'m> Zone<'m> {
         FrameRange { start: span.start.align_down(order), end: span.end.align_up(order) }
     }
 
-    /// The number of frames in the tables; `None` for more than can be numbered, where the last
+    /// Returns the number of frames in the tables; `None` for more than can be numbered, where the last
     /// number is the end mark of lists.
     fn table_frames(span: FrameRange, geometry: Geometry) -> Option<usize> {
         let frames = Self::table_range(span, geometry).len();
@@ -179,7 +160,7 @@ impl<'m> Zone<'m> {
         }
     }
 
-    /// A zone without memory, and still without tables.
+    /// Returns a zone without memory, and still without tables.
     pub(crate) fn new(
         spec: &crate::base::layout::ZoneSpec,
         policy: Policy,
@@ -221,7 +202,7 @@ impl<'m> Zone<'m> {
         zone
     }
 
-    /// A zone that stands where this one was, and is never used.
+    /// Returns a zone that stands where this one was, and is never used.
     pub(crate) fn placeholder(&self) -> Self {
         let &Self { node, kind, span, present, managed, .. } = self;
         let spec = crate::base::layout::ZoneSpec { node, kind, span, present, managed };
@@ -238,123 +219,6 @@ impl<'m> Zone<'m> {
         }
         self.map.fill(self.span, FrameState::Reserved);
         Some(())
-    }
-
-    /// Returns the zone's node.
-    #[inline]
-    #[must_use]
-    pub fn node(&self) -> u8 {
-        self.node
-    }
-
-    /// Returns which of the node's zones it is.
-    #[inline]
-    #[must_use]
-    pub fn kind(&self) -> ZoneKind {
-        self.kind
-    }
-
-    /// Returns the zone's frames, holes included.
-    #[inline]
-    #[must_use]
-    pub fn span(&self) -> FrameRange {
-        self.span
-    }
-
-    /// Returns the number of pages that exist.
-    #[inline]
-    #[must_use]
-    pub fn present(&self) -> u64 {
-        self.present
-    }
-
-    /// Returns the number of pages that the allocator was handed.
-    #[inline]
-    #[must_use]
-    pub fn managed(&self) -> u64 {
-        self.managed
-    }
-
-    /// Returns the watermarks in pages, without the boost.
-    #[inline]
-    #[must_use]
-    pub fn watermarks(&self) -> Watermarks {
-        self.watermarks
-    }
-
-    /// Returns the pages that are added to each watermark until kswapd has reclaimed them
-    /// (`watermark_boost`).
-    #[inline]
-    #[must_use]
-    pub fn boost(&self) -> u64 {
-        self.boost
-    }
-
-    /// Returns the pages that are kept from requests, by the highest zone that a request may use.
-    #[inline]
-    #[must_use]
-    pub fn lowmem_reserve(&self) -> &[u64; MAX_NR_ZONES] {
-        &self.lowmem_reserve
-    }
-
-    /// Returns the pages that are left of this round of the fair zone allocator (`NR_ALLOC_BATCH`, 3.12 to
-    /// 4.7). Not kept under other policies.
-    #[inline]
-    #[must_use]
-    pub fn alloc_batch(&self) -> i64 {
-        self.alloc_batch
-    }
-
-    /// Tells whether kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
-    #[inline]
-    #[must_use]
-    pub fn boosted(&self) -> bool {
-        self.boosted
-    }
-
-    /// Tells whether the zone is marked as below its high watermark (`ZONE_BELOW_HIGH`).
-    #[inline]
-    #[must_use]
-    pub fn below_high(&self) -> bool {
-        self.below_high
-    }
-
-    /// Tells whether kswapd is reclaiming in the zone (`ZONE_RECLAIM_ACTIVE`).
-    #[inline]
-    #[must_use]
-    pub fn reclaim_active(&self) -> bool {
-        self.reclaim_active
-    }
-
-    /// Tells whether the batch of this round is spent (`ZONE_FAIR_DEPLETED`).
-    #[inline]
-    #[must_use]
-    pub fn fair_depleted(&self) -> bool {
-        self.fair_depleted
-    }
-
-    /// Returns what the task waits for that compacts this zone and keeps what its work frees (`task_capc`).
-    #[inline]
-    #[must_use]
-    pub fn capture(&self) -> Option<CaptureSlot> {
-        self.capture
-    }
-
-    /// Tells whether there is too little memory to group by mobility.
-    #[inline(always)]
-    pub(crate) fn mobility_off(&self) -> bool {
-        self.mobility_off
-    }
-
-    /// Tells whether some pageblock is isolated.
-    #[inline]
-    pub(crate) fn has_isolated_blocks(&self) -> bool {
-        self.isolated_blocks > 0
-    }
-
-    /// Returns the limits of the zone's CPU caches.
-    pub(crate) fn cache_tuning(&self) -> CacheTuning {
-        self.cache_tuning
     }
 
     /// Counts that the zone's lock would be taken.
@@ -375,116 +239,6 @@ impl<'m> Zone<'m> {
         Some((self.area.list(found, list).head()?, found))
     }
 
-    /// Returns the tables of the zone's frames.
-    #[inline(always)]
-    pub(crate) fn map(&self) -> &PageMap<'m> {
-        &self.map
-    }
-
-    /// Free pages, without those in isolated blocks (`NR_FREE_PAGES`).
-    #[must_use]
-    pub fn free_pages(&self) -> u64 {
-        self.free_pages
-    }
-
-    /// Free pages on the lists of a type; CMA is `NR_FREE_CMA_PAGES`, highatomic `nr_free_highatomic`.
-    #[must_use]
-    pub fn free_pages_of(&self, mt: Migratetype) -> u64 {
-        self.free_by_type[mt as usize]
-    }
-
-    /// Free pages in blocks of the pageblock order or larger (`NR_FREE_PAGES_BLOCKS`).
-    #[must_use]
-    pub fn free_pages_in_blocks(&self) -> u64 {
-        self.free_in_blocks
-    }
-
-    /// Pages in highatomic blocks, free or not (`nr_reserved_highatomic`).
-    #[must_use]
-    pub fn reserved_highatomic(&self) -> u64 {
-        self.reserved_highatomic
-    }
-
-    /// The number of free blocks of an order (`nr_free`, a column of `/proc/buddyinfo`).
-    #[must_use]
-    pub fn nr_free(&self, order: Order) -> u64 {
-        if order > self.geometry.max_order { 0 } else { self.area.nr_free(order) }
-    }
-
-    /// The number of free blocks of an order and list type (`/proc/pagetypeinfo`).
-    #[must_use]
-    pub fn nr_free_of(&self, order: Order, mt: Migratetype) -> u64 {
-        if order > self.geometry.max_order { 0 } else { u64::from(self.area.list(order, mt).len()) }
-    }
-
-    /// The free blocks of one list, from its head.
-    pub fn free_list(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
-        let chain = if order > self.geometry.max_order {
-            &crate::table::chain::Chain::EMPTY
-        } else {
-            self.area.list(order, mt).chain()
-        };
-        chain.iter(&self.map).map(|i| self.map.pfn(i))
-    }
-
-    /// The free blocks of one list, from its tail.
-    pub fn free_list_from_tail(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
-        let chain = if order > self.geometry.max_order {
-            &crate::table::chain::Chain::EMPTY
-        } else {
-            self.area.list(order, mt).chain()
-        };
-        chain.iter_back(&self.map, crate::table::freelist::ZONE).map(|i| self.map.pfn(i))
-    }
-
-    /// What the zone counted by itself; see [`ZoneCounters`].
-    #[must_use]
-    pub fn counters(&self) -> &ZoneCounters {
-        &self.counters
-    }
-
-    /// Pages looked at by fallbacks under the zone's lock, to count a pageblock or to move its free
-    /// pages; a free block is one look. From 6.10 on each page that cannot claim its pageblock takes a
-    /// count of its own.
-    #[must_use]
-    pub fn block_looks(&self) -> u64 {
-        self.block_looks
-    }
-
-    /// The policy.
-    #[must_use]
-    pub fn policy(&self) -> &Policy {
-        &self.policy
-    }
-
-    /// The sizes.
-    #[must_use]
-    pub fn geometry(&self) -> Geometry {
-        self.geometry
-    }
-
-    /// The state of a frame; `None` where the zone has no such frame.
-    #[must_use]
-    pub fn state(&self, pfn: Pfn) -> Option<FrameState> {
-        self.map.index(pfn).map(|i| self.map.state(i))
-    }
-
-    /// The type of the pageblock that holds a frame; `None` where the zone has no such frame.
-    #[must_use]
-    pub fn block_type(&self, pfn: Pfn) -> Option<Migratetype> {
-        self.map.index(pfn).map(|i| self.map.block_type(i))
-    }
-
-    /// The pageblocks whose first frame is in the zone: that frame, the type, the skip hint.
-    pub fn pageblocks(&self) -> impl Iterator<Item = (Pfn, Migratetype, bool)> {
-        (0..self.map.blocks()).filter_map(|block| {
-            let i = block << self.geometry.pageblock_order;
-            let pfn = self.map.pfn(i);
-            let inside = self.span.contains(pfn) && self.map.state(i) != FrameState::Hole;
-            inside.then(|| (pfn, self.map.block_type(i), self.map.skip(i)))
-        })
-    }
-
     /// Sets the skip hint of the pageblock that holds a frame (`set_pageblock_skip`).
     ///
     /// # Errors
@@ -495,19 +249,7 @@ impl<'m> Zone<'m> {
         Ok(())
     }
 
-    /// A watermark with the boost.
-    #[must_use]
-    pub fn watermark(&self, mark: crate::base::alloc_flags::Watermark) -> u64 {
-        use crate::base::alloc_flags::Watermark::{High, Low, Min};
-        self.boost
-            + match mark {
-                Min => self.watermarks.min,
-                Low => self.watermarks.low,
-                High => self.watermarks.high,
-            }
-    }
-
-    /// Whether requests are served from the fullest pageblocks.
+    /// Tells whether requests are served from the fullest pageblocks.
     #[inline]
     pub(crate) fn is_packed(&self) -> bool {
         self.policy.placement == Placement::Packed
@@ -537,6 +279,10 @@ impl<'m> Zone<'m> {
         let n = if add { n } else { n.wrapping_neg() };
         let sign = |counter: &mut u64| *counter = counter.wrapping_add(n);
         sign(&mut self.free_by_type[mt as usize]);
+        debug_assert!(
+            self.free_by_type[mt as usize] <= u64::from(self.map.frames()),
+            "more pages are counted than there are, or less than none"
+        );
         if mt != Migratetype::Isolate {
             sign(&mut self.free_pages);
             if whole {
@@ -559,9 +305,23 @@ impl<'m> Zone<'m> {
         self.account(order, list, false);
     }
 
+    /// Tells whether a block is aligned, inside of the zone, and on no list.
+    fn may_be_listed(&self, i: Index, order: Order) -> bool {
+        let frames = self.map.frames();
+        order <= self.geometry.max_order
+            && i.is_multiple_of(1 << order)
+            && i + (1 << order) <= frames
+            && self.map.state(i) == FrameState::Tail
+            && self.map.state(i + (1 << order) - 1) == FrameState::Tail
+    }
+
     /// Puts a block on a free list whose pages are taken into account otherwise.
     #[inline]
     pub(crate) fn link(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
+        debug_assert!(
+            self.may_be_listed(i, order),
+            "a block is put on a list that cannot be on one"
+        );
         self.map.set(i, FrameState::Free { order, list });
         match end {
             End::Head => self.area.push_head(&self.map, i, order, list),
@@ -575,6 +335,7 @@ impl<'m> Zone<'m> {
     /// Takes a free block off a list whose pages are taken into account otherwise.
     #[inline]
     pub(crate) fn unlink(&mut self, i: Index, order: Order, list: Migratetype) {
+        debug_assert_eq!(self.map.free_list(i, order), Some(list), "a block leaves another's list");
         if self.is_packed() {
             self.packing.note_removed(&self.map, i, order);
         }
@@ -605,13 +366,6 @@ impl<'m> Zone<'m> {
         self.account(order, to, true);
     }
 
-    /// Movements of free blocks so far, and how many of them disagreed with their pageblocks; `None`
-    /// in a build without debug assertions, which does not look.
-    #[must_use]
-    pub fn movements(&self) -> Option<Movements> {
-        self.area.watch.seen()
-    }
-
     /// To be called where the pageblocks of some frames have the type that their free pages moved for.
     #[inline]
     pub(crate) fn settle(&mut self, frames: core::ops::Range<Index>) {
@@ -624,7 +378,7 @@ impl<'m> Zone<'m> {
         self.area.watch.set_strict(false);
     }
 
-    /// Moves the free pages of a pageblock to the list of a type, which it is given; gives the pages
+    /// Moves the free pages of a pageblock to the list of a type, which it is given; returns the pages
     /// moved.
     pub(crate) fn retype_block(&mut self, i: Index, to: Migratetype) -> u64 {
         let moved = self.move_freepages_block(i, to);
@@ -667,7 +421,12 @@ impl<'m> Zone<'m> {
         }
     }
 
-    /// Hands frames that were never used to the allocator, as the kernel does at boot
+    /// Returns the pages on all free lists.
+    fn listed_pages(&self) -> u64 {
+        self.free_by_type.iter().sum()
+    }
+
+    /// RangeWorker frames that were never used to the allocator, as the kernel does at boot
     /// (`__free_pages_core`): in the largest aligned blocks, upwards.
     ///
     /// # Errors
@@ -683,11 +442,13 @@ impl<'m> Zone<'m> {
             UntouchedTo::Tail => Some(End::Tail),
             UntouchedTo::Head => None,
         };
+        let before = self.listed_pages();
         self.map.fill(range, FrameState::Tail);
         for (pfn, order) in range.blocks(self.geometry.max_order) {
             let Some(i) = self.map.index(pfn) else { return Err(FrameError::Foreign(pfn)) };
             self.free_by_block_type(i, order, end, &mut ());
         }
+        debug_assert_eq!(self.listed_pages(), before + range.len(), "released pages are lost");
         Ok(())
     }
 }

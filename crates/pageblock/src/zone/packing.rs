@@ -88,7 +88,7 @@ impl<'m> Packing<'m> {
         }
     }
 
-    /// The words of a pageblock's tree, which are a power of two.
+    /// Returns the words of a pageblock's tree, which are a power of two.
     #[inline]
     fn words(pageblock_order: Order) -> usize {
         1 << pageblock_order.saturating_sub(5)
@@ -133,7 +133,7 @@ impl<'m> Packing<'m> {
         i >> self.pageblock_order
     }
 
-    /// The word and bit of a free block.
+    /// Returns the word and bit of a free block.
     #[inline]
     fn bit(&self, i: Index, order: Order) -> (usize, u64) {
         let pages = 1usize << self.pageblock_order;
@@ -142,7 +142,7 @@ impl<'m> Packing<'m> {
         (first + node / 64, 1 << (node % 64))
     }
 
-    /// The bits of one order of a pageblock: the first word, the number of words, and which of its
+    /// Returns the bits of one order of a pageblock: the first word, the number of words, and which of its
     /// bits where it is one.
     #[inline]
     fn bits_of(&self, block: Block, order: Order) -> (usize, usize, u64) {
@@ -263,7 +263,7 @@ impl<'m> Packing<'m> {
         map.set_sparse(block, sparse);
     }
 
-    /// The class that a pageblock belongs to.
+    /// Returns the class that a pageblock belongs to.
     fn class(&self, partial: &Partial, mt: Migratetype) -> u16 {
         if partial.free == 0 {
             return NOWHERE;
@@ -274,7 +274,7 @@ impl<'m> Packing<'m> {
         (row * BUCKETS + bucket) as u16
     }
 
-    /// The type, largest order and bucket of a class.
+    /// Returns the type, largest order and bucket of a class.
     fn parts(&self, class: u16) -> (usize, usize, usize) {
         let (row, bucket) = (usize::from(class) / BUCKETS, usize::from(class) % BUCKETS);
         let orders = usize::from(self.pageblock_order);
@@ -317,7 +317,7 @@ impl<'m> Packing<'m> {
     }
 
     /// Takes the block that serves a request from a list of this type, which the caller takes off its
-    /// list; gives its order too. `None` where no partial pageblock can serve.
+    /// list; returns its order too. `None` where no partial pageblock can serve.
     pub(crate) fn take(
         &mut self,
         map: &PageMap<'_>,
@@ -340,7 +340,7 @@ impl<'m> Packing<'m> {
         Some((self.take_lowest(block, found)?, found))
     }
 
-    /// The fullest pageblock of a type that has a free block of this order or larger; of several the
+    /// Returns the fullest pageblock of a type that has a free block of this order or larger; of several the
     /// one whose largest free block is the smallest.
     fn fullest(&self, order: Order, list: Migratetype) -> Option<Block> {
         let rows = &self.filled[list as usize];
@@ -377,7 +377,7 @@ impl<'m> Packing<'m> {
         if classed == members { Ok(()) } else { Err(map.pfn(0)) }
     }
 
-    /// The free blocks of a pageblock, its counts, and the class where that is not pending.
+    /// Checks the free blocks of a pageblock, its counts, and the class where that is not pending.
     fn check_block(&self, map: &PageMap<'_>, block: Block) -> Option<()> {
         let partial = &self.blocks[block as usize];
         let (mut free, mut orders, mut found) = (0, 0, 0);
@@ -397,7 +397,7 @@ impl<'m> Packing<'m> {
         right.then_some(())
     }
 
-    /// The members of a class, counted; or one that does not belong there.
+    /// Counts the members of a class; an error is one that does not belong there.
     fn check_class(&self, class: u16) -> Result<u64, Block> {
         let head = self.heads[usize::from(class)];
         let (mt, largest, bucket) = self.parts(class);
@@ -423,13 +423,13 @@ impl<'m> Packing<'m> {
 /// A pageblock with less than this share of its pages free is never sparse.
 const DENSE_SHARE: u32 = 16;
 
-/// The step of occupancy of a pageblock with so many free pages, of which there are some.
+/// Returns the step of occupancy of a pageblock with so many free pages, of which there are some.
 fn bucket(free: u16, pageblock_order: Order) -> usize {
     let step = pageblock_order.saturating_sub(BUCKETS.ilog2() as Order);
     usize::from(free - 1) >> step
 }
 
-/// The free blocks in a pageblock that are smaller than it and on the lists of its type.
+/// Returns the free blocks in a pageblock that are smaller than it and on the lists of its type.
 fn own_free_blocks(
     map: &PageMap<'_>,
     pageblock_order: Order,

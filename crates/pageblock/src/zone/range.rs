@@ -56,7 +56,7 @@ impl Zone<'_> {
         }
     }
 
-    /// The lowest block of an order in a range that is free and not isolated.
+    /// Returns the lowest block of an order in a range that is free and not isolated.
     pub(crate) fn lowest_free(&self, range: FrameRange, order: Order) -> Option<Index> {
         let start = range.start.max(self.span.start).align_up(order);
         let end = range.end.min(self.span.end);

@@ -12,7 +12,7 @@ use crate::table::map::{FrameState, Index};
 use crate::zone::{Zone, tuning};
 
 impl Zone<'_> {
-    /// The largest reserve in pages; 0 where the zone may have none.
+    /// Returns the largest reserve in pages; 0 where the zone may have none.
     fn highatomic_cap(&self) -> u64 {
         let block = self.geometry.pageblock_pages();
         let percent = self.managed / 100;
@@ -48,6 +48,11 @@ impl Zone<'_> {
         }
         self.retype_block(i, HighAtomic);
         self.reserved_highatomic += self.geometry.pageblock_pages();
+        debug_assert_eq!(
+            self.map.block_type(i),
+            HighAtomic,
+            "the reserve counts another's pageblock"
+        );
         true
     }
 
@@ -123,7 +128,7 @@ impl Zone<'_> {
         mt
     }
 
-    /// Whether memory of a pageblock was never released to the allocator (`pageblock_is_reserved`).
+    /// Tells whether memory of a pageblock was never released to the allocator (`pageblock_is_reserved`).
     fn has_reserved_frame(&self, block: Index) -> bool {
         let mut frames = block..block + (1 << self.geometry.pageblock_order);
         frames.any(|i| self.map.state(i) == FrameState::Reserved)
@@ -139,7 +144,7 @@ pub enum Unreserve {
     All,
 }
 
-/// Whether an attempt may use the reserve of high-order blocks.
+/// Tells whether an attempt may use the reserve of high-order blocks.
 pub(crate) fn reserves_for(policy: &Policy, flags: AllocFlags) -> bool {
     match policy.wmark_check {
         WmarkCheck::HalvePerOrder => false,

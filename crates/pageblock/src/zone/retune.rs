@@ -5,7 +5,8 @@
 
 use crate::base::layout::MAX_NR_ZONES;
 use crate::policy::Reserve;
-use crate::zone::{Zone, tuning};
+use crate::zone::Zone;
+use crate::zone::tuning::{self, Watermarks};
 
 /// The limits of a cache; computed by [`tuning`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -43,6 +44,8 @@ impl Zone<'_> {
             lowmem_pages,
             min_free_kbytes,
         );
+        let Watermarks { min, low, high, .. } = self.watermarks;
+        debug_assert!(min <= low && low <= high, "watermarks descend: {min}, {low}, {high}");
         self.boost = 0;
         self.lowmem_reserve = reserve;
         self.reset_fair_batch();

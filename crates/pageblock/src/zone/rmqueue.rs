@@ -57,7 +57,7 @@ impl Zone<'_> {
 
     /// Takes a block of `order` from the zone for a request of a type (`__rmqueue`).
     ///
-    /// Gives the block's first frame, and the type that a CPU list remembers for it (up to 6.9).
+    /// Returns the block's first frame, and the type that a CPU list remembers for it (up to 6.9).
     pub(crate) fn rmqueue(
         &mut self,
         order: Order,
@@ -127,7 +127,7 @@ impl Zone<'_> {
         Some((i, taken))
     }
 
-    /// Whether a request looks at CMA first. From 5.8 movable requests keep CMA and other free memory in
+    /// Tells whether a request looks at CMA first. From 5.8 movable requests keep CMA and other free memory in
     /// balance.
     pub(crate) fn prefers_cma(&self, flags: AllocFlags) -> bool {
         flags.has(AllocFlags::CMA)
@@ -151,7 +151,7 @@ impl Zone<'_> {
         Some((page, list))
     }
 
-    /// The type that is remembered for a block that a refill took from a list of type `list`. Up to
+    /// Returns the type that is remembered for a block that a refill took from a list of type `list`. Up to
     /// 3.15 that is the requested one, wherever the block came from.
     pub(crate) fn remembered_type(
         &self,

@@ -1,15 +1,16 @@
-//! The numbers of a zone that decisions without its lock are made by.
+//! The numbers of a zone that are read without its lock.
 
 use crate::base::frame::Order;
 use crate::base::layout::ZoneKind;
-use crate::base::mobility::Migratetype::{self};
+use crate::base::mobility::Migratetype;
 use crate::policy::Policy;
 use crate::zone::Zone;
 use crate::zone::tuning::Watermarks;
 
-/// The numbers of a zone that decisions without its lock are made by.
+/// The numbers of a zone that decisions without its lock need: read in place by the owner of all zones, from the
+/// lock-free snapshot by CPUs that share them.
 pub(crate) trait ZoneStat {
-    /// The policy.
+    /// Returns the policy.
     fn policy(&self) -> &Policy;
     /// See [`Zone::free_pages`].
     fn free_pages(&self) -> u64;
@@ -23,11 +24,11 @@ pub(crate) trait ZoneStat {
     fn boost(&self) -> u64;
     /// See [`Zone::lowmem_reserve`].
     fn lowmem_reserve(&self, highest: ZoneKind) -> u64;
-    /// The orders that have free blocks of a type, one bit each.
+    /// Returns the orders that have free blocks of a type, one bit each.
     fn orders(&self, mt: Migratetype) -> u16;
     /// See [`Zone::nr_free`]; asked for under [`WmarkCheck::HalvePerOrder`](crate::policy::WmarkCheck::HalvePerOrder) only.
     fn nr_free(&self, order: Order) -> u64;
-    /// The largest order.
+    /// Returns the largest order.
     fn max_order(&self) -> Order;
     /// See [`Zone::managed`].
     fn managed(&self) -> u64;
@@ -98,8 +99,8 @@ impl ZoneStat for Zone<'_> {
     }
 }
 
-/// What a zone was like when it was last found out what it serves at once, as far as moves of pages
-/// can change that. It stands in the zone, so that a batch is followed by one comparison.
+/// The inputs from which the cached mask of served orders was computed, as far as moves of pages can change them.
+/// They stand in the zone, so that a batch is followed by one comparison.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct MaskInputs {
     /// With more free pages than this, and all else as it was, the same orders are served.

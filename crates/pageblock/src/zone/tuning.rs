@@ -43,7 +43,7 @@ const PCP_FRACTION_BATCH_MAX: u64 = 12 * 8;
 /// The largest number of blocks of the migrate reserve (`setup_zone_migrate_reserve`, up to 4.3).
 const MIGRATE_RESERVE_BLOCKS_MAX: u64 = 2;
 
-/// The integer part of a square root (`int_sqrt`).
+/// Returns the integer part of a square root (`int_sqrt`).
 #[must_use]
 pub const fn int_sqrt(x: u64) -> u64 {
     x.isqrt()
@@ -63,7 +63,7 @@ pub fn computed_min_free_kbytes(policy: &Policy, lowmem_kbytes: u64) -> u64 {
     int_sqrt(lowmem_kbytes.saturating_mul(16)).clamp(MIN_FREE_KBYTES_FLOOR, max)
 }
 
-/// The min_free_kbytes that khugepaged asks for when huge pages are enabled
+/// Returns the min_free_kbytes that khugepaged asks for when huge pages are enabled
 /// (`set_recommended_min_free_kbytes`): two blocks a zone, and for every pair of types as many, but
 /// not over a twentieth of memory (`buffer_pages`, see [`nr_free_buffer_pages`]). `zones` is the
 /// number of populated zones up to Normal.
@@ -114,14 +114,14 @@ pub const fn is_lowmem(policy: &Policy, kind: ZoneKind) -> bool {
     }
 }
 
-/// The pages that share min_free_kbytes; `zones` gives (kind, managed pages) of every zone of every
+/// Returns the pages that share min_free_kbytes; `zones` gives (kind, managed pages) of every zone of every
 /// node.
 pub fn lowmem_pages(policy: &Policy, zones: impl IntoIterator<Item = (ZoneKind, u64)>) -> u64 {
     let low = zones.into_iter().filter(|&(kind, _)| is_lowmem(policy, kind));
     low.map(|(_, managed)| managed).sum()
 }
 
-/// The watermarks of a zone (`__setup_per_zone_wmarks`). `lowmem_pages` is that of the machine.
+/// Returns the watermarks of a zone (`__setup_per_zone_wmarks`). `lowmem_pages` is that of the machine.
 #[must_use]
 pub fn watermarks(
     policy: &Policy,
@@ -153,7 +153,7 @@ pub fn watermarks(
     Watermarks { min, low: above(low), high: above(high), promo: above(promo) }
 }
 
-/// What each zone of a node keeps back from requests that higher zones could serve
+/// Returns what each zone of a node keeps back from requests that higher zones could serve
 /// (`setup_per_zone_lowmem_reserve`): `reserve[zone][highest zone of the request]`, by
 /// [`ZoneKind`] and in pages. `managed` is 0 for zones that the node has not.
 ///
@@ -178,7 +178,7 @@ pub fn lowmem_reserve(
     reserve
 }
 
-/// A zone's part of the pages that no user may count on (`calculate_totalreserve_pages`, whose sum
+/// Returns a zone's part of the pages that no user may count on (`calculate_totalreserve_pages`, whose sum
 /// over zones is `totalreserve_pages`).
 #[must_use]
 pub fn zone_reserve(managed: u64, high: u64, lowmem_reserve: &[u64; MAX_NR_ZONES]) -> u64 {
@@ -197,7 +197,7 @@ pub struct PcpSizes {
     pub high_max: u64,
 }
 
-/// The batch size of a zone's CPU lists (`zone_batchsize`), at least 1.
+/// Returns the batch size of a zone's CPU lists (`zone_batchsize`), at least 1.
 #[must_use]
 pub fn pcp_batch(policy: &Policy, managed: u64) -> u64 {
     let base = match policy.pcp_batch {
@@ -211,7 +211,7 @@ pub fn pcp_batch(policy: &Policy, managed: u64) -> u64 {
     (rounded - 1u64).max(1)
 }
 
-/// The sizes of a zone's CPU lists (`zone_set_pageset_high_and_batch`). `low_wmark` includes the
+/// Returns the sizes of a zone's CPU lists (`zone_set_pageset_high_and_batch`). `low_wmark` includes the
 /// boost; `cpus` is the number of CPUs of the zone's node, or of all if it has none.
 #[must_use]
 pub fn pcp_sizes(policy: &Policy, managed: u64, low_wmark: u64, cpus: u64) -> PcpSizes {
@@ -238,13 +238,13 @@ pub fn pcp_sizes(policy: &Policy, managed: u64, low_wmark: u64, cpus: u64) -> Pc
     }
 }
 
-/// The number of pageblocks of a zone's migrate reserve (`setup_zone_migrate_reserve`, up to 4.3).
+/// Returns the number of pageblocks of a zone's migrate reserve (`setup_zone_migrate_reserve`, up to 4.3).
 #[must_use]
 pub fn migrate_reserve_blocks(min_wmark: u64, pageblock_order: Order) -> u64 {
     min_wmark.div_ceil(pages(pageblock_order)).min(MIGRATE_RESERVE_BLOCKS_MAX)
 }
 
-/// The watermark boost of a zone after a fragmenting fallback (`boost_watermark`), in pages; `None`
+/// Returns the watermark boost of a zone after a fragmenting fallback (`boost_watermark`), in pages; `None`
 /// where it is not boosted. `stored_high` is the high watermark without `boost`, the boost so far.
 ///
 /// From 5.10 kswapd is woken for the boost only after `Some`; in 5.0 to 5.9 ([`Boost::V50`],
@@ -270,7 +270,7 @@ pub fn boost_watermark(
     Some((boost + block).min(max.max(block)))
 }
 
-/// The integer part of `a * b / c`, without overflow between.
+/// Returns the integer part of `a * b / c`, without overflow between.
 fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     let exact = u128::from(a) * u128::from(b) / u128::from(c);
     u64::try_from(exact).unwrap_or(u64::MAX)

@@ -41,7 +41,7 @@ impl Zone<'_> {
         watermark_ok(self, free_pages, order, mark, highest, flags)
     }
 
-    /// What the zone serves at once.
+    /// Returns what the zone serves at once.
     #[inline]
     pub(crate) fn headroom(&self) -> Headroom {
         let orders = match self.policy.wmark_check {
@@ -51,7 +51,7 @@ impl Zone<'_> {
         Headroom { free: self.free_pages, kept: self.kept(), orders }
     }
 
-    /// The mark that requests have to leave at first, and every reserve of the zone itself.
+    /// Returns the mark that requests have to leave at first, and every reserve of the zone itself.
     #[inline(always)]
     pub(crate) fn kept(&self) -> u64 {
         let Watermarks { low, high, .. } = self.watermarks;
@@ -63,7 +63,7 @@ impl Zone<'_> {
             + if high_first { high } else { low }
     }
 
-    /// The orders that have blocks which anyone may take, one bit each.
+    /// Returns the orders that have blocks which anyone may take, one bit each.
     #[inline(always)]
     pub(crate) fn open_orders(&self) -> u16 {
         let orders = |mt| self.area.orders(mt);
@@ -85,7 +85,7 @@ pub(crate) struct Headroom {
 impl Headroom {
     pub(crate) const NONE: Self = Self { free: 0, kept: 0, orders: 0 };
 
-    /// The orders, one bit each, that are served beside a lowmem reserve.
+    /// Returns the orders, one bit each, that are served beside a lowmem reserve.
     #[inline]
     pub(crate) fn orders_above(self, reserve: u64) -> u16 {
         match self.free.saturating_sub(self.kept.saturating_add(reserve)) {
@@ -95,7 +95,7 @@ impl Headroom {
         }
     }
 
-    /// The free pages above which [`orders_above`](Self::orders_above) gives all orders for every reserve up to
+    /// Returns the free pages above which [`orders_above`](Self::orders_above) gives all orders for every reserve up to
     /// this one; all pages where there are not so many now.
     pub(crate) fn steady_above(self, reserve: u64) -> u64 {
         let above = self.kept.saturating_add(reserve).saturating_add(u64::from(self.orders));
@@ -206,7 +206,7 @@ fn has_block_for(zone: &impl ZoneStat, order: Order, flags: AllocFlags) -> bool 
     flags.has_any(reserve) && any_from(zone, order, &[HighAtomic])
 }
 
-/// A watermark with the boost.
+/// Returns a watermark with the boost.
 fn mark_of(zone: &impl ZoneStat, mark: Watermark) -> u64 {
     let marks = zone.watermarks();
     zone.boost()
@@ -222,7 +222,7 @@ fn any_from(zone: &impl ZoneStat, order: Order, types: &[Migratetype]) -> bool {
     types.iter().any(|&mt| zone.orders(mt) >> order != 0)
 }
 
-/// The check of the fast path (`zone_watermark_fast`): a short cut for order 0, and from 5.10
+/// Tells whether a zone passes the check of the fast path (`zone_watermark_fast`): a short cut for order 0, and from 5.10
 /// a second try without the boost for those who may use reserves (up to 6.2: `__GFP_ATOMIC`).
 #[inline]
 pub(crate) fn watermark_fast(
@@ -248,7 +248,7 @@ pub(crate) fn watermark_fast(
     watermark_in_full(zone, order, mark, highest, flags, gfp)
 }
 
-/// What follows the short cut of [`watermark_fast`].
+/// Tells whether a zone passes what follows the short cut of [`watermark_fast`].
 #[inline(never)]
 fn watermark_in_full(
     zone: &impl ZoneStat,

@@ -162,3 +162,12 @@ fn dependency_of_a_crate_is_found() {
                     [dev-dependencies]\npageblock-lab.workspace = true\n";
     assert_eq!(dependencies(manifest), ["pageblock", "cli"]);
 }
+
+/// What one reader can hold at once.
+#[test]
+fn files_have_up_to_500_lines() {
+    for file in rust_files(&root().join("src")) {
+        let lines = fs::read_to_string(&file).unwrap().lines().count();
+        assert!(lines <= 500, "{} has {lines} lines", file.display());
+    }
+}

@@ -187,7 +187,9 @@ mod tests {
     use pageblock::slowpath::CompactResult;
 
     use super::super::ZoneStep;
-    use super::super::testing::{AllMovable, FRAMES, fill, goal, rules, with_allocator};
+    use super::super::testing::{
+        AllMovable, FRAMES, fill, goal, raise_watermarks, rules, with_allocator,
+    };
     use super::*;
 
     const LAST: u64 = FRAMES - 512;
@@ -316,7 +318,7 @@ mod tests {
             let mut seen = (ZoneStep::More, 0, 0);
             with_zone(policy, Unmovable, |allocator, compactor, state| {
                 fill(allocator);
-                allocator.zone_and_cache(0, 0).unwrap().0.watermarks().low = FRAMES;
+                raise_watermarks(allocator);
                 let mut step = ZoneStep::More;
                 while step == ZoneStep::More {
                     step = compactor.step(allocator, state, &mut AllMovable, 0, &mut ());

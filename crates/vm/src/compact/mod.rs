@@ -398,20 +398,22 @@ impl Compactor {
 
 #[cfg(test)]
 mod tests {
-    use super::testing::{AllMovable, FRAMES, fill, goal, rules, with_allocator};
+    use super::testing::{AllMovable, FRAMES, fill, goal, raise_watermarks, rules, with_allocator};
     use super::*;
 
     fn without_request() -> Goal {
         Goal { order: None, direct: false, whole_zone: true, ..goal(Movable) }
     }
 
-    /// The first steps of a compaction without a request, kswapd running after the first, with a watermark.
-    fn steps(policy: &str, goal: Goal, kswapd: bool, min: u64) -> Vec<ZoneStep> {
+    /// The first steps of a compaction without a request, kswapd running after the first, with room or without.
+    fn steps(policy: &str, goal: Goal, kswapd: bool, room: bool) -> Vec<ZoneStep> {
         let mut steps = Vec::new();
         with_allocator(policy, FRAMES, |allocator| {
             fill(allocator);
+            if !room {
+                raise_watermarks(allocator);
+            }
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
-            zone.watermarks().min = min;
             let mut state = ZoneCompact::new(zone);
             let mut compactor = Compactor::new(goal, rules(policy));
             for _ in 0..2 {
@@ -428,15 +430,15 @@ mod tests {
     fn proactive_compaction_ends_when_kswapd_runs() {
         let goal = Goal { proactive: Some(0), ignore_hints: true, ..without_request() };
         let ended = ZoneStep::Done(CompactResult::PartialSkipped);
-        assert_eq!(steps("linux-6.8", goal, true, 0), [ZoneStep::More, ended]);
-        assert_eq!(steps("linux-6.8", goal, false, 0), [ZoneStep::More, ZoneStep::More]);
+        assert_eq!(steps("linux-6.8", goal, true, true), [ZoneStep::More, ended]);
+        assert_eq!(steps("linux-6.8", goal, false, true), [ZoneStep::More, ZoneStep::More]);
     }
 
     /// `compact_zone`: where the watermark lets no free page be taken, compaction is contended from 4.8 on, not
     /// complete, so that no failure is remembered.
     #[test]
     fn without_room_compaction_is_contended() {
-        let steps = |policy| steps(policy, without_request(), false, FRAMES);
+        let steps = |policy| steps(policy, without_request(), false, false);
         assert_eq!(steps("linux-6.8")[0], ZoneStep::Done(CompactResult::Contended));
         assert_eq!(steps("linux-4.20")[0], ZoneStep::Done(CompactResult::Contended));
         let complete = ZoneStep::Done(CompactResult::Complete);

@@ -10,6 +10,7 @@ use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
+use pageblock::tuning::Watermarks;
 use pageblock::zone::Geometry;
 use pageblock_kernel::Named;
 use pageblock_kernel::rules::compaction::Compaction;
@@ -71,6 +72,12 @@ pub(super) fn with_allocator(policy: &str, frames: u64, test: impl FnOnce(&mut A
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(span).unwrap();
     test(&mut allocator);
+}
+
+/// Raises the watermarks above all memory.
+pub(super) fn raise_watermarks(allocator: &mut Allocator<'_>) {
+    let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+    zone.impose_watermarks(Watermarks { min: FRAMES, low: FRAMES, high: FRAMES, promo: FRAMES });
 }
 
 /// Every page that the watermark lets be taken is in use but each fourth of the upper half.

@@ -109,7 +109,7 @@ fn what_was_looked_into_is_passed_over() {
             },
         )
     };
-    assert_eq!(hints_left("linux-6.6,compact_scan=v41"), 0);
+    assert_eq!(hints_left("linux-6.6,skip_hints=nothing_found"), 0);
     assert!(hints_left("linux-6.6") > 0);
 }
 
@@ -124,7 +124,7 @@ fn a_search_before_6_6_finds_in_vain() {
             machine.vm.stat.pgmigrate_success
         })
     };
-    let (before, after) = (moved("linux-6.6,compact_scan=v51"), moved("linux-6.6"));
+    let (before, after) = (moved("linux-6.6,searched_block=skipped"), moved("linux-6.6"));
     assert!(
         after < 256 && before > 400,
         "{before} pages moved for a huge page before, {after} after"
@@ -145,6 +145,6 @@ fn a_pageblock_is_finished_after_a_failure() {
             },
         )
     };
-    let (before, after) = (moved("linux-6.6,compact_scan=v51"), moved("linux-6.6"));
+    let (before, after) = (moved("linux-6.6,after_failure=next_block"), moved("linux-6.6"));
     assert!(after > before * 4 / 3, "{before} pages moved before, {after} after");
 }

@@ -35,7 +35,7 @@ impl Drain {
         self.left + self.later
     }
 
-    /// The list that gives the next page, from its tail.
+    /// Returns the list that gives the next page, from its tail.
     pub fn next_list(&mut self, cache: &CpuCache) -> Option<usize> {
         if self.left == 0 {
             self.left = self.later.min(self.chunk);
@@ -65,7 +65,7 @@ impl Drain {
         None
     }
 
-    /// The blocks of an order that the list at hand may give before another is looked for.
+    /// Returns the blocks of an order that the list at hand may give before another is looked for.
     #[inline]
     fn blocks(&self, order: Order) -> u32 {
         let of_chunk = self.left.div_ceil(pages(order) as u32);
@@ -147,7 +147,7 @@ impl CpuCache {
     }
 
     /// Takes from the end of a list the halves, quarters and so on of one block, in its order, which
-    /// will merge to that block: up to `most` of them. Gives the first frame, and their number.
+    /// will merge to that block: up to `most` of them. Returns the first frame, and their number.
     #[inline]
     fn pop_tail_run(
         &mut self,
@@ -249,7 +249,7 @@ impl CpuCache {
     }
 }
 
-/// The type that a block on a CPU list is freed to.
+/// Returns the type that a block on a CPU list is freed to.
 #[inline]
 pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
     match remembers_type(zone).then(|| zone.map().state(i)) {
@@ -258,7 +258,7 @@ pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
     }
 }
 
-/// Whether a block on a CPU list is freed to the type that it had when it came there.
+/// Tells whether a block on a CPU list is freed to the type that it had when it came there.
 #[inline]
 fn remembers_type(zone: &Zone<'_>) -> bool {
     zone.policy().pcp_type == PcpType::Cached && !zone.has_isolated_blocks()

@@ -1,4 +1,4 @@
-//! The page that a CPU freed last, held before it comes to its list.
+//! The page that a CPU freed last, kept aside before it comes to its list.
 //!
 //! Where the next allocation takes it again, what the two change of the list and of the counts cancels
 //! out, and is never written. In every other case the page is [flushed](CpuCache::flush_last_freed) first:
@@ -9,27 +9,28 @@ use crate::percpu::list::CpuList;
 use crate::table::map::{Index, PageMap, StateByte};
 use crate::zone::ZoneCounters;
 
-/// The list of the held page where there is none.
+/// The list of the page freed last where none is kept aside.
 pub(super) const NONE: u8 = u8::MAX;
 
 impl CpuCache {
-    /// Holds a freed page for a list. No page is held yet, and the cache keeps it
+    /// Keeps a freed page aside for a list. None is kept aside yet, and the cache has room
     /// ([`count_if_kept`](Self::count_if_kept)).
     #[inline(always)]
     pub(super) fn keep_last_freed(&mut self, i: Index, index: u8) {
+        debug_assert_eq!(self.last_freed_list, NONE, "a page is kept aside already");
         self.last_freed = i;
         self.last_freed_list = index;
         self.prev_free_high_order = false;
     }
 
-    /// Whether the held page is the first of a list, and its free and an allocation together leave
+    /// Tells whether the page freed last is the first of a list, and its free and an allocation together leave
     /// the tuning as it is.
     #[inline(always)]
     pub(super) fn last_freed_is_on(&self, index: u8) -> bool {
         self.last_freed_list == index && self.free_count <= u32::from(self.keep_rule.pair_keeps)
     }
 
-    /// Gives the held page back to a request.
+    /// Takes the page freed last for a request.
     #[inline(always)]
     pub(super) fn take_last_freed<'m>(
         &mut self,
@@ -45,8 +46,8 @@ impl CpuCache {
         Some((i, state))
     }
 
-    /// Puts the held page, if there is one, on its list, if there is room on the stack. Tells whether
-    /// none is held now.
+    /// Puts the page freed last, if one is kept aside, on its list, if there is room on the stack. Tells whether
+    /// none is kept aside now.
     #[inline(always)]
     pub(crate) fn flush_hot(&mut self) -> bool {
         if self.last_freed_list == NONE {
@@ -62,7 +63,7 @@ impl CpuCache {
         true
     }
 
-    /// Puts the held page on its list.
+    /// Puts the page freed last on its list.
     #[inline]
     pub(crate) fn flush_last_freed(&mut self, map: &PageMap<'_>) {
         if !self.flush_hot() {
@@ -71,7 +72,7 @@ impl CpuCache {
         }
     }
 
-    /// The held page, if it is the first of a list.
+    /// Returns the page freed last, if it is the first of a list.
     pub(super) fn last_freed_on(&self, index: usize) -> Option<Index> {
         (usize::from(self.last_freed_list) == index).then_some(self.last_freed)
     }
@@ -86,7 +87,7 @@ impl CpuCache {
         self.count + self.held_pages()
     }
 
-    /// What an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or doublings of
+    /// Returns what an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or doublings of
     /// the drain (`free_factor`, 5.13 to 6.6).
     #[must_use]
     pub fn free_count(&self) -> u32 {
@@ -99,7 +100,7 @@ impl CpuCache {
         self.count = pages.saturating_sub(self.held_pages());
     }
 
-    /// What the CPU counted; its zone's share of pages allocated and freed.
+    /// Returns what the CPU counted; its zone's share of pages allocated and freed.
     #[must_use]
     pub fn counters(&self) -> ZoneCounters {
         ZoneCounters {
@@ -114,19 +115,19 @@ impl CpuCache {
         self.lists[index].is_empty() && self.last_freed_on(index).is_none()
     }
 
-    /// The first block of a list.
+    /// Returns the first block of a list.
     #[cfg(feature = "replay")]
     pub(crate) fn head(&self, index: usize) -> Option<Index> {
         self.last_freed_on(index).or_else(|| self.lists[index].head())
     }
 
-    /// The last block of a list.
+    /// Returns the last block of a list.
     #[cfg(feature = "replay")]
     pub(crate) fn tail(&self, index: usize) -> Option<Index> {
         self.lists[index].tail().or_else(|| self.last_freed_on(index))
     }
 
-    /// The blocks of a list, first to last.
+    /// Returns the blocks of a list, first to last.
     #[cfg(feature = "replay")]
     pub(crate) fn iter<'a>(
         &self,
@@ -136,7 +137,7 @@ impl CpuCache {
         self.last_freed_on(index).into_iter().chain(self.lists[index].iter(map))
     }
 
-    /// What of a list is in the CPU's own memory, and the rest.
+    /// Returns what of a list is in the CPU's own memory, and the rest.
     pub(crate) fn parts(&self, index: usize) -> (impl Iterator<Item = Index> + use<>, &CpuList) {
         let list = &self.lists[index];
         (self.last_freed_on(index).into_iter().chain(list.hot()), list)

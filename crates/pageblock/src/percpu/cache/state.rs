@@ -1,0 +1,58 @@
+//! What a cache has learned from the allocations and frees that it saw.
+
+use super::{CacheLimits, CpuCache};
+
+/// What a cache has learned from the allocations and frees that it saw, and its limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CacheState {
+    /// Its limits.
+    pub limits: CacheLimits,
+    /// Pages that it may hold now.
+    pub high: u32,
+    /// What an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or doublings of the drain
+    /// (`free_factor`, 5.13 to 6.6).
+    pub free_count: u32,
+    /// Doublings of the refill (6.7 and later).
+    pub alloc_factor: u8,
+    /// The last free was of a high order (`PCPF_PREV_FREE_HIGH_ORDER`).
+    pub prev_free_high_order: bool,
+    /// The CPU's share of the data cache holds more than three batches (`PCPF_FREE_HIGH_BATCH`).
+    pub free_high_batch: bool,
+}
+
+impl CpuCache {
+    /// Returns what the cache has learned, and its limits.
+    #[must_use]
+    pub fn state(&self) -> CacheState {
+        CacheState {
+            limits: self.limits,
+            high: self.high,
+            free_count: self.free_count(),
+            alloc_factor: self.alloc_factor,
+            prev_free_high_order: self.prev_free_high_order,
+            free_high_batch: self.free_high_batch,
+        }
+    }
+
+    #[cfg(feature = "replay")]
+    pub(crate) fn set_state(&mut self, state: CacheState) {
+        let CacheState { limits, high, free_count, .. } = state;
+        (self.limits, self.high, self.free_count) = (limits, high, free_count);
+        self.alloc_factor = state.alloc_factor;
+        self.prev_free_high_order = state.prev_free_high_order;
+        self.free_high_batch = state.free_high_batch;
+        self.forget_keep_rule();
+    }
+
+    /// Returns the cache's limits.
+    #[must_use]
+    pub fn limits(&self) -> CacheLimits {
+        self.limits
+    }
+
+    /// Returns the number of pages that the cache may hold now.
+    #[must_use]
+    pub fn high(&self) -> u32 {
+        self.high
+    }
+}

@@ -1,0 +1,270 @@
+//! The flags of attempts, who may retry, and the last generation.
+
+use super::*;
+use crate::policy::OomReach;
+
+#[test]
+fn reserves_replace_the_flags_from_the_second_attempt_on() {
+    let victim = Caller { oom_victim: true, ..Caller::default() };
+    check_as(
+        victim,
+        "linux-6.12",
+        Gfp::GFP_KERNEL,
+        0,
+        "wake 0: done
+        try Min|CPUSET|KSWAPD: none
+        wake 0: done
+        try anywhere Min|OOM|KSWAPD: none
+        reclaim 0: 0
+        reclaimable? 1: no
+        unreserve all: no
+        try anywhere High|CPUSET: none
+        Oom: killed
+        Fail",
+    );
+    let freeing = Caller { pf_memalloc: true, ..Caller::default() };
+    check_as(
+        freeing,
+        "linux-7.2",
+        Gfp::GFP_HIGHUSER_MOVABLE,
+        0,
+        "wake 0: done
+        try Min|CPUSET|CMA|KSWAPD: none
+        try anywhere None|NO_WATERMARKS|CMA|KSWAPD: none
+        Fail",
+    );
+}
+
+#[test]
+fn own_victim_gets_its_reserve() {
+    let policy = Policy::parse("linux-6.12").unwrap();
+    let mut path = SlowPath::new(&policy, demand(Gfp::GFP_KERNEL, 0), Caller::default());
+    let mut answer = Outcome::Start;
+    while path.next(answer) != Step::Oom {
+        answer = Outcome::No;
+    }
+    path.set_caller(Caller { oom_victim: true, ..Caller::default() });
+    assert_eq!(show(path.next(Outcome::Oom(OomResult::Killed))), "wake 0");
+    assert_eq!(show(path.next(Outcome::Done)), "try anywhere Min|OOM|KSWAPD");
+}
+
+#[test]
+fn nofail_goes_on_for_ever() {
+    let nofail = Gfp(Gfp::GFP_KERNEL.0 | Gfp::NOFAIL.0);
+    check(
+        "linux-6.12",
+        nofail,
+        0,
+        "wake 0: done
+        try Min|CPUSET|KSWAPD: none
+        wake 0: done
+        try Min|CPUSET|KSWAPD: none
+        reclaim 0: 0
+        reclaimable? 1: no
+        unreserve all: no
+        try High|CPUSET: none
+        Oom: nothing
+        try None|NO_WATERMARKS|CPUSET: none
+        wake 0: done",
+    );
+    check(
+        "linux-6.12",
+        Gfp(nofail.0 | Gfp::NORETRY.0),
+        0,
+        "wake 0: done
+        try Min|CPUSET|KSWAPD: none
+        wake 0: done
+        try Min|CPUSET|KSWAPD: none
+        reclaim 0: 0
+        try Min|MIN_RESERVE|CPUSET: none
+        wake 0: done",
+    );
+}
+
+#[test]
+fn defrag_mode_drops_nofragment_once() {
+    check(
+        "linux-6.15,nofragment=defrag_mode",
+        Gfp::GFP_KERNEL,
+        0,
+        "wake 9: done
+        try Min|CPUSET|NOFRAGMENT|KSWAPD: none
+        wake 9: done
+        try Min|CPUSET|NOFRAGMENT|KSWAPD: none
+        reclaim 0: 0
+        reclaimable? 1: no
+        unreserve all: no
+        DropNofragment: done
+        wake 9: done
+        try Min|CPUSET|KSWAPD: none
+        reclaim 0: 0
+        reclaimable? 2: no
+        unreserve all: no
+        try High|CPUSET: none
+        Oom: killed
+        wake 9: done",
+    );
+}
+
+#[test]
+fn defrag_mode_failed_atomic_requests_up_to_7_1() {
+    let atomic = |policy, script| check(policy, Gfp::GFP_ATOMIC, 0, script);
+    let flags = "Min|NON_BLOCK|MIN_RESERVE|NOFRAGMENT|KSWAPD";
+    let g2 = format!(
+        "wake 9: done\n try {flags}: none\n wake 9: done\n try anywhere {flags}: none\n Fail"
+    );
+    atomic("linux-6.15,nofragment=defrag_mode", &g2);
+    let g3 = format!(
+        "wake 9: done
+        try {flags}: none
+        try anywhere {flags}: none
+        DropNofragment: done
+        wake 9: done
+        try anywhere Min|NON_BLOCK|MIN_RESERVE|KSWAPD: none
+        Fail"
+    );
+    atomic("linux-7.2,nofragment=defrag_mode", &g3);
+}
+
+#[test]
+fn g3_is_one_loop() {
+    check(
+        "linux-7.2",
+        Gfp::GFP_KERNEL,
+        1,
+        "wake 1: done
+        try Min|CPUSET|KSWAPD: none
+        compact 1 Async: complete
+        try Min|CPUSET|KSWAPD: none
+        wake 1: done
+        try Min|CPUSET|KSWAPD: none
+        reclaim 1: 2
+        try Min|CPUSET|KSWAPD: none
+        unreserve: yes
+        DrainAll: done
+        try Min|CPUSET|KSWAPD: none
+        compact 1 SyncLight: complete
+        try Min|CPUSET|KSWAPD: none
+        reclaimable? 0: yes
+        wake 1: done",
+    );
+    check(
+        "linux-7.2",
+        Gfp::GFP_KERNEL,
+        0,
+        "wake 0: done
+        try Min|CPUSET|KSWAPD: none
+        reclaim 0: 1
+        try Min|CPUSET|KSWAPD: page
+        Served",
+    );
+}
+
+#[test]
+fn g3_huge_page_on_one_node_does_not_reclaim() {
+    let thisnode = Gfp(NORETRY_THP.0 | Gfp::THISNODE.0);
+    let start = "try Min|CPUSET|CMA: none\n compact 9 Async: complete\n try Min|CPUSET|CMA: none\n";
+    check("linux-7.2", thisnode, 9, &format!("{start} Fail"));
+    check(
+        "linux-7.2",
+        NORETRY_THP,
+        9,
+        &format!(
+            "{start} try Min|CPUSET|CMA: none\n reclaim 9: 0\n compact 9 Async: skipped\n Fail"
+        ),
+    );
+}
+
+#[test]
+fn g3_73_works_for_whole_blocks_while_it_may_not_break_any() {
+    check(
+        "linux-7.3,nofragment=defrag_mode",
+        Gfp::GFP_KERNEL,
+        0,
+        "wake 9: done
+        try Min|CPUSET|NOFRAGMENT|KSWAPD: none
+        reclaim 9: 0
+        compact 9 SyncLight: complete
+        try Min|CPUSET|NOFRAGMENT|KSWAPD: none
+        reclaimable? 1: no
+        unreserve all: no
+        DropNofragment: done
+        wake 9: done
+        try Min|CPUSET|KSWAPD: none
+        reclaim 0: 0
+        reclaimable? 1: yes
+        wake 9: done",
+    );
+}
+
+#[test]
+fn requests_that_may_fail_do_when_nothing_helps() {
+    // Up to 4.3 small requests go on for ever.
+    let bounded = crate::policy::preset::PRESETS.iter().filter(|p| {
+        let first = p.policy.slowpath == Slowpath::CompactEachRound;
+        !first || p.policy.oom_reach == OomReach::WithoutProgress
+    });
+    for preset in bounded {
+        for defrag in [preset.policy.nofragment, Nofragment::DefragMode] {
+            let policy = Policy { nofragment: defrag, ..preset.policy };
+            for gfp in [Gfp::GFP_ATOMIC, Gfp::GFP_KERNEL, Gfp::GFP_HIGHUSER_MOVABLE, NORETRY_THP] {
+                for order in [0, 1, 4, 9] {
+                    let mut path = SlowPath::new(&policy, demand(gfp, order), Caller::default());
+                    let failed = (0..100).any(|_| path.next(Outcome::No) == Step::Fail);
+                    assert!(failed, "{} {gfp} {order}", preset.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn too_large_orders_fail_at_once() {
+    check("linux-6.12", Gfp::GFP_KERNEL, 11, "Fail\n Fail");
+}
+
+#[track_caller]
+fn check_flags(policy: &str, gfp: Gfp, order: Order, caller: Caller, expect: &str) {
+    let policy = Policy::parse(policy).unwrap();
+    let flags = slow_alloc_flags(&policy, &demand(gfp, order), &caller);
+    assert_eq!(format!("{flags:?}"), expect);
+}
+
+#[test]
+fn flags_by_version() {
+    let task = Caller::default();
+    let rt = Caller { rt_task: true, ..task };
+    let interrupted = Caller { in_interrupt: true, ..rt };
+    let atomic = Gfp::GFP_ATOMIC;
+    let nowait = Gfp::GFP_NOWAIT;
+    check_flags("linux-4.2", nowait, 0, task, "Min|NON_BLOCK");
+    check_flags("linux-4.4", nowait, 0, task, "Min|CPUSET");
+    check_flags("linux-4.4", atomic, 0, task, "Min|NON_BLOCK|MIN_RESERVE");
+    check_flags("linux-4.4", Gfp(atomic.0 | Gfp::NOMEMALLOC.0), 0, task, "Min|MIN_RESERVE");
+    check_flags("linux-4.4", Gfp::GFP_KERNEL, 0, rt, "Min|NON_BLOCK|CPUSET");
+    check_flags("linux-4.4", Gfp::GFP_KERNEL, 0, interrupted, "Min|CPUSET");
+    check_flags("linux-5.0", Gfp::GFP_HIGHUSER_MOVABLE, 0, task, "Min|CPUSET|CMA|KSWAPD");
+    check_flags("linux-6.12", Gfp::GFP_KERNEL, 0, rt, "Min|MIN_RESERVE|CPUSET|KSWAPD");
+    check_flags("linux-6.12", nowait, 0, task, "Min|NON_BLOCK|CPUSET|KSWAPD");
+    check_flags("linux-6.12", nowait, 1, task, "Min|NON_BLOCK|CPUSET|HIGHATOMIC|KSWAPD");
+    check_flags("linux-6.17", nowait, 1, task, "Min|NON_BLOCK|CPUSET|KSWAPD");
+    check_flags("linux-6.17", atomic, 1, task, "Min|NON_BLOCK|MIN_RESERVE|HIGHATOMIC|KSWAPD");
+    check_flags("linux-3.10,nofragment=defrag_mode", Gfp::GFP_KERNEL, 0, task, "Min|CPUSET");
+}
+
+#[test]
+fn reserves_by_version() {
+    let check = |policy, gfp, caller, expect| {
+        let policy = Policy::parse(policy).unwrap();
+        assert_eq!(reserve_flags(&policy, gfp, &caller), expect);
+    };
+    let victim = Caller { oom_victim: true, ..Caller::default() };
+    let kernel = Gfp::GFP_KERNEL;
+    check("linux-6.12", kernel, Caller::default(), None);
+    check("linux-6.12", kernel, victim, Some(AllocFlags::OOM));
+    check("linux-4.9", kernel, victim, Some(AllocFlags::NO_WATERMARKS));
+    check("linux-6.12", kernel, Caller { in_interrupt: true, ..victim }, None);
+    let memalloc = Gfp(kernel.0 | Gfp::MEMALLOC.0);
+    check("linux-6.12", memalloc, victim, Some(AllocFlags::NO_WATERMARKS));
+    check("linux-6.12", Gfp(memalloc.0 | Gfp::NOMEMALLOC.0), victim, None);
+}

@@ -1,0 +1,261 @@
+//! What others read of a zone.
+
+use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::geometry::Geometry;
+use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
+use crate::base::mobility::Migratetype;
+use crate::policy::Policy;
+use crate::table::map::{FrameState, PageMap};
+use crate::table::movement::Movements;
+use crate::zone::capture::CaptureSlot;
+use crate::zone::retune::CacheTuning;
+use crate::zone::tuning::Watermarks;
+use crate::zone::{Zone, ZoneCounters};
+
+impl<'m> Zone<'m> {
+    /// Returns the zone's node.
+    #[inline]
+    #[must_use]
+    pub fn node(&self) -> u8 {
+        self.node
+    }
+
+    /// Returns which of the node's zones it is.
+    #[inline]
+    #[must_use]
+    pub fn kind(&self) -> ZoneKind {
+        self.kind
+    }
+
+    /// Returns the zone's frames, holes included.
+    #[inline]
+    #[must_use]
+    pub fn span(&self) -> FrameRange {
+        self.span
+    }
+
+    /// Returns the number of pages that exist.
+    #[inline]
+    #[must_use]
+    pub fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// Returns the number of pages that the allocator was handed.
+    #[inline]
+    #[must_use]
+    pub fn managed(&self) -> u64 {
+        self.managed
+    }
+
+    /// Returns the watermarks in pages, without the boost.
+    #[inline]
+    #[must_use]
+    pub fn watermarks(&self) -> Watermarks {
+        self.watermarks
+    }
+
+    /// Returns the pages that are added to each watermark until kswapd has reclaimed them
+    /// (`watermark_boost`).
+    #[inline]
+    #[must_use]
+    pub fn boost(&self) -> u64 {
+        self.boost
+    }
+
+    /// Returns the pages that are kept from requests, by the highest zone that a request may use.
+    #[inline]
+    #[must_use]
+    pub fn lowmem_reserve(&self) -> &[u64; MAX_NR_ZONES] {
+        &self.lowmem_reserve
+    }
+
+    /// Returns the pages that are left of this round of the fair zone allocator (`NR_ALLOC_BATCH`, 3.12 to
+    /// 4.7). Not kept under other policies.
+    #[inline]
+    #[must_use]
+    pub fn alloc_batch(&self) -> i64 {
+        self.alloc_batch
+    }
+
+    /// Tells whether kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
+    #[inline]
+    #[must_use]
+    pub fn boosted(&self) -> bool {
+        self.boosted
+    }
+
+    /// Tells whether the zone is marked as below its high watermark (`ZONE_BELOW_HIGH`).
+    #[inline]
+    #[must_use]
+    pub fn below_high(&self) -> bool {
+        self.below_high
+    }
+
+    /// Tells whether kswapd is reclaiming in the zone (`ZONE_RECLAIM_ACTIVE`).
+    #[inline]
+    #[must_use]
+    pub fn reclaim_active(&self) -> bool {
+        self.reclaim_active
+    }
+
+    /// Tells whether the batch of this round is spent (`ZONE_FAIR_DEPLETED`).
+    #[inline]
+    #[must_use]
+    pub fn fair_depleted(&self) -> bool {
+        self.fair_depleted
+    }
+
+    /// Returns what the task waits for that compacts this zone and keeps what its work frees (`task_capc`).
+    #[inline]
+    #[must_use]
+    pub fn capture(&self) -> Option<CaptureSlot> {
+        self.capture
+    }
+
+    /// Free pages, without those in isolated blocks (`NR_FREE_PAGES`).
+    #[must_use]
+    pub fn free_pages(&self) -> u64 {
+        self.free_pages
+    }
+
+    /// Free pages on the lists of a type; CMA is `NR_FREE_CMA_PAGES`, highatomic `nr_free_highatomic`.
+    #[must_use]
+    pub fn free_pages_of(&self, mt: Migratetype) -> u64 {
+        self.free_by_type[mt as usize]
+    }
+
+    /// Free pages in blocks of the pageblock order or larger (`NR_FREE_PAGES_BLOCKS`).
+    #[must_use]
+    pub fn free_pages_in_blocks(&self) -> u64 {
+        self.free_in_blocks
+    }
+
+    /// Pages in highatomic blocks, free or not (`nr_reserved_highatomic`).
+    #[must_use]
+    pub fn reserved_highatomic(&self) -> u64 {
+        self.reserved_highatomic
+    }
+
+    /// Returns the number of free blocks of an order (`nr_free`, a column of `/proc/buddyinfo`).
+    #[must_use]
+    pub fn nr_free(&self, order: Order) -> u64 {
+        if order > self.geometry.max_order { 0 } else { self.area.nr_free(order) }
+    }
+
+    /// Returns the number of free blocks of an order and list type (`/proc/pagetypeinfo`).
+    #[must_use]
+    pub fn nr_free_of(&self, order: Order, mt: Migratetype) -> u64 {
+        if order > self.geometry.max_order { 0 } else { u64::from(self.area.list(order, mt).len()) }
+    }
+
+    /// Returns the free blocks of one list, from its head.
+    pub fn free_list(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
+        let chain = if order > self.geometry.max_order {
+            &crate::table::chain::Chain::EMPTY
+        } else {
+            self.area.list(order, mt).chain()
+        };
+        chain.iter(&self.map).map(|i| self.map.pfn(i))
+    }
+
+    /// Returns the free blocks of one list, from its tail.
+    pub fn free_list_from_tail(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
+        let chain = if order > self.geometry.max_order {
+            &crate::table::chain::Chain::EMPTY
+        } else {
+            self.area.list(order, mt).chain()
+        };
+        chain.iter_back(&self.map, crate::table::freelist::ZONE).map(|i| self.map.pfn(i))
+    }
+
+    /// Returns what the zone counted by itself; see [`ZoneCounters`].
+    #[must_use]
+    pub fn counters(&self) -> &ZoneCounters {
+        &self.counters
+    }
+
+    /// Pages looked at by fallbacks under the zone's lock, to count a pageblock or to move its free
+    /// pages; a free block is one look. From 6.10 on each page that cannot claim its pageblock takes a
+    /// count of its own.
+    #[must_use]
+    pub fn block_looks(&self) -> u64 {
+        self.block_looks
+    }
+
+    /// Returns the policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Returns the sizes.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Returns the state of a frame; `None` where the zone has no such frame.
+    #[must_use]
+    pub fn state(&self, pfn: Pfn) -> Option<FrameState> {
+        self.map.index(pfn).map(|i| self.map.state(i))
+    }
+
+    /// Returns the type of the pageblock that holds a frame; `None` where the zone has no such frame.
+    #[must_use]
+    pub fn block_type(&self, pfn: Pfn) -> Option<Migratetype> {
+        self.map.index(pfn).map(|i| self.map.block_type(i))
+    }
+
+    /// Returns the pageblocks whose first frame is in the zone: that frame, the type, the skip hint.
+    pub fn pageblocks(&self) -> impl Iterator<Item = (Pfn, Migratetype, bool)> {
+        (0..self.map.blocks()).filter_map(|block| {
+            let i = block << self.geometry.pageblock_order;
+            let pfn = self.map.pfn(i);
+            let inside = self.span.contains(pfn) && self.map.state(i) != FrameState::Hole;
+            inside.then(|| (pfn, self.map.block_type(i), self.map.skip(i)))
+        })
+    }
+
+    /// Returns a watermark with the boost.
+    #[must_use]
+    pub fn watermark(&self, mark: crate::base::alloc_flags::Watermark) -> u64 {
+        use crate::base::alloc_flags::Watermark::{High, Low, Min};
+        self.boost
+            + match mark {
+                Min => self.watermarks.min,
+                Low => self.watermarks.low,
+                High => self.watermarks.high,
+            }
+    }
+
+    /// Movements of free blocks so far, and how many of them disagreed with their pageblocks; `None`
+    /// in a build without debug assertions, which does not look.
+    #[must_use]
+    pub fn movements(&self) -> Option<Movements> {
+        self.area.watch.seen()
+    }
+
+    /// Tells whether there is too little memory to group by mobility.
+    #[inline(always)]
+    pub(crate) fn mobility_off(&self) -> bool {
+        self.mobility_off
+    }
+
+    /// Tells whether some pageblock is isolated.
+    #[inline]
+    pub(crate) fn has_isolated_blocks(&self) -> bool {
+        self.isolated_blocks > 0
+    }
+
+    /// Returns the limits of the zone's CPU caches.
+    pub(crate) fn cache_tuning(&self) -> CacheTuning {
+        self.cache_tuning
+    }
+
+    /// Returns the tables of the zone's frames.
+    #[inline(always)]
+    pub(crate) fn map(&self) -> &PageMap<'m> {
+        &self.map
+    }
+}
