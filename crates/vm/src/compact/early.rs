@@ -213,6 +213,7 @@ fn block_at(zone: &Zone<'_>, pfn: u64) -> (Order, bool) {
 mod tests {
     use pageblock::mobility::Migratetype::{self, Unmovable};
     use pageblock::request::{Gfp, Request};
+    use pageblock::tuning::Watermarks;
 
     use super::super::ZoneStep;
     use super::super::testing::{AllMovable, FRAMES, fill, goal, with_allocator};
@@ -344,7 +345,8 @@ mod tests {
             let mut seen = (ZoneStep::More, 0, 0);
             with_zone(policy, Unmovable, |allocator, compactor, state| {
                 fill(allocator);
-                allocator.zone_and_cache(0, 0).unwrap().0.watermarks().low = FRAMES;
+                let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+                zone.impose_watermarks(Watermarks { low: FRAMES, ..zone.watermarks() });
                 let mut step = ZoneStep::More;
                 while step == ZoneStep::More {
                     step = compactor.step(allocator, state, &mut AllMovable, 0, &mut ());

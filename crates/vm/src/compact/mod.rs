@@ -392,6 +392,7 @@ pub(super) fn samples(zone: &Zone<'_>) -> bool {
 mod tests {
     use super::testing::{AllMovable, FRAMES, fill, goal, with_allocator};
     use super::*;
+    use pageblock::tuning::Watermarks;
 
     fn without_request() -> Goal {
         Goal { order: None, direct: false, whole_zone: true, ..goal(Movable) }
@@ -403,7 +404,7 @@ mod tests {
         with_allocator(policy, FRAMES, |allocator| {
             fill(allocator);
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
-            zone.watermarks().min = min;
+            zone.impose_watermarks(Watermarks { min, ..zone.watermarks() });
             let mut state = ZoneCompact::new(zone);
             let mut compactor = Compactor::new(goal);
             for _ in 0..2 {
