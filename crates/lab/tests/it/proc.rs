@@ -53,8 +53,14 @@ fn zoneinfo_is_part_of_the_kernels() {
         let mut lines = theirs.lines();
         let ours = ZoneInfo { allocator, kernel }.to_string();
         let moving = |line: &&str| line.contains(" count: ") || line.contains(" high: ");
+        // The file is read a moment before the snapshot: a batch may be allocated between them.
+        let free = |line: &str| line.trim().strip_prefix("pages free")?.trim().parse::<i64>().ok();
+        let same = |a: &str, b: &str| match (free(a), free(b)) {
+            (Some(a), Some(b)) => (a - b).abs() <= 63,
+            _ => a == b,
+        };
         for line in ours.lines().filter(|line| !moving(line)) {
-            assert!(lines.any(|theirs| theirs == line), "{}: {line}", recording.name);
+            assert!(lines.any(|theirs| same(theirs, line)), "{}: {line}", recording.name);
         }
     });
 }

@@ -5,10 +5,8 @@ use crate::zone::Zone;
 use crate::zone::tuning::Watermarks;
 
 impl Zone<'_> {
-    /// Imposes watermarks, in pages and without the boost: each at least the one below it.
+    /// Imposes watermarks, in pages and without the boost.
     pub fn impose_watermarks(&mut self, watermarks: Watermarks) {
-        let Watermarks { min, low, high, .. } = watermarks;
-        debug_assert!(min <= low && low <= high, "watermarks descend: {min}, {low}, {high}");
         self.watermarks = watermarks;
     }
 
