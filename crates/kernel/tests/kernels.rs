@@ -112,7 +112,7 @@ fn a_file_is_read_back() {
 fn mistakes_say_what_is_allowed() {
     check_error(
         "linux-6.9,slab_min_scna=on",
-        "unknown switch 'slab_min_scna'; the most similar are slab_min_scan",
+        "unknown switch 'slab_min_scna'; the most similar is slab_min_scan",
     );
     check_error(
         "linux-6.9,swappiness=201",

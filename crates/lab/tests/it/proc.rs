@@ -54,7 +54,11 @@ fn zoneinfo_is_part_of_the_kernels() {
         let ours = ZoneInfo { allocator, kernel }.to_string();
         let moving = |line: &&str| line.contains(" count: ") || line.contains(" high: ");
         // The file is read a moment before the snapshot: a batch may be allocated between them.
-        let free = |line: &str| line.trim().strip_prefix("pages free")?.trim().parse::<i64>().ok();
+        let free = |line: &str| {
+            let names = ["pages free", "nr_free_pages"];
+            let number = names.iter().find_map(|name| line.trim().strip_prefix(name))?;
+            number.trim().parse::<i64>().ok()
+        };
         let same = |a: &str, b: &str| match (free(a), free(b)) {
             (Some(a), Some(b)) => (a - b).abs() <= 63,
             _ => a == b,
