@@ -82,17 +82,21 @@ fn diff(a: &Named, b: &Named, format: Format) -> String {
     let mut text = String::new();
     for (group, switches) in by_group(changed.iter().map(|&(switch, ..)| switch)) {
         let mut table = Table::new().text("switch").text(&a.label).text(&b.label);
-        table = table.text("what it decides").text("since");
+        table = table.text("what it decides");
         for switch in switches {
             let (of_a, of_b) = (switch.get(&a.kernel), switch.get(&b.kernel));
-            let since = since(switch, of_b);
-            let row =
-                [switch.name(), &of_a.to_string(), &of_b.to_string(), summary(switch), &since];
-            table.row(row);
+            table.row([switch.name(), &of_a.to_string(), &of_b.to_string(), summary(switch)]);
         }
         text += &format!("{}{group}\n{}", if text.is_empty() { "" } else { "\n" }, table.print());
     }
-    text
+    let mut table = Table::new().text("since").text("");
+    for &(switch, _, of_b) in &changed {
+        let since = since(switch, of_b);
+        if !since.is_empty() {
+            table.row([switch.name(), since.trim_end_matches('.')]);
+        }
+    }
+    format!("{text}\n{}", table.print())
 }
 
 /// The switches of each group, with the group's heading.

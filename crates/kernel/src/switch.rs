@@ -169,8 +169,17 @@ impl Switch {
     #[must_use]
     pub fn about(self, value: Value) -> &'static str {
         let Value::Name(name) = value else { return "" };
-        let Values::Choices(choices) = self.values() else { return "" };
-        choices.iter().find(|choice| choice.name == name).map_or("", |choice| choice.summary.trim())
+        match self {
+            Self::Rule(Rule { values: Values::Choices(choices), .. }) => {
+                let choice = choices.iter().find(|choice| choice.name == name);
+                choice.map_or("", |choice| choice.summary.trim())
+            }
+            Self::Rule(_) => "",
+            Self::Allocator(switch) => {
+                let at = self.names().iter().position(|other| *other == name);
+                at.and_then(|at| switch.docs.get(at)).map_or("", |doc| doc.trim())
+            }
+        }
     }
 
     /// Returns what is allowed, for people.

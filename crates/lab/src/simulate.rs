@@ -7,8 +7,9 @@ use pageblock::alloc::Allocator;
 use pageblock::frame::{Pfn, pages};
 use pageblock::mobility::Migratetype;
 use pageblock::setup::Setup;
-use pageblock_kernel::{Kernel, Named};
+use pageblock_kernel::{Kernel, Named, Switch};
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
+use pageblock_measure::run::KernelRecord;
 use pageblock_measure::{EventUnit, Run, Tally};
 use pageblock_vm::Vm;
 use pageblock_vm::cil;
@@ -38,6 +39,16 @@ pub struct Simulation<'s> {
     pub workload: &'s dyn Workload,
     /// The seed.
     pub seed: u64,
+}
+
+/// The kernel as a run keeps it.
+fn record(named: &Named) -> KernelRecord {
+    let value = |switch: Switch| (switch.name().to_owned(), switch.get(&named.kernel).to_string());
+    KernelRecord {
+        base: named.base.name.to_owned(),
+        set: named.set.iter().map(|(switch, _)| switch.name().to_owned()).collect(),
+        switches: Switch::all().map(value).collect(),
+    }
 }
 
 impl Simulation<'_> {
@@ -103,6 +114,7 @@ impl Simulation<'_> {
         let vm = &world.vm;
         let mut run = Run::from_tally(&vm.observer);
         self.kernel.label.clone_into(&mut run.policy);
+        run.kernel = Some(record(self.kernel));
         self.workload.name().clone_into(&mut run.workload);
         self.machine.name.clone_into(&mut run.machine);
         run.seed = self.seed;

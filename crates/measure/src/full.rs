@@ -37,6 +37,9 @@ pub struct FullComparison {
     pub parallel: Vec<StatRow>,
     /// hugealloc's table and series, simulated, where the runs have its samples.
     pub builds: Option<Builds>,
+    /// For each policy after the baseline, the switches in which its kernel differs from the baseline's; empty where
+    /// runs do not say.
+    pub kernels: Vec<String>,
     /// mmtests' Duration block, in seconds, simulated; empty where no run has it.
     pub duration: Vec<MonitorRow>,
     /// mmtests' vmstat block.
@@ -44,6 +47,36 @@ pub struct FullComparison {
     /// The published table with our values, where it was asked for; the caller sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<Beside>,
+}
+
+/// Switches that are named before the rest is only counted.
+const NAMED: usize = 12;
+
+/// Says of each policy in which switches its kernel differs from the baseline's.
+fn kernels(runs: &[Run], baseline: usize) -> Vec<String> {
+    let policies = crate::seeds::by_policy(runs);
+    let Some(base) = policies.get(baseline).and_then(|runs| runs.first()) else {
+        return Vec::new();
+    };
+    let others = policies.iter().enumerate().filter(|&(at, _)| at != baseline);
+    let line = |(_, runs): (usize, &Vec<&Run>)| {
+        let other = runs.first()?;
+        let differences = base.kernel_differences(other)?;
+        let named: Vec<_> = differences
+            .iter()
+            .take(NAMED)
+            .map(|(name, a, b)| format!("{name} {a} -> {b}"))
+            .collect();
+        let more = match differences.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more (`pageblock policy diff`)"),
+        };
+        Some(match named.is_empty() {
+            true => format!("{} and {} are the same kernel", base.policy, other.policy),
+            false => format!("{} to {}: {}{more}", base.policy, other.policy, named.join(", ")),
+        })
+    };
+    others.filter_map(line).collect()
 }
 
 impl FullComparison {
@@ -61,6 +94,7 @@ impl FullComparison {
             phones: phone::phones(runs),
             parallel: parallel::rows(runs, options.baseline)?,
             builds: Builds::of_runs(runs, options.baseline),
+            kernels: kernels(runs, options.baseline),
             duration: monitors::duration(runs),
             vmstat: monitors::vmstat(runs),
             published: None,

@@ -23,6 +23,9 @@ use crate::observer::Tally;
 pub struct Run {
     /// The preset and its switches: `linux-4.20,nofragment=on`.
     pub policy: String,
+    /// The kernel that ran, whole; absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelRecord>,
     /// The workload's or the recording's name.
     pub workload: String,
     /// The machine's name.
@@ -72,7 +75,39 @@ pub struct Run {
     pub calibration: Option<Calibration>,
 }
 
+/// A kernel as a run keeps it: what was named, and every switch with its value, so that it can be made again
+/// and compared without the file or the preset that it came from.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct KernelRecord {
+    /// The preset that it started from.
+    pub base: String,
+    /// The switches that were set by hand, which overrule what a workload sets up.
+    pub set: Vec<String>,
+    /// Every switch with its value, before the workload and the scale.
+    pub switches: BTreeMap<String, String>,
+}
+
 impl Run {
+    /// Returns the switches in which the kernels of two runs differ, with both values; `None` where one of the runs
+    /// does not say.
+    #[must_use]
+    pub fn kernel_differences(&self, other: &Self) -> Option<Vec<(String, String, String)>> {
+        let (a, b) = (self.kernel.as_ref()?, other.kernel.as_ref()?);
+        let value = |of: &KernelRecord, name: &str| of.switches.get(name).cloned();
+        let names = a.switches.keys().chain(b.switches.keys());
+        let mut differences: Vec<_> = names
+            .filter(|name| a.switches.get(*name) != b.switches.get(*name))
+            .map(|name| {
+                let absent = || "-".to_owned();
+                let (of_a, of_b) = (value(a, name), value(b, name));
+                (name.clone(), of_a.unwrap_or_else(absent), of_b.unwrap_or_else(absent))
+            })
+            .collect();
+        differences.sort();
+        differences.dedup();
+        Some(differences)
+    }
+
     /// A run with what the events say.
     #[must_use]
     pub fn from_tally(tally: &Tally) -> Self {

@@ -33,6 +33,9 @@ pub fn print(comparison: &FullComparison) -> String {
         }
     }
     text += &seeds::print(&comparison.over_seeds);
+    for line in &comparison.kernels {
+        text += &format!("Kernels: {line}\n");
+    }
     if let Some(published) = &comparison.published {
         text.push('\n');
         text += &published::print(published);

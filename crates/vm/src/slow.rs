@@ -8,8 +8,7 @@ use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
 use pageblock::slowpath::{
-    Caller, CompactPriority, CompactResult, Demand, MAX_RETRIES, Nodes, Outcome, SlowPath, Step,
-    Wait,
+    Caller, CompactPriority, CompactResult, Demand, Nodes, Outcome, SlowPath, Step, Wait,
 };
 use pageblock_kernel::rules::compaction::{Deferral, DrainLists, StallCount};
 
@@ -23,9 +22,10 @@ const TICK_NS: u64 = 4_000_000;
 const CONGESTED_NS: u64 = 20_000_000;
 
 /// Rounds in a row in which reclaim freed nothing, and rounds in all, after which the next ones will most likely
-/// fail too: from there on each stands for all that a tick has time for.
-const FRUITLESS_ROUNDS: u32 = MAX_RETRIES;
-const ROUNDS: u32 = 4096;
+/// fail too: from there on each stands for all that a tick has time for. Both are so
+/// high that no run of the published experiments gets there: they only let time pass for a request that circles for ever.
+const FRUITLESS_ROUNDS: u32 = 1 << 20;
+const ROUNDS: u32 = 1 << 24;
 
 /// What a task that waits for memory does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

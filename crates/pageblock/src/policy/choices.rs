@@ -1,14 +1,15 @@
 //! The values of each switch that is no number: what kernels did, from when on.
 
 macro_rules! choices {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* })*) => {
+    ($($(#[$doc:meta])* $name:ident { $($(#[doc = $vdoc:literal])* $variant:ident = $text:literal,)* })*) => {
         $(
             $(#[$doc])*
             #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-            pub enum $name { $($(#[$vdoc])* $variant,)* }
+            pub enum $name { $($(#[doc = $vdoc])* $variant,)* }
 
             impl $name {
                 pub(super) const NAMES: &'static [&'static str] = &[$($text),*];
+                pub(super) const DOCS: &'static [&'static str] = &[$(concat!($($vdoc),*)),*];
                 pub(super) const fn text(self) -> &'static str {
                     match self { $(Self::$variant => $text),* }
                 }

@@ -41,6 +41,7 @@ macro_rules! switches {
                 name: stringify!($cfield),
                 summary: concat!($($cdoc),*),
                 values: Values::Names($ctype::NAMES),
+                docs: $ctype::DOCS,
                 get: |p| Value::Name(p.$cfield.text()),
                 set: |p, text| $ctype::from_text(text).map(|v| p.$cfield = v).is_some(),
             },)*
@@ -48,6 +49,7 @@ macro_rules! switches {
                 name: stringify!($nfield),
                 summary: concat!($($ndoc),*),
                 values: Values::Number { min: $min, max: $max },
+                docs: &[],
                 get: |p| Value::Number(p.$nfield),
                 set: |p, text| text
                     .parse()

@@ -179,6 +179,8 @@ pub struct Switch {
     pub summary: &'static str,
     /// What it can be set to.
     pub values: Values,
+    /// What a kernel does with each named value, and from which release on; empty for a number.
+    pub docs: &'static [&'static str],
     pub(super) get: fn(&Policy) -> Value,
     pub(super) set: fn(&mut Policy, &str) -> bool,
 }
