@@ -15,7 +15,7 @@ pub(crate) enum FairTest {
 }
 
 impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
-    /// Tells what the fair pass makes of a zone, by version (facts 2.7).
+    /// Tells what the fair pass makes of a zone, by version (docs/linux/fast-path.md#the-fair-zone-allocator).
     pub(crate) fn fair_test(
         &mut self,
         at: usize,

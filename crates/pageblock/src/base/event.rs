@@ -102,7 +102,7 @@ pub struct Extfrag {
     /// The type of the list it was found on. Linux 3.10 prints the type after the operation, as
     /// its variable was already overwritten; this is that value too, under that policy.
     pub fallback_migratetype: Migratetype,
-    /// As the kernel version prints it: see `facts` of [`crate::policy::ClaimRule`].
+    /// As the kernel version prints it: docs/linux/tracepoints.md#mm_page_alloc_extfrag.
     pub change_ownership: bool,
 }
 
@@ -114,7 +114,7 @@ impl Extfrag {
     }
 }
 
-/// What `node_reclaim` achieved for a zone that is short (facts 2.6).
+/// What `node_reclaim` achieved for a zone that is short (docs/linux/fast-path.md#node-reclaim).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeReclaim {
     /// Nothing was tried.

@@ -33,9 +33,9 @@ choices! {
     Reserve {
         /// Up to 4.3: up to two blocks a zone, the last fallback.
         MigrateReserve = "migrate_reserve",
-        /// 4.4 to 6.6: blocks are reserved as high-order atomic requests come; at most 1 % of the zone and a block.
+        /// 4.4 to 6.7: blocks are reserved as high-order atomic requests come; at most 1 % of the zone and a block.
         Highatomic44 = "highatomic44",
-        /// From 6.7: none where 1 % is less than a block, else 1 % rounded up to blocks.
+        /// From 6.8: none where 1 % is less than a block, else 1 % rounded up to blocks.
         Highatomic67 = "highatomic67",
         /// 7.2: an empty CPU list sends the request to the zone, where the reserve is tried first.
         Highatomic72 = "highatomic72",
@@ -57,7 +57,7 @@ choices! {
         ListExists44 = "list_exists44",
         /// From 6.3: reserve flags combine in sequence.
         ListExists63 = "list_exists63",
-        /// From 6.12: only free highatomic pages are subtracted, not all reserved ones.
+        /// From 6.13 (and in 6.12.y): only free highatomic pages are subtracted, not all reserved ones.
         ListExists612 = "list_exists612",
     }
     /// The quick check for order 0 before the full one (`zone_watermark_fast`).
@@ -80,11 +80,11 @@ choices! {
     Boost {
         /// Up to 4.20.
         Off = "off",
-        /// 5.0 to 5.7: in every zone.
+        /// 5.0 to 5.6: in every zone.
         V50 = "v50",
-        /// 5.8 and 5.9: not in zones smaller than four pageblocks.
+        /// 5.7 to 5.10: not in zones smaller than four pageblocks.
         V58 = "v58",
-        /// From 5.10: kswapd is woken only if the boost happened.
+        /// From 5.11 (and in 5.10.y): kswapd is woken only if the boost happened.
         V510 = "v510",
     }
     /// Spreading over zones before fragmenting one (seed 1).
@@ -104,11 +104,11 @@ choices! {
         Off = "off",
         /// 3.12: batches of all zones, reset in the slow path.
         V312 = "v312",
-        /// 3.13 to 3.15: only among the zones of the local node.
+        /// 3.13 and 3.14: only among the zones of the local node.
         V313 = "v313",
-        /// 3.16 to 4.3: a fair pass, then one without.
+        /// 3.15 and 3.16: a fair pass, then one without.
         V316 = "v316",
-        /// 4.4 to 4.7: a flag marks spent zones.
+        /// 3.17 to 4.7: a flag marks spent zones.
         V44 = "v44",
     }
     /// Passing over nodes whose kswapd runs, in a first pass.
@@ -129,20 +129,20 @@ choices! {
     CmaUse {
         /// Up to 4.0: the first candidate of the fallback.
         InFallback = "in_fallback",
-        /// 4.1 to 5.7: before the fallback.
+        /// 4.1 to 5.6: before the fallback.
         BeforeFallback = "before_fallback",
-        /// From 5.8: before all else when they are over half of what is free.
+        /// From 5.7: before all else when they are over half of what is free.
         HalfRule = "half_rule",
         /// Before all else, always: phone vendors' kernels.
         First = "first",
     }
     /// Which block of another type a fallback takes.
     FallbackPick {
-        /// Up to 4.13: the largest.
+        /// Up to 4.12: the largest.
         Largest = "largest",
         /// The smallest that serves.
         Smallest = "smallest",
-        /// 4.14 to 6.14: the largest; the smallest for movable requests that cannot claim the block.
+        /// 4.13 to 6.14: the largest; the smallest for movable requests that cannot claim the block.
         LargestThenSmallestM = "largest_then_smallest_m",
         /// From 6.15: claim from the largest down, else steal from the smallest up.
         ClaimThenSteal = "claim_then_steal",
@@ -156,11 +156,11 @@ choices! {
         V310 = "v310",
         /// 3.12: the rest always goes to the requested type.
         V312 = "v312",
-        /// 3.16: the rest stays with its type unless the block was claimed.
+        /// 3.13 to 3.19: the rest stays with its type unless the block was claimed.
         V316 = "v316",
-        /// 3.19: the rest follows the moved pages.
+        /// 3.19.y: the rest follows the moved pages.
         V319 = "v319",
-        /// 4.2 to 4.9: the rest always goes to the requested type.
+        /// 4.0 to 4.11: the rest always goes to the requested type.
         V42 = "v42",
         /// 4.12 to 6.9: compatible allocated pages count towards the half; moved pages are then
         /// allocated from smallest first.
@@ -170,9 +170,9 @@ choices! {
     }
     /// Which fallbacks try to claim the whole pageblock.
     ClaimPred {
-        /// Up to 4.1: at least half the pageblock order, or a reclaimable request.
+        /// Up to 3.19: at least half the pageblock order, or a reclaimable request.
         Reclaimable = "reclaimable",
-        /// From 4.2: or an unmovable request.
+        /// From 4.0: or an unmovable request.
         Kernel = "kernel",
     }
     /// Which orders have CPU lists (seed 2).
@@ -184,9 +184,9 @@ choices! {
     }
     /// How many CPU lists blocks of the pageblock order have.
     PcpThpLists {
-        /// 5.14 to 6.3: one a type.
+        /// 5.14 to 5.19: one a type.
         Three = "three",
-        /// 6.4 to 6.9: one.
+        /// 6.0 to 6.9: one.
         One = "one",
         /// From 6.10: movable, and all others.
         Two = "two",
@@ -210,9 +210,9 @@ choices! {
         FreeHigh = "free_high",
         /// The same with `pcp_batch_scale_max` as the limit of the doubling: 6.1 as Debian ships it.
         FreeHighScaled = "free_high_scaled",
-        /// 6.7 to 6.16: as many as were freed in a row.
+        /// 6.7 to 6.15: as many as were freed in a row.
         FreeCount = "free_count",
-        /// 6.17 and 6.18: high orders in a row empty the lists only past half of the minimum.
+        /// 6.16 to 6.18: high orders in a row empty the lists only past half of the minimum.
         FreeCount617 = "free_count617",
         /// From 6.19: a batch at a time, each rounded up to whole blocks.
         FreeCount619 = "free_count619",
@@ -242,11 +242,11 @@ choices! {
     }
     /// Which blocks merge.
     MergeRule {
-        /// Up to 3.18: all.
+        /// Up to 3.17: all.
         Free = "free",
-        /// 3.19 to 4.3: up to a pageblock when the freed page's block is isolated.
+        /// 3.18 to 4.5: up to a pageblock when the freed page's block is isolated.
         Iso319 = "iso319",
-        /// 4.4 to 5.17: not past a pageblock when one of the two is isolated.
+        /// 4.6 to 5.17 (and in 4.4.y): not past a pageblock when one of the two is isolated.
         Iso44 = "iso44",
         /// 5.18 to 6.9: nor when one of them is highatomic or CMA.
         Mergeable = "mergeable",

@@ -71,7 +71,7 @@ pub enum Mode {
 type Candidate = (Index, Order, Migratetype);
 
 impl Zone<'_> {
-    /// Returns the types that a request of a type falls back to, in order (`fallbacks`, facts 5.1).
+    /// Returns the types that a request of a type falls back to, in order (`fallbacks`; docs/linux/fallback.md#candidate-types).
     fn fallback_types(&self, start: Migratetype) -> &'static [Migratetype] {
         match start {
             Unmovable => &[Reclaimable, Movable],

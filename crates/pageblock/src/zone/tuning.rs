@@ -247,7 +247,7 @@ pub fn migrate_reserve_blocks(min_wmark: u64, pageblock_order: Order) -> u64 {
 /// Returns the watermark boost of a zone after a fragmenting fallback (`boost_watermark`), in pages; `None`
 /// where it is not boosted. `stored_high` is the high watermark without `boost`, the boost so far.
 ///
-/// From 5.10 kswapd is woken for the boost only after `Some`; in 5.0 to 5.9 ([`Boost::V50`],
+/// From 5.11 kswapd is woken for the boost only after `Some`; in 5.0 to 5.10 ([`Boost::V50`],
 /// [`Boost::V58`]) also after `None`.
 #[must_use]
 pub fn boost_watermark(

@@ -1,4 +1,4 @@
-//! The worked scenarios of `facts/linux.md`, appendix C, under every version that they name.
+//! The worked examples of docs/linux/fallback.md#worked-examples, under every version that they name.
 
 use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;

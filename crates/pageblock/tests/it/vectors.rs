@@ -1,4 +1,4 @@
-//! Numbers that a machine printed (`facts/linux.md`, section 14), from set-up to the caches.
+//! Numbers that a machine printed, from set-up to the caches (docs/linux/zones-and-watermarks.md#test-vectors).
 
 use pageblock::alloc::Allocator;
 use pageblock::frame::FrameRange;

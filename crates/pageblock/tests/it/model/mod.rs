@@ -1,4 +1,4 @@
-//! A slow, obvious model of the allocator: what `facts/linux.md` says, on ordinary collections.
+//! A slow, obvious model of the allocator: what `docs/linux` says, on ordinary collections.
 //! Nothing is counted twice: every number that can be derived from the lists is.
 
 mod fallback;

@@ -1,4 +1,4 @@
-//! CPU lists and their tuning (`facts/linux.md`, section 6).
+//! CPU lists and their tuning (`docs/linux/pcp.md`).
 
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::cpu_cache::CpuCache;
