@@ -2,7 +2,7 @@
 //! settings of an administrator.
 //!
 //! A kernel version is a row of values ([`preset`]); a what-if is one changed switch. The text of a kernel is
-//! `NAME,switch=value,...`, where `NAME` is a preset; a file holds the same as TOML ([`file`]).
+//! `NAME,switch=value,...`, where `NAME` is a preset; a file holds the same as TOML ([`mod@file`]).
 //!
 //! ```
 //! use pageblock_kernel::{Kernel, Named};
