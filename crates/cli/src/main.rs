@@ -88,7 +88,7 @@ fn line(error: &anyhow::Error) -> String {
 }
 
 /// Leaves out the number that the standard library puts behind what the system said.
-fn without_os_numbers(text: &str) -> String {
+pub(crate) fn without_os_numbers(text: &str) -> String {
     let mut parts = text.split(" (os error ");
     let mut kept = parts.next().unwrap_or_default().to_owned();
     for part in parts {

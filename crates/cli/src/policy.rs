@@ -89,7 +89,7 @@ fn diff(a: &Named, b: &Named, format: Format) -> String {
         }
         text += &format!("{}{group}\n{}", if text.is_empty() { "" } else { "\n" }, table.print());
     }
-    let mut table = Table::new().text("since").text("");
+    let mut table = Table::new().text("switch").text(&format!("what {} does", b.label));
     for &(switch, _, of_b) in &changed {
         let since = since(switch, of_b);
         if !since.is_empty() {

@@ -71,9 +71,10 @@ fn columnar(recording: &Recording, folder: &Path) -> Result<Columnar, Error> {
 
 fn warn(cache: &Path, why: &std::io::Error) {
     eprintln!(
-        "warning: the cache folder {} cannot be written: {why}; going on without it \
+        "warning: the cache folder {} cannot be written: {}; going on without it \
          (PAGEBLOCK_CACHE names another)",
-        cache.display()
+        crate::output::in_line(&cache.display().to_string()),
+        crate::without_os_numbers(&why.to_string())
     );
 }
 

@@ -23,9 +23,6 @@ use crate::observer::Tally;
 pub struct Run {
     /// The preset and its switches: `linux-4.20,nofragment=on`.
     pub policy: String,
-    /// The kernel that ran, whole; absent in runs of older versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<KernelRecord>,
     /// The workload's or the recording's name.
     pub workload: String,
     /// The machine's name.
@@ -73,6 +70,9 @@ pub struct Run {
     /// How a free replay under the recorded policy compares with the recorded counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
+    /// The kernel that ran, whole; absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelRecord>,
 }
 
 /// A kernel as a run keeps it: what was named, and every switch with its value, so that it can be made again
