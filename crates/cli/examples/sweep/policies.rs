@@ -1,7 +1,8 @@
 //! Random policies: a preset, and random values of some switches.
 
-use pageblock::policy::{SWITCHES, Switch, Values};
-use pageblock::preset::PRESETS;
+use pageblock_kernel::Switch;
+use pageblock_kernel::preset::PRESETS;
+use pageblock_kernel::switch::Values;
 use pageblock_lab::sim::world::Random;
 
 /// Stands for drawing policies among the purposes that a seed is used for.
@@ -14,22 +15,26 @@ const KBYTES_MAX: u32 = 4 << 20;
 pub(crate) fn policy(seed: u64, number: u64) -> String {
     let mut random = Random::new(seed, PURPOSE.wrapping_add(number));
     let mut text = PRESETS[random.below(PRESETS.len() as u64) as usize].name.to_owned();
-    let switches = SWITCHES.len() as u64;
+    let switches = Switch::all().count() as u64;
     // One switch, a few, half of them, or all.
     let share = [1, 4, switches / 2, switches][random.below(4) as usize];
-    for switch in SWITCHES {
+    for switch in Switch::all() {
         if random.below(switches) < share {
-            text += &format!(",{}={}", switch.name, value(switch, &mut random));
+            text += &format!(",{}={}", switch.name(), value(switch, &mut random));
         }
     }
     text
 }
 
-fn value(switch: &Switch, random: &mut Random) -> String {
-    match switch.values {
-        Values::Names(names) => names[random.below(names.len() as u64) as usize].to_owned(),
+fn value(switch: Switch, random: &mut Random) -> String {
+    match switch.values() {
+        Values::Choices(_) => {
+            let names = switch.names();
+            names[random.below(names.len() as u64) as usize].to_owned()
+        }
         Values::Number { min, max } => {
-            let max = if switch.name.ends_with("free_kbytes") { max.min(KBYTES_MAX) } else { max };
+            let kbytes = switch.name().ends_with("free_kbytes");
+            let max = if kbytes { max.min(KBYTES_MAX) } else { max };
             number(min, max, random).to_string()
         }
     }
