@@ -41,7 +41,7 @@ pub enum Error {
     #[error("the recorded fallbacks cannot be written: {0}")]
     Recorded(#[from] toml::ser::Error),
     /// No allocator can be made for the machine.
-    #[error("the machine is none that can be modelled: {0}")]
+    #[error("the machine cannot be modelled: {0}")]
     Setup(#[from] SetupError),
     /// The policy's watermarks are above all of the machine's memory.
     #[error(

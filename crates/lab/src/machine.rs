@@ -76,7 +76,7 @@ impl Machine {
     /// Memory for an allocator's tables.
     ///
     /// # Errors
-    /// Where the machine is none that an allocator can be made for.
+    /// Where no allocator can be made for the machine.
     pub fn table_memory(&self, policy: Policy) -> Result<TableMemory, Error> {
         let size = self.setup(policy).metadata_size()?;
         Ok(TableMemory(vec![0; size]))

@@ -90,7 +90,7 @@ impl<'a, 'm> Replay<'a, 'm> {
             }
             Demand::Failed { order, gfp } => self.alloc_again(cpu, order, gfp),
             Demand::Free { pfn, order, past_list } => {
-                // The allocator frees past the lists for a CPU that there is not.
+                // The allocator frees past the lists as for a CPU without lists.
                 self.free((!past_list).then_some(cpu), pfn, order);
             }
             Demand::Evacuate { pfn, pages } => self.evacuate(cpu, pfn, pages),

@@ -67,7 +67,7 @@ pub struct Costs {
     /// A switch from one task to another. (K)
     pub switch: Nanos,
     /// Taking a zone's lock and a block of its lists, beyond what a CPU list takes. (L): 48 cycles, by
-    /// which order 1 is dearer than order 0.
+    /// which order 1 is more expensive than order 0.
     pub zone_lock: Nanos,
     /// The same where another CPU held the lock last: its cache lines come from there. **Fitted** to
     /// `send-8192` of seed 2, by which CPU lists of high orders are faster.

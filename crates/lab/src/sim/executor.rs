@@ -72,12 +72,12 @@ impl<'m> Executor<'m> {
         const ASK_EVERY: u64 = 1 << 14;
         let mut world = self.world.borrow_mut();
         while !tasks.iter().all(|&task| world.sched.is_done(task)) {
-            world.happenings += 1;
+            world.task_steps += 1;
             let happening = world.sched.next();
             let now_ms = world.sched.now / MILLISECOND;
             world.vm.set_age_clock(now_ms);
             world.watch_progress();
-            if world.happenings.is_multiple_of(ASK_EVERY) && !go_on(&world) {
+            if world.task_steps.is_multiple_of(ASK_EVERY) && !go_on(&world) {
                 return false;
             }
             match happening {

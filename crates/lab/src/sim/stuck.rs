@@ -68,14 +68,14 @@ impl World<'_> {
     /// Looks, about once a second, whether the machine gets anywhere; ends the run where it does not.
     #[inline]
     pub(crate) fn watch_progress(&mut self) {
-        if self.sched.now >= self.watch.next_look || self.happenings.is_multiple_of(LOOK_EVERY) {
+        if self.sched.now >= self.watch.next_look || self.task_steps.is_multiple_of(LOOK_EVERY) {
             self.look_for_livelock();
         }
     }
 
     fn look_for_livelock(&mut self) {
         let done = self.progress + self.steps;
-        let now = Mark { done, time: self.sched.now, steps: self.happenings };
+        let now = Mark { done, time: self.sched.now, steps: self.task_steps };
         self.watch.next_look = now.time + SECOND;
         let Watch { last, window, .. } = &mut self.watch;
         if now.done != last.done {

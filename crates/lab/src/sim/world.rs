@@ -87,7 +87,7 @@ pub struct World<'m> {
     /// How much smaller the machine is than its file says.
     pub scale: Scale,
     /// Happenings since the start.
-    pub happenings: u64,
+    pub task_steps: u64,
     /// Programs that ended for want of memory, and when.
     pub deaths: Vec<(Nanos, String)>,
     /// How the run ended where the workload was not done.
@@ -189,7 +189,7 @@ impl<'m> World<'m> {
             course: Course::default(),
             dirtiers: 1,
             scale: Scale::WHOLE,
-            happenings: 0,
+            task_steps: 0,
             deaths: Vec::new(),
             ended: None,
             failure: None,
