@@ -3,9 +3,9 @@
 /// How often what fails; 0 never.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Inject {
-    /// Each so many-th allocation of the fast path and of the slow path's attempts is refused.
+    /// Every Nth allocation of the fast path and of the slow path's attempts is refused.
     pub alloc_every: u64,
-    /// Each so many-th page cannot be moved.
+    /// Every Nth page cannot be moved.
     pub migrate_every: u64,
     allocs: u64,
     moves: u64,

@@ -28,7 +28,7 @@ use crate::model::{Block, Model};
 struct Layout {
     geometry: Geometry,
     /// Pages of DMA32 and Normal of node 0 and of Normal of node 1, in quarters of a pageblock; 0
-    /// for a zone that there is not. The machine starts after `offset` quarters.
+    /// for a zone that does not exist. The machine starts after `offset` quarters.
     quarters: [u64; 3],
     offset: u64,
     /// Holes and CMA areas: (zone, place and length in a thousandth of the zone).

@@ -41,7 +41,7 @@ pub(crate) struct Machine<'m> {
     pub(crate) vm: Vm<'m, Events>,
     pub(crate) writing: Vec<Run>,
     pub(crate) cpus: usize,
-    /// Each so many-th write does not end yet; 0: all end.
+    /// Every Nth write does not end yet; 0: all end.
     pub(crate) stalls: u64,
     writes: u64,
 }
