@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use anyhow::bail;
-use pageblock_lab::simulate::Simulation;
 use pageblock_measure::Run;
 use pageblock_measure::compare::Options;
+use pageblock_simulate::simulate::Simulation;
 
 use crate::plan::{NamedPolicy, RunFormat, RunPlan};
 use crate::progress::Progress;
