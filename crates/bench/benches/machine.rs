@@ -1,6 +1,6 @@
 //! `cargo bench -p pageblock-bench --bench machine`: events that a simulated machine goes through in
 //! a second of real time, and the memory that simulating a page takes. `SCALE` is the machine's size,
-//! a part of seed 1's with one socket.
+//! a part of Mel Gorman's with one socket.
 
 use std::time::Duration;
 

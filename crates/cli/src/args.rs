@@ -138,7 +138,7 @@ pub(crate) enum BenchCommand {
     /// Time the allocator on this machine, beside other page allocators, and count what packing wins
     #[command(after_help = NATIVE_HELP)]
     Native(NativeArgs),
-    /// Time the memory of UDP datagrams between two CPUs, with and without lists of high orders (seed 2)
+    /// Time the memory of UDP datagrams between two CPUs, with and without per-CPU lists of high orders
     #[command(after_help = NETPERF_HELP)]
     Netperf(NetperfArgs),
 }

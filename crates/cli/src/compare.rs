@@ -8,6 +8,7 @@ use pageblock_measure::full::FullComparison;
 use pageblock_measure::published::Table;
 use pageblock_measure::{EventUnit, Run, alike};
 use pageblock_report::{full, json};
+use pageblock_simulate::workload;
 
 use crate::args::CompareArgs;
 use crate::plan::{NamedPolicy, RunFormat};
@@ -43,6 +44,12 @@ fn load(args: &CompareArgs) -> anyhow::Result<(Vec<Run>, Vec<&Path>)> {
             run.extfrag_unit = run.extfrag_unit.or_else(|| {
                 NamedPolicy::parse(&run.policy).ok().map(|named| EventUnit::of(&named.policy))
             });
+            // A file of an older version has no tables.
+            if run.tables.is_none()
+                && let Some(workload) = workload::find(&run.workload)
+            {
+                run.tables = Some(workload::tables(workload)?);
+            }
             let difference = runs.first().and_then(|first| alike::difference(first, &run));
             if let Some(difference) = difference.filter(|_| !args.force) {
                 let (a, b) = (files[0].display(), file.display());

@@ -4,13 +4,13 @@ use std::sync::LazyLock;
 
 use pageblock_measure::published::{Published, Table};
 
-/// What each seed published.
+/// What each series published.
 const FILES: &[(&str, &str)] = &[
-    ("seed1.toml", include_str!("../../../published/seed1.toml")),
-    ("seed2.toml", include_str!("../../../published/seed2.toml")),
-    ("seed3.toml", include_str!("../../../published/seed3.toml")),
-    ("seed4.toml", include_str!("../../../published/seed4.toml")),
-    ("seed5.toml", include_str!("../../../published/seed5.toml")),
+    ("fragmentation-avoidance.toml", include_str!("../../../published/fragmentation-avoidance.toml")),
+    ("high-order-pcp-lists.toml", include_str!("../../../published/high-order-pcp-lists.toml")),
+    ("fair-zones.toml", include_str!("../../../published/fair-zones.toml")),
+    ("freelist-hygiene.toml", include_str!("../../../published/freelist-hygiene.toml")),
+    ("sparing-orders-2-and-3.toml", include_str!("../../../published/sparing-orders-2-and-3.toml")),
 ];
 
 static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {

@@ -2,19 +2,15 @@
 
 use serde::Serialize;
 
-use crate::builds::Builds;
 use crate::compare::Options;
-use crate::datagrams;
 use crate::ended;
 use crate::error::Error;
-use crate::faults::Faults;
 use crate::monitors::{self, MonitorRow};
-use crate::multiops::{StarRule, StatRow};
-use crate::parallel;
-use crate::phone::{self, Phone};
+use crate::multiops::StarRule;
 use crate::published::Beside;
 use crate::run::Run;
 use crate::seeds::SeedComparison;
+use crate::tables::{self, Table};
 
 /// Everything that a comparison says. Its JSON has these keys and those of [`SeedComparison`], on
 /// one level (docs/json.md); numbers that are not finite are null there.
@@ -27,16 +23,8 @@ pub struct FullComparison {
     pub ended: Vec<String>,
     /// The rule of the stars.
     pub stars: StarRule,
-    /// thpfioscale's tables, where the runs have its samples.
-    pub faults: Option<Faults>,
-    /// netperf-udp's table in Mbit/s, simulated; empty where no run has its samples.
-    pub datagrams: Vec<StatRow>,
-    /// android-uptime's phones at the end, one for each policy; empty where no run is of one.
-    pub phones: Vec<Phone>,
-    /// parallelio's table: operations a second, seconds, counts; empty where no run has its samples.
-    pub parallel: Vec<StatRow>,
-    /// hugealloc's table and series, simulated, where the runs have its samples.
-    pub builds: Option<Builds>,
+    /// The tables of the workload; empty where the runs have nothing for them.
+    pub tables: Vec<Table>,
     /// For each policy after the baseline, the switches in which its kernel differs from the baseline's; empty where
     /// runs do not say.
     pub kernels: Vec<String>,
@@ -89,11 +77,7 @@ impl FullComparison {
             over_seeds: SeedComparison::of_runs(runs, options)?,
             ended: ended::notes(runs),
             stars: options.stars,
-            faults: Faults::of_runs(runs, options.baseline, options.stars)?,
-            datagrams: datagrams::rows(runs, options.baseline, options.stars)?,
-            phones: phone::phones(runs),
-            parallel: parallel::rows(runs, options.baseline)?,
-            builds: Builds::of_runs(runs, options.baseline),
+            tables: tables::of_runs(runs, options.baseline, options.stars)?,
             kernels: kernels(runs, options.baseline),
             duration: monitors::duration(runs),
             vmstat: monitors::vmstat(runs),

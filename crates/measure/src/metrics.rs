@@ -12,7 +12,6 @@ use crate::extfrag::{ExtfragKey, Harm};
 use crate::index::unusable_free_index;
 use crate::mismatch::mismatches;
 use crate::names;
-use crate::pressure;
 use crate::run::Run;
 use crate::stats::Direction;
 use crate::vmstat;
@@ -147,9 +146,17 @@ impl Subject {
 #[must_use]
 pub fn catalogue(runs: &[Run]) -> Vec<Subject> {
     let pageblock_order = runs.iter().map(Run::pageblock_order).max().unwrap_or(9);
+    let of_workload =
+        runs.iter().find_map(|run| run.tables.as_ref()).map_or(&[][..], |t| &t.measures);
+    let of_workload = of_workload.iter().map(|spec| Subject::new(&*spec.title, spec.metrics()));
+    let unfinished = Subject::new("Runs that did not finish (runs)", unfinished());
+    let common = common(runs, pageblock_order);
+    std::iter::once(unfinished).chain(of_workload).chain(common).collect()
+}
+
+/// The measures that a run of any workload has.
+fn common(runs: &[Run], pageblock_order: Order) -> Vec<Subject> {
     vec![
-        Subject::new("Runs that did not finish (runs)", unfinished()),
-        Subject::new("Launches under memory pressure (simulated)", pressure::metrics()),
         Subject::of_events(
             format!(
                 "External fragmentation events (mm_page_alloc_extfrag below order {pageblock_order})"

@@ -16,6 +16,7 @@ use crate::extfrag::ExtfragMatrix;
 use crate::file;
 use crate::index;
 use crate::observer::Tally;
+use crate::tables::Tables;
 
 /// One run, simulated or recorded. Its JSON has exactly these keys; those that are empty or absent
 /// from `unusable_free_index` on are left out. Keys that a later version adds are skipped.
@@ -70,6 +71,9 @@ pub struct Run {
     /// How a free replay under the recorded policy compares with the recorded counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
+    /// The tables and measures of the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tables: Option<Tables>,
     /// The kernel that ran, whole; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelRecord>,

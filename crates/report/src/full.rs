@@ -3,22 +3,14 @@
 
 use pageblock_measure::full::FullComparison;
 
-use crate::{hugealloc, monitors, multiops, phone, published, seeds, thpfioscale};
+use crate::{monitors, published, seeds, tables};
 
 /// Prints it. Blocks that the runs have nothing for are left out.
 #[must_use]
 pub fn print(comparison: &FullComparison) -> String {
     let columns = &comparison.over_seeds.columns;
     let mut text: String = comparison.ended.iter().map(|line| format!("{line}\n")).collect();
-    if let Some(faults) = &comparison.faults {
-        text += &thpfioscale::print(columns, faults);
-    }
-    text += &multiops::NETPERF.print(columns, &comparison.datagrams);
-    text += &phone::print(&comparison.phones);
-    text += &multiops::PARALLELIO.print(columns, &comparison.parallel);
-    if let Some(builds) = &comparison.builds {
-        text += &hugealloc::print(columns, builds);
-    }
+    text += &tables::print(columns, &comparison.tables);
     let over = match comparison.over_seeds.seeds.len() {
         1 => String::new(),
         seeds => format!(", means over {seeds} seeds"),

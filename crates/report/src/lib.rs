@@ -6,17 +6,14 @@
 
 pub mod calibration;
 pub mod full;
-pub mod hugealloc;
 pub mod json;
 pub mod mmtests;
 pub mod monitors;
-pub mod multiops;
-pub mod phone;
 pub mod published;
 pub mod ratio;
 pub mod replay;
 pub mod seeds;
 pub mod table;
-pub mod thpfioscale;
+pub mod tables;
 pub mod verify;
 pub mod weiner;

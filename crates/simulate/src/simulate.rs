@@ -26,7 +26,7 @@ use crate::sim::executor::Executor;
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::read_ahead::SAMPLES_MAX;
 use crate::sim::world::World;
-use crate::workload::{Outcome, Progress, Workload, check};
+use crate::workload::{self, Outcome, Progress, Workload, check};
 
 /// What is simulated.
 #[derive(Clone, Debug)]
@@ -100,22 +100,23 @@ impl Simulation<'_> {
         daemons::spawn(&mut executor);
         let outcome = self.workload.run(&mut executor, machine, self.seed, progress)?;
         if executor.with(|w| w.ended.is_some()) {
-            let run = executor.with(|w| self.result(w, Outcome::default()));
+            let run = executor.with(|w| self.result(w, Outcome::default()))?;
             check(&executor, "at its early end")?;
             return Ok(Some(run));
         }
         let Some(outcome) = outcome else { return Ok(None) };
-        let run = executor.with(|w| self.result(w, outcome));
+        let run = executor.with(|w| self.result(w, outcome))?;
         self.workload.clean_up(&mut executor)?;
         Ok(Some(run))
     }
 
-    fn result(&self, world: &World<'_>, outcome: Outcome) -> Run {
+    fn result(&self, world: &World<'_>, outcome: Outcome) -> Result<Run, Error> {
         let vm = &world.vm;
         let mut run = Run::from_tally(&vm.observer);
         self.kernel.label.clone_into(&mut run.policy);
         run.kernel = Some(record(self.kernel));
         self.workload.name().clone_into(&mut run.workload);
+        run.tables = Some(workload::tables(self.workload)?);
         self.machine.name.clone_into(&mut run.machine);
         run.seed = self.seed;
         run.extfrag_unit = Some(EventUnit::of(&vm.kernel().allocator));
@@ -151,7 +152,7 @@ impl Simulation<'_> {
         }
         run.notes.extend(outcome.notes);
         run.set_blocks(census(vm));
-        run
+        Ok(run)
     }
 }
 

@@ -4,7 +4,7 @@
 //! **D** derived from published numbers there (docs/experiments/sources.md#thpfioscale); **M** mmtests' own
 //! weights of compaction, and **L** measured by Gorman in 2016 in cycles (docs/experiments/sources.md#costs), at
 //! 3.5 GHz here; **K** general knowledge, unchecked: only its order of magnitude means something. **Fitted**: chosen
-//! so that a figure that the seed publishes (never an event count) comes out; the figure is named.
+//! so that a figure that was published (never an event count) comes out; the figure is named.
 
 use pageblock_vm::work::Work;
 
@@ -70,9 +70,9 @@ pub struct Costs {
     /// which order 1 is more expensive than order 0.
     pub zone_lock: Nanos,
     /// The same where another CPU held the lock last: its cache lines come from there. **Fitted** to
-    /// `send-8192` of seed 2, by which CPU lists of high orders are faster.
+    /// `send-8192` of netperf-udp, by which CPU lists of high orders are faster.
     pub zone_bounce: Nanos,
-    /// Sending a datagram, memory excluded. **Fitted** to `send-64` of seed 2's first column.
+    /// Sending a datagram, memory excluded. **Fitted** to `send-64` of netperf-udp's first published column.
     pub send: Nanos,
     /// Sending 1024 bytes more in it. **Fitted** to `send-16384` there.
     pub send_kib: Nanos,
@@ -81,7 +81,7 @@ pub struct Costs {
     /// Receiving 1024 bytes more in it. (K)
     pub receive_kib: Nanos,
     /// A get or a set of memcachetest, both programs and the socket between them, memory excluded. **Fitted**
-    /// to `memcachetest-0M` of seed 3's first column.
+    /// to `memcachetest-0M` of parallelio's first published column.
     pub memcached: Nanos,
 }
 
@@ -98,11 +98,11 @@ pub struct UserCosts {
     pub write_page: Nanos,
     /// Of a read of a file, from memory or not: fio's own work. (K)
     pub read_page: Nanos,
-    /// Of a get or a set. **Fitted** to User beside System of seed 3's first column.
+    /// Of a get or a set. **Fitted** to User beside System of parallelio's first published column.
     pub memcached: Nanos,
 }
 
-/// The CPUs of seed 1's machines.
+/// The CPUs of Mel Gorman's machines of 2018.
 pub const YEAR_2018: Costs = Costs {
     user: UserCosts {
         fault_base: 124,

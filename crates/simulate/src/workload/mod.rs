@@ -13,6 +13,7 @@ pub mod thpfioscale;
 use std::fmt::Debug;
 
 use pageblock_kernel::Kernel;
+use pageblock_measure::tables::Tables;
 use pageblock_vm::config::Config;
 
 use crate::error::Error;
@@ -30,6 +31,9 @@ pub trait Workload: Debug + Sync {
 
     /// What it does, and which series it was used for, in a line.
     fn summary(&self) -> &'static str;
+
+    /// Its tables and measures, as TOML ([`pageblock_measure::tables`]).
+    fn tables(&self) -> &'static str;
 
     /// The machine that it was published for.
     fn machine(&self) -> &'static str;
@@ -102,6 +106,15 @@ pub fn find(name: &str) -> Option<&'static dyn Workload> {
     ALL.iter().copied().find(|workload| workload.name() == name)
 }
 
+/// Reads a workload's tables.
+///
+/// # Errors
+/// [`Error::Workload`] where the file beside the workload is wrong.
+pub fn tables(workload: &dyn Workload) -> Result<Tables, Error> {
+    toml::from_str(workload.tables())
+        .map_err(|error| Error::Workload(format!("tables of {}: {error}", workload.name())))
+}
+
 /// What a phase that did not get to its end gives: nothing where it was stopped.
 ///
 /// # Errors
@@ -123,4 +136,17 @@ pub fn check(executor: &Executor<'_>, phase: &str) -> Result<(), Error> {
         (None, Err(broken)) => Err(Error::Simulation(format!("{phase}: {broken}"))),
         (None, Ok(())) => Ok(()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_every_workload_are_read() {
+        for workload in ALL {
+            let tables = tables(*workload).unwrap();
+            assert!(tables.tables.len() + tables.measures.len() > 0, "{}", workload.name());
+        }
+    }
 }

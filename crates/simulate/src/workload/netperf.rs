@@ -45,7 +45,11 @@ impl Workload for NetperfUdp {
     }
 
     fn summary(&self) -> &'static str {
-        "datagrams of 64 to 16384 bytes between two programs (seed 2, Jun 2021)"
+        "datagrams of 64 to 16384 bytes between two programs (high-order per-CPU lists, Jun 2021)"
+    }
+
+    fn tables(&self) -> &'static str {
+        include_str!("netperf.toml")
     }
 
     fn machine(&self) -> &'static str {

@@ -119,7 +119,11 @@ impl Workload for ParallelIo {
     }
 
     fn summary(&self) -> &'static str {
-        "memcachetest while dd writes files of growing size (seed 3, Aug 2013)"
+        "memcachetest while dd writes files of growing size (fair zone allocator, Aug 2013)"
+    }
+
+    fn tables(&self) -> &'static str {
+        include_str!("parallelio.toml")
     }
 
     fn machine(&self) -> &'static str {

@@ -75,11 +75,15 @@ impl Workload for Form {
     fn summary(&self) -> &'static str {
         match self {
             Self::Default => {
-                "fio on small files while a program faults huge pages (seed 1, Nov 2018)"
+                "fio on small files while a program faults huge pages (fragmentation avoidance, Nov 2018)"
             }
             Self::Defrag => "the same with transparent_hugepage/defrag=always",
             Self::Madvhugepage => "the same with MADV_HUGEPAGE",
         }
+    }
+
+    fn tables(&self) -> &'static str {
+        include_str!("thpfioscale.toml")
     }
 
     fn machine(&self) -> &'static str {

@@ -1,10 +1,10 @@
-//! Seed 4's regression, small: what holds by construction, whatever the latencies are.
+//! The regression by freelist hygiene, small: what holds by construction, whatever the latencies are.
 
 use pageblock_kernel::Named;
-use pageblock_measure::{Run, names, pressure};
+use pageblock_measure::{Run, names as common};
 use pageblock_simulate::sim::machine_file::{self, Scale};
 use pageblock_simulate::simulate::Simulation;
-use pageblock_simulate::workload::apppressure::Form;
+use pageblock_simulate::workload::apppressure::{Form, names};
 
 const PHONE: &str = include_str!("../../../../machines/phone-3g.toml");
 const SHORT_PHONE: &str = include_str!("../../../../machines/phone-3g-kill.toml");
@@ -42,24 +42,24 @@ fn a_seed_gives_the_same_run() {
 #[test]
 fn hygiene_ends_mixed_lists_and_lengthens_the_search() {
     let (old, new) = (run(Form::Launch, "linux-6.9", 1), run(Form::Launch, "linux-6.10", 1));
-    assert!(count(&old, names::LIST_MISMATCH_PAGES) > 0);
-    assert_eq!(count(&new, names::LIST_MISMATCH_PAGES), 0);
+    assert!(count(&old, common::LIST_MISMATCH_PAGES) > 0);
+    assert_eq!(count(&new, common::LIST_MISMATCH_PAGES), 0);
     // Each page that cannot claim its block counts it anew, as often as a CPU list needs pages.
     let most = |policy, first: &Run| -> u64 {
         let others =
-            [2, 3].map(|seed| count(&run(Form::Launch, policy, seed), names::BLOCK_LOOKS_MOST));
-        count(first, names::BLOCK_LOOKS_MOST) + others.iter().sum::<u64>()
+            [2, 3].map(|seed| count(&run(Form::Launch, policy, seed), common::BLOCK_LOOKS_MOST));
+        count(first, common::BLOCK_LOOKS_MOST) + others.iter().sum::<u64>()
     };
     let (before, after) = (most("linux-6.9", &old), most("linux-6.10", &new));
     assert!(after > 10 * before, "{before} and {after}");
     for run in [&old, &new] {
-        let launches = count(run, pressure::COLD) + count(run, pressure::WARM);
-        assert_eq!(launches, run.samples[pressure::LATENCY].len() as u64);
-        let (some, full) = (count(run, names::PSI_SOME_US), count(run, names::PSI_FULL_US));
+        let launches = count(run, names::COLD) + count(run, names::WARM);
+        assert_eq!(launches, run.samples[names::LATENCY].len() as u64);
+        let (some, full) = (count(run, common::PSI_SOME_US), count(run, common::PSI_FULL_US));
         assert!(0 < full && full <= some, "{full} of {some}");
-        assert!(some < 1000 * count(run, names::SIMULATED_ELAPSED_MS));
+        assert!(some < 1000 * count(run, common::SIMULATED_ELAPSED_MS));
         assert!(count(run, "pswpin") > 0 && count(run, "pgmadvise_pageout") > 0);
-        assert_eq!(count(run, pressure::FAILED), 0);
+        assert_eq!(count(run, names::FAILED), 0);
     }
 }
 
@@ -84,20 +84,20 @@ fn kcompactd_finds_room_for_what_it_moves() {
 #[test]
 fn apps_are_killed_where_swap_is_short() {
     let run = run(Form::Kill, "linux-6.10", 1);
-    let [cold, warm] = [pressure::COLD, pressure::WARM].map(|name| count(&run, name));
+    let [cold, warm] = [names::COLD, names::WARM].map(|name| count(&run, name));
     assert!(cold > warm && warm > 0, "{cold} and {warm}");
-    let killed = count(&run, pressure::KILLED) + count(&run, pressure::OUT_OF_MEMORY);
+    let killed = count(&run, names::KILLED) + count(&run, names::OUT_OF_MEMORY);
     // Each launch that begins anew follows a kill; at the start of the count some apps were dead.
     assert!(killed + 22 >= cold, "{killed} of {cold}");
     // The system is not killed, and can do its work.
-    assert_eq!(count(&run, pressure::FAILED), 0);
+    assert_eq!(count(&run, names::FAILED), 0);
 }
 
 /// The slowest of each run's launches, of three seeds.
 fn slowest_launches(policy: &str) -> u64 {
     let slowest = |seed| {
         let run = run(Form::Kill, policy, seed);
-        *run.samples[pressure::LATENCY].iter().max().unwrap()
+        *run.samples[names::LATENCY].iter().max().unwrap()
     };
     (1..=3).map(slowest).sum()
 }
@@ -121,9 +121,9 @@ fn hygiene_boosts_more_often_where_tabs_are_switched() {
 #[test]
 fn tabs_are_switched_and_come_back_from_swap() {
     let run = run(Form::Tabs, "linux-6.10", 1);
-    assert!(run.samples[pressure::LATENCY].len() > 200);
+    assert!(run.samples[names::LATENCY].len() > 200);
     assert!(count(&run, "workingset_refault_anon") > count(&run, "pswpin") / 2);
-    assert_eq!(count(&run, pressure::FAILED), 0);
+    assert_eq!(count(&run, names::FAILED), 0);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Seed 4, small: what freelist hygiene changes, and that mixed lists are impossible from 6.10.
+//! Small: what freelist hygiene changes, and that mixed lists are impossible from 6.10.
 
 use std::cell::Cell;
 
@@ -87,7 +87,9 @@ fn from_6_10_every_movement_agrees_with_its_pageblock() {
 fn every_build_asks_for_as_many_huge_pages() {
     let (_, run) = simulate("linux-6.10", 2);
     let sizes = Sizes::of(&machine("1/16")).unwrap();
-    let samples = |name: &str| run.samples[&pageblock_measure::builds::sample_name(name)].clone();
+    let samples = |name: &str| {
+        run.samples[&pageblock_simulate::workload::hugealloc::sample_name(name)].clone()
+    };
     let (given, refused) = (samples("thp_fault_alloc"), samples("thp_fault_fallback"));
     let attempts: Vec<u64> = given.iter().zip(&refused).map(|(a, b)| a + b).collect();
     assert_eq!(attempts, [sizes.batches * sizes.batch; 2]);

@@ -1,4 +1,4 @@
-//! Seed 3, small: fairness between zones keeps a program's memory from going to swap.
+//! The fair zone allocator, small: fairness between zones keeps a program's memory from going to swap.
 
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
@@ -59,7 +59,7 @@ fn ages_even_out() {
     assert!(old > 200 && new < 150, "oldest to youngest: {old} %, {new} %");
 }
 
-/// The names of the seed's rows, and its items (docs/experiments/sources.md#parallelio).
+/// The names of the published rows, and its items (docs/experiments/sources.md#parallelio).
 #[test]
 fn sizes_are_those_of_seed_3() {
     for scale in ["1", "1/8", "1/16", "1/32"] {

@@ -128,7 +128,7 @@ fn huge_pages_come_to_those_who_ask() {
     assert!(madvised > default, "{default} by default, {madvised} with MADV_HUGEPAGE");
 }
 
-/// Large pageblocks and memory for contiguous buffers, as in seed 5's phones.
+/// Large pageblocks and memory for contiguous buffers, as in ChengYi He's phones.
 #[test]
 fn a_phone_keeps_its_cma() {
     let text = "name = \"phone\"\npageblock_order = 10\ncma_mib = 40\ndma_end_mib = 4096\n\
@@ -214,7 +214,7 @@ fn the_benchmark_needs_eight_cpus_a_node() {
     assert_eq!(error, "thpfioscale needs 8 CPUs a node; machine few has 7");
 }
 
-/// Seed 1's sizes (docs/experiments/sources.md#thpfioscale).
+/// The sizes of Mel Gorman's machine (docs/experiments/sources.md#thpfioscale).
 #[test]
 fn sizes_are_those_of_seed_1() {
     let machine = |text| machine_file::parse(text, Scale::WHOLE).unwrap();
@@ -224,7 +224,7 @@ fn sizes_are_those_of_seed_1() {
     assert_eq!(Sizes::of(&two).unwrap(), Sizes { files: 384_336, threads: 5, regions: 1201 });
 }
 
-/// Seed 2: lists of high orders serve what goes straight to the page allocator, and change nothing for
+/// Lists of high orders serve what goes straight to the page allocator, and change nothing for
 /// small datagrams.
 #[test]
 fn lists_of_high_orders_make_large_datagrams_faster() {
@@ -249,7 +249,7 @@ fn lists_of_high_orders_make_large_datagrams_faster() {
     assert!(locks(&new) * 3 < locks(&old), "{} {}", locks(&new), locks(&old));
 }
 
-/// Seed 5: blocks of order 2 and 3 that fallbacks spare are there for stacks, which then do not stall.
+/// Blocks of order 2 and 3 that fallbacks spare are there for stacks, which then do not stall.
 #[test]
 fn sparing_blocks_of_order_2_and_3_ends_the_stalls_of_stacks() {
     let text = include_str!("../../../../machines/phone-2g8.toml");

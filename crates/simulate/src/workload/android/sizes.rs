@@ -1,5 +1,5 @@
 //! How much of everything: docs/experiments/sources.md#apps where nothing else is said. (K): general knowledge,
-//! unchecked. (D): derived from the seed.
+//! unchecked. (D): derived from what was published.
 
 use pageblock_vm::inode::{FileObject, Lifetime};
 use pageblock_vm::slab::CacheSpec;
@@ -10,7 +10,7 @@ use crate::sim::{MILLISECOND, Nanos, SECOND};
 
 /// Apps that are used in turn. (K)
 pub(super) const APPS: usize = 16;
-/// Seconds that the seed's phones were awake in: 60 hours less 16:43:56 of sleep.
+/// Seconds that the published phones were awake in: 60 hours less 16:43:56 of sleep.
 const AWAKE_S: u64 = 216_415 - 60_236;
 /// Time from one launch to the next. (D): with 40,000 pages of files a launch and 150 a second of use, the
 /// seed's 66 million reclaimed pages are 1,100 launches.

@@ -1,5 +1,5 @@
 //! apppressure: client devices without huge pages under memory pressure, the regression that was reported of
-//! freelist hygiene (seed 4).
+//! freelist hygiene.
 //!
 //! Three forms of one thing. On a phone apps are launched in turn, used for a while, and paged out to swap in
 //! memory once they are in the background; there are as many as there is room for, or more; on a Chromebook
@@ -7,6 +7,7 @@
 //! `sizes.rs` has the amounts, `process.rs` what an app takes, `background.rs` what goes on beside it.
 
 mod background;
+pub mod names;
 mod process;
 mod sizes;
 
@@ -19,7 +20,7 @@ use pageblock::tuning;
 use pageblock::zone::Zone;
 use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::huge::ThpEnabled;
-use pageblock_measure::{names, pressure};
+use pageblock_measure::names as common;
 use pageblock_vm::config::Config;
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::space::SpaceId;
@@ -72,10 +73,14 @@ impl Workload for Form {
 
     fn summary(&self) -> &'static str {
         match self {
-            Self::Launch => "apps launched on a phone with zram (seed 4's regression, Jun 2024)",
+            Self::Launch => "apps launched on a phone with zram (regression by freelist hygiene, Jun 2024)",
             Self::Kill => "the same with more apps and less zram: the oldest are killed",
-            Self::Tabs => "tabs switched on a Chromebook with zram (seed 4's regression, Jun 2024)",
+            Self::Tabs => "tabs switched on a Chromebook with zram (regression by freelist hygiene, Jun 2024)",
         }
+    }
+
+    fn tables(&self) -> &'static str {
+        include_str!("tables.toml")
     }
 
     fn machine(&self) -> &'static str {
@@ -257,12 +262,12 @@ impl Device {
 
     fn counted(&self) -> Vec<(String, u64)> {
         [
-            (pressure::COLD, self.cold),
-            (pressure::WARM, self.warm),
-            (pressure::KILLED, self.killed),
-            (pressure::OUT_OF_MEMORY, self.out_of_memory),
-            (pressure::FAILED, self.failed),
-            (pressure::DROPPED, self.dropped),
+            (names::COLD, self.cold),
+            (names::WARM, self.warm),
+            (names::KILLED, self.killed),
+            (names::OUT_OF_MEMORY, self.out_of_memory),
+            (names::FAILED, self.failed),
+            (names::DROPPED, self.dropped),
         ]
         .map(|(name, count)| (name.to_owned(), count))
         .to_vec()
@@ -317,13 +322,13 @@ async fn use_app(
     let latency = ctx.now() - start;
     let kind = if warm {
         device.borrow_mut().warm += 1;
-        pressure::LATENCY_WARM
+        names::LATENCY_WARM
     } else {
         device.borrow_mut().cold += 1;
-        pressure::LATENCY_COLD
+        names::LATENCY_COLD
     };
     ctx.with(|w| {
-        for name in [pressure::LATENCY, kind] {
+        for name in [names::LATENCY, kind] {
             w.samples.entry(name.to_owned()).or_default().push(latency);
         }
     });
@@ -339,11 +344,11 @@ fn sample_free(w: &mut World<'_>) {
 fn at_the_end(w: &mut World<'_>, start: Nanos, before: (Nanos, Nanos)) -> Vec<(String, u64)> {
     let (some, full) = w.pressure();
     let mut counters = vec![
-        (names::SIMULATED_ELAPSED_MS.to_owned(), (w.now() - start) / MILLISECOND),
-        (names::PSI_SOME_US.to_owned(), (some - before.0) / MICROSECOND),
-        (names::PSI_FULL_US.to_owned(), (full - before.1) / MICROSECOND),
-        (names::LIST_MISMATCH_PAGES.to_owned(), w.list_mismatch.total()),
-        (pressure::ZSMALLOC.to_owned(), w.vm.zram().map_or(0, |zram| zram.pool().pages())),
+        (common::SIMULATED_ELAPSED_MS.to_owned(), (w.now() - start) / MILLISECOND),
+        (common::PSI_SOME_US.to_owned(), (some - before.0) / MICROSECOND),
+        (common::PSI_FULL_US.to_owned(), (full - before.1) / MICROSECOND),
+        (common::LIST_MISMATCH_PAGES.to_owned(), w.list_mismatch.total()),
+        (names::ZSMALLOC.to_owned(), w.vm.zram().map_or(0, |zram| zram.pool().pages())),
     ];
     for order in 0..=3 {
         // Counters of orders that never stalled are missing.
@@ -351,7 +356,7 @@ fn at_the_end(w: &mut World<'_>, start: Nanos, before: (Nanos, Nanos)) -> Vec<(S
     }
     for mt in Migratetype::ALL {
         let blocks = w.vm.allocator().zones().iter().flat_map(Zone::pageblocks);
-        counters.push((names::blocks(mt), blocks.filter(|&(_, of, _)| of == mt).count() as u64));
+        counters.push((common::blocks(mt), blocks.filter(|&(_, of, _)| of == mt).count() as u64));
     }
     counters
 }

@@ -7,13 +7,12 @@ use std::rc::Rc;
 
 use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
-use pageblock_measure::builds;
 use pageblock_vm::page::Owner;
 use pageblock_vm::slab::{CacheId, CacheSpec};
 use pageblock_vm::space::{Slot, SpaceId};
 
-use super::Sizes;
 use super::build::Build;
+use super::{BATCH_TIME, Sizes};
 use crate::sim::MILLISECOND;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
@@ -151,7 +150,7 @@ async fn one_batch(ctx: &Ctx<'_>, batch: u64) -> Result<(), OutOfMemory> {
     let time = ctx.now() - start;
     let cpu = ctx.cpu();
     ctx.with(|w| {
-        w.samples.entry(builds::BATCH_TIME.to_owned()).or_default().push(time);
+        w.samples.entry(BATCH_TIME.to_owned()).or_default().push(time);
         w.vm.remove_space(cpu, space);
     });
     tables.into_iter().for_each(|table| ctx.free_kernel_block(table));

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use pageblock::movement::Movements;
 use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::huge::{ThpDefrag, ThpEnabled};
-use pageblock_measure::{Counters, builds, names};
+use pageblock_measure::{Counters, names};
 
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
@@ -93,7 +93,11 @@ impl Workload for Hugealloc {
     }
 
     fn summary(&self) -> &'static str {
-        "kernel builds, a memory cache and batches of huge pages (seed 4, Mar 2024)"
+        "kernel builds, a memory cache and batches of huge pages (freelist hygiene, Mar 2024)"
+    }
+
+    fn tables(&self) -> &'static str {
+        include_str!("tables.toml")
     }
 
     fn machine(&self) -> &'static str {
@@ -212,6 +216,40 @@ impl Hugealloc {
     }
 }
 
+/// The samples of the times of batches of huge pages, nanoseconds.
+const BATCH_TIME: &str = "hugealloc-time";
+
+/// The counters that a run samples for each build, beside how long it took.
+const COUNTERS: &[&str] = &[
+    names::SIMULATED_USER_MS,
+    names::SIMULATED_SYSTEM_MS,
+    "thp_fault_alloc",
+    "thp_fault_fallback",
+    names::MM_PAGE_ALLOC_EXTFRAG,
+    names::LIST_MISMATCH_PAGES,
+    "compact_stall",
+    "compact_fail",
+    "compact_success",
+    "compact_migrate_scanned",
+    "compact_free_scanned",
+    "compact_daemon_migrate_scanned",
+    "compact_daemon_free_scanned",
+    "allocstall",
+    "pgscan_kswapd",
+    "pgsteal_kswapd",
+    "pgscan_direct",
+    "pgsteal_direct",
+    "pswpout",
+    "pswpin",
+    "workingset_refault",
+];
+
+/// The name of a counter's samples, one for each build.
+#[must_use]
+pub fn sample_name(counter: &str) -> String {
+    format!("build-{counter}")
+}
+
 /// All that is counted for each build, since the start.
 fn counted(world: &World<'_>) -> Counters {
     let mut counters = world.counters();
@@ -222,9 +260,9 @@ fn counted(world: &World<'_>) -> Counters {
 
 fn sample(world: &mut World<'_>, counted: &Counters, elapsed: u64) {
     let mut push = |name, count| {
-        world.samples.entry(builds::sample_name(name)).or_default().push(count);
+        world.samples.entry(sample_name(name)).or_default().push(count);
     };
-    for &name in builds::COUNTERS {
+    for &name in COUNTERS {
         push(name, counted.get(name).unwrap_or(0));
     }
     push(names::SIMULATED_ELAPSED_MS, elapsed / MILLISECOND);

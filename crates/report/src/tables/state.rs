@@ -1,33 +1,34 @@
-//! Phones at the end of their use, laid out as seed 5 has them.
+//! The state of a machine at the end, laid out as a bug report has the files of `/proc`.
 
-use pageblock_measure::phone::{ORDERS, Phone, TYPES};
+use pageblock_measure::tables::state::{State, States};
 
-/// Prints each; nothing without one.
+/// Prints the state under each policy.
 #[must_use]
-pub fn print(phones: &[Phone]) -> String {
-    phones.iter().map(one).collect()
+pub(super) fn print(states: &States) -> String {
+    states.states.iter().map(|state| one(states, state)).collect()
 }
 
-fn one(phone: &Phone) -> String {
+fn one(States { zone, types, .. }: &States, state: &State) -> String {
+    let orders = state.free_blocks.iter().map(Vec::len).max().unwrap_or(0);
     let mut text = format!(
         "{} (simulated)\n------ MEMORY INFO (/proc/meminfo) ------\nMemFree: {:.0} kB\nCached: {:.0} kB\n\
          ------ PAGETYPEINFO (/proc/pagetypeinfo) ------\n{:<43} ",
-        phone.policy,
-        phone.mem_free_kb,
-        phone.cached_kb,
+        state.policy,
+        state.mem_free_kb,
+        state.cached_kb,
         "Free pages count per migrate type at order"
     );
-    text += &ORDERS.map(|order| format!("{order:6} ")).collect::<String>();
-    for (mt, free) in TYPES.iter().zip(&phone.free_blocks) {
-        text = format!("{}\nNode    0, zone      DMA, type {:>12} ", text.trim_end(), mt.name());
+    text += &(0..orders).map(|order| format!("{order:6} ")).collect::<String>();
+    for (mt, free) in types.iter().zip(&state.free_blocks) {
+        text = format!("{}\nNode    0, zone {zone:>8}, type {:>12} ", text.trim_end(), mt.0.name());
         text += &free.iter().map(|blocks| format!("{blocks:6.0} ")).collect::<String>();
     }
     text = format!("{}\n\n{:<23}", text.trim_end(), "Number of blocks type");
-    text += &TYPES.map(|mt| format!("{:>12} ", mt.name())).concat();
-    text = format!("{}\nNode 0, zone      DMA ", text.trim_end());
-    text += &phone.blocks.iter().map(|blocks| format!("{blocks:12.0} ")).collect::<String>();
+    text += &types.iter().map(|mt| format!("{:>12} ", mt.0.name())).collect::<String>();
+    text = format!("{}\nNode 0, zone {zone:>8} ", text.trim_end());
+    text += &state.blocks.iter().map(|blocks| format!("{blocks:12.0} ")).collect::<String>();
     text = format!("{}\n------ VIRTUAL MEMORY STATS (/proc/vmstat) ------\n", text.trim_end());
-    for (name, count) in &phone.counters {
+    for (name, count) in &state.counters {
         text += &format!("{name} {count:.0}\n");
     }
     text + "\n"
@@ -35,11 +36,16 @@ fn one(phone: &Phone) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pageblock::mobility::Migratetype::{
+        Cma, Isolate, Movable, Reclaimable, Reserve, Unmovable,
+    };
+    use pageblock_measure::tables::state::TypeName;
+
     use super::*;
 
     #[test]
-    fn the_layout_is_the_seeds() {
-        let phone = Phone {
+    fn the_layout_is_that_of_proc() {
+        let state = State {
             policy: "linux-3.10".into(),
             mem_free_kb: 194_524.0,
             cached_kb: 380_872.0,
@@ -47,7 +53,8 @@ mod tests {
             blocks: vec![362.0, 80.0, 170.0, 2.0, 113.0, 0.0],
             counters: vec![("allocstall_order_2".into(), 637_608.0)],
         };
-        let text = print(&[phone]);
+        let types = [Unmovable, Reclaimable, Movable, Reserve, Cma, Isolate].map(TypeName).to_vec();
+        let text = print(&States { zone: "DMA".into(), types, states: vec![state] });
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[..2],
@@ -64,6 +71,5 @@ mod tests {
                 .ends_with(" 362           80          170            2          113            0")
         );
         assert_eq!(lines[16], "allocstall_order_2 637608");
-        assert_eq!(print(&[]), "");
     }
 }

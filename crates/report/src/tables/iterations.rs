@@ -1,29 +1,28 @@
-//! The table of hugealloc as seed 4 has it, the builds one by one, and their trends.
+//! A table of iterations as Johannes Weiner's cover letters have it, some rows one by one, and their trends.
 
-use pageblock_measure::builds::{BuildRow, Builds, Series};
 use pageblock_measure::compare::Column;
+use pageblock_measure::tables::iterations::{IterationRow, Iterations, Series};
+use pageblock_measure::trend::Trend;
 
 use crate::weiner::{self, Row};
 
 /// Prints it.
 #[must_use]
-pub fn print(columns: &[Column], builds: &Builds) -> String {
+pub(super) fn print(columns: &[Column], iterations: &Iterations) -> String {
     let names: Vec<String> = columns.iter().map(name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let row = |row: &BuildRow| Row {
+    let row = |row: &IterationRow| Row {
         label: row.label.clone(),
         cells: row.cells.iter().map(|&cell| Some(cell)).collect(),
     };
-    let rows: Vec<Row> = builds.rows.iter().map(row).collect();
-    let mut text =
-        "hugealloc (simulated; for each build the mean, of Pagealloc fallback the median; \
-                    Hugealloc Time in us a batch)\n"
-            .to_owned();
+    let rows: Vec<Row> = iterations.rows.iter().map(row).collect();
+    let mut text = format!("{}\n", iterations.title);
     text += &weiner::print(&names, &rows);
-    for series in &builds.series {
-        text += &format!("\n{}, build by build\n", series.label);
+    let each = &iterations.each;
+    for series in &iterations.series {
+        text += &format!("\n{}, {each} by {each}\n", series.label);
         text += &weiner::print_series(&names, &series.values);
-        text += &trends(&names, series);
+        text += &trends(&names, each, series);
     }
     text + "\n"
 }
@@ -34,11 +33,11 @@ fn name(column: &Column) -> String {
     if switches == "vanilla" { version.to_owned() } else { switches.to_owned() }
 }
 
-fn trends(names: &[&str], series: &Series) -> String {
-    let line = |(name, trend): (&&str, &Option<pageblock_measure::trend::Trend>)| {
+fn trends(names: &[&str], each: &str, series: &Series) -> String {
+    let line = |(name, trend): (&&str, &Option<Trend>)| {
         trend.map_or_else(String::new, |t| {
             format!(
-                "trend of {name}: {:+.2} a build (Theil-Sen), p {:.3} (Mann-Kendall)\n",
+                "trend of {name}: {:+.2} a {each} (Theil-Sen), p {:.3} (Mann-Kendall)\n",
                 t.slope, t.p
             )
         })
@@ -53,18 +52,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_seeds_table_and_the_series() {
+    fn the_published_table_and_the_series() {
         let values = vec![vec![4.0, 5.0, 6.0], vec![1.0, 0.0, 1.0]];
         let trends = values.iter().map(|v| trend(v)).collect();
-        let builds = Builds {
-            rows: vec![BuildRow {
+        let iterations = Iterations {
+            title: "builds".into(),
+            each: "build".into(),
+            rows: vec![IterationRow {
                 label: "Pagealloc fallback".into(),
                 cells: vec![(1328.0, Some(0.0)), (1.0, Some(-99.85))],
             }],
             series: vec![Series { label: "Pagealloc fallback".into(), values, trends }],
         };
         let columns = ["linux-6.9", "linux-6.10"].map(Column::of_policy);
-        let text = print(&columns, &builds);
+        let text = print(&columns, &iterations);
         let lines: Vec<&str> = text.lines().skip(1).collect();
         assert_eq!(
             lines,

@@ -1,0 +1,195 @@
+//! How one value is read from a run, by a name that data files use.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::run::Run;
+use crate::stats;
+
+/// How a run's value is found.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Measure {
+    /// `row:GROUP LABEL`: a row of the comparison of runs.
+    Row(String),
+    /// `counter:NAME`.
+    Counter(String),
+    /// `STATISTIC:NAME`: a statistic of the run's samples of this name.
+    Samples(Statistic, String),
+    /// `share:A,B`: the samples of A in percent of those of A and B.
+    Share(String, String),
+    /// `ratio:A,B`: the counter A by the counter B.
+    Ratio(String, String),
+}
+
+/// A statistic of samples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Statistic {
+    /// Arithmetic mean, 0 where there is no sample (as mmtests has it).
+    Amean,
+    /// Harmonic mean.
+    Hmean,
+    /// Median.
+    Median,
+    /// Standard deviation.
+    Stddev,
+    /// How many samples there are.
+    Count,
+    /// Their sum.
+    Sum,
+    /// `pN`: the value at or below which N percent of the samples are.
+    Percentile(u8),
+}
+
+impl TryFrom<String> for Measure {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let Some((kind, name)) = text.split_once(':') else {
+            return Err(format!("measure '{text}' is not KIND:NAME"));
+        };
+        let two = || {
+            let (a, b) =
+                name.split_once(',').ok_or(format!("measure '{text}' is not {kind}:A,B"))?;
+            Ok::<_, String>((a.to_owned(), b.to_owned()))
+        };
+        let name = name.to_owned();
+        Ok(match kind {
+            "row" => Self::Row(name),
+            "counter" => Self::Counter(name),
+            "share" => two().map(|(a, b)| Self::Share(a, b))?,
+            "ratio" => two().map(|(a, b)| Self::Ratio(a, b))?,
+            _ => match Statistic::named(kind) {
+                Some(statistic) => Self::Samples(statistic, name),
+                None => {
+                    return Err(format!(
+                        "measure '{text}': there are row, counter, ratio, share, amean, hmean, median, stddev, \
+                         count, sum, p1 to p100"
+                    ));
+                }
+            },
+        })
+    }
+}
+
+impl From<Measure> for String {
+    fn from(measure: Measure) -> Self {
+        measure.to_string()
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Row(name) => write!(f, "row:{name}"),
+            Self::Counter(name) => write!(f, "counter:{name}"),
+            Self::Samples(Statistic::Percentile(percent), name) => write!(f, "p{percent}:{name}"),
+            Self::Samples(statistic, name) => {
+                write!(f, "{}:{name}", format!("{statistic:?}").to_lowercase())
+            }
+            Self::Share(a, b) => write!(f, "share:{a},{b}"),
+            Self::Ratio(a, b) => write!(f, "ratio:{a},{b}"),
+        }
+    }
+}
+
+impl Measure {
+    /// Reads it from a run, and divides it. A sum or a count of samples that the run does not have is 0, another
+    /// statistic of them `None`; a row is `None`, as it needs a comparison.
+    #[must_use]
+    pub fn divided(&self, run: &Run, divide: u64) -> Option<f64> {
+        let counter = |name: &str| run.counters.get(name).map(|count| count as f64);
+        match self {
+            Self::Row(_) => None,
+            Self::Counter(name) => Some(counter(name)? / divide as f64),
+            Self::Ratio(a, b) => Some(counter(a)? / (divide as f64 * counter(b)?)),
+            Self::Share(a, b) => {
+                let count = |name| run.samples.get(name).map_or(0, Vec::len) as f64;
+                let both = count(a) + count(b);
+                Some(if both == 0.0 { 0.0 } else { 100.0 * count(a) / both / divide as f64 })
+            }
+            Self::Samples(statistic, name) => match (statistic, run.samples.get(name)) {
+                (Statistic::Sum | Statistic::Count, None) => Some(0.0),
+                (_, None) => None,
+                (statistic, Some(samples)) => Some(statistic.of(samples, divide)),
+            },
+        }
+    }
+}
+
+impl Statistic {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "amean" => Self::Amean,
+            "hmean" => Self::Hmean,
+            "median" => Self::Median,
+            "stddev" => Self::Stddev,
+            "count" => Self::Count,
+            "sum" => Self::Sum,
+            _ => {
+                let percent = name.strip_prefix('p')?.parse().ok()?;
+                Self::Percentile(Some(percent).filter(|percent| (1..=100).contains(percent))?)
+            }
+        })
+    }
+
+    /// Computes it of samples, each divided; 0 of none.
+    pub(crate) fn of(self, samples: &[u64], divide: u64) -> f64 {
+        let values = || samples.iter().map(|&sample| sample as f64 / divide as f64);
+        match self {
+            Self::Count => samples.len() as f64,
+            Self::Sum => samples.iter().sum::<u64>() as f64 / divide as f64,
+            _ if samples.is_empty() => 0.0,
+            Self::Amean => stats::amean(&values().collect::<Vec<_>>()),
+            Self::Hmean => stats::hmean(&values().collect::<Vec<_>>()),
+            Self::Median => stats::median(&values().collect::<Vec<_>>()),
+            Self::Stddev => stats::stddev(&values().collect::<Vec<_>>()),
+            Self::Percentile(percent) => {
+                let mut sorted: Vec<f64> = values().collect();
+                sorted.sort_by(f64::total_cmp);
+                let rank = (sorted.len() * usize::from(percent)).div_ceil(100);
+                sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_are_written_as_they_are_read() {
+        for text in [
+            "row:Work list-probes",
+            "counter:pswpin",
+            "p99:latency",
+            "amean:a",
+            "hmean:a",
+            "median:a",
+            "stddev:a",
+            "count:a",
+            "sum:a",
+            "share:a,b",
+            "ratio:a,b",
+        ] {
+            let measure = Measure::try_from(text.to_owned()).unwrap();
+            assert_eq!(measure.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn unknown_measures_are_refused() {
+        for text in ["mode:fault", "p0:fault", "p101:fault"] {
+            let error = Measure::try_from(text.to_owned()).unwrap_err();
+            assert!(
+                error.starts_with(&format!(
+                    "measure '{text}': there are row, counter, ratio, share, "
+                )),
+                "{error}"
+            );
+        }
+        assert!(Measure::try_from("share:fault".to_owned()).is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! Measures that only the runs of a workload have, as rows over seeds.
+
+use serde::{Deserialize, Serialize};
+
+use super::operations::one;
+use crate::measure::Measure;
+use crate::metrics::{Metric, Value};
+use crate::run::Run;
+
+/// The measures of one subject; lower is better.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuresSpec {
+    /// What is measured.
+    pub title: String,
+    /// The samples that a run of the workload has; others have none of the measures.
+    pub samples: String,
+    /// The rows.
+    #[serde(rename = "row")]
+    pub rows: Vec<MeasureRow>,
+}
+
+/// A measure.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasureRow {
+    /// The first column, common to related rows.
+    pub group: String,
+    /// The second column.
+    pub label: String,
+    /// How it is read from a run. A counter that a run does not have is 0.
+    pub value: Measure,
+    /// It is divided by this, for the row's unit.
+    #[serde(default = "one")]
+    pub divide: u64,
+}
+
+impl MeasuresSpec {
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
+        let metric = |row: &MeasureRow| {
+            let (row, samples) = (row.clone(), self.samples.clone());
+            Metric::lower((&row.group.clone(), &row.label.clone()), move |run| {
+                run.samples.contains_key(&samples).then(|| row.value(run)).flatten()
+            })
+        };
+        self.rows.iter().map(metric).collect()
+    }
+}
+
+impl MeasureRow {
+    fn value(&self, run: &Run) -> Option<Value> {
+        match &self.value {
+            Measure::Counter(name) if self.divide == 1 => {
+                Some(Value::Count(run.counters.get(name).unwrap_or(0)))
+            }
+            measure => measure.divided(run, self.divide).map(Value::Real),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Options;
+    use crate::names;
+    use crate::seeds::SeedComparison;
+    use crate::tables::Tables;
+
+    fn spec() -> MeasuresSpec {
+        let row = |group: &str, label: &str, value: &str, divide| MeasureRow {
+            group: group.into(),
+            label: label.into(),
+            value: value.to_owned().try_into().unwrap(),
+            divide,
+        };
+        MeasuresSpec {
+            title: "Launches".into(),
+            samples: "latency".into(),
+            rows: vec![
+                row("Latency", "mean-ms", "amean:latency", 1_000_000),
+                row("Latency", "p50-ms", "p50:latency", 1_000_000),
+                row("Latency", "p99-ms", "p99:latency", 1_000_000),
+                row("Latency", "cold-ms", "amean:latency-cold", 1_000_000),
+                row("PSI%", "some", "ratio:psi_some_us,simulated_elapsed_ms", 10),
+                row("PSI%", "full", "ratio:psi_full_us,simulated_elapsed_ms", 10),
+                row("StallTime", "order-2-ms", "sum:stall-order-2", 1_000_000),
+                row("Refaults", "file", "counter:workingset_refault", 1),
+            ],
+        }
+    }
+
+    #[test]
+    fn measures_of_a_workload_are_rows_over_seeds() {
+        let run = |policy: &str, factor: u64| {
+            let mut run = Run { policy: policy.into(), seed: 1, ..Run::default() };
+            run.tables = Some(Tables { tables: Vec::new(), measures: vec![spec()] });
+            let launches = (1..=100).map(|ms| ms * 1_000_000 * factor).collect();
+            run.samples.insert("latency".to_owned(), launches);
+            run.samples.insert("stall-order-2".to_owned(), vec![500_000, 250_000 * factor]);
+            run.counters.set(names::SIMULATED_ELAPSED_MS, 10_000);
+            run.counters.set(names::PSI_SOME_US, 100_000 * factor);
+            run
+        };
+        let runs = [run("a", 1), run("b", 2)];
+        let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
+        let means = |group: &str, label: &str| {
+            let row = comparison.row(group, label).unwrap();
+            row.cells.iter().map(|cell| cell.as_ref().unwrap().mean).collect::<Vec<_>>()
+        };
+        assert_eq!(means("Latency", "mean-ms"), [50.5, 101.0]);
+        assert_eq!(means("Latency", "p50-ms"), [50.0, 100.0]);
+        assert_eq!(means("Latency", "p99-ms"), [99.0, 198.0]);
+        assert_eq!(means("PSI%", "some"), [1.0, 2.0]);
+        assert_eq!(means("StallTime", "order-2-ms"), [0.75, 1.0]);
+        assert_eq!(means("Refaults", "file"), [0.0, 0.0]);
+        assert!(comparison.row("PSI%", "full").is_none());
+        assert!(comparison.row("Latency", "cold-ms").is_none());
+    }
+
+    #[test]
+    fn other_runs_have_no_such_rows() {
+        let other = Run { policy: "a".into(), ..Run::default() };
+        assert!(spec().metrics().iter().all(|metric| metric.value(&other).is_none()));
+    }
+}

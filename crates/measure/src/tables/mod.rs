@@ -1,0 +1,93 @@
+//! A workload's tables and measures, as data: they stand beside the workload, and in each of its saved runs, so
+//! that a comparison needs to know no workload.
+
+pub mod iterations;
+pub mod measures;
+pub mod operations;
+pub mod state;
+
+use serde::{Deserialize, Serialize};
+
+use self::iterations::{Iterations, IterationsSpec};
+use self::measures::MeasuresSpec;
+use self::operations::{MeansSpec, Operations, SharesSpec, StatisticsSpec};
+use self::state::{StateSpec, States};
+use crate::error::Error;
+use crate::multiops::StarRule;
+use crate::run::Run;
+use crate::seeds::by_policy;
+
+/// The tables and measures of a workload.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tables {
+    /// The tables, in the order in which they are printed.
+    #[serde(default, rename = "table", skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<TableSpec>,
+    /// Measures over seeds beside those that every run has.
+    #[serde(default, rename = "measures", skip_serializing_if = "Vec::is_empty")]
+    pub measures: Vec<MeasuresSpec>,
+}
+
+/// What a table is made of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum TableSpec {
+    /// Statistics of samples, an operation after the other, as mmtests has them.
+    Statistics(StatisticsSpec),
+    /// A mean of samples for each operation.
+    Means(MeansSpec),
+    /// Shares of one kind of samples in two.
+    Shares(SharesSpec),
+    /// Values of iterations that follow each other.
+    Iterations(IterationsSpec),
+    /// The state of the machine at the end, as the files of `/proc` say it.
+    State(StateSpec),
+}
+
+/// How mmtests laid a table out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Style {
+    /// Since 2017: a field of 12 characters, and percentages with seven.
+    #[serde(rename = "mmtests-2018")]
+    Mmtests2018,
+    /// Before 2017: a field of 18, and percentages with six.
+    #[serde(rename = "mmtests-before-2017")]
+    MmtestsBefore2017,
+}
+
+/// A table with its values.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Table {
+    /// A row for each operation, or each statistic of one.
+    Operations(Operations),
+    /// Values of iterations that follow each other.
+    Iterations(Iterations),
+    /// The state of the machine at the end under each policy.
+    State(States),
+}
+
+/// Computes the tables of the runs' workload; those that the runs have nothing for are left out.
+///
+/// # Errors
+/// [`Error::Baseline`] (of the policies).
+pub fn of_runs(runs: &[Run], baseline: usize, stars: StarRule) -> Result<Vec<Table>, Error> {
+    let policies = by_policy(runs);
+    let specs = runs.iter().find_map(|run| run.tables.as_ref());
+    let mut tables = Vec::new();
+    for spec in specs.map_or(&[][..], |tables| &tables.tables) {
+        let table = match spec {
+            TableSpec::Statistics(spec) => {
+                spec.table(&policies, baseline, stars)?.map(Table::Operations)
+            }
+            TableSpec::Means(spec) => spec.table(&policies, baseline)?.map(Table::Operations),
+            TableSpec::Shares(spec) => spec.table(&policies, baseline)?.map(Table::Operations),
+            TableSpec::Iterations(spec) => spec.table(&policies, baseline)?.map(Table::Iterations),
+            TableSpec::State(spec) => spec.table(&policies).map(Table::State),
+        };
+        tables.extend(table);
+    }
+    Ok(tables)
+}

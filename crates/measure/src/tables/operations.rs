@@ -1,0 +1,351 @@
+//! Tables with a row for each operation: statistics of its samples, their mean, or a share.
+//!
+//! As mmtests does, samples of all seeds are pooled.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::Style;
+use crate::compare;
+use crate::error::Error;
+use crate::multiops::{self, Operation, Options, StarRule, StatCell, StatRow, Statistics};
+use crate::run::Run;
+use crate::stats::{self, Direction};
+
+/// What stands for a number in the name of samples: `send-{n}`.
+const NUMBER: &str = "{n}";
+
+/// Samples that an operation is made of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperationSpec {
+    /// The name of its samples, which is that of its rows; `{n}` stands for a number, each of which makes an operation.
+    pub samples: String,
+    /// A sample is divided by this, for the table's unit.
+    #[serde(default = "one")]
+    pub divide: u64,
+    /// Samples are divided to whole numbers, as mmtests does with microseconds.
+    #[serde(default)]
+    pub whole: bool,
+    /// Which way is better.
+    pub better: Direction,
+    /// It has rows for every number that another operation of the table has.
+    #[serde(default)]
+    pub always: bool,
+}
+
+pub(super) const fn one() -> u64 {
+    1
+}
+
+/// The statistics of each operation's samples.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatisticsSpec {
+    /// What is measured, with its unit.
+    pub title: String,
+    /// How it is laid out.
+    pub style: Style,
+    /// Which way is better: harmonic means where it is [`Direction::Higher`].
+    pub better: Direction,
+    /// The operations, in the order of the rows.
+    pub operations: Vec<OperationSpec>,
+}
+
+/// The mean of each operation's samples.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeansSpec {
+    /// What is measured, with its units.
+    pub title: String,
+    /// How it is laid out.
+    pub style: Style,
+    /// The operations, in the order of the rows.
+    pub operations: Vec<OperationSpec>,
+}
+
+/// The number of samples of one kind in percent of two.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SharesSpec {
+    /// What is shared.
+    pub title: String,
+    /// How it is laid out.
+    pub style: Style,
+    /// The name of the rows, with `{n}` as in the samples.
+    pub name: String,
+    /// The samples that are counted.
+    pub part: String,
+    /// The others.
+    pub rest: String,
+    /// Which way is better.
+    pub better: Direction,
+}
+
+/// A table of operations with its values.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Operations {
+    /// What is measured, with its unit.
+    pub title: String,
+    /// How it is laid out.
+    pub style: Style,
+    /// The rows.
+    pub rows: Vec<StatRow>,
+}
+
+/// Finds the numbers that stand for `{n}` in names of samples that the runs have.
+fn numbers(policies: &[Vec<&Run>], pattern: &str) -> BTreeSet<Option<u64>> {
+    let names = policies.iter().flatten().flat_map(|run| run.samples.keys());
+    match pattern.split_once(NUMBER) {
+        Some((before, after)) => {
+            let number = |name: &String| {
+                name.strip_prefix(before)?.strip_suffix(after)?.parse().ok().map(Some)
+            };
+            names.filter_map(number).collect()
+        }
+        None => names.filter(|name| *name == pattern).map(|_| None).collect(),
+    }
+}
+
+fn named(pattern: &str, number: Option<u64>) -> String {
+    number.map_or_else(|| pattern.to_owned(), |n| pattern.replace(NUMBER, &n.to_string()))
+}
+
+impl OperationSpec {
+    fn operations(
+        &self,
+        policies: &[Vec<&Run>],
+        all: &BTreeSet<Option<u64>>,
+    ) -> impl Iterator<Item = Operation> {
+        let numbers =
+            if self.always { all.clone() } else { numbers(policies, &self.samples) }.into_iter();
+        numbers.map(move |number| {
+            let name = named(&self.samples, number);
+            let value = |&sample: &u64| match self.whole {
+                true => (sample / self.divide) as f64,
+                false => sample as f64 / self.divide as f64,
+            };
+            let of_policy = |runs: &Vec<&Run>| {
+                let samples = runs.iter().filter_map(|run| run.samples.get(&name)).flatten();
+                samples.map(value).collect()
+            };
+            Operation { samples: policies.iter().map(of_policy).collect(), name }
+        })
+    }
+}
+
+/// Computes the operations of a table, each with which way is better.
+fn operations(specs: &[OperationSpec], policies: &[Vec<&Run>]) -> Vec<(Direction, Operation)> {
+    let all = specs.iter().flat_map(|spec| numbers(policies, &spec.samples)).collect();
+    let of_spec = |spec: &OperationSpec| {
+        spec.operations(policies, &all).map(|op| (spec.better, op)).collect()
+    };
+    specs.iter().flat_map::<Vec<_>, _>(of_spec).collect()
+}
+
+/// A row of values, one a policy, none of which has a star.
+fn row(
+    statistic: &str,
+    operation: String,
+    better: Direction,
+    (values, baseline): (&[f64], usize),
+) -> StatRow {
+    let cell = |&value: &f64| StatCell {
+        value,
+        delta: better.delta(values[baseline], value),
+        star: false,
+    };
+    let cells = values.iter().map(cell).collect();
+    StatRow { statistic: statistic.to_owned(), operation, cells }
+}
+
+impl StatisticsSpec {
+    pub(super) fn table(
+        &self,
+        policies: &[Vec<&Run>],
+        baseline: usize,
+        stars: StarRule,
+    ) -> Result<Option<Operations>, Error> {
+        let operations: Vec<Operation> =
+            operations(&self.operations, policies).into_iter().map(|(_, op)| op).collect();
+        let options = Options {
+            direction: self.better,
+            statistics: Statistics::Years2018To2025,
+            stars,
+            baseline,
+        };
+        let rows = multiops::rows(&operations, &options)?;
+        let table = Operations { title: self.title.clone(), style: self.style, rows };
+        Ok((!operations.is_empty()).then_some(table))
+    }
+}
+
+impl MeansSpec {
+    pub(super) fn table(
+        &self,
+        policies: &[Vec<&Run>],
+        baseline: usize,
+    ) -> Result<Option<Operations>, Error> {
+        compare::check_baseline(baseline, policies.len())?;
+        let rows = operations(&self.operations, policies).into_iter().map(|(better, operation)| {
+            let means: Vec<f64> = operation.samples.iter().map(|s| stats::amean(s)).collect();
+            row("Ops", operation.name, better, (&means, baseline))
+        });
+        let rows: Vec<StatRow> = rows.collect();
+        let table = Operations { title: self.title.clone(), style: self.style, rows };
+        Ok((!table.rows.is_empty()).then_some(table))
+    }
+}
+
+impl SharesSpec {
+    pub(super) fn table(
+        &self,
+        policies: &[Vec<&Run>],
+        baseline: usize,
+    ) -> Result<Option<Operations>, Error> {
+        compare::check_baseline(baseline, policies.len())?;
+        let mut all = numbers(policies, &self.part);
+        all.extend(numbers(policies, &self.rest));
+        let rows = all.into_iter().map(|number| {
+            let count = |runs: &[&Run], pattern: &str| {
+                let name = named(pattern, number);
+                runs.iter().filter_map(|run| run.samples.get(&name)).map(Vec::len).sum::<usize>()
+            };
+            let share = |runs: &Vec<&Run>| {
+                let (part, rest) = (count(runs, &self.part), count(runs, &self.rest));
+                if part == 0 { 0.0 } else { part as f64 * 100.0 / (part + rest) as f64 }
+            };
+            let shares: Vec<f64> = policies.iter().map(share).collect();
+            row("Percentage", named(&self.name, number), self.better, (&shares, baseline))
+        });
+        let rows: Vec<StatRow> = rows.collect();
+        let table = Operations { title: self.title.clone(), style: self.style, rows };
+        Ok((!table.rows.is_empty()).then_some(table))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::{self, Table, TableSpec, Tables};
+
+    fn run(policy: &str, seed: u64, samples: &[(&str, &[u64])], specs: &[TableSpec]) -> Run {
+        let mut run = Run { policy: policy.into(), seed, ..Run::default() };
+        run.tables = Some(Tables { tables: specs.to_vec(), measures: Vec::new() });
+        run.samples.extend(samples.iter().map(|&(name, values)| (name.into(), values.to_vec())));
+        run
+    }
+
+    fn rows(runs: &[Run], stars: StarRule) -> Vec<Vec<StatRow>> {
+        let tables = tables::of_runs(runs, 0, stars).unwrap();
+        let rows = |table| match table {
+            Table::Operations(operations) => operations.rows,
+            other => panic!("{other:?}"),
+        };
+        tables.into_iter().map(rows).collect()
+    }
+
+    fn operation(samples: &str, divide: u64, better: Direction) -> OperationSpec {
+        OperationSpec { samples: samples.into(), divide, whole: false, better, always: false }
+    }
+
+    fn faults() -> Vec<TableSpec> {
+        let of = |kind: &str| OperationSpec {
+            whole: true,
+            always: true,
+            ..operation(&format!("fault-{kind}-{{n}}"), 1000, Direction::Lower)
+        };
+        let style = Style::Mmtests2018;
+        vec![
+            TableSpec::Statistics(StatisticsSpec {
+                title: "latencies".into(),
+                style,
+                better: Direction::Lower,
+                operations: vec![of("base"), of("huge")],
+            }),
+            TableSpec::Shares(SharesSpec {
+                title: "shares".into(),
+                style,
+                name: "huge-{n}".into(),
+                part: "fault-huge-{n}".into(),
+                rest: "fault-base-{n}".into(),
+                better: Direction::Higher,
+            }),
+        ]
+    }
+
+    #[test]
+    fn samples_of_all_seeds_are_pooled() {
+        let of = |policy, seed, base: &[u64], huge: &[u64]| {
+            run(policy, seed, &[("fault-base-5", base), ("fault-huge-5", huge)], &faults())
+        };
+        let runs = [
+            of("a", 1, &[600_000, 610_999], &[]),
+            of("a", 2, &[620_000], &[]),
+            of("b", 1, &[600_000], &[100_000]),
+            of("b", 2, &[], &[130_000, 130_000]),
+        ];
+        let tables = rows(&runs, StarRule::Classic);
+        let mean = &tables[0][2];
+        assert_eq!((mean.statistic.as_str(), mean.operation.as_str()), ("Amean", "fault-base-5"));
+        assert_eq!((mean.cells[0].value, mean.cells[1].value), (610.0, 600.0));
+        let share = &tables[1][0];
+        assert_eq!(share.operation, "huge-5");
+        assert_eq!((share.cells[1].value, share.cells[1].delta), (75.0, 100.0));
+    }
+
+    #[test]
+    fn the_rule_decides_the_stars() {
+        let base: Vec<u64> = (0..30).map(|i| 600_000 + i * 1000).collect();
+        let new: Vec<u64> = base.iter().map(|ns| ns - 20_000).collect();
+        let runs = [
+            run("a", 1, &[("fault-base-5", &base)], &faults()),
+            run("b", 1, &[("fault-base-5", &new)], &faults()),
+        ];
+        let star =
+            |rule| rows(&runs, rule)[0][4].cells[1].star || rows(&runs, rule)[0][2].cells[1].star;
+        assert!(star(StarRule::Classic));
+        // 20 us are less than 1.96 times the two deviations of 8.8 us.
+        assert!(!star(StarRule::Modern));
+        assert!(!star(StarRule::Off));
+    }
+
+    #[test]
+    fn means_are_in_the_order_of_the_operations_and_their_numbers() {
+        let specs = [TableSpec::Means(MeansSpec {
+            title: "parallelio".into(),
+            style: Style::MmtestsBefore2017,
+            operations: vec![
+                operation("memcachetest-{n}M", 1, Direction::Higher),
+                operation("io-duration-{n}M", 1000, Direction::Lower),
+            ],
+        })];
+        let of = |policy, seed, rate, io| {
+            let samples: &[(&str, &[u64])] = &[
+                ("memcachetest-791M", &[rate]),
+                ("memcachetest-2639M", &[100]),
+                ("io-duration-791M", &[io]),
+            ];
+            run(policy, seed, samples, &specs)
+        };
+        let runs = [
+            of("a", 1, 40, 50_000),
+            of("a", 2, 60, 60_000),
+            of("b", 1, 75, 11_000),
+            of("b", 2, 75, 11_000),
+        ];
+        let rows = rows(&runs, StarRule::Classic).remove(0);
+        let names: Vec<&str> = rows.iter().map(|row| row.operation.as_str()).collect();
+        assert_eq!(names, ["memcachetest-791M", "memcachetest-2639M", "io-duration-791M"]);
+        assert_eq!((rows[0].cells[0].value, rows[0].cells[1].delta), (50.0, 50.0));
+        assert_eq!((rows[2].cells[1].value, rows[2].cells[1].delta), (11.0, 80.0));
+        assert!(tables::of_runs(&runs, 2, StarRule::Classic).is_err());
+    }
+
+    #[test]
+    fn runs_without_samples_have_no_table() {
+        assert!(rows(&[run("a", 1, &[], &faults())], StarRule::Classic).is_empty());
+        assert!(rows(&[Run::default()], StarRule::Classic).is_empty());
+    }
+}
