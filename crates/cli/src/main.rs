@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod args;
+#[cfg(feature = "bench")]
 mod bench;
 mod compare;
 mod excerpt;
@@ -27,8 +28,8 @@ mod session;
 mod suggest;
 mod verify;
 
-use args::{Args, BenchCommand, Command};
-use plan::{NativePlan, NetperfPlan, ReplayPlan, RunPlan, VerifyPlan};
+use args::{Args, Command};
+use plan::{ReplayPlan, RunPlan, VerifyPlan};
 
 /// What a command says with its exit status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,8 +70,12 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Machine(command) => machines::run(&command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::man(&folder),
-        Command::Bench(BenchCommand::Native(args)) => bench::run(&NativePlan::new(args)?),
-        Command::Bench(BenchCommand::Netperf(args)) => bench::run_netperf(&NetperfPlan::new(args)?),
+        #[cfg(feature = "bench")]
+        Command::Bench(command) => bench::run(command),
+        #[cfg(not(feature = "bench"))]
+        Command::Bench { .. } => anyhow::bail!(
+            "this program was built without its benchmarks; cargo build --release --features bench has them"
+        ),
     }
 }
 

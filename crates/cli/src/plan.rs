@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use pageblock::policy::Policy;
 use pageblock::preset::Preset;
-use pageblock_bench::need::{self, Bytes, Limit, Need};
-use pageblock_bench::{native, netperf};
 use pageblock_kernel::{Named, file};
 use pageblock_measure::multiops::StarRule;
 use pageblock_measure::published::Table;
@@ -14,7 +12,7 @@ use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::{MachineSpec, Scale};
 use pageblock_simulate::workload::{self, Workload};
 
-use crate::args::{Json, NativeArgs, NetperfArgs, ReplayArgs, RunArgs, Stars, VerifyArgs};
+use crate::args::{Json, ReplayArgs, RunArgs, Stars, VerifyArgs};
 use crate::output::in_line;
 use crate::{machines, published};
 
@@ -208,86 +206,6 @@ impl ReplayPlan {
         };
         policies.splice(at..at, recorded.drain(..));
         policies
-    }
-}
-
-/// `pageblock bench native`.
-#[derive(Clone, Debug)]
-pub(crate) struct NativePlan {
-    pub(crate) plan: native::Plan,
-    pub(crate) format: Format,
-}
-
-impl NativePlan {
-    pub(crate) fn new(args: NativeArgs) -> anyhow::Result<Self> {
-        let keys = native::keys();
-        if let Some(unknown) = args.patterns.iter().find(|p| !keys.contains(&p.as_str())) {
-            bail!("--pattern '{unknown}' is none of {}", keys.join(", "));
-        }
-        let mut patterns = args.patterns;
-        if patterns.is_empty() {
-            patterns = keys.into_iter().map(str::to_owned).collect();
-        }
-        // Tables of the other allocators end at 64 GiB; patterns need a few hundred blocks.
-        if let Some(gib) = args.gib.iter().find(|gib| !(0.25..=64.0).contains(*gib)) {
-            bail!("--gib {gib} is not a size from 0.25 to 64");
-        }
-        if let Some(order) = args.orders.iter().find(|&&order| order > 9) {
-            bail!("--order {order} is not an order from 0 to 9");
-        }
-        if args.rounds == 0 {
-            bail!("--rounds 0 measures nothing");
-        }
-        let frames = |gib: f64| (gib * f64::from(1 << 18)) as u64 & !0x3ff;
-        let gib = args.gib;
-        let frames = gib.iter().copied().map(frames).collect();
-        let plan = native::Plan { orders: args.orders, frames, rounds: args.rounds, patterns };
-        let Need { address_space, memory } = Need::of(&plan);
-        let fits = |need: Bytes, what: &str, limit: Option<Limit>| match limit {
-            Some(Limit { bytes, by }) if need > bytes => bail!(
-                "--gib {}: {need} of {what} are needed, {bytes} are allowed ({by}); a smaller size, fewer \
-                 orders or fewer patterns need less",
-                gib.iter().map(f64::to_string).collect::<Vec<_>>().join(" --gib ")
-            ),
-            _ => Ok(()),
-        };
-        fits(address_space, "address space", need::address_space_limit())?;
-        fits(memory, "memory", need::memory_limit())?;
-        Ok(Self { plan, format: Format::new(args.json) })
-    }
-}
-
-/// `pageblock bench netperf`.
-#[derive(Clone, Debug)]
-pub(crate) struct NetperfPlan {
-    pub(crate) plan: netperf::Plan,
-    pub(crate) format: Format,
-}
-
-impl NetperfPlan {
-    pub(crate) fn new(args: NetperfArgs) -> anyhow::Result<Self> {
-        let NetperfArgs { policies, mut sizes, slab_cpus, rounds, messages, json } = args;
-        for policy in &policies {
-            Policy::parse(policy).map_err(|error| anyhow::anyhow!("{error}"))?;
-        }
-        if sizes.is_empty() {
-            sizes = netperf::SIZES.to_vec();
-        }
-        // The loopback device's MTU with IP's and UDP's headers.
-        if let Some(size) = sizes.iter().find(|size| !(1..=65_507).contains(*size)) {
-            bail!("--size {size} is not a payload from 1 to 65507 bytes");
-        }
-        if !(1..=4096).contains(&slab_cpus) {
-            bail!("--slab-cpus {slab_cpus} is not a number of CPUs from 1 to 4096");
-        }
-        if rounds == 0 {
-            bail!("--rounds 0 measures nothing");
-        }
-        if messages < 1000 {
-            bail!("--messages {messages}: at least 1000 are needed");
-        }
-        let plan = netperf::Plan { policies, sizes, slab_cpus, rounds, messages };
-        Ok(Self { plan, format: Format::new(json) })
     }
 }
 

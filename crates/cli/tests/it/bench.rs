@@ -1,7 +1,13 @@
+//! `pageblock bench`: its own tests run with `--features bench`.
+
+#[cfg(feature = "bench")]
 use serde_json::Value;
 
-use crate::{pageblock, refuses};
+#[cfg(feature = "bench")]
+use crate::pageblock;
+use crate::refuses;
 
+#[cfg(feature = "bench")]
 #[test]
 fn native_prints_times_packing_and_noise() {
     let small = "bench native --gib 0.25 --rounds 1 --order 3 --pattern pair --pattern turn_over";
@@ -28,6 +34,7 @@ fn native_prints_times_packing_and_noise() {
     assert_eq!(packing["possible"], 64);
 }
 
+#[cfg(feature = "bench")]
 #[test]
 fn what_cannot_be_measured_is_refused() {
     refuses("bench native --pattern walk", "error: --pattern 'walk' is none of pair, bulk_fill");
@@ -35,4 +42,14 @@ fn what_cannot_be_measured_is_refused() {
     refuses("bench native --gib NaN", "error: --gib NaN is not a size from 0.25 to 64");
     refuses("bench native --order 10", "error: --order 10 is not an order from 0 to 9");
     refuses("bench native --rounds 0", "error: --rounds 0 measures nothing");
+}
+
+#[cfg(not(feature = "bench"))]
+#[test]
+fn a_program_without_benchmarks_says_how_to_build_them() {
+    refuses(
+        "bench native --order 3",
+        "error: this program was built without its benchmarks; cargo build --release",
+    );
+    refuses("bench", "error: this program was built without its benchmarks");
 }

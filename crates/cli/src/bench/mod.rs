@@ -1,4 +1,8 @@
-//! `pageblock bench native` and `pageblock bench netperf`.
+//! `pageblock bench native` and `pageblock bench netperf`, in builds with the feature `bench`: other allocators take
+//! as long to build as the rest of the program.
+
+pub(crate) mod args;
+mod plan;
 
 use std::io::IsTerminal;
 
@@ -10,9 +14,19 @@ use pageblock_report::table::Table;
 
 use crate::Verdict;
 use crate::output::{self, print};
-use crate::plan::{Format, NativePlan, NetperfPlan};
+use crate::plan::Format;
+use args::BenchCommand;
+use plan::{NativePlan, NetperfPlan};
 
-pub(crate) fn run(plan: &NativePlan) -> anyhow::Result<Verdict> {
+/// Runs a benchmark.
+pub(crate) fn run(command: BenchCommand) -> anyhow::Result<Verdict> {
+    match command {
+        BenchCommand::Native(args) => run_native(&NativePlan::new(args)?),
+        BenchCommand::Netperf(args) => run_netperf(&NetperfPlan::new(args)?),
+    }
+}
+
+fn run_native(plan: &NativePlan) -> anyhow::Result<Verdict> {
     let report = native::run(&plan.plan, &mut say);
     let noise = noise(&report.noise);
     if plan.format == Format::Json {
@@ -24,7 +38,7 @@ pub(crate) fn run(plan: &NativePlan) -> anyhow::Result<Verdict> {
     Ok(Verdict::Yes)
 }
 
-pub(crate) fn run_netperf(plan: &NetperfPlan) -> anyhow::Result<Verdict> {
+fn run_netperf(plan: &NetperfPlan) -> anyhow::Result<Verdict> {
     let (rows, samples) = netperf::run(&plan.plan, &mut say)?;
     let noise = noise(&samples);
     if plan.format == Format::Json {
