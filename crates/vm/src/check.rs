@@ -7,11 +7,11 @@ use pageblock::check::Violation;
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn, pages};
 
-use crate::inode::InodeId;
-use crate::list::NIL;
-use crate::lru::{Lru, LruList};
-use crate::page::{Owner, Page, PageFlags};
-use crate::space::{Slot, SpaceId};
+use crate::base::list::NIL;
+use crate::fs::inode::InodeId;
+use crate::page::space::{Slot, SpaceId};
+use crate::page::table::{Owner, Page, PageFlags};
+use crate::pagecache::lru::{Lru, LruList};
 use crate::vm::Vm;
 
 /// What is wrong. Any of these is a defect of the simulation.

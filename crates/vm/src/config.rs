@@ -1,7 +1,7 @@
 //! What a machine and its file systems bring, whatever the kernel.
 
-use crate::inode::{FileObject, XFS_WITH_VECTORS};
-use crate::slab::SlabAllocator;
+use crate::fs::inode::{FileObject, XFS_WITH_VECTORS};
+use crate::slab::caches::SlabAllocator;
 
 /// A machine around its allocator, beside the kernel that runs on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,12 +11,12 @@ pub struct Config {
     /// The objects of a file.
     pub file_objects: &'static [FileObject],
     /// Bytes of changes after which the file system's log writes a checkpoint
-    /// ([`checkpoint_bytes`](crate::cil::checkpoint_bytes)); 0 where neither its memory nor that of open
+    /// ([`checkpoint_bytes`](crate::fs::cil::checkpoint_bytes)); 0 where neither its memory nor that of open
     /// files is modelled.
     pub checkpoint_bytes: u64,
     /// Swap space in pages.
     pub swap_pages: u32,
-    /// Swap is in memory, compressed ([`crate::zram`]).
+    /// Swap is in memory, compressed ([`crate::swap::zram`]).
     pub zram: bool,
 }
 

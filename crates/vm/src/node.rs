@@ -1,7 +1,7 @@
 //! What the background threads of a node know.
 
 use crate::compact::kcompactd::Kcompactd;
-use crate::kswapd::Kswapd;
+use crate::reclaim::kswapd::Kswapd;
 
 /// A node's background threads.
 #[derive(Clone, Debug)]

@@ -9,29 +9,29 @@ use pageblock::request::{Gfp, Request};
 use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::reclaim::LruLists;
 
-use crate::age::Ages;
-use crate::buffer::Buffers;
-use crate::cil::{self, Cil};
+use crate::base::inject::Inject;
+use crate::base::stalls::Stalls;
+use crate::base::stat::VmStat;
+use crate::base::work::Work;
 use crate::compact::ZoneCompact;
 use crate::config::Config;
-use crate::extent;
-use crate::hugetlb::Pool;
-use crate::inject::Inject;
-use crate::inode::{FILP, Inodes, RADIX_TREE_NODE};
-use crate::khugepaged::Khugepaged;
-use crate::lru::Lru;
+use crate::fs::buffer::Buffers;
+use crate::fs::cil::{self, Cil};
+use crate::fs::extent;
+use crate::fs::inode::{FILP, Inodes, RADIX_TREE_NODE};
+use crate::huge::hugetlb::Pool;
+use crate::huge::khugepaged::Khugepaged;
 use crate::node::NodeState;
-use crate::page::{NO_ZONE, Owner, PageTable};
-use crate::placed::Placed;
-use crate::process;
-use crate::slab::{CacheId, CacheSpec, Slabs};
-use crate::space::Spaces;
-use crate::stalls::Stalls;
-use crate::stat::VmStat;
-use crate::swap::Swap;
-use crate::work::Work;
-use crate::writeback::{self, Run};
-use crate::zram::Zram;
+use crate::page::age::Ages;
+use crate::page::placed::Placed;
+use crate::page::space::Spaces;
+use crate::page::table::{NO_ZONE, Owner, PageTable};
+use crate::pagecache::lru::Lru;
+use crate::pagecache::writeback::{self, Run};
+use crate::slab::caches::{CacheId, CacheSpec, Slabs};
+use crate::slab::process;
+use crate::swap::map::Swap;
+use crate::swap::zram::Zram;
 
 /// A machine's memory management. Nothing in it waits: what takes time or must wait says so to the
 /// caller, who has the clock.
@@ -49,11 +49,11 @@ pub struct Vm<'m, O> {
     pub(crate) radix_nodes: CacheId,
     /// The caches of lists of extents.
     pub(crate) extent_caches: Vec<CacheId>,
-    /// The caches of [`crate::cil::CACHES`].
+    /// The caches of [`crate::fs::cil::CACHES`].
     pub(crate) vector_caches: Vec<CacheId>,
     /// The cache of open files, where they are modelled.
     pub(crate) file_cache: Option<CacheId>,
-    /// The caches of [`crate::process::OBJECTS`].
+    /// The caches of [`crate::slab::process::OBJECTS`].
     pub(crate) process_caches: Vec<CacheId>,
     pub(crate) swap: Swap,
     /// Where swap is in memory.

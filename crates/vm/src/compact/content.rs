@@ -3,11 +3,11 @@
 use pageblock::frame::Pfn;
 
 use super::{Content, Mode};
-use crate::inject::Inject;
-use crate::lru::{At, Lru};
-use crate::page::{Owner, PageFlags, PageTable};
-use crate::space::{Slot, Spaces};
-use crate::zram::Zram;
+use crate::base::inject::Inject;
+use crate::page::space::{Slot, Spaces};
+use crate::page::table::{Owner, PageFlags, PageTable};
+use crate::pagecache::lru::{At, Lru};
+use crate::swap::zram::Zram;
 
 /// Pages of files and mappings can be moved, and zsmalloc's; others cannot.
 pub(crate) struct Pages<'a> {

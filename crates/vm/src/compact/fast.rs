@@ -14,7 +14,7 @@ use pageblock_kernel::rules::compaction::{AroundHint, SearchedBlock};
 
 use super::free::may_take;
 use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
-use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
+use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
 
 /// What a compaction remembers of its searches (fields of `struct compact_control`).
 #[derive(Clone, Copy, Debug)]

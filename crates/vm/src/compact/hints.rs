@@ -14,7 +14,7 @@ use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::SkipHints;
 
 use super::{Compactor, Content, Mode, ZoneCompact};
-use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
+use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
 
 /// What a sample of a pageblock is to show.
 #[derive(Clone, Copy)]

@@ -15,7 +15,7 @@ use pageblock_kernel::rules::kcompactd::{Background, Proactive};
 
 use super::suitable::{Suitable, extfrag_for_order};
 use super::{Compactor, Goal, Mode, ZoneStep, counted};
-use crate::kswapd::Daemon;
+use crate::base::daemon::Daemon;
 use crate::vm::Vm;
 
 /// How often proactive compaction looks, in nanoseconds (`HPAGE_FRAG_CHECK_INTERVAL_MSEC`).

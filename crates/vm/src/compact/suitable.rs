@@ -12,8 +12,8 @@ use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::{Compaction, ExtfragIndex, Suitability};
 
 use crate::reclaim::compact_gap;
-use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
 use crate::vm::Vm;
+use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
 
 /// Whether a zone should be compacted for an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@ use pageblock::event::Observer;
 use pageblock_kernel::rules::reclaim::{FileBalance, Reclaim, ScanBalance, Workingset};
 
 use super::ScanControl;
-use crate::lru::{LruList, Lruvec};
+use crate::pagecache::lru::{LruList, Lruvec};
 use crate::vm::Vm;
 
 /// Pages of a GiB.

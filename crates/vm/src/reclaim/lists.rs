@@ -8,9 +8,9 @@ use pageblock_kernel::rules::kswapd::{CongestionBy, KswapdWrites};
 
 use super::amounts::inactive_is_low;
 use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, Seen};
-use crate::lru::{At, LruList};
-use crate::page::{Owner, PageFlags};
-use crate::space::Slot;
+use crate::page::space::Slot;
+use crate::page::table::{Owner, PageFlags};
+use crate::pagecache::lru::{At, LruList};
 use crate::vm::Vm;
 
 /// kswapd of 3.10 writes dirty pages of files itself once its priority is lower than this.

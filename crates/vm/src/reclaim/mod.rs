@@ -3,22 +3,28 @@
 //! Source: `shrink_node`, `shrink_lruvec` (mm/vmscan.c).
 
 mod amounts;
+pub(crate) mod direct;
+pub mod kswapd;
 mod lists;
+pub mod node_reclaim;
+mod oom;
 mod page_out;
 
 use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::layout::ZoneKind;
-use pageblock_kernel::rules::kswapd::{self, CongestionBy, KswapdOrder, KswapdTarget};
+use pageblock_kernel::rules::kswapd::{
+    CongestionBy, Kswapd as KswapdRules, KswapdOrder, KswapdTarget,
+};
 use pageblock_kernel::rules::reclaim::LruLists;
 use pageblock_kernel::rules::shrinkers::ShrinkPressure;
 
+use crate::base::shrink::{Pressure, ShrinkControl};
 use crate::compact::suitable::Suitable;
-use crate::lru::LruList;
-use crate::shrinker::{Pressure, ShrinkBy};
-use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
+use crate::pagecache::lru::LruList;
 use crate::vm::Vm;
+use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
 
 /// Where reclaim starts: the 4096th part of each list.
 pub(crate) const DEF_PRIORITY: u32 = 12;
@@ -66,18 +72,18 @@ pub(crate) struct Seen {
 impl ScanControl {
     /// Whether kswapd waits after the batch in which it meets a page again that it waits for, or nothing but dirty
     /// ones, not after the node.
-    pub(crate) fn waits_at_once(&self, rules: &kswapd::Kswapd) -> bool {
+    pub(crate) fn waits_at_once(&self, rules: &KswapdRules) -> bool {
         let waits = self.seen.immediate > 0 || self.seen.all_dirty;
         self.kswapd && waits && rules.congestion_by == CongestionBy::Batch
     }
 
     /// Whether what kswapd reclaims has a bound for each zone.
-    fn is_bounded_by_zone(&self, rules: &kswapd::Kswapd) -> bool {
+    fn is_bounded_by_zone(&self, rules: &KswapdRules) -> bool {
         self.kswapd && rules.kswapd_target == KswapdTarget::ZoneHigh
     }
 
-    pub(crate) fn by(&self) -> ShrinkBy {
-        ShrinkBy { cpu: self.cpu, kswapd: self.kswapd, fs: self.fs }
+    pub(crate) fn by(&self) -> ShrinkControl {
+        ShrinkControl { cpu: self.cpu, kswapd: self.kswapd, fs: self.fs }
     }
 
     /// Compaction could go on where this much is reclaimed (`in_reclaim_compaction`).

@@ -8,8 +8,8 @@ use pageblock::event::Observer;
 use pageblock::layout::ZoneKind;
 
 use super::{ScanControl, Seen};
-use crate::page::{Owner, PageFlags};
-use crate::space::{Slot, SpaceId};
+use crate::page::space::{Slot, SpaceId};
+use crate::page::table::{Owner, PageFlags};
 use crate::vm::Vm;
 
 impl<O: Observer> Vm<'_, O> {

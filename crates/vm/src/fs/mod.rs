@@ -1,0 +1,7 @@
+//! File systems.
+
+pub mod buffer;
+pub mod cil;
+pub mod extent;
+pub mod inode;
+mod prune;

@@ -1,0 +1,6 @@
+//! The page cache.
+
+pub mod filemap;
+pub mod lru;
+mod workingset;
+pub mod writeback;
