@@ -1,9 +1,12 @@
-//! What surrounds the page allocator in a kernel: page cache, reclaim, slab caches, compaction,
-//! huge pages.
+//! The subsystems around the page allocator in a kernel: page cache, reclaim, slab caches, compaction, huge pages.
 //!
-//! [`Vm`] holds it all. Nothing here waits or knows the time: what takes long is a job that
-//! is run step by step, and says after each step whether it worked, waits, or is done. Who runs it
-//! (the laboratory's executor, or a test) charges time for the [`Work`](work::Work) that was done.
+//! [`Vm`] holds all of them. Nothing here waits or has a clock: a long operation is a job that is run step by step and
+//! says after each step whether it worked, waits, or is done. Its caller (the executor of a simulation, or a test)
+//! charges time for the [`Work`](work::Work) that was done.
+//!
+//! Each folder is a subsystem. It owns the fields of its part of [`Vm`] and imports only from the folders before it, in
+//! this order: `base`, `page`, `slab`, `pagecache`, `swap`, `fs`, `huge`, `compact`, `reclaim`, `slowpath`
+//! (`tests/it/rings.rs`).
 #![forbid(unsafe_code)]
 
 mod base;
@@ -24,8 +27,8 @@ pub mod vm;
 pub use base::{daemon, inject, stalls, stat, work};
 pub use fs::{buffer, cil, extent, inode};
 pub use huge::{hugetlb, khugepaged, mthp, thp};
-pub use page::{age, placed, space};
-pub use pagecache::{filemap as cache, lru, writeback};
+pub use page::{age, placed};
+pub use pagecache::{filemap as cache, lru, space, writeback};
 pub use reclaim::{kswapd, node_reclaim};
 pub use slab::{process, skb};
 pub use slowpath::slow;

@@ -1,7 +1,7 @@
 //! The scanners of 3.10 to 4.0, and when their compaction is over.
 //!
-//! They look at every frame, also inside blocks; the free scanner empties whole pageblocks, however few pages are
-//! wanted, and tries every free block where the watermark lets none be taken.
+//! They look at every frame, even inside blocks; the free scanner empties whole pageblocks, however few pages are
+//! wanted, and tries every free block even if the watermark allows none to be taken.
 //!
 //! Source: `isolate_freepages`, `isolate_freepages_block`, `isolate_migratepages_range`, `update_pageblock_skip`,
 //! `compact_finished` (mm/compaction.c of 3.10, 3.13, 3.16 and 3.19).
@@ -27,7 +27,7 @@ impl Compactor {
         let scanner = self.rules.free_scanner;
         let order = allocator.geometry().pageblock_order;
         let mut pfn = Pfn(self.free_pfn).align_down(order).0;
-        // 3.10 adds a pageblock to wherever in one the migration scanner is, and leaves out the lowest block.
+        // 3.10 adds a pageblock to the migration scanner's frame, and leaves out the lowest block.
         let low = match scanner {
             FreeScanner::FromHighest => self.migrate_pfn + pages(order) + 1,
             _ => Pfn(self.migrate_pfn + 1).align_up(order).0,
@@ -53,7 +53,7 @@ impl Compactor {
             pfn -= pages(order);
         }
         if scanner == FreeScanner::FromHighest {
-            // The next search begins where this one found something first.
+            // The next search starts where this one found its first page.
             self.free_pfn = highest;
         } else if pfn < low {
             self.free_pfn = self.migrate_pfn;
@@ -93,7 +93,7 @@ impl Compactor {
         }
     }
 
-    /// Fills the batch from the next pageblock that has something, or moves on to the free scanner (up to 3.18).
+    /// Fills the batch from the next pageblock with content, or advances to the free scanner (up to 3.18).
     pub(super) fn isolate_content_by_frame<C: Content>(
         &mut self,
         zone: &mut Zone<'_>,
@@ -101,7 +101,7 @@ impl Compactor {
         content: &C,
     ) {
         let pageblock = zone.geometry().pageblock_order;
-        // Pageblocks that are passed over cost little, but not nothing: a step has an end.
+        // Skipped pageblocks are cheap but not free: a step is bounded.
         for _ in 0..CLUSTER {
             let start = self.migrate_pfn;
             let end = Pfn(start + 1).align_up(pageblock).0;
@@ -109,10 +109,10 @@ impl Compactor {
                 self.migrate_pfn = end;
                 return;
             }
-            let easy = matches!(zone.block_type(Pfn(start)), Some(Movable | Cma));
-            let too_hard = self.goal.mode == Mode::Async && !easy;
+            let movable = matches!(zone.block_type(Pfn(start)), Some(Movable | Cma));
+            let skips_type = self.goal.mode == Mode::Async && !movable;
             let skip = !self.goal.ignore_hints && zone.skip(Pfn(start).align_down(pageblock));
-            if skip || too_hard {
+            if skip || skips_type {
                 // Its first frame shows it.
                 self.scanned.migrate += 1;
                 self.migrate_pfn = end;
@@ -124,7 +124,7 @@ impl Compactor {
                 return;
             }
             if self.migrate_pfn == end && !self.goal.ignore_hints {
-                self.note_block(zone, state, start, too_hard && !skip);
+                self.note_block(zone, state, start, skips_type && !skip);
             }
         }
     }
@@ -145,22 +145,22 @@ impl Compactor {
         self.migrate_pfn = pfn.min(end);
     }
 
-    /// Nothing was isolated up to the end of a pageblock. `too_hard`: only because the task does not wait; up to 3.13
+    /// Nothing was isolated up to the end of a pageblock. `skips_type`: only because the task does not wait; up to 3.13
     /// the block is passed over by those who do, too.
     fn note_block(
         &mut self,
         zone: &mut Zone<'_>,
         state: &mut ZoneCompact,
         start: u64,
-        too_hard: bool,
+        skips_type: bool,
     ) {
         let old = self.rules.async_hides;
-        if old || !too_hard {
+        if old || !skips_type {
             let block = Pfn(start).align_down(zone.geometry().pageblock_order);
             // The block is in the zone: the scanner is there.
             let _ = zone.set_skip(block, true);
         }
-        self.found_content |= old && too_hard;
+        self.found_content |= old && skips_type;
         if self.found_content {
             return;
         }

@@ -1,18 +1,17 @@
-//! Where the blocks of a file are on the disk: a list of records in memory for each inode, which grows
-//! with every piece that the file is written in.
+//! The extents of a file: a list of records in memory for each inode, which grows with every piece that the file is
+//! written in.
 //!
-//! XFS chooses blocks when dirty pages are written, file by file, so that a file that grows between
-//! two turns of the flusher gets a new record at each. The list is one object of a size class, and
-//! moves to the next class when it is full; neither can a shrinker free while the inode is in
-//! memory. Source: `xfs_iext_insert`, `xfs_iext_realloc_root` (fs/xfs/libxfs/xfs_iext_tree.c, from
+//! XFS allocates blocks when dirty pages are written, file by file, so that a file that grows between two rounds of
+//! the flusher gets a new record in each. The list is one object of a size class and moves to the next class when it
+//! is full. No shrinker can free it while the inode is in memory. Source: `xfs_iext_insert`, `xfs_iext_realloc_root` (fs/xfs/libxfs/xfs_iext_tree.c, from
 //! 4.15; older versions grow one block in the same way), `xfs_bmap_add_extent_hole_delay`.
 
 use pageblock::event::Observer;
 
+use super::inode::InodeId;
 use crate::base::list::NIL;
-use crate::fs::inode::InodeId;
-use crate::page::space::SpaceId;
-use crate::slab::caches::{CacheId, CacheSpec};
+use crate::pagecache::space::SpaceId;
+use crate::slab::{CacheId, CacheSpec};
 use crate::vm::Vm;
 
 /// Bytes of a record.
@@ -25,7 +24,7 @@ const fn kmalloc(name: &'static str, size: u32) -> CacheSpec {
 }
 
 /// The size classes of lists.
-pub(crate) const CACHES: &[CacheSpec] = &[
+pub(super) const CACHES: &[CacheSpec] = &[
     kmalloc("kmalloc-16", 16),
     kmalloc("kmalloc-32", 32),
     kmalloc("kmalloc-64", 64),
@@ -35,67 +34,67 @@ pub(crate) const CACHES: &[CacheSpec] = &[
     kmalloc("kmalloc-256", 256),
 ];
 
-/// The size class of a list of so many records.
+/// Returns the size class of a list of `records` records.
 fn class(records: u32) -> usize {
     // A full leaf takes a whole node.
     let bytes = if records >= RECORDS_MAX { 256 } else { records.max(1) * RECORD };
     CACHES.iter().position(|cache| cache.size >= bytes).unwrap_or(CACHES.len() - 1)
 }
 
-/// A file's records.
+/// A file's list of extents.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extents {
-    /// The slab that the list is on, [`NIL`] where it is not in memory.
-    pub(crate) object: u32,
+pub(super) struct Extents {
+    /// The slab that the list is on; [`NIL`] if it is not in memory.
+    pub(super) object: u32,
     /// Records.
     records: u32,
-    /// The last record is of pages for which no blocks are chosen yet.
+    /// The last record is of pages without blocks yet (delayed allocation).
     delayed: bool,
 }
 
 impl Extents {
-    pub(crate) const NONE: Self = Self { object: NIL, records: 0, delayed: false };
+    pub(super) const NONE: Self = Self { object: NIL, records: 0, delayed: false };
 
-    pub(crate) const fn records(&self) -> u32 {
+    /// Returns the number of records.
+    pub(super) const fn records(&self) -> u32 {
         self.records
     }
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// The cache of the list that a file needs before its inode can be used (`more` false), or before
-    /// a new page is written to it; `None` where it has one that is large enough.
+    /// Returns the cache of the list that a file needs before its inode can be used, or, if `more`, before a new page
+    /// is written to it; `None` if its list is large enough.
     #[must_use]
     pub fn missing_extents(&self, id: InodeId, more: bool) -> Option<CacheId> {
-        let Extents { object, records, delayed } = self.inodes.get(id).extents;
+        let Extents { object, records, delayed } = self.fs.inodes.get(id).extents;
         let wanted = records + u32::from(more && !delayed);
         if wanted == 0 {
             return None;
         }
-        let cache = self.extent_caches[class(wanted)];
-        let fits =
-            object != NIL && self.slabs.size(self.pages[object].owner) >= self.slabs.size(cache);
+        let cache = self.fs.extent_caches[class(wanted)];
+        let fits = object != NIL && self.object_size(object) >= self.slabs.size(cache);
         (!fits).then_some(cache)
     }
 
-    /// Gives a file a list in the place of the one it has.
+    /// Replaces the list of a file.
     pub fn set_extents(&mut self, cpu: usize, id: InodeId, object: u32) {
-        let old = std::mem::replace(&mut self.inodes.get_mut(id).extents.object, object);
+        let old = std::mem::replace(&mut self.fs.inodes.get_mut(id).extents.object, object);
         if old != NIL {
             self.put_object(cpu, old);
         }
     }
 
-    /// A new page is written to a file: its blocks are chosen later.
+    /// Notes that a new page was written to a file; its blocks are allocated later (`xfs_bmapi_reserve_delalloc`).
     pub fn delay_extent(&mut self, id: InodeId) {
-        let extents = &mut self.inodes.get_mut(id).extents;
+        let extents = &mut self.fs.inodes.get_mut(id).extents;
         extents.records += u32::from(!extents.delayed);
         extents.delayed = true;
     }
 
-    /// Blocks are chosen for what a file has waiting.
+    /// Allocates the blocks of a file's delayed pages.
     pub(crate) fn allocate_extent(&mut self, space: SpaceId) {
-        let inode = self.spaces.get(space).inode;
-        self.inodes.get_mut(inode).extents.delayed = false;
+        let inode = self.spaces().get(space).inode;
+        self.fs.inodes.get_mut(inode).extents.delayed = false;
     }
 }
 

@@ -1,28 +1,26 @@
-//! Inodes and directory entries in memory: slab objects that pin their slabs until a shrinker
-//! frees them.
+//! Inodes and directory entries in memory: slab objects that pin their slabs until a shrinker frees them.
 //!
-//! A file that is open pins both. When the last user closes it, its dentry waits on a list of
-//! unused ones; when that is pruned, the inode waits; when that is pruned, its page cache goes
-//! with it. Source: `prune_dcache_sb` (fs/dcache.c), `prune_icache_sb` (fs/inode.c),
-//! `super_cache_scan` (fs/super.c).
+//! An open file pins both. When the last user closes it, its dentry goes on a list of unused ones; when the dentry is
+//! pruned, the inode goes on such a list; when the inode is pruned, its page cache is freed with it. Source:
+//! `dput` (fs/dcache.c), `iput` (fs/inode.c).
 
+use super::cil::Vectors;
+use super::extent::Extents;
 use crate::base::list::{Linked, Links, List, NIL};
-use crate::fs::cil::Vectors;
-use crate::fs::extent::Extents;
-use crate::page::space::SpaceId;
-use crate::slab::caches::{CacheId, CacheSpec};
+use crate::pagecache::space::SpaceId;
+use crate::slab::{CacheId, CacheSpec};
 
 /// The number of an inode.
 pub type InodeId = u32;
 
-/// When an object that belongs to a file is freed.
+/// When an object of a file is freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lifetime {
     /// With the directory entry.
     Dentry,
     /// With the inode.
     Inode,
-    /// With the inode, and only if that was changed since it came to memory.
+    /// With the inode; only an inode that was changed since it was read has it.
     Changed,
 }
 
@@ -31,15 +29,15 @@ pub enum Lifetime {
 pub struct FileObject {
     /// The cache.
     pub cache: CacheSpec,
-    /// When it goes.
+    /// When it is freed.
     pub lifetime: Lifetime,
 }
 
 /// The largest number of objects of a file.
 pub const MAX_FILE_OBJECTS: usize = 5;
 
-/// The objects of a file on XFS (docs/experiments/sources.md#files-on-xfs, measured), the log's memory left out: see
-/// [`crate::fs::cil`].
+/// The objects of a file on XFS without the log's, which [`cil`](super::cil) models
+/// (docs/experiments/sources.md#files-on-xfs, measured).
 pub const XFS: &[FileObject] = &[
     FileObject {
         cache: CacheSpec { name: "dentry", size: 192, reclaimable: true },
@@ -55,8 +53,9 @@ pub const XFS: &[FileObject] = &[
     },
 ];
 
-/// The same where the log is not modelled: its two buffers stay with their inode. The log has nothing of an inode that no
-/// transaction changed (`xfs_trans_ijoin`): a file that is only read has its dentry and inode.
+/// The objects of a file on XFS if the log is not modelled: its two buffers are freed with the inode. The log holds
+/// nothing of an inode that no transaction changed (`xfs_trans_ijoin`): a file that is only read has its dentry and
+/// inode.
 pub const XFS_WITH_VECTORS: &[FileObject] = &[
     XFS[0],
     XFS[1],
@@ -70,22 +69,17 @@ const VECTOR: FileObject = FileObject {
     lifetime: Lifetime::Changed,
 };
 
-/// What a program has of a file that it has open (`struct file`). Measured in the run of
-/// [`crate::fs::cil`]: 24,477 of them while the jobs had 24,576 files open.
-pub(crate) const FILP: CacheSpec = CacheSpec { name: "filp", size: 256, reclaimable: false };
+/// An open file (`struct file`). Measured in the run of [`cil`](super::cil): 24,477 while the jobs had 24,576 files open.
+pub(super) const FILP: CacheSpec = CacheSpec { name: "filp", size: 256, reclaimable: false };
 
-/// The index nodes of page caches.
-pub const RADIX_TREE_NODE: CacheSpec =
-    CacheSpec { name: "radix_tree_node", size: 576, reclaimable: true };
-
-/// Which list of unused objects a file is on.
+/// The list of unused objects that a file is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Unused {
-    /// On none: in use, or not in memory.
+pub(super) enum Unused {
+    /// None: it is in use, or not in memory.
     No,
-    /// Its dentry is unused.
+    /// Unused dentries.
     Dentry,
-    /// Its inode is unused, its dentry gone.
+    /// Unused inodes, whose dentries are freed.
     Inode,
 }
 
@@ -95,21 +89,22 @@ pub struct Inode {
     links: Links,
     /// Its page cache.
     pub space: SpaceId,
-    /// Users that have it open.
+    /// The number of users that have it open.
     pub users: u32,
-    /// The slab of each of its objects; [`NIL`] where the object is not in memory.
-    pub(crate) objects: [u32; MAX_FILE_OBJECTS],
-    /// Where its blocks are.
-    pub(crate) extents: Extents,
-    /// What the log has of it.
-    pub(crate) vectors: Vectors,
-    pub(crate) unused: Unused,
-    /// The list is that of this node.
-    pub(crate) node: u8,
-    pub(crate) referenced: bool,
+    /// The slab of each of its objects; [`NIL`] if the object is not in memory.
+    pub(super) objects: [u32; MAX_FILE_OBJECTS],
+    /// Its list of extents.
+    pub(super) extents: Extents,
+    /// Its log vectors.
+    pub(super) vectors: Vectors,
+    pub(super) unused: Unused,
+    /// The index of the node of the list.
+    pub(super) node: u8,
+    /// It was opened since its dentry was last scanned.
+    pub(super) referenced: bool,
     /// Its content is newer than its access time.
-    pub(crate) modified: bool,
-    pub(crate) exists: bool,
+    pub(super) modified: bool,
+    pub(super) exists: bool,
 }
 
 impl Linked for Inode {
@@ -123,34 +118,39 @@ impl Linked for Inode {
 
 /// The unused objects of a node.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct UnusedLists {
-    pub(crate) dentries: List,
-    pub(crate) inodes: List,
+struct UnusedLists {
+    dentries: List,
+    inodes: List,
+    /// Objects that the shrinker left to later calls.
+    deferred: u64,
 }
 
 /// All files of a file system.
 #[derive(Debug)]
 pub struct Inodes {
-    pub(crate) inodes: Vec<Inode>,
+    inodes: Vec<Inode>,
     free: Vec<InodeId>,
-    pub(crate) unused: Vec<UnusedLists>,
-    /// The cache of each object, and its lifetime.
-    pub(crate) objects: Vec<(CacheId, Lifetime)>,
+    unused: Vec<UnusedLists>,
+    /// The cache of each object of a file.
+    caches: Vec<CacheId>,
+    /// When each object of a file is freed.
+    lifetimes: Vec<Lifetime>,
 }
 
 impl Inodes {
-    pub(crate) fn new(objects: Vec<(CacheId, Lifetime)>, nodes: usize) -> Self {
+    pub(super) fn new(objects: Vec<(CacheId, Lifetime)>, nodes: usize) -> Self {
         assert!(objects.len() <= MAX_FILE_OBJECTS, "{} objects of a file", objects.len());
         Self {
             inodes: Vec::new(),
             free: Vec::new(),
             unused: vec![UnusedLists::default(); nodes],
-            objects,
+            caches: objects.iter().map(|&(cache, _)| cache).collect(),
+            lifetimes: objects.iter().map(|&(_, lifetime)| lifetime).collect(),
         }
     }
 
-    /// A file without any object in memory.
-    pub(crate) fn create(&mut self, space: SpaceId) -> InodeId {
+    /// Creates a file without any object in memory.
+    pub(super) fn create(&mut self, space: SpaceId) -> InodeId {
         let inode = Inode {
             links: Links::NONE,
             space,
@@ -172,20 +172,20 @@ impl Inodes {
         self.inodes.len() as u32 - 1
     }
 
-    /// The file's number is free to be used again.
-    pub(crate) fn forget(&mut self, id: InodeId) {
+    /// Deletes a file; its number is reused.
+    pub(super) fn forget(&mut self, id: InodeId) {
         self.set_unused(id, Unused::No);
         self.inodes[id as usize].exists = false;
         self.free.push(id);
     }
 
-    /// How many numbers were given out.
+    /// Returns one more than the highest number of a file.
     #[must_use]
     pub fn len(&self) -> u32 {
         self.inodes.len() as u32
     }
 
-    /// Tells whether there never was a file.
+    /// Tells whether no file was ever created.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inodes.is_empty()
@@ -197,23 +197,23 @@ impl Inodes {
         self.inodes.get(id as usize).is_some_and(|i| i.exists)
     }
 
-    /// An inode.
+    /// Returns an inode.
     #[must_use]
     pub fn get(&self, id: InodeId) -> &Inode {
         &self.inodes[id as usize]
     }
 
-    pub(crate) fn get_mut(&mut self, id: InodeId) -> &mut Inode {
+    pub(super) fn get_mut(&mut self, id: InodeId) -> &mut Inode {
         &mut self.inodes[id as usize]
     }
 
-    /// The first object that an open file needs and that is not in memory: its place and cache.
+    /// Returns the place and cache of the first object that an open file needs and that is not in memory.
     #[must_use]
     pub fn missing_object(&self, id: InodeId) -> Option<(usize, CacheId)> {
         self.missing(id, |lifetime| lifetime != Lifetime::Changed)
     }
 
-    /// The same for a file that is changed.
+    /// Returns the place and cache of the first object that a changed file needs and that is not in memory.
     #[must_use]
     pub fn missing_for_change(&self, id: InodeId) -> Option<(usize, CacheId)> {
         self.missing(id, |lifetime| lifetime == Lifetime::Changed)
@@ -221,17 +221,17 @@ impl Inodes {
 
     fn missing(&self, id: InodeId, wanted: impl Fn(Lifetime) -> bool) -> Option<(usize, CacheId)> {
         let inode = &self.inodes[id as usize];
-        let at = (0..self.objects.len())
-            .find(|&at| inode.objects[at] == NIL && wanted(self.objects[at].1))?;
-        Some((at, self.objects[at].0))
+        let at = (0..self.caches.len())
+            .find(|&at| inode.objects[at] == NIL && wanted(self.lifetimes[at]))?;
+        Some((at, self.caches[at]))
     }
 
-    /// Takes the objects that go with the directory entry, or else all others, from a file, to be freed.
-    pub(crate) fn take_objects(&mut self, id: InodeId, lifetime: Lifetime) -> Vec<u32> {
+    /// Takes the objects that are freed with the dentry, or all others, from a file and returns them.
+    pub(super) fn take_objects(&mut self, id: InodeId, lifetime: Lifetime) -> Vec<u32> {
         let with_dentry = lifetime == Lifetime::Dentry;
         let inode = &mut self.inodes[id as usize];
-        let of = self.objects.iter().zip(&mut inode.objects);
-        let of = of.filter(|(o, _)| (o.1 == Lifetime::Dentry) == with_dentry);
+        let of = self.lifetimes.iter().zip(&mut inode.objects);
+        let of = of.filter(|&(&lifetime, _)| (lifetime == Lifetime::Dentry) == with_dentry);
         let mut slabs: Vec<u32> = of.map(|(_, slab)| std::mem::replace(slab, NIL)).collect();
         if !with_dentry {
             slabs.push(std::mem::replace(&mut inode.extents.object, NIL));
@@ -241,8 +241,54 @@ impl Inodes {
         slabs
     }
 
-    /// Puts a file on a list of unused ones, or on none.
-    pub(crate) fn set_unused(&mut self, id: InodeId, to: Unused) {
+    /// Returns the cache of each object of a file.
+    pub(super) fn caches(&self) -> &[CacheId] {
+        &self.caches
+    }
+
+    /// Iterates over the files that exist.
+    pub(super) fn existing(&self) -> impl Iterator<Item = (InodeId, &Inode)> {
+        (0..).zip(&self.inodes).filter(|(_, inode)| inode.exists)
+    }
+
+    /// Returns the number of unused dentries and inodes of a node.
+    pub(super) fn nr_unused(&self, node: usize) -> (u64, u64) {
+        let lists = &self.unused[node];
+        (lists.dentries.len().into(), lists.inodes.len().into())
+    }
+
+    /// Returns the dentry of a node that has been unused longest.
+    pub(super) fn oldest_unused_dentry(&self, node: usize) -> Option<InodeId> {
+        self.unused[node].dentries.tail()
+    }
+
+    /// Returns the inode of a node that has been unused longest.
+    pub(super) fn oldest_unused_inode(&self, node: usize) -> Option<InodeId> {
+        self.unused[node].inodes.tail()
+    }
+
+    /// Moves the oldest unused dentry of a node to the head of the list.
+    pub(super) fn rotate_dentries(&mut self, node: usize) {
+        self.unused[node].dentries.rotate(&mut self.inodes);
+    }
+
+    /// Moves the oldest unused inode of a node to the head of the list.
+    pub(super) fn rotate_inodes(&mut self, node: usize) {
+        self.unused[node].inodes.rotate(&mut self.inodes);
+    }
+
+    /// Takes the number of objects that earlier calls of a node's shrinker left.
+    pub(super) fn take_deferred(&mut self, node: usize) -> u64 {
+        std::mem::take(&mut self.unused[node].deferred)
+    }
+
+    /// Leaves objects to later calls of a node's shrinker.
+    pub(super) fn defer(&mut self, node: usize, objects: u64) {
+        self.unused[node].deferred = objects;
+    }
+
+    /// Puts a file on a list of unused objects, or on none.
+    pub(super) fn set_unused(&mut self, id: InodeId, to: Unused) {
         let Inode { unused: from, node, .. } = self.inodes[id as usize];
         let lists = &mut self.unused[usize::from(node)];
         match from {

@@ -1,8 +1,7 @@
-//! khugepaged: looks through mappings for places where small pages could be a huge one, and makes it
-//! one.
+//! khugepaged: scans mappings for places where small pages can be collapsed into a huge page.
 //!
-//! It goes a place at a time; the caller allocates the huge page that it asks for, by the slow path
-//! as any task, and gives it back to [`Vm::collapse_or_free`].
+//! Each step scans one place. The caller allocates the huge page that a step asks for, like any task, and hands it to
+//! [`Vm::collapse_or_free`].
 //!
 //! Source: `khugepaged_do_scan`, `hpage_collapse_scan_pmd`, `hpage_collapse_find_target_node`,
 //! `collapse_huge_page` (mm/khugepaged.c).
@@ -12,50 +11,53 @@ use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::rules::huge::ThpEnabled;
 
-use crate::huge::thp::HPAGE_PMD_ORDER;
-use crate::page::space::{Slot, SpaceId, SpaceKind};
-use crate::page::table::{Owner, PageFlags};
+use super::thp::HPAGE_PMD_ORDER;
+use crate::page::{Owner, PageFlags};
+use crate::pagecache::space::{Slot, SpaceId, SpaceKind};
 use crate::vm::Vm;
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// Where khugepaged stands (`struct khugepaged_scan`).
+/// The state of khugepaged (`struct khugepaged_scan`).
 #[derive(Clone, Debug, Default)]
 pub struct Khugepaged {
-    /// Mappings that it looks through, in the order in which they came.
+    /// The mappings that it scans, in the order of registration.
     spaces: Vec<SpaceId>,
+    /// The place of the next mapping to scan.
     at: usize,
+    /// The next index of that mapping.
     index: u32,
-    /// Pages looked at since it slept, and how often it was at the list's beginning.
+    /// Pages scanned since it slept.
     scanned: u32,
-    beginnings: u32,
-    /// The node that was taken last, where several had as many pages.
+    /// Times since it slept that a scan started at the first mapping.
+    starts: u32,
+    /// The node of the last huge page; ties go to the node after it.
     last_node: Option<usize>,
 }
 
 /// What khugepaged does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KhugepagedStep {
-    /// It looked at a place in vain.
+    /// It scanned a place that cannot be collapsed.
     Ran,
-    /// It wants this block, for this place.
+    /// It wants this block for this place.
     Wants(Place, Request),
-    /// It sleeps so long, in nanoseconds.
+    /// It sleeps for this many nanoseconds.
     Sleep(u64),
 }
 
-/// Where a huge page would be.
+/// A place for a huge page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The mapping.
     pub space: SpaceId,
-    /// The first page.
+    /// The index of the first page.
     pub index: u32,
 }
 
 impl Khugepaged {
-    /// A mapping goes.
-    pub(crate) fn leave(&mut self, space: SpaceId) {
+    /// Unregisters a mapping (`khugepaged_exit`).
+    fn leave(&mut self, space: SpaceId) {
         let Some(at) = self.spaces.iter().position(|&s| s == space) else { return };
         self.spaces.remove(at);
         if at < self.at {
@@ -65,17 +67,17 @@ impl Khugepaged {
         }
     }
 
-    /// The place to look at; goes on to the next. `None` when the list was gone through from its
-    /// beginning (`pass_through_head`).
+    /// Returns the place to scan, and advances to the next. `None` after the list was scanned from its first mapping
+    /// to its last (`pass_through_head`).
     fn advance(&mut self, size: u32, len: impl Fn(SpaceId) -> u32) -> Option<Place> {
         if self.scanned == 0 && (self.at, self.index) == (0, 0) {
-            self.beginnings = 1;
+            self.starts = 1;
         }
         loop {
             let Some(&space) = self.spaces.get(self.at) else {
                 (self.at, self.index) = (0, 0);
-                self.beginnings += 1;
-                if self.beginnings >= 2 {
+                self.starts += 1;
+                if self.starts >= 2 {
                     return None;
                 }
                 continue;
@@ -91,36 +93,42 @@ impl Khugepaged {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// A fault wanted a huge page: khugepaged looks after the mapping from now on
-    /// (`khugepaged_enter`).
+    /// Registers a mapping in which a fault wanted a huge page (`khugepaged_enter`).
     pub fn enter_khugepaged(&mut self, space: SpaceId) {
-        if !self.khugepaged.spaces.contains(&space) {
-            self.khugepaged.spaces.push(space);
+        let khugepaged = &mut self.huge.khugepaged;
+        if !khugepaged.spaces.contains(&space) {
+            khugepaged.spaces.push(space);
         }
     }
 
-    /// Goes a place further.
+    /// Unregisters a mapping that is removed.
+    pub(crate) fn leave_khugepaged(&mut self, space: SpaceId) {
+        self.huge.khugepaged.leave(space);
+    }
+
+    /// Scans the next place.
     pub fn step_khugepaged(&mut self) -> KhugepagedStep {
         let settings = self.kernel.huge;
         let size = 1 << HPAGE_PMD_ORDER;
-        let thread = &mut self.khugepaged;
+        let spaces = self.pagecache.spaces();
+        let thread = &mut self.huge.khugepaged;
         let place = (settings.thp_enabled != ThpEnabled::Never
             && thread.scanned < settings.khugepaged_pages_to_scan)
-            .then(|| thread.advance(size, |space| self.spaces.get(space).len()))
+            .then(|| thread.advance(size, |space| spaces.get(space).len()))
             .flatten();
         let Some(place) = place else {
-            (thread.scanned, thread.beginnings) = (0, 0);
+            (thread.scanned, thread.starts) = (0, 0);
             return KhugepagedStep::Sleep(
                 u64::from(settings.khugepaged_scan_sleep_ms) * MILLISECOND_NS,
             );
         };
         thread.scanned += size;
         self.work.ptes += u64::from(size);
-        if !self.is_worth_it(place) {
+        if !self.should_collapse(place) {
             return KhugepagedStep::Ran;
         }
         let node = self.target_node(place, size);
-        self.khugepaged.last_node = Some(node);
+        self.huge.khugepaged.last_node = Some(node);
         let gfp =
             if settings.khugepaged_defrag { Gfp::GFP_TRANSHUGE } else { Gfp::GFP_TRANSHUGE_LIGHT };
         let order = HPAGE_PMD_ORDER;
@@ -128,26 +136,26 @@ impl<O: Observer> Vm<'_, O> {
         KhugepagedStep::Wants(place, request)
     }
 
-    /// The node with the most of the pages; of several the one after that of the last time.
+    /// Returns the node with the most pages of a place; of several, the first after the last huge page's node.
     fn target_node(&self, place: Place, size: u32) -> usize {
         let mut load = vec![0u32; self.nodes.len()];
         for index in place.index..place.index + size {
-            if let Slot::Page(pfn) = self.spaces.slot(place.space, index) {
+            if let Slot::Page(pfn) = self.spaces().slot(place.space, index) {
                 load[self.node_of(pfn)] += 1;
             }
         }
         let most = load.iter().copied().max().unwrap_or(0);
         let best = |at: &usize| load[*at] == most;
-        let after = self.khugepaged.last_node.map_or(0, |last| last + 1);
+        let after = self.huge.khugepaged.last_node.map_or(0, |last| last + 1);
         (after..load.len()).find(best).or_else(|| (0..load.len()).find(best)).unwrap_or(0)
     }
 
-    /// Whether the pages at a place are to be one: all small, none busy, one used of late, not too
-    /// many missing.
-    fn is_worth_it(&self, place: Place) -> bool {
+    /// Tells whether the pages at a place should be collapsed: it is possible, one was used recently, and not too many
+    /// are missing.
+    fn should_collapse(&self, place: Place) -> bool {
         let order = HPAGE_PMD_ORDER;
         let indexes = place.index..place.index + (1 << order);
-        let slots = || indexes.clone().map(|at| self.spaces.slot(place.space, at));
+        let slots = || indexes.clone().map(|at| self.spaces().slot(place.space, at));
         let used = slots().any(
             |slot| matches!(slot, Slot::Page(pfn) if self.pages[pfn].has(PageFlags::REFERENCED)),
         );
@@ -156,18 +164,19 @@ impl<O: Observer> Vm<'_, O> {
             && self.can_collapse(place)
     }
 
-    /// Whether the pages at a place can be one: at least one is there, and none is huge, off its
-    /// list, being written, or in swap.
-    // Linux: from 4.8 up to 64 pages are read back from swap for that.
+    /// Tells whether the pages at a place can be collapsed: at least one is present, and none is huge, off its list,
+    /// under writeback, or in swap.
+    // Linux: from 4.8 up to 64 pages are read back from swap.
     fn can_collapse(&self, place: Place) -> bool {
         let order = HPAGE_PMD_ORDER;
         let Place { space, index } = place;
-        let entry = self.spaces.get(space);
-        if entry.kind != SpaceKind::Anon || entry.killed || index + (1 << order) > entry.len() {
+        let entry = self.spaces().get(space);
+        if entry.kind != SpaceKind::Anon || entry.is_killed() || index + (1 << order) > entry.len()
+        {
             return false;
         }
         let mut present = false;
-        (index..index + (1 << order)).all(|at| match self.spaces.slot(space, at) {
+        (index..index + (1 << order)).all(|at| match self.spaces().slot(space, at) {
             Slot::Page(pfn) => {
                 let page = &self.pages[pfn];
                 present = true;
@@ -181,13 +190,13 @@ impl<O: Observer> Vm<'_, O> {
         }) && present
     }
 
-    /// Puts the huge page that khugepaged asked for in the place of small ones, which are copied and
-    /// freed; frees it where that is not possible any more. Tells which.
+    /// Collapses a place into the huge page that khugepaged asked for: the small pages are copied and freed. Frees the
+    /// huge page if that is no longer possible. Returns whether it collapsed.
     pub fn collapse_or_free(&mut self, cpu: usize, place: Place, huge: Pfn) -> bool {
         let order = HPAGE_PMD_ORDER;
         self.stat.thp_collapse_alloc += 1;
-        // While the page was allocated the mapping may have gone.
-        let registered = self.khugepaged.spaces.contains(&place.space);
+        // The mapping may have been removed during the allocation.
+        let registered = self.huge.khugepaged.spaces.contains(&place.space);
         if !registered || !self.can_collapse(place) {
             self.own(huge, order, Owner::Driver, 0);
             self.disown(cpu, huge);
@@ -195,7 +204,7 @@ impl<O: Observer> Vm<'_, O> {
         }
         let Place { space, index } = place;
         for at in index..index + (1 << order) {
-            if let Slot::Page(pfn) = self.spaces.slot(space, at) {
+            if let Slot::Page(pfn) = self.spaces().slot(space, at) {
                 self.drop_page(cpu, pfn, Slot::Empty);
                 self.work.migrated += 1;
             }
@@ -204,7 +213,7 @@ impl<O: Observer> Vm<'_, O> {
         true
     }
 
-    /// khugepaged got no huge page; gives how long it sleeps, in nanoseconds.
+    /// Notes that khugepaged got no huge page. Returns how long it sleeps, in nanoseconds.
     pub fn collapse_failed(&mut self) -> u64 {
         self.stat.thp_collapse_alloc_failed += 1;
         u64::from(self.kernel.huge.khugepaged_alloc_sleep_ms) * MILLISECOND_NS
@@ -220,11 +229,11 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_through_every_mapping_once() {
+    fn every_mapping_is_scanned_once() {
         let len = |space| if space == 7 { 1100 } else { 100 };
         let mut thread = Khugepaged { spaces: vec![3, 7], ..Khugepaged::default() };
         assert_eq!(places(&mut thread, len), [(7, 0), (7, 512)]);
-        // From the middle: the rest, and the list once.
+        // From the middle: the rest, and then the list once.
         let thread =
             &mut Khugepaged { spaces: vec![3, 7], at: 1, index: 512, ..Khugepaged::default() };
         assert_eq!(places(thread, len), [(7, 512), (7, 0), (7, 512)]);
@@ -232,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_that_goes_is_not_looked_at() {
+    fn a_removed_mapping_is_not_scanned() {
         let mut thread = Khugepaged { spaces: vec![1, 2, 3], ..Khugepaged::default() };
         let len = |_| 1024;
         let next = |thread: &mut Khugepaged| thread.advance(512, len).map(|p| (p.space, p.index));

@@ -3,4 +3,12 @@
 pub mod hugetlb;
 pub mod khugepaged;
 pub mod mthp;
+mod split;
 pub mod thp;
+
+/// The huge pages of a machine.
+#[derive(Debug, Default)]
+pub(crate) struct HugePages {
+    khugepaged: khugepaged::Khugepaged,
+    hugetlb: hugetlb::Pool,
+}

@@ -1,4 +1,4 @@
-//! Anonymous memory in sizes between a page and a huge page, from 6.8.
+//! Anonymous memory in sizes between a page and a huge page (mTHP), from 6.8.
 //!
 //! Source: `alloc_anon_folio` (mm/memory.c), `thp_vma_allowable_orders` (include/linux/huge_mm.h).
 
@@ -7,13 +7,14 @@ use pageblock::frame::Order;
 use pageblock::request::Request;
 use pageblock_kernel::rules::huge::{Huge, SizeEnabled, ThpEnabled};
 
-use crate::huge::thp::{HPAGE_PMD_ORDER, gfp_for};
-use crate::page::space::SpaceId;
+use super::thp::{HPAGE_PMD_ORDER, gfp_for};
+use crate::pagecache::space::SpaceId;
 use crate::vm::Vm;
 
-/// The smallest order (`THP_ORDERS_ALL_ANON` has none of 1).
+/// The smallest order (`THP_ORDERS_ALL_ANON` excludes order 1).
 const SMALLEST: Order = 2;
-/// Whether a fault may use a size.
+
+/// Tells whether a fault may use a size.
 fn allows(huge: &Huge, order: Order, madvised: bool) -> bool {
     let thp_allows = match huge.thp_enabled {
         ThpEnabled::Always => true,
@@ -30,15 +31,15 @@ fn allows(huge: &Huge, order: Order, madvised: bool) -> bool {
         }
 }
 
-/// The request of a fault for a block of a size between. Unlike for a huge page, any node will do.
+/// Returns the request of a fault for such a block. Unlike a huge page, it may come from any node.
 #[must_use]
 pub fn request(huge: &Huge, madvised: bool, node: u8, order: Order) -> Request {
     Request::new(order, gfp_for(huge, madvised)).on_node(node)
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// The orders that a fault at an index tries, the largest first, each with the first index of its
-    /// block: the block is aligned, in the mapping, and nothing is there yet.
+    /// Returns the orders that a fault at an index tries, largest first, each with the first index of its block: the
+    /// block is aligned, inside the mapping, and empty.
     #[must_use]
     pub fn mthp_orders(&self, space: SpaceId, index: u32, madvised: bool) -> Vec<(Order, u32)> {
         let huge = &self.kernel.huge;

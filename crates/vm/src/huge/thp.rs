@@ -1,4 +1,4 @@
-//! Huge pages: what a fault asks for, by the settings and the version.
+//! Transparent huge pages: the requests of a fault, by settings and version.
 //!
 //! Source: `alloc_hugepage_direct_gfpmask` (mm/huge_memory.c), `alloc_pages_vma` (mm/mempolicy.c).
 
@@ -7,12 +7,12 @@ use pageblock::request::{Gfp, Request};
 
 use pageblock_kernel::rules::huge::{Huge, ThpDefrag, ThpEnabled, ThpPlacement};
 
-/// The order of a huge page: what an entry of the second level of page tables maps, on x86-64 and on
-/// arm64 with 4 KiB pages. Pageblocks are as large there, unless a kernel was built without huge pages.
+/// The order of a huge page: the size that an entry of the second level of page tables maps, on x86-64 and on arm64
+/// with 4 KiB pages. Pageblocks have this order too, unless a kernel was built without huge pages.
 pub const HPAGE_PMD_ORDER: Order = 9;
 
-/// The flags of a fault for a huge page; `None` where the settings forbid one. `madvised`: the
-/// program asked by `MADV_HUGEPAGE`.
+/// Returns the flags of a fault for a huge page; `None` if the settings forbid one. `madvised`: the program used
+/// `MADV_HUGEPAGE`.
 #[must_use]
 pub fn fault_gfp(huge: &Huge, madvised: bool) -> Option<Gfp> {
     let enabled = match huge.thp_enabled {
@@ -23,8 +23,8 @@ pub fn fault_gfp(huge: &Huge, madvised: bool) -> Option<Gfp> {
     enabled.then(|| gfp_for(huge, madvised))
 }
 
-/// What a fault may do for a block that it is allowed (`vma_thp_gfp_mask`).
-pub(crate) fn gfp_for(huge: &Huge, madvised: bool) -> Gfp {
+/// Returns the flags of a fault for a block that the settings allow (`vma_thp_gfp_mask`).
+pub(super) fn gfp_for(huge: &Huge, madvised: bool) -> Gfp {
     let light = Gfp::GFP_TRANSHUGE_LIGHT;
     match (huge.thp_defrag, madvised) {
         (ThpDefrag::Always, true) => Gfp::GFP_TRANSHUGE,
@@ -35,8 +35,8 @@ pub(crate) fn gfp_for(huge: &Huge, madvised: bool) -> Gfp {
     }
 }
 
-/// The requests of a fault for a block of `order` on a node, in the order in which they are made
-/// until one is served.
+/// Returns the requests of a fault for a block of `order` on a node, in the order in which they are made until one is
+/// served.
 pub fn fault_requests(
     huge: &Huge,
     madvised: bool,
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_fault_may_do_is_the_settings_matter() {
+    fn settings_decide_what_a_fault_may_do() {
         let gfp = |defrag, madvised| {
             let config = config(defrag, ThpPlacement::Local);
             let gfp = fault_gfp(&config, madvised).unwrap();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_fault_looks_is_the_versions_matter() {
+    fn the_version_decides_which_nodes_a_fault_tries() {
         let local = |placement, madvised| {
             let config = config(ThpDefrag::Madvise, placement);
             fault_requests(&config, madvised, 1, 9)

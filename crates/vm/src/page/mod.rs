@@ -1,8 +1,7 @@
-//! Pages and address spaces: the entry of each page frame, and what stands at each index of a file or mapping.
+//! Pages: the entry of each page frame, their ages, and where they were placed.
 
 pub mod age;
 pub mod placed;
-pub mod space;
 pub mod table;
 
 pub use table::{NO_ZONE, Owner, Page, PageFlags, PageTable};

@@ -1,9 +1,10 @@
-//! What is known of each page beside the allocator's own tables: who owns it, and its state.
+//! The entry of each page frame beside the allocator's own tables: its owner and its state.
 //!
 //! Source: `struct page` and its flags (include/linux/mm_types.h, page-flags.h).
 
 use pageblock::frame::{Order, Pfn};
 
+use super::age::Ages;
 use crate::base::list::{Linked, Links};
 
 /// Who owns an allocated block.
@@ -24,7 +25,7 @@ pub enum Owner {
     Stack,
     /// A driver's buffer, or other kernel memory.
     Driver,
-    /// Compaction: a free page that content will be moved to.
+    /// Compaction: a free page that was isolated as a migration target.
     Compaction,
     /// A file system's metadata.
     Buffer,
@@ -35,7 +36,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// By number; with as many entries as a tag has numbers, so that none is out of bounds.
+    /// The owners by number, one for each value of a tag, so that no lookup is out of bounds.
     const ALL: [Self; 16] = [
         Self::None,
         Self::Anon,
@@ -55,7 +56,7 @@ impl Owner {
         Self::None,
     ];
 
-    /// Tells whether such pages are on LRU lists, and so can be reclaimed or moved.
+    /// Tells whether such pages are on LRU lists, and so can be reclaimed or migrated.
     #[must_use]
     pub const fn is_lru(self) -> bool {
         matches!(self, Self::Anon | Self::File)
@@ -67,11 +68,11 @@ impl Owner {
 pub struct PageFlags(pub u16);
 
 impl PageFlags {
-    /// Its content is newer than the disk's.
+    /// Its content is newer than the disk's (`PG_dirty`).
     pub const DIRTY: Self = Self(1);
-    /// Used since reclaim last looked.
+    /// Used since reclaim last scanned it.
     pub const REFERENCED: Self = Self(2);
-    /// Being written to disk.
+    /// Being written to disk (`PG_writeback`).
     pub const WRITEBACK: Self = Self(4);
     /// In a process's page tables.
     pub const MAPPED: Self = Self(8);
@@ -95,27 +96,27 @@ impl PageFlags {
     }
 }
 
-/// The entry of a frame. Only that of a block's first frame means something, but for the zone.
+/// The entry of a frame. In all but a block's first frame only the zone is meaningful.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     links: Links,
-    /// Which mapping, file, slab cache; depends on the owner.
+    /// The number of the mapping, file or slab cache, by the kind of owner.
     pub owner: u32,
     /// The page's index in its mapping or file; objects in use in a slab.
     pub index: u32,
-    /// The place in swap space plus one, 0 for none (`PageSwapCache`).
+    /// Its swap slot plus one; 0 for none (`PageSwapCache`).
     pub swap: u32,
     /// Flags.
     pub flags: PageFlags,
     tag: u8,
-    /// The place of its zone among the allocator's; [`NO_ZONE`] for a hole.
+    /// The index of its zone in the allocator; [`NO_ZONE`] for a hole.
     pub zone: u8,
 }
 
 /// The frame is in no zone.
 pub const NO_ZONE: u8 = u8::MAX;
 
-// The promise of at most 24 bytes a page beside the allocator's nine.
+// At most 24 bytes a page beside the allocator's nine.
 const _: () = assert!(size_of::<Page>() == 24);
 
 impl Page {
@@ -129,13 +130,13 @@ impl Page {
         zone: NO_ZONE,
     };
 
-    /// Who owns it.
+    /// Returns its owner.
     #[must_use]
     pub const fn kind(&self) -> Owner {
         Owner::ALL[(self.tag & 15) as usize]
     }
 
-    /// The order of its block.
+    /// Returns the order of its block.
     #[must_use]
     pub const fn order(&self) -> Order {
         self.tag >> 4
@@ -155,15 +156,15 @@ impl Page {
         self.flags.0 &= !flags.0;
     }
 
-    /// Clears a flag, and tells whether it was set.
+    /// Clears a flag and returns whether it was set.
     pub(crate) const fn test_and_clear(&mut self, flag: PageFlags) -> bool {
         let was = self.has(flag);
         self.clear(flag);
         was
     }
 
-    /// Gives the block to an owner; flags start empty.
-    pub(crate) const fn give(&mut self, kind: Owner, order: Order, owner: u32, index: u32) {
+    /// Sets the owner of a block and clears its flags.
+    pub(crate) const fn own(&mut self, kind: Owner, order: Order, owner: u32, index: u32) {
         self.tag = kind as u8 | order << 4;
         self.owner = owner;
         self.index = index;
@@ -171,8 +172,9 @@ impl Page {
         self.swap = 0;
     }
 
+    /// Leaves the block without an owner.
     pub(crate) const fn disown(&mut self) {
-        self.give(Owner::None, 0, 0, 0);
+        self.own(Owner::None, 0, 0, 0);
     }
 }
 
@@ -189,29 +191,44 @@ impl Linked for Page {
 
 /// The entries of all frames, by frame number.
 #[derive(Debug)]
-pub struct PageTable(pub(crate) Vec<Page>);
+pub struct PageTable {
+    entries: Vec<Page>,
+    pub(super) ages: Option<Box<Ages>>,
+}
 
 impl PageTable {
     pub(crate) fn new(frames: usize) -> Self {
-        Self(vec![Page::BLANK; frames])
+        Self { entries: vec![Page::BLANK; frames], ages: None }
     }
 
-    /// The entry of a frame; a blank one past the end.
+    /// Returns every entry; lists are linked through them.
+    #[inline]
+    pub(crate) fn entries(&self) -> &[Page] {
+        &self.entries
+    }
+
+    /// Returns every entry, to link lists through them.
+    #[inline]
+    pub(crate) fn entries_mut(&mut self) -> &mut [Page] {
+        &mut self.entries
+    }
+
+    /// Returns the entry of a frame; a blank one past the end.
     #[must_use]
     pub fn get(&self, pfn: Pfn) -> &Page {
-        self.0.get(pfn.0 as usize).unwrap_or(&Page::BLANK)
+        self.entries.get(pfn.0 as usize).unwrap_or(&Page::BLANK)
     }
 
-    /// The number of frames.
+    /// Returns the number of frames.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.entries.len()
     }
 
     /// Tells whether there is no frame.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.entries.is_empty()
     }
 }
 
@@ -219,13 +236,13 @@ impl std::ops::Index<u32> for PageTable {
     type Output = Page;
     #[inline]
     fn index(&self, pfn: u32) -> &Page {
-        &self.0[pfn as usize]
+        &self.entries[pfn as usize]
     }
 }
 
 impl std::ops::IndexMut<u32> for PageTable {
     #[inline]
     fn index_mut(&mut self, pfn: u32) -> &mut Page {
-        &mut self.0[pfn as usize]
+        &mut self.entries[pfn as usize]
     }
 }

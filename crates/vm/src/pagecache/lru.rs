@@ -3,17 +3,18 @@
 //! Up to 4.7 every zone has its lists, from 4.8 every node (`struct lruvec`).
 
 use crate::base::list::List;
-use crate::page::table::{Owner, Page, PageFlags, PageTable};
+use crate::page::{Owner, Page, PageFlags, PageTable};
+use crate::vm::Vm;
 
 /// One of the lists (`enum lru_list`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum LruList {
-    /// Anonymous pages not used of late.
+    /// Anonymous pages not used recently.
     InactiveAnon = 0,
     /// Anonymous pages in use.
     ActiveAnon = 1,
-    /// Pages of files not used of late.
+    /// Pages of files not used recently.
     InactiveFile = 2,
     /// Pages of files in use.
     ActiveFile = 3,
@@ -22,7 +23,7 @@ pub enum LruList {
 }
 
 impl LruList {
-    /// Those that reclaim scans.
+    /// The lists that reclaim scans.
     pub const EVICTABLE: [Self; 4] =
         [Self::InactiveAnon, Self::ActiveAnon, Self::InactiveFile, Self::ActiveFile];
 
@@ -36,50 +37,118 @@ impl LruList {
 }
 
 /// The lists of a node, or of a zone up to 4.7 (`struct lruvec`), and what balances them.
+///
+/// Arrays of two have anonymous pages first, pages of files second.
 #[derive(Clone, Debug, Default)]
 pub struct Lruvec {
     lists: [List; 5],
     /// Pages on each list.
-    pub(crate) pages: [u64; 5],
-    /// Pages scanned of late: anonymous, file (up to 5.7).
-    pub(crate) recent_scanned: [u64; 2],
-    /// Pages of those put back as used (up to 5.7).
-    pub(crate) recent_rotated: [u64; 2],
-    /// What reclaim cost: anonymous, file (from 5.8).
-    pub(crate) cost: [u64; 2],
-    /// Evictions and activations so far, the clock of refault distances (`inactive_age`).
-    pub(crate) age: u64,
+    pages: [u64; 5],
+    /// Pages scanned recently (up to 5.7).
+    recent_scanned: [u64; 2],
+    /// Recently scanned pages that were put back as used (up to 5.7).
+    recent_rotated: [u64; 2],
+    /// The cost of reclaim (from 5.8).
+    cost: [u64; 2],
     /// kswapd met a batch of nothing but dirty pages of files at the end of a list, and writes such pages until
     /// the zone has its high watermark (3.11 to 4.7: `ZONE_TAIL_LRU_DIRTY`).
-    pub(crate) tail_dirty: bool,
-    /// Inactive pages that reclaim looked at.
+    tail_dirty: bool,
+    /// Inactive pages that reclaim scanned.
     pub scanned: u64,
-    /// Refaulted pages that were activated, and how many when reclaim last looked.
-    pub(crate) activations: u64,
-    pub(crate) activations_seen: u64,
+    /// Evictions and activations so far, the clock of refault distances (`inactive_age`).
+    pub(super) age: u64,
+    /// Refaulted pages that were activated.
+    pub(super) activations: u64,
+    /// `activations` when reclaim last scanned the lists.
+    activations_seen: u64,
 }
 
 impl Lruvec {
-    /// The pages on a list.
+    /// Returns the number of pages on a list.
     #[must_use]
     pub const fn size(&self, list: LruList) -> u64 {
         self.pages[list as usize]
     }
 
-    /// The pages of files.
+    /// Returns the number of pages of files.
     #[must_use]
     pub const fn file(&self) -> u64 {
         self.size(LruList::InactiveFile) + self.size(LruList::ActiveFile)
     }
 
-    /// The anonymous pages.
+    /// Returns the number of anonymous pages.
     #[must_use]
     pub const fn anon(&self) -> u64 {
         self.size(LruList::InactiveAnon) + self.size(LruList::ActiveAnon)
     }
 
-    pub(crate) fn list(&self, list: LruList) -> &List {
+    /// Returns a list.
+    pub(crate) const fn list(&self, list: LruList) -> &List {
         &self.lists[list as usize]
+    }
+
+    /// Tells whether refaulted pages were activated since reclaim last scanned the lists.
+    pub(crate) const fn is_refaulting(&self) -> bool {
+        self.activations != self.activations_seen
+    }
+
+    /// Remembers how many refaulted pages were activated so far (`snapshot_refaults`).
+    pub(crate) const fn snapshot_refaults(&mut self) {
+        self.activations_seen = self.activations;
+    }
+
+    /// Returns the pages scanned recently, and those of them that were put back as used.
+    pub(crate) const fn recent(&self) -> ([u64; 2], [u64; 2]) {
+        (self.recent_scanned, self.recent_rotated)
+    }
+
+    /// Counts pages of a list that were scanned, and those of them that were put back as used.
+    pub(crate) const fn note_scan(&mut self, list: LruList, scanned: u64, rotated: u64) {
+        let kind = list.is_file() as usize;
+        self.recent_scanned[kind] += scanned;
+        self.recent_rotated[kind] += rotated;
+    }
+
+    /// Halves the recent counts of a kind of which more than a quarter of all pages was scanned.
+    pub(crate) fn decay_recent(&mut self) {
+        for kind in 0..2 {
+            if self.recent_scanned[kind] > (self.pages[2 * kind] + self.pages[2 * kind + 1]) / 4 {
+                self.recent_scanned[kind] /= 2;
+                self.recent_rotated[kind] /= 2;
+            }
+        }
+    }
+
+    /// Returns the cost of reclaim.
+    pub(crate) const fn cost(&self) -> [u64; 2] {
+        self.cost
+    }
+
+    /// Adds to the cost of reclaim from a list; halves both costs when they exceed a quarter of all pages
+    /// (`lru_note_cost`).
+    pub(crate) fn note_cost(&mut self, list: LruList, cost: u64) {
+        self.cost[usize::from(list.is_file())] += cost;
+        if self.cost[0] + self.cost[1] > (self.anon() + self.file()) / 4 {
+            self.cost = self.cost.map(|c| c / 2);
+        }
+    }
+
+    /// Tells whether kswapd writes the dirty pages of files that it meets.
+    pub(crate) const fn is_tail_dirty(&self) -> bool {
+        self.tail_dirty
+    }
+
+    /// Sets whether kswapd writes the dirty pages of files that it meets.
+    pub(crate) const fn set_tail_dirty(&mut self, dirty: bool) {
+        self.tail_dirty = dirty;
+    }
+
+    /// Returns lists with these sizes and no pages on them.
+    #[cfg(test)]
+    pub(crate) fn with_sizes(sizes: [u64; 4]) -> Self {
+        let mut vec = Self::default();
+        vec.pages[..4].copy_from_slice(&sizes);
+        vec
     }
 }
 
@@ -87,58 +156,59 @@ impl Lruvec {
 #[derive(Debug)]
 pub struct Lru {
     vecs: Vec<Lruvec>,
-    /// The lruvec of each zone.
+    /// The index of the lruvec of each zone.
     vec_of_zone: Vec<u8>,
     /// Pages of each zone on each list (`NR_ZONE_INACTIVE_ANON` and so on).
     zone_pages: Vec<[u64; 5]>,
 }
 
-/// Which end of a list.
+/// An end of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum At {
+pub(super) enum At {
     Head,
     Tail,
 }
 
 impl Lru {
-    /// Lists for zones, of which `vec_of_zone` says where each has its pages.
-    pub(crate) fn new(vec_of_zone: Vec<u8>) -> Self {
+    /// Returns empty lists; `vec_of_zone` has the index of each zone's lruvec.
+    pub(super) fn new(vec_of_zone: Vec<u8>) -> Self {
         let vecs = vec_of_zone.iter().map(|&v| usize::from(v) + 1).max().unwrap_or(0);
         let zones = vec_of_zone.len();
         Self { vecs: vec![Lruvec::default(); vecs], vec_of_zone, zone_pages: vec![[0; 5]; zones] }
     }
 
-    /// The lists that hold a zone's pages.
+    /// Returns the index of the lruvec of a zone.
     #[must_use]
     pub fn of_zone(&self, zone: usize) -> usize {
         usize::from(self.vec_of_zone[zone])
     }
 
-    /// All lists.
+    /// Returns every lruvec.
     #[must_use]
     pub fn vecs(&self) -> &[Lruvec] {
         &self.vecs
     }
 
-    pub(crate) fn vec(&mut self, at: usize) -> &mut Lruvec {
+    /// Returns a lruvec.
+    pub(super) fn vec(&mut self, at: usize) -> &mut Lruvec {
         &mut self.vecs[at]
     }
 
-    /// The pages of a zone on a list.
+    /// Returns the number of pages of a zone on a list.
     #[must_use]
     pub fn zone_pages(&self, zone: usize, list: LruList) -> u64 {
         self.zone_pages[zone][list as usize]
     }
 
-    /// The pages of a zone that reclaim may free (`zone_reclaimable_pages`): without swap those of
-    /// files.
+    /// Returns the number of pages of a zone that reclaim may free (`zone_reclaimable_pages`): without swap only
+    /// pages of files.
     #[must_use]
     pub fn zone_reclaimable(&self, zone: usize, swap: bool) -> u64 {
         let pages = &self.zone_pages[zone];
         pages[2] + pages[3] + if swap { pages[0] + pages[1] } else { 0 }
     }
 
-    /// The list that a page belongs on.
+    /// Returns the list that a page's flags name.
     pub(crate) fn list_of(page: &Page) -> LruList {
         if page.has(PageFlags::UNEVICTABLE) {
             return LruList::Unevictable;
@@ -152,7 +222,7 @@ impl Lru {
     }
 
     /// Puts a page on the list that its flags name.
-    pub(crate) fn add(&mut self, pages: &mut PageTable, pfn: u32, at: At) {
+    pub(super) fn add(&mut self, pages: &mut PageTable, pfn: u32, at: At) {
         let page = &mut pages[pfn];
         let list = Self::list_of(page) as usize;
         let zone = usize::from(page.zone);
@@ -160,23 +230,41 @@ impl Lru {
         page.set(PageFlags::LRU);
         let vec = &mut self.vecs[usize::from(self.vec_of_zone[zone])];
         match at {
-            At::Head => vec.lists[list].push_head(&mut pages.0, pfn),
-            At::Tail => vec.lists[list].push_tail(&mut pages.0, pfn),
+            At::Head => vec.lists[list].push_head(pages.entries_mut(), pfn),
+            At::Tail => vec.lists[list].push_tail(pages.entries_mut(), pfn),
         }
         vec.pages[list] += n;
         self.zone_pages[zone][list] += n;
     }
 
     /// Takes a page off its list.
-    pub(crate) fn remove(&mut self, pages: &mut PageTable, pfn: u32) {
+    pub(super) fn remove(&mut self, pages: &mut PageTable, pfn: u32) {
         let page = &mut pages[pfn];
         let list = Self::list_of(page) as usize;
         let zone = usize::from(page.zone);
         let n = 1u64 << page.order();
         page.clear(PageFlags::LRU);
         let vec = &mut self.vecs[usize::from(self.vec_of_zone[zone])];
-        vec.lists[list].remove(&mut pages.0, pfn);
+        vec.lists[list].remove(pages.entries_mut(), pfn);
         vec.pages[list] -= n;
         self.zone_pages[zone][list] -= n;
+    }
+}
+
+impl<O> Vm<'_, O> {
+    /// Returns the LRU lists.
+    #[must_use]
+    pub fn lru(&self) -> &Lru {
+        &self.pagecache.lru
+    }
+
+    /// Puts a page on the head of the list that its flags name (`putback_lru_page`).
+    pub(crate) fn putback(&mut self, pfn: u32) {
+        self.pagecache.lru.add(&mut self.pages, pfn, At::Head);
+    }
+
+    /// Takes a page off its list (`isolate_lru_page`).
+    pub(crate) fn isolate(&mut self, pfn: u32) {
+        self.pagecache.lru.remove(&mut self.pages, pfn);
     }
 }

@@ -1,4 +1,4 @@
-//! Direct reclaim: what a task does itself for its block, in steps.
+//! Direct reclaim: a task reclaims for its own request, in steps.
 //!
 //! Source: `try_to_free_pages`, `throttle_direct_reclaim`, `do_try_to_free_pages` (mm/vmscan.c).
 
@@ -7,26 +7,28 @@ use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::layout::ZoneKind;
 use pageblock::request::{Gfp, Request};
-
-use crate::compact::suitable::Suitable;
-use crate::reclaim::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, Seen, ShrinkNode, Stepped};
-use crate::vm::Vm;
 use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
 
-/// How long a throttled task waits before it looks again, in nanoseconds.
-// Linux: it is woken by kswapd.
+use super::scan_control::{ReclaimStat, SWAP_CLUSTER_MAX, ScanControl, Stepped};
+use super::shrink_node::ShrinkNode;
+use crate::base::daemon::TENTH_SECOND_NS;
+use crate::compact::suitable::{Suitable, compact_gap};
+use crate::vm::Vm;
+
+/// Nanoseconds that a throttled task waits before it checks again.
+// Linux: kswapd wakes it.
 const THROTTLE_NS: u64 = 1_000_000;
-/// How often a task without FS looks: a second in all (HZ).
+/// The most checks of a throttled task: a second in all (HZ).
 const THROTTLE_MAX: u32 = 1000;
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reclaimed {
-    /// More to do.
+    /// There is more to do.
     More,
-    /// The task waits, in nanoseconds, or until a write ends.
+    /// The task waits for at most this many nanoseconds, or until a write ends.
     Waits(u64),
-    /// Over: so many pages.
+    /// It is over; the number of pages reclaimed.
     Done(u64),
 }
 
@@ -36,51 +38,37 @@ pub(crate) struct DirectReclaim {
     sc: ScanControl,
     /// The nodes that the request may use, nearest first.
     nodes: Vec<usize>,
-    /// The node being scanned, as a place in `nodes`.
+    /// The index in `nodes` of the node that is scanned.
     at: usize,
     shrink: Option<ShrinkNode>,
+    /// Times that the task was throttled.
     throttled: u32,
-    /// Reclaimed at all priorities.
+    /// Pages reclaimed at all priorities.
     total: u64,
     started: bool,
 }
 
 impl DirectReclaim {
+    /// Returns a reclaim that has not started.
     pub(crate) fn new<O: Observer>(
         vm: &Vm<'_, O>,
         cpu: usize,
         request: &Request,
         order: Order,
     ) -> Self {
-        let mut nodes: Vec<usize> = Vec::new();
-        if let Ok(zones) = vm.allocator.zones_for(cpu, request) {
-            for zone in zones {
-                let node = usize::from(vm.node_of_zone[zone]);
-                if !nodes.contains(&node) {
-                    nodes.push(node);
-                }
-            }
-        }
+        let nodes = vm.nodes_for(cpu, request);
         let sc = ScanControl {
-            cpu,
-            order,
-            priority: DEF_PRIORITY,
-            nr_to_reclaim: SWAP_CLUSTER_MAX,
-            highest: request.gfp.highest_zone(),
-            kswapd: false,
             may_swap: request.gfp.has(Gfp::IO),
             fs: request.gfp.has(Gfp::FS),
-            nr_scanned: 0,
-            nr_reclaimed: 0,
-            enough: false,
-            seen: Seen::default(),
+            ..ScanControl::new(cpu, order, request.gfp.highest_zone(), SWAP_CLUSTER_MAX)
         };
         Self { sc, nodes, at: 0, shrink: None, throttled: 0, total: 0, started: false }
     }
 
+    /// Reclaims a little further.
     pub(crate) fn step<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> Reclaimed {
         if !self.started {
-            if self.must_wait(vm) {
+            if self.is_throttled(vm) {
                 self.throttled += 1;
                 return Reclaimed::Waits(THROTTLE_NS);
             }
@@ -108,27 +96,27 @@ impl DirectReclaim {
         self.end_priority(vm)
     }
 
-    /// All nodes were scanned at one priority.
+    /// Ends a priority: sets the next one, or ends the reclaim.
     fn end_priority<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> Reclaimed {
         self.total = self.sc.nr_reclaimed;
         let ready = self.nodes.iter().any(|&node| self.ready_zones(vm, node).0);
         if self.total >= self.sc.nr_to_reclaim || self.sc.priority == 0 || ready {
-            // Compaction may do what is left: that counts as progress.
+            // Compaction can do the rest: that counts as progress.
             return Reclaimed::Done(self.total.max(u64::from(ready)));
         }
-        let waits = self.sc.seen.immediate > 0
-            || (self.sc.seen.taken > 0 && self.sc.seen.writeback == self.sc.seen.taken);
+        let waits = self.sc.stat.immediate > 0
+            || (self.sc.stat.taken > 0 && self.sc.stat.writeback == self.sc.stat.taken);
         self.sc.priority -= 1;
-        self.sc.seen = Seen::default();
+        self.sc.stat = ReclaimStat::default();
         self.at = 0;
         if waits {
-            return Reclaimed::Waits(crate::base::daemon::TENTH_SECOND_NS);
+            return Reclaimed::Waits(TENTH_SECOND_NS);
         }
         Reclaimed::More
     }
 
-    /// Whether compaction could serve a costly request already in some zone of a node, and in all of
-    /// them (`compaction_ready`): as long as it cannot in one, the node is reclaimed from.
+    /// Tells whether compaction could already serve a costly request in some zone of a node, and in all of them
+    /// (`compaction_ready`): a node is scanned as long as one zone is not ready.
     fn ready_zones<O: Observer>(&self, vm: &Vm<'_, O>, node: usize) -> (bool, bool) {
         let ScanControl { order, highest, .. } = self.sc;
         if order <= PAGE_ALLOC_COSTLY_ORDER {
@@ -142,14 +130,14 @@ impl DirectReclaim {
         ready.fold((false, true), |(any, all), ready| (any || ready, all && ready))
     }
 
-    /// The reserves are half used up: kswapd must catch up first.
-    fn must_wait<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> bool {
+    /// Tells whether half of the reserves are used up, so that the task waits for kswapd (`throttle_direct_reclaim`).
+    fn is_throttled<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> bool {
         let Some(&node) = self.nodes.first() else { return false };
         let zones = vm.allocator.zones();
         let (mut free, mut reserve) = (0, 0);
         for zone in vm.zones_of(node).filter(|&z| zones[z].kind() <= ZoneKind::Normal) {
-            // A zone without anything to reclaim would never get better.
-            if vm.lru.zone_reclaimable(zone, true) > 0 {
+            // A zone without reclaimable pages would throttle the task for ever.
+            if vm.lru().zone_reclaimable(zone, true) > 0 {
                 free += zones[zone].free_pages();
                 reserve += zones[zone].watermarks().min;
             }
@@ -168,16 +156,15 @@ impl DirectReclaim {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Whether a zone needs no more reclaim for a costly order: it has the block, or compaction could
-    /// run with pages to spare.
-    pub(crate) fn compaction_ready(&self, zone: usize, order: Order, highest: ZoneKind) -> bool {
+    /// Tells whether a zone needs no more reclaim for a costly order: it has a block, or compaction could run with pages
+    /// to spare.
+    fn compaction_ready(&self, zone: usize, order: Order, highest: ZoneKind) -> bool {
         match self.compaction_suitable(zone, order, highest) {
             Suitable::Success => true,
             Suitable::Skipped => false,
             Suitable::Continue => {
                 let zone = &self.allocator.zones()[zone];
-                let mark =
-                    zone.boost() + zone.watermarks().high + crate::reclaim::compact_gap(order);
+                let mark = zone.boost() + zone.watermarks().high + compact_gap(order);
                 zone.watermark_ok(0, mark, highest, AllocFlags(0))
             }
         }

@@ -1,7 +1,7 @@
-//! Reclaim of the own node before memory of another is used (`vm.zone_reclaim_mode`).
+//! Reclaim of the local node before another node's memory is used (`vm.zone_reclaim_mode`).
 //!
-//! A walk over zones cannot wait, so this comes before it: [`NodeReclaim::before`] tells whether the
-//! walk would call for it, and is stepped to its end first.
+//! A walk over zones cannot wait, so this comes before it: [`NodeReclaim::before`] returns the reclaim that the walk
+//! would call for, which the caller steps to its end first.
 //!
 //! Source: `node_reclaim`, `__node_reclaim` (mm/vmscan.c; `zone_reclaim` up to 4.7).
 
@@ -10,7 +10,8 @@ use pageblock::event::Observer;
 use pageblock::frame::pages;
 use pageblock::request::{Gfp, Request};
 
-use crate::reclaim::{SWAP_CLUSTER_MAX, ScanControl, Seen, ShrinkNode, Stepped};
+use super::scan_control::{SWAP_CLUSTER_MAX, ScanControl, Stepped};
+use super::shrink_node::ShrinkNode;
 use crate::vm::Vm;
 
 /// Reclaim is on.
@@ -20,7 +21,7 @@ pub const RECLAIM_WRITE: u32 = 2;
 /// It unmaps pages, and so may swap.
 pub const RECLAIM_UNMAP: u32 = 4;
 
-/// Where it starts (`NODE_RECLAIM_PRIORITY`): the sixteenth part of each list.
+/// The priority at which it starts (`NODE_RECLAIM_PRIORITY`): the sixteenth part of each list.
 const PRIORITY: u32 = 4;
 
 /// One reclaim of a node.
@@ -33,8 +34,8 @@ pub struct NodeReclaim {
 }
 
 impl NodeReclaim {
-    /// The reclaim that a request's walk would do on the CPU's own node: where that is below the low
-    /// watermark and has enough to give.
+    /// Returns the reclaim that a request's walk would do on the CPU's own node: `None` unless the node is below the low
+    /// watermark and has enough reclaimable pages.
     // Linux: also on nodes without a CPU, and again in each walk of the slow path.
     #[must_use]
     pub fn before<O: Observer>(vm: &Vm<'_, O>, cpu: usize, request: &Request) -> Option<Self> {
@@ -46,35 +47,27 @@ impl NodeReclaim {
         let zones = vm.allocator.zones();
         let mut walk = vm.allocator.zones_for(cpu, request).ok()?;
         let first = walk.next()?;
-        let node = usize::from(vm.node_of_zone[first]);
-        let own = |zone: &usize| usize::from(vm.node_of_zone[*zone]) == node;
+        let node = vm.nodes.of_zone(first);
+        let local = |zone: &usize| vm.nodes.of_zone(*zone) == node;
         let is_ok = |zone: usize| {
             let mark = zones[zone].watermark(Watermark::Low);
             zones[zone].watermark_ok(request.order, mark, highest, AllocFlags(0))
         };
-        let served = std::iter::once(first).chain(walk.filter(own)).any(is_ok);
+        let served = std::iter::once(first).chain(walk.filter(local)).any(is_ok);
         if served || !vm.is_worth_reclaiming(node, mode) {
             return None;
         }
         let wanted = pages(request.order);
         let sc = ScanControl {
-            cpu,
-            order: request.order,
             priority: PRIORITY,
-            nr_to_reclaim: wanted.max(SWAP_CLUSTER_MAX),
-            highest,
-            kswapd: false,
             may_swap: mode & RECLAIM_UNMAP != 0 && request.gfp.has(Gfp::IO),
             fs: request.gfp.has(Gfp::FS),
-            nr_scanned: 0,
-            nr_reclaimed: 0,
-            enough: false,
-            seen: Seen::default(),
+            ..ScanControl::new(cpu, request.order, highest, wanted.max(SWAP_CLUSTER_MAX))
         };
         Some(Self { node, sc, wanted, shrink: None })
     }
 
-    /// Goes a step further; tells whether there is more to do.
+    /// Runs one step. Returns whether there is more to do.
     pub fn step<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> bool {
         let shrink = self.shrink.get_or_insert_with(|| ShrinkNode::new(vm, self.node, &self.sc));
         if shrink.step(vm, &mut self.sc) == Stepped::More {
@@ -96,15 +89,16 @@ impl NodeReclaim {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Whether a node has more page cache that could go than `min_unmapped_ratio` (1 %) of it
+    /// Tells whether more than `min_unmapped_ratio` (1 %) of a node is reclaimable page cache
     /// (`node_pagecache_reclaimable`).
-    // Linux: or more reclaimable slab than `min_slab_ratio` (5 %).
+    // Linux: or more than `min_slab_ratio` (5 %) is reclaimable slab.
     fn is_worth_reclaiming(&self, node: usize, mode: u32) -> bool {
         let zones = self.allocator.zones();
         let managed: u64 = self.zones_of(node).map(|zone| zones[zone].managed()).sum();
-        let mut cache: u64 = self.zones_of(node).map(|z| self.lru.zone_reclaimable(z, false)).sum();
+        let reclaimable = |zone: usize| self.lru().zone_reclaimable(zone, false);
+        let mut cache: u64 = self.zones_of(node).map(reclaimable).sum();
         if mode & RECLAIM_WRITE == 0 {
-            cache = cache.saturating_sub(self.nr_dirty[node]);
+            cache = cache.saturating_sub(self.pagecache.nr_dirty(node));
         }
         cache > managed / 100
     }

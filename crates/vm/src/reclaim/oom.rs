@@ -1,15 +1,15 @@
-//! Out of memory: a process is killed, and what it had in memory is free at once.
+//! The OOM killer: kills a process and frees its memory at once.
 //!
-//! A mapping stands for the process that has it: the one with the most pages in memory and in swap
-//! goes. Its pages are freed here (`oom_reap_task`); whoever runs the process asks
-//! [`is_killed`](crate::Vm::is_killed), ends it, and removes the mapping.
+//! A mapping stands for its process. The one with the most pages in memory and in swap is killed. Its pages are freed
+//! here (`oom_reap_task`); whoever runs the process checks [`is_killed`](crate::Vm::is_killed), ends it, and removes the
+//! mapping.
 //!
 //! Source: `out_of_memory`, `select_bad_process`, `oom_badness` (mm/oom_kill.c).
 
 use pageblock::event::Observer;
 use pageblock::slowpath::OomResult;
 
-use crate::page::space::{Slot, SpaceId, SpaceKind};
+use crate::pagecache::space::{Slot, SpaceId};
 use crate::vm::Vm;
 
 impl<O: Observer> Vm<'_, O> {
@@ -18,39 +18,25 @@ impl<O: Observer> Vm<'_, O> {
     pub(crate) fn oom_kill(&mut self, cpu: usize) -> OomResult {
         let Some(victim) = self.oom_victim() else { return OomResult::Nothing };
         self.stat.oom_kill += 1;
-        self.spaces.get_mut(victim).killed = true;
-        for index in 0..self.spaces.get(victim).len() {
+        self.kill(victim);
+        for index in 0..self.spaces().get(victim).len() {
             self.unmap_page(cpu, victim, index);
         }
         OomResult::Killed
     }
 
+    /// Returns the process with the most memory; of equals, the oldest.
     fn oom_victim(&self) -> Option<SpaceId> {
-        let alive = self
-            .spaces
-            .iter()
-            .filter(|(_, s)| s.kind == SpaceKind::Anon && !s.killed && !s.unkillable);
+        let alive = self.spaces().iter().filter(|(_, space)| space.is_killable());
         let sized = alive.map(|(id, _)| (self.memory_of(id), id)).filter(|(pages, _)| *pages > 0);
-        // The older of equals.
         sized.max_by_key(|&(pages, id)| (pages, std::cmp::Reverse(id))).map(|(_, id)| id)
     }
 
-    /// Pages of a mapping, in memory and in swap.
+    /// Returns the number of pages of a mapping, in memory and in swap.
     fn memory_of(&self, id: SpaceId) -> u64 {
-        let len = self.spaces.get(id).len();
+        let len = self.spaces().get(id).len();
         let counts =
-            |index: &u32| matches!(self.spaces.slot(id, *index), Slot::Page(_) | Slot::Swap(_));
+            |index: &u32| matches!(self.spaces().slot(id, *index), Slot::Page(_) | Slot::Swap(_));
         (0..len).filter(counts).count() as u64
-    }
-
-    /// Keeps the process that has a mapping from being killed (`OOM_SCORE_ADJ_MIN`).
-    pub fn never_kill(&mut self, id: SpaceId) {
-        self.spaces.get_mut(id).unkillable = true;
-    }
-
-    /// Tells whether the process that has a mapping was killed for want of memory.
-    #[must_use]
-    pub fn is_killed(&self, id: SpaceId) -> bool {
-        self.spaces.get(id).killed
     }
 }

@@ -1,4 +1,4 @@
-//! Processes: what the kernel holds for each, beside the memory that it maps.
+//! Processes: the kernel's memory for each, besides the memory that it maps.
 //!
 //! Source: `copy_process`, `dup_mm` (kernel/fork.c), `load_elf_binary`, `pgd_alloc`
 //! (arch/x86/mm/pgtable.c). How many page tables a small program has is measured
@@ -9,26 +9,26 @@ use pageblock::frame::Order;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::rules::memory::Memory;
 
-use crate::slab::caches::{CacheId, CacheSpec};
+use super::caches::{CacheId, CacheSpec, Slabs};
 use crate::vm::Vm;
 
-/// What an object belongs to.
+/// The part of a process that an object belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
     /// The task, from fork to exit.
     Task,
-    /// The address space, of which exec makes a new one.
+    /// The address space; exec creates a new one.
     Mm,
 }
 
-/// Objects that each process needs.
+/// An object that each process needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProcessObject {
     /// The cache.
     pub cache: CacheSpec,
-    /// How many.
+    /// The number of such objects.
     pub count: u32,
-    /// What they belong to.
+    /// The part that they belong to.
     pub part: Part,
 }
 
@@ -49,38 +49,44 @@ pub const OBJECTS: &[ProcessObject] = &[
     object("anon_vma", 80, 12, Part::Mm),
 ];
 
-/// Page tables of a small program below the top one: 26.6 for fork and exec together are measured,
-/// the two top ones among them.
+/// Page tables of a small program below the top level. Measured: 26.6 for fork and exec together, including the two
+/// of the top level.
 const TABLES: u32 = 12;
-/// Pages that gather what an address space unmaps at its end (`struct mmu_gather`), for fork and
-/// exec together 6.
+/// Pages that gather what exit unmaps (`struct mmu_gather`): 6 for fork and exec together.
 const GATHER: u32 = 3;
 
-/// The requests for a kernel stack of 16 KiB: from 4.9 on four pages that need not be together
-/// (`CONFIG_VMAP_STACK`), before them a block.
+/// Returns the requests for a kernel stack of 16 KiB: one block up to 4.8, four single pages from 4.9 on
+/// (`CONFIG_VMAP_STACK`).
 pub fn stack_requests(memory: &Memory) -> impl Iterator<Item = Request> + use<> {
     let (order, blocks) = if memory.vmap_stack { (0, 4) } else { (2, 1) };
     std::iter::repeat_n(Request::new(order, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO), blocks)
 }
 
-/// The requests for the page tables of an address space, the top one first, which is a block of
-/// its own kind: with page-table isolation it is two pages together.
+/// Returns the requests for the page tables of an address space. The first is the top level, which is a block of two
+/// pages with page-table isolation.
 pub fn table_requests(memory: &Memory) -> impl Iterator<Item = Request> + use<> {
     let request = |order: Order| Request::new(order, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
     let top = Order::from(memory.page_table_isolation);
     std::iter::once(request(top)).chain(std::iter::repeat_n(request(0), TABLES as usize))
 }
 
-/// The requests for the pages that gather what an address space unmaps.
+/// Returns the requests for the pages that gather what exit unmaps.
 pub fn gather_requests() -> impl Iterator<Item = Request> + use<> {
     std::iter::repeat_n(Request::new(0, Gfp::GFP_NOWAIT | Gfp::NOWARN), GATHER as usize)
 }
 
+impl Slabs {
+    /// Creates the caches of [`OBJECTS`].
+    pub(crate) fn create_process_caches(&mut self) {
+        self.process_caches = OBJECTS.iter().map(|object| self.create(object.cache)).collect();
+    }
+}
+
 impl<O: Observer> Vm<'_, O> {
-    /// The caches of the objects of a part of a process, one entry an object.
+    /// Returns the cache of each object of a part of a process, one entry an object.
     #[must_use]
     pub fn process_objects(&self, part: Part) -> Vec<CacheId> {
-        let caches = OBJECTS.iter().zip(&self.process_caches).filter(|(o, _)| o.part == part);
+        let caches = OBJECTS.iter().zip(&self.slabs.process_caches).filter(|(o, _)| o.part == part);
         caches.flat_map(|(o, &id)| std::iter::repeat_n(id, o.count as usize)).collect()
     }
 }

@@ -1,8 +1,8 @@
-//! Socket buffers: what a datagram takes of memory.
+//! Socket buffers: the memory that a datagram takes.
 //!
-//! As in Linux 5.13 (`__ip_append_data`, `__alloc_skb`): the headers and all of the payload are in one
-//! piece that `kmalloc` gives, with `struct skb_shared_info` behind it; `struct sk_buff` is an object
-//! of a cache of its own. From 5.14 on payloads of more than 16 KiB are in page fragments instead.
+//! As in Linux 5.13 (`__ip_append_data`, `__alloc_skb`): the headers and the whole payload are in one `kmalloc`
+//! allocation, followed by `struct skb_shared_info`; `struct sk_buff` is an object of a cache of its own. From 5.14
+//! on payloads of more than 16 KiB are in page fragments instead.
 
 use pageblock::frame::Order;
 
@@ -24,14 +24,14 @@ pub const SOCKET_BUFFER: u32 = 212_992;
 const HEADERS: u32 = 16 + 20 + 8 + 15;
 /// Bytes of `struct skb_shared_info`, aligned.
 const SHARED_INFO: u32 = 320;
-/// What both parts are aligned to.
+/// The alignment of both parts in bytes.
 const CACHE_LINE: u32 = 64;
 /// The largest object of SLUB's `kmalloc` caches (`KMALLOC_MAX_CACHE_SIZE`): two pages.
 const LARGEST_OBJECT: u32 = 8192;
 const PAGE_SIZE: u32 = 4096;
 
 impl Buffer {
-    /// The buffer of a datagram with a payload of so many bytes, which fits the device's MTU (65,536 on
+    /// Returns the buffer of a datagram with a payload of `payload` bytes, which must fit the device's MTU (65,536 on
     /// the loopback device).
     #[must_use]
     pub const fn of_datagram(payload: u32) -> Self {
@@ -42,7 +42,7 @@ impl Buffer {
         Self::Object(if bytes <= 8 { 8 } else { bytes.next_power_of_two() })
     }
 
-    /// The bytes that it really takes (`ksize`).
+    /// Returns its size in bytes with padding (`ksize`).
     #[must_use]
     pub const fn bytes(self) -> u32 {
         match self {
@@ -52,8 +52,8 @@ impl Buffer {
     }
 }
 
-/// Datagrams of a payload that wait in a socket at most: each is charged with what it takes
-/// (`skb->truesize`) against the socket's buffer of so many bytes; one always fits.
+/// Returns the largest number of datagrams that wait in a socket: each is charged its size in memory
+/// (`skb->truesize`) against the socket's buffer of `socket_buffer` bytes; one always fits.
 #[must_use]
 pub const fn queued(payload: u32, socket_buffer: u32) -> u32 {
     let queued = socket_buffer / (Buffer::of_datagram(payload).bytes() + HEAD);

@@ -1,18 +1,15 @@
-//! The slow path performed: each step that the allocator says, done by this machine.
+//! The slow path of a task: each step that the allocator's slow path decides on, done by this machine.
 
-use pageblock::alloc_flags::AllocFlags;
-use pageblock::alloc_flags::Watermark;
+use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
-use pageblock::slowpath::{
-    Caller, CompactPriority, CompactResult, Demand, Nodes, Outcome, SlowPath, Step, Wait,
-};
-use pageblock_kernel::rules::compaction::{Deferral, DrainLists, StallCount};
+use pageblock::slowpath::{Caller, CompactResult, Demand, Nodes, Outcome, SlowPath, Step, Wait};
+use pageblock_kernel::rules::compaction::{DrainLists, StallCount};
 
-use crate::compact::direct::{CompactStep, DirectCompact};
+use crate::compact::direct::{CompactStep, Compacted, DirectCompact};
 use crate::reclaim::direct::{DirectReclaim, Reclaimed};
 use crate::vm::Vm;
 
@@ -21,59 +18,55 @@ const TICK_NS: u64 = 4_000_000;
 /// The longest wait for a congested device, in nanoseconds (HZ/50).
 const CONGESTED_NS: u64 = 20_000_000;
 
-/// Rounds in a row in which reclaim freed nothing, and rounds in all, after which the next ones will most likely
-/// fail too: from there on each stands for all that a tick has time for. Both are so
-/// high that no run of the published experiments gets there: they only let time pass for a request that circles for ever.
+/// Rounds of reclaim without a freed page after which each further round stands for all that a tick has time for.
+/// No run of the published experiments gets there: it only lets time pass for a request that loops for ever.
 const FRUITLESS_ROUNDS: u32 = 1 << 20;
+/// Rounds of reclaim after which each further round stands for all that a tick has time for.
 const ROUNDS: u32 = 1 << 24;
 
-/// What a task that waits for memory does next.
+/// What a task in the slow path does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slow {
-    /// It worked: charge what [`Vm::take_work`] says, and step again.
+    /// It worked: charge what [`Vm::take_work`] returns, and step again.
     Ran,
-    /// It circles in the slow path for so long, in nanoseconds, on its CPU.
+    /// It loops in the slow path for this many nanoseconds of CPU time.
     Spins(u64),
-    /// It waits so long, in nanoseconds, or until a write ends.
+    /// It waits for at most this many nanoseconds, or until a write ends.
     WaitWrites(u64),
-    /// It waits so long, in nanoseconds.
+    /// It waits for this many nanoseconds.
     Wait(u64),
     /// It has its block.
     Page(Pfn),
-    /// It gets none.
+    /// Its request failed.
     Failed,
 }
 
-/// A task on its way through the slow path.
+/// A task in the slow path.
 #[derive(Clone, Debug)]
 pub struct SlowAlloc<'m> {
     path: SlowPath<'m>,
     cpu: usize,
     request: Request,
-    doing: Doing,
-    /// The next attempt shows whether compaction helped.
+    job: Job,
+    /// The compaction whose success the next attempt shows.
     compacted: Option<Compacted>,
-    /// Rounds of reclaim so far, and how many of the last of them freed nothing.
+    /// Rounds of reclaim so far.
     rounds: u32,
+    /// Rounds of reclaim since the last one that freed a page.
     fruitless: u32,
 }
 
-/// A compaction that was not skipped.
-#[derive(Clone, Copy, Debug)]
-struct Compacted {
-    priority: CompactPriority,
-    preferred: Option<usize>,
-}
-
+/// The job that the task is at.
 #[derive(Clone, Debug)]
-enum Doing {
-    Next(Outcome),
+enum Job {
+    /// None: the outcome of the last step decides on the next.
+    Decide(Outcome),
     Reclaim(Box<DirectReclaim>),
     Compact(Box<DirectCompact>),
 }
 
 impl<'m> SlowAlloc<'m> {
-    /// A task whose request the fast path did not serve.
+    /// Returns a task whose request the fast path did not serve.
     #[must_use]
     pub fn new<O: Observer>(vm: &Vm<'m, O>, cpu: usize, request: Request, caller: Caller) -> Self {
         let geometry = vm.allocator.geometry();
@@ -85,38 +78,35 @@ impl<'m> SlowAlloc<'m> {
             pageblock_order: geometry.pageblock_order,
         };
         let path = SlowPath::new(&vm.kernel.allocator, demand, caller);
-        let doing = Doing::Next(Outcome::Start);
-        Self { path, cpu, request, doing, compacted: None, rounds: 0, fruitless: 0 }
+        let job = Job::Decide(Outcome::Start);
+        Self { path, cpu, request, job, compacted: None, rounds: 0, fruitless: 0 }
     }
 
-    /// Tells whether the task reclaims or compacts for itself, which is a stall for memory.
+    /// Tells whether the task is in direct reclaim or direct compaction, which is a stall for memory.
     #[must_use]
     pub const fn is_stalled(&self) -> bool {
-        matches!(self.doing, Doing::Reclaim(_) | Doing::Compact(_))
+        matches!(self.job, Job::Reclaim(_) | Job::Compact(_))
     }
 
-    /// Goes a step further on a CPU.
+    /// Runs one step on a CPU.
     pub fn step<O: Observer>(&mut self, vm: &mut Vm<'m, O>, cpu: usize) -> Slow {
         self.cpu = cpu;
-        match &mut self.doing {
-            Doing::Next(outcome) => {
+        match &mut self.job {
+            Job::Decide(outcome) => {
                 let outcome = *outcome;
                 let step = self.path.next(outcome);
                 self.perform(vm, step)
             }
-            Doing::Reclaim(reclaim) => match reclaim.step(vm) {
+            Job::Reclaim(reclaim) => match reclaim.step(vm) {
                 Reclaimed::More => Slow::Ran,
                 Reclaimed::Waits(ns) => Slow::WaitWrites(ns),
                 Reclaimed::Done(pages) => self.end_reclaim(pages),
             },
-            Doing::Compact(compact) => match compact.step(vm, cpu) {
+            Job::Compact(compact) => match compact.step(vm, cpu) {
                 CompactStep::More => Slow::Ran,
                 CompactStep::Done(result, contention) => {
                     let tried = !matches!(result, CompactResult::Skipped | CompactResult::Deferred);
-                    self.compacted = tried.then_some(Compacted {
-                        priority: compact.priority(),
-                        preferred: compact.preferred(),
-                    });
+                    self.compacted = tried.then_some(compact.outcome());
                     if tried {
                         self.end_compaction(vm);
                     }
@@ -130,28 +120,31 @@ impl<'m> SlowAlloc<'m> {
         }
     }
 
-    /// A round of reclaim is over. A kernel's task would go round again at once, for ever if it may not fail:
-    /// what it cannot change is not simulated at that grain.
+    /// Ends a round of reclaim. A real task would start another at once, for ever if its request must not fail; rounds
+    /// that change nothing are not simulated one by one.
     fn end_reclaim(&mut self, pages: u64) -> Slow {
         self.rounds = self.rounds.saturating_add(1);
         self.fruitless = if pages == 0 { self.fruitless.saturating_add(1) } else { 0 };
-        self.doing = Doing::Next(Outcome::Reclaimed { pages });
+        self.job = Job::Decide(Outcome::Reclaimed { pages });
         if self.fruitless > FRUITLESS_ROUNDS || self.rounds > ROUNDS {
             return Slow::Spins(TICK_NS);
         }
         Slow::Ran
     }
 
+    /// Hands the outcome of a step to the allocator's slow path.
     fn report(&mut self, outcome: Outcome) -> Slow {
-        self.doing = Doing::Next(outcome);
+        self.job = Job::Decide(outcome);
         Slow::Ran
     }
 
+    /// Ends with a block.
     fn served(&mut self, pfn: Pfn) -> Slow {
         self.path.next(Outcome::Page);
         Slow::Page(pfn)
     }
 
+    /// Performs a step of the allocator's slow path, or starts the job for it.
     fn perform<O: Observer>(&mut self, vm: &mut Vm<'m, O>, step: Step) -> Slow {
         let yes_no = |yes| if yes { Outcome::Yes } else { Outcome::No };
         match step {
@@ -169,12 +162,12 @@ impl<'m> SlowAlloc<'m> {
                     priority,
                     self.path.flags(),
                 );
-                self.doing = Doing::Compact(Box::new(compact));
+                self.job = Job::Compact(Box::new(compact));
                 Slow::Ran
             }
             Step::DirectReclaim { order } => {
                 let reclaim = DirectReclaim::new(vm, self.cpu, &self.request, order);
-                self.doing = Doing::Reclaim(Box::new(reclaim));
+                self.job = Job::Reclaim(Box::new(reclaim));
                 Slow::Ran
             }
             Step::DrainAll => {
@@ -195,7 +188,7 @@ impl<'m> SlowAlloc<'m> {
             }
             Step::DropNofragment => self.report(Outcome::Done),
             Step::Wait(wait) => {
-                self.doing = Doing::Next(Outcome::Done);
+                self.job = Job::Decide(Outcome::Done);
                 match wait {
                     Wait::IffCongested => Slow::WaitWrites(CONGESTED_NS),
                     Wait::Tick => Slow::Wait(TICK_NS),
@@ -214,6 +207,7 @@ impl<'m> SlowAlloc<'m> {
         }
     }
 
+    /// Tries to allocate.
     fn attempt<O: Observer>(
         &mut self,
         vm: &mut Vm<'m, O>,
@@ -226,7 +220,8 @@ impl<'m> SlowAlloc<'m> {
         }
         let page = vm.try_alloc_with(self.cpu, &request, flags);
         if let Some(compacted) = self.compacted.take() {
-            note_attempt(vm, compacted, request.order, page);
+            let zone = page.and_then(|pfn| vm.allocator.zone_of(pfn));
+            vm.note_attempt(compacted, request.order, zone);
         }
         match page {
             Some(pfn) => self.served(pfn),
@@ -234,9 +229,10 @@ impl<'m> SlowAlloc<'m> {
         }
     }
 
+    /// Ends a compaction that was not skipped.
     fn end_compaction<O: Observer>(&self, vm: &mut Vm<'m, O>) {
         if vm.kernel.compaction.drain_lists == DrainLists::AtEnd {
-            // What was moved away lies on the CPU's lists until here.
+            // Pages that the move freed are on the CPU's lists until here.
             vm.drain_cpu(self.cpu);
         }
         if vm.kernel.compaction.stall_count == StallCount::WhenTried {
@@ -245,6 +241,7 @@ impl<'m> SlowAlloc<'m> {
         }
     }
 
+    /// Wakes the kswapd of every node that the request may use (`wake_all_kswapds`).
     fn wake_kswapds<O: Observer>(&self, vm: &mut Vm<'m, O>, order: Order) {
         // 3.12 and 3.13 start a new round of fair batches here.
         let _ = vm.allocator.reset_fair_batches(self.cpu, &self.request);
@@ -254,6 +251,7 @@ impl<'m> SlowAlloc<'m> {
         }
     }
 
+    /// Frees a reserved highatomic pageblock. Returns whether there was one.
     fn unreserve<O: Observer>(&self, vm: &mut Vm<'m, O>, force: bool) -> bool {
         let mt = self.request.gfp.migratetype().unwrap_or(Migratetype::Unmovable);
         let how = if force { Unreserve::All } else { Unreserve::KeepOne };
@@ -266,73 +264,15 @@ impl<'m> SlowAlloc<'m> {
     }
 }
 
-/// What an attempt says of the compaction before it.
-fn note_attempt<O: Observer>(
-    vm: &mut Vm<'_, O>,
-    Compacted { priority, preferred }: Compacted,
-    order: Order,
-    page: Option<Pfn>,
-) {
-    vm.stat.compact_success += u64::from(page.is_some());
-    vm.stat.compact_fail += u64::from(page.is_none());
-    if page.is_some() {
-        vm.stalls.note_compacted(order);
-    }
-    if vm.kernel.compaction.deferral == Deferral::PreferredZone {
-        if let Some(zone) = preferred {
-            vm.remember_compaction(zone, order, priority, page.is_some());
-        }
-    } else if let Some(pfn) = page
-        && let Some(zone) = vm.allocator.zone_of(pfn)
-    {
-        vm.compact[zone].deferral.succeed(order, true);
-    }
-}
-
 impl<O: Observer> Vm<'_, O> {
-    /// The nodes that a request may use, nearest first.
-    pub(crate) fn nodes_for(&self, cpu: usize, request: &Request) -> Vec<usize> {
-        let mut nodes = Vec::new();
-        if let Ok(zones) = self.allocator.zones_for(cpu, request) {
-            for zone in zones {
-                let node = usize::from(self.node_of_zone[zone]);
-                if !nodes.contains(&node) {
-                    nodes.push(node);
-                }
-            }
-        }
-        nodes
-    }
-
-    /// Gives the pages of every CPU's lists back (`drain_all_pages`).
-    pub fn drain_all(&mut self) {
-        self.work.drains += 1;
-        crate::vm::with_hook!(self, allocator, hook => allocator.drain_all(hook));
-    }
-
-    /// One second's tick of a CPU: the limits of its lists decay (6.7 and later).
-    pub fn vmstat_tick(&mut self, cpu: usize) {
-        let ticked =
-            crate::vm::with_hook!(self, allocator, hook => allocator.vmstat_tick(cpu, hook));
-        debug_assert!(ticked.is_ok(), "{ticked:?}");
-    }
-
-    /// Gives the pages of a CPU's lists back.
-    pub(crate) fn drain_cpu(&mut self, cpu: usize) {
-        self.work.drains += 1;
-        let drained =
-            crate::vm::with_hook!(self, allocator, hook => allocator.drain_cpu(cpu, hook));
-        debug_assert!(drained.is_ok(), "{drained:?}");
-    }
-
-    /// Whether some zone would meet its minimum with all that can be reclaimed
+    /// Tells whether some zone would meet its min watermark if all reclaimable pages were free
     /// (`should_reclaim_retry`).
     fn any_zone_reachable(&self, cpu: usize, request: &Request, flags: AllocFlags) -> bool {
         let Ok(mut zones) = self.allocator.zones_for(cpu, request) else { return false };
-        let swap = self.swap.free_places() > 0;
+        let swap = self.has_free_swap();
         zones.any(|at| {
             let zone = &self.allocator.zones()[at];
-            let available = zone.free_pages() + self.lru.zone_reclaimable(at, swap);
+            let available = zone.free_pages() + self.lru().zone_reclaimable(at, swap);
             let mark = zone.watermark(Watermark::Min);
             let highest = request.gfp.highest_zone();
             zone.watermark_ok_if(available, request.order, mark, highest, flags)

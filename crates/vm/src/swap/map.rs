@@ -1,91 +1,90 @@
-//! Swap space: places for anonymous pages on a disk.
+//! The map of swap slots, and which is used next.
 //!
 //! Source: `scan_swap_map`, `scan_swap_map_try_ssd_cluster` (mm/swapfile.c).
 
-/// Places that are given one after another before the next free stretch is looked for
-/// (`SWAPFILE_CLUSTER`).
+/// Slots that are used in sequence before the search for the next free cluster (`SWAPFILE_CLUSTER`).
 const CLUSTER: u32 = 256;
 
-/// The places of a swap device.
+/// The slots of a swap device (`swap_map`).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Swap {
-    places: u32,
+pub(super) struct SwapMap {
+    slots: u32,
     used: u32,
-    /// Places in use, for those below the highest that ever was.
-    map: Vec<bool>,
-    /// Places in use of each cluster.
+    /// Whether each slot is in use, up to the highest that ever was.
+    in_use: Vec<bool>,
+    /// Slots in use of each cluster.
     clusters: Vec<u32>,
-    /// Where the next place is looked for, and how many more before the next cluster.
+    /// Where the search for a slot starts.
     next: u32,
+    /// Slots left until the search for the next free cluster.
     left: u32,
-    /// The mapping and index whose page was last written to each place of `map`.
+    /// The mapping and index whose page was last written to each slot.
     owners: Vec<(u32, u32)>,
 }
 
-impl Swap {
-    pub(crate) fn new(places: u32) -> Self {
-        let clusters = vec![0; places.div_ceil(CLUSTER) as usize];
-        Self { places, clusters, ..Self::default() }
+impl SwapMap {
+    pub(super) fn new(slots: u32) -> Self {
+        let clusters = vec![0; slots.div_ceil(CLUSTER) as usize];
+        Self { slots, clusters, ..Self::default() }
     }
 
-    /// Places that are free.
-    #[must_use]
-    pub(crate) fn free_places(&self) -> u64 {
-        u64::from(self.places - self.used)
+    /// Returns the number of free slots.
+    pub(super) fn free_slots(&self) -> u64 {
+        u64::from(self.slots - self.used)
     }
 
-    /// The number of places.
-    #[must_use]
-    pub(crate) const fn places(&self) -> u32 {
-        self.places
+    /// Returns the number of slots.
+    pub(super) const fn slots(&self) -> u32 {
+        self.slots
     }
 
-    /// A page is written to a free place, if there is one: the next after the last, so that what is
-    /// written together lies together.
-    pub(crate) fn take(&mut self) -> Option<u32> {
-        let place = self.next_place()?;
-        if place as usize >= self.map.len() {
-            self.map.resize(place as usize + 1, false);
-            self.owners.resize(place as usize + 1, (0, 0));
+    /// Takes a free slot, if there is one: the next after the last, so that pages written together have adjacent
+    /// slots.
+    pub(super) fn take(&mut self) -> Option<u32> {
+        let slot = self.next_slot()?;
+        if slot as usize >= self.in_use.len() {
+            self.in_use.resize(slot as usize + 1, false);
+            self.owners.resize(slot as usize + 1, (0, 0));
         }
-        self.map[place as usize] = true;
-        self.clusters[(place / CLUSTER) as usize] += 1;
+        self.in_use[slot as usize] = true;
+        self.clusters[(slot / CLUSTER) as usize] += 1;
         self.used += 1;
-        self.next = place + 1;
-        Some(place)
+        self.next = slot + 1;
+        Some(slot)
     }
 
-    /// The next free place of a stretch.
-    fn next_place(&mut self) -> Option<u32> {
-        if self.used == self.places {
+    /// Returns the slot that is used next.
+    fn next_slot(&mut self) -> Option<u32> {
+        if self.used == self.slots {
             return None;
         }
         if self.left == 0 {
-            // Linux: on a disk that turns a free stretch need not be aligned; on another each CPU fills one of its own.
+            // Linux: on a rotational disk a free cluster need not be aligned; on others each CPU fills its own.
             if let Some(cluster) = self.clusters.iter().position(|&used| used == 0) {
                 self.next = cluster as u32 * CLUSTER;
             }
             self.left = CLUSTER;
         }
         self.left = self.left.saturating_sub(1);
-        let free = |place: &u32| !self.map.get(*place as usize).copied().unwrap_or(false);
-        (self.next..self.places).chain(0..self.next).find(free)
+        let free = |slot: &u32| !self.in_use.get(*slot as usize).copied().unwrap_or(false);
+        (self.next..self.slots).chain(0..self.next).find(free)
     }
 
-    /// A page of a mapping is written to a place.
-    pub(crate) fn own(&mut self, place: u32, space: u32, index: u32) {
-        self.owners[place as usize] = (space, index);
+    /// Sets the mapping and index whose page is written to a slot.
+    pub(super) fn set_owner(&mut self, slot: u32, space: u32, index: u32) {
+        self.owners[slot as usize] = (space, index);
     }
 
-    /// Whose page was last written to a place.
-    pub(crate) fn owner(&self, place: u32) -> Option<(u32, u32)> {
-        self.owners.get(place as usize).copied()
+    /// Returns the mapping and index whose page was last written to a slot.
+    pub(super) fn owner(&self, slot: u32) -> Option<(u32, u32)> {
+        self.owners.get(slot as usize).copied()
     }
 
-    pub(crate) fn put(&mut self, place: u32) {
-        debug_assert!(self.map[place as usize], "swap place {place} is free");
-        self.map[place as usize] = false;
-        self.clusters[(place / CLUSTER) as usize] -= 1;
+    /// Frees a slot.
+    pub(super) fn put(&mut self, slot: u32) {
+        debug_assert!(self.in_use[slot as usize], "swap slot {slot} is free");
+        self.in_use[slot as usize] = false;
+        self.clusters[(slot / CLUSTER) as usize] -= 1;
         self.used -= 1;
     }
 }
@@ -95,19 +94,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_follow_each_other() {
-        let mut swap = Swap::new(3 * CLUSTER);
+    fn slots_are_used_in_sequence() {
+        let mut swap = SwapMap::new(3 * CLUSTER);
         let taken: Vec<u32> = (0..CLUSTER + 2).filter_map(|_| swap.take()).collect();
         assert_eq!(taken, (0..CLUSTER + 2).collect::<Vec<_>>());
-        // A place that comes back is not given before a stretch is through, and then the first free
-        // cluster goes before it.
+        // A slot that is freed is not reused before the cluster is full, and then the first free cluster comes
+        // before it.
         swap.put(7);
         let rest: Vec<u32> = (2..CLUSTER).filter_map(|_| swap.take()).collect();
         assert_eq!(rest, (CLUSTER + 2..2 * CLUSTER).collect::<Vec<_>>());
         assert_eq!(swap.take(), Some(2 * CLUSTER));
-        assert_eq!(swap.free_places(), u64::from(CLUSTER));
+        assert_eq!(swap.free_slots(), u64::from(CLUSTER));
         let last: Vec<u32> = std::iter::from_fn(|| swap.take()).collect();
         assert_eq!((last.len(), last.last()), (CLUSTER as usize, Some(&7)));
-        assert_eq!((swap.take(), swap.free_places()), (None, 0));
+        assert_eq!((swap.take(), swap.free_slots()), (None, 0));
     }
 }

@@ -1,8 +1,8 @@
-//! zram: swap space in memory. A page is compressed, and kept by [`zsmalloc`](crate::swap::zsmalloc).
+//! zram: swap space in memory. Pages are compressed and stored in [`zsmalloc`](super::zsmalloc).
 //!
-//! Reads and writes are done by whoever asks, at once: reclaim frees the page that it writes in the same
-//! step, and a place is free again as soon as its page is read (`SWP_SYNCHRONOUS_IO`). Source:
-//! drivers/block/zram/zram_drv.c, `do_swap_page` (mm/memory.c).
+//! Reads and writes are synchronous: reclaim frees the page that it writes in the same step, and a slot is free
+//! again as soon as its page is read (`SWP_SYNCHRONOUS_IO`). Source: drivers/block/zram/zram_drv.c, `do_swap_page`
+//! (mm/memory.c).
 
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::Observer;
@@ -10,74 +10,85 @@ use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::rules::memory::Memory;
 
+use super::zsmalloc::{Zsmalloc, ZspageId};
 use crate::base::list::NIL;
-use crate::page::space::{Slot, SpaceId};
-use crate::page::table::{Owner, PageFlags};
-use crate::swap::zsmalloc::{Zsmalloc, ZspageId};
+use crate::page::{Owner, PageFlags};
+use crate::pagecache::space::{Slot, SpaceId};
 use crate::vm::Vm;
 
-/// Pages of a thousand that hold one value all over, which is kept without memory. (K)
+/// Pages of a thousand that are filled with one value, which takes no memory. (K)
 const SAME_FILLED: u64 = 80;
 /// Pages of a thousand that cannot be compressed. (K)
 const INCOMPRESSIBLE: u64 = 20;
-/// The bytes that other pages are compressed to: from the least, twice half of the range at random. With
-/// those that cannot be compressed 1,459 on average, 2.8 to 1 (docs/experiments/sources.md#apps: 2.5 to 3).
+/// The bytes that other pages are compressed to: the smallest size plus two random halves of the range. With the
+/// incompressible pages 1,459 on average, 2.8 to 1 (docs/experiments/sources.md#apps: 2.5 to 3).
 const SMALLEST: u64 = 200;
+/// See [`SMALLEST`].
 const RANGE: u64 = 2400;
 
-/// A page that is filled with one value.
+/// Stands for the zspage of a page that is filled with one value.
 const SAME: ZspageId = NIL - 1;
 
-/// What is kept at a place.
+/// The content of a swap slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Entry {
     zspage: ZspageId,
-    /// The trace of its eviction ([`Slot::Shadow`]), or [`NIL`].
+    /// Its shadow entry ([`Slot::Shadow`]), or [`NIL`].
     shadow: u32,
 }
 
-const NOTHING: Entry = Entry { zspage: NIL, shadow: NIL };
+const EMPTY: Entry = Entry { zspage: NIL, shadow: NIL };
 
 /// The device.
 #[derive(Clone, Debug)]
 pub struct Zram {
-    pub(crate) pool: Zsmalloc,
-    /// Its pages can be moved.
-    pub(crate) movable: bool,
+    pool: Zsmalloc,
+    /// Its pages can be migrated.
+    movable: bool,
     entries: Vec<Entry>,
 }
 
 impl Zram {
-    pub(crate) fn new(memory: &Memory, swap_pages: u32) -> Self {
+    pub(super) fn new(memory: &Memory, swap_pages: u32) -> Self {
         Self {
             pool: Zsmalloc::new(memory.zsmalloc_chain),
             movable: memory.zsmalloc_movable,
-            entries: vec![NOTHING; swap_pages as usize],
+            entries: vec![EMPTY; swap_pages as usize],
         }
     }
 
-    /// The pool.
+    /// Returns the pool.
     #[must_use]
     pub const fn pool(&self) -> &Zsmalloc {
         &self.pool
     }
 
-    /// Pages that are kept, those without memory too.
-    pub(crate) fn kept(&self) -> (u64, u64) {
+    /// Returns the number of stored pages with an object, and of those filled with one value.
+    pub(crate) fn stored(&self) -> (u64, u64) {
         let of = |which: fn(&Entry) -> bool| self.entries.iter().filter(|e| which(e)).count();
         (of(|e| e.zspage != NIL && e.zspage != SAME) as u64, of(|e| e.zspage == SAME) as u64)
     }
 
-    /// zsmalloc's pages: unmovable before 4.8.
+    /// Tells whether the pages of the pool can be migrated.
+    pub(super) const fn is_movable(&self) -> bool {
+        self.movable
+    }
+
+    /// Notes that a page of a zspage was migrated.
+    pub(super) fn move_page(&mut self, id: ZspageId, at: u32, to: u32) {
+        self.pool.move_page(id, at, to);
+    }
+
+    /// Returns the request for a page of zsmalloc: unmovable before 4.8.
     fn request(&self) -> Request {
         let gfp = Gfp::KSWAPD_RECLAIM | Gfp::NOWARN | Gfp::HIGHMEM;
         Request::new(0, if self.movable { gfp | Gfp::MOVABLE } else { gfp })
     }
 }
 
-/// The bytes that a page of a mapping is compressed to; `None` where it is filled with one value.
+/// Returns the bytes that a page of a mapping is compressed to; `None` if it is filled with one value.
 fn compressed_bytes(space: SpaceId, index: u32) -> Option<u32> {
-    // A page has one content here, as long as it lives.
+    // A page keeps its content.
     let mut x = u64::from(space) << 32 | u64::from(index);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -94,22 +105,16 @@ fn compressed_bytes(space: SpaceId, index: u32) -> Option<u32> {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// The device, where swap is one.
+    /// Returns the device if swap is in memory.
     #[must_use]
     pub const fn zram(&self) -> Option<&Zram> {
-        self.zram.as_ref()
+        self.swap.zram.as_ref()
     }
 
-    /// Places of swap that are free, and all.
-    #[must_use]
-    pub fn swap_places(&self) -> (u64, u64) {
-        (self.swap.free_places(), self.swap.places().into())
-    }
-
-    /// Writes an anonymous page that is off its list to a place, and frees it. Where there is no memory
-    /// for it, it is kept: `false`.
+    /// Compresses and frees an anonymous page that is off its list. Returns `false` and keeps the page if there is no
+    /// memory for its object.
     pub(crate) fn page_to_zram(&mut self, cpu: usize, pfn: u32) -> bool {
-        let Some(place) = self.swap.take() else { return false };
+        let Some(slot) = self.swap.map.take() else { return false };
         let (space, index) = (self.pages[pfn].owner, self.pages[pfn].index);
         self.work.compressed += 1;
         let zspage = match compressed_bytes(space, index) {
@@ -117,28 +122,29 @@ impl<O: Observer> Vm<'_, O> {
             Some(bytes) => self.store_object(cpu, bytes),
         };
         let Some(zspage) = zspage else {
-            self.swap.put(place);
+            self.swap.map.put(slot);
             self.stat.zram_refused += 1;
             return false;
         };
         let shadow = match self.leave_shadow(pfn) {
-            Slot::Shadow(trace) => trace,
+            Slot::Shadow(shadow) => shadow,
             _ => NIL,
         };
-        if let Some(zram) = &mut self.zram {
-            zram.entries[place as usize] = Entry { zspage, shadow };
+        if let Some(zram) = &mut self.swap.zram {
+            zram.entries[slot as usize] = Entry { zspage, shadow };
         }
-        self.swap.own(place, space, index);
+        self.swap.map.set_owner(slot, space, index);
         self.pages[pfn].clear(PageFlags::DIRTY);
-        self.note_reclaimed(pfn, 1);
-        self.drop_page(cpu, pfn, Slot::Swap(place));
+        self.pages.note_reclaimed(pfn, 1);
+        self.drop_page(cpu, pfn, Slot::Swap(slot));
         self.stat.nr_vmscan_write += 1;
         self.stat.pswpout += 1;
         true
     }
 
+    /// Stores an object; `None` if there is no memory for it.
     fn store_object(&mut self, cpu: usize, bytes: u32) -> Option<ZspageId> {
-        let zram = self.zram.as_mut()?;
+        let zram = self.swap.zram.as_mut()?;
         let class = zram.pool.class_of(bytes);
         if let Some(id) = zram.pool.store(class) {
             return Some(id);
@@ -150,14 +156,14 @@ impl<O: Observer> Vm<'_, O> {
                 pages.into_iter().for_each(|page| self.free_block(cpu, page, 0));
                 return None;
             };
-            let id = self.zram.as_ref().map_or(NIL, |zram| zram.pool.next_id());
-            self.pages[page].give(Owner::Zsmalloc, 0, id, at);
+            let id = self.swap.zram.as_ref().map_or(NIL, |zram| zram.pool.next_id());
+            self.pages[page].own(Owner::Zsmalloc, 0, id, at);
             pages.push(page);
         }
-        self.zram.as_mut().map(|zram| zram.pool.add(class, &pages))
+        self.swap.zram.as_mut().map(|zram| zram.pool.add(class, &pages))
     }
 
-    /// A page for the pool. Whoever reclaims may use every reserve (`PF_MEMALLOC`).
+    /// Allocates a page for the pool. Reclaim may use all reserves (`PF_MEMALLOC`).
     fn zsmalloc_page(&mut self, cpu: usize, request: &Request) -> Option<u32> {
         let page = self.try_alloc(cpu, request).or_else(|| {
             for node in self.nodes_for(cpu, request) {
@@ -174,11 +180,11 @@ impl<O: Observer> Vm<'_, O> {
         page.map(|Pfn(pfn)| pfn as u32)
     }
 
-    /// A place is given up: what is kept there goes. Gives the trace of its eviction.
-    pub(crate) fn free_swap(&mut self, cpu: usize, place: u32) -> Option<u32> {
-        self.swap.put(place);
-        let zram = self.zram.as_mut()?;
-        let entry = std::mem::replace(&mut zram.entries[place as usize], NOTHING);
+    /// Frees a swap slot and its object. Returns the shadow entry of its page.
+    pub(crate) fn free_swap(&mut self, cpu: usize, slot: u32) -> Option<u32> {
+        self.swap.map.put(slot);
+        let zram = self.swap.zram.as_mut()?;
+        let entry = std::mem::replace(&mut zram.entries[slot as usize], EMPTY);
         if entry.zspage != SAME && entry.zspage != NIL {
             for page in zram.pool.free(entry.zspage) {
                 self.free_block(cpu, page, 0);
@@ -187,12 +193,12 @@ impl<O: Observer> Vm<'_, O> {
         (entry.shadow != NIL).then_some(entry.shadow)
     }
 
-    /// A page of a mapping is read back from its place, which is given up; its trace is left in its
-    /// stead until the page is there.
+    /// Reads a page of a mapping back and frees its swap slot. The shadow entry takes its index until the page is
+    /// added.
     pub(crate) fn page_from_zram(&mut self, cpu: usize, space: SpaceId, index: u32) {
-        let Slot::Swap(place) = self.spaces.slot(space, index) else { return };
-        let trace = self.free_swap(cpu, place);
-        self.spaces.set(space, index, trace.map_or(Slot::Empty, Slot::Shadow));
+        let Slot::Swap(slot) = self.spaces().slot(space, index) else { return };
+        let shadow = self.free_swap(cpu, slot);
+        self.pagecache.set_slot(space, index, shadow.map_or(Slot::Empty, Slot::Shadow));
         self.work.decompressed += 1;
     }
 }

@@ -1,8 +1,8 @@
 //! zsmalloc: compressed pages in groups of single pages (zspages), by size class.
 //!
-//! A class has objects of one size; its zspages are as many pages as waste least of it. An object goes to the
-//! fullest zspage that has room, and a zspage goes with its last object. From 4.8 on its pages can be moved
-//! (48b4800a1c6a). Source: mm/zsmalloc.c.
+//! A class has objects of one size; its zspages have the number of pages that wastes least. An object is stored in
+//! the fullest zspage that has room, and a zspage is freed with its last object. From 4.8 on its pages can be
+//! migrated (48b4800a1c6a). Source: mm/zsmalloc.c.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,15 @@ use crate::base::list::NIL;
 
 /// Bytes of a page.
 const PAGE: u32 = 4096;
-/// The smallest object, and the step between classes, in bytes.
+/// The smallest object in bytes.
 const MIN_SIZE: u32 = 32;
+/// Bytes between two classes.
 const STEP: u32 = PAGE >> 8;
-/// Bytes that an object takes beside its content: its handle.
+/// Bytes of an object's handle, which is stored with it.
 const HANDLE: u32 = 8;
 /// The most pages of a zspage (`CONFIG_ZSMALLOC_CHAIN_SIZE`; four at most before 6.3).
 pub const CHAIN_MAX: usize = 8;
-/// Zspages are kept by how full they are, in tenths (`ZS_INUSE_RATIO_*`).
+/// Zspages are sorted by how full they are, in tenths (`ZS_INUSE_RATIO_*`).
 const TENTHS: u32 = 10;
 
 /// The number of a zspage.
@@ -31,7 +32,7 @@ struct Class {
     chain: u32,
     /// Objects of a zspage.
     objects: u32,
-    /// Zspages with room: how full in tenths, and which.
+    /// Zspages with room: tenths in use, and number.
     partial: BTreeSet<(u32, ZspageId)>,
 }
 
@@ -55,20 +56,20 @@ pub struct Zsmalloc {
     objects: u64,
 }
 
-/// Pages and objects of a zspage of a class: the chain that wastes least.
+/// Returns the pages and objects of a class's zspages: the chain that wastes least.
 fn chain_of(size: u32, longest: u32) -> (u32, u32) {
     let chain = (1..=longest).min_by_key(|chain| (chain * PAGE % size, *chain)).unwrap_or(1);
     (chain, chain * PAGE / size)
 }
 
 impl Zsmalloc {
-    /// A pool whose zspages have at most so many pages, 1 to [`CHAIN_MAX`].
+    /// Returns an empty pool whose zspages have at most `longest` pages, 1 to [`CHAIN_MAX`].
     pub(crate) fn new(longest: u32) -> Self {
         let mut classes: Vec<Class> = Vec::new();
         for size in (MIN_SIZE..=PAGE).step_by(STEP as usize) {
             let (chain, objects) = chain_of(size, longest.clamp(1, CHAIN_MAX as u32));
             match classes.last_mut() {
-                // Classes with equal zspages are one.
+                // Classes with equal zspages are merged.
                 Some(last) if (last.chain, last.objects) == (chain, objects) => last.size = size,
                 _ => classes.push(Class { size, chain, objects, partial: BTreeSet::new() }),
             }
@@ -76,37 +77,37 @@ impl Zsmalloc {
         Self { classes, ..Self::default() }
     }
 
-    /// Pages in use.
+    /// Returns the number of pages in use.
     #[must_use]
     pub const fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Objects in use.
+    /// Returns the number of objects in use.
     #[must_use]
     pub const fn objects(&self) -> u64 {
         self.objects
     }
 
-    /// The class of an object of so many bytes. What is nearly a page is stored as one.
+    /// Returns the class of an object of `bytes` bytes. An object of nearly a page is stored as a whole page.
     pub(crate) fn class_of(&self, bytes: u32) -> u32 {
         let size = (bytes + HANDLE).min(PAGE);
         self.classes.partition_point(|class| class.size < size) as u32
     }
 
-    /// Pages that a new zspage of a class needs.
+    /// Returns the number of pages of a class's zspages.
     pub(crate) fn chain(&self, class: u32) -> usize {
         self.classes[class as usize].chain as usize
     }
 
-    /// Puts an object in a zspage that has room; `None` where the class needs a new one.
+    /// Stores an object in a zspage with room; `None` if the class needs a new zspage.
     pub(crate) fn store(&mut self, class: u32) -> Option<ZspageId> {
         let (_, id) = *self.classes[class as usize].partial.last()?;
         self.resize(id, 1);
         Some(id)
     }
 
-    /// Makes a zspage of as many pages as [`chain`](Self::chain) says, and puts an object in it.
+    /// Adds a zspage of [`chain`](Self::chain) pages, and stores an object in it.
     pub(crate) fn add(&mut self, class: u32, pages: &[u32]) -> ZspageId {
         let mut zspage = Zspage { class, used: 1, pages: [NIL; CHAIN_MAX] };
         zspage.pages[..pages.len()].copy_from_slice(pages);
@@ -129,11 +130,12 @@ impl Zsmalloc {
         id
     }
 
-    /// The number under which the next zspage will be added.
+    /// Returns the number that the next zspage will have.
     pub(crate) fn next_id(&self) -> ZspageId {
         self.unused.last().copied().unwrap_or(self.zspages.len() as u32)
     }
 
+    /// Changes the number of objects of a zspage by `by`. Returns the new number.
     fn resize(&mut self, id: ZspageId, by: i32) -> u32 {
         let zspage = &mut self.zspages[id as usize];
         let class = &mut self.classes[zspage.class as usize];
@@ -147,7 +149,7 @@ impl Zsmalloc {
         zspage.used
     }
 
-    /// Frees an object of a zspage; gives the pages to be freed where that was its last.
+    /// Frees an object of a zspage. Returns the pages to be freed if it was the last.
     pub(crate) fn free(&mut self, id: ZspageId) -> Vec<u32> {
         if self.resize(id, -1) > 0 {
             return Vec::new();
@@ -159,12 +161,12 @@ impl Zsmalloc {
         zspage.pages[..chain].to_vec()
     }
 
-    /// The content of a page of a zspage was moved.
+    /// Notes that a page of a zspage was migrated.
     pub(crate) fn move_page(&mut self, id: ZspageId, at: u32, to: u32) {
         self.zspages[id as usize].pages[at as usize] = to;
     }
 
-    /// The page at a place of a zspage; `None` where there is none.
+    /// Returns the page at a place of a zspage; `None` if there is none.
     pub(crate) fn page(&self, id: ZspageId, at: u32) -> Option<u32> {
         let zspage = self.zspages.get(id as usize).filter(|zspage| zspage.used > 0)?;
         (at < self.classes[zspage.class as usize].chain).then_some(zspage.pages[at as usize])
@@ -176,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chains_waste_least_and_alike_classes_are_one() {
+    fn chains_waste_least_and_equal_classes_are_merged() {
         // 3,264 bytes: four objects on five pages waste 7,424, five on four pages 64.
         assert_eq!(chain_of(3264, 4), (4, 5));
         assert_eq!(chain_of(2048, 8), (1, 2));
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fullest_zspage_is_filled_and_an_empty_one_goes() {
+    fn the_fullest_zspage_is_filled_and_an_empty_one_is_freed() {
         let mut pool = Zsmalloc::new(8);
         let class = pool.class_of(2000);
         assert_eq!((pool.chain(class), pool.store(class)), (1, None));

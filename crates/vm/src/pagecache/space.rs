@@ -1,25 +1,26 @@
-//! Files and anonymous mappings: which page, trace or swap slot stands at each index.
+//! Address spaces: the page, shadow entry or swap slot at each index of a file or anonymous mapping.
 //!
-//! Source: `struct address_space` and its radix tree; for anonymous mappings, page tables. Both are
-//! rows of one flat table of slots here, four bytes each.
+//! Source: `struct address_space` and its radix tree; for anonymous mappings, page tables. Here both are
+//! rows of one flat table of slots, four bytes each.
 
 use std::collections::BTreeMap;
 
 use crate::base::list::{Linked, Links, List, NIL};
+use crate::vm::Vm;
 
 /// The number of a file or mapping.
 pub type SpaceId = u32;
 
-/// What stands at an index.
+/// The entry at an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slot {
     /// Nothing.
     Empty,
     /// A page, by frame number.
     Page(u32),
-    /// The trace of an evicted page (`workingset.c`): an opaque value of 30 bits.
+    /// The shadow entry of an evicted page (`workingset.rs`): an opaque value of 30 bits.
     Shadow(u32),
-    /// A place in swap space.
+    /// A swap slot.
     Swap(u32),
 }
 
@@ -49,10 +50,10 @@ impl Slot {
     }
 }
 
-/// The slots under one index node (`RADIX_TREE_MAP_SIZE`).
+/// Slots of one index node (`RADIX_TREE_MAP_SIZE`).
 pub(crate) const SLOTS_PER_NODE: u32 = 64;
 
-/// What a space maps.
+/// Whether a space is a file or a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpaceKind {
     /// A file's content.
@@ -71,20 +72,20 @@ pub struct Space {
     nodes: u32,
     /// Pages present.
     pub present: u32,
-    /// Traces of evicted pages.
+    /// Shadow entries.
     pub shadows: u32,
     /// Dirty pages that are not being written.
     pub dirty: u32,
     /// Pages being written.
     pub writeback: u32,
-    /// What it maps.
+    /// Whether it is a file or a mapping.
     pub kind: SpaceKind,
     /// The inode of a file; meaningless for a mapping.
     pub inode: u32,
-    /// Its process was killed for want of memory.
-    pub(crate) killed: bool,
-    /// Its process is never killed for that.
-    pub(crate) unkillable: bool,
+    /// Its process was killed by the OOM killer.
+    killed: bool,
+    /// Its process is never killed by the OOM killer.
+    unkillable: bool,
     queue: Queue,
     /// The interval of the flusher in which it became dirty.
     dirtied: u32,
@@ -96,12 +97,12 @@ enum Queue {
     None,
     /// Files with dirty pages.
     Dirty,
-    /// Files with traces of evicted pages, and no page.
+    /// Files with shadow entries and no page.
     Shadows,
 }
 
 impl Space {
-    /// Its length in pages.
+    /// Returns its length in pages.
     #[must_use]
     pub const fn len(&self) -> u32 {
         self.len
@@ -113,7 +114,17 @@ impl Space {
         self.len == 0
     }
 
-    /// A file of one page keeps it in its inode.
+    /// Tells whether its process was killed by the OOM killer.
+    pub(crate) const fn is_killed(&self) -> bool {
+        self.killed
+    }
+
+    /// Tells whether the OOM killer may kill its process.
+    pub(crate) fn is_killable(&self) -> bool {
+        self.kind == SpaceKind::Anon && !self.killed && !self.unkillable
+    }
+
+    /// Returns the number of its index nodes. A file of one page has none: its page is in the inode.
     const fn nr_nodes(&self) -> u32 {
         match self.kind {
             SpaceKind::File if self.len > 1 => self.len.div_ceil(SLOTS_PER_NODE),
@@ -138,13 +149,13 @@ pub struct Spaces {
     slots: Vec<u32>,
     nodes: Vec<u32>,
     unused: Vec<SpaceId>,
-    /// Unused rows of slots, and of nodes, by length.
+    /// Unused rows of slots and of nodes, by length.
     holes: [BTreeMap<u32, Vec<u32>>; 2],
-    /// Files with dirty pages, the one that became dirty last at the head.
-    pub(crate) dirty: List,
-    /// The flusher's intervals so far.
+    /// Files with dirty pages; the one that became dirty last is at the head.
+    dirty: List,
+    /// Intervals of the flusher so far.
     interval: u32,
-    /// Files with traces only, and their index nodes.
+    /// Files with shadow entries only, and the number of their index nodes.
     shadows: List,
     shadow_nodes: u64,
 }
@@ -160,8 +171,8 @@ fn take(table: &mut Vec<u32>, holes: &mut BTreeMap<u32, Vec<u32>>, len: u32, val
 }
 
 impl Spaces {
-    /// Makes a file or mapping of `len` pages, all empty.
-    pub(crate) fn create(&mut self, kind: SpaceKind, len: u32, inode: u32) -> SpaceId {
+    /// Creates a file or mapping of `len` pages, all empty.
+    pub(super) fn create(&mut self, kind: SpaceKind, len: u32, inode: u32) -> SpaceId {
         let start = take(&mut self.slots, &mut self.holes[0], len, 0);
         let mut space = Space {
             links: Links::NONE,
@@ -188,8 +199,8 @@ impl Spaces {
         self.spaces.len() as u32 - 1
     }
 
-    /// Forgets a space, which must be empty of pages.
-    pub(crate) fn forget(&mut self, id: SpaceId) {
+    /// Deletes a space, which must have no pages.
+    pub(super) fn forget(&mut self, id: SpaceId) {
         let Space { start, len, nodes, .. } = self.spaces[id as usize];
         let count = self.spaces[id as usize].nr_nodes();
         self.put_on(id, Queue::None);
@@ -199,22 +210,27 @@ impl Spaces {
         self.unused.push(id);
     }
 
-    /// A file or mapping.
+    /// Returns a file or mapping.
     #[must_use]
     pub fn get(&self, id: SpaceId) -> &Space {
         &self.spaces[id as usize]
     }
 
-    pub(crate) fn get_mut(&mut self, id: SpaceId) -> &mut Space {
+    pub(super) fn get_mut(&mut self, id: SpaceId) -> &mut Space {
         &mut self.spaces[id as usize]
     }
 
-    /// Every space that exists.
+    /// Returns the file that has been dirty longest.
+    pub(super) fn oldest_dirty(&self) -> Option<SpaceId> {
+        self.dirty.tail()
+    }
+
+    /// Iterates over every space that exists.
     pub fn iter(&self) -> impl Iterator<Item = (SpaceId, &Space)> {
         (0..).zip(&self.spaces).filter(|(_, s)| s.len > 0)
     }
 
-    /// What stands at an index, which must be below the length.
+    /// Returns the entry at an index, which must be below the length.
     #[inline]
     #[must_use]
     pub fn slot(&self, id: SpaceId, index: u32) -> Slot {
@@ -223,8 +239,8 @@ impl Spaces {
         Slot::decode(self.slots[(space.start + index) as usize])
     }
 
-    /// Puts something at an index; counts pages and traces.
-    pub(crate) fn set(&mut self, id: SpaceId, index: u32, slot: Slot) {
+    /// Sets the entry at an index, and counts pages and shadow entries.
+    pub(super) fn set(&mut self, id: SpaceId, index: u32, slot: Slot) {
         let space = &mut self.spaces[id as usize];
         let at = &mut self.slots[(space.start + index) as usize];
         match Slot::decode(*at) {
@@ -266,37 +282,38 @@ impl Spaces {
         self.spaces[id as usize].queue = to;
     }
 
-    /// The number of index nodes with nothing but traces of evicted pages.
+    /// Returns the number of index nodes with nothing but shadow entries.
     pub(crate) const fn shadow_nodes(&self) -> u64 {
         self.shadow_nodes
     }
 
-    /// The file that has had traces only for longest.
-    pub(crate) fn oldest_shadows(&self) -> Option<SpaceId> {
+    /// Returns the file that has had only shadow entries for longest.
+    pub(super) fn oldest_shadows(&self) -> Option<SpaceId> {
         self.shadows.tail()
     }
 
-    /// The place of the index node above an index; `None` where there needs to be none.
+    /// Returns the place of the index node above an index; `None` if none is needed.
     fn node_place(&self, id: SpaceId, index: u32) -> Option<usize> {
         let space = &self.spaces[id as usize];
         let needed = space.nr_nodes() > 0 && (index > 0 || space.present + space.shadows > 0);
         needed.then_some((space.nodes + index / SLOTS_PER_NODE) as usize)
     }
 
-    /// Tells whether a page at an index needs an index node that is not there.
+    /// Tells whether a page at an index needs an index node that is missing.
     #[must_use]
     pub fn needs_node(&self, id: SpaceId, index: u32) -> bool {
         self.node_place(id, index).is_some_and(|at| self.nodes[at] == NIL)
     }
 
-    pub(crate) fn set_node(&mut self, id: SpaceId, index: u32, slab: u32) {
+    /// Sets the index node above an index.
+    pub(super) fn set_node(&mut self, id: SpaceId, index: u32, slab: u32) {
         if let Some(at) = self.node_place(id, index) {
             self.nodes[at] = slab;
         }
     }
 
-    /// Takes all index nodes from a space, as objects to be freed.
-    pub(crate) fn take_nodes(&mut self, id: SpaceId) -> impl Iterator<Item = u32> + use<> {
+    /// Takes all index nodes from a space, and returns them as objects to be freed.
+    pub(super) fn take_nodes(&mut self, id: SpaceId) -> impl Iterator<Item = u32> + use<> {
         let space = self.spaces[id as usize];
         let row = &mut self.nodes[space.nodes as usize..(space.nodes + space.nr_nodes()) as usize];
         let taken: Vec<u32> = row.iter().copied().filter(|&n| n != NIL).collect();
@@ -304,30 +321,65 @@ impl Spaces {
         taken.into_iter()
     }
 
-    /// Puts a file that became dirty on the list of those to be written.
-    pub(crate) fn queue_dirty(&mut self, id: SpaceId) {
+    /// Puts a file that became dirty on the list of dirty files.
+    pub(super) fn queue_dirty(&mut self, id: SpaceId) {
         if self.spaces[id as usize].queue != Queue::Dirty {
             self.put_on(id, Queue::Dirty);
             self.spaces[id as usize].dirtied = self.interval;
         }
     }
 
-    /// Another interval of the flusher begins.
-    pub(crate) fn begin_interval(&mut self) {
+    /// Starts the next interval of the flusher.
+    pub(super) fn begin_interval(&mut self) {
         self.interval += 1;
     }
 
-    /// The file that has been dirty longest, if that is so many intervals or more.
-    pub(crate) fn expired(&self, intervals: u32) -> Option<SpaceId> {
-        let oldest = self.dirty.tail()?;
+    /// Returns the file that has been dirty longest, if it has been dirty for at least `intervals`.
+    pub(super) fn expired(&self, intervals: u32) -> Option<SpaceId> {
+        let oldest = self.oldest_dirty()?;
         let since = self.interval - self.spaces[oldest as usize].dirtied;
         (since >= intervals).then_some(oldest)
     }
 
-    pub(crate) fn unqueue_dirty(&mut self, id: SpaceId) {
+    /// Takes a file off the list of dirty files.
+    pub(super) fn unqueue_dirty(&mut self, id: SpaceId) {
         if self.spaces[id as usize].queue == Queue::Dirty {
             self.put_on(id, Queue::None);
         }
+    }
+}
+
+impl<O> Vm<'_, O> {
+    /// Returns the files and mappings.
+    #[must_use]
+    pub fn spaces(&self) -> &Spaces {
+        &self.pagecache.spaces
+    }
+
+    /// Creates an anonymous mapping of `len` pages.
+    pub fn create_mapping(&mut self, len: u32) -> SpaceId {
+        self.pagecache.spaces.create(SpaceKind::Anon, len, NIL)
+    }
+
+    /// Creates the page cache of a file of up to `len` pages.
+    pub(crate) fn create_file_space(&mut self, len: u32, inode: u32) -> SpaceId {
+        self.pagecache.spaces.create(SpaceKind::File, len, inode)
+    }
+
+    /// Keeps the OOM killer from killing the process of a mapping (`OOM_SCORE_ADJ_MIN`).
+    pub fn never_kill(&mut self, id: SpaceId) {
+        self.pagecache.spaces.get_mut(id).unkillable = true;
+    }
+
+    /// Marks the process of a mapping as killed.
+    pub(crate) fn kill(&mut self, id: SpaceId) {
+        self.pagecache.spaces.get_mut(id).killed = true;
+    }
+
+    /// Tells whether the process of a mapping was killed by the OOM killer.
+    #[must_use]
+    pub fn is_killed(&self, id: SpaceId) -> bool {
+        self.spaces().get(id).killed
     }
 }
 
@@ -336,14 +388,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_survive_their_bits() {
+    fn slots_survive_encoding() {
         for slot in [Slot::Empty, Slot::Page(7), Slot::Shadow(1 << 29), Slot::Swap(0)] {
             assert_eq!(Slot::decode(slot.encode()), slot);
         }
     }
 
     #[test]
-    fn rows_are_used_again_and_start_empty() {
+    fn rows_are_reused_and_start_empty() {
         let mut spaces = Spaces::default();
         let a = spaces.create(SpaceKind::File, 16, 0);
         let b = spaces.create(SpaceKind::File, 100, 0);
