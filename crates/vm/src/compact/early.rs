@@ -186,11 +186,11 @@ mod tests {
     use pageblock::request::{Gfp, Request};
     use pageblock::slowpath::CompactResult;
 
-    use super::super::ZoneStep;
-    use super::super::testing::{
+    use super::*;
+    use crate::compact::ZoneStep;
+    use crate::compact::testing::{
         AllMovable, FRAMES, fill, goal, raise_watermarks, rules, with_allocator,
     };
-    use super::*;
 
     const LAST: u64 = FRAMES - 512;
 

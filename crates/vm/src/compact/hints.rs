@@ -180,8 +180,8 @@ fn reset_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, conten
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{rules, with_allocator};
     use super::*;
+    use crate::compact::testing::{rules, with_allocator};
 
     /// Only the content of the first pageblock is movable.
     struct First;

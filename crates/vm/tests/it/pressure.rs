@@ -1,7 +1,4 @@
-//! Random tasks on a machine that is too small, under every kind of kernel: nothing is lost.
-
-use rand_pcg::Pcg64;
-use rand_pcg::rand_core::RngCore;
+//! Random tasks on a machine that is too small, under every kind of kernel: no page is lost.
 
 use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
@@ -12,112 +9,9 @@ use pageblock_vm::space::Slot;
 use pageblock_vm::thp::fault_requests;
 
 use crate::machine::{Machine, with_machine};
+use crate::swarm::swarm;
 
-struct Random(Pcg64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0.next_u64() % n
-    }
-}
-
-/// A thousand random operations; which kinds happen differs from seed to seed.
-fn swarm(machine: &mut Machine<'_>, seed: u64) {
-    let mut random = Random(Pcg64::new(seed.into(), 7));
-    let kinds = random.below(1 << 10) | 3;
-    let mut files: Vec<(u32, bool)> = Vec::new();
-    let mapping = machine.vm.create_mapping(8192);
-    let mut buffers: Vec<Pfn> = Vec::new();
-    for _ in 0..3000 {
-        let cpu = random.below(machine.cpus as u64) as usize;
-        let kind = random.below(10);
-        if kinds & 1 << kind == 0 {
-            continue;
-        }
-        match kind {
-            0 => {
-                let inode = machine.vm.create_file(1 + random.below(100) as u32);
-                if machine.open(cpu, inode) {
-                    files.push((inode, true));
-                }
-            }
-            1 | 2 if !files.is_empty() => {
-                let (inode, open) = files[random.below(files.len() as u64) as usize];
-                let space = machine.vm.inodes().get(inode).space;
-                let len = machine.vm.spaces().get(space).len();
-                for index in 0..len.min(24) {
-                    if open {
-                        machine.touch(cpu, inode, index, kind == 1);
-                    }
-                }
-            }
-            3 if !files.is_empty() => {
-                let at = random.below(files.len() as u64) as usize;
-                let (inode, open) = files[at];
-                if open {
-                    machine.vm.close(inode);
-                } else if !machine.open(cpu, inode) {
-                    continue;
-                }
-                files[at].1 = !open;
-            }
-            4 if !files.is_empty() => {
-                let at = random.below(files.len() as u64) as usize;
-                let (inode, open) = files.swap_remove(at);
-                let space = machine.vm.inodes().get(inode).space;
-                while machine.vm.spaces().get(space).writeback > 0 {
-                    machine.finish_writes();
-                }
-                if open {
-                    machine.vm.close(inode);
-                }
-                assert!(machine.vm.remove_file(cpu, inode));
-            }
-            5 => {
-                for index in 0..32 {
-                    machine.fault(cpu, mapping, 4096 + (random.below(3000) + index) as u32 % 4096);
-                }
-            }
-            6 => {
-                let order = random.below(4) as u8;
-                let request = Request::new(order, Gfp::GFP_KERNEL | Gfp::NORETRY);
-                if let Some(pfn) = machine.alloc(cpu, request) {
-                    machine.vm.own(pfn, order, Owner::Driver, 0);
-                    buffers.push(pfn);
-                }
-            }
-            7 if !buffers.is_empty() => {
-                let pfn = buffers.swap_remove(random.below(buffers.len() as u64) as usize);
-                machine.vm.disown(cpu, pfn);
-            }
-            8 => {
-                let index = random.below(8) as u32 * 512;
-                let free = (0..512).all(|at| {
-                    machine.vm.spaces().slot(mapping, index + at)
-                        == pageblock_vm::space::Slot::Empty
-                });
-                let requests: Vec<Request> =
-                    fault_requests(&machine.vm.kernel().huge, seed.is_multiple_of(2), 0, 9)
-                        .collect();
-                if free && let Some(pfn) = requests.into_iter().find_map(|r| machine.alloc(cpu, r))
-                {
-                    machine.vm.add_page(mapping, index, pfn, 9);
-                }
-            }
-            9 => machine.run_daemons(),
-            _ => machine.flush(),
-        }
-        if machine.vm.nodes().iter().any(|n| n.kswapd.woken) {
-            machine.run_daemons();
-        }
-        if random.below(100) == 0 {
-            machine.vm.check().unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
-        }
-    }
-}
-
-/// Faults at changing points: every seed has its own rhythm of refused allocations, pages that cannot
-/// be moved, and writes that do not end.
+/// Faults at changing points: every rhythm refuses other allocations, fails other migrations, and delays other writes.
 #[test]
 fn faults_lose_nothing() {
     for (seed, policy) in (0..).zip(["linux-4.4", "linux-4.20", "linux-5.14", "linux-6.18"]) {
