@@ -202,7 +202,7 @@ impl<'m, O: Observer> Vm<'m, O> {
         nodes
     }
 
-    /// Tries the fast path for a request. The block has no owner yet: give it one at once.
+    /// Tries the fast path for a request. The block has no owner yet: set one at once.
     #[inline]
     pub fn try_alloc(&mut self, cpu: usize, request: &Request) -> Option<Pfn> {
         if self.inject.refuses_alloc() {
@@ -252,7 +252,7 @@ impl<'m, O: Observer> Vm<'m, O> {
         self.free_block(cpu, pfn.0 as u32, order);
     }
 
-    /// Frees a block, whoever owns it.
+    /// Frees a block of any owner.
     pub(crate) fn free_block(&mut self, cpu: usize, pfn: u32, order: Order) {
         self.pages[pfn].disown();
         let freed =

@@ -1,11 +1,11 @@
-//! Doubly linked lists through the entries of a flat table, by index.
+//! Doubly linked lists through the entries of a flat table, by index (`struct list_head`).
 //!
-//! Source: `struct list_head`; the head of a list is where its youngest entry goes.
+//! New entries are added at the head.
 
 /// No entry.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// The links of an entry. An entry is on one list at most.
+/// The links of an entry, which is on at most one list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Links {
     next: u32,
@@ -13,7 +13,7 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// On no list.
+    /// The links of an entry that is on no list.
     pub(crate) const NONE: Self = Self { next: NIL, prev: NIL };
 }
 
@@ -23,7 +23,7 @@ pub(crate) trait Linked {
     fn links_mut(&mut self) -> &mut Links;
 }
 
-/// A list's ends and length in entries.
+/// The ends of a list, and its length in entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct List {
     head: u32,
@@ -38,18 +38,22 @@ impl Default for List {
 }
 
 impl List {
+    /// Returns the number of entries.
     pub(crate) const fn len(&self) -> u32 {
         self.len
     }
 
+    /// Returns the oldest entry.
     pub(crate) fn tail(&self) -> Option<u32> {
         (self.tail != NIL).then_some(self.tail)
     }
 
+    /// Returns the newest entry.
     pub(crate) fn head(&self) -> Option<u32> {
         (self.head != NIL).then_some(self.head)
     }
 
+    /// Adds an entry at the head.
     pub(crate) fn push_head<T: Linked>(&mut self, table: &mut [T], at: u32) {
         *table[at as usize].links_mut() = Links { next: self.head, prev: NIL };
         match self.head {
@@ -60,6 +64,7 @@ impl List {
         self.len += 1;
     }
 
+    /// Adds an entry at the tail.
     pub(crate) fn push_tail<T: Linked>(&mut self, table: &mut [T], at: u32) {
         *table[at as usize].links_mut() = Links { next: NIL, prev: self.tail };
         match self.tail {
@@ -99,7 +104,7 @@ impl List {
         (self.head, self.tail) = (tail, prev);
     }
 
-    /// The entries from the head.
+    /// Iterates over the entries from the head.
     #[cfg(test)]
     pub(crate) fn iter<'t, T: Linked>(&self, table: &'t [T]) -> impl Iterator<Item = u32> + 't {
         let mut at = self.head;
@@ -127,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_that_of_the_kernels_lists() {
+    fn entries_are_in_the_order_of_the_kernels_lists() {
         let mut table: Vec<Entry> = (0..5).map(|_| Entry(Links::NONE)).collect();
         let mut list = List::default();
         for at in 0..3 {

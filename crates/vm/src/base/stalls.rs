@@ -1,14 +1,14 @@
 //! Stalls by the order and the zone of the request.
 //!
-//! `allocstall_<zone>` is `/proc/vmstat`'s from 4.8; `*_order_<n>` are those of seed 5's kernel (He,
-//! 2015), which no mainline kernel has.
+//! `allocstall_<zone>` is in `/proc/vmstat` from 4.8; `*_order_<n>` are counters of the kernel of He's series (2015),
+//! which no mainline kernel has.
 
 use pageblock::frame::{ORDER_LIMIT, Order};
 use pageblock::layout::ZoneKind;
 
 const ORDERS: usize = ORDER_LIMIT as usize + 1;
 
-/// The counts of each order.
+/// The counters of an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct OfOrder {
     allocstall: u64,
@@ -16,7 +16,7 @@ struct OfOrder {
     compact_success: u64,
 }
 
-/// Times that tasks had to reclaim or compact.
+/// How often tasks had to reclaim or compact.
 #[derive(Clone, Debug)]
 pub struct Stalls {
     orders: [OfOrder; ORDERS],
@@ -30,7 +30,7 @@ impl Default for Stalls {
 }
 
 impl Stalls {
-    /// A task reclaims for a request of this order and highest zone.
+    /// Counts a direct reclaim for a request of this order and highest zone.
     pub(crate) fn note_reclaim(&mut self, order: Order, highest: ZoneKind) {
         self.of(order).allocstall += 1;
         if let Some(at) = ZoneKind::ALL.iter().position(|&kind| kind == highest) {
@@ -38,12 +38,12 @@ impl Stalls {
         }
     }
 
-    /// A task compacts for a request.
+    /// Counts a direct compaction for a request of this order.
     pub(crate) fn note_compaction(&mut self, order: Order) {
         self.of(order).compact_stall += 1;
     }
 
-    /// Compaction served a request.
+    /// Counts a request of this order that compaction served.
     pub(crate) fn note_compacted(&mut self, order: Order) {
         self.of(order).compact_success += 1;
     }
@@ -52,13 +52,13 @@ impl Stalls {
         &mut self.orders[usize::from(order).min(ORDERS - 1)]
     }
 
-    /// Times that tasks had to reclaim for a request of this order.
+    /// Returns how often tasks had to reclaim for a request of this order.
     #[must_use]
     pub fn allocstall(&self, order: Order) -> u64 {
         self.orders.get(usize::from(order)).map_or(0, |of| of.allocstall)
     }
 
-    /// Name and count of every counter, of orders up to the largest that stalled.
+    /// Iterates over the name and value of every counter, up to the largest order that stalled.
     pub fn iter(&self) -> impl Iterator<Item = (String, u64)> {
         let zones = ZoneKind::ALL.iter().zip(self.zones);
         let zones =

@@ -1,13 +1,13 @@
-//! The counters of `/proc/vmstat` that this crate moves.
+//! The counters of `/proc/vmstat` that this crate maintains.
 
 macro_rules! vmstat {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
-        /// Counts since the machine was made, under the kernel's names.
+        /// Counters since the machine was created, under the kernel's names.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         pub struct VmStat { $($(#[doc = $doc])* pub $name: u64,)* }
 
         impl VmStat {
-            /// Name and count of every counter.
+            /// Iterates over the name and value of every counter.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
             }
@@ -20,49 +20,49 @@ vmstat! {
     pgfault,
     /// Faults that waited for a disk.
     pgmajfault,
-    /// Pages looked at on active lists.
+    /// Pages of active lists that reclaim scanned.
     pgrefill,
-    /// Pages that kswapd looked at.
+    /// Pages that kswapd scanned.
     pgscan_kswapd,
-    /// Pages that tasks looked at.
+    /// Pages that direct reclaim scanned.
     pgscan_direct,
-    /// Times that a task waited for kswapd.
+    /// Times that direct reclaim was throttled until kswapd made progress.
     pgscan_direct_throttle,
-    /// Pages that kswapd reclaimed.
+    /// Pages that kswapd freed.
     pgsteal_kswapd,
-    /// Pages that tasks reclaimed.
+    /// Pages that direct reclaim freed.
     pgsteal_direct,
-    /// Pages freed because their program gave them up (`MADV_PAGEOUT`); in the kernel's counters of tasks' reclaim too.
+    /// Pages that `MADV_PAGEOUT` freed; like in the kernel, the counters of direct reclaim include them.
     pgmadvise_pageout,
-    /// Pages passed over for their zone.
+    /// Pages that reclaim skipped because the request may not use their zone.
     pgskip,
     /// Pages moved to an active list.
     pgactivate,
     /// Pages moved to an inactive list.
     pgdeactivate,
-    /// Pages moved to the tail when they were written.
+    /// Pages moved to the tail of their list after their writeback.
     pgrotated,
-    /// Times that a task had to reclaim.
+    /// Direct reclaims.
     allocstall,
-    /// Rounds of balancing.
+    /// Runs of kswapd over its node.
     pageoutrun,
-    /// Of these, rounds for a watermark boost.
+    /// Runs of kswapd for a watermark boost.
     pageoutrun_boosted,
-    /// Pages that kswapd reclaimed for boosts: of files, as it may not swap for them.
+    /// Pages that kswapd freed for boosts: of files only, as it may not swap for them.
     pgsteal_boosted,
-    /// Times that kswapd was woken again within its nap.
+    /// Times that kswapd was woken during its nap.
     kswapd_low_wmark_hit_quickly,
-    /// Times that the node was short again at once.
+    /// Times that the node was no longer balanced when kswapd was about to sleep.
     kswapd_high_wmark_hit_quickly,
-    /// Page cache dropped with inodes by tasks.
+    /// Pages of the page cache that direct reclaim freed with inodes.
     pginodesteal,
-    /// Page cache dropped with inodes by kswapd.
+    /// Pages of the page cache that kswapd freed with inodes.
     kswapd_inodesteal,
-    /// Objects that shrinkers looked at.
+    /// Objects that shrinkers scanned.
     slabs_scanned,
-    /// Pages that reclaim began to write.
+    /// Pages that reclaim started to write.
     nr_vmscan_write,
-    /// Pages marked to be reclaimed when written.
+    /// Dirty pages marked for reclaim as soon as they are written.
     nr_vmscan_immediate_reclaim,
     /// Pages made dirty.
     nr_dirtied,
@@ -72,21 +72,21 @@ vmstat! {
     pswpin,
     /// Pages written to swap.
     pswpout,
-    /// Pages that swap in memory had no memory for.
+    /// Pages that zram had no memory for.
     zram_refused,
     /// Pages of files read again after their eviction.
     workingset_refault,
-    /// Anonymous pages read back from swap in memory that left a trace of their eviction (from 5.9).
+    /// Anonymous pages read back from zram that left a shadow entry (from 5.9).
     workingset_refault_anon,
-    /// Of both, pages that were activated at once.
+    /// Refaulted pages that were activated at once.
     workingset_activate,
-    /// Of those, pages that had been active before.
+    /// Refaulted pages that had been active before their eviction.
     workingset_restore,
-    /// Index nodes that held nothing but the traces of evicted pages, reclaimed.
+    /// Index nodes with only shadow entries that were reclaimed.
     workingset_nodereclaim,
-    /// Pages moved.
+    /// Pages migrated.
     pgmigrate_success,
-    /// Pages that could not be moved.
+    /// Pages that could not be migrated.
     pgmigrate_fail,
     /// Pages that the migration scanner looked at.
     compact_migrate_scanned,
@@ -94,41 +94,41 @@ vmstat! {
     compact_free_scanned,
     /// Pages isolated.
     compact_isolated,
-    /// Times that a task compacted.
+    /// Direct compactions.
     compact_stall,
-    /// Of those, without success.
+    /// Direct compactions without success.
     compact_fail,
-    /// Of those, with a page.
+    /// Direct compactions after which the request was served.
     compact_success,
     /// Times that kcompactd was woken.
     compact_daemon_wake,
-    /// Pages that its migration scanner looked at.
+    /// Pages that kcompactd's migration scanner looked at.
     compact_daemon_migrate_scanned,
-    /// Pages that its free scanner looked at.
+    /// Pages that kcompactd's free scanner looked at.
     compact_daemon_free_scanned,
-    /// Huge pages given to faults.
+    /// Huge pages allocated by faults.
     thp_fault_alloc,
-    /// Faults that wanted a huge page and got small ones.
+    /// Faults that fell back from a huge page to small ones.
     thp_fault_fallback,
-    /// Huge pages that khugepaged got.
+    /// Huge pages that khugepaged allocated.
     thp_collapse_alloc,
-    /// Huge pages that khugepaged could not get.
+    /// Huge pages that khugepaged failed to allocate.
     thp_collapse_alloc_failed,
     /// Huge pages split for reclaim.
     thp_split_page,
-    /// Faults of a size between a page and a huge page (sysfs, sum of `hugepages-*/stats`).
+    /// Faults that allocated a size between a page and a huge page (sysfs, sum of `hugepages-*/stats`).
     anon_fault_alloc,
-    /// Such blocks that were not to be had (sysfs, likewise).
+    /// Faults that failed to allocate such a size (sysfs, likewise).
     anon_fault_fallback,
-    /// Hugetlb pages that the pool got.
+    /// Hugetlb pages that the pool allocated.
     htlb_buddy_alloc_success,
-    /// Hugetlb pages that it did not get.
+    /// Hugetlb pages that the pool failed to allocate.
     htlb_buddy_alloc_fail,
-    /// Reclaims of the own node that freed enough.
+    /// Reclaims of the local node that freed enough.
     zone_reclaim_success,
-    /// Reclaims of the own node that did not.
+    /// Reclaims of the local node that did not free enough.
     zone_reclaim_failed,
-    /// Processes killed for want of memory.
+    /// Processes killed by the OOM killer.
     oom_kill,
 }
 

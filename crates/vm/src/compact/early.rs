@@ -210,8 +210,8 @@ mod tests {
         });
     }
 
-    /// `isolate_freepages` of 3.10 begins again at the highest pageblock that gave something, of 3.16 at the last, of
-    /// 3.19 below it; `isolate_freepages_block` looks at all of it.
+    /// `isolate_freepages` of 3.10 starts again at the highest pageblock with free pages, of 3.16 at the last one, of 3.19
+    /// below it; `isolate_freepages_block` scans the whole pageblock.
     #[test]
     fn the_free_scanner_empties_whole_pageblocks() {
         let scan = |policy| {
@@ -237,10 +237,10 @@ mod tests {
         assert_eq!(scan("linux-4.4").0, 130);
     }
 
-    /// `finished_update_free`: pageblocks without a free page below one that gave some are hidden, but the next
-    /// compaction begins above them.
+    /// `finished_update_free`: pageblocks without a free page below one with free pages are hinted, but the next
+    /// compaction starts above them.
     #[test]
-    fn the_next_free_scanner_begins_where_there_was_something() {
+    fn the_next_free_scanner_starts_where_pages_were_found() {
         let place = |policy| {
             let mut place = (0, false);
             with_zone(policy, Movable, |allocator, compactor, state| {
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(place("linux-3.19"), (512, true));
     }
 
-    /// `isolate_migratepages_range` knows no order of a free block up to 3.17 (99c0fd5e51c4).
+    /// `isolate_migratepages_range` does not skip free blocks up to 3.17 (99c0fd5e51c4).
     #[test]
     fn the_migration_scanner_looks_at_every_frame() {
         let looks = |policy| {
@@ -275,25 +275,26 @@ mod tests {
         assert!(looks("linux-4.4") < LAST);
     }
 
-    /// An asynchronous compaction hides unmovable pageblocks from those who wait, too, up to 3.13 (50b5b094e683).
+    /// Asynchronous compaction sets the hints of unmovable pageblocks for synchronous compaction, too, up to 3.13
+    /// (50b5b094e683).
     #[test]
     fn asynchronous_compaction_leaves_hints_in_old_kernels() {
-        let hidden = |policy| {
-            let mut hidden = false;
+        let hinted = |policy| {
+            let mut hinted = false;
             with_zone(policy, Movable, |allocator, compactor, state| {
                 let request = Request::new(0, Gfp::GFP_KERNEL);
                 let pfn = allocator.alloc(0, &request, &mut ()).unwrap();
                 compactor.goal.mode = Mode::Async;
                 compactor.migrate_pfn = pfn.align_down(9).0;
                 compactor.isolate_content(allocator, state, &AllMovable);
-                hidden = allocator.zones()[0].skip(pfn.align_down(9));
+                hinted = allocator.zones()[0].skip(pfn.align_down(9));
             });
-            hidden
+            hinted
         };
-        assert_eq!(["linux-3.10", "linux-3.16", "linux-4.4"].map(hidden), [true, false, false]);
+        assert_eq!(["linux-3.10", "linux-3.16", "linux-4.4"].map(hinted), [true, false, false]);
     }
 
-    /// `compact_finished` knows no other type's block before 2149cdaef6c0 (4.1).
+    /// `compact_finished` does not consider blocks of another type before 2149cdaef6c0 (4.1).
     #[test]
     fn a_block_of_another_type_ends_nothing_before_4_1() {
         let ends = |policy, migratetype| {
@@ -310,10 +311,10 @@ mod tests {
         assert_eq!(ends("linux-4.2", Unmovable), Some(CompactResult::Success));
     }
 
-    /// Where the watermark lets no page be taken, every pageblock is tried and hidden, and `-ENOMEM` ends
+    /// If the watermark allows no page to be taken, every pageblock is tried and hinted, and `-ENOMEM` ends
     /// `compact_zone`; from 3.14 on the scanners meet there.
     #[test]
-    fn no_room_ends_the_compaction() {
+    fn compaction_ends_without_free_pages() {
         let ends = |policy| {
             let mut seen = (ZoneStep::More, 0, 0);
             with_zone(policy, Unmovable, |allocator, compactor, state| {
@@ -324,8 +325,8 @@ mod tests {
                     step = compactor.step(allocator, state, &mut AllMovable, 0, &mut ());
                 }
                 let zone = &allocator.zones()[0];
-                let hidden = (0..8).filter(|block| zone.skip(Pfn(512 * block))).count();
-                seen = (step, hidden, state.free);
+                let hinted = (0..8).filter(|block| zone.skip(Pfn(512 * block))).count();
+                seen = (step, hinted, state.free);
             });
             seen
         };
@@ -333,9 +334,9 @@ mod tests {
         assert_eq!(ends("linux-3.16"), (ZoneStep::Done(CompactResult::Complete), 7, LAST));
     }
 
-    /// Up to 3.13 the scanners' places stay where they met (55b7c4c99f6a).
+    /// Up to 3.13 the scanners' positions stay where they met (55b7c4c99f6a).
     #[test]
-    fn scanners_that_met_begin_anew_from_3_14() {
+    fn scanners_that_met_start_over_from_3_14() {
         let place = |policy| {
             let mut place = 0;
             with_zone(policy, Unmovable, |allocator, compactor, state| {

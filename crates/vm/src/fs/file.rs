@@ -30,7 +30,7 @@ impl<O: Observer> Vm<'_, O> {
         inode
     }
 
-    /// Gives a file an object that [`Inodes::missing_object`] or [`Inodes::missing_for_change`] named.
+    /// Sets an object of a file that [`Inodes::missing_object`] or [`Inodes::missing_for_change`] returned.
     pub fn set_object(&mut self, inode: InodeId, at: usize, object: u32) {
         self.fs.inodes.get_mut(inode).objects[at] = object;
     }

@@ -1,4 +1,4 @@
-//! Pages: the entry of each page frame, their ages, and where they were placed.
+//! Pages: the entry of each page frame, the ages of pages, and the pageblocks that they were allocated from.
 
 pub mod age;
 pub mod placed;

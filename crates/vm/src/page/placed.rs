@@ -1,4 +1,4 @@
-//! Pages by the type of their request and of the pageblock that they came from.
+//! Pages by the migratetype of their request and of their pageblock.
 
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::mobility::{MIGRATETYPES, Migratetype};
@@ -6,7 +6,7 @@ use pageblock::request::Request;
 
 use crate::vm::Vm;
 
-/// Pages handed out, counted when they are.
+/// Allocated pages, counted at allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Placed {
     pages: [[u64; MIGRATETYPES]; MIGRATETYPES],
@@ -17,7 +17,7 @@ impl Placed {
         self.pages[requested as usize][block as usize] += pages(order);
     }
 
-    /// Iterates over the type of the request, that of the pageblock after any claim, and the pages.
+    /// Iterates over the type of the request, the type of the pageblock after any claim, and the number of pages.
     pub fn iter(&self) -> impl Iterator<Item = (Migratetype, Migratetype, u64)> + '_ {
         Migratetype::ALL.into_iter().flat_map(move |requested| {
             let row = self.pages[requested as usize];
@@ -27,7 +27,7 @@ impl Placed {
 }
 
 impl<O> Vm<'_, O> {
-    /// Counts a block that was just handed out to a request.
+    /// Counts a block that a request was served with.
     #[inline]
     pub(crate) fn count_placed(&mut self, request: &Request, pfn: Pfn) {
         let Some(zone) = self.allocator.zone_of(pfn) else { return };

@@ -6,7 +6,7 @@ use super::space::Slot;
 use crate::page::{PageFlags, PageTable};
 
 impl PageCache {
-    /// Moves the content of a page that is on an LRU list to a page that nobody owns. The old page has no owner
+    /// Moves the content of a page that is on an LRU list to a page without an owner. The old page has no owner
     /// afterwards.
     pub(crate) fn migrate(&mut self, pages: &mut PageTable, from: u32, to: u32) {
         debug_assert!(pages[from].has(PageFlags::LRU), "frame {from} is on no list");

@@ -210,7 +210,7 @@ impl Slabs {
         let mut slab = cache.cpus[cpu].slab;
         if slab == NIL || cache.free_objects(pages, slab) == 0 {
             if slab != NIL {
-                // It is full and on no list until an object comes back.
+                // It is full, and on no list until one of its objects is freed.
                 pages[slab].clear(PageFlags::FROZEN);
                 cache.cpus[cpu].slab = NIL;
             }

@@ -6,7 +6,7 @@
 
 use pageblock::frame::Order;
 
-/// Where a buffer's bytes come from.
+/// The allocation of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Buffer {
     /// An object of a `kmalloc` cache of this size in bytes.

@@ -14,7 +14,7 @@ pub(super) struct SwapMap {
     in_use: Vec<bool>,
     /// Slots in use of each cluster.
     clusters: Vec<u32>,
-    /// Where the search for a slot starts.
+    /// The slot at which the search for a free one starts.
     next: u32,
     /// Slots left until the search for the next free cluster.
     left: u32,

@@ -19,7 +19,7 @@ pub(crate) struct Swap {
     map: SwapMap,
     /// The device if swap is in memory.
     zram: Option<Zram>,
-    /// Pages that reclaim gave to swap and that must be written, by write.
+    /// Pages that are to be written to their swap slots; each entry is one write.
     writes: Vec<Vec<u32>>,
 }
 
@@ -38,7 +38,7 @@ impl Swap {
         self.zram.as_ref().is_some_and(Zram::is_movable)
     }
 
-    /// Moves the content of a page of zsmalloc to a page that nobody owns. The old page has no owner afterwards.
+    /// Moves the content of a page of zsmalloc to a page without an owner. The old page has no owner afterwards.
     pub(crate) fn migrate_zsmalloc(&mut self, pages: &mut PageTable, from: u32, to: u32) {
         let page = pages[from];
         pages[to].own(page.kind(), 0, page.owner, page.index);

@@ -1,4 +1,4 @@
-//! The machine under pressure: whatever happens, no page is lost. And the structure of the crate.
+//! The machine under memory pressure, in which no page may be lost, and the structure of the crate.
 
 mod compaction;
 mod early;

@@ -1,4 +1,4 @@
-//! kswapd: reclaim in the background, one thread a node, as steps for whoever runs it.
+//! kswapd: reclaim in the background, one thread a node, run in steps.
 //!
 //! Source: `kswapd` (mm/vmscan.c).
 
