@@ -1,6 +1,7 @@
 //! What a background thread does after a step.
 
-/// Pages that are written before a kswapd that waits for them goes on (`__acct_reclaim_writeback`).
+/// Pages that must be written until a kswapd that waits for pages continues (`SWAP_CLUSTER_MAX`,
+/// `__acct_reclaim_writeback`).
 pub const THROTTLE_PAGES: u64 = 32;
 /// A tenth of a second, in nanoseconds: the nap before kswapd sleeps, and a wait for writes.
 pub const TENTH_SECOND_NS: u64 = 100_000_000;

@@ -14,7 +14,7 @@ pub(crate) enum Pressure {
     Scanned { scanned: u64, eligible: u64 },
 }
 
-/// Who runs the shrinkers (`struct shrink_control`).
+/// The caller of the shrinkers (`struct shrink_control`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ShrinkControl {
     pub(crate) cpu: usize,

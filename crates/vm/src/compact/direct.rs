@@ -201,7 +201,7 @@ impl DirectCompact {
         if ends { CompactStep::Done(self.result, Contention::None) } else { CompactStep::More }
     }
 
-    /// Tells whether a zone has a block at the low watermark (up to 4.0).
+    /// Tells whether a zone has a block of the order at its low watermark.
     fn meets_low<O: Observer>(&self, vm: &Vm<'_, O>, zone: usize) -> bool {
         let cma = self.goal.migratetype == Migratetype::Movable;
         let flags = if cma { AllocFlags::CMA } else { AllocFlags(0) };

@@ -113,7 +113,7 @@ impl Compactor {
             let skips_type = self.goal.mode == Mode::Async && !movable;
             let skip = !self.goal.ignore_hints && zone.skip(Pfn(start).align_down(pageblock));
             if skip || skips_type {
-                // Its first frame shows it.
+                // The first frame suffices to decide.
                 self.scanned.migrate += 1;
                 self.migrate_pfn = end;
             } else {
@@ -133,7 +133,7 @@ impl Compactor {
         let mut pfn = self.migrate_pfn;
         while pfn < end && self.batch.len() < CLUSTER {
             let (order, free) = block_at(zone, pfn);
-            // A huge page is known by its first frame.
+            // A huge page is recognised by its first frame.
             let huge = !free && order >= zone.geometry().pageblock_order;
             self.scanned.migrate += if huge { 1 } else { pages(order).min(end - pfn) };
             let used = matches!(zone.state(Pfn(pfn)), Some(FrameState::Allocated { .. }));
@@ -145,8 +145,8 @@ impl Compactor {
         self.migrate_pfn = pfn.min(end);
     }
 
-    /// Nothing was isolated up to the end of a pageblock. `skips_type`: only because the task does not wait; up to 3.13
-    /// the block is passed over by those who do, too.
+    /// Notes that nothing was isolated up to the end of a pageblock. `skips_type`: only because asynchronous compaction
+    /// skips its type; up to 3.13 the hint holds for synchronous compaction, too.
     fn note_block(
         &mut self,
         zone: &mut Zone<'_>,
@@ -171,7 +171,7 @@ impl Compactor {
     }
 }
 
-/// The order of the block at a frame, and whether it is free; a frame without one counts for itself.
+/// Returns the order of the block at a frame, and whether it is free; a frame without a block has order 0.
 fn block_at(zone: &Zone<'_>, pfn: u64) -> (Order, bool) {
     match zone.state(Pfn(pfn)) {
         Some(FrameState::Free { order, .. }) => (order, true),
@@ -194,7 +194,7 @@ mod tests {
 
     const LAST: u64 = FRAMES - 512;
 
-    /// A zone without watermarks, a compactor that has begun at its ends, and what the zone remembers.
+    /// Runs a test with a zone without watermarks, a compactor at the ends of the zone, and the zone's state.
     fn with_zone(
         policy: &str,
         migratetype: Migratetype,
@@ -218,7 +218,7 @@ mod tests {
             let mut seen = (0, 0, 0, None);
             with_zone(policy, Movable, |allocator, compactor, state| {
                 fill(allocator);
-                // More than one pageblock has.
+                // More than one pageblock has free pages.
                 compactor.batch = (0..130).collect();
                 compactor.isolate_free(allocator, state, &mut AllMovable, 130);
                 let targets = &compactor.targets;

@@ -141,7 +141,8 @@ impl<O: Observer> Vm<'_, O> {
         let (low, high) = proactive_marks(proactiveness.into(), rule);
         let score = self.fragmentation_score(node);
         let wait = PROACTIVE_NS + std::mem::take(&mut self.nodes[node].kcompactd.backoff);
-        if score > high && !self.nodes[node].kswapd.is_running() {
+        let reclaims = zones.iter().any(|&zone| self.allocator.zones()[zone].reclaim_active());
+        if score > high && !reclaims {
             self.nodes[node].kcompactd.run = Some(Run {
                 zones: zones.into_iter().rev().collect(),
                 compactor: None,

@@ -4,12 +4,13 @@
 //! XFS collects changes in memory (the committed item list). A change of an inode is formatted into a buffer of its
 //! own, its log vector; further changes before the checkpoint are formatted into the same buffer. The buffer for the
 //! next change, the shadow, is allocated beforehand and stays with the inode. A checkpoint takes all vectors and frees
-//! them when it is written; it is due when enough bytes have been collected, and every 30 s. Source: `xlog_cil_alloc_shadow_bufs`, `xfs_cil_prepare_item`,
-//! `xlog_cil_committed` (fs/xfs/xfs_log_cil.c, from 4.8), `xfs_log_worker`.
+//! them when it is written; it is due when enough bytes have been collected, and every 30 s. Source:
+//! `xlog_cil_alloc_shadow_bufs`, `xfs_cil_prepare_item`, `xlog_cil_committed` (fs/xfs/xfs_log_cil.c, from 4.8),
+//! `xfs_log_worker`.
 //!
 //! Measured on 6.18 with 24,576 files as of docs/experiments/sources.md#files-on-xfs, written at 60 MiB/s: 1.99
-//! objects of kmalloc-512 a file, replaced when blocks are chosen, then 3.02 of kmalloc-1k, of which
-//! checkpoints freed 2.00 and one stays.
+//! objects of kmalloc-512 a file, replaced when blocks are allocated, then 3.02 of kmalloc-1k, of which checkpoints
+//! freed 2.00 and one stays.
 
 use pageblock::event::Observer;
 use pageblock_kernel::rules::writeback::LogLimit;

@@ -3,8 +3,9 @@
 //!
 //! XFS allocates blocks when dirty pages are written, file by file, so that a file that grows between two rounds of
 //! the flusher gets a new record in each. The list is one object of a size class and moves to the next class when it
-//! is full. No shrinker can free it while the inode is in memory. Source: `xfs_iext_insert`, `xfs_iext_realloc_root` (fs/xfs/libxfs/xfs_iext_tree.c, from
-//! 4.15; older versions grow one block in the same way), `xfs_bmap_add_extent_hole_delay`.
+//! is full. No shrinker can free it while the inode is in memory. Source: `xfs_iext_insert`, `xfs_iext_realloc_root`
+//! (fs/xfs/libxfs/xfs_iext_tree.c, from 4.15; older versions grow one block in the same way),
+//! `xfs_bmap_add_extent_hole_delay`.
 
 use pageblock::event::Observer;
 

@@ -75,7 +75,7 @@ impl ScanControl {
         self.kswapd && rules.kswapd_target == KswapdTarget::ZoneHigh
     }
 
-    /// Returns who runs the shrinkers.
+    /// Returns it as the caller of the shrinkers.
     pub(super) const fn shrink_control(&self) -> ShrinkControl {
         ShrinkControl { cpu: self.cpu, kswapd: self.kswapd, fs: self.fs }
     }

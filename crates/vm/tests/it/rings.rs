@@ -27,6 +27,9 @@ const FIELDS: [(&str, &str); 12] = [
     ("compact", "compact"),
 ];
 
+/// The fields of a node that belong to a folder.
+const NODE_FIELDS: [(&str, &str); 2] = [("kcompactd", "compact"), ("kswapd", "reclaim")];
+
 /// The fields of `Vm` that belong to no folder.
 const MACHINE: [&str; 5] = ["allocator", "kernel", "config", "nodes", "observer"];
 
@@ -90,6 +93,11 @@ fn wrong_names(ring: usize, text: &str) -> Vec<String> {
                 && !line.contains(&format!("{field}("))
                 && ring_of(owner) > ring
             {
+                wrong.push(format!("{number}: {} must not name {owner}'s `{field}`", RINGS[ring]));
+            }
+        }
+        for (field, owner) in NODE_FIELDS {
+            if line.contains(&format!("].{field}")) && ring_of(owner) > ring {
                 wrong.push(format!("{number}: {} must not name {owner}'s `{field}`", RINGS[ring]));
             }
         }

@@ -73,7 +73,7 @@ impl<O: Observer> Vm<'_, O> {
         }))
     }
 
-    /// Runs one step: chooses the priority's target, or scans a little further.
+    /// Runs one step: starts a priority, or scans a few batches of the lists.
     pub(super) fn step_balancing(&mut self, node: usize, b: &mut Balancing) -> Progress {
         if let Some(shrink) = &mut b.shrink {
             if shrink.step(self, &mut b.sc) == Stepped::More {
