@@ -210,8 +210,8 @@ mod tests {
         });
     }
 
-    /// `isolate_freepages` of 3.10 starts again at the highest pageblock with free pages, of 3.16 at the last one, of 3.19
-    /// below it; `isolate_freepages_block` scans the whole pageblock.
+    /// `isolate_freepages` of 3.10 starts again at the highest pageblock with free pages, of 3.16 at the last one, of
+    /// 3.19 below it; `isolate_freepages_block` scans the whole pageblock.
     #[test]
     fn the_free_scanner_empties_whole_pageblocks() {
         let scan = |policy| {

@@ -111,8 +111,8 @@ impl Compactor {
         }
     }
 
-    /// Takes free pages off their lists from the free scanner's position up to the end of its pageblock, until there are
-    /// enough (`isolate_freepages_block`). Returns the number of pages.
+    /// Takes free pages off their lists from the free scanner's position up to the end of its pageblock, until there
+    /// are enough (`isolate_freepages_block`). Returns the number of pages.
     fn scan_free(
         &mut self,
         zone: &mut Zone<'_>,
@@ -130,8 +130,8 @@ impl Compactor {
         taken
     }
 
-    /// Takes the free blocks of a range until there are enough pages, or too few are free to take more. Returns the frame
-    /// after the last one that was looked at, and the number of pages.
+    /// Takes the free blocks of a range until there are enough pages, or too few are free to take more. Returns the
+    /// frame after the last one that was looked at, and the number of pages.
     pub(super) fn take_free(
         &mut self,
         zone: &mut Zone<'_>,

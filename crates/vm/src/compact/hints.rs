@@ -146,7 +146,8 @@ fn reset_worthwhile<C: Content>(zone: &mut Zone<'_>, state: &mut ZoneCompact, co
     }
 }
 
-/// Clears the hint of a pageblock if a sample of every eighth page finds what is wanted. Returns whether it has no hint.
+/// Clears the hint of a pageblock if a sample of every eighth page finds what is wanted. Returns whether it has no
+/// hint.
 fn reset_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, content: &C) -> bool {
     let pageblock = zone.geometry().pageblock_order;
     let block = pfn.align_down(pageblock);
@@ -196,8 +197,8 @@ mod tests {
         }
     }
 
-    /// Returns which pageblocks lose their hints: of one with content, one in use as a whole, one with free pages, and one
-    /// with neither.
+    /// Returns which pageblocks lose their hints: of one with content, one in use as a whole, one with free pages, and
+    /// one with neither.
     fn cleared(policy: &str) -> Vec<u64> {
         let mut cleared = Vec::new();
         with_allocator(policy, 2048, |allocator| {

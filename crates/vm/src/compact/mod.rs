@@ -54,7 +54,8 @@ pub enum Mode {
 
 /// The content of an embedder's pages.
 pub trait Content {
-    /// Tells whether the content of the page in use at a frame can be migrated now. Only blocks of order 0 are asked for.
+    /// Tells whether the content of the page in use at a frame can be migrated now. Only blocks of order 0 are asked
+    /// for.
     fn is_movable(&self, pfn: Pfn, mode: Mode) -> bool;
 
     /// Migrates the content of a page to another, which is free for it. Returns `false` and leaves the content if that
@@ -88,8 +89,8 @@ impl ZoneCompact {
         Self {
             migrate: [start; 2],
             free: last,
-            // Linux: both are 0 until hints are first cleared, so that until then every fast search is a first one, and no
-            // compaction of a zone above frame 0 counts as one of the whole zone.
+            // Linux: both are 0 until hints are first cleared, so that until then every fast search is a first one, and
+            // no compaction of a zone above frame 0 counts as one of the whole zone.
             init_migrate: start,
             init_free: last,
             deferral: Deferral::default(),
@@ -405,8 +406,8 @@ mod tests {
         Goal { order: None, direct: false, whole_zone: true, ..goal(Movable) }
     }
 
-    /// Returns the first steps of a compaction without a request. `kswapd`: kswapd runs after the first step. `room`: the
-    /// watermark allows pages to be taken.
+    /// Returns the first steps of a compaction without a request. `kswapd`: kswapd runs after the first step. `room`:
+    /// the watermark allows pages to be taken.
     fn steps(policy: &str, goal: Goal, kswapd: bool, room: bool) -> Vec<ZoneStep> {
         let mut steps = Vec::new();
         with_allocator(policy, FRAMES, |allocator| {

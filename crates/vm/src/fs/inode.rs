@@ -69,7 +69,8 @@ const VECTOR: FileObject = FileObject {
     lifetime: Lifetime::Changed,
 };
 
-/// An open file (`struct file`). Measured in the run of [`cil`](super::cil): 24,477 while the jobs had 24,576 files open.
+/// An open file (`struct file`). Measured in the run of [`cil`](super::cil): 24,477 while the jobs had 24,576 files
+/// open.
 pub(super) const FILP: CacheSpec = CacheSpec { name: "filp", size: 256, reclaimable: false };
 
 /// The list of unused objects that a file is on.

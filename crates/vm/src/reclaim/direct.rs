@@ -156,8 +156,8 @@ impl DirectReclaim {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Tells whether a zone needs no more reclaim for a costly order: it has a block, or compaction could run with pages
-    /// to spare.
+    /// Tells whether a zone needs no more reclaim for a costly order: it has a block, or compaction could run with
+    /// pages to spare.
     fn compaction_ready(&self, zone: usize, order: Order, highest: ZoneKind) -> bool {
         match self.compaction_suitable(zone, order, highest) {
             Suitable::Success => true,

@@ -126,9 +126,9 @@ impl<O: Observer> Vm<'_, O> {
         freed
     }
 
-    /// Notes a batch if kswapd judges congestion by batches. After a batch of nothing but pages under writeback it waits
-    /// for those that it meets again; after one of nothing but dirty pages it writes such pages and waits, in versions
-    /// in which it writes the dirty tail of a list.
+    /// Notes a batch if kswapd judges congestion by batches. After a batch of nothing but pages under writeback it
+    /// waits for those that it meets again; after one of nothing but dirty pages it writes such pages and waits, in
+    /// versions in which it writes the dirty tail of a list.
     fn note_batch(&mut self, at: usize, before: ReclaimStat, sc: &mut ScanControl) {
         let taken = sc.stat.taken - before.taken;
         if !sc.kswapd || self.kernel.kswapd.congestion_by == CongestionBy::Node || taken == 0 {

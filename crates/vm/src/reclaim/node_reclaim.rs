@@ -34,8 +34,8 @@ pub struct NodeReclaim {
 }
 
 impl NodeReclaim {
-    /// Returns the reclaim that a request's walk would do on the CPU's own node: `None` unless the node is below the low
-    /// watermark and has enough reclaimable pages.
+    /// Returns the reclaim that a request's walk would do on the CPU's own node: `None` unless the node is below the
+    /// low watermark and has enough reclaimable pages.
     // Linux: also on nodes without a CPU, and again in each walk of the slow path.
     #[must_use]
     pub fn before<O: Observer>(vm: &Vm<'_, O>, cpu: usize, request: &Request) -> Option<Self> {

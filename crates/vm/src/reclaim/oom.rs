@@ -1,8 +1,8 @@
 //! The OOM killer: kills a process and frees its memory at once.
 //!
 //! A mapping stands for its process. The one with the most pages in memory and in swap is killed. Its pages are freed
-//! here (`oom_reap_task`); the executor of the process checks [`is_killed`](crate::Vm::is_killed), ends it, and removes the
-//! mapping.
+//! here (`oom_reap_task`); the executor of the process checks [`is_killed`](crate::Vm::is_killed), ends it, and removes
+//! the mapping.
 //!
 //! Source: `out_of_memory`, `select_bad_process`, `oom_badness` (mm/oom_kill.c).
 

@@ -13,9 +13,9 @@ use crate::pagecache::space::{Slot, SpaceId};
 use crate::vm::Vm;
 
 impl<O: Observer> Vm<'_, O> {
-    /// Reclaims the pages of a mapping or file at these indexes, however recently they were used: clean pages are freed;
-    /// dirty anonymous pages are written to swap, and freed when reclaim meets them after that. Returns the number of
-    /// pages freed.
+    /// Reclaims the pages of a mapping or file at these indexes, however recently they were used: clean pages are
+    /// freed; dirty anonymous pages are written to swap, and freed when reclaim meets them after that. Returns the
+    /// number of pages freed.
     pub fn page_out(&mut self, cpu: usize, space: SpaceId, indexes: Range<u32>) -> u64 {
         let wanted = u64::from(indexes.end.saturating_sub(indexes.start));
         let mut sc = ScanControl::new(cpu, 0, ZoneKind::Movable, wanted);

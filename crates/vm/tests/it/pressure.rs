@@ -119,8 +119,8 @@ fn written_by_kswapd(policy: &str) -> u64 {
     written
 }
 
-/// Up to 4.7 kswapd writes dirty pages of files if it finds no others: in 3.10 at high pressure, from 3.11 on if the tail
-/// of a list is dirty (docs/linux/kswapd-and-boost.md#balance_pgdat; later only the flusher writes them).
+/// Up to 4.7 kswapd writes dirty pages of files if it finds no others: in 3.10 at high pressure, from 3.11 on if the
+/// tail of a list is dirty (docs/linux/kswapd-and-boost.md#balance_pgdat; later only the flusher writes them).
 #[test]
 fn old_kswapd_writes_files() {
     assert!(written_by_kswapd("linux-3.10") > 0);
@@ -157,8 +157,8 @@ fn ages_before_it_scans(policy: &str) {
     );
 }
 
-/// Returns the number of pages of a higher zone that reclaim skips, and moves to the head of their list, if only a lower
-/// zone is short, which has no page of a file.
+/// Returns the number of pages of a higher zone that reclaim skips, and moves to the head of their list, if only a
+/// lower zone is short, which has no page of a file.
 fn skipped(policy: &str) -> u64 {
     let mut passed = 0;
     with_machine(

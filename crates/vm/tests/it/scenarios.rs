@@ -113,8 +113,8 @@ fn compaction_makes_whole_blocks_of_scattered_pages() {
     );
 }
 
-/// If free pages run out in the middle of a batch, the rest of the batch is not tried; from 4.7 on only the page without
-/// a target counts as a failure.
+/// If free pages run out in the middle of a batch, the rest of the batch is not tried; from 4.7 on only the page
+/// without a target counts as a failure.
 #[test]
 fn pages_that_were_not_tried_are_no_failures() {
     let failed = |policy| {
@@ -382,8 +382,8 @@ fn a_cluster_is_written_once_for_all_its_inodes() {
     );
 }
 
-/// The counts that were measured on 6.18 (src/fs/cil.rs): objects of one size at first, of the next size when blocks are
-/// allocated; a checkpoint frees one of two, and a later change needs another.
+/// The counts that were measured on 6.18 (src/fs/cil.rs): objects of one size at first, of the next size when blocks
+/// are allocated; a checkpoint frees one of two, and a later change needs another.
 #[test]
 fn a_checkpoint_frees_its_vectors_all_at_once() {
     let configure = |_: &mut Kernel, config: &mut Config| {

@@ -116,8 +116,8 @@ impl<O: Observer> Vm<'_, O> {
     }
 
     /// Deactivates anonymous pages, so that they can be used again before they are reclaimed, even if a boost forbids
-    /// swapping (`age_active_anon`, `kswapd_age_node`). With lists for each zone this goes from the highest zone down to
-    /// the first that misses its watermark.
+    /// swapping (`age_active_anon`, `kswapd_age_node`). With lists for each zone this goes from the highest zone down
+    /// to the first that misses its watermark.
     fn age_node(&mut self, node: usize, sc: &mut ScanControl) {
         let zones: Vec<usize> = self.zones_of(node).collect();
         for zone in zones.into_iter().rev() {
