@@ -1,4 +1,4 @@
-//! Conservation: every page has exactly one owner, and every owner its page.
+//! The consistency check: every page has exactly one owner, and every owner has its pages.
 
 use std::fmt;
 
@@ -7,37 +7,37 @@ use pageblock::check::Violation;
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn, pages};
 
-use crate::inode::InodeId;
-use crate::list::NIL;
-use crate::lru::{Lru, LruList};
+use crate::fs::inode::InodeId;
 use crate::page::{Owner, Page, PageFlags};
-use crate::space::{Slot, SpaceId};
+use crate::pagecache::lru::{Lru, LruList};
+use crate::pagecache::space::{Slot, SpaceId};
+use crate::slab::CacheId;
 use crate::vm::Vm;
 
-/// What is wrong. Any of these is a defect of the simulation.
+/// An inconsistency: a defect of the simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Broken {
-    /// The allocator contradicts itself.
+    /// The allocator is inconsistent.
     Allocator(Violation),
-    /// A block in use has no owner: it was lost.
+    /// A block in use has no owner: it is leaked.
     Lost(Pfn, Order),
-    /// A frame has an owner, but the allocator has it free or in a block of another order.
+    /// A frame has an owner, but for the allocator it is free or in a block of another order.
     Stolen(Pfn, Owner),
-    /// A page's file or mapping has something else at its index.
+    /// A page is not at its index in its file or mapping.
     NotThere(Pfn, SpaceId, u32),
-    /// A file or mapping names a page that is not its own.
+    /// A file or mapping has a page that it does not own.
     NotItsPage(SpaceId, u32, Pfn),
-    /// A count is not what the pages say.
+    /// A counter differs from the pages.
     Count {
-        /// Which.
+        /// The counter.
         name: &'static str,
-        /// What it says.
+        /// Its value.
         counted: u64,
-        /// What the pages say.
+        /// The number found.
         found: u64,
     },
-    /// A file's object is no object in use.
+    /// A file has an object that is not in use.
     Object(InodeId, u32),
 }
 
@@ -45,13 +45,13 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Allocator(violation) => write!(f, "the allocator: {violation}"),
-            Self::Lost(pfn, order) => write!(f, "the block at {pfn} of order {order} is nobody's"),
+            Self::Lost(pfn, order) => write!(f, "the block at {pfn} of order {order} has no owner"),
             Self::Stolen(pfn, owner) => write!(f, "frame {pfn} of {owner:?} is not allocated"),
             Self::NotThere(pfn, space, index) => {
                 write!(f, "frame {pfn} is not page {index} of space {space}")
             }
             Self::NotItsPage(space, index, pfn) => {
-                write!(f, "page {index} of space {space} is frame {pfn}, which is not its own")
+                write!(f, "page {index} of space {space} is frame {pfn}, which it does not own")
             }
             Self::Count { name, counted, found } => {
                 write!(f, "{name} is {counted}, but {found} were found")
@@ -67,7 +67,7 @@ fn equal(name: &'static str, counted: u64, found: u64) -> Result<(), Broken> {
     if counted == found { Ok(()) } else { Err(Broken::Count { name, counted, found }) }
 }
 
-/// What the pages say.
+/// What the pages were found to be.
 struct Found {
     /// Pages on each LRU list of each lruvec.
     lists: Vec<[u64; 5]>,
@@ -86,7 +86,7 @@ impl Found {
         Self { lists, mapped: 0, dirty: 0, writeback: 0, buffers: 0, slabs }
     }
 
-    /// Counts a block in use, of a zone whose pages are on the lists of the lruvec `vec`.
+    /// Counts a block in use; `vec` is the index of its zone's lruvec.
     fn count(&mut self, page: &Page, vec: usize) {
         if page.has(PageFlags::LRU) {
             self.lists[vec][Lru::list_of(page) as usize] += pages(page.order());
@@ -110,11 +110,11 @@ impl Found {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Verifies the allocator, that every block in use has exactly one owner that knows it, and every
-    /// count. Takes time linear in the machine.
+    /// Checks the allocator, that every block in use has exactly one owner that has it, and every counter. Takes time
+    /// linear in the size of memory.
     ///
     /// # Errors
-    /// The first thing that is [`Broken`].
+    /// Returns the first inconsistency.
     pub fn check(&self) -> Result<(), Broken> {
         self.allocator.check().map_err(Broken::Allocator)?;
         let found = self.check_owners()?;
@@ -128,29 +128,29 @@ impl<O: Observer> Vm<'_, O> {
         self.check_zram()
     }
 
-    /// Every page of the pool is the one that its zspage names, and every page in swap is kept once.
+    /// Checks that every page of zsmalloc is in its zspage, and that every page in swap is stored once.
     fn check_zram(&self) -> Result<(), Broken> {
-        let Some(zram) = &self.zram else { return Ok(()) };
+        let Some(zram) = self.zram() else { return Ok(()) };
         let mut pages = 0;
         for pfn in 0..self.pages.len() as u32 {
             let page = &self.pages[pfn];
             if page.kind() == Owner::Zsmalloc {
                 pages += 1;
-                if zram.pool.page(page.owner, page.index) != Some(pfn) {
+                if zram.pool().page(page.owner, page.index) != Some(pfn) {
                     return Err(Broken::NotItsPage(page.owner, page.index, Pfn(pfn.into())));
                 }
             }
         }
-        let (kept, same) = zram.kept();
-        let places = u64::from(self.swap.places()) - self.swap.free_places();
-        equal("zsmalloc's pages", zram.pool.pages(), pages)?;
-        equal("zsmalloc's objects", zram.pool.objects(), kept)?;
-        equal("the places of swap in use", places, kept + same)
+        let (stored, same) = zram.stored();
+        let (free, slots) = self.swap_places();
+        equal("zsmalloc's pages", zram.pool().pages(), pages)?;
+        equal("zsmalloc's objects", zram.pool().objects(), stored)?;
+        equal("the swap slots in use", slots - free, stored + same)
     }
 
-    /// Every block in use has an owner, and nothing else has. Gives what was found.
+    /// Checks that every block in use has an owner, and no other frame. Returns what was found.
     fn check_owners(&self) -> Result<Found, Broken> {
-        let mut found = Found::new(self.lru.vecs().len(), self.slabs.caches().len());
+        let mut found = Found::new(self.lru().vecs().len(), self.slabs.caches().len());
         for (at, zone) in self.allocator.zones().iter().enumerate() {
             let mut pfn = zone.span().start.0;
             while pfn < zone.span().end.0 {
@@ -165,7 +165,7 @@ impl<O: Observer> Vm<'_, O> {
                         if page.order() != order {
                             return Err(Broken::Stolen(here, page.kind()));
                         }
-                        found.count(page, self.lru.of_zone(at));
+                        found.count(page, self.lru().of_zone(at));
                         order
                     }
                     _ if owned => return Err(Broken::Stolen(here, page.kind())),
@@ -175,7 +175,7 @@ impl<O: Observer> Vm<'_, O> {
                     _ => 0,
                 };
                 let next = pfn + pages(order);
-                let tails = &self.pages.0[pfn as usize + 1..next as usize];
+                let tails = &self.pages.entries()[pfn as usize + 1..next as usize];
                 if let Some(at) = tails.iter().position(|page| page.kind() != Owner::None) {
                     return Err(Broken::Stolen(Pfn(pfn + 1 + at as u64), tails[at].kind()));
                 }
@@ -185,16 +185,16 @@ impl<O: Observer> Vm<'_, O> {
         Ok(found)
     }
 
-    /// Every count is what was found.
+    /// Checks every counter against what was found.
     fn check_counts(&self, found: &Found) -> Result<(), Broken> {
-        for (vec, found) in self.lru.vecs().iter().zip(&found.lists) {
+        for (vec, found) in self.lru().vecs().iter().zip(&found.lists) {
             for list in LruList::EVICTABLE {
                 equal("an LRU list's size", vec.size(list), found[list as usize])?;
             }
         }
         equal("nr_dirty", self.nr_dirty().0, found.dirty)?;
         equal("nr_writeback", self.nr_dirty().1, found.writeback)?;
-        equal("the buffers' pages", self.buffer_pages(), found.buffers)?;
+        equal("the buffers' pages", self.fs.buffer_pages(), found.buffers)?;
         for (cache, &(objects, slabs)) in self.slabs.caches().iter().zip(&found.slabs) {
             equal("a cache's objects", cache.objects, objects)?;
             equal("a cache's slabs", cache.slabs, slabs)?;
@@ -202,15 +202,15 @@ impl<O: Observer> Vm<'_, O> {
         Ok(())
     }
 
-    /// Every page that a file or mapping names is its own. Gives how many they are: where all such pages are
-    /// that many, each is named.
+    /// Checks that every file or mapping owns its pages. Returns their number: if it is the number of all such pages,
+    /// each is at its index.
     fn check_spaces(&self) -> Result<u64, Broken> {
         let mut mapped = 0;
-        for (id, space) in self.spaces.iter() {
+        for (id, space) in self.spaces().iter() {
             let (mut present, mut shadows, mut dirty, mut writeback) = (0, 0, 0, 0);
             let mut index = 0;
             while index < space.len() {
-                let pfn = match self.spaces.slot(id, index) {
+                let pfn = match self.spaces().slot(id, index) {
                     Slot::Page(pfn) => pfn,
                     slot => {
                         shadows += u64::from(matches!(slot, Slot::Shadow(_)));
@@ -233,7 +233,7 @@ impl<O: Observer> Vm<'_, O> {
                 index += 1 << page.order();
             }
             equal("a space's pages", space.present.into(), present)?;
-            equal("a space's traces", space.shadows.into(), shadows)?;
+            equal("a space's shadow entries", space.shadows.into(), shadows)?;
             equal("a space's dirty pages", space.dirty.into(), dirty)?;
             equal("a space's pages under writeback", space.writeback.into(), writeback)?;
             mapped += present;
@@ -241,18 +241,19 @@ impl<O: Observer> Vm<'_, O> {
         Ok(mapped)
     }
 
-    /// Every page of a file or mapping is at its index there.
+    /// Checks that every page of a file or mapping is at its index.
     fn check_places(&self) -> Result<(), Broken> {
         let of_spaces = |pfn: &u32| self.pages[*pfn].kind().is_lru();
         (0..self.pages.len() as u32).filter(of_spaces).try_for_each(|pfn| self.check_place(pfn))
     }
 
+    /// Checks that every page of a block is at its index in its file or mapping.
     fn check_place(&self, pfn: u32) -> Result<(), Broken> {
         let page = &self.pages[pfn];
         for offset in 0..1 << page.order() {
             let index = page.index + offset;
-            if index >= self.spaces.get(page.owner).len()
-                || self.spaces.slot(page.owner, index) != Slot::Page(pfn + offset)
+            if index >= self.spaces().get(page.owner).len()
+                || self.spaces().slot(page.owner, index) != Slot::Page(pfn + offset)
             {
                 return Err(Broken::NotThere(Pfn(pfn.into()), page.owner, index));
             }
@@ -260,30 +261,15 @@ impl<O: Observer> Vm<'_, O> {
         Ok(())
     }
 
+    /// Checks that every object of a file is in use in one of its caches.
     fn check_objects(&self) -> Result<(), Broken> {
-        for (id, inode) in (0..).zip(&self.inodes.inodes).filter(|(_, i)| i.exists) {
-            for (&slab, &(cache, _)) in inode.objects.iter().zip(&self.inodes.objects) {
-                let good = slab == NIL
-                    || (self.pages[slab].kind() == Owner::Slab && self.pages[slab].owner == cache);
-                if !good {
-                    return Err(Broken::Object(id, slab));
-                }
-            }
-            for vector in inode.vectors.objects().into_iter().filter(|&vector| vector != NIL) {
-                if self.pages[vector].kind() != Owner::Slab
-                    || !self.vector_caches.contains(&self.pages[vector].owner)
-                {
-                    return Err(Broken::Object(id, vector));
-                }
-            }
-            let list = inode.extents.object;
-            if list != NIL
-                && !(self.pages[list].kind() == Owner::Slab
-                    && self.extent_caches.contains(&self.pages[list].owner))
-            {
-                return Err(Broken::Object(id, list));
-            }
+        let is_valid = |slab: u32, caches: &[CacheId]| {
+            let page = &self.pages[slab];
+            page.kind() == Owner::Slab && caches.contains(&page.owner)
+        };
+        match self.fs.held_objects().find(|held| !is_valid(held.slab, held.caches)) {
+            Some(held) => Err(Broken::Object(held.inode, held.slab)),
+            None => Ok(()),
         }
-        Ok(())
     }
 }

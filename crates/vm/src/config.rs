@@ -1,9 +1,9 @@
-//! What a machine and its file systems bring, whatever the kernel.
+//! The configuration of a machine and its file systems, whatever the kernel.
 
-use crate::inode::{FileObject, XFS_WITH_VECTORS};
+use crate::fs::inode::{FileObject, XFS_WITH_VECTORS};
 use crate::slab::SlabAllocator;
 
-/// A machine around its allocator, beside the kernel that runs on it.
+/// The configuration of a machine, besides its allocator and its kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// The slab allocator that the kernel was built with.
@@ -11,8 +11,8 @@ pub struct Config {
     /// The objects of a file.
     pub file_objects: &'static [FileObject],
     /// Bytes of changes after which the file system's log writes a checkpoint
-    /// ([`checkpoint_bytes`](crate::cil::checkpoint_bytes)); 0 where neither its memory nor that of open
-    /// files is modelled.
+    /// ([`checkpoint_bytes`](crate::cil::checkpoint_bytes)); 0 if neither the log's memory nor that of open files is
+    /// modelled.
     pub checkpoint_bytes: u64,
     /// Swap space in pages.
     pub swap_pages: u32,

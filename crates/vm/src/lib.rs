@@ -1,51 +1,36 @@
-//! What surrounds the page allocator in a kernel: page cache, reclaim, slab caches, compaction,
-//! huge pages.
+//! The subsystems around the page allocator in a kernel: page cache, reclaim, slab caches, compaction, huge pages.
 //!
-//! [`Vm`] holds it all. Nothing here waits or knows the time: what takes long is a job that
-//! is run step by step, and says after each step whether it worked, waits, or is done. Who runs it
-//! (the laboratory's executor, or a test) charges time for the [`Work`](work::Work) that was done.
+//! [`Vm`] holds all of them. Nothing here waits or has a clock: a long operation is a job that is run step by step and
+//! says after each step whether it worked, waits, or is done. Its caller (the executor of a simulation, or a test)
+//! charges time for the [`Work`](work::Work) that was done.
+//!
+//! Each folder is a subsystem. It owns the fields of its part of [`Vm`] and imports only from the folders before it, in
+//! this order: `base`, `page`, `slab`, `pagecache`, `swap`, `fs`, `huge`, `compact`, `reclaim`, `slowpath`
+//! (`tests/it/rings.rs`).
 #![forbid(unsafe_code)]
 
-pub mod age;
-pub mod buffer;
-pub mod cache;
+mod base;
 pub mod check;
-pub mod cil;
 pub mod compact;
 pub mod config;
-mod direct;
-pub mod extent;
-pub mod hugetlb;
-pub mod inject;
-pub mod inode;
-pub mod khugepaged;
-pub mod kswapd;
-mod list;
-pub mod lru;
-pub mod mthp;
+mod fs;
+mod huge;
 pub mod node;
-pub mod node_reclaim;
-mod oom;
 pub mod page;
-pub mod placed;
-pub mod process;
+mod pagecache;
 mod reclaim;
-mod shrinker;
-pub mod skb;
 pub mod slab;
-pub mod slow;
-mod slowpath_orders;
-pub mod space;
-pub mod stalls;
-pub mod stat;
-pub mod swap;
-pub mod swap_in;
-pub mod thp;
+mod slowpath;
+mod swap;
 pub mod vm;
-pub mod work;
-mod workingset;
-pub mod writeback;
-pub mod zram;
-pub mod zsmalloc;
 
+pub use base::{daemon, inject, stalls, stat, work};
+pub use fs::{buffer, cil, extent, inode};
+pub use huge::{hugetlb, khugepaged, mthp, thp};
+pub use page::{age, placed};
+pub use pagecache::{filemap as cache, lru, space, writeback};
+pub use reclaim::{kswapd, node_reclaim};
+pub use slab::{process, skb};
+pub use slowpath::slow;
+pub use swap::{zram, zsmalloc};
 pub use vm::Vm;

@@ -1,4 +1,4 @@
-//! One batch of compaction: content is isolated and moved, and what it left merges.
+//! One batch of compaction: content is isolated and migrated, and its old pages are merged.
 //!
 //! Source: `compact_zone`, `migrate_pages`, `release_freepages` (mm/compaction.c, mm/migrate.c).
 
@@ -12,7 +12,7 @@ use pageblock_kernel::rules::compaction::{
 use super::{Compactor, Content, Mode, ZoneCompact};
 
 impl Compactor {
-    /// Isolates content and moves it. Tells whether to give up.
+    /// Isolates content and migrates it. Returns whether to give up.
     pub(super) fn move_batch<C: Content, O: Observer>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -56,7 +56,7 @@ impl Compactor {
         gives_up
     }
 
-    /// Moves what was isolated; tells whether room ran out.
+    /// Migrates the isolated pages. Returns whether free pages ran out.
     fn move_isolated<C: Content, O: Observer>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -72,7 +72,7 @@ impl Compactor {
                 self.isolate_free(allocator, state, content, wanted);
             }
             let Some(to) = self.targets.pop() else {
-                // The rest of the batch is not tried.
+                // The rest of the batch stays where it is.
                 self.scanned.failed += u64::from(self.rules.no_room_counts);
                 no_room = true;
                 break;
@@ -89,14 +89,14 @@ impl Compactor {
             }
             let freed = if moved { from } else { to };
             if let Err(error) = allocator.free(cpu, freed, 0, observer) {
-                panic!("frame {freed} is left over: {error}");
+                panic!("freeing frame {freed} after migration: {error}");
             }
         }
         self.batch.clear();
         no_room
     }
 
-    /// Something could not be moved: a block of the order will not come of it.
+    /// Decides how to go on after a page could not be migrated, so that its block will not become free.
     fn after_failure(&mut self, pageblock: Order) {
         let goal = self.goal;
         match self.rules.after_failure {
@@ -120,7 +120,7 @@ impl Compactor {
         }
     }
 
-    /// Whether the scanners have met, or are past each other.
+    /// Tells whether the scanners have met or passed each other.
     pub(super) const fn have_met(&self, pageblock: Order) -> bool {
         match self.rules.meeting {
             Meeting::ByFrame => self.free_pfn <= self.migrate_pfn,
@@ -128,8 +128,8 @@ impl Compactor {
         }
     }
 
-    /// Whether compaction is over where `migrate_pages` found no room (`-ENOMEM`).
-    // Linux: from 4.1 to 4.7 too, where the free scanner goes on to the end without taking anything.
+    /// Tells whether compaction is over after `migrate_pages` found no free page (`-ENOMEM`).
+    // Linux: from 4.1 to 4.7 too, as the free scanner goes on to the end without taking anything.
     fn ends_without_room(&self, pageblock: Order) -> bool {
         match self.rules.without_room {
             WithoutRoom::Ends => true,
@@ -137,8 +137,8 @@ impl Compactor {
         }
     }
 
-    /// The pages that content left lie on CPU lists: where a whole block was emptied, they are
-    /// drained so that it merges.
+    /// Drains the CPU's lists, which hold the old pages of migrated content, when a whole block was emptied, so that it
+    /// merges.
     fn merge_left<O: Observer>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -159,7 +159,7 @@ impl Compactor {
         }
     }
 
-    /// Gives the targets that were not used back, and lets the free scanner start above them.
+    /// Frees the targets that were not used, and lets the free scanner start above them (`release_freepages`).
     pub(super) fn release<C: Content, O: Observer>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -173,7 +173,7 @@ impl Compactor {
             let pfn = Pfn(pfn.into());
             content.hold(pfn, false);
             if let Err(error) = allocator.free(cpu, pfn, 0, observer) {
-                panic!("giving back frame {pfn}: {error}");
+                panic!("freeing the unused target {pfn}: {error}");
             }
         }
         if let Some(highest) = highest

@@ -1,25 +1,25 @@
-//! What compaction's scanners did, and how versions count it.
+//! The work of compaction's scanners, and how versions count it.
 
 use pageblock_kernel::rules::compaction::CompactCounts;
 
-/// What was done in a step.
+/// The work of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Scanned {
-    /// Looks at pages, and at blocks as a whole, for content to move.
+    /// Pages, and blocks as a whole, that the migration scanner looked at.
     pub migrate: u64,
-    /// Looks for room.
+    /// Pages, and blocks as a whole, that the free scanner looked at.
     pub free: u64,
-    /// The other pages of the blocks that were passed over as a whole in search of content,
+    /// The other pages of the blocks that the migration scanner skipped as a whole.
     pub migrate_passed: u64,
-    /// of room,
+    /// The other pages of the blocks that the free scanner skipped as a whole.
     pub free_passed: u64,
-    /// and of the free blocks that were taken.
+    /// The other pages of the free blocks that were taken.
     pub free_taken: u64,
-    /// Pages isolated, of both.
+    /// Pages isolated by both scanners.
     pub isolated: u64,
-    /// Pages moved.
+    /// Pages migrated.
     pub moved: u64,
-    /// Pages that could not be moved.
+    /// Pages that could not be migrated.
     pub failed: u64,
 }
 

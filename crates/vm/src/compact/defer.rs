@@ -1,31 +1,33 @@
-//! Deferral: a zone that could not be compacted is left alone for a growing number of attempts.
+//! Deferral: after compaction of a zone failed, a growing number of attempts is skipped.
 //!
 //! Source: `defer_compaction`, `compaction_deferred`, `compaction_defer_reset`,
 //! `compaction_restarting` (mm/compaction.c).
 
 use pageblock::frame::Order;
 
-/// At most 2^6 attempts (`COMPACT_MAX_DEFER_SHIFT`).
+/// The binary logarithm of the most attempts (`COMPACT_MAX_DEFER_SHIFT`).
 const MAX_SHIFT: u32 = 6;
 
-/// What a zone remembers of its failures.
+/// The deferral of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Deferral {
+    /// Attempts since the last failure.
     considered: u32,
+    /// The binary logarithm of the attempts to skip.
     shift: u32,
     /// The smallest order that failed.
     order_failed: Order,
 }
 
 impl Deferral {
-    /// It failed for an order.
+    /// Notes that compaction failed for an order.
     pub fn defer(&mut self, order: Order) {
         self.considered = 0;
         self.shift = (self.shift + 1).min(MAX_SHIFT);
         self.order_failed = self.order_failed.min(order);
     }
 
-    /// Counts an attempt for an order; tells whether it is to be left out.
+    /// Counts an attempt for an order. Returns whether it is skipped.
     pub fn is_deferred(&mut self, order: Order) -> bool {
         if order < self.order_failed {
             return false;
@@ -34,7 +36,7 @@ impl Deferral {
         self.considered < 1 << self.shift
     }
 
-    /// It worked for an order; `served` says that a block was taken, too.
+    /// Notes that compaction succeeded for an order. `served`: a block was allocated, too.
     pub fn succeed(&mut self, order: Order, served: bool) {
         if served {
             self.considered = 0;
@@ -45,7 +47,7 @@ impl Deferral {
         }
     }
 
-    /// The longest wait is over: old hints are worth nothing now.
+    /// Tells whether the longest deferral is over, so that old hints are worthless.
     #[must_use]
     pub fn is_restarting(&self, order: Order) -> bool {
         order >= self.order_failed && self.shift == MAX_SHIFT && self.considered >= 1 << MAX_SHIFT

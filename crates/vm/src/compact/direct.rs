@@ -16,12 +16,19 @@ use super::content::Pages;
 use super::{Compactor, Goal, Mode, ZoneStep, counted, hints};
 use crate::vm::{Vm, with_hook};
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CompactStep {
     More,
     Done(CompactResult, Contention),
     Captured(Pfn),
+}
+
+/// A compaction that was not skipped: the next attempt of the slow path shows whether it helped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compacted {
+    priority: CompactPriority,
+    preferred: Option<usize>,
 }
 
 /// One direct compaction.
@@ -33,13 +40,14 @@ pub(crate) struct DirectCompact {
     fs: bool,
     compactor: Option<Compactor>,
     result: CompactResult,
-    /// What the request does not permit is not tried.
+    /// The request permits compaction.
     permitted: bool,
-    /// The first zone of the request, whose failures may count for all.
+    /// The first zone of the request, whose deferral may count for all zones.
     preferred: Option<usize>,
-    begun: bool,
+    started: bool,
 }
 
+/// Returns the rank of a result: the highest of all zones counts.
 const fn rank(result: CompactResult) -> u8 {
     match result {
         CompactResult::Skipped => 0,
@@ -79,7 +87,7 @@ impl DirectCompact {
             whole_blocks: false,
             extfrag_threshold: vm.kernel.sysctl.extfrag_threshold.into(),
         };
-        // The first zone is popped first.
+        // Popped from the end: the preferred zone comes first.
         let mut zones: Vec<usize> = zones.map(Iterator::collect).unwrap_or_default();
         let preferred = zones.first().copied();
         zones.reverse();
@@ -87,7 +95,7 @@ impl DirectCompact {
             zones,
             permitted,
             preferred,
-            begun: false,
+            started: false,
             goal,
             priority,
             fs: request.gfp.has(Gfp::FS),
@@ -96,6 +104,7 @@ impl DirectCompact {
         }
     }
 
+    /// Compacts a little further.
     pub(crate) fn step<O: Observer>(&mut self, vm: &mut Vm<'_, O>, cpu: usize) -> CompactStep {
         let Some(compactor) = &mut self.compactor else { return self.next_zone(vm) };
         match vm.step_compactor(compactor, cpu, self.fs) {
@@ -113,20 +122,15 @@ impl DirectCompact {
         }
     }
 
-    /// How hard it tries.
-    pub(crate) const fn priority(&self) -> CompactPriority {
-        self.priority
+    /// Returns what an attempt after this compaction must know.
+    pub(crate) const fn outcome(&self) -> Compacted {
+        Compacted { priority: self.priority, preferred: self.preferred }
     }
 
-    /// The zone whose failures may count for all.
-    pub(crate) const fn preferred(&self) -> Option<usize> {
-        self.preferred
-    }
-
-    /// Whether it begins at all, which the preferred zone may say for all.
-    fn begins<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> Result<(), CompactResult> {
+    /// Starts, unless the request does not permit it or the preferred zone defers it for all.
+    fn start<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> Result<(), CompactResult> {
         let order = self.goal.order.unwrap_or(0);
-        self.begun = true;
+        self.started = true;
         let rules = vm.kernel.compaction;
         if rules.deferral == Deferral::PreferredZone
             && let Some(zone) = self.preferred
@@ -144,9 +148,10 @@ impl DirectCompact {
         Ok(())
     }
 
+    /// Chooses the next zone, unless it is deferred.
     fn next_zone<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> CompactStep {
-        if !self.begun
-            && let Err(result) = self.begins(vm)
+        if !self.started
+            && let Err(result) = self.start(vm)
         {
             return CompactStep::Done(result, Contention::None);
         }
@@ -166,12 +171,14 @@ impl DirectCompact {
         CompactStep::More
     }
 
+    /// Keeps the highest result so far.
     fn note(&mut self, result: CompactResult) {
         if rank(result) > rank(self.result) {
             self.result = result;
         }
     }
 
+    /// Ends the compaction of a zone, and of all if the result suffices.
     fn end_zone<O: Observer>(&mut self, vm: &mut Vm<'_, O>, result: CompactResult) -> CompactStep {
         let zone = self.compactor.take().map_or(0, |c| c.goal().zone);
         let order = self.goal.order.unwrap_or(0);
@@ -194,6 +201,7 @@ impl DirectCompact {
         if ends { CompactStep::Done(self.result, Contention::None) } else { CompactStep::More }
     }
 
+    /// Tells whether a zone has a block of the order at its low watermark.
     fn meets_low<O: Observer>(&self, vm: &Vm<'_, O>, zone: usize) -> bool {
         let cma = self.goal.migratetype == Migratetype::Movable;
         let flags = if cma { AllocFlags::CMA } else { AllocFlags(0) };
@@ -203,24 +211,37 @@ impl DirectCompact {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// An attempt followed a compaction that the preferred zone remembers.
-    pub(crate) fn remember_compaction(
+    /// Notes in which zone an attempt of the slow path found a block after a compaction, if it did
+    /// (`__alloc_pages_direct_compact`).
+    pub(crate) fn note_attempt(
         &mut self,
-        zone: usize,
+        compacted: Compacted,
         order: Order,
-        priority: CompactPriority,
-        served: bool,
+        zone_of_page: Option<usize>,
     ) {
-        let state = &mut self.compact[zone];
+        let served = zone_of_page.is_some();
+        self.stat.compact_success += u64::from(served);
+        self.stat.compact_fail += u64::from(!served);
         if served {
-            state.deferral.succeed(order, true);
-            state.flush = false;
-        } else if priority != CompactPriority::Async {
-            state.deferral.defer(order);
+            self.stalls.note_compacted(order);
+        }
+        let Compacted { priority, preferred } = compacted;
+        if self.kernel.compaction.deferral != Deferral::PreferredZone {
+            if let Some(zone) = zone_of_page {
+                self.compact[zone].deferral.succeed(order, true);
+            }
+        } else if let Some(zone) = preferred {
+            let state = &mut self.compact[zone];
+            if served {
+                state.deferral.succeed(order, true);
+                state.flush = false;
+            } else if priority != CompactPriority::Async {
+                state.deferral.defer(order);
+            }
         }
     }
 
-    /// Moves a little further, and counts it.
+    /// Runs one step of a compaction, and counts its work.
     pub(crate) fn step_compactor(
         &mut self,
         compactor: &mut Compactor,
@@ -230,10 +251,9 @@ impl<O: Observer> Vm<'_, O> {
         let state = &mut self.compact[compactor.goal().zone];
         let content = &mut Pages {
             pages: &mut self.pages,
-            spaces: &mut self.spaces,
-            lru: &mut self.lru,
+            pagecache: &mut self.pagecache,
+            swap: &mut self.swap,
             inject: &mut self.inject,
-            zram: &mut self.zram,
             fs,
         };
         let step = with_hook!(self, allocator, hook => {
@@ -252,7 +272,7 @@ impl<O: Observer> Vm<'_, O> {
         step
     }
 
-    /// Compacts every zone as far as it goes (`/proc/sys/vm/compact_memory`).
+    /// Compacts every zone as far as possible (`/proc/sys/vm/compact_memory`).
     pub fn compact_memory(&mut self, cpu: usize) {
         self.drain_all();
         for zone in 0..self.allocator.zones().len() {
@@ -277,21 +297,20 @@ impl<O: Observer> Vm<'_, O> {
         }
     }
 
-    /// kswapd sleeps: hints that a direct compaction made stale are forgotten
+    /// Clears the skip hints of a node's zones that a direct compaction made stale; kswapd does so when it sleeps
     /// (`reset_isolation_suitable`).
     pub(crate) fn reset_skip_hints(&mut self, node: usize) {
         for zone in 0..self.compact.len() {
-            if usize::from(self.node_of_zone[zone]) == node && self.compact[zone].flush {
+            if self.nodes.of_zone(zone) == node && self.compact[zone].flush {
                 let content = &Pages {
                     pages: &mut self.pages,
-                    spaces: &mut self.spaces,
-                    lru: &mut self.lru,
+                    pagecache: &mut self.pagecache,
+                    swap: &mut self.swap,
                     inject: &mut self.inject,
-                    zram: &mut self.zram,
                     fs: true,
                 };
                 let rule = self.kernel.compaction.skip_hints;
-                hints::forget(&mut self.allocator, zone, &mut self.compact[zone], content, rule);
+                hints::reset(&mut self.allocator, zone, &mut self.compact[zone], content, rule);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The scanners of 3.10 to 4.0, and when their compaction is over.
 //!
-//! They look at every frame, also inside blocks; the free scanner empties whole pageblocks, however few pages are
-//! wanted, and tries every free block where the watermark lets none be taken.
+//! They look at every frame, even inside blocks; the free scanner empties whole pageblocks, however few pages are
+//! wanted, and tries every free block even if the watermark allows none to be taken.
 //!
 //! Source: `isolate_freepages`, `isolate_freepages_block`, `isolate_migratepages_range`, `update_pageblock_skip`,
 //! `compact_finished` (mm/compaction.c of 3.10, 3.13, 3.16 and 3.19).
@@ -27,7 +27,7 @@ impl Compactor {
         let scanner = self.rules.free_scanner;
         let order = allocator.geometry().pageblock_order;
         let mut pfn = Pfn(self.free_pfn).align_down(order).0;
-        // 3.10 adds a pageblock to wherever in one the migration scanner is, and leaves out the lowest block.
+        // 3.10 adds a pageblock to the migration scanner's frame, and leaves out the lowest block.
         let low = match scanner {
             FreeScanner::FromHighest => self.migrate_pfn + pages(order) + 1,
             _ => Pfn(self.migrate_pfn + 1).align_up(order).0,
@@ -53,7 +53,7 @@ impl Compactor {
             pfn -= pages(order);
         }
         if scanner == FreeScanner::FromHighest {
-            // The next search begins where this one found something first.
+            // The next search starts where this one found its first page.
             self.free_pfn = highest;
         } else if pfn < low {
             self.free_pfn = self.migrate_pfn;
@@ -93,7 +93,7 @@ impl Compactor {
         }
     }
 
-    /// Fills the batch from the next pageblock that has something, or moves on to the free scanner (up to 3.18).
+    /// Fills the batch from the next pageblock with content, or advances to the free scanner (up to 3.18).
     pub(super) fn isolate_content_by_frame<C: Content>(
         &mut self,
         zone: &mut Zone<'_>,
@@ -101,7 +101,7 @@ impl Compactor {
         content: &C,
     ) {
         let pageblock = zone.geometry().pageblock_order;
-        // Pageblocks that are passed over cost little, but not nothing: a step has an end.
+        // Skipped pageblocks are cheap but not free: a step is bounded.
         for _ in 0..CLUSTER {
             let start = self.migrate_pfn;
             let end = Pfn(start + 1).align_up(pageblock).0;
@@ -109,11 +109,11 @@ impl Compactor {
                 self.migrate_pfn = end;
                 return;
             }
-            let easy = matches!(zone.block_type(Pfn(start)), Some(Movable | Cma));
-            let too_hard = self.goal.mode == Mode::Async && !easy;
+            let movable = matches!(zone.block_type(Pfn(start)), Some(Movable | Cma));
+            let skips_type = self.goal.mode == Mode::Async && !movable;
             let skip = !self.goal.ignore_hints && zone.skip(Pfn(start).align_down(pageblock));
-            if skip || too_hard {
-                // Its first frame shows it.
+            if skip || skips_type {
+                // The first frame suffices to decide.
                 self.scanned.migrate += 1;
                 self.migrate_pfn = end;
             } else {
@@ -124,7 +124,7 @@ impl Compactor {
                 return;
             }
             if self.migrate_pfn == end && !self.goal.ignore_hints {
-                self.note_block(zone, state, start, too_hard && !skip);
+                self.note_block(zone, state, start, skips_type && !skip);
             }
         }
     }
@@ -133,7 +133,7 @@ impl Compactor {
         let mut pfn = self.migrate_pfn;
         while pfn < end && self.batch.len() < CLUSTER {
             let (order, free) = block_at(zone, pfn);
-            // A huge page is known by its first frame.
+            // A huge page is recognised by its first frame.
             let huge = !free && order >= zone.geometry().pageblock_order;
             self.scanned.migrate += if huge { 1 } else { pages(order).min(end - pfn) };
             let used = matches!(zone.state(Pfn(pfn)), Some(FrameState::Allocated { .. }));
@@ -145,22 +145,22 @@ impl Compactor {
         self.migrate_pfn = pfn.min(end);
     }
 
-    /// Nothing was isolated up to the end of a pageblock. `too_hard`: only because the task does not wait; up to 3.13
-    /// the block is passed over by those who do, too.
+    /// Notes that nothing was isolated up to the end of a pageblock. `skips_type`: only because asynchronous compaction
+    /// skips its type; up to 3.13 the hint holds for synchronous compaction, too.
     fn note_block(
         &mut self,
         zone: &mut Zone<'_>,
         state: &mut ZoneCompact,
         start: u64,
-        too_hard: bool,
+        skips_type: bool,
     ) {
         let old = self.rules.async_hides;
-        if old || !too_hard {
+        if old || !skips_type {
             let block = Pfn(start).align_down(zone.geometry().pageblock_order);
             // The block is in the zone: the scanner is there.
             let _ = zone.set_skip(block, true);
         }
-        self.found_content |= old && too_hard;
+        self.found_content |= old && skips_type;
         if self.found_content {
             return;
         }
@@ -171,7 +171,7 @@ impl Compactor {
     }
 }
 
-/// The order of the block at a frame, and whether it is free; a frame without one counts for itself.
+/// Returns the order of the block at a frame, and whether it is free; a frame without a block has order 0.
 fn block_at(zone: &Zone<'_>, pfn: u64) -> (Order, bool) {
     match zone.state(Pfn(pfn)) {
         Some(FrameState::Free { order, .. }) => (order, true),
@@ -186,15 +186,15 @@ mod tests {
     use pageblock::request::{Gfp, Request};
     use pageblock::slowpath::CompactResult;
 
-    use super::super::ZoneStep;
-    use super::super::testing::{
+    use super::*;
+    use crate::compact::ZoneStep;
+    use crate::compact::testing::{
         AllMovable, FRAMES, fill, goal, raise_watermarks, rules, with_allocator,
     };
-    use super::*;
 
     const LAST: u64 = FRAMES - 512;
 
-    /// A zone without watermarks, a compactor that has begun at its ends, and what the zone remembers.
+    /// Runs a test with a zone without watermarks, a compactor at the ends of the zone, and the zone's state.
     fn with_zone(
         policy: &str,
         migratetype: Migratetype,
@@ -210,15 +210,15 @@ mod tests {
         });
     }
 
-    /// `isolate_freepages` of 3.10 begins again at the highest pageblock that gave something, of 3.16 at the last, of
-    /// 3.19 below it; `isolate_freepages_block` looks at all of it.
+    /// `isolate_freepages` of 3.10 starts again at the highest pageblock with free pages, of 3.16 at the last one, of
+    /// 3.19 below it; `isolate_freepages_block` scans the whole pageblock.
     #[test]
     fn the_free_scanner_empties_whole_pageblocks() {
         let scan = |policy| {
             let mut seen = (0, 0, 0, None);
             with_zone(policy, Movable, |allocator, compactor, state| {
                 fill(allocator);
-                // More than one pageblock has.
+                // More than one pageblock has free pages.
                 compactor.batch = (0..130).collect();
                 compactor.isolate_free(allocator, state, &mut AllMovable, 130);
                 let targets = &compactor.targets;
@@ -237,10 +237,10 @@ mod tests {
         assert_eq!(scan("linux-4.4").0, 130);
     }
 
-    /// `finished_update_free`: pageblocks without a free page below one that gave some are hidden, but the next
-    /// compaction begins above them.
+    /// `finished_update_free`: pageblocks without a free page below one with free pages are hinted, but the next
+    /// compaction starts above them.
     #[test]
-    fn the_next_free_scanner_begins_where_there_was_something() {
+    fn the_next_free_scanner_starts_where_pages_were_found() {
         let place = |policy| {
             let mut place = (0, false);
             with_zone(policy, Movable, |allocator, compactor, state| {
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(place("linux-3.19"), (512, true));
     }
 
-    /// `isolate_migratepages_range` knows no order of a free block up to 3.17 (99c0fd5e51c4).
+    /// `isolate_migratepages_range` does not skip free blocks up to 3.17 (99c0fd5e51c4).
     #[test]
     fn the_migration_scanner_looks_at_every_frame() {
         let looks = |policy| {
@@ -275,25 +275,26 @@ mod tests {
         assert!(looks("linux-4.4") < LAST);
     }
 
-    /// An asynchronous compaction hides unmovable pageblocks from those who wait, too, up to 3.13 (50b5b094e683).
+    /// Asynchronous compaction sets the hints of unmovable pageblocks for synchronous compaction, too, up to 3.13
+    /// (50b5b094e683).
     #[test]
     fn asynchronous_compaction_leaves_hints_in_old_kernels() {
-        let hidden = |policy| {
-            let mut hidden = false;
+        let hinted = |policy| {
+            let mut hinted = false;
             with_zone(policy, Movable, |allocator, compactor, state| {
                 let request = Request::new(0, Gfp::GFP_KERNEL);
                 let pfn = allocator.alloc(0, &request, &mut ()).unwrap();
                 compactor.goal.mode = Mode::Async;
                 compactor.migrate_pfn = pfn.align_down(9).0;
                 compactor.isolate_content(allocator, state, &AllMovable);
-                hidden = allocator.zones()[0].skip(pfn.align_down(9));
+                hinted = allocator.zones()[0].skip(pfn.align_down(9));
             });
-            hidden
+            hinted
         };
-        assert_eq!(["linux-3.10", "linux-3.16", "linux-4.4"].map(hidden), [true, false, false]);
+        assert_eq!(["linux-3.10", "linux-3.16", "linux-4.4"].map(hinted), [true, false, false]);
     }
 
-    /// `compact_finished` knows no other type's block before 2149cdaef6c0 (4.1).
+    /// `compact_finished` does not consider blocks of another type before 2149cdaef6c0 (4.1).
     #[test]
     fn a_block_of_another_type_ends_nothing_before_4_1() {
         let ends = |policy, migratetype| {
@@ -310,10 +311,10 @@ mod tests {
         assert_eq!(ends("linux-4.2", Unmovable), Some(CompactResult::Success));
     }
 
-    /// Where the watermark lets no page be taken, every pageblock is tried and hidden, and `-ENOMEM` ends
+    /// If the watermark allows no page to be taken, every pageblock is tried and hinted, and `-ENOMEM` ends
     /// `compact_zone`; from 3.14 on the scanners meet there.
     #[test]
-    fn no_room_ends_the_compaction() {
+    fn compaction_ends_without_free_pages() {
         let ends = |policy| {
             let mut seen = (ZoneStep::More, 0, 0);
             with_zone(policy, Unmovable, |allocator, compactor, state| {
@@ -324,8 +325,8 @@ mod tests {
                     step = compactor.step(allocator, state, &mut AllMovable, 0, &mut ());
                 }
                 let zone = &allocator.zones()[0];
-                let hidden = (0..8).filter(|block| zone.skip(Pfn(512 * block))).count();
-                seen = (step, hidden, state.free);
+                let hinted = (0..8).filter(|block| zone.skip(Pfn(512 * block))).count();
+                seen = (step, hinted, state.free);
             });
             seen
         };
@@ -333,9 +334,9 @@ mod tests {
         assert_eq!(ends("linux-3.16"), (ZoneStep::Done(CompactResult::Complete), 7, LAST));
     }
 
-    /// Up to 3.13 the scanners' places stay where they met (55b7c4c99f6a).
+    /// Up to 3.13 the scanners' positions stay where they met (55b7c4c99f6a).
     #[test]
-    fn scanners_that_met_begin_anew_from_3_14() {
+    fn scanners_that_met_start_over_from_3_14() {
         let place = |policy| {
             let mut place = 0;
             with_zone(policy, Unmovable, |allocator, compactor, state| {

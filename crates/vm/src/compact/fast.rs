@@ -1,7 +1,7 @@
-//! Fast searches, from 5.1: the free lists say where room and nearly empty pageblocks are, so that
-//! the scanners need not look at every page.
+//! Fast searches, from 5.1: the free lists tell where free pages and nearly empty pageblocks are, so that the scanners
+//! need not look at every page.
 //!
-//! A search leaves traces: the list that it looked at begins with another block afterwards.
+//! A search changes the list that it looks at: afterwards the list starts with another block.
 //!
 //! Source: `fast_isolate_freepages`, `fast_isolate_around`, `fast_find_migrateblock`
 //! (mm/compaction.c).
@@ -14,14 +14,14 @@ use pageblock_kernel::rules::compaction::{AroundHint, SearchedBlock};
 
 use super::free::may_take;
 use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
-use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
+use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
 
-/// What a compaction remembers of its searches (fields of `struct compact_control`).
+/// The state of a compaction's searches (fields of `struct compact_control`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Searches {
-    /// The order that the free search begins with.
+    /// The order that the search for free pages starts with.
     order: Order,
-    /// Searches in vain since the last success.
+    /// Failed searches since the last success.
     fails: u32,
     /// The lowest block that a search led to; the linear scan starts there once, `None` afterwards.
     lowest: Option<u64>,
@@ -32,38 +32,39 @@ impl Searches {
         Self { order: order.unwrap_or(0), fails: 0, lowest: Some(u64::MAX) }
     }
 
-    /// Entries of lists to look at (`freelist_scan_limit`).
+    /// Returns the number of list entries to look at (`freelist_scan_limit`).
     fn limit(&self) -> u64 {
         (CLUSTER as u64).checked_shr(self.fails).unwrap_or(0) + 1
     }
 }
 
-/// The frames that a free search wants.
+/// The frames that a search for free pages accepts.
 #[derive(Clone, Copy)]
 struct Wanted {
-    /// It takes the first from here on,
+    /// The first block from here on is taken.
     low: u64,
-    /// or else the highest from here on.
+    /// Otherwise the highest block from here on is taken.
     min: u64,
 }
 
-/// What the search of one list came to.
+/// The result of searching one list.
 #[derive(Default)]
 struct Found {
     pfn: Option<u64>,
+    /// Blocks that were looked at.
     scanned: u64,
-    /// The highest pageblock that it met.
+    /// The highest pageblock that was met.
     highest: Option<u64>,
 }
 
 impl Compactor {
-    /// The order of the request, where versions and requests search at all.
+    /// Returns the order of the request if the version searches for such requests.
     fn search_order(&self) -> Option<Order> {
         self.goal.order.filter(|&order| order > 0 && self.rules.fast_search)
     }
 
-    /// Takes free pages by the movable lists, from high in what the scanners have left. Tells whether
-    /// there are enough to go on with.
+    /// Takes free pages from the movable lists, high in the range between the scanners. Returns whether there are
+    /// targets.
     pub(super) fn search_free<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -98,8 +99,8 @@ impl Compactor {
         !self.targets.is_empty()
     }
 
-    /// Once round the lists, downwards from the order with which the last search had success: the block taken, and
-    /// the highest pageblock met.
+    /// Searches every list once, downwards from the order of the last success. Returns the block taken, and the highest
+    /// pageblock met.
     fn search_lists(
         &mut self,
         zone: &mut Zone<'_>,
@@ -126,7 +127,7 @@ impl Compactor {
                     self.scanned.free_taken += pages(at) - 1;
                     return (Some((pfn, at)), highest);
                 }
-                // Too little is free.
+                // Too few pages are free.
                 break;
             }
             if found.scanned >= limit {
@@ -138,8 +139,8 @@ impl Compactor {
         (None, highest)
     }
 
-    /// A first search was in vain: the free scanner starts at the highest pageblock that it met, or, for a task
-    /// itself, in the middle.
+    /// Sets the start of the free scanner after a first search failed: the highest pageblock that it met, or, in direct
+    /// compaction, the middle of the range.
     fn start_from(&mut self, zone: &Zone<'_>, highest: Option<u64>, min: u64) -> Option<u64> {
         if let Some(block) = highest.filter(|&block| block >= min) {
             self.free_pfn = block;
@@ -152,8 +153,8 @@ impl Compactor {
         (!self.rules.middle_must_fit || self.may_fill(zone, Pfn(min))).then_some(min)
     }
 
-    /// Looks at a list of free blocks from its end; the block where the search ends comes first
-    /// afterwards.
+    /// Searches a list of free blocks from its tail; afterwards the list starts with the block at which the search
+    /// ended.
     fn search_list(
         &mut self,
         zone: &mut Zone<'_>,
@@ -190,8 +191,8 @@ impl Compactor {
         found
     }
 
-    /// Takes more from the pageblock that a search led to, until there are enough. A task that does not wait does
-    /// without.
+    /// Takes more free pages from the pageblock that a search led to, until there are enough. Asynchronous direct
+    /// compaction does not.
     fn search_around<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -199,21 +200,21 @@ impl Compactor {
         block: u64,
         wanted: usize,
     ) {
-        let hurried = self.goal.direct && self.goal.mode == Mode::Async;
-        if self.targets.len() >= wanted || hurried {
+        let async_direct = self.goal.direct && self.goal.mode == Mode::Async;
+        if self.targets.len() >= wanted || async_direct {
             return;
         }
         let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
         let start = block.max(zone.span().start.0);
         let end = (block + pages(zone.geometry().pageblock_order)).min(zone.span().end.0);
         let (mut found, missing) = (Vec::new(), wanted - self.targets.len());
-        let (next, taken) = self.take_room(zone, (start, end), 1, missing, &mut found);
+        let (next, taken) = self.take_free(zone, (start, end), 1, missing, &mut found);
         let spent = match self.rules.around_hint {
             AroundHint::AtEnd => next >= end,
             AroundHint::Short => taken < missing,
         };
         if spent {
-            // The block is in the zone. It is full, or nearly so.
+            // The block is in the zone. It has no more free pages, or hardly any.
             let _ = zone.set_skip(Pfn(start), true);
         }
         for (pfn, order) in found {
@@ -221,8 +222,8 @@ impl Compactor {
         }
     }
 
-    /// The pageblock to look into next: one with a large free block, where a costly movable request
-    /// is at the start of a pageblock. Tells whether there is one.
+    /// Moves the migration scanner to a pageblock with a large free block, if it is at the start of a pageblock and the
+    /// request is costly and movable. Returns whether there is one.
     pub(super) fn search_source(&mut self, zone: &mut Zone<'_>) -> bool {
         let Some(order) = self.search_order() else { return false };
         let (pageblock, start) = (zone.geometry().pageblock_order, zone.span().start.0);
@@ -263,7 +264,8 @@ impl Compactor {
         false
     }
 
-    /// A free block below a frame, from a list's head on; those looked at go to its end.
+    /// Returns a free block below a frame, searched from a list's head; the blocks that were looked at move to its
+    /// tail.
     fn search_low(
         &self,
         zone: &mut Zone<'_>,

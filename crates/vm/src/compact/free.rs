@@ -1,4 +1,4 @@
-//! The free scanner: downwards through a zone, for free pages to move content to.
+//! The free scanner: goes down through a zone for free pages as migration targets.
 //!
 //! Source: `isolate_freepages`, `suitable_migration_target`, `isolate_freepages_block`
 //! (mm/compaction.c).
@@ -16,11 +16,11 @@ use pageblock_kernel::rules::compaction::{
 
 use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
 
-/// The free scanner looks at every 32nd page at least (`COMPACT_CLUSTER_MAX`).
+/// The largest stride of the free scanner in pages (`COMPACT_CLUSTER_MAX`).
 const MAX_STRIDE: u64 = CLUSTER as u64;
 
 impl Compactor {
-    /// Takes at least `wanted` free pages, if there are so many above the migration scanner.
+    /// Takes at least `wanted` free pages, if there are as many above the migration scanner.
     pub(super) fn isolate_free<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -35,12 +35,12 @@ impl Compactor {
         if !self.search_free(allocator, state, content, wanted) {
             self.walk_free(allocator, state, content, wanted);
         }
-        // Targets are taken from the end of the list: the first that were found come first.
+        // Targets are used from the end of the list: the first found come first.
         self.targets.reverse();
     }
 
-    /// Goes down through the pageblocks (`isolate_freepages`). From 5.1 it looks at every second page of a
-    /// pageblock after one without room, then at every fourth, up to every 32nd (4fca9730c51d).
+    /// Goes down through the pageblocks (`isolate_freepages`). From 5.1 it looks at every second page of a pageblock
+    /// after one without free pages, then at every fourth, up to every 32nd (4fca9730c51d).
     fn walk_free<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -69,7 +69,7 @@ impl Compactor {
                     self.take(allocator, content, pfn, order);
                 }
                 if self.free_pfn < end {
-                    // The same block gives the next targets too.
+                    // The next targets come from the same block.
                     return;
                 }
                 stride = if taken > 0 { 1 } else { (2 * stride).min(MAX_STRIDE) };
@@ -81,23 +81,24 @@ impl Compactor {
         }
     }
 
+    /// Tells whether a pageblock is scanned for targets.
     pub(super) fn is_target(&self, zone: &Zone<'_>, block: Pfn) -> bool {
         (self.goal.ignore_hints || !zone.skip(block)) && self.may_fill(zone, block)
     }
 
-    /// Whether a pageblock is one to move content to (`suitable_migration_target`).
+    /// Tells whether content may be migrated to a pageblock (`suitable_migration_target`).
     pub(super) fn may_fill(&self, zone: &Zone<'_>, block: Pfn) -> bool {
         let order = match zone.state(block) {
             Some(FrameState::Free { order, .. }) => Some(order),
             _ => None,
         };
         let pageblock = zone.geometry().pageblock_order;
-        let too_good: Order = match self.rules.compact_target {
+        let too_large: Order = match self.rules.compact_target {
             CompactTarget::AcceptLarge => Order::MAX,
             CompactTarget::RejectPageblock => pageblock,
             CompactTarget::RejectOrder => self.goal.order.unwrap_or(pageblock),
         };
-        if order.is_some_and(|order| order >= too_good) {
+        if order.is_some_and(|order| order >= too_large) {
             return false;
         }
         let large = self.rules.compact_target == CompactTarget::AcceptLarge
@@ -105,13 +106,13 @@ impl Compactor {
         match zone.block_type(block) {
             Some(Movable | Cma) => true,
             Some(Reserve | Isolate) | None => false,
-            // In 3.10 a whole free block will do, whatever its type.
+            // In 3.10 a free block of a whole pageblock is a target, whatever its type.
             Some(_) => self.goal.any_block || large,
         }
     }
 
-    /// Takes free pages off their lists from the free scanner's place up to the end of its pageblock, until there
-    /// are enough (`isolate_freepages_block`). Gives the number of pages.
+    /// Takes free pages off their lists from the free scanner's position up to the end of its pageblock, until there
+    /// are enough (`isolate_freepages_block`). Returns the number of pages.
     fn scan_free(
         &mut self,
         zone: &mut Zone<'_>,
@@ -122,16 +123,16 @@ impl Compactor {
     ) -> usize {
         let wanted = wanted.saturating_sub(self.targets.len());
         let start = self.free_pfn.max(zone.span().start.0);
-        let (next, taken) = self.take_room(zone, (start, end), stride, wanted, found);
+        let (next, taken) = self.take_free(zone, (start, end), stride, wanted, found);
         let stopped = next < end && taken < wanted;
         let ends = stopped && !self.rules.free_scanner_stops;
         self.free_pfn = if ends { 0 } else { next };
         taken
     }
 
-    /// Takes the free blocks of a range until there are enough pages, or too little is free to take more. Gives the
-    /// place after the last one that was looked at, and the number of pages.
-    pub(super) fn take_room(
+    /// Takes the free blocks of a range until there are enough pages, or too few are free to take more. Returns the
+    /// frame after the last one that was looked at, and the number of pages.
+    pub(super) fn take_free(
         &mut self,
         zone: &mut Zone<'_>,
         (start, end): (u64, u64),
@@ -171,6 +172,7 @@ impl Compactor {
         (end, taken)
     }
 
+    /// Splits a free block that was taken into targets.
     pub(super) fn take<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -189,7 +191,7 @@ impl Compactor {
     }
 }
 
-/// Whether a block may be taken, by the watermark of `__isolate_free_page`.
+/// Tells whether the watermark of `__isolate_free_page` allows a block to be taken.
 pub(super) fn may_take(zone: &Zone<'_>, order: Order, rules: &Compaction) -> bool {
     let (mark, flags) = match rules.isolate_mark {
         IsolateMark::Low => (zone.watermarks().low, AllocFlags(0)),

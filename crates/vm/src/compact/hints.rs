@@ -1,7 +1,7 @@
-//! The hints of a zone: pageblocks that scanners pass over, and where they start.
+//! The skip hints of a zone, and the positions at which its scanners start.
 //!
-//! Up to 5.0 a hint says that nothing was found in a pageblock. From 5.1 it says that the pageblock was
-//! looked into, and only those that a sample shows to be worth it lose it again.
+//! Up to 5.0 a hint says that nothing was found in a pageblock. From 5.1 it says that the pageblock was scanned, and it
+//! is cleared only if a sample shows that another scan is worthwhile.
 //!
 //! Source: `update_pageblock_skip`, `test_and_set_skip`, `update_cached_migrate`,
 //! `__reset_isolation_suitable` (mm/compaction.c).
@@ -14,23 +14,25 @@ use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::SkipHints;
 
 use super::{Compactor, Content, Mode, ZoneCompact};
-use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
+use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
 
-/// What a sample of a pageblock is to show.
+/// What a sample of a pageblock looks for.
 #[derive(Clone, Copy)]
 struct Wanted {
+    /// Movable content.
     content: bool,
+    /// Free pages.
     room: bool,
 }
 
 impl Compactor {
-    /// Whether this compaction leaves hints behind: one that ignores them does from 4.15 on (2583d6713267), here
-    /// where hints say what was visited.
-    fn leaves_hints(&self) -> bool {
+    /// Tells whether this compaction sets hints: one that ignores them sets them from 4.15 on (2583d6713267), here if
+    /// hints say what was scanned.
+    fn sets_hints(&self) -> bool {
         !self.goal.ignore_hints || self.rules.skip_hints != SkipHints::NothingFound
     }
 
-    /// The migration scanner takes the first page of a pageblock's content.
+    /// Notes that the migration scanner took the first movable page of a pageblock.
     pub(super) fn note_source(
         &self,
         zone: &mut Zone<'_>,
@@ -49,8 +51,7 @@ impl Compactor {
         }
     }
 
-    /// The migration scanner is through with a pageblock; `marked` says that it was the first to take content
-    /// there.
+    /// Notes that the migration scanner has scanned a pageblock. `marked`: it took content there first.
     pub(super) fn note_scanned(
         &self,
         zone: &mut Zone<'_>,
@@ -59,7 +60,7 @@ impl Compactor {
         from_start: bool,
         marked: bool,
     ) {
-        if !self.leaves_hints() {
+        if !self.sets_hints() {
             return;
         }
         if from_start && !marked {
@@ -69,7 +70,7 @@ impl Compactor {
         self.start_after(state, self.migrate_pfn);
     }
 
-    /// Later compactions start the migration scanner here.
+    /// Moves the position at which later compactions start the migration scanner.
     pub(super) fn start_after(&self, state: &mut ZoneCompact, pfn: u64) {
         state.migrate[0] = state.migrate[0].max(pfn);
         if self.goal.mode != Mode::Async {
@@ -77,9 +78,9 @@ impl Compactor {
         }
     }
 
-    /// The free scanner is through with a pageblock.
+    /// Notes that the free scanner has scanned a pageblock.
     pub(super) fn note_target(&self, zone: &mut Zone<'_>, state: &mut ZoneCompact, block: Pfn) {
-        if !self.leaves_hints() {
+        if !self.sets_hints() {
             return;
         }
         // The block is in the zone: the scanner is there.
@@ -89,8 +90,8 @@ impl Compactor {
     }
 }
 
-/// Clears the hints of a zone and moves the places where the scanners start.
-pub(super) fn forget<C: Content>(
+/// Clears the hints of a zone and moves the positions at which the scanners start (`__reset_isolation_suitable`).
+pub(super) fn reset<C: Content>(
     allocator: &mut Allocator<'_>,
     zone: usize,
     state: &mut ZoneCompact,
@@ -99,14 +100,15 @@ pub(super) fn forget<C: Content>(
 ) {
     let Some((zone, _)) = allocator.zone_and_cache(zone, 0) else { return };
     if rule == SkipHints::NothingFound {
-        forget_all(zone, state);
+        reset_all(zone, state);
     } else if state.flush {
-        forget_worthwhile(zone, state, content);
+        reset_worthwhile(zone, state, content);
     }
     state.flush = false;
 }
 
-fn forget_all(zone: &mut Zone<'_>, state: &mut ZoneCompact) {
+/// Clears all hints.
+fn reset_all(zone: &mut Zone<'_>, state: &mut ZoneCompact) {
     state.reset(zone);
     let step = pages(zone.geometry().pageblock_order);
     let mut pfn = zone.span().start;
@@ -117,22 +119,22 @@ fn forget_all(zone: &mut Zone<'_>, state: &mut ZoneCompact) {
     }
 }
 
-/// From both ends: the scanners start at the outermost pageblocks that have content and room, and from there on
-/// either is enough for a hint to go.
-fn forget_worthwhile<C: Content>(zone: &mut Zone<'_>, state: &mut ZoneCompact, content: &C) {
+/// Clears hints from both ends of a zone: the scanners start at the outermost pageblocks with content and free pages;
+/// from there on either suffices to clear a hint.
+fn reset_worthwhile<C: Content>(zone: &mut Zone<'_>, state: &mut ZoneCompact, content: &C) {
     let step = pages(zone.geometry().pageblock_order);
     let (mut low, mut high) = (zone.span().start.0, zone.span().end.0 - 1);
     let (mut source, mut target) = (None, None);
     while low < high {
         let wanted = Wanted { content: true, room: source.is_some() };
-        if forget_block(zone, Pfn(low), wanted, content) && source.is_none() {
+        if reset_block(zone, Pfn(low), wanted, content) && source.is_none() {
             source = Some(low);
             (state.init_migrate, state.migrate) = (low, [low; 2]);
         }
         let wanted = Wanted { content: target.is_some(), room: true };
-        if forget_block(zone, Pfn(high), wanted, content) && target.is_none() {
+        if reset_block(zone, Pfn(high), wanted, content) && target.is_none() {
             target = Some(high);
-            // Linux: the scanner starts at the block's last page, and so takes next to nothing there.
+            // Linux: the scanner starts at the block's last page, and so takes hardly anything there.
             (state.init_free, state.free) = (high, high);
         }
         low += step;
@@ -144,8 +146,9 @@ fn forget_worthwhile<C: Content>(zone: &mut Zone<'_>, state: &mut ZoneCompact, c
     }
 }
 
-/// Tells whether a pageblock has no hint any more, by a look at every eighth page.
-fn forget_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, content: &C) -> bool {
+/// Clears the hint of a pageblock if a sample of every eighth page finds what is wanted. Returns whether it has no
+/// hint.
+fn reset_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, content: &C) -> bool {
     let pageblock = zone.geometry().pageblock_order;
     let block = pfn.align_down(pageblock);
     let first = block.max(zone.span().start);
@@ -178,10 +181,10 @@ fn forget_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, conte
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{rules, with_allocator};
     use super::*;
+    use crate::compact::testing::{rules, with_allocator};
 
-    /// The content of the first pageblock can be moved, and no other.
+    /// Only the content of the first pageblock is movable.
     struct First;
 
     impl Content for First {
@@ -194,10 +197,10 @@ mod tests {
         }
     }
 
-    /// Of a pageblock with content, one in use as a whole, one with room and one with neither, all passed over, those
-    /// that lose their hints.
-    fn forgotten(policy: &str) -> Vec<u64> {
-        let mut forgotten = Vec::new();
+    /// Returns which pageblocks lose their hints: of one with content, one in use as a whole, one with free pages, and
+    /// one with neither.
+    fn cleared(policy: &str) -> Vec<u64> {
+        let mut cleared = Vec::new();
         with_allocator(policy, 2048, |allocator| {
             let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
             assert_eq!([0, 1024].map(|pfn| zone.isolate_free_page(Pfn(pfn))), [Some(10); 2]);
@@ -212,17 +215,17 @@ mod tests {
             for block in [0, 512, 1024, 1536] {
                 zone.set_skip(Pfn(block), true).unwrap();
             }
-            forget(allocator, 0, &mut state, &First, rules(policy).skip_hints);
+            reset(allocator, 0, &mut state, &First, rules(policy).skip_hints);
             assert!(!state.flush);
             let blocks = allocator.zones()[0].pageblocks();
-            forgotten = blocks.filter(|&(_, _, skip)| !skip).map(|(pfn, ..)| pfn.0).collect();
+            cleared = blocks.filter(|&(_, _, skip)| !skip).map(|(pfn, ..)| pfn.0).collect();
         });
-        forgotten
+        cleared
     }
 
     #[test]
     fn from_5_1_only_worthwhile_pageblocks_lose_their_hints() {
-        assert_eq!(forgotten("linux-5.0"), [0, 512, 1024, 1536]);
-        assert_eq!(forgotten("linux-5.1"), [0, 1024]);
+        assert_eq!(cleared("linux-5.0"), [0, 512, 1024, 1536]);
+        assert_eq!(cleared("linux-5.1"), [0, 1024]);
     }
 }

@@ -1,5 +1,4 @@
-//! kcompactd: compaction in the background, one thread a node, from 4.6; from 5.9 also without
-//! anyone's asking.
+//! kcompactd: compaction in the background, one thread a node, from 4.6; from 5.9 also proactive.
 //!
 //! Source: `kcompactd`, `kcompactd_do_work`, `proactive_compact_node`, `fragmentation_score_node`
 //! (mm/compaction.c).
@@ -15,23 +14,25 @@ use pageblock_kernel::rules::kcompactd::{Background, Proactive};
 
 use super::suitable::{Suitable, extfrag_for_order};
 use super::{Compactor, Goal, Mode, ZoneStep, counted};
-use crate::kswapd::Daemon;
+use crate::base::daemon::Daemon;
 use crate::vm::Vm;
 
-/// How often proactive compaction looks, in nanoseconds (`HPAGE_FRAG_CHECK_INTERVAL_MSEC`).
+/// Nanoseconds between two checks of proactive compaction (`HPAGE_FRAG_CHECK_INTERVAL_MSEC`).
 const PROACTIVE_NS: u64 = 500_000_000;
-/// After a round without improvement it looks 64 times less often (`COMPACT_MAX_DEFER_SHIFT`).
+/// After a round without improvement the next check comes 64 times later (`COMPACT_MAX_DEFER_SHIFT`).
 const PROACTIVE_BACKOFF: u64 = 64;
 
-/// What kcompactd is asked for, and where it stands.
+/// The state of a node's kcompactd.
 #[derive(Clone, Debug, Default)]
 pub struct Kcompactd {
-    /// Somebody called since it last looked.
+    /// It was woken since it last ran.
     pub woken: bool,
+    /// The order that it was woken for.
     order: Order,
+    /// The highest zone of the requests that woke it.
     highest: Option<ZoneKind>,
     run: Option<Run>,
-    /// The next look of proactive compaction is so much later.
+    /// Nanoseconds that the next proactive check is delayed by.
     backoff: u64,
 }
 
@@ -42,13 +43,13 @@ struct Run {
     compactor: Option<Compactor>,
     order: Option<Order>,
     highest: ZoneKind,
-    /// Percent to get down to, and the score that it started from.
+    /// For a proactive round, the target score and the score at its start, in percent.
     proactive: Option<(u64, u64)>,
 }
 
-/// The scores of a node between which proactive compaction works, in percent.
+/// Returns the scores of a node at which proactive compaction stops and starts, in percent.
 #[must_use]
-pub(crate) fn proactive_marks(proactiveness: u64, rule: Proactive) -> (u64, u64) {
+fn proactive_marks(proactiveness: u64, rule: Proactive) -> (u64, u64) {
     let low = 100 - proactiveness.min(100);
     match rule {
         Proactive::HalfBelow => (low, (low + (low / 2).min(10)).min(100)),
@@ -60,7 +61,7 @@ pub(crate) fn proactive_marks(proactiveness: u64, rule: Proactive) -> (u64, u64)
 }
 
 impl Kcompactd {
-    /// Tells whether it compacts because somebody asked, which is a stall for memory.
+    /// Tells whether it compacts for a request, which is a stall for memory.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.order.is_some())
@@ -68,7 +69,7 @@ impl Kcompactd {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Asks the kcompactd of a node for a block (`wakeup_kcompactd`), where compaction could help.
+    /// Wakes the kcompactd of a node for a block if compaction could help (`wakeup_kcompactd`).
     pub(crate) fn wake_kcompactd(&mut self, node: usize, order: Order, highest: ZoneKind) {
         if order == 0 || self.kernel.kcompactd.kcompactd == Background::Off {
             return;
@@ -86,8 +87,8 @@ impl<O: Observer> Vm<'_, O> {
         }
     }
 
-    /// The share of free memory of a node that cannot serve huge pages, weighed by the zones' sizes,
-    /// in percent (`fragmentation_score_node`).
+    /// Returns the share of a node's free memory that cannot serve huge pages, weighted by the sizes of its zones, in
+    /// percent (`fragmentation_score_node`).
     fn fragmentation_score(&self, node: usize) -> u64 {
         let present: u64 = self.zones_of(node).map(|z| self.allocator.zones()[z].present()).sum();
         let score = |zone: usize| {
@@ -98,7 +99,7 @@ impl<O: Observer> Vm<'_, O> {
         self.zones_of(node).map(score).sum()
     }
 
-    /// Runs a node's kcompactd a little further on a CPU.
+    /// Runs one step of a node's kcompactd on a CPU.
     pub fn step_kcompactd(&mut self, node: usize, cpu: usize) -> Daemon {
         let Some(mut run) = self.nodes[node].kcompactd.run.take() else {
             return self.start_kcompactd(node);
@@ -113,6 +114,7 @@ impl<O: Observer> Vm<'_, O> {
         Daemon::Ran
     }
 
+    /// Starts a round if kcompactd was woken or proactive compaction is due.
     fn start_kcompactd(&mut self, node: usize) -> Daemon {
         if self.kernel.kcompactd.kcompactd == Background::Off {
             return Daemon::Sleep;
@@ -124,7 +126,7 @@ impl<O: Observer> Vm<'_, O> {
             let order = std::mem::take(&mut thread.order);
             let highest = thread.highest.take().unwrap_or(ZoneKind::Normal);
             let kinds = self.allocator.zones();
-            // The lowest zone is compacted first: it is popped first.
+            // Popped from the end: the lowest zone comes first.
             let zones = zones.into_iter().rev().filter(|&z| kinds[z].kind() <= highest).collect();
             self.stat.compact_daemon_wake += 1;
             self.nodes[node].kcompactd.run =
@@ -139,7 +141,8 @@ impl<O: Observer> Vm<'_, O> {
         let (low, high) = proactive_marks(proactiveness.into(), rule);
         let score = self.fragmentation_score(node);
         let wait = PROACTIVE_NS + std::mem::take(&mut self.nodes[node].kcompactd.backoff);
-        if score > high && !self.nodes[node].kswapd.is_running() {
+        let reclaims = zones.iter().any(|&zone| self.allocator.zones()[zone].reclaim_active());
+        if score > high && !reclaims {
             self.nodes[node].kcompactd.run = Some(Run {
                 zones: zones.into_iter().rev().collect(),
                 compactor: None,
@@ -151,7 +154,7 @@ impl<O: Observer> Vm<'_, O> {
         Daemon::Nap(wait)
     }
 
-    /// Goes on with a round; tells whether there is more to do.
+    /// Runs one step of a round. Returns whether there is more to do.
     fn step_run(&mut self, run: &mut Run, cpu: usize) -> bool {
         let Some(compactor) = &mut run.compactor else { return self.next_zone(run) };
         let step = self.step_compactor(compactor, cpu, true);
@@ -165,7 +168,7 @@ impl<O: Observer> Vm<'_, O> {
             match result {
                 CompactResult::Success => self.compact[zone].deferral.succeed(order, false),
                 CompactResult::Complete | CompactResult::PartialSkipped => {
-                    // What was moved may lie on the lists of other CPUs.
+                    // Pages that were freed by the move may be on the lists of other CPUs.
                     self.drain_all();
                     self.compact[zone].deferral.defer(order);
                 }
@@ -175,6 +178,7 @@ impl<O: Observer> Vm<'_, O> {
         true
     }
 
+    /// Starts the next zone of a round. Returns whether there is one.
     fn next_zone(&mut self, run: &mut Run) -> bool {
         let Some(zone) = run.zones.pop() else { return false };
         if self.allocator.zones()[zone].managed() == 0 {

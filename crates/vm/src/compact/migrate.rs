@@ -1,4 +1,4 @@
-//! The migration scanner: upwards through a zone, for content that can be moved.
+//! The migration scanner: goes up through a zone for content that can be migrated.
 //!
 //! Source: `isolate_migratepages`, `isolate_migratepages_block` (mm/compaction.c).
 
@@ -14,7 +14,7 @@ use pageblock_kernel::rules::compaction::{
 use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
 
 impl Compactor {
-    /// Fills the batch from the next pageblock that is worth it, or moves on to the free scanner.
+    /// Fills the batch from the next suitable pageblock, or advances to the free scanner.
     pub(super) fn isolate_content<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -26,11 +26,11 @@ impl Compactor {
             return self.isolate_content_by_frame(zone, state, content);
         }
         let pageblock = zone.geometry().pageblock_order;
-        if !self.takes_rest && self.passes_what_search_found(zone, state) {
+        if !self.takes_rest && self.skips_searched_block(zone, state) {
             return;
         }
         let visited = self.rules.skip_hints != SkipHints::NothingFound;
-        // Pageblocks that are skipped cost little, but not nothing: a step has an end.
+        // Skipped pageblocks are cheap but not free: a step is bounded.
         for _ in 0..CLUSTER {
             let block = Pfn(self.migrate_pfn).align_down(pageblock);
             let end = block.0 + pages(pageblock);
@@ -62,7 +62,7 @@ impl Compactor {
         }
     }
 
-    /// The pageblock is scanned, perhaps to its end.
+    /// Notes that a pageblock was scanned, if it was scanned to its end.
     fn after_block(
         &self,
         zone: &mut Zone<'_>,
@@ -78,9 +78,9 @@ impl Compactor {
         }
     }
 
-    /// Looks for a pageblock by the lists. Up to 6.5 the hint that the search leaves makes the scanner pass over
-    /// what it found (7efc3b726103); tells whether that was the case.
-    fn passes_what_search_found(&mut self, zone: &mut Zone<'_>, state: &mut ZoneCompact) -> bool {
+    /// Searches the free lists for a pageblock. Up to 6.5 the hint that the search sets makes the scanner skip what it
+    /// found (7efc3b726103). Returns whether it did.
+    fn skips_searched_block(&mut self, zone: &mut Zone<'_>, state: &mut ZoneCompact) -> bool {
         let before = self.migrate_pfn;
         let found = self.search_source(zone);
         if !found || self.rules.searched_block == SearchedBlock::Scanned {
@@ -95,7 +95,7 @@ impl Compactor {
         elsewhere
     }
 
-    /// Whether a pageblock is looked into.
+    /// Tells whether a pageblock is scanned (`suitable_migration_source`).
     fn is_source(&self, zone: &Zone<'_>, block: Pfn) -> bool {
         if self.goal.mode != Mode::Async || !self.goal.direct {
             return true;
@@ -109,14 +109,14 @@ impl Compactor {
         }
     }
 
-    /// Fills the batch from a pageblock; gives the first page that was taken, also if it was given up again.
+    /// Fills the batch from a pageblock. Returns the first page that was taken, even if it was put back.
     fn isolate_block<C: Content>(&mut self, zone: &Zone<'_>, content: &C, end: u64) -> Option<Pfn> {
         let mode = self.goal.mode;
-        // What would have to be waited for is left alone but by those who wait for writes.
+        // Only compaction that waits for writes takes pages under writeback.
         let waits = self.rules.sync_light_waits;
-        let patience = if mode == Mode::SyncLight && !waits { Mode::Async } else { mode };
+        let waits_for = if mode == Mode::SyncLight && !waits { Mode::Async } else { mode };
         let mut first = None;
-        // A task that does not wait wants whole blocks of its order or nothing.
+        // Asynchronous direct compaction takes whole blocks of its order or nothing.
         let unit = match (mode, self.goal.direct, self.goal.order) {
             (Mode::Async, true, Some(order)) => Some(order),
             _ => None,
@@ -138,15 +138,14 @@ impl Compactor {
                     continue;
                 }
                 Some(FrameState::Allocated { order: 0, .. })
-                    if content.is_movable(Pfn(pfn), patience) =>
+                    if content.is_movable(Pfn(pfn), waits_for) =>
                 {
                     first = first.or(Some(Pfn(pfn)));
                     self.batch.push(pfn as u32);
                     pfn += 1;
                     continue;
                 }
-                // Linux: from 6.9 content of larger blocks is moved too, where it is below the order
-                // that is wanted.
+                // Linux: from 6.9 larger blocks below the wanted order are migrated too.
                 Some(FrameState::Allocated { order, .. }) => {
                     self.scanned.migrate_passed += pages(order) - 1;
                     pfn += pages(order);
@@ -164,6 +163,7 @@ impl Compactor {
     }
 }
 
+/// Returns the end of the block of an order that holds a frame.
 fn unit_end(pfn: u64, unit: Option<Order>) -> u64 {
     unit.map_or(u64::MAX, |order| Pfn(pfn + 1).align_up(order).0)
 }

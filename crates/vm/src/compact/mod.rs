@@ -1,13 +1,13 @@
-//! Compaction: movable content goes from the low end of a zone to free pages at the high end, so
-//! that large blocks become free at the low end.
+//! Compaction: migrates movable content from the low end of a zone to free pages at the high end, so that large blocks
+//! become free at the low end.
 //!
-//! [`Compactor`] knows the scanners and when to stop; what the content is, and how it is moved,
-//! [`Content`] says. So an embedder of the allocator can use it without the rest of this crate.
+//! [`Compactor`] has the scanners and decides when to stop; [`Content`] says which content is movable and migrates it.
+//! So an embedder of the allocator can use it without the rest of this crate.
 //!
 //! Source: `compact_zone` (mm/compaction.c).
 
 mod batch;
-pub mod content;
+mod content;
 mod counts;
 pub mod defer;
 pub mod direct;
@@ -38,48 +38,48 @@ use self::defer::Deferral;
 use self::fast::Searches;
 use self::suitable::Suitable;
 
-/// Pages moved in one go (`COMPACT_CLUSTER_MAX`).
+/// Pages migrated in one batch (`COMPACT_CLUSTER_MAX`).
 const CLUSTER: usize = 32;
 
-/// How patient compaction is (`enum migrate_mode`).
+/// What compaction may wait for (`enum migrate_mode`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Mode {
-    /// Waits for nothing.
+    /// Nothing.
     Async,
-    /// Waits for locks.
+    /// Locks.
     SyncLight,
-    /// Waits for writes too.
+    /// Locks and writes.
     Sync,
 }
 
-/// What the pages of an embedder hold.
+/// The content of an embedder's pages.
 pub trait Content {
-    /// Whether the content of the block in use that starts at a frame can be moved now. Blocks above
-    /// order 0 are not asked for.
+    /// Tells whether the content of the page in use at a frame can be migrated now. Only blocks of order 0 are asked
+    /// for.
     fn is_movable(&self, pfn: Pfn, mode: Mode) -> bool;
 
-    /// Moves the content of a page to another, which is free for it. `false`: it could not be moved,
-    /// and is where it was. Otherwise `from` is free to be given back.
+    /// Migrates the content of a page to another, which is free for it. Returns `false` and leaves the content if that
+    /// fails; otherwise compaction frees `from`.
     fn migrate(&mut self, from: Pfn, to: Pfn, mode: Mode) -> bool;
 
-    /// Compaction holds this page of the allocator's as a target, or does no longer.
+    /// Notes that compaction holds a free page as a migration target, or no longer does.
     fn hold(&mut self, _pfn: Pfn, _held: bool) {}
 }
 
-/// What a zone remembers between compactions (fields of `struct zone`).
+/// The state of a zone between compactions (fields of `struct zone`).
 #[derive(Clone, Copy, Debug)]
 pub struct ZoneCompact {
-    /// Where the migration scanner starts: async, sync (`compact_cached_migrate_pfn`).
+    /// The start of the migration scanner: async, sync (`compact_cached_migrate_pfn`).
     migrate: [u64; 2],
-    /// Where the free scanner starts (`compact_cached_free_pfn`).
+    /// The start of the free scanner (`compact_cached_free_pfn`).
     free: u64,
-    /// Up to here the whole zone is compacted (`compact_init_migrate_pfn`).
+    /// A compaction that starts up to here counts as one of the whole zone (`compact_init_migrate_pfn`).
     init_migrate: u64,
-    /// From here on down the search for room is a first one (`compact_init_free_pfn`).
+    /// A fast search for free pages that starts from here on is a first one (`compact_init_free_pfn`).
     init_free: u64,
-    /// Failures.
-    pub deferral: Deferral,
-    /// The skip hints are to be forgotten when kswapd sleeps (`compact_blockskip_flush`).
+    /// Deferral after failures.
+    deferral: Deferral,
+    /// kswapd clears the skip hints when it sleeps (`compact_blockskip_flush`).
     flush: bool,
 }
 
@@ -89,8 +89,8 @@ impl ZoneCompact {
         Self {
             migrate: [start; 2],
             free: last,
-            // Linux: both are 0 before hints are first forgotten, so that until then every search for room is a first
-            // one, and a zone above frame 0 counts as not compacted whole.
+            // Linux: both are 0 until hints are first cleared, so that until then every fast search is a first one, and
+            // no compaction of a zone above frame 0 counts as one of the whole zone.
             init_migrate: start,
             init_free: last,
             deferral: Deferral::default(),
@@ -98,42 +98,42 @@ impl ZoneCompact {
         }
     }
 
-    /// The scanners have met: they start anew (`reset_cached_positions`).
+    /// Moves the scanners back to the ends of the zone (`reset_cached_positions`).
     fn reset(&mut self, zone: &Zone<'_>) {
         self.migrate = [zone.span().start.0; 2];
         self.free = last_block(zone);
     }
 }
 
-/// The start of the last pageblock of a zone.
+/// Returns the start of the last pageblock of a zone.
 fn last_block(zone: &Zone<'_>) -> u64 {
     Pfn(zone.span().end.0 - 1).align_down(zone.geometry().pageblock_order).0
 }
 
-/// What a compaction is for (`struct compact_control`).
+/// The goal of a compaction (`struct compact_control`).
 #[derive(Clone, Copy, Debug)]
 pub struct Goal {
-    /// The zone, by its place in the allocator.
+    /// The index of the zone in the allocator.
     pub zone: usize,
-    /// The order wanted; `None` compacts as far as it goes.
+    /// The order wanted; `None` compacts as far as possible.
     pub order: Option<Order>,
-    /// The type of the request.
+    /// The migratetype of the request.
     pub migratetype: Migratetype,
-    /// How patient.
+    /// What it may wait for.
     pub mode: Mode,
     /// The highest zone of the request.
     pub highest: ZoneKind,
-    /// The flags of the request's watermark test.
+    /// The flags of the request's watermark check.
     pub flags: AllocFlags,
-    /// All of the zone, from its ends.
+    /// The scanners start at the ends of the zone.
     pub whole_zone: bool,
-    /// Hints to pass over pageblocks do not matter (`ignore_skip_hint`).
+    /// Skip hints are ignored (`ignore_skip_hint`).
     pub ignore_hints: bool,
-    /// Room in pageblocks of all types will do (`ignore_block_suitable`).
+    /// Free pages of pageblocks of all types are targets (`ignore_block_suitable`).
     pub any_block: bool,
-    /// A task does it for itself, and may capture the block.
+    /// A task compacts for its own request, and may capture the block.
     pub direct: bool,
-    /// Stop once the share of unusable free memory is down to so many percent.
+    /// Stop when the share of unusable free memory is at most this many percent.
     pub proactive: Option<u64>,
     /// Stop only when whole blocks meet the high watermark (`defrag_mode`'s kcompactd).
     pub whole_blocks: bool,
@@ -141,14 +141,14 @@ pub struct Goal {
     pub extfrag_threshold: i64,
 }
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZoneStep {
-    /// More to do.
+    /// There is more to do.
     More,
-    /// Over.
+    /// It is over.
     Done(CompactResult),
-    /// Over: the task has its block.
+    /// It is over: the task captured its block.
     Captured(Pfn),
 }
 
@@ -159,24 +159,25 @@ pub struct Compactor {
     rules: Compaction,
     migrate_pfn: u64,
     free_pfn: u64,
-    /// Free pages taken, the highest last.
+    /// Free pages taken as targets; the highest is last.
     targets: Vec<u32>,
-    /// Isolated in this step.
+    /// Pages isolated in this step.
     batch: Vec<u32>,
-    /// Content left here: what it left must be merged once the scanner is past the block.
+    /// Content was migrated from here: its pages must be merged when the scanner is past the block
+    /// (`last_migrated_pfn`).
     last_migrated: Option<u64>,
     started: bool,
-    /// The pageblock goes on after success (where the request would claim it).
+    /// The rest of the pageblock is scanned even after success, as the request would claim it.
     finishing_block: bool,
     /// All of the rest of the pageblock is isolated at once (`finish_pageblock`).
     takes_rest: bool,
-    /// The rest of a pageblock in which something could not be moved comes next, whatever is free now.
+    /// The rest of a pageblock is scanned next because a page could not be migrated, whatever is free now.
     rescans: bool,
-    /// What an async compaction passes over a sync one need not look at either (`update_cached`).
+    /// The sync start of the migration scanner follows the async one (`update_cached`).
     keeps_in_step: bool,
-    /// Something was isolated, so that the places to start from stay (up to 3.18): `finished_update_migrate` and
-    /// `finished_update_free`.
+    /// Content was isolated: the start of the migration scanner stays (up to 3.18: `finished_update_migrate`).
     found_content: bool,
+    /// Free pages were isolated: the start of the free scanner stays (up to 3.18: `finished_update_free`).
     found_free: bool,
     whole_zone: bool,
     searches: Searches,
@@ -185,7 +186,7 @@ pub struct Compactor {
 }
 
 impl Compactor {
-    /// A compaction that has not begun.
+    /// Returns a compaction that has not started.
     #[must_use]
     pub fn new(goal: Goal, rules: Compaction) -> Self {
         Self {
@@ -209,13 +210,13 @@ impl Compactor {
         }
     }
 
-    /// What it is for.
+    /// Returns its goal.
     #[must_use]
     pub const fn goal(&self) -> &Goal {
         &self.goal
     }
 
-    /// Moves up to 32 pages, on a CPU. After [`ZoneStep::Done`] it holds no page.
+    /// Migrates up to 32 pages on a CPU. After [`ZoneStep::Done`] it holds no page.
     pub fn step<C: Content, O: Observer>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -259,7 +260,7 @@ impl Compactor {
         ZoneStep::More
     }
 
-    /// Checks whether it is worth it, and sets the scanners to where the last compaction stopped.
+    /// Checks whether compaction is suitable, and sets the scanners to where the last compaction stopped.
     fn start<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -287,9 +288,9 @@ impl Compactor {
             }
             restarting = state.deferral.is_restarting(order);
         }
-        let places = (state.migrate[usize::from(goal.mode != Mode::Async)], state.free);
+        let positions = (state.migrate[usize::from(goal.mode != Mode::Async)], state.free);
         if restarting {
-            hints::forget(allocator, goal.zone, state, content, self.rules.skip_hints);
+            hints::reset(allocator, goal.zone, state, content, self.rules.skip_hints);
         }
         let zone = &allocator.zones()[goal.zone];
         let (start, end) = (zone.span().start.0, zone.span().end.0);
@@ -299,7 +300,7 @@ impl Compactor {
             self.migrate_pfn = state.migrate[usize::from(goal.mode != Mode::Async)];
             self.free_pfn = state.free;
             if !self.rules.reset_before_read {
-                (self.migrate_pfn, self.free_pfn) = places;
+                (self.migrate_pfn, self.free_pfn) = positions;
             }
             if !(start..end).contains(&self.free_pfn) {
                 self.free_pfn = last_block(zone);
@@ -317,7 +318,7 @@ impl Compactor {
         None
     }
 
-    /// Whether it is over (`compact_finished`).
+    /// Returns the result if it is over (`compact_finished`).
     fn finished(&mut self, zone: &Zone<'_>, state: &mut ZoneCompact) -> Option<CompactResult> {
         let pageblock = zone.geometry().pageblock_order;
         if self.have_met(pageblock) {
@@ -355,7 +356,7 @@ impl Compactor {
         self.has_block(zone, order, at_block).then_some(CompactResult::Success)
     }
 
-    /// Whether the zone has the watermark that success takes.
+    /// Tells whether the zone meets the watermark that success requires.
     fn meets_mark(&self, zone: &Zone<'_>, order: Order) -> bool {
         let (low, block) = (zone.watermarks().low, pages(order));
         let Goal { highest, flags, .. } = self.goal;
@@ -369,7 +370,7 @@ impl Compactor {
         }
     }
 
-    /// Whether the request would find a block, on its own list or by claiming a pageblock.
+    /// Tells whether the request would find a block, on its own list or by claiming a pageblock.
     fn has_block(&mut self, zone: &Zone<'_>, order: Order, at_block: bool) -> bool {
         let mt = self.goal.migratetype;
         if self.rules.finish_block == FinishBlock::OwnList {
@@ -387,7 +388,7 @@ impl Compactor {
                 if mt == Movable || self.goal.mode == Mode::Async || at_block {
                     return true;
                 }
-                // What is left of the block would be polluted otherwise.
+                // Otherwise the rest of the pageblock would be polluted.
                 self.finishing_block = true;
                 return false;
             }
@@ -405,7 +406,8 @@ mod tests {
         Goal { order: None, direct: false, whole_zone: true, ..goal(Movable) }
     }
 
-    /// The first steps of a compaction without a request, kswapd running after the first, with room or without.
+    /// Returns the first steps of a compaction without a request. `kswapd`: kswapd runs after the first step. `room`:
+    /// the watermark allows pages to be taken.
     fn steps(policy: &str, goal: Goal, kswapd: bool, room: bool) -> Vec<ZoneStep> {
         let mut steps = Vec::new();
         with_allocator(policy, FRAMES, |allocator| {
@@ -425,7 +427,7 @@ mod tests {
         steps
     }
 
-    /// `__compact_finished`: a proactive compaction makes way for kswapd.
+    /// `__compact_finished`: a proactive compaction ends when kswapd runs.
     #[test]
     fn proactive_compaction_ends_when_kswapd_runs() {
         let goal = Goal { proactive: Some(0), ignore_hints: true, ..without_request() };
@@ -434,8 +436,8 @@ mod tests {
         assert_eq!(steps("linux-6.8", goal, false, true), [ZoneStep::More, ZoneStep::More]);
     }
 
-    /// `compact_zone`: where the watermark lets no free page be taken, compaction is contended from 4.8 on, not
-    /// complete, so that no failure is remembered.
+    /// `compact_zone`: if the watermark allows no free page to be taken, compaction is contended from 4.8 on, not
+    /// complete, so that it is not deferred.
     #[test]
     fn without_room_compaction_is_contended() {
         let steps = |policy| steps(policy, without_request(), false, false);

@@ -1,4 +1,4 @@
-//! Whether compaction is worth trying: enough free pages to move to, and fragmentation the cause.
+//! Whether compaction is suitable: enough pages are free as migration targets, and the cause is fragmentation.
 //!
 //! Source: `compaction_suitable`, `fragmentation_index` (mm/compaction.c, mm/vmstat.c).
 
@@ -11,23 +11,27 @@ use pageblock::request::Request;
 use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::{Compaction, ExtfragIndex, Suitability};
 
-use crate::reclaim::compact_gap;
-use crate::slowpath_orders::PAGE_ALLOC_COSTLY_ORDER;
 use crate::vm::Vm;
+use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
+
+/// Returns the free pages, besides the block itself, that compaction needs (`compact_gap`).
+pub(crate) const fn compact_gap(order: Order) -> u64 {
+    2 << order
+}
 
 /// Whether a zone should be compacted for an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Suitable {
-    /// It need not be: there is a block.
+    /// No: there is a free block.
     Success,
-    /// It cannot be: too little is free, or fragmentation is not the cause.
+    /// No: too few pages are free, or fragmentation is not the cause.
     Skipped,
-    /// It should be.
+    /// Yes.
     Continue,
 }
 
-/// Why a request of an order would fail, in thousandths: towards 0 for lack of memory, towards 1000
-/// for fragmentation; -1000 where it would not fail.
+/// Returns why a request of an order would fail, in thousandths: towards 0 for lack of memory, towards 1000 for
+/// fragmentation; -1000 if it would not fail.
 #[must_use]
 pub fn fragmentation_index(zone: &Zone<'_>, order: Order) -> i64 {
     let (mut blocks, mut free, mut suitable) = (0, 0, false);
@@ -44,7 +48,7 @@ pub fn fragmentation_index(zone: &Zone<'_>, order: Order) -> i64 {
     }
 }
 
-/// The share of free memory in blocks too small for an order, in percent (`extfrag_for_order`).
+/// Returns the share of free memory in blocks too small for an order, in percent (`extfrag_for_order`).
 #[must_use]
 pub fn extfrag_for_order(zone: &Zone<'_>, order: Order) -> u64 {
     let (mut free, mut usable) = (0, 0);
@@ -56,8 +60,7 @@ pub fn extfrag_for_order(zone: &Zone<'_>, order: Order) -> u64 {
     ((free - usable) * 100).checked_div(free).unwrap_or(0)
 }
 
-/// Whether a zone should be compacted (`compaction_suitable`): `mark` and `flags` are those of the
-/// request.
+/// Tells whether a zone should be compacted (`compaction_suitable`). `mark` and `flags` are the request's.
 #[must_use]
 pub fn suitable(
     zone: &Zone<'_>,
@@ -93,7 +96,8 @@ pub fn suitable(
     Suitable::Continue
 }
 
-/// The same without the request's watermark: what is free for the move must be there also where the block is.
+/// Tells whether a zone should be compacted, without the request's watermark: the pages for the move must be free
+/// even if there is a block.
 fn suitable_zone(zone: &Zone<'_>, order: Order, extfrag_threshold: i64) -> Suitable {
     let mark = zone.watermarks().low + compact_gap(order);
     if !zone.watermark_ok(0, mark, ZoneKind::Dma, AllocFlags(0)) {
@@ -107,7 +111,7 @@ fn suitable_zone(zone: &Zone<'_>, order: Order, extfrag_threshold: i64) -> Suita
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Whether a zone should be compacted for an order, by its minimum watermark.
+    /// Tells whether a zone should be compacted for an order, by its min watermark.
     pub(crate) fn compaction_suitable(
         &self,
         zone: usize,
@@ -126,15 +130,15 @@ impl<O: Observer> Vm<'_, O> {
         )
     }
 
-    /// Whether compaction would be suitable in some zone if part of what can be reclaimed were free
+    /// Tells whether compaction would be suitable in some zone if part of the reclaimable pages were free
     /// (`compaction_zonelist_suitable`).
     pub(crate) fn compaction_zonelist_suitable(&self, cpu: usize, request: &Request) -> bool {
         let Ok(mut zones) = self.allocator.zones_for(cpu, request) else { return false };
         let (order, highest) = (request.order, request.gfp.highest_zone());
         zones.any(|at| {
             let zone = &self.allocator.zones()[at];
-            let swap = self.swap.free_places() > 0;
-            let part = self.lru.zone_reclaimable(at, swap) / u64::from(order.max(1));
+            let swap = self.has_free_swap();
+            let part = self.lru().zone_reclaimable(at, swap) / u64::from(order.max(1));
             let marks = zone.watermarks();
             let mark = if order > PAGE_ALLOC_COSTLY_ORDER { marks.low } else { marks.min };
             let needed = zone.boost() + mark + compact_gap(order);
@@ -142,7 +146,7 @@ impl<O: Observer> Vm<'_, O> {
         })
     }
 
-    /// What kcompactd tests: under `defrag_mode` whole blocks only.
+    /// Tells whether kcompactd should compact a zone; under `defrag_mode` only whole blocks count.
     pub(crate) fn kcompactd_suitable(
         &self,
         zone: usize,

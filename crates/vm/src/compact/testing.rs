@@ -20,7 +20,7 @@ use super::{Content, Goal, Mode};
 /// Eight pageblocks of order 9.
 pub(super) const FRAMES: u64 = 4096;
 
-/// Everything can be moved.
+/// Content that is always movable.
 pub(super) struct AllMovable;
 
 impl Content for AllMovable {
@@ -32,7 +32,7 @@ impl Content for AllMovable {
     }
 }
 
-/// A task's compaction for order 2.
+/// Returns the goal of a direct compaction for order 2.
 pub(super) fn goal(migratetype: Migratetype) -> Goal {
     Goal {
         zone: 0,
@@ -51,12 +51,12 @@ pub(super) fn goal(migratetype: Migratetype) -> Goal {
     }
 }
 
-/// The rules of a preset.
+/// Returns the compaction rules of a preset.
 pub(super) fn rules(name: &str) -> Compaction {
     Named::parse(name).unwrap().kernel.compaction
 }
 
-/// A zone without watermarks.
+/// Runs a test with an allocator of one zone without watermarks.
 pub(super) fn with_allocator(policy: &str, frames: u64, test: impl FnOnce(&mut Allocator<'_>)) {
     let span = FrameRange::new(0, frames);
     let (present, managed) = (frames, frames);
@@ -80,7 +80,7 @@ pub(super) fn raise_watermarks(allocator: &mut Allocator<'_>) {
     zone.impose_watermarks(Watermarks { min: FRAMES, low: FRAMES, high: FRAMES, promo: FRAMES });
 }
 
-/// Every page that the watermark lets be taken is in use but each fourth of the upper half.
+/// Allocates every page that the watermark allows, and frees every fourth page of the upper half.
 pub(super) fn fill(allocator: &mut Allocator<'_>) {
     let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
     while allocator.alloc(0, &request, &mut ()).is_ok() {}

@@ -1,4 +1,4 @@
-//! How compaction scans, and which pageblocks it passes over.
+//! How compaction scans, and which pageblocks it skips.
 
 use pageblock::request::{Gfp, Request};
 use pageblock::zone::Zone;
@@ -11,7 +11,7 @@ use crate::machine::{Machine, with_machine};
 /// Pages of memory in these tests: 128 pageblocks.
 const PAGES: u64 = 65536;
 
-/// Fills memory with a program's pages and frees those that a filter says; a driver takes whole free blocks.
+/// Fills memory with a program's pages and frees those that a filter selects; a driver takes whole free blocks.
 fn fill_but(machine: &mut Machine<'_>, free: impl Fn(u32) -> bool) {
     let space = machine.vm.create_mapping(62000);
     let faulted = (0..60000).take_while(|&i| machine.fault(0, space, i)).count() as u32;
@@ -26,7 +26,7 @@ fn fill_but(machine: &mut Machine<'_>, free: impl Fn(u32) -> bool) {
     }
 }
 
-/// What a test finds on a machine that was so filled.
+/// Runs a test on a machine that was filled like this, and returns its result.
 fn on_filled<T>(
     policy: &str,
     free: impl Fn(u32) -> bool,
@@ -60,10 +60,10 @@ fn hints(machine: &Machine<'_>) -> usize {
     zones.iter().flat_map(Zone::pageblocks).filter(|&(_, _, skip)| skip).count()
 }
 
-/// From 5.1 the free lists tell where room is: the free scanner looks at far fewer pages.
+/// From 5.1 the free lists tell where free pages are: the free scanner looks at far fewer pages.
 #[test]
 fn fast_searches_spare_the_free_scanner() {
-    // Most blocks are full; every sixth has room, in pieces of eight pages and of one.
+    // Most pageblocks are full; every sixth has free blocks of eight pages and of one.
     let free = |i: u32| i / 512 % 6 == 5 && i % 16 < 9;
     let scanned_for_16_pages = |policy: &str| {
         on_filled(policy, free, |machine| {
@@ -76,11 +76,11 @@ fn fast_searches_spare_the_free_scanner() {
     assert!(after * 2 < before, "{before} pages scanned for 16 before, {after} after");
 }
 
-/// From 5.1 fewer and fewer pages of each pageblock are looked at where there is no room.
+/// From 5.1 fewer and fewer pages of each pageblock are looked at as long as no free page is found.
 #[test]
 fn the_free_scanner_samples_full_pageblocks() {
     let scanned = |policy: &str| {
-        // Room at the lower end only.
+        // Free pages at the lower end only.
         on_filled(
             policy,
             |i| (20000..24000).contains(&i),
@@ -94,10 +94,9 @@ fn the_free_scanner_samples_full_pageblocks() {
     assert!(after * 4 < before, "{before} pages scanned before, {after} after");
 }
 
-/// From 6.6 a pageblock from which content was taken is passed over afterwards; up to 5.0 only one in which there was
-/// none.
+/// From 6.6 a pageblock from which content was taken is skipped afterwards; up to 5.0 only one without content.
 #[test]
-fn what_was_looked_into_is_passed_over() {
+fn scanned_pageblocks_are_skipped_from_6_6() {
     let hints_left = |policy: &str| {
         on_filled(
             policy,
@@ -113,9 +112,9 @@ fn what_was_looked_into_is_passed_over() {
     assert!(hints_left("linux-6.6") > 0);
 }
 
-/// Up to 6.5 the search for content leaves its hint before the scanner comes, which so passes over what was found.
+/// Up to 6.5 the search for content sets the hint before the scanner runs, which therefore skips the pageblock.
 #[test]
-fn a_search_before_6_6_finds_in_vain() {
+fn the_result_of_a_search_is_skipped_up_to_6_5() {
     // Some pageblocks at the lower end are half free already, and the search finds them.
     let free = |i: u32| i < 20000 && i / 512 % 5 == 3 && i % 16 < 8 || i % 8 == 7;
     let moved = |policy: &str| {
@@ -131,7 +130,7 @@ fn a_search_before_6_6_finds_in_vain() {
     );
 }
 
-/// From 6.6 the rest of a pageblock is moved at once after a page that could not be.
+/// From 6.6 the rest of a pageblock is migrated at once after a page that could not be.
 #[test]
 fn a_pageblock_is_finished_after_a_failure() {
     let moved = |policy: &str| {

@@ -1,4 +1,4 @@
-//! What kernels of 3.10 to 4.0 do around compaction.
+//! Compaction and kswapd of 3.10 to 4.0.
 
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::kswapd::Daemon;
@@ -6,9 +6,9 @@ use pageblock_vm::stat::VmStat;
 
 use crate::machine::{Machine, with_machine};
 
-/// `try_to_compact_pages` counts a stall before it knows whether a zone has room; from 3.18 on only where one had.
+/// `try_to_compact_pages` counts a stall before it checks whether a zone is suitable; from 3.18 on only if one is.
 #[test]
-fn who_cannot_begin_to_compact_has_stalled_up_to_3_17() {
+fn skipped_compactions_count_as_stalls_up_to_3_17() {
     let stat = |policy| {
         let mut stat = VmStat::default();
         with_machine(
@@ -40,10 +40,10 @@ fn who_cannot_begin_to_compact_has_stalled_up_to_3_17() {
     assert_eq!(stat("linux-4.4").compact_stall, 0);
 }
 
-/// Free memory is in single pages, more than the high watermark: `balance_pgdat` leaves an order to compaction
-/// (`testorder`), where kernels without that reclaim.
+/// Free memory is in single pages, more than the high watermark: `balance_pgdat` leaves the order to compaction
+/// (`testorder`), while kernels without that rule reclaim.
 #[test]
-fn kswapd_reclaims_nothing_where_compaction_could_help() {
+fn kswapd_reclaims_nothing_if_compaction_could_help() {
     let stolen = |policy| {
         let mut stolen = 0;
         with_machine(
@@ -64,7 +64,7 @@ fn kswapd_reclaims_nothing_where_compaction_could_help() {
                 for index in (0..14000).step_by(4) {
                     machine.vm.unmap_page(0, space, index);
                 }
-                // What is left in larger blocks.
+                // The rest, in larger blocks.
                 let mut kept = Vec::new();
                 while let Some(pfn) = machine.vm.try_alloc(0, &Request::new(3, Gfp::GFP_KERNEL)) {
                     machine.vm.own(pfn, 3, pageblock_vm::page::Owner::Driver, 0);
@@ -73,7 +73,7 @@ fn kswapd_reclaims_nothing_where_compaction_could_help() {
                 machine.vm.drain_all();
                 machine.run_daemons();
                 let before = machine.vm.stat.pgsteal_kswapd;
-                // It has to call kswapd, whether the reserve serves it or not.
+                // It wakes kswapd, whether the reserve serves it or not.
                 if let Some(pfn) = machine.alloc(0, Request::new(4, Gfp::GFP_ATOMIC)) {
                     machine.vm.own(pfn, 4, pageblock_vm::page::Owner::Driver, 0);
                     kept.push(pfn);
@@ -92,9 +92,9 @@ fn kswapd_reclaims_nothing_where_compaction_could_help() {
     assert!(stolen("linux-4.8") > 0);
 }
 
-/// `__alloc_pages_direct_compact` of 3.10 defers the preferred zone where a task that waits got nothing.
+/// `__alloc_pages_direct_compact` of 3.10 defers the preferred zone after a failed synchronous compaction.
 #[test]
-fn a_zone_that_failed_a_waiting_task_is_left_alone() {
+fn a_failed_synchronous_compaction_defers_the_preferred_zone() {
     let tries = |policy| {
         let mut tries = (0, 0);
         with_machine(
@@ -105,7 +105,7 @@ fn a_zone_that_failed_a_waiting_task_is_left_alone() {
             |machine| {
                 let kept = single_pages(machine);
                 let gfp = Gfp(Gfp::GFP_KERNEL.0 | Gfp::NORETRY.0);
-                // Each compacts twice: without waiting, and at last in earnest.
+                // Each compacts twice: asynchronously, and at last synchronously.
                 for _ in 0..20 {
                     assert_eq!(machine.alloc(0, Request::new(4, gfp)), None);
                 }
@@ -118,13 +118,13 @@ fn a_zone_that_failed_a_waiting_task_is_left_alone() {
         );
         tries
     };
-    // After k failures of those who waited 2^k - 1 attempts are left out: 2, 3, 5, 9, 17 and 33 of 40 remain.
+    // After k synchronous failures 2^k - 1 attempts are skipped: 2, 3, 5, 9, 17 and 33 of 40 remain.
     let (stalls, fails) = tries("linux-3.10");
     assert_eq!(stalls, fails);
     assert!((6..=12).contains(&stalls), "{stalls}");
 }
 
-/// Half of memory is free in single pages between a driver's, which cannot be moved.
+/// Frees half of memory in single pages between a driver's, which are unmovable.
 fn single_pages(machine: &mut Machine<'_>) -> Vec<pageblock::frame::Pfn> {
     let gfp = Gfp(Gfp::GFP_KERNEL.0 | Gfp::NORETRY.0);
     let mut kept = Vec::new();
@@ -137,7 +137,7 @@ fn single_pages(machine: &mut Machine<'_>) -> Vec<pageblock::frame::Pfn> {
         machine.vm.disown(0, pfn);
     }
     machine.vm.drain_all();
-    // What the watermarks had kept.
+    // The pages that the watermarks kept.
     for order in (1..=4).rev() {
         while let Some(pfn) = machine.alloc(0, Request::new(order, Gfp::GFP_ATOMIC)) {
             machine.vm.own(pfn, order, pageblock_vm::page::Owner::Driver, 0);
@@ -148,9 +148,9 @@ fn single_pages(machine: &mut Machine<'_>) -> Vec<pageblock::frame::Pfn> {
     kept
 }
 
-/// `balance_pgdat` of 3.10 gives an order up only after all priorities, and begins anew without it.
+/// `balance_pgdat` of 3.10 drops the order only after all priorities, and starts over without it.
 #[test]
-fn kswapd_gives_an_order_up_where_it_reclaimed_nothing() {
+fn kswapd_drops_the_order_after_it_reclaimed_nothing() {
     with_machine(
         "linux-3.10",
         |_, _| {},
@@ -170,9 +170,9 @@ fn kswapd_gives_an_order_up_where_it_reclaimed_nothing() {
     );
 }
 
-/// `wakeup_kswapd` ends a nap but does not keep kswapd from one (`waitqueue_active`), unless the order is larger.
+/// `wakeup_kswapd` ends a nap but does not prevent one (`waitqueue_active`), unless the order is larger.
 #[test]
-fn who_calls_kswapd_before_its_nap_is_not_heard() {
+fn wakes_before_the_nap_of_kswapd_are_lost() {
     let runs_before_the_nap = |policy| {
         let mut runs = 0;
         with_machine(

@@ -1,4 +1,4 @@
-//! Huge pages of every kind: khugepaged's, hugetlb's, the sizes between.
+//! Huge pages of every kind: khugepaged, hugetlb, and mTHP.
 
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::Kernel;
@@ -12,7 +12,7 @@ use pageblock_vm::space::Slot;
 
 use crate::machine::{Machine, with_machine};
 
-/// Lets khugepaged run until it sleeps; gives the requests that it made, and how long it sleeps.
+/// Runs khugepaged until it sleeps. Returns its requests, and how long it sleeps in nanoseconds.
 fn scan(machine: &mut Machine<'_>) -> (Vec<Request>, u64) {
     let mut requests = Vec::new();
     loop {
@@ -40,7 +40,7 @@ fn huge_pages(machine: &Machine<'_>, space: u32) -> usize {
 }
 
 #[test]
-fn khugepaged_collapses_what_was_faulted_small() {
+fn khugepaged_collapses_small_pages() {
     let settings =
         |kernel: &mut Kernel, _: &mut Config| kernel.huge.khugepaged_pages_to_scan = 2048;
     with_machine("linux-4.20", settings, 1, 16384, |machine| {
@@ -49,7 +49,7 @@ fn khugepaged_collapses_what_was_faulted_small() {
         for index in (0..3072).step_by(2) {
             assert!(machine.fault(0, space, index) && machine.fault(0, other, index % 2048));
         }
-        // Nobody asked for huge pages.
+        // No fault asked for a huge page.
         assert_eq!(scan(machine).0.len(), 0);
         machine.vm.enter_khugepaged(space);
         machine.vm.enter_khugepaged(space);
@@ -58,7 +58,7 @@ fn khugepaged_collapses_what_was_faulted_small() {
         assert_eq!((requests.len(), sleep), (4, 10_000_000_000), "2048 pages are looked at");
         assert!(requests.iter().all(|r| r.gfp == Gfp::GFP_TRANSHUGE | Gfp::THISNODE));
         assert_eq!((huge_pages(machine, space), huge_pages(machine, other)), (4, 0));
-        // Pages that were missing are there now.
+        // Missing pages are present now.
         assert_eq!(machine.vm.spaces().get(space).present, present + 4 * 256);
         assert_eq!(scan(machine).0.len(), 2);
         assert_eq!(scan(machine).0.len(), 0);
@@ -92,7 +92,7 @@ fn khugepaged_obeys_its_settings() {
 }
 
 #[test]
-fn khugepaged_takes_the_node_with_most_of_the_pages() {
+fn khugepaged_allocates_on_the_node_with_most_pages() {
     with_machine(
         "linux-4.20",
         |_, _| {},
@@ -116,7 +116,7 @@ fn khugepaged_takes_the_node_with_most_of_the_pages() {
 }
 
 #[test]
-fn a_failed_collapse_waits_long() {
+fn khugepaged_sleeps_longer_after_a_failed_allocation() {
     with_machine(
         "linux-4.20",
         |_, _| {},
@@ -150,7 +150,7 @@ fn grow(machine: &mut Machine<'_>, to: u64) -> Vec<(Request, bool)> {
 }
 
 #[test]
-fn the_pool_grows_on_nodes_in_turn() {
+fn the_pool_grows_on_the_nodes_in_turn() {
     with_machine(
         "linux-4.20",
         |_, _| {},
@@ -167,7 +167,7 @@ fn the_pool_grows_on_nodes_in_turn() {
             machine.vm.check().unwrap();
             machine.vm.shrink_hugetlb(0, 2);
             assert_eq!(machine.vm.hugetlb().len(), 2);
-            // It grows as far as memory goes, and each node is asked for the last page.
+            // It grows until memory is used up, and each node is tried for the last page.
             let made = grow(machine, 1000);
             let got = machine.vm.hugetlb().len();
             assert!((20..32).contains(&got), "{got} of 32");
@@ -187,7 +187,7 @@ fn failures_are_remembered_from_5_4() {
             2,
             4096,
             |machine| {
-                // Node 1 has nothing left.
+                // Node 1 has no memory left.
                 let request = Request::new(0, Gfp::GFP_KERNEL | Gfp::THISNODE | Gfp::NORETRY);
                 while let Some(pfn) = machine.vm.try_alloc(2, &request.on_node(1)) {
                     machine.vm.own(pfn, 0, Owner::Driver, 0);
@@ -228,7 +228,7 @@ fn faults_take_the_largest_size_that_fits() {
             |machine: &Machine<'_>, index, madvised| machine.vm.mthp_orders(space, index, madvised);
         assert_eq!(orders(machine, 70, false), [(4, 64)]);
         assert_eq!(orders(machine, 70, true), [(6, 64), (4, 64)]);
-        // The block would end behind the mapping.
+        // The block would end beyond the mapping.
         assert_eq!(orders(machine, 999, true), []);
         assert!(machine.fault(0, space, 100));
         assert_eq!(orders(machine, 70, true), [(4, 64)]);
@@ -236,11 +236,11 @@ fn faults_take_the_largest_size_that_fits() {
         let pfn = machine.alloc(0, request).unwrap();
         assert!(machine.vm.add_or_free(0, space, 64, pfn, 4));
         assert_eq!(machine.vm.spaces().slot(space, 79), Slot::Page(pfn.0 as u32 + 15));
-        // Another that comes too late is given back.
+        // A second block for the same place is freed.
         let late = machine.alloc(0, request).unwrap();
         assert!(!machine.vm.add_or_free(0, space, 64, late, 4));
         machine.vm.check().unwrap();
-        // A page in the middle goes: the block is split.
+        // A page in the middle is unmapped: the block is split.
         machine.vm.unmap_page(0, space, 70);
         assert_eq!(machine.vm.spaces().get(space).present, 16);
         machine.vm.check().unwrap();

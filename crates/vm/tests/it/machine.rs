@@ -41,12 +41,12 @@ pub(crate) struct Machine<'m> {
     pub(crate) vm: Vm<'m, Events>,
     pub(crate) writing: Vec<Run>,
     pub(crate) cpus: usize,
-    /// Every Nth write does not end yet; 0: all end.
+    /// Every Nth write is delayed; 0: none.
     pub(crate) stalls: u64,
     writes: u64,
 }
 
-/// Runs a test on a machine with nodes of `pages` pages each, the first with a DMA32 zone of a quarter.
+/// Runs a test on a machine with `nodes` nodes of `pages` pages; a quarter of the first node is a DMA32 zone.
 pub(crate) fn with_machine(
     kernel: &str,
     set: impl FnOnce(&mut Kernel, &mut Config),
@@ -122,7 +122,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Lets the threads of every node run until they sleep.
+    /// Runs the background threads of every node until they sleep.
     pub(crate) fn run_daemons(&mut self) {
         for node in 0..self.vm.nodes().len() {
             let mut waits = 0;
@@ -151,7 +151,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Allocates as a task does, by the slow path where needed.
+    /// Allocates like a task, by the slow path if needed.
     pub(crate) fn alloc(&mut self, cpu: usize, request: Request) -> Option<Pfn> {
         if let Some(pfn) = self.vm.try_alloc(cpu, &request) {
             return Some(pfn);
@@ -160,7 +160,7 @@ impl Machine<'_> {
         for step in 0.. {
             assert!(step < 5_000_000, "the slow path never ends");
             if step % 100_000 == 99_999 {
-                // The flusher and the disk do not wait for it.
+                // The flusher and the disk run concurrently.
                 self.flush();
                 self.finish_writes();
             }
@@ -191,7 +191,7 @@ impl Machine<'_> {
         None
     }
 
-    /// Opens a file, with all of its objects.
+    /// Opens a file; allocates its missing objects.
     pub(crate) fn open(&mut self, cpu: usize, inode: InodeId) -> bool {
         while let Some((at, cache)) = self.vm.inodes().missing_object(inode) {
             let Some(object) = self.object(cache, cpu) else { return false };
@@ -237,7 +237,7 @@ impl Machine<'_> {
             }
             let gfp = if write { GFP_CACHE_WRITE } else { GFP_CACHE_READ };
             let Some(pfn) = self.alloc(cpu, Request::new(0, gfp)) else { return false };
-            // Held by nobody while the index node is made: a driver's for that long.
+            // The page counts as a driver's while the index node is allocated.
             self.vm.own(pfn, 0, pageblock_vm::page::Owner::Driver, 0);
             while self.vm.spaces().needs_node(space, index) {
                 let nodes = self.vm.radix_nodes();

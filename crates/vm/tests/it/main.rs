@@ -1,9 +1,11 @@
-//! The machine under pressure: whatever happens, no page is lost.
+//! The machine under memory pressure, in which no page may be lost, and the structure of the crate.
 
 mod compaction;
 mod early;
 mod huge;
 mod machine;
 mod pressure;
+mod rings;
 mod scenarios;
+mod swarm;
 mod zram;

@@ -1,123 +1,15 @@
-//! Random tasks on a machine that is too small, under every kind of kernel: nothing is lost.
+//! Random tasks on a machine that is too small, under every kind of kernel: no page is lost.
 
-use rand_pcg::Pcg64;
-use rand_pcg::rand_core::RngCore;
-
-use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::inject::Inject;
 use pageblock_vm::kswapd::Daemon;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::Slot;
-use pageblock_vm::thp::fault_requests;
 
 use crate::machine::{Machine, with_machine};
+use crate::swarm::swarm;
 
-struct Random(Pcg64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0.next_u64() % n
-    }
-}
-
-/// A thousand random operations; which kinds happen differs from seed to seed.
-fn swarm(machine: &mut Machine<'_>, seed: u64) {
-    let mut random = Random(Pcg64::new(seed.into(), 7));
-    let kinds = random.below(1 << 10) | 3;
-    let mut files: Vec<(u32, bool)> = Vec::new();
-    let mapping = machine.vm.create_mapping(8192);
-    let mut buffers: Vec<Pfn> = Vec::new();
-    for _ in 0..3000 {
-        let cpu = random.below(machine.cpus as u64) as usize;
-        let kind = random.below(10);
-        if kinds & 1 << kind == 0 {
-            continue;
-        }
-        match kind {
-            0 => {
-                let inode = machine.vm.create_file(1 + random.below(100) as u32);
-                if machine.open(cpu, inode) {
-                    files.push((inode, true));
-                }
-            }
-            1 | 2 if !files.is_empty() => {
-                let (inode, open) = files[random.below(files.len() as u64) as usize];
-                let space = machine.vm.inodes().get(inode).space;
-                let len = machine.vm.spaces().get(space).len();
-                for index in 0..len.min(24) {
-                    if open {
-                        machine.touch(cpu, inode, index, kind == 1);
-                    }
-                }
-            }
-            3 if !files.is_empty() => {
-                let at = random.below(files.len() as u64) as usize;
-                let (inode, open) = files[at];
-                if open {
-                    machine.vm.close(inode);
-                } else if !machine.open(cpu, inode) {
-                    continue;
-                }
-                files[at].1 = !open;
-            }
-            4 if !files.is_empty() => {
-                let at = random.below(files.len() as u64) as usize;
-                let (inode, open) = files.swap_remove(at);
-                let space = machine.vm.inodes().get(inode).space;
-                while machine.vm.spaces().get(space).writeback > 0 {
-                    machine.finish_writes();
-                }
-                if open {
-                    machine.vm.close(inode);
-                }
-                assert!(machine.vm.remove_file(cpu, inode));
-            }
-            5 => {
-                for index in 0..32 {
-                    machine.fault(cpu, mapping, 4096 + (random.below(3000) + index) as u32 % 4096);
-                }
-            }
-            6 => {
-                let order = random.below(4) as u8;
-                let request = Request::new(order, Gfp::GFP_KERNEL | Gfp::NORETRY);
-                if let Some(pfn) = machine.alloc(cpu, request) {
-                    machine.vm.own(pfn, order, Owner::Driver, 0);
-                    buffers.push(pfn);
-                }
-            }
-            7 if !buffers.is_empty() => {
-                let pfn = buffers.swap_remove(random.below(buffers.len() as u64) as usize);
-                machine.vm.disown(cpu, pfn);
-            }
-            8 => {
-                let index = random.below(8) as u32 * 512;
-                let free = (0..512).all(|at| {
-                    machine.vm.spaces().slot(mapping, index + at)
-                        == pageblock_vm::space::Slot::Empty
-                });
-                let requests: Vec<Request> =
-                    fault_requests(&machine.vm.kernel().huge, seed.is_multiple_of(2), 0, 9)
-                        .collect();
-                if free && let Some(pfn) = requests.into_iter().find_map(|r| machine.alloc(cpu, r))
-                {
-                    machine.vm.add_page(mapping, index, pfn, 9);
-                }
-            }
-            9 => machine.run_daemons(),
-            _ => machine.flush(),
-        }
-        if machine.vm.nodes().iter().any(|n| n.kswapd.woken) {
-            machine.run_daemons();
-        }
-        if random.below(100) == 0 {
-            machine.vm.check().unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
-        }
-    }
-}
-
-/// Faults at changing points: every seed has its own rhythm of refused allocations, pages that cannot
-/// be moved, and writes that do not end.
+/// Faults at changing points: every rhythm refuses other allocations, fails other migrations, and delays other writes.
 #[test]
 fn faults_lose_nothing() {
     for (seed, policy) in (0..).zip(["linux-4.4", "linux-4.20", "linux-5.14", "linux-6.18"]) {
@@ -186,7 +78,7 @@ fn defrag_mode() {
     check("linux-7.3,nofragment=defrag_mode", 2);
 }
 
-/// Pages of a file that reclaim itself began to write, where all memory is dirty and nobody flushes.
+/// Returns the number of pages that reclaim itself starts to write if all memory is dirty and no flusher runs.
 fn written_by_kswapd(policy: &str) -> u64 {
     let mut written = 0;
     with_machine(
@@ -205,7 +97,7 @@ fn written_by_kswapd(policy: &str) -> u64 {
             for _ in 0..10_000 {
                 match machine.vm.step_kswapd(0, 0) {
                     Daemon::Ran => {}
-                    // It wrote nothing before it met nothing but dirty pages, and waits then.
+                    // It writes only after it met nothing but dirty pages, and waits then.
                     Daemon::WaitCongestion(_) if machine.vm.stat.nr_vmscan_write == 0 => {}
                     _ => break,
                 }
@@ -227,8 +119,8 @@ fn written_by_kswapd(policy: &str) -> u64 {
     written
 }
 
-/// Until 4.7 kswapd writes dirty pages of files where it finds nothing else: in 3.10 at high pressure, from 3.11
-/// on where the end of a list is dirty (docs/linux/kswapd-and-boost.md#balance_pgdat; later the flusher alone does).
+/// Up to 4.7 kswapd writes dirty pages of files if it finds no others: in 3.10 at high pressure, from 3.11 on if the
+/// tail of a list is dirty (docs/linux/kswapd-and-boost.md#balance_pgdat; later only the flusher writes them).
 #[test]
 fn old_kswapd_writes_files() {
     assert!(written_by_kswapd("linux-3.10") > 0);
@@ -236,8 +128,8 @@ fn old_kswapd_writes_files() {
     assert_eq!(written_by_kswapd("linux-4.20"), 0);
 }
 
-/// kswapd gives anonymous pages a chance to be used before it scans anything, with lists of nodes (from 4.8) as of
-/// zones.
+/// kswapd deactivates anonymous pages before it scans inactive lists, with lists for each node (from 4.8) and for each
+/// zone.
 #[test]
 fn kswapd_ages_before_it_scans() {
     ["linux-3.10", "linux-3.11", "linux-4.20"].into_iter().for_each(ages_before_it_scans);
@@ -265,9 +157,9 @@ fn ages_before_it_scans(policy: &str) {
     );
 }
 
-/// Pages of a higher zone that reclaim passes over, and moves to the head of their list, where only a lower one is
-/// short, which has no page of a file.
-fn passed_over(policy: &str) -> u64 {
+/// Returns the number of pages of a higher zone that reclaim skips, and moves to the head of their list, if only a
+/// lower zone is short, which has no page of a file.
+fn skipped(policy: &str) -> u64 {
     let mut passed = 0;
     with_machine(
         policy,
@@ -293,14 +185,14 @@ fn passed_over(policy: &str) -> u64 {
     passed
 }
 
-/// From 4.11 on the pages of zones that do not help are not counted (71ab6cfe88dc), so nothing is scanned.
+/// From 4.11 on pages of zones that the request may not use are not counted (71ab6cfe88dc), so nothing is scanned.
 #[test]
-fn a_shortage_below_leaves_the_pages_above_alone() {
-    assert!(passed_over("linux-4.8") > 4096);
-    assert_eq!(["linux-4.20", "linux-6.10"].map(passed_over), [0; 2]);
+fn a_short_lower_zone_leaves_pages_of_higher_zones_alone() {
+    assert!(skipped("linux-4.8") > 4096);
+    assert_eq!(["linux-4.20", "linux-6.10"].map(skipped), [0; 2]);
 }
 
-/// How many pages may be dirty where half of memory is a program's, with swap.
+/// Returns the dirty limit in pages if half of memory is anonymous, with swap.
 fn dirty_limit(policy: &str, swap_pages: u32) -> u64 {
     let mut limit = 0;
     with_machine(
@@ -319,7 +211,7 @@ fn dirty_limit(policy: &str, swap_pages: u32) -> u64 {
     limit
 }
 
-/// Up to 3.13 memory that could be swapped out counts as memory that could be dirty (a1c3bfb2f67e).
+/// Up to 3.13 anonymous memory counts as dirtyable if there is swap (a1c3bfb2f67e).
 #[test]
 fn anonymous_memory_was_dirtyable() {
     let (old, new) = (dirty_limit("linux-3.13", 8192), dirty_limit("linux-3.16", 8192));
@@ -327,7 +219,7 @@ fn anonymous_memory_was_dirtyable() {
     assert_eq!(dirty_limit("linux-3.13", 0), dirty_limit("linux-3.16", 0));
 }
 
-/// How a kswapd waits that meets pages again whose writes do not end.
+/// Returns how kswapd waits when it meets pages under writeback again.
 fn wait_of_kswapd(policy: &str) -> Daemon {
     let mut wait = Daemon::Sleep;
     with_machine(
@@ -367,7 +259,7 @@ fn wait_of_kswapd(policy: &str) -> Daemon {
     wait
 }
 
-/// Up to 5.15 it waits for the disk's queue, later for pages.
+/// Up to 5.15 kswapd waits for the disk's queue, later for pages.
 #[test]
 fn kswapd_waits_for_the_disk() {
     for policy in ["linux-3.11", "linux-4.20", "linux-5.14"] {
@@ -378,9 +270,9 @@ fn kswapd_waits_for_the_disk() {
     }
 }
 
-/// Pages that lie together in swap are one write, and whoever uses one meanwhile faults.
+/// Pages with adjacent swap slots are one write, and a program that uses one during the write faults.
 #[test]
-fn neighbours_go_to_swap_together() {
+fn adjacent_pages_are_swapped_out_together() {
     for policy in ["linux-3.10", "linux-4.20", "linux-6.10"] {
         with_machine(
             policy,
@@ -404,9 +296,9 @@ fn neighbours_go_to_swap_together() {
     }
 }
 
-/// A page that is written again and again is active from the second write on, up to 4.6.
+/// A page that is written repeatedly is activated by the second write, up to 4.6.
 #[test]
-fn writes_were_uses() {
+fn writes_activate_pages_up_to_4_6() {
     let activated = |policy| {
         let mut activated = 0;
         with_machine(
@@ -432,9 +324,9 @@ fn writes_were_uses() {
     assert_eq!(["linux-4.8", "linux-6.10"].map(activated), [0; 2]);
 }
 
-/// A node that kswapd has given up is not left alone once a task reclaims a page of it.
+/// A hopeless node is balanced again after direct reclaim freed a page of it.
 #[test]
-fn a_page_reclaimed_by_a_task_revives_kswapd() {
+fn direct_reclaim_revives_kswapd() {
     with_machine(
         "linux-6.10",
         |_, _| {},
@@ -451,7 +343,7 @@ fn a_page_reclaimed_by_a_task_revives_kswapd() {
                 machine.run_daemons();
                 index += 1;
             }
-            // Room for a file's pages, which it does not see any more.
+            // Frees pages for a file, which kswapd no longer scans.
             (0..1000).for_each(|page| machine.vm.unmap_page(0, space, page));
             (0..64).for_each(|page| assert!(machine.touch(0, file, page, false)));
             while hopeless(machine) {

@@ -1,4 +1,4 @@
-//! What each mechanism is for, on a small machine.
+//! The purpose of each mechanism, on a small machine.
 
 use pageblock::request::Request;
 use pageblock_kernel::Kernel;
@@ -31,7 +31,7 @@ fn fill(machine: &mut Machine<'_>, files: u32, pages: u32) -> Vec<u32> {
 }
 
 #[test]
-fn files_larger_than_memory_are_written_and_the_oldest_pages_go() {
+fn files_larger_than_memory_evict_the_oldest_pages() {
     with_machine(
         "linux-4.20",
         |_, _| {},
@@ -44,7 +44,7 @@ fn files_larger_than_memory_are_written_and_the_oldest_pages_go() {
             assert_eq!(stat.nr_written, 24000);
             assert!(stat.pgsteal_kswapd > 7000 && stat.oom_kill == 0, "{stat:?}");
             assert!(stat.allocstall < 100, "kswapd keeps up: {stat:?}");
-            // The pages written last are there, the first are not.
+            // The pages written last are in memory, the first are not.
             let first = machine.vm.inodes().get(inodes[0]).space;
             let is_page = |m: &Machine<'_>, index| {
                 matches!(m.vm.spaces().slot(first, index), pageblock_vm::space::Slot::Page(_))
@@ -55,7 +55,7 @@ fn files_larger_than_memory_are_written_and_the_oldest_pages_go() {
 }
 
 #[test]
-fn closed_files_give_their_slabs_back_under_pressure() {
+fn slabs_of_closed_files_are_freed_under_pressure() {
     with_machine(
         "linux-4.20",
         |_, _| {},
@@ -93,7 +93,7 @@ fn compaction_makes_whole_blocks_of_scattered_pages() {
             for index in 0..12000 {
                 assert!(machine.fault(0, space, index));
             }
-            // Every other page goes: half of memory is free, in single pages.
+            // Every other page is freed: half of memory is free, in single pages.
             let other = machine.vm.create_file(6000);
             assert!(machine.open(0, other));
             machine.vm.check().unwrap();
@@ -113,10 +113,10 @@ fn compaction_makes_whole_blocks_of_scattered_pages() {
     );
 }
 
-/// Where free pages run out in the middle of a batch the rest of it is not tried, and is no failure but for the page
-/// that found none, from 4.7 on.
+/// If free pages run out in the middle of a batch, the rest of the batch is not tried; from 4.7 on only the page
+/// without a target counts as a failure.
 #[test]
-fn pages_without_room_did_not_fail_to_move() {
+fn pages_that_were_not_tried_are_no_failures() {
     let failed = |policy| {
         let mut failed = 0;
         with_machine(
@@ -136,7 +136,7 @@ fn pages_without_room_did_not_fail_to_move() {
                 machine.vm.drain_all();
                 machine.vm.compact_memory(0);
                 let stat = &machine.vm.stat;
-                // Each page that moved was isolated, and a free page for it.
+                // For each migrated page two were isolated: itself and its target.
                 assert!(stat.compact_isolated > 2 * stat.pgmigrate_success, "{policy}: {stat:?}");
                 failed = stat.pgmigrate_fail;
                 machine.vm.remove_space(0, space);
@@ -182,7 +182,7 @@ fn a_madvised_fault_compacts_for_its_huge_page() {
             machine.vm.check().unwrap();
             assert!(got >= 6, "{got} huge pages, {:?}", machine.vm.stat);
             let stalls = machine.vm.stat.compact_stall;
-            // A fault without MADV_HUGEPAGE compacts nothing.
+            // A fault without MADV_HUGEPAGE does not compact.
             for request in
                 fault_requests(&machine.vm.kernel().huge, false, 0, 9).collect::<Vec<_>>()
             {
@@ -228,7 +228,7 @@ fn anonymous_pages_go_to_swap_and_come_back() {
 }
 
 #[test]
-fn without_memory_the_oom_killer_is_called() {
+fn the_oom_killer_runs_when_reclaim_fails() {
     with_machine(
         "linux-4.20",
         |_, _| {},
@@ -240,14 +240,14 @@ fn without_memory_the_oom_killer_is_called() {
             let space = machine.vm.create_mapping(5000);
             let served = (0..5000).take_while(|&index| machine.fault(0, space, index)).count();
             assert!(served > 3000 && served < 4096, "{served}");
-            // The larger one goes; the request that called for it is served.
+            // The larger process is killed; the request is served.
             assert_eq!(machine.vm.stat.oom_kill, 1);
             assert!(machine.vm.is_killed(space) && !machine.vm.is_killed(small));
             assert_eq!(machine.vm.spaces().get(space).present, 1);
             machine.vm.check().unwrap();
             machine.vm.remove_space(0, space);
             assert!((0..100).all(|index| machine.fault(0, small, index)));
-            // What cannot be killed stays: then requests fail.
+            // Unkillable processes stay: requests fail.
             machine.vm.remove_space(0, small);
             let request = Request::new(0, pageblock::request::Gfp::GFP_KERNEL);
             while let Some(pfn) = machine.alloc(0, request) {
@@ -259,7 +259,7 @@ fn without_memory_the_oom_killer_is_called() {
 }
 
 #[test]
-fn with_zone_reclaim_the_own_node_is_reclaimed_before_another_is_used() {
+fn zone_reclaim_mode_reclaims_the_local_node_first() {
     let pages_on_node_1 = |mode| {
         let mut found = 0;
         with_machine(
@@ -293,9 +293,9 @@ fn with_zone_reclaim_the_own_node_is_reclaimed_before_another_is_used() {
     assert!(on * 4 < off, "{off} pages on the other node without, {on} with");
 }
 
-/// A program's pages go although they are young; what was written comes back from swap.
+/// `MADV_PAGEOUT` frees a program's pages although they were used recently; dirty ones are read back from swap.
 #[test]
-fn pages_that_are_given_up_go_at_once() {
+fn madv_pageout_frees_pages_at_once() {
     with_machine(
         "linux-6.1",
         |_, config| config.swap_pages = 2000,
@@ -327,8 +327,8 @@ fn objects(machine: &Machine<'_>, cache: &str) -> u64 {
     machine.vm.slabs().caches().iter().filter(|c| c.spec.name == cache).map(|c| c.objects).sum()
 }
 
-/// A file that grows between two turns of the flusher is in more pieces on the disk than one that is
-/// written at once, and the list of them moves from size class to size class.
+/// A file that grows between two rounds of the flusher has more extents than one that is written at once, and its list
+/// of extents moves from size class to size class.
 #[test]
 fn files_that_grow_slowly_need_longer_lists() {
     with_machine(
@@ -382,8 +382,8 @@ fn a_cluster_is_written_once_for_all_its_inodes() {
     );
 }
 
-/// The counts that were measured on 6.18 (src/cil.rs): of one size at first, of the next when blocks
-/// are chosen; a checkpoint frees one of two, and a later change needs another.
+/// The counts that were measured on 6.18 (src/fs/cil.rs): objects of one size at first, of the next size when blocks
+/// are allocated; a checkpoint frees one of two, and a later change needs another.
 #[test]
 fn a_checkpoint_frees_its_vectors_all_at_once() {
     let configure = |_: &mut Kernel, config: &mut Config| {
@@ -412,12 +412,12 @@ fn a_checkpoint_frees_its_vectors_all_at_once() {
         assert_eq!(machine.vm.begin_checkpoint(), 100 * 268);
         assert!(!machine.vm.checkpoint_is_due());
         machine.vm.check().unwrap();
-        // What changes meanwhile is of the next one.
+        // Changes during a checkpoint are part of the next one.
         assert!(machine.commit(0, inodes[0], false));
         machine.vm.end_checkpoint(0);
         assert_eq!(vectors(machine), [0, 100]);
         machine.vm.check().unwrap();
-        // The inodes' clusters are to be written now; after that a change is a small one again.
+        // The inodes' clusters are written back now; after that a change is small again.
         assert_eq!(machine.vm.take_logged(), Some(0));
         change(machine, false);
         change(machine, false);
@@ -427,7 +427,7 @@ fn a_checkpoint_frees_its_vectors_all_at_once() {
             assert!(machine.vm.remove_file(0, inode));
         }
         assert_eq!(vectors(machine), [0, 0]);
-        // What is left of removed files in the log is nothing.
+        // The log holds nothing of removed files.
         assert_eq!(machine.vm.begin_checkpoint(), 100 * 268);
         machine.vm.end_checkpoint(0);
         machine.vm.check().unwrap();

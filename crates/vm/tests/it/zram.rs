@@ -1,4 +1,4 @@
-//! Swap in memory: what is kept, what it takes, and that nothing is lost.
+//! zram: the pages that it stores, the memory that it takes, and that no page is lost.
 
 use pageblock_kernel::Kernel;
 use pageblock_vm::config::Config;
@@ -14,7 +14,7 @@ fn with_zram(_: &mut Kernel, config: &mut Config) {
     config.zram = true;
 }
 
-/// A mapping whose pages are all in swap.
+/// Creates a mapping whose pages are all in swap.
 fn paged_out(machine: &mut Machine<'_>) -> SpaceId {
     let space = machine.vm.create_mapping(PAGES);
     assert!((0..PAGES).all(|index| machine.fault(0, space, index)));
@@ -35,13 +35,13 @@ fn pool(machine: &Machine<'_>) -> (u64, u64) {
 }
 
 #[test]
-fn pages_take_less_in_swap_and_nothing_when_they_are_back() {
+fn pages_take_less_in_zram_and_nothing_after_they_are_read_back() {
     with_machine("linux-6.9", with_zram, 1, 8192, |machine| {
         let space = paged_out(machine);
         let (pages, objects) = pool(machine);
-        // 8 % are filled with one value, the rest is compressed 2.8 to 1.
+        // 8 % are filled with one value; the rest is compressed 2.8 to 1.
         assert!((2700..2800).contains(&objects), "{objects}");
-        // So few pages leave a zspage of each size unfilled: more than a third, less than half.
+        // With so few pages a zspage of each class is partly empty: more than a third of the memory, less than half.
         assert!((1000..1500).contains(&pages), "{pages}");
         assert_eq!(machine.vm.swap_places(), (1000, 4000));
         for index in 0..PAGES / 2 {
@@ -50,7 +50,7 @@ fn pages_take_less_in_swap_and_nothing_when_they_are_back() {
         assert_eq!(machine.vm.stat.workingset_refault_anon, u64::from(PAGES / 2));
         assert!(matches!(machine.vm.spaces().slot(space, 0), Slot::Page(_)));
         machine.vm.check().unwrap();
-        // The process ends, with half of it in swap.
+        // The process exits with half of its pages in swap.
         machine.vm.remove_space(0, space);
         assert_eq!((pool(machine), machine.vm.swap_places()), ((0, 0), (4000, 4000)));
     });
@@ -70,9 +70,9 @@ fn a_full_device_keeps_pages_in_memory() {
     });
 }
 
-/// Pages of the pool are moved by compaction from 4.8 on, and are content of movable blocks.
+/// Compaction migrates the pages of the pool from 4.8 on, which are then in movable pageblocks.
 #[test]
-fn the_pool_is_moved_since_4_8() {
+fn the_pool_is_migrated_from_4_8() {
     let moved = |version: &str, movable: bool| {
         let mut moved = 0;
         let config = |kernel: &mut Kernel, config: &mut Config| {
@@ -88,7 +88,7 @@ fn the_pool_is_moved_since_4_8() {
             machine.vm.compact_memory(0);
             machine.vm.check().unwrap();
             moved = machine.vm.stat.pgmigrate_success - before;
-            // What was moved is still what the zspages name.
+            // The zspages have the new pages.
             for index in 0..PAGES {
                 back(machine, space, index);
             }

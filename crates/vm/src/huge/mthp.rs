@@ -1,0 +1,73 @@
+//! Anonymous memory in sizes between a page and a huge page (mTHP), from 6.8.
+//!
+//! Source: `alloc_anon_folio` (mm/memory.c), `thp_vma_allowable_orders` (include/linux/huge_mm.h).
+
+use pageblock::event::Observer;
+use pageblock::frame::Order;
+use pageblock::request::Request;
+use pageblock_kernel::rules::huge::{Huge, SizeEnabled, ThpEnabled};
+
+use super::thp::{HPAGE_PMD_ORDER, gfp_for};
+use crate::pagecache::space::SpaceId;
+use crate::vm::Vm;
+
+/// The smallest order (`THP_ORDERS_ALL_ANON` excludes order 1).
+const SMALLEST: Order = 2;
+
+/// Tells whether a fault may use a size.
+fn allows(huge: &Huge, order: Order, madvised: bool) -> bool {
+    let thp_allows = match huge.thp_enabled {
+        ThpEnabled::Always => true,
+        ThpEnabled::Madvise => madvised,
+        ThpEnabled::Never => false,
+    };
+    huge.mthp
+        && order >= SMALLEST
+        && match huge.size_enabled(order) {
+            SizeEnabled::Inherit => thp_allows,
+            SizeEnabled::Always => true,
+            SizeEnabled::Madvise => madvised,
+            SizeEnabled::Never => false,
+        }
+}
+
+/// Returns the request of a fault for such a block. Unlike a huge page, it may come from any node.
+#[must_use]
+pub fn request(huge: &Huge, madvised: bool, node: u8, order: Order) -> Request {
+    Request::new(order, gfp_for(huge, madvised)).on_node(node)
+}
+
+impl<O: Observer> Vm<'_, O> {
+    /// Returns the orders that a fault at an index tries, largest first, each with the first index of its block: the
+    /// block is aligned, inside the mapping, and empty.
+    #[must_use]
+    pub fn mthp_orders(&self, space: SpaceId, index: u32, madvised: bool) -> Vec<(Order, u32)> {
+        let huge = &self.kernel.huge;
+        let first = |order: Order| index >> order << order;
+        let fits = |&order: &Order| {
+            allows(huge, order, madvised) && self.has_room(space, first(order), order)
+        };
+        (SMALLEST..HPAGE_PMD_ORDER).rev().filter(fits).map(|order| (order, first(order))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pageblock_kernel::Named;
+
+    #[test]
+    fn each_size_has_its_own_setting() {
+        let sizes = |base: &str, thp: &str| {
+            let sizes = "hugepages_64kb=inherit,hugepages_128kb=madvise,hugepages_256kb=always";
+            Named::parse(&format!("{base},{sizes},thp_enabled={thp}")).unwrap().kernel.huge
+        };
+        let allowed = |thp, madvised| -> Vec<Order> {
+            (0..9).filter(|&order| allows(&sizes("linux-6.8", thp), order, madvised)).collect()
+        };
+        assert_eq!(allowed("always", false), [4, 6]);
+        assert_eq!(allowed("madvise", true), [4, 5, 6]);
+        assert_eq!(allowed("never", true), [5, 6]);
+        assert!(!allows(&sizes("linux-6.7", "always"), 6, true));
+    }
+}

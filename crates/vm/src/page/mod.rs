@@ -1,0 +1,7 @@
+//! Pages: the entry of each page frame, the ages of pages, and the pageblocks that they were allocated from.
+
+pub mod age;
+pub mod placed;
+pub mod table;
+
+pub use table::{NO_ZONE, Owner, Page, PageFlags, PageTable};

@@ -1,0 +1,248 @@
+//! The entry of each page frame beside the allocator's own tables: its owner and its state.
+//!
+//! Source: `struct page` and its flags (include/linux/mm_types.h, page-flags.h).
+
+use pageblock::frame::{Order, Pfn};
+
+use super::age::Ages;
+use crate::base::list::{Linked, Links};
+
+/// Who owns an allocated block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+#[repr(u8)]
+pub enum Owner {
+    /// Nobody: the frame is free, a hole, or not the first of its block.
+    None = 0,
+    /// An anonymous mapping.
+    Anon,
+    /// A file: the page cache.
+    File,
+    /// A slab cache.
+    Slab,
+    /// Page tables.
+    PageTable,
+    /// A kernel stack.
+    Stack,
+    /// A driver's buffer, or other kernel memory.
+    Driver,
+    /// Compaction: a free page that was isolated as a migration target.
+    Compaction,
+    /// A file system's metadata.
+    Buffer,
+    /// The pool of hugetlb pages.
+    Hugetlb,
+    /// zsmalloc: compressed pages.
+    Zsmalloc,
+}
+
+impl Owner {
+    /// The owners by number, one for each value of a tag, so that no lookup is out of bounds.
+    const ALL: [Self; 16] = [
+        Self::None,
+        Self::Anon,
+        Self::File,
+        Self::Slab,
+        Self::PageTable,
+        Self::Stack,
+        Self::Driver,
+        Self::Compaction,
+        Self::Buffer,
+        Self::Hugetlb,
+        Self::Zsmalloc,
+        Self::None,
+        Self::None,
+        Self::None,
+        Self::None,
+        Self::None,
+    ];
+
+    /// Tells whether such pages are on LRU lists, and so can be reclaimed or migrated.
+    #[must_use]
+    pub const fn is_lru(self) -> bool {
+        matches!(self, Self::Anon | Self::File)
+    }
+}
+
+/// Flags of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PageFlags(pub u16);
+
+impl PageFlags {
+    /// Its content is newer than the disk's (`PG_dirty`).
+    pub const DIRTY: Self = Self(1);
+    /// Used since reclaim last scanned it.
+    pub const REFERENCED: Self = Self(2);
+    /// Being written to disk (`PG_writeback`).
+    pub const WRITEBACK: Self = Self(4);
+    /// In a process's page tables.
+    pub const MAPPED: Self = Self(8);
+    /// On an active list.
+    pub const ACTIVE: Self = Self(16);
+    /// To be reclaimed as soon as it is written (`PG_reclaim`).
+    pub const RECLAIM: Self = Self(32);
+    /// Was active when it was reclaimed before (`PG_workingset`).
+    pub const WORKINGSET: Self = Self(64);
+    /// On an LRU list.
+    pub const LRU: Self = Self(128);
+    /// Locked in memory (`PG_mlocked`).
+    pub const UNEVICTABLE: Self = Self(256);
+    /// A slab that belongs to a CPU (`frozen`).
+    pub const FROZEN: Self = Self(512);
+
+    /// Tells whether every bit of `bits` is set.
+    #[must_use]
+    pub const fn has(self, bits: Self) -> bool {
+        self.0 & bits.0 == bits.0
+    }
+}
+
+/// The entry of a frame. In all but a block's first frame only the zone is meaningful.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    links: Links,
+    /// The number of the mapping, file or slab cache, by the kind of owner.
+    pub owner: u32,
+    /// The page's index in its mapping or file; objects in use in a slab.
+    pub index: u32,
+    /// Its swap slot plus one; 0 for none (`PageSwapCache`).
+    pub swap: u32,
+    /// Flags.
+    pub flags: PageFlags,
+    tag: u8,
+    /// The index of its zone in the allocator; [`NO_ZONE`] for a hole.
+    pub zone: u8,
+}
+
+/// The frame is in no zone.
+pub const NO_ZONE: u8 = u8::MAX;
+
+// At most 24 bytes a page beside the allocator's nine.
+const _: () = assert!(size_of::<Page>() == 24);
+
+impl Page {
+    const BLANK: Self = Self {
+        links: Links::NONE,
+        owner: 0,
+        index: 0,
+        swap: 0,
+        flags: PageFlags(0),
+        tag: 0,
+        zone: NO_ZONE,
+    };
+
+    /// Returns its owner.
+    #[must_use]
+    pub const fn kind(&self) -> Owner {
+        Owner::ALL[(self.tag & 15) as usize]
+    }
+
+    /// Returns the order of its block.
+    #[must_use]
+    pub const fn order(&self) -> Order {
+        self.tag >> 4
+    }
+
+    /// Tells whether every one of the flags is set.
+    #[must_use]
+    pub const fn has(&self, flags: PageFlags) -> bool {
+        self.flags.has(flags)
+    }
+
+    pub(crate) const fn set(&mut self, flags: PageFlags) {
+        self.flags.0 |= flags.0;
+    }
+
+    pub(crate) const fn clear(&mut self, flags: PageFlags) {
+        self.flags.0 &= !flags.0;
+    }
+
+    /// Clears a flag and returns whether it was set.
+    pub(crate) const fn test_and_clear(&mut self, flag: PageFlags) -> bool {
+        let was = self.has(flag);
+        self.clear(flag);
+        was
+    }
+
+    /// Sets the owner of a block and clears its flags.
+    pub(crate) const fn own(&mut self, kind: Owner, order: Order, owner: u32, index: u32) {
+        self.tag = kind as u8 | order << 4;
+        self.owner = owner;
+        self.index = index;
+        self.flags = PageFlags(0);
+        self.swap = 0;
+    }
+
+    /// Leaves the block without an owner.
+    pub(crate) const fn disown(&mut self) {
+        self.own(Owner::None, 0, 0, 0);
+    }
+}
+
+impl Linked for Page {
+    #[inline]
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    #[inline]
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// The entries of all frames, by frame number.
+#[derive(Debug)]
+pub struct PageTable {
+    entries: Vec<Page>,
+    pub(super) ages: Option<Box<Ages>>,
+}
+
+impl PageTable {
+    pub(crate) fn new(frames: usize) -> Self {
+        Self { entries: vec![Page::BLANK; frames], ages: None }
+    }
+
+    /// Returns every entry; lists are linked through them.
+    #[inline]
+    pub(crate) fn entries(&self) -> &[Page] {
+        &self.entries
+    }
+
+    /// Returns every entry, to link lists through them.
+    #[inline]
+    pub(crate) fn entries_mut(&mut self) -> &mut [Page] {
+        &mut self.entries
+    }
+
+    /// Returns the entry of a frame; a blank one past the end.
+    #[must_use]
+    pub fn get(&self, pfn: Pfn) -> &Page {
+        self.entries.get(pfn.0 as usize).unwrap_or(&Page::BLANK)
+    }
+
+    /// Returns the number of frames.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Tells whether there is no frame.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+impl std::ops::Index<u32> for PageTable {
+    type Output = Page;
+    #[inline]
+    fn index(&self, pfn: u32) -> &Page {
+        &self.entries[pfn as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for PageTable {
+    #[inline]
+    fn index_mut(&mut self, pfn: u32) -> &mut Page {
+        &mut self.entries[pfn as usize]
+    }
+}

@@ -1,0 +1,160 @@
+//! Refaults: whether a page that is read again would still be in memory, had the inactive list been longer.
+//!
+//! An evicted page leaves a shadow entry with the time of a clock that counts evictions and activations. The time
+//! that passes until the page is read again, its refault distance, is compared with the size of the active list.
+//! Source: mm/workingset.c (from 3.15).
+
+use pageblock_kernel::rules::reclaim::Workingset;
+
+use super::lru::LruList;
+use super::space::{Slot, SpaceId};
+use crate::base::shrink::{Pressure, ShrinkControl, scan_target};
+use crate::page::{Owner, PageFlags};
+use crate::vm::Vm;
+
+/// Bits of the clock in a shadow entry, besides the index of the lruvec and a flag.
+const AGE_BITS: u32 = 24;
+const AGE_MASK: u64 = (1 << AGE_BITS) - 1;
+const VEC_BITS: u32 = 5;
+
+/// An unpacked shadow entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Shadow {
+    vec: usize,
+    workingset: bool,
+    age: u64,
+}
+
+impl Shadow {
+    /// Packs it into 30 bits. `bucket` is the logarithm of the clock's step: large machines keep coarser ages
+    /// (`bucket_order`).
+    fn pack(self, bucket: u32) -> u32 {
+        let age = (self.age >> bucket & AGE_MASK) as u32;
+        age << (VEC_BITS + 1) | (self.vec as u32) << 1 | u32::from(self.workingset)
+    }
+
+    fn unpack(value: u32, bucket: u32) -> Self {
+        Self {
+            workingset: value & 1 != 0,
+            vec: (value >> 1 & ((1 << VEC_BITS) - 1)) as usize,
+            age: u64::from(value >> (VEC_BITS + 1)) << bucket,
+        }
+    }
+
+    /// Returns the refault distance, in the bits that a shadow entry keeps.
+    fn distance(self, now: u64, bucket: u32) -> u64 {
+        (now.wrapping_sub(self.age) >> bucket & AGE_MASK) << bucket
+    }
+}
+
+impl<O: pageblock::event::Observer> Vm<'_, O> {
+    fn age_bucket(&self) -> u32 {
+        let bits = usize::BITS - self.pages.len().leading_zeros();
+        bits.saturating_sub(AGE_BITS)
+    }
+
+    /// Returns the shadow entry of a page that is evicted (`workingset_eviction`).
+    pub(crate) fn leave_shadow(&mut self, pfn: u32) -> Slot {
+        if self.kernel.reclaim.workingset == Workingset::Off {
+            return Slot::Empty;
+        }
+        let page = self.pages[pfn];
+        let vec = self.pagecache.lru.of_zone(usize::from(page.zone));
+        let bucket = self.age_bucket();
+        let lruvec = self.pagecache.lru.vec(vec);
+        let shadow = Shadow { vec, workingset: page.has(PageFlags::WORKINGSET), age: lruvec.age };
+        lruvec.age += 1 << page.order();
+        Slot::Shadow(shadow.pack(bucket))
+    }
+
+    /// Activates a page that is read again if it was evicted too early (`workingset_refault`). The page is not on a
+    /// list yet.
+    pub(crate) fn refault(&mut self, pfn: u32, shadow: u32) {
+        let anon = self.pages[pfn].kind() == Owner::Anon;
+        if anon {
+            self.stat.workingset_refault_anon += 1;
+        } else {
+            self.stat.workingset_refault += 1;
+        }
+        let bucket = self.age_bucket();
+        let shadow = Shadow::unpack(shadow, bucket);
+        let counts_anon = self.kernel.reclaim.refault_counts_anon;
+        let swap = self.has_free_swap();
+        let lruvec = self.pagecache.lru.vec(shadow.vec);
+        let distance = shadow.distance(lruvec.age, bucket);
+        let mut workingset = lruvec.size(LruList::ActiveFile);
+        if anon {
+            workingset = lruvec.file() + lruvec.size(LruList::ActiveAnon);
+        } else if counts_anon && swap {
+            workingset += lruvec.anon();
+        }
+        if distance > workingset {
+            return;
+        }
+        lruvec.age += 1;
+        lruvec.activations += 1;
+        self.stat.workingset_activate += 1;
+        self.pages[pfn].set(PageFlags::ACTIVE);
+        if shadow.workingset {
+            self.pages[pfn].set(PageFlags::WORKINGSET);
+            self.stat.workingset_restore += 1;
+        }
+    }
+
+    /// Reclaims index nodes of files that hold only shadow entries, if there are more than one for eight pages of
+    /// memory (`count_shadow_nodes`, `shadow_lru_isolate`).
+    pub(crate) fn shrink_shadows(&mut self, pressure: Pressure, by: ShrinkControl) {
+        let present: u64 = self.allocator.zones().iter().map(pageblock::zone::Zone::present).sum();
+        let excess = self.pagecache.spaces.shadow_nodes().saturating_sub(present / 8);
+        let end = self
+            .pagecache
+            .spaces
+            .shadow_nodes()
+            .saturating_sub(scan_target(excess, 0, pressure, 0));
+        while self.pagecache.spaces.shadow_nodes() > end
+            && let Some(id) = self.pagecache.spaces.oldest_shadows()
+        {
+            let before = self.pagecache.spaces.shadow_nodes();
+            self.drop_shadows(by.cpu, id);
+            let dropped = before - self.pagecache.spaces.shadow_nodes();
+            self.stat.workingset_nodereclaim += dropped;
+            self.work.shrunk += dropped;
+        }
+    }
+
+    fn drop_shadows(&mut self, cpu: usize, id: SpaceId) {
+        for index in 0..self.pagecache.spaces.get(id).len() {
+            if matches!(self.pagecache.spaces.slot(id, index), Slot::Shadow(_)) {
+                self.pagecache.spaces.set(id, index, Slot::Empty);
+            }
+        }
+        self.free_index_nodes(cpu, id);
+    }
+
+    /// Frees the index nodes of a space if it has neither pages nor shadow entries.
+    pub(crate) fn free_index_nodes(&mut self, cpu: usize, id: SpaceId) {
+        let space = self.pagecache.spaces.get(id);
+        if space.present > 0 || space.shadows > 0 {
+            return;
+        }
+        for node in self.pagecache.spaces.take_nodes(id) {
+            self.put_object(cpu, node);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shadow_entries_keep_the_distance_when_the_clock_wraps() {
+        for bucket in [0, 2] {
+            let age = (1 << 40) - 100;
+            let shadow = Shadow { vec: 3, workingset: true, age };
+            let read = Shadow::unpack(shadow.pack(bucket), bucket);
+            assert_eq!((read.vec, read.workingset), (3, true));
+            assert_eq!(read.distance(age + 1000, bucket), 1000);
+        }
+    }
+}

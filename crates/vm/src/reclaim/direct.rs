@@ -1,0 +1,172 @@
+//! Direct reclaim: a task reclaims for its own request, in steps.
+//!
+//! Source: `try_to_free_pages`, `throttle_direct_reclaim`, `do_try_to_free_pages` (mm/vmscan.c).
+
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::event::Observer;
+use pageblock::frame::Order;
+use pageblock::layout::ZoneKind;
+use pageblock::request::{Gfp, Request};
+use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
+
+use super::scan_control::{ReclaimStat, SWAP_CLUSTER_MAX, ScanControl, Stepped};
+use super::shrink_node::ShrinkNode;
+use crate::base::daemon::TENTH_SECOND_NS;
+use crate::compact::suitable::{Suitable, compact_gap};
+use crate::vm::Vm;
+
+/// Nanoseconds that a throttled task waits before it checks again.
+// Linux: kswapd wakes it.
+const THROTTLE_NS: u64 = 1_000_000;
+/// The most checks of a throttled task: a second in all (HZ).
+const THROTTLE_MAX: u32 = 1000;
+
+/// The result of a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reclaimed {
+    /// There is more to do.
+    More,
+    /// The task waits for at most this many nanoseconds, or until a write ends.
+    Waits(u64),
+    /// It is over; the number of pages reclaimed.
+    Done(u64),
+}
+
+/// One direct reclaim.
+#[derive(Clone, Debug)]
+pub(crate) struct DirectReclaim {
+    sc: ScanControl,
+    /// The nodes that the request may use, nearest first.
+    nodes: Vec<usize>,
+    /// The index in `nodes` of the node that is scanned.
+    at: usize,
+    shrink: Option<ShrinkNode>,
+    /// Times that the task was throttled.
+    throttled: u32,
+    /// Pages reclaimed at all priorities.
+    total: u64,
+    started: bool,
+}
+
+impl DirectReclaim {
+    /// Returns a reclaim that has not started.
+    pub(crate) fn new<O: Observer>(
+        vm: &Vm<'_, O>,
+        cpu: usize,
+        request: &Request,
+        order: Order,
+    ) -> Self {
+        let nodes = vm.nodes_for(cpu, request);
+        let sc = ScanControl {
+            may_swap: request.gfp.has(Gfp::IO),
+            fs: request.gfp.has(Gfp::FS),
+            ..ScanControl::new(cpu, order, request.gfp.highest_zone(), SWAP_CLUSTER_MAX)
+        };
+        Self { sc, nodes, at: 0, shrink: None, throttled: 0, total: 0, started: false }
+    }
+
+    /// Reclaims a little further.
+    pub(crate) fn step<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> Reclaimed {
+        if !self.started {
+            if self.is_throttled(vm) {
+                self.throttled += 1;
+                return Reclaimed::Waits(THROTTLE_NS);
+            }
+            self.started = true;
+            vm.stat.allocstall += 1;
+            vm.stalls.note_reclaim(self.sc.order, self.sc.highest);
+        }
+        if let Some(shrink) = &mut self.shrink {
+            if shrink.step(vm, &mut self.sc) == Stepped::More {
+                return Reclaimed::More;
+            }
+            self.shrink = None;
+            self.at += 1;
+        }
+        if let Some(&node) = self.nodes.get(self.at) {
+            if self.sc.nr_reclaimed >= self.sc.nr_to_reclaim {
+                self.at = self.nodes.len();
+            } else if self.ready_zones(vm, node).1 {
+                self.at += 1;
+            } else {
+                self.shrink = Some(ShrinkNode::new(vm, node, &self.sc));
+            }
+            return Reclaimed::More;
+        }
+        self.end_priority(vm)
+    }
+
+    /// Ends a priority: sets the next one, or ends the reclaim.
+    fn end_priority<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> Reclaimed {
+        self.total = self.sc.nr_reclaimed;
+        let ready = self.nodes.iter().any(|&node| self.ready_zones(vm, node).0);
+        if self.total >= self.sc.nr_to_reclaim || self.sc.priority == 0 || ready {
+            // Compaction can do the rest: that counts as progress.
+            return Reclaimed::Done(self.total.max(u64::from(ready)));
+        }
+        let waits = self.sc.stat.immediate > 0
+            || (self.sc.stat.taken > 0 && self.sc.stat.writeback == self.sc.stat.taken);
+        self.sc.priority -= 1;
+        self.sc.stat = ReclaimStat::default();
+        self.at = 0;
+        if waits {
+            return Reclaimed::Waits(TENTH_SECOND_NS);
+        }
+        Reclaimed::More
+    }
+
+    /// Tells whether compaction could already serve a costly request in some zone of a node, and in all of them
+    /// (`compaction_ready`): a node is scanned as long as one zone is not ready.
+    fn ready_zones<O: Observer>(&self, vm: &Vm<'_, O>, node: usize) -> (bool, bool) {
+        let ScanControl { order, highest, .. } = self.sc;
+        if order <= PAGE_ALLOC_COSTLY_ORDER {
+            return (false, false);
+        }
+        let zones = vm.allocator.zones();
+        let ready = vm
+            .zones_of(node)
+            .filter(|&z| zones[z].kind() <= highest && zones[z].managed() > 0)
+            .map(|z| vm.compaction_ready(z, order, highest));
+        ready.fold((false, true), |(any, all), ready| (any || ready, all && ready))
+    }
+
+    /// Tells whether half of the reserves are used up, so that the task waits for kswapd (`throttle_direct_reclaim`).
+    fn is_throttled<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> bool {
+        let Some(&node) = self.nodes.first() else { return false };
+        let zones = vm.allocator.zones();
+        let (mut free, mut reserve) = (0, 0);
+        for zone in vm.zones_of(node).filter(|&z| zones[z].kind() <= ZoneKind::Normal) {
+            // A zone without reclaimable pages would throttle the task for ever.
+            if vm.lru().zone_reclaimable(zone, true) > 0 {
+                free += zones[zone].free_pages();
+                reserve += zones[zone].watermarks().min;
+            }
+        }
+        let short = reserve > 0 && free <= reserve / 2;
+        let hopeless = vm.nodes[node].kswapd.is_hopeless();
+        if !short || hopeless || self.throttled >= THROTTLE_MAX {
+            return false;
+        }
+        if self.throttled == 0 {
+            vm.stat.pgscan_direct_throttle += 1;
+        }
+        vm.nodes[node].kswapd.woken = true;
+        true
+    }
+}
+
+impl<O: Observer> Vm<'_, O> {
+    /// Tells whether a zone needs no more reclaim for a costly order: it has a block, or compaction could run with
+    /// pages to spare.
+    fn compaction_ready(&self, zone: usize, order: Order, highest: ZoneKind) -> bool {
+        match self.compaction_suitable(zone, order, highest) {
+            Suitable::Success => true,
+            Suitable::Skipped => false,
+            Suitable::Continue => {
+                let zone = &self.allocator.zones()[zone];
+                let mark = zone.boost() + zone.watermarks().high + compact_gap(order);
+                zone.watermark_ok(0, mark, highest, AllocFlags(0))
+            }
+        }
+    }
+}

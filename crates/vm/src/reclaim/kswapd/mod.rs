@@ -1,0 +1,167 @@
+//! kswapd: reclaim in the background, one thread a node, run in steps.
+//!
+//! Source: `kswapd` (mm/vmscan.c).
+
+mod balance;
+mod sleep;
+mod wake;
+mod zones;
+
+use pageblock::event::Observer;
+use pageblock::frame::Order;
+use pageblock::layout::ZoneKind;
+use pageblock_kernel::rules::kswapd::KswapdWaits;
+
+use self::balance::{Balancing, Progress};
+pub use crate::base::daemon::{Daemon, TENTH_SECOND_NS, THROTTLE_PAGES};
+use crate::vm::Vm;
+
+/// Failed runs after which a node is hopeless (`MAX_RECLAIM_RETRIES`).
+const HOPELESS: u32 = 16;
+
+/// The state of a node's kswapd.
+#[derive(Clone, Debug)]
+pub struct Kswapd {
+    /// It was woken since it last ran.
+    pub woken: bool,
+    /// The order that it was woken for.
+    order: Order,
+    /// The highest zone of the requests that woke it.
+    highest: ZoneKind,
+    /// A watermark boost woke it.
+    boost_wake: bool,
+    /// Runs in a row that reclaimed nothing (`kswapd_failures`).
+    failures: u32,
+    /// It met pages under writeback at the end of a list again and again (`PGDAT_WRITEBACK`).
+    writeback_congested: bool,
+    phase: Phase,
+}
+
+/// What kswapd is doing.
+#[derive(Clone, Debug)]
+enum Phase {
+    Asleep,
+    Balancing(Box<Balancing>),
+    Napping(Nap),
+}
+
+/// A nap before kswapd sleeps.
+#[derive(Clone, Copy, Debug)]
+struct Nap {
+    /// The order that kswapd was woken for.
+    requested: Order,
+    /// The order that it reclaimed for at the end.
+    reclaimed: Order,
+    highest: ZoneKind,
+}
+
+impl Default for Kswapd {
+    fn default() -> Self {
+        Self {
+            woken: false,
+            order: 0,
+            highest: ZoneKind::Dma,
+            boost_wake: false,
+            failures: 0,
+            writeback_congested: false,
+            phase: Phase::Asleep,
+        }
+    }
+}
+
+impl Kswapd {
+    /// Tells whether it is reclaiming.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        matches!(self.phase, Phase::Balancing(_))
+    }
+
+    /// Tells whether too many of its runs reclaimed nothing, so that it is not woken until a task reclaims something on
+    /// the node.
+    #[must_use]
+    pub const fn is_hopeless(&self) -> bool {
+        self.failures >= HOPELESS
+    }
+
+    /// Notes that something was reclaimed on the node.
+    pub(super) const fn reset_failures(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Tells whether it waits for pages under writeback that it meets again.
+    pub(super) const fn is_writeback_congested(&self) -> bool {
+        self.writeback_congested
+    }
+
+    /// Sets whether it waits for pages under writeback that it meets again.
+    pub(super) const fn set_writeback_congested(&mut self, congested: bool) {
+        self.writeback_congested = congested;
+    }
+
+    /// Raises the order and the highest zone that it balances for.
+    fn request(&mut self, highest: ZoneKind, order: Order) {
+        self.order = self.order.max(order);
+        self.highest = self.highest.max(highest);
+    }
+
+    /// Ignores wakes during the run before a nap, unless they are for a larger order (up to 4.0). A wake is also lost
+    /// if the run reclaimed for a lower order than requested.
+    fn forget_same_wakes(&mut self, requested: Order, reclaimed: Order) {
+        let kept = requested == reclaimed;
+        self.woken = kept && self.order > requested;
+        if kept && !self.woken {
+            self.order = 0;
+        }
+    }
+
+    /// Wakes it because a watermark was boosted while a block was allocated.
+    pub(crate) fn wake_for_boost(&mut self, zone: ZoneKind, order: Order) {
+        self.request(zone, order);
+        self.boost_wake = true;
+        self.woken = true;
+    }
+
+    /// Tells whether a watermark boost woke it since the last call.
+    pub(crate) fn take_boost_wake(&mut self) -> bool {
+        std::mem::take(&mut self.boost_wake)
+    }
+}
+
+impl<O: Observer> Vm<'_, O> {
+    /// Runs one step of a node's kswapd on a CPU.
+    pub fn step_kswapd(&mut self, node: usize, cpu: usize) -> Daemon {
+        let phase = std::mem::replace(&mut self.nodes[node].kswapd.phase, Phase::Asleep);
+        let (next, daemon) = match phase {
+            Phase::Asleep => {
+                if std::mem::take(&mut self.nodes[node].kswapd.woken) {
+                    (self.start_balancing(node, cpu), Daemon::Ran)
+                } else {
+                    (Phase::Asleep, Daemon::Sleep)
+                }
+            }
+            Phase::Balancing(mut balancing) => {
+                balancing.sc.cpu = cpu;
+                match self.step_balancing(node, &mut balancing) {
+                    Progress::Continues => (Phase::Balancing(balancing), Daemon::Ran),
+                    Progress::Waits => (Phase::Balancing(balancing), self.wait_for_disk()),
+                    Progress::Over => self.try_to_sleep(node, &balancing),
+                }
+            }
+            Phase::Napping(nap) => self.after_nap(node, cpu, nap),
+        };
+        self.nodes[node].kswapd.phase = next;
+        let running = self.nodes[node].kswapd.is_running();
+        let id = self.nodes[node].id;
+        self.allocator.set_kswapd_running(id, running);
+        daemon
+    }
+
+    /// Returns how kswapd waits for the disk. Requests for memory do not end the wait.
+    const fn wait_for_disk(&self) -> Daemon {
+        match self.kernel.kswapd.kswapd_waits {
+            KswapdWaits::Pages => Daemon::WaitPages(TENTH_SECOND_NS),
+            KswapdWaits::IfCongested => Daemon::WaitIfCongested(TENTH_SECOND_NS),
+            KswapdWaits::Congestion => Daemon::WaitCongestion(TENTH_SECOND_NS),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The allocator's slow path, performed.
+
+pub mod slow;

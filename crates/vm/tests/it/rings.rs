@@ -1,0 +1,238 @@
+//! The order of the crate's folders: each imports only from itself and the folders before it, and names only their
+//! fields of `Vm`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folders of `src`, lowest first.
+const RINGS: [&str; 10] =
+    ["base", "page", "slab", "pagecache", "swap", "fs", "huge", "compact", "reclaim", "slowpath"];
+
+/// The files outside of the folders that every folder may import: the machine, and what it is made of.
+const ROOT: [&str; 3] = ["config", "node", "vm"];
+
+/// The fields of `Vm` that belong to a folder.
+const FIELDS: [(&str, &str); 12] = [
+    ("inject", "base"),
+    ("stat", "base"),
+    ("stalls", "base"),
+    ("work", "base"),
+    ("pages", "page"),
+    ("placed", "page"),
+    ("slabs", "slab"),
+    ("pagecache", "pagecache"),
+    ("swap", "swap"),
+    ("fs", "fs"),
+    ("huge", "huge"),
+    ("compact", "compact"),
+];
+
+/// The fields of a node that belong to a folder.
+const NODE_FIELDS: [(&str, &str); 2] = [("kcompactd", "compact"), ("kswapd", "reclaim")];
+
+/// The fields of `Vm` that belong to no folder.
+const MACHINE: [&str; 5] = ["allocator", "kernel", "config", "nodes", "observer"];
+
+fn src() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Returns the code of a line without its comment, which may name anything.
+fn code(line: &str) -> &str {
+    line.split_once("//").map_or(line, |(code, _)| code)
+}
+
+/// Returns the identifiers that follow a prefix in a line.
+fn named_after<'t>(line: &'t str, prefix: &str) -> impl Iterator<Item = &'t str> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let starts = move |at: usize| !line[..at].ends_with(|c| is_part(c) || c == '.');
+    line.match_indices(prefix).filter(move |&(at, _)| starts(at)).map(move |(at, _)| {
+        line[at + prefix.len()..].split(|c| !is_part(c)).next().unwrap_or_default()
+    })
+}
+
+fn ring_of(folder: &str) -> usize {
+    RINGS.iter().position(|&name| name == folder).unwrap()
+}
+
+/// Returns the imports and fields in a file of a ring that it must not name.
+fn wrong_names(ring: usize, text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    // Others have fields of their own.
+    let opens_vm = text.contains("crate::vm::");
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = code(line);
+        for named in named_after(line, "crate::") {
+            match RINGS.iter().position(|&name| name == named) {
+                Some(other) if other <= ring => {}
+                Some(_) => {
+                    wrong.push(format!("{number}: {} must not import from {named}", RINGS[ring]));
+                }
+                None if ROOT.contains(&named) => {}
+                None => wrong.push(format!("{number}: crate::{named} is no folder of src")),
+            }
+        }
+        for named in named_after(line, "self.").chain(named_after(line, "vm.")) {
+            let owner = FIELDS.iter().find(|&&(field, _)| field == named);
+            if let Some((field, owner)) = owner
+                && opens_vm
+                && !line.contains(&format!("{field}("))
+                && ring_of(owner) > ring
+            {
+                wrong.push(format!("{number}: {} must not name {owner}'s `{field}`", RINGS[ring]));
+            }
+        }
+        for (field, owner) in NODE_FIELDS {
+            if line.contains(&format!("].{field}")) && ring_of(owner) > ring {
+                wrong.push(format!("{number}: {} must not name {owner}'s `{field}`", RINGS[ring]));
+            }
+        }
+        if line.contains("super::super") {
+            wrong.push(format!("{number}: write a path from the crate's root, not super::super"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn folders_name_only_those_before_them() {
+    let mut wrong = Vec::new();
+    for (ring, name) in RINGS.into_iter().enumerate() {
+        for file in rust_files(&src().join(name)) {
+            let text = fs::read_to_string(&file).unwrap();
+            let shown = file.strip_prefix(src()).unwrap().display().to_string();
+            wrong
+                .extend(wrong_names(ring, &text).into_iter().map(|what| format!("{shown}:{what}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Every file is in one of the folders, so that the test above reads it.
+#[test]
+fn only_the_machine_is_outside_of_the_folders() {
+    let mut outside: Vec<String> = fs::read_dir(src())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !RINGS.contains(&name.as_str()))
+        .collect();
+    outside.sort();
+    assert_eq!(outside, ["check.rs", "config.rs", "lib.rs", "node.rs", "vm.rs"]);
+}
+
+/// A new field of `Vm` must be given to a folder, so that the first test knows it.
+#[test]
+fn every_field_of_the_machine_has_its_owner() {
+    let text = fs::read_to_string(src().join("vm.rs")).unwrap();
+    let (_, body) = text.split_once("pub struct Vm<'m, O> {\n").unwrap();
+    let (body, _) = body.split_once("\n}\n").unwrap();
+    let fields: Vec<&str> = body
+        .lines()
+        .filter_map(|line| code(line).trim().strip_prefix("pub"))
+        .filter_map(|line| line.strip_prefix("(crate)").unwrap_or(line).trim().split(':').next())
+        .collect();
+    let mut known: Vec<&str> = FIELDS.iter().map(|&(field, _)| field).chain(MACHINE).collect();
+    let mut found = fields.clone();
+    known.sort_unstable();
+    found.sort_unstable();
+    assert_eq!(found, known);
+}
+
+/// A subsystem's own fields are private to its folder, so that the compiler keeps others out.
+#[test]
+fn fields_of_subsystems_are_private_to_their_folders() {
+    for (file, name) in [
+        ("pagecache/mod.rs", "PageCache"),
+        ("swap/mod.rs", "Swap"),
+        ("fs/mod.rs", "FileSystem"),
+        ("huge/mod.rs", "HugePages"),
+        ("slab/caches.rs", "Slabs"),
+        ("page/table.rs", "PageTable"),
+        ("compact/mod.rs", "ZoneCompact"),
+    ] {
+        let text = fs::read_to_string(src().join(file)).unwrap();
+        let (_, body) = text.split_once(&format!("pub struct {name} {{")).unwrap_or_else(|| {
+            text.split_once(&format!("pub(crate) struct {name} {{")).expect("the struct is there")
+        });
+        let (body, _) = body.split_once("\n}").unwrap();
+        for line in body.lines().map(|line| code(line).trim()) {
+            let open = line.starts_with("pub ") || line.starts_with("pub(crate)");
+            assert!(!open, "{file}: {name} opens a field: {line}");
+        }
+    }
+}
+
+#[test]
+fn an_arrow_back_is_found() {
+    let swap = ring_of("swap");
+    assert!(
+        wrong_names(swap, "use crate::page::Owner;\n// crate::reclaim, self.huge\n").is_empty()
+    );
+    assert_eq!(
+        wrong_names(swap, "use crate::vm::Vm;\nuse crate::reclaim::kswapd::Kswapd;"),
+        ["2: swap must not import from reclaim"]
+    );
+    assert_eq!(
+        wrong_names(swap, "use crate::vm::Vm;\n        self.fs.inodes.get(inode);"),
+        ["2: swap must not name fs's `fs`"]
+    );
+    assert_eq!(wrong_names(swap, "use crate::vm::Vm;\n        sc.fs = true;"), [""; 0]);
+    assert_eq!(
+        wrong_names(swap, "use crate::inode::Inode;"),
+        ["1: crate::inode is no folder of src"]
+    );
+}
+
+/// Returns the name and length in lines of every function of a formatted file.
+fn functions(text: &str) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let body = line.trim_start();
+        let Some((_, name)) = code(body).split_once("fn ") else { continue };
+        let is_item =
+            body.starts_with("pub") || body.starts_with("fn ") || body.starts_with("const fn ");
+        if !is_item || body.ends_with(';') || body.ends_with('}') {
+            continue;
+        }
+        let end = format!("{}}}", &line[..line.len() - body.len()]);
+        let length = lines[at..].iter().position(|line| *line == end).map_or(0, |end| end + 1);
+        found.push((name.split(['(', '<']).next().unwrap_or_default(), length));
+    }
+    found
+}
+
+/// As much as a reader can keep in mind.
+#[test]
+fn files_have_up_to_500_lines_and_functions_up_to_80() {
+    let tests = src().join("../tests");
+    for file in [rust_files(&src()), rust_files(&tests)].concat() {
+        let text = fs::read_to_string(&file).unwrap();
+        let lines = text.lines().count();
+        assert!(lines <= 500, "{} has {lines} lines", file.display());
+        for (name, length) in functions(&text) {
+            assert!(length <= 80, "{}: {name} has {length} lines", file.display());
+        }
+    }
+}
+
+#[test]
+fn lengths_of_functions_are_found() {
+    let text =
+        "fn a() {\n    b();\n}\n\nimpl A {\n    pub fn c(&self) -> u8 {\n        1\n    }\n}\n";
+    assert_eq!(functions(text), [("a", 3), ("c", 3)]);
+}
