@@ -36,7 +36,7 @@ pub mod zone;
 pub use api::{
     alloc, bulk, check, contig, cpu, exact, hotplug, proc, request_stats, setup, sharing,
 };
-pub use base::{alloc_flags, event, frame, interrupts, layout, mobility, request, zonelist};
+pub use base::{alloc_flags, event, frame, ids, interrupts, layout, mobility, request, zonelist};
 pub use percpu::cache as cpu_cache;
 pub use policy::preset;
 pub use table::map::{BYTES_PER_FRAME, FrameState};

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use pageblock::ids::CpuId;
 use pageblock::alloc::AllocError;
 use pageblock::cpu::Cpu;
 use pageblock::frame::Order;
@@ -44,7 +45,7 @@ impl<'s> Exchange<'s> {
 
     /// What one CPU does.
     pub fn run(&self, number: usize) {
-        let cpu = self.shared.cpu(number).expect("a handle that nobody has");
+        let cpu = self.shared.cpu(CpuId(number)).expect("a handle that nobody has");
         let mut worker = Worker { cpu, random: number as u64 + 1, made: 0, foreign: 0, refused: 0 };
         for step in 1..=STEPS {
             worker.step();
@@ -61,7 +62,7 @@ impl<'s> Exchange<'s> {
 
     /// Frees what is still on its way.
     pub fn finish(&self) {
-        let mut cpu = self.shared.cpu(0).expect("a handle that nobody has");
+        let mut cpu = self.shared.cpu(CpuId(0)).expect("a handle that nobody has");
         for slot in MAIL.as_flattened() {
             if let Some(block) = take(slot) {
                 free(&mut cpu, block);

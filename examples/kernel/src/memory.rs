@@ -2,6 +2,7 @@
 
 use core::mem::MaybeUninit;
 
+use pageblock::ids::NodeId;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{FrameRange, Pfn};
 use pageblock::layout::{MAX_NR_ZONES, MemoryMap, NodeSpec, ZoneKind, ZoneLimits, ZoneSpec};
@@ -68,7 +69,7 @@ pub fn allocator(usable: &Ranges) -> (Allocator<'static>, Ranges) {
 }
 
 const NO_ZONE: ZoneSpec = ZoneSpec {
-    node: 0,
+    node: NodeId(0),
     kind: ZoneKind::Normal,
     span: FrameRange::new(0, 0),
     present: 0,
@@ -96,5 +97,5 @@ fn find_zones<'z>(
 fn setup(zones: &[ZoneSpec]) -> Setup<'_> {
     let policy = Policy::parse("linux-6.12").expect("a preset");
     let geometry = Geometry::default();
-    Setup { policy, geometry, zones, cpu_nodes: &[0; smp::CPUS], distances: &[] }
+    Setup { policy, geometry, zones, cpu_nodes: &[NodeId(0); smp::CPUS], distances: &[] }
 }

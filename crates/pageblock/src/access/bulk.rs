@@ -73,7 +73,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             blocks.len()
         });
         for &mut pfn in &mut blocks[..taken] {
-            if let Some(i) = self.machine.snapshots[at].map.index(pfn) {
+            if let Some(i) = self.machine.snapshots[at.index()].map.index(pfn) {
                 self.hand_out(at, i, attempt, observer);
             }
         }

@@ -13,6 +13,7 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::{AllocError, FrameError};
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::ids::{NodeId, ZoneIndex};
 use crate::base::request::{Gfp, Request};
 use crate::percpu::machine::Machine;
 use crate::table::map::{FrameState, Index};
@@ -26,12 +27,12 @@ const ROUNDS: u32 = 16;
 pub(crate) fn zone_of_range(
     zones: usize,
     range: FrameRange,
-    mut span: impl FnMut(usize) -> FrameRange,
-) -> Result<usize, ContigError> {
+    mut span: impl FnMut(ZoneIndex) -> FrameRange,
+) -> Result<ZoneIndex, ContigError> {
     if range.is_empty() {
         return Err(ContigError::Empty);
     }
-    let at = (0..zones).find(|&at| span(at).contains(range.start));
+    let at = ZoneIndex::up_to(zones).find(|&at| span(at).contains(range.start));
     let at = at.ok_or(ContigError::Foreign(range.start))?;
     let end = span(at).end;
     if range.end > end { Err(ContigError::SpansZones(end)) } else { Ok(at) }
@@ -40,10 +41,10 @@ pub(crate) fn zone_of_range(
 /// Returns the ends of a range in the tables of its zone.
 pub(crate) fn ends_in_zone(
     machine: &Machine<'_>,
-    at: usize,
+    at: ZoneIndex,
     range: FrameRange,
 ) -> Result<(Index, Index), ContigError> {
-    let start = machine.snapshots[at].map.index(range.start);
+    let start = machine.snapshots[at.index()].map.index(range.start);
     let start = start.ok_or(ContigError::Foreign(range.start))?;
     Ok((start, start + range.len() as Index))
 }
@@ -54,9 +55,9 @@ pub(crate) trait RangeWorker<'m> {
     fn machine(&self) -> &Machine<'m>;
 
     /// Works on a zone, its lock held.
-    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T;
+    fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T;
 
-    fn node(&self) -> u8;
+    fn node(&self) -> NodeId;
 
     /// Has every CPU give back its pages.
     fn drain_every_cpu(
@@ -80,7 +81,10 @@ pub(crate) trait RangeWorker<'m> {
     ) -> Result<(), FrameError>;
 
     /// Finds the zone of a range, and the ends of the range there.
-    fn locate_range(&mut self, range: FrameRange) -> Result<(usize, Index, Index), ContigError> {
+    fn locate_range(
+        &mut self,
+        range: FrameRange,
+    ) -> Result<(ZoneIndex, Index, Index), ContigError> {
         let zones = self.machine().snapshots.len();
         let at = zone_of_range(zones, range, |at| self.with_zone(at, |zone| zone.span()))?;
         let (start, end) = ends_in_zone(self.machine(), at, range)?;
@@ -119,7 +123,7 @@ pub(crate) trait RangeWorker<'m> {
         let attempt = self.machine().attempt(self.node(), &request);
         let attempt = attempt.map_err(|_| ContigError::NotFound)?;
         for at in self.machine().zonelist(&attempt) {
-            let snapshot = &self.machine().snapshots[at];
+            let snapshot = &self.machine().snapshots[at.index()];
             if snapshot.kind > attempt.highest || !attempt.may_use(snapshot.node) {
                 continue;
             }
@@ -184,7 +188,7 @@ pub(crate) trait RangeWorker<'m> {
 
     fn move_until_empty(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         range: FrameRange,
         start: Index,
         end: Index,
@@ -204,7 +208,7 @@ pub(crate) trait RangeWorker<'m> {
     /// Moves every block in use out of isolated frames.
     fn move_away(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         start: Index,
         end: Index,
         migrate: &mut impl Migrate,

@@ -6,6 +6,7 @@
 
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::frame::Order;
+use crate::base::ids::ZoneIndex;
 use crate::base::layout::ZoneKind;
 use crate::base::request::Gfp;
 use crate::percpu::cache::CpuCache;
@@ -38,7 +39,7 @@ pub(crate) trait Access<'m> {
     fn with<T>(
         &mut self,
         machine: &Machine<'m>,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T;
 
@@ -47,15 +48,15 @@ pub(crate) trait Access<'m> {
     fn with_pages<T>(
         &mut self,
         machine: &Machine<'m>,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T;
 
     /// Returns the numbers of a zone that can be read without its lock.
-    fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl ZoneStat;
+    fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: ZoneIndex) -> &'a impl ZoneStat;
 
     /// Computes the mask of orders that the zone serves at once, if it is not current.
-    fn refresh_mask(&mut self, machine: &Machine<'m>, at: usize);
+    fn refresh_mask(&mut self, machine: &Machine<'m>, at: ZoneIndex);
 }
 
 /// Zones that belong to one owner: no lock is needed.
@@ -66,12 +67,12 @@ impl<'m> Access<'m> for Owned<'_, 'm> {
     fn with<T>(
         &mut self,
         machine: &Machine<'m>,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T {
-        let zone = &mut self.0[at];
+        let zone = &mut self.0[at.index()];
         let done = act(zone);
-        machine.snapshots[at].refresh_mask(zone, machine.first_zone_serves());
+        machine.snapshots[at.index()].refresh_mask(zone, machine.first_zone_serves());
         done
     }
 
@@ -79,25 +80,25 @@ impl<'m> Access<'m> for Owned<'_, 'm> {
     fn with_pages<T>(
         &mut self,
         machine: &Machine<'m>,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T {
-        let zone = &mut self.0[at];
+        let zone = &mut self.0[at.index()];
         let done = act(zone);
-        machine.snapshots[at].refresh_mask_after_moves(zone, machine);
+        machine.snapshots[at.index()].refresh_mask_after_moves(zone, machine);
         done
     }
 
     #[inline(always)]
-    fn stat<'a>(&'a self, _: &'a Machine<'m>, at: usize) -> &'a impl ZoneStat {
-        &self.0[at]
+    fn stat<'a>(&'a self, _: &'a Machine<'m>, at: ZoneIndex) -> &'a impl ZoneStat {
+        &self.0[at.index()]
     }
 
     #[inline(always)]
-    fn refresh_mask(&mut self, machine: &Machine<'m>, at: usize) {
-        let snapshot = &machine.snapshots[at];
+    fn refresh_mask(&mut self, machine: &Machine<'m>, at: ZoneIndex) {
+        let snapshot = &machine.snapshots[at.index()];
         if !snapshot.is_current() {
-            snapshot.refresh_mask(&mut self.0[at], machine.first_zone_serves());
+            snapshot.refresh_mask(&mut self.0[at.index()], machine.first_zone_serves());
         }
     }
 }
@@ -114,10 +115,10 @@ impl<'a, 'm, Z: Access<'m>> Local<'a, 'm, Z> {
     #[inline(always)]
     pub(crate) fn with<T>(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
     ) -> T {
-        let cache = self.caches.zones[at].flushed();
+        let cache = self.caches.zones[at.index()].flushed();
         self.zones.with(self.machine, at, |zone| act(zone, cache))
     }
 
@@ -125,20 +126,20 @@ impl<'a, 'm, Z: Access<'m>> Local<'a, 'm, Z> {
     #[inline(always)]
     pub(crate) fn with_pages<T>(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
     ) -> T {
-        let cache = self.caches.zones[at].flushed();
+        let cache = self.caches.zones[at.index()].flushed();
         self.zones.with_pages(self.machine, at, |zone| act(zone, cache))
     }
 
     #[inline(always)]
-    pub(crate) fn cache(&mut self, at: usize) -> &mut CpuCache {
-        self.caches.zones[at].flushed()
+    pub(crate) fn cache(&mut self, at: ZoneIndex) -> &mut CpuCache {
+        self.caches.zones[at.index()].flushed()
     }
 
     #[inline(always)]
-    pub(crate) fn stat(&self, at: usize) -> &impl ZoneStat {
+    pub(crate) fn stat(&self, at: ZoneIndex) -> &impl ZoneStat {
         self.zones.stat(self.machine, at)
     }
 }

@@ -7,6 +7,7 @@ use crate::access::local::{Access, Check, Local};
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::event::{Event, NodeReclaim, Observer};
 use crate::base::frame::Pfn;
+use crate::base::ids::{ListIndex, ZoneIndex};
 use crate::base::request::Gfp;
 use crate::percpu::machine::Attempt;
 use crate::policy::{BelowHigh, Fair, Nofragment, PcpEmpty, Policy, Reserve};
@@ -20,7 +21,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     pub(crate) fn get_page_from_freelist(
         &mut self,
         attempt: &Attempt,
-        preferred: usize,
+        preferred: ZoneIndex,
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
@@ -72,13 +73,14 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// Tries one zone.
     fn visit(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         attempt: &Attempt,
         walk: &mut Walk,
         observer: &mut impl Observer,
     ) -> Visit {
         let snapshots = self.machine.snapshots;
-        let (node, preferred_node) = (snapshots[at].node, snapshots[walk.preferred].node);
+        let (node, preferred_node) =
+            (snapshots[at.index()].node, snapshots[walk.preferred.index()].node);
         if self.machine.policy.fair != Fair::Off {
             let local = node == preferred_node;
             match self.fair_test(at, local, walk.flags, attempt.gfp) {
@@ -112,7 +114,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             return walk.pass_over();
         }
         let served = walk.flags.selected_watermark() != Watermark::High
-            && snapshots[at].serves_at_once(attempt.order, attempt.highest);
+            && snapshots[at.index()].serves_at_once(attempt.order, attempt.highest);
         if !served && !self.has_watermark(at, attempt, walk.flags, observer) {
             // With reclaim in between the answer may be another.
             walk.only_watermarks &= self.machine.policy.zone_reclaim_mode == 0;
@@ -146,7 +148,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// watermark of the attempt.
     fn has_watermark(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         attempt: &Attempt,
         flags: AllocFlags,
         observer: &mut impl Observer,
@@ -164,7 +166,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     #[inline(never)]
     fn has_lower_watermark(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         attempt: &Attempt,
         flags: AllocFlags,
         high_first: bool,
@@ -182,7 +184,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         if self.machine.policy.zone_reclaim_mode == 0 {
             return false;
         }
-        match observer.node_reclaim(self.machine.snapshots[at].node, order) {
+        match observer.node_reclaim(self.machine.snapshots[at.index()].node, order) {
             NodeReclaim::NoScan | NodeReclaim::Full => false,
             NodeReclaim::Some => self
                 .with(at, |zone, _| zone.watermark_ok(order, zone.watermark(mark), highest, flags)),
@@ -192,7 +194,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// Takes a block from a zone, through the CPU's cache where it has a list (`rmqueue`).
     fn rmqueue(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         attempt: &Attempt,
         flags: AllocFlags,
         observer: &mut impl Observer,
@@ -225,17 +227,17 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// Takes a block from a CPU list, after filling it if it is empty (`rmqueue_pcplist`).
     fn rmqueue_pcplist(
         &mut self,
-        at: usize,
-        list: usize,
+        at: ZoneIndex,
+        list: ListIndex,
         attempt: &Attempt,
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Option<Index> {
         let Attempt { order, mt, .. } = *attempt;
-        let cache = self.caches.zones[at].flushed();
+        let cache = self.caches.zones[at.index()].flushed();
         cache.note_alloc();
         if !cache.is_empty(list)
-            && let Some(i) = cache.pop(&self.machine.snapshots[at].map, list, order)
+            && let Some(i) = cache.pop(&self.machine.snapshots[at.index()].map, list, order)
         {
             self.zones.refresh_mask(self.machine, at);
             return Some(i);
@@ -248,13 +250,13 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// Gives a block that was taken off a list to the request.
     pub(crate) fn hand_out(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         i: Index,
         attempt: &Attempt,
         observer: &mut impl Observer,
     ) -> Pfn {
         let Attempt { order, mt, gfp, .. } = *attempt;
-        let map = &self.machine.snapshots[at].map;
+        let map = &self.machine.snapshots[at.index()].map;
         map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
         let pfn = map.pfn(i);
         self.cache(at).count_alloc(order);
@@ -268,7 +270,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
 
 /// Which restrictions still apply to the walk.
 struct Walk {
-    preferred: usize,
+    preferred: ZoneIndex,
     flags: AllocFlags,
     skip_active: bool,
     skipped_active: bool,

@@ -19,6 +19,7 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::{AllocError, FrameError};
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::interrupts::Interrupts;
 use crate::base::request::Request;
 use crate::percpu::machine::Machine;
@@ -33,7 +34,7 @@ impl<'m> Allocator<'m> {
     /// [`ContigError`].
     pub fn alloc_contig_range(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         range: FrameRange,
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
@@ -49,26 +50,26 @@ impl<'m> Allocator<'m> {
     /// [`ContigError::NotFound`], and those for a caller's mistakes.
     ///
     /// ```
-    /// # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+    /// # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
     /// # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
     /// # let span = FrameRange::new(0, 1 << 15);
-    /// # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+    /// # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
     /// # let policy = Policy::parse("linux-6.12").unwrap();
     /// # let geometry = Geometry::default();
-    /// # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+    /// # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
     /// # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     /// # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     /// # allocator.release(span).unwrap();
     /// // 12 MiB that start at a multiple of 4 MiB; nothing needs to be moved.
     /// let request = Request::new(0, Gfp::GFP_KERNEL);
-    /// let range = allocator.alloc_contig(0, 3072, 1024, &request, &mut (), &mut ())?;
+    /// let range = allocator.alloc_contig(CpuId(0), 3072, 1024, &request, &mut (), &mut ())?;
     /// assert_eq!((range.len(), range.start.0 % 1024), (3072, 0));
-    /// allocator.free_contig(0, range, &mut ())?;
+    /// allocator.free_contig(CpuId(0), range, &mut ())?;
     /// # Ok::<(), pageblock::contig::ContigError>(())
     /// ```
     pub fn alloc_contig(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         pages: u64,
         align: u64,
         request: &Request,
@@ -86,7 +87,7 @@ impl<'m> Allocator<'m> {
     /// [`ContigError::NotContiguous`] for frames that are no such range; nothing is freed then.
     pub fn free_contig(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         range: FrameRange,
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
@@ -143,13 +144,13 @@ impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
 /// The owner of all zones, acting for a CPU.
 pub(crate) struct Owner<'a, 'm> {
     allocator: &'a mut Allocator<'m>,
-    cpu: usize,
-    node: u8,
+    cpu: CpuId,
+    node: NodeId,
 }
 
 impl<'m> Allocator<'m> {
     /// Acts for a CPU.
-    pub(crate) fn hands(&mut self, cpu: usize) -> Result<Owner<'_, 'm>, ContigError> {
+    pub(crate) fn hands(&mut self, cpu: CpuId) -> Result<Owner<'_, 'm>, ContigError> {
         let node = self.node_of_cpu(cpu).ok_or(ContigError::NoSuchCpu(cpu))?;
         Ok(Owner { allocator: self, cpu, node })
     }
@@ -160,12 +161,12 @@ impl<'m> RangeWorker<'m> for Owner<'_, 'm> {
         &self.allocator.machine
     }
 
-    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+    fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
         let Allocator { machine, zones, .. } = &mut *self.allocator;
         Owned(zones).with(machine, at, act)
     }
 
-    fn node(&self) -> u8 {
+    fn node(&self) -> NodeId {
         self.node
     }
 
@@ -205,11 +206,11 @@ impl<'m, R: RawMutex, I: Interrupts> RangeWorker<'m> for Cpu<'_, 'm, R, I> {
         &self.shared().machine
     }
 
-    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+    fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
         self.shared().locked(at, act)
     }
 
-    fn node(&self) -> u8 {
+    fn node(&self) -> NodeId {
         self.node_of()
     }
 
@@ -220,7 +221,7 @@ impl<'m, R: RawMutex, I: Interrupts> RangeWorker<'m> for Cpu<'_, 'm, R, I> {
     ) -> Result<(), ContigError> {
         let (shared, own) = (self.shared(), self.number());
         self.drain(observer);
-        for cpu in (0..shared.cpus()).filter(|&cpu| cpu != own) {
+        for cpu in CpuId::up_to(shared.cpus()).filter(|&cpu| cpu != own) {
             let Some(request) = shared.request_drain(cpu) else { continue };
             while !shared.is_drained(request) {
                 // Another CPU may wait for this one, as this one waits for it.

@@ -6,6 +6,7 @@ use crate::api::alloc::Allocator;
 use crate::base::error::{FrameError, NoSuchCpu};
 use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
+use crate::base::ids::{CpuId, ZoneIndex};
 
 impl Allocator<'_> {
     /// Frees a block, to the CPU's cache where it has a list (`__free_pages`).
@@ -16,12 +17,16 @@ impl Allocator<'_> {
     #[inline(always)]
     pub fn free(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        if self.caches.get_mut(cpu).is_some_and(|caches| caches.free_fast(pfn, order, observer)) {
+        if self
+            .caches
+            .get_mut(cpu.index())
+            .is_some_and(|caches| caches.free_fast(pfn, order, observer))
+        {
             return Ok(());
         }
         self.free_in_full(cpu, pfn, order, observer)
@@ -30,7 +35,7 @@ impl Allocator<'_> {
     #[inline(never)]
     fn free_in_full(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
@@ -42,7 +47,7 @@ impl Allocator<'_> {
     ///
     /// # Errors
     /// [`NoSuchCpu`].
-    pub fn drain_cpu(&mut self, cpu: usize, observer: &mut impl Observer) -> Result<(), NoSuchCpu> {
+    pub fn drain_cpu(&mut self, cpu: CpuId, observer: &mut impl Observer) -> Result<(), NoSuchCpu> {
         self.local(cpu).ok_or(NoSuchCpu(cpu))?.drain(observer);
         Ok(())
     }
@@ -53,7 +58,7 @@ impl Allocator<'_> {
     /// [`NoSuchCpu`].
     pub fn drain_pages(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         pages: u32,
         observer: &mut impl Observer,
     ) -> Result<(), NoSuchCpu> {
@@ -67,12 +72,12 @@ impl Allocator<'_> {
     /// [`NoSuchCpu`].
     pub fn drain_zone(
         &mut self,
-        cpu: usize,
-        zone: usize,
+        cpu: CpuId,
+        zone: ZoneIndex,
         observer: &mut impl Observer,
     ) -> Result<(), NoSuchCpu> {
         let mut local = self.local(cpu).ok_or(NoSuchCpu(cpu))?;
-        if zone < local.caches.zones.len() {
+        if zone.index() < local.caches.zones.len() {
             local.drain_zone(zone, observer);
         }
         Ok(())
@@ -80,7 +85,7 @@ impl Allocator<'_> {
 
     /// Gives every page of every CPU's caches back (`drain_all_pages`).
     pub fn drain_all(&mut self, observer: &mut impl Observer) {
-        for cpu in 0..self.cpus() {
+        for cpu in CpuId::up_to(self.cpus()) {
             if let Some(mut local) = self.local(cpu) {
                 local.drain(observer);
             }
@@ -93,7 +98,7 @@ impl Allocator<'_> {
     /// [`NoSuchCpu`].
     pub fn vmstat_tick(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         observer: &mut impl Observer,
     ) -> Result<(), NoSuchCpu> {
         self.local(cpu).ok_or(NoSuchCpu(cpu))?.vmstat_tick(observer);

@@ -21,19 +21,19 @@
 //! Source: `online_pages`, `offline_pages` (mm/memory_hotplug.c).
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
 //! // Four MiB go, and are no memory then; later others are put in their place.
 //! let range = FrameRange::new(1024, 2048);
-//! allocator.offline(0, range, &mut (), &mut ())?;
+//! allocator.offline(CpuId(0), range, &mut (), &mut ())?;
 //! allocator.mark_holes(range)?;
 //! assert_eq!(allocator.zones()[0].managed(), (1 << 15) - 1024);
 //! allocator.fill_holes(range)?;
@@ -43,7 +43,7 @@
 //! // The same beside CPUs at work.
 //! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
 //! let shared: pageblock::sharing::Shared<parking_lot::RawMutex> = allocator.share(&mut locks).unwrap();
-//! let mut cpu = shared.cpu(0).unwrap();
+//! let mut cpu = shared.cpu(CpuId(0)).unwrap();
 //! let frame = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
 //! cpu.offline(range, &mut (), &mut ())?;
 //! shared.online(range)?;
@@ -61,6 +61,7 @@ use crate::api::cpu::Cpu;
 use crate::api::sharing::Shared;
 use crate::base::event::Observer;
 use crate::base::frame::FrameRange;
+use crate::base::ids::CpuId;
 use crate::base::interrupts::{Interrupts, Off};
 use crate::zone::Zone;
 use crate::zone::contig::{ContigError, Migrate};
@@ -88,7 +89,7 @@ impl Allocator<'_> {
     /// [`ContigError`]; the memory stays then.
     pub fn offline(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         range: FrameRange,
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,

@@ -7,13 +7,13 @@
 //! Source: mm/vmstat.c (`frag_show`, `pagetypeinfo_show`, `zoneinfo_show_print`, `vmstat_show`).
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
@@ -25,7 +25,7 @@
 //!     BuddyInfo(&allocator).to_string(),
 //!     "Node 0, zone   Normal      0      0      0      0      0      0      0      0      0      0     32 \n",
 //! );
-//! let _block = allocator.alloc(0, &Request::new(9, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! let _block = allocator.alloc(CpuId(0), &Request::new(9, Gfp::GFP_KERNEL), &mut ()).unwrap();
 //! let vmstat = VmStat { allocator: &allocator, kernel: KernelFormat::new(6, 12) }.to_string();
 //! assert!(vmstat.lines().any(|line| line == "pgalloc_normal 512"));
 //! ```
@@ -34,6 +34,7 @@ use core::fmt;
 
 use crate::api::alloc::Allocator;
 use crate::base::frame::{Order, Pfn};
+use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::layout::ZoneKind;
 use crate::base::mobility::{MIGRATETYPES, Migratetype, Numbering};
 use crate::percpu::cache::CpuCache;
@@ -115,11 +116,11 @@ impl fmt::Display for PageTypeInfo<'_, '_> {
 }
 
 impl<'m> PageTypeInfo<'_, 'm> {
-    fn zones(&self, node: u8) -> impl Iterator<Item = &Zone<'m>> {
+    fn zones(&self, node: NodeId) -> impl Iterator<Item = &Zone<'m>> {
         populated(self.allocator).filter(move |zone| zone.node() == node)
     }
 
-    fn free_blocks(&self, f: &mut fmt::Formatter<'_>, node: u8) -> fmt::Result {
+    fn free_blocks(&self, f: &mut fmt::Formatter<'_>, node: NodeId) -> fmt::Result {
         write!(f, "{:<43} ", "Free pages count per migrate type at order")?;
         for order in 0..=self.allocator.geometry().max_order {
             write!(f, "{order:6} ")?;
@@ -143,7 +144,7 @@ impl<'m> PageTypeInfo<'_, 'm> {
         Ok(())
     }
 
-    fn blocks(&self, f: &mut fmt::Formatter<'_>, node: u8) -> fmt::Result {
+    fn blocks(&self, f: &mut fmt::Formatter<'_>, node: NodeId) -> fmt::Result {
         write!(f, "\n{:<23}", "Number of blocks type")?;
         for mt in self.kernel.types() {
             write!(f, "{:>12} ", mt.name())?;
@@ -189,7 +190,7 @@ pub struct ZoneInfo<'a, 'm> {
 
 impl fmt::Display for ZoneInfo<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for at in 0..self.allocator.zones().len() {
+        for at in ZoneIndex::up_to(self.allocator.zones().len()) {
             self.zone(f, at)?;
         }
         Ok(())
@@ -197,8 +198,8 @@ impl fmt::Display for ZoneInfo<'_, '_> {
 }
 
 impl ZoneInfo<'_, '_> {
-    fn zone(&self, f: &mut fmt::Formatter<'_>, at: usize) -> fmt::Result {
-        let zone = &self.allocator.zones()[at];
+    fn zone(&self, f: &mut fmt::Formatter<'_>, at: ZoneIndex) -> fmt::Result {
+        let zone = &self.allocator.zones()[at.index()];
         let kernel = self.kernel;
         writeln!(f, "Node {}, zone {:>8}", zone.node(), zone.kind().name())?;
         writeln!(f, "  pages free     {}", zone.free_pages())?;
@@ -222,7 +223,9 @@ impl ZoneInfo<'_, '_> {
         }
         zone_counters(kernel, zone, |name, value| writeln!(f, "      {name:<12} {value}"))?;
         f.write_str("  pagesets\n")?;
-        for (cpu, cache) in (0..).map_while(|cpu| Some((cpu, self.allocator.cache(at, cpu)?))) {
+        for (cpu, cache) in
+            (0..).map_while(|cpu| Some((cpu, self.allocator.cache(at, CpuId(cpu))?)))
+        {
             writeln!(f, "    cpu: {cpu}")?;
             self.pageset(f, cache)?;
             writeln!(f, "  vm stats threshold: {}", self.threshold(zone))?;
@@ -331,8 +334,8 @@ impl fmt::Display for VmStat<'_, '_> {
         }
         let counters = || {
             let of_zone =
-                |(at, zone): (usize, &Zone<'_>)| Some((zone.kind(), self.allocator.counters(at)?));
-            zones.iter().enumerate().filter_map(of_zone)
+                |(at, zone): (_, &Zone<'_>)| Some((zone.kind(), self.allocator.counters(at)?));
+            ZoneIndex::up_to(zones.len()).zip(zones).filter_map(of_zone)
         };
         for (kind, name) in PGALLOC {
             let of_kind = || counters().filter(|&(of, _)| of == kind);

@@ -14,6 +14,7 @@ use crate::access::locked::Locked;
 use crate::access::retune::{retune_zones, tune_caches};
 use crate::api::alloc::Allocator;
 use crate::api::sharing::Shared;
+use crate::base::ids::ZoneIndex;
 use crate::base::interrupts::{Interrupts, Off};
 
 #[cfg(doc)]
@@ -33,8 +34,8 @@ impl Allocator<'_> {
 
     /// Computes the limits of a zone's CPU caches from its low watermark. `at` is the zone's place
     /// in [`zones`](Self::zones).
-    pub fn retune_caches(&mut self, at: usize) {
-        if at < self.zones.len() {
+    pub fn retune_caches(&mut self, at: ZoneIndex) {
+        if at.index() < self.zones.len() {
             tune_caches(&self.machine, &mut Owned(self.zones), at);
             self.adopt_limits();
         }
@@ -43,7 +44,9 @@ impl Allocator<'_> {
     /// Has every cache adopt the limits of its zone.
     pub(crate) fn adopt_limits(&mut self) {
         let zones = &*self.zones;
-        self.caches.iter_mut().for_each(|caches| caches.adopt(|at| zones[at].cache_tuning()));
+        self.caches
+            .iter_mut()
+            .for_each(|caches| caches.adopt(|at| zones[at.index()].cache_tuning()));
     }
 }
 

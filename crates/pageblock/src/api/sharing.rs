@@ -45,6 +45,7 @@
 //! use std::mem::MaybeUninit;
 //! use pageblock::alloc::Allocator;
 //! use pageblock::frame::FrameRange;
+//! use pageblock::ids::{CpuId, NodeId};
 //! use pageblock::layout::{ZoneKind, ZoneSpec};
 //! use pageblock::policy::Policy;
 //! use pageblock::request::{Gfp, Request};
@@ -57,8 +58,8 @@
 //! let setup = Setup {
 //!     policy: Policy::parse("linux-6.12").unwrap(),
 //!     geometry: Geometry::default(),
-//!     zones: &[ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present, managed }],
-//!     cpu_nodes: &[0, 0],
+//!     zones: &[ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present, managed }],
+//!     cpu_nodes: &[NodeId(0), NodeId(0)],
 //!     distances: &[],
 //! };
 //! let mut tables = vec![MaybeUninit::uninit(); setup.metadata_size()?];
@@ -70,7 +71,7 @@
 //! let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
 //! let shared: Shared<parking_lot::RawMutex> = allocator.share(&mut locks)?;
 //! std::thread::scope(|scope| {
-//!     for n in 0..2 {
+//!     for n in CpuId::up_to(2) {
 //!         let mut cpu = shared.cpu(n).expect("nobody has it");
 //!         scope.spawn(move || {
 //!             let pfn = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
@@ -95,6 +96,7 @@ use crate::api::cpu::Cpu;
 use crate::api::setup::{Setup, SetupError};
 use crate::base::error::NoSuchCpu;
 use crate::base::geometry::Geometry;
+use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::interrupts::{Interrupts, Off};
 use crate::base::sync::Relaxed;
 use crate::percpu::caches::CpuCaches;
@@ -132,9 +134,9 @@ pub(crate) struct Seat<'m, R> {
 #[non_exhaustive]
 pub enum CpuError {
     /// There is no such CPU.
-    NoSuchCpu(usize),
+    NoSuchCpu(CpuId),
     /// Its handle is taken.
-    Taken(usize),
+    Taken(CpuId),
 }
 
 impl core::fmt::Display for CpuError {
@@ -152,7 +154,7 @@ impl core::error::Error for CpuError {}
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DrainRequest {
     /// The CPU.
-    pub cpu: usize,
+    pub cpu: CpuId,
     /// Which of the requests to that CPU it is.
     pub number: u32,
 }
@@ -241,8 +243,8 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     ///
     /// # Errors
     /// [`CpuError`] where there is no such CPU, or its handle is taken.
-    pub fn cpu(&self, cpu: usize) -> Result<Cpu<'_, 'm, R, I>, CpuError> {
-        let seat = self.seats.get(cpu).ok_or(CpuError::NoSuchCpu(cpu))?;
+    pub fn cpu(&self, cpu: CpuId) -> Result<Cpu<'_, 'm, R, I>, CpuError> {
+        let seat = self.seats.get(cpu.index()).ok_or(CpuError::NoSuchCpu(cpu))?;
         let off = Off::<I>::now();
         let caches = seat.caches.lock().take();
         drop(off);
@@ -251,11 +253,11 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
 
     /// Works on a zone, its lock held; `None` where there is no such zone. This is the way to all
     /// that a [`Zone`] does and to its exact numbers.
-    pub fn with_zone<T>(&self, zone: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> Option<T> {
-        (zone < self.zones.len()).then(|| self.locked(zone, act))
+    pub fn with_zone<T>(&self, zone: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> Option<T> {
+        (zone.index() < self.zones.len()).then(|| self.locked(zone, act))
     }
 
-    pub(crate) fn locked<T>(&self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+    pub(crate) fn locked<T>(&self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
         let _off = Off::<I>::now();
         Locked(self.zones).with(&self.machine, at, act)
     }
@@ -263,21 +265,21 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// Returns the zone's free pages, without its lock; see the [module](self) for how far it may lag. `None`
     /// where there is no such zone.
     #[must_use]
-    pub fn free_pages(&self, zone: usize) -> Option<u64> {
-        self.machine.snapshots.get(zone).map(ZoneStat::free_pages)
+    pub fn free_pages(&self, zone: ZoneIndex) -> Option<u64> {
+        self.machine.snapshots.get(zone.index()).map(ZoneStat::free_pages)
     }
 
     /// Asks a CPU to give all pages of its caches back, which it does at its next call or when its
     /// handle is dropped. `None` where there is no such CPU.
-    pub fn request_drain(&self, cpu: usize) -> Option<DrainRequest> {
-        let number = self.seats.get(cpu)?.mailbox.request_drain();
+    pub fn request_drain(&self, cpu: CpuId) -> Option<DrainRequest> {
+        let number = self.seats.get(cpu.index())?.mailbox.request_drain();
         Some(DrainRequest { cpu, number })
     }
 
     /// Tells whether a CPU has done what it was asked for. If its handle has been dropped meanwhile,
     /// this does it.
     pub fn is_drained(&self, request: DrainRequest) -> bool {
-        let Some(seat) = self.seats.get(request.cpu) else { return true };
+        let Some(seat) = self.seats.get(request.cpu.index()) else { return true };
         if seat.mailbox.is_done(request.number) {
             return true;
         }
@@ -295,16 +297,16 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// Gives back the pages of all caches whose handles are not taken, and asks the other CPUs to
     /// give back theirs (`drain_all_pages`). Returns the number of those.
     pub fn drain_all(&self) -> usize {
-        let requests = (0..self.cpus()).filter_map(|cpu| self.request_drain(cpu));
+        let requests = CpuId::up_to(self.cpus()).filter_map(|cpu| self.request_drain(cpu));
         requests.filter(|&request| !self.is_drained(request)).count()
     }
 
     /// See [`Allocator::set_kswapd_running`].
-    pub fn set_kswapd_running(&self, node: u8, running: bool) {
-        if let Some(runs) = self.machine.kswapd_running.get(usize::from(node)) {
+    pub fn set_kswapd_running(&self, node: NodeId, running: bool) {
+        if let Some(runs) = self.machine.kswapd_running.get(node.index()) {
             runs.store(running, Relaxed);
         }
-        for (at, snapshot) in self.machine.snapshots.iter().enumerate() {
+        for (at, snapshot) in self.machine.zones() {
             self.with_zone(at, |zone| {
                 if snapshot.node == node {
                     zone.set_reclaim_active(running);
@@ -320,7 +322,8 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// # Errors
     /// The first [`Violation`] found.
     pub fn check_zones(&self) -> Result<(), Violation> {
-        (0..self.zones.len()).try_for_each(|at| self.with_zone(at, |z| z.check()).unwrap_or(Ok(())))
+        ZoneIndex::up_to(self.zones.len())
+            .try_for_each(|at| self.with_zone(at, |z| z.check()).unwrap_or(Ok(())))
     }
 
     /// Ends the sharing.
@@ -329,7 +332,7 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// [`CpuError::Taken`] where a handle was leaked (`mem::forget`): what is in its caches is lost.
     pub fn into_owned(self) -> Result<Allocator<'m>, CpuError> {
         if let Some(cpu) = self.seats.iter().position(|seat| seat.caches.lock().is_none()) {
-            return Err(CpuError::Taken(cpu));
+            return Err(CpuError::Taken(CpuId(cpu)));
         }
         let (zones, caches) = self.home;
         for (home, zone) in zones.iter_mut().zip(self.zones) {

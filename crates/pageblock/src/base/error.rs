@@ -1,6 +1,7 @@
 //! What callers can do wrong, and why a request is not served.
 
 use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::ids::{CpuId, NodeId};
 use crate::base::request::Gfp;
 
 /// A caller's mistake, or a state that cannot be.
@@ -32,7 +33,7 @@ pub enum FrameError {
     /// The block is on a CPU list, but on none of this CPU's.
     OtherCpu(Pfn),
     /// There is no such CPU.
-    NoSuchCpu(usize),
+    NoSuchCpu(CpuId),
 }
 
 impl core::fmt::Display for FrameError {
@@ -64,7 +65,7 @@ impl core::error::Error for FrameError {}
 /// A CPU number that the allocator was not set up with. Every error of a call that names a CPU has it as a
 /// variant, with the same text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoSuchCpu(pub usize);
+pub struct NoSuchCpu(pub CpuId);
 
 impl core::fmt::Display for NoSuchCpu {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -95,9 +96,9 @@ pub enum AllocError {
     /// Both mobility bits are set.
     ConflictingMobility(Gfp),
     /// There is no such CPU.
-    NoSuchCpu(usize),
+    NoSuchCpu(CpuId),
     /// There is no such node.
-    NoSuchNode(u8),
+    NoSuchNode(NodeId),
     /// No zone can serve it now; see [`slowpath`](crate::slowpath) for what to try next.
     NoMemory,
 }

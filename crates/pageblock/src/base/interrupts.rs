@@ -21,19 +21,19 @@
 //!     }
 //! }
 //!
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
 //! # let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
 //! let shared = allocator.share::<parking_lot::RawMutex, Flag>(&mut locks).unwrap();
-//! shared.with_zone(0, |_| assert!(!ON.get())).unwrap();
+//! shared.with_zone(ZoneIndex(0), |_| assert!(!ON.get())).unwrap();
 //! assert!(ON.get());
 //! ```
 

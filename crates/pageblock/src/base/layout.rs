@@ -5,11 +5,12 @@
 //!
 //! ```
 //! use pageblock::frame::FrameRange;
+//! use pageblock::ids::NodeId;
 //! use pageblock::layout::{MemoryMap, NodeSpec, ZoneKind, ZoneLimits};
 //!
 //! // A PC with 6 GiB: the hole below 4 GiB is the devices'; the kernel's image was loaded at 16 MiB.
 //! let node = NodeSpec {
-//!     id: 0,
+//!     id: NodeId(0),
 //!     memory: &[FrameRange::new(1, 0xc_0000), FrameRange::new(0x10_0000, 0x1c_0000)],
 //!     reserved: &[FrameRange::new(0x1000, 0x2000)],
 //!     cpus: 4,
@@ -31,6 +32,7 @@
 use core::fmt;
 
 use crate::base::frame::{FrameRange, ORDER_LIMIT, Order, Pfn, pages};
+use crate::base::ids::NodeId;
 
 /// The largest number of nodes (`MAX_NUMNODES`).
 pub const MAX_NUMNODES: usize = 64;
@@ -101,7 +103,7 @@ impl fmt::Display for ZoneKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct ZoneSpec {
     /// The id of the node.
-    pub node: u8,
+    pub node: NodeId,
     /// The kind.
     pub kind: ZoneKind,
     /// From the first frame to the last, holes included (`zone_start_pfn`, `spanned_pages`).
@@ -116,7 +118,7 @@ pub struct ZoneSpec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeSpec<'a> {
     /// The node's id, below [`MAX_NUMNODES`].
-    pub id: u8,
+    pub id: NodeId,
     /// Usable memory, in any order.
     pub memory: &'a [FrameRange],
     /// Ranges taken before the allocator starts; what lies outside of `memory` has no effect.
@@ -180,24 +182,24 @@ pub enum LayoutError {
     /// More nodes than [`MAX_NUMNODES`], or an id that is not below it.
     TooManyNodes(usize),
     /// Node ids must rise; this one does not.
-    NodeOrder(u8),
+    NodeOrder(NodeId),
     /// The largest order is beyond [`ORDER_LIMIT`].
     Order(Order),
     /// A range of a node has no frame.
-    EmptyRange(u8, FrameRange),
+    EmptyRange(NodeId, FrameRange),
     /// A range ends beyond 2^52 frames, more than any machine can address.
-    RangeTooHigh(u8, FrameRange),
+    RangeTooHigh(NodeId, FrameRange),
     /// Two memory ranges, or two reserved ranges of a node, share frames.
     Overlap(FrameRange, FrameRange),
     /// The spans of two zones share frames.
-    ZoneOverlap((u8, ZoneKind), (u8, ZoneKind)),
+    ZoneOverlap((NodeId, ZoneKind), (NodeId, ZoneKind)),
     /// A zone boundary is no boundary of blocks of the largest order.
     Unaligned(Pfn),
     /// Zone limits must not fall from one kind to the next.
     LimitOrder,
     /// The distance table has not one entry for each pair of nodes.
     DistanceCount(usize),
-    /// The distance from a node to another (positions) is below [`LOCAL_DISTANCE`], or differs from
+    /// The distance from a node to another (by their positions in [`MemoryMap::nodes`]) is below [`LOCAL_DISTANCE`], or differs from
     /// it on the diagonal, or is not above it elsewhere.
     Distance(usize, usize, u8),
 }
@@ -249,8 +251,8 @@ impl<'a> MemoryMap<'a> {
 
     /// Returns the zone of this kind of the node at this position; `None` where it has no memory.
     #[must_use]
-    pub fn zone(&self, node: usize, kind: ZoneKind) -> Option<ZoneSpec> {
-        zone_spec(&self.limits, self.nodes.get(node)?, kind)
+    pub fn zone(&self, position: usize, kind: ZoneKind) -> Option<ZoneSpec> {
+        zone_spec(&self.limits, self.nodes.get(position)?, kind)
     }
 
     /// Returns the distance between two nodes, by position (`node_distance`).
@@ -279,8 +281,8 @@ impl<'a> MemoryMap<'a> {
         if self.nodes.len() > MAX_NUMNODES {
             return Err(LayoutError::TooManyNodes(self.nodes.len()));
         }
-        if let Some(node) = self.nodes.iter().find(|n| usize::from(n.id) >= MAX_NUMNODES) {
-            return Err(LayoutError::TooManyNodes(node.id.into()));
+        if let Some(node) = self.nodes.iter().find(|n| n.id.index() >= MAX_NUMNODES) {
+            return Err(LayoutError::TooManyNodes(node.id.index()));
         }
         match self.nodes.windows(2).find(|pair| pair[0].id >= pair[1].id) {
             Some(pair) => Err(LayoutError::NodeOrder(pair[1].id)),

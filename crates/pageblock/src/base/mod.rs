@@ -6,6 +6,7 @@ pub(crate) mod error;
 pub mod event;
 pub mod frame;
 pub(crate) mod geometry;
+pub mod ids;
 pub mod interrupts;
 pub mod layout;
 pub mod mobility;

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
 
+use crate::base::ids::NodeId;
 use crate::base::mobility::Migratetype;
 
 /// Flags of a request (`gfp_t`). The bits are this library's own: kernels renumber theirs, so
@@ -232,7 +233,7 @@ pub struct Request {
     /// The flags.
     pub gfp: Gfp,
     /// The node to start from; `None` for that of the CPU.
-    pub node: Option<u8>,
+    pub node: Option<NodeId>,
     /// The nodes that may be used, one bit each.
     pub nodemask: u64,
 }
@@ -252,7 +253,7 @@ impl Request {
 
     /// The same request, starting from a node.
     #[must_use]
-    pub const fn on_node(self, node: u8) -> Self {
+    pub const fn on_node(self, node: NodeId) -> Self {
         Self { node: Some(node), ..self }
     }
 }

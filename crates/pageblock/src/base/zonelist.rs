@@ -5,6 +5,7 @@
 
 use core::fmt;
 
+use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, MAX_NUMNODES, MemoryMap, ZoneKind};
 
 /// The largest number of zones in a list (`MAX_ZONES_PER_ZONELIST`).
@@ -17,7 +18,7 @@ const PENALTY_FOR_NODE_WITH_CPUS: u64 = 1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct ZoneRef {
     /// The id of the node.
-    pub node: u8,
+    pub node: NodeId,
     /// The kind of zone.
     pub kind: ZoneKind,
 }
@@ -75,12 +76,12 @@ impl<'m> ZonelistBuilder<'m> {
     /// [`NoRoom`]; [`MAX_ZONES_PER_ZONELIST`] entries are always enough.
     pub fn full(
         &mut self,
-        node: usize,
+        position: usize,
         order: ZonelistOrder,
         out: &mut [ZoneRef],
     ) -> Result<usize, NoRoom> {
         let mut nodes = [0; MAX_NUMNODES];
-        let count = self.node_order(node, &mut nodes);
+        let count = self.node_order(position, &mut nodes);
         let nodes = &nodes[..count];
         let kinds = || ZoneKind::ALL.into_iter().rev();
         match order {
@@ -97,8 +98,8 @@ impl<'m> ZonelistBuilder<'m> {
     ///
     /// # Errors
     /// [`NoRoom`]; [`MAX_NR_ZONES`] entries are always enough.
-    pub fn thisnode(&self, node: usize, out: &mut [ZoneRef]) -> Result<usize, NoRoom> {
-        self.fill(ZoneKind::ALL.into_iter().rev().map(|kind| (node, kind)), out)
+    pub fn thisnode(&self, position: usize, out: &mut [ZoneRef]) -> Result<usize, NoRoom> {
+        self.fill(ZoneKind::ALL.into_iter().rev().map(|kind| (position, kind)), out)
     }
 
     /// Fills `out` with the positions of the nodes that have memory, nearest to `local` first
@@ -195,7 +196,7 @@ mod tests {
         let with_cpus = cpus.iter().zip(&MEMORY).enumerate();
         with_cpus
             .map(|(id, (&cpus, memory))| NodeSpec {
-                id: id as u8,
+                id: NodeId(id as u8),
                 memory,
                 reserved: &[],
                 cpus,
@@ -217,10 +218,10 @@ mod tests {
 
     #[track_caller]
     fn check_list(list: &[ZoneRef], expect: &[(u8, ZoneKind)]) {
-        assert_eq!(list.iter().map(|z| (z.node, z.kind)).collect::<Vec<_>>(), expect);
+        assert_eq!(list.iter().map(|z| (z.node.0, z.kind)).collect::<Vec<_>>(), expect);
     }
 
-    const NOWHERE: ZoneRef = ZoneRef { node: 0, kind: Dma };
+    const NOWHERE: ZoneRef = ZoneRef { node: NodeId(0), kind: Dma };
 
     #[test]
     fn equally_near_nodes_rotate() {

@@ -1,5 +1,6 @@
 //! What a CPU owns: a cache for each zone, and which zone it tries first.
 
+use crate::base::ids::{ListIndex, NodeId, ZoneIndex};
 use crate::base::layout::MAX_NR_ZONES;
 use crate::base::mobility::Migratetype;
 use crate::percpu::cache::CpuCache;
@@ -13,11 +14,11 @@ pub(crate) struct CpuCaches<'m> {
     /// One a zone.
     pub(crate) zones: &'m mut [CpuZone<'m>],
     /// The first zone of its node's list, by the highest zone of a request.
-    pub(crate) first: [u16; MAX_NR_ZONES],
+    pub(crate) first: [ZoneIndex; MAX_NR_ZONES],
     /// The zone of the block that it freed last.
-    pub(crate) recent: u16,
+    pub(crate) recent: ZoneIndex,
     /// Its node.
-    pub(crate) node: u8,
+    pub(crate) node: NodeId,
     /// Which of the requests in its mailbox it has received, where it shares the allocator; see [`Mailbox`](crate::percpu::mailbox::Mailbox).
     pub(crate) seen: u32,
 }
@@ -33,7 +34,7 @@ pub(crate) struct CpuZone<'m> {
     /// The type of the pageblock that the CPU freed to last in this zone.
     pub(crate) recent_type: Migratetype,
     /// The list of such pages; see [`CpuCache::put_list`].
-    pub(crate) recent_list: u8,
+    pub(crate) recent_list: ListIndex,
     /// Which of the zone's [`CacheTuning`]s the cache has.
     pub(crate) tuned: u32,
 }
@@ -59,7 +60,9 @@ impl CpuZone<'_> {
 
 impl CpuCaches<'_> {
     /// Gives every cache its limits; `tuning` knows them by zone.
-    pub(crate) fn adopt(&mut self, mut tuning: impl FnMut(usize) -> CacheTuning) {
-        self.zones.iter_mut().enumerate().for_each(|(at, zone)| zone.adopt(tuning(at)));
+    pub(crate) fn adopt(&mut self, mut tuning: impl FnMut(ZoneIndex) -> CacheTuning) {
+        for (at, zone) in ZoneIndex::up_to(self.zones.len()).zip(self.zones.iter_mut()) {
+            zone.adopt(tuning(at));
+        }
     }
 }

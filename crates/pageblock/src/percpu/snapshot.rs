@@ -8,6 +8,7 @@
 
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::frame::{ORDER_LIMIT, Order};
+use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use crate::base::sync::{AtomicBool, AtomicU16, AtomicUsize, Relaxed};
@@ -25,7 +26,7 @@ const CHECKED: [Migratetype; 5] = [Unmovable, Movable, Reclaimable, HighAtomic, 
 /// The lock-free snapshot of a zone, and its page map.
 pub(crate) struct ZoneSnapshot<'m> {
     pub(crate) map: PageMap<'m>,
-    pub(crate) node: u8,
+    pub(crate) node: NodeId,
     pub(crate) kind: ZoneKind,
     /// The flags of the fast path that do not depend on the request, where this zone is preferred.
     pub(crate) fast_flags: AllocFlags,

@@ -2,6 +2,7 @@
 
 use crate::base::error::FrameError;
 use crate::base::frame::{Order, Pfn};
+use crate::base::ids::ListIndex;
 use crate::base::mobility::Migratetype::{self, Movable};
 use crate::percpu::cache::{CacheState, CpuCache, drained_type};
 use crate::replay::ListEnd;
@@ -11,40 +12,50 @@ use crate::zone::Zone;
 impl CpuCache {
     /// Returns the first block of a list: what an allocation would get.
     #[must_use]
-    pub fn next(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
-        (list < self.nr_lists()).then(|| self.head(list)).flatten().map(|i| zone.map().pfn(i))
+    pub fn next(&self, zone: &Zone<'_>, list: ListIndex) -> Option<Pfn> {
+        (list.index() < self.nr_lists())
+            .then(|| self.head(list))
+            .flatten()
+            .map(|i| zone.map().pfn(i))
     }
 
     /// Returns the last block of a list: what a drain would give back.
     #[must_use]
-    pub fn last(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
-        (list < self.nr_lists()).then(|| self.tail(list)).flatten().map(|i| zone.map().pfn(i))
+    pub fn last(&self, zone: &Zone<'_>, list: ListIndex) -> Option<Pfn> {
+        (list.index() < self.nr_lists())
+            .then(|| self.tail(list))
+            .flatten()
+            .map(|i| zone.map().pfn(i))
     }
 
     /// Returns the blocks of a list, first to last.
     pub fn blocks<'z>(
         &self,
         zone: &'z Zone<'_>,
-        list: usize,
+        list: ListIndex,
     ) -> impl Iterator<Item = Pfn> + use<'z> {
-        let known = (list < self.nr_lists()).then(|| self.iter(zone.map(), list));
+        let known = (list.index() < self.nr_lists()).then(|| self.iter(zone.map(), list));
         known.into_iter().flatten().map(|i| zone.map().pfn(i))
     }
 
     /// Returns the list that holds a block, by its order and remembered type; `None` where the block is on
     /// no CPU list. Whether it is this CPU's the caller must know.
     #[must_use]
-    pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<usize> {
+    pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<ListIndex> {
         let FrameState::CpuList { order, cached } = zone.state(pfn)? else { return None };
         if zone.policy().remembers_list() && cached.is_mergeable() {
             return self.list_index(order, cached);
         }
-        let lists = (0..self.nr_lists()).filter(|&list| self.list_order(list) == order);
+        let lists = self.lists().filter(|&list| self.list_order(list) == order);
         lists.into_iter().find(|&list| self.blocks(zone, list).any(|block| block == pfn))
     }
 
     /// Returns a block on a list of this CPU: its first frame, its order and the list.
-    fn own_block(&self, zone: &Zone<'_>, pfn: Pfn) -> Result<(Index, Order, usize), FrameError> {
+    fn own_block(
+        &self,
+        zone: &Zone<'_>,
+        pfn: Pfn,
+    ) -> Result<(Index, Order, ListIndex), FrameError> {
         let list = self.list_of(zone, pfn).ok_or(FrameError::NotFree(pfn))?;
         let order = self.list_order(list);
         let i = zone.block_index(pfn, order)?;
@@ -63,7 +74,7 @@ impl CpuCache {
     pub fn impose_take(&mut self, zone: &mut Zone<'_>, pfn: Pfn) -> Result<Order, FrameError> {
         let (i, order, list) = self.own_block(zone, pfn)?;
         self.unlink(zone.map(), i, list);
-        let movable = list % crate::base::mobility::MIGRATE_PCPTYPES == Movable as usize;
+        let movable = list.index() % crate::base::mobility::MIGRATE_PCPTYPES == Movable as usize;
         zone.map().set(i, FrameState::Allocated { order, movable });
         Ok(order)
     }
@@ -80,7 +91,7 @@ impl CpuCache {
         order: Order,
         mt: Migratetype,
         end: ListEnd,
-    ) -> Result<usize, FrameError> {
+    ) -> Result<ListIndex, FrameError> {
         let i = zone.block_index(pfn, order)?;
         if !zone.map().is_allocated(i, order) {
             return Err(FrameError::NotAllocated(pfn));

@@ -116,6 +116,7 @@ mod tests {
     use super::*;
     use crate::base::frame::Pfn;
     use crate::base::geometry::Geometry;
+    use crate::base::ids::{CpuId, ZoneIndex};
     use crate::base::mobility::Migratetype::{Movable, Unmovable};
     use crate::base::request::{Gfp, Request};
     use crate::testing::Allocator;
@@ -131,7 +132,7 @@ mod tests {
         with_two_blocks(policy, |allocator| {
             allocator.zones()[0].map().set_block_type(0, Unmovable);
             allocator.zones()[0].map().set_block_type(1024, Unmovable);
-            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             zone.rmqueue_smallest(9, Movable).unwrap();
             allocator.movements().unwrap()
         })
@@ -153,7 +154,7 @@ mod tests {
     #[should_panic(expected = "did not get the type of its pages")]
     fn from_6_10_pages_do_not_move_without_their_pageblock() {
         with_two_blocks("linux-6.10", |allocator| {
-            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             zone.rmqueue_smallest(0, Movable).unwrap();
             zone.move_freepages_block(0, Unmovable);
             zone.rmqueue_smallest(0, Movable);
@@ -165,8 +166,8 @@ mod tests {
     fn from_6_10_what_compaction_takes_moves_its_pageblock() {
         with_two_blocks("linux-6.10", |allocator| {
             let kernel = Request::new(0, Gfp::GFP_KERNEL);
-            let pfn = allocator.alloc(0, &kernel, &mut ()).unwrap().0 & !511;
-            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let pfn = allocator.alloc(CpuId(0), &kernel, &mut ()).unwrap().0 & !511;
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             assert_eq!(zone.block_type(Pfn(pfn)), Some(Unmovable));
             assert_eq!(zone.isolate_free_page(Pfn(pfn + 256)), Some(8));
             assert_eq!(zone.block_type(Pfn(pfn)), Some(Movable));

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::base::frame::{COSTLY_ORDER, Order, Pfn};
+use crate::base::ids::CpuId;
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::policy::{MergeRule, SplitLarge};
 use crate::table::chain::{Chain, Tag};
@@ -42,7 +43,7 @@ pub enum Violation {
     /// From 6.10: a free block is not on the list of its pageblock's type.
     WrongList(Pfn, Migratetype),
     /// A CPU cache's count is not the pages on its lists.
-    CacheCount(usize),
+    CacheCount(CpuId),
     /// What packed placement knows of the pageblock that starts here is not what its frames say.
     Packing(Pfn),
 }

@@ -9,6 +9,7 @@ use core::fmt;
 use crate::base::error::{FrameError, NoSuchCpu};
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::ids::CpuId;
 use crate::base::mobility::Migratetype::Isolate;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
@@ -28,7 +29,7 @@ pub trait Migrate {
 
     /// Called again and again while a CPU has been asked for its pages and has not yet given them back.
     /// `false`, the default, ends the waiting.
-    fn wait_for(&mut self, cpu: usize) -> bool {
+    fn wait_for(&mut self, cpu: CpuId) -> bool {
         let _ = cpu;
         false
     }
@@ -54,7 +55,7 @@ pub enum ContigError {
     /// The alignment is no power of two.
     Alignment(u64),
     /// There is no such CPU.
-    NoSuchCpu(usize),
+    NoSuchCpu(CpuId),
     /// The frame is in no zone.
     Foreign(Pfn),
     /// The range starts in one zone and reaches the frame, which is not in it.
@@ -81,7 +82,7 @@ pub enum ContigError {
     /// No range of this size and alignment can be had.
     NotFound,
     /// The CPU has not given back its pages.
-    Busy(usize),
+    Busy(CpuId),
     /// Other CPUs took and freed blocks of the range all the time.
     Contended(FrameRange),
 }

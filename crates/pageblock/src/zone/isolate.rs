@@ -5,20 +5,20 @@
 //! 6.10, `move_freepages_block_isolate`.
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
 //! # allocator.retune();
 //! use pageblock::frame::Pfn;
 //!
-//! let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+//! let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
 //! zone.isolate_block(Pfn(4096), &mut ()).unwrap();
 //! // Its free pages are none to be had.
 //! assert_eq!(zone.free_pages(), (1 << 15) - 512);

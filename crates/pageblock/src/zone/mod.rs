@@ -5,13 +5,13 @@
 //! that it is given.
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
@@ -19,7 +19,7 @@
 //! use pageblock::FrameState;
 //! use pageblock::mobility::Migratetype;
 //!
-//! let pfn = allocator.alloc(0, &Request::new(3, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! let pfn = allocator.alloc(CpuId(0), &Request::new(3, Gfp::GFP_KERNEL), &mut ()).unwrap();
 //! let zone = &allocator.zones()[0];
 //! assert_eq!(zone.state(pfn), Some(FrameState::Allocated { order: 3, movable: false }));
 //! assert_eq!(zone.block_type(pfn), Some(Migratetype::Unmovable));
@@ -55,6 +55,7 @@ pub use crate::base::geometry::Geometry;
 pub use counters::ZoneCounters;
 
 use crate::base::frame::{FrameRange, Order, Pfn, pages};
+use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::policy::{MoveTo, Placement, Policy, UntouchedTo};
@@ -103,7 +104,7 @@ pub struct Zone<'m> {
     unmarked_holes: u64,
     cache_tuning: CacheTuning,
     /// The node.
-    node: u8,
+    node: NodeId,
     /// Which of the node's zones it is.
     kind: ZoneKind,
     /// The frames, holes included.

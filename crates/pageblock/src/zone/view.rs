@@ -2,6 +2,7 @@
 
 use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::geometry::Geometry;
+use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::Migratetype;
 use crate::policy::Policy;
@@ -16,7 +17,7 @@ impl<'m> Zone<'m> {
     /// Returns the zone's node.
     #[inline]
     #[must_use]
-    pub fn node(&self) -> u8 {
+    pub fn node(&self) -> NodeId {
         self.node
     }
 

@@ -10,6 +10,7 @@ use pageblock::alloc::{AllocError, Allocator};
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::capture::CaptureSlot;
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::{Fair, Placement, Policy, SWITCHES, Values};
@@ -338,22 +339,23 @@ impl Pair<'_, '_> {
             }
             Op::FreeRow { cpu, which, count } => self.free_row(cpu, which, count),
             Op::Drain { cpu } => {
-                self.allocator.drain_cpu(cpu, &mut self.log).unwrap();
+                self.allocator.drain_cpu(CpuId(cpu), &mut self.log).unwrap();
                 self.model.drain_cpu(cpu);
             }
             Op::Tick { cpu } => {
-                self.allocator.vmstat_tick(cpu, &mut self.log).unwrap();
+                self.allocator.vmstat_tick(CpuId(cpu), &mut self.log).unwrap();
                 self.model.tick(cpu);
             }
             Op::Isolate { frame, on, to } => self.isolate(frame, on, to),
             Op::Unreserve { zone, to, all } if zone < zones => {
                 let force = if all { Unreserve::All } else { Unreserve::KeepOne };
-                let (real, _) = self.allocator.zone_and_cache(zone, 0).unwrap();
+                let (real, _) =
+                    self.allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(0)).unwrap();
                 let did = real.unreserve_highatomic(to, force);
                 assert_eq!(did, self.model.zones[zone].unreserve_highatomic(to, all));
             }
             Op::Kswapd { node, running } => {
-                self.allocator.set_kswapd_running(node, running);
+                self.allocator.set_kswapd_running(NodeId(node), running);
                 let nodes = &mut self.model.kswapd_running;
                 let _ = if running { nodes.insert(node) } else { nodes.remove(&node) };
                 for zone in self.model.zones.iter_mut().filter(|z| z.node == node) {
@@ -369,11 +371,15 @@ impl Pair<'_, '_> {
             Op::Capture { zone, order, mt } if zone < zones => self.capture(zone, order, mt),
             Op::ResetFair { cpu, gfp } => {
                 let request = Request::new(0, GFPS[usize::from(gfp)]);
-                self.allocator.reset_fair_batches(cpu, &request).unwrap();
+                self.allocator.reset_fair_batches(CpuId(cpu), &request).unwrap();
                 self.model.reset_fair_batches(cpu, &request);
             }
             Op::EndBoost { zone } if zone < zones => {
-                self.allocator.zone_and_cache(zone, 0).unwrap().0.end_boost(u64::MAX);
+                self.allocator
+                    .zone_and_cache(ZoneIndex::new(zone), CpuId(0))
+                    .unwrap()
+                    .0
+                    .end_boost(u64::MAX);
                 self.model.zones[zone].boost = 0;
             }
             _ => {}
@@ -383,11 +389,11 @@ impl Pair<'_, '_> {
     fn alloc(&mut self, cpu: usize, order: Order, gfp: Gfp, node: Option<u8>, flags: u8) {
         let order = order.min(self.model.geometry.max_order);
         let node = node.filter(|&n| self.model.zones.iter().any(|z| z.node == n));
-        let request = Request { node, ..Request::new(order, gfp) };
+        let request = Request { node: node.map(NodeId), ..Request::new(order, gfp) };
         let flags = attempt(flags, gfp);
         let real = match flags {
-            None => self.allocator.alloc(cpu, &request, &mut self.log),
-            Some(flags) => self.allocator.alloc_with(cpu, &request, flags, &mut self.log),
+            None => self.allocator.alloc(CpuId(cpu), &request, &mut self.log),
+            Some(flags) => self.allocator.alloc_with(CpuId(cpu), &request, flags, &mut self.log),
         };
         let model = self.model.alloc(cpu, &request, flags);
         assert_eq!(real, model.map(Pfn).ok_or(AllocError::NoMemory));
@@ -397,7 +403,7 @@ impl Pair<'_, '_> {
     fn free(&mut self, cpu: usize, which: usize) {
         if !self.used.is_empty() {
             let (pfn, order) = self.used.swap_remove(which % self.used.len());
-            self.allocator.free(cpu, Pfn(pfn), order, &mut self.log).unwrap();
+            self.allocator.free(CpuId(cpu), Pfn(pfn), order, &mut self.log).unwrap();
             self.model.free(cpu, pfn, order);
         }
     }
@@ -407,14 +413,14 @@ impl Pair<'_, '_> {
         let first = which % self.used.len().max(1);
         let end = (first + count).min(self.used.len());
         for (pfn, order) in self.used.drain(first..end) {
-            self.allocator.free(cpu, Pfn(pfn), order, &mut self.log).unwrap();
+            self.allocator.free(CpuId(cpu), Pfn(pfn), order, &mut self.log).unwrap();
             self.model.free(cpu, pfn, order);
         }
     }
 
     /// Starts to wait for a block, or takes what was captured.
     fn capture(&mut self, zone: usize, order: Order, mt: Migratetype) {
-        let (real, _) = self.allocator.zone_and_cache(zone, 0).unwrap();
+        let (real, _) = self.allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(0)).unwrap();
         let slot = match real.capture() {
             None => Some(CaptureSlot::new(order, mt)),
             Some(slot) => {
@@ -434,7 +440,7 @@ impl Pair<'_, '_> {
         let at = thousandth as usize % self.model.zones.len();
         let (start, end) = (self.model.zones[at].start, self.model.zones[at].end);
         let pfn = start + (end - start) * thousandth / 1000;
-        let (real, _) = self.allocator.zone_and_cache(at, 0).unwrap();
+        let (real, _) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)).unwrap();
         let result = if on {
             real.isolate_block(Pfn(pfn), &mut self.log)
         } else {
@@ -462,10 +468,10 @@ impl Pair<'_, '_> {
     }
 
     fn compare_cache(&self, at: usize, cpu: usize, model: &crate::model::Cache) {
-        let real = self.allocator.cache(at, cpu).unwrap();
+        let real = self.allocator.cache(ZoneIndex::new(at), CpuId(cpu)).unwrap();
         let zone = &self.allocator.zones()[at];
         let blocks = |list| real.blocks(zone, list).map(|pfn| pfn.0).collect();
-        let lists: Vec<Vec<u64>> = (0..real.nr_lists()).map(blocks).collect();
+        let lists: Vec<Vec<u64>> = ListIndex::up_to(real.nr_lists()).map(blocks).collect();
         assert_eq!(lists, model.lists);
         let numbers =
             (real.high().into(), i64::from(real.count()), u32::from(real.state().alloc_factor));

@@ -6,6 +6,7 @@ use super::{CpuCache, LISTS};
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{ORDER_LIMIT, Order, pages};
 use crate::base::geometry::Geometry;
+use crate::base::ids::ListIndex;
 use crate::base::mobility::Migratetype;
 use crate::policy::{PcpBulk, PcpFree, PcpType, Policy};
 use crate::table::map::{FrameState, Index, PageMap};
@@ -20,8 +21,8 @@ pub struct Drain {
     later: u32,
     chunk: u32,
     /// The list before the first of each chunk.
-    start: usize,
-    at: usize,
+    start: ListIndex,
+    at: ListIndex,
     /// Blocks that the list at `at` may still give (`batch_free`); what it cannot give goes to the
     /// next.
     run: u32,
@@ -36,7 +37,7 @@ impl Drain {
     }
 
     /// Returns the list that gives the next page, from its tail.
-    pub fn next_list(&mut self, cache: &CpuCache) -> Option<usize> {
+    pub fn next_list(&mut self, cache: &CpuCache) -> Option<ListIndex> {
         if self.left == 0 {
             self.left = self.later.min(self.chunk);
             self.later -= self.left;
@@ -54,7 +55,7 @@ impl Drain {
         for _ in 0..cache.nr_lists() {
             // Up to 5.17 a list gives one page more for each empty list passed before it.
             self.run = self.run.saturating_add(1);
-            self.at = if self.at + 1 < cache.nr_lists() { self.at + 1 } else { 0 };
+            self.at = cache.list_after(self.at);
             if !cache.is_empty(self.at) {
                 if !self.in_turn || self.run as usize == cache.nr_lists() {
                     self.run = if self.in_turn { self.left } else { u32::MAX };
@@ -94,17 +95,17 @@ impl Drain {
 impl CpuCache {
     /// Starts to give `n` pages back, after a block was freed to the list `index`.
     #[must_use]
-    pub fn drain(&self, policy: &Policy, n: u32, index: usize) -> Drain {
+    pub fn drain(&self, policy: &Policy, n: u32, index: ListIndex) -> Drain {
         let chunk = match policy.pcp_free {
             PcpFree::FreeCount619 => self.limits.batch.max(1),
             _ => u32::MAX,
         };
         // The loop starts with the list after this one.
         let (start, in_turn) = match policy.pcp_bulk {
-            PcpBulk::WholeLists => (index.checked_sub(1).unwrap_or(self.nr_lists() - 1), false),
-            PcpBulk::RoundRobin => (0, true),
+            PcpBulk::WholeLists => (self.list_before(index), false),
+            PcpBulk::RoundRobin => (ListIndex(0), true),
         };
-        let start = if start < self.nr_lists() { start } else { 0 };
+        let start = if start.index() < self.nr_lists() { start } else { ListIndex(0) };
         Drain { left: 0, later: n.min(self.count()), chunk, start, at: start, run: 0, in_turn }
     }
 
@@ -118,7 +119,7 @@ impl CpuCache {
             }
             _ => u32::MAX,
         };
-        Drain { chunk: u32::MAX, ..self.drain(policy, most, 0) }
+        Drain { chunk: u32::MAX, ..self.drain(policy, most, ListIndex(0)) }
     }
 
     /// Gives pages back to the zone until the drain is done (`free_pcppages_bulk`).
@@ -152,7 +153,7 @@ impl CpuCache {
     fn pop_tail_run(
         &mut self,
         zone: &Zone<'_>,
-        index: usize,
+        index: ListIndex,
         order: Order,
         most: u32,
     ) -> Option<(Index, u32)> {
@@ -161,7 +162,7 @@ impl CpuCache {
         if order >= pageblock_order {
             return None;
         }
-        let list = &mut self.lists[index % LISTS];
+        let list = &mut self.lists[index.index() % LISTS];
         let first = list.chain().tail()?;
         let merges = first.trailing_zeros().min(u32::from(pageblock_order.min(max_order)));
         let most = most.min(1 << merges.checked_sub(u32::from(order))?);
@@ -234,14 +235,14 @@ impl CpuCache {
 
     /// Takes the last block of a list; `None` where there is none any more.
     #[inline]
-    fn pop_tail(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
+    fn pop_tail(&mut self, map: &PageMap<'_>, index: ListIndex, order: Order) -> Option<Index> {
         let owned = |i| map.is_on_cpu_list(i, order);
         loop {
-            if let Some(i) = self.lists[index].pop_tail(map, self.tag, owned) {
+            if let Some(i) = self.lists[index.index()].pop_tail(map, self.tag, owned) {
                 self.count -= 1 << order;
                 return Some(i);
             }
-            if self.lists[index].is_empty() {
+            if self.lists[index.index()].is_empty() {
                 return None;
             }
             self.mend(map, index);

@@ -5,18 +5,19 @@
 //! it comes to its list and is counted, as if that had been done at once.
 
 use super::{CpuCache, LISTS};
+use crate::base::ids::ListIndex;
 use crate::percpu::list::CpuList;
 use crate::table::map::{Index, PageMap, StateByte};
 use crate::zone::ZoneCounters;
 
 /// The list of the page freed last where none is kept aside.
-pub(super) const NONE: u8 = u8::MAX;
+pub(super) const NONE: ListIndex = ListIndex(u8::MAX);
 
 impl CpuCache {
     /// Keeps a freed page aside for a list. None is kept aside yet, and the cache has room
     /// ([`count_if_kept`](Self::count_if_kept)).
     #[inline(always)]
-    pub(super) fn keep_last_freed(&mut self, i: Index, index: u8) {
+    pub(super) fn keep_last_freed(&mut self, i: Index, index: ListIndex) {
         debug_assert_eq!(self.last_freed_list, NONE, "a page is kept aside already");
         self.last_freed = i;
         self.last_freed_list = index;
@@ -26,7 +27,7 @@ impl CpuCache {
     /// Tells whether the page freed last is the first of a list, and its free and an allocation together leave
     /// the tuning as it is.
     #[inline(always)]
-    pub(super) fn last_freed_is_on(&self, index: u8) -> bool {
+    pub(super) fn last_freed_is_on(&self, index: ListIndex) -> bool {
         self.last_freed_list == index && self.free_count <= u32::from(self.keep_rule.pair_keeps)
     }
 
@@ -53,7 +54,7 @@ impl CpuCache {
         if self.last_freed_list == NONE {
             return true;
         }
-        if !self.lists[usize::from(self.last_freed_list) % LISTS].push_hot(self.last_freed) {
+        if !self.lists[self.last_freed_list.index() % LISTS].push_hot(self.last_freed) {
             return false;
         }
         self.last_freed_list = NONE;
@@ -67,14 +68,14 @@ impl CpuCache {
     #[inline]
     pub(crate) fn flush_last_freed(&mut self, map: &PageMap<'_>) {
         if !self.flush_hot() {
-            self.lists[usize::from(self.last_freed_list) % LISTS].make_room(map, self.tag);
+            self.lists[self.last_freed_list.index() % LISTS].make_room(map, self.tag);
             self.flush_hot();
         }
     }
 
     /// Returns the page freed last, if it is the first of a list.
-    pub(super) fn last_freed_on(&self, index: usize) -> Option<Index> {
-        (usize::from(self.last_freed_list) == index).then_some(self.last_freed)
+    pub(super) fn last_freed_on(&self, index: ListIndex) -> Option<Index> {
+        (self.last_freed_list == index).then_some(self.last_freed)
     }
 
     fn held_pages(&self) -> u32 {
@@ -111,20 +112,20 @@ impl CpuCache {
     }
 
     #[inline]
-    pub(crate) fn is_empty(&self, index: usize) -> bool {
-        self.lists[index].is_empty() && self.last_freed_on(index).is_none()
+    pub(crate) fn is_empty(&self, index: ListIndex) -> bool {
+        self.lists[index.index()].is_empty() && self.last_freed_on(index).is_none()
     }
 
     /// Returns the first block of a list.
     #[cfg(feature = "replay")]
-    pub(crate) fn head(&self, index: usize) -> Option<Index> {
-        self.last_freed_on(index).or_else(|| self.lists[index].head())
+    pub(crate) fn head(&self, index: ListIndex) -> Option<Index> {
+        self.last_freed_on(index).or_else(|| self.lists[index.index()].head())
     }
 
     /// Returns the last block of a list.
     #[cfg(feature = "replay")]
-    pub(crate) fn tail(&self, index: usize) -> Option<Index> {
-        self.lists[index].tail().or_else(|| self.last_freed_on(index))
+    pub(crate) fn tail(&self, index: ListIndex) -> Option<Index> {
+        self.lists[index.index()].tail().or_else(|| self.last_freed_on(index))
     }
 
     /// Returns the blocks of a list, first to last.
@@ -132,14 +133,17 @@ impl CpuCache {
     pub(crate) fn iter<'a>(
         &self,
         map: &'a PageMap<'_>,
-        index: usize,
+        index: ListIndex,
     ) -> impl Iterator<Item = Index> + use<'a> {
-        self.last_freed_on(index).into_iter().chain(self.lists[index].iter(map))
+        self.last_freed_on(index).into_iter().chain(self.lists[index.index()].iter(map))
     }
 
     /// Returns what of a list is in the CPU's own memory, and the rest.
-    pub(crate) fn parts(&self, index: usize) -> (impl Iterator<Item = Index> + use<>, &CpuList) {
-        let list = &self.lists[index];
+    pub(crate) fn parts(
+        &self,
+        index: ListIndex,
+    ) -> (impl Iterator<Item = Index> + use<>, &CpuList) {
+        let list = &self.lists[index.index()];
         (self.last_freed_on(index).into_iter().chain(list.hot()), list)
     }
 }
