@@ -5,6 +5,7 @@
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::Observer;
 use pageblock::frame::Order;
+use pageblock::ids::CpuId;
 use pageblock::layout::ZoneKind;
 use pageblock::request::{Gfp, Request};
 
@@ -53,9 +54,9 @@ impl DirectReclaim {
         order: Order,
     ) -> Self {
         let mut nodes: Vec<usize> = Vec::new();
-        if let Ok(zones) = vm.allocator.zones_for(cpu, request) {
+        if let Ok(zones) = vm.allocator.zones_for(CpuId(cpu), request) {
             for zone in zones {
-                let node = usize::from(vm.node_of_zone[zone]);
+                let node = usize::from(vm.node_of_zone[zone.index()]);
                 if !nodes.contains(&node) {
                     nodes.push(node);
                 }

@@ -5,6 +5,7 @@
 use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Observer;
 use pageblock::frame::Order;
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::policy::{Boost, Nofragment};
 use pageblock_kernel::rules::kcompactd::Background;
@@ -288,7 +289,7 @@ impl<O: Observer> Vm<'_, O> {
         self.nodes[node].kswapd.at = next;
         let running = self.nodes[node].kswapd.is_running();
         let id = self.nodes[node].id;
-        self.allocator.set_kswapd_running(id, running);
+        self.allocator.set_kswapd_running(NodeId(id), running);
         daemon
     }
 
@@ -458,7 +459,7 @@ impl<O: Observer> Vm<'_, O> {
     /// Ends the boosts that kswapd found when it started (those that came since stay).
     fn drop_boosts(&mut self, b: &mut Balancing) {
         for (zone, boost) in b.boosts.drain(..) {
-            if let Some((zone, _)) = self.allocator.zone_and_cache(zone, 0) {
+            if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(0)) {
                 zone.end_boost(boost);
             }
         }

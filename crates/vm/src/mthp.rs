@@ -4,6 +4,7 @@
 
 use pageblock::event::Observer;
 use pageblock::frame::Order;
+use pageblock::ids::NodeId;
 use pageblock::request::Request;
 use pageblock_kernel::rules::huge::{Huge, SizeEnabled, ThpEnabled};
 
@@ -33,7 +34,7 @@ fn allows(huge: &Huge, order: Order, madvised: bool) -> bool {
 /// The request of a fault for a block of a size between. Unlike for a huge page, any node will do.
 #[must_use]
 pub fn request(huge: &Huge, madvised: bool, node: u8, order: Order) -> Request {
-    Request::new(order, gfp_for(huge, madvised)).on_node(node)
+    Request::new(order, gfp_for(huge, madvised)).on_node(NodeId(node))
 }
 
 impl<O: Observer> Vm<'_, O> {

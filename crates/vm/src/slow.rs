@@ -4,6 +4,7 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::alloc_flags::Watermark;
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
@@ -247,7 +248,7 @@ impl<'m> SlowAlloc<'m> {
 
     fn wake_kswapds<O: Observer>(&self, vm: &mut Vm<'m, O>, order: Order) {
         // 3.12 and 3.13 start a new round of fair batches here.
-        let _ = vm.allocator.reset_fair_batches(self.cpu, &self.request);
+        let _ = vm.allocator.reset_fair_batches(CpuId(self.cpu), &self.request);
         let direct = self.request.gfp.has(Gfp::DIRECT_RECLAIM);
         for node in vm.nodes_for(self.cpu, &self.request) {
             vm.wake_kswapd(node, order, self.request.gfp.highest_zone(), direct);
@@ -257,10 +258,12 @@ impl<'m> SlowAlloc<'m> {
     fn unreserve<O: Observer>(&self, vm: &mut Vm<'m, O>, force: bool) -> bool {
         let mt = self.request.gfp.migratetype().unwrap_or(Migratetype::Unmovable);
         let how = if force { Unreserve::All } else { Unreserve::KeepOne };
-        let Ok(zones) = vm.allocator.zones_for(self.cpu, &self.request) else { return false };
-        let zones: Vec<usize> = zones.collect();
+        let Ok(zones) = vm.allocator.zones_for(CpuId(self.cpu), &self.request) else {
+            return false;
+        };
+        let zones: Vec<ZoneIndex> = zones.collect();
         zones.into_iter().any(|zone| {
-            let zone = vm.allocator.zone_and_cache(zone, 0);
+            let zone = vm.allocator.zone_and_cache(zone, CpuId(0));
             zone.is_some_and(|(zone, _)| zone.unreserve_highatomic(mt, how))
         })
     }
@@ -285,7 +288,7 @@ fn note_attempt<O: Observer>(
     } else if let Some(pfn) = page
         && let Some(zone) = vm.allocator.zone_of(pfn)
     {
-        vm.compact[zone].deferral.succeed(order, true);
+        vm.compact[zone.index()].deferral.succeed(order, true);
     }
 }
 
@@ -293,9 +296,9 @@ impl<O: Observer> Vm<'_, O> {
     /// The nodes that a request may use, nearest first.
     pub(crate) fn nodes_for(&self, cpu: usize, request: &Request) -> Vec<usize> {
         let mut nodes = Vec::new();
-        if let Ok(zones) = self.allocator.zones_for(cpu, request) {
+        if let Ok(zones) = self.allocator.zones_for(CpuId(cpu), request) {
             for zone in zones {
-                let node = usize::from(self.node_of_zone[zone]);
+                let node = usize::from(self.node_of_zone[zone.index()]);
                 if !nodes.contains(&node) {
                     nodes.push(node);
                 }
@@ -313,7 +316,7 @@ impl<O: Observer> Vm<'_, O> {
     /// One second's tick of a CPU: the limits of its lists decay (6.7 and later).
     pub fn vmstat_tick(&mut self, cpu: usize) {
         let ticked =
-            crate::vm::with_hook!(self, allocator, hook => allocator.vmstat_tick(cpu, hook));
+            crate::vm::with_hook!(self, allocator, hook => allocator.vmstat_tick(CpuId(cpu), hook));
         debug_assert!(ticked.is_ok(), "{ticked:?}");
     }
 
@@ -321,18 +324,18 @@ impl<O: Observer> Vm<'_, O> {
     pub(crate) fn drain_cpu(&mut self, cpu: usize) {
         self.work.drains += 1;
         let drained =
-            crate::vm::with_hook!(self, allocator, hook => allocator.drain_cpu(cpu, hook));
+            crate::vm::with_hook!(self, allocator, hook => allocator.drain_cpu(CpuId(cpu), hook));
         debug_assert!(drained.is_ok(), "{drained:?}");
     }
 
     /// Whether some zone would meet its minimum with all that can be reclaimed
     /// (`should_reclaim_retry`).
     fn any_zone_reachable(&self, cpu: usize, request: &Request, flags: AllocFlags) -> bool {
-        let Ok(mut zones) = self.allocator.zones_for(cpu, request) else { return false };
+        let Ok(mut zones) = self.allocator.zones_for(CpuId(cpu), request) else { return false };
         let swap = self.swap.free_places() > 0;
         zones.any(|at| {
-            let zone = &self.allocator.zones()[at];
-            let available = zone.free_pages() + self.lru.zone_reclaimable(at, swap);
+            let zone = &self.allocator.zones()[at.index()];
+            let available = zone.free_pages() + self.lru.zone_reclaimable(at.index(), swap);
             let mark = zone.watermark(Watermark::Min);
             let highest = request.gfp.highest_zone();
             zone.watermark_ok_if(available, request.order, mark, highest, flags)

@@ -4,6 +4,7 @@ use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::{Event, NodeReclaim, Observer};
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::ZoneKind;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::Kernel;
@@ -106,15 +107,15 @@ impl<O: Observer> Observer for Hook<'_, O> {
     fn event(&mut self, event: Event) {
         self.observer.event(event);
     }
-    fn node_dirty_ok(&mut self, node: u8) -> bool {
-        self.dirty_ok & 1 << node != 0
+    fn node_dirty_ok(&mut self, node: NodeId) -> bool {
+        self.dirty_ok & 1 << node.0 != 0
     }
-    fn node_reclaim(&mut self, _: u8, _: Order) -> NodeReclaim {
+    fn node_reclaim(&mut self, _: NodeId, _: Order) -> NodeReclaim {
         // Reclaim takes time: it is done before the walk (node_reclaim.rs).
         NodeReclaim::NoScan
     }
-    fn wake_kswapd(&mut self, node: u8, zone: ZoneKind, order: Order) {
-        if let Some(node) = self.nodes.iter_mut().find(|n| n.id == node) {
+    fn wake_kswapd(&mut self, node: NodeId, zone: ZoneKind, order: Order) {
+        if let Some(node) = self.nodes.iter_mut().find(|n| n.id == node.0) {
             node.kswapd.boost_wake(zone, order);
         }
     }
@@ -143,10 +144,10 @@ impl<'m, O: Observer> Vm<'m, O> {
         let zones = allocator.zones();
         let frames = zones.iter().map(|z| z.span().end.0).max().unwrap_or(0);
         let mut pages = PageTable::new(frames as usize);
-        let mut ids: Vec<u8> = zones.iter().map(pageblock::zone::Zone::node).collect();
+        let mut ids: Vec<u8> = zones.iter().map(|zone| zone.node().0).collect();
         ids.dedup();
         let place = |id: u8| ids.iter().position(|&n| n == id).unwrap_or(0) as u8;
-        let node_of_zone: Vec<u8> = zones.iter().map(|z| place(z.node())).collect();
+        let node_of_zone: Vec<u8> = zones.iter().map(|z| place(z.node().0)).collect();
         for (at, zone) in zones.iter().enumerate() {
             for pfn in zone.span().start.0..zone.span().end.0 {
                 pages[pfn as u32].zone = at as u8;
@@ -303,7 +304,7 @@ impl<'m, O: Observer> Vm<'m, O> {
         }
         let dirty_ok = if request.gfp.has(Gfp::WRITE) { self.dirty_ok() } else { u64::MAX };
         let hook = &mut Hook::new(&mut self.observer, &mut self.nodes, dirty_ok);
-        let pfn = self.allocator.alloc(cpu, request, hook).ok()?;
+        let pfn = self.allocator.alloc(CpuId(cpu), request, hook).ok()?;
         self.count_placed(request, pfn);
         Some(pfn)
     }
@@ -319,7 +320,7 @@ impl<'m, O: Observer> Vm<'m, O> {
         if self.inject.refuses_alloc() {
             return None;
         }
-        let pfn = with_hook!(self, allocator, hook => allocator.alloc_with(cpu, request, flags, hook).ok())?;
+        let pfn = with_hook!(self, allocator, hook => allocator.alloc_with(CpuId(cpu), request, flags, hook).ok())?;
         self.count_placed(request, pfn);
         Some(pfn)
     }
@@ -327,7 +328,7 @@ impl<'m, O: Observer> Vm<'m, O> {
     /// Says that a request finally failed.
     pub fn report_failure(&mut self, cpu: usize, request: &Request) {
         // A request that is no request was refused before.
-        let _ = with_hook!(self, allocator, hook => allocator.report_failure(cpu, request, hook));
+        let _ = with_hook!(self, allocator, hook => allocator.report_failure(CpuId(cpu), request, hook));
     }
 
     /// Gives a block that was just allocated to the kernel or a driver: page tables, stacks, buffers.
@@ -348,8 +349,7 @@ impl<'m, O: Observer> Vm<'m, O> {
     /// Gives a block back to the allocator, whoever owned it.
     pub(crate) fn free_block(&mut self, cpu: usize, pfn: u32, order: Order) {
         self.pages[pfn].disown();
-        let freed =
-            with_hook!(self, allocator, hook => allocator.free(cpu, Pfn(pfn.into()), order, hook));
+        let freed = with_hook!(self, allocator, hook => allocator.free(CpuId(cpu), Pfn(pfn.into()), order, hook));
         if let Err(error) = freed {
             panic!("freeing frame {pfn} of order {order}: {error}");
         }

@@ -5,6 +5,7 @@
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::Observer;
 use pageblock::frame::{Order, pages};
+use pageblock::ids::CpuId;
 use pageblock::layout::ZoneKind;
 use pageblock::policy::Nofragment;
 use pageblock::request::Request;
@@ -129,12 +130,12 @@ impl<O: Observer> Vm<'_, O> {
     /// Whether compaction would be suitable in some zone if part of what can be reclaimed were free
     /// (`compaction_zonelist_suitable`).
     pub(crate) fn compaction_zonelist_suitable(&self, cpu: usize, request: &Request) -> bool {
-        let Ok(mut zones) = self.allocator.zones_for(cpu, request) else { return false };
+        let Ok(mut zones) = self.allocator.zones_for(CpuId(cpu), request) else { return false };
         let (order, highest) = (request.order, request.gfp.highest_zone());
         zones.any(|at| {
-            let zone = &self.allocator.zones()[at];
+            let zone = &self.allocator.zones()[at.index()];
             let swap = self.swap.free_places() > 0;
-            let part = self.lru.zone_reclaimable(at, swap) / u64::from(order.max(1));
+            let part = self.lru.zone_reclaimable(at.index(), swap) / u64::from(order.max(1));
             let marks = zone.watermarks();
             let mark = if order > PAGE_ALLOC_COSTLY_ORDER { marks.low } else { marks.min };
             let needed = zone.boost() + mark + compact_gap(order);
