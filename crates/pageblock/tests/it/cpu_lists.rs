@@ -1,4 +1,4 @@
-//! CPU lists of high orders: what the review of seed 2 found, as tests.
+//! CPU lists of high orders: which there are, and what goes to them.
 
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
