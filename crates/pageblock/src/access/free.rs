@@ -15,6 +15,7 @@ use crate::zone::stat::ZoneStat;
 
 impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// See `Allocator::free`.
+    #[inline(always)]
     pub(crate) fn free(
         &mut self,
         pfn: Pfn,

@@ -60,7 +60,7 @@ ids! {
     /// first.
     ZoneIndex(u16);
     /// The place of a list in a [`CpuCache`](crate::cpu_cache::CpuCache) (`pindex`).
-    ListIndex(u8);
+    ListIndex(usize);
 }
 
 impl NodeId {

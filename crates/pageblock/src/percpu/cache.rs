@@ -56,7 +56,7 @@ const ORDERS: usize = ORDER_LIMIT as usize + 1;
 const TYPES: usize = MIGRATETYPES.next_power_of_two();
 
 /// There is no such list. Its place in a cache holds one that is full and yet gives nothing.
-const NO_LIST: ListIndex = ListIndex(MAX_LISTS as u8);
+const NO_LIST: u8 = MAX_LISTS as u8;
 
 /// A power of two.
 const LISTS: usize = MAX_LISTS + 1;
@@ -78,7 +78,7 @@ pub struct CpuCache {
     pub(super) keep_rule: KeepRule,
     /// The page freed last, and the list that it is the first of; see [`last_freed`].
     last_freed: Index,
-    last_freed_list: ListIndex,
+    last_freed_list: u8,
     /// Doublings of the refill (6.7 and later).
     pub(super) alloc_factor: u8,
     /// The last free was of a high order (`PCPF_PREV_FREE_HIGH_ORDER`).
@@ -96,9 +96,9 @@ pub struct CpuCache {
     nr_lists: u8,
     thp_order: Order,
     /// The list of each order and type, [`NO_LIST`] where there is none.
-    list_of: [[ListIndex; TYPES]; ORDERS],
+    list_of: [[u8; TYPES]; ORDERS],
     /// The same for frees in the fast path: none for isolated blocks.
-    put_lists: [[ListIndex; TYPES]; ORDERS],
+    put_lists: [[u8; TYPES]; ORDERS],
 }
 
 const _: () = {
@@ -120,7 +120,7 @@ impl CpuCache {
         };
         let low = if costly { LOW_ORDER_LISTS as u8 } else { MIGRATE_PCPTYPES as u8 };
         let mut lists = [CpuList::EMPTY; LISTS];
-        lists[NO_LIST.index()] = CpuList::CLOSED;
+        lists[usize::from(NO_LIST)] = CpuList::CLOSED;
         let list_of = list_table(costly, thp_lists, geometry.pageblock_order);
         Self {
             lists,
@@ -161,8 +161,8 @@ impl CpuCache {
     #[inline]
     #[must_use]
     pub fn list_index(&self, order: Order, mt: Migratetype) -> Option<ListIndex> {
-        let index = self.list_of.get(usize::from(order))?[mt as usize];
-        (index != NO_LIST).then_some(index)
+        let index = usize::from(self.list_of.get(usize::from(order))?[mt as usize]);
+        (index < MAX_LISTS).then_some(ListIndex(index))
     }
 
     /// Returns the order of a list's blocks (`pindex_to_order`).
@@ -180,17 +180,17 @@ impl CpuCache {
 
     /// Returns the lists, in the order of their places.
     pub(crate) fn lists(&self) -> impl Iterator<Item = ListIndex> + use<> {
-        (0..self.nr_lists).map(ListIndex)
+        ListIndex::up_to(self.nr_lists())
     }
 
     /// Returns the list after another; after the last, the first.
     fn list_after(&self, index: ListIndex) -> ListIndex {
-        if index.0 + 1 < self.nr_lists { ListIndex(index.0 + 1) } else { ListIndex(0) }
+        if index.0 + 1 < self.nr_lists() { ListIndex(index.0 + 1) } else { ListIndex(0) }
     }
 
     /// Returns the list before another; before the first, the last.
     fn list_before(&self, index: ListIndex) -> ListIndex {
-        ListIndex(index.0.checked_sub(1).unwrap_or(self.nr_lists - 1))
+        ListIndex(index.0.checked_sub(1).unwrap_or(self.nr_lists() - 1))
     }
 
     pub(crate) fn tag(&self) -> Tag {
@@ -208,15 +208,15 @@ impl CpuCache {
     #[inline(always)]
     pub(crate) fn take_list(&self, order: Order, mt: Migratetype) -> Option<ListIndex> {
         if order == 0 && (mt as usize) < MIGRATE_PCPTYPES {
-            return Some(ListIndex(mt as u8));
+            return Some(ListIndex(mt as usize));
         }
-        Some(self.list_of.get(usize::from(order))?[mt as usize])
+        Some(ListIndex(self.list_of.get(usize::from(order))?[mt as usize].into()))
     }
 
     /// The same for the fast path of frees; it may be one that takes nothing.
     #[inline(always)]
     pub(crate) fn put_list(&self, order: Order, mt: Migratetype) -> Option<ListIndex> {
-        Some(self.put_lists.get(usize::from(order))?[mt as usize])
+        Some(ListIndex(self.put_lists.get(usize::from(order))?[mt as usize].into()))
     }
 
     /// Takes the first block of a list of this order for a request, if it is on the stack, and counts
@@ -280,7 +280,7 @@ impl CpuCache {
     /// Makes room on the stack of the list of an order and type, for a block that the cache surely
     /// keeps.
     pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
-        if let Some(index) = self.put_list(order, mt).filter(|&index| index != NO_LIST)
+        if let Some(index) = self.put_list(order, mt).filter(|&index| index.index() < MAX_LISTS)
             && self.count_if_kept(order).is_some()
         {
             self.lists[index.index() % LISTS].make_room(map, self.tag);
@@ -439,11 +439,11 @@ impl CpuCache {
 }
 
 /// Returns the list of each order and type (`order_to_pindex`).
-fn list_table(costly: bool, thp_lists: u8, thp_order: Order) -> [[ListIndex; TYPES]; ORDERS] {
+fn list_table(costly: bool, thp_lists: u8, thp_order: Order) -> [[u8; TYPES]; ORDERS] {
     let list = |order: Order, mt: Migratetype| {
         let mt = if (mt as usize) < MIGRATE_PCPTYPES { mt } else { Migratetype::Movable };
         if order == 0 || (costly && order <= COSTLY_ORDER) {
-            return ListIndex(order * MIGRATE_PCPTYPES as u8 + mt as u8);
+            return order * MIGRATE_PCPTYPES as u8 + mt as u8;
         }
         let of_thp_order = match thp_lists {
             _ if order != thp_order => return NO_LIST,
@@ -452,7 +452,7 @@ fn list_table(costly: bool, thp_lists: u8, thp_order: Order) -> [[ListIndex; TYP
             2 => u8::from(mt == Migratetype::Movable),
             _ => mt as u8,
         };
-        ListIndex(LOW_ORDER_LISTS as u8 + of_thp_order)
+        LOW_ORDER_LISTS as u8 + of_thp_order
     };
     let mut table = [[NO_LIST; TYPES]; ORDERS];
     for (order, row) in (0..).zip(&mut table) {
@@ -464,7 +464,7 @@ fn list_table(costly: bool, thp_lists: u8, thp_order: Order) -> [[ListIndex; TYP
 }
 
 /// See [`CpuCache::put_list`].
-fn put_table(list_of: &[[ListIndex; TYPES]; ORDERS]) -> [[ListIndex; TYPES]; ORDERS] {
+fn put_table(list_of: &[[u8; TYPES]; ORDERS]) -> [[u8; TYPES]; ORDERS] {
     core::array::from_fn(|order| {
         let mut row = list_of[order];
         row[Migratetype::Isolate as usize] = NO_LIST;

@@ -11,7 +11,7 @@ use crate::table::map::{Index, PageMap, StateByte};
 use crate::zone::ZoneCounters;
 
 /// The list of the page freed last where none is kept aside.
-pub(super) const NONE: ListIndex = ListIndex(u8::MAX);
+pub(super) const NONE: u8 = u8::MAX;
 
 impl CpuCache {
     /// Keeps a freed page aside for a list. None is kept aside yet, and the cache has room
@@ -20,7 +20,7 @@ impl CpuCache {
     pub(super) fn keep_last_freed(&mut self, i: Index, index: ListIndex) {
         debug_assert_eq!(self.last_freed_list, NONE, "a page is kept aside already");
         self.last_freed = i;
-        self.last_freed_list = index;
+        self.last_freed_list = index.0 as u8;
         self.prev_free_high_order = false;
     }
 
@@ -28,7 +28,8 @@ impl CpuCache {
     /// the tuning as it is.
     #[inline(always)]
     pub(super) fn last_freed_is_on(&self, index: ListIndex) -> bool {
-        self.last_freed_list == index && self.free_count <= u32::from(self.keep_rule.pair_keeps)
+        usize::from(self.last_freed_list) == index.0
+            && self.free_count <= u32::from(self.keep_rule.pair_keeps)
     }
 
     /// Takes the page freed last for a request.
@@ -54,7 +55,7 @@ impl CpuCache {
         if self.last_freed_list == NONE {
             return true;
         }
-        if !self.lists[self.last_freed_list.index() % LISTS].push_hot(self.last_freed) {
+        if !self.lists[usize::from(self.last_freed_list) % LISTS].push_hot(self.last_freed) {
             return false;
         }
         self.last_freed_list = NONE;
@@ -68,14 +69,14 @@ impl CpuCache {
     #[inline]
     pub(crate) fn flush_last_freed(&mut self, map: &PageMap<'_>) {
         if !self.flush_hot() {
-            self.lists[self.last_freed_list.index() % LISTS].make_room(map, self.tag);
+            self.lists[usize::from(self.last_freed_list) % LISTS].make_room(map, self.tag);
             self.flush_hot();
         }
     }
 
     /// Returns the page freed last, if it is the first of a list.
     pub(super) fn last_freed_on(&self, index: ListIndex) -> Option<Index> {
-        (self.last_freed_list == index).then_some(self.last_freed)
+        (usize::from(self.last_freed_list) == index.0).then_some(self.last_freed)
     }
 
     fn held_pages(&self) -> u32 {
