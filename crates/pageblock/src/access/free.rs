@@ -1,4 +1,4 @@
-//! Frees: to a CPU list or past it to the zone, and drains.
+//! Frees, to a CPU list or to the zone, and drains.
 //!
 //! Source: `__free_pages` / `free_unref_page_commit` / `drain_pages` (mm/page_alloc.c).
 
@@ -43,8 +43,9 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         Ok(())
     }
 
-    /// Frees a block to a list, and gives back what the cache holds too much then
+    /// Frees a block to a list, and drains the excess pages of the cache
     /// (`free_unref_page_commit`).
+    #[inline(always)]
     fn free_to_list(
         &mut self,
         at: ZoneIndex,
@@ -58,7 +59,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let CpuZone { snapshot, cache, .. } = &mut self.caches.zones[at.index()];
         let n = cache.pages_to_drain_with(policy, order, flags);
         if n > 0 && cache.count() == 0 {
-            // What comes to the list goes to the zone at once.
+            // The block would be drained at once.
             self.with_pages(at, |zone, cache| {
                 cache.pass_on(zone, i, order, mt, observer);
                 zone.leave_below_high();
@@ -75,14 +76,14 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Returns the flags of the zone that a cache looks at.
+    /// Returns the flags of the zone that decide how its cache drains.
     fn cache_flags(&self, at: ZoneIndex) -> ZoneFlags {
         let stat = self.stat(at);
         ZoneFlags { reclaim_active: stat.reclaim_active(), below_high: stat.below_high() }
     }
 
-    /// Gives `n` pages of one cache back.
-    fn give_back(&mut self, at: ZoneIndex, n: u32, observer: &mut impl Observer) {
+    /// Drains `n` pages of one cache.
+    fn drain_some(&mut self, at: ZoneIndex, n: u32, observer: &mut impl Observer) {
         let policy = &self.machine.policy;
         self.with_pages(at, |zone, cache| {
             let drain = cache.drain(policy, n, ListIndex(0));
@@ -117,7 +118,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             let before = self.cache(at).count();
             let n = left.min(before);
             if n > 0 {
-                self.give_back(at, n, observer);
+                self.drain_some(at, n, observer);
                 left = left.saturating_sub(before - self.cache(at).count());
             }
         }
@@ -128,7 +129,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         for at in ZoneIndex::up_to(self.caches.zones.len()) {
             let n = self.caches.zones[at.index()].flushed().decay(&self.machine.policy);
             if n > 0 {
-                self.give_back(at, n, observer);
+                self.drain_some(at, n, observer);
             }
         }
     }

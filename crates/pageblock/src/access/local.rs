@@ -1,8 +1,9 @@
-//! One CPU at work: its caches, and the zones by whatever access it has to them.
+//! One CPU in one critical section: its caches, and its access to zones.
 //!
-//! All that a CPU does is written once, here and in the files that extend [`Local`] (`alloc`, `walk`,
-//! `free`). [`Allocator`](crate::alloc::Allocator) runs it on zones that it owns;
-//! [`Cpu`](crate::cpu::Cpu) on zones behind locks.
+//! The operations of a CPU are written once, here and in the files that extend [`Local`] (`alloc`, `walk`,
+//! `free`). [`Allocator`](crate::alloc::Allocator) runs them on zones that it owns,
+//! [`Cpu`](crate::cpu::Cpu) on zones behind locks: [`Access`] is the difference. What takes several critical
+//! sections, between which a CPU can be interrupted, is in [`contig`](crate::access::contig).
 
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::frame::Order;
@@ -33,9 +34,9 @@ impl Check {
     }
 }
 
-/// How a CPU reaches zones: it owns all of them, or takes the lock of each.
+/// How a CPU accesses zones: it owns all of them, or takes the lock of each.
 pub(crate) trait Access<'m> {
-    /// Works on a zone, its lock held.
+    /// Runs `act` on a zone with its lock held.
     fn with<T>(
         &mut self,
         machine: &Machine<'m>,
@@ -43,7 +44,7 @@ pub(crate) trait Access<'m> {
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T;
 
-    /// The same for work that only moves pages of the zone: free lists, their counters and what
+    /// Does the same for an `act` that only moves pages of the zone: free lists, their counters and what
     /// follows from those (boost, `below_high`).
     fn with_pages<T>(
         &mut self,
@@ -59,7 +60,7 @@ pub(crate) trait Access<'m> {
     fn refresh_mask(&mut self, machine: &Machine<'m>, at: ZoneIndex);
 }
 
-/// Zones that belong to one owner: no lock is needed.
+/// Zones of one owner, who needs no lock.
 pub(crate) struct Owned<'a, 'm>(pub(crate) &'a mut [Zone<'m>]);
 
 impl<'m> Access<'m> for Owned<'_, 'm> {
@@ -103,7 +104,7 @@ impl<'m> Access<'m> for Owned<'_, 'm> {
     }
 }
 
-/// One CPU at work.
+/// One CPU in a critical section.
 pub(crate) struct Local<'a, 'm, Z> {
     pub(crate) machine: &'a Machine<'m>,
     pub(crate) zones: Z,
@@ -111,7 +112,7 @@ pub(crate) struct Local<'a, 'm, Z> {
 }
 
 impl<'a, 'm, Z: Access<'m>> Local<'a, 'm, Z> {
-    /// Works on a zone and this CPU's cache for it, the zone's lock held.
+    /// Runs `act` on a zone and this CPU's cache for it, with the zone's lock held.
     #[inline(always)]
     pub(crate) fn with<T>(
         &mut self,
@@ -122,7 +123,7 @@ impl<'a, 'm, Z: Access<'m>> Local<'a, 'm, Z> {
         self.zones.with(self.machine, at, |zone| act(zone, cache))
     }
 
-    /// The same for work that only moves pages; see [`Access::with_pages`].
+    /// Does the same for an `act` that only moves pages; see [`Access::with_pages`].
     #[inline(always)]
     pub(crate) fn with_pages<T>(
         &mut self,

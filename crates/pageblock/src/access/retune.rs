@@ -1,4 +1,4 @@
-//! Every zone tuned for the memory that there is, one after the other.
+//! Tuning of every zone to the present memory, one after the other.
 
 use crate::access::local::Access;
 use crate::base::ids::ZoneIndex;
@@ -10,7 +10,7 @@ use crate::zone::retune::Share;
 use crate::zone::stat::ZoneStat;
 use crate::zone::tuning;
 
-/// Sums up the zones.
+/// Returns the sums over all zones that each is tuned by.
 fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
     let (policy, order) = (&machine.policy, machine.geometry.pageblock_order);
     let managed = |at| access.stat(machine, at).managed();
@@ -29,7 +29,7 @@ fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
     }
 }
 
-/// Tunes every zone. The caches have their new limits to adopt then.
+/// Tunes every zone. The caches have yet to adopt their new limits.
 pub(crate) fn retune_zones<'m>(machine: &Machine<'m>, mut access: impl Access<'m>) {
     let share = share(machine, &access);
     machine.mobility_off.store(share.mobility_off, Relaxed);

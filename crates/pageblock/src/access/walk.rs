@@ -40,7 +40,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Goes on where the preferred zone did not serve: with the zones after it, then with further
+    /// Continues after the preferred zone did not serve: with the zones after it, then in further
     /// passes with fewer restrictions.
     #[cold]
     #[inline(never)]
@@ -87,7 +87,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
                 FairTest::Use => {}
                 FairTest::Skip => {
                     walk.skipped_fair = true;
-                    return walk.pass_over();
+                    return walk.skip();
                 }
                 FairTest::Stop => {
                     walk.only_watermarks = false;
@@ -99,7 +99,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             && walk.flags.selected_watermark() == Watermark::Low
             && !observer.node_dirty_ok(node)
         {
-            return walk.pass_over();
+            return walk.skip();
         }
         if self.machine.nr_nodes > 1
             && walk.flags.has(AllocFlags::NOFRAGMENT)
@@ -111,18 +111,18 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
         if walk.skip_active && self.machine.kswapd_runs(node) {
             walk.skipped_active = true;
-            return walk.pass_over();
+            return walk.skip();
         }
         let served = walk.flags.selected_watermark() != Watermark::High
             && snapshots[at.index()].serves_at_once(attempt.order, attempt.highest);
         if !served && !self.has_watermark(at, attempt, walk.flags, observer) {
-            // With reclaim in between the answer may be another.
+            // Reclaim in between may change the answer.
             walk.only_watermarks &= self.machine.policy.zone_reclaim_mode == 0;
             return Visit::Next;
         }
         match self.rmqueue(at, attempt, walk.flags, observer) {
             Some(pfn) => Visit::Served(pfn),
-            None => walk.pass_over(),
+            None => walk.skip(),
         }
     }
 
@@ -134,7 +134,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             walk.flags = walk.flags.without(AllocFlags::FAIR);
         } else if walk.flags.has(AllocFlags::NOFRAGMENT)
             && self.machine.policy.nofragment != Nofragment::DefragMode
-            // Linux: walks again even so, to the same end, as the flag is none of the marks'.
+            // Linux: walks again even so, with the same result, as the flag does not affect watermarks.
             && !walk.only_watermarks
         {
             walk.flags = walk.flags.without(AllocFlags::NOFRAGMENT);
@@ -247,7 +247,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         })
     }
 
-    /// Gives a block that was taken off a list to the request.
+    /// Marks a block that was taken off a list as allocated, counts it and reports it.
     pub(crate) fn hand_out(
         &mut self,
         at: ZoneIndex,
@@ -274,21 +274,21 @@ struct Walk {
     flags: AllocFlags,
     skip_active: bool,
     skipped_active: bool,
-    /// In this pass.
+    /// Whether a zone was skipped for its fair batch in this pass.
     skipped_fair: bool,
-    /// In this pass nothing but their watermarks kept zones from serving.
+    /// Whether only watermarks kept zones from serving in this pass.
     only_watermarks: bool,
 }
 
 impl Walk {
-    /// Passes over a zone for something that another pass may see otherwise.
-    fn pass_over(&mut self) -> Visit {
+    /// Skips a zone for a reason that may not apply in another pass.
+    fn skip(&mut self) -> Visit {
         self.only_watermarks = false;
         Visit::Next
     }
 }
 
-/// What came of trying a zone.
+/// The result of trying a zone.
 enum Visit {
     Served(Pfn),
     /// The next zone is tried.

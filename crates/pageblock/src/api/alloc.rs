@@ -55,7 +55,7 @@ impl<'m> Allocator<'m> {
         &self.machine.policy
     }
 
-    /// Returns its sizes.
+    /// Returns its pageblock order and largest order.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         self.machine.geometry
@@ -88,33 +88,33 @@ impl<'m> Allocator<'m> {
         self.caches.get(cpu.index()).map(|caches| caches.node)
     }
 
-    /// Returns a CPU's cache for a zone, by the zone's place in [`zones`](Self::zones).
+    /// Returns a CPU's cache for a zone.
     #[must_use]
     pub fn cache(&self, zone: ZoneIndex, cpu: CpuId) -> Option<&CpuCache> {
         Some(&self.caches.get(cpu.index())?.zones.get(zone.index())?.cache)
     }
 
-    /// Returns a zone and its cache of the CPU `cpu`, for callers that take its steps one by one.
+    /// Returns a zone and the CPU's cache for it, for callers that run single steps of the allocator.
     pub fn zone_and_cache(
         &mut self,
         zone: ZoneIndex,
         cpu: CpuId,
     ) -> Option<(&mut Zone<'m>, &mut CpuCache)> {
         let cache = self.caches.get_mut(cpu.index())?.zones.get_mut(zone.index())?.flushed();
-        // What the caller changes is found out when it is needed next.
+        // The caller may change what the snapshot and the keep rule were computed from.
         self.machine.snapshots[zone.index()].invalidate();
         cache.forget_keep_rule();
         Some((&mut self.zones[zone.index()], cache))
     }
 
-    /// Returns the flags of a request's first attempt, if it prefers this zone, but for what the request
-    /// itself asks for (`alloc_flags_nofragment`). `zone` is a place in [`zones`](Self::zones).
+    /// Returns the flags of the first attempt of every request that prefers this zone, to which each request adds
+    /// its own (`alloc_flags_nofragment`).
     #[must_use]
     pub fn first_flags(&self, zone: ZoneIndex) -> Option<AllocFlags> {
         self.machine.snapshots.get(zone.index()).map(|snapshot| snapshot.fast_flags)
     }
 
-    /// Returns what was counted in a zone, by itself and by all CPUs; `None` where there is no such zone.
+    /// Returns the counters of a zone, those of all CPUs included; `None` where there is no such zone.
     #[must_use]
     pub fn counters(&self, zone: ZoneIndex) -> Option<ZoneCounters> {
         let own = *self.zones.get(zone.index())?.counters();
@@ -122,8 +122,8 @@ impl<'m> Allocator<'m> {
         Some(caches.fold(own, |sum, cache| sum.and(&cache.counters())))
     }
 
-    /// Tells the fast path whether a node's kswapd runs (6.18 and later pass over such nodes first),
-    /// and the CPU lists that reclaim is active there. Unknown nodes are ignored.
+    /// Sets whether a node's kswapd runs: walks of 6.18 and later skip such nodes at first, and CPU lists drain
+    /// more. Unknown nodes are ignored.
     pub fn set_kswapd_running(&mut self, node: NodeId, running: bool) {
         if let Some(runs) = self.machine.kswapd_running.get(node.index()) {
             runs.store(running, Relaxed);
@@ -136,21 +136,21 @@ impl<'m> Allocator<'m> {
         }
     }
 
-    /// Returns the place in [`zones`](Self::zones) of the zone that holds a frame.
+    /// Returns the zone that holds a frame.
     #[inline]
     #[must_use]
     pub fn zone_of(&self, pfn: Pfn) -> Option<ZoneIndex> {
         self.machine.locate(pfn).map(|(at, _)| at)
     }
 
-    /// Returns a CPU at work; `None` where there is no such CPU.
+    /// Returns a CPU's critical section; `None` where there is no such CPU.
     #[inline(always)]
     pub(crate) fn local(&mut self, cpu: CpuId) -> Option<Local<'_, 'm, Owned<'_, 'm>>> {
         let caches = self.caches.get_mut(cpu.index())?;
         Some(Local { machine: &self.machine, zones: Owned(self.zones), caches })
     }
 
-    /// Returns a CPU at work for a request.
+    /// Returns a CPU's critical section for a request.
     pub(crate) fn local_for(
         &mut self,
         cpu: CpuId,
@@ -167,7 +167,7 @@ impl<'m> Allocator<'m> {
     /// # Errors
     /// [`AllocError::NoMemory`] where no zone has a block above the low watermark: run
     /// [`slowpath`](crate::slowpath), or report the failure with [`report_failure`](Self::report_failure).
-    /// All other variants are mistakes of the caller.
+    /// The other variants are mistakes of the caller.
     #[inline(always)]
     pub fn alloc(
         &mut self,
@@ -235,8 +235,7 @@ impl<'m> Allocator<'m> {
 }
 
 impl Allocator<'_> {
-    /// Returns the zones that a request may use, by their places in [`zones`](Self::zones), in the order in
-    /// which it tries them.
+    /// Returns the zones that a request may use, in the order in which it tries them.
     ///
     /// # Errors
     /// For an invalid request.
@@ -257,7 +256,7 @@ impl Allocator<'_> {
 impl Allocator<'_> {
     /// Starts a new round of fair batches for the zones that a request considered, as 3.12 and 3.13
     /// do on entry to the slow path, together with waking kswapd (`prepare_slowpath`). Later
-    /// versions do it by themselves, and nothing happens here.
+    /// versions do it in the walk, and nothing happens here.
     ///
     /// # Errors
     /// For an invalid request.

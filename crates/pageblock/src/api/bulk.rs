@@ -1,4 +1,4 @@
-//! Many blocks at once, of any order.
+//! Bulk allocation and frees, of any order.
 //!
 //! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel has order 0 only.
 
@@ -20,7 +20,7 @@ impl Allocator<'_> {
     /// zone serves.
     ///
     /// # Errors
-    /// Those of [`alloc`](Self::alloc), where not even one block could be had.
+    /// Those of [`alloc`](Self::alloc), where not even one block could be allocated.
     ///
     /// ```
     /// # use pageblock::{alloc::Allocator, frame::{FrameRange, Pfn}, ids::*, layout::{ZoneKind, ZoneSpec}};

@@ -1,4 +1,4 @@
-//! The invariants: the whole state, verified.
+//! Verification of the whole state against its invariants.
 //!
 //! ```
 //! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
@@ -18,7 +18,7 @@
 //!
 //! let pfn = allocator.alloc(CpuId(0), &Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
 //! allocator.check()?;
-//! // A pageblock gets another type, and its free pages stay on the old list.
+//! // The type of a pageblock changes, but its free pages stay on the old list.
 //! let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
 //! zone.impose_block_type(Pfn(4096), Unmovable).unwrap();
 //! assert_eq!(allocator.check(), Err(Violation::WrongList(Pfn(4096), Movable)));

@@ -1,8 +1,8 @@
-//! Contiguous ranges of any size and alignment: pageblocks are isolated, what is in use is moved
-//! away, and all that is free then is taken at once.
+//! Contiguous ranges of any size and alignment: pageblocks are isolated, blocks in use are moved
+//! away, and all frames, free then, are allocated at once.
 //!
 //! The allocator does not know contents, so the caller brings the means to move them: [`Migrate`].
-//! The work itself is in `empty`; a CPU that shares the allocator with others does it too
+//! The work itself is in `access/contig.rs`; a CPU that shares the allocator with others does it too
 //! ([`Cpu::alloc_contig`]).
 //!
 //! Source: `alloc_contig_range`, `alloc_contig_pages` (mm/page_alloc.c), `has_unmovable_pages`
@@ -39,12 +39,12 @@ impl<'m> Allocator<'m> {
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
-        self.hands(cpu)?.take_range(range, migrate, observer)
+        self.range_worker(cpu)?.take_range(range, migrate, observer)
     }
 
     /// Allocates `pages` contiguous frames that start at a multiple of `align` frames, in a zone that
     /// the request's flags and node mask allow; returns them. The request's order is not used. Takes
-    /// time linear in the zones' frames, and in `pages` for each range that is tried in vain.
+    /// time linear in the zones' frames, and in `pages` for each range that fails.
     ///
     /// # Errors
     /// [`ContigError::NotFound`], and those for a caller's mistakes.
@@ -76,34 +76,34 @@ impl<'m> Allocator<'m> {
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
     ) -> Result<FrameRange, ContigError> {
-        self.hands(cpu)?.find_range(pages, align, request, migrate, observer)
+        self.range_worker(cpu)?.find_range(pages, align, request, migrate, observer)
     }
 
     /// Frees a range that [`alloc_contig_range`](Self::alloc_contig_range) or
-    /// [`alloc_contig`](Self::alloc_contig) gave, or part of one that is cut at the limits of its
-    /// largest aligned blocks.
+    /// [`alloc_contig`](Self::alloc_contig) returned, or a part of it that consists of its largest aligned
+    /// blocks.
     ///
     /// # Errors
-    /// [`ContigError::NotContiguous`] for frames that are no such range; nothing is freed then.
+    /// [`ContigError::NotContiguous`] for other frames; nothing is freed then.
     pub fn free_contig(
         &mut self,
         cpu: CpuId,
         range: FrameRange,
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
-        self.hands(cpu)?.free_range(range, observer)
+        self.range_worker(cpu)?.free_range(range, observer)
     }
 }
 
 impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
     /// [`Allocator::alloc_contig_range`] while other CPUs work. The zone's lock is held while the range is
     /// isolated and, at the end, taken, which takes time linear in the range; contents are moved without
-    /// it. Other CPUs are asked to give back their pages, and waited for by
+    /// it. Other CPUs are asked to drain their caches, and waited for by
     /// [`Migrate::wait_for`].
     ///
     /// # Errors
-    /// [`ContigError`]; [`ContigError::Busy`] where a CPU was not waited for any longer. What other CPUs
-    /// took or freed in the range meanwhile can make it fail where it would succeed the next time.
+    /// [`ContigError`]; [`ContigError::Busy`] once [`Migrate::wait_for`] stops waiting for a CPU. Allocations and
+    /// frees of other CPUs in the range meanwhile can make it fail where it would succeed the next time.
     pub fn alloc_contig_range(
         &mut self,
         range: FrameRange,
@@ -149,8 +149,8 @@ pub(crate) struct Owner<'a, 'm> {
 }
 
 impl<'m> Allocator<'m> {
-    /// Acts for a CPU.
-    pub(crate) fn hands(&mut self, cpu: CpuId) -> Result<Owner<'_, 'm>, ContigError> {
+    /// Returns the owner of all zones, acting for a CPU.
+    pub(crate) fn range_worker(&mut self, cpu: CpuId) -> Result<Owner<'_, 'm>, ContigError> {
         let node = self.node_of_cpu(cpu).ok_or(ContigError::NoSuchCpu(cpu))?;
         Ok(Owner { allocator: self, cpu, node })
     }

@@ -20,7 +20,7 @@
 //! let pfn = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
 //! cpu.free(pfn, 0, &mut ()).unwrap();
 //! assert!(cpu.cache(ZoneIndex(0)).unwrap().count() > 0);
-//! // Another asks for what lies in its caches; it comes at the CPU's next call.
+//! // Another CPU requests a drain, which is done at this CPU's next call.
 //! let request = shared.request_drain(CpuId(0)).unwrap();
 //! assert!(!shared.is_drained(request));
 //! cpu.attend(&mut ());
@@ -47,7 +47,7 @@ use crate::percpu::mailbox::Mailbox;
 #[cfg(doc)]
 use crate::api::alloc::Allocator;
 
-/// A CPU, which owns its caches: taken by [`Shared::cpu`], given back by dropping it. It may go from
+/// A CPU's handle, which owns its caches: taken by [`Shared::cpu`], returned by dropping it. It may move from
 /// thread to thread, but serves one at a time.
 pub struct Cpu<'s, 'm, R: RawMutex, I: Interrupts> {
     shared: &'s Shared<'m, R, I>,
@@ -74,7 +74,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         self.caches.zones.get(zone.index()).map(|zone| &zone.cache)
     }
 
-    /// Returns the allocator that it shares.
+    /// Returns the shared allocator.
     #[must_use]
     pub fn shared(&self) -> &'s Shared<'m, R, I> {
         self.shared
@@ -92,22 +92,22 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     }
 
     #[inline(always)]
-    fn is_asked(&self) -> bool {
+    fn has_requests(&self) -> bool {
         self.mailbox.posted() != self.caches.seen
     }
 
-    /// Does what other CPUs asked for: gives its pages back, and takes new limits for its caches. Every
-    /// other call does so too, at first; a CPU that allocates and frees rarely calls this now and then.
+    /// Serves the pending requests of other CPUs: drains its caches, and adopts new limits. Every
+    /// other call does so first; a CPU that rarely allocates or frees calls this now and then.
     #[inline(always)]
     pub fn attend(&mut self, observer: &mut impl Observer) {
-        if self.is_asked() {
-            self.answer(observer);
+        if self.has_requests() {
+            self.serve_requests(observer);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn answer(&mut self, observer: &mut impl Observer) {
+    fn serve_requests(&mut self, observer: &mut impl Observer) {
         let _off = Off::<I>::now();
         let received = self.mailbox.receive();
         if let Some(number) = self.mailbox.pending_drain() {
@@ -130,7 +130,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
         let _off = Off::<I>::now();
-        if !self.is_asked()
+        if !self.has_requests()
             && let Some(pfn) = self.caches.alloc_fast(request, observer)
         {
             return Ok(pfn);
@@ -189,7 +189,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let _off = Off::<I>::now();
-        if !self.is_asked() && self.caches.free_fast(pfn, order, observer) {
+        if !self.has_requests() && self.caches.free_fast(pfn, order, observer) {
             return Ok(());
         }
         self.free_in_full(pfn, order, observer)
@@ -206,7 +206,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         self.local().free(pfn, order, observer)
     }
 
-    /// Gives every page of its caches back (`drain_pages`).
+    /// Drains its caches to the zones (`drain_pages`).
     pub fn drain(&mut self, observer: &mut impl Observer) {
         let _off = Off::<I>::now();
         self.local().drain(observer);

@@ -1,4 +1,4 @@
-//! Blocks at a given place: at one frame, or anywhere in a range of frames, such as below the limit of
+//! Allocation at a given place: at one frame, or anywhere in a range of frames, such as below the limit of
 //! a device's addresses.
 //!
 //! The kernel has zones for such limits, and nothing for a single frame (its nearest relatives are

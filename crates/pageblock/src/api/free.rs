@@ -43,7 +43,7 @@ impl Allocator<'_> {
         self.local(cpu).ok_or(NoSuchCpu(cpu))?.free(pfn, order, observer)
     }
 
-    /// Gives every page of a CPU's caches back to its zones (`drain_pages`).
+    /// Drains a CPU's caches to the zones (`drain_pages`).
     ///
     /// # Errors
     /// [`NoSuchCpu`].
@@ -52,7 +52,7 @@ impl Allocator<'_> {
         Ok(())
     }
 
-    /// Gives up to `pages` pages of a CPU's caches back, from the highest zone down.
+    /// Drains up to `pages` pages of a CPU's caches, from the highest zone down.
     ///
     /// # Errors
     /// [`NoSuchCpu`].
@@ -66,7 +66,7 @@ impl Allocator<'_> {
         Ok(())
     }
 
-    /// Gives every page of a CPU's cache of one zone back (`drain_pages_zone`).
+    /// Drains a CPU's cache of one zone (`drain_pages_zone`). Does nothing for a zone that does not exist.
     ///
     /// # Errors
     /// [`NoSuchCpu`].
@@ -83,7 +83,7 @@ impl Allocator<'_> {
         Ok(())
     }
 
-    /// Gives every page of every CPU's caches back (`drain_all_pages`).
+    /// Drains every CPU's caches (`drain_all_pages`).
     pub fn drain_all(&mut self, observer: &mut impl Observer) {
         for cpu in CpuId::up_to(self.cpus()) {
             if let Some(mut local) = self.local(cpu) {
@@ -92,7 +92,7 @@ impl Allocator<'_> {
         }
     }
 
-    /// One vmstat tick of a CPU: its caches' limits decay (6.7 and later).
+    /// Runs a vmstat tick of a CPU: the limits of its caches decay (6.7 and later).
     ///
     /// # Errors
     /// [`NoSuchCpu`].
@@ -105,7 +105,7 @@ impl Allocator<'_> {
         Ok(())
     }
 
-    /// Says whether the content of an allocated block can be moved, which claims of its pageblock
+    /// Sets whether the content of an allocated block can be moved, which claims of its pageblock
     /// take into account. A new block counts as movable if its request was.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! The allocator's state in the formats of `/proc`: `buddyinfo`, `pagetypeinfo`, `zoneinfo` and the
-//! lines of `vmstat` that an allocator can know.
+//! lines of `vmstat` that an allocator can fill.
 //!
 //! Tools that read these files of a real kernel can read those of a modelled one. Lines about what
-//! the allocator does not know (page cache, slab, NUMA hits) are left out.
+//! the allocator does not know (page cache, slab, NUMA hits) are omitted.
 //!
 //! Source: mm/vmstat.c (`frag_show`, `pagetypeinfo_show`, `zoneinfo_show_print`, `vmstat_show`).
 //!
@@ -179,7 +179,7 @@ fn blocks_by_type(zone: &Zone<'_>) -> [u64; MIGRATETYPES] {
     counts
 }
 
-/// `/proc/zoneinfo`, without what only the machine around the allocator knows.
+/// `/proc/zoneinfo`, without the lines that the allocator cannot know.
 #[derive(Clone, Copy)]
 pub struct ZoneInfo<'a, 'm> {
     /// The state.
@@ -244,7 +244,7 @@ impl ZoneInfo<'_, '_> {
         Ok(())
     }
 
-    /// Lists the columns: a kernel has one for each zone that it was built with: `HighMem` is missing in 64-bit
+    /// Writes the columns, one for each zone that the kernel was built with: `HighMem` is missing in 64-bit
     /// ones, `Device` (to which nothing is ever kept back) is present from 4.5 on.
     fn protection(&self, f: &mut fmt::Formatter<'_>, zone: &Zone<'_>) -> fmt::Result {
         let mut separator = "        protection: (";
@@ -278,7 +278,7 @@ impl ZoneInfo<'_, '_> {
         Ok(())
     }
 
-    /// Returns how far a CPU's own counters may be off (`calculate_normal_threshold`).
+    /// Returns how far a CPU's own counters may deviate (`calculate_normal_threshold`).
     fn threshold(&self, zone: &Zone<'_>) -> u32 {
         let fls = |n: u64| u64::BITS - n.leading_zeros();
         let units_of_128_mib = zone.managed() >> (27 - 12);
@@ -307,7 +307,7 @@ fn zone_counters(
     line("nr_free_cma", zone.free_pages_of(Migratetype::Cma))
 }
 
-/// The lines of `/proc/vmstat` that an allocator can know, in their order.
+/// The lines of `/proc/vmstat` that an allocator can fill, in their order.
 #[derive(Clone, Copy)]
 pub struct VmStat<'a, 'm> {
     /// The state.
@@ -319,7 +319,7 @@ pub struct VmStat<'a, 'm> {
 impl fmt::Display for VmStat<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let zones = self.allocator.zones();
-        // Every zone has the same lines, so the sums stand in the order of the first zone's.
+        // Every zone has the same lines, so the sums are printed in the order of the first zone's.
         if let Some(first) = zones.first() {
             zone_counters(self.kernel, first, |name, _| {
                 let mut sum = 0;

@@ -1,4 +1,4 @@
-//! What one request cost: for those who ask why an allocation was slow, or what it did to memory.
+//! The cost of one request: why an allocation was slow, and what it did to memory.
 //!
 //! ```
 //! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
@@ -36,7 +36,7 @@ use crate::base::request::Request;
 /// What one request did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RequestStats {
-    /// The place in [`Allocator::zones`] of the zone that served it.
+    /// The zone that served it.
     pub zone: Option<ZoneIndex>,
     /// Pages that left the zones' free lists, a refill of the CPU's list included; 0 where the list
     /// had a block.
@@ -47,7 +47,7 @@ pub struct RequestStats {
     pub list_probes: u64,
     /// Blocks taken from lists of other types.
     pub fallbacks: u32,
-    /// The last of these.
+    /// The last such fallback.
     pub last_fallback: Option<Extfrag>,
     /// How often kswapd was woken.
     pub kswapd_wakes: u32,
@@ -55,7 +55,7 @@ pub struct RequestStats {
     pub node_reclaims: u32,
 }
 
-/// Counts on the way to another observer.
+/// An observer that counts, and passes everything on to another.
 struct Counting<'o, O> {
     stats: RequestStats,
     observer: &'o mut O,
@@ -87,7 +87,7 @@ impl<O: Observer> Observer for Counting<'_, O> {
 
 impl Allocator<'_> {
     /// Allocates as [`alloc`](Self::alloc) does, or with flags as [`alloc_with`](Self::alloc_with),
-    /// and says what that cost. A failed request has statistics too.
+    /// and returns what it cost. A failed request has statistics too.
     pub fn alloc_with_stats(
         &mut self,
         cpu: CpuId,
@@ -121,7 +121,7 @@ impl Allocator<'_> {
     }
 }
 
-/// Over all zones.
+/// Sums over all zones.
 #[derive(Default)]
 struct Sums {
     free: u64,

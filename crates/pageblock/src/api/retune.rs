@@ -1,8 +1,8 @@
-//! Zones and CPU caches tuned for the memory that there is.
+//! Tuning of zones and CPU caches to the present memory.
 //!
-//! A zone's numbers change under its lock. The limits of caches are left with the zone, as a cache is its
-//! CPU's: the owner of all gives them to each cache, a CPU that shares the allocator fetches them when it
-//! is notified.
+//! A zone's numbers change under its lock. The limits of caches are stored in the zone, as only a CPU writes
+//! its caches: the owner of all copies them to each cache, a CPU that shares the allocator adopts them when
+//! it is notified.
 //!
 //! Source: `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `zone_set_pageset_high_and_batch`
 //! (mm/page_alloc.c).
@@ -32,8 +32,7 @@ impl Allocator<'_> {
         self.adopt_limits();
     }
 
-    /// Computes the limits of a zone's CPU caches from its low watermark. `at` is the zone's place
-    /// in [`zones`](Self::zones).
+    /// Computes the limits of a zone's CPU caches from its low watermark.
     pub fn retune_caches(&mut self, at: ZoneIndex) {
         if at.index() < self.zones.len() {
             tune_caches(&self.machine, &mut Owned(self.zones), at);
@@ -55,7 +54,7 @@ impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
     /// new limits from its next call on ([`Cpu::attend`] at the latest).
     pub fn retune(&self) {
         let _off = Off::<I>::now();
-        // Who comes last has seen what all before have changed.
+        // The last caller sees what all before it changed.
         let _alone = self.tuning.lock();
         retune_zones(&self.machine, Locked(self.zones));
         self.seats.iter().for_each(|seat| seat.mailbox.notify());

@@ -58,14 +58,14 @@ use crate::zone::retune::CacheLimits;
 pub struct Setup<'a> {
     /// Its policy.
     pub policy: Policy,
-    /// Its sizes.
+    /// Its pageblock order and largest order.
     pub geometry: Geometry,
     /// The zones, node by node, lowest first.
     pub zones: &'a [ZoneSpec],
     /// The node of each CPU.
     pub cpu_nodes: &'a [NodeId],
-    /// The distances between nodes, caches by caches in the order of their numbers; empty for 10 at home
-    /// and 20 elsewhere.
+    /// The distances between nodes, row by row in the order of their numbers; empty for 10 within a node
+    /// and 20 between nodes.
     pub distances: &'a [u8],
 }
 
@@ -75,7 +75,7 @@ pub struct Setup<'a> {
 pub enum SetupError {
     /// There is no zone or no CPU, or more zones than can be numbered.
     Empty,
-    /// The zones are not in order of node and kind, or two overlap; the place of the second.
+    /// The zones are not in order of node and kind, or two overlap; the second of the two.
     ZoneOrder(ZoneIndex),
     /// A CPU is on a node without a zone.
     CpuNode(CpuId),
@@ -172,7 +172,7 @@ impl Setup<'_> {
         self.layout().map(TablesLayout::size).ok_or(SetupError::TooLarge)
     }
 
-    /// The same as a layout: for callers that take the memory from an allocator, or carve it out of
+    /// Returns the same as a layout: for callers that take the memory from an allocator, or carve it out of
     /// the range that is to be managed (whose frames they then leave out of
     /// [`release`](Allocator::release)).
     ///
@@ -202,7 +202,7 @@ impl<'m> Allocator<'m> {
         Self::build(&mut Tables::new(memory), setup).ok_or(SetupError::TooLarge)
     }
 
-    /// The same in memory whose bytes have any value, as zero pages of an operating system. Of the nine
+    /// Makes an allocator in memory whose bytes have any value, such as zero pages of an operating system. Of the nine
     /// bytes of a frame eight, its links, are not touched before the frame is on a list.
     ///
     /// # Errors
@@ -264,8 +264,8 @@ impl<'m> Allocator<'m> {
         Some(allocator)
     }
 
-    /// RangeWorker a range of reserved frames to the allocator, as the kernel does at boot. Give the whole
-    /// of memory from low to high for the kernel's list order.
+    /// Hands a range of reserved frames to the allocator, as the kernel does at boot. Release all memory from
+    /// low to high for the kernel's list order.
     ///
     /// # Errors
     /// For frames that are in no zone, or not reserved; those of zones before it are released.
@@ -287,7 +287,7 @@ impl<'m> Allocator<'m> {
         }
     }
 
-    /// Gives whole pageblocks of reserved memory to CMA, before they are released
+    /// Assigns whole pageblocks of reserved memory to CMA, before they are released
     /// (`init_cma_reserved_pageblock`). Release them apart from memory of other types.
     ///
     /// # Errors
@@ -317,7 +317,7 @@ impl<'m> Allocator<'m> {
         Ok(())
     }
 
-    /// What zones serve at once is found out when it is needed next.
+    /// Invalidates the snapshots of all zones.
     fn forget(&self) {
         self.machine.snapshots.iter().for_each(ZoneSnapshot::invalidate);
     }

@@ -53,14 +53,14 @@ pub enum Event {
         /// The request's flags.
         gfp: Gfp,
     },
-    /// `mm_page_free`: a block was given back.
+    /// `mm_page_free`: a block was freed.
     PageFree {
         /// The block's first frame.
         pfn: Pfn,
         /// The block's order.
         order: Order,
     },
-    /// `mm_page_free_batched`: a page of a list of pages reaches its CPU list.
+    /// `mm_page_free_batched`: a page of a batch is freed to its CPU list.
     PageFreeBatched {
         /// The frame.
         pfn: Pfn,
@@ -108,7 +108,7 @@ pub struct Extfrag {
 }
 
 impl Extfrag {
-    /// `fragmenting` of the printed event: less than a whole pageblock was found.
+    /// Tells what the event prints as `fragmenting`: less than a whole pageblock was found.
     #[must_use]
     pub const fn fragmenting(&self, pageblock_order: Order) -> bool {
         self.fallback_order < pageblock_order
@@ -145,7 +145,7 @@ pub trait Observer {
         NodeReclaim::NoScan
     }
 
-    /// Wakes the kswapd of a node for one of its zones: its watermark was boosted.
+    /// Wakes the kswapd of a node for one of its zones, whose watermark was boosted.
     #[inline(always)]
     fn wake_kswapd(&mut self, _node: NodeId, _zone: ZoneKind, _order: Order) {}
 }

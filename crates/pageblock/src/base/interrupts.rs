@@ -1,4 +1,4 @@
-//! A hook for kernels: interrupts are off while a CPU works on its caches or holds a zone's lock.
+//! A hook for kernels: interrupts are disabled while a CPU works on its caches or holds a zone's lock.
 //!
 //! ```
 //! use std::cell::Cell;
@@ -37,16 +37,16 @@
 //! assert!(ON.get());
 //! ```
 
-/// How a kernel turns interrupts off. `()` does nothing, which is right wherever no interrupt (and no
+/// How a kernel disables interrupts. `()` does nothing, which is right wherever no interrupt (and no
 /// signal handler) calls the allocator.
 pub trait Interrupts {
-    /// Whether they were on.
+    /// Whether interrupts were enabled.
     type State;
 
-    /// Turns interrupts off on this CPU, and says what they were (`local_irq_save`).
+    /// Disables interrupts on this CPU, and returns their state before (`local_irq_save`).
     fn disable() -> Self::State;
 
-    /// Brings back what they were (`local_irq_restore`).
+    /// Restores the state (`local_irq_restore`).
     fn restore(state: Self::State);
 }
 
@@ -60,7 +60,7 @@ impl Interrupts for () {
     fn restore((): ()) {}
 }
 
-/// Interrupts are off as long as it lives.
+/// Interrupts are disabled as long as it lives.
 pub(crate) struct Off<I: Interrupts>(Option<I::State>);
 
 impl<I: Interrupts> Off<I> {

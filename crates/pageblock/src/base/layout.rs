@@ -43,7 +43,7 @@ pub const MAX_NR_ZONES: usize = 5;
 /// The distance of a node to itself (`LOCAL_DISTANCE`).
 pub const LOCAL_DISTANCE: u8 = 10;
 
-/// The distance of two nodes of which nothing is known (`REMOTE_DISTANCE`).
+/// The distance of two nodes unless the map says otherwise (`REMOTE_DISTANCE`).
 pub const REMOTE_DISTANCE: u8 = 20;
 
 /// Which requests a zone's memory can serve (`enum zone_type`). A request for a zone is served by
@@ -167,14 +167,14 @@ impl ZoneLimits {
 pub struct MemoryMap<'a> {
     /// The nodes, by ascending id.
     pub nodes: &'a [NodeSpec<'a>],
-    /// Row by row, the distance of each node of `nodes` to each; empty where nothing is known
+    /// Row by row, the distance of each node of `nodes` to each; empty for the defaults
     /// ([`LOCAL_DISTANCE`] and [`REMOTE_DISTANCE`]).
     pub distances: &'a [u8],
     /// Zone boundaries.
     pub limits: ZoneLimits,
 }
 
-/// Why a [`MemoryMap`] describes no machine.
+/// Why a [`MemoryMap`] is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LayoutError {
     /// No node, or none with memory.
@@ -193,11 +193,11 @@ pub enum LayoutError {
     Overlap(FrameRange, FrameRange),
     /// The spans of two zones share frames.
     ZoneOverlap((NodeId, ZoneKind), (NodeId, ZoneKind)),
-    /// A zone boundary is no boundary of blocks of the largest order.
+    /// A zone boundary is not aligned to blocks of the largest order.
     Unaligned(Pfn),
     /// Zone limits must not fall from one kind to the next.
     LimitOrder,
-    /// The distance table has not one entry for each pair of nodes.
+    /// The distance table does not have one entry for each pair of nodes.
     DistanceCount(usize),
     /// The distance from a node to another (by their positions in [`MemoryMap::nodes`]) is below [`LOCAL_DISTANCE`], or differs from
     /// it on the diagonal, or is not above it elsewhere.

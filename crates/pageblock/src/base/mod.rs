@@ -1,4 +1,4 @@
-//! What everything else is said in: frames and orders, types, requests, the machine's layout, events and
+//! The vocabulary of the crate: frames and orders, ids, types, requests, the machine's layout, events and
 //! errors.
 
 pub mod alloc_flags;

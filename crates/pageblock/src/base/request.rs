@@ -245,13 +245,13 @@ impl Request {
         Self { order, gfp, node: None, nodemask: u64::MAX }
     }
 
-    /// The same request, served by these nodes only: one bit each, the lowest for node 0.
+    /// Returns the same request restricted to some nodes: one bit each, the lowest for node 0.
     #[must_use]
     pub const fn on_nodes(self, nodemask: u64) -> Self {
         Self { nodemask, ..self }
     }
 
-    /// The same request, starting from a node.
+    /// Returns the same request with a preferred node.
     #[must_use]
     pub const fn on_node(self, node: NodeId) -> Self {
         Self { node: Some(node), ..self }
@@ -259,7 +259,7 @@ impl Request {
 }
 
 impl Gfp {
-    /// Returns the highest zone that the request may use, before missing zones are passed over
+    /// Returns the highest zone that the request may use, before missing zones are skipped
     /// (`gfp_zone`).
     #[must_use]
     pub const fn highest_zone(self) -> crate::base::layout::ZoneKind {

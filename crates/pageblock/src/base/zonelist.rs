@@ -1,7 +1,7 @@
 //! Zonelists: in which order a request that starts on a node tries the zones of the machine.
 //!
 //! Lists are filled into memory of the caller, one node after the other: which of two equally near
-//! nodes comes first depends on the lists built before, lest all nodes flood the same one.
+//! nodes comes first depends on the lists built before, so that not all nodes fall back to the same one.
 
 use core::fmt;
 
@@ -11,7 +11,7 @@ use crate::base::layout::{MAX_NR_ZONES, MAX_NUMNODES, MemoryMap, ZoneKind};
 /// The largest number of zones in a list (`MAX_ZONES_PER_ZONELIST`).
 pub const MAX_ZONES_PER_ZONELIST: usize = MAX_NUMNODES * MAX_NR_ZONES;
 
-/// What a node's having CPUs adds to its distance (`PENALTY_FOR_NODE_WITH_CPUS`).
+/// What CPUs on a node add to its distance (`PENALTY_FOR_NODE_WITH_CPUS`).
 const PENALTY_FOR_NODE_WITH_CPUS: u64 = 1;
 
 /// One entry of a zonelist (`struct zoneref`).
@@ -23,7 +23,7 @@ pub struct ZoneRef {
     pub kind: ZoneKind,
 }
 
-/// What counts first in a zonelist (`numa_zonelist_order`, which could be set up to 4.12).
+/// The sort order of a zonelist (`numa_zonelist_order`, which could be set up to 4.12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum ZonelistOrder {
     /// The node: all zones of the nearest, from the highest down, then those of the next.
@@ -42,7 +42,7 @@ pub enum LoadStep {
     One,
 }
 
-/// The slice for a zonelist is too short.
+/// The slice is too short for the zonelist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRoom;
 
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_without_memory_are_passed_over() {
+    fn nodes_without_memory_are_skipped() {
         let mut nodes = nodes(&[2; 3]);
         nodes[1].memory = &[];
         let map = MemoryMap { nodes: &nodes, distances: &[], limits: ZoneLimits::X86_64 };

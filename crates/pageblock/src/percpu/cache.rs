@@ -5,7 +5,7 @@
 //! interrupts, so the fast path has no atomic read-modify-write.
 //!
 //! Source: `rmqueue_pcplist`, `free_unref_page_commit`, `free_pcppages_bulk` (mm/page_alloc.c). Their
-//! sizes are in `cpu_tuning`.
+//! sizes are in `percpu/tuning.rs`.
 
 mod drain;
 mod last_freed;
@@ -37,7 +37,7 @@ use crate::percpu::snapshot::ZoneSnapshot;
 
 const LOW_ORDER_LISTS: usize = (COSTLY_ORDER as usize + 1) * MIGRATE_PCPTYPES;
 
-/// The order of each of these lists; a table, as divisions are slow.
+/// The order of each low-order list; a table, as divisions are slow.
 const LOW_ORDER_OF: [Order; LOW_ORDER_LISTS] = {
     let mut orders = [0; LOW_ORDER_LISTS];
     let mut index = 0;
@@ -55,7 +55,7 @@ pub const MAX_LISTS: usize = LOW_ORDER_LISTS + MIGRATE_PCPTYPES;
 const ORDERS: usize = ORDER_LIMIT as usize + 1;
 const TYPES: usize = MIGRATETYPES.next_power_of_two();
 
-/// There is no such list. Its place in a cache holds one that is full and yet gives nothing.
+/// The place of no list: a cache has one there that never takes or yields a block.
 const NO_LIST: u8 = MAX_LISTS as u8;
 
 /// A power of two.
@@ -70,7 +70,7 @@ pub struct CpuCache {
     /// Pages that this CPU allocated and freed in the zone; see [`counters`](Self::counters).
     pgalloc: u64,
     pgfree: u64,
-    /// Pages that were kept aside and taken again; counted here only.
+    /// Pages that were kept aside and allocated again; counted here only.
     pairs: u64,
     /// See [`count`](Self::count), [`free_count`](Self::free_count): without the page freed last.
     pub(super) count: u32,
@@ -91,7 +91,7 @@ pub struct CpuCache {
     pub(super) limits: CacheLimits,
     /// The CPU's mark on its lists.
     tag: Tag,
-    /// How often a list led to a block that is not this CPU's.
+    /// How often a list led to a block that this CPU does not own.
     strays: u32,
     nr_lists: u8,
     thp_order: Order,
@@ -197,14 +197,14 @@ impl CpuCache {
         self.tag
     }
 
-    /// Returns how often a list was found to lead to a block that is not this CPU's, as two CPUs had freed
+    /// Returns how often a list led to a block that this CPU does not own, because two CPUs had freed
     /// it at the same instant; see [`sharing`](crate::sharing).
     #[must_use]
     pub fn strays(&self) -> u32 {
         self.strays
     }
 
-    /// Returns the list of an order and type for the fast path of requests; it may be one that gives nothing.
+    /// Returns the list of an order and type for the fast path of requests; it may be one that yields nothing.
     #[inline(always)]
     pub(crate) fn take_list(&self, order: Order, mt: Migratetype) -> Option<ListIndex> {
         if order == 0 && (mt as usize) < MIGRATE_PCPTYPES {
@@ -213,7 +213,7 @@ impl CpuCache {
         Some(ListIndex(self.list_of.get(usize::from(order))?[mt as usize].into()))
     }
 
-    /// The same for the fast path of frees; it may be one that takes nothing.
+    /// Returns the list for the fast path of frees; it may be one that takes nothing.
     #[inline(always)]
     pub(crate) fn put_list(&self, order: Order, mt: Migratetype) -> Option<ListIndex> {
         Some(ListIndex(self.put_lists.get(usize::from(order))?[mt as usize].into()))
@@ -277,8 +277,8 @@ impl CpuCache {
             && (list.top().is_some() || list.warm(map, self.tag, |i| map.is_on_cpu_list(i, order)))
     }
 
-    /// Makes room on the stack of the list of an order and type, for a block that the cache surely
-    /// keeps.
+    /// Makes room on the stack of the list of an order and type, if the cache certainly keeps a block freed to it.
+    /// Tells whether it did.
     pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
         if let Some(index) = self.put_list(order, mt).filter(|&index| index.index() < MAX_LISTS)
             && self.count_if_kept(order).is_some()
@@ -314,8 +314,8 @@ impl CpuCache {
         }
     }
 
-    /// Leaves out of a list the frames that this CPU does not own (lost to a racing double free). Other lists are not as they should be either then,
-    /// so the pages are counted anew.
+    /// Drops from a list the frames that this CPU does not own (lost to a racing double free). Other lists may be
+    /// affected too, so the pages are counted again.
     fn mend(&mut self, map: &PageMap<'_>, index: ListIndex) {
         let order = self.list_order(index);
         self.lists[index.index() % LISTS].mend(map, self.tag, |i| map.is_on_cpu_list(i, order));
@@ -472,7 +472,7 @@ fn put_table(list_of: &[[u8; TYPES]; ORDERS]) -> [[u8; TYPES]; ORDERS] {
     })
 }
 
-/// The flags of a zone that a cache looks at.
+/// The flags of a zone that decide how a cache drains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ZoneFlags {
     /// kswapd is reclaiming.

@@ -59,6 +59,7 @@ impl CpuCaches<'_> {
 
     /// Brings the list that a request looks at first to where [`alloc_fast`](Self::alloc_fast) finds
     /// its blocks, and tries again.
+    #[inline(always)]
     pub(crate) fn fill_stack_and_alloc(
         &mut self,
         request: &Request,

@@ -1,5 +1,5 @@
-//! What all CPUs know of the machine: its policy and sizes, which zones a request may use and in
-//! which order, and which zone holds a frame. Nothing here needs a lock.
+//! The machine as all CPUs see it without a lock: its policy and orders, the zones that a request may use
+//! in their order, and the zone that holds a frame.
 
 use crate::base::error::{AllocError, FrameError};
 use crate::base::frame::{FrameRange, Order, Pfn};
@@ -13,10 +13,10 @@ use crate::percpu::snapshot::ZoneSnapshot;
 use crate::policy::{Fair, Policy, SkipActiveNode};
 use crate::table::map::{FrameState, Index};
 
-/// There is no such node.
+/// The place of a node that does not exist.
 pub(crate) const NO_NODE: u8 = u8::MAX;
 
-/// There is no such zone.
+/// The index of no zone.
 pub(crate) const NO_ZONE: ZoneIndex = ZoneIndex(u16::MAX);
 
 pub(crate) struct Machine<'m> {
@@ -26,7 +26,7 @@ pub(crate) struct Machine<'m> {
     pub(crate) snapshots: &'m [ZoneSnapshot<'m>],
     /// The zones of each node's list, in the order in which they are tried.
     pub(crate) zonelists: &'m [ZoneIndex],
-    /// The place of each node's list among the zonelists; [`NO_NODE`] where there is no such node.
+    /// The rank of each node's list among the zonelists; [`NO_NODE`] for a node that does not exist.
     pub(crate) node_places: [u8; MAX_NUMNODES],
     pub(crate) nr_nodes: u8,
     /// The number of CPUs of each node.
@@ -38,17 +38,17 @@ pub(crate) struct Machine<'m> {
     pub(crate) kswapd_running: [AtomicBool; MAX_NUMNODES],
 }
 
-/// What an attempt looks for.
+/// One attempt to serve a request: its order and type, and the zones that it may use.
 #[derive(Clone, Copy)]
 pub(crate) struct Attempt {
     pub(crate) order: Order,
     pub(crate) mt: Migratetype,
     pub(crate) gfp: Gfp,
     pub(crate) highest: ZoneKind,
-    /// Which zonelist.
+    /// The rank of the zonelist among the nodes'.
     place: u8,
     nodemask: u64,
-    /// The CPU lists are passed by.
+    /// The attempt bypasses the CPU lists.
     pub(crate) past_lists: bool,
 }
 
@@ -61,7 +61,7 @@ impl Attempt {
 }
 
 impl<'m> Machine<'m> {
-    /// Returns what a request of a CPU on the node `own` looks for.
+    /// Returns the attempt to serve a request of a CPU on the node `own`.
     #[inline]
     pub(crate) fn attempt(&self, own: NodeId, request: &Request) -> Result<Attempt, AllocError> {
         if request.order > self.geometry.max_order {
@@ -96,8 +96,8 @@ impl<'m> Machine<'m> {
         ZoneIndex::up_to(self.snapshots.len()).zip(self.snapshots)
     }
 
-    /// Tells whether nothing but its watermark makes a walk pass over its first zone: no fair batch,
-    /// and no kswapd to keep out of the way of.
+    /// Tells whether nothing but its watermark can make a walk skip its first zone: there is no fair batch,
+    /// and no node is avoided because its kswapd runs.
     pub(crate) fn first_zone_serves(&self) -> bool {
         self.policy.fair == Fair::Off
             && (!self.skips_active() || !self.kswapd_running.iter().any(|r| r.load(Relaxed)))
@@ -111,7 +111,7 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// Tells whether walks first pass over nodes whose kswapd runs.
+    /// Tells whether walks first skip nodes whose kswapd runs.
     pub(crate) fn skips_active(&self) -> bool {
         self.policy.skip_active_node == SkipActiveNode::On && self.nr_nodes > 1
     }

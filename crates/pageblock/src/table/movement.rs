@@ -8,9 +8,9 @@
 //! (`account_freepages`, `move_to_free_list`);
 //! [`Allocator::check`](crate::alloc::Allocator::check) looks at all.
 //!
-//! Exempt is a zone whose state was rebuilt or followed from a recording (`follow_*`) and so was given
-//! a list of another type: what was recorded counts. So is one that isolates a pageblock while
-//! blocks larger than that are freed as one, as 6.10 and 6.11 do.
+//! A zone is exempt after an imposed change (`impose_*`) put a block on a list of another type: the recording
+//! counts. So is a zone that isolates a pageblock while blocks larger than that are freed as one, as
+//! 6.10 and 6.11 do.
 
 use core::ops::Range;
 
@@ -20,9 +20,9 @@ use crate::table::map::{Index, PageMap};
 /// Movements of free blocks since the allocator was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Movements {
-    /// All: onto a list, off a list, from one list to another.
+    /// All of them: onto a list, off a list, from one list to another.
     pub all: u64,
-    /// Those to or from a list of another type than the block's pageblock has.
+    /// Those to or from a list whose type is not that of the block's pageblock.
     pub mixed: u64,
 }
 
@@ -45,12 +45,12 @@ impl Watch {
         Some(self.seen)
     }
 
-    /// Whether no movement may be mixed.
+    /// Whether a mixed movement is a defect.
     pub(crate) fn set_strict(&mut self, strict: bool) {
         self.strict = strict;
     }
 
-    /// A block enters or leaves a list.
+    /// Notes that a block enters or leaves a list.
     pub(crate) fn one(&mut self, map: &PageMap<'_>, i: Index, list: Migratetype) {
         let unsettled = core::mem::take(&mut self.unsettled);
         self.seen.mixed += unsettled;
@@ -59,7 +59,7 @@ impl Watch {
         self.expect(map, i, list, map.block_type(i) == list);
     }
 
-    /// A block goes from one list to another. Its pageblock changes its type before or after that.
+    /// Notes that a block goes from one list to another. Its pageblock changes its type before or after that.
     pub(crate) fn change(&mut self, map: &PageMap<'_>, i: Index, [from, to]: [Migratetype; 2]) {
         let mt = map.block_type(i);
         self.seen.all += 1;
@@ -67,7 +67,7 @@ impl Watch {
         self.expect(map, i, from, mt == from || mt == to);
     }
 
-    /// Pageblocks have the type that their free pages moved for: all of those agree now.
+    /// Notes that pageblocks have got the type to whose lists their free pages moved.
     pub(crate) fn settle(&mut self, map: &PageMap<'_>, frames: Range<Index>) {
         self.unsettled = 0;
         for i in frames {

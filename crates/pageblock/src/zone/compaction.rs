@@ -19,7 +19,7 @@
 //! # allocator.retune();
 //! use pageblock::frame::Pfn;
 //!
-//! // A free block that contents are moved to: no watermark, no list of a CPU is in the way.
+//! // A free block that contents are moved to: neither a watermark nor a CPU list matters.
 //! let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
 //! let order = zone.isolate_free_page(Pfn(4096)).unwrap();
 //! assert_eq!(order, 10);
@@ -43,9 +43,9 @@ impl Zone<'_> {
         self.map.index(pfn).is_some_and(|i| self.map.skip(i))
     }
 
-    /// Takes the free block that starts at a frame off its list, past every watermark, and gives its
-    /// order; `None` where no free block starts. The block is in use then, with movable content. Of
-    /// one of half a pageblock or more the pageblocks become movable (`__isolate_free_page`).
+    /// Takes the free block that starts at a frame off its list, past every watermark, and returns its
+    /// order; `None` where no free block starts. The block is in use then, with movable content. If it is
+    /// half a pageblock or more, its pageblocks become movable (`__isolate_free_page`).
     pub fn isolate_free_page(&mut self, pfn: Pfn) -> Option<Order> {
         let i = self.map.index(pfn)?;
         let FrameState::Free { order, list } = self.map.state(i) else { return None };

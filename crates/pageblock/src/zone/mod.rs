@@ -100,7 +100,7 @@ pub struct Zone<'m> {
     /// See [`Zone::block_looks`].
     block_looks: u64,
     mask_inputs: MaskInputs,
-    /// Holes that `present` leaves out and no frame's state says.
+    /// Holes that `present` leaves out but that no frame is marked as.
     unmarked_holes: u64,
     cache_tuning: CacheTuning,
     /// The node.
@@ -210,7 +210,7 @@ impl<'m> Zone<'m> {
         Self::new(&spec, self.policy, self.geometry)
     }
 
-    /// Gives the zone its tables, every frame reserved; `None` where they do not fit.
+    /// Attaches the zone's tables, every frame reserved; `None` where they do not fit.
     pub(crate) fn attach_map(&mut self, tables: &mut Tables<'m>) -> Option<()> {
         let range = Self::table_range(self.span, self.geometry);
         let frames = Self::table_frames(self.span, self.geometry)?;
@@ -256,7 +256,7 @@ impl<'m> Zone<'m> {
         self.policy.placement == Placement::Packed
     }
 
-    /// To be called where the pageblock of a frame was given another type.
+    /// To be called after the type of a frame's pageblock has changed.
     pub(crate) fn note_retyped(&mut self, i: Index) {
         if self.is_packed() {
             self.packing.note_retyped(&self.map, i);
@@ -299,7 +299,7 @@ impl<'m> Zone<'m> {
         self.account(order, list, true);
     }
 
-    /// Takes a free block off its list; the caller gives its first frame a new state.
+    /// Takes a free block off its list; the caller sets the new state of its first frame.
     #[inline]
     pub(crate) fn remove(&mut self, i: Index, order: Order, list: Migratetype) {
         self.unlink(i, order, list);
@@ -367,19 +367,19 @@ impl<'m> Zone<'m> {
         self.account(order, to, true);
     }
 
-    /// To be called where the pageblocks of some frames have the type that their free pages moved for.
+    /// To be called once pageblocks have the type to whose lists their free pages were moved.
     #[inline]
     pub(crate) fn settle(&mut self, frames: core::ops::Range<Index>) {
         self.area.watch.settle(&self.map, frames);
     }
 
-    /// To be called where lists and pageblocks come to differ though the policy keeps them one.
+    /// To be called where the types of a list and of a pageblock come to differ, though the policy keeps them equal.
     #[inline]
     pub(crate) fn exempt_lists(&mut self) {
         self.area.watch.set_strict(false);
     }
 
-    /// Moves the free pages of a pageblock to the list of a type, which it is given; returns the pages
+    /// Changes the type of a pageblock and moves its free pages to the lists of that type; returns the pages
     /// moved.
     pub(crate) fn retype_block(&mut self, i: Index, to: Migratetype) -> u64 {
         let moved = self.move_freepages_block(i, to);
@@ -389,7 +389,7 @@ impl<'m> Zone<'m> {
         moved
     }
 
-    /// Gives a pageblock a type, which ends its isolation (`set_pageblock_migratetype`).
+    /// Sets the type of a pageblock, which ends its isolation (`set_pageblock_migratetype`).
     pub(crate) fn set_block_type(&mut self, i: Index, mt: Migratetype) {
         let was = u32::from(self.map.block_type(i) == Migratetype::Isolate);
         self.isolated_blocks = self.isolated_blocks.saturating_sub(was);
@@ -427,7 +427,7 @@ impl<'m> Zone<'m> {
         self.free_by_type.iter().sum()
     }
 
-    /// RangeWorker frames that were never used to the allocator, as the kernel does at boot
+    /// Hands frames that were never used to the allocator, as the kernel does at boot
     /// (`__free_pages_core`): in the largest aligned blocks, upwards.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The page that a CPU freed last, kept aside before it comes to its list.
 //!
-//! Where the next allocation takes it again, what the two change of the list and of the counts cancels
-//! out, and is never written. In every other case the page is [flushed](CpuCache::flush_last_freed) first:
+//! Where the next allocation takes it again, the changes of both to the list and to the counts cancel
+//! out, and are never written. In every other case the page is [flushed](CpuCache::flush_last_freed) first:
 //! it comes to its list and is counted, as if that had been done at once.
 
 use super::{CpuCache, LISTS};
@@ -79,35 +79,35 @@ impl CpuCache {
         (usize::from(self.last_freed_list) == index.0).then_some(self.last_freed)
     }
 
-    fn held_pages(&self) -> u32 {
+    fn pages_aside(&self) -> u32 {
         u32::from(self.last_freed_list != NONE)
     }
 
-    /// Pages on all lists.
+    /// Returns the pages on all lists.
     #[must_use]
     pub fn count(&self) -> u32 {
-        self.count + self.held_pages()
+        self.count + self.pages_aside()
     }
 
     /// Returns what an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or doublings of
     /// the drain (`free_factor`, 5.13 to 6.6).
     #[must_use]
     pub fn free_count(&self) -> u32 {
-        self.free_count + self.held_pages() * u32::from(self.keep_rule.is_rising(self.free_count))
+        self.free_count + self.pages_aside() * u32::from(self.keep_rule.is_rising(self.free_count))
     }
 
-    /// Lets the cache count another number of pages than its lists hold.
+    /// Sets a page count that differs from the pages on the lists.
     #[cfg(feature = "replay")]
     pub(crate) fn set_count(&mut self, pages: u32) {
-        self.count = pages.saturating_sub(self.held_pages());
+        self.count = pages.saturating_sub(self.pages_aside());
     }
 
-    /// Returns what the CPU counted; its zone's share of pages allocated and freed.
+    /// Returns the pages that the CPU allocated and freed in the zone.
     #[must_use]
     pub fn counters(&self) -> ZoneCounters {
         ZoneCounters {
             pgalloc: self.pgalloc + self.pairs,
-            pgfree: self.pgfree + self.pairs + u64::from(self.held_pages()),
+            pgfree: self.pgfree + self.pairs + u64::from(self.pages_aside()),
             ..ZoneCounters::default()
         }
     }
@@ -139,7 +139,7 @@ impl CpuCache {
         self.last_freed_on(index).into_iter().chain(self.lists[index.index()].iter(map))
     }
 
-    /// Returns what of a list is in the CPU's own memory, and the rest.
+    /// Returns the blocks of a list that are in the CPU's own memory, and the list.
     pub(crate) fn parts(
         &self,
         index: ListIndex,
