@@ -6,7 +6,7 @@
 //! let zones = ["DMA32", "Normal"];
 //! assert_eq!(zones[ZoneIndex(1).index()], "Normal");
 //! assert_eq!(CpuId(3).to_string(), "3");
-//! // From a number that was computed; one that is too large names nothing.
+//! // A number that does not fit becomes one that names nothing.
 //! assert_eq!(ZoneIndex::new(1), ZoneIndex(1));
 //! assert!(zones.get(ZoneIndex::new(1 << 40).index()).is_none());
 //! ```

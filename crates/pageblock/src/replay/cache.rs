@@ -10,7 +10,7 @@ use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
 impl CpuCache {
-    /// Returns the first block of a list: what an allocation would get.
+    /// Returns the first block of a list, which is allocated next.
     #[must_use]
     pub fn next(&self, zone: &Zone<'_>, list: ListIndex) -> Option<Pfn> {
         (list.index() < self.nr_lists())
@@ -19,7 +19,7 @@ impl CpuCache {
             .map(|i| zone.map().pfn(i))
     }
 
-    /// Returns the last block of a list: what a drain would give back.
+    /// Returns the last block of a list, which is drained next.
     #[must_use]
     pub fn last(&self, zone: &Zone<'_>, list: ListIndex) -> Option<Pfn> {
         (list.index() < self.nr_lists())
@@ -39,7 +39,7 @@ impl CpuCache {
     }
 
     /// Returns the list that holds a block, by its order and remembered type; `None` where the block is on
-    /// no CPU list. Whether it is this CPU's the caller must know.
+    /// no CPU list. The list may be another CPU's.
     #[must_use]
     pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<ListIndex> {
         let FrameState::CpuList { order, cached } = zone.state(pfn)? else { return None };
@@ -110,12 +110,12 @@ impl CpuCache {
         zone.map().index(pfn).map(|i| drained_type(zone, i))
     }
 
-    /// Imposes what the cache has learned.
+    /// Imposes the limits and the tuning state.
     pub fn impose_state(&mut self, state: CacheState) {
         self.set_state(state);
     }
 
-    /// Has the cache count another number of pages than its lists hold, to ask what it would do.
+    /// Imposes a page count that differs from the pages on the lists, to ask what the cache would do.
     pub fn impose_count(&mut self, pages: u32) {
         self.set_count(pages);
     }
@@ -125,7 +125,7 @@ impl CpuCache {
         self.note_alloc();
     }
 
-    /// Gives one block of this CPU's list back to the zone, and returns the type that it is freed to.
+    /// Drains one block of this CPU's list to the zone, and returns the type that it is freed to.
     ///
     /// # Errors
     /// [`FrameError::NotFree`] where it is on no CPU list, [`FrameError::OtherCpu`] where it is on none of this
