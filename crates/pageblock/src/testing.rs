@@ -12,7 +12,7 @@ use crate::policy::Policy;
 
 use std::vec;
 
-/// Runs a test on a zone of so many pages, all free, with one CPU.
+/// Runs a test on a zone of `pages` pages, all free, with one CPU.
 pub(crate) fn with_zone<R>(
     policy: &str,
     geometry: Geometry,

@@ -95,7 +95,7 @@ pub struct CpuCache {
     strays: u32,
     nr_lists: u8,
     thp_order: Order,
-    /// The list of each order and type, [`NO_LIST`] where there is none.
+    /// The list of each order and type, or [`NO_LIST`].
     list_of: [[u8; TYPES]; ORDERS],
     /// The same for frees in the fast path: none for isolated blocks.
     put_lists: [[u8; TYPES]; ORDERS],
@@ -156,7 +156,7 @@ impl CpuCache {
         self.pgfree += pages(order);
     }
 
-    /// Returns the list of an order and type (`order_to_pindex`); `None` where there is none. Types that no
+    /// Returns the list of an order and type (`order_to_pindex`); `None` for an order without lists. Types that no
     /// request has share the movable list.
     #[inline]
     #[must_use]

@@ -382,7 +382,7 @@ impl<'m> PageMap<'m> {
         (mt != Migratetype::Isolate && !emptying).then_some(mt)
     }
 
-    /// Says whether the `block`-th pageblock is being emptied.
+    /// Sets whether the `block`-th pageblock is being emptied.
     #[inline]
     pub(crate) fn set_sparse(&self, block: u32, sparse: bool) {
         let byte = &self.blocks[block as usize];

@@ -127,7 +127,7 @@ mod tests {
         with_zone(policy, Geometry::default(), 2048, test)
     }
 
-    /// Gives a pageblock another type behind the lists' back, then takes its pages.
+    /// Changes the type of a pageblock but not the lists of its pages, then takes these.
     fn take_from_another_type(policy: &str) -> Movements {
         with_two_blocks(policy, |allocator| {
             allocator.zones()[0].map().set_block_type(0, Unmovable);

@@ -1,4 +1,4 @@
-//! Isolation: pageblocks that nothing is allocated from while their content is moved away, for a
+//! Isolation: nothing is allocated from a pageblock while its content is moved away, for a
 //! contiguous allocation or to take memory offline.
 //!
 //! Source: `set_migratetype_isolate`, `unset_migratetype_isolate` (mm/page_isolation.c) and, from
@@ -20,7 +20,7 @@
 //!
 //! let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
 //! zone.isolate_block(Pfn(4096), &mut ()).unwrap();
-//! // Its free pages are none to be had.
+//! // Its free pages cannot be allocated.
 //! assert_eq!(zone.free_pages(), (1 << 15) - 512);
 //! zone.unisolate_block(Pfn(4096), None, &mut ()).unwrap();
 //! assert_eq!(zone.free_pages(), 1 << 15);
@@ -91,7 +91,7 @@ impl Zone<'_> {
     }
 
     /// Ends the isolation of the pageblock that holds a frame. It takes the type `to`; with `None`
-    /// that which it had before, as kernels do from 6.18.
+    /// the type that it had before, as in kernels from 6.18 on.
     ///
     /// # Errors
     /// [`FrameError::Foreign`] as in [`isolate_block`](Self::isolate_block);
@@ -144,7 +144,7 @@ impl Zone<'_> {
         merges.then_some((order, list))
     }
 
-    /// From 6.10: gives one pageblock a type; a free block that reaches beyond it is split, and each
+    /// Sets the type of one pageblock (from 6.10); a free block that reaches beyond it is split, and each
     /// of its pageblocks freed to its own list.
     pub(crate) fn retype_split(
         &mut self,

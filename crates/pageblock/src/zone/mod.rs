@@ -1,8 +1,7 @@
 //! A zone: a range of frames with its free lists, counters and watermarks.
 //!
 //! The zone makes every decision about its memory and is a pure machine: no clock, no lock, no
-//! randomness, no allocation. What it does, it reports to the [`Observer`](crate::event::Observer)
-//! that it is given.
+//! randomness, no allocation. It reports what it does to an [`Observer`](crate::event::Observer).
 //!
 //! ```
 //! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
@@ -397,7 +396,7 @@ impl<'m> Zone<'m> {
         self.note_retyped(i);
     }
 
-    /// Gives every pageblock of a block a type (`change_pageblock_range`).
+    /// Sets the type of every pageblock of a block (`change_pageblock_range`).
     pub(crate) fn set_block_types(&mut self, i: Index, order: Order, mt: Migratetype) {
         let blocks = 1 << order.saturating_sub(self.geometry.pageblock_order);
         for block in 0..blocks {

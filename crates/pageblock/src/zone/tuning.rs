@@ -191,7 +191,7 @@ pub fn zone_reserve(managed: u64, high: u64, lowmem_reserve: &[u64; MAX_NR_ZONES
 pub struct PcpSizes {
     /// How many pages move at a time.
     pub batch: u64,
-    /// The smallest size at which pages are given back; the only one up to 6.6.
+    /// The smallest size at which pages are drained; the only one up to 6.6.
     pub high_min: u64,
     /// The largest.
     pub high_max: u64,
