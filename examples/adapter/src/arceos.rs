@@ -3,10 +3,10 @@
 use core::mem::MaybeUninit;
 
 use ax_allocator::{AllocError, AllocResult, BaseAllocator, PageAllocator};
-use pageblock::ids::{CpuId, NodeId};
 use pageblock::alloc::{self, Allocator};
 use pageblock::contig::ContigError;
 use pageblock::frame::{FrameRange, Order, Pfn, pages};
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
@@ -143,10 +143,12 @@ impl PageAllocator for Pages<'_> {
             return Err(AllocError::InvalidParam);
         }
         let range = range(base, num_pages);
-        self.allocator.alloc_contig_range(0, range, &mut (), &mut ()).map_err(|e| match e {
-            ContigError::Empty => AllocError::InvalidParam,
-            _ => AllocError::NoMemory,
-        })?;
+        self.allocator.alloc_contig_range(CpuId(0), range, &mut (), &mut ()).map_err(
+            |e| match e {
+                ContigError::Empty => AllocError::InvalidParam,
+                _ => AllocError::NoMemory,
+            },
+        )?;
         self.used += num_pages;
         Ok(base)
     }

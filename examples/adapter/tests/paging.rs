@@ -4,9 +4,9 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::mem::MaybeUninit;
 
 use adapter::paging::CpuFrames;
-use pageblock::ids::{CpuId, NodeId};
 use pageblock::alloc::Allocator;
 use pageblock::frame::FrameRange;
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::request::Gfp;
@@ -28,7 +28,13 @@ type Frames<'c, 's, 'm> = CpuFrames<'c, 's, 'm, RawMutex, ()>;
 /// Shares 16 MiB of frames, and verifies afterwards that every one is free.
 fn with_frames(test: impl FnOnce(Frames<'_, '_, '_>)) {
     let span = FrameRange::new(0, FRAMES);
-    let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: FRAMES, managed: FRAMES };
+    let zone = ZoneSpec {
+        node: NodeId(0),
+        kind: ZoneKind::Normal,
+        span,
+        present: FRAMES,
+        managed: FRAMES,
+    };
     let setup = Setup {
         policy: Policy::parse("linux-6.12").unwrap(),
         geometry: Geometry::default(),

@@ -2,10 +2,10 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use pageblock::ids::CpuId;
 use pageblock::alloc::AllocError;
 use pageblock::cpu::Cpu;
 use pageblock::frame::Order;
+use pageblock::ids::CpuId;
 use pageblock::request::{Gfp, Request};
 
 use crate::block::Block;
@@ -82,7 +82,7 @@ struct Worker<'s> {
 impl Worker<'_> {
     /// Frees a block of the other CPU, and allocates one for it; frees that itself where the slot is full.
     fn step(&mut self) {
-        let number = self.cpu.number();
+        let number = self.cpu.number().index();
         let slot = self.random() as usize % SLOTS;
         if let Some(block) = take(&MAIL[1 - number][slot]) {
             free(&mut self.cpu, block);
@@ -104,7 +104,7 @@ impl Worker<'_> {
         match self.cpu.alloc(&Request::new(order, gfp), &mut ()) {
             Ok(pfn) => {
                 self.made += 1;
-                Some(Block::stamp(pfn, order, self.cpu.number(), self.made))
+                Some(Block::stamp(pfn, order, self.cpu.number().index(), self.made))
             }
             Err(AllocError::NoMemory) => {
                 self.refused += 1;

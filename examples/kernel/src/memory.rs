@@ -2,9 +2,9 @@
 
 use core::mem::MaybeUninit;
 
-use pageblock::ids::NodeId;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{FrameRange, Pfn};
+use pageblock::ids::NodeId;
 use pageblock::layout::{MAX_NR_ZONES, MemoryMap, NodeSpec, ZoneKind, ZoneLimits, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::setup::Setup;
@@ -83,7 +83,8 @@ fn find_zones<'z>(
     zones: &'z mut [ZoneSpec],
 ) -> &'z [ZoneSpec] {
     let cpus = smp::CPUS as u16;
-    let node = NodeSpec { id: 0, memory: usable.as_slice(), reserved, cpus, movable_start: None };
+    let node =
+        NodeSpec { id: NodeId(0), memory: usable.as_slice(), reserved, cpus, movable_start: None };
     let map = MemoryMap { nodes: &[node], distances: &[], limits: ZoneLimits::X86_64 };
     map.validate(Geometry::default().max_order).expect("a possible memory map");
     let mut count = 0;

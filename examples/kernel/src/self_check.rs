@@ -1,10 +1,10 @@
 //! The self-check: two CPUs allocate, hand blocks to each other and free them, and in the end every frame
 //! is free, once.
 
-use pageblock::ids::CpuId;
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::CpuId;
 use pageblock::proc::BuddyInfo;
 use pageblock::request::{Gfp, Request};
 use pageblock::sharing::Shared;
