@@ -199,8 +199,8 @@ pub enum LayoutError {
     LimitOrder,
     /// The distance table does not have one entry for each pair of nodes.
     DistanceCount(usize),
-    /// The distance from a node to another (by their positions in [`MemoryMap::nodes`]) is below [`LOCAL_DISTANCE`], or differs from
-    /// it on the diagonal, or is not above it elsewhere.
+    /// The distance from a node to another (their positions in [`MemoryMap::nodes`]) is below
+    /// [`LOCAL_DISTANCE`], or differs from it on the diagonal, or is not above it elsewhere.
     Distance(usize, usize, u8),
 }
 
