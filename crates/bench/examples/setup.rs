@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use pageblock::alloc::Allocator;
 use pageblock::frame::FrameRange;
+use pageblock::ids::NodeId;
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::setup::{Setup, SetupError};
@@ -21,8 +22,8 @@ fn main() {
         let setup = Setup {
             policy: Policy::parse("linux-6.12").expect("the policy exists"),
             geometry: Geometry::default(),
-            zones: &[ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present, managed }],
-            cpu_nodes: &[0],
+            zones: &[ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present, managed }],
+            cpu_nodes: &[NodeId(0)],
             distances: &[],
         };
         let size = setup.metadata_size().expect("the setup is sound");

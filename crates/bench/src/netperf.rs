@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use pageblock::cpu::Cpu;
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::ZoneIndex;
 use pageblock::request::{Gfp, Request};
 use pageblock_measure::paired::{self, PairedResult, bootstrap_median};
 use pageblock_measure::stats::median;
@@ -159,7 +160,7 @@ impl Stream {
     fn locks(&self) -> u64 {
         let shared = self.sides[0].pages.cpu.shared();
         let of_zone = |zone| shared.with_zone(zone, |zone| zone.counters().lock_acquired);
-        (0..shared.zones()).filter_map(of_zone).sum()
+        ZoneIndex::up_to(shared.zones()).filter_map(of_zone).sum()
     }
 
     fn run(&mut self, messages: u64) -> Sample {
@@ -225,7 +226,8 @@ impl Stream {
             side.pages.cpu.drain(&mut ());
         }
         let shared = self.sides[0].pages.cpu.shared();
-        let free: u64 = (0..shared.zones()).filter_map(|zone| shared.free_pages(zone)).sum();
+        let free: u64 =
+            (0..shared.zones()).filter_map(|zone| shared.free_pages(ZoneIndex::new(zone))).sum();
         assert_eq!(free, FRAMES, "every frame is free at the end");
     }
 }

@@ -7,6 +7,7 @@ use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::cpu::Cpu;
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
@@ -93,19 +94,19 @@ impl Subject for Pageblock {
     #[inline]
     fn alloc(&mut self, order: Order) -> Option<u64> {
         let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE);
-        Some(self.allocator.alloc(0, &request, &mut ()).ok()?.0)
+        Some(self.allocator.alloc(CpuId(0), &request, &mut ()).ok()?.0)
     }
 
     #[inline]
     fn free(&mut self, frame: u64, order: Order) {
-        self.allocator.free(0, Pfn(frame), order, &mut ()).expect("it was allocated");
+        self.allocator.free(CpuId(0), Pfn(frame), order, &mut ()).expect("it was allocated");
     }
 
     fn alloc_last(&mut self, order: Order) -> Option<u64> {
         let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE);
         let last = AllocFlags::NO_WATERMARKS;
         self.alloc(order)
-            .or_else(|| Some(self.allocator.alloc_with(0, &request, last, &mut ()).ok()?.0))
+            .or_else(|| Some(self.allocator.alloc_with(CpuId(0), &request, last, &mut ()).ok()?.0))
     }
 
     fn drain(&mut self) {
@@ -191,7 +192,7 @@ impl PageblockCpu {
         let locks = memory(allocator.sharing_size::<RawMutex>());
         let shared = allocator.share(locks);
         let shared = Box::leak(Box::new(shared.expect("the memory suffices")));
-        (0..cpus).map(|cpu| Self(shared.cpu(cpu).expect("the handle is free"))).collect()
+        (0..cpus).map(|cpu| Self(shared.cpu(CpuId(cpu)).expect("the handle is free"))).collect()
     }
 
     /// The handle itself.
@@ -247,8 +248,8 @@ fn with_cpus(frames: u64, policy: &str, cpus: usize) -> (Allocator<'static>, usi
     let setup = Setup {
         policy: Policy::parse(policy).expect("the policy exists"),
         geometry: Geometry::default(),
-        zones: &[ZoneSpec { node: 0, kind, span, present: frames, managed: frames }],
-        cpu_nodes: &vec![0; cpus],
+        zones: &[ZoneSpec { node: NodeId(0), kind, span, present: frames, managed: frames }],
+        cpu_nodes: &vec![NodeId(0); cpus],
         distances: &[],
     };
     let metadata = setup.metadata_size().expect("the setup is sound");

@@ -6,6 +6,7 @@ use core::mem::MaybeUninit;
 
 use pageblock::contig::Migrate as Moves;
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::CpuId;
 use pageblock::request::{Gfp, Request};
 
 use crate::cpu::on;
@@ -48,9 +49,9 @@ impl Moves for Given<'_> {
         })
     }
 
-    fn wait_for(&mut self, cpu: usize) -> bool {
+    fn wait_for(&mut self, cpu: CpuId) -> bool {
         self.0.is_some_and(|given| match given.wait_for {
-            Some(wait_for) => wait_for(given.context, cpu),
+            Some(wait_for) => wait_for(given.context, cpu.index()),
             None => false,
         })
     }
@@ -74,7 +75,7 @@ pub extern "C" fn pb_alloc_contig(
         allocator.with_whole(|whole| {
             let request = Request::new(0, Gfp(gfp));
             let moves = &mut Given(migrate);
-            let range = whole.alloc_contig(cpu, pages, align, &request, moves, &mut ())?;
+            let range = whole.alloc_contig(CpuId(cpu), pages, align, &request, moves, &mut ())?;
             start.write(range.start.0);
             Ok(())
         })
@@ -95,7 +96,7 @@ pub extern "C" fn pb_alloc_contig_range(
     let act = || {
         allocator.ok_or(Status::Null)?.with_whole(|whole| {
             let range = FrameRange::new(start, end);
-            Ok(whole.alloc_contig_range(cpu, range, &mut Given(migrate), &mut ())?)
+            Ok(whole.alloc_contig_range(CpuId(cpu), range, &mut Given(migrate), &mut ())?)
         })
     };
     act().into()
@@ -110,9 +111,9 @@ pub extern "C" fn pb_free_contig(
     end: u64,
 ) -> Status {
     let act = || {
-        allocator
-            .ok_or(Status::Null)?
-            .with_whole(|whole| Ok(whole.free_contig(cpu, FrameRange::new(start, end), &mut ())?))
+        allocator.ok_or(Status::Null)?.with_whole(|whole| {
+            Ok(whole.free_contig(CpuId(cpu), FrameRange::new(start, end), &mut ())?)
+        })
     };
     act().into()
 }

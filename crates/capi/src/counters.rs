@@ -4,6 +4,7 @@ use core::mem::MaybeUninit;
 
 use pageblock::alloc_flags::Watermark;
 use pageblock::frame::ORDER_LIMIT;
+use pageblock::ids::ZoneIndex;
 use pageblock::zone::Zone as Inner;
 
 use crate::memory::Allocator;
@@ -67,7 +68,7 @@ fn state_of(zone: &Inner<'_>) -> ZoneInfo {
         low: zone.watermark(Watermark::Low),
         high: zone.watermark(Watermark::High),
         free_blocks: core::array::from_fn(|order| zone.nr_free(order as u8)),
-        node: zone.node().into(),
+        node: zone.node().0.into(),
         kind: zone.kind() as u32,
     }
 }
@@ -82,7 +83,7 @@ pub extern "C" fn pb_zone_state(
     let act = || {
         let (allocator, state) = (allocator.ok_or(Status::Null)?, state.ok_or(Status::Null)?);
         allocator.with_shared(|shared, _| {
-            let found = shared.with_zone(zone, |zone| state_of(zone));
+            let found = shared.with_zone(ZoneIndex::new(zone), |zone| state_of(zone));
             state.write(found.ok_or(Status::NoSuchZone)?);
             Ok(())
         })
@@ -100,7 +101,7 @@ pub extern "C" fn pb_free_pages(
     let act = || {
         let (allocator, pages) = (allocator.ok_or(Status::Null)?, pages.ok_or(Status::Null)?);
         allocator.with_shared(|shared, _| {
-            pages.write(shared.free_pages(zone).ok_or(Status::NoSuchZone)?);
+            pages.write(shared.free_pages(ZoneIndex::new(zone)).ok_or(Status::NoSuchZone)?);
             Ok(())
         })
     };
@@ -117,7 +118,7 @@ pub extern "C" fn pb_counters(
     let act = || {
         let (allocator, counters) = (allocator.ok_or(Status::Null)?, counters.ok_or(Status::Null)?);
         allocator.with_whole(|whole| {
-            let sum = whole.counters(zone).ok_or(Status::NoSuchZone)?;
+            let sum = whole.counters(ZoneIndex::new(zone)).ok_or(Status::NoSuchZone)?;
             counters.write(Counters {
                 allocated: sum.pgalloc,
                 freed: sum.pgfree,

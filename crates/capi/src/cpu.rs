@@ -5,6 +5,7 @@ use core::ptr::NonNull;
 
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::NodeId;
 use pageblock::request::{Gfp, Request as Asked};
 
 use crate::memory::{Allocator, Cpu, Handle};
@@ -49,7 +50,7 @@ impl Request {
     fn asked(&self) -> Result<Asked, Status> {
         let mut asked = asked(self.order, self.gfp)?;
         if self.node != PB_LOCAL_NODE {
-            asked.node = Some(u8::try_from(self.node).map_err(|_| Status::NoSuchNode)?);
+            asked.node = Some(NodeId(u8::try_from(self.node).map_err(|_| Status::NoSuchNode)?));
         }
         if self.nodes != 0 {
             asked.nodemask = self.nodes;

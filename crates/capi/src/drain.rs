@@ -2,6 +2,7 @@
 
 use core::mem::MaybeUninit;
 
+use pageblock::ids::CpuId;
 use pageblock::sharing::DrainRequest;
 
 use crate::cpu::on;
@@ -48,7 +49,7 @@ pub extern "C" fn pb_request_drain(
         let (allocator, drain) = (allocator.ok_or(Status::Null)?, drain.ok_or(Status::Null)?);
         allocator.with_shared(|shared, generation| {
             allocator.expect_drain();
-            let request = shared.request_drain(cpu).ok_or(Status::NoSuchCpu)?;
+            let request = shared.request_drain(CpuId(cpu)).ok_or(Status::NoSuchCpu)?;
             // Nobody may ask again before all CPUs are given back.
             shared.is_drained(request);
             drain.write(Drain { cpu, number: request.number, generation });
@@ -69,7 +70,7 @@ pub extern "C" fn pb_is_drained(
         let (allocator, drain) = (allocator.ok_or(Status::Null)?, drain.ok_or(Status::Null)?);
         let drained = drained.ok_or(Status::Null)?;
         allocator.with_shared(|shared, generation| {
-            let request = DrainRequest { cpu: drain.cpu, number: drain.number };
+            let request = DrainRequest { cpu: CpuId(drain.cpu), number: drain.number };
             // Since then all CPUs were given back, who did what they were asked for.
             let past = drain.generation != generation;
             drained.write(past || shared.is_drained(request));

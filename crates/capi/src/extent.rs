@@ -5,6 +5,7 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator as Whole;
 use pageblock::contig::ContigError;
 use pageblock::frame::{FrameRange, Pfn};
+use pageblock::ids::{CpuId, ZoneIndex};
 
 use crate::contig::{Given, Migrate};
 use crate::cpu::on;
@@ -36,7 +37,10 @@ impl Range {
 fn all_reserved(whole: &Whole<'_>, range: FrameRange) -> Result<(), Status> {
     let mut at = range.start;
     while at < range.end {
-        let zone = whole.zone_of(at).and_then(|at| whole.zones().get(at)).ok_or(Status::Foreign)?;
+        let zone = whole
+            .zone_of(at)
+            .and_then(|at| whole.zones().get(at.index()))
+            .ok_or(Status::Foreign)?;
         let end = range.end.min(zone.span().end);
         for pfn in at.0..end.0 {
             match zone.state(Pfn(pfn)) {
@@ -61,7 +65,7 @@ fn release(whole: &mut Whole<'_>, ranges: &[Range]) -> Result<(), Status> {
     for range in ranges {
         whole.release(range.frames())?;
         for at in 0..whole.zones().len() {
-            if let Some((zone, _)) = whole.zone_and_cache(at, 0) {
+            if let Some((zone, _)) = whole.zone_and_cache(ZoneIndex::new(at), CpuId(0)) {
                 let start = range.start.max(zone.span().start.0);
                 let end = range.end.min(zone.span().end.0);
                 zone.adjust_managed(FrameRange::new(start, end).len() as i64);
@@ -105,7 +109,7 @@ pub extern "C" fn pb_offline(
     let act = || {
         allocator.ok_or(Status::Null)?.with_whole(|whole| {
             let range = FrameRange::new(start, end);
-            Ok(whole.offline(cpu, range, &mut Given(migrate), &mut ())?)
+            Ok(whole.offline(CpuId(cpu), range, &mut Given(migrate), &mut ())?)
         })
     };
     act().into()

@@ -21,6 +21,7 @@ use lock_api::Mutex;
 use pageblock::alloc::Allocator as Whole;
 use pageblock::cpu::Cpu as Taken;
 use pageblock::frame::Pfn;
+use pageblock::ids::CpuId;
 use pageblock::memory::{Tables, TablesLayout};
 use pageblock::setup::Setup;
 use pageblock::sharing::Shared as Sharing;
@@ -218,7 +219,7 @@ impl Allocator {
     /// Takes a CPU's handle.
     pub(crate) fn take_cpu(&'static self, number: usize) -> Result<NonNull<Cpu>, Status> {
         let (shared, _) = self.pin()?;
-        let handle = shared.cpu(number).inspect_err(|_| self.unpin())?;
+        let handle = shared.cpu(CpuId(number)).inspect_err(|_| self.unpin())?;
         // SAFETY: there are as many places as CPUs, and there is such a CPU.
         let place = unsafe { self.cpus.cast::<Cpu>().add(number) };
         let cpu = Cpu { handle: ManuallyDrop::new(Some(handle)), allocator: Some(self) };

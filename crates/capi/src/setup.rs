@@ -6,6 +6,7 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use pageblock::frame::FrameRange;
+use pageblock::ids::NodeId;
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::zone::Geometry;
@@ -39,7 +40,7 @@ const _: () = {
     assert!(PB_ZONE_MOVABLE == ZoneKind::Movable as u32);
 };
 
-static LOCAL: [u8; PB_MAX_LOCAL_CPUS] = [0; PB_MAX_LOCAL_CPUS];
+static LOCAL: [NodeId; PB_MAX_LOCAL_CPUS] = [NodeId(0); PB_MAX_LOCAL_CPUS];
 
 /// A zone: a range of frames, whose memory is all reserved until `pb_release`. A frame number is a
 /// physical address, or an offset into a pool, divided by the page size; the library never touches
@@ -93,11 +94,12 @@ impl Setup {
         })
     }
 
-    fn cpu_nodes(&self) -> Result<&[u8], Status> {
+    fn cpu_nodes(&self) -> Result<&[NodeId], Status> {
         if self.cpu_nodes.is_null() {
             return LOCAL.get(..self.cpu_count).ok_or(Status::Count);
         }
-        memory::many(self.cpu_nodes, self.cpu_count)
+        // A node's id is transparent.
+        memory::many(self.cpu_nodes.cast(), self.cpu_count)
     }
 
     /// Lets `act` have the setup as the library wants it.
@@ -107,7 +109,13 @@ impl Setup {
     ) -> Result<T, Status> {
         let given = memory::many(self.zones, self.zone_count)?;
         let none = FrameRange::new(0, 0);
-        let none = ZoneSpec { node: 0, kind: ZoneKind::Normal, span: none, present: 0, managed: 0 };
+        let none = ZoneSpec {
+            node: NodeId(0),
+            kind: ZoneKind::Normal,
+            span: none,
+            present: 0,
+            managed: 0,
+        };
         let mut zones = [none; PB_MAX_ZONES];
         let zones = zones.get_mut(..given.len()).ok_or(Status::Count)?;
         for (spec, zone) in zones.iter_mut().zip(given) {
@@ -131,7 +139,7 @@ fn zone_spec(zone: &Zone) -> Result<ZoneSpec, Status> {
     if span.is_empty() {
         return Err(Status::Empty);
     }
-    Ok(ZoneSpec { node, kind, span, present: span.len(), managed: 0 })
+    Ok(ZoneSpec { node: NodeId(node), kind, span, present: span.len(), managed: 0 })
 }
 
 /// Says how much memory `pb_create` needs, in bytes: nine for each frame of the zones' spans, one for
@@ -301,7 +309,7 @@ mod tests {
                 policy: Policy::parse(policy.to_str().unwrap()).unwrap(),
                 geometry: Geometry::default(),
                 zones: &specs,
-                cpu_nodes: &[0, 0],
+                cpu_nodes: &[NodeId(0), NodeId(0)],
                 distances: &[],
             };
             let mut memory = vec![MaybeUninit::uninit(); setup_here.metadata_size().unwrap()];

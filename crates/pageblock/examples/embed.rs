@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use pageblock::alloc::Allocator;
 use pageblock::frame::FrameRange;
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::proc::BuddyInfo;
@@ -17,8 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let setup = Setup {
         policy: Policy::parse("linux-6.12")?,
         geometry: Geometry::default(),
-        zones: &[ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present, managed }],
-        cpu_nodes: &[0],
+        zones: &[ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present, managed }],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size()?];
@@ -26,11 +27,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     allocator.release(span)?;
 
     // CPU 0 takes eight pages for the kernel. `()` observes nothing and costs nothing.
-    let pfn = allocator.alloc(0, &Request::new(3, Gfp::GFP_KERNEL), &mut ())?;
+    let pfn = allocator.alloc(CpuId(0), &Request::new(3, Gfp::GFP_KERNEL), &mut ())?;
     println!("eight pages from frame {pfn} on\n{}", BuddyInfo(&allocator));
-    allocator.free(0, pfn, 3, &mut ())?;
+    allocator.free(CpuId(0), pfn, 3, &mut ())?;
 
     // A second free is an error, not a corrupted list.
-    println!("{}", allocator.free(0, pfn, 3, &mut ()).unwrap_err());
+    println!("{}", allocator.free(CpuId(0), pfn, 3, &mut ()).unwrap_err());
     Ok(())
 }

@@ -5,14 +5,14 @@
 //! An [`Allocator`](alloc::Allocator) has one owner, who acts for every CPU; a laboratory or a
 //! single-threaded pool needs no more. [`Allocator::share`](alloc::Allocator::share) makes it a
 //! [`Shared`](sharing::Shared) one: zones behind locks of the embedder's ([`lock_api::RawMutex`]), and
-//! for each CPU a handle that owns its caches ([`Cpu`](cpu::Cpu)). It is the same code, whose
-//! decisions are the same; [`into_owned`](sharing::Shared::into_owned) leads back. What is guaranteed
-//! then, mistakes of callers included, is said in [`sharing`].
+//! for each CPU a handle that owns its caches ([`Cpu`](cpu::Cpu)). The code and its
+//! decisions are the same; [`into_owned`](sharing::Shared::into_owned) leads back. [`sharing`] states what is guaranteed
+//! then, mistakes of callers included.
 //!
 //! # Features
 //!
-//! `replay` brings the module of imposed state, for laboratories that rebuild a known state or keep to what a
-//! recorded kernel did. It bypasses policy; embedders leave it off.
+//! `replay` enables imposed state, for laboratories that rebuild a known state or follow a
+//! recorded kernel. It bypasses policy; embedders leave it off.
 #![no_std]
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
@@ -36,7 +36,7 @@ pub mod zone;
 pub use api::{
     alloc, bulk, check, contig, cpu, exact, hotplug, proc, request_stats, setup, sharing,
 };
-pub use base::{alloc_flags, event, frame, interrupts, layout, mobility, request, zonelist};
+pub use base::{alloc_flags, event, frame, ids, interrupts, layout, mobility, request, zonelist};
 pub use percpu::cache as cpu_cache;
 pub use policy::preset;
 pub use table::map::{BYTES_PER_FRAME, FrameState};

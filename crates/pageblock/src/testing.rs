@@ -6,12 +6,13 @@ pub(crate) use crate::api::alloc::Allocator;
 use crate::api::setup::Setup;
 use crate::base::frame::FrameRange;
 use crate::base::geometry::Geometry;
+use crate::base::ids::NodeId;
 use crate::base::layout::{ZoneKind, ZoneSpec};
 use crate::policy::Policy;
 
 use std::vec;
 
-/// Runs a test on a zone of so many pages, all free, with one CPU.
+/// Runs a test on a zone of `pages` pages, all free, with one CPU.
 pub(crate) fn with_zone<R>(
     policy: &str,
     geometry: Geometry,
@@ -19,12 +20,13 @@ pub(crate) fn with_zone<R>(
     test: impl FnOnce(&mut Allocator<'_>) -> R,
 ) -> R {
     let span = FrameRange::new(0, pages);
-    let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: pages, managed: pages };
+    let zone =
+        ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: pages, managed: pages };
     let setup = Setup {
         policy: Policy::parse(policy).unwrap(),
         geometry,
         zones: &[zone],
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];

@@ -9,6 +9,7 @@ use lock_api::{GuardSend, RawMutex};
 use pageblock::alloc::Allocator;
 use pageblock::contig::{ContigError, Migrate};
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
@@ -58,13 +59,13 @@ fn share_under(policy: &str) -> &'static Small {
         policy: Policy::parse(policy).unwrap(),
         geometry: Geometry { pageblock_order: 3, max_order: 4 },
         zones: &[ZoneSpec {
-            node: 0,
+            node: NodeId(0),
             kind: ZoneKind::Normal,
             span,
             present: FRAMES,
             managed: FRAMES,
         }],
-        cpu_nodes: &[0; CPUS],
+        cpu_nodes: &[NodeId(0); CPUS],
         distances: &[],
     };
     let leak = |bytes| Box::leak(vec![MaybeUninit::uninit(); bytes].into_boxed_slice());
@@ -79,7 +80,7 @@ fn share_under(policy: &str) -> &'static Small {
 fn assert_all_free(shared: &Small) {
     assert_eq!(shared.drain_all(), 0);
     shared.check_zones().unwrap();
-    assert_eq!(shared.with_zone(0, |zone| zone.free_pages()), Some(FRAMES));
+    assert_eq!(shared.with_zone(ZoneIndex(0), |zone| zone.free_pages()), Some(FRAMES));
     assert_eq!(shared.free_pages(0), Some(FRAMES));
 }
 
@@ -101,13 +102,13 @@ fn blocks_freed_by_others_are_free_once() {
         let shared = share();
         let (send, receive) = mpsc::channel::<(Pfn, Order)>();
         let taker = thread::spawn(move || {
-            let mut cpu = shared.cpu(0).unwrap();
+            let mut cpu = shared.cpu(CpuId(0)).unwrap();
             for order in [0, 2, 0, 4] {
                 send.send((cpu.alloc(&request(order), &mut ()).unwrap(), order)).unwrap();
             }
         });
         let giver = thread::spawn(move || {
-            let mut cpu = shared.cpu(1).unwrap();
+            let mut cpu = shared.cpu(CpuId(1)).unwrap();
             let own = cpu.alloc(&request(1), &mut ()).unwrap();
             for (pfn, order) in receive.iter() {
                 assert!(pfn.0 + (1 << order) <= own.0 || own.0 + 2 <= pfn.0, "two owners");
@@ -127,7 +128,7 @@ fn requested_drain_is_never_lost() {
     explore(|| {
         let shared = share();
         let owner = thread::spawn(move || {
-            let mut cpu = shared.cpu(0).unwrap();
+            let mut cpu = shared.cpu(CpuId(0)).unwrap();
             let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
             cpu.free(pfn, 0, &mut ()).unwrap();
         });
@@ -151,7 +152,7 @@ fn handle_has_one_owner() {
             .map(|_| {
                 thread::spawn(move || {
                     // All want the same handle; who does not get it drains it or gives up.
-                    match shared.cpu(2) {
+                    match shared.cpu(CpuId(2)) {
                         Ok(mut cpu) => {
                             let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
                             cpu.check().unwrap();
@@ -181,7 +182,7 @@ impl Migrate for Movable<'_> {
         found.map(|pfn| *pfn = to).is_some()
     }
 
-    fn wait_for(&mut self, _: usize) -> bool {
+    fn wait_for(&mut self, _: CpuId) -> bool {
         thread::yield_now();
         true
     }
@@ -194,7 +195,7 @@ fn range_is_emptied_while_another_cpu_frees_and_allocates() {
         let blocks = std::sync::Arc::new(Mutex::new(Vec::new()));
         let theirs = blocks.clone();
         let worker = thread::spawn(move || {
-            let mut cpu = shared.cpu(1).unwrap();
+            let mut cpu = shared.cpu(CpuId(1)).unwrap();
             for _ in 0..3 {
                 let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
                 theirs.lock().unwrap().push(pfn);
@@ -207,7 +208,7 @@ fn range_is_emptied_while_another_cpu_frees_and_allocates() {
             }
         });
         let range = FrameRange::new(3, 45);
-        let mut cpu = shared.cpu(0).unwrap();
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
         let got = cpu.alloc_contig_range(range, &mut Movable(&blocks), &mut ());
         if got.is_ok() {
             assert!(blocks.lock().unwrap().iter().all(|&pfn| !range.contains(pfn)), "two owners");
@@ -217,7 +218,7 @@ fn range_is_emptied_while_another_cpu_frees_and_allocates() {
         }
         drop(cpu);
         worker.join().unwrap();
-        let mut cpu = shared.cpu(0).unwrap();
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
         for &pfn in blocks.lock().unwrap().iter() {
             cpu.free(pfn, 0, &mut ()).unwrap();
         }
@@ -233,7 +234,7 @@ fn memory_goes_and_comes_while_another_cpu_frees_and_allocates() {
         let blocks = std::sync::Arc::new(Mutex::new(Vec::new()));
         let theirs = blocks.clone();
         let worker = thread::spawn(move || {
-            let mut cpu = shared.cpu(1).unwrap();
+            let mut cpu = shared.cpu(CpuId(1)).unwrap();
             for _ in 0..3 {
                 let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
                 theirs.lock().unwrap().push(pfn);
@@ -246,7 +247,7 @@ fn memory_goes_and_comes_while_another_cpu_frees_and_allocates() {
             }
         });
         let range = FrameRange::new(0, 32);
-        let mut cpu = shared.cpu(0).unwrap();
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
         let got = cpu.offline(range, &mut Movable(&blocks), &mut ());
         if got.is_ok() {
             assert!(blocks.lock().unwrap().iter().all(|&pfn| !range.contains(pfn)), "not gone");
@@ -259,7 +260,7 @@ fn memory_goes_and_comes_while_another_cpu_frees_and_allocates() {
         }
         drop(cpu);
         worker.join().unwrap();
-        let mut cpu = shared.cpu(0).unwrap();
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
         for &pfn in blocks.lock().unwrap().iter() {
             cpu.free(pfn, 0, &mut ()).unwrap();
         }
@@ -276,7 +277,7 @@ fn two_change_memory_at_once() {
         let shared = share();
         let plug = |n: usize, range: FrameRange| {
             thread::spawn(move || {
-                let mut cpu = shared.cpu(n).unwrap();
+                let mut cpu = shared.cpu(CpuId(n)).unwrap();
                 let blocks = Mutex::new(Vec::new());
                 cpu.offline(range, &mut Movable(&blocks), &mut ()).unwrap();
                 shared.online(range).is_ok()
@@ -289,7 +290,7 @@ fn two_change_memory_at_once() {
         let done = [one.join().unwrap(), two.join().unwrap()];
         assert_eq!(done, stolen.map(|stolen| !stolen), "online once");
         assert_all_free(shared);
-        assert_eq!(shared.with_zone(0, |zone| zone.managed()), Some(FRAMES));
+        assert_eq!(shared.with_zone(ZoneIndex(0), |zone| zone.managed()), Some(FRAMES));
     });
 }
 
@@ -300,7 +301,7 @@ fn tuning_ends_with_what_there_is() {
     explore(|| {
         let shared = share_under("linux-6.12,percpu_pagelist_high_fraction=8");
         let ranges = [FrameRange::new(0, 32), FrameRange::new(64, 96)];
-        let mut cpu = shared.cpu(0).unwrap();
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
         let limits = |cpu: &pageblock::cpu::Cpu<'_, '_, Spin, ()>| cpu.cache(0).unwrap().limits();
         let before = limits(&cpu);
         ranges.iter().for_each(|&range| cpu.offline(range, &mut (), &mut ()).unwrap());
@@ -308,7 +309,7 @@ fn tuning_ends_with_what_there_is() {
         assert_ne!(limits(&cpu), before);
         let threads = ranges.map(|range| thread::spawn(move || shared.online(range).unwrap()));
         let other = thread::spawn(move || {
-            let mut cpu = shared.cpu(1).unwrap();
+            let mut cpu = shared.cpu(CpuId(1)).unwrap();
             let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
             cpu.free(pfn, 0, &mut ()).unwrap();
         });
@@ -319,11 +320,14 @@ fn tuning_ends_with_what_there_is() {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         other.join().unwrap();
         cpu.attend(&mut ());
-        let mut other = shared.cpu(1).unwrap();
+        let mut other = shared.cpu(CpuId(1)).unwrap();
         other.attend(&mut ());
         assert_eq!([limits(&cpu), limits(&other)], [before; 2]);
-        let marks =
-            || shared.with_zone(0, |zone| (zone.watermarks(), *zone.lowmem_reserve())).unwrap();
+        let marks = || {
+            shared
+                .with_zone(ZoneIndex(0), |zone| (zone.watermarks(), *zone.lowmem_reserve()))
+                .unwrap()
+        };
         let ended = marks();
         shared.retune();
         assert_eq!(marks(), ended);
@@ -336,10 +340,10 @@ fn tuning_ends_with_what_there_is() {
 fn frame_freed_twice_at_once_harms_no_other() {
     explore(|| {
         let shared = share();
-        let pfn = shared.cpu(0).unwrap().alloc(&request(0), &mut ()).unwrap();
+        let pfn = shared.cpu(CpuId(0)).unwrap().alloc(&request(0), &mut ()).unwrap();
         let free = move |cpu: usize| {
             thread::spawn(move || {
-                let mut cpu = shared.cpu(cpu).unwrap();
+                let mut cpu = shared.cpu(CpuId(cpu)).unwrap();
                 let bystander = cpu.alloc(&request(0), &mut ()).unwrap();
                 let freed = cpu.free(pfn, 0, &mut ()).is_ok();
                 let taken: Vec<_> =

@@ -3,6 +3,7 @@
 use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::{CacheLimits, CacheState, CpuCache};
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
@@ -26,7 +27,7 @@ pub struct Machine {
     /// Its zones, node by node, lowest first.
     pub zones: Vec<ZoneSpec>,
     /// The node of each CPU.
-    pub cpu_nodes: Vec<u8>,
+    pub cpu_nodes: Vec<NodeId>,
     /// The sizes that its kernel was built with.
     pub geometry: Geometry,
 }
@@ -50,12 +51,18 @@ impl Machine {
                     .ok_or_else(|| Error::UnknownZone(zone.name.clone()))?;
                 let node = u8::try_from(zone.node).map_err(|_| Error::Node(zone.node))?;
                 let (present, managed) = (zone.present, zone.managed);
-                zones.push(ZoneSpec { node, kind, span: zone.span(), present, managed });
+                zones.push(ZoneSpec {
+                    node: NodeId(node),
+                    kind,
+                    span: zone.span(),
+                    present,
+                    managed,
+                });
             }
         }
         reserve_tables(snapshot.end_pfn().0)?;
         let cpus = snapshot.pcpinfo.iter().map(|p| usize::from(p.cpu) + 1).max().unwrap_or(1);
-        let cpu_nodes = (0..cpus).map(|cpu| home_node(snapshot, cpu)).collect();
+        let cpu_nodes = (0..cpus).map(|cpu| NodeId(home_node(snapshot, cpu))).collect();
         let geometry =
             Geometry { pageblock_order: recording.pageblock_order, ..Geometry::default() };
         Ok(Self { zones, cpu_nodes, geometry })
@@ -147,8 +154,10 @@ fn restore_zone(
     snapshot: &Snapshot,
 ) -> Result<(), Error> {
     let (node, kind) = (allocator.zones()[at].node(), allocator.zones()[at].kind());
-    let recorded = zone_snapshot(snapshot, node, kind).ok_or(Error::Node(u16::from(node)))?;
-    let Some((zone, _)) = allocator.zone_and_cache(at, 0) else { return Ok(()) };
+    let recorded = zone_snapshot(snapshot, node.0, kind).ok_or(Error::Node(node.0.into()))?;
+    let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) else {
+        return Ok(());
+    };
     let w = recorded.wmark;
     zone.impose_watermarks(Watermarks { min: w.min, low: w.low, high: w.high, promo: w.promo });
     zone.impose_boost(recorded.boost);
@@ -166,7 +175,7 @@ fn restore_zone(
 fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(), Error> {
     for block in &snapshot.blocks {
         if let (Some(mt), Some(at)) = (block.mt, zone_at(allocator, snapshot, block.zone))
-            && let Some((zone, _)) = allocator.zone_and_cache(at, 0)
+            && let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
         {
             // A zone's first frame need not be the first of its block.
             zone.impose_block_type(block.pfn.max(zone.span().start), mt)?;
@@ -183,7 +192,7 @@ fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(
         for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
             // Zones that have no pages for the allocator are left out of it.
             let Some(at) = zone_of(allocator, pfn) else { continue };
-            if let Some((zone, _)) = allocator.zone_and_cache(at, 0) {
+            if let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) {
                 zone.impose_allocated(pfn, 0, movable)?;
             }
         }
@@ -205,7 +214,9 @@ fn restore_caches(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<
         let cpu = usize::from(page.cpu);
         let (pfn, order) = (page.pfn, page.order);
         let at = zone_of(allocator, pfn).ok_or(Error::Frame(pfn))?;
-        let Some((zone, cache)) = allocator.zone_and_cache(at, cpu) else { continue };
+        let Some((zone, cache)) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)) else {
+            continue;
+        };
         let block = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
         let mt = cached_type(page.mt, block);
         zone.impose_allocated(pfn, order, false)?;
@@ -219,7 +230,9 @@ fn restore_caches(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<
     for info in &snapshot.pcpinfo {
         let Some(at) = zone_at(allocator, snapshot, info.zone) else { continue };
         let counts = allocator.policy().counts_frees();
-        if let Some((_, cache)) = allocator.zone_and_cache(at, usize::from(info.cpu)) {
+        if let Some((_, cache)) =
+            allocator.zone_and_cache(ZoneIndex::new(at), CpuId(usize::from(info.cpu)))
+        {
             restore_tuning(cache, info, counts);
         }
     }
@@ -255,13 +268,13 @@ fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo, counts: bool) {
 /// The place of a snapshot's zone.
 fn zone_at(allocator: &Allocator<'_>, snapshot: &Snapshot, zone: u16) -> Option<usize> {
     let zone = &snapshot.zones[usize::from(zone)];
-    let same = |z: &Zone<'_>| u16::from(z.node()) == zone.node && z.kind().name() == zone.name;
+    let same = |z: &Zone<'_>| u16::from(z.node().0) == zone.node && z.kind().name() == zone.name;
     allocator.zones().iter().position(same)
 }
 
 /// The place of the zone that holds a frame.
 pub(crate) fn zone_of(allocator: &Allocator<'_>, pfn: Pfn) -> Option<usize> {
-    allocator.zone_of(pfn)
+    allocator.zone_of(pfn).map(ZoneIndex::index)
 }
 
 fn with_zone<T>(
@@ -270,6 +283,7 @@ fn with_zone<T>(
     act: impl FnOnce(&mut pageblock::zone::Zone<'_>, Order) -> Result<T, pageblock::zone::FrameError>,
 ) -> Result<T, Error> {
     let at = zone_of(allocator, pfn).ok_or(Error::Frame(pfn))?;
-    let (zone, _) = allocator.zone_and_cache(at, 0).ok_or(Error::Frame(pfn))?;
+    let (zone, _) =
+        allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)).ok_or(Error::Frame(pfn))?;
     Ok(act(zone, 0)?)
 }

@@ -30,10 +30,10 @@ pub(crate) struct Nodes {
 impl Nodes {
     /// Returns the nodes of the allocator's zones.
     pub(crate) fn new(zones: &[Zone<'_>]) -> Self {
-        let mut ids: Vec<u8> = zones.iter().map(Zone::node).collect();
+        let mut ids: Vec<u8> = zones.iter().map(|zone| zone.node().0).collect();
         ids.dedup();
         let index = |id: u8| ids.iter().position(|&n| n == id).unwrap_or(0) as u8;
-        let of_zone = zones.iter().map(|z| index(z.node())).collect();
+        let of_zone = zones.iter().map(|z| index(z.node().0)).collect();
         let state = |&id| NodeState {
             id,
             kswapd: Kswapd::default(),

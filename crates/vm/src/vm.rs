@@ -4,6 +4,7 @@ use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::{Event, NodeReclaim, Observer};
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::ZoneKind;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::Kernel;
@@ -67,15 +68,15 @@ impl<O: Observer> Observer for Hook<'_, O> {
     fn event(&mut self, event: Event) {
         self.observer.event(event);
     }
-    fn node_dirty_ok(&mut self, node: u8) -> bool {
-        self.dirty_ok & 1 << node != 0
+    fn node_dirty_ok(&mut self, node: NodeId) -> bool {
+        self.dirty_ok & 1 << node.0 != 0
     }
-    fn node_reclaim(&mut self, _: u8, _: Order) -> NodeReclaim {
+    fn node_reclaim(&mut self, _: NodeId, _: Order) -> NodeReclaim {
         // Reclaim takes time: it is done before the walk (node_reclaim.rs).
         NodeReclaim::NoScan
     }
-    fn wake_kswapd(&mut self, node: u8, zone: ZoneKind, order: Order) {
-        self.nodes.wake_for_boost(node, zone, order);
+    fn wake_kswapd(&mut self, node: NodeId, zone: ZoneKind, order: Order) {
+        self.nodes.wake_for_boost(node.0, zone, order);
     }
 }
 
@@ -191,9 +192,9 @@ impl<'m, O: Observer> Vm<'m, O> {
     /// Returns the nodes that a request may use, nearest first.
     pub(crate) fn nodes_for(&self, cpu: usize, request: &Request) -> Vec<usize> {
         let mut nodes = Vec::new();
-        if let Ok(zones) = self.allocator.zones_for(cpu, request) {
+        if let Ok(zones) = self.allocator.zones_for(CpuId(cpu), request) {
             for zone in zones {
-                let node = self.nodes.of_zone(zone);
+                let node = self.nodes.of_zone(zone.index());
                 if !nodes.contains(&node) {
                     nodes.push(node);
                 }
@@ -210,7 +211,7 @@ impl<'m, O: Observer> Vm<'m, O> {
         }
         let dirty_ok = if request.gfp.has(Gfp::WRITE) { self.dirty_ok() } else { u64::MAX };
         let hook = &mut Hook::new(&mut self.observer, &mut self.nodes, dirty_ok);
-        let pfn = self.allocator.alloc(cpu, request, hook).ok()?;
+        let pfn = self.allocator.alloc(CpuId(cpu), request, hook).ok()?;
         self.count_placed(request, pfn);
         Some(pfn)
     }
@@ -226,7 +227,7 @@ impl<'m, O: Observer> Vm<'m, O> {
         if self.inject.refuses_alloc() {
             return None;
         }
-        let pfn = with_hook!(self, allocator, hook => allocator.alloc_with(cpu, request, flags, hook).ok())?;
+        let pfn = with_hook!(self, allocator, hook => allocator.alloc_with(CpuId(cpu), request, flags, hook).ok())?;
         self.count_placed(request, pfn);
         Some(pfn)
     }
@@ -234,7 +235,7 @@ impl<'m, O: Observer> Vm<'m, O> {
     /// Reports that a request finally failed.
     pub fn report_failure(&mut self, cpu: usize, request: &Request) {
         // An invalid request was refused before.
-        let _ = with_hook!(self, allocator, hook => allocator.report_failure(cpu, request, hook));
+        let _ = with_hook!(self, allocator, hook => allocator.report_failure(CpuId(cpu), request, hook));
     }
 
     /// Sets the owner of a block that was just allocated to the kernel or a driver: page tables, stacks, buffers.
@@ -255,8 +256,7 @@ impl<'m, O: Observer> Vm<'m, O> {
     /// Frees a block of any owner.
     pub(crate) fn free_block(&mut self, cpu: usize, pfn: u32, order: Order) {
         self.pages[pfn].disown();
-        let freed =
-            with_hook!(self, allocator, hook => allocator.free(cpu, Pfn(pfn.into()), order, hook));
+        let freed = with_hook!(self, allocator, hook => allocator.free(CpuId(cpu), Pfn(pfn.into()), order, hook));
         if let Err(error) = freed {
             panic!("freeing frame {pfn} of order {order}: {error}");
         }
@@ -271,13 +271,13 @@ impl<'m, O: Observer> Vm<'m, O> {
     /// Frees the pages of a CPU's lists (`drain_local_pages`).
     pub(crate) fn drain_cpu(&mut self, cpu: usize) {
         self.work.drains += 1;
-        let drained = with_hook!(self, allocator, hook => allocator.drain_cpu(cpu, hook));
+        let drained = with_hook!(self, allocator, hook => allocator.drain_cpu(CpuId(cpu), hook));
         debug_assert!(drained.is_ok(), "{drained:?}");
     }
 
     /// Runs one second's tick of a CPU: the limits of its lists decay (6.7 and later).
     pub fn vmstat_tick(&mut self, cpu: usize) {
-        let ticked = with_hook!(self, allocator, hook => allocator.vmstat_tick(cpu, hook));
+        let ticked = with_hook!(self, allocator, hook => allocator.vmstat_tick(CpuId(cpu), hook));
         debug_assert!(ticked.is_ok(), "{ticked:?}");
     }
 

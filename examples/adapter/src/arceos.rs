@@ -6,6 +6,7 @@ use ax_allocator::{AllocError, AllocResult, BaseAllocator, PageAllocator};
 use pageblock::alloc::{self, Allocator};
 use pageblock::contig::ContigError;
 use pageblock::frame::{FrameRange, Order, Pfn, pages};
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
@@ -23,11 +24,11 @@ pub struct Pages<'m> {
 
 /// A zone without memory still, which can get any of the frames of `span`.
 fn setup<'a>(zones: &'a [ZoneSpec; 1], policy: Policy) -> Setup<'a> {
-    Setup { policy, geometry: Geometry::default(), zones, cpu_nodes: &[0], distances: &[] }
+    Setup { policy, geometry: Geometry::default(), zones, cpu_nodes: &[NodeId(0)], distances: &[] }
 }
 
 const fn zone(span: FrameRange) -> [ZoneSpec; 1] {
-    [ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: span.len(), managed: 0 }]
+    [ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: span.len(), managed: 0 }]
 }
 
 impl<'m> Pages<'m> {
@@ -61,7 +62,7 @@ impl<'m> Pages<'m> {
     /// Allocates a block that is large enough, and frees what is too much of it.
     fn alloc_block(&mut self, count: usize, order: Order) -> AllocResult<Pfn> {
         let request = Request::new(order, Gfp::GFP_KERNEL);
-        let pfn = self.allocator.alloc(0, &request, &mut ()).map_err(alloc_error)?;
+        let pfn = self.allocator.alloc(CpuId(0), &request, &mut ()).map_err(alloc_error)?;
         let mut left = FrameRange { start: pfn, end: pfn.plus(pages(order)) };
         let end = pfn.plus(count as u64);
         for order in (0..order).rev() {
@@ -71,7 +72,7 @@ impl<'m> Pages<'m> {
             let middle = left.start.plus(pages(order));
             self.allocator.split_allocated(left.start, order + 1, order).expect("the block");
             if end <= middle {
-                self.allocator.free(0, middle, order, &mut ()).expect("its upper half");
+                self.allocator.free(CpuId(0), middle, order, &mut ()).expect("its upper half");
                 left.end = middle;
             } else {
                 left.start = middle;
@@ -115,7 +116,7 @@ impl PageAllocator for Pages<'_> {
             let request = Request::new(0, Gfp::GFP_KERNEL);
             let (pages, align) = (num_pages as u64, align as u64);
             self.allocator
-                .alloc_contig(0, pages, align, &request, &mut (), &mut ())
+                .alloc_contig(CpuId(0), pages, align, &request, &mut (), &mut ())
                 .map_err(|_| AllocError::NoMemory)?
                 .start
         };
@@ -126,7 +127,7 @@ impl PageAllocator for Pages<'_> {
     /// Pages that are not in use as one allocation stay as they are, as with ArceOS' own allocator.
     fn dealloc_pages(&mut self, pos: usize, num_pages: usize) {
         if pos.is_multiple_of(PAGE_SIZE)
-            && self.allocator.free_contig(0, range(pos, num_pages), &mut ()).is_ok()
+            && self.allocator.free_contig(CpuId(0), range(pos, num_pages), &mut ()).is_ok()
         {
             self.used -= num_pages;
         }
@@ -142,10 +143,12 @@ impl PageAllocator for Pages<'_> {
             return Err(AllocError::InvalidParam);
         }
         let range = range(base, num_pages);
-        self.allocator.alloc_contig_range(0, range, &mut (), &mut ()).map_err(|e| match e {
-            ContigError::Empty => AllocError::InvalidParam,
-            _ => AllocError::NoMemory,
-        })?;
+        self.allocator.alloc_contig_range(CpuId(0), range, &mut (), &mut ()).map_err(
+            |e| match e {
+                ContigError::Empty => AllocError::InvalidParam,
+                _ => AllocError::NoMemory,
+            },
+        )?;
         self.used += num_pages;
         Ok(base)
     }

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use adapter::paging::CpuFrames;
 use pageblock::alloc::Allocator;
 use pageblock::frame::FrameRange;
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::request::Gfp;
@@ -27,12 +28,18 @@ type Frames<'c, 's, 'm> = CpuFrames<'c, 's, 'm, RawMutex, ()>;
 /// Shares 16 MiB of frames, and verifies afterwards that every one is free.
 fn with_frames(test: impl FnOnce(Frames<'_, '_, '_>)) {
     let span = FrameRange::new(0, FRAMES);
-    let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: FRAMES, managed: FRAMES };
+    let zone = ZoneSpec {
+        node: NodeId(0),
+        kind: ZoneKind::Normal,
+        span,
+        present: FRAMES,
+        managed: FRAMES,
+    };
     let setup = Setup {
         policy: Policy::parse("linux-6.12").unwrap(),
         geometry: Geometry::default(),
         zones: &[zone],
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut tables = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
@@ -41,7 +48,7 @@ fn with_frames(test: impl FnOnce(Frames<'_, '_, '_>)) {
     allocator.retune();
     let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<RawMutex>()];
     let shared: Shared<'_, RawMutex> = allocator.share(&mut locks).unwrap();
-    test(CpuFrames::new(&mut shared.cpu(0).unwrap(), Gfp::GFP_KERNEL));
+    test(CpuFrames::new(&mut shared.cpu(CpuId(0)).unwrap(), Gfp::GFP_KERNEL));
     let mut allocator = shared.into_owned().unwrap();
     allocator.drain_all(&mut ());
     allocator.check().unwrap();

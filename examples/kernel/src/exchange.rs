@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use pageblock::alloc::AllocError;
 use pageblock::cpu::Cpu;
 use pageblock::frame::Order;
+use pageblock::ids::CpuId;
 use pageblock::request::{Gfp, Request};
 
 use crate::block::Block;
@@ -44,7 +45,7 @@ impl<'s> Exchange<'s> {
 
     /// What one CPU does.
     pub fn run(&self, number: usize) {
-        let cpu = self.shared.cpu(number).expect("a handle that nobody has");
+        let cpu = self.shared.cpu(CpuId(number)).expect("a handle that nobody has");
         let mut worker = Worker { cpu, random: number as u64 + 1, made: 0, foreign: 0, refused: 0 };
         for step in 1..=STEPS {
             worker.step();
@@ -61,7 +62,7 @@ impl<'s> Exchange<'s> {
 
     /// Frees what is still on its way.
     pub fn finish(&self) {
-        let mut cpu = self.shared.cpu(0).expect("a handle that nobody has");
+        let mut cpu = self.shared.cpu(CpuId(0)).expect("a handle that nobody has");
         for slot in MAIL.as_flattened() {
             if let Some(block) = take(slot) {
                 free(&mut cpu, block);
@@ -81,7 +82,7 @@ struct Worker<'s> {
 impl Worker<'_> {
     /// Frees a block of the other CPU, and allocates one for it; frees that itself where the slot is full.
     fn step(&mut self) {
-        let number = self.cpu.number();
+        let number = self.cpu.number().index();
         let slot = self.random() as usize % SLOTS;
         if let Some(block) = take(&MAIL[1 - number][slot]) {
             free(&mut self.cpu, block);
@@ -103,7 +104,7 @@ impl Worker<'_> {
         match self.cpu.alloc(&Request::new(order, gfp), &mut ()) {
             Ok(pfn) => {
                 self.made += 1;
-                Some(Block::stamp(pfn, order, self.cpu.number(), self.made))
+                Some(Block::stamp(pfn, order, self.cpu.number().index(), self.made))
             }
             Err(AllocError::NoMemory) => {
                 self.refused += 1;

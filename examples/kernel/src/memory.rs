@@ -4,6 +4,7 @@ use core::mem::MaybeUninit;
 
 use pageblock::alloc::Allocator;
 use pageblock::frame::{FrameRange, Pfn};
+use pageblock::ids::NodeId;
 use pageblock::layout::{MAX_NR_ZONES, MemoryMap, NodeSpec, ZoneKind, ZoneLimits, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::setup::Setup;
@@ -68,7 +69,7 @@ pub fn allocator(usable: &Ranges) -> (Allocator<'static>, Ranges) {
 }
 
 const NO_ZONE: ZoneSpec = ZoneSpec {
-    node: 0,
+    node: NodeId(0),
     kind: ZoneKind::Normal,
     span: FrameRange::new(0, 0),
     present: 0,
@@ -82,7 +83,8 @@ fn find_zones<'z>(
     zones: &'z mut [ZoneSpec],
 ) -> &'z [ZoneSpec] {
     let cpus = smp::CPUS as u16;
-    let node = NodeSpec { id: 0, memory: usable.as_slice(), reserved, cpus, movable_start: None };
+    let node =
+        NodeSpec { id: NodeId(0), memory: usable.as_slice(), reserved, cpus, movable_start: None };
     let map = MemoryMap { nodes: &[node], distances: &[], limits: ZoneLimits::X86_64 };
     map.validate(Geometry::default().max_order).expect("a possible memory map");
     let mut count = 0;
@@ -96,5 +98,5 @@ fn find_zones<'z>(
 fn setup(zones: &[ZoneSpec]) -> Setup<'_> {
     let policy = Policy::parse("linux-6.12").expect("a preset");
     let geometry = Geometry::default();
-    Setup { policy, geometry, zones, cpu_nodes: &[0; smp::CPUS], distances: &[] }
+    Setup { policy, geometry, zones, cpu_nodes: &[NodeId(0); smp::CPUS], distances: &[] }
 }

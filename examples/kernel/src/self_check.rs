@@ -4,6 +4,7 @@
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::CpuId;
 use pageblock::proc::BuddyInfo;
 use pageblock::request::{Gfp, Request};
 use pageblock::sharing::Shared;
@@ -35,7 +36,7 @@ pub fn run(mut allocator: Allocator<'static>, free: &Ranges) {
     let mut allocator = shared.into_owned().expect("no CPU at work");
     allocator.check().expect("a sound state");
     // With the sharing the locks have ended.
-    allocator.free(0, locks, order, &mut ()).expect("a block in use");
+    allocator.free(CpuId(0), locks, order, &mut ()).expect("a block in use");
     allocator.drain_all(&mut ());
     mistakes_change_nothing(&mut allocator, locks, order);
     allocator.check().expect("a sound state");
@@ -48,13 +49,13 @@ fn take_locks(allocator: &mut Allocator<'_>) -> (Pfn, Order) {
     let frames = allocator.sharing_size::<SpinLock>().div_ceil(PAGE_SIZE as usize);
     let order = frames.next_power_of_two().trailing_zeros() as Order;
     let request = Request::new(order, Gfp::GFP_KERNEL);
-    (allocator.alloc(0, &request, &mut ()).expect("a block for locks"), order)
+    (allocator.alloc(CpuId(0), &request, &mut ()).expect("a block for locks"), order)
 }
 
 /// Frames that were freed, and frames that were never given away, cannot be freed.
 fn mistakes_change_nothing(allocator: &mut Allocator<'_>, freed: Pfn, order: Order) {
     for pfn in [freed, Pfn(0), memory::image().start, Pfn(0xa0), Pfn(u64::MAX)] {
-        let result = allocator.free(0, pfn, order, &mut ());
+        let result = allocator.free(CpuId(0), pfn, order, &mut ());
         assert!(result.is_err(), "frame {pfn} was freed by mistake");
     }
 }

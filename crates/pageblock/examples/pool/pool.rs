@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use pageblock::alloc::{AllocError, Allocator};
 use pageblock::cpu::Cpu;
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
@@ -28,13 +29,13 @@ pub(crate) fn allocator(
         policy: Policy::parse("linux-6.12,placement=packed")?,
         geometry: Geometry::default(),
         zones: &[ZoneSpec {
-            node: 0,
+            node: NodeId(0),
             kind: ZoneKind::Normal,
             span,
             present: frames,
             managed: frames,
         }],
-        cpu_nodes: &vec![0; threads],
+        cpu_nodes: &vec![NodeId(0); threads],
         distances: &[],
     };
     memory.resize_with(setup.metadata_size()?, MaybeUninit::uninit);
@@ -72,7 +73,7 @@ impl<'m> Pool<'m> {
 
     /// The part of a thread, which it has alone.
     pub(crate) fn seat(&self, thread: usize) -> Result<Seat<'_, 'm>, CpuError> {
-        Ok(Seat { pool: self, cpu: self.frames.cpu(thread)? })
+        Ok(Seat { pool: self, cpu: self.frames.cpu(CpuId(thread))? })
     }
 
     /// The memory.

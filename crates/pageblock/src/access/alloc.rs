@@ -7,6 +7,7 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::AllocError;
 use crate::base::event::{Event, Observer};
 use crate::base::frame::Pfn;
+use crate::base::ids::ZoneIndex;
 use crate::base::mobility::Migratetype::Movable;
 use crate::base::request::{Gfp, Request};
 use crate::percpu::machine::Attempt;
@@ -97,21 +98,21 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     }
 
     /// Returns the flags of the fast path (`prepare_alloc_pages`) where it prefers a zone.
-    pub(crate) fn fast_flags(&self, preferred: usize, attempt: &Attempt) -> AllocFlags {
+    pub(crate) fn fast_flags(&self, preferred: ZoneIndex, attempt: &Attempt) -> AllocFlags {
         let own = own_flags(&self.machine.policy, attempt);
-        self.machine.snapshots[preferred].fast_flags.with(own)
+        self.machine.snapshots[preferred.index()].fast_flags.with(own)
     }
 
     #[inline]
-    pub(crate) fn eligible(&self, at: usize, attempt: &Attempt) -> bool {
-        let snapshot = &self.machine.snapshots[at];
+    pub(crate) fn eligible(&self, at: ZoneIndex, attempt: &Attempt) -> bool {
+        let snapshot = &self.machine.snapshots[at.index()];
         snapshot.kind <= attempt.highest
             && attempt.may_use(snapshot.node)
             && self.stat(at).managed() > 0
     }
 
     #[inline]
-    pub(crate) fn preferred_zone(&self, attempt: &Attempt) -> Option<usize> {
+    pub(crate) fn preferred_zone(&self, attempt: &Attempt) -> Option<ZoneIndex> {
         self.machine.zonelist(attempt).find(|&z| self.eligible(z, attempt))
     }
 }

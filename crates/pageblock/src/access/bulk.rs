@@ -1,4 +1,4 @@
-//! Many blocks at once, of any order.
+//! Bulk allocation, of any order.
 //!
 //! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel has order 0 only.
 
@@ -36,7 +36,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     }
 
     /// Takes blocks from the first zone while its lock is held: those of the CPU list, then the
-    /// zone's. Takes none where the zone would fall under its low watermark, or where more than that
+    /// zone's. Takes none where the zone would fall under its low watermark, or where anything else
     /// decides whether it serves.
     fn take_bulk(
         &mut self,
@@ -73,7 +73,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             blocks.len()
         });
         for &mut pfn in &mut blocks[..taken] {
-            if let Some(i) = self.machine.snapshots[at].map.index(pfn) {
+            if let Some(i) = self.machine.snapshots[at.index()].map.index(pfn) {
                 self.hand_out(at, i, attempt, observer);
             }
         }

@@ -1,10 +1,10 @@
-//! How a range of frames is emptied: pageblocks are isolated, CPUs give back their pages, and what is in
-//! use is moved away, by whoever owns all zones or by a CPU that shares them.
+//! How a range of frames is emptied: pageblocks are isolated, CPUs drain their caches, and blocks in use are
+//! moved away, by the owner of all zones or by a CPU that shares them.
 //!
-//! Nothing is allocated from isolated pageblocks, and what is freed there goes to the zone, so once every
-//! CPU has given back its pages, frames of the range only become free. A free that had looked at the
-//! pageblock before it was isolated ends on a list that is given back with the rest, as a CPU answers
-//! between two calls. What a CPU takes from its lists before it answers is moved like all else.
+//! Nothing is allocated from isolated pageblocks, and blocks freed there go to the zone, so once every
+//! CPU has drained its caches, frames of the range only become free. A free that read the type of the
+//! pageblock before it was isolated puts the block on a list that is drained with the rest, as a CPU drains
+//! between two calls. A block that a CPU allocates from its lists before it drains is moved like any other.
 //!
 //! Source: `__alloc_contig_migrate_range`, `start_isolate_page_range` (mm/page_alloc.c,
 //! mm/page_isolation.c).
@@ -13,25 +13,26 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::{AllocError, FrameError};
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::ids::{NodeId, ZoneIndex};
 use crate::base::request::{Gfp, Request};
 use crate::percpu::machine::Machine;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 use crate::zone::contig::{ContigError, Migrate};
 
-/// How often a range is gone through where other CPUs free blocks of it.
+/// How often a range is scanned again because other CPUs freed blocks of it.
 const ROUNDS: u32 = 16;
 
-/// Finds which of `zones` zones holds a range; `span` returns the frames of a zone.
+/// Returns which of `zones` zones holds a range; `span` returns the frames of a zone.
 pub(crate) fn zone_of_range(
     zones: usize,
     range: FrameRange,
-    mut span: impl FnMut(usize) -> FrameRange,
-) -> Result<usize, ContigError> {
+    mut span: impl FnMut(ZoneIndex) -> FrameRange,
+) -> Result<ZoneIndex, ContigError> {
     if range.is_empty() {
         return Err(ContigError::Empty);
     }
-    let at = (0..zones).find(|&at| span(at).contains(range.start));
+    let at = ZoneIndex::up_to(zones).find(|&at| span(at).contains(range.start));
     let at = at.ok_or(ContigError::Foreign(range.start))?;
     let end = span(at).end;
     if range.end > end { Err(ContigError::SpansZones(end)) } else { Ok(at) }
@@ -40,25 +41,27 @@ pub(crate) fn zone_of_range(
 /// Returns the ends of a range in the tables of its zone.
 pub(crate) fn ends_in_zone(
     machine: &Machine<'_>,
-    at: usize,
+    at: ZoneIndex,
     range: FrameRange,
 ) -> Result<(Index, Index), ContigError> {
-    let start = machine.snapshots[at].map.index(range.start);
+    let start = machine.snapshots[at.index()].map.index(range.start);
     let start = start.ok_or(ContigError::Foreign(range.start))?;
     Ok((start, start + range.len() as Index))
 }
 
-/// A CPU that empties ranges: it reaches every zone, allocates what contents are moved to, and has the other
-/// CPUs give back their pages. The owner of all zones does the last by itself, a CPU that shares them asks.
+/// A CPU that empties ranges: it locks zones, allocates and frees, and has every CPU drain its caches. Each of
+/// these is a critical section of its own ([`Access`](crate::access::local::Access) is within one); in between
+/// a CPU that shares the zones can be interrupted and serves its mailbox. The owner of all zones drains every
+/// cache itself; a CPU that shares them requests it.
 pub(crate) trait RangeWorker<'m> {
     fn machine(&self) -> &Machine<'m>;
 
-    /// Works on a zone, its lock held.
-    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T;
+    /// Runs `act` on a zone with its lock held.
+    fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T;
 
-    fn node(&self) -> u8;
+    fn node(&self) -> NodeId;
 
-    /// Has every CPU give back its pages.
+    /// Has every CPU drain its caches.
     fn drain_every_cpu(
         &mut self,
         migrate: &mut impl Migrate,
@@ -79,8 +82,11 @@ pub(crate) trait RangeWorker<'m> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError>;
 
-    /// Finds the zone of a range, and the ends of the range there.
-    fn locate_range(&mut self, range: FrameRange) -> Result<(usize, Index, Index), ContigError> {
+    /// Returns the zone of a range, and the ends of the range in its tables.
+    fn locate_range(
+        &mut self,
+        range: FrameRange,
+    ) -> Result<(ZoneIndex, Index, Index), ContigError> {
         let zones = self.machine().snapshots.len();
         let at = zone_of_range(zones, range, |at| self.with_zone(at, |zone| zone.span()))?;
         let (start, end) = ends_in_zone(self.machine(), at, range)?;
@@ -119,7 +125,7 @@ pub(crate) trait RangeWorker<'m> {
         let attempt = self.machine().attempt(self.node(), &request);
         let attempt = attempt.map_err(|_| ContigError::NotFound)?;
         for at in self.machine().zonelist(&attempt) {
-            let snapshot = &self.machine().snapshots[at];
+            let snapshot = &self.machine().snapshots[at.index()];
             if snapshot.kind > attempt.highest || !attempt.may_use(snapshot.node) {
                 continue;
             }
@@ -154,7 +160,7 @@ pub(crate) trait RangeWorker<'m> {
         Ok(())
     }
 
-    /// Isolates a range of one zone, moves what is in use there, and lets `take` have the frames, all of
+    /// Isolates a range of one zone, moves what is in use there, and runs `take` on the frames, all of
     /// them free.
     fn empty_range(
         &mut self,
@@ -184,7 +190,7 @@ pub(crate) trait RangeWorker<'m> {
 
     fn move_until_empty(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         range: FrameRange,
         start: Index,
         end: Index,
@@ -204,7 +210,7 @@ pub(crate) trait RangeWorker<'m> {
     /// Moves every block in use out of isolated frames.
     fn move_away(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         start: Index,
         end: Index,
         migrate: &mut impl Migrate,
@@ -222,7 +228,7 @@ pub(crate) trait RangeWorker<'m> {
                 let moved = migrate.migrate(from, to, order);
                 let unused = if moved { from } else { to };
                 self.put(unused, order, observer).map_err(ContigError::NotContiguous)?;
-                // What was freed meanwhile need not be moved.
+                // A block that was freed meanwhile need not be moved.
                 let in_use = |zone: &mut Zone<'_>| zone.map().is_allocated(first, order);
                 if !moved && self.with_zone(at, in_use) {
                     return Err(ContigError::NotMoved(from));
@@ -233,7 +239,7 @@ pub(crate) trait RangeWorker<'m> {
         Ok(())
     }
 
-    /// Returns a block to move another to.
+    /// Allocates a block to move another to.
     fn target(&mut self, order: Order, observer: &mut impl Observer) -> Option<Pfn> {
         let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE.without(Gfp::KSWAPD_RECLAIM));
         let min = AllocFlags::WMARK_MIN.with(AllocFlags::CMA);

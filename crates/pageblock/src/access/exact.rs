@@ -1,4 +1,4 @@
-//! Blocks at a given frame, or anywhere in a range of frames.
+//! Allocation of blocks at a given frame, or anywhere in a range of frames.
 
 use crate::access::local::{Access, Local};
 use crate::base::alloc_flags::Watermark;

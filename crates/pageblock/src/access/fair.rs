@@ -1,13 +1,14 @@
-//! The fair zone allocator (3.12 to 4.7): which zones a walk passes over, and when a new round starts.
+//! The fair zone allocator (3.12 to 4.7): which zones a walk skips, and when a new round starts.
 
 use crate::access::local::{Access, Local};
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::error::AllocError;
+use crate::base::ids::ZoneIndex;
 use crate::base::request::{Gfp, Request};
 use crate::percpu::snapshot::ZoneSnapshot;
 use crate::policy::Fair;
 
-/// What the fair pass says of a zone.
+/// What the fair pass does with a zone.
 pub(crate) enum FairTest {
     Use,
     Skip,
@@ -15,10 +16,10 @@ pub(crate) enum FairTest {
 }
 
 impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
-    /// Tells what the fair pass makes of a zone, by version (docs/linux/fast-path.md#the-fair-zone-allocator).
+    /// Returns what the fair pass does with a zone (docs/linux/fast-path.md#the-fair-zone-allocator).
     pub(crate) fn fair_test(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         local: bool,
         flags: AllocFlags,
         gfp: Gfp,
@@ -43,20 +44,20 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     }
 
     /// Tells whether a fair pass that found nothing is followed by one without fairness; starts a new
-    /// round of batches then. 4.4 does so only if a zone was passed over for its batch.
+    /// round of batches then. 4.4 does so only if a zone was skipped for its batch.
     pub(crate) fn fair_pass_again(
         &mut self,
         flags: AllocFlags,
         skipped: bool,
-        preferred: usize,
+        preferred: ZoneIndex,
     ) -> bool {
         if !flags.has(AllocFlags::FAIR) {
             return false;
         }
         let always = self.machine.policy.fair == Fair::V316;
         if skipped || always {
-            let ZoneSnapshot { node, kind, .. } = self.machine.snapshots[preferred];
-            for (at, snapshot) in self.machine.snapshots.iter().enumerate() {
+            let ZoneSnapshot { node, kind, .. } = self.machine.snapshots[preferred.index()];
+            for (at, snapshot) in self.machine.zones() {
                 if snapshot.node == node && snapshot.kind <= kind {
                     self.with(at, |zone, _| zone.reset_fair_batch());
                 }
@@ -76,7 +77,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let Some(preferred) = self.preferred_zone(&attempt) else { return Ok(()) };
         let snapshots = self.machine.snapshots;
         for at in self.machine.zonelist(&attempt) {
-            let local = snapshots[at].node == snapshots[preferred].node;
+            let local = snapshots[at.index()].node == snapshots[preferred.index()].node;
             if self.eligible(at, &attempt) && (!local_only || local) {
                 self.with(at, |zone, _| zone.reset_fair_batch());
             }

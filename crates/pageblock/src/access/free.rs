@@ -1,4 +1,4 @@
-//! Frees: to a CPU list or past it to the zone, and drains.
+//! Frees, to a CPU list or to the zone, and drains.
 //!
 //! Source: `__free_pages` / `free_unref_page_commit` / `drain_pages` (mm/page_alloc.c).
 
@@ -6,6 +6,7 @@ use crate::access::local::{Access, Local};
 use crate::base::error::FrameError;
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, Pfn};
+use crate::base::ids::{ListIndex, ZoneIndex};
 use crate::base::mobility::Migratetype;
 use crate::percpu::cache::ZoneFlags;
 use crate::percpu::caches::CpuZone;
@@ -14,6 +15,7 @@ use crate::zone::stat::ZoneStat;
 
 impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// See `Allocator::free`.
+    #[inline(always)]
     pub(crate) fn free(
         &mut self,
         pfn: Pfn,
@@ -29,7 +31,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         observer.event(Event::PageFree { pfn, order });
         let cache = self.cache(at);
         cache.count_free(order);
-        let CpuZone { snapshot, cache, .. } = &mut self.caches.zones[at];
+        let CpuZone { snapshot, cache, .. } = &mut self.caches.zones[at.index()];
         let mt = snapshot.map.cpu_list_type(i, order);
         match mt.and_then(|mt| Some((cache.list_index(order, mt)?, mt))) {
             Some((list, mt)) => {
@@ -41,22 +43,23 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         Ok(())
     }
 
-    /// Frees a block to a list, and gives back what the cache holds too much then
+    /// Frees a block to a list, and drains the excess pages of the cache
     /// (`free_unref_page_commit`).
+    #[inline(always)]
     fn free_to_list(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         i: Index,
         order: Order,
-        (list, mt): (usize, Migratetype),
+        (list, mt): (ListIndex, Migratetype),
         observer: &mut impl Observer,
     ) {
         let policy = &self.machine.policy;
         let flags = self.cache_flags(at);
-        let CpuZone { snapshot, cache, .. } = &mut self.caches.zones[at];
+        let CpuZone { snapshot, cache, .. } = &mut self.caches.zones[at.index()];
         let n = cache.pages_to_drain_with(policy, order, flags);
-        if n > 0 && cache.count == 0 {
-            // What comes to the list goes to the zone at once.
+        if n > 0 && cache.count() == 0 {
+            // The block would be drained at once.
             self.with_pages(at, |zone, cache| {
                 cache.pass_on(zone, i, order, mt, observer);
                 zone.leave_below_high();
@@ -73,33 +76,33 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Returns the flags of the zone that a cache looks at.
-    fn cache_flags(&self, at: usize) -> ZoneFlags {
+    /// Returns the flags of the zone that decide how its cache drains.
+    fn cache_flags(&self, at: ZoneIndex) -> ZoneFlags {
         let stat = self.stat(at);
         ZoneFlags { reclaim_active: stat.reclaim_active(), below_high: stat.below_high() }
     }
 
-    /// Gives `n` pages of one cache back.
-    fn give_back(&mut self, at: usize, n: u32, observer: &mut impl Observer) {
+    /// Drains `n` pages of one cache.
+    fn drain_some(&mut self, at: ZoneIndex, n: u32, observer: &mut impl Observer) {
         let policy = &self.machine.policy;
         self.with_pages(at, |zone, cache| {
-            let drain = cache.drain(policy, n, 0);
+            let drain = cache.drain(policy, n, ListIndex(0));
             cache.drain_to(zone, drain, observer);
         });
     }
 
     /// See `Allocator::drain_cpu`.
     pub(crate) fn drain(&mut self, observer: &mut impl Observer) {
-        for at in 0..self.caches.zones.len() {
+        for at in ZoneIndex::up_to(self.caches.zones.len()) {
             self.drain_zone(at, observer);
         }
     }
 
     /// See `Allocator::drain_zone`.
-    pub(crate) fn drain_zone(&mut self, at: usize, observer: &mut impl Observer) {
+    pub(crate) fn drain_zone(&mut self, at: ZoneIndex, observer: &mut impl Observer) {
         let mut before = u32::MAX;
-        while (1..before).contains(&self.cache(at).count) {
-            before = self.cache(at).count;
+        while (1..before).contains(&self.cache(at).count()) {
+            before = self.cache(at).count();
             let policy = &self.machine.policy;
             self.with_pages(at, |zone, cache| {
                 let drain = cache.drain_round(policy);
@@ -111,22 +114,22 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// See `Allocator::drain_pages`.
     pub(crate) fn drain_pages(&mut self, pages: u32, observer: &mut impl Observer) {
         let mut left = pages;
-        for at in (0..self.caches.zones.len()).rev() {
-            let before = self.cache(at).count;
+        for at in ZoneIndex::up_to(self.caches.zones.len()).rev() {
+            let before = self.cache(at).count();
             let n = left.min(before);
             if n > 0 {
-                self.give_back(at, n, observer);
-                left = left.saturating_sub(before - self.cache(at).count);
+                self.drain_some(at, n, observer);
+                left = left.saturating_sub(before - self.cache(at).count());
             }
         }
     }
 
     /// See `Allocator::vmstat_tick`.
     pub(crate) fn vmstat_tick(&mut self, observer: &mut impl Observer) {
-        for at in 0..self.caches.zones.len() {
-            let n = self.caches.zones[at].flushed().decay(&self.machine.policy);
+        for at in ZoneIndex::up_to(self.caches.zones.len()) {
+            let n = self.caches.zones[at.index()].flushed().decay(&self.machine.policy);
             if n > 0 {
-                self.give_back(at, n, observer);
+                self.drain_some(at, n, observer);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Memory that comes and goes: the frames of one zone, under its lock.
+//! Memory hotplug: the frames of one zone, under its lock.
 //!
 //! Source: `online_pages`, `offline_pages` (mm/memory_hotplug.c).
 

@@ -1,11 +1,13 @@
-//! One CPU at work: its caches, and the zones by whatever access it has to them.
+//! One CPU in one critical section: its caches, and its access to zones.
 //!
-//! All that a CPU does is written once, here and in the files that extend [`Local`] (`alloc`, `walk`,
-//! `free`). [`Allocator`](crate::alloc::Allocator) runs it on zones that it owns;
-//! [`Cpu`](crate::cpu::Cpu) on zones behind locks.
+//! The operations of a CPU are written once, here and in the files that extend [`Local`] (`alloc`, `walk`,
+//! `free`). [`Allocator`](crate::alloc::Allocator) runs them on zones that it owns,
+//! [`Cpu`](crate::cpu::Cpu) on zones behind locks: [`Access`] is the difference. What takes several critical
+//! sections, between which a CPU can be interrupted, is in [`contig`](crate::access::contig).
 
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::frame::Order;
+use crate::base::ids::ZoneIndex;
 use crate::base::layout::ZoneKind;
 use crate::base::request::Gfp;
 use crate::percpu::cache::CpuCache;
@@ -32,33 +34,33 @@ impl Check {
     }
 }
 
-/// How a CPU reaches zones: it owns all of them, or takes the lock of each.
+/// How a CPU accesses zones: it owns all of them, or takes the lock of each.
 pub(crate) trait Access<'m> {
-    /// Works on a zone, its lock held.
+    /// Runs `act` on a zone with its lock held.
     fn with<T>(
         &mut self,
         machine: &Machine<'m>,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T;
 
-    /// The same for work that only moves pages of the zone: free lists, their counters and what
+    /// Does the same for an `act` that only moves pages of the zone: free lists, their counters and what
     /// follows from those (boost, `below_high`).
     fn with_pages<T>(
         &mut self,
         machine: &Machine<'m>,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T;
 
     /// Returns the numbers of a zone that can be read without its lock.
-    fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl ZoneStat;
+    fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: ZoneIndex) -> &'a impl ZoneStat;
 
     /// Computes the mask of orders that the zone serves at once, if it is not current.
-    fn refresh_mask(&mut self, machine: &Machine<'m>, at: usize);
+    fn refresh_mask(&mut self, machine: &Machine<'m>, at: ZoneIndex);
 }
 
-/// Zones that belong to one owner: no lock is needed.
+/// Zones of one owner, who needs no lock.
 pub(crate) struct Owned<'a, 'm>(pub(crate) &'a mut [Zone<'m>]);
 
 impl<'m> Access<'m> for Owned<'_, 'm> {
@@ -66,12 +68,12 @@ impl<'m> Access<'m> for Owned<'_, 'm> {
     fn with<T>(
         &mut self,
         machine: &Machine<'m>,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T {
-        let zone = &mut self.0[at];
+        let zone = &mut self.0[at.index()];
         let done = act(zone);
-        machine.snapshots[at].refresh_mask(zone, machine.first_zone_serves());
+        machine.snapshots[at.index()].refresh_mask(zone, machine.first_zone_serves());
         done
     }
 
@@ -79,30 +81,30 @@ impl<'m> Access<'m> for Owned<'_, 'm> {
     fn with_pages<T>(
         &mut self,
         machine: &Machine<'m>,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T {
-        let zone = &mut self.0[at];
+        let zone = &mut self.0[at.index()];
         let done = act(zone);
-        machine.snapshots[at].refresh_mask_after_moves(zone, machine);
+        machine.snapshots[at.index()].refresh_mask_after_moves(zone, machine);
         done
     }
 
     #[inline(always)]
-    fn stat<'a>(&'a self, _: &'a Machine<'m>, at: usize) -> &'a impl ZoneStat {
-        &self.0[at]
+    fn stat<'a>(&'a self, _: &'a Machine<'m>, at: ZoneIndex) -> &'a impl ZoneStat {
+        &self.0[at.index()]
     }
 
     #[inline(always)]
-    fn refresh_mask(&mut self, machine: &Machine<'m>, at: usize) {
-        let snapshot = &machine.snapshots[at];
+    fn refresh_mask(&mut self, machine: &Machine<'m>, at: ZoneIndex) {
+        let snapshot = &machine.snapshots[at.index()];
         if !snapshot.is_current() {
-            snapshot.refresh_mask(&mut self.0[at], machine.first_zone_serves());
+            snapshot.refresh_mask(&mut self.0[at.index()], machine.first_zone_serves());
         }
     }
 }
 
-/// One CPU at work.
+/// One CPU in a critical section.
 pub(crate) struct Local<'a, 'm, Z> {
     pub(crate) machine: &'a Machine<'m>,
     pub(crate) zones: Z,
@@ -110,35 +112,35 @@ pub(crate) struct Local<'a, 'm, Z> {
 }
 
 impl<'a, 'm, Z: Access<'m>> Local<'a, 'm, Z> {
-    /// Works on a zone and this CPU's cache for it, the zone's lock held.
+    /// Runs `act` on a zone and this CPU's cache for it, with the zone's lock held.
     #[inline(always)]
     pub(crate) fn with<T>(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
     ) -> T {
-        let cache = self.caches.zones[at].flushed();
+        let cache = self.caches.zones[at.index()].flushed();
         self.zones.with(self.machine, at, |zone| act(zone, cache))
     }
 
-    /// The same for work that only moves pages; see [`Access::with_pages`].
+    /// Does the same for an `act` that only moves pages; see [`Access::with_pages`].
     #[inline(always)]
     pub(crate) fn with_pages<T>(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
     ) -> T {
-        let cache = self.caches.zones[at].flushed();
+        let cache = self.caches.zones[at.index()].flushed();
         self.zones.with_pages(self.machine, at, |zone| act(zone, cache))
     }
 
     #[inline(always)]
-    pub(crate) fn cache(&mut self, at: usize) -> &mut CpuCache {
-        self.caches.zones[at].flushed()
+    pub(crate) fn cache(&mut self, at: ZoneIndex) -> &mut CpuCache {
+        self.caches.zones[at.index()].flushed()
     }
 
     #[inline(always)]
-    pub(crate) fn stat(&self, at: usize) -> &impl ZoneStat {
+    pub(crate) fn stat(&self, at: ZoneIndex) -> &impl ZoneStat {
         self.zones.stat(self.machine, at)
     }
 }

@@ -3,6 +3,7 @@
 use lock_api::{Mutex, RawMutex};
 
 use crate::access::local::Access;
+use crate::base::ids::ZoneIndex;
 use crate::percpu::machine::Machine;
 use crate::zone::Zone;
 use crate::zone::stat::ZoneStat;
@@ -14,32 +15,32 @@ impl<'m, R: RawMutex> Access<'m> for Locked<'_, 'm, R> {
     fn with<T>(
         &mut self,
         machine: &Machine<'m>,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T {
-        let mut zone = self.0[at].lock();
+        let mut zone = self.0[at.index()].lock();
         let done = act(&mut zone);
-        machine.snapshots[at].refresh(&mut zone, machine.first_zone_serves());
+        machine.snapshots[at.index()].refresh(&mut zone, machine.first_zone_serves());
         done
     }
 
     fn with_pages<T>(
         &mut self,
         machine: &Machine<'m>,
-        at: usize,
+        at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T {
-        let mut zone = self.0[at].lock();
+        let mut zone = self.0[at.index()].lock();
         let done = act(&mut zone);
-        machine.snapshots[at].refresh_after_moves(&mut zone, machine);
+        machine.snapshots[at.index()].refresh_after_moves(&mut zone, machine);
         done
     }
 
     #[inline(always)]
-    fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: usize) -> &'a impl ZoneStat {
-        &machine.snapshots[at]
+    fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: ZoneIndex) -> &'a impl ZoneStat {
+        &machine.snapshots[at.index()]
     }
 
     #[inline(always)]
-    fn refresh_mask(&mut self, _: &Machine<'m>, _: usize) {}
+    fn refresh_mask(&mut self, _: &Machine<'m>, _: ZoneIndex) {}
 }

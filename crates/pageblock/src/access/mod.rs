@@ -1,4 +1,4 @@
-//! One CPU at work on zones, whether it owns them or takes their locks: the walk, frees, ranges, tuning.
+//! The operations of one CPU on zones, which it owns or locks: the walk, frees, ranges, tuning.
 
 mod alloc;
 mod bulk;

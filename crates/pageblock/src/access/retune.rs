@@ -1,6 +1,7 @@
-//! Every zone tuned for the memory that there is, one after the other.
+//! Tuning of every zone to the present memory, one after the other.
 
 use crate::access::local::Access;
+use crate::base::ids::ZoneIndex;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::MIGRATE_PCPTYPES;
 use crate::base::sync::Relaxed;
@@ -9,11 +10,11 @@ use crate::zone::retune::Share;
 use crate::zone::stat::ZoneStat;
 use crate::zone::tuning;
 
-/// Sums up the zones.
+/// Returns the sums over all zones that each is tuned by.
 fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
     let (policy, order) = (&machine.policy, machine.geometry.pageblock_order);
     let managed = |at| access.stat(machine, at).managed();
-    let zones = || machine.snapshots.iter().enumerate().map(|(at, zone)| (zone.kind, managed(at)));
+    let zones = || machine.zones().map(|(at, zone)| (zone.kind, managed(at)));
     let total: u64 = zones().map(|(_, managed)| managed).sum();
     // At boot the watermarks are still zero, so every managed page counts.
     let low = || zones().filter(|&(kind, _)| kind <= ZoneKind::Normal).map(|(_, n)| n);
@@ -28,13 +29,13 @@ fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
     }
 }
 
-/// Tunes every zone. The caches have their new limits to adopt then.
+/// Tunes every zone. The caches have yet to adopt their new limits.
 pub(crate) fn retune_zones<'m>(machine: &Machine<'m>, mut access: impl Access<'m>) {
     let share = share(machine, &access);
     machine.mobility_off.store(share.mobility_off, Relaxed);
-    for (at, zone) in machine.snapshots.iter().enumerate() {
+    for (at, zone) in machine.zones() {
         let mut managed = [0; MAX_NR_ZONES];
-        for (other, of_node) in machine.snapshots.iter().enumerate() {
+        for (other, of_node) in machine.zones() {
             if of_node.node == zone.node {
                 managed[of_node.kind as usize] = access.stat(machine, other).managed();
             }
@@ -47,7 +48,7 @@ pub(crate) fn retune_zones<'m>(machine: &Machine<'m>, mut access: impl Access<'m
 }
 
 /// Computes the limits of a zone's caches.
-pub(crate) fn tune_caches<'m>(machine: &Machine<'m>, access: &mut impl Access<'m>, at: usize) {
-    let cpus = machine.cpus_near(machine.snapshots[at].node);
+pub(crate) fn tune_caches<'m>(machine: &Machine<'m>, access: &mut impl Access<'m>, at: ZoneIndex) {
+    let cpus = machine.cpus_near(machine.snapshots[at.index()].node);
     access.with(machine, at, |zone| zone.tune_caches(cpus));
 }

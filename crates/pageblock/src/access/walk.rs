@@ -7,6 +7,7 @@ use crate::access::local::{Access, Check, Local};
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::event::{Event, NodeReclaim, Observer};
 use crate::base::frame::Pfn;
+use crate::base::ids::{ListIndex, ZoneIndex};
 use crate::base::request::Gfp;
 use crate::percpu::machine::Attempt;
 use crate::policy::{BelowHigh, Fair, Nofragment, PcpEmpty, Policy, Reserve};
@@ -20,7 +21,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     pub(crate) fn get_page_from_freelist(
         &mut self,
         attempt: &Attempt,
-        preferred: usize,
+        preferred: ZoneIndex,
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
@@ -39,7 +40,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Goes on where the preferred zone did not serve: with the zones after it, then with further
+    /// Continues after the preferred zone did not serve: with the zones after it, then in further
     /// passes with fewer restrictions.
     #[cold]
     #[inline(never)]
@@ -72,20 +73,21 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// Tries one zone.
     fn visit(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         attempt: &Attempt,
         walk: &mut Walk,
         observer: &mut impl Observer,
     ) -> Visit {
         let snapshots = self.machine.snapshots;
-        let (node, preferred_node) = (snapshots[at].node, snapshots[walk.preferred].node);
+        let (node, preferred_node) =
+            (snapshots[at.index()].node, snapshots[walk.preferred.index()].node);
         if self.machine.policy.fair != Fair::Off {
             let local = node == preferred_node;
             match self.fair_test(at, local, walk.flags, attempt.gfp) {
                 FairTest::Use => {}
                 FairTest::Skip => {
                     walk.skipped_fair = true;
-                    return walk.pass_over();
+                    return walk.skip();
                 }
                 FairTest::Stop => {
                     walk.only_watermarks = false;
@@ -97,7 +99,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             && walk.flags.selected_watermark() == Watermark::Low
             && !observer.node_dirty_ok(node)
         {
-            return walk.pass_over();
+            return walk.skip();
         }
         if self.machine.nr_nodes > 1
             && walk.flags.has(AllocFlags::NOFRAGMENT)
@@ -109,18 +111,18 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
         if walk.skip_active && self.machine.kswapd_runs(node) {
             walk.skipped_active = true;
-            return walk.pass_over();
+            return walk.skip();
         }
         let served = walk.flags.selected_watermark() != Watermark::High
-            && snapshots[at].serves_at_once(attempt.order, attempt.highest);
+            && snapshots[at.index()].serves_at_once(attempt.order, attempt.highest);
         if !served && !self.has_watermark(at, attempt, walk.flags, observer) {
-            // With reclaim in between the answer may be another.
+            // Reclaim in between may change the answer.
             walk.only_watermarks &= self.machine.policy.zone_reclaim_mode == 0;
             return Visit::Next;
         }
         match self.rmqueue(at, attempt, walk.flags, observer) {
             Some(pfn) => Visit::Served(pfn),
-            None => walk.pass_over(),
+            None => walk.skip(),
         }
     }
 
@@ -132,7 +134,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             walk.flags = walk.flags.without(AllocFlags::FAIR);
         } else if walk.flags.has(AllocFlags::NOFRAGMENT)
             && self.machine.policy.nofragment != Nofragment::DefragMode
-            // Linux: walks again even so, to the same end, as the flag is none of the marks'.
+            // Linux: walks again even so, with the same result, as the flag does not affect watermarks.
             && !walk.only_watermarks
         {
             walk.flags = walk.flags.without(AllocFlags::NOFRAGMENT);
@@ -146,7 +148,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// watermark of the attempt.
     fn has_watermark(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         attempt: &Attempt,
         flags: AllocFlags,
         observer: &mut impl Observer,
@@ -164,7 +166,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     #[inline(never)]
     fn has_lower_watermark(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         attempt: &Attempt,
         flags: AllocFlags,
         high_first: bool,
@@ -182,7 +184,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         if self.machine.policy.zone_reclaim_mode == 0 {
             return false;
         }
-        match observer.node_reclaim(self.machine.snapshots[at].node, order) {
+        match observer.node_reclaim(self.machine.snapshots[at.index()].node, order) {
             NodeReclaim::NoScan | NodeReclaim::Full => false,
             NodeReclaim::Some => self
                 .with(at, |zone, _| zone.watermark_ok(order, zone.watermark(mark), highest, flags)),
@@ -192,7 +194,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// Takes a block from a zone, through the CPU's cache where it has a list (`rmqueue`).
     fn rmqueue(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         attempt: &Attempt,
         flags: AllocFlags,
         observer: &mut impl Observer,
@@ -225,17 +227,17 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// Takes a block from a CPU list, after filling it if it is empty (`rmqueue_pcplist`).
     fn rmqueue_pcplist(
         &mut self,
-        at: usize,
-        list: usize,
+        at: ZoneIndex,
+        list: ListIndex,
         attempt: &Attempt,
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Option<Index> {
         let Attempt { order, mt, .. } = *attempt;
-        let cache = self.caches.zones[at].flushed();
+        let cache = self.caches.zones[at.index()].flushed();
         cache.note_alloc();
         if !cache.is_empty(list)
-            && let Some(i) = cache.pop(&self.machine.snapshots[at].map, list, order)
+            && let Some(i) = cache.pop(&self.machine.snapshots[at.index()].map, list, order)
         {
             self.zones.refresh_mask(self.machine, at);
             return Some(i);
@@ -245,16 +247,16 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         })
     }
 
-    /// Gives a block that was taken off a list to the request.
+    /// Marks a block that was taken off a list as allocated, counts it and reports it.
     pub(crate) fn hand_out(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         i: Index,
         attempt: &Attempt,
         observer: &mut impl Observer,
     ) -> Pfn {
         let Attempt { order, mt, gfp, .. } = *attempt;
-        let map = &self.machine.snapshots[at].map;
+        let map = &self.machine.snapshots[at.index()].map;
         map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
         let pfn = map.pfn(i);
         self.cache(at).count_alloc(order);
@@ -268,25 +270,25 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
 
 /// Which restrictions still apply to the walk.
 struct Walk {
-    preferred: usize,
+    preferred: ZoneIndex,
     flags: AllocFlags,
     skip_active: bool,
     skipped_active: bool,
-    /// In this pass.
+    /// Whether a zone was skipped for its fair batch in this pass.
     skipped_fair: bool,
-    /// In this pass nothing but their watermarks kept zones from serving.
+    /// Whether only watermarks kept zones from serving in this pass.
     only_watermarks: bool,
 }
 
 impl Walk {
-    /// Passes over a zone for something that another pass may see otherwise.
-    fn pass_over(&mut self) -> Visit {
+    /// Skips a zone for a reason that may not apply in another pass.
+    fn skip(&mut self) -> Visit {
         self.only_watermarks = false;
         Visit::Next
     }
 }
 
-/// What came of trying a zone.
+/// The result of trying a zone.
 enum Visit {
     Served(Pfn),
     /// The next zone is tried.

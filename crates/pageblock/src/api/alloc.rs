@@ -4,22 +4,22 @@
 //! finds nothing is in [`slowpath`](crate::slowpath), as steps for the caller.
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
 //! let request = Request::new(3, Gfp::GFP_KERNEL);
-//! let pfn = allocator.alloc(0, &request, &mut ()).unwrap();
+//! let pfn = allocator.alloc(CpuId(0), &request, &mut ()).unwrap();
 //! assert!(pfn.is_aligned(3));
-//! allocator.free(0, pfn, 3, &mut ()).unwrap();
+//! allocator.free(CpuId(0), pfn, 3, &mut ()).unwrap();
 //! // Freed twice: an error, and nothing changes.
-//! assert!(allocator.free(0, pfn, 3, &mut ()).is_err());
+//! assert!(allocator.free(CpuId(0), pfn, 3, &mut ()).is_err());
 //! ```
 
 use crate::access::local::{Local, Owned};
@@ -29,6 +29,7 @@ pub use crate::base::error::{AllocError, NoSuchCpu};
 use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
 use crate::base::geometry::Geometry;
+use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::request::Request;
 use crate::base::sync::Relaxed;
 use crate::percpu::cache::CpuCache;
@@ -54,7 +55,7 @@ impl<'m> Allocator<'m> {
         &self.machine.policy
     }
 
-    /// Returns its sizes.
+    /// Returns its pageblock order and largest order.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         self.machine.geometry
@@ -83,48 +84,48 @@ impl<'m> Allocator<'m> {
 
     /// Returns the node of a CPU.
     #[must_use]
-    pub fn node_of_cpu(&self, cpu: usize) -> Option<u8> {
-        self.caches.get(cpu).map(|caches| caches.node)
+    pub fn node_of_cpu(&self, cpu: CpuId) -> Option<NodeId> {
+        self.caches.get(cpu.index()).map(|caches| caches.node)
     }
 
-    /// Returns a CPU's cache for a zone, by the zone's place in [`zones`](Self::zones).
+    /// Returns a CPU's cache for a zone.
     #[must_use]
-    pub fn cache(&self, zone: usize, cpu: usize) -> Option<&CpuCache> {
-        Some(&self.caches.get(cpu)?.zones.get(zone)?.cache)
+    pub fn cache(&self, zone: ZoneIndex, cpu: CpuId) -> Option<&CpuCache> {
+        Some(&self.caches.get(cpu.index())?.zones.get(zone.index())?.cache)
     }
 
-    /// Returns a zone and its cache of the CPU `cpu`, for callers that take its steps one by one.
+    /// Returns a zone and the CPU's cache for it, for callers that run single steps of the allocator.
     pub fn zone_and_cache(
         &mut self,
-        zone: usize,
-        cpu: usize,
+        zone: ZoneIndex,
+        cpu: CpuId,
     ) -> Option<(&mut Zone<'m>, &mut CpuCache)> {
-        let cache = self.caches.get_mut(cpu)?.zones.get_mut(zone)?.flushed();
-        // What the caller changes is found out when it is needed next.
-        self.machine.snapshots[zone].invalidate();
+        let cache = self.caches.get_mut(cpu.index())?.zones.get_mut(zone.index())?.flushed();
+        // The caller may change what the snapshot and the keep rule were computed from.
+        self.machine.snapshots[zone.index()].invalidate();
         cache.forget_keep_rule();
-        Some((&mut self.zones[zone], cache))
+        Some((&mut self.zones[zone.index()], cache))
     }
 
-    /// Returns the flags of a request's first attempt, if it prefers this zone, but for what the request
-    /// itself asks for (`alloc_flags_nofragment`). `zone` is a place in [`zones`](Self::zones).
+    /// Returns the flags of the first attempt of every request that prefers this zone, to which each request adds
+    /// its own (`alloc_flags_nofragment`).
     #[must_use]
-    pub fn first_flags(&self, zone: usize) -> Option<AllocFlags> {
-        self.machine.snapshots.get(zone).map(|snapshot| snapshot.fast_flags)
+    pub fn first_flags(&self, zone: ZoneIndex) -> Option<AllocFlags> {
+        self.machine.snapshots.get(zone.index()).map(|snapshot| snapshot.fast_flags)
     }
 
-    /// Returns what was counted in a zone, by itself and by all CPUs; `None` where there is no such zone.
+    /// Returns the counters of a zone, those of all CPUs included; `None` where there is no such zone.
     #[must_use]
-    pub fn counters(&self, zone: usize) -> Option<ZoneCounters> {
-        let own = *self.zones.get(zone)?.counters();
-        let caches = (0..self.cpus()).filter_map(|cpu| self.cache(zone, cpu));
+    pub fn counters(&self, zone: ZoneIndex) -> Option<ZoneCounters> {
+        let own = *self.zones.get(zone.index())?.counters();
+        let caches = CpuId::up_to(self.cpus()).filter_map(|cpu| self.cache(zone, cpu));
         Some(caches.fold(own, |sum, cache| sum.and(&cache.counters())))
     }
 
-    /// Tells the fast path whether a node's kswapd runs (6.18 and later pass over such nodes first),
-    /// and the CPU lists that reclaim is active there. Unknown nodes are ignored.
-    pub fn set_kswapd_running(&mut self, node: u8, running: bool) {
-        if let Some(runs) = self.machine.kswapd_running.get(usize::from(node)) {
+    /// Sets whether a node's kswapd runs: walks of 6.18 and later skip such nodes at first, and CPU lists drain
+    /// more. Unknown nodes are ignored.
+    pub fn set_kswapd_running(&mut self, node: NodeId, running: bool) {
+        if let Some(runs) = self.machine.kswapd_running.get(node.index()) {
             runs.store(running, Relaxed);
         }
         for (zone, snapshot) in self.zones.iter_mut().zip(self.machine.snapshots) {
@@ -135,24 +136,24 @@ impl<'m> Allocator<'m> {
         }
     }
 
-    /// Returns the place in [`zones`](Self::zones) of the zone that holds a frame.
+    /// Returns the zone that holds a frame.
     #[inline]
     #[must_use]
-    pub fn zone_of(&self, pfn: Pfn) -> Option<usize> {
+    pub fn zone_of(&self, pfn: Pfn) -> Option<ZoneIndex> {
         self.machine.locate(pfn).map(|(at, _)| at)
     }
 
-    /// Returns a CPU at work; `None` where there is no such CPU.
+    /// Returns a CPU's critical section; `None` where there is no such CPU.
     #[inline(always)]
-    pub(crate) fn local(&mut self, cpu: usize) -> Option<Local<'_, 'm, Owned<'_, 'm>>> {
-        let caches = self.caches.get_mut(cpu)?;
+    pub(crate) fn local(&mut self, cpu: CpuId) -> Option<Local<'_, 'm, Owned<'_, 'm>>> {
+        let caches = self.caches.get_mut(cpu.index())?;
         Some(Local { machine: &self.machine, zones: Owned(self.zones), caches })
     }
 
-    /// Returns a CPU at work for a request.
+    /// Returns a CPU's critical section for a request.
     pub(crate) fn local_for(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         order: Order,
     ) -> Result<Local<'_, 'm, Owned<'_, 'm>>, AllocError> {
         let max_order = self.machine.geometry.max_order;
@@ -166,15 +167,19 @@ impl<'m> Allocator<'m> {
     /// # Errors
     /// [`AllocError::NoMemory`] where no zone has a block above the low watermark: run
     /// [`slowpath`](crate::slowpath), or report the failure with [`report_failure`](Self::report_failure).
-    /// All other variants are mistakes of the caller.
+    /// The other variants are mistakes of the caller.
     #[inline(always)]
     pub fn alloc(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        match self.caches.get_mut(cpu).and_then(|caches| caches.alloc_fast(request, observer)) {
+        match self
+            .caches
+            .get_mut(cpu.index())
+            .and_then(|caches| caches.alloc_fast(request, observer))
+        {
             Some(pfn) => Ok(pfn),
             None => self.walk_for(cpu, *request, None, observer),
         }
@@ -184,7 +189,7 @@ impl<'m> Allocator<'m> {
     #[inline(never)]
     fn walk_for(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         request: Request,
         flags: Option<AllocFlags>,
         observer: &mut impl Observer,
@@ -198,7 +203,7 @@ impl<'m> Allocator<'m> {
     /// As [`alloc`](Self::alloc).
     pub fn alloc_with(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         request: &Request,
         flags: AllocFlags,
         observer: &mut impl Observer,
@@ -212,7 +217,7 @@ impl<'m> Allocator<'m> {
     /// For an invalid request.
     pub fn report_failure(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         request: &Request,
         observer: &mut impl Observer,
     ) -> Result<(), AllocError> {
@@ -222,7 +227,7 @@ impl<'m> Allocator<'m> {
     /// See [`Local::reset_fair_batches`].
     pub(crate) fn new_fair_round(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         request: &Request,
     ) -> Result<(), AllocError> {
         self.local_for(cpu, request.order)?.reset_fair_batches(request)
@@ -230,20 +235,19 @@ impl<'m> Allocator<'m> {
 }
 
 impl Allocator<'_> {
-    /// Returns the zones that a request may use, by their places in [`zones`](Self::zones), in the order in
-    /// which it tries them.
+    /// Returns the zones that a request may use, in the order in which it tries them.
     ///
     /// # Errors
     /// For an invalid request.
     pub fn zones_for(
         &self,
-        cpu: usize,
+        cpu: CpuId,
         request: &Request,
-    ) -> Result<impl Iterator<Item = usize>, AllocError> {
+    ) -> Result<impl Iterator<Item = ZoneIndex>, AllocError> {
         let own = self.node_of_cpu(cpu).ok_or(AllocError::NoSuchCpu(cpu))?;
         let attempt = self.machine.attempt(own, request)?;
         Ok(self.machine.zonelist(&attempt).filter(move |&at| {
-            let zone = &self.zones[at];
+            let zone = &self.zones[at.index()];
             zone.kind() <= attempt.highest && attempt.may_use(zone.node()) && zone.managed() > 0
         }))
     }
@@ -252,11 +256,11 @@ impl Allocator<'_> {
 impl Allocator<'_> {
     /// Starts a new round of fair batches for the zones that a request considered, as 3.12 and 3.13
     /// do on entry to the slow path, together with waking kswapd (`prepare_slowpath`). Later
-    /// versions do it by themselves, and nothing happens here.
+    /// versions do it in the walk, and nothing happens here.
     ///
     /// # Errors
     /// For an invalid request.
-    pub fn reset_fair_batches(&mut self, cpu: usize, request: &Request) -> Result<(), AllocError> {
+    pub fn reset_fair_batches(&mut self, cpu: CpuId, request: &Request) -> Result<(), AllocError> {
         self.new_fair_round(cpu, request)
     }
 }

@@ -1,4 +1,4 @@
-//! Many blocks at once, of any order.
+//! Bulk allocation and frees, of any order.
 //!
 //! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel has order 0 only.
 
@@ -10,6 +10,7 @@ use crate::api::cpu::Cpu;
 use crate::base::error::AllocError;
 use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
+use crate::base::ids::CpuId;
 use crate::base::interrupts::{Interrupts, Off};
 use crate::base::request::Request;
 
@@ -19,29 +20,29 @@ impl Allocator<'_> {
     /// zone serves.
     ///
     /// # Errors
-    /// Those of [`alloc`](Self::alloc), where not even one block could be had.
+    /// Those of [`alloc`](Self::alloc), where not even one block could be allocated.
     ///
     /// ```
-    /// # use pageblock::{alloc::Allocator, frame::{FrameRange, Pfn}, layout::{ZoneKind, ZoneSpec}};
+    /// # use pageblock::{alloc::Allocator, frame::{FrameRange, Pfn}, ids::*, layout::{ZoneKind, ZoneSpec}};
     /// # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
     /// # let span = FrameRange::new(0, 1 << 15);
-    /// # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+    /// # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
     /// # let policy = Policy::parse("linux-6.12").unwrap();
     /// # let geometry = Geometry::default();
-    /// # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+    /// # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
     /// # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     /// # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     /// # allocator.release(span).unwrap();
     /// let mut blocks = [Pfn(0); 100];
     /// let request = Request::new(2, Gfp::GFP_KERNEL);
-    /// let got = allocator.alloc_bulk(0, &request, &mut blocks, &mut ())?;
-    /// allocator.free_bulk(0, &blocks[..got], 2, &mut ()).unwrap();
+    /// let got = allocator.alloc_bulk(CpuId(0), &request, &mut blocks, &mut ())?;
+    /// allocator.free_bulk(CpuId(0), &blocks[..got], 2, &mut ()).unwrap();
     /// # assert_eq!(got, 100);
     /// # Ok::<(), pageblock::alloc::AllocError>(())
     /// ```
     pub fn alloc_bulk(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         request: &Request,
         blocks: &mut [Pfn],
         observer: &mut impl Observer,
@@ -55,7 +56,7 @@ impl Allocator<'_> {
     /// The first mistake; blocks before it are free then.
     pub fn free_bulk(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         blocks: &[Pfn],
         order: Order,
         observer: &mut impl Observer,

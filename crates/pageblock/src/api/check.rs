@@ -1,13 +1,13 @@
-//! The invariants: the whole state, verified.
+//! Verification of the whole state against its invariants.
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
@@ -16,10 +16,10 @@
 //! use pageblock::frame::Pfn;
 //! use pageblock::mobility::Migratetype::{Movable, Unmovable};
 //!
-//! let pfn = allocator.alloc(0, &Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! let pfn = allocator.alloc(CpuId(0), &Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
 //! allocator.check()?;
-//! // A pageblock gets another type, and its free pages stay on the old list.
-//! let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+//! // The type of a pageblock changes, but its free pages stay on the old list.
+//! let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
 //! zone.impose_block_type(Pfn(4096), Unmovable).unwrap();
 //! assert_eq!(allocator.check(), Err(Violation::WrongList(Pfn(4096), Movable)));
 //! # Ok::<(), Violation>(())
@@ -30,6 +30,7 @@ use lock_api::RawMutex;
 
 use crate::api::alloc::Allocator;
 use crate::api::cpu::Cpu;
+use crate::base::ids::{CpuId, ZoneIndex};
 use crate::base::interrupts::Interrupts;
 
 impl Allocator<'_> {
@@ -39,9 +40,9 @@ impl Allocator<'_> {
     /// # Errors
     /// The first [`Violation`] found.
     pub fn check(&self) -> Result<(), Violation> {
-        for (at, zone) in self.zones.iter().enumerate() {
+        for (at, zone) in ZoneIndex::up_to(self.zones.len()).zip(self.zones()) {
             zone.check()?;
-            zone.check_caches((0..self.cpus()).filter_map(|cpu| self.cache(at, cpu)))?;
+            zone.check_caches(CpuId::up_to(self.cpus()).filter_map(|cpu| self.cache(at, cpu)))?;
         }
         Ok(())
     }
@@ -53,10 +54,11 @@ impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
     /// # Errors
     /// The first [`Violation`] found.
     pub fn check(&self) -> Result<(), Violation> {
-        (0..).map_while(|at| self.cache(at).map(|cache| (at, cache))).try_for_each(|(at, cache)| {
+        for at in ZoneIndex::up_to(self.shared().zones()) {
             let checked =
-                self.shared().with_zone(at, |zone| zone.check_cache(self.number(), cache));
-            checked.unwrap_or(Ok(0)).map(|_| ())
-        })
+                |cache| self.shared().with_zone(at, |zone| zone.check_cache(self.number(), cache));
+            self.cache(at).and_then(checked).unwrap_or(Ok(0))?;
+        }
+        Ok(())
     }
 }

@@ -1,8 +1,8 @@
-//! Contiguous ranges of any size and alignment: pageblocks are isolated, what is in use is moved
-//! away, and all that is free then is taken at once.
+//! Contiguous ranges of any size and alignment: pageblocks are isolated, blocks in use are moved
+//! away, and all frames, free then, are allocated at once.
 //!
 //! The allocator does not know contents, so the caller brings the means to move them: [`Migrate`].
-//! The work itself is in `empty`; a CPU that shares the allocator with others does it too
+//! The work itself is in `access/contig.rs`; a CPU that shares the allocator with others does it too
 //! ([`Cpu::alloc_contig`]).
 //!
 //! Source: `alloc_contig_range`, `alloc_contig_pages` (mm/page_alloc.c), `has_unmovable_pages`
@@ -19,6 +19,7 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::{AllocError, FrameError};
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::interrupts::Interrupts;
 use crate::base::request::Request;
 use crate::percpu::machine::Machine;
@@ -33,76 +34,76 @@ impl<'m> Allocator<'m> {
     /// [`ContigError`].
     pub fn alloc_contig_range(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         range: FrameRange,
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
-        self.hands(cpu)?.take_range(range, migrate, observer)
+        self.range_worker(cpu)?.take_range(range, migrate, observer)
     }
 
     /// Allocates `pages` contiguous frames that start at a multiple of `align` frames, in a zone that
     /// the request's flags and node mask allow; returns them. The request's order is not used. Takes
-    /// time linear in the zones' frames, and in `pages` for each range that is tried in vain.
+    /// time linear in the zones' frames, and in `pages` for each range that fails.
     ///
     /// # Errors
     /// [`ContigError::NotFound`], and those for a caller's mistakes.
     ///
     /// ```
-    /// # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+    /// # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
     /// # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
     /// # let span = FrameRange::new(0, 1 << 15);
-    /// # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+    /// # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
     /// # let policy = Policy::parse("linux-6.12").unwrap();
     /// # let geometry = Geometry::default();
-    /// # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+    /// # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
     /// # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     /// # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     /// # allocator.release(span).unwrap();
     /// // 12 MiB that start at a multiple of 4 MiB; nothing needs to be moved.
     /// let request = Request::new(0, Gfp::GFP_KERNEL);
-    /// let range = allocator.alloc_contig(0, 3072, 1024, &request, &mut (), &mut ())?;
+    /// let range = allocator.alloc_contig(CpuId(0), 3072, 1024, &request, &mut (), &mut ())?;
     /// assert_eq!((range.len(), range.start.0 % 1024), (3072, 0));
-    /// allocator.free_contig(0, range, &mut ())?;
+    /// allocator.free_contig(CpuId(0), range, &mut ())?;
     /// # Ok::<(), pageblock::contig::ContigError>(())
     /// ```
     pub fn alloc_contig(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         pages: u64,
         align: u64,
         request: &Request,
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
     ) -> Result<FrameRange, ContigError> {
-        self.hands(cpu)?.find_range(pages, align, request, migrate, observer)
+        self.range_worker(cpu)?.find_range(pages, align, request, migrate, observer)
     }
 
     /// Frees a range that [`alloc_contig_range`](Self::alloc_contig_range) or
-    /// [`alloc_contig`](Self::alloc_contig) gave, or part of one that is cut at the limits of its
-    /// largest aligned blocks.
+    /// [`alloc_contig`](Self::alloc_contig) returned, or a part of it that consists of its largest aligned
+    /// blocks.
     ///
     /// # Errors
-    /// [`ContigError::NotContiguous`] for frames that are no such range; nothing is freed then.
+    /// [`ContigError::NotContiguous`] for other frames; nothing is freed then.
     pub fn free_contig(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         range: FrameRange,
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
-        self.hands(cpu)?.free_range(range, observer)
+        self.range_worker(cpu)?.free_range(range, observer)
     }
 }
 
 impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
     /// [`Allocator::alloc_contig_range`] while other CPUs work. The zone's lock is held while the range is
     /// isolated and, at the end, taken, which takes time linear in the range; contents are moved without
-    /// it. Other CPUs are asked to give back their pages, and waited for by
+    /// it. Other CPUs are asked to drain their caches, and waited for by
     /// [`Migrate::wait_for`].
     ///
     /// # Errors
-    /// [`ContigError`]; [`ContigError::Busy`] where a CPU was not waited for any longer. What other CPUs
-    /// took or freed in the range meanwhile can make it fail where it would succeed the next time.
+    /// [`ContigError`]; [`ContigError::Busy`] once [`Migrate::wait_for`] stops waiting for a CPU. Allocations and
+    /// frees of other CPUs in the range meanwhile can make it fail where it would succeed the next time.
     pub fn alloc_contig_range(
         &mut self,
         range: FrameRange,
@@ -143,13 +144,13 @@ impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
 /// The owner of all zones, acting for a CPU.
 pub(crate) struct Owner<'a, 'm> {
     allocator: &'a mut Allocator<'m>,
-    cpu: usize,
-    node: u8,
+    cpu: CpuId,
+    node: NodeId,
 }
 
 impl<'m> Allocator<'m> {
-    /// Acts for a CPU.
-    pub(crate) fn hands(&mut self, cpu: usize) -> Result<Owner<'_, 'm>, ContigError> {
+    /// Returns the owner of all zones, acting for a CPU.
+    pub(crate) fn range_worker(&mut self, cpu: CpuId) -> Result<Owner<'_, 'm>, ContigError> {
         let node = self.node_of_cpu(cpu).ok_or(ContigError::NoSuchCpu(cpu))?;
         Ok(Owner { allocator: self, cpu, node })
     }
@@ -160,12 +161,12 @@ impl<'m> RangeWorker<'m> for Owner<'_, 'm> {
         &self.allocator.machine
     }
 
-    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+    fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
         let Allocator { machine, zones, .. } = &mut *self.allocator;
         Owned(zones).with(machine, at, act)
     }
 
-    fn node(&self) -> u8 {
+    fn node(&self) -> NodeId {
         self.node
     }
 
@@ -205,11 +206,11 @@ impl<'m, R: RawMutex, I: Interrupts> RangeWorker<'m> for Cpu<'_, 'm, R, I> {
         &self.shared().machine
     }
 
-    fn with_zone<T>(&mut self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+    fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
         self.shared().locked(at, act)
     }
 
-    fn node(&self) -> u8 {
+    fn node(&self) -> NodeId {
         self.node_of()
     }
 
@@ -220,7 +221,7 @@ impl<'m, R: RawMutex, I: Interrupts> RangeWorker<'m> for Cpu<'_, 'm, R, I> {
     ) -> Result<(), ContigError> {
         let (shared, own) = (self.shared(), self.number());
         self.drain(observer);
-        for cpu in (0..shared.cpus()).filter(|&cpu| cpu != own) {
+        for cpu in CpuId::up_to(shared.cpus()).filter(|&cpu| cpu != own) {
             let Some(request) = shared.request_drain(cpu) else { continue };
             while !shared.is_drained(request) {
                 // Another CPU may wait for this one, as this one waits for it.

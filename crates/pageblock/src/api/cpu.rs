@@ -1,13 +1,13 @@
 //! A CPU's handle on a shared allocator.
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
@@ -16,16 +16,16 @@
 //!
 //! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
 //! let shared: Shared<parking_lot::RawMutex> = allocator.share(&mut locks).unwrap();
-//! let mut cpu = shared.cpu(0).unwrap();
+//! let mut cpu = shared.cpu(CpuId(0)).unwrap();
 //! let pfn = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
 //! cpu.free(pfn, 0, &mut ()).unwrap();
-//! assert!(cpu.cache(0).unwrap().count() > 0);
-//! // Another asks for what lies in its caches; it comes at the CPU's next call.
-//! let request = shared.request_drain(0).unwrap();
+//! assert!(cpu.cache(ZoneIndex(0)).unwrap().count() > 0);
+//! // Another CPU requests a drain, which is done at this CPU's next call.
+//! let request = shared.request_drain(CpuId(0)).unwrap();
 //! assert!(!shared.is_drained(request));
 //! cpu.attend(&mut ());
 //! assert!(shared.is_drained(request));
-//! assert_eq!(cpu.cache(0).unwrap().count(), 0);
+//! assert_eq!(cpu.cache(ZoneIndex(0)).unwrap().count(), 0);
 //! ```
 
 use lock_api::RawMutex;
@@ -37,6 +37,7 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::{AllocError, FrameError};
 use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
+use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::interrupts::{Interrupts, Off};
 use crate::base::request::Request;
 use crate::percpu::cache::CpuCache;
@@ -46,41 +47,41 @@ use crate::percpu::mailbox::Mailbox;
 #[cfg(doc)]
 use crate::api::alloc::Allocator;
 
-/// A CPU, which owns its caches: taken by [`Shared::cpu`], given back by dropping it. It may go from
+/// A CPU's handle, which owns its caches: taken by [`Shared::cpu`], returned by dropping it. It may move from
 /// thread to thread, but serves one at a time.
 pub struct Cpu<'s, 'm, R: RawMutex, I: Interrupts> {
     shared: &'s Shared<'m, R, I>,
     caches: CpuCaches<'m>,
     mailbox: &'s Mailbox,
-    cpu: usize,
+    cpu: CpuId,
 }
 
 impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
-    pub(crate) fn new(shared: &'s Shared<'m, R, I>, cpu: usize, caches: CpuCaches<'m>) -> Self {
-        let mailbox = &shared.seats[cpu].mailbox;
+    pub(crate) fn new(shared: &'s Shared<'m, R, I>, cpu: CpuId, caches: CpuCaches<'m>) -> Self {
+        let mailbox = &shared.seats[cpu.index()].mailbox;
         Self { shared, caches, mailbox, cpu }
     }
 
     /// Returns its number.
     #[must_use]
-    pub fn number(&self) -> usize {
+    pub fn number(&self) -> CpuId {
         self.cpu
     }
 
     /// Returns its cache for a zone; `None` where there is no such zone.
     #[must_use]
-    pub fn cache(&self, zone: usize) -> Option<&CpuCache> {
-        self.caches.zones.get(zone).map(|zone| &zone.cache)
+    pub fn cache(&self, zone: ZoneIndex) -> Option<&CpuCache> {
+        self.caches.zones.get(zone.index()).map(|zone| &zone.cache)
     }
 
-    /// Returns the allocator that it shares.
+    /// Returns the shared allocator.
     #[must_use]
     pub fn shared(&self) -> &'s Shared<'m, R, I> {
         self.shared
     }
 
     /// Returns the node of the CPU.
-    pub(crate) fn node_of(&self) -> u8 {
+    pub(crate) fn node_of(&self) -> NodeId {
         self.caches.node
     }
 
@@ -91,22 +92,22 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     }
 
     #[inline(always)]
-    fn is_asked(&self) -> bool {
+    fn has_requests(&self) -> bool {
         self.mailbox.posted() != self.caches.seen
     }
 
-    /// Does what other CPUs asked for: gives its pages back, and takes new limits for its caches. Every
-    /// other call does so too, at first; a CPU that allocates and frees rarely calls this now and then.
+    /// Serves the pending requests of other CPUs: drains its caches, and adopts new limits. Every
+    /// other call does so first; a CPU that rarely allocates or frees calls this now and then.
     #[inline(always)]
     pub fn attend(&mut self, observer: &mut impl Observer) {
-        if self.is_asked() {
-            self.answer(observer);
+        if self.has_requests() {
+            self.serve_requests(observer);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn answer(&mut self, observer: &mut impl Observer) {
+    fn serve_requests(&mut self, observer: &mut impl Observer) {
         let _off = Off::<I>::now();
         let received = self.mailbox.receive();
         if let Some(number) = self.mailbox.pending_drain() {
@@ -129,7 +130,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
         let _off = Off::<I>::now();
-        if !self.is_asked()
+        if !self.has_requests()
             && let Some(pfn) = self.caches.alloc_fast(request, observer)
         {
             return Ok(pfn);
@@ -188,7 +189,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let _off = Off::<I>::now();
-        if !self.is_asked() && self.caches.free_fast(pfn, order, observer) {
+        if !self.has_requests() && self.caches.free_fast(pfn, order, observer) {
             return Ok(());
         }
         self.free_in_full(pfn, order, observer)
@@ -205,7 +206,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         self.local().free(pfn, order, observer)
     }
 
-    /// Gives every page of its caches back (`drain_pages`).
+    /// Drains its caches to the zones (`drain_pages`).
     pub fn drain(&mut self, observer: &mut impl Observer) {
         let _off = Off::<I>::now();
         self.local().drain(observer);
@@ -261,6 +262,7 @@ impl<R: RawMutex, I: Interrupts> Drop for Cpu<'_, '_, R, I> {
     fn drop(&mut self) {
         self.attend(&mut ());
         let _off = Off::<I>::now();
-        *self.shared.seats[self.cpu].caches.lock() = Some(core::mem::take(&mut self.caches));
+        *self.shared.seats[self.cpu.index()].caches.lock() =
+            Some(core::mem::take(&mut self.caches));
     }
 }

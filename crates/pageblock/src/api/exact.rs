@@ -1,25 +1,25 @@
-//! Blocks at a given place: at one frame, or anywhere in a range of frames, such as below the limit of
+//! Allocation at a given place: at one frame, or anywhere in a range of frames, such as below the limit of
 //! a device's addresses.
 //!
 //! The kernel has zones for such limits, and nothing for a single frame (its nearest relatives are
 //! `take_page_off_buddy` and `alloc_contig_range`).
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::{FrameRange, Pfn}, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::{FrameRange, Pfn}, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
 //! let request = Request::new(2, Gfp::GFP_KERNEL);
-//! allocator.alloc_at(0, Pfn(4096), &request, &mut ())?;
+//! allocator.alloc_at(CpuId(0), Pfn(4096), &request, &mut ())?;
 //! // In use now.
-//! assert!(allocator.alloc_at(0, Pfn(4096), &request, &mut ()).is_err());
-//! allocator.free(0, Pfn(4096), 2, &mut ()).unwrap();
+//! assert!(allocator.alloc_at(CpuId(0), Pfn(4096), &request, &mut ()).is_err());
+//! allocator.free(CpuId(0), Pfn(4096), 2, &mut ()).unwrap();
 //! # Ok::<(), pageblock::exact::ExactError>(())
 //! ```
 
@@ -30,6 +30,7 @@ use crate::api::alloc::Allocator;
 use crate::api::cpu::Cpu;
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Pfn};
+use crate::base::ids::CpuId;
 use crate::base::interrupts::{Interrupts, Off};
 use crate::base::request::Request;
 
@@ -41,7 +42,7 @@ impl Allocator<'_> {
     /// [`ExactError`]; nothing changes then.
     pub fn alloc_at(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         pfn: Pfn,
         request: &Request,
         observer: &mut impl Observer,
@@ -57,7 +58,7 @@ impl Allocator<'_> {
     /// [`ExactError::EmptyRange`].
     pub fn alloc_within(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         range: FrameRange,
         request: &Request,
         observer: &mut impl Observer,
@@ -72,7 +73,7 @@ impl Allocator<'_> {
     /// As [`alloc_within`](Self::alloc_within).
     pub fn alloc_below(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         limit: Pfn,
         request: &Request,
         observer: &mut impl Observer,

@@ -6,6 +6,7 @@ use crate::api::alloc::Allocator;
 use crate::base::error::{FrameError, NoSuchCpu};
 use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
+use crate::base::ids::{CpuId, ZoneIndex};
 
 impl Allocator<'_> {
     /// Frees a block, to the CPU's cache where it has a list (`__free_pages`).
@@ -16,12 +17,16 @@ impl Allocator<'_> {
     #[inline(always)]
     pub fn free(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        if self.caches.get_mut(cpu).is_some_and(|caches| caches.free_fast(pfn, order, observer)) {
+        if self
+            .caches
+            .get_mut(cpu.index())
+            .is_some_and(|caches| caches.free_fast(pfn, order, observer))
+        {
             return Ok(());
         }
         self.free_in_full(cpu, pfn, order, observer)
@@ -30,7 +35,7 @@ impl Allocator<'_> {
     #[inline(never)]
     fn free_in_full(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
@@ -38,22 +43,22 @@ impl Allocator<'_> {
         self.local(cpu).ok_or(NoSuchCpu(cpu))?.free(pfn, order, observer)
     }
 
-    /// Gives every page of a CPU's caches back to its zones (`drain_pages`).
+    /// Drains a CPU's caches to the zones (`drain_pages`).
     ///
     /// # Errors
     /// [`NoSuchCpu`].
-    pub fn drain_cpu(&mut self, cpu: usize, observer: &mut impl Observer) -> Result<(), NoSuchCpu> {
+    pub fn drain_cpu(&mut self, cpu: CpuId, observer: &mut impl Observer) -> Result<(), NoSuchCpu> {
         self.local(cpu).ok_or(NoSuchCpu(cpu))?.drain(observer);
         Ok(())
     }
 
-    /// Gives up to `pages` pages of a CPU's caches back, from the highest zone down.
+    /// Drains up to `pages` pages of a CPU's caches, from the highest zone down.
     ///
     /// # Errors
     /// [`NoSuchCpu`].
     pub fn drain_pages(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         pages: u32,
         observer: &mut impl Observer,
     ) -> Result<(), NoSuchCpu> {
@@ -61,46 +66,46 @@ impl Allocator<'_> {
         Ok(())
     }
 
-    /// Gives every page of a CPU's cache of one zone back (`drain_pages_zone`).
+    /// Drains a CPU's cache of one zone (`drain_pages_zone`). Does nothing for a zone that does not exist.
     ///
     /// # Errors
     /// [`NoSuchCpu`].
     pub fn drain_zone(
         &mut self,
-        cpu: usize,
-        zone: usize,
+        cpu: CpuId,
+        zone: ZoneIndex,
         observer: &mut impl Observer,
     ) -> Result<(), NoSuchCpu> {
         let mut local = self.local(cpu).ok_or(NoSuchCpu(cpu))?;
-        if zone < local.caches.zones.len() {
+        if zone.index() < local.caches.zones.len() {
             local.drain_zone(zone, observer);
         }
         Ok(())
     }
 
-    /// Gives every page of every CPU's caches back (`drain_all_pages`).
+    /// Drains every CPU's caches (`drain_all_pages`).
     pub fn drain_all(&mut self, observer: &mut impl Observer) {
-        for cpu in 0..self.cpus() {
+        for cpu in CpuId::up_to(self.cpus()) {
             if let Some(mut local) = self.local(cpu) {
                 local.drain(observer);
             }
         }
     }
 
-    /// One vmstat tick of a CPU: its caches' limits decay (6.7 and later).
+    /// Runs a vmstat tick of a CPU: the limits of its caches decay (6.7 and later).
     ///
     /// # Errors
     /// [`NoSuchCpu`].
     pub fn vmstat_tick(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         observer: &mut impl Observer,
     ) -> Result<(), NoSuchCpu> {
         self.local(cpu).ok_or(NoSuchCpu(cpu))?.vmstat_tick(observer);
         Ok(())
     }
 
-    /// Says whether the content of an allocated block can be moved, which claims of its pageblock
+    /// Sets whether the content of an allocated block can be moved, which claims of its pageblock
     /// take into account. A new block counts as movable if its request was.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
-//! Memory that comes and goes while the allocator runs.
+//! Memory hotplug while the allocator runs.
 //!
-//! Tables exist for the spans that the allocator was set up with, and are never grown: memory can come
-//! only where a zone's span has room for it, so whoever expects memory later gives zones spans that hold
+//! Tables exist for the spans that the allocator was set up with, and never grow: memory can be added
+//! only inside a zone's span, so an embedder that expects more memory sets up zones with spans that include
 //! it (nine bytes of tables a frame, whether there is memory or not). A frame in a span is a hole (no
 //! memory), reserved (memory that the allocator does not have), or managed. At setup every frame is
 //! reserved.
@@ -13,27 +13,27 @@
 //! | reserved | hole | [`mark_holes`](Allocator::mark_holes) |
 //! | hole | reserved | [`fill_holes`](Allocator::fill_holes) |
 //!
-//! All of it is done by the one owner, or while other CPUs allocate and free: [`Shared::online`],
+//! The owner does it alone, or a CPU does it while others allocate and free: [`Shared::online`],
 //! [`Cpu::offline`] (which allocates what contents are moved to), [`Shared::mark_holes`] and
-//! [`Shared::fill_holes`]. Two that change the same frames at once are served one after the other, or one
-//! of them fails.
+//! [`Shared::fill_holes`]. Of two calls that change the same frames at once, one waits for the other or
+//! fails.
 //!
 //! Source: `online_pages`, `offline_pages` (mm/memory_hotplug.c).
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
-//! // Four MiB go, and are no memory then; later others are put in their place.
+//! // Four MiB are removed, and others are put in their place later.
 //! let range = FrameRange::new(1024, 2048);
-//! allocator.offline(0, range, &mut (), &mut ())?;
+//! allocator.offline(CpuId(0), range, &mut (), &mut ())?;
 //! allocator.mark_holes(range)?;
 //! assert_eq!(allocator.zones()[0].managed(), (1 << 15) - 1024);
 //! allocator.fill_holes(range)?;
@@ -43,7 +43,7 @@
 //! // The same beside CPUs at work.
 //! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
 //! let shared: pageblock::sharing::Shared<parking_lot::RawMutex> = allocator.share(&mut locks).unwrap();
-//! let mut cpu = shared.cpu(0).unwrap();
+//! let mut cpu = shared.cpu(CpuId(0)).unwrap();
 //! let frame = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
 //! cpu.offline(range, &mut (), &mut ())?;
 //! shared.online(range)?;
@@ -61,6 +61,7 @@ use crate::api::cpu::Cpu;
 use crate::api::sharing::Shared;
 use crate::base::event::Observer;
 use crate::base::frame::FrameRange;
+use crate::base::ids::CpuId;
 use crate::base::interrupts::{Interrupts, Off};
 use crate::zone::Zone;
 use crate::zone::contig::{ContigError, Migrate};
@@ -69,11 +70,11 @@ use crate::zone::contig::{ContigError, Migrate};
 use crate::base::layout::ZoneSpec;
 
 impl Allocator<'_> {
-    /// RangeWorker reserved memory of one zone to the allocator, and tunes it for its new size
+    /// Hands reserved memory of one zone to the allocator, and tunes it to its new size
     /// ([`retune`](Self::retune)).
     ///
     /// # Errors
-    /// [`ContigError::WrongState`] for a frame that is not reserved, and those of a range that is none;
+    /// [`ContigError::WrongState`] for a frame that is not reserved, and those of an invalid range;
     /// nothing changes then.
     pub fn online(&mut self, range: FrameRange) -> Result<(), ContigError> {
         change(&self.machine, Owned(self.zones), range, Zone::online)?;
@@ -88,19 +89,18 @@ impl Allocator<'_> {
     /// [`ContigError`]; the memory stays then.
     pub fn offline(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         range: FrameRange,
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
-        take_away(&mut self.hands(cpu)?, range, migrate, observer)?;
+        take_away(&mut self.range_worker(cpu)?, range, migrate, observer)?;
         self.retune();
         Ok(())
     }
 
-    /// Says that reserved frames of one zone are no memory (any more). Frames that never were memory to
-    /// the allocator are first taken for those that [`ZoneSpec::present`] left out, and not counted
-    /// twice.
+    /// Declares reserved frames of one zone holes: there is no memory, or no more. Frames that the allocator
+    /// never had are first counted as those that [`ZoneSpec::present`] left out.
     ///
     /// # Errors
     /// As [`online`](Self::online).
@@ -108,10 +108,10 @@ impl Allocator<'_> {
         change(&self.machine, Owned(self.zones), range, Zone::mark_holes)
     }
 
-    /// Says that holes of one zone are memory now, which is reserved at first.
+    /// Declares holes of one zone memory, which is reserved at first.
     ///
     /// # Errors
-    /// [`ContigError::WrongState`] for a frame that is no hole, and those of a range that is none;
+    /// [`ContigError::WrongState`] for a frame that is no hole, and those of an invalid range;
     /// nothing changes then.
     pub fn fill_holes(&mut self, range: FrameRange) -> Result<(), ContigError> {
         change(&self.machine, Owned(self.zones), range, Zone::fill_holes)
@@ -151,7 +151,7 @@ impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
 }
 
 impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
-    /// [`Allocator::offline`] while other CPUs work: they are asked to give back their pages, and waited
+    /// [`Allocator::offline`] while other CPUs work: they are asked to drain their caches, and waited
     /// for by [`Migrate::wait_for`]. The zone's lock is held while the range is isolated and, at the end,
     /// taken, which takes time linear in the range; contents are moved without it.
     ///

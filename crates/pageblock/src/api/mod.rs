@@ -1,4 +1,4 @@
-//! What embedders call: the allocator of one owner, the shared one, and a CPU's handle on it.
+//! The public interface: the allocator of one owner, the shared one, and a CPU's handle on it.
 
 pub mod alloc;
 pub mod bulk;

@@ -1,19 +1,19 @@
 //! The allocator's state in the formats of `/proc`: `buddyinfo`, `pagetypeinfo`, `zoneinfo` and the
-//! lines of `vmstat` that an allocator can know.
+//! lines of `vmstat` that an allocator can fill.
 //!
 //! Tools that read these files of a real kernel can read those of a modelled one. Lines about what
-//! the allocator does not know (page cache, slab, NUMA hits) are left out.
+//! the allocator does not know (page cache, slab, NUMA hits) are omitted.
 //!
 //! Source: mm/vmstat.c (`frag_show`, `pagetypeinfo_show`, `zoneinfo_show_print`, `vmstat_show`).
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
@@ -25,7 +25,7 @@
 //!     BuddyInfo(&allocator).to_string(),
 //!     "Node 0, zone   Normal      0      0      0      0      0      0      0      0      0      0     32 \n",
 //! );
-//! let _block = allocator.alloc(0, &Request::new(9, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! let _block = allocator.alloc(CpuId(0), &Request::new(9, Gfp::GFP_KERNEL), &mut ()).unwrap();
 //! let vmstat = VmStat { allocator: &allocator, kernel: KernelFormat::new(6, 12) }.to_string();
 //! assert!(vmstat.lines().any(|line| line == "pgalloc_normal 512"));
 //! ```
@@ -34,6 +34,7 @@ use core::fmt;
 
 use crate::api::alloc::Allocator;
 use crate::base::frame::{Order, Pfn};
+use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::layout::ZoneKind;
 use crate::base::mobility::{MIGRATETYPES, Migratetype, Numbering};
 use crate::percpu::cache::CpuCache;
@@ -115,11 +116,11 @@ impl fmt::Display for PageTypeInfo<'_, '_> {
 }
 
 impl<'m> PageTypeInfo<'_, 'm> {
-    fn zones(&self, node: u8) -> impl Iterator<Item = &Zone<'m>> {
+    fn zones(&self, node: NodeId) -> impl Iterator<Item = &Zone<'m>> {
         populated(self.allocator).filter(move |zone| zone.node() == node)
     }
 
-    fn free_blocks(&self, f: &mut fmt::Formatter<'_>, node: u8) -> fmt::Result {
+    fn free_blocks(&self, f: &mut fmt::Formatter<'_>, node: NodeId) -> fmt::Result {
         write!(f, "{:<43} ", "Free pages count per migrate type at order")?;
         for order in 0..=self.allocator.geometry().max_order {
             write!(f, "{order:6} ")?;
@@ -143,7 +144,7 @@ impl<'m> PageTypeInfo<'_, 'm> {
         Ok(())
     }
 
-    fn blocks(&self, f: &mut fmt::Formatter<'_>, node: u8) -> fmt::Result {
+    fn blocks(&self, f: &mut fmt::Formatter<'_>, node: NodeId) -> fmt::Result {
         write!(f, "\n{:<23}", "Number of blocks type")?;
         for mt in self.kernel.types() {
             write!(f, "{:>12} ", mt.name())?;
@@ -178,7 +179,7 @@ fn blocks_by_type(zone: &Zone<'_>) -> [u64; MIGRATETYPES] {
     counts
 }
 
-/// `/proc/zoneinfo`, without what only the machine around the allocator knows.
+/// `/proc/zoneinfo`, without the lines that the allocator cannot know.
 #[derive(Clone, Copy)]
 pub struct ZoneInfo<'a, 'm> {
     /// The state.
@@ -189,7 +190,7 @@ pub struct ZoneInfo<'a, 'm> {
 
 impl fmt::Display for ZoneInfo<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for at in 0..self.allocator.zones().len() {
+        for at in ZoneIndex::up_to(self.allocator.zones().len()) {
             self.zone(f, at)?;
         }
         Ok(())
@@ -197,8 +198,8 @@ impl fmt::Display for ZoneInfo<'_, '_> {
 }
 
 impl ZoneInfo<'_, '_> {
-    fn zone(&self, f: &mut fmt::Formatter<'_>, at: usize) -> fmt::Result {
-        let zone = &self.allocator.zones()[at];
+    fn zone(&self, f: &mut fmt::Formatter<'_>, at: ZoneIndex) -> fmt::Result {
+        let zone = &self.allocator.zones()[at.index()];
         let kernel = self.kernel;
         writeln!(f, "Node {}, zone {:>8}", zone.node(), zone.kind().name())?;
         writeln!(f, "  pages free     {}", zone.free_pages())?;
@@ -222,7 +223,9 @@ impl ZoneInfo<'_, '_> {
         }
         zone_counters(kernel, zone, |name, value| writeln!(f, "      {name:<12} {value}"))?;
         f.write_str("  pagesets\n")?;
-        for (cpu, cache) in (0..).map_while(|cpu| Some((cpu, self.allocator.cache(at, cpu)?))) {
+        for (cpu, cache) in
+            (0..).map_while(|cpu| Some((cpu, self.allocator.cache(at, CpuId(cpu))?)))
+        {
             writeln!(f, "    cpu: {cpu}")?;
             self.pageset(f, cache)?;
             writeln!(f, "  vm stats threshold: {}", self.threshold(zone))?;
@@ -241,7 +244,7 @@ impl ZoneInfo<'_, '_> {
         Ok(())
     }
 
-    /// Lists the columns: a kernel has one for each zone that it was built with: `HighMem` is missing in 64-bit
+    /// Writes the columns, one for each zone that the kernel was built with: `HighMem` is missing in 64-bit
     /// ones, `Device` (to which nothing is ever kept back) is present from 4.5 on.
     fn protection(&self, f: &mut fmt::Formatter<'_>, zone: &Zone<'_>) -> fmt::Result {
         let mut separator = "        protection: (";
@@ -275,7 +278,7 @@ impl ZoneInfo<'_, '_> {
         Ok(())
     }
 
-    /// Returns how far a CPU's own counters may be off (`calculate_normal_threshold`).
+    /// Returns how far a CPU's own counters may deviate (`calculate_normal_threshold`).
     fn threshold(&self, zone: &Zone<'_>) -> u32 {
         let fls = |n: u64| u64::BITS - n.leading_zeros();
         let units_of_128_mib = zone.managed() >> (27 - 12);
@@ -304,7 +307,7 @@ fn zone_counters(
     line("nr_free_cma", zone.free_pages_of(Migratetype::Cma))
 }
 
-/// The lines of `/proc/vmstat` that an allocator can know, in their order.
+/// The lines of `/proc/vmstat` that an allocator can fill, in their order.
 #[derive(Clone, Copy)]
 pub struct VmStat<'a, 'm> {
     /// The state.
@@ -316,7 +319,7 @@ pub struct VmStat<'a, 'm> {
 impl fmt::Display for VmStat<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let zones = self.allocator.zones();
-        // Every zone has the same lines, so the sums stand in the order of the first zone's.
+        // Every zone has the same lines, so the sums are printed in the order of the first zone's.
         if let Some(first) = zones.first() {
             zone_counters(self.kernel, first, |name, _| {
                 let mut sum = 0;
@@ -331,8 +334,8 @@ impl fmt::Display for VmStat<'_, '_> {
         }
         let counters = || {
             let of_zone =
-                |(at, zone): (usize, &Zone<'_>)| Some((zone.kind(), self.allocator.counters(at)?));
-            zones.iter().enumerate().filter_map(of_zone)
+                |(at, zone): (_, &Zone<'_>)| Some((zone.kind(), self.allocator.counters(at)?));
+            ZoneIndex::up_to(zones.len()).zip(zones).filter_map(of_zone)
         };
         for (kind, name) in PGALLOC {
             let of_kind = || counters().filter(|&(of, _)| of == kind);

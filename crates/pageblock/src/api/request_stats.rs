@@ -1,25 +1,25 @@
-//! What one request cost: for those who ask why an allocation was slow, or what it did to memory.
+//! The cost of one request: why an allocation was slow, and what it did to memory.
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
 //! # allocator.retune();
 //! let request = Request::new(0, Gfp::GFP_KERNEL);
-//! let (first, stats) = allocator.alloc_with_stats(0, &request, None, &mut ());
+//! let (first, stats) = allocator.alloc_with_stats(CpuId(0), &request, None, &mut ());
 //! // The CPU's list was empty: it was refilled, under the zone's lock.
-//! assert_eq!((stats.zone, stats.locks), (Some(0), 1));
+//! assert_eq!((stats.zone, stats.locks), (Some(ZoneIndex(0)), 1));
 //! assert!(stats.pages_from_zones > 1);
 //! // There was no unmovable page yet, so a pageblock of movable ones was claimed.
 //! assert!(stats.last_fallback.unwrap().change_ownership);
-//! let (second, stats) = allocator.alloc_with_stats(0, &request, None, &mut ());
+//! let (second, stats) = allocator.alloc_with_stats(CpuId(0), &request, None, &mut ());
 //! assert_eq!((stats.locks, stats.pages_from_zones, stats.fallbacks), (0, 0, 0));
 //! # assert!(first.is_ok() && second.is_ok());
 //! ```
@@ -29,14 +29,15 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::AllocError;
 use crate::base::event::{Event, Extfrag, NodeReclaim, Observer};
 use crate::base::frame::{Order, Pfn};
+use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::layout::ZoneKind;
 use crate::base::request::Request;
 
 /// What one request did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RequestStats {
-    /// The place in [`Allocator::zones`] of the zone that served it.
-    pub zone: Option<usize>,
+    /// The zone that served it.
+    pub zone: Option<ZoneIndex>,
     /// Pages that left the zones' free lists, a refill of the CPU's list included; 0 where the list
     /// had a block.
     pub pages_from_zones: u64,
@@ -46,7 +47,7 @@ pub struct RequestStats {
     pub list_probes: u64,
     /// Blocks taken from lists of other types.
     pub fallbacks: u32,
-    /// The last of these.
+    /// The last such fallback.
     pub last_fallback: Option<Extfrag>,
     /// How often kswapd was woken.
     pub kswapd_wakes: u32,
@@ -54,7 +55,7 @@ pub struct RequestStats {
     pub node_reclaims: u32,
 }
 
-/// Counts on the way to another observer.
+/// An observer that counts, and passes everything on to another.
 struct Counting<'o, O> {
     stats: RequestStats,
     observer: &'o mut O,
@@ -69,16 +70,16 @@ impl<O: Observer> Observer for Counting<'_, O> {
         self.observer.event(event);
     }
 
-    fn node_dirty_ok(&mut self, node: u8) -> bool {
+    fn node_dirty_ok(&mut self, node: NodeId) -> bool {
         self.observer.node_dirty_ok(node)
     }
 
-    fn node_reclaim(&mut self, node: u8, order: Order) -> NodeReclaim {
+    fn node_reclaim(&mut self, node: NodeId, order: Order) -> NodeReclaim {
         self.stats.node_reclaims += 1;
         self.observer.node_reclaim(node, order)
     }
 
-    fn wake_kswapd(&mut self, node: u8, zone: ZoneKind, order: Order) {
+    fn wake_kswapd(&mut self, node: NodeId, zone: ZoneKind, order: Order) {
         self.stats.kswapd_wakes += 1;
         self.observer.wake_kswapd(node, zone, order);
     }
@@ -86,10 +87,10 @@ impl<O: Observer> Observer for Counting<'_, O> {
 
 impl Allocator<'_> {
     /// Allocates as [`alloc`](Self::alloc) does, or with flags as [`alloc_with`](Self::alloc_with),
-    /// and says what that cost. A failed request has statistics too.
+    /// and returns what it cost. A failed request has statistics too.
     pub fn alloc_with_stats(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         request: &Request,
         flags: Option<AllocFlags>,
         observer: &mut impl Observer,
@@ -120,7 +121,7 @@ impl Allocator<'_> {
     }
 }
 
-/// Over all zones.
+/// Sums over all zones.
 #[derive(Default)]
 struct Sums {
     free: u64,

@@ -1,8 +1,8 @@
-//! Zones and CPU caches tuned for the memory that there is.
+//! Tuning of zones and CPU caches to the present memory.
 //!
-//! A zone's numbers change under its lock. The limits of caches are left with the zone, as a cache is its
-//! CPU's: the owner of all gives them to each cache, a CPU that shares the allocator fetches them when it
-//! is notified.
+//! A zone's numbers change under its lock. The limits of caches are stored in the zone, as only a CPU writes
+//! its caches: the owner of all copies them to each cache, a CPU that shares the allocator adopts them when
+//! it is notified.
 //!
 //! Source: `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `zone_set_pageset_high_and_batch`
 //! (mm/page_alloc.c).
@@ -14,6 +14,7 @@ use crate::access::locked::Locked;
 use crate::access::retune::{retune_zones, tune_caches};
 use crate::api::alloc::Allocator;
 use crate::api::sharing::Shared;
+use crate::base::ids::ZoneIndex;
 use crate::base::interrupts::{Interrupts, Off};
 
 #[cfg(doc)]
@@ -31,10 +32,9 @@ impl Allocator<'_> {
         self.adopt_limits();
     }
 
-    /// Computes the limits of a zone's CPU caches from its low watermark. `at` is the zone's place
-    /// in [`zones`](Self::zones).
-    pub fn retune_caches(&mut self, at: usize) {
-        if at < self.zones.len() {
+    /// Computes the limits of a zone's CPU caches from its low watermark.
+    pub fn retune_caches(&mut self, at: ZoneIndex) {
+        if at.index() < self.zones.len() {
             tune_caches(&self.machine, &mut Owned(self.zones), at);
             self.adopt_limits();
         }
@@ -43,7 +43,9 @@ impl Allocator<'_> {
     /// Has every cache adopt the limits of its zone.
     pub(crate) fn adopt_limits(&mut self) {
         let zones = &*self.zones;
-        self.caches.iter_mut().for_each(|caches| caches.adopt(|at| zones[at].cache_tuning()));
+        self.caches
+            .iter_mut()
+            .for_each(|caches| caches.adopt(|at| zones[at.index()].cache_tuning()));
     }
 }
 
@@ -52,7 +54,7 @@ impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
     /// new limits from its next call on ([`Cpu::attend`] at the latest).
     pub fn retune(&self) {
         let _off = Off::<I>::now();
-        // Who comes last has seen what all before have changed.
+        // The last caller sees what all before it changed.
         let _alone = self.tuning.lock();
         retune_zones(&self.machine, Locked(self.zones));
         self.seats.iter().for_each(|seat| seat.mailbox.notify());

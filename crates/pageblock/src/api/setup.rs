@@ -4,18 +4,19 @@
 //! use std::mem::MaybeUninit;
 //! use pageblock::alloc::Allocator;
 //! use pageblock::frame::FrameRange;
+//! use pageblock::ids::NodeId;
 //! use pageblock::layout::{ZoneKind, ZoneSpec};
 //! use pageblock::policy::Policy;
 //! use pageblock::setup::Setup;
 //! use pageblock::zone::Geometry;
 //!
 //! let span = FrameRange::new(0x10_0000, 0x14_0000);
-//! let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: span.len(), managed: span.len() };
+//! let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: span.len(), managed: span.len() };
 //! let setup = Setup {
 //!     policy: Policy::parse("linux-6.12").unwrap(),
 //!     geometry: Geometry::default(),
 //!     zones: &[zone],
-//!     cpu_nodes: &[0, 0],
+//!     cpu_nodes: &[NodeId(0), NodeId(0)],
 //!     distances: &[],
 //! };
 //! // 1 GiB of memory needs tables of little more than nine bytes a frame.
@@ -36,6 +37,7 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::FrameError;
 use crate::base::frame::{FrameRange, ORDER_LIMIT};
 use crate::base::geometry::Geometry;
+use crate::base::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
 use crate::base::layout::{
     MAX_NR_ZONES, MAX_NUMNODES, MemoryMap, NodeSpec, ZoneKind, ZoneLimits, ZoneSpec,
 };
@@ -56,14 +58,14 @@ use crate::zone::retune::CacheLimits;
 pub struct Setup<'a> {
     /// Its policy.
     pub policy: Policy,
-    /// Its sizes.
+    /// Its pageblock order and largest order.
     pub geometry: Geometry,
     /// The zones, node by node, lowest first.
     pub zones: &'a [ZoneSpec],
     /// The node of each CPU.
-    pub cpu_nodes: &'a [u8],
-    /// The distances between nodes, caches by caches in the order of their numbers; empty for 10 at home
-    /// and 20 elsewhere.
+    pub cpu_nodes: &'a [NodeId],
+    /// The distances between nodes, row by row in the order of their numbers; empty for 10 within a node
+    /// and 20 between nodes.
     pub distances: &'a [u8],
 }
 
@@ -73,10 +75,10 @@ pub struct Setup<'a> {
 pub enum SetupError {
     /// There is no zone or no CPU, or more zones than can be numbered.
     Empty,
-    /// The zones are not in order of node and kind, or two overlap; the place of the second.
-    ZoneOrder(usize),
+    /// The zones are not in order of node and kind, or two overlap; the second of the two.
+    ZoneOrder(ZoneIndex),
     /// A CPU is on a node without a zone.
-    CpuNode(usize),
+    CpuNode(CpuId),
     /// The orders are zero or larger than [`ORDER_LIMIT`].
     Geometry(Geometry),
     /// The memory does not hold the tables; the bytes that are needed.
@@ -108,7 +110,7 @@ impl core::error::Error for SetupError {}
 
 impl Setup<'_> {
     fn nodes(&self) -> u64 {
-        self.zones.iter().fold(0, |nodes, z| nodes | 1 << z.node)
+        self.zones.iter().fold(0, |nodes, z| nodes | z.node.bit())
     }
 
     fn validate(&self) -> Result<(), SetupError> {
@@ -128,12 +130,16 @@ impl Setup<'_> {
             let ordered = before.last().is_none_or(|b| (b.node, b.kind) < (zone.node, zone.kind));
             // Linux: the spans of nodes may overlap. Here a frame in two spans would be in two zones.
             let shared = before.iter().any(|b| overlaps(b, zone));
-            if !ordered || shared || usize::from(zone.node) >= MAX_NUMNODES {
-                return Err(SetupError::ZoneOrder(at));
+            if !ordered || shared || zone.node.index() >= MAX_NUMNODES {
+                return Err(SetupError::ZoneOrder(ZoneIndex::new(at)));
             }
         }
-        match self.cpu_nodes.iter().position(|&n| n >= 64 || self.nodes() & 1 << n == 0) {
-            Some(cpu) => Err(SetupError::CpuNode(cpu)),
+        match self
+            .cpu_nodes
+            .iter()
+            .position(|&n| n.index() >= MAX_NUMNODES || self.nodes() & n.bit() == 0)
+        {
+            Some(cpu) => Err(SetupError::CpuNode(CpuId(cpu))),
             None => Ok(()),
         }
     }
@@ -147,7 +153,7 @@ impl Setup<'_> {
         }
         layout = layout
             .and::<ZoneSnapshot<'_>>(self.zones.len())?
-            .and::<u16>(self.zones.len() * nodes)?
+            .and::<ZoneIndex>(self.zones.len() * nodes)?
             .and::<CpuCaches<'_>>(self.cpu_nodes.len())?;
         for _ in self.cpu_nodes {
             layout = layout.and::<CpuZone<'_>>(self.zones.len())?;
@@ -166,7 +172,7 @@ impl Setup<'_> {
         self.layout().map(TablesLayout::size).ok_or(SetupError::TooLarge)
     }
 
-    /// The same as a layout: for callers that take the memory from an allocator, or carve it out of
+    /// Returns the same as a layout: for callers that take the memory from an allocator, or carve it out of
     /// the range that is to be managed (whose frames they then leave out of
     /// [`release`](Allocator::release)).
     ///
@@ -196,7 +202,7 @@ impl<'m> Allocator<'m> {
         Self::build(&mut Tables::new(memory), setup).ok_or(SetupError::TooLarge)
     }
 
-    /// The same in memory whose bytes have any value, as zero pages of an operating system. Of the nine
+    /// Makes an allocator in memory whose bytes have any value, such as zero pages of an operating system. Of the nine
     /// bytes of a frame eight, its links, are not touched before the frame is on a list.
     ///
     /// # Errors
@@ -220,23 +226,24 @@ impl<'m> Allocator<'m> {
             let zone = &zones[at];
             ZoneSnapshot::of(zone, fast_flags(setup, zone))
         })?;
-        let zonelists = tables.take(specs.len() * nodes.count_ones() as usize, |_| 0)?;
+        let zonelists =
+            tables.take(specs.len() * nodes.count_ones() as usize, |_| ZoneIndex::default())?;
         fill_zonelists(zonelists, setup);
         let first_zones = first_zones(zonelists, specs);
         let empty = CacheLimits::default();
         let caches = tables.take(cpu_nodes.len(), |_| CpuCaches::default())?;
         for (cpu, caches) in caches.iter_mut().enumerate() {
-            let cache = CpuCache::new(cpu, &policy, geometry, empty);
+            let cache = CpuCache::new(CpuId(cpu), &policy, geometry, empty);
             caches.zones = tables.take(specs.len(), |at| CpuZone {
                 snapshot: &snapshots[at],
                 cache: cache.clone(),
                 map: *zones[at].map(),
                 tuned: 0,
                 recent_type: Migratetype::Unmovable,
-                recent_list: 0,
+                recent_list: ListIndex(0),
             })?;
             caches.node = cpu_nodes[cpu];
-            caches.first = first_zones[usize::from(caches.node)];
+            caches.first = first_zones[caches.node.index()];
         }
         let machine = Machine {
             policy,
@@ -246,7 +253,7 @@ impl<'m> Allocator<'m> {
             node_places: node_places(nodes),
             nr_nodes: nodes.count_ones() as u8,
             node_cpus: core::array::from_fn(|node| {
-                cpu_nodes.iter().filter(|&&of| usize::from(of) == node).count() as u16
+                cpu_nodes.iter().filter(|&&of| of.index() == node).count() as u16
             }),
             sections: Sections::of(specs.iter().map(|zone| zone.span)),
             mobility_off: AtomicBool::new(false),
@@ -257,8 +264,8 @@ impl<'m> Allocator<'m> {
         Some(allocator)
     }
 
-    /// RangeWorker a range of reserved frames to the allocator, as the kernel does at boot. Give the whole
-    /// of memory from low to high for the kernel's list order.
+    /// Hands a range of reserved frames to the allocator, as the kernel does at boot. Release all memory from
+    /// low to high for the kernel's list order.
     ///
     /// # Errors
     /// For frames that are in no zone, or not reserved; those of zones before it are released.
@@ -280,7 +287,7 @@ impl<'m> Allocator<'m> {
         }
     }
 
-    /// Gives whole pageblocks of reserved memory to CMA, before they are released
+    /// Assigns whole pageblocks of reserved memory to CMA, before they are released
     /// (`init_cma_reserved_pageblock`). Release them apart from memory of other types.
     ///
     /// # Errors
@@ -300,17 +307,17 @@ impl<'m> Allocator<'m> {
         let blocks = (range.start.0..range.end.0).step_by(1 << order).map(block);
         for block in blocks.clone() {
             let at = self.zone_of(block.start).ok_or(FrameError::Foreign(block.start))?;
-            self.zones[at].check_reserved(block)?;
+            self.zones[at.index()].check_reserved(block)?;
         }
         for block in blocks {
             if let Some(at) = self.zone_of(block.start) {
-                self.zones[at].set_cma(block.start);
+                self.zones[at.index()].set_cma(block.start);
             }
         }
         Ok(())
     }
 
-    /// What zones serve at once is found out when it is needed next.
+    /// Invalidates the snapshots of all zones.
     fn forget(&self) {
         self.machine.snapshots.iter().for_each(ZoneSnapshot::invalidate);
     }
@@ -350,23 +357,27 @@ fn node_places(nodes: u64) -> [u8; MAX_NUMNODES] {
 }
 
 /// Returns the first zone of each node's list under each highest kind of zone.
-fn first_zones(lists: &[u16], zones: &[ZoneSpec]) -> [[u16; MAX_NR_ZONES]; MAX_NUMNODES] {
+fn first_zones(
+    lists: &[ZoneIndex],
+    zones: &[ZoneSpec],
+) -> [[ZoneIndex; MAX_NR_ZONES]; MAX_NUMNODES] {
     let mut first = [[NO_ZONE; MAX_NR_ZONES]; MAX_NUMNODES];
     let nodes = zones.chunk_by(|a, b| a.node == b.node).map(|of_node| of_node[0].node);
     for (list, node) in lists.chunks(zones.len()).zip(nodes) {
-        for (kind, slot) in ZoneKind::ALL.into_iter().zip(&mut first[usize::from(node)]) {
-            let found = list.iter().find(|&&z| zones[usize::from(z)].kind <= kind);
+        for (kind, slot) in ZoneKind::ALL.into_iter().zip(&mut first[node.index()]) {
+            let found = list.iter().find(|&&z| zones[z.index()].kind <= kind);
             *slot = found.copied().unwrap_or(NO_ZONE);
         }
     }
     first
 }
 
-fn fill_zonelists(lists: &mut [u16], setup: &Setup<'_>) {
+fn fill_zonelists(lists: &mut [ZoneIndex], setup: &Setup<'_>) {
     let nodes = setup.nodes();
-    let ids = (0..64u8).filter(|n| nodes & 1 << n != 0);
+    let ids = NodeId::up_to(MAX_NUMNODES).filter(|id| nodes & id.bit() != 0);
     const SOME: &[FrameRange] = &[FrameRange::new(0, 1)];
-    let blank = NodeSpec { id: 0, memory: SOME, reserved: &[], cpus: 0, movable_start: None };
+    let blank =
+        NodeSpec { id: NodeId(0), memory: SOME, reserved: &[], cpus: 0, movable_start: None };
     let mut specs = [blank; MAX_NUMNODES];
     let mut count = 0;
     for (spec, id) in specs.iter_mut().zip(ids) {
@@ -382,10 +393,12 @@ fn fill_zonelists(lists: &mut [u16], setup: &Setup<'_>) {
         let found = builder.node_order(local, &mut order);
         let zones = order[..found].iter().flat_map(|&node| {
             let id = specs[node].id;
-            (0..setup.zones.len()).rev().filter(move |&z| setup.zones[z].node == id)
+            ZoneIndex::up_to(setup.zones.len())
+                .rev()
+                .filter(move |&z| setup.zones[z.index()].node == id)
         });
         for (slot, zone) in list.iter_mut().zip(zones) {
-            *slot = zone as u16;
+            *slot = zone;
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Any number of CPUs at once.
 //!
-//! [`Allocator::share`] puts each zone behind a lock and gives each CPU's caches to whoever takes
-//! its [`Cpu`] handle. The code that runs is the single owner's.
+//! [`Allocator::share`] puts each zone behind a lock and makes a [`Cpu`] handle the owner of each CPU's
+//! caches. The code that runs is the single owner's.
 //!
 //! * *A CPU owns its caches.* A [`Cpu`] is taken once ([`Shared::cpu`]) and used as `&mut`; an
 //!   allocation or a free that its lists can serve takes no lock and has no atomic read-modify-write.
-//! * *A zone's lock is taken for a batch:* to refill a list, to give a list's pages back, and for what
-//!   has no list. Policies with a fair zone allocator (3.12 to 4.7) take it for each block.
+//! * *A zone's lock is taken for a batch:* to refill or drain a list, and for blocks of orders without
+//!   a list. Policies with a fair zone allocator (3.12 to 4.7) take it for each block.
 //! * *A block may be freed by any CPU.* It goes to the lists of the CPU that frees it.
-//! * *What is in another CPU's caches* comes back at its next call after a [request](Shared::request_drain),
-//!   or at once where its handle is not taken ([`Shared::drain_all`] does the one or the other).
-//! * *Memory comes and goes* meanwhile: [`Cpu::offline`] empties a range beside the others as
-//!   [`Cpu::alloc_contig_range`] does, [`Shared::online`], [`Shared::mark_holes`] and
+//! * *Another CPU's caches* are drained at its next call after a [request](Shared::request_drain),
+//!   or at once where its handle is not taken ([`Shared::drain_all`] does both).
+//! * *Memory hotplug* works meanwhile: [`Cpu::offline`] empties a range while others work, as
+//!   [`Cpu::alloc_contig_range`] does; [`Shared::online`], [`Shared::mark_holes`] and
 //!   [`Shared::fill_holes`] hold the zone's lock; see [`hotplug`](crate::hotplug).
 //! * *Numbers read without the lock* ([`Shared::free_pages`], and those that watermark checks use)
 //!   may lag by what the holder of the zone's lock is moving: at most one batch, or one block, however
@@ -19,24 +19,24 @@
 //!
 //! # Mistakes of callers
 //!
-//! A free is checked against the frame's state as it was when the call began. So a second free that
-//! starts after the first has returned, and knows of it (the same thread, or synchronised with it),
-//! is always an error that changes nothing, whatever CPUs made the two.
+//! A free is checked against the frame's state at the start of the call. So a second free that starts
+//! after the first has returned, and is ordered after it (the same thread, or synchronised with it),
+//! is always an error that changes nothing, whichever CPUs made the two.
 //!
 //! Without an atomic read-modify-write two frees of one frame *at the same instant* can both succeed:
 //! both CPUs read the state before either has written it. Then both have the frame on a list, and may
-//! each give it to a request. It stays at that frame, as long as neither CPU is held up between its
-//! look at the state and its last write (a few instructions, with interrupts off in a kernel) for so
-//! long that the other gives the frame back to its zone:
+//! each allocate it. No other frame is affected, as long as neither CPU is delayed between its
+//! read of the state and its last write (a few instructions, with interrupts disabled in a kernel) for so
+//! long that the other drains the frame to its zone:
 //!
-//! * A list's first blocks stand in the CPU's own memory, where no other CPU writes.
-//! * Links backwards carry the CPU's mark, so that a list which runs into another CPU's is noticed
-//!   where the two meet, and mended: the frame is left out, with what cannot be reached any more, and
+//! * A list's first blocks are stored in the CPU's own memory, where no other CPU writes.
+//! * Backward links carry the CPU's tag, so that a list which runs into another CPU's is detected
+//!   where the two meet, and repaired: the frame is dropped, with blocks that cannot be reached any more, and
 //!   [`strays`](crate::cpu_cache::CpuCache::strays) counts it.
-//! * A block is looked at again when it leaves a list, to a request or (under the zone's lock) to the
-//!   zone: if it is on no CPU list any more, it is left out as well.
+//! * A block is checked again when it leaves a list, for a request or (under the zone's lock) for the
+//!   zone: if it is on no CPU list any more, it is dropped as well.
 //!
-//! A double free of a frame that was allocated again in between is a free of the new owner's block,
+//! A double free of a frame that was allocated again in between frees the new owner's block,
 //! here as in every allocator.
 //!
 //! # Example
@@ -45,6 +45,7 @@
 //! use std::mem::MaybeUninit;
 //! use pageblock::alloc::Allocator;
 //! use pageblock::frame::FrameRange;
+//! use pageblock::ids::{CpuId, NodeId};
 //! use pageblock::layout::{ZoneKind, ZoneSpec};
 //! use pageblock::policy::Policy;
 //! use pageblock::request::{Gfp, Request};
@@ -57,8 +58,8 @@
 //! let setup = Setup {
 //!     policy: Policy::parse("linux-6.12").unwrap(),
 //!     geometry: Geometry::default(),
-//!     zones: &[ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present, managed }],
-//!     cpu_nodes: &[0, 0],
+//!     zones: &[ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present, managed }],
+//!     cpu_nodes: &[NodeId(0), NodeId(0)],
 //!     distances: &[],
 //! };
 //! let mut tables = vec![MaybeUninit::uninit(); setup.metadata_size()?];
@@ -70,7 +71,7 @@
 //! let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
 //! let shared: Shared<parking_lot::RawMutex> = allocator.share(&mut locks)?;
 //! std::thread::scope(|scope| {
-//!     for n in 0..2 {
+//!     for n in CpuId::up_to(2) {
 //!         let mut cpu = shared.cpu(n).expect("nobody has it");
 //!         scope.spawn(move || {
 //!             let pfn = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
@@ -95,6 +96,7 @@ use crate::api::cpu::Cpu;
 use crate::api::setup::{Setup, SetupError};
 use crate::base::error::NoSuchCpu;
 use crate::base::geometry::Geometry;
+use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::interrupts::{Interrupts, Off};
 use crate::base::sync::Relaxed;
 use crate::percpu::caches::CpuCaches;
@@ -106,7 +108,7 @@ use crate::zone::Zone;
 use crate::zone::check::Violation;
 use crate::zone::stat::ZoneStat;
 
-/// An allocator that CPUs share: its zones behind locks of type `R`, its caches in the hands of CPUs.
+/// An allocator that CPUs share: its zones behind locks of type `R`, its caches owned by CPU handles.
 /// Interrupts are turned off by `I`. See the [module](self).
 pub struct Shared<'m, R, I = ()> {
     pub(crate) machine: Machine<'m>,
@@ -132,9 +134,9 @@ pub(crate) struct Seat<'m, R> {
 #[non_exhaustive]
 pub enum CpuError {
     /// There is no such CPU.
-    NoSuchCpu(usize),
+    NoSuchCpu(CpuId),
     /// Its handle is taken.
-    Taken(usize),
+    Taken(CpuId),
 }
 
 impl core::fmt::Display for CpuError {
@@ -148,12 +150,12 @@ impl core::fmt::Display for CpuError {
 
 impl core::error::Error for CpuError {}
 
-/// What was asked of a CPU; see [`Shared::request_drain`].
+/// A requested drain; see [`Shared::request_drain`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DrainRequest {
     /// The CPU.
-    pub cpu: usize,
-    /// Which of the requests to that CPU it is.
+    pub cpu: CpuId,
+    /// The number of the request to that CPU.
     pub number: u32,
 }
 
@@ -241,21 +243,21 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     ///
     /// # Errors
     /// [`CpuError`] where there is no such CPU, or its handle is taken.
-    pub fn cpu(&self, cpu: usize) -> Result<Cpu<'_, 'm, R, I>, CpuError> {
-        let seat = self.seats.get(cpu).ok_or(CpuError::NoSuchCpu(cpu))?;
+    pub fn cpu(&self, cpu: CpuId) -> Result<Cpu<'_, 'm, R, I>, CpuError> {
+        let seat = self.seats.get(cpu.index()).ok_or(CpuError::NoSuchCpu(cpu))?;
         let off = Off::<I>::now();
         let caches = seat.caches.lock().take();
         drop(off);
         caches.map(|caches| Cpu::new(self, cpu, caches)).ok_or(CpuError::Taken(cpu))
     }
 
-    /// Works on a zone, its lock held; `None` where there is no such zone. This is the way to all
+    /// Runs `act` on a zone with its lock held; `None` where there is no such zone. Provides access to all
     /// that a [`Zone`] does and to its exact numbers.
-    pub fn with_zone<T>(&self, zone: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> Option<T> {
-        (zone < self.zones.len()).then(|| self.locked(zone, act))
+    pub fn with_zone<T>(&self, zone: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> Option<T> {
+        (zone.index() < self.zones.len()).then(|| self.locked(zone, act))
     }
 
-    pub(crate) fn locked<T>(&self, at: usize, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+    pub(crate) fn locked<T>(&self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
         let _off = Off::<I>::now();
         Locked(self.zones).with(&self.machine, at, act)
     }
@@ -263,25 +265,25 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// Returns the zone's free pages, without its lock; see the [module](self) for how far it may lag. `None`
     /// where there is no such zone.
     #[must_use]
-    pub fn free_pages(&self, zone: usize) -> Option<u64> {
-        self.machine.snapshots.get(zone).map(ZoneStat::free_pages)
+    pub fn free_pages(&self, zone: ZoneIndex) -> Option<u64> {
+        self.machine.snapshots.get(zone.index()).map(ZoneStat::free_pages)
     }
 
-    /// Asks a CPU to give all pages of its caches back, which it does at its next call or when its
+    /// Asks a CPU to drain its caches, which it does at its next call or when its
     /// handle is dropped. `None` where there is no such CPU.
-    pub fn request_drain(&self, cpu: usize) -> Option<DrainRequest> {
-        let number = self.seats.get(cpu)?.mailbox.request_drain();
+    pub fn request_drain(&self, cpu: CpuId) -> Option<DrainRequest> {
+        let number = self.seats.get(cpu.index())?.mailbox.request_drain();
         Some(DrainRequest { cpu, number })
     }
 
-    /// Tells whether a CPU has done what it was asked for. If its handle has been dropped meanwhile,
-    /// this does it.
+    /// Tells whether a CPU has done a requested drain. If its handle has been dropped meanwhile,
+    /// this drains its caches.
     pub fn is_drained(&self, request: DrainRequest) -> bool {
-        let Some(seat) = self.seats.get(request.cpu) else { return true };
+        let Some(seat) = self.seats.get(request.cpu.index()) else { return true };
         if seat.mailbox.is_done(request.number) {
             return true;
         }
-        // Whoever wants the handle meanwhile waits for the lock, and gets it.
+        // A caller that wants the handle meanwhile waits for this lock.
         let _off = Off::<I>::now();
         if let Some(caches) = &mut *seat.caches.lock()
             && let Some(number) = seat.mailbox.pending_drain()
@@ -292,19 +294,19 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
         seat.mailbox.is_done(request.number)
     }
 
-    /// Gives back the pages of all caches whose handles are not taken, and asks the other CPUs to
-    /// give back theirs (`drain_all_pages`). Returns the number of those.
+    /// Drains all caches whose handles are not taken, and asks the other CPUs to drain theirs
+    /// (`drain_all_pages`). Returns the number of the CPUs asked.
     pub fn drain_all(&self) -> usize {
-        let requests = (0..self.cpus()).filter_map(|cpu| self.request_drain(cpu));
+        let requests = CpuId::up_to(self.cpus()).filter_map(|cpu| self.request_drain(cpu));
         requests.filter(|&request| !self.is_drained(request)).count()
     }
 
     /// See [`Allocator::set_kswapd_running`].
-    pub fn set_kswapd_running(&self, node: u8, running: bool) {
-        if let Some(runs) = self.machine.kswapd_running.get(usize::from(node)) {
+    pub fn set_kswapd_running(&self, node: NodeId, running: bool) {
+        if let Some(runs) = self.machine.kswapd_running.get(node.index()) {
             runs.store(running, Relaxed);
         }
-        for (at, snapshot) in self.machine.snapshots.iter().enumerate() {
+        for (at, snapshot) in self.machine.zones() {
             self.with_zone(at, |zone| {
                 if snapshot.node == node {
                     zone.set_reclaim_active(running);
@@ -320,7 +322,8 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// # Errors
     /// The first [`Violation`] found.
     pub fn check_zones(&self) -> Result<(), Violation> {
-        (0..self.zones.len()).try_for_each(|at| self.with_zone(at, |z| z.check()).unwrap_or(Ok(())))
+        ZoneIndex::up_to(self.zones.len())
+            .try_for_each(|at| self.with_zone(at, |z| z.check()).unwrap_or(Ok(())))
     }
 
     /// Ends the sharing.
@@ -329,7 +332,7 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// [`CpuError::Taken`] where a handle was leaked (`mem::forget`): what is in its caches is lost.
     pub fn into_owned(self) -> Result<Allocator<'m>, CpuError> {
         if let Some(cpu) = self.seats.iter().position(|seat| seat.caches.lock().is_none()) {
-            return Err(CpuError::Taken(cpu));
+            return Err(CpuError::Taken(CpuId(cpu)));
         }
         let (zones, caches) = self.home;
         for (home, zone) in zones.iter_mut().zip(self.zones) {

@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-/// The watermark that an attempt is held to (`ALLOC_WMARK_*`).
+/// The watermark that an attempt must leave (`ALLOC_WMARK_*`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Watermark {

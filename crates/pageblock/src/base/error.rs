@@ -1,9 +1,10 @@
-//! What callers can do wrong, and why a request is not served.
+//! Errors: mistakes of callers, and requests that are not served.
 
 use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::ids::{CpuId, NodeId};
 use crate::base::request::Gfp;
 
-/// A caller's mistake, or a state that cannot be.
+/// A mistake of the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -13,7 +14,7 @@ pub enum FrameError {
     Misaligned(Pfn, Order),
     /// No block in use starts at the frame: freed twice, or never allocated.
     NotAllocated(Pfn),
-    /// The block in use has another order, the second.
+    /// The block in use has another order, which is the second value.
     WrongOrder(Pfn, Order),
     /// Some of the frames are not free.
     NotFree(Pfn),
@@ -32,7 +33,7 @@ pub enum FrameError {
     /// The block is on a CPU list, but on none of this CPU's.
     OtherCpu(Pfn),
     /// There is no such CPU.
-    NoSuchCpu(usize),
+    NoSuchCpu(CpuId),
 }
 
 impl core::fmt::Display for FrameError {
@@ -61,10 +62,10 @@ impl core::fmt::Display for FrameError {
 
 impl core::error::Error for FrameError {}
 
-/// A CPU number that the allocator was not set up with. Every error of a call that names a CPU has it as a
+/// A CPU that the allocator was not set up with. Every error of a call that names a CPU has it as a
 /// variant, with the same text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoSuchCpu(pub usize);
+pub struct NoSuchCpu(pub CpuId);
 
 impl core::fmt::Display for NoSuchCpu {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -95,9 +96,9 @@ pub enum AllocError {
     /// Both mobility bits are set.
     ConflictingMobility(Gfp),
     /// There is no such CPU.
-    NoSuchCpu(usize),
+    NoSuchCpu(CpuId),
     /// There is no such node.
-    NoSuchNode(u8),
+    NoSuchNode(NodeId),
     /// No zone can serve it now; see [`slowpath`](crate::slowpath) for what to try next.
     NoMemory,
 }
@@ -118,7 +119,7 @@ impl core::fmt::Display for AllocError {
 
 impl core::error::Error for AllocError {}
 
-/// A bulk free that met a mistake.
+/// A bulk free that stopped at a mistake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BulkError {
     /// The blocks before the mistake; they are free.
@@ -135,14 +136,14 @@ impl core::fmt::Display for BulkError {
 
 impl core::error::Error for BulkError {}
 
-/// Why a block at a given place could not be had.
+/// Why a block at a given place could not be allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ExactError {
-    /// The request is none, or all memory that it may use in the range is in use or kept for others.
+    /// The request is invalid, or all memory that it may use in the range is in use or reserved for others.
     Request(AllocError),
-    /// The frame cannot be had: it is foreign, misaligned, in use, or on a CPU list, from which
-    /// [`Allocator::drain_all`](crate::alloc::Allocator::drain_all) gets it.
+    /// The frame cannot be allocated: it is in no zone, misaligned, in use, or on a CPU list, which
+    /// [`Allocator::drain_all`](crate::alloc::Allocator::drain_all) empties.
     Frame(FrameError),
     /// The request may not use the zone or node that holds the frame.
     ZoneNotAllowed(Pfn),

@@ -4,13 +4,13 @@
 //! simulated run from a recorded one.
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
@@ -29,11 +29,12 @@
 //!
 //! let mut fallbacks = Fallbacks::default();
 //! // All memory is movable at first; the first kernel page takes a pageblock of it.
-//! allocator.alloc(0, &Request::new(0, Gfp::GFP_KERNEL), &mut fallbacks).unwrap();
+//! allocator.alloc(CpuId(0), &Request::new(0, Gfp::GFP_KERNEL), &mut fallbacks).unwrap();
 //! assert_eq!(fallbacks.0, 1);
 //! ```
 
 use crate::base::frame::{Order, Pfn};
+use crate::base::ids::NodeId;
 use crate::base::layout::ZoneKind;
 use crate::base::mobility::Migratetype;
 use crate::base::request::Gfp;
@@ -52,14 +53,14 @@ pub enum Event {
         /// The request's flags.
         gfp: Gfp,
     },
-    /// `mm_page_free`: a block was given back.
+    /// `mm_page_free`: a block was freed.
     PageFree {
         /// The block's first frame.
         pfn: Pfn,
         /// The block's order.
         order: Order,
     },
-    /// `mm_page_free_batched`: a page of a list of pages reaches its CPU list.
+    /// `mm_page_free_batched`: a page of a batch is freed to its CPU list.
     PageFreeBatched {
         /// The frame.
         pfn: Pfn,
@@ -107,7 +108,7 @@ pub struct Extfrag {
 }
 
 impl Extfrag {
-    /// `fragmenting` of the printed event: less than a whole pageblock was found.
+    /// Tells what the event prints as `fragmenting`: less than a whole pageblock was found.
     #[must_use]
     pub const fn fragmenting(&self, pageblock_order: Order) -> bool {
         self.fallback_order < pageblock_order
@@ -134,19 +135,19 @@ pub trait Observer {
     /// Tells whether a node may take another dirty page (`node_dirty_ok`); asked for `__GFP_WRITE`, perhaps more than
     /// once for a request.
     #[inline(always)]
-    fn node_dirty_ok(&mut self, _node: u8) -> bool {
+    fn node_dirty_ok(&mut self, _node: NodeId) -> bool {
         true
     }
 
     /// Reclaims in a node that is short, if `zone_reclaim_mode` asks for it.
     #[inline(always)]
-    fn node_reclaim(&mut self, _node: u8, _order: Order) -> NodeReclaim {
+    fn node_reclaim(&mut self, _node: NodeId, _order: Order) -> NodeReclaim {
         NodeReclaim::NoScan
     }
 
-    /// Wakes the kswapd of a node for one of its zones: its watermark was boosted.
+    /// Wakes the kswapd of a node for one of its zones, whose watermark was boosted.
     #[inline(always)]
-    fn wake_kswapd(&mut self, _node: u8, _zone: ZoneKind, _order: Order) {}
+    fn wake_kswapd(&mut self, _node: NodeId, _zone: ZoneKind, _order: Order) {}
 }
 
 impl Observer for () {
@@ -159,13 +160,13 @@ impl<T: Observer> Observer for &mut T {
     fn event(&mut self, event: Event) {
         (**self).event(event);
     }
-    fn node_dirty_ok(&mut self, node: u8) -> bool {
+    fn node_dirty_ok(&mut self, node: NodeId) -> bool {
         (**self).node_dirty_ok(node)
     }
-    fn node_reclaim(&mut self, node: u8, order: Order) -> NodeReclaim {
+    fn node_reclaim(&mut self, node: NodeId, order: Order) -> NodeReclaim {
         (**self).node_reclaim(node, order)
     }
-    fn wake_kswapd(&mut self, node: u8, zone: ZoneKind, order: Order) {
+    fn wake_kswapd(&mut self, node: NodeId, zone: ZoneKind, order: Order) {
         (**self).wake_kswapd(node, zone, order);
     }
 }

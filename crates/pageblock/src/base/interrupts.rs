@@ -1,4 +1,4 @@
-//! A hook for kernels: interrupts are off while a CPU works on its caches or holds a zone's lock.
+//! A hook for kernels: interrupts are disabled while a CPU works on its caches or holds a zone's lock.
 //!
 //! ```
 //! use std::cell::Cell;
@@ -21,32 +21,32 @@
 //!     }
 //! }
 //!
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
 //! # let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
 //! let shared = allocator.share::<parking_lot::RawMutex, Flag>(&mut locks).unwrap();
-//! shared.with_zone(0, |_| assert!(!ON.get())).unwrap();
+//! shared.with_zone(ZoneIndex(0), |_| assert!(!ON.get())).unwrap();
 //! assert!(ON.get());
 //! ```
 
-/// How a kernel turns interrupts off. `()` does nothing, which is right wherever no interrupt (and no
+/// How a kernel disables interrupts. `()` does nothing, which is right wherever no interrupt (and no
 /// signal handler) calls the allocator.
 pub trait Interrupts {
-    /// Whether they were on.
+    /// Whether interrupts were enabled.
     type State;
 
-    /// Turns interrupts off on this CPU, and says what they were (`local_irq_save`).
+    /// Disables interrupts on this CPU, and returns their state before (`local_irq_save`).
     fn disable() -> Self::State;
 
-    /// Brings back what they were (`local_irq_restore`).
+    /// Restores the state (`local_irq_restore`).
     fn restore(state: Self::State);
 }
 
@@ -60,7 +60,7 @@ impl Interrupts for () {
     fn restore((): ()) {}
 }
 
-/// Interrupts are off as long as it lives.
+/// Interrupts are disabled as long as it lives.
 pub(crate) struct Off<I: Interrupts>(Option<I::State>);
 
 impl<I: Interrupts> Off<I> {

@@ -5,11 +5,12 @@
 //!
 //! ```
 //! use pageblock::frame::FrameRange;
+//! use pageblock::ids::NodeId;
 //! use pageblock::layout::{MemoryMap, NodeSpec, ZoneKind, ZoneLimits};
 //!
 //! // A PC with 6 GiB: the hole below 4 GiB is the devices'; the kernel's image was loaded at 16 MiB.
 //! let node = NodeSpec {
-//!     id: 0,
+//!     id: NodeId(0),
 //!     memory: &[FrameRange::new(1, 0xc_0000), FrameRange::new(0x10_0000, 0x1c_0000)],
 //!     reserved: &[FrameRange::new(0x1000, 0x2000)],
 //!     cpus: 4,
@@ -31,6 +32,7 @@
 use core::fmt;
 
 use crate::base::frame::{FrameRange, ORDER_LIMIT, Order, Pfn, pages};
+use crate::base::ids::NodeId;
 
 /// The largest number of nodes (`MAX_NUMNODES`).
 pub const MAX_NUMNODES: usize = 64;
@@ -41,7 +43,7 @@ pub const MAX_NR_ZONES: usize = 5;
 /// The distance of a node to itself (`LOCAL_DISTANCE`).
 pub const LOCAL_DISTANCE: u8 = 10;
 
-/// The distance of two nodes of which nothing is known (`REMOTE_DISTANCE`).
+/// The distance of two nodes unless the map says otherwise (`REMOTE_DISTANCE`).
 pub const REMOTE_DISTANCE: u8 = 20;
 
 /// Which requests a zone's memory can serve (`enum zone_type`). A request for a zone is served by
@@ -101,7 +103,7 @@ impl fmt::Display for ZoneKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct ZoneSpec {
     /// The id of the node.
-    pub node: u8,
+    pub node: NodeId,
     /// The kind.
     pub kind: ZoneKind,
     /// From the first frame to the last, holes included (`zone_start_pfn`, `spanned_pages`).
@@ -116,7 +118,7 @@ pub struct ZoneSpec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeSpec<'a> {
     /// The node's id, below [`MAX_NUMNODES`].
-    pub id: u8,
+    pub id: NodeId,
     /// Usable memory, in any order.
     pub memory: &'a [FrameRange],
     /// Ranges taken before the allocator starts; what lies outside of `memory` has no effect.
@@ -165,14 +167,14 @@ impl ZoneLimits {
 pub struct MemoryMap<'a> {
     /// The nodes, by ascending id.
     pub nodes: &'a [NodeSpec<'a>],
-    /// Row by row, the distance of each node of `nodes` to each; empty where nothing is known
+    /// Row by row, the distance of each node of `nodes` to each; empty for the defaults
     /// ([`LOCAL_DISTANCE`] and [`REMOTE_DISTANCE`]).
     pub distances: &'a [u8],
     /// Zone boundaries.
     pub limits: ZoneLimits,
 }
 
-/// Why a [`MemoryMap`] describes no machine.
+/// Why a [`MemoryMap`] is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LayoutError {
     /// No node, or none with memory.
@@ -180,25 +182,25 @@ pub enum LayoutError {
     /// More nodes than [`MAX_NUMNODES`], or an id that is not below it.
     TooManyNodes(usize),
     /// Node ids must rise; this one does not.
-    NodeOrder(u8),
+    NodeOrder(NodeId),
     /// The largest order is beyond [`ORDER_LIMIT`].
     Order(Order),
     /// A range of a node has no frame.
-    EmptyRange(u8, FrameRange),
+    EmptyRange(NodeId, FrameRange),
     /// A range ends beyond 2^52 frames, more than any machine can address.
-    RangeTooHigh(u8, FrameRange),
+    RangeTooHigh(NodeId, FrameRange),
     /// Two memory ranges, or two reserved ranges of a node, share frames.
     Overlap(FrameRange, FrameRange),
     /// The spans of two zones share frames.
-    ZoneOverlap((u8, ZoneKind), (u8, ZoneKind)),
-    /// A zone boundary is no boundary of blocks of the largest order.
+    ZoneOverlap((NodeId, ZoneKind), (NodeId, ZoneKind)),
+    /// A zone boundary is not aligned to blocks of the largest order.
     Unaligned(Pfn),
     /// Zone limits must not fall from one kind to the next.
     LimitOrder,
-    /// The distance table has not one entry for each pair of nodes.
+    /// The distance table does not have one entry for each pair of nodes.
     DistanceCount(usize),
-    /// The distance from a node to another (positions) is below [`LOCAL_DISTANCE`], or differs from
-    /// it on the diagonal, or is not above it elsewhere.
+    /// The distance from a node to another (their positions in [`MemoryMap::nodes`]) is below
+    /// [`LOCAL_DISTANCE`], or differs from it on the diagonal, or is not above it elsewhere.
     Distance(usize, usize, u8),
 }
 
@@ -249,8 +251,8 @@ impl<'a> MemoryMap<'a> {
 
     /// Returns the zone of this kind of the node at this position; `None` where it has no memory.
     #[must_use]
-    pub fn zone(&self, node: usize, kind: ZoneKind) -> Option<ZoneSpec> {
-        zone_spec(&self.limits, self.nodes.get(node)?, kind)
+    pub fn zone(&self, position: usize, kind: ZoneKind) -> Option<ZoneSpec> {
+        zone_spec(&self.limits, self.nodes.get(position)?, kind)
     }
 
     /// Returns the distance between two nodes, by position (`node_distance`).
@@ -279,8 +281,8 @@ impl<'a> MemoryMap<'a> {
         if self.nodes.len() > MAX_NUMNODES {
             return Err(LayoutError::TooManyNodes(self.nodes.len()));
         }
-        if let Some(node) = self.nodes.iter().find(|n| usize::from(n.id) >= MAX_NUMNODES) {
-            return Err(LayoutError::TooManyNodes(node.id.into()));
+        if let Some(node) = self.nodes.iter().find(|n| n.id.index() >= MAX_NUMNODES) {
+            return Err(LayoutError::TooManyNodes(node.id.index()));
         }
         match self.nodes.windows(2).find(|pair| pair[0].id >= pair[1].id) {
             Some(pair) => Err(LayoutError::NodeOrder(pair[1].id)),

@@ -38,7 +38,7 @@ impl Migratetype {
     /// The types that a request can have.
     pub const REQUESTABLE: [Self; MIGRATE_PCPTYPES] = [Unmovable, Movable, Reclaimable];
 
-    /// Returns the type with this value of `self as usize`; `None` where there is none.
+    /// Returns the type with this value of `self as usize`; `None` for a value without a type.
     #[must_use]
     pub const fn from_index(index: usize) -> Option<Self> {
         // Not by `ALL`: this compiles to a comparison.
@@ -96,7 +96,7 @@ impl fmt::Display for Migratetype {
     }
 }
 
-/// The numbers that a kernel gives the types; tracepoints print these.
+/// A kernel's numbers of the types, which its tracepoints print.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Numbering {
     /// Up to 4.3: Unmovable 0, Reclaimable 1, Movable 2, Reserve 3.
@@ -121,7 +121,7 @@ impl Numbering {
         })
     }
 
-    /// Returns the type that a kernel with or without `CONFIG_CMA` gives this number.
+    /// Returns the type with this number in a kernel with or without `CONFIG_CMA`.
     #[must_use]
     pub const fn migratetype(self, number: u8, cma: bool) -> Option<Migratetype> {
         Some(match (self, number) {

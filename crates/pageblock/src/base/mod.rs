@@ -1,4 +1,4 @@
-//! What everything else is said in: frames and orders, types, requests, the machine's layout, events and
+//! The vocabulary of the crate: frames and orders, ids, types, requests, the machine's layout, events and
 //! errors.
 
 pub mod alloc_flags;
@@ -6,6 +6,7 @@ pub(crate) mod error;
 pub mod event;
 pub mod frame;
 pub(crate) mod geometry;
+pub mod ids;
 pub mod interrupts;
 pub mod layout;
 pub mod mobility;

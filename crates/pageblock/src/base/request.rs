@@ -3,6 +3,7 @@
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
 
+use crate::base::ids::NodeId;
 use crate::base::mobility::Migratetype;
 
 /// Flags of a request (`gfp_t`). The bits are this library's own: kernels renumber theirs, so
@@ -232,7 +233,7 @@ pub struct Request {
     /// The flags.
     pub gfp: Gfp,
     /// The node to start from; `None` for that of the CPU.
-    pub node: Option<u8>,
+    pub node: Option<NodeId>,
     /// The nodes that may be used, one bit each.
     pub nodemask: u64,
 }
@@ -244,21 +245,21 @@ impl Request {
         Self { order, gfp, node: None, nodemask: u64::MAX }
     }
 
-    /// The same request, served by these nodes only: one bit each, the lowest for node 0.
+    /// Returns the same request restricted to some nodes: one bit each, the lowest for node 0.
     #[must_use]
     pub const fn on_nodes(self, nodemask: u64) -> Self {
         Self { nodemask, ..self }
     }
 
-    /// The same request, starting from a node.
+    /// Returns the same request with a preferred node.
     #[must_use]
-    pub const fn on_node(self, node: u8) -> Self {
+    pub const fn on_node(self, node: NodeId) -> Self {
         Self { node: Some(node), ..self }
     }
 }
 
 impl Gfp {
-    /// Returns the highest zone that the request may use, before missing zones are passed over
+    /// Returns the highest zone that the request may use, before missing zones are skipped
     /// (`gfp_zone`).
     #[must_use]
     pub const fn highest_zone(self) -> crate::base::layout::ZoneKind {

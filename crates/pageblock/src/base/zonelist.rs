@@ -1,28 +1,29 @@
 //! Zonelists: in which order a request that starts on a node tries the zones of the machine.
 //!
 //! Lists are filled into memory of the caller, one node after the other: which of two equally near
-//! nodes comes first depends on the lists built before, lest all nodes flood the same one.
+//! nodes comes first depends on the lists built before, so that not all nodes fall back to the same one.
 
 use core::fmt;
 
+use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, MAX_NUMNODES, MemoryMap, ZoneKind};
 
 /// The largest number of zones in a list (`MAX_ZONES_PER_ZONELIST`).
 pub const MAX_ZONES_PER_ZONELIST: usize = MAX_NUMNODES * MAX_NR_ZONES;
 
-/// What a node's having CPUs adds to its distance (`PENALTY_FOR_NODE_WITH_CPUS`).
+/// What CPUs on a node add to its distance (`PENALTY_FOR_NODE_WITH_CPUS`).
 const PENALTY_FOR_NODE_WITH_CPUS: u64 = 1;
 
 /// One entry of a zonelist (`struct zoneref`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct ZoneRef {
     /// The id of the node.
-    pub node: u8,
+    pub node: NodeId,
     /// The kind of zone.
     pub kind: ZoneKind,
 }
 
-/// What counts first in a zonelist (`numa_zonelist_order`, which could be set up to 4.12).
+/// The sort order of a zonelist (`numa_zonelist_order`, which could be set up to 4.12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum ZonelistOrder {
     /// The node: all zones of the nearest, from the highest down, then those of the next.
@@ -41,7 +42,7 @@ pub enum LoadStep {
     One,
 }
 
-/// The slice for a zonelist is too short.
+/// The slice is too short for the zonelist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRoom;
 
@@ -75,12 +76,12 @@ impl<'m> ZonelistBuilder<'m> {
     /// [`NoRoom`]; [`MAX_ZONES_PER_ZONELIST`] entries are always enough.
     pub fn full(
         &mut self,
-        node: usize,
+        position: usize,
         order: ZonelistOrder,
         out: &mut [ZoneRef],
     ) -> Result<usize, NoRoom> {
         let mut nodes = [0; MAX_NUMNODES];
-        let count = self.node_order(node, &mut nodes);
+        let count = self.node_order(position, &mut nodes);
         let nodes = &nodes[..count];
         let kinds = || ZoneKind::ALL.into_iter().rev();
         match order {
@@ -97,8 +98,8 @@ impl<'m> ZonelistBuilder<'m> {
     ///
     /// # Errors
     /// [`NoRoom`]; [`MAX_NR_ZONES`] entries are always enough.
-    pub fn thisnode(&self, node: usize, out: &mut [ZoneRef]) -> Result<usize, NoRoom> {
-        self.fill(ZoneKind::ALL.into_iter().rev().map(|kind| (node, kind)), out)
+    pub fn thisnode(&self, position: usize, out: &mut [ZoneRef]) -> Result<usize, NoRoom> {
+        self.fill(ZoneKind::ALL.into_iter().rev().map(|kind| (position, kind)), out)
     }
 
     /// Fills `out` with the positions of the nodes that have memory, nearest to `local` first
@@ -195,7 +196,7 @@ mod tests {
         let with_cpus = cpus.iter().zip(&MEMORY).enumerate();
         with_cpus
             .map(|(id, (&cpus, memory))| NodeSpec {
-                id: id as u8,
+                id: NodeId(id as u8),
                 memory,
                 reserved: &[],
                 cpus,
@@ -217,10 +218,10 @@ mod tests {
 
     #[track_caller]
     fn check_list(list: &[ZoneRef], expect: &[(u8, ZoneKind)]) {
-        assert_eq!(list.iter().map(|z| (z.node, z.kind)).collect::<Vec<_>>(), expect);
+        assert_eq!(list.iter().map(|z| (z.node.0, z.kind)).collect::<Vec<_>>(), expect);
     }
 
-    const NOWHERE: ZoneRef = ZoneRef { node: 0, kind: Dma };
+    const NOWHERE: ZoneRef = ZoneRef { node: NodeId(0), kind: Dma };
 
     #[test]
     fn equally_near_nodes_rotate() {
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_without_memory_are_passed_over() {
+    fn nodes_without_memory_are_skipped() {
         let mut nodes = nodes(&[2; 3]);
         nodes[1].memory = &[];
         let map = MemoryMap { nodes: &nodes, distances: &[], limits: ZoneLimits::X86_64 };

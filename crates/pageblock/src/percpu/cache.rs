@@ -5,7 +5,7 @@
 //! interrupts, so the fast path has no atomic read-modify-write.
 //!
 //! Source: `rmqueue_pcplist`, `free_unref_page_commit`, `free_pcppages_bulk` (mm/page_alloc.c). Their
-//! sizes are in `cpu_tuning`.
+//! sizes are in `percpu/tuning.rs`.
 
 mod drain;
 mod last_freed;
@@ -22,6 +22,7 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::event::Observer;
 use crate::base::frame::{ORDER_LIMIT, Order, pages};
 use crate::base::geometry::Geometry;
+use crate::base::ids::{CpuId, ListIndex};
 use crate::base::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::percpu::list::CpuList;
 use crate::percpu::tuning::KeepRule;
@@ -36,7 +37,7 @@ use crate::percpu::snapshot::ZoneSnapshot;
 
 const LOW_ORDER_LISTS: usize = (COSTLY_ORDER as usize + 1) * MIGRATE_PCPTYPES;
 
-/// The order of each of these lists; a table, as divisions are slow.
+/// The order of each low-order list; a table, as divisions are slow.
 const LOW_ORDER_OF: [Order; LOW_ORDER_LISTS] = {
     let mut orders = [0; LOW_ORDER_LISTS];
     let mut index = 0;
@@ -54,7 +55,7 @@ pub const MAX_LISTS: usize = LOW_ORDER_LISTS + MIGRATE_PCPTYPES;
 const ORDERS: usize = ORDER_LIMIT as usize + 1;
 const TYPES: usize = MIGRATETYPES.next_power_of_two();
 
-/// There is no such list. Its place in a cache holds one that is full and yet gives nothing.
+/// The place of no list: a cache has one there that never takes or yields a block.
 const NO_LIST: u8 = MAX_LISTS as u8;
 
 /// A power of two.
@@ -69,12 +70,12 @@ pub struct CpuCache {
     /// Pages that this CPU allocated and freed in the zone; see [`counters`](Self::counters).
     pgalloc: u64,
     pgfree: u64,
-    /// Pages that were kept aside and taken again; counted here only.
+    /// Pages that were kept aside and allocated again; counted here only.
     pairs: u64,
     /// See [`count`](Self::count), [`free_count`](Self::free_count): without the page freed last.
-    pub(crate) count: u32,
-    pub(crate) free_count: u32,
-    pub(crate) keep_rule: KeepRule,
+    pub(super) count: u32,
+    pub(super) free_count: u32,
+    pub(super) keep_rule: KeepRule,
     /// The page freed last, and the list that it is the first of; see [`last_freed`].
     last_freed: Index,
     last_freed_list: u8,
@@ -90,11 +91,11 @@ pub struct CpuCache {
     pub(super) limits: CacheLimits,
     /// The CPU's mark on its lists.
     tag: Tag,
-    /// How often a list led to a block that is not this CPU's.
+    /// How often a list led to a block that this CPU does not own.
     strays: u32,
     nr_lists: u8,
     thp_order: Order,
-    /// The list of each order and type, [`NO_LIST`] where there is none.
+    /// The list of each order and type, or [`NO_LIST`].
     list_of: [[u8; TYPES]; ORDERS],
     /// The same for frees in the fast path: none for isolated blocks.
     put_lists: [[u8; TYPES]; ORDERS],
@@ -109,7 +110,7 @@ const _: () = {
 impl CpuCache {
     /// Returns an empty cache of a CPU.
     #[must_use]
-    pub fn new(cpu: usize, policy: &Policy, geometry: Geometry, limits: CacheLimits) -> Self {
+    pub fn new(cpu: CpuId, policy: &Policy, geometry: Geometry, limits: CacheLimits) -> Self {
         let costly = policy.pcp_orders == PcpOrders::CostlyAndThp;
         let thp_lists = match policy.pcp_thp_lists {
             _ if !costly => 0,
@@ -123,7 +124,7 @@ impl CpuCache {
         let list_of = list_table(costly, thp_lists, geometry.pageblock_order);
         Self {
             lists,
-            tag: cpu as Tag + 1,
+            tag: cpu.index() as Tag + 1,
             strays: 0,
             list_of,
             put_lists: put_table(&list_of),
@@ -155,20 +156,20 @@ impl CpuCache {
         self.pgfree += pages(order);
     }
 
-    /// Returns the list of an order and type (`order_to_pindex`); `None` where there is none. Types that no
+    /// Returns the list of an order and type (`order_to_pindex`); `None` for an order without lists. Types that no
     /// request has share the movable list.
     #[inline]
     #[must_use]
-    pub fn list_index(&self, order: Order, mt: Migratetype) -> Option<usize> {
+    pub fn list_index(&self, order: Order, mt: Migratetype) -> Option<ListIndex> {
         let index = usize::from(self.list_of.get(usize::from(order))?[mt as usize]);
-        (index < MAX_LISTS).then_some(index)
+        (index < MAX_LISTS).then_some(ListIndex(index))
     }
 
     /// Returns the order of a list's blocks (`pindex_to_order`).
     #[inline]
     #[must_use]
-    pub fn list_order(&self, index: usize) -> Order {
-        LOW_ORDER_OF.get(index).copied().unwrap_or(self.thp_order)
+    pub fn list_order(&self, index: ListIndex) -> Order {
+        LOW_ORDER_OF.get(index.index()).copied().unwrap_or(self.thp_order)
     }
 
     /// Returns the number of lists.
@@ -177,30 +178,45 @@ impl CpuCache {
         usize::from(self.nr_lists)
     }
 
+    /// Returns the lists, in the order of their places.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = ListIndex> + use<> {
+        ListIndex::up_to(self.nr_lists())
+    }
+
+    /// Returns the list after another; after the last, the first.
+    fn list_after(&self, index: ListIndex) -> ListIndex {
+        if index.0 + 1 < self.nr_lists() { ListIndex(index.0 + 1) } else { ListIndex(0) }
+    }
+
+    /// Returns the list before another; before the first, the last.
+    fn list_before(&self, index: ListIndex) -> ListIndex {
+        ListIndex(index.0.checked_sub(1).unwrap_or(self.nr_lists() - 1))
+    }
+
     pub(crate) fn tag(&self) -> Tag {
         self.tag
     }
 
-    /// Returns how often a list was found to lead to a block that is not this CPU's, as two CPUs had freed
+    /// Returns how often a list led to a block that this CPU does not own, because two CPUs had freed
     /// it at the same instant; see [`sharing`](crate::sharing).
     #[must_use]
     pub fn strays(&self) -> u32 {
         self.strays
     }
 
-    /// Returns the list of an order and type for the fast path of requests; it may be one that gives nothing.
+    /// Returns the list of an order and type for the fast path of requests; it may be one that yields nothing.
     #[inline(always)]
-    pub(crate) fn take_list(&self, order: Order, mt: Migratetype) -> Option<u8> {
+    pub(crate) fn take_list(&self, order: Order, mt: Migratetype) -> Option<ListIndex> {
         if order == 0 && (mt as usize) < MIGRATE_PCPTYPES {
-            return Some(mt as u8);
+            return Some(ListIndex(mt as usize));
         }
-        Some(self.list_of.get(usize::from(order))?[mt as usize])
+        Some(ListIndex(self.list_of.get(usize::from(order))?[mt as usize].into()))
     }
 
-    /// The same for the fast path of frees; it may be one that takes nothing.
+    /// Returns the list for the fast path of frees; it may be one that takes nothing.
     #[inline(always)]
-    pub(crate) fn put_list(&self, order: Order, mt: Migratetype) -> Option<u8> {
-        Some(self.put_lists.get(usize::from(order))?[mt as usize])
+    pub(crate) fn put_list(&self, order: Order, mt: Migratetype) -> Option<ListIndex> {
+        Some(ListIndex(self.put_lists.get(usize::from(order))?[mt as usize].into()))
     }
 
     /// Takes the first block of a list of this order for a request, if it is on the stack, and counts
@@ -209,7 +225,7 @@ impl CpuCache {
     pub(crate) fn take_hot<'m>(
         &mut self,
         map: &PageMap<'m>,
-        index: u8,
+        index: ListIndex,
         order: Order,
     ) -> Option<(Index, StateByte<'m>)> {
         if self.last_freed_is_on(index) {
@@ -218,7 +234,7 @@ impl CpuCache {
         if !self.flush_hot() {
             return None;
         }
-        let list = &mut self.lists[usize::from(index) % LISTS];
+        let list = &mut self.lists[index.index() % LISTS];
         let i = list.top()?;
         let state = map.state_byte(i);
         if !state.is_on_cpu_list() {
@@ -236,12 +252,12 @@ impl CpuCache {
     /// the stack, and counts it; the cache has `count` pages then ([`count_if_kept`](Self::count_if_kept)).
     /// Only where no page is kept aside, and for a zone of which nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
-    pub(crate) fn put_hot(&mut self, i: Index, index: u8, order: Order, count: u32) -> bool {
+    pub(crate) fn put_hot(&mut self, i: Index, index: ListIndex, order: Order, count: u32) -> bool {
         if order == 0 {
             self.keep_last_freed(i, index);
             return true;
         }
-        if !self.lists[usize::from(index) % LISTS].push_hot(i) {
+        if !self.lists[index.index() % LISTS].push_hot(i) {
             return false;
         }
         self.count = count;
@@ -253,30 +269,36 @@ impl CpuCache {
     /// Moves blocks to the stack of the list of an order and type, if it is empty. Returns whether
     /// there is a first block then.
     pub(crate) fn warm(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
-        let Some(list) = self.list_index(order, mt).map(|index| &mut self.lists[index]) else {
+        let Some(list) = self.list_index(order, mt).map(|index| &mut self.lists[index.index()])
+        else {
             return false;
         };
         !list.is_empty()
             && (list.top().is_some() || list.warm(map, self.tag, |i| map.is_on_cpu_list(i, order)))
     }
 
-    /// Makes room on the stack of the list of an order and type, for a block that the cache surely
-    /// keeps.
+    /// Makes room on the stack of the list of an order and type, if the cache certainly keeps a block freed to it.
+    /// Tells whether it did.
     pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
-        if let Some(index) = self.put_list(order, mt).filter(|&index| index != NO_LIST)
+        if let Some(index) = self.put_list(order, mt).filter(|&index| index.index() < MAX_LISTS)
             && self.count_if_kept(order).is_some()
         {
-            self.lists[usize::from(index) % LISTS].make_room(map, self.tag);
+            self.lists[index.index() % LISTS].make_room(map, self.tag);
             return true;
         }
         false
     }
 
     /// Takes the first block of a list of this order.
-    pub(crate) fn pop(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
+    pub(crate) fn pop(
+        &mut self,
+        map: &PageMap<'_>,
+        index: ListIndex,
+        order: Order,
+    ) -> Option<Index> {
         let owned = |i| map.is_on_cpu_list(i, order);
         loop {
-            let list = &mut self.lists[index % LISTS];
+            let list = &mut self.lists[index.index() % LISTS];
             if list.is_empty() {
                 return None;
             }
@@ -292,18 +314,18 @@ impl CpuCache {
         }
     }
 
-    /// Leaves out of a list the frames that this CPU does not own (lost to a racing double free). Other lists are not as they should be either then,
-    /// so the pages are counted anew.
-    fn mend(&mut self, map: &PageMap<'_>, index: usize) {
+    /// Drops from a list the frames that this CPU does not own (lost to a racing double free). Other lists may be
+    /// affected too, so the pages are counted again.
+    fn mend(&mut self, map: &PageMap<'_>, index: ListIndex) {
         let order = self.list_order(index);
-        self.lists[index % LISTS].mend(map, self.tag, |i| map.is_on_cpu_list(i, order));
+        self.lists[index.index() % LISTS].mend(map, self.tag, |i| map.is_on_cpu_list(i, order));
         self.strays += 1;
         let limit = map.frames() as usize;
-        let pages_of = |index: usize| {
-            let blocks = self.lists[index].iter(map).take(limit).count() as u32;
+        let pages_of = |index: ListIndex| {
+            let blocks = self.lists[index.index()].iter(map).take(limit).count() as u32;
             blocks << self.list_order(index)
         };
-        self.count = (0..self.nr_lists()).map(pages_of).sum();
+        self.count = self.lists().map(pages_of).sum();
     }
 
     /// Takes a block from a list that is empty, after filling it from the zone
@@ -312,7 +334,7 @@ impl CpuCache {
     pub(crate) fn refill_and_pop(
         &mut self,
         zone: &mut Zone<'_>,
-        index: usize,
+        index: ListIndex,
         order: Order,
         mt: Migratetype,
         flags: AllocFlags,
@@ -360,14 +382,14 @@ impl CpuCache {
     }
 
     /// Puts `n` blocks that follow each other, from the list of their own type, at the end of a list.
-    fn append_run(&mut self, zone: &Zone<'_>, i: Index, n: u32, index: usize, mt: Migratetype) {
+    fn append_run(&mut self, zone: &Zone<'_>, i: Index, n: u32, index: ListIndex, mt: Migratetype) {
         let order = self.list_order(index);
         for at in 0..n {
             let i = i + (at << order);
             let cached = zone.remembered_type(i, mt, mt);
             zone.map().set(i, FrameState::CpuList { order, cached });
         }
-        self.lists[index].push_tail_run(zone.map(), self.tag, i, n, 1 << order);
+        self.lists[index.index()].push_tail_run(zone.map(), self.tag, i, n, 1 << order);
         self.count += n << order;
     }
 
@@ -377,12 +399,12 @@ impl CpuCache {
         &mut self,
         map: &PageMap<'_>,
         i: Index,
-        index: usize,
+        index: ListIndex,
         cached: Migratetype,
     ) {
         let order = self.list_order(index);
         map.set(i, FrameState::CpuList { order, cached });
-        self.lists[index].push_tail(map, self.tag, i);
+        self.lists[index.index()].push_tail(map, self.tag, i);
         self.count += 1 << order;
     }
 
@@ -393,25 +415,25 @@ impl CpuCache {
         map: &PageMap<'_>,
         i: Index,
         order: Order,
-        index: usize,
+        index: ListIndex,
         cached: Migratetype,
     ) {
         map.set(i, FrameState::CpuList { order, cached });
-        self.lists[index].push_head(map, self.tag, i);
+        self.lists[index.index()].push_head(map, self.tag, i);
         self.count += pages(order) as u32;
     }
 
     /// Tells whether a block is on one of the cache's lists.
     #[cfg(feature = "replay")]
-    pub(crate) fn contains(&self, map: &PageMap<'_>, i: Index, index: usize) -> bool {
-        self.lists[index].contains(map, self.tag, i)
+    pub(crate) fn contains(&self, map: &PageMap<'_>, i: Index, index: ListIndex) -> bool {
+        self.lists[index.index()].contains(map, self.tag, i)
     }
 
     /// Takes a given block off its list.
     #[inline]
     #[cfg(feature = "replay")]
-    pub(crate) fn unlink(&mut self, map: &PageMap<'_>, i: Index, index: usize) {
-        self.lists[index].remove(map, self.tag, i);
+    pub(crate) fn unlink(&mut self, map: &PageMap<'_>, i: Index, index: ListIndex) {
+        self.lists[index.index()].remove(map, self.tag, i);
         self.count -= 1 << self.list_order(index);
     }
 }
@@ -423,13 +445,14 @@ fn list_table(costly: bool, thp_lists: u8, thp_order: Order) -> [[u8; TYPES]; OR
         if order == 0 || (costly && order <= COSTLY_ORDER) {
             return order * MIGRATE_PCPTYPES as u8 + mt as u8;
         }
-        match thp_lists {
-            _ if order != thp_order => NO_LIST,
-            0 => NO_LIST,
-            1 => LOW_ORDER_LISTS as u8,
-            2 => LOW_ORDER_LISTS as u8 + u8::from(mt == Migratetype::Movable),
-            _ => LOW_ORDER_LISTS as u8 + mt as u8,
-        }
+        let of_thp_order = match thp_lists {
+            _ if order != thp_order => return NO_LIST,
+            0 => return NO_LIST,
+            1 => 0,
+            2 => u8::from(mt == Migratetype::Movable),
+            _ => mt as u8,
+        };
+        LOW_ORDER_LISTS as u8 + of_thp_order
     };
     let mut table = [[NO_LIST; TYPES]; ORDERS];
     for (order, row) in (0..).zip(&mut table) {
@@ -449,7 +472,7 @@ fn put_table(list_of: &[[u8; TYPES]; ORDERS]) -> [[u8; TYPES]; ORDERS] {
     })
 }
 
-/// The flags of a zone that a cache looks at.
+/// The flags of a zone that decide how a cache drains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ZoneFlags {
     /// kswapd is reclaiming.

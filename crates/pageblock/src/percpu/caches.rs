@@ -1,5 +1,6 @@
-//! What a CPU owns: a cache for each zone, and which zone it tries first.
+//! The caches of a CPU, one for each zone, and the zones that it tries first.
 
+use crate::base::ids::{ListIndex, NodeId, ZoneIndex};
 use crate::base::layout::MAX_NR_ZONES;
 use crate::base::mobility::Migratetype;
 use crate::percpu::cache::CpuCache;
@@ -13,16 +14,17 @@ pub(crate) struct CpuCaches<'m> {
     /// One a zone.
     pub(crate) zones: &'m mut [CpuZone<'m>],
     /// The first zone of its node's list, by the highest zone of a request.
-    pub(crate) first: [u16; MAX_NR_ZONES],
+    pub(crate) first: [ZoneIndex; MAX_NR_ZONES],
     /// The zone of the block that it freed last.
-    pub(crate) recent: u16,
+    pub(crate) recent: ZoneIndex,
     /// Its node.
-    pub(crate) node: u8,
-    /// Which of the requests in its mailbox it has received, where it shares the allocator; see [`Mailbox`](crate::percpu::mailbox::Mailbox).
+    pub(crate) node: NodeId,
+    /// The number of mailbox requests received so far, where it shares the allocator; see
+    /// [`Mailbox`](crate::percpu::mailbox::Mailbox).
     pub(crate) seen: u32,
 }
 
-/// What a CPU has of one zone. No other CPU writes to the same cache lines.
+/// A CPU's data for one zone. No other CPU writes to the same cache lines.
 #[repr(align(128))]
 pub(crate) struct CpuZone<'m> {
     pub(crate) snapshot: &'m ZoneSnapshot<'m>,
@@ -32,14 +34,14 @@ pub(crate) struct CpuZone<'m> {
     pub(crate) cache: CpuCache,
     /// The type of the pageblock that the CPU freed to last in this zone.
     pub(crate) recent_type: Migratetype,
-    /// The list of such pages; see [`CpuCache::put_list`].
-    pub(crate) recent_list: u8,
-    /// Which of the zone's [`CacheTuning`]s the cache has.
+    /// The list that pages of that type are freed to; see [`CpuCache::put_list`].
+    pub(crate) recent_list: ListIndex,
+    /// The [`CacheTuning::times`] of the limits that the cache has.
     pub(crate) tuned: u32,
 }
 
 impl CpuZone<'_> {
-    /// Returns the cache, with the page that it holds on its list.
+    /// Returns the cache, after the page freed last has come to its list.
     #[inline]
     pub(crate) fn flushed(&mut self) -> &mut CpuCache {
         self.cache.flush_last_freed(&self.map);
@@ -48,7 +50,7 @@ impl CpuZone<'_> {
 }
 
 impl CpuZone<'_> {
-    /// Gives the cache its limits, if they were set since.
+    /// Adopts new limits, if they were set since.
     fn adopt(&mut self, tuning: CacheTuning) {
         if self.tuned != tuning.times {
             self.tuned = tuning.times;
@@ -58,8 +60,10 @@ impl CpuZone<'_> {
 }
 
 impl CpuCaches<'_> {
-    /// Gives every cache its limits; `tuning` knows them by zone.
-    pub(crate) fn adopt(&mut self, mut tuning: impl FnMut(usize) -> CacheTuning) {
-        self.zones.iter_mut().enumerate().for_each(|(at, zone)| zone.adopt(tuning(at)));
+    /// Has every cache adopt the limits of its zone, which `tuning` returns.
+    pub(crate) fn adopt(&mut self, mut tuning: impl FnMut(ZoneIndex) -> CacheTuning) {
+        for (at, zone) in ZoneIndex::up_to(self.zones.len()).zip(self.zones.iter_mut()) {
+            zone.adopt(tuning(at));
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The invariants of CPU caches, verified against the page map.
 
 use crate::base::frame::pages;
+use crate::base::ids::CpuId;
 use crate::percpu::cache::CpuCache;
 use crate::table::map::FrameState;
 use crate::zone::Zone;
@@ -8,9 +9,9 @@ use crate::zone::check::{Violation, walk};
 
 impl Zone<'_> {
     /// Verifies one cache; returns the pages on its lists.
-    pub(crate) fn check_cache(&self, at: usize, cache: &CpuCache) -> Result<u64, Violation> {
+    pub(crate) fn check_cache(&self, cpu: CpuId, cache: &CpuCache) -> Result<u64, Violation> {
         let mut count = 0;
-        for index in 0..cache.nr_lists() {
+        for index in cache.lists() {
             let order = cache.list_order(index);
             let listed = |i| match self.map().state(i) {
                 FrameState::CpuList { order: is, cached }
@@ -28,7 +29,7 @@ impl Zone<'_> {
             let blocks = blocks + near.try_fold(0, |n, i| listed(i).map(|()| n + 1))?;
             count += u64::from(blocks) * pages(order);
         }
-        if count == u64::from(cache.count()) { Ok(count) } else { Err(Violation::CacheCount(at)) }
+        if count == u64::from(cache.count()) { Ok(count) } else { Err(Violation::CacheCount(cpu)) }
     }
 
     /// Verifies the caches of a zone, and that every block on a CPU list is on one of theirs.
@@ -37,8 +38,8 @@ impl Zone<'_> {
         caches: impl Iterator<Item = &'c CpuCache>,
     ) -> Result<(), Violation> {
         let mut listed = 0;
-        for (at, cache) in caches.enumerate() {
-            listed += self.check_cache(at, cache)?;
+        for (cpu, cache) in caches.enumerate() {
+            listed += self.check_cache(CpuId(cpu), cache)?;
         }
         let mapped: u64 = (0..self.map().frames())
             .map(|i| match self.map().state(i) {

@@ -7,6 +7,7 @@
 
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{ORDER_LIMIT, Order, Pfn};
+use crate::base::ids::ZoneIndex;
 use crate::base::request::{Gfp, Request};
 use crate::percpu::caches::{CpuCaches, CpuZone};
 use crate::table::map::Index;
@@ -41,7 +42,7 @@ impl CpuCaches<'_> {
             return None;
         }
         let (mt, highest) = (gfp.migratetype()?, gfp.highest_zone());
-        let zone = self.zones.get_mut(usize::from(self.first[highest as usize]))?;
+        let zone = self.zones.get_mut(self.first[highest as usize].index())?;
         let CpuZone { cache, map, snapshot, .. } = zone;
         let list = cache.take_list(order, mt)?;
         if !snapshot.serves_at_once(order, highest)
@@ -58,13 +59,14 @@ impl CpuCaches<'_> {
 
     /// Brings the list that a request looks at first to where [`alloc_fast`](Self::alloc_fast) finds
     /// its blocks, and tries again.
+    #[inline(always)]
     pub(crate) fn fill_stack_and_alloc(
         &mut self,
         request: &Request,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
         let Request { order, gfp, .. } = *request;
-        let zone = self.zones.get_mut(usize::from(self.first[gfp.highest_zone() as usize]))?;
+        let zone = self.zones.get_mut(self.first[gfp.highest_zone() as usize].index())?;
         let map = zone.map;
         let warm = zone.flushed().warm(&map, order, gfp.migratetype()?);
         if warm { self.alloc_fast(request, observer) } else { None }
@@ -101,7 +103,7 @@ impl CpuCaches<'_> {
         if order > ORDER_LIMIT {
             return None;
         }
-        let zone = self.zones.get_mut(usize::from(self.recent))?;
+        let zone = self.zones.get_mut(self.recent.index())?;
         let CpuZone { map, cache, .. } = zone;
         if !cache.flush_hot() {
             return None;
@@ -128,13 +130,13 @@ impl CpuCaches<'_> {
     /// the type of the block.
     pub(crate) fn make_room_and_free(
         &mut self,
-        at: usize,
+        at: ZoneIndex,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
     ) -> bool {
-        self.recent = at as u16;
-        let Some(zone) = self.zones.get_mut(at) else { return false };
+        self.recent = at;
+        let Some(zone) = self.zones.get_mut(at.index()) else { return false };
         zone.flushed();
         let map = &zone.map;
         let Some((offset, _)) = map.allocated(pfn, order) else { return false };

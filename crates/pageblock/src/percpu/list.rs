@@ -26,7 +26,7 @@ pub(crate) struct CpuList {
 impl CpuList {
     pub(crate) const EMPTY: Self = Self { hot: [NIL; HOT], len: 0, chain: Chain::EMPTY };
 
-    /// A list that [`top`](Self::top) and [`push_hot`](Self::push_hot) do nothing with.
+    /// A list on which [`top`](Self::top) finds nothing and [`push_hot`](Self::push_hot) does nothing.
     pub(crate) const CLOSED: Self = Self { len: u32::MAX, ..Self::EMPTY };
 
     #[inline]
@@ -58,7 +58,7 @@ impl CpuList {
         self.hot().chain(self.chain.iter(map))
     }
 
-    /// Tells whether a block is on the list: it is looked for from both ends at once.
+    /// Tells whether a block is on the list; searches from both ends at once.
     #[cfg(feature = "replay")]
     pub(crate) fn contains(&self, map: &PageMap<'_>, tag: Tag, i: Index) -> bool {
         let from_both_ends = || self.chain.iter(map).zip(self.chain.iter_back(map, tag));
@@ -78,7 +78,7 @@ impl CpuList {
         self.len -= 1;
     }
 
-    /// Fills an empty stack from the chain, as far as its links agree and `owned` holds. Gives
+    /// Fills an empty stack from the chain, as far as its links agree and `owned` holds. Tells
     /// whether there is a first block now.
     pub(crate) fn warm(
         &mut self,
@@ -137,7 +137,7 @@ impl CpuList {
         self.chain.push_tail(map, tag, i);
     }
 
-    /// Puts blocks at the end that follow each other; see [`Chain::push_tail_run`]. A few go on the
+    /// Puts consecutive blocks at the end; see [`Chain::push_tail_run`]. A few go on the
     /// stack, if the list has no chain.
     #[inline]
     pub(crate) fn push_tail_run(
@@ -159,7 +159,7 @@ impl CpuList {
         }
     }
 
-    /// Takes blocks from the end that follow each other; see [`Chain::pop_tail_run`].
+    /// Takes consecutive blocks from the end; see [`Chain::pop_tail_run`].
     #[inline]
     pub(crate) fn pop_tail_run(
         &mut self,
@@ -205,7 +205,7 @@ impl CpuList {
         Some(i)
     }
 
-    /// Leaves out what is not the owner's; see [`Chain::mend`].
+    /// Drops blocks that the owner does not have; see [`Chain::mend`].
     pub(crate) fn mend(&mut self, map: &PageMap<'_>, tag: Tag, owned: impl Fn(Index) -> bool) {
         let mut kept = 0;
         for at in 0..self.len as usize {

@@ -1,9 +1,10 @@
-//! What all CPUs know of the machine: its policy and sizes, which zones a request may use and in
-//! which order, and which zone holds a frame. Nothing here needs a lock.
+//! The machine as all CPUs see it without a lock: its policy and orders, the zones that a request may use
+//! in their order, and the zone that holds a frame.
 
 use crate::base::error::{AllocError, FrameError};
 use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::geometry::Geometry;
+use crate::base::ids::{NodeId, ZoneIndex};
 use crate::base::layout::{MAX_NUMNODES, ZoneKind};
 use crate::base::mobility::Migratetype;
 use crate::base::request::{Gfp, Request};
@@ -12,11 +13,11 @@ use crate::percpu::snapshot::ZoneSnapshot;
 use crate::policy::{Fair, Policy, SkipActiveNode};
 use crate::table::map::{FrameState, Index};
 
-/// There is no such node.
+/// The place of a node that does not exist.
 pub(crate) const NO_NODE: u8 = u8::MAX;
 
-/// There is no such zone.
-pub(crate) const NO_ZONE: u16 = u16::MAX;
+/// The index of no zone.
+pub(crate) const NO_ZONE: ZoneIndex = ZoneIndex(u16::MAX);
 
 pub(crate) struct Machine<'m> {
     pub(crate) policy: Policy,
@@ -24,8 +25,8 @@ pub(crate) struct Machine<'m> {
     /// One a zone.
     pub(crate) snapshots: &'m [ZoneSnapshot<'m>],
     /// The zones of each node's list, in the order in which they are tried.
-    pub(crate) zonelists: &'m [u16],
-    /// The place of each node's list among the zonelists; [`NO_NODE`] where there is no such node.
+    pub(crate) zonelists: &'m [ZoneIndex],
+    /// The rank of each node's list among the zonelists; [`NO_NODE`] for a node that does not exist.
     pub(crate) node_places: [u8; MAX_NUMNODES],
     pub(crate) nr_nodes: u8,
     /// The number of CPUs of each node.
@@ -37,37 +38,37 @@ pub(crate) struct Machine<'m> {
     pub(crate) kswapd_running: [AtomicBool; MAX_NUMNODES],
 }
 
-/// What an attempt looks for.
+/// One attempt to serve a request: its order and type, and the zones that it may use.
 #[derive(Clone, Copy)]
 pub(crate) struct Attempt {
     pub(crate) order: Order,
     pub(crate) mt: Migratetype,
     pub(crate) gfp: Gfp,
     pub(crate) highest: ZoneKind,
-    /// Which zonelist.
+    /// The rank of the zonelist among the nodes'.
     place: u8,
     nodemask: u64,
-    /// The CPU lists are passed by.
+    /// The attempt bypasses the CPU lists.
     pub(crate) past_lists: bool,
 }
 
 impl Attempt {
     /// Tells whether a node is in the mask.
     #[inline]
-    pub(crate) fn may_use(&self, node: u8) -> bool {
-        self.nodemask & 1 << node != 0
+    pub(crate) fn may_use(&self, node: NodeId) -> bool {
+        self.nodemask & node.bit() != 0
     }
 }
 
 impl<'m> Machine<'m> {
-    /// Returns what a request of a CPU on the node `own` looks for.
+    /// Returns the attempt to serve a request of a CPU on the node `own`.
     #[inline]
-    pub(crate) fn attempt(&self, own: u8, request: &Request) -> Result<Attempt, AllocError> {
+    pub(crate) fn attempt(&self, own: NodeId, request: &Request) -> Result<Attempt, AllocError> {
         if request.order > self.geometry.max_order {
             return Err(AllocError::OrderTooLarge(request.order));
         }
         let node = request.node.unwrap_or(own);
-        let place = self.node_places.get(usize::from(node)).copied().unwrap_or(NO_NODE);
+        let place = self.node_places.get(node.index()).copied().unwrap_or(NO_NODE);
         if place == NO_NODE {
             return Err(AllocError::NoSuchNode(node));
         }
@@ -75,48 +76,55 @@ impl<'m> Machine<'m> {
         let mt = gfp.migratetype().ok_or(AllocError::ConflictingMobility(gfp))?;
         let mt = if self.mobility_off.load(Relaxed) { Migratetype::Unmovable } else { mt };
         let nodemask =
-            if gfp.has(Gfp::THISNODE) { request.nodemask & 1 << node } else { request.nodemask };
+            if gfp.has(Gfp::THISNODE) { request.nodemask & node.bit() } else { request.nodemask };
         let highest = gfp.highest_zone();
         Ok(Attempt { order: request.order, mt, gfp, highest, place, nodemask, past_lists: false })
     }
 
     /// Returns the zones of an attempt's list, in the order in which they are tried.
     #[inline]
-    pub(crate) fn zonelist(&self, attempt: &Attempt) -> impl Iterator<Item = usize> + use<'m> {
+    pub(crate) fn zonelist(&self, attempt: &Attempt) -> impl Iterator<Item = ZoneIndex> + use<'m> {
         let zones = self.snapshots.len();
         let lists = self.zonelists;
-        lists[usize::from(attempt.place) * zones..][..zones].iter().map(|&z| usize::from(z))
+        lists[usize::from(attempt.place) * zones..][..zones].iter().copied()
     }
 
-    /// Tells whether nothing but its watermark makes a walk pass over its first zone: no fair batch,
-    /// and no kswapd to keep out of the way of.
+    /// Returns every zone's place and snapshot.
+    pub(crate) fn zones(
+        &self,
+    ) -> impl Iterator<Item = (ZoneIndex, &'m ZoneSnapshot<'m>)> + use<'m> {
+        ZoneIndex::up_to(self.snapshots.len()).zip(self.snapshots)
+    }
+
+    /// Tells whether nothing but its watermark can make a walk skip its first zone: there is no fair batch,
+    /// and no node is avoided because its kswapd runs.
     pub(crate) fn first_zone_serves(&self) -> bool {
         self.policy.fair == Fair::Off
             && (!self.skips_active() || !self.kswapd_running.iter().any(|r| r.load(Relaxed)))
     }
 
     /// Returns the number of CPUs of a node; of a node without CPUs the number of all.
-    pub(crate) fn cpus_near(&self, node: u8) -> u64 {
-        match self.node_cpus.get(usize::from(node)) {
+    pub(crate) fn cpus_near(&self, node: NodeId) -> u64 {
+        match self.node_cpus.get(node.index()) {
             Some(&local) if local > 0 => u64::from(local),
             _ => self.node_cpus.iter().map(|&cpus| u64::from(cpus)).sum(),
         }
     }
 
-    /// Tells whether walks first pass over nodes whose kswapd runs.
+    /// Tells whether walks first skip nodes whose kswapd runs.
     pub(crate) fn skips_active(&self) -> bool {
         self.policy.skip_active_node == SkipActiveNode::On && self.nr_nodes > 1
     }
 
     /// Tells whether a node's kswapd runs.
-    pub(crate) fn kswapd_runs(&self, node: u8) -> bool {
-        self.kswapd_running.get(usize::from(node)).is_some_and(|runs| runs.load(Relaxed))
+    pub(crate) fn kswapd_runs(&self, node: NodeId) -> bool {
+        self.kswapd_running.get(node.index()).is_some_and(|runs| runs.load(Relaxed))
     }
 
     /// Returns the zone that holds a frame, and the frame's index there. In the tables of zones that
     /// interleave with others the others' frames are holes.
-    pub(crate) fn locate(&self, pfn: Pfn) -> Option<(usize, Index)> {
-        self.snapshots.iter().enumerate().find_map(|(at, snapshot)| {
+    pub(crate) fn locate(&self, pfn: Pfn) -> Option<(ZoneIndex, Index)> {
+        self.zones().find_map(|(at, snapshot)| {
             let i = snapshot.map.index(pfn)?;
             (!snapshot.map.is_hole(i)).then_some((at, i))
         })
@@ -128,9 +136,13 @@ impl<'m> Machine<'m> {
         &self,
         pfn: Pfn,
         order: Order,
-    ) -> Result<(usize, Index), FrameError> {
-        let at = usize::from(self.sections.zone(pfn));
-        match self.snapshots.get(at).and_then(|snapshot| snapshot.map.allocated_at(pfn, order)) {
+    ) -> Result<(ZoneIndex, Index), FrameError> {
+        let at = self.sections.zone(pfn);
+        match self
+            .snapshots
+            .get(at.index())
+            .and_then(|snapshot| snapshot.map.allocated_at(pfn, order))
+        {
             Some(i) => Ok((at, i)),
             None => self.search_allocated(pfn, order),
         }
@@ -138,15 +150,13 @@ impl<'m> Machine<'m> {
 
     #[cold]
     #[inline(never)]
-    fn search_allocated(&self, pfn: Pfn, order: Order) -> Result<(usize, Index), FrameError> {
+    fn search_allocated(&self, pfn: Pfn, order: Order) -> Result<(ZoneIndex, Index), FrameError> {
         let found = self
-            .snapshots
-            .iter()
-            .enumerate()
+            .zones()
             .find_map(|(at, snapshot)| Some((at, snapshot.map.allocated_at(pfn, order)?)));
         found.ok_or_else(|| {
             let Some((at, i)) = self.locate(pfn) else { return FrameError::Foreign(pfn) };
-            match self.snapshots[at].map.state(i) {
+            match self.snapshots[at.index()].map.state(i) {
                 FrameState::Allocated { order, .. } => FrameError::WrongOrder(pfn, order),
                 _ => FrameError::NotAllocated(pfn),
             }
@@ -161,7 +171,7 @@ pub(crate) struct Sections {
     base: u64,
     shift: u32,
     /// [`NO_ZONE`] where a section has frames of several zones, or of none.
-    zones: [u16; SECTIONS],
+    zones: [ZoneIndex; SECTIONS],
 }
 
 impl Sections {
@@ -176,7 +186,7 @@ impl Sections {
                 .zip(spans.clone())
                 .filter(|(_, s)| s.start.0 < start + length && start < s.end.0);
             match (inside.next(), inside.next()) {
-                (Some((zone, _)), None) => zone,
+                (Some((zone, _)), None) => ZoneIndex(zone),
                 _ => NO_ZONE,
             }
         });
@@ -184,7 +194,7 @@ impl Sections {
     }
 
     #[inline(always)]
-    fn zone(&self, pfn: Pfn) -> u16 {
+    fn zone(&self, pfn: Pfn) -> ZoneIndex {
         let section = pfn.0.wrapping_sub(self.base) >> (self.shift & 63);
         let section = usize::try_from(section).unwrap_or(usize::MAX);
         self.zones.get(section).copied().unwrap_or(NO_ZONE)
@@ -195,7 +205,7 @@ impl Machine<'_> {
     /// See `Allocator::set_movable`.
     pub(crate) fn set_movable(&self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
         let (at, i) = self.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
-        let map = &self.snapshots[at].map;
+        let map = &self.snapshots[at.index()].map;
         let FrameState::Allocated { order, .. } = map.state(i) else {
             return Err(FrameError::NotAllocated(pfn));
         };
@@ -216,7 +226,7 @@ impl Machine<'_> {
         if into > order {
             return Err(FrameError::OrderTooLarge(into));
         }
-        let map = &self.snapshots[at].map;
+        let map = &self.snapshots[at.index()].map;
         let FrameState::Allocated { movable, .. } = map.state(i) else {
             return Err(FrameError::NotAllocated(pfn));
         };
@@ -237,10 +247,10 @@ mod tests {
         let sections = Sections::of(spans.iter().copied());
         assert_eq!(sections.zone(Pfn(15)), NO_ZONE);
         assert_eq!(sections.zone(Pfn(16)), NO_ZONE, "the first section has frames of both");
-        assert_eq!(sections.zone(Pfn(8192)), 1);
-        assert_eq!(sections.zone(Pfn((1 << 20) - 1)), 1);
+        assert_eq!(sections.zone(Pfn(8192)), ZoneIndex(1));
+        assert_eq!(sections.zone(Pfn((1 << 20) - 1)), ZoneIndex(1));
         assert_eq!(sections.zone(Pfn(u64::MAX)), NO_ZONE);
         let one = Sections::of(core::iter::once(FrameRange::new(0, 1000)));
-        assert_eq!([0, 999].map(|pfn| one.zone(Pfn(pfn))), [0, 0]);
+        assert_eq!([0, 999].map(|pfn| one.zone(Pfn(pfn))), [ZoneIndex(0); 2]);
     }
 }

@@ -68,7 +68,7 @@ mod tests {
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicU32 as Word;
 
-    /// Returns the owner looks twice, and drains if it was asked to.
+    /// Has the owner look twice, and drain if it was asked to.
     fn owner(mailbox: &Mailbox, drained: &Word) -> u32 {
         let mut seen = 0;
         for _ in 0..2 {
@@ -83,10 +83,10 @@ mod tests {
         seen
     }
 
-    /// What was done before an answer is seen by whoever sees the answer, and a drain that was asked for
-    /// when the owner looks is done.
+    /// Whoever sees that a drain is complete sees what the drain did, and a drain requested before the owner
+    /// looks is done.
     #[test]
-    fn answer_publishes_what_was_done() {
+    fn completion_publishes_what_was_done() {
         loom::model(|| {
             let mailbox = Arc::new((Mailbox::new(), Word::new(0)));
             let owner = {
@@ -103,36 +103,36 @@ mod tests {
         });
     }
 
-    /// Mailbox without a drain are seen with what was done before, whether a drain is asked for beside them
-    /// or not; the drain is not lost.
+    /// A request without a number is seen together with what its poster did before, whether or not a drain is
+    /// requested at the same time; the drain is not lost.
     #[test]
-    fn mail_and_a_drain_are_both_seen() {
+    fn a_notification_and_a_drain_are_both_seen() {
         loom::model(|| {
             let mailbox = Arc::new((Mailbox::new(), Word::new(0), Word::new(0)));
-            let teller = {
+            let notifier = {
                 let mailbox = mailbox.clone();
                 loom::thread::spawn(move || {
                     mailbox.2.store(1, Relaxed);
                     mailbox.0.notify();
                 })
             };
-            let asker = {
+            let requester = {
                 let mailbox = mailbox.clone();
                 loom::thread::spawn(move || mailbox.0.request_drain())
             };
             let (there, drained, limits) = &*mailbox;
             let seen = owner(there, drained);
-            let (_, number) = (teller.join().unwrap(), asker.join().unwrap());
+            let (_, number) = (notifier.join().unwrap(), requester.join().unwrap());
             if seen == 2 {
                 assert_eq!(limits.load(Relaxed), 1);
                 assert!(there.is_done(number));
             }
-            // What the owner has not seen, it is posted at its next look.
+            // What the owner has not seen yet is still posted for its next look.
             assert!(there.is_done(number) || there.posted() != seen);
         });
     }
 
-    /// Two drains asked for at once have numbers of their own, and one answer may be for both.
+    /// Two drains requested at once have numbers of their own, and one completion may be for both.
     #[test]
     fn requests_have_their_own_numbers() {
         loom::model(|| {

@@ -1,4 +1,4 @@
-//! What one CPU has: its caches, what it reads of zones without their locks, and its fast paths.
+//! The data of one CPU: its caches, the lock-free snapshots of zones, and its fast paths.
 
 pub mod cache;
 pub(crate) mod caches;

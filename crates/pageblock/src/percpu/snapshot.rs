@@ -1,13 +1,14 @@
 //! The lock-free snapshot of a zone: what CPUs read of it without its lock.
 //!
 //! Decisions before the lock is taken (is there memory above the watermark, is reclaim active) need
-//! numbers of the zone. The owner of all zones reads them in place; CPUs that share zones read the
+//! the zone's numbers. The owner of all zones reads them in place; CPUs that share zones read the
 //! copies of a [`ZoneSnapshot`], which are refreshed whenever the zone's lock is released. Such a copy lags
 //! behind by what the holder of the lock has moved so far: at most one batch of a CPU list, or one
 //! block. Unlike the kernel's `vm_stat` it does not drift with the number of CPUs.
 
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::frame::{ORDER_LIMIT, Order};
+use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use crate::base::sync::{AtomicBool, AtomicU16, AtomicUsize, Relaxed};
@@ -25,7 +26,7 @@ const CHECKED: [Migratetype; 5] = [Unmovable, Movable, Reclaimable, HighAtomic, 
 /// The lock-free snapshot of a zone, and its page map.
 pub(crate) struct ZoneSnapshot<'m> {
     pub(crate) map: PageMap<'m>,
-    pub(crate) node: u8,
+    pub(crate) node: NodeId,
     pub(crate) kind: ZoneKind,
     /// The flags of the fast path that do not depend on the request, where this zone is preferred.
     pub(crate) fast_flags: AllocFlags,
@@ -33,10 +34,10 @@ pub(crate) struct ZoneSnapshot<'m> {
     max_order: Order,
     /// Whether `served` and `only_size` were computed from the zone as it is.
     current: AtomicBool,
-    /// Neither active reclaim nor a missed high watermark makes a CPU cache give pages back.
+    /// Neither active reclaim nor a missed high watermark makes a CPU cache drain pages.
     only_size: AtomicBool,
     /// By the highest zone of a request: the orders, one bit each, that the zone serves at once,
-    /// whatever the watermark but a high one that is asked for, and the flags. Never a bit too many.
+    /// under any flags and any watermark but an explicit high one. Never a bit too many.
     served: [AtomicU16; MAX_NR_ZONES],
     copies: Copies,
 }
@@ -60,7 +61,7 @@ struct Copies {
     reclaim_active: AtomicBool,
 }
 
-/// Page counts fit: a zone's frames are numbered by 32 bits.
+/// Stores a page count, which fits: a zone's frames are numbered by 32 bits.
 fn store(copy: &AtomicUsize, pages: u64) {
     copy.store(usize::try_from(pages).unwrap_or(usize::MAX), Relaxed);
 }
@@ -108,7 +109,7 @@ impl<'m> ZoneSnapshot<'m> {
         self.served[highest as usize].load(Relaxed) >> (order & 0xf) & 1 != 0
     }
 
-    /// Tells whether nothing but its size makes a CPU cache give pages back.
+    /// Tells whether nothing but its size makes a CPU cache drain pages.
     #[inline(always)]
     pub(crate) fn only_size_drains(&self) -> bool {
         self.only_size.load(Relaxed)
@@ -152,7 +153,7 @@ impl<'m> ZoneSnapshot<'m> {
                 copy.store(orders, Relaxed);
             }
         }
-        // Up to 5.13 they do not look at the zone.
+        // Up to 5.13 caches do not look at the zone.
         let only_size = self.policy.pcp_free == PcpFree::Batch
             || (!zone.reclaim_active() && !zone.below_high());
         if self.only_size.load(Relaxed) != only_size || !self.is_current() {

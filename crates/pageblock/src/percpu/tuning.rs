@@ -1,5 +1,5 @@
-//! How many pages a CPU cache takes from its zone at a time, and how many it gives back: what it
-//! learns from the allocations and frees that it sees.
+//! How many pages a CPU cache refills and drains at a time, tuned by the allocations and frees that it
+//! sees.
 //!
 //! Source: `nr_pcp_alloc`, `free_unref_page_commit`, `nr_pcp_high`, `nr_pcp_free`, `decay_pcp_high`
 //! (mm/page_alloc.c).
@@ -13,13 +13,13 @@ use crate::zone::retune::CacheLimits;
 use crate::percpu::snapshot::ZoneSnapshot;
 
 impl CpuCache {
-    /// Each allocation ends a run of frees.
+    /// Notes an allocation, which halves `free_count`.
     #[inline(always)]
     pub(crate) fn note_alloc(&mut self) {
         self.free_count >>= 1;
     }
 
-    /// Returns the pages that the cache holds after a free of a block, if it surely has to give none back.
+    /// Returns the pages that the cache holds after a free of a block, if it certainly drains none.
     /// Only where nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
     pub(crate) fn count_if_kept(&self, order: Order) -> Option<u32> {
@@ -28,7 +28,7 @@ impl CpuCache {
         (count < self.keep_rule.below && !run).then_some(count)
     }
 
-    /// What such a free changes of the tuning.
+    /// Tunes the cache for such a free.
     #[inline(always)]
     pub(crate) fn note_kept_free(&mut self, order: Order) {
         if self.keep_rule.is_rising(self.free_count) {
@@ -44,12 +44,12 @@ impl CpuCache {
         self.forget_keep_rule();
     }
 
-    /// Takes every free for one that may have to give pages back: the limits may have changed.
+    /// Invalidates the [`KeepRule`]: every free is decided in full until it is renewed.
     pub(crate) fn forget_keep_rule(&mut self) {
         self.keep_rule.below = 0;
     }
 
-    /// Remembers when a free does not have to give pages back, after it was computed in full.
+    /// Renews the [`KeepRule`] after a free was decided in full.
     fn renew_keep_rule(&mut self, policy: &Policy) {
         let CacheLimits { batch, high_min, high_max } = self.limits;
         let counts = policy.counts_frees();
@@ -101,8 +101,7 @@ impl CpuCache {
         }
     }
 
-    /// Decides how many pages are to be given back after a block of `order`, one that has a list,
-    /// was freed; 0 for none.
+    /// Returns how many pages to drain after a block of `order`, one that has a list, was freed.
     ///
     /// Source: `free_unref_page_commit`.
     pub fn pages_to_drain(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
@@ -112,7 +111,7 @@ impl CpuCache {
         n
     }
 
-    /// The same for a block that is not on its list yet.
+    /// Returns the same for a block that is not on its list yet.
     #[inline]
     pub(crate) fn pages_to_drain_with(
         &mut self,
@@ -157,12 +156,12 @@ impl CpuCache {
         self.free_count >= enough && (!self.free_high_batch || self.count >= batch)
     }
 
-    /// Tells whether a cache certainly has to give no pages back, under any policy, after a free.
+    /// Tells whether a cache certainly drains no pages after a free, under any policy.
     fn holds_all(&self, run: FreeRun, zone: ZoneFlags) -> bool {
         self.count < self.high && run == FreeRun::Other && zone == ZoneFlags::default()
     }
 
-    /// Returns how many pages are to be given back where the cache may hold too many.
+    /// Returns how many pages to drain where the cache may hold too many.
     fn pages_past_high(&mut self, policy: &Policy, run: FreeRun, zone: ZoneFlags) -> u32 {
         let free_high = run == FreeRun::OfHighOrders;
         match policy.pcp_free {
@@ -255,7 +254,7 @@ impl CpuCache {
         high
     }
 
-    /// Returns what each vmstat tick does to the limit: lowers it by an eighth, and gives the pages to drain
+    /// Lowers the limit by an eighth, as each vmstat tick does, and returns the number of pages to drain
     /// (`decay_pcp_high`, 6.7 and later).
     pub fn decay(&mut self, policy: &Policy) -> u32 {
         let CacheLimits { batch, high_min, .. } = self.limits;
@@ -271,13 +270,13 @@ impl CpuCache {
     }
 }
 
-/// Tells whether many frees of an order in a run are given back at once.
+/// Tells whether a run of frees of an order empties the lists.
 #[inline(always)]
 const fn is_high(order: Order) -> bool {
     order.wrapping_sub(1) < COSTLY_ORDER
 }
 
-/// When a free does nothing but count: a summary of limits and policy. It never claims too much.
+/// When a free needs no drain: a summary of limits and policy, which errs on the safe side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct KeepRule {
     /// While the cache holds fewer pages, it keeps them all, and a free changes nothing but the
@@ -300,10 +299,10 @@ impl KeepRule {
     }
 }
 
-/// What the frees before one make of it.
+/// How a free continues those before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FreeRun {
-    /// The last of so many high orders freed in a run that the lists are emptied.
+    /// The free that makes a run of high orders long enough to empty the lists.
     OfHighOrders,
     /// Any other.
     Other,

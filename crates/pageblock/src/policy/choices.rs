@@ -1,4 +1,4 @@
-//! The values of each switch that is no number: what kernels did, from when on.
+//! The named values of the switches: what kernels did, and from which release on.
 
 macro_rules! choices {
     ($($(#[$doc:meta])* $name:ident { $($(#[doc = $vdoc:literal])* $variant:ident = $text:literal,)* })*) => {
@@ -76,7 +76,7 @@ choices! {
         /// From 6.6: they get a small fixed minimum, as high memory does.
         Small = "small",
     }
-    /// The watermark boost after a fragmenting fallback (seed 1).
+    /// The watermark boost after a fragmenting fallback.
     Boost {
         /// Up to 4.20.
         Off = "off",
@@ -87,7 +87,7 @@ choices! {
         /// From 5.11 (and in 5.10.y): kswapd is woken only if the boost happened.
         V510 = "v510",
     }
-    /// Spreading over zones before fragmenting one (seed 1).
+    /// Spreading over zones before fragmenting one.
     Nofragment {
         /// Up to 5.0.
         Off = "off",
@@ -98,7 +98,7 @@ choices! {
         /// `vm.defrag_mode` of 6.15 and later: for every request, in the slow path too.
         DefragMode = "defrag_mode",
     }
-    /// The fair zone allocator (seed 3).
+    /// The fair zone allocator.
     Fair {
         /// Before 3.12 and from 4.8.
         Off = "off",
@@ -175,7 +175,7 @@ choices! {
         /// From 4.0: or an unmovable request.
         Kernel = "kernel",
     }
-    /// Which orders have CPU lists (seed 2).
+    /// Which orders have CPU lists.
     PcpOrders {
         /// Up to 5.13: order 0.
         Order0 = "0",

@@ -6,6 +6,7 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::{AllocError, FrameError};
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, Pfn};
+use crate::base::ids::CpuId;
 use crate::base::request::Request;
 
 impl Allocator<'_> {
@@ -16,7 +17,7 @@ impl Allocator<'_> {
     /// As [`alloc`](Self::alloc).
     pub fn alloc_past_lists(
         &mut self,
-        cpu: usize,
+        cpu: CpuId,
         request: &Request,
         flags: Option<AllocFlags>,
         observer: &mut impl Observer,

@@ -2,6 +2,7 @@
 
 use crate::base::error::FrameError;
 use crate::base::frame::{Order, Pfn};
+use crate::base::ids::ListIndex;
 use crate::base::mobility::Migratetype::{self, Movable};
 use crate::percpu::cache::{CacheState, CpuCache, drained_type};
 use crate::replay::ListEnd;
@@ -9,42 +10,52 @@ use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
 impl CpuCache {
-    /// Returns the first block of a list: what an allocation would get.
+    /// Returns the first block of a list, which is allocated next.
     #[must_use]
-    pub fn next(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
-        (list < self.nr_lists()).then(|| self.head(list)).flatten().map(|i| zone.map().pfn(i))
+    pub fn next(&self, zone: &Zone<'_>, list: ListIndex) -> Option<Pfn> {
+        (list.index() < self.nr_lists())
+            .then(|| self.head(list))
+            .flatten()
+            .map(|i| zone.map().pfn(i))
     }
 
-    /// Returns the last block of a list: what a drain would give back.
+    /// Returns the last block of a list, which is drained next.
     #[must_use]
-    pub fn last(&self, zone: &Zone<'_>, list: usize) -> Option<Pfn> {
-        (list < self.nr_lists()).then(|| self.tail(list)).flatten().map(|i| zone.map().pfn(i))
+    pub fn last(&self, zone: &Zone<'_>, list: ListIndex) -> Option<Pfn> {
+        (list.index() < self.nr_lists())
+            .then(|| self.tail(list))
+            .flatten()
+            .map(|i| zone.map().pfn(i))
     }
 
     /// Returns the blocks of a list, first to last.
     pub fn blocks<'z>(
         &self,
         zone: &'z Zone<'_>,
-        list: usize,
+        list: ListIndex,
     ) -> impl Iterator<Item = Pfn> + use<'z> {
-        let known = (list < self.nr_lists()).then(|| self.iter(zone.map(), list));
+        let known = (list.index() < self.nr_lists()).then(|| self.iter(zone.map(), list));
         known.into_iter().flatten().map(|i| zone.map().pfn(i))
     }
 
     /// Returns the list that holds a block, by its order and remembered type; `None` where the block is on
-    /// no CPU list. Whether it is this CPU's the caller must know.
+    /// no CPU list. The list may be another CPU's.
     #[must_use]
-    pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<usize> {
+    pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<ListIndex> {
         let FrameState::CpuList { order, cached } = zone.state(pfn)? else { return None };
         if zone.policy().remembers_list() && cached.is_mergeable() {
             return self.list_index(order, cached);
         }
-        let lists = (0..self.nr_lists()).filter(|&list| self.list_order(list) == order);
+        let lists = self.lists().filter(|&list| self.list_order(list) == order);
         lists.into_iter().find(|&list| self.blocks(zone, list).any(|block| block == pfn))
     }
 
     /// Returns a block on a list of this CPU: its first frame, its order and the list.
-    fn own_block(&self, zone: &Zone<'_>, pfn: Pfn) -> Result<(Index, Order, usize), FrameError> {
+    fn own_block(
+        &self,
+        zone: &Zone<'_>,
+        pfn: Pfn,
+    ) -> Result<(Index, Order, ListIndex), FrameError> {
         let list = self.list_of(zone, pfn).ok_or(FrameError::NotFree(pfn))?;
         let order = self.list_order(list);
         let i = zone.block_index(pfn, order)?;
@@ -63,7 +74,7 @@ impl CpuCache {
     pub fn impose_take(&mut self, zone: &mut Zone<'_>, pfn: Pfn) -> Result<Order, FrameError> {
         let (i, order, list) = self.own_block(zone, pfn)?;
         self.unlink(zone.map(), i, list);
-        let movable = list % crate::base::mobility::MIGRATE_PCPTYPES == Movable as usize;
+        let movable = list.index() % crate::base::mobility::MIGRATE_PCPTYPES == Movable as usize;
         zone.map().set(i, FrameState::Allocated { order, movable });
         Ok(order)
     }
@@ -80,7 +91,7 @@ impl CpuCache {
         order: Order,
         mt: Migratetype,
         end: ListEnd,
-    ) -> Result<usize, FrameError> {
+    ) -> Result<ListIndex, FrameError> {
         let i = zone.block_index(pfn, order)?;
         if !zone.map().is_allocated(i, order) {
             return Err(FrameError::NotAllocated(pfn));
@@ -99,12 +110,12 @@ impl CpuCache {
         zone.map().index(pfn).map(|i| drained_type(zone, i))
     }
 
-    /// Imposes what the cache has learned.
+    /// Imposes the limits and the tuning state.
     pub fn impose_state(&mut self, state: CacheState) {
         self.set_state(state);
     }
 
-    /// Has the cache count another number of pages than its lists hold, to ask what it would do.
+    /// Imposes a page count that differs from the pages on the lists, to ask what the cache would do.
     pub fn impose_count(&mut self, pages: u32) {
         self.set_count(pages);
     }
@@ -114,7 +125,7 @@ impl CpuCache {
         self.note_alloc();
     }
 
-    /// Gives one block of this CPU's list back to the zone, and returns the type that it is freed to.
+    /// Drains one block of this CPU's list to the zone, and returns the type that it is freed to.
     ///
     /// # Errors
     /// [`FrameError::NotFree`] where it is on no CPU list, [`FrameError::OtherCpu`] where it is on none of this

@@ -1,5 +1,5 @@
-//! Imposed state: policy is bypassed, to rebuild a known state, and to keep to what a recorded kernel did where
-//! it decided otherwise. The cargo feature `replay` brings it; embedders do not need it.
+//! Imposed state: policy is bypassed, to rebuild a known state, and to follow a recorded kernel where
+//! it decided otherwise. The cargo feature `replay` enables it; embedders do not need it.
 //!
 //! These are the only ways around the allocator's own decisions. None of them reports an event, but
 //! [`Allocator::free_past_lists`](crate::alloc::Allocator::free_past_lists),

@@ -24,7 +24,7 @@ impl Zone<'_> {
         Ok(i)
     }
 
-    /// Clears the frames of a block that lies in use, reserved, or within a larger block in use: they are tails.
+    /// Makes tails of the frames of a block that is reserved, in use, or part of a larger block in use.
     fn clear_unlisted(&self, i: Index, order: Order) -> Result<(), FrameError> {
         for at in i..i + (1 << order) {
             match self.map().state(at) {
@@ -43,7 +43,7 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// Declares a block allocated that is reserved or in use, whatever blocks it was part of.
+    /// Imposes that a block, reserved or in use so far, is allocated, whatever blocks it was part of.
     ///
     /// # Errors
     /// Where some of its frames are on a list, or no memory of the zone.
@@ -83,7 +83,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Gives a pageblock a type; its free pages stay on their lists.
+    /// Imposes the type of a pageblock; its free pages stay on their lists.
     ///
     /// # Errors
     /// [`FrameError::Foreign`].
@@ -162,7 +162,7 @@ impl Zone<'_> {
         last.map(|last| self.map().pfn(last.min(end - 1)))
     }
 
-    /// Returns the block that a request's own list would give: its start, and the order before the split.
+    /// Returns the block that a request would take from its own list: its start, and the order before the split.
     #[must_use]
     pub fn next_of_list(&self, order: Order, list: Migratetype) -> Option<(Pfn, Order)> {
         if order > self.geometry().max_order {
@@ -226,7 +226,8 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// Returns what becomes of the pageblock if this free block serves a request of another type.
+    /// Returns the fallback in which this free block serves a request of another type, with the outcome for its
+    /// pageblock.
     #[must_use]
     pub fn outcome_of(
         &self,
@@ -240,7 +241,7 @@ impl Zone<'_> {
             .then(|| self.outcome((i, order, from), start))
     }
 
-    /// Raises the watermarks as a search does that could not claim so many pageblocks
+    /// Boosts the watermarks as a search does that failed to claim this many pageblocks
     /// ([`FallbackSearch::failed_claims`](crate::fallback::FallbackSearch::failed_claims)).
     pub fn impose_failed_claims(&mut self, claims: u32) {
         for _ in 0..claims {

@@ -1,4 +1,4 @@
-//! What the attempts of the slow path may use (`gfp_to_alloc_flags`, `__gfp_pfmemalloc_flags`).
+//! The flags of the slow path's attempts (`gfp_to_alloc_flags`, `__gfp_pfmemalloc_flags`).
 
 use super::{Caller, Demand};
 use crate::base::alloc_flags::AllocFlags;
@@ -75,7 +75,7 @@ fn reserves(policy: &Policy, flags: AllocFlags, demand: &Demand, caller: &Caller
     if high { flags.without(AllocFlags::CPUSET) } else { flags }
 }
 
-/// Returns the reserves that the caller is entitled to beyond that; `None` for most
+/// Returns the flags of the reserves that the caller may use in addition; `None` for most
 /// (`__gfp_pfmemalloc_flags`).
 #[must_use]
 pub fn reserve_flags(policy: &Policy, gfp: Gfp, caller: &Caller) -> Option<AllocFlags> {

@@ -1,8 +1,8 @@
 //! The slow path as data: what a request that the fast path could not serve needs next.
 //!
-//! [`SlowPath::next`] says one [`Step`] at a time; the caller does it, or charges simulated time
-//! for it, and reports the [`Outcome`]. Which step follows which is the generation's matter
-//! (`__alloc_pages_slowpath`): [`Slowpath`] of the policy.
+//! [`SlowPath::next`] returns one [`Step`] at a time; the caller runs it, or charges simulated time
+//! for it, and reports the [`Outcome`]. The order of steps depends on the generation
+//! of `__alloc_pages_slowpath`: [`Slowpath`] of the policy.
 //!
 //! ```
 //! use pageblock::mobility::Migratetype;
@@ -71,7 +71,7 @@ pub const PAGE_ALLOC_COSTLY_ORDER: Order = COSTLY_ORDER;
 /// (`MAX_RECLAIM_RETRIES`, `MAX_COMPACT_RETRIES`).
 pub const MAX_RETRIES: u32 = 16;
 
-/// Where a request stands: which step was handed out last.
+/// The state of a request: which step was returned last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum At {
     Start,
@@ -99,7 +99,7 @@ enum At {
     Over(Step),
 }
 
-/// What a direct compaction is for.
+/// The place of a direct compaction in the slow path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Round {
     /// Before anything was reclaimed.
@@ -149,7 +149,7 @@ impl<'p> SlowPath<'p> {
         }
     }
 
-    /// Says that the caller has changed: the OOM killer chose it, or a signal came.
+    /// Sets the caller's flags anew: the OOM killer chose it, or a signal came.
     pub const fn set_caller(&mut self, caller: Caller) {
         self.caller = caller;
     }
@@ -166,7 +166,7 @@ impl<'p> SlowPath<'p> {
         self.reclaimed_total
     }
 
-    /// Takes what came of the last step, and says the next. Begins with [`Outcome::Start`].
+    /// Takes the outcome of the last step, and returns the next. Begins with [`Outcome::Start`].
     pub fn next(&mut self, outcome: Outcome) -> Step {
         if let At::Over(step) = self.at {
             return step;
@@ -202,7 +202,7 @@ impl<'p> SlowPath<'p> {
     }
 }
 
-/// Whether a round moved anything.
+/// Whether a round made progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
     Made,
@@ -276,7 +276,7 @@ impl SlowPath<'_> {
     }
 
     /// Returns the order that reclaim and compaction work for: whole blocks as long as blocks of other types may not be
-    /// broken, as nothing smaller would serve a kernel request, where `defrag_blocks` is on.
+    /// split, as nothing smaller would serve a kernel request, where `defrag_blocks` is on.
     fn effort_order(&self) -> Order {
         let promoted = self.policy.defrag_blocks == DefragBlocks::On
             && self.flags.has(AllocFlags::NOFRAGMENT)
@@ -330,7 +330,7 @@ impl SlowPath<'_> {
         self.go(At::ReclaimTry, self.try_alloc())
     }
 
-    /// Has CPU lists and the reserve given back: what was reclaimed may lie on CPU lists or in the reserve.
+    /// Drains CPU lists and releases the reserve, where reclaimed pages may have gone.
     fn unreserve_and_drain(&mut self) -> Step {
         match self.policy.reserve {
             Reserve::MigrateReserve => self.go(At::Drain, Step::DrainAll),

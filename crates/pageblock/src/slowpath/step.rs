@@ -1,4 +1,4 @@
-//! What a request, its caller and its steps are.
+//! The types of the slow path: requests, callers, steps and outcomes.
 
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::frame::COSTLY_ORDER;
@@ -27,7 +27,7 @@ impl Demand {
     }
 }
 
-/// Who asks (flags of `current`).
+/// The caller (flags of `current`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Caller {
     /// The task frees memory for others (`PF_MEMALLOC`), or is a softirq that serves a memalloc
@@ -39,7 +39,7 @@ pub struct Caller {
     pub rt_task: bool,
     /// The task is a kernel thread (`PF_KTHREAD`).
     pub kthread: bool,
-    /// Not the task asks, but an interrupt: none of the above counts but a softirq's.
+    /// The request comes from an interrupt: of the flags above only a softirq's count.
     pub in_interrupt: bool,
     /// A fatal signal is pending.
     pub fatal_signal: bool,
@@ -58,7 +58,7 @@ pub enum CompactPriority {
 }
 
 impl CompactPriority {
-    /// Returns the next harder one, down to `hardest`.
+    /// Returns the next harder priority, down to `hardest`.
     pub(crate) const fn harder(self, hardest: Self) -> Option<Self> {
         match self {
             Self::Async => Some(Self::SyncLight),
@@ -68,18 +68,18 @@ impl CompactPriority {
     }
 }
 
-/// What a round of direct compaction came to, over all zones (`enum compact_result`).
+/// The result of a round of direct compaction, over all zones (`enum compact_result`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum CompactResult {
     /// Not tried: too little free memory to move pages to, or not permitted.
     Skipped,
-    /// Not tried: it failed too often of late.
+    /// Not tried: it failed too often recently.
     Deferred,
     /// All was scanned, without success.
     Complete,
     /// Part of a zone was scanned, without success.
     PartialSkipped,
-    /// Given up for others.
+    /// Aborted because of contention.
     Contended,
     /// A block of the order is free.
     Success,
@@ -88,12 +88,12 @@ pub enum CompactResult {
 /// Why compaction gave up early (3.10 to 4.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Contention {
-    /// It did not.
+    /// It did not give up.
     #[default]
     None,
-    /// A lock was held by another.
+    /// A lock was contended.
     Lock,
-    /// The CPU was needed by another.
+    /// The task had to reschedule.
     Resched,
 }
 
@@ -144,9 +144,9 @@ pub enum Step {
         /// The order that is wanted.
         order: Order,
     },
-    /// Give the pages of all CPU lists back. Report [`Outcome::Done`].
+    /// Drain all CPU lists. Report [`Outcome::Done`].
     DrainAll,
-    /// Give one highatomic block back. Report [`Outcome::Yes`] if there was one, else
+    /// Release one highatomic block. Report [`Outcome::Yes`] if there was one, else
     /// [`Outcome::No`].
     UnreserveHighatomic {
         /// Also the last block of a zone.
@@ -167,7 +167,7 @@ pub enum Step {
         /// The flags of the watermark test.
         flags: AllocFlags,
     },
-    /// Nothing to do: from here on blocks of other types may be broken. Report [`Outcome::Done`].
+    /// Nothing to do: from here on blocks of other types may be split. Report [`Outcome::Done`].
     DropNofragment,
     /// Wait. Report [`Outcome::Done`].
     Wait(Wait),
@@ -184,26 +184,26 @@ pub enum Step {
 pub enum OomResult {
     /// A victim is dying.
     Killed,
-    /// There was none to kill.
+    /// There was no task to kill.
     Nothing,
-    /// Another task was about it.
+    /// Another task is killing.
     Busy,
 }
 
-/// What came of the last [`Step`]. An outcome that does not answer the step counts as failure.
+/// The outcome of the last [`Step`]. An outcome that does not fit the step counts as failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// Nothing was asked yet.
     Start,
     /// It is done.
     Done,
-    /// It gave the page.
+    /// The page was allocated.
     Page,
     /// No page.
     NoPage,
     /// Compaction ended, without a captured page.
     Compacted(CompactResult, Contention),
-    /// Reclaim freed so many pages.
+    /// Reclaim freed pages.
     Reclaimed {
         /// The number of pages.
         pages: u64,

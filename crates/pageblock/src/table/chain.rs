@@ -5,18 +5,18 @@
 
 use crate::table::map::{Index, NIL, PageMap};
 
-/// Who owns a chain. 0 for zones.
+/// The owner of a chain; 0 for zones.
 pub(crate) type Tag = u32;
 
-/// A chain. What the head has as its previous block means nothing.
+/// A chain. The previous link of its head is undefined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
     head: Index,
-    /// Of a chain that is not empty.
+    /// Undefined in an empty chain.
     tail: Index,
 }
 
-/// A chain's links do not agree: not all of what they lead to is the owner's.
+/// A chain's links contradict each other: they lead to blocks that the owner does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Broken;
 
@@ -177,22 +177,21 @@ impl Chain {
         Some((first, n))
     }
 
-    /// Returns what stands before a block, if the links agree.
+    /// Returns the block before another, if the links agree.
     #[inline]
     fn before(&self, map: &PageMap<'_>, tag: Tag, i: Index) -> Option<Index> {
         let prev = map.prev(i) ^ tag;
         (prev < map.frames() && map.next(prev) == i).then_some(prev)
     }
 
-    /// Returns what stands after a block, if the links agree.
+    /// Returns the block after another, if the links agree.
     fn after(&self, map: &PageMap<'_>, tag: Tag, i: Index) -> Option<Index> {
         let next = map.next(i);
         (next < map.frames() && map.prev(next) == i ^ tag).then_some(next)
     }
 
-    /// Keeps of a broken chain what its head and what its tail certainly lead to, where `owned` says
-    /// of a block that it may be the owner's. The block whose link is wrong is left out, and what
-    /// cannot be reached.
+    /// Repairs a broken chain: keeps the blocks that can be reached from its head and from its tail and that
+    /// `owned` accepts. The block whose link is wrong is dropped, as are blocks that cannot be reached.
     #[cold]
     pub(crate) fn mend(&mut self, map: &PageMap<'_>, tag: Tag, owned: impl Fn(Index) -> bool) {
         let Self { head, tail } = *self;
@@ -226,8 +225,8 @@ impl Chain {
         };
     }
 
-    /// Moves all that stands before `i` behind the tail, so that `i` becomes the head
-    /// (`move_freelist_tail` of compaction's fast search; also a way to follow one unseen).
+    /// Moves all blocks before `i` behind the tail, so that `i` becomes the head
+    /// (`move_freelist_tail` of compaction's fast search).
     pub(crate) fn rotate_to(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
         if self.head == i {
             return;

@@ -63,7 +63,7 @@ const ORDERS: usize = ORDER_LIMIT as usize + 1;
 pub(crate) struct FreeArea {
     lists: [[List; ORDERS]; MIGRATETYPES],
     nonempty: [u16; MIGRATETYPES],
-    /// Every movement passes one of the functions below.
+    /// Every change of a list goes through one of the functions below.
     pub(crate) watch: Watch,
 }
 
@@ -108,7 +108,7 @@ impl FreeArea {
         }
     }
 
-    /// From one list to another, whose type the block's pageblock has or is about to be given.
+    /// Moves a block to another list, whose type its pageblock has or is about to get.
     pub(crate) fn change(
         &mut self,
         map: &PageMap<'_>,

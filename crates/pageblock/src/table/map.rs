@@ -1,4 +1,4 @@
-//! What is known of every frame and pageblock: the page map.
+//! The page map: the state of every frame and pageblock.
 //!
 //! A frame costs nine bytes: two list links and a state byte; a pageblock costs one more. The tables
 //! are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a frame
@@ -18,7 +18,7 @@ pub(crate) const NIL: Index = Index::MAX;
 /// Bytes that the tables take for each frame, pageblocks excluded.
 pub const BYTES_PER_FRAME: usize = size_of::<Link>() + size_of::<AtomicU8>();
 
-/// What follows a block on its list, and what stands before it.
+/// The next and the previous block on a block's list.
 type Link = [AtomicU32; 2];
 const NEXT: usize = 0;
 const PREV: usize = 1;
@@ -64,7 +64,7 @@ pub enum FrameState {
 const TAIL: u8 = 0xff;
 const HOLE: u8 = 0xef;
 const RESERVED: u8 = 0xdf;
-/// Reserved too, and certainly memory, as the allocator had it or was told of it.
+/// Reserved too, and known to be memory: the allocator had it, or it was declared.
 const RETURNED: u8 = 0xcf;
 const ALLOCATED: u8 = 0x70;
 const FREE: u8 = 0x80;
@@ -132,7 +132,7 @@ impl StateByte<'_> {
         self.0.load(Relaxed) == other.0.load(Relaxed)
     }
 
-    /// Gives the block to a request.
+    /// Marks the block as allocated.
     #[inline(always)]
     pub(crate) fn set_allocated(self, order: Order, movable: bool) {
         self.0.store(ALLOCATED | (movable as u8) << 7 | order, Relaxed);
@@ -210,7 +210,7 @@ impl<'m> PageMap<'m> {
         self.states[i as usize].load(Relaxed) == RETURNED
     }
 
-    /// Gives every frame of a range, all in the tables, a state.
+    /// Sets the state of every frame of a range, all in the tables.
     pub(crate) fn fill(&self, range: FrameRange, state: FrameState) {
         for byte in self.states_in(range).unwrap_or_default() {
             byte.store(state.encode(), Relaxed);
@@ -277,8 +277,8 @@ impl<'m> PageMap<'m> {
         StateByte(&self.states[i as usize])
     }
 
-    /// Returns the index of a frame, where an allocated block of exactly this order starts at it. A hole is
-    /// none.
+    /// Returns the index of a frame, where an allocated block of exactly this order starts at it. `None`
+    /// for a hole.
     #[inline]
     pub(crate) fn allocated_at(&self, pfn: Pfn, order: Order) -> Option<Index> {
         let offset = self.offset(pfn);
@@ -345,7 +345,7 @@ impl<'m> PageMap<'m> {
     /// (`zone/packing.rs`).
     #[inline(always)]
     pub(crate) fn is_in_block_of(&self, offset: usize, mt: Migratetype) -> bool {
-        // The number is less than 64, which the processor then need not be told.
+        // Below 64, so that the shift needs no masking.
         let block = self.blocks.get(offset >> (self.pageblock_order & 63));
         block.is_some_and(|byte| byte.load(Relaxed) & (SPARSE | TYPE_BITS) == mt as u8)
     }
@@ -356,13 +356,13 @@ impl<'m> PageMap<'m> {
         Migratetype::from_index((byte & TYPE_BITS) as usize).unwrap_or(Migratetype::Movable)
     }
 
-    /// Gives the pageblock a type; it is isolated no more.
+    /// Sets the type of the pageblock, which ends its isolation.
     pub(crate) fn set_block_type(&self, i: Index, mt: Migratetype) {
         let byte = self.block(i);
         byte.store(byte.load(Relaxed) & SKIP | block_byte(mt), Relaxed);
     }
 
-    /// Sets or clears the isolation beside the type, and gives the type below.
+    /// Sets or clears the isolation; the type below it stays.
     pub(crate) fn set_isolated(&self, i: Index, isolated: bool) -> Migratetype {
         let byte = self.block(i);
         let old = byte.load(Relaxed);
@@ -372,8 +372,8 @@ impl<'m> PageMap<'m> {
         below
     }
 
-    /// Returns the type of the CPU list that takes a block which is freed; `None` where it goes to the zone,
-    /// as its pageblock is isolated or being emptied (`zone/packing.rs`).
+    /// Returns the type of the CPU list that a freed block goes to; `None` where it goes to the zone because
+    /// its pageblock is isolated or being emptied (`zone/packing.rs`).
     #[inline]
     pub(crate) fn cpu_list_type(&self, i: Index, order: Order) -> Option<Migratetype> {
         let byte = self.block(i).load(Relaxed);
@@ -382,7 +382,7 @@ impl<'m> PageMap<'m> {
         (mt != Migratetype::Isolate && !emptying).then_some(mt)
     }
 
-    /// Says whether the `block`-th pageblock is being emptied.
+    /// Sets whether the `block`-th pageblock is being emptied.
     #[inline]
     pub(crate) fn set_sparse(&self, block: u32, sparse: bool) {
         let byte = &self.blocks[block as usize];
@@ -419,8 +419,8 @@ impl FrameState {
 }
 
 impl PageMap<'_> {
-    /// Returns the block that holds a frame, free or not: its first frame and state. What is in no block
-    /// stands for itself.
+    /// Returns the block that holds a frame, free or not: its first frame and state. A frame in no
+    /// block is returned itself.
     pub(crate) fn block_at(&self, i: Index) -> (Index, FrameState) {
         let holds = |at_least: Order| {
             let start = i & !((1 << at_least) - 1);

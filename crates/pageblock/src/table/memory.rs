@@ -35,7 +35,7 @@ impl Default for TablesLayout {
 }
 
 impl TablesLayout {
-    /// Room for `n` more values of type `T`; `None` where the size overflows.
+    /// Returns the layout with room for `n` more values of type `T`; `None` where the size overflows.
     #[must_use]
     pub fn and<T>(self, n: usize) -> Option<Self> {
         let array = Layout::array::<T>(n).ok()?;
@@ -43,7 +43,7 @@ impl TablesLayout {
         Some(Self { layout })
     }
 
-    /// Size and alignment. Memory of this alignment has nothing left over.
+    /// Returns size and alignment. Memory of this alignment has no bytes left over.
     #[must_use]
     pub fn layout(self) -> Layout {
         self.layout
@@ -56,7 +56,7 @@ impl TablesLayout {
     }
 }
 
-/// RangeWorker out tables from memory that the caller supplied, one after the other.
+/// Hands out tables from memory that the caller supplied, one after the other.
 pub struct Tables<'m> {
     at: NonNull<u8>,
     left: usize,
@@ -113,7 +113,7 @@ impl<'m> Tables<'m> {
         }
     }
 
-    /// Returns a table of `n` pairs of numbers that mean nothing yet. Memory whose bytes have a value is not
+    /// Returns a table of `n` pairs of numbers without a meaning yet. Memory whose bytes have a value is not
     /// touched.
     pub(crate) fn take_pairs(&mut self, n: usize) -> Option<&'m mut [[AtomicU32; 2]]> {
         if !self.written || cfg!(any(loom, shuttle)) {

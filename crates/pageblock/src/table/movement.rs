@@ -8,9 +8,9 @@
 //! (`account_freepages`, `move_to_free_list`);
 //! [`Allocator::check`](crate::alloc::Allocator::check) looks at all.
 //!
-//! Exempt is a zone whose state was rebuilt or followed from a recording (`follow_*`) and so was given
-//! a list of another type: what was recorded counts. So is one that isolates a pageblock while
-//! blocks larger than that are freed as one, as 6.10 and 6.11 do.
+//! A zone is exempt after an imposed change (`impose_*`) put a block on a list of another type: the recording
+//! counts. So is a zone that isolates a pageblock while blocks larger than that are freed as one, as
+//! 6.10 and 6.11 do.
 
 use core::ops::Range;
 
@@ -20,9 +20,9 @@ use crate::table::map::{Index, PageMap};
 /// Movements of free blocks since the allocator was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Movements {
-    /// All: onto a list, off a list, from one list to another.
+    /// All of them: onto a list, off a list, from one list to another.
     pub all: u64,
-    /// Those to or from a list of another type than the block's pageblock has.
+    /// Those to or from a list whose type is not that of the block's pageblock.
     pub mixed: u64,
 }
 
@@ -45,12 +45,12 @@ impl Watch {
         Some(self.seen)
     }
 
-    /// Whether no movement may be mixed.
+    /// Whether a mixed movement is a defect.
     pub(crate) fn set_strict(&mut self, strict: bool) {
         self.strict = strict;
     }
 
-    /// A block enters or leaves a list.
+    /// Notes that a block enters or leaves a list.
     pub(crate) fn one(&mut self, map: &PageMap<'_>, i: Index, list: Migratetype) {
         let unsettled = core::mem::take(&mut self.unsettled);
         self.seen.mixed += unsettled;
@@ -59,7 +59,7 @@ impl Watch {
         self.expect(map, i, list, map.block_type(i) == list);
     }
 
-    /// A block goes from one list to another. Its pageblock changes its type before or after that.
+    /// Notes that a block goes from one list to another. Its pageblock changes its type before or after that.
     pub(crate) fn change(&mut self, map: &PageMap<'_>, i: Index, [from, to]: [Migratetype; 2]) {
         let mt = map.block_type(i);
         self.seen.all += 1;
@@ -67,7 +67,7 @@ impl Watch {
         self.expect(map, i, from, mt == from || mt == to);
     }
 
-    /// Pageblocks have the type that their free pages moved for: all of those agree now.
+    /// Notes that pageblocks have got the type to whose lists their free pages moved.
     pub(crate) fn settle(&mut self, map: &PageMap<'_>, frames: Range<Index>) {
         self.unsettled = 0;
         for i in frames {
@@ -116,6 +116,7 @@ mod tests {
     use super::*;
     use crate::base::frame::Pfn;
     use crate::base::geometry::Geometry;
+    use crate::base::ids::{CpuId, ZoneIndex};
     use crate::base::mobility::Migratetype::{Movable, Unmovable};
     use crate::base::request::{Gfp, Request};
     use crate::testing::Allocator;
@@ -126,12 +127,12 @@ mod tests {
         with_zone(policy, Geometry::default(), 2048, test)
     }
 
-    /// Gives a pageblock another type behind the lists' back, then takes its pages.
+    /// Changes the type of a pageblock but not the lists of its pages, then takes these.
     fn take_from_another_type(policy: &str) -> Movements {
         with_two_blocks(policy, |allocator| {
             allocator.zones()[0].map().set_block_type(0, Unmovable);
             allocator.zones()[0].map().set_block_type(1024, Unmovable);
-            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             zone.rmqueue_smallest(9, Movable).unwrap();
             allocator.movements().unwrap()
         })
@@ -153,7 +154,7 @@ mod tests {
     #[should_panic(expected = "did not get the type of its pages")]
     fn from_6_10_pages_do_not_move_without_their_pageblock() {
         with_two_blocks("linux-6.10", |allocator| {
-            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             zone.rmqueue_smallest(0, Movable).unwrap();
             zone.move_freepages_block(0, Unmovable);
             zone.rmqueue_smallest(0, Movable);
@@ -165,8 +166,8 @@ mod tests {
     fn from_6_10_what_compaction_takes_moves_its_pageblock() {
         with_two_blocks("linux-6.10", |allocator| {
             let kernel = Request::new(0, Gfp::GFP_KERNEL);
-            let pfn = allocator.alloc(0, &kernel, &mut ()).unwrap().0 & !511;
-            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let pfn = allocator.alloc(CpuId(0), &kernel, &mut ()).unwrap().0 & !511;
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             assert_eq!(zone.block_type(Pfn(pfn)), Some(Unmovable));
             assert_eq!(zone.isolate_free_page(Pfn(pfn + 256)), Some(8));
             assert_eq!(zone.block_type(Pfn(pfn)), Some(Movable));

@@ -7,7 +7,7 @@ use crate::base::event::Observer;
 use crate::zone::Zone;
 
 impl Zone<'_> {
-    /// Takes back so many pages of the boost, at most all of it, after kswapd has reclaimed them.
+    /// Lowers the boost by a number of pages, to 0 at the least, after kswapd has reclaimed them.
     pub fn end_boost(&mut self, pages: u64) {
         self.boost = self.boost.saturating_sub(pages);
     }

@@ -59,7 +59,7 @@ impl Zone<'_> {
         Some((i, found))
     }
 
-    /// Takes up to `n` blocks, at least one, as so many calls of
+    /// Takes up to `n` blocks, at least one, as that many calls of
     /// [`rmqueue_smallest`](Self::rmqueue_smallest) would: they follow each other in the first block of the
     /// smallest order that serves, since all smaller lists are empty. Returns the first, and how many
     /// they are. Not for packed placement.
@@ -94,7 +94,7 @@ impl Zone<'_> {
         Some((i, taken))
     }
 
-    /// Gives `insert` what is left of a block of the order `found` after so many blocks of `order`
+    /// Passes to `insert` what is left of a block of the order `found` after some blocks of `order`
     /// were taken from its start, in the largest pieces.
     #[inline(always)]
     fn insert_rest(
@@ -214,7 +214,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Gives a buddy of whole pageblocks that merges the type of the block freed, once it is off its list.
+    /// Sets the type of a buddy of whole pageblocks that merges to that of the freed block, once it is off its list.
     fn match_buddy(&mut self, buddy: Index, order: Order, mt: Migratetype) {
         if !self.is_whole_block(order) || self.map.block_type(buddy) == mt {
             return;
@@ -227,7 +227,7 @@ impl Zone<'_> {
     }
 
     /// Returns the tail, if the block is likely to merge soon: if the buddy of what it would become is
-    /// already free (`buddy_merge_likely`). Used last, it has the best chance to.
+    /// already free (`buddy_merge_likely`). At the tail it is allocated last, and has the most time to merge.
     fn end_for(&self, i: Index, order: Order) -> End {
         if order + 1 >= self.geometry.max_order {
             return End::Head;

@@ -42,7 +42,7 @@ impl Zone<'_> {
         self.capture.take()
     }
 
-    /// Gives a block that a free made to the task that waits for it. Tells whether it did.
+    /// Hands a block that a free has made to the task that waits for it. Tells whether it did.
     pub(crate) fn give_to_capture(
         &mut self,
         i: Index,

@@ -3,17 +3,18 @@
 use core::fmt;
 
 use crate::base::frame::{COSTLY_ORDER, Order, Pfn};
+use crate::base::ids::CpuId;
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::policy::{MergeRule, SplitLarge};
 use crate::table::chain::{Chain, Tag};
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::zone::Zone;
 
-/// What is wrong, and where. Any of these is a defect of this crate, or of what wrote to its tables.
+/// A violated invariant, and where. Each is a defect of this crate, or of code that wrote to its tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A list has a block that the page map describes otherwise.
+    /// The page map contradicts a list about one of its blocks.
     ListedOtherwise(Pfn, FrameState),
     /// The links of a list do not agree in both directions.
     BrokenLink(Pfn),
@@ -28,7 +29,7 @@ pub enum Violation {
     Unlisted(Pfn),
     /// Two blocks share a frame, or a frame belongs to none.
     Frames(Pfn),
-    /// A counter is not what the lists say.
+    /// A counter contradicts the lists.
     Counter {
         /// Its kernel name.
         name: &'static str,
@@ -41,8 +42,8 @@ pub enum Violation {
     Unmerged(Pfn, Order),
     /// From 6.10: a free block is not on the list of its pageblock's type.
     WrongList(Pfn, Migratetype),
-    /// A CPU cache's count is not the pages on its lists.
-    CacheCount(usize),
+    /// The count of this CPU's cache is not the number of pages on its lists.
+    CacheCount(CpuId),
     /// What packed placement knows of the pageblock that starts here is not what its frames say.
     Packing(Pfn),
 }
@@ -67,7 +68,9 @@ impl fmt::Display for Violation {
                 write!(f, "the free block at {pfn} is on the {list} list")
             }
             Self::Packing(pfn) => write!(f, "the pageblock at {pfn} is not packed as it says"),
-            Self::CacheCount(cache) => write!(f, "the count of CPU cache {cache} is wrong"),
+            Self::CacheCount(cache) => {
+                write!(f, "the page count of the cache of CPU {cache} is wrong")
+            }
         }
     }
 }

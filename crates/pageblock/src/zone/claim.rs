@@ -1,4 +1,5 @@
-//! What a fallback does: claims, refiles or splits the pageblock of the block that it takes.
+//! The effect of a fallback: the pageblock of its block is claimed, or its free pages move, or the block is
+//! split.
 //!
 //! Source: `steal_suitable_fallback`, `try_to_claim_block`, `__rmqueue_claim`, `__rmqueue_steal` of Linux
 //! 3.10 to 7.3.
@@ -71,7 +72,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Up to 4.9: moves the block's free pages, then splits what was found. Returns the type that the
+    /// Moves the pageblock's free pages, then splits the block that was found (up to 4.9). Returns the type that the
     /// block is treated as, and that of the remainder.
     fn move_and_split(
         &mut self,
@@ -105,7 +106,7 @@ impl Zone<'_> {
         (new, rest)
     }
 
-    /// 4.12 to 6.9: puts what was found on the list of the requested type, without splitting it.
+    /// Puts the block that was found on the list of the requested type, without splitting it (4.12 to 6.9).
     pub(crate) fn refile(
         &mut self,
         i: Index,
@@ -130,7 +131,7 @@ impl Zone<'_> {
         }
     }
 
-    /// From 6.10: the remainder stays on the list of the pageblock's type.
+    /// Splits the block that was found; the remainder stays on the list of the pageblock's type (from 6.10).
     fn take_strict(
         &mut self,
         i: Index,

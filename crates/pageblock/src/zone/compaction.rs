@@ -6,26 +6,26 @@
 //! (mm/compaction.c).
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
 //! # allocator.retune();
 //! use pageblock::frame::Pfn;
 //!
-//! // A free block that contents are moved to: no watermark, no list of a CPU is in the way.
-//! let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+//! // A free block that contents are moved to: neither a watermark nor a CPU list matters.
+//! let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
 //! let order = zone.isolate_free_page(Pfn(4096)).unwrap();
 //! assert_eq!(order, 10);
 //! allocator.split_allocated(Pfn(4096), order, 0).unwrap();
 //! for pfn in 4096..4096 + (1 << order) {
-//!     allocator.free(0, Pfn(pfn), 0, &mut ()).unwrap();
+//!     allocator.free(CpuId(0), Pfn(pfn), 0, &mut ()).unwrap();
 //! }
 //! ```
 
@@ -43,9 +43,9 @@ impl Zone<'_> {
         self.map.index(pfn).is_some_and(|i| self.map.skip(i))
     }
 
-    /// Takes the free block that starts at a frame off its list, past every watermark, and gives its
-    /// order; `None` where no free block starts. The block is in use then, with movable content. Of
-    /// one of half a pageblock or more the pageblocks become movable (`__isolate_free_page`).
+    /// Takes the free block that starts at a frame off its list, past every watermark, and returns its
+    /// order; `None` where no free block starts. The block is in use then, with movable content. If it is
+    /// half a pageblock or more, its pageblocks become movable (`__isolate_free_page`).
     pub fn isolate_free_page(&mut self, pfn: Pfn) -> Option<Order> {
         let i = self.map.index(pfn)?;
         let FrameState::Free { order, list } = self.map.state(i) else { return None };
@@ -92,6 +92,7 @@ impl Zone<'_> {
 mod tests {
     use super::*;
     use crate::base::geometry::Geometry;
+    use crate::base::ids::{CpuId, ZoneIndex};
     use crate::base::request::Gfp;
     use crate::base::request::Request;
     use crate::testing::with_zone;
@@ -99,7 +100,7 @@ mod tests {
     #[test]
     fn an_isolated_block_is_split_and_freed_page_by_page() {
         with_zone("linux-4.20", Geometry::default(), 4096, |allocator| {
-            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             let free = zone.free_pages();
             assert_eq!(zone.isolate_free_page(Pfn(1)), None);
             assert_eq!(zone.isolate_free_page(Pfn(1024)), Some(10));
@@ -108,7 +109,7 @@ mod tests {
             assert!(allocator.split_allocated(Pfn(1024), 10, 0).is_err());
             allocator.check().unwrap();
             for pfn in 1024..2048 {
-                allocator.free(0, Pfn(pfn), 0, &mut ()).unwrap();
+                allocator.free(CpuId(0), Pfn(pfn), 0, &mut ()).unwrap();
             }
             allocator.drain_all(&mut ());
             assert_eq!(allocator.zones()[0].free_pages(), free);
@@ -120,13 +121,13 @@ mod tests {
     fn a_kernel_request_claims_by_any_order_a_movable_one_by_large_ones() {
         with_zone("linux-4.20", Geometry::default(), 4096, |allocator| {
             let request = Request::new(0, Gfp::GFP_KERNEL);
-            allocator.alloc(0, &request, &mut ()).unwrap();
+            allocator.alloc(CpuId(0), &request, &mut ()).unwrap();
             let zone = &allocator.zones()[0];
             assert!(zone.has_claimable_fallback(10, Migratetype::Unmovable));
             assert!(zone.has_claimable_fallback(5, Migratetype::Movable));
             assert!(!zone.has_claimable_fallback(3, Migratetype::Movable));
             assert!(!zone.has_claimable_fallback(11, Migratetype::Unmovable));
-            assert_eq!(allocator.zones_for(0, &request).unwrap().count(), 1);
+            assert_eq!(allocator.zones_for(CpuId(0), &request).unwrap().count(), 1);
         });
     }
 }

@@ -9,14 +9,15 @@ use core::fmt;
 use crate::base::error::{FrameError, NoSuchCpu};
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::ids::CpuId;
 use crate::base::mobility::Migratetype::Isolate;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
 /// How the contents of allocated blocks are moved.
 ///
-/// Where CPUs share the allocator, it is the caller's to see that a block is not freed while
-/// [`migrate`](Self::migrate) moves it; of a block that was freed before, that says `false`.
+/// Where CPUs share the allocator, the caller ensures that a block is not freed while
+/// [`migrate`](Self::migrate) moves it; for a block that was freed before, `migrate` returns `false`.
 pub trait Migrate {
     /// Tells whether the content of an allocated block can be moved. A shared zone's lock is held.
     fn is_movable(&mut self, block: Pfn, order: Order) -> bool;
@@ -26,15 +27,15 @@ pub trait Migrate {
     /// it. Otherwise `to` is freed.
     fn migrate(&mut self, from: Pfn, to: Pfn, order: Order) -> bool;
 
-    /// Called again and again while a CPU has been asked for its pages and has not yet given them back.
-    /// `false`, the default, ends the waiting.
-    fn wait_for(&mut self, cpu: usize) -> bool {
+    /// Called repeatedly while a CPU that was asked to drain its caches has not done so. `false`, the
+    /// default, stops waiting.
+    fn wait_for(&mut self, cpu: CpuId) -> bool {
         let _ = cpu;
         false
     }
 }
 
-/// Moves nothing: only what is free already can be had.
+/// Moves nothing: only ranges that are free already can be allocated.
 impl Migrate for () {
     fn is_movable(&mut self, _: Pfn, _: Order) -> bool {
         false
@@ -45,7 +46,7 @@ impl Migrate for () {
     }
 }
 
-/// Why a range could not be had. No frame is taken then; what was moved already stays moved.
+/// Why a range could not be allocated. No frame is allocated then; blocks moved so far stay moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ContigError {
@@ -54,7 +55,7 @@ pub enum ContigError {
     /// The alignment is no power of two.
     Alignment(u64),
     /// There is no such CPU.
-    NoSuchCpu(usize),
+    NoSuchCpu(CpuId),
     /// The frame is in no zone.
     Foreign(Pfn),
     /// The range starts in one zone and reaches the frame, which is not in it.
@@ -72,17 +73,17 @@ pub enum ContigError {
     NoTarget(Pfn),
     /// The content of the block was said to be movable, but could not be moved.
     NotMoved(Pfn),
-    /// The block is not one that was got as part of such a range.
+    /// The block was not allocated as part of a contiguous range.
     NotContiguous(FrameError),
-    /// The range does not consist of whole pageblocks, nor reaches the ends of its zone.
+    /// The range neither consists of whole pageblocks nor reaches the ends of its zone.
     Misaligned(FrameRange),
     /// The frame is not reserved, or is no hole.
     WrongState(Pfn, FrameState),
-    /// No range of this size and alignment can be had.
+    /// No range of this size and alignment can be allocated.
     NotFound,
-    /// The CPU has not given back its pages.
-    Busy(usize),
-    /// Other CPUs took and freed blocks of the range all the time.
+    /// The CPU has not drained its caches.
+    Busy(CpuId),
+    /// Other CPUs kept allocating and freeing blocks of the range.
     Contended(FrameRange),
 }
 
@@ -107,7 +108,7 @@ impl fmt::Display for ContigError {
                 write!(f, "{} to {} are no whole pageblocks", range.start, range.end)
             }
             Self::WrongState(pfn, state) => write!(f, "frame {pfn} is {state:?}"),
-            Self::NotFound => f.write_str("no such range can be had"),
+            Self::NotFound => f.write_str("no such range can be allocated"),
             Self::Busy(cpu) => write!(f, "CPU {cpu} has not given back its pages"),
             Self::Contended(range) => {
                 write!(f, "blocks from {} to {} change all the time", range.start, range.end)
@@ -119,8 +120,8 @@ impl fmt::Display for ContigError {
 impl core::error::Error for ContigError {}
 
 impl Zone<'_> {
-    /// Returns the pageblocks to isolate for a range: up to 6.9 with those that a free block can reach which
-    /// has frames of the range.
+    /// Returns the pageblocks to isolate for a range; up to 6.9 also those that a free block with frames of the
+    /// range may extend to.
     pub(crate) fn window(&self, start: Index, end: Index) -> FrameRange {
         let order = match self.policy.isolation {
             Isolation::Split => self.geometry.pageblock_order,
@@ -136,7 +137,8 @@ impl Zone<'_> {
         }
     }
 
-    /// Returns the obstacle, if any, that keeps the range of a frame from being had (`has_unmovable_pages`), and the frame after it.
+    /// Returns what keeps a range with this frame from being allocated, if anything (`has_unmovable_pages`), and the
+    /// frame after its block.
     fn obstacle(&self, i: Index, migrate: &mut impl Migrate) -> (Option<ContigError>, Index) {
         let (first, state) = self.map.block_at(i);
         let next = first + (1 << state.order().unwrap_or(0));
@@ -168,7 +170,7 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// Returns the first aligned range from a frame on that nothing is known to keep from being had.
+    /// Returns the first aligned range from a frame on without a known obstacle.
     pub(crate) fn candidate(
         &self,
         from: Pfn,
@@ -247,7 +249,7 @@ impl Zone<'_> {
     pub(crate) fn unisolate_window(&mut self, window: FrameRange, observer: &mut impl Observer) {
         let order = self.geometry.pageblock_order;
         for block in (window.start.0..window.end.0).step_by(1 << order).map(Pfn) {
-            // One that could not be isolated is none to end the isolation of.
+            // Fails for a pageblock that could not be isolated: there is nothing to undo.
             let _ = self.unisolate_block(block.max(self.span.start), None, observer);
         }
     }

@@ -22,7 +22,7 @@ impl ZoneCounters {
         self.pgfree += crate::base::frame::pages(order);
     }
 
-    /// Returns the sums.
+    /// Returns the sum of both.
     #[must_use]
     pub const fn and(self, other: &Self) -> Self {
         Self {

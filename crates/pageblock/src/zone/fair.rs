@@ -10,7 +10,7 @@ impl Zone<'_> {
         self.fair_depleted = false;
     }
 
-    /// Takes a block into account in the round of the fair batch.
+    /// Subtracts a block from the fair batch.
     pub(crate) fn spend_fair_batch(&mut self, order: Order) {
         self.alloc_batch -= 1 << order;
         self.fair_depleted |= self.alloc_batch <= 0;

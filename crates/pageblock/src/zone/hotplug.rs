@@ -1,4 +1,4 @@
-//! Memory of a zone that comes and goes: what becomes of its frames and of its size.
+//! Memory hotplug in a zone: its frames and its size.
 
 use crate::base::frame::FrameRange;
 use crate::table::map::{FrameState, Index};
@@ -7,7 +7,7 @@ use crate::zone::contig::ContigError;
 
 impl Zone<'_> {
     /// Changes the number of [managed](Self::managed) pages, down to none (`adjust_managed_page_count`). The zone is
-    /// tuned for it by [`Allocator::retune`](crate::alloc::Allocator::retune).
+    /// tuned to it by [`Allocator::retune`](crate::alloc::Allocator::retune).
     pub fn adjust_managed(&mut self, pages: i64) {
         self.managed = self.managed.saturating_add_signed(pages);
     }

@@ -1,4 +1,4 @@
-//! Numbers of a zone that are imposed: those of a recorded kernel, and those of a test's machine.
+//! Imposed numbers of a zone: those of a recorded kernel or of a test's machine.
 
 use crate::base::layout::MAX_NR_ZONES;
 use crate::zone::Zone;

@@ -1,26 +1,26 @@
-//! Isolation: pageblocks that nothing is allocated from while their content is moved away, for a
+//! Isolation: nothing is allocated from a pageblock while its content is moved away, for a
 //! contiguous allocation or to take memory offline.
 //!
 //! Source: `set_migratetype_isolate`, `unset_migratetype_isolate` (mm/page_isolation.c) and, from
 //! 6.10, `move_freepages_block_isolate`.
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
 //! # allocator.retune();
 //! use pageblock::frame::Pfn;
 //!
-//! let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+//! let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
 //! zone.isolate_block(Pfn(4096), &mut ()).unwrap();
-//! // Its free pages are none to be had.
+//! // Its free pages cannot be allocated.
 //! assert_eq!(zone.free_pages(), (1 << 15) - 512);
 //! zone.unisolate_block(Pfn(4096), None, &mut ()).unwrap();
 //! assert_eq!(zone.free_pages(), 1 << 15);
@@ -91,7 +91,7 @@ impl Zone<'_> {
     }
 
     /// Ends the isolation of the pageblock that holds a frame. It takes the type `to`; with `None`
-    /// that which it had before, as kernels do from 6.18.
+    /// the type that it had before, as in kernels from 6.18 on.
     ///
     /// # Errors
     /// [`FrameError::Foreign`] as in [`isolate_block`](Self::isolate_block);
@@ -144,7 +144,7 @@ impl Zone<'_> {
         merges.then_some((order, list))
     }
 
-    /// From 6.10: gives one pageblock a type; a free block that reaches beyond it is split, and each
+    /// Sets the type of one pageblock (from 6.10); a free block that reaches beyond it is split, and each
     /// of its pageblocks freed to its own list.
     pub(crate) fn retype_split(
         &mut self,

@@ -1,17 +1,16 @@
 //! A zone: a range of frames with its free lists, counters and watermarks.
 //!
 //! The zone makes every decision about its memory and is a pure machine: no clock, no lock, no
-//! randomness, no allocation. What it does, it reports to the [`Observer`](crate::event::Observer)
-//! that it is given.
+//! randomness, no allocation. It reports what it does to an [`Observer`](crate::event::Observer).
 //!
 //! ```
-//! # use pageblock::{alloc::Allocator, frame::FrameRange, layout::{ZoneKind, ZoneSpec}};
+//! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
 //! # let policy = Policy::parse("linux-6.12").unwrap();
 //! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[0], distances: &[] };
+//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
@@ -19,7 +18,7 @@
 //! use pageblock::FrameState;
 //! use pageblock::mobility::Migratetype;
 //!
-//! let pfn = allocator.alloc(0, &Request::new(3, Gfp::GFP_KERNEL), &mut ()).unwrap();
+//! let pfn = allocator.alloc(CpuId(0), &Request::new(3, Gfp::GFP_KERNEL), &mut ()).unwrap();
 //! let zone = &allocator.zones()[0];
 //! assert_eq!(zone.state(pfn), Some(FrameState::Allocated { order: 3, movable: false }));
 //! assert_eq!(zone.block_type(pfn), Some(Migratetype::Unmovable));
@@ -55,6 +54,7 @@ pub use crate::base::geometry::Geometry;
 pub use counters::ZoneCounters;
 
 use crate::base::frame::{FrameRange, Order, Pfn, pages};
+use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::policy::{MoveTo, Placement, Policy, UntouchedTo};
@@ -99,11 +99,11 @@ pub struct Zone<'m> {
     /// See [`Zone::block_looks`].
     block_looks: u64,
     mask_inputs: MaskInputs,
-    /// Holes that `present` leaves out and no frame's state says.
+    /// Holes that `present` leaves out but that no frame is marked as.
     unmarked_holes: u64,
     cache_tuning: CacheTuning,
     /// The node.
-    node: u8,
+    node: NodeId,
     /// Which of the node's zones it is.
     kind: ZoneKind,
     /// The frames, holes included.
@@ -209,7 +209,7 @@ impl<'m> Zone<'m> {
         Self::new(&spec, self.policy, self.geometry)
     }
 
-    /// Gives the zone its tables, every frame reserved; `None` where they do not fit.
+    /// Attaches the zone's tables, every frame reserved; `None` where they do not fit.
     pub(crate) fn attach_map(&mut self, tables: &mut Tables<'m>) -> Option<()> {
         let range = Self::table_range(self.span, self.geometry);
         let frames = Self::table_frames(self.span, self.geometry)?;
@@ -255,7 +255,7 @@ impl<'m> Zone<'m> {
         self.policy.placement == Placement::Packed
     }
 
-    /// To be called where the pageblock of a frame was given another type.
+    /// To be called after the type of a frame's pageblock has changed.
     pub(crate) fn note_retyped(&mut self, i: Index) {
         if self.is_packed() {
             self.packing.note_retyped(&self.map, i);
@@ -298,7 +298,7 @@ impl<'m> Zone<'m> {
         self.account(order, list, true);
     }
 
-    /// Takes a free block off its list; the caller gives its first frame a new state.
+    /// Takes a free block off its list; the caller sets the new state of its first frame.
     #[inline]
     pub(crate) fn remove(&mut self, i: Index, order: Order, list: Migratetype) {
         self.unlink(i, order, list);
@@ -366,19 +366,19 @@ impl<'m> Zone<'m> {
         self.account(order, to, true);
     }
 
-    /// To be called where the pageblocks of some frames have the type that their free pages moved for.
+    /// To be called once pageblocks have the type to whose lists their free pages were moved.
     #[inline]
     pub(crate) fn settle(&mut self, frames: core::ops::Range<Index>) {
         self.area.watch.settle(&self.map, frames);
     }
 
-    /// To be called where lists and pageblocks come to differ though the policy keeps them one.
+    /// To be called where the types of a list and of a pageblock come to differ, though the policy keeps them equal.
     #[inline]
     pub(crate) fn exempt_lists(&mut self) {
         self.area.watch.set_strict(false);
     }
 
-    /// Moves the free pages of a pageblock to the list of a type, which it is given; returns the pages
+    /// Changes the type of a pageblock and moves its free pages to the lists of that type; returns the pages
     /// moved.
     pub(crate) fn retype_block(&mut self, i: Index, to: Migratetype) -> u64 {
         let moved = self.move_freepages_block(i, to);
@@ -388,7 +388,7 @@ impl<'m> Zone<'m> {
         moved
     }
 
-    /// Gives a pageblock a type, which ends its isolation (`set_pageblock_migratetype`).
+    /// Sets the type of a pageblock, which ends its isolation (`set_pageblock_migratetype`).
     pub(crate) fn set_block_type(&mut self, i: Index, mt: Migratetype) {
         let was = u32::from(self.map.block_type(i) == Migratetype::Isolate);
         self.isolated_blocks = self.isolated_blocks.saturating_sub(was);
@@ -396,7 +396,7 @@ impl<'m> Zone<'m> {
         self.note_retyped(i);
     }
 
-    /// Gives every pageblock of a block a type (`change_pageblock_range`).
+    /// Sets the type of every pageblock of a block (`change_pageblock_range`).
     pub(crate) fn set_block_types(&mut self, i: Index, order: Order, mt: Migratetype) {
         let blocks = 1 << order.saturating_sub(self.geometry.pageblock_order);
         for block in 0..blocks {
@@ -426,7 +426,7 @@ impl<'m> Zone<'m> {
         self.free_by_type.iter().sum()
     }
 
-    /// RangeWorker frames that were never used to the allocator, as the kernel does at boot
+    /// Hands frames that were never used to the allocator, as the kernel does at boot
     /// (`__free_pages_core`): in the largest aligned blocks, upwards.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
-//! Packing: where `placement` is `packed`, holes are refilled before larger free ranges are broken.
+//! Packed placement: where `placement` is `packed`, holes are refilled before larger free blocks are split.
 //!
 //! Linux serves a request from the head of the list of the smallest order that has a block, whichever
-//! pageblock that is in: what is freed is used again where it lies, and memory that was once filled
-//! stays scattered. Packed placement serves from the fullest pageblock that can, so that pages in
+//! pageblock that block is in: freed pages are used again where they are, and memory that was once filled
+//! stays fragmented. Packed placement serves from the fullest pageblock that can, so that pages in
 //! use gather in few pageblocks and the others become free as a whole, without compaction.
 //!
 //! A *partial* pageblock has free blocks smaller than itself on the lists of its own type. Partial
@@ -32,20 +32,20 @@ type Block = u32;
 /// One set of buckets an order; a round number makes a short multiplication.
 type Filled = [u32; (ORDER_LIMIT as usize + 1).next_power_of_two()];
 
-/// The class of a pageblock that is in none.
+/// The class of a pageblock that is not partial.
 const NOWHERE: u16 = u16::MAX;
 
 const _: () = assert!(MIGRATETYPES * ORDER_LIMIT as usize * BUCKETS < NOWHERE as usize);
 
-/// What is known of a pageblock.
+/// A partial pageblock.
 #[derive(Clone, Copy)]
 struct Partial {
     next: Block,
-    /// Means nothing at the head of a class.
+    /// Undefined at the head of a class.
     prev: Block,
     /// Free pages in blocks smaller than the pageblock on the lists of its type.
     free: u16,
-    /// The orders of these blocks, one bit each.
+    /// The orders of the free blocks, one bit each.
     orders: u16,
     class: u16,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Packing<'m> {
 }
 
 impl<'m> Packing<'m> {
-    /// That of a zone with Linux's placement.
+    /// Returns that of a zone with Linux's placement.
     pub(crate) fn off() -> Self {
         Self {
             pageblock_order: 0,
@@ -98,7 +98,7 @@ impl<'m> Packing<'m> {
         MIGRATETYPES * usize::from(pageblock_order) * BUCKETS
     }
 
-    /// Adds what a zone of `frames` frames needs to `layout`: 16 bytes a pageblock and two bits a
+    /// Returns `layout` with the tables of a zone of `frames` frames: 16 bytes a pageblock and two bits a
     /// frame.
     pub(crate) fn layout(
         layout: TablesLayout,
@@ -112,7 +112,7 @@ impl<'m> Packing<'m> {
             .and::<Block>(Self::classes(pageblock_order))
     }
 
-    /// Tables for a zone of `frames` frames, none of them free.
+    /// Returns the tables of a zone of `frames` frames, none of them free.
     pub(crate) fn new(
         tables: &mut Tables<'m>,
         frames: usize,
@@ -352,7 +352,7 @@ impl<'m> Packing<'m> {
         Some(self.heads[row * BUCKETS + bucket as usize])
     }
 
-    /// Turns to a pageblock, which is not sparse while it is the one that is filled.
+    /// Chooses a pageblock, which is not sparse as long as it is the one that is filled.
     fn fill(&mut self, map: &PageMap<'_>, block: Block, list: Migratetype) {
         let before = core::mem::replace(&mut self.filling[list as usize], block);
         map.set_sparse(block, false);
@@ -423,7 +423,7 @@ impl<'m> Packing<'m> {
 /// A pageblock with less than this share of its pages free is never sparse.
 const DENSE_SHARE: u32 = 16;
 
-/// Returns the step of occupancy of a pageblock with so many free pages, of which there are some.
+/// Returns the step of occupancy of a pageblock with `free` free pages, at least one.
 fn bucket(free: u16, pageblock_order: Order) -> usize {
     let step = pageblock_order.saturating_sub(BUCKETS.ilog2() as Order);
     usize::from(free - 1) >> step

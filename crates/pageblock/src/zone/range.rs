@@ -30,8 +30,8 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// Takes the frames from `start` to `end` off the free lists, which are all free. What the blocks
-    /// that hold them have outside goes back to the same lists, but to its own pageblocks' where a block
+    /// Takes the frames from `start` to `end`, all of them free, off the free lists. The frames of their blocks
+    /// outside of the range go back to the same lists, but to the lists of their own pageblocks where a block
     /// was isolated for one of them.
     pub(crate) fn carve(&mut self, start: Index, end: Index) {
         let mut at = start;

@@ -56,8 +56,8 @@ impl Zone<'_> {
         true
     }
 
-    /// Gives one reserved pageblock back to requests of a type, one that requests can have. Unless `force` is
-    /// [`Unreserve::All`], the last block stays. Tells whether a block was given back.
+    /// Returns one reserved pageblock to requests of a type, one that requests can have. Unless `force` is
+    /// [`Unreserve::All`], the last block stays. Tells whether a block left the reserve.
     pub fn unreserve_highatomic(&mut self, to: Migratetype, force: Unreserve) -> bool {
         let block_pages = self.geometry.pageblock_pages();
         let keeps = force == Unreserve::KeepOne && self.reserved_highatomic <= block_pages;
@@ -67,7 +67,7 @@ impl Zone<'_> {
         (0..=self.geometry.max_order).any(|order| self.unreserve_at(order, to))
     }
 
-    /// Gives the pageblock of the first free block of one order back; tells whether pages moved.
+    /// Takes the pageblock of the first free block of one order out of the reserve; tells whether pages moved.
     fn unreserve_at(&mut self, order: Order, to: Migratetype) -> bool {
         let Some(i) = self.area.list(order, HighAtomic).head() else { return false };
         let whole = self.policy.retype == policy::Retype::Together && self.is_whole_block(order);
@@ -135,7 +135,7 @@ impl Zone<'_> {
     }
 }
 
-/// How much of the reserve may be given back.
+/// How much of the reserve may be released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unreserve {
     /// All but the last block (the first attempts of reclaim).

@@ -1,4 +1,4 @@
-//! A zone tuned for the memory that there is, and the limits of its CPU caches.
+//! Tuning of a zone to its present memory, and the limits of its CPU caches.
 //!
 //! Source: `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `zone_set_pageset_high_and_batch`
 //! (mm/page_alloc.c).
@@ -26,7 +26,7 @@ pub(crate) struct CacheTuning {
     pub(crate) times: u32,
 }
 
-/// What the zones share.
+/// The numbers that all zones are tuned with.
 pub(crate) struct Share {
     pub(crate) lowmem_pages: u64,
     pub(crate) min_free_kbytes: u64,

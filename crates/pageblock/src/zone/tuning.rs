@@ -49,13 +49,13 @@ pub const fn int_sqrt(x: u64) -> u64 {
     x.isqrt()
 }
 
-/// Pages that ordinary kernel requests can get (`nr_free_buffer_pages`): the sum over the zones up
-/// to Normal of what lies over the high watermark. `zones` gives (managed, high watermark).
+/// Returns the pages that ordinary kernel requests can get (`nr_free_buffer_pages`): the sum over the zones up
+/// to Normal of what lies over the high watermark. `zones` yields (managed, high watermark).
 pub fn nr_free_buffer_pages(zones: impl IntoIterator<Item = (u64, u64)>) -> u64 {
     zones.into_iter().map(|(managed, high)| managed.saturating_sub(high)).sum()
 }
 
-/// min_free_kbytes as `calculate_min_free_kbytes` computes it from the kilobytes of
+/// Returns min_free_kbytes as `calculate_min_free_kbytes` computes it from the kilobytes of
 /// [`nr_free_buffer_pages`]. Whether the knob is set does not matter here.
 #[must_use]
 pub fn computed_min_free_kbytes(policy: &Policy, lowmem_kbytes: u64) -> u64 {
@@ -81,7 +81,7 @@ pub const fn khugepaged_min_free_kbytes(
     KBYTES_PER_PAGE * if recommended < cap { recommended } else { cap }
 }
 
-/// min_free_kbytes in effect: the policy's if it sets one, else what is computed, raised by
+/// Returns the min_free_kbytes in effect: the policy's if it sets one, else what is computed, raised by
 /// khugepaged's demand if there is one.
 #[must_use]
 pub fn min_free_kbytes(policy: &Policy, lowmem_kbytes: u64, khugepaged: Option<u64>) -> u64 {
@@ -114,7 +114,7 @@ pub const fn is_lowmem(policy: &Policy, kind: ZoneKind) -> bool {
     }
 }
 
-/// Returns the pages that share min_free_kbytes; `zones` gives (kind, managed pages) of every zone of every
+/// Returns the pages that share min_free_kbytes; `zones` yields (kind, managed pages) of every zone of every
 /// node.
 pub fn lowmem_pages(policy: &Policy, zones: impl IntoIterator<Item = (ZoneKind, u64)>) -> u64 {
     let low = zones.into_iter().filter(|&(kind, _)| is_lowmem(policy, kind));
@@ -155,7 +155,7 @@ pub fn watermarks(
 
 /// Returns what each zone of a node keeps back from requests that higher zones could serve
 /// (`setup_per_zone_lowmem_reserve`): `reserve[zone][highest zone of the request]`, by
-/// [`ZoneKind`] and in pages. `managed` is 0 for zones that the node has not.
+/// [`ZoneKind`] and in pages. `managed` is 0 for zones that the node lacks.
 ///
 /// Linux: raised a ratio of 0 to 1 up to 4.8; since some release between it and 4.20 it means no
 /// reserve, which is what happens here under every policy.
@@ -191,7 +191,7 @@ pub fn zone_reserve(managed: u64, high: u64, lowmem_reserve: &[u64; MAX_NR_ZONES
 pub struct PcpSizes {
     /// How many pages move at a time.
     pub batch: u64,
-    /// The smallest size at which pages are given back; the only one up to 6.6.
+    /// The smallest size at which pages are drained; the only one up to 6.6.
     pub high_min: u64,
     /// The largest.
     pub high_max: u64,

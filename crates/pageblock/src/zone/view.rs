@@ -1,7 +1,8 @@
-//! What others read of a zone.
+//! The public numbers of a zone.
 
 use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::geometry::Geometry;
+use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::Migratetype;
 use crate::policy::Policy;
@@ -16,7 +17,7 @@ impl<'m> Zone<'m> {
     /// Returns the zone's node.
     #[inline]
     #[must_use]
-    pub fn node(&self) -> u8 {
+    pub fn node(&self) -> NodeId {
         self.node
     }
 
@@ -41,7 +42,7 @@ impl<'m> Zone<'m> {
         self.present
     }
 
-    /// Returns the number of pages that the allocator was handed.
+    /// Returns the number of pages that the allocator manages (`managed_pages`).
     #[inline]
     #[must_use]
     pub fn managed(&self) -> u64 {
@@ -106,32 +107,32 @@ impl<'m> Zone<'m> {
         self.fair_depleted
     }
 
-    /// Returns what the task waits for that compacts this zone and keeps what its work frees (`task_capc`).
+    /// Returns the capture slot of the task that compacts this zone (`task_capc`).
     #[inline]
     #[must_use]
     pub fn capture(&self) -> Option<CaptureSlot> {
         self.capture
     }
 
-    /// Free pages, without those in isolated blocks (`NR_FREE_PAGES`).
+    /// Returns the free pages, without those in isolated blocks (`NR_FREE_PAGES`).
     #[must_use]
     pub fn free_pages(&self) -> u64 {
         self.free_pages
     }
 
-    /// Free pages on the lists of a type; CMA is `NR_FREE_CMA_PAGES`, highatomic `nr_free_highatomic`.
+    /// Returns the free pages on the lists of a type; CMA is `NR_FREE_CMA_PAGES`, highatomic `nr_free_highatomic`.
     #[must_use]
     pub fn free_pages_of(&self, mt: Migratetype) -> u64 {
         self.free_by_type[mt as usize]
     }
 
-    /// Free pages in blocks of the pageblock order or larger (`NR_FREE_PAGES_BLOCKS`).
+    /// Returns the free pages in blocks of the pageblock order or larger (`NR_FREE_PAGES_BLOCKS`).
     #[must_use]
     pub fn free_pages_in_blocks(&self) -> u64 {
         self.free_in_blocks
     }
 
-    /// Pages in highatomic blocks, free or not (`nr_reserved_highatomic`).
+    /// Returns the pages in highatomic blocks, free or not (`nr_reserved_highatomic`).
     #[must_use]
     pub fn reserved_highatomic(&self) -> u64 {
         self.reserved_highatomic
@@ -175,7 +176,7 @@ impl<'m> Zone<'m> {
         &self.counters
     }
 
-    /// Pages looked at by fallbacks under the zone's lock, to count a pageblock or to move its free
+    /// Returns how many pages fallbacks looked at under the zone's lock, to count a pageblock or to move its free
     /// pages; a free block is one look. From 6.10 on each page that cannot claim its pageblock takes a
     /// count of its own.
     #[must_use]
@@ -189,7 +190,7 @@ impl<'m> Zone<'m> {
         &self.policy
     }
 
-    /// Returns the sizes.
+    /// Returns the orders that the zone was set up with.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         self.geometry
@@ -229,7 +230,7 @@ impl<'m> Zone<'m> {
             }
     }
 
-    /// Movements of free blocks so far, and how many of them disagreed with their pageblocks; `None`
+    /// Returns the movements of free blocks so far, and how many of them disagreed with their pageblocks; `None`
     /// in a build without debug assertions, which does not look.
     #[must_use]
     pub fn movements(&self) -> Option<Movements> {

@@ -26,7 +26,7 @@ impl Zone<'_> {
         watermark_ok(self, self.free_pages, order, mark, highest, flags)
     }
 
-    /// The same as [`watermark_ok`](Self::watermark_ok) if `free_pages` pages were free: with what
+    /// Tells what [`watermark_ok`](Self::watermark_ok) would if `free_pages` pages were free: with what
     /// could be reclaimed, or of whole blocks only. Whether a block exists is asked of the lists as
     /// they are.
     #[must_use]
@@ -41,7 +41,7 @@ impl Zone<'_> {
         watermark_ok(self, free_pages, order, mark, highest, flags)
     }
 
-    /// Returns what the zone serves at once.
+    /// Returns the headroom from which the orders that the zone serves at once follow.
     #[inline]
     pub(crate) fn headroom(&self) -> Headroom {
         let orders = match self.policy.wmark_check {
@@ -95,8 +95,8 @@ impl Headroom {
         }
     }
 
-    /// Returns the free pages above which [`orders_above`](Self::orders_above) gives all orders for every reserve up to
-    /// this one; all pages where there are not so many now.
+    /// Returns the free pages above which [`orders_above`](Self::orders_above) allows all orders for every reserve up to
+    /// this one; the maximum where the zone has fewer now.
     pub(crate) fn steady_above(self, reserve: u64) -> u64 {
         let above = self.kept.saturating_add(reserve).saturating_add(u64::from(self.orders));
         if self.free > above { above } else { u64::MAX }
@@ -129,7 +129,7 @@ fn watermark_ok(
     }
 }
 
-/// Part of the mark may be used by those who cannot wait.
+/// Lowers the mark for requests that cannot wait.
 fn reduced_mark(zone: &impl ZoneStat, mark: i64, flags: AllocFlags) -> i64 {
     let mut min = mark;
     match zone.policy().wmark_check {
@@ -158,7 +158,7 @@ fn reduced_mark(zone: &impl ZoneStat, mark: i64, flags: AllocFlags) -> i64 {
     min
 }
 
-/// Free pages that this request may not use (`__zone_watermark_unusable_free`).
+/// Returns the free pages that this request may not use (`__zone_watermark_unusable_free`).
 #[inline]
 fn unusable_free(zone: &impl ZoneStat, flags: AllocFlags) -> u64 {
     let highatomic = match zone.policy().wmark_check {
@@ -285,7 +285,7 @@ impl Zone<'_> {
         self.below_high = true;
     }
 
-    /// After a drain the zone may be above its high watermark again.
+    /// Clears the mark after a drain, if the zone is above its high watermark again.
     pub fn leave_below_high(&mut self) {
         if self.below_high {
             let high = self.watermark(Watermark::High);

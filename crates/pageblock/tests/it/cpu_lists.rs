@@ -1,9 +1,10 @@
-//! CPU lists of high orders: what the review of seed 2 found, as tests.
+//! CPU lists of high orders: which there are, and what goes to them.
 
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::{CacheLimits, CpuCache};
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
@@ -20,7 +21,8 @@ const TYPES: [Migratetype; 3] =
 #[test]
 fn an_index_and_back_for_every_pair() {
     for (name, thp_lists) in [("linux-5.14", 3), ("linux-6.4", 1), ("linux-6.10", 2)] {
-        let cache = CpuCache::new(0, &policy(name), Geometry::default(), CacheLimits::default());
+        let cache =
+            CpuCache::new(CpuId(0), &policy(name), Geometry::default(), CacheLimits::default());
         assert_eq!(cache.nr_lists(), 4 * 3 + thp_lists, "{name}");
         let mut seen = Vec::new();
         for order in 0..=3 {
@@ -40,7 +42,8 @@ fn an_index_and_back_for_every_pair() {
             (0..=10).filter(|&order| cache.list_index(order, TYPES[0]).is_none()).collect();
         assert_eq!(without, [4, 5, 6, 7, 8, 10], "{name}");
     }
-    let old = CpuCache::new(0, &policy("linux-5.13"), Geometry::default(), CacheLimits::default());
+    let old =
+        CpuCache::new(CpuId(0), &policy("linux-5.13"), Geometry::default(), CacheLimits::default());
     assert_eq!((old.nr_lists(), old.list_index(1, TYPES[0])), (3, None));
 }
 
@@ -49,7 +52,7 @@ fn with_a_gib(policy_text: &str, test: impl FnOnce(&mut Allocator<'_>)) {
         policy: policy(policy_text),
         geometry: Geometry::default(),
         zones: &[zone_spec(0, ZoneKind::Normal, 0, 1 << 18)],
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = table_memory(&setup);
@@ -61,7 +64,7 @@ fn with_a_gib(policy_text: &str, test: impl FnOnce(&mut Allocator<'_>)) {
 
 fn take(allocator: &mut Allocator<'_>, order: Order, count: usize) -> Vec<Pfn> {
     let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE);
-    (0..count).map(|_| allocator.alloc(0, &request, &mut ()).unwrap()).collect()
+    (0..count).map(|_| allocator.alloc(CpuId(0), &request, &mut ()).unwrap()).collect()
 }
 
 #[test]
@@ -69,9 +72,13 @@ fn lists_count_base_pages() {
     with_a_gib("linux-6.1", |allocator| {
         for (order, pages) in [(0, 1), (3, 8), (9, 512)] {
             let block = take(allocator, order, 1)[0];
-            let before = allocator.cache(0, 0).unwrap().count();
-            allocator.free(0, block, order, &mut ()).unwrap();
-            assert_eq!(allocator.cache(0, 0).unwrap().count() - before, pages, "order {order}");
+            let before = allocator.cache(ZoneIndex(0), CpuId(0)).unwrap().count();
+            allocator.free(CpuId(0), block, order, &mut ()).unwrap();
+            assert_eq!(
+                allocator.cache(ZoneIndex(0), CpuId(0)).unwrap().count() - before,
+                pages,
+                "order {order}"
+            );
         }
     });
 }
@@ -90,10 +97,10 @@ fn left_after_a_burst(policy_text: &str) -> usize {
     with_a_gib(policy_text, |allocator| {
         let huge = take(allocator, 9, 64);
         let small = take(allocator, 0, 1)[0];
-        allocator.free(0, small, 0, &mut ()).unwrap();
+        allocator.free(CpuId(0), small, 0, &mut ()).unwrap();
         assert_eq!(small_pages(allocator), 63, "a batch");
         for block in huge {
-            allocator.free(0, block, 9, &mut ()).unwrap();
+            allocator.free(CpuId(0), block, 9, &mut ()).unwrap();
         }
         left = small_pages(allocator);
     });

@@ -8,6 +8,7 @@ use pageblock::alloc::{AllocError, Allocator};
 use pageblock::contig::{ContigError, Migrate};
 use pageblock::cpu::Cpu;
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::preset::PRESETS;
@@ -92,7 +93,7 @@ pub(crate) fn drive(data: &[u8]) {
     let policy = PRESETS[usize::from(bytes.next()) % PRESETS.len()].policy;
     with_shared(policy, |shared| {
         let mut shadow = Shadow::default();
-        let mut cpus: Vec<_> = (0..CPUS).map(|cpu| shared.cpu(cpu).ok()).collect();
+        let mut cpus: Vec<_> = (0..CPUS).map(|cpu| shared.cpu(CpuId(cpu)).ok()).collect();
         while !bytes.0.is_empty() {
             step(shared, &mut cpus, &mut shadow, &mut bytes);
         }
@@ -100,7 +101,7 @@ pub(crate) fn drive(data: &[u8]) {
         shadow.gone.drain(..).for_each(|range| shared.online(range).unwrap());
         let cpu = cpus.iter_mut().flatten().next();
         let mut last = None;
-        let cpu = cpu.unwrap_or_else(|| last.insert(shared.cpu(0).unwrap()));
+        let cpu = cpu.unwrap_or_else(|| last.insert(shared.cpu(CpuId(0)).unwrap()));
         for (pfn, order) in std::mem::take(&mut shadow.used) {
             cpu.free(Pfn(pfn), order, &mut ()).unwrap();
         }
@@ -110,13 +111,13 @@ pub(crate) fn drive(data: &[u8]) {
 fn with_shared(policy: Policy, test: impl FnOnce(&Shared<'_, RawMutex>)) {
     let zone = |kind, start| {
         let span = FrameRange::new(start, start + ZONE);
-        ZoneSpec { node: 0, kind, span, present: ZONE, managed: ZONE }
+        ZoneSpec { node: NodeId(0), kind, span, present: ZONE, managed: ZONE }
     };
     let setup = Setup {
         policy,
         geometry: Geometry { pageblock_order: 6, max_order: 7 },
         zones: &[zone(ZoneKind::Dma32, 0), zone(ZoneKind::Normal, ZONE)],
-        cpu_nodes: &[0; CPUS],
+        cpu_nodes: &[NodeId(0); CPUS],
         distances: &[],
     };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
@@ -142,7 +143,7 @@ fn step<'s, 'm>(
 ) {
     let (call, at) = (bytes.next(), usize::from(bytes.next()) % CPUS);
     let Some(cpu) = &mut cpus[at] else {
-        cpus[at] = Some(shared.cpu(at).unwrap());
+        cpus[at] = Some(shared.cpu(CpuId(at)).unwrap());
         return;
     };
     match call % 16 {
@@ -169,7 +170,7 @@ fn step<'s, 'm>(
             assert_eq!(cpu.free(pfn, order, &mut ()), shadow.free(pfn, order));
         }
         12 => cpu.vmstat_tick(&mut ()),
-        13 => shadow.asked.extend(shared.request_drain(at)),
+        13 => shadow.asked.extend(shared.request_drain(CpuId(at))),
         14 => {
             cpus[at] = None;
             shadow.asked.retain(|&request| !shared.is_drained(request));
@@ -201,8 +202,8 @@ impl Migrate for Mover<'_, '_, '_> {
         true
     }
 
-    fn wait_for(&mut self, cpu: usize) -> bool {
-        self.cpus[cpu].as_mut().unwrap().attend(&mut ());
+    fn wait_for(&mut self, cpu: CpuId) -> bool {
+        self.cpus[cpu.index()].as_mut().unwrap().attend(&mut ());
         true
     }
 }

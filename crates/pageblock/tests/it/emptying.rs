@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use pageblock::contig::{ContigError, Migrate};
 use pageblock::cpu::Cpu;
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::CpuId;
 use pageblock::request::{Gfp, Request};
 use parking_lot::RawMutex;
 
@@ -68,7 +69,7 @@ impl Migrate for &Content {
         true
     }
 
-    fn wait_for(&mut self, _: usize) -> bool {
+    fn wait_for(&mut self, _: CpuId) -> bool {
         std::thread::yield_now();
         true
     }
@@ -76,7 +77,7 @@ impl Migrate for &Content {
 
 /// Takes and frees blocks until the end.
 pub(crate) fn work(mut cpu: Cpu<'_, '_, RawMutex, ()>, content: &Content, end: &AtomicBool) {
-    let mut random = cpu.number() as u64 + 1;
+    let mut random = cpu.number().index() as u64 + 1;
     while !end.load(Relaxed) {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let order = [0, 0, 0, 1, 3, 5, 9][(random >> 33) as usize % 7];
@@ -102,11 +103,11 @@ fn ranges_are_had_while_others_allocate_and_free() {
             let mut had = 0;
             std::thread::scope(|scope| {
                 for n in 1..CPUS - 1 {
-                    let cpu = shared.cpu(n).unwrap();
+                    let cpu = shared.cpu(CpuId(n)).unwrap();
                     let (content, end) = (&content, &end);
                     scope.spawn(move || work(cpu, content, end));
                 }
-                let mut cpu = shared.cpu(0).unwrap();
+                let mut cpu = shared.cpu(CpuId(0)).unwrap();
                 for n in 0..60u64 {
                     let start = FRAMES / 4 + n * 97 % (FRAMES / 2);
                     let range = FrameRange::new(start, start + 50 + n * 13);
@@ -126,7 +127,7 @@ fn ranges_are_had_while_others_allocate_and_free() {
                 end.store(true, Relaxed);
             });
             assert!(had > 10, "{preset}: {had} of 60");
-            let mut cpu = shared.cpu(1).unwrap();
+            let mut cpu = shared.cpu(CpuId(1)).unwrap();
             while let Some((pfn, order)) = content.remove(0) {
                 cpu.free(pfn, order, &mut ()).unwrap();
             }
@@ -137,11 +138,11 @@ fn ranges_are_had_while_others_allocate_and_free() {
 #[test]
 fn cpu_that_does_not_answer_is_named() {
     share("linux-6.12", FRAMES, |shared| {
-        let idle = shared.cpu(2).unwrap();
-        let mut cpu = shared.cpu(0).unwrap();
+        let idle = shared.cpu(CpuId(2)).unwrap();
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
         let range = FrameRange::new(FRAMES / 2, FRAMES / 2 + 100);
         let got = cpu.alloc_contig_range(range, &mut (), &mut ());
-        assert_eq!(got, Err(ContigError::Busy(2)));
+        assert_eq!(got, Err(ContigError::Busy(CpuId(2))));
         drop(idle);
         cpu.alloc_contig_range(range, &mut (), &mut ()).unwrap();
         let request = Request::new(0, Gfp::GFP_KERNEL);

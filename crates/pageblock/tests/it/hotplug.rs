@@ -9,6 +9,7 @@ use pageblock::contig::{ContigError, Migrate};
 use pageblock::cpu::Cpu;
 use pageblock::cpu_cache::CacheLimits;
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
@@ -59,7 +60,7 @@ fn owned<'m>(preset: &str, memory: &'m mut Vec<MaybeUninit<u8>>) -> Allocator<'m
         policy: policy(preset),
         geometry: Geometry::default(),
         zones: &zones,
-        cpu_nodes: &[0; CPUS],
+        cpu_nodes: &[NodeId(0); CPUS],
         distances: &[],
     };
     *memory = table_memory(&setup);
@@ -75,23 +76,26 @@ fn shared_memory_changes_as_an_owners() {
         let mut memory = Vec::new();
         let mut owned = owned(preset, &mut memory);
         share(preset, FRAMES, |shared| {
-            let mut cpu = shared.cpu(0).unwrap();
+            let mut cpu = shared.cpu(CpuId(0)).unwrap();
             let mut blocks = Vec::new();
             for _ in 0..2000 {
                 blocks.push(cpu.alloc(&MOVABLE, &mut ()).unwrap());
-                assert_eq!(owned.alloc(0, &MOVABLE, &mut ()), Ok(blocks[blocks.len() - 1]));
+                assert_eq!(owned.alloc(CpuId(0), &MOVABLE, &mut ()), Ok(blocks[blocks.len() - 1]));
             }
             let same = |owned: &Allocator<'_>, step: &str| {
-                for at in 0..2 {
+                for at in ZoneIndex::up_to(2) {
                     let theirs = shared.with_zone(at, |zone| numbers(zone)).unwrap();
-                    assert!(numbers(&owned.zones()[at]) == theirs, "{preset}: {step}, zone {at}");
+                    assert!(
+                        numbers(&owned.zones()[at.index()]) == theirs,
+                        "{preset}: {step}, zone {at}"
+                    );
                 }
             };
             same(&owned, "at first");
             let start = blocks[0].align_down(10);
             let range = FrameRange { start, end: start.plus(1024) };
             let (mut mine, mut theirs) = (Mover::default(), Mover::default());
-            owned.offline(0, range, &mut mine, &mut ()).unwrap();
+            owned.offline(CpuId(0), range, &mut mine, &mut ()).unwrap();
             cpu.offline(range, &mut theirs, &mut ()).unwrap();
             assert_eq!(mine.moved, theirs.moved);
             assert!(!mine.moved.is_empty());
@@ -107,8 +111,8 @@ fn shared_memory_changes_as_an_owners() {
             same(&owned, "online");
             cpu.attend(&mut ());
             for at in 0..2 {
-                let limits = owned.cache(at, 0).unwrap().limits();
-                assert_eq!(cpu.cache(at).unwrap().limits(), limits, "{preset}");
+                let limits = owned.cache(ZoneIndex(at), CpuId(0)).unwrap().limits();
+                assert_eq!(cpu.cache(ZoneIndex(at)).unwrap().limits(), limits, "{preset}");
             }
             let place = |pfn: Pfn| {
                 let moved = theirs.moved.iter().find(|(from, _)| *from == pfn);
@@ -120,7 +124,7 @@ fn shared_memory_changes_as_an_owners() {
 }
 
 fn limits(cpu: &Cpu<'_, '_, RawMutex, ()>) -> CacheLimits {
-    cpu.cache(1).unwrap().limits()
+    cpu.cache(ZoneIndex(1)).unwrap().limits()
 }
 
 /// A CPU at work has new limits from its next call, one that nobody has when it is taken, or when the
@@ -128,7 +132,7 @@ fn limits(cpu: &Cpu<'_, '_, RawMutex, ()>) -> CacheLimits {
 #[test]
 fn cpus_take_new_limits_when_they_can() {
     share("linux-6.12", FRAMES, |shared| {
-        let (mut cpu, mut other) = (shared.cpu(0).unwrap(), shared.cpu(1).unwrap());
+        let (mut cpu, mut other) = (shared.cpu(CpuId(0)).unwrap(), shared.cpu(CpuId(1)).unwrap());
         let before = limits(&cpu);
         cpu.offline(UPPER, &mut Waits(&mut other), &mut ()).unwrap();
         assert_eq!((limits(&cpu), limits(&other)), (before, before));
@@ -136,7 +140,7 @@ fn cpus_take_new_limits_when_they_can() {
         let small = limits(&other);
         assert!(small.high_max < before.high_max, "{small:?}");
         other.free(pfn, 0, &mut ()).unwrap();
-        let mut third = shared.cpu(2).unwrap();
+        let mut third = shared.cpu(CpuId(2)).unwrap();
         third.attend(&mut ());
         assert_eq!(limits(&third), small);
         shared.online(UPPER).unwrap();
@@ -145,12 +149,12 @@ fn cpus_take_new_limits_when_they_can() {
             assert_eq!(limits(cpu), before);
         }
         // What a caller does to a zone, and then tunes.
-        let managed = shared.with_zone(1, |zone| zone.managed()).unwrap() as i64;
-        shared.with_zone(1, |zone| zone.adjust_managed(managed / 3 - managed)).unwrap();
+        let managed = shared.with_zone(ZoneIndex(1), |zone| zone.managed()).unwrap() as i64;
+        shared.with_zone(ZoneIndex(1), |zone| zone.adjust_managed(managed / 3 - managed)).unwrap();
         shared.retune();
         cpu.attend(&mut ());
         assert_eq!(limits(&cpu), small);
-        shared.with_zone(1, |zone| zone.adjust_managed(managed - managed / 3)).unwrap();
+        shared.with_zone(ZoneIndex(1), |zone| zone.adjust_managed(managed - managed / 3)).unwrap();
         shared.retune();
     });
 }
@@ -167,7 +171,7 @@ impl Migrate for Waits<'_, '_, '_> {
         false
     }
 
-    fn wait_for(&mut self, cpu: usize) -> bool {
+    fn wait_for(&mut self, cpu: CpuId) -> bool {
         assert_eq!(cpu, self.0.number());
         self.0.attend(&mut ());
         true
@@ -178,12 +182,12 @@ impl Migrate for Waits<'_, '_, '_> {
 fn caches_have_the_last_limits_when_sharing_ends() {
     let (mut memory, mut locks) = (Vec::new(), vec![MaybeUninit::uninit(); 1 << 16]);
     let allocator = owned("linux-6.12", &mut memory);
-    let before = allocator.cache(1, 3).unwrap().limits();
+    let before = allocator.cache(ZoneIndex(1), CpuId(3)).unwrap().limits();
     let shared: Shared<'_, RawMutex> = allocator.share(&mut locks).unwrap();
-    shared.cpu(0).unwrap().offline(UPPER, &mut (), &mut ()).unwrap();
+    shared.cpu(CpuId(0)).unwrap().offline(UPPER, &mut (), &mut ()).unwrap();
     let mut allocator = shared.into_owned().unwrap();
     let after = |allocator: &Allocator<'_>| {
-        [0, 1, 2, 3].map(|cpu| allocator.cache(1, cpu).unwrap().limits().high_max)
+        [0, 1, 2, 3].map(|cpu| allocator.cache(ZoneIndex(1), CpuId(cpu)).unwrap().limits().high_max)
     };
     assert!(after(&allocator).into_iter().all(|high| high < before.high_max));
     let small = after(&allocator);
@@ -196,9 +200,9 @@ fn caches_have_the_last_limits_when_sharing_ends() {
 #[test]
 fn mistakes_change_nothing() {
     share("linux-6.12", FRAMES, |shared| {
-        let idle = shared.cpu(2).unwrap();
-        let mut cpu = shared.cpu(0).unwrap();
-        let before = shared.with_zone(1, |zone| numbers(zone)).unwrap();
+        let idle = shared.cpu(CpuId(2)).unwrap();
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
+        let before = shared.with_zone(ZoneIndex(1), |zone| numbers(zone)).unwrap();
         let range = FrameRange::new;
         let wrong = |got, at| {
             assert!(
@@ -220,8 +224,8 @@ fn mistakes_change_nothing() {
         let part = range(FRAMES / 2, FRAMES / 2 + 100);
         let misaligned = Err(ContigError::Misaligned(part));
         assert_eq!(cpu.offline(part, &mut (), &mut ()), misaligned);
-        assert_eq!(cpu.offline(UPPER, &mut (), &mut ()), Err(ContigError::Busy(2)));
-        assert!(shared.with_zone(1, |zone| numbers(zone)) == Some(before));
+        assert_eq!(cpu.offline(UPPER, &mut (), &mut ()), Err(ContigError::Busy(CpuId(2))));
+        assert!(shared.with_zone(ZoneIndex(1), |zone| numbers(zone)) == Some(before));
         drop(idle);
         cpu.offline(UPPER, &mut (), &mut ()).unwrap();
         assert_eq!(
@@ -242,7 +246,7 @@ fn plug(
     content: &Content,
     rounds: u64,
 ) -> u32 {
-    let mut cpu = shared.cpu(cpu).unwrap();
+    let mut cpu = shared.cpu(CpuId(cpu)).unwrap();
     let mut had = 0;
     for n in 0..rounds {
         let start = first + n * 7 % blocks * 512;
@@ -258,7 +262,9 @@ fn plug(
         content.mark(range, 0, 3);
         let at = usize::from(first >= FRAMES / 4);
         let state = |zone: &Zone<'_>, pfn| zone.state(Pfn(pfn)) == Some(FrameState::Reserved);
-        let gone = shared.with_zone(at, |z| (range.start.0..range.end.0).all(|pfn| state(z, pfn)));
+        let gone = shared.with_zone(ZoneIndex::new(at), |z| {
+            (range.start.0..range.end.0).all(|pfn| state(z, pfn))
+        });
         assert_eq!(gone, Some(true));
         if n % 2 == 0 {
             shared.mark_holes(range).unwrap();
@@ -284,7 +290,7 @@ fn memory_comes_and_goes_while_others_allocate_and_free() {
             let end = AtomicBool::new(false);
             let [low, high] = std::thread::scope(|scope| {
                 for n in 1..CPUS - 1 {
-                    let cpu = shared.cpu(n).unwrap();
+                    let cpu = shared.cpu(CpuId(n)).unwrap();
                     let (content, end) = (&content, &end);
                     scope.spawn(move || work(cpu, content, end));
                 }
@@ -298,13 +304,14 @@ fn memory_comes_and_goes_while_others_allocate_and_free() {
                 had
             });
             assert!(low > 5 && high > 5, "{preset}: {low} and {high} of 60");
-            let mut cpu = shared.cpu(1).unwrap();
+            let mut cpu = shared.cpu(CpuId(1)).unwrap();
             while let Some((pfn, order)) = content.remove(0) {
                 cpu.free(pfn, order, &mut ()).unwrap();
             }
             drop(cpu);
             for (at, pages) in [(0, FRAMES / 4), (1, FRAMES / 4 * 3)] {
-                let sizes = shared.with_zone(at, |zone| (zone.managed(), zone.present()));
+                let sizes =
+                    shared.with_zone(ZoneIndex(at), |zone| (zone.managed(), zone.present()));
                 assert_eq!(sizes, Some((pages, pages)));
             }
         });

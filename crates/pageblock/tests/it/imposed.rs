@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::{CacheLimits, CacheState};
 use pageblock::frame::{FrameRange, Pfn};
+use pageblock::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
@@ -17,12 +18,13 @@ const PAGES: u64 = 1 << 14;
 /// Runs a test on two CPUs and one zone of reserved memory.
 fn with_reserved(test: impl FnOnce(&mut Allocator<'_>)) {
     let span = FrameRange::new(0, PAGES);
-    let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: PAGES, managed: PAGES };
+    let zone =
+        ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: PAGES, managed: PAGES };
     let setup = Setup {
         policy: Policy::parse("linux-6.12").unwrap(),
         geometry: Geometry::default(),
         zones: &[zone],
-        cpu_nodes: &[0, 0],
+        cpu_nodes: &[NodeId(0), NodeId(0)],
         distances: &[],
     };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
@@ -40,8 +42,10 @@ fn with_released(test: impl FnOnce(&mut Allocator<'_>)) {
 /// The pages on each list of each CPU.
 fn lists(allocator: &Allocator<'_>) -> Vec<Vec<Pfn>> {
     let zone = &allocator.zones()[0];
-    let caches = (0..allocator.cpus()).filter_map(|cpu| allocator.cache(0, cpu));
-    caches.flat_map(|c| (0..c.nr_lists()).map(|list| c.blocks(zone, list).collect())).collect()
+    let caches = (0..allocator.cpus()).filter_map(|cpu| allocator.cache(ZoneIndex(0), CpuId(cpu)));
+    caches
+        .flat_map(|c| (0..c.nr_lists()).map(|list| c.blocks(zone, ListIndex::new(list)).collect()))
+        .collect()
 }
 
 #[test]
@@ -50,30 +54,30 @@ fn block_of_another_cpu_is_not_taken() {
         let request = Request::new(0, Gfp::GFP_KERNEL);
         // Each CPU has a batch, most of it linked through the page map.
         for cpu in [0, 1] {
-            let (_, cache) = allocator.zone_and_cache(0, cpu).unwrap();
+            let (_, cache) = allocator.zone_and_cache(ZoneIndex(0), CpuId(cpu)).unwrap();
             let limits = CacheLimits { batch: 31, high_min: 100, high_max: 100 };
             cache.impose_state(CacheState { limits, high: 100, ..cache.state() });
-            let pfn = allocator.alloc(cpu, &request, &mut ()).unwrap();
-            allocator.free(cpu, pfn, 0, &mut ()).unwrap();
+            let pfn = allocator.alloc(CpuId(cpu), &request, &mut ()).unwrap();
+            allocator.free(CpuId(cpu), pfn, 0, &mut ()).unwrap();
         }
         let before = lists(allocator);
         let of_other: Vec<Pfn> = {
-            let cache = allocator.cache(0, 1).unwrap();
-            cache.blocks(&allocator.zones()[0], 0).collect()
+            let cache = allocator.cache(ZoneIndex(0), CpuId(1)).unwrap();
+            cache.blocks(&allocator.zones()[0], ListIndex(0)).collect()
         };
         assert!(of_other.len() > 20, "{}", of_other.len());
         for &pfn in &of_other {
-            let (zone, cache) = allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, cache) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             assert_eq!(cache.impose_take(zone, pfn), Err(FrameError::OtherCpu(pfn)));
             assert_eq!(cache.impose_drain(zone, pfn), Err(FrameError::OtherCpu(pfn)));
         }
         assert_eq!(lists(allocator), before);
         allocator.check().unwrap();
         for &pfn in &of_other {
-            let (zone, cache) = allocator.zone_and_cache(0, 1).unwrap();
+            let (zone, cache) = allocator.zone_and_cache(ZoneIndex(0), CpuId(1)).unwrap();
             assert_eq!(cache.impose_take(zone, pfn), Ok(0));
         }
-        let (zone, cache) = allocator.zone_and_cache(0, 1).unwrap();
+        let (zone, cache) = allocator.zone_and_cache(ZoneIndex(0), CpuId(1)).unwrap();
         assert_eq!(cache.impose_take(zone, of_other[0]), Err(FrameError::NotFree(of_other[0])));
         allocator.check().unwrap();
     });

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use lock_api::{GuardSend, RawMutex};
 use pageblock::alloc::Allocator;
 use pageblock::frame::FrameRange;
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
@@ -53,7 +54,7 @@ fn warm_lists_take_no_lock_and_batches_take_one() {
             policy: policy(preset),
             geometry: Geometry::default(),
             zones: &[zone_spec(0, ZoneKind::Normal, 0, 1 << 18)],
-            cpu_nodes: &[0],
+            cpu_nodes: &[NodeId(0)],
             distances: &[],
         };
         let (mut memory, mut locked) = (table_memory(&setup), vec![MaybeUninit::uninit(); 1 << 14]);
@@ -61,7 +62,7 @@ fn warm_lists_take_no_lock_and_batches_take_one() {
         allocator.release(FrameRange::new(0, 1 << 18)).unwrap();
         allocator.retune();
         let shared = allocator.share::<Counting, ()>(&mut locked).unwrap();
-        let mut cpu = shared.cpu(0).unwrap();
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
         let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
         let first = cpu.alloc(&request, &mut ()).unwrap();
         let pairs = locks(|| {
@@ -73,11 +74,11 @@ fn warm_lists_take_no_lock_and_batches_take_one() {
         assert_eq!(pairs, 0, "{preset}");
         let mut taken = Vec::new();
         let fill = locks(|| taken.extend((0..4096).map(|_| cpu.alloc(&request, &mut ()).unwrap())));
-        let batch = cpu.cache(0).unwrap().limits().batch;
+        let batch = cpu.cache(ZoneIndex(0)).unwrap().limits().batch;
         assert!(fill <= 4096 / batch + 1, "{preset}: {fill} locks, batch {batch}");
         let drain = locks(|| taken.iter().for_each(|&pfn| cpu.free(pfn, 0, &mut ()).unwrap()));
         assert!(drain <= 4096 / batch + 1, "{preset}: {drain} locks, batch {batch}");
         cpu.free(first, 0, &mut ()).unwrap();
-        assert_eq!(cpu.cache(0).unwrap().strays(), 0);
+        assert_eq!(cpu.cache(ZoneIndex(0)).unwrap().strays(), 0);
     }
 }

@@ -11,6 +11,7 @@ use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::{CacheLimits, CacheState};
 use pageblock::event::{Event, Observer};
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{MAX_NR_ZONES, ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
@@ -25,7 +26,7 @@ pub(crate) fn policy(text: &str) -> Policy {
 
 pub(crate) fn zone_spec(node: u8, kind: ZoneKind, start: u64, end: u64) -> ZoneSpec {
     let span = FrameRange::new(start, end);
-    ZoneSpec { node, kind, span, present: span.len(), managed: span.len() }
+    ZoneSpec { node: NodeId(node), kind, span, present: span.len(), managed: span.len() }
 }
 
 /// Memory for an allocator's tables.
@@ -44,8 +45,8 @@ impl Observer for Log {
     fn event(&mut self, event: Event) {
         self.events.push(event);
     }
-    fn wake_kswapd(&mut self, node: u8, zone: ZoneKind, order: Order) {
-        self.woken.push((node, zone, order));
+    fn wake_kswapd(&mut self, node: NodeId, zone: ZoneKind, order: Order) {
+        self.woken.push((node.0, zone, order));
     }
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn with_zone(policy_text: &str, text: &str, test: impl FnOnce(&mut Be
         policy: policy(policy_text),
         geometry: Geometry::default(),
         zones: &[zone_spec(0, ZoneKind::Normal, 0, 512 * lines.len() as u64)],
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = table_memory(&setup);
@@ -106,7 +107,7 @@ pub(crate) fn with_zone(policy_text: &str, text: &str, test: impl FnOnce(&mut Be
 pub(crate) fn without_cpu_lists(allocator: &mut Allocator<'_>) {
     for at in 0..allocator.zones().len() {
         for cpu in 0..allocator.cpus() {
-            let (zone, cache) = allocator.zone_and_cache(at, cpu).unwrap();
+            let (zone, cache) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)).unwrap();
             let limits = CacheLimits { batch: 1, high_min: 0, high_max: 0 };
             cache.impose_state(CacheState { limits, high: 0, ..cache.state() });
             zone.impose_watermarks(Watermarks::default());
@@ -116,7 +117,7 @@ pub(crate) fn without_cpu_lists(allocator: &mut Allocator<'_>) {
 }
 
 fn fill_pageblock(allocator: &mut Allocator<'_>, start: u64, line: &str) {
-    let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+    let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
     let (mt, rest) = line.split_at(1);
     let mt = letter(mt.chars().next().unwrap());
     zone.impose_block_type(Pfn(start), mt).unwrap();
@@ -161,14 +162,14 @@ impl Bench<'_> {
     #[track_caller]
     pub(crate) fn alloc(&mut self, order: Order, gfp: Gfp) -> Pfn {
         let request = Request::new(order, gfp);
-        let pfn = self.allocator.alloc(0, &request, &mut self.log).unwrap();
+        let pfn = self.allocator.alloc(CpuId(0), &request, &mut self.log).unwrap();
         self.check("after alloc");
         pfn
     }
 
     #[track_caller]
     pub(crate) fn free(&mut self, pfn: u64, order: Order) {
-        self.allocator.free(0, Pfn(pfn), order, &mut self.log).unwrap();
+        self.allocator.free(CpuId(0), Pfn(pfn), order, &mut self.log).unwrap();
         self.check("after free");
     }
 

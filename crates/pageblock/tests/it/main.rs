@@ -3,8 +3,10 @@
 mod cpu_lists;
 mod driver;
 mod emptying;
+mod fast_path;
 mod hotplug;
 mod imposed;
+mod invariants;
 mod locks;
 mod machine;
 mod mechanisms;

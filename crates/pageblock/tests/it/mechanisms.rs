@@ -4,8 +4,9 @@ use pageblock::alloc::{AllocError, Allocator};
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::capture::CaptureSlot;
 use pageblock::cpu_cache::{CacheLimits, CacheState};
-use pageblock::event::{Event, Observer};
+use pageblock::event::Event;
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
 use pageblock::request::{Gfp, Request};
@@ -24,7 +25,7 @@ fn with_zones(policy_text: &str, zones: &[ZoneSpec], test: impl FnOnce(&mut Allo
         policy: policy(policy_text),
         geometry: Geometry::default(),
         zones,
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = table_memory(&setup);
@@ -43,16 +44,16 @@ fn fair_rounds(policy: &str, zones: &[ZoneSpec], batches: [i64; 2]) -> String {
     let mut served = String::new();
     with_zones(policy, zones, |allocator| {
         for (at, batch) in batches.into_iter().enumerate() {
-            let (zone, _) = allocator.zone_and_cache(at, 0).unwrap();
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)).unwrap();
             zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 2, promo: 0 });
             zone.impose_alloc_batch(batch);
         }
         for _ in 0..8 {
-            served += &match allocator.alloc(0, &KERNEL, &mut ()) {
+            served += &match allocator.alloc(CpuId(0), &KERNEL, &mut ()) {
                 Ok(pfn) => allocator.zone_of(pfn).unwrap().to_string(),
                 Err(error) => {
                     assert_eq!(error, AllocError::NoMemory);
-                    allocator.reset_fair_batches(0, &KERNEL).unwrap();
+                    allocator.reset_fair_batches(CpuId(0), &KERNEL).unwrap();
                     "-".to_owned()
                 }
             };
@@ -98,7 +99,7 @@ fn migrate_reserve_takes_the_lowest_whole_blocks_and_serves_last() {
                 policy: policy(&format!("{preset},min_free_kbytes=4096")),
                 geometry: Geometry::default(),
                 zones: &zones,
-                cpu_nodes: &[0],
+                cpu_nodes: &[NodeId(0)],
                 distances: &[],
             };
             let mut memory = table_memory(&setup);
@@ -111,7 +112,7 @@ fn migrate_reserve_takes_the_lowest_whole_blocks_and_serves_last() {
             without_cpu_lists(&mut allocator);
             let mut last = Pfn(4096);
             let flags = AllocFlags::NO_WATERMARKS;
-            while let Ok(pfn) = allocator.alloc_with(0, &KERNEL, flags, &mut ()) {
+            while let Ok(pfn) = allocator.alloc_with(CpuId(0), &KERNEL, flags, &mut ()) {
                 last = pfn;
             }
             let reserve_end = if first_frame == 0 { 1024 } else { 2048 };
@@ -126,11 +127,11 @@ fn isolation_splits_larger_free_blocks_since_6_10() {
     let zone = "M 10\nM -\nM 10\nM -";
     let check = |policy, pfn, expect: &str| {
         with_zone(policy, zone, |bench| {
-            let (zone, _) = bench.allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, _) = bench.allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             zone.isolate_block(Pfn(pfn), &mut ()).unwrap();
             assert_eq!(bench.lists().trim(), expect, "{policy}");
             bench.check(policy);
-            let (zone, _) = bench.allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, _) = bench.allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             zone.unisolate_block(Pfn(pfn), Some(Movable), &mut ()).unwrap();
             assert!(bench.lists().contains("M 10@"), "{}", bench.lists());
             assert_eq!(bench.zone().free_pages(), 2048, "{policy}");
@@ -150,7 +151,7 @@ fn isolation_splits_larger_free_blocks_since_6_10() {
 fn isolation_ends_with_the_type_before_or_a_given_one() {
     for (to, expect) in [(None, "U"), (Some(Movable), "M")] {
         with_zone("linux-6.18", "U 8 u8\nM u9\nM u9\nM u9", |bench| {
-            let (zone, _) = bench.allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, _) = bench.allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             zone.isolate_block(Pfn(0), &mut ()).unwrap();
             assert_eq!((zone.free_pages(), zone.nr_free(8)), (0, 1));
             zone.unisolate_block(Pfn(0), to, &mut ()).unwrap();
@@ -163,7 +164,7 @@ fn isolation_ends_with_the_type_before_or_a_given_one() {
 fn captured(policy: &str, block: char, wants: Migratetype) -> (bool, String) {
     let mut result = (false, String::new());
     with_zone(policy, &format!("{block} u2 u2 u3 u4 u5 u6 u7 u8\nM u9\nM u9\nM u9"), |bench| {
-        let (zone, _) = bench.allocator.zone_and_cache(0, 0).unwrap();
+        let (zone, _) = bench.allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
         zone.start_capture(CaptureSlot::new(3, wants));
         bench.free(0, 2);
         bench.free(4, 2);
@@ -208,7 +209,7 @@ fn drained(policy: &str, limits: CacheLimits, frees: &[u64]) -> Vec<u64> {
     let small = "u0 u0 u0 u0 u2 u3 u4 u5 u6 u7 u8";
     let mut order = Vec::new();
     with_zone(policy, &format!("U {small}\nM {small}\nE {small}\nM u9"), |bench| {
-        let (_, cache) = bench.allocator.zone_and_cache(0, 0).unwrap();
+        let (_, cache) = bench.allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
         cache.impose_state(CacheState { limits, high: limits.high_min, ..cache.state() });
         for &pfn in frees {
             bench.free(pfn, 0);
@@ -257,13 +258,13 @@ fn fallback_in_a_cut_pageblock(policy_text: &str) -> (String, String) {
         policy: policy(policy_text),
         geometry: Geometry::default(),
         zones: &zones,
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     without_cpu_lists(&mut allocator);
-    let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+    let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
     for (pfn, order, free) in
         [(256, 4, true), (272, 4, false), (288, 5, true), (320, 6, false), (384, 7, false)]
     {
@@ -274,7 +275,7 @@ fn fallback_in_a_cut_pageblock(policy_text: &str) -> (String, String) {
         }
     }
     let mut log = Log::default();
-    allocator.alloc(0, &KERNEL, &mut log).unwrap();
+    allocator.alloc(CpuId(0), &KERNEL, &mut log).unwrap();
     allocator.check().unwrap();
     let zone = &allocator.zones()[0];
     let text = lists(zone);
@@ -307,18 +308,18 @@ fn pageblock_that_begins_outside_moves_from_the_page_on_and_never_since_6_10() {
 }
 
 /// The node that serves, on a machine where kswapd runs on the first.
-fn node_beside_a_running_kswapd(policy: &str) -> u8 {
+fn node_beside_a_running_kswapd(policy: &str) -> NodeId {
     let zones =
         [zone_spec(0, ZoneKind::Normal, 0, 1024), zone_spec(1, ZoneKind::Normal, 1024, 2048)];
-    let mut node = 0;
+    let mut node = NodeId(0);
     with_zones(policy, &zones, |allocator| {
-        allocator.set_kswapd_running(0, true);
-        let pfn = allocator.alloc(0, &KERNEL, &mut ()).unwrap();
-        node = allocator.zones()[allocator.zone_of(pfn).unwrap()].node();
+        allocator.set_kswapd_running(NodeId(0), true);
+        let pfn = allocator.alloc(CpuId(0), &KERNEL, &mut ()).unwrap();
+        node = allocator.zones()[allocator.zone_of(pfn).unwrap().index()].node();
         // Where all are running, none is passed over.
-        allocator.set_kswapd_running(1, true);
-        let pfn = allocator.alloc(0, &KERNEL, &mut ()).unwrap();
-        assert_eq!(allocator.zone_of(pfn), Some(0));
+        allocator.set_kswapd_running(NodeId(1), true);
+        let pfn = allocator.alloc(CpuId(0), &KERNEL, &mut ()).unwrap();
+        assert_eq!(allocator.zone_of(pfn), Some(ZoneIndex(0)));
     });
     node
 }
@@ -326,10 +327,10 @@ fn node_beside_a_running_kswapd(policy: &str) -> u8 {
 #[test]
 fn nodes_with_a_running_kswapd_come_second_since_6_18() {
     for policy in versions((3, 10), (6, 17)) {
-        assert_eq!(node_beside_a_running_kswapd(policy), 0, "{policy}");
+        assert_eq!(node_beside_a_running_kswapd(policy), NodeId(0), "{policy}");
     }
     for policy in versions((6, 18), (9, 0)) {
-        assert_eq!(node_beside_a_running_kswapd(policy), 1, "{policy}");
+        assert_eq!(node_beside_a_running_kswapd(policy), NodeId(1), "{policy}");
     }
 }
 
@@ -345,14 +346,14 @@ fn remote_node_is_not_fragmented_more_gently_than_the_local_one() {
         ];
         with_zones(policy, &zones, |allocator| {
             let order9 = |node, gfp| Request::new(9, gfp).on_node(node);
-            let low = order9(0, Gfp::GFP_KERNEL | Gfp::DMA32);
-            allocator.alloc(0, &low, &mut ()).unwrap();
+            let low = order9(NodeId(0), Gfp::GFP_KERNEL | Gfp::DMA32);
+            allocator.alloc(CpuId(0), &low, &mut ()).unwrap();
             let user = Gfp::GFP_HIGHUSER_MOVABLE;
-            let pfn = allocator.alloc(0, &Request::new(8, user), &mut ()).unwrap();
-            assert_eq!(allocator.zone_of(pfn), Some(1));
+            let pfn = allocator.alloc(CpuId(0), &Request::new(8, user), &mut ()).unwrap();
+            assert_eq!(allocator.zone_of(pfn), Some(ZoneIndex(1)));
             // Half of node 0's Normal is left, on the movable list.
-            let pfn = allocator.alloc(0, &KERNEL, &mut ()).unwrap();
-            assert_eq!(allocator.zone_of(pfn), Some(1), "{policy}");
+            let pfn = allocator.alloc(CpuId(0), &KERNEL, &mut ()).unwrap();
+            assert_eq!(allocator.zone_of(pfn), Some(ZoneIndex(1)), "{policy}");
         });
     }
 }
@@ -362,12 +363,12 @@ fn orders_with_cpu_lists_by_version() {
     let order_of = |policy: &str, order: Order| {
         let mut cached = 0;
         with_zone(policy, "M 10\nM -\nM 10\nM -", |bench| {
-            let (_, cache) = bench.allocator.zone_and_cache(0, 0).unwrap();
+            let (_, cache) = bench.allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             let limits = CacheLimits { batch: 63, high_min: 2000, high_max: 2000 };
             cache.impose_state(CacheState { limits, high: 2000, ..cache.state() });
             let pfn = bench.alloc(order, Gfp::GFP_HIGHUSER_MOVABLE);
             bench.free(pfn.0, order);
-            cached = bench.allocator.cache(0, 0).unwrap().count();
+            cached = bench.allocator.cache(ZoneIndex(0), CpuId(0)).unwrap().count();
         });
         cached > 0
     };
@@ -388,29 +389,32 @@ fn a_request_past_the_lists_leaves_them_alone() {
         policy: policy("linux-6.12"),
         geometry: Geometry::default(),
         zones: &zones,
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(zones[0].span).unwrap();
-    let (_, cache) = allocator.zone_and_cache(0, 0).unwrap();
+    let (_, cache) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
     let limits = CacheLimits { batch: 8, high_min: 100, high_max: 100 };
     cache.impose_state(CacheState { limits, ..cache.state() });
-    let first = allocator.alloc(0, &KERNEL, &mut ()).unwrap();
+    let first = allocator.alloc(CpuId(0), &KERNEL, &mut ()).unwrap();
     let state = |allocator: &Allocator<'_>| {
-        (allocator.cache(0, 0).unwrap().count(), allocator.zones()[0].free_pages())
+        (
+            allocator.cache(ZoneIndex(0), CpuId(0)).unwrap().count(),
+            allocator.zones()[0].free_pages(),
+        )
     };
     let (held, free) = state(&allocator);
     assert!(held > 0);
-    let past = allocator.alloc_past_lists(0, &KERNEL, None, &mut ()).unwrap();
+    let past = allocator.alloc_past_lists(CpuId(0), &KERNEL, None, &mut ()).unwrap();
     assert_eq!(state(&allocator), (held, free - 1));
-    allocator.drain_zone(0, 0, &mut ()).unwrap();
+    allocator.drain_zone(CpuId(0), ZoneIndex(0), &mut ()).unwrap();
     assert_eq!(state(&allocator), (0, free - 1 + u64::from(held)));
     // There is no such zone.
-    allocator.drain_zone(0, 7, &mut ()).unwrap();
+    allocator.drain_zone(CpuId(0), ZoneIndex(7), &mut ()).unwrap();
     for pfn in [first, past] {
-        allocator.free(0, pfn, 0, &mut ()).unwrap();
+        allocator.free(CpuId(0), pfn, 0, &mut ()).unwrap();
     }
     allocator.check().unwrap();
 }
@@ -436,69 +440,5 @@ fn each_page_of_a_block_that_cannot_be_claimed_takes_a_count_from_6_10() {
     // The more pages were cut out, the more pieces there are.
     for version in versions((6, 10), (6, 14)) {
         assert_eq!(looks(version), [388, 388 + 393, 388 + 393 + 398], "{version}");
-    }
-}
-
-/// No node may take another dirty page.
-struct AllDirty;
-
-impl Observer for AllDirty {
-    fn event(&mut self, _: Event) {}
-    fn node_dirty_ok(&mut self, _: u8) -> bool {
-        false
-    }
-}
-
-/// Gives `test` a zone with 1024 free pages, a few of them on a warm CPU list.
-fn with_warm_list(policy: &str, watermarks: Watermarks, test: impl FnOnce(&mut Allocator<'_>)) {
-    with_zone(policy, "M 10\nM -", |bench| {
-        let (zone, cache) = bench.allocator.zone_and_cache(0, 0).unwrap();
-        zone.impose_watermarks(watermarks);
-        let limits = CacheLimits { batch: 63, high_min: 200, high_max: 200 };
-        cache.impose_state(CacheState { limits, high: 200, ..cache.state() });
-        for _ in 0..3 {
-            let pfn = bench.alloc(0, Gfp::GFP_HIGHUSER_MOVABLE);
-            bench.free(pfn.0, 0);
-        }
-        assert!(bench.allocator.cache(0, 0).unwrap().count() > 1, "{policy}");
-        test(&mut bench.allocator);
-    });
-}
-
-#[test]
-fn a_writer_gets_no_page_of_a_node_with_too_many_dirty_ones() {
-    let read = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
-    let write = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE | Gfp::WRITE);
-    for policy in versions((3, 10), (9, 0)) {
-        with_warm_list(policy, Watermarks::default(), |allocator| {
-            let refused = allocator.alloc(0, &write, &mut AllDirty);
-            assert_eq!(refused, Err(AllocError::NoMemory), "{policy}");
-            let pages = [
-                allocator.alloc(0, &write, &mut ()).unwrap(),
-                allocator.alloc(0, &read, &mut AllDirty).unwrap(),
-            ];
-            for pfn in pages {
-                allocator.free(0, pfn, 0, &mut ()).unwrap();
-            }
-        });
-    }
-}
-
-#[test]
-fn the_high_watermark_holds_where_it_is_asked_for() {
-    let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
-    for policy in versions((3, 10), (9, 0)) {
-        let marks = |low| Watermarks { min: 10, low, high: 2000, promo: 0 };
-        with_warm_list(policy, marks(20), |allocator| {
-            let high = AllocFlags::WMARK_HIGH;
-            let refused = allocator.alloc_with(0, &request, high, &mut ());
-            assert_eq!(refused, Err(AllocError::NoMemory), "{policy}");
-            let pfn = allocator.alloc(0, &request, &mut ()).unwrap();
-            allocator.free(0, pfn, 0, &mut ()).unwrap();
-            // The low one is missed from here on, though the list is warm.
-            allocator.zone_and_cache(0, 0).unwrap().0.impose_watermarks(marks(1500));
-            let refused = allocator.alloc(0, &request, &mut ());
-            assert_eq!(refused, Err(AllocError::NoMemory), "{policy}");
-        });
     }
 }

@@ -6,6 +6,7 @@ use pageblock::alloc::{AllocError, Allocator, NoSuchCpu};
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::fallback::{Mode, Outcome};
 use pageblock::frame::{FrameRange, Pfn};
+use pageblock::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype::{Movable, Unmovable};
 use pageblock::request::{Gfp, Request};
@@ -23,24 +24,24 @@ fn with_machine(test: impl Fn(&mut Allocator<'_>, Pfn)) {
             policy: policy(preset),
             geometry: Geometry::default(),
             zones: &zones,
-            cpu_nodes: &[0, 1],
+            cpu_nodes: &[NodeId(0), NodeId(1)],
             distances: &[],
         };
         let mut memory = table_memory(&setup);
         let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
         allocator.release(FrameRange::new(64, 1800)).unwrap();
         allocator.release(FrameRange::new(2048, 4096)).unwrap();
-        let pfn = allocator.alloc(0, &Request::new(2, Gfp::GFP_KERNEL), &mut ()).unwrap();
+        let pfn = allocator.alloc(CpuId(0), &Request::new(2, Gfp::GFP_KERNEL), &mut ()).unwrap();
         test(&mut allocator, pfn);
         allocator.check().unwrap();
     }
 }
 
 fn state(allocator: &Allocator<'_>) -> String {
-    let caches = (0..4).map(|at| allocator.cache(at / 2, at % 2).unwrap());
+    let caches = (0..4).map(|at| allocator.cache(ZoneIndex::new(at / 2), CpuId(at % 2)).unwrap());
     let counts: Vec<_> = caches.map(|c| (c.count(), c.high(), c.free_count())).collect();
     let zones: Vec<_> = allocator.zones().iter().map(lists).collect();
-    let counters: Vec<_> = (0..2).map(|at| allocator.counters(at)).collect();
+    let counters: Vec<_> = (0..2).map(|at| allocator.counters(ZoneIndex(at))).collect();
     format!("{zones:?} {counts:?} {counters:?}")
 }
 
@@ -50,7 +51,7 @@ fn wrong_frees_change_nothing() {
         let before = state(allocator);
         let mut check = |pfn, order, expect| {
             let mut log = crate::machine::Log::default();
-            assert_eq!(allocator.free(0, pfn, order, &mut log), Err(expect));
+            assert_eq!(allocator.free(CpuId(0), pfn, order, &mut log), Err(expect));
             assert!(log.events.is_empty());
             allocator.check().unwrap();
             assert_eq!(state(allocator), before);
@@ -73,11 +74,11 @@ fn wrong_frees_change_nothing() {
 #[test]
 fn double_free_is_found_on_lists_of_any_kind() {
     with_machine(|allocator, pfn| {
-        allocator.free(0, pfn, 2, &mut ()).unwrap();
-        let again = allocator.free(0, pfn, 2, &mut ());
+        allocator.free(CpuId(0), pfn, 2, &mut ()).unwrap();
+        let again = allocator.free(CpuId(0), pfn, 2, &mut ());
         assert_eq!(again, Err(FrameError::NotAllocated(pfn)));
         allocator.drain_all(&mut ());
-        let again = allocator.free(0, pfn, 2, &mut ());
+        let again = allocator.free(CpuId(0), pfn, 2, &mut ());
         assert_eq!(again, Err(FrameError::NotAllocated(pfn)));
     });
 }
@@ -97,16 +98,16 @@ fn wrong_requests_change_nothing() {
             assert_eq!(state(allocator), before);
         };
         for cpu in [2, usize::MAX] {
-            check(cpu, request, AllocError::NoSuchCpu(cpu));
+            check(CpuId(cpu), request, AllocError::NoSuchCpu(CpuId(cpu)));
         }
         for node in [2, 63, 64, 255] {
-            check(0, request.on_node(node), AllocError::NoSuchNode(node));
+            check(CpuId(0), request.on_node(NodeId(node)), AllocError::NoSuchNode(NodeId(node)));
         }
         for order in [11, 14, 15, 16, 64, 255] {
             let request = Request::new(order, Gfp::GFP_KERNEL);
-            check(0, request, AllocError::OrderTooLarge(order));
+            check(CpuId(0), request, AllocError::OrderTooLarge(order));
         }
-        check(0, Request::new(0, both), AllocError::ConflictingMobility(both));
+        check(CpuId(0), Request::new(0, both), AllocError::ConflictingMobility(both));
     });
 }
 
@@ -114,9 +115,9 @@ fn wrong_requests_change_nothing() {
 fn request_that_no_zone_may_serve_fails() {
     with_machine(|allocator, _| {
         let nowhere = Request { nodemask: 0, ..Request::new(0, Gfp::GFP_KERNEL) };
-        assert_eq!(allocator.alloc(0, &nowhere, &mut ()), Err(AllocError::NoMemory));
+        assert_eq!(allocator.alloc(CpuId(0), &nowhere, &mut ()), Err(AllocError::NoMemory));
         let dma = Request::new(0, Gfp::DMA);
-        assert_eq!(allocator.alloc(0, &dma, &mut ()), Err(AllocError::NoMemory));
+        assert_eq!(allocator.alloc(CpuId(0), &dma, &mut ()), Err(AllocError::NoMemory));
     });
 }
 
@@ -124,30 +125,36 @@ fn request_that_no_zone_may_serve_fails() {
 fn places_that_there_are_not_are_none() {
     with_machine(|allocator, pfn| {
         for far in [2, 100, usize::MAX] {
-            assert!(allocator.cache(far, 0).is_none());
-            assert!(allocator.cache(0, far).is_none());
-            assert!(allocator.zone_and_cache(far, 0).is_none());
-            assert!(allocator.zone_and_cache(0, far).is_none());
-            allocator.retune_caches(far);
-            assert_eq!(allocator.drain_cpu(far, &mut ()), Err(NoSuchCpu(far)));
-            assert_eq!(allocator.drain_pages(far, 1, &mut ()), Err(NoSuchCpu(far)));
-            assert_eq!(allocator.drain_zone(far, 0, &mut ()), Err(NoSuchCpu(far)));
-            assert_eq!(allocator.vmstat_tick(far, &mut ()), Err(NoSuchCpu(far)));
-            let cache = allocator.cache(0, 0).unwrap();
+            assert!(allocator.cache(ZoneIndex::new(far), CpuId(0)).is_none());
+            assert!(allocator.cache(ZoneIndex(0), CpuId(far)).is_none());
+            assert!(allocator.zone_and_cache(ZoneIndex::new(far), CpuId(0)).is_none());
+            assert!(allocator.zone_and_cache(ZoneIndex(0), CpuId(far)).is_none());
+            allocator.retune_caches(ZoneIndex::new(far));
+            assert_eq!(allocator.drain_cpu(CpuId(far), &mut ()), Err(NoSuchCpu(CpuId(far))));
+            assert_eq!(allocator.drain_pages(CpuId(far), 1, &mut ()), Err(NoSuchCpu(CpuId(far))));
+            assert_eq!(
+                allocator.drain_zone(CpuId(far), ZoneIndex(0), &mut ()),
+                Err(NoSuchCpu(CpuId(far)))
+            );
+            assert_eq!(allocator.vmstat_tick(CpuId(far), &mut ()), Err(NoSuchCpu(CpuId(far))));
+            let cache = allocator.cache(ZoneIndex(0), CpuId(0)).unwrap();
             let zone = &allocator.zones()[0];
-            assert_eq!(cache.next(zone, 100 + far / 2), None);
-            assert_eq!(cache.blocks(zone, 100 + far / 2).count(), 0);
+            assert_eq!(cache.next(zone, ListIndex::new(100 + far / 2)), None);
+            assert_eq!(cache.blocks(zone, ListIndex::new(100 + far / 2)).count(), 0);
         }
-        allocator.set_kswapd_running(200, true);
+        allocator.set_kswapd_running(NodeId(200), true);
         assert_eq!(
             allocator.set_movable(pfn.plus(1), true),
             Err(FrameError::NotAllocated(pfn.plus(1)))
         );
         assert_eq!(allocator.set_movable(Pfn(9999), true), Err(FrameError::Foreign(Pfn(9999))));
         let before = state(allocator);
-        assert_eq!(allocator.free(77, pfn, 2, &mut ()), Err(FrameError::NoSuchCpu(77)));
+        assert_eq!(
+            allocator.free(CpuId(77), pfn, 2, &mut ()),
+            Err(FrameError::NoSuchCpu(CpuId(77)))
+        );
         assert_eq!(state(allocator), before);
-        allocator.free(0, pfn, 2, &mut ()).unwrap();
+        allocator.free(CpuId(0), pfn, 2, &mut ()).unwrap();
     });
 }
 
@@ -166,7 +173,7 @@ fn orders_that_there_are_not_are_in_no_list() {
                 None
             );
             let policy = *allocator.policy();
-            let (zone, cache) = allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, cache) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             assert_eq!(cache.list_index(order, Movable), None);
             cache.clone().refill_count(&policy, order, false);
             cache.clone().pages_to_drain(&policy, order, Default::default());
@@ -181,7 +188,7 @@ fn orders_that_there_are_not_are_in_no_list() {
 #[test]
 fn isolation_of_what_is_not_there_fails() {
     with_machine(|allocator, _| {
-        let (zone, _) = allocator.zone_and_cache(1, 0).unwrap();
+        let (zone, _) = allocator.zone_and_cache(ZoneIndex(1), CpuId(0)).unwrap();
         assert_eq!(zone.isolate_block(Pfn(100), &mut ()), Err(FrameError::Foreign(Pfn(100))));
         assert_eq!(
             zone.unisolate_block(Pfn(3000), None, &mut ()),
@@ -196,7 +203,7 @@ fn isolation_of_what_is_not_there_fails() {
 #[test]
 fn fallbacks_that_could_not_be_are_refused() {
     with_machine(|allocator, _| {
-        let (zone, _) = allocator.zone_and_cache(1, 0).unwrap();
+        let (zone, _) = allocator.zone_and_cache(ZoneIndex(1), CpuId(0)).unwrap();
         let found = zone.find_fallback(0, Unmovable, AllocFlags(0), Mode::Normal).found.unwrap();
         let mut wrong = [found; 4];
         wrong[0].pfn = Pfn(7);
@@ -228,7 +235,8 @@ fn contradictory_setups_are_refused() {
     let good = [normal(0, 0, 2048)];
     let check = |zones: &[ZoneSpec], cpu_nodes: &[u8], geometry, expect| {
         let policy = policy("linux-6.18");
-        let setup = Setup { policy, geometry, zones, cpu_nodes, distances: &[] };
+        let cpu_nodes: Vec<_> = cpu_nodes.iter().copied().map(NodeId).collect();
+        let setup = Setup { policy, geometry, zones, cpu_nodes: &cpu_nodes, distances: &[] };
         assert_eq!(setup.metadata_size(), Err(expect));
         let mut memory = [MaybeUninit::uninit(); 64];
         assert_eq!(Allocator::new(&mut memory, &setup).err(), Some(expect));
@@ -236,11 +244,11 @@ fn contradictory_setups_are_refused() {
     let usual = Geometry::default();
     check(&[], &[0], usual, SetupError::Empty);
     check(&good, &[], usual, SetupError::Empty);
-    check(&good, &[1], usual, SetupError::CpuNode(0));
-    check(&good, &[0, 64], usual, SetupError::CpuNode(1));
-    check(&[good[0], good[0]], &[0], usual, SetupError::ZoneOrder(1));
-    check(&[good[0], normal(1, 2047, 4096)], &[0], usual, SetupError::ZoneOrder(1));
-    check(&[normal(64, 0, 2048)], &[0], usual, SetupError::ZoneOrder(0));
+    check(&good, &[1], usual, SetupError::CpuNode(CpuId(0)));
+    check(&good, &[0, 64], usual, SetupError::CpuNode(CpuId(1)));
+    check(&[good[0], good[0]], &[0], usual, SetupError::ZoneOrder(ZoneIndex(1)));
+    check(&[good[0], normal(1, 2047, 4096)], &[0], usual, SetupError::ZoneOrder(ZoneIndex(1)));
+    check(&[normal(64, 0, 2048)], &[0], usual, SetupError::ZoneOrder(ZoneIndex(0)));
     check(&[normal(0, 0, u64::MAX)], &[0], usual, SetupError::TooLarge);
     check(&[normal(0, 0, 1 << 33)], &[0], usual, SetupError::TooLarge);
     for (pageblock_order, max_order) in [(0, 10), (9, 0), (9, 15), (15, 10)] {
@@ -256,7 +264,7 @@ fn memory_that_is_too_small_is_refused() {
         policy: policy("linux-6.18"),
         geometry: Geometry::default(),
         zones: &zones,
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let size = setup.metadata_size().unwrap();
@@ -274,7 +282,7 @@ fn metadata_layout_says_how_much_memory_suffices() {
         policy: crate::machine::policy("linux-6.12"),
         geometry: Geometry::default(),
         zones: &[spec],
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let (layout, size) = (setup.metadata_layout().unwrap(), setup.metadata_size().unwrap());

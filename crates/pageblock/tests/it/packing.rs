@@ -3,6 +3,7 @@
 use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{FrameRange, Pfn};
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::ZoneKind;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
@@ -29,7 +30,7 @@ fn won_back(policy_text: &str, batch: usize, kinds: &[Gfp]) -> u64 {
     let zones = [zone_spec(0, ZoneKind::Normal, 0, FRAMES)];
     let policy = policy(policy_text);
     let geometry = Geometry::default();
-    let setup = Setup { policy, geometry, zones: &zones, cpu_nodes: &[0], distances: &[] };
+    let setup = Setup { policy, geometry, zones: &zones, cpu_nodes: &[NodeId(0)], distances: &[] };
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(FrameRange::new(0, FRAMES)).unwrap();
@@ -37,14 +38,14 @@ fn won_back(policy_text: &str, batch: usize, kinds: &[Gfp]) -> u64 {
     let mut mix = Random(8);
     let mut take = |allocator: &mut Allocator<'_>| {
         let request = Request::new(0, kinds[mix.below(kinds.len())]);
-        allocator.alloc_with(0, &request, AllocFlags::NO_WATERMARKS, &mut ()).ok()
+        allocator.alloc_with(CpuId(0), &request, AllocFlags::NO_WATERMARKS, &mut ()).ok()
     };
     let mut live: Vec<Pfn> = (0..FRAMES).map_while(|_| take(&mut allocator)).collect();
     // CPU lists of other types may hold the rest.
     assert!(live.len() as u64 + 1024 >= FRAMES, "{}", live.len());
     let free_one = |allocator: &mut Allocator<'_>, live: &mut Vec<Pfn>, random: &mut Random| {
         let pfn = live.swap_remove(random.below(live.len()));
-        allocator.free(0, pfn, 0, &mut ()).unwrap();
+        allocator.free(CpuId(0), pfn, 0, &mut ()).unwrap();
     };
     for _ in 0..live.len() / 2 {
         free_one(&mut allocator, &mut live, &mut random);
@@ -89,7 +90,8 @@ fn tables_take_at_most_ten_bytes_a_frame() {
     for frames in [1 << 18, 1 << 24] {
         let zones = [zone_spec(0, ZoneKind::Normal, 0, frames)];
         let geometry = Geometry::default();
-        let setup = Setup { policy, geometry, zones: &zones, cpu_nodes: &[0; 2], distances: &[] };
+        let setup =
+            Setup { policy, geometry, zones: &zones, cpu_nodes: &[NodeId(0); 2], distances: &[] };
         let bytes = setup.metadata_size().unwrap() as f64 / frames as f64;
         assert!(bytes < 9.4, "{bytes} bytes a frame");
     }

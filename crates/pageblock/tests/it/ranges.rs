@@ -10,6 +10,7 @@ use pageblock::contig::{ContigError, Migrate};
 use pageblock::cpu_cache::{CacheLimits, CacheState};
 use pageblock::exact::ExactError;
 use pageblock::frame::{FrameRange, Order, Pfn, pages};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
@@ -81,14 +82,20 @@ fn with_machine(policy: Policy, geometry: Geometry, test: impl FnOnce(&mut Alloc
         zone_spec(0, ZoneKind::Dma32, block / 2, middle),
         zone_spec(0, ZoneKind::Normal, middle, 16 * block),
     ];
-    let setup = Setup { policy, geometry, zones: &zones, cpu_nodes: &[0, 0], distances: &[] };
+    let setup = Setup {
+        policy,
+        geometry,
+        zones: &zones,
+        cpu_nodes: &[NodeId(0), NodeId(0)],
+        distances: &[],
+    };
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(FrameRange { start: zones[0].span.start, end: zones[1].span.end }).unwrap();
     crate::machine::without_cpu_lists(&mut allocator);
     for at in 0..2 {
         for cpu in 0..2 {
-            let (_, cache) = allocator.zone_and_cache(at, cpu).unwrap();
+            let (_, cache) = allocator.zone_and_cache(ZoneIndex(at), CpuId(cpu)).unwrap();
             let limits = CacheLimits { high_max: 16, ..cache.limits() };
             cache.impose_state(CacheState { limits, high: 16, ..cache.state() });
         }
@@ -142,7 +149,7 @@ impl Drive<'_, '_> {
         match self.random.below(12) {
             0..4 => {
                 let mut blocks = vec![Pfn(0); 1 + self.random.below(20) as usize];
-                let got = self.allocator.alloc_bulk(cpu, &request, &mut blocks, &mut ());
+                let got = self.allocator.alloc_bulk(CpuId(cpu), &request, &mut blocks, &mut ());
                 for &pfn in &blocks[..got.unwrap_or(0)] {
                     self.shadow.add(pfn, order, movable);
                 }
@@ -150,13 +157,13 @@ impl Drive<'_, '_> {
             4..7 => self.free_some(cpu),
             7 => {
                 let pfn = Pfn(self.range(1).start.align_down(order).0);
-                if self.allocator.alloc_at(cpu, pfn, &request, &mut ()).is_ok() {
+                if self.allocator.alloc_at(CpuId(cpu), pfn, &request, &mut ()).is_ok() {
                     self.shadow.add(pfn, order, movable);
                 }
             }
             8 => {
                 let range = self.range(200);
-                if let Ok(pfn) = self.allocator.alloc_within(cpu, range, &request, &mut ()) {
+                if let Ok(pfn) = self.allocator.alloc_within(CpuId(cpu), range, &request, &mut ()) {
                     assert!(range.start <= pfn && pfn.plus(pages(order)) <= range.end);
                     self.shadow.add(pfn, order, movable);
                 }
@@ -165,7 +172,7 @@ impl Drive<'_, '_> {
             10 if !self.ranges.is_empty() => {
                 let which = self.random.below(self.ranges.len() as u64) as usize;
                 let range = self.ranges.swap_remove(which);
-                self.allocator.free_contig(cpu, range, &mut ()).unwrap();
+                self.allocator.free_contig(CpuId(cpu), range, &mut ()).unwrap();
                 self.shadow.blocks.retain(|&pfn, _| !range.contains(Pfn(pfn)));
             }
             11 => self.plug(cpu),
@@ -179,7 +186,7 @@ impl Drive<'_, '_> {
             let found = self.shadow.blocks.range(at % 8192..).next();
             let in_range = |pfn: u64| self.ranges.iter().any(|r| r.contains(Pfn(pfn)));
             let Some((&pfn, &(order, _))) = found.filter(|(p, _)| !in_range(**p)) else { continue };
-            self.allocator.free_bulk(cpu, &[Pfn(pfn)], order, &mut ()).unwrap();
+            self.allocator.free_bulk(CpuId(cpu), &[Pfn(pfn)], order, &mut ()).unwrap();
             self.shadow.blocks.remove(&pfn);
         }
     }
@@ -190,12 +197,13 @@ impl Drive<'_, '_> {
         let range = self.range(300);
         let (allocator, shadow) = (&mut *self.allocator, &mut self.shadow);
         let got = if self.random.below(2) == 0 {
-            let got = allocator.alloc_contig_range(cpu, range, shadow, &mut ());
+            let got = allocator.alloc_contig_range(CpuId(cpu), range, shadow, &mut ());
             got.map(|()| range)
         } else {
             let align = 1 << self.random.below(7);
             let request = Request::new(0, MOVABLE);
-            let got = allocator.alloc_contig(cpu, range.len(), align, &request, shadow, &mut ());
+            let got =
+                allocator.alloc_contig(CpuId(cpu), range.len(), align, &request, shadow, &mut ());
             got.inspect(|got| assert_eq!((got.len(), got.start.0 % align), (range.len(), 0)))
         };
         self.shadow.failures = 0;
@@ -218,7 +226,7 @@ impl Drive<'_, '_> {
         let range = FrameRange { start, end: start.plus(pages(block)) };
         let managed =
             self.allocator.zones().iter().map(pageblock::zone::Zone::managed).sum::<u64>();
-        let result = self.allocator.offline(cpu, range, &mut self.shadow, &mut ());
+        let result = self.allocator.offline(CpuId(cpu), range, &mut self.shadow, &mut ());
         let now = self.allocator.zones().iter().map(pageblock::zone::Zone::managed).sum::<u64>();
         assert_eq!(managed - now, if result.is_ok() { range.len() } else { 0 });
         self.offline.extend(result.is_ok().then_some(range));
@@ -254,7 +262,7 @@ fn ranges_never_overlap_and_always_come_back() {
                 offline += drive.offline.len();
                 drive.offline.drain(..).for_each(|r| drive.allocator.online(r).unwrap());
                 for (pfn, (order, _)) in drive.shadow.blocks {
-                    drive.allocator.free(0, Pfn(pfn), order, &mut ()).unwrap();
+                    drive.allocator.free(CpuId(0), Pfn(pfn), order, &mut ()).unwrap();
                 }
                 drive.allocator.drain_all(&mut ());
                 drive.allocator.check().unwrap();
@@ -276,14 +284,14 @@ fn holes_that_the_setup_left_out_are_counted_once() {
         policy: policy("linux-6.12"),
         geometry: Geometry::default(),
         zones: &[zone],
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     let present = |allocator: &Allocator<'_>| allocator.zones()[0].present();
     allocator.release(FrameRange::new(0, 2048)).unwrap();
-    allocator.offline(0, FrameRange::new(512, 1024), &mut (), &mut ()).unwrap();
+    allocator.offline(CpuId(0), FrameRange::new(512, 1024), &mut (), &mut ()).unwrap();
     // What was offline is certainly memory: it is none of the holes.
     allocator.mark_holes(FrameRange::new(512, 1024)).unwrap();
     assert_eq!(present(&allocator), 2560);
@@ -306,7 +314,7 @@ fn rest_of_an_isolated_block_stays_free_memory() {
     for preset in ["linux-6.6", "linux-6.10", "linux-6.12", "linux-6.18"] {
         with_machine(policy(preset), Geometry::default(), |allocator| {
             let request = Request::new(10, Gfp::GFP_KERNEL);
-            let block = allocator.alloc(0, &request, &mut ()).unwrap();
+            let block = allocator.alloc(CpuId(0), &request, &mut ()).unwrap();
             let mut shadow = Shadow::default();
             shadow.add(block, 10, true);
             let free = |allocator: &Allocator<'_>| {
@@ -314,10 +322,10 @@ fn rest_of_an_isolated_block_stays_free_memory() {
             };
             let before = free(allocator);
             let half = FrameRange { start: block, end: block.plus(512) };
-            allocator.alloc_contig_range(0, half, &mut shadow, &mut ()).unwrap();
+            allocator.alloc_contig_range(CpuId(0), half, &mut shadow, &mut ()).unwrap();
             allocator.check().unwrap();
             assert_eq!(free(allocator), before - 512, "{preset}");
-            allocator.free_contig(0, half, &mut ()).unwrap();
+            allocator.free_contig(CpuId(0), half, &mut ()).unwrap();
         });
     }
 }
@@ -326,7 +334,7 @@ fn rest_of_an_isolated_block_stays_free_memory() {
 fn every_mistake_has_its_error_and_changes_nothing() {
     with_machine(policy("linux-6.12"), Geometry::default(), |allocator| {
         let request = Request::new(2, Gfp::GFP_KERNEL);
-        let used = allocator.alloc(0, &request, &mut ()).unwrap();
+        let used = allocator.alloc(CpuId(0), &request, &mut ()).unwrap();
         let mut shadow = Shadow::default();
         shadow.add(used, 2, false);
         let span = allocator.zones()[1].span();
@@ -341,47 +349,48 @@ fn every_mistake_has_its_error_and_changes_nothing() {
             (range(span.start.0, span.start.0 + 2), ContigError::CutPageblock(span.start)),
         ];
         for (range, expect) in contig {
-            let got = allocator.alloc_contig_range(0, range, &mut shadow, &mut ());
+            let got = allocator.alloc_contig_range(CpuId(0), range, &mut shadow, &mut ());
             assert_eq!(got, Err(expect));
         }
         let whole = range(4096, 4608);
-        let got = allocator.alloc_contig_range(7, whole, &mut shadow, &mut ());
-        assert_eq!(got, Err(ContigError::NoSuchCpu(7)));
-        let mut of =
-            |pages, align| allocator.alloc_contig(0, pages, align, &request, &mut shadow, &mut ());
+        let got = allocator.alloc_contig_range(CpuId(7), whole, &mut shadow, &mut ());
+        assert_eq!(got, Err(ContigError::NoSuchCpu(CpuId(7))));
+        let mut of = |pages, align| {
+            allocator.alloc_contig(CpuId(0), pages, align, &request, &mut shadow, &mut ())
+        };
         assert_eq!(of(0, 1), Err(ContigError::Empty));
         assert_eq!(of(4, 3), Err(ContigError::Alignment(3)));
         assert_eq!(of(1 << 40, 1), Err(ContigError::NotFound));
         assert_eq!(
-            allocator.free_contig(0, of_used, &mut ()),
+            allocator.free_contig(CpuId(0), of_used, &mut ()),
             Err(ContigError::NotContiguous(FrameError::WrongOrder(used, 2)))
         );
 
         let single = Request::new(0, Gfp::GFP_KERNEL);
-        let mut at = |pfn, request| allocator.alloc_at(0, pfn, &request, &mut ());
+        let mut at = |pfn, request| allocator.alloc_at(CpuId(0), pfn, &request, &mut ());
         assert_eq!(at(used, single), Err(FrameError::NotFree(used).into()));
         assert_eq!(at(Pfn(4097), request), Err(FrameError::Misaligned(Pfn(4097), 2).into()));
         assert_eq!(at(Pfn(0), single), Err(FrameError::Foreign(Pfn(0)).into()));
         let dma32 = Request::new(0, Gfp::DMA32);
         assert_eq!(at(Pfn(4096), dma32), Err(ExactError::ZoneNotAllowed(Pfn(4096))));
-        let within = allocator.alloc_within(0, range(5, 5), &single, &mut ());
+        let within = allocator.alloc_within(CpuId(0), range(5, 5), &single, &mut ());
         assert_eq!(within, Err(ExactError::EmptyRange(range(5, 5))));
-        let below = allocator.alloc_below(0, Pfn(100), &single, &mut ());
+        let below = allocator.alloc_below(CpuId(0), Pfn(100), &single, &mut ());
         assert_eq!(below, Err(AllocError::NoMemory.into()));
 
-        let offline = allocator.offline(0, range(4096, 4100), &mut shadow, &mut ());
+        let offline = allocator.offline(CpuId(0), range(4096, 4100), &mut shadow, &mut ());
         assert_eq!(offline, Err(ContigError::Misaligned(range(4096, 4100))));
         let online = allocator.online(whole).unwrap_err();
         assert!(matches!(online, ContigError::WrongState(Pfn(4096), _)), "{online:?}");
-        let (zone, _) = allocator.zone_and_cache(1, 0).unwrap();
+        let (zone, _) = allocator.zone_and_cache(ZoneIndex(1), CpuId(0)).unwrap();
         zone.isolate_block(Pfn(4096), &mut ()).unwrap();
-        let got = allocator.alloc_contig_range(0, whole, &mut shadow, &mut ());
+        let got = allocator.alloc_contig_range(CpuId(0), whole, &mut shadow, &mut ());
         assert_eq!(got, Err(ContigError::Isolated(Pfn(4096))));
-        let (zone, _) = allocator.zone_and_cache(1, 0).unwrap();
+        let (zone, _) = allocator.zone_and_cache(ZoneIndex(1), CpuId(0)).unwrap();
         zone.unisolate_block(Pfn(4096), None, &mut ()).unwrap();
 
         let error = FrameError::NotAllocated(used.plus(1));
-        let twice = allocator.free_bulk(0, &[used, used.plus(1)], 2, &mut ());
+        let twice = allocator.free_bulk(CpuId(0), &[used, used.plus(1)], 2, &mut ());
         assert_eq!(twice, Err(BulkError { freed: 1, error }));
         shadow.blocks.clear();
         compare(allocator, &shadow);
@@ -392,11 +401,11 @@ fn every_mistake_has_its_error_and_changes_nothing() {
 fn limits_and_places_are_kept() {
     with_machine(policy("linux-6.12"), Geometry::default(), |allocator| {
         let request = Request::new(3, Gfp::GFP_KERNEL);
-        let low = allocator.alloc_below(0, Pfn(600), &request, &mut ()).unwrap();
+        let low = allocator.alloc_below(CpuId(0), Pfn(600), &request, &mut ()).unwrap();
         assert_eq!(low, Pfn(256));
-        let next = allocator.alloc_below(0, Pfn(600), &request, &mut ()).unwrap();
+        let next = allocator.alloc_below(CpuId(0), Pfn(600), &request, &mut ()).unwrap();
         assert_eq!(next, Pfn(264));
-        allocator.alloc_at(1, Pfn(5128), &request, &mut ()).unwrap();
+        allocator.alloc_at(CpuId(1), Pfn(5128), &request, &mut ()).unwrap();
         let zone = &allocator.zones()[1];
         assert_eq!(zone.state(Pfn(5128)), Some(FrameState::Allocated { order: 3, movable: false }));
         assert_eq!(zone.free_block_of(Pfn(5120)).map(|b| b.1), Some(3));
@@ -408,16 +417,20 @@ fn limits_and_places_are_kept() {
 fn a_request_says_what_it_cost() {
     with_machine(policy("linux-6.12"), Geometry::default(), |allocator| {
         let request = Request::new(0, Gfp::GFP_KERNEL);
-        let (got, first) = allocator.alloc_with_stats(0, &request, None, &mut ());
+        let (got, first) = allocator.alloc_with_stats(CpuId(0), &request, None, &mut ());
         assert!(got.is_ok());
-        assert_eq!((first.zone, first.fallbacks), (Some(1), 1), "all pageblocks are movable");
+        assert_eq!(
+            (first.zone, first.fallbacks),
+            (Some(ZoneIndex(1)), 1),
+            "all pageblocks are movable"
+        );
         assert!(first.pages_from_zones >= 1 && first.locks >= 1, "{first:?}");
         let pfn = got.unwrap();
-        allocator.free(0, pfn, 0, &mut ()).unwrap();
-        let (_, second) = allocator.alloc_with_stats(0, &request, None, &mut ());
+        allocator.free(CpuId(0), pfn, 0, &mut ()).unwrap();
+        let (_, second) = allocator.alloc_with_stats(CpuId(0), &request, None, &mut ());
         assert_eq!((second.pages_from_zones, second.locks, second.fallbacks), (0, 0, 0));
         let far = Request { nodemask: 0, ..request };
-        let (failed, stats) = allocator.alloc_with_stats(0, &far, None, &mut ());
+        let (failed, stats) = allocator.alloc_with_stats(CpuId(0), &far, None, &mut ());
         assert_eq!((failed, stats.zone), (Err(AllocError::NoMemory), None));
     });
 }
@@ -427,14 +440,20 @@ fn a_cpu_of_a_shared_allocator_can_do_it_too() {
     let zones = [zone_spec(0, ZoneKind::Normal, 0, 1 << 14)];
     let policy = policy("linux-6.12,placement=packed");
     let geometry = Geometry::default();
-    let setup = Setup { policy, geometry, zones: &zones, cpu_nodes: &[0, 0], distances: &[] };
+    let setup = Setup {
+        policy,
+        geometry,
+        zones: &zones,
+        cpu_nodes: &[NodeId(0), NodeId(0)],
+        distances: &[],
+    };
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(zones[0].span).unwrap();
     let free = allocator.zones()[0].free_pages();
     let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<RawMutex>()];
     let shared = allocator.share::<RawMutex, ()>(&mut locks).unwrap();
-    let (mut one, mut two) = (shared.cpu(0).unwrap(), shared.cpu(1).unwrap());
+    let (mut one, mut two) = (shared.cpu(CpuId(0)).unwrap(), shared.cpu(CpuId(1)).unwrap());
     let request = Request::new(1, MOVABLE);
     let mut blocks = [Pfn(0); 100];
     assert_eq!(one.alloc_bulk(&request, &mut blocks, &mut ()), Ok(100));

@@ -3,6 +3,7 @@
 use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
 use pageblock::preset::PRESETS;
@@ -242,7 +243,7 @@ fn zone_of_movable_page(policy_text: &str, low_is_free: bool) -> ZoneKind {
         policy: policy(policy_text),
         geometry: Geometry::default(),
         zones: &zones,
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = table_memory(&setup);
@@ -251,12 +252,12 @@ fn zone_of_movable_page(policy_text: &str, low_is_free: bool) -> ZoneKind {
     if low_is_free {
         allocator.release(FrameRange::new(0, 1024)).unwrap();
     }
-    let (zone, _) = allocator.zone_and_cache(1, 0).unwrap();
+    let (zone, _) = allocator.zone_and_cache(ZoneIndex(1), CpuId(0)).unwrap();
     zone.impose_block_type(Pfn(1024), Migratetype::Unmovable).unwrap();
     zone.impose_free_block(Pfn(1024), 6, Migratetype::Unmovable).unwrap();
-    let pfn = allocator.alloc(0, &Request::new(0, MOVABLE), &mut ()).unwrap();
+    let pfn = allocator.alloc(CpuId(0), &Request::new(0, MOVABLE), &mut ()).unwrap();
     allocator.check().unwrap();
-    allocator.zones()[allocator.zone_of(pfn).unwrap()].kind()
+    allocator.zones()[allocator.zone_of(pfn).unwrap().index()].kind()
 }
 
 #[test]
@@ -275,7 +276,7 @@ fn c6_fallback_boosts_the_watermark_and_wakes_kswapd() {
     let boosted = |policy: &str, zone: &str, gfp| {
         let mut result = (0, 0);
         with_zone(policy, zone, |bench| {
-            let (zone, _) = bench.allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, _) = bench.allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 1000, promo: 0 });
             bench.alloc(0, gfp);
             let woken = &bench.log.woken;
@@ -341,11 +342,11 @@ fn reserved(policy: &str, managed: u64, flags: AllocFlags) -> u64 {
     let zone = ["U 1 u1 u2 u3 u4 u5 u6 u7 u8"; 6].join("\n");
     let mut blocks = 0;
     with_zone(policy, &zone, |bench| {
-        let (zone, _) = bench.allocator.zone_and_cache(0, 0).unwrap();
+        let (zone, _) = bench.allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
         zone.adjust_managed(managed as i64 - zone.managed() as i64);
         for _ in 0..6 {
             let request = Request::new(1, Gfp::GFP_ATOMIC | Gfp::ATOMIC);
-            bench.allocator.alloc_with(0, &request, flags, &mut bench.log).unwrap();
+            bench.allocator.alloc_with(CpuId(0), &request, flags, &mut bench.log).unwrap();
             bench.check("reserve");
         }
         blocks = bench.zone().reserved_highatomic() / 512;

@@ -9,6 +9,7 @@ use pageblock::alloc::Allocator;
 use pageblock::cpu::Cpu;
 use pageblock::event::{Event, Observer};
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::{Setup, SetupError};
@@ -32,7 +33,7 @@ pub(crate) fn share(preset: &str, frames: u64, test: impl FnOnce(&Shared<'_, Raw
         policy: policy(preset),
         geometry: Geometry::default(),
         zones: &zones,
-        cpu_nodes: &[0; CPUS],
+        cpu_nodes: &[NodeId(0); CPUS],
         distances: &[],
     };
     let mut memory = table_memory(&setup);
@@ -68,12 +69,12 @@ fn assert_all_free(allocator: &Allocator<'_>, specs: &[ZoneSpec]) {
 #[test]
 fn handle_is_taken_once() {
     share("linux-6.12", 1 << 14, |shared| {
-        let cpu = shared.cpu(1).unwrap();
-        assert_eq!(shared.cpu(1).err(), Some(CpuError::Taken(1)));
-        assert_eq!(shared.cpu(CPUS).err(), Some(CpuError::NoSuchCpu(CPUS)));
-        assert_eq!((cpu.number(), shared.cpus(), shared.zones()), (1, CPUS, 2));
+        let cpu = shared.cpu(CpuId(1)).unwrap();
+        assert_eq!(shared.cpu(CpuId(1)).err(), Some(CpuError::Taken(CpuId(1))));
+        assert_eq!(shared.cpu(CpuId(CPUS)).err(), Some(CpuError::NoSuchCpu(CpuId(CPUS))));
+        assert_eq!((cpu.number(), shared.cpus(), shared.zones()), (CpuId(1), CPUS, 2));
         drop(cpu);
-        shared.cpu(1).unwrap();
+        shared.cpu(CpuId(1)).unwrap();
     });
 }
 
@@ -84,7 +85,7 @@ fn sharing_needs_memory_for_its_locks() {
         policy: policy("linux-6.12"),
         geometry: Geometry::default(),
         zones: &zones,
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = table_memory(&setup);
@@ -99,10 +100,10 @@ fn sharing_needs_memory_for_its_locks() {
 #[test]
 fn block_is_freed_by_another_cpu() {
     share("linux-6.12", 1 << 14, |shared| {
-        let (mut a, mut b) = (shared.cpu(0).unwrap(), shared.cpu(1).unwrap());
+        let (mut a, mut b) = (shared.cpu(CpuId(0)).unwrap(), shared.cpu(CpuId(1)).unwrap());
         let pfn = a.alloc(&KERNEL, &mut ()).unwrap();
         b.free(pfn, 0, &mut ()).unwrap();
-        assert_eq!(b.cache(1).unwrap().count(), 1);
+        assert_eq!(b.cache(ZoneIndex(1)).unwrap().count(), 1);
         assert_eq!(b.alloc(&KERNEL, &mut ()), Ok(pfn), "the last freed comes first");
         b.free(pfn, 0, &mut ()).unwrap();
         for cpu in [&mut a, &mut b] {
@@ -115,28 +116,28 @@ fn block_is_freed_by_another_cpu() {
 #[test]
 fn drain_waits_for_the_owner_or_finds_it_idle() {
     share("linux-6.12", 1 << 14, |shared| {
-        let mut cpu = shared.cpu(2).unwrap();
+        let mut cpu = shared.cpu(CpuId(2)).unwrap();
         let pfn = cpu.alloc(&KERNEL, &mut ()).unwrap();
-        assert!(cpu.cache(1).unwrap().count() > 0);
-        let request = shared.request_drain(2).unwrap();
+        assert!(cpu.cache(ZoneIndex(1)).unwrap().count() > 0);
+        let request = shared.request_drain(CpuId(2)).unwrap();
         assert!(!shared.is_drained(request));
         assert_eq!(shared.drain_all(), 1);
         cpu.free(pfn, 0, &mut ()).unwrap();
         assert!(shared.is_drained(request));
-        assert_eq!(cpu.cache(1).unwrap().count(), 1, "drained first, then freed");
+        assert_eq!(cpu.cache(ZoneIndex(1)).unwrap().count(), 1, "drained first, then freed");
 
-        let request = shared.request_drain(2).unwrap();
+        let request = shared.request_drain(CpuId(2)).unwrap();
         drop(cpu);
         assert!(shared.is_drained(request), "a handle is given back drained");
-        let mut cpu = shared.cpu(2).unwrap();
+        let mut cpu = shared.cpu(CpuId(2)).unwrap();
         let pfn = cpu.alloc(&KERNEL, &mut ()).unwrap();
         cpu.free(pfn, 0, &mut ()).unwrap();
         drop(cpu);
-        let request = shared.request_drain(2).unwrap();
+        let request = shared.request_drain(CpuId(2)).unwrap();
         assert!(shared.is_drained(request), "nobody has the handle");
-        assert_eq!(shared.cpu(2).unwrap().cache(1).unwrap().count(), 0);
+        assert_eq!(shared.cpu(CpuId(2)).unwrap().cache(ZoneIndex(1)).unwrap().count(), 0);
         assert_eq!(shared.drain_all(), 0);
-        assert_eq!(shared.request_drain(CPUS), None);
+        assert_eq!(shared.request_drain(CpuId(CPUS)), None);
     });
 }
 
@@ -155,7 +156,7 @@ impl Observer for Checks<'_, '_> {
 #[test]
 fn every_frame_is_in_a_block_whenever_the_lock_is_free() {
     share("linux-6.12", 1 << 12, |shared| {
-        let mut cpu = shared.cpu(0).unwrap();
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
         for order in [0, 3, 5] {
             let mut checks = Checks(shared, 0);
             let mut blocks = [Pfn(0); 8];
@@ -170,12 +171,12 @@ fn every_frame_is_in_a_block_whenever_the_lock_is_free() {
 #[test]
 fn numbers_without_the_lock_are_exact_when_it_is_free() {
     share("linux-6.12", 1 << 14, |shared| {
-        let mut cpu = shared.cpu(0).unwrap();
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
         let pfn = cpu.alloc(&Request::new(5, Gfp::GFP_KERNEL), &mut ()).unwrap();
-        let exact = shared.with_zone(1, |zone| zone.free_pages());
-        assert_eq!(shared.free_pages(1), exact);
+        let exact = shared.with_zone(ZoneIndex(1), |zone| zone.free_pages());
+        assert_eq!(shared.free_pages(ZoneIndex(1)), exact);
         assert_eq!(exact, Some((1 << 14) / 4 * 3 - 32));
-        assert_eq!(shared.free_pages(2), None);
+        assert_eq!(shared.free_pages(ZoneIndex(2)), None);
         cpu.free(pfn, 5, &mut ()).unwrap();
     });
 }
@@ -267,7 +268,7 @@ fn stress(preset: &str, frames: u64, steps: u32) {
             let workers: Vec<_> = (0..CPUS)
                 .map(|n| {
                     let worker = Worker {
-                        cpu: shared.cpu(n).unwrap(),
+                        cpu: shared.cpu(CpuId(n)).unwrap(),
                         used: &used,
                         held: Vec::new(),
                         random: 0x9e37_79b9 + n as u64,
@@ -288,7 +289,7 @@ fn stress(preset: &str, frames: u64, steps: u32) {
             over.store(true, Relaxed);
             results.into_iter().for_each(|result| result.unwrap());
         });
-        let mut last = shared.cpu(0).unwrap();
+        let mut last = shared.cpu(CpuId(0)).unwrap();
         for (pfn, order) in
             receivers.iter().flat_map(|r| r.lock().unwrap().try_iter().collect::<Vec<_>>())
         {

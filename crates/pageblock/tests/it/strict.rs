@@ -1,6 +1,7 @@
 //! Lists and pageblocks of different types: reachable up to 6.9, never from 6.10.
 
 use pageblock::frame::{FrameRange, Pfn};
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
@@ -31,7 +32,7 @@ fn most_mismatched(preset: &str, choices: &[u16]) -> u64 {
         policy: policy(&format!("{preset},min_free_kbytes=128")),
         geometry: Geometry::default(),
         zones: &zones,
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = table_memory(&setup);
@@ -43,7 +44,7 @@ fn most_mismatched(preset: &str, choices: &[u16]) -> u64 {
         let gfps = [Gfp::GFP_KERNEL, Gfp::GFP_HIGHUSER_MOVABLE, Gfp::GFP_KERNEL | Gfp::RECLAIMABLE];
         let request = Request::new((choice >> 2) as u8 % 6, gfps[usize::from(choice) % 3]);
         for _ in 0..40 {
-            match allocator.alloc(0, &request, &mut ()) {
+            match allocator.alloc(CpuId(0), &request, &mut ()) {
                 Ok(pfn) => used.push((pfn, request.order)),
                 Err(_) => break,
             }
@@ -51,7 +52,7 @@ fn most_mismatched(preset: &str, choices: &[u16]) -> u64 {
         for _ in 0..choice % 53 {
             if !used.is_empty() {
                 let (pfn, order) = used.swap_remove(usize::from(choice) % used.len());
-                allocator.free(0, pfn, order, &mut ()).unwrap();
+                allocator.free(CpuId(0), pfn, order, &mut ()).unwrap();
             }
         }
         allocator.check().unwrap();

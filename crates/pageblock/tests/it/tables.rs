@@ -2,6 +2,7 @@
 
 use pageblock::alloc::Allocator;
 use pageblock::frame::{FrameRange, Pfn};
+use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::ZoneKind;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::{Setup, SetupError};
@@ -16,13 +17,14 @@ fn events(mut allocator: Allocator<'_>) -> Log {
     allocator.retune();
     let mut taken = Vec::new();
     for order in [0, 3, 0, 9, 1, 0].into_iter().cycle().take(600) {
-        if let Ok(pfn) = allocator.alloc(0, &Request::new(order, Gfp::GFP_KERNEL), &mut log) {
+        if let Ok(pfn) = allocator.alloc(CpuId(0), &Request::new(order, Gfp::GFP_KERNEL), &mut log)
+        {
             taken.push((pfn, order));
         }
     }
     taken.sort_by_key(|&(Pfn(pfn), _)| pfn.wrapping_mul(0x9e37_79b9) % 4096);
     for (pfn, order) in taken {
-        allocator.free(0, pfn, order, &mut log).unwrap();
+        allocator.free(CpuId(0), pfn, order, &mut log).unwrap();
     }
     allocator.check().unwrap();
     allocator.drain_all(&mut log);
@@ -37,7 +39,7 @@ fn bytes_that_tables_are_made_on_mean_nothing() {
             policy: policy(text),
             geometry: Geometry::default(),
             zones: &[zone_spec(0, ZoneKind::Normal, 0, 4096)],
-            cpu_nodes: &[0],
+            cpu_nodes: &[NodeId(0)],
             distances: &[],
         };
         let mut memory = table_memory(&setup);

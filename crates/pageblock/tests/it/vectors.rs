@@ -2,6 +2,7 @@
 
 use pageblock::alloc::Allocator;
 use pageblock::frame::FrameRange;
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::setup::Setup;
 use pageblock::zone::Geometry;
@@ -48,7 +49,7 @@ const ROWS: [Row; 3] = [
 #[test]
 fn machine_of_24_gib_under_6_18() {
     let specs = ROWS.map(|row| ZoneSpec {
-        node: 0,
+        node: NodeId(0),
         kind: row.kind,
         span: row.span,
         present: row.span.len(),
@@ -58,7 +59,7 @@ fn machine_of_24_gib_under_6_18() {
         policy: policy("linux-6.18"),
         geometry: Geometry::default(),
         zones: &specs,
-        cpu_nodes: &[0, 0],
+        cpu_nodes: &[NodeId(0), NodeId(0)],
         distances: &[],
     };
     let mut memory = table_memory(&setup);
@@ -66,7 +67,7 @@ fn machine_of_24_gib_under_6_18() {
     for _ in 0..2 {
         check_machine(&allocator);
         // What set-up computes, a change of knobs computes again; boosts end.
-        allocator.zone_and_cache(1, 0).unwrap().0.impose_boost(512);
+        allocator.zone_and_cache(ZoneIndex(1), CpuId(0)).unwrap().0.impose_boost(512);
         allocator.retune();
     }
 }
@@ -79,7 +80,7 @@ fn check_machine(allocator: &Allocator<'_>) {
         assert_eq!(*zone.lowmem_reserve(), row.protection, "{}", row.kind);
         assert_eq!(zone.boost(), 0);
         for cpu in 0..2 {
-            let cache = allocator.cache(at, cpu).unwrap();
+            let cache = allocator.cache(ZoneIndex::new(at), CpuId(cpu)).unwrap();
             let limits = cache.limits();
             assert_eq!([limits.batch, limits.high_min, limits.high_max], row.batch_min_max);
             assert_eq!(cache.high(), limits.high_min);
@@ -96,7 +97,7 @@ fn knob_for_free_memory_beyond_the_zone_is_survived() {
             policy: policy(&format!("{preset},min_free_kbytes=1048576")),
             geometry: Geometry::default(),
             zones: &zones,
-            cpu_nodes: &[0],
+            cpu_nodes: &[NodeId(0)],
             distances: &[],
         };
         let mut memory = table_memory(&setup);
@@ -104,8 +105,8 @@ fn knob_for_free_memory_beyond_the_zone_is_survived() {
         allocator.release(FrameRange::new(0, 8192)).unwrap();
         let request = pageblock::request::Request::new(0, pageblock::request::Gfp::GFP_KERNEL);
         let flags = pageblock::alloc_flags::AllocFlags::NO_WATERMARKS;
-        let pfn = allocator.alloc_with(0, &request, flags, &mut ()).unwrap();
-        allocator.free(0, pfn, 0, &mut ()).unwrap();
+        let pfn = allocator.alloc_with(CpuId(0), &request, flags, &mut ()).unwrap();
+        allocator.free(CpuId(0), pfn, 0, &mut ()).unwrap();
         allocator.check().unwrap();
     }
 }

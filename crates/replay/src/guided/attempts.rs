@@ -9,6 +9,7 @@
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::fallback::Mode;
 use pageblock::frame::Order;
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
 use pageblock_recording::Other;
@@ -42,7 +43,8 @@ impl Guided<'_, '_> {
     /// gives the flags of that one.
     pub(super) fn attempts_before_refill(&mut self, at: usize, wanted: Wanted) -> AllocFlags {
         let zones = self.zones_tried(at, wanted.highest);
-        let first = zones.first().and_then(|&zone| self.allocator.first_flags(zone));
+        let first =
+            zones.first().and_then(|&zone| self.allocator.first_flags(ZoneIndex::new(zone)));
         let Some(first) = first.map(|first| first.with(AllocFlags::KSWAPD)) else {
             return AllocFlags::KSWAPD;
         };
@@ -81,7 +83,9 @@ impl Guided<'_, '_> {
             return;
         }
         let zones = self.zones_tried(at, wanted.highest);
-        let Some(flags) = zones.first().and_then(|&zone| self.allocator.first_flags(zone)) else {
+        let Some(flags) =
+            zones.first().and_then(|&zone| self.allocator.first_flags(ZoneIndex::new(zone)))
+        else {
             return;
         };
         for &zone in zones.iter().take_while(|&&zone| zone != at) {
@@ -105,7 +109,8 @@ impl Guided<'_, '_> {
     /// `refills`: the list of this zone is known to be empty.
     fn attempt(&mut self, at: usize, wanted: Wanted, flags: AllocFlags, refills: bool) -> Try {
         let Wanted { cpu, order, mt, highest, .. } = wanted;
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else {
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+        else {
             return Try::Passed;
         };
         let mark = zone.watermark(flags.selected_watermark());
@@ -121,7 +126,10 @@ impl Guided<'_, '_> {
 
     fn fail(&mut self, at: usize, Wanted { cpu, order, mt, .. }: Wanted) {
         let policy = *self.allocator.policy();
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+        else {
+            return;
+        };
         if cache.list_index(order, mt).is_some() {
             cache.impose_alloc();
             let _ = cache.refill_count(&policy, order, zone.below_high());

@@ -2,6 +2,7 @@
 
 use pageblock::fallback::{Fallback, Outcome};
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
 use pageblock::zone::Zone;
 
@@ -33,7 +34,7 @@ impl Guided<'_, '_> {
         if self.look_ahead.has_isolation() {
             return;
         }
-        while let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+        while let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
             && let Some((pfn, smaller)) = zone.next_of_list(order, mt)
             && found.is_none_or(|found| smaller < found)
             && (self.retype(at, pfn, smaller, mt) || self.take_gone(at, pfn, smaller))
@@ -59,7 +60,9 @@ impl Guided<'_, '_> {
         if self.unplaced.get(&pfn) != Some(&order) {
             return false;
         }
-        let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) else { return false };
+        let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) else {
+            return false;
+        };
         let mut list = zone.free_list(order, from);
         if list.next() != Some(pfn) {
             return false;
@@ -79,7 +82,9 @@ impl Guided<'_, '_> {
         if !self.guessed.contains(&pfn.align_down(pageblock_order)) {
             return false;
         }
-        let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) else { return false };
+        let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) else {
+            return false;
+        };
         let other = match mt {
             Movable => Unmovable,
             Unmovable => Reclaimable,
@@ -98,7 +103,7 @@ impl Guided<'_, '_> {
         let mut gone = false;
         for page in (pfn.0..pfn.0 + (1 << order)).map(Pfn) {
             if self.look_ahead.untraced().block(page, 0, self.now)
-                && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+                && let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
             {
                 gone |= zone.impose_take(page, 0, true).is_ok();
                 self.unseen += 1;

@@ -3,6 +3,7 @@
 use pageblock::FrameState;
 use pageblock::cpu_cache::{CacheLimits, CacheState, CpuCache, ZoneFlags};
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, ListIndex, ZoneIndex};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::PcpType;
 use pageblock::replay::ListEnd;
@@ -126,7 +127,10 @@ impl Guided<'_, '_> {
         destination: Destination,
     ) {
         let policy = *self.allocator.policy();
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+        else {
+            return;
+        };
         let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
         let list = cache.list_index(order, mt).filter(|_| mt != Migratetype::Isolate);
         let Some(list) = list.filter(|_| destination != Destination::Direct) else {
@@ -179,7 +183,7 @@ impl Guided<'_, '_> {
                 (format!("{pfn} of order {order}"), "is on no CPU list".to_owned())
             });
             self.prepare(at, pfn, order);
-            if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
+            if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)) {
                 self.tally.imposed(imposed::ZONE_FREE, zone.impose_free(pfn, order, Some(mt)));
             }
             return;
@@ -197,18 +201,21 @@ impl Guided<'_, '_> {
         };
         let running = known.filter(|d| d.drain.left() > 0);
         let worker = self.look_ahead.ticks().is_worker(pid);
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
+        else {
+            return;
+        };
         // A free gives back from its own list first; other drains, from the first.
         let missed = known.filter(|d| {
             d.want.is_some() && (d.got > 0 || cache.list_of(zone, pfn) == Some(d.list))
         });
         let other = known.filter(|d| d.want.is_some() && missed.is_none());
         let mut running = running.unwrap_or_else(|| {
-            let list = missed.map_or(0, |d| d.list);
+            let list = missed.map_or(ListIndex(0), |d| d.list);
             let drain = match missed {
                 Some(_) => cache.drain(&policy, u32::MAX, list),
                 // `decay_pcp_high`: each round starts anew.
-                None if worker => cache.drain(&policy, cache.limits().batch.max(1), 0),
+                None if worker => cache.drain(&policy, cache.limits().batch.max(1), ListIndex(0)),
                 None => cache.drain_round(&policy),
             };
             Draining {
@@ -320,7 +327,10 @@ impl Guided<'_, '_> {
         if want == 0 && got == 0 {
             return self.tally.agree(kind::DRAIN_COUNT);
         }
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
+        else {
+            return;
+        };
         // Blocks are given back whole, so the pages may be more than were asked for.
         let over = drain.left() == 0 || cache.count() == 0;
         let exact = want > 0 && over && !draining.exceeded;
@@ -356,7 +366,10 @@ impl Guided<'_, '_> {
     fn explain(&mut self, draining: &Draining) -> bool {
         let Draining { owner, zone: at, got, .. } = *draining;
         let drained = got > 0;
-        let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) else { return false };
+        let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
+        else {
+            return false;
+        };
         let (node, reclaim) = (zone.node(), zone.reclaim_active());
         let explained = if drained {
             self.put_delayed(draining, reclaim)
@@ -366,17 +379,17 @@ impl Guided<'_, '_> {
         if explained {
             return true;
         }
-        let may_run = self.kswapd_woken >> node & 1 == 1;
+        let may_run = self.kswapd_woken >> node.0 & 1 == 1;
         if (reclaim || may_run) && self.would_drain(draining, !reclaim, 0) == drained {
             self.would_drain(draining, !reclaim, 0);
             self.allocator.set_kswapd_running(node, !reclaim);
             if reclaim {
-                self.end_kswapd(node);
+                self.end_kswapd(node.0);
             }
             self.kswapd_ends += u64::from(reclaim);
             return reclaim;
         }
-        if let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) {
+        if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner)) {
             let below = zone.below_high();
             zone.impose_below_high(!below);
             if below && self.would_drain(draining, reclaim, 0) == drained {
@@ -384,7 +397,7 @@ impl Guided<'_, '_> {
                 return true;
             }
         }
-        if let Some((zone, _)) = self.allocator.zone_and_cache(at, owner) {
+        if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner)) {
             zone.impose_below_high(!zone.below_high());
         }
         self.follow_limit(draining);
@@ -408,7 +421,9 @@ impl Guided<'_, '_> {
             .position(|delayed| delayed.is_for(owner) && self.zone_of(delayed.pfn) == Some(zone))
         {
             let Delayed { pfn, order, .. } = self.delayed.remove(place);
-            if let Some((zone, cache)) = self.allocator.zone_and_cache(draining.zone, owner) {
+            if let Some((zone, cache)) =
+                self.allocator.zone_and_cache(ZoneIndex::new(draining.zone), CpuId(owner))
+            {
                 let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
                 let put = cache.impose_put(zone, pfn, order, mt, ListEnd::Head);
                 self.tally.imposed(imposed::CPU_LIST_PUT, put);
@@ -448,7 +463,8 @@ impl Guided<'_, '_> {
     /// Decides a drain again, as if kswapd ran or not, and as if the list had fewer pages.
     fn would_drain(&mut self, draining: &Draining, reclaim_active: bool, fewer: i32) -> bool {
         let policy = *self.allocator.policy();
-        let Some((zone, cache)) = self.allocator.zone_and_cache(draining.zone, draining.owner)
+        let Some((zone, cache)) =
+            self.allocator.zone_and_cache(ZoneIndex::new(draining.zone), CpuId(draining.owner))
         else {
             return false;
         };
@@ -470,7 +486,10 @@ impl Guided<'_, '_> {
         let Draining { owner, zone: at, got, before, .. } = *draining;
         let reclaim = self.allocator.zones()[at].reclaim_active();
         self.would_drain(draining, reclaim, 0);
-        let Some((_, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
+        let Some((_, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
+        else {
+            return;
+        };
         let CacheLimits { high_min, high_max, .. } = cache.limits();
         // The limit is just past what it was seen to be, or where that was not enough, anywhere.
         let seen = (owner, at, got > 0);

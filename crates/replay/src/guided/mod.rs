@@ -23,6 +23,7 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::cpu_cache::Drain;
 use pageblock::fallback::{Fallback, Mode};
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
 use pageblock::request::Request;
@@ -70,7 +71,7 @@ struct Draining {
     owner: usize,
     drain: Drain,
     /// The list that it began with.
-    list: usize,
+    list: ListIndex,
     /// Pages that the model gives back; `None` where the kernel drains for a reason of its own.
     want: Option<u32>,
     got: u32,
@@ -83,7 +84,7 @@ struct Draining {
     /// What it left.
     after: frees::Tuning,
     /// The list that gave the last block.
-    last: Option<usize>,
+    last: Option<ListIndex>,
 }
 
 /// A block that left a CPU list before the report of its allocation.
@@ -234,9 +235,9 @@ impl<'a, 'm> Guided<'a, 'm> {
         let mut holder = vec![0; end as usize];
         for (at, zone) in allocator.zones().iter().enumerate() {
             for cpu in 0..allocator.cpus() {
-                let Some(cache) = allocator.cache(at, cpu) else { continue };
+                let Some(cache) = allocator.cache(ZoneIndex::new(at), CpuId(cpu)) else { continue };
                 for list in 0..cache.nr_lists() {
-                    for pfn in cache.blocks(zone, list) {
+                    for pfn in cache.blocks(zone, ListIndex::new(list)) {
                         holder[pfn.0 as usize] = cpu as u16 + 1;
                     }
                 }
@@ -377,7 +378,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         self.last_seen.insert(record.pid, LastSeen::of(record));
         if let Some(node) = self.look_ahead.reclaim_end(event) {
             self.end_kswapd(node);
-            self.allocator.set_kswapd_running(node, false);
+            self.allocator.set_kswapd_running(NodeId(node), false);
         }
     }
 
@@ -391,7 +392,10 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
         let policy = *self.allocator.policy();
         for zone in 0..self.allocator.zones().len() {
-            let Some((_, cache)) = self.allocator.zone_and_cache(zone, cpu) else { continue };
+            let Some((_, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(cpu))
+            else {
+                continue;
+            };
             for _ in last..second.min(last + 64) {
                 let _ = cache.decay(&policy);
             }
@@ -409,13 +413,14 @@ impl<'a, 'm> Guided<'a, 'm> {
         let node = other.number("nid").and_then(|nid| u8::try_from(nid).ok());
         let Some(node) = node.filter(|&node| node < 64) else { return };
         self.end_kswapd(node);
-        self.allocator.set_kswapd_running(node, running);
+        self.allocator.set_kswapd_running(NodeId(node), running);
         let bit = 1 << node;
         self.kswapd_woken = self.kswapd_woken & !bit | if running { bit } else { 0 };
         if running {
             let zones = self.allocator.zones().iter();
-            self.boosts
-                .extend(zones.filter(|z| z.node() == node).map(|z| (node, z.kind(), z.boost())));
+            self.boosts.extend(
+                zones.filter(|z| z.node() == NodeId(node)).map(|z| (node, z.kind(), z.boost())),
+            );
         }
     }
 
@@ -427,8 +432,8 @@ impl<'a, 'm> Guided<'a, 'm> {
                 continue;
             }
             for at in 0..self.allocator.zones().len() {
-                if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
-                    && (zone.node(), zone.kind()) == (node, kind)
+                if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
+                    && (zone.node(), zone.kind()) == (NodeId(node), kind)
                 {
                     zone.end_boost(boost);
                 }
@@ -439,7 +444,7 @@ impl<'a, 'm> Guided<'a, 'm> {
     /// The pageblock of a frame has another type than was known.
     fn follow_type(&mut self, pfn: Pfn, mt: Migratetype) {
         if let Some(at) = self.zone_of(pfn)
-            && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+            && let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
         {
             self.tally.imposed(imposed::TYPE, zone.impose_reserve(pfn, mt));
         }
@@ -454,7 +459,7 @@ impl<'a, 'm> Guided<'a, 'm> {
     }
 
     fn zone_of(&self, pfn: Pfn) -> Option<usize> {
-        self.allocator.zone_of(pfn)
+        self.allocator.zone_of(pfn).map(ZoneIndex::index)
     }
 
     /// The CPU whose list holds a block.

@@ -4,6 +4,7 @@
 //! many pages it took. With the lists in the kernel's order, the same search finds the same block.
 
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype::Movable;
 use pageblock::zone::Zone;
 use pageblock_recording::Other;
@@ -201,7 +202,7 @@ impl Guided<'_, '_> {
             run.search_order = run.search_order.checked_sub(1).unwrap_or(run.order - 1);
             run.fails += 1;
         }
-        if let Some((zone, _)) = self.allocator.zone_and_cache(zone, 0) {
+        if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(0)) {
             outcome.heads.iter().for_each(|&pfn| zone.rotate_free_list(pfn));
         }
         if let (Some((pfn, order)), true) = (outcome.found, taken) {
@@ -281,7 +282,10 @@ impl Guided<'_, '_> {
     fn find_migrate_block(&mut self, run: Run, high: Pfn, block: Pfn) -> bool {
         let pageblock_order = self.allocator.geometry().pageblock_order;
         let limit = scan_limit(run.fails);
-        let Some((zone, _)) = self.allocator.zone_and_cache(run.zone, 0) else { return false };
+        let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(run.zone), CpuId(0))
+        else {
+            return false;
+        };
         let mut scanned = 0;
         for order in (COSTLY..run.order).rev() {
             if scanned >= limit {

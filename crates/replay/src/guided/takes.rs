@@ -5,6 +5,7 @@ use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Extfrag;
 use pageblock::fallback::{Fallback, FallbackSearch, Mode, Outcome};
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, ListIndex, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::MIGRATE_PCPTYPES;
 use pageblock::mobility::Migratetype::{self, Movable};
@@ -51,7 +52,9 @@ impl Guided<'_, '_> {
         {
             withdrawn = true;
         }
-        let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)) else {
+            return;
+        };
         let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
         let actual = zone.free_block_of(pfn);
         let foreign = actual.is_some_and(|(_, _, list)| list != mt);
@@ -105,7 +108,7 @@ impl Guided<'_, '_> {
         }
         self.close_refill(cpu, pid, None);
         let policy = *self.allocator.policy();
-        let (zone, cache) = self.allocator.zone_and_cache(at, cpu)?;
+        let (zone, cache) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))?;
         let list = cache.list_index(order, mt)?;
         if (mt as usize) >= MIGRATE_PCPTYPES {
             return None;
@@ -118,7 +121,7 @@ impl Guided<'_, '_> {
             let highest = self.allocator.zones()[at].kind().max(ZoneKind::Normal);
             self.attempts_before_refill(at, Wanted { cpu, pid, order, mt, highest })
         };
-        let (zone, cache) = self.allocator.zone_and_cache(at, cpu)?;
+        let (zone, cache) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))?;
         let want = cache.refill_count(&policy, order, zone.below_high());
         let mode = Mode::Normal;
         let refill = Refill {
@@ -143,8 +146,11 @@ impl Guided<'_, '_> {
     /// allocator or by tasks that were interrupted, whose reports are still to come.
     fn note_taken_unseen(&mut self, cpu: usize, refill: Refill) {
         let Refill { zone: at, order, mt, unseen, .. } = refill;
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
-        let list = cache.list_index(order, mt).unwrap_or(0);
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+        else {
+            return;
+        };
+        let list = cache.list_index(order, mt).unwrap_or(ListIndex(0));
         for _ in 0..unseen {
             let Some(pfn) = cache.next(zone, list) else { break };
             self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
@@ -190,7 +196,10 @@ impl Guided<'_, '_> {
     }
 
     fn append(&mut self, cpu: usize, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+        else {
+            return;
+        };
         let put = cache.impose_put(zone, pfn, order, mt, ListEnd::Tail);
         if put.is_ok() {
             self.set_holder(pfn, Some(cpu));
@@ -207,8 +216,10 @@ impl Guided<'_, '_> {
         else {
             return;
         };
-        let Some((_, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
-        let list = cache.list_index(order, mt).unwrap_or(0);
+        let Some((_, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)) else {
+            return;
+        };
+        let list = cache.list_index(order, mt).unwrap_or(ListIndex(0));
         let at_once = next_alloc.is_some() && next_alloc == first;
         let past_list = unseen > 0 || (!dry && (at_once || by != pid));
         if got <= 1 && want > 1 && past_list {
@@ -232,7 +243,10 @@ impl Guided<'_, '_> {
     pub(super) fn take_before(&mut self, taken: Taken) {
         let Taken { pid, pfn, .. } = taken;
         let (Some(at), Some(cpu)) = (self.zone_of(pfn), self.holder(pfn)) else { return };
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+        else {
+            return;
+        };
         let list = cache.list_of(zone, pfn);
         // Only the first can have been taken.
         if list.and_then(|list| cache.next(zone, list)) == Some(pfn)
@@ -248,11 +262,14 @@ impl Guided<'_, '_> {
         &mut self,
         cpu: usize,
         at: usize,
-        list: usize,
+        list: ListIndex,
         to: Task,
         explained: bool,
     ) {
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+        else {
+            return;
+        };
         if let Some(pfn) = cache.next(zone, list) {
             self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
             self.set_holder(pfn, None);
@@ -263,13 +280,15 @@ impl Guided<'_, '_> {
     /// Takes a block out of the free lists, wherever the model has it.
     fn take(&mut self, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
         self.unplaced.remove(&pfn);
-        let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) else { return };
+        let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) else {
+            return;
+        };
         let movable = mt == Movable;
         if zone.impose_take(pfn, order, movable).is_err() {
             for page in pfn.0..pfn.0 + (1 << order) {
                 self.make_allocated(at, Pfn(page), 0);
             }
-            if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) {
+            if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) {
                 let marked = zone.impose_allocated(pfn, order, movable);
                 self.tally.imposed(imposed::ALLOCATED, marked);
             }
@@ -279,7 +298,10 @@ impl Guided<'_, '_> {
     /// A block that the model has on a CPU list, but the kernel in the zone, went there unseen.
     fn free_if_cached(&mut self, at: usize, pfn: Pfn) {
         let Some(owner) = self.holder(pfn) else { return };
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
+        else {
+            return;
+        };
         if cache.impose_drain(zone, pfn).is_ok() {
             self.set_holder(pfn, None);
         }
@@ -296,7 +318,9 @@ impl Guided<'_, '_> {
         (mode, flags): (Mode, AllocFlags),
     ) {
         let pageblock_order = self.allocator.geometry().pageblock_order;
-        let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)) else {
+            return;
+        };
         let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
         let search = if own.is_some() {
             FallbackSearch::default()
@@ -352,7 +376,9 @@ impl Guided<'_, '_> {
         let refill = self.refill_for(cpu, pid, at, order, mt);
         let mode = refill.map_or(Mode::Normal, |r| r.mode);
         let flags = refill.map_or(FLAGS, |r| r.flags);
-        let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)) else {
+            return;
+        };
         let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
         let search = match own {
             Some(_) => FallbackSearch::default(),
@@ -379,7 +405,9 @@ impl Guided<'_, '_> {
         if actual.outcome == Outcome::Single {
             self.pass_over_claims(at, |zone| zone.find_fallback(order, mt, flags, mode).found);
         }
-        let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)) else {
+            return;
+        };
         if own.is_none() && mode <= Mode::Claim && actual.outcome == Outcome::Single {
             // Whatever the model would have claimed, the kernel could not.
             zone.impose_failed_claims(zone.claims_to_try(order, mt, flags));
@@ -410,7 +438,9 @@ impl Guided<'_, '_> {
         self.free_if_cached(at, x.pfn);
         let refill = self.refill_for(cpu, pid, at, order, mt);
         let flags = refill.map_or(FLAGS, |r| r.flags);
-        let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)) else {
+            return;
+        };
         let own = zone.next_of_list(order, mt);
         let predicted = match own {
             Some(_) => None,
@@ -451,7 +481,9 @@ impl Guided<'_, '_> {
         let Wanted { cpu, pid, order, mt, .. } = wanted;
         let Some(at) = self.zone_of(pfn) else { return };
         let owner = self.holder(pfn);
-        let Some((_, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((_, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)) else {
+            return;
+        };
         let list = cache.list_index(order, mt);
         if list.is_some() {
             cache.impose_alloc();
@@ -485,7 +517,7 @@ impl Guided<'_, '_> {
             });
             self.make_allocated(at, pfn, order);
         }
-        if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
+        if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)) {
             let marked = zone.impose_allocated(pfn, order, mt == Movable);
             self.tally.imposed(imposed::ALLOCATED, marked);
         }
@@ -501,7 +533,10 @@ impl Guided<'_, '_> {
     pub(super) fn passed_over(&mut self, cpu: usize, at: usize, pfn: Option<Pfn>, to: ListEnd) {
         let before = std::mem::replace(&mut self.cpus[cpu].passed_over, pfn);
         let Some(pfn) = pfn.filter(|_| before == pfn) else { return };
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+        else {
+            return;
+        };
         let Some(FrameState::CpuList { order, cached }) = zone.state(pfn) else { return };
         let mt = cache.list_of(zone, pfn).map_or(cached, |list| list_type(list, cached));
         if cache.impose_take(zone, pfn).is_ok() {
@@ -520,7 +555,10 @@ impl Guided<'_, '_> {
         let served = served.and_then(|pfn| self.zone_of(pfn));
         let node = served.map(|at| self.allocator.zones()[at].node());
         for at in (0..self.allocator.zones().len()).rev() {
-            let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { continue };
+            let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+            else {
+                continue;
+            };
             if zone.kind() > highest || node.is_some_and(|node| zone.node() != node) {
                 continue;
             }
@@ -538,9 +576,19 @@ impl Guided<'_, '_> {
     /// A block comes from the list of this CPU. A task may be interrupted between taking a block and
     /// reporting it: later frees then lie before the block, or blocks before it have left the list
     /// already.
-    fn alloc_from_list(&mut self, cpu: usize, pid: u32, at: usize, pfn: Pfn, list: Option<usize>) {
+    fn alloc_from_list(
+        &mut self,
+        cpu: usize,
+        pid: u32,
+        at: usize,
+        pfn: Pfn,
+        list: Option<ListIndex>,
+    ) {
         let untraced = self.take_untraced(cpu, at, pfn, ListEnd::Head);
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+        else {
+            return;
+        };
         let next = list.and_then(|l| cache.next(zone, l));
         let has = cache.list_of(zone, pfn);
         let pushed = self.cpus[cpu].pushed as usize;
@@ -562,7 +610,7 @@ impl Guided<'_, '_> {
         }
         if exact && ahead > pushed {
             for _ in 0..ahead {
-                self.promise(cpu, at, list.unwrap_or(0), Task::Not(pid), true);
+                self.promise(cpu, at, list.unwrap_or(ListIndex(0)), Task::Not(pid), true);
             }
         }
     }
@@ -576,7 +624,10 @@ impl Guided<'_, '_> {
         pfn: Pfn,
         end: ListEnd,
     ) -> bool {
-        let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return false };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
+        else {
+            return false;
+        };
         let Some(list) = cache.list_of(zone, pfn) else { return false };
         let mut any = false;
         loop {
@@ -625,18 +676,19 @@ impl Guided<'_, '_> {
         for page in pfn.0..pfn.0 + (1 << order) {
             let page = Pfn(page);
             if let Some(owner) = self.holder(page)
-                && let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner)
+                && let Some((zone, cache)) =
+                    self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
             {
                 self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, page));
                 self.set_holder(page, None);
             }
-            if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+            if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
                 && zone.free_block_of(page).is_some()
             {
                 self.tally.imposed(imposed::ZONE_TAKE, zone.impose_take(page, 0, false));
             }
         }
-        if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+        if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
             && zone.state(pfn) != Some(FrameState::Allocated { order, movable: true })
         {
             self.tally.imposed(imposed::ALLOCATED, zone.impose_allocated(pfn, order, false));
@@ -648,13 +700,15 @@ impl Guided<'_, '_> {
         let Some(at) = self.zone_of(pfn) else { return };
         self.free_if_cached(at, pfn);
         if destination == Destination::Sought
-            && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+            && let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
         {
             zone.rotate_free_list(pfn);
         }
         self.take(at, pfn, order, Movable);
         let pageblock_order = self.allocator.geometry().pageblock_order;
-        let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) else { return };
+        let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) else {
+            return;
+        };
         if order + 1 >= pageblock_order
             && zone.block_type(pfn).is_some_and(Migratetype::is_mergeable)
         {
@@ -681,7 +735,7 @@ impl Guided<'_, '_> {
         }
         let mt = Migratetype::Unmovable;
         // It does not leave the node of the zone that it prefers, for which every zone keeps a reserve.
-        let Some(node) = self.allocator.node_of_cpu(cpu) else { return };
+        let Some(node) = self.allocator.node_of_cpu(CpuId(cpu)) else { return };
         let zones = self.allocator.zones();
         let serves = |&at: &usize| {
             let zone = &zones[at];
@@ -691,7 +745,10 @@ impl Guided<'_, '_> {
         let Some(&preferred) = zones.first() else { return };
         let highest = self.allocator.zones()[preferred].kind();
         for at in zones {
-            let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { continue };
+            let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+            else {
+                continue;
+            };
             let Some(list) = cache.list_index(0, mt) else { continue };
             let low = zone.watermark(Watermark::Low) + u64::from(pages);
             if !zone.watermark_ok(0, low, highest, AllocFlags(0)) {
@@ -716,9 +773,9 @@ impl Guided<'_, '_> {
 }
 
 /// A type whose blocks share a list; the remembered one where that is one of them.
-fn list_type(list: usize, cached: Migratetype) -> Migratetype {
-    match Migratetype::ALL.get(list % MIGRATE_PCPTYPES) {
-        Some(&mt) if list < 4 * MIGRATE_PCPTYPES => mt,
+fn list_type(list: ListIndex, cached: Migratetype) -> Migratetype {
+    match Migratetype::ALL.get(list.index() % MIGRATE_PCPTYPES) {
+        Some(&mt) if list.index() < 4 * MIGRATE_PCPTYPES => mt,
         _ => cached,
     }
 }

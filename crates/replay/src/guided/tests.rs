@@ -2,6 +2,7 @@ use std::mem::MaybeUninit;
 
 use pageblock::fallback::{Fallback, Outcome};
 use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
 use pageblock::layout::ZoneSpec;
 use pageblock::mobility::Migratetype::{Movable, Unmovable};
 use pageblock::policy::Policy;
@@ -27,7 +28,7 @@ fn on_machine(
     test: impl FnOnce(&mut Guided<'_, '_>),
 ) {
     let spec = |kind, start: u64| ZoneSpec {
-        node: 0,
+        node: NodeId(0),
         kind,
         span: FrameRange { start: Pfn(start), end: Pfn(start + PAGES) },
         present: PAGES,
@@ -37,20 +38,20 @@ fn on_machine(
         policy: Policy::parse("linux-6.18").unwrap(),
         geometry: Geometry::default(),
         zones: &[spec(ZoneKind::Dma32, 0), spec(ZoneKind::Normal, PAGES)],
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     for at in [DMA32, NORMAL] {
-        let (zone, _) = allocator.zone_and_cache(at, 0).unwrap();
+        let (zone, _) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)).unwrap();
         zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 0, promo: 0 });
         zone.impose_lowmem_reserve([0; 5]);
         zone.impose_block_type(zone.span().start, Movable).unwrap();
     }
     for &(pfn, order, mt) in free {
         let at = allocator.zone_of(Pfn(pfn)).unwrap();
-        let (zone, _) = allocator.zone_and_cache(at, 0).unwrap();
+        let (zone, _) = allocator.zone_and_cache(at, CpuId(0)).unwrap();
         zone.impose_block_type(Pfn(pfn), mt).unwrap();
         zone.impose_free_block(Pfn(pfn), order, mt).unwrap();
     }
@@ -164,7 +165,8 @@ fn a_search_that_comes_to_another_number_is_lost() {
 /// Puts pages on the CPU's list, the first at its head.
 fn list(guided: &mut Guided<'_, '_>, pages: &[u64]) {
     for &page in pages {
-        let (zone, cache) = guided.allocator.zone_and_cache(NORMAL, 0).unwrap();
+        let (zone, cache) =
+            guided.allocator.zone_and_cache(ZoneIndex::new(NORMAL), CpuId(0)).unwrap();
         zone.impose_allocated(Pfn(page), 0, false).unwrap();
         cache.impose_put(zone, Pfn(page), 0, Unmovable, ListEnd::Tail).unwrap();
         guided.set_holder(Pfn(page), Some(0));
@@ -180,9 +182,11 @@ fn pages_that_the_bulk_allocator_took_leave_the_list_before_what_stood_behind_th
     on_machine(&[], &events, |guided| {
         list(guided, &[8200, 8201, 8202]);
         let listed = |guided: &Guided<'_, '_>| -> Vec<u64> {
-            let (zone, cache) =
-                (&guided.allocator.zones()[NORMAL], guided.allocator.cache(NORMAL, 0));
-            cache.unwrap().blocks(zone, 0).map(|pfn| pfn.0).collect()
+            let (zone, cache) = (
+                &guided.allocator.zones()[NORMAL],
+                guided.allocator.cache(ZoneIndex::new(NORMAL), CpuId(0)),
+            );
+            cache.unwrap().blocks(zone, ListIndex(0)).map(|pfn| pfn.0).collect()
         };
         guided.now = 5;
         guided.take_untraced(0, NORMAL, Pfn(8200), ListEnd::Head);
@@ -203,7 +207,7 @@ fn a_refill_that_a_lower_zone_serves_was_tried_in_the_higher_one() {
     let wanted = Wanted { cpu: 0, pid: TASK, order: 0, mt: Movable, highest: ZoneKind::Normal };
     on_machine(&free, &[], |guided| {
         let factor = |guided: &Guided<'_, '_>| {
-            guided.allocator.cache(NORMAL, 0).unwrap().state().alloc_factor
+            guided.allocator.cache(ZoneIndex::new(NORMAL), CpuId(0)).unwrap().state().alloc_factor
         };
         let flags = guided.attempts_before_refill(DMA32, wanted);
         assert!(flags.has(AllocFlags::NOFRAGMENT));

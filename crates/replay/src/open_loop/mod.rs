@@ -11,6 +11,7 @@ mod start;
 use pageblock::alloc::{AllocError, Allocator};
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::Fair;
 use pageblock::request::{Gfp, Request};
@@ -105,7 +106,7 @@ impl<'a, 'm> Replay<'a, 'm> {
             }
             Demand::Drain { pfn } => {
                 if let Some(zone) = self.allocator.zone_of(pfn) {
-                    let drained = self.allocator.drain_zone(cpu, zone, &mut self.tally);
+                    let drained = self.allocator.drain_zone(CpuId(cpu), zone, &mut self.tally);
                     debug_assert!(drained.is_ok(), "{drained:?}");
                 }
             }
@@ -116,10 +117,10 @@ impl<'a, 'm> Replay<'a, 'm> {
 
     /// kswapd begins or ends a run. The boosts that it began with are gone at its end.
     fn kswapd(&mut self, node: u8, running: bool) {
-        self.allocator.set_kswapd_running(node, running);
-        self.end_boosts(|zone| zone.node() == node);
+        self.allocator.set_kswapd_running(NodeId(node), running);
+        self.end_boosts(|zone| zone.node() == NodeId(node));
         for (zone, boost) in self.allocator.zones().iter().zip(&mut self.boosts) {
-            if zone.node() == node {
+            if zone.node() == NodeId(node) {
                 *boost = zone.boost();
             }
         }
@@ -128,7 +129,7 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// Takes back what is left of the noted boosts of some zones.
     fn end_boosts(&mut self, of: impl Fn(&Zone<'_>) -> bool) {
         for at in 0..self.boosts.len() {
-            if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
+            if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
                 && of(zone)
             {
                 zone.end_boost(self.boosts[at]);
@@ -140,7 +141,7 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// The vmstat work of a CPU. Boosts that the recorded kernel did not have, so that its kswapd did
     /// not run for them, are taken back within a second or two.
     fn tick(&mut self, cpu: usize) {
-        let ticked = self.allocator.vmstat_tick(cpu, &mut self.tally);
+        let ticked = self.allocator.vmstat_tick(CpuId(cpu), &mut self.tally);
         debug_assert!(ticked.is_ok(), "{ticked:?}");
         if cpu == 0 {
             self.end_boosts(|zone| !zone.reclaim_active());
@@ -150,9 +151,9 @@ impl<'a, 'm> Replay<'a, 'm> {
     fn alloc(&mut self, cpu: usize, order: Order, gfp: Gfp, past_list: bool) -> Option<Pfn> {
         let request = Request::new(order, gfp);
         let served = if past_list {
-            self.allocator.alloc_past_lists(cpu, &request, None, &mut self.tally)
+            self.allocator.alloc_past_lists(CpuId(cpu), &request, None, &mut self.tally)
         } else {
-            self.allocator.alloc(cpu, &request, &mut self.tally)
+            self.allocator.alloc(CpuId(cpu), &request, &mut self.tally)
         };
         let served = match served {
             Err(AllocError::NoMemory) => {
@@ -164,7 +165,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         match served {
             Some(pfn) => self.note(pfn, order, gfp),
             None => {
-                let _ = self.allocator.report_failure(cpu, &request, &mut self.tally);
+                let _ = self.allocator.report_failure(CpuId(cpu), &request, &mut self.tally);
             }
         }
         served
@@ -177,7 +178,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         let gfp = request.gfp;
         if matches!(self.allocator.policy().fair, Fair::V312 | Fair::V313) {
             // Those kernels begin a new fair round here, and only here.
-            let _ = self.allocator.reset_fair_batches(cpu, request);
+            let _ = self.allocator.reset_fair_batches(CpuId(cpu), request);
         }
         let mut flags = AllocFlags::WMARK_MIN;
         if gfp.has(Gfp::KSWAPD_RECLAIM) {
@@ -193,7 +194,7 @@ impl<'a, 'm> Replay<'a, 'm> {
             flags = flags.with(AllocFlags::NON_BLOCK);
         }
         let attempt = |this: &mut Self, flags| {
-            this.allocator.alloc_with(cpu, request, flags, &mut this.tally).ok()
+            this.allocator.alloc_with(CpuId(cpu), request, flags, &mut this.tally).ok()
         };
         let unlimited = flags.with(AllocFlags::NO_WATERMARKS);
         if let Some(pfn) = attempt(self, flags).or_else(|| attempt(self, unlimited)) {
@@ -205,7 +206,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         self.allocator.drain_all(&mut self.tally);
         let mt = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
         for at in 0..self.allocator.zones().len() {
-            if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
+            if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)) {
                 zone.unreserve_highatomic(mt, Unreserve::KeepOne);
             }
         }
@@ -216,17 +217,17 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// the machine would have done with it is not known.
     fn alloc_again(&mut self, cpu: usize, order: Order, gfp: Gfp) {
         let request = Request::new(order, gfp);
-        match self.allocator.alloc(cpu, &request, &mut ()) {
+        match self.allocator.alloc(CpuId(cpu), &request, &mut ()) {
             Ok(pfn) => {
                 self.outcome.rescued += 1;
                 if let Some(at) = self.allocator.zone_of(pfn)
-                    && let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu)
+                    && let Some((zone, _)) = self.allocator.zone_and_cache(at, CpuId(cpu))
                 {
                     let _ = zone.impose_free(pfn, order, None);
                 }
             }
             Err(_) => {
-                let _ = self.allocator.report_failure(cpu, &request, &mut self.tally);
+                let _ = self.allocator.report_failure(CpuId(cpu), &request, &mut self.tally);
             }
         }
     }
@@ -234,7 +235,7 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// Counts where a request of a type was placed.
     fn note(&mut self, pfn: Pfn, order: Order, gfp: Gfp) {
         let Some(at) = self.allocator.zone_of(pfn) else { return };
-        let Some(block) = self.allocator.zones()[at].block_type(pfn) else { return };
+        let Some(block) = self.allocator.zones()[at.index()].block_type(pfn) else { return };
         let requested = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
         self.mismatch.record(requested, block, order);
         self.placement.request(pfn, order, requested);
@@ -260,7 +261,7 @@ impl<'a, 'm> Replay<'a, 'm> {
 
     fn free_block(&mut self, cpu: Option<usize>, pfn: Pfn, order: Order) {
         let freed = match cpu {
-            Some(cpu) => self.allocator.free(cpu, pfn, order, &mut self.tally),
+            Some(cpu) => self.allocator.free(CpuId(cpu), pfn, order, &mut self.tally),
             None => self.allocator.free_past_lists(pfn, order, &mut self.tally),
         };
         if freed.is_err() {
@@ -294,7 +295,7 @@ impl<'a, 'm> Replay<'a, 'm> {
                 continue;
             }
             let Some(at) = self.allocator.zone_of(pfn) else { continue };
-            let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { continue };
+            let Some((zone, _)) = self.allocator.zone_and_cache(at, CpuId(cpu)) else { continue };
             let from = self.targets.min(Pfn(zone.span().end.0 - 1));
             let target = placement::free_page_below(zone, from).unwrap_or(zone.span().start);
             self.targets = target;
@@ -310,7 +311,7 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// Like the kernel's, the search does not go back up while it goes down in the recording.
     fn isolate_page(&mut self, pfn: Pfn) -> Option<Pfn> {
         let at = self.allocator.zone_of(pfn)?;
-        let (zone, _) = self.allocator.zone_and_cache(at, 0)?;
+        let (zone, _) = self.allocator.zone_and_cache(at, CpuId(0))?;
         // Block by block it goes down, in a block up.
         let block = pfn.align_down(zone.geometry().pageblock_order);
         if block > self.isolated {

@@ -3,6 +3,7 @@
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::CpuId;
 use pageblock::mobility::Migratetype;
 use pageblock::zone::Zone;
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
@@ -197,7 +198,7 @@ impl Placement {
 
 /// Whether a frame has a page of its own that compaction can move.
 fn is_movable(allocator: &Allocator<'_>, pfn: Pfn) -> bool {
-    let zone = allocator.zone_of(pfn).map(|at| &allocator.zones()[at]);
+    let zone = allocator.zone_of(pfn).map(|at| &allocator.zones()[at.index()]);
     let state = zone.and_then(|zone| zone.state(pfn));
     matches!(state, Some(FrameState::Allocated { order: 0, movable: true }))
 }
@@ -209,7 +210,7 @@ fn as_block(allocator: &mut Allocator<'_>, pfn: Pfn, order: Order) -> bool {
     let max = allocator.geometry().max_order;
     for larger in order..=max {
         let head = pfn.align_down(larger);
-        match allocator.zones()[at].state(head) {
+        match allocator.zones()[at.index()].state(head) {
             Some(FrameState::Allocated { order: has, .. }) if has == order && head == pfn => {
                 return true;
             }
@@ -220,11 +221,11 @@ fn as_block(allocator: &mut Allocator<'_>, pfn: Pfn, order: Order) -> bool {
         }
     }
     let movable = matches!(
-        allocator.zones()[at].state(pfn),
+        allocator.zones()[at.index()].state(pfn),
         Some(FrameState::Allocated { movable: true, .. })
     );
     allocator
-        .zone_and_cache(at, 0)
+        .zone_and_cache(at, CpuId(0))
         .is_some_and(|(zone, _)| zone.impose_allocated(pfn, order, movable).is_ok())
 }
 

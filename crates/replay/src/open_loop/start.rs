@@ -1,6 +1,7 @@
 //! The start of a replay: the recorded state, under a policy that may tune itself otherwise.
 
 use pageblock::alloc::Allocator;
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::policy::Policy;
 use pageblock::tuning;
 use pageblock_recording::Snapshot;
@@ -26,7 +27,7 @@ pub fn start<'m>(
     }
     if cache_switches(recorded) != cache_switches(policy) {
         for at in 0..allocator.zones().len() {
-            allocator.retune_caches(at);
+            allocator.retune_caches(ZoneIndex::new(at));
         }
     }
     Ok(allocator)
@@ -57,7 +58,7 @@ fn set_watermarks(allocator: &mut Allocator<'_>, policy: &Policy) {
     };
     let lowmem = tuning::lowmem_pages(policy, zones().map(|z| (z.kind(), z.managed())));
     for at in 0..allocator.zones().len() {
-        if let Some((zone, _)) = allocator.zone_and_cache(at, 0) {
+        if let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) {
             let (kind, managed) = (zone.kind(), zone.managed());
             zone.impose_watermarks(tuning::watermarks(policy, kind, managed, lowmem, kbytes));
         }

@@ -2,6 +2,7 @@ use std::mem::MaybeUninit;
 
 use pageblock::FrameState;
 use pageblock::frame::FrameRange;
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype::{Movable, Unmovable};
 use pageblock::policy::Policy;
@@ -17,17 +18,18 @@ const PAGES: u64 = 2048;
 /// reserved.
 fn on_machine(free: &[(u64, Order, Migratetype)], test: impl FnOnce(&mut Replay<'_, '_>)) {
     let span = FrameRange { start: Pfn(0), end: Pfn(PAGES) };
-    let zone = ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present: PAGES, managed: PAGES };
+    let zone =
+        ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: PAGES, managed: PAGES };
     let setup = Setup {
         policy: Policy::parse("linux-6.18").unwrap(),
         geometry: Geometry::default(),
         zones: &[zone],
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
-    let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+    let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
     zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 0, promo: 0 });
     zone.impose_lowmem_reserve([0; 5]);
     for &(pfn, order, mt) in free {

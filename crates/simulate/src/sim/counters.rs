@@ -1,5 +1,6 @@
 //! The machine's counters, under the kernel's names, from the start of a workload on.
 
+use pageblock::ids::ZoneIndex;
 use pageblock::tuning::KBYTES_PER_PAGE;
 use pageblock_kernel::rules::reclaim::LruLists;
 use pageblock_measure::mismatch::TypeMismatch;
@@ -37,7 +38,7 @@ impl World<'_> {
         let allocator = self.vm.allocator();
         for (at, zone) in allocator.zones().iter().enumerate() {
             // The allocator has every zone that it lists.
-            let Some(counted) = allocator.counters(at) else { continue };
+            let Some(counted) = allocator.counters(ZoneIndex::new(at)) else { continue };
             let name = zone.kind().name().to_lowercase();
             counters.add(format!("pgalloc_{name}"), counted.pgalloc);
             counters.add("pgfree", counted.pgfree);

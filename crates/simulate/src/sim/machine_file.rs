@@ -17,6 +17,7 @@
 //! docs/machines.md has every key with its unit and default.
 
 use pageblock::frame::{FrameRange, Order, Pfn, pages};
+use pageblock::ids::NodeId;
 use pageblock::layout::{MemoryMap, NodeSpec, ZoneLimits, ZoneSpec};
 use pageblock::zone::Geometry;
 use pageblock_vm::slab::SlabAllocator;
@@ -140,7 +141,7 @@ pub struct MachineSpec {
     /// The part of memory at its end that is for contiguous buffers (CMA), whole pageblocks.
     pub cma: FrameRange,
     /// The node of each CPU.
-    pub cpu_nodes: Vec<u8>,
+    pub cpu_nodes: Vec<NodeId>,
     /// The slab allocator.
     pub slab: SlabAllocator,
     /// Swap space in pages.
@@ -229,7 +230,7 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
     let nodes: Vec<NodeSpec<'_>> = (0..)
         .zip(file.nodes.iter().zip(&ranges))
         .map(|(id, (node, memory))| NodeSpec {
-            id,
+            id: NodeId(id),
             memory,
             reserved: &[],
             cpus: node.cpus,
@@ -247,7 +248,7 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
         let at = if scale == Scale::WHOLE { String::new() } else { format!(" at scale {scale}") };
         return value("memory_mib", format!("{error}{at}"));
     }
-    let cpu_nodes = (0..).zip(&file.nodes).flat_map(|(id, n)| (0..n.cpus).map(move |_| id));
+    let cpu_nodes = (0..).zip(&file.nodes).flat_map(|(id, n)| (0..n.cpus).map(move |_| NodeId(id)));
     let mut memory: Vec<FrameRange> = ranges.iter().flatten().copied().collect();
     memory.sort_by_key(|range| range.start);
     let cma = cma(&memory, geometry, scale.of(file.cma_mib * MIB))?;
@@ -303,13 +304,13 @@ impl MachineSpec {
     /// The memory of a node, in pages.
     #[must_use]
     pub fn node_pages(&self, node: u8) -> u64 {
-        self.zones.iter().filter(|z| z.node == node).map(|z| z.managed).sum()
+        self.zones.iter().filter(|z| z.node == NodeId(node)).map(|z| z.managed).sum()
     }
 
     /// The number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
-        let mut nodes: Vec<u8> = self.zones.iter().map(|zone| zone.node).collect();
+        let mut nodes: Vec<_> = self.zones.iter().map(|zone| zone.node).collect();
         nodes.dedup();
         nodes.len()
     }

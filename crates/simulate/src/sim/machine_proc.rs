@@ -244,6 +244,7 @@ fn kib(meminfo: &str, key: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pageblock::ids::NodeId;
 
     fn zone(node: u16, name: &str, start_pfn: u64, spanned: u64, managed: u64) -> ZoneFigures {
         ZoneFigures { node, name: name.to_owned(), start_pfn, spanned, managed }
@@ -275,7 +276,7 @@ mod tests {
         let machine = machine_file::parse(&text, Scale::WHOLE).unwrap();
         assert_eq!(machine.name, "db-7");
         assert_eq!(machine.nodes(), 2);
-        assert_eq!(machine.cpu_nodes.iter().filter(|node| **node == 1).count(), 48);
+        assert_eq!(machine.cpu_nodes.iter().filter(|node| **node == NodeId(1)).count(), 48);
         assert_eq!(machine.cpu_nodes.len(), 96);
         let managed: u64 = server().zones.iter().map(|zone| zone.managed).sum();
         assert!(machine.pages().abs_diff(managed) <= UNIT, "{} of {managed}", machine.pages());
@@ -326,7 +327,7 @@ mod tests {
         assert!(text.contains("divided evenly"), "{text}");
         let machine = machine_file::parse(&text, Scale::WHOLE).unwrap();
         let cpus = |node| machine.cpu_nodes.iter().filter(|n| **n == node).count();
-        assert_eq!([cpus(0), cpus(1), cpus(2)], [3, 2, 2]);
+        assert_eq!([cpus(NodeId(0)), cpus(NodeId(1)), cpus(NodeId(2))], [3, 2, 2]);
         assert_eq!(machine.pages(), (3 << 18) + (1 << 20) + (1 << 18));
     }
 

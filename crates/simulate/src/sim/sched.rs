@@ -1,6 +1,7 @@
 //! CPUs and who runs on them: a task keeps its CPU where it can, takes an idle one otherwise, and
 //! waits its turn where there is none.
 
+use pageblock::ids::NodeId;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -109,8 +110,13 @@ pub(crate) struct Sched {
 }
 
 impl Sched {
-    pub(crate) fn new(cpu_nodes: &[u8], switch: Nanos) -> Self {
-        let cpu = |&node: &u8| Cpu { node, running: None, queue: VecDeque::new(), slice_end: 0 };
+    pub(crate) fn new(cpu_nodes: &[NodeId], switch: Nanos) -> Self {
+        let cpu = |&NodeId(node): &NodeId| Cpu {
+            node,
+            running: None,
+            queue: VecDeque::new(),
+            slice_end: 0,
+        };
         Self {
             now: 0,
             seq: 0,
@@ -396,7 +402,7 @@ mod tests {
 
     #[test]
     fn two_tasks_share_a_cpu_by_slices() {
-        let mut sched = Sched::new(&[0], 0);
+        let mut sched = Sched::new(&[NodeId(0)], 0);
         let (a, b) = (sched.spawn(0, None), sched.spawn(0, None));
         let mut ran = Vec::new();
         while ran.len() < 6 {
@@ -411,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_woken_task_takes_an_idle_cpu_of_its_node_first() {
-        let mut sched = Sched::new(&[0, 0, 1], 0);
+        let mut sched = Sched::new(&[NodeId(0), NodeId(0), NodeId(1)], 0);
         let tasks: Vec<_> = (0..3).map(|_| sched.spawn(0, None)).collect();
         assert_eq!(tasks.iter().map(|&t| sched.cpu_of(t)).collect::<Vec<_>>(), [0, 1, 2]);
         let bound = sched.spawn(2, Some(0));
@@ -423,7 +429,7 @@ mod tests {
 
     #[test]
     fn a_late_timer_does_not_end_the_next_wait() {
-        let mut sched = Sched::new(&[0], 0);
+        let mut sched = Sched::new(&[NodeId(0)], 0);
         let task = sched.spawn(0, None);
         resumed(&mut sched);
         sched.block(task, Some(10));
@@ -440,7 +446,7 @@ mod tests {
 
     #[test]
     fn what_is_to_happen_at_one_time_follows_in_the_order_of_asking() {
-        let mut sched = Sched::new(&[0], 10);
+        let mut sched = Sched::new(&[NodeId(0)], 10);
         let task = sched.spawn(0, None);
         sched.written_at(10, 7);
         assert_eq!(resumed(&mut sched), (10, task));
@@ -453,7 +459,7 @@ mod tests {
 
     #[test]
     fn timers_of_waits_that_ended_are_left_out() {
-        let mut sched = Sched::new(&[0], 0);
+        let mut sched = Sched::new(&[NodeId(0)], 0);
         let task = sched.spawn(0, None);
         for _ in 0..100 {
             resumed(&mut sched);

@@ -1,5 +1,6 @@
 //! All that tasks share: the machine's memory, its CPUs, its disk, and the clock.
 
+use pageblock::ids::NodeId;
 use std::collections::BTreeMap;
 
 use pageblock_measure::ended::Ended;
@@ -156,7 +157,7 @@ impl<'m> World<'m> {
         vm: Vm<'m, Tally>,
         costs: Costs,
         disk: Disk,
-        cpu_nodes: &[u8],
+        cpu_nodes: &[NodeId],
         seed: u64,
     ) -> Self {
         Self {
@@ -293,7 +294,7 @@ impl<'m> World<'m> {
     pub(crate) fn count_list_mismatches(&mut self) {
         for taken in self.vm.observer.take_taken() {
             let allocator = self.vm.allocator();
-            let zone = allocator.zone_of(taken.pfn).map(|at| &allocator.zones()[at]);
+            let zone = allocator.zone_of(taken.pfn).map(|at| &allocator.zones()[at.index()]);
             if let Some(block) = zone.and_then(|zone| zone.block_type(taken.pfn)) {
                 self.list_mismatch.record(taken.list, block, taken.order);
             }

@@ -5,6 +5,7 @@
 use pageblock::alloc::Allocator;
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::CpuId;
 use pageblock_kernel::rules::compaction::{
     AfterFailure, DrainLists, LastMigrated, Meeting, WithoutRoom,
 };
@@ -88,7 +89,7 @@ impl Compactor {
                 continue;
             }
             let freed = if moved { from } else { to };
-            if let Err(error) = allocator.free(cpu, freed, 0, observer) {
+            if let Err(error) = allocator.free(CpuId(cpu), freed, 0, observer) {
                 panic!("freeing frame {freed} after migration: {error}");
             }
         }
@@ -153,7 +154,7 @@ impl Compactor {
         let order = order.min(allocator.geometry().pageblock_order);
         let left = if self.rules.last_migrated == LastMigrated::Moved { before } else { last };
         if self.migrate_pfn >> order > left >> order {
-            let drained = allocator.drain_cpu(cpu, observer);
+            let drained = allocator.drain_cpu(CpuId(cpu), observer);
             debug_assert!(drained.is_ok(), "{drained:?}");
             self.last_migrated = None;
         }
@@ -172,7 +173,7 @@ impl Compactor {
         for pfn in self.targets.drain(..) {
             let pfn = Pfn(pfn.into());
             content.hold(pfn, false);
-            if let Err(error) = allocator.free(cpu, pfn, 0, observer) {
+            if let Err(error) = allocator.free(CpuId(cpu), pfn, 0, observer) {
                 panic!("freeing the unused target {pfn}: {error}");
             }
         }

@@ -6,6 +6,7 @@
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
@@ -70,7 +71,7 @@ impl DirectCompact {
     ) -> Self {
         let needs_fs = vm.kernel.compaction.needs_fs;
         let permitted = request.gfp.has(Gfp::IO) && (!needs_fs || request.gfp.has(Gfp::FS));
-        let zones = vm.allocator.zones_for(cpu, request).ok();
+        let zones = vm.allocator.zones_for(CpuId(cpu), request).ok();
         let hardest = priority == CompactPriority::SyncFull;
         let goal = Goal {
             zone: 0,
@@ -88,7 +89,8 @@ impl DirectCompact {
             extfrag_threshold: vm.kernel.sysctl.extfrag_threshold.into(),
         };
         // Popped from the end: the preferred zone comes first.
-        let mut zones: Vec<usize> = zones.map(Iterator::collect).unwrap_or_default();
+        let mut zones: Vec<usize> =
+            zones.map(|zones| zones.map(ZoneIndex::index).collect()).unwrap_or_default();
         let preferred = zones.first().copied();
         zones.reverse();
         Self {

@@ -9,6 +9,7 @@
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn, pages};
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype::{Cma, Movable};
 use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::FreeScanner;
@@ -35,7 +36,11 @@ impl Compactor {
         let mut highest = pfn.min(self.migrate_pfn + pages(order));
         let mut found = Vec::new();
         while pfn >= low && self.targets.len() < self.batch.len() {
-            let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
+            let Some((zone, _)) =
+                allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
+            else {
+                return;
+            };
             if self.is_target(zone, Pfn(pfn)) {
                 self.empty_block(zone, state, Pfn(pfn), &mut found);
                 if !found.is_empty() {
@@ -201,7 +206,7 @@ mod tests {
         test: impl FnOnce(&mut Allocator<'_>, &mut Compactor, &mut ZoneCompact),
     ) {
         with_allocator(policy, FRAMES, |allocator| {
-            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             let mut state = ZoneCompact::new(zone);
             let mut compactor = Compactor::new(goal(migratetype), rules(policy));
             compactor.started = true;
@@ -245,9 +250,9 @@ mod tests {
             let mut place = (0, false);
             with_zone(policy, Movable, |allocator, compactor, state| {
                 let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
-                while allocator.alloc(0, &request, &mut ()).is_ok() {}
+                while allocator.alloc(CpuId(0), &request, &mut ()).is_ok() {}
                 for pfn in (LAST..FRAMES).step_by(4) {
-                    allocator.free(0, Pfn(pfn), 0, &mut ()).unwrap();
+                    allocator.free(CpuId(0), Pfn(pfn), 0, &mut ()).unwrap();
                 }
                 allocator.drain_all(&mut ());
                 compactor.batch = (0..130).collect();
@@ -283,7 +288,7 @@ mod tests {
             let mut hinted = false;
             with_zone(policy, Movable, |allocator, compactor, state| {
                 let request = Request::new(0, Gfp::GFP_KERNEL);
-                let pfn = allocator.alloc(0, &request, &mut ()).unwrap();
+                let pfn = allocator.alloc(CpuId(0), &request, &mut ()).unwrap();
                 compactor.goal.mode = Mode::Async;
                 compactor.migrate_pfn = pfn.align_down(9).0;
                 compactor.isolate_content(allocator, state, &AllMovable);

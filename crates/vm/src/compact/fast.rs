@@ -8,6 +8,7 @@
 
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn, pages};
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype::Movable;
 use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::{AroundHint, SearchedBlock};
@@ -72,7 +73,10 @@ impl Compactor {
         content: &mut C,
         wanted: usize,
     ) -> bool {
-        let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return false };
+        let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
+        else {
+            return false;
+        };
         let Some(order) = self.search_order() else { return false };
         let pageblock = zone.geometry().pageblock_order;
         let at_end = self.free_pfn >= state.init_free;
@@ -204,7 +208,10 @@ impl Compactor {
         if self.targets.len() >= wanted || async_direct {
             return;
         }
-        let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
+        let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
+        else {
+            return;
+        };
         let start = block.max(zone.span().start.0);
         let end = (block + pages(zone.geometry().pageblock_order)).min(zone.span().end.0);
         let (mut found, missing) = (Vec::new(), wanted - self.targets.len());

@@ -7,6 +7,7 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{Order, Pfn, pages};
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{Cma, Isolate, Movable, Reserve};
 use pageblock::zone::Zone;
@@ -56,7 +57,11 @@ impl Compactor {
             stride = MAX_STRIDE;
         }
         while self.free_pfn >= low {
-            let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
+            let Some((zone, _)) =
+                allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
+            else {
+                return;
+            };
             let block = Pfn(self.free_pfn).align_down(order);
             if self.is_target(zone, block) {
                 let end = (block.0 + pages(order)).min(zone.span().end.0);

@@ -9,6 +9,7 @@
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Pfn, pages};
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype::Movable;
 use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::SkipHints;
@@ -98,7 +99,7 @@ pub(super) fn reset<C: Content>(
     content: &C,
     rule: SkipHints,
 ) {
-    let Some((zone, _)) = allocator.zone_and_cache(zone, 0) else { return };
+    let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(0)) else { return };
     if rule == SkipHints::NothingFound {
         reset_all(zone, state);
     } else if state.flush {
@@ -202,14 +203,14 @@ mod tests {
     fn cleared(policy: &str) -> Vec<u64> {
         let mut cleared = Vec::new();
         with_allocator(policy, 2048, |allocator| {
-            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             assert_eq!([0, 1024].map(|pfn| zone.isolate_free_page(Pfn(pfn))), [Some(10); 2]);
             allocator.split_allocated(Pfn(0), 10, 9).unwrap();
             allocator.split_allocated(Pfn(0), 9, 0).unwrap();
             allocator.split_allocated(Pfn(1024), 10, 0).unwrap();
-            allocator.free(0, Pfn(1024 + 64), 0, &mut ()).unwrap();
-            allocator.drain_cpu(0, &mut ()).unwrap();
-            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            allocator.free(CpuId(0), Pfn(1024 + 64), 0, &mut ()).unwrap();
+            allocator.drain_cpu(CpuId(0), &mut ()).unwrap();
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             let mut state = ZoneCompact::new(zone);
             state.flush = true;
             for block in [0, 512, 1024, 1536] {

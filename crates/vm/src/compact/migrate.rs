@@ -5,6 +5,7 @@
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn, pages};
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype::{Cma, Movable};
 use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::{
@@ -21,7 +22,10 @@ impl Compactor {
         state: &mut ZoneCompact,
         content: &C,
     ) {
-        let Some((zone, _)) = allocator.zone_and_cache(self.goal.zone, 0) else { return };
+        let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
+        else {
+            return;
+        };
         if self.rules.migration_scanner == MigrationScanner::ByFrame {
             return self.isolate_content_by_frame(zone, state, content);
         }

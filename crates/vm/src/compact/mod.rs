@@ -26,6 +26,7 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::capture::CaptureSlot;
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn, pages};
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{self, Movable};
 use pageblock::policy::Capture;
@@ -239,14 +240,16 @@ impl Compactor {
         }
         let policy = *allocator.policy();
         let captures = self.goal.direct && policy.capture != Capture::Off;
-        if let (true, Some(order), Some((zone, _))) =
-            (captures, self.goal.order, allocator.zone_and_cache(self.goal.zone, cpu))
-        {
+        if let (true, Some(order), Some((zone, _))) = (
+            captures,
+            self.goal.order,
+            allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(cpu)),
+        ) {
             zone.start_capture(CaptureSlot::new(order, self.goal.migratetype));
         }
         let aborted = self.move_batch(allocator, state, content, cpu, observer);
         let captured = allocator
-            .zone_and_cache(self.goal.zone, cpu)
+            .zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(cpu))
             .and_then(|(zone, _)| zone.end_capture())
             .and_then(|slot| slot.pfn);
         if let Some(pfn) = captured {
@@ -401,6 +404,7 @@ impl Compactor {
 mod tests {
     use super::testing::{AllMovable, FRAMES, fill, goal, raise_watermarks, rules, with_allocator};
     use super::*;
+    use pageblock::ids::NodeId;
 
     fn without_request() -> Goal {
         Goal { order: None, direct: false, whole_zone: true, ..goal(Movable) }
@@ -415,13 +419,13 @@ mod tests {
             if !room {
                 raise_watermarks(allocator);
             }
-            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             let mut state = ZoneCompact::new(zone);
             let mut compactor = Compactor::new(goal, rules(policy));
             for _ in 0..2 {
                 let step = compactor.step(allocator, &mut state, &mut AllMovable, 0, &mut ());
                 steps.push(step);
-                allocator.set_kswapd_running(0, kswapd);
+                allocator.set_kswapd_running(NodeId(0), kswapd);
             }
         });
         steps

@@ -5,6 +5,7 @@
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::event::Observer;
 use pageblock::frame::{Order, pages};
+use pageblock::ids::CpuId;
 use pageblock::layout::ZoneKind;
 use pageblock::policy::Nofragment;
 use pageblock::request::Request;
@@ -133,9 +134,10 @@ impl<O: Observer> Vm<'_, O> {
     /// Tells whether compaction would be suitable in some zone if part of the reclaimable pages were free
     /// (`compaction_zonelist_suitable`).
     pub(crate) fn compaction_zonelist_suitable(&self, cpu: usize, request: &Request) -> bool {
-        let Ok(mut zones) = self.allocator.zones_for(cpu, request) else { return false };
+        let Ok(mut zones) = self.allocator.zones_for(CpuId(cpu), request) else { return false };
         let (order, highest) = (request.order, request.gfp.highest_zone());
         zones.any(|at| {
+            let at = at.index();
             let zone = &self.allocator.zones()[at];
             let swap = self.has_free_swap();
             let part = self.lru().zone_reclaimable(at, swap) / u64::from(order.max(1));

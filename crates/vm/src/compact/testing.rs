@@ -6,6 +6,7 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{FrameRange, Pfn};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
@@ -60,12 +61,12 @@ pub(super) fn rules(name: &str) -> Compaction {
 pub(super) fn with_allocator(policy: &str, frames: u64, test: impl FnOnce(&mut Allocator<'_>)) {
     let span = FrameRange::new(0, frames);
     let (present, managed) = (frames, frames);
-    let zones = [ZoneSpec { node: 0, kind: ZoneKind::Normal, span, present, managed }];
+    let zones = [ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present, managed }];
     let setup = Setup {
         policy: Named::parse(policy).unwrap().kernel.allocator,
         geometry: Geometry::default(),
         zones: &zones,
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
@@ -76,17 +77,17 @@ pub(super) fn with_allocator(policy: &str, frames: u64, test: impl FnOnce(&mut A
 
 /// Raises the watermarks above all memory.
 pub(super) fn raise_watermarks(allocator: &mut Allocator<'_>) {
-    let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+    let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
     zone.impose_watermarks(Watermarks { min: FRAMES, low: FRAMES, high: FRAMES, promo: FRAMES });
 }
 
 /// Allocates every page that the watermark allows, and frees every fourth page of the upper half.
 pub(super) fn fill(allocator: &mut Allocator<'_>) {
     let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
-    while allocator.alloc(0, &request, &mut ()).is_ok() {}
+    while allocator.alloc(CpuId(0), &request, &mut ()).is_ok() {}
     for pfn in (FRAMES / 2..FRAMES).step_by(4).map(Pfn) {
         if matches!(allocator.zones()[0].state(pfn), Some(FrameState::Allocated { .. })) {
-            allocator.free(0, pfn, 0, &mut ()).unwrap();
+            allocator.free(CpuId(0), pfn, 0, &mut ()).unwrap();
         }
     }
     allocator.drain_all(&mut ());

@@ -8,6 +8,7 @@
 
 use pageblock::event::Observer;
 use pageblock::frame::Pfn;
+use pageblock::ids::NodeId;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::rules::huge::Huge;
 
@@ -73,7 +74,7 @@ impl Growth {
             Gfp::RETRY_MAYFAIL
         };
         let gfp = mask | Gfp::COMP | Gfp::NOWARN | Gfp::THISNODE | effort;
-        Some(Request::new(HPAGE_PMD_ORDER, gfp).on_node(vm.nodes[self.node].id))
+        Some(Request::new(HPAGE_PMD_ORDER, gfp).on_node(NodeId(vm.nodes[self.node].id)))
     }
 
     /// Adds the page that the last request got, or notes that it failed.

@@ -8,6 +8,7 @@
 
 use pageblock::event::Observer;
 use pageblock::frame::Pfn;
+use pageblock::ids::NodeId;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::rules::huge::ThpEnabled;
 
@@ -132,7 +133,7 @@ impl<O: Observer> Vm<'_, O> {
         let gfp =
             if settings.khugepaged_defrag { Gfp::GFP_TRANSHUGE } else { Gfp::GFP_TRANSHUGE_LIGHT };
         let order = HPAGE_PMD_ORDER;
-        let request = Request::new(order, gfp | Gfp::THISNODE).on_node(self.nodes[node].id);
+        let request = Request::new(order, gfp | Gfp::THISNODE).on_node(NodeId(self.nodes[node].id));
         KhugepagedStep::Wants(place, request)
     }
 

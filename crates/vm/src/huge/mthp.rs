@@ -4,6 +4,7 @@
 
 use pageblock::event::Observer;
 use pageblock::frame::Order;
+use pageblock::ids::NodeId;
 use pageblock::request::Request;
 use pageblock_kernel::rules::huge::{Huge, SizeEnabled, ThpEnabled};
 
@@ -34,7 +35,7 @@ fn allows(huge: &Huge, order: Order, madvised: bool) -> bool {
 /// Returns the request of a fault for such a block. Unlike a huge page, it may come from any node.
 #[must_use]
 pub fn request(huge: &Huge, madvised: bool, node: u8, order: Order) -> Request {
-    Request::new(order, gfp_for(huge, madvised)).on_node(node)
+    Request::new(order, gfp_for(huge, madvised)).on_node(NodeId(node))
 }
 
 impl<O: Observer> Vm<'_, O> {

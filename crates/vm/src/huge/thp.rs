@@ -3,6 +3,7 @@
 //! Source: `alloc_hugepage_direct_gfpmask` (mm/huge_memory.c), `alloc_pages_vma` (mm/mempolicy.c).
 
 use pageblock::frame::Order;
+use pageblock::ids::NodeId;
 use pageblock::request::{Gfp, Request};
 
 use pageblock_kernel::rules::huge::{Huge, ThpDefrag, ThpEnabled, ThpPlacement};
@@ -43,7 +44,7 @@ pub fn fault_requests(
     node: u8,
     order: Order,
 ) -> impl Iterator<Item = Request> + use<> {
-    let request = |gfp| Request::new(order, gfp).on_node(node);
+    let request = |gfp| Request::new(order, gfp).on_node(NodeId(node));
     let here = Gfp::THISNODE;
     let gfp = fault_gfp(huge, madvised);
     let reclaims = gfp.is_some_and(|gfp| gfp.has(Gfp::DIRECT_RECLAIM));

@@ -31,7 +31,7 @@ impl<O> Vm<'_, O> {
     #[inline]
     pub(crate) fn count_placed(&mut self, request: &Request, pfn: Pfn) {
         let Some(zone) = self.allocator.zone_of(pfn) else { return };
-        let Some(block) = self.allocator.zones()[zone].block_type(pfn) else { return };
+        let Some(block) = self.allocator.zones()[zone.index()].block_type(pfn) else { return };
         let requested = request.gfp.migratetype().unwrap_or(Migratetype::Unmovable);
         self.placed.record(requested, block, request.order);
     }

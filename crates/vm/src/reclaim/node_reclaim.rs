@@ -8,6 +8,7 @@
 use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Observer;
 use pageblock::frame::pages;
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::request::{Gfp, Request};
 
 use super::scan_control::{SWAP_CLUSTER_MAX, ScanControl, Stepped};
@@ -45,7 +46,7 @@ impl NodeReclaim {
         }
         let highest = request.gfp.highest_zone();
         let zones = vm.allocator.zones();
-        let mut walk = vm.allocator.zones_for(cpu, request).ok()?;
+        let mut walk = vm.allocator.zones_for(CpuId(cpu), request).ok()?.map(ZoneIndex::index);
         let first = walk.next()?;
         let node = vm.nodes.of_zone(first);
         let local = |zone: &usize| vm.nodes.of_zone(*zone) == node;

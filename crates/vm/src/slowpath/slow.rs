@@ -3,6 +3,7 @@
 use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
@@ -220,7 +221,7 @@ impl<'m> SlowAlloc<'m> {
         }
         let page = vm.try_alloc_with(self.cpu, &request, flags);
         if let Some(compacted) = self.compacted.take() {
-            let zone = page.and_then(|pfn| vm.allocator.zone_of(pfn));
+            let zone = page.and_then(|pfn| vm.allocator.zone_of(pfn)).map(ZoneIndex::index);
             vm.note_attempt(compacted, request.order, zone);
         }
         match page {
@@ -244,7 +245,7 @@ impl<'m> SlowAlloc<'m> {
     /// Wakes the kswapd of every node that the request may use (`wake_all_kswapds`).
     fn wake_kswapds<O: Observer>(&self, vm: &mut Vm<'m, O>, order: Order) {
         // 3.12 and 3.13 start a new round of fair batches here.
-        let _ = vm.allocator.reset_fair_batches(self.cpu, &self.request);
+        let _ = vm.allocator.reset_fair_batches(CpuId(self.cpu), &self.request);
         let direct = self.request.gfp.has(Gfp::DIRECT_RECLAIM);
         for node in vm.nodes_for(self.cpu, &self.request) {
             vm.wake_kswapd(node, order, self.request.gfp.highest_zone(), direct);
@@ -255,10 +256,12 @@ impl<'m> SlowAlloc<'m> {
     fn unreserve<O: Observer>(&self, vm: &mut Vm<'m, O>, force: bool) -> bool {
         let mt = self.request.gfp.migratetype().unwrap_or(Migratetype::Unmovable);
         let how = if force { Unreserve::All } else { Unreserve::KeepOne };
-        let Ok(zones) = vm.allocator.zones_for(self.cpu, &self.request) else { return false };
-        let zones: Vec<usize> = zones.collect();
+        let Ok(zones) = vm.allocator.zones_for(CpuId(self.cpu), &self.request) else {
+            return false;
+        };
+        let zones: Vec<ZoneIndex> = zones.collect();
         zones.into_iter().any(|zone| {
-            let zone = vm.allocator.zone_and_cache(zone, 0);
+            let zone = vm.allocator.zone_and_cache(zone, CpuId(0));
             zone.is_some_and(|(zone, _)| zone.unreserve_highatomic(mt, how))
         })
     }
@@ -268,9 +271,10 @@ impl<O: Observer> Vm<'_, O> {
     /// Tells whether some zone would meet its min watermark if all reclaimable pages were free
     /// (`should_reclaim_retry`).
     fn any_zone_reachable(&self, cpu: usize, request: &Request, flags: AllocFlags) -> bool {
-        let Ok(mut zones) = self.allocator.zones_for(cpu, request) else { return false };
+        let Ok(mut zones) = self.allocator.zones_for(CpuId(cpu), request) else { return false };
         let swap = self.has_free_swap();
         zones.any(|at| {
+            let at = at.index();
             let zone = &self.allocator.zones()[at];
             let available = zone.free_pages() + self.lru().zone_reclaimable(at, swap);
             let mark = zone.watermark(Watermark::Min);

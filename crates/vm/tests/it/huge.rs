@@ -1,5 +1,6 @@
 //! Huge pages of every kind: khugepaged, hugetlb, and mTHP.
 
+use pageblock::ids::NodeId;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::huge::{SizeEnabled, ThpEnabled};
@@ -189,7 +190,7 @@ fn failures_are_remembered_from_5_4() {
             |machine| {
                 // Node 1 has no memory left.
                 let request = Request::new(0, Gfp::GFP_KERNEL | Gfp::THISNODE | Gfp::NORETRY);
-                while let Some(pfn) = machine.vm.try_alloc(2, &request.on_node(1)) {
+                while let Some(pfn) = machine.vm.try_alloc(2, &request.on_node(NodeId(1))) {
                     machine.vm.own(pfn, 0, Owner::Driver, 0);
                 }
                 let made = grow(machine, 3);

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use pageblock::alloc::Allocator;
 use pageblock::event::{Event, Observer};
 use pageblock::frame::{FrameRange, Pfn};
+use pageblock::ids::NodeId;
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
@@ -61,7 +62,13 @@ pub(crate) fn with_machine(
         let start = u64::from(node) * pages;
         let mut add = |kind, start, end| {
             let span = FrameRange::new(start, end);
-            zones.push(ZoneSpec { node, kind, span, present: span.len(), managed: span.len() });
+            zones.push(ZoneSpec {
+                node: NodeId(node),
+                kind,
+                span,
+                present: span.len(),
+                managed: span.len(),
+            });
         };
         if node == 0 {
             add(ZoneKind::Dma32, 0, pages / 4);
@@ -70,7 +77,7 @@ pub(crate) fn with_machine(
             add(ZoneKind::Normal, start, start + pages);
         }
     }
-    let cpu_nodes: Vec<u8> = (0..nodes).flat_map(|n| [n, n]).collect();
+    let cpu_nodes: Vec<_> = (0..nodes).flat_map(|n| [NodeId(n); 2]).collect();
     let setup = Setup {
         policy: kernel.allocator,
         geometry: Geometry::default(),

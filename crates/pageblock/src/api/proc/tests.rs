@@ -4,6 +4,7 @@ use super::*;
 use crate::api::setup::Setup;
 use crate::base::frame::FrameRange;
 use crate::base::geometry::Geometry;
+use crate::base::ids::{CpuId, NodeId};
 use crate::base::layout::ZoneSpec;
 use crate::base::request::{Gfp, Request};
 use crate::policy::Policy;
@@ -22,18 +23,18 @@ fn check(policy: &str, dump: impl FnOnce(&Allocator<'_>) -> String, expect: &str
         policy: Policy::parse(policy).unwrap(),
         geometry: Geometry { pageblock_order: 9, max_order: 10 },
         zones: &[
-            zone(0, ZoneKind::Dma, 1, 1024),
-            zone(0, ZoneKind::Normal, 1024, 2048),
-            zone(1, ZoneKind::Normal, 2048, 4096),
+            zone(NodeId(0), ZoneKind::Dma, 1, 1024),
+            zone(NodeId(0), ZoneKind::Normal, 1024, 2048),
+            zone(NodeId(1), ZoneKind::Normal, 2048, 4096),
         ],
-        cpu_nodes: &[0],
+        cpu_nodes: &[NodeId(0)],
         distances: &[],
     };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(FrameRange::new(1, 4096)).unwrap();
     let request = Request::new(4, Gfp::GFP_KERNEL);
-    allocator.alloc(0, &request, &mut ()).unwrap();
+    allocator.alloc(CpuId(0), &request, &mut ()).unwrap();
     let text = dump(&allocator);
     assert_eq!(text, expect, "{text}");
 }

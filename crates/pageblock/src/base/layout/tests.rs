@@ -2,19 +2,20 @@
 
 extern crate std;
 use super::*;
+use crate::base::ids::NodeId;
 use std::vec::Vec;
 
 const MAX_ORDER: Order = 10;
 
 const fn node<'a>(id: u8, memory: &'a [FrameRange], reserved: &'a [FrameRange]) -> NodeSpec<'a> {
-    NodeSpec { id, memory, reserved, cpus: 1, movable_start: None }
+    NodeSpec { id: NodeId(id), memory, reserved, cpus: 1, movable_start: None }
 }
 
 fn pc<'a>(nodes: &'a [NodeSpec<'a>]) -> MemoryMap<'a> {
     MemoryMap { nodes, distances: &[], limits: ZoneLimits::X86_64 }
 }
 
-fn spec(node: u8, kind: ZoneKind, span: (u64, u64), present: u64, managed: u64) -> ZoneSpec {
+fn spec(node: NodeId, kind: ZoneKind, span: (u64, u64), present: u64, managed: u64) -> ZoneSpec {
     ZoneSpec { node, kind, span: FrameRange::new(span.0, span.1), present, managed }
 }
 
@@ -32,8 +33,8 @@ fn zones_of_a_small_guest() {
     assert_eq!(
         zones(&pc(&nodes)),
         [
-            spec(0, ZoneKind::Dma, (1, 4096), 3998, 3998 - 15 - 96),
-            spec(0, ZoneKind::Dma32, (4096, 6144), 2048, 2048 - 104),
+            spec(NodeId(0), ZoneKind::Dma, (1, 4096), 3998, 3998 - 15 - 96),
+            spec(NodeId(0), ZoneKind::Dma32, (4096, 6144), 2048, 2048 - 104),
         ]
     );
 }
@@ -44,9 +45,9 @@ fn span_reaches_over_the_hole_to_the_limit() {
         [FrameRange::new(1, 159), FrameRange::new(256, 786_432), FrameRange::new(1 << 20, 2 << 20)];
     let nodes = [node(0, &memory, &[])];
     let found = zones(&pc(&nodes));
-    assert_eq!(found[1], spec(0, ZoneKind::Dma32, (4096, 1 << 20), 782_336, 782_336));
+    assert_eq!(found[1], spec(NodeId(0), ZoneKind::Dma32, (4096, 1 << 20), 782_336, 782_336));
     assert_eq!(found[1].span.len(), 1_044_480);
-    assert_eq!(found[2], spec(0, ZoneKind::Normal, (1 << 20, 2 << 20), 1 << 20, 1 << 20));
+    assert_eq!(found[2], spec(NodeId(0), ZoneKind::Normal, (1 << 20, 2 << 20), 1 << 20, 1 << 20));
 }
 
 #[test]
@@ -54,8 +55,8 @@ fn movable_zone_takes_the_upper_part() {
     let memory = [FrameRange::new(0, 3 << 20)];
     let nodes = [NodeSpec { movable_start: Some(Pfn(2 << 20)), ..node(3, &memory, &[]) }];
     let found = zones(&pc(&nodes));
-    assert_eq!(found[2], spec(3, ZoneKind::Normal, (1 << 20, 2 << 20), 1 << 20, 1 << 20));
-    assert_eq!(found[3], spec(3, ZoneKind::Movable, (2 << 20, 3 << 20), 1 << 20, 1 << 20));
+    assert_eq!(found[2], spec(NodeId(3), ZoneKind::Normal, (1 << 20, 2 << 20), 1 << 20, 1 << 20));
+    assert_eq!(found[3], spec(NodeId(3), ZoneKind::Movable, (2 << 20, 3 << 20), 1 << 20, 1 << 20));
 }
 
 #[test]
@@ -81,6 +82,7 @@ fn nodes_share_out_the_zones() {
     assert_eq!(
         kinds,
         [(0, ZoneKind::Dma), (0, ZoneKind::Dma32), (0, ZoneKind::Normal), (1, ZoneKind::Normal)]
+            .map(|(node, kind)| (NodeId(node), kind))
     );
     assert_eq!((map.distance(0, 1), map.distance(2, 2)), (21, 10));
     assert_eq!((pc(&nodes).distance(0, 1), pc(&nodes).distance(1, 1)), (20, 10));
@@ -101,8 +103,8 @@ fn impossible_ranges_are_rejected() {
     let high = FrameRange::new(0, u64::MAX);
     rejects(&pc(&[]), LayoutError::NoMemory);
     rejects(&pc(&[node(0, &[], &[])]), LayoutError::NoMemory);
-    rejects(&pc(&[node(0, &[good, empty], &[])]), LayoutError::EmptyRange(0, empty));
-    rejects(&pc(&[node(0, &[high], &[])]), LayoutError::RangeTooHigh(0, high));
+    rejects(&pc(&[node(0, &[good, empty], &[])]), LayoutError::EmptyRange(NodeId(0), empty));
+    rejects(&pc(&[node(0, &[high], &[])]), LayoutError::RangeTooHigh(NodeId(0), high));
     rejects(&pc(&[node(0, &[good, next], &[])]), LayoutError::Overlap(good, next));
     rejects(&pc(&[node(0, &[good], &[good, good])]), LayoutError::Overlap(good, good));
     rejects(&pc(&[node(0, &[good], &[]), node(1, &[next], &[])]), LayoutError::Overlap(good, next));
@@ -115,7 +117,7 @@ fn impossible_nodes_are_rejected() {
     rejects(&pc(&[node(64, &memory, &[])]), LayoutError::TooManyNodes(64));
     let many: Vec<_> = (0..65).map(|id| node(id, &[], &[])).collect();
     rejects(&pc(&many), LayoutError::TooManyNodes(65));
-    rejects(&pc(&[node(1, &memory, &[]), node(1, &upper, &[])]), LayoutError::NodeOrder(1));
+    rejects(&pc(&[node(1, &memory, &[]), node(1, &upper, &[])]), LayoutError::NodeOrder(NodeId(1)));
     let nodes = [node(0, &memory, &[]), node(1, &upper, &[])];
     let with = |distances| MemoryMap { nodes: &nodes, distances, limits: ZoneLimits::NONE };
     rejects(&with(&[10, 20, 10]), LayoutError::DistanceCount(3));
@@ -129,7 +131,10 @@ fn impossible_zones_are_rejected() {
     let (outer, inner) =
         ([FrameRange::new(0, 1024), FrameRange::new(2048, 4096)], [FrameRange::new(1024, 2048)]);
     let nodes = [node(0, &outer, &[]), node(1, &inner, &[])];
-    rejects(&pc(&nodes), LayoutError::ZoneOverlap((0, ZoneKind::Dma), (1, ZoneKind::Dma)));
+    rejects(
+        &pc(&nodes),
+        LayoutError::ZoneOverlap((NodeId(0), ZoneKind::Dma), (NodeId(1), ZoneKind::Dma)),
+    );
     let nodes = [NodeSpec { movable_start: Some(Pfn(1536)), ..node(0, &outer, &[]) }];
     rejects(&pc(&nodes), LayoutError::Unaligned(Pfn(1536)));
     let nodes = [node(0, &outer, &[])];

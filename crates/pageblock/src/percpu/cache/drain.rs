@@ -1,4 +1,4 @@
-//! Giving pages of a CPU cache back to its zone: which list gives the next one, and to which type it goes.
+//! Draining a CPU cache to its zone: from which list the next page comes, and to which type it is freed.
 //!
 //! Source: `free_pcppages_bulk`, `drain_pages_zone` (mm/page_alloc.c).
 
@@ -6,37 +6,38 @@ use super::{CpuCache, LISTS};
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{ORDER_LIMIT, Order, pages};
 use crate::base::geometry::Geometry;
+use crate::base::ids::ListIndex;
 use crate::base::mobility::Migratetype;
 use crate::policy::{PcpBulk, PcpFree, PcpType, Policy};
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::zone::Zone;
 
-/// A drain under way: which list gives the next page.
+/// A drain in progress: which list the next page comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Drain {
-    /// Pages that this chunk still gives.
+    /// Pages of this chunk still to be drained.
     left: u32,
     /// Pages of the chunks after it.
     later: u32,
     chunk: u32,
     /// The list before the first of each chunk.
-    start: usize,
-    at: usize,
-    /// Blocks that the list at `at` may still give (`batch_free`); what it cannot give goes to the
+    start: ListIndex,
+    at: ListIndex,
+    /// Blocks still to be drained from the list at `at` (`batch_free`); blocks that it lacks come from the
     /// next.
     run: u32,
     in_turn: bool,
 }
 
 impl Drain {
-    /// Pages still to be given back.
+    /// Returns the pages still to be drained.
     #[must_use]
     pub fn left(&self) -> u32 {
         self.left + self.later
     }
 
-    /// Returns the list that gives the next page, from its tail.
-    pub fn next_list(&mut self, cache: &CpuCache) -> Option<usize> {
+    /// Returns the list whose tail is drained next.
+    pub fn next_list(&mut self, cache: &CpuCache) -> Option<ListIndex> {
         if self.left == 0 {
             self.left = self.later.min(self.chunk);
             self.later -= self.left;
@@ -52,9 +53,9 @@ impl Drain {
             self.run = 0;
         }
         for _ in 0..cache.nr_lists() {
-            // Up to 5.17 a list gives one page more for each empty list passed before it.
+            // Up to 5.17 one more page is drained from a list for each empty list before it.
             self.run = self.run.saturating_add(1);
-            self.at = if self.at + 1 < cache.nr_lists() { self.at + 1 } else { 0 };
+            self.at = cache.list_after(self.at);
             if !cache.is_empty(self.at) {
                 if !self.in_turn || self.run as usize == cache.nr_lists() {
                     self.run = if self.in_turn { self.left } else { u32::MAX };
@@ -65,26 +66,26 @@ impl Drain {
         None
     }
 
-    /// Returns the blocks of an order that the list at hand may give before another is looked for.
+    /// Returns how many blocks of an order to drain from the current list before the next is chosen.
     #[inline]
     fn blocks(&self, order: Order) -> u32 {
         let of_chunk = self.left.div_ceil(pages(order) as u32);
         of_chunk.min(self.run)
     }
 
-    /// Counts so many blocks, at most [`blocks`](Self::blocks), given back.
+    /// Counts `n` drained blocks, at most [`blocks`](Self::blocks).
     #[inline]
     fn gave_run(&mut self, order: Order, n: u32) {
         self.left = self.left.saturating_sub(n << order);
         self.run -= n;
     }
 
-    /// Looks at the current list anew, after a block left it otherwise.
+    /// Continues with the current list, after a block left it otherwise.
     pub fn restart(&mut self) {
         self.run = self.run.max(1);
     }
 
-    /// Counts a block given back.
+    /// Counts a drained block.
     pub fn gave(&mut self, order: Order) {
         self.left = self.left.saturating_sub(pages(order.min(ORDER_LIMIT)) as u32);
         self.run = self.run.saturating_sub(1);
@@ -92,23 +93,23 @@ impl Drain {
 }
 
 impl CpuCache {
-    /// Starts to give `n` pages back, after a block was freed to the list `index`.
+    /// Starts to drain `n` pages, after a block was freed to the list `index`.
     #[must_use]
-    pub fn drain(&self, policy: &Policy, n: u32, index: usize) -> Drain {
+    pub fn drain(&self, policy: &Policy, n: u32, index: ListIndex) -> Drain {
         let chunk = match policy.pcp_free {
             PcpFree::FreeCount619 => self.limits.batch.max(1),
             _ => u32::MAX,
         };
         // The loop starts with the list after this one.
         let (start, in_turn) = match policy.pcp_bulk {
-            PcpBulk::WholeLists => (index.checked_sub(1).unwrap_or(self.nr_lists() - 1), false),
-            PcpBulk::RoundRobin => (0, true),
+            PcpBulk::WholeLists => (self.list_before(index), false),
+            PcpBulk::RoundRobin => (ListIndex(0), true),
         };
-        let start = if start < self.nr_lists() { start } else { 0 };
+        let start = if start.index() < self.nr_lists() { start } else { ListIndex(0) };
         Drain { left: 0, later: n.min(self.count()), chunk, start, at: start, run: 0, in_turn }
     }
 
-    /// Starts to empty the cache: all of it at once, and from 6.7 in rounds of the largest drain, so
+    /// Starts to drain the cache: all of it at once, and from 6.7 in rounds of the largest drain, so
     /// that the zone's lock is not held for long (`drain_pages_zone`; the kernel has rounds from 6.10).
     #[must_use]
     pub fn drain_round(&self, policy: &Policy) -> Drain {
@@ -118,10 +119,10 @@ impl CpuCache {
             }
             _ => u32::MAX,
         };
-        Drain { chunk: u32::MAX, ..self.drain(policy, most, 0) }
+        Drain { chunk: u32::MAX, ..self.drain(policy, most, ListIndex(0)) }
     }
 
-    /// Gives pages back to the zone until the drain is done (`free_pcppages_bulk`).
+    /// Frees pages to the zone until the drain is done (`free_pcppages_bulk`).
     pub(crate) fn drain_to(
         &mut self,
         zone: &mut Zone<'_>,
@@ -146,13 +147,13 @@ impl CpuCache {
         }
     }
 
-    /// Takes from the end of a list the halves, quarters and so on of one block, in its order, which
-    /// will merge to that block: up to `most` of them. Returns the first frame, and their number.
+    /// Takes up to `most` blocks from the end of a list that are parts of one larger block, in its order, and
+    /// will merge to it. Returns the first frame, and their number.
     #[inline]
     fn pop_tail_run(
         &mut self,
         zone: &Zone<'_>,
-        index: usize,
+        index: ListIndex,
         order: Order,
         most: u32,
     ) -> Option<(Index, u32)> {
@@ -161,7 +162,7 @@ impl CpuCache {
         if order >= pageblock_order {
             return None;
         }
-        let list = &mut self.lists[index % LISTS];
+        let list = &mut self.lists[index.index() % LISTS];
         let first = list.chain().tail()?;
         let merges = first.trailing_zeros().min(u32::from(pageblock_order.min(max_order)));
         let most = most.min(1 << merges.checked_sub(u32::from(order))?);
@@ -178,7 +179,7 @@ impl CpuCache {
         Some((first, n))
     }
 
-    /// Frees to the zone what [`pop_tail_run`](Self::pop_tail_run) gave: each part would merge with
+    /// Frees to the zone the blocks that [`pop_tail_run`](Self::pop_tail_run) took: each would merge with
     /// the one before, and nothing else of the zone would change until they are one block.
     fn give_back_run(
         zone: &mut Zone<'_>,
@@ -198,7 +199,7 @@ impl CpuCache {
         }
     }
 
-    /// Frees a block to the zone that would come to a list and leave it at once. `mt` is the type
+    /// Frees to the zone a block that would be drained from its list at once. `mt` is the type
     /// that the list would remember.
     pub(crate) fn pass_on(
         &mut self,
@@ -219,7 +220,7 @@ impl CpuCache {
         observer.event(Event::PcpuDrain { pfn: zone.map().pfn(i), order, migratetype: mt });
     }
 
-    /// Frees one block that was taken off a list to the zone.
+    /// Frees to the zone a block that was taken off a list.
     #[inline]
     pub(crate) fn give_back(
         zone: &mut Zone<'_>,
@@ -232,16 +233,16 @@ impl CpuCache {
         observer.event(Event::PcpuDrain { pfn: zone.map().pfn(i), order, migratetype: mt });
     }
 
-    /// Takes the last block of a list; `None` where there is none any more.
+    /// Takes the last block of a list; `None` once it is empty.
     #[inline]
-    fn pop_tail(&mut self, map: &PageMap<'_>, index: usize, order: Order) -> Option<Index> {
+    fn pop_tail(&mut self, map: &PageMap<'_>, index: ListIndex, order: Order) -> Option<Index> {
         let owned = |i| map.is_on_cpu_list(i, order);
         loop {
-            if let Some(i) = self.lists[index].pop_tail(map, self.tag, owned) {
+            if let Some(i) = self.lists[index.index()].pop_tail(map, self.tag, owned) {
                 self.count -= 1 << order;
                 return Some(i);
             }
-            if self.lists[index].is_empty() {
+            if self.lists[index.index()].is_empty() {
                 return None;
             }
             self.mend(map, index);

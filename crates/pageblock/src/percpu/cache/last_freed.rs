@@ -1,10 +1,11 @@
 //! The page that a CPU freed last, kept aside before it comes to its list.
 //!
-//! Where the next allocation takes it again, what the two change of the list and of the counts cancels
-//! out, and is never written. In every other case the page is [flushed](CpuCache::flush_last_freed) first:
+//! Where the next allocation takes it again, the changes of both to the list and to the counts cancel
+//! out, and are never written. In every other case the page is [flushed](CpuCache::flush_last_freed) first:
 //! it comes to its list and is counted, as if that had been done at once.
 
 use super::{CpuCache, LISTS};
+use crate::base::ids::ListIndex;
 use crate::percpu::list::CpuList;
 use crate::table::map::{Index, PageMap, StateByte};
 use crate::zone::ZoneCounters;
@@ -16,18 +17,19 @@ impl CpuCache {
     /// Keeps a freed page aside for a list. None is kept aside yet, and the cache has room
     /// ([`count_if_kept`](Self::count_if_kept)).
     #[inline(always)]
-    pub(super) fn keep_last_freed(&mut self, i: Index, index: u8) {
+    pub(super) fn keep_last_freed(&mut self, i: Index, index: ListIndex) {
         debug_assert_eq!(self.last_freed_list, NONE, "a page is kept aside already");
         self.last_freed = i;
-        self.last_freed_list = index;
+        self.last_freed_list = index.0 as u8;
         self.prev_free_high_order = false;
     }
 
     /// Tells whether the page freed last is the first of a list, and its free and an allocation together leave
     /// the tuning as it is.
     #[inline(always)]
-    pub(super) fn last_freed_is_on(&self, index: u8) -> bool {
-        self.last_freed_list == index && self.free_count <= u32::from(self.keep_rule.pair_keeps)
+    pub(super) fn last_freed_is_on(&self, index: ListIndex) -> bool {
+        usize::from(self.last_freed_list) == index.0
+            && self.free_count <= u32::from(self.keep_rule.pair_keeps)
     }
 
     /// Takes the page freed last for a request.
@@ -73,58 +75,58 @@ impl CpuCache {
     }
 
     /// Returns the page freed last, if it is the first of a list.
-    pub(super) fn last_freed_on(&self, index: usize) -> Option<Index> {
-        (usize::from(self.last_freed_list) == index).then_some(self.last_freed)
+    pub(super) fn last_freed_on(&self, index: ListIndex) -> Option<Index> {
+        (usize::from(self.last_freed_list) == index.0).then_some(self.last_freed)
     }
 
-    fn held_pages(&self) -> u32 {
+    fn pages_aside(&self) -> u32 {
         u32::from(self.last_freed_list != NONE)
     }
 
-    /// Pages on all lists.
+    /// Returns the pages on all lists.
     #[must_use]
     pub fn count(&self) -> u32 {
-        self.count + self.held_pages()
+        self.count + self.pages_aside()
     }
 
     /// Returns what an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or doublings of
     /// the drain (`free_factor`, 5.13 to 6.6).
     #[must_use]
     pub fn free_count(&self) -> u32 {
-        self.free_count + self.held_pages() * u32::from(self.keep_rule.is_rising(self.free_count))
+        self.free_count + self.pages_aside() * u32::from(self.keep_rule.is_rising(self.free_count))
     }
 
-    /// Lets the cache count another number of pages than its lists hold.
+    /// Sets a page count that differs from the pages on the lists.
     #[cfg(feature = "replay")]
     pub(crate) fn set_count(&mut self, pages: u32) {
-        self.count = pages.saturating_sub(self.held_pages());
+        self.count = pages.saturating_sub(self.pages_aside());
     }
 
-    /// Returns what the CPU counted; its zone's share of pages allocated and freed.
+    /// Returns the pages that the CPU allocated and freed in the zone.
     #[must_use]
     pub fn counters(&self) -> ZoneCounters {
         ZoneCounters {
             pgalloc: self.pgalloc + self.pairs,
-            pgfree: self.pgfree + self.pairs + u64::from(self.held_pages()),
+            pgfree: self.pgfree + self.pairs + u64::from(self.pages_aside()),
             ..ZoneCounters::default()
         }
     }
 
     #[inline]
-    pub(crate) fn is_empty(&self, index: usize) -> bool {
-        self.lists[index].is_empty() && self.last_freed_on(index).is_none()
+    pub(crate) fn is_empty(&self, index: ListIndex) -> bool {
+        self.lists[index.index()].is_empty() && self.last_freed_on(index).is_none()
     }
 
     /// Returns the first block of a list.
     #[cfg(feature = "replay")]
-    pub(crate) fn head(&self, index: usize) -> Option<Index> {
-        self.last_freed_on(index).or_else(|| self.lists[index].head())
+    pub(crate) fn head(&self, index: ListIndex) -> Option<Index> {
+        self.last_freed_on(index).or_else(|| self.lists[index.index()].head())
     }
 
     /// Returns the last block of a list.
     #[cfg(feature = "replay")]
-    pub(crate) fn tail(&self, index: usize) -> Option<Index> {
-        self.lists[index].tail().or_else(|| self.last_freed_on(index))
+    pub(crate) fn tail(&self, index: ListIndex) -> Option<Index> {
+        self.lists[index.index()].tail().or_else(|| self.last_freed_on(index))
     }
 
     /// Returns the blocks of a list, first to last.
@@ -132,14 +134,17 @@ impl CpuCache {
     pub(crate) fn iter<'a>(
         &self,
         map: &'a PageMap<'_>,
-        index: usize,
+        index: ListIndex,
     ) -> impl Iterator<Item = Index> + use<'a> {
-        self.last_freed_on(index).into_iter().chain(self.lists[index].iter(map))
+        self.last_freed_on(index).into_iter().chain(self.lists[index.index()].iter(map))
     }
 
-    /// Returns what of a list is in the CPU's own memory, and the rest.
-    pub(crate) fn parts(&self, index: usize) -> (impl Iterator<Item = Index> + use<>, &CpuList) {
-        let list = &self.lists[index];
+    /// Returns the blocks of a list that are in the CPU's own memory, and the list.
+    pub(crate) fn parts(
+        &self,
+        index: ListIndex,
+    ) -> (impl Iterator<Item = Index> + use<>, &CpuList) {
+        let list = &self.lists[index.index()];
         (self.last_freed_on(index).into_iter().chain(list.hot()), list)
     }
 }

@@ -1,15 +1,15 @@
-//! What a cache has learned from the allocations and frees that it saw.
+//! The tuning state of a cache.
 
 use super::{CacheLimits, CpuCache};
 
-/// What a cache has learned from the allocations and frees that it saw, and its limits.
+/// The limits of a cache, and the state that it tunes itself by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CacheState {
     /// Its limits.
     pub limits: CacheLimits,
     /// Pages that it may hold now.
     pub high: u32,
-    /// What an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or doublings of the drain
+    /// The number that an allocation halves: pages freed in a run (`free_count`, 6.7 and later), or doublings of the drain
     /// (`free_factor`, 5.13 to 6.6).
     pub free_count: u32,
     /// Doublings of the refill (6.7 and later).
@@ -21,7 +21,7 @@ pub struct CacheState {
 }
 
 impl CpuCache {
-    /// Returns what the cache has learned, and its limits.
+    /// Returns the limits and the tuning state.
     #[must_use]
     pub fn state(&self) -> CacheState {
         CacheState {

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use pageblock::alloc::Allocator;
 use pageblock::event::Event;
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::policy::Policy;
 use pageblock::zone::Geometry;
@@ -42,22 +43,24 @@ pub(crate) struct Model {
 impl Model {
     /// The model of an allocator that nothing was released to. Watermarks, reserves and sizes of
     /// CPU lists are taken over; they are tested elsewhere.
-    pub(crate) fn of(allocator: &Allocator<'_>, cpu_nodes: &[u8]) -> Self {
+    pub(crate) fn of(allocator: &Allocator<'_>, cpu_nodes: &[NodeId]) -> Self {
         let policy = *allocator.policy();
         let geometry = allocator.geometry();
         let total: u64 = allocator.zones().iter().map(pageblock::zone::Zone::managed).sum();
         let mobility_off = total < 4 << geometry.pageblock_order;
         let zone = |z| ModelZone::of(z, policy, geometry, mobility_off);
         let caches = (0..allocator.zones().len()).map(|at| {
-            let of_cpu = |cpu| Cache::new(policy, geometry, allocator.cache(at, cpu).unwrap());
-            (0..cpu_nodes.len()).map(of_cpu).collect()
+            let of_cpu = |cpu| {
+                Cache::new(policy, geometry, allocator.cache(ZoneIndex::new(at), cpu).unwrap())
+            };
+            CpuId::up_to(cpu_nodes.len()).map(of_cpu).collect()
         });
         Self {
             policy,
             geometry,
             zones: allocator.zones().iter().map(zone).collect(),
             caches: caches.collect(),
-            cpu_nodes: cpu_nodes.to_vec(),
+            cpu_nodes: cpu_nodes.iter().map(|node| node.0).collect(),
             kswapd_running: BTreeSet::new(),
             mobility_off,
             out: Out::default(),

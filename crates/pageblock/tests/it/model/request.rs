@@ -4,6 +4,7 @@ use pageblock::alloc_flags::{AllocFlags, Watermark};
 use pageblock::event::Event;
 use pageblock::fallback::Mode;
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::NodeId;
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use pageblock::policy::{
@@ -189,19 +190,21 @@ impl Model {
 
     /// The zones of a request in the order in which they are tried.
     fn candidates(&self, cpu: usize, request: &Request) -> Vec<usize> {
-        let home = request.node.unwrap_or(self.cpu_nodes[cpu]);
+        let home = request.node.unwrap_or(NodeId(self.cpu_nodes[cpu]));
         let gfp = request.gfp;
         let highest = gfp.highest_zone();
         let mut zones: Vec<usize> = (0..self.zones.len())
             .filter(|&z| {
                 let zone = &self.zones[z];
                 let allowed = request.nodemask & 1 << zone.node != 0;
-                let local = zone.node == home || !gfp.has(Gfp::THISNODE);
+                let local = zone.node == home.0 || !gfp.has(Gfp::THISNODE);
                 zone.kind <= highest && allowed && local && zone.managed > 0
             })
             .collect();
         // At most two nodes: home, then the other.
-        zones.sort_by_key(|&z| (self.zones[z].node != home, std::cmp::Reverse(self.zones[z].kind)));
+        zones.sort_by_key(|&z| {
+            (self.zones[z].node != home.0, std::cmp::Reverse(self.zones[z].kind))
+        });
         zones
     }
 

@@ -65,7 +65,7 @@ impl ModelZone {
             policy,
             geometry,
             mobility_off,
-            node: zone.node(),
+            node: zone.node().0,
             kind: zone.kind(),
             start: zone.span().start.0,
             end: zone.span().end.0,

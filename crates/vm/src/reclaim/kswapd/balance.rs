@@ -3,6 +3,7 @@
 use pageblock::alloc_flags::Watermark;
 use pageblock::event::Observer;
 use pageblock::frame::Order;
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::layout::ZoneKind;
 use pageblock::policy::Boost;
 use pageblock_kernel::rules::kswapd::KswapdTarget;
@@ -190,7 +191,7 @@ impl<O: Observer> Vm<'_, O> {
     /// Ends the boosts that kswapd found when it started; later ones stay.
     fn drop_boosts(&mut self, b: &mut Balancing) {
         for (zone, boost) in b.boosts.drain(..) {
-            if let Some((zone, _)) = self.allocator.zone_and_cache(zone, 0) {
+            if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(0)) {
                 zone.end_boost(boost);
             }
         }

@@ -9,6 +9,7 @@ mod zones;
 
 use pageblock::event::Observer;
 use pageblock::frame::Order;
+use pageblock::ids::NodeId;
 use pageblock::layout::ZoneKind;
 use pageblock_kernel::rules::kswapd::KswapdWaits;
 
@@ -152,7 +153,7 @@ impl<O: Observer> Vm<'_, O> {
         self.nodes[node].kswapd.phase = next;
         let running = self.nodes[node].kswapd.is_running();
         let id = self.nodes[node].id;
-        self.allocator.set_kswapd_running(id, running);
+        self.allocator.set_kswapd_running(NodeId(id), running);
         daemon
     }
 
