@@ -35,6 +35,7 @@ pub mod pressure;
 pub mod published;
 pub mod run;
 pub mod seeds;
+pub mod setup;
 pub mod stats;
 pub mod trend;
 pub mod verification;

@@ -9,8 +9,11 @@ mod machines;
 mod manual;
 mod policy;
 mod recordings;
+mod repeat;
 mod runs;
+mod scenarios;
 mod sweep;
+mod switches;
 mod words;
 
 use std::path::PathBuf;
