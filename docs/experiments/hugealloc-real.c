@@ -1,4 +1,4 @@
-// What crates/lab/src/workload/hugealloc does at --scale 1/4, for a real kernel: hugealloc-real.sh starts it in
+// What crates/simulate/src/workload/hugealloc does at --scale 1/4, for a real kernel: hugealloc-real.sh starts it in
 // /mnt as "hugealloc run BUILDS JOBS CACHE_PERCENT PACE TREE [demand]". Prints what each build counted.
 #define _GNU_SOURCE
 #include <dirent.h>

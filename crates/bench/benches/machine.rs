@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
 use pageblock_kernel::Named;
-use pageblock_lab::sim::machine_file::{self, MachineSpec, Scale};
-use pageblock_lab::simulate::Simulation;
-use pageblock_lab::workload::thpfioscale::Form;
 use pageblock_measure::Run;
+use pageblock_simulate::sim::machine_file::{self, MachineSpec, Scale};
+use pageblock_simulate::simulate::Simulation;
+use pageblock_simulate::workload::thpfioscale::Form;
 
 fn main() {
     let scale = std::env::var("SCALE").unwrap_or_else(|_| "1/32".to_owned());

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use pageblock_lab::machine::recorded_preset;
-use pageblock_lab::{VerifyOptions, replay, verify};
 use pageblock_recording::Recording;
+use pageblock_replay::machine::recorded_preset;
+use pageblock_replay::{VerifyOptions, open_loop, verify};
 
 fn main() {
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recordings/debian-6.12-640m");
@@ -16,7 +16,8 @@ fn main() {
     let recording = Recording::open(&path).expect("it is a recording");
     let cache = tempdir();
     let columnar = recording.columnar(&cache, &mut |_, _| {}).expect("it can be converted");
-    let demands = replay::demands(&recording, &columnar, &mut |_, _| {}).expect("it has demands");
+    let demands =
+        open_loop::demands(&recording, &columnar, &mut |_, _| {}).expect("it has demands");
     let own = recorded_preset(&recording);
     let mut criterion = Criterion::default()
         .sample_size(10)
@@ -26,8 +27,9 @@ fn main() {
     let mut group = criterion.benchmark_group(recording.name.clone());
     group.throughput(Throughput::Elements(demands.events));
     group.bench_function("free replay", |bencher| {
-        bencher
-            .iter(|| replay::replay(&recording, &demands, own.name, &own.policy, &mut |_, _| true));
+        bencher.iter(|| {
+            open_loop::replay(&recording, &demands, own.name, &own.policy, &mut |_, _| true)
+        });
     });
     group.bench_function("guided replay", |bencher| {
         let options = VerifyOptions { mismatches: 0, ..VerifyOptions::default() };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use pageblock_lab::workload;
+use pageblock_simulate::workload;
 
 use crate::machines;
 use crate::suggest::{machine, policy, workload_name};

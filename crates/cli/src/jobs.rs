@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use anyhow::bail;
 use pageblock_kernel::Named;
-use pageblock_lab::sim::machine_file::MachineSpec;
-use pageblock_lab::simulate::Simulation;
-use pageblock_lab::workload::Workload;
 use pageblock_measure::Run;
+use pageblock_simulate::sim::machine_file::MachineSpec;
+use pageblock_simulate::simulate::Simulation;
+use pageblock_simulate::workload::Workload;
 
 use crate::interrupt;
 use crate::progress::Progress;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use pageblock_lab::sim::machine_file::{self, MachineSpec, Scale};
-use pageblock_lab::sim::machine_proc;
 use pageblock_recording::ProcFiles;
+use pageblock_simulate::sim::machine_file::{self, MachineSpec, Scale};
+use pageblock_simulate::sim::machine_proc;
 
 use crate::args::MachineCommand;
 use crate::plan::read_text;

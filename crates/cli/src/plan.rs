@@ -9,11 +9,11 @@ use pageblock::preset::Preset;
 use pageblock_bench::need::{self, Bytes, Limit, Need};
 use pageblock_bench::{native, netperf};
 use pageblock_kernel::{Named, file};
-use pageblock_lab::scaled;
-use pageblock_lab::sim::machine_file::Scale;
-use pageblock_lab::workload;
 use pageblock_measure::multiops::StarRule;
 use pageblock_measure::published::Table;
+use pageblock_simulate::scaled;
+use pageblock_simulate::sim::machine_file::Scale;
+use pageblock_simulate::workload;
 
 use crate::args::{Json, NativeArgs, NetperfArgs, ReplayArgs, RunArgs, Stars, VerifyArgs};
 use crate::jobs::{self, Job, Jobs};

@@ -43,8 +43,8 @@ pub(crate) fn check_policies<'p>(
 
 #[cfg(test)]
 mod tests {
-    use pageblock_lab::sim::machine_file::Scale;
-    use pageblock_lab::workload;
+    use pageblock_simulate::sim::machine_file::Scale;
+    use pageblock_simulate::workload;
 
     use super::*;
     use crate::machines;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use pageblock_kernel::Named;
-use pageblock_lab::scaled;
-use pageblock_lab::sim::machine_file::{self, MachineError, MachineSpec, Scale};
-use pageblock_lab::workload;
 use pageblock_measure::Run;
 use pageblock_measure::setup::SetupRecord;
+use pageblock_simulate::scaled;
+use pageblock_simulate::sim::machine_file::{self, MachineError, MachineSpec, Scale};
+use pageblock_simulate::workload;
 
 use crate::args::RepeatArgs;
 use crate::jobs::{self, Job, Jobs};
@@ -20,9 +20,10 @@ pub(crate) fn run(args: RepeatArgs) -> anyhow::Result<Verdict> {
     if saved.is_empty() {
         bail!("{}: there is no run in it", args.file.display());
     }
-    let list = saved.iter().enumerate().map(|(at, run)| {
-        job(run).with_context(|| format!("{}: [{at}]", args.file.display()))
-    });
+    let list = saved
+        .iter()
+        .enumerate()
+        .map(|(at, run)| job(run).with_context(|| format!("{}: [{at}]", args.file.display())));
     let jobs = Arc::new(Jobs {
         list: list.collect::<Result<_, _>>()?,
         at_a_time: jobs::at_a_time(args.jobs)?,
@@ -59,14 +60,17 @@ fn job(run: &Run) -> anyhow::Result<Job> {
     let Some(setup) = &run.setup else { bail!("{}", lacks("setup")) };
     let kernel = Named::from_kept(&run.policy, &kept.base, &kept.set, &kept.switches)
         .with_context(|| format!("kernel, saved by pageblock {}", writer(setup)))?;
-    let machine = machine(setup).with_context(|| format!("setup, saved by pageblock {}", writer(setup)))?;
+    let machine =
+        machine(setup).with_context(|| format!("setup, saved by pageblock {}", writer(setup)))?;
     workload.fits(&machine)?;
     scaled::kernel(&kernel, &machine, workload)?;
     Ok(Job { machine: Arc::new(machine), kernel: Arc::new(kernel), workload, seed: run.seed })
 }
 
 fn lacks(key: &str) -> String {
-    format!("the key `{key}` is missing: an older pageblock saved the run, which cannot be repeated")
+    format!(
+        "the key `{key}` is missing: an older pageblock saved the run, which cannot be repeated"
+    )
 }
 
 fn writer(setup: &SetupRecord) -> String {

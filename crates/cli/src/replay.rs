@@ -3,12 +3,12 @@
 use anyhow::bail;
 use pageblock::policy::Policy;
 use pageblock::preset::Preset;
-use pageblock_lab::demand::Demands;
-use pageblock_lab::guided::kind;
-use pageblock_lab::machine::recorded_preset;
-use pageblock_lab::replay;
 use pageblock_measure::compare::{Comparison, Options};
 use pageblock_measure::{Calibration, Run};
+use pageblock_replay::demand::Demands;
+use pageblock_replay::guided::kind;
+use pageblock_replay::machine::recorded_preset;
+use pageblock_replay::open_loop;
 use pageblock_report::{replay as print, verify as certificate};
 
 use crate::plan::{NamedPolicy, ReplayPlan, RunFormat};
@@ -71,9 +71,9 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
 }
 
 /// The demands of the recording.
-fn demands(session: &Session) -> Result<Demands, pageblock_lab::Error> {
+fn demands(session: &Session) -> Result<Demands, pageblock_replay::Error> {
     let bar = Progress::new("finding demands", 0, "events");
-    replay::demands(&session.recording, &session.columnar, &mut |done, total| {
+    open_loop::demands(&session.recording, &session.columnar, &mut |done, total| {
         bar.resize(total);
         bar.set(done);
     })
@@ -87,7 +87,7 @@ fn replay_one(
     policy: &Policy,
 ) -> anyhow::Result<Option<Run>> {
     let bar = Progress::new(name, demands.count, "demands");
-    let run = replay::replay(&session.recording, demands, name, policy, &mut |done, _| {
+    let run = open_loop::replay(&session.recording, demands, name, policy, &mut |done, _| {
         bar.set(done);
         !interrupt::requested()
     })?;

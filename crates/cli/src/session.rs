@@ -45,11 +45,11 @@ impl Session {
     /// else says so, and makes it again where it can.
     pub(crate) fn make<T>(
         &mut self,
-        make: impl Fn(&Self) -> Result<T, pageblock_lab::Error>,
+        make: impl Fn(&Self) -> Result<T, pageblock_replay::Error>,
     ) -> anyhow::Result<T> {
         let cache = self.columnar.path.parent().unwrap_or(Path::new("")).to_owned();
         match make(self) {
-            Err(pageblock_lab::Error::Recording(Error::Io { file, source }))
+            Err(pageblock_replay::Error::Recording(Error::Io { file, source }))
                 if self.temporary.is_none() && file.starts_with(&cache) =>
             {
                 warn(&cache, &source);

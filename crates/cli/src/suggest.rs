@@ -4,7 +4,7 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::Error;
 use clap::{Arg, Command};
 use pageblock::preset::PRESETS;
-use pageblock_lab::workload;
+use pageblock_simulate::workload;
 
 use crate::machines;
 

@@ -1,9 +1,9 @@
 //! `pageblock verify`: guided replay of a recording.
 
-use pageblock_lab::VerifyOptions;
-use pageblock_lab::machine::recorded_preset;
 use pageblock_measure::Verification;
 use pageblock_measure::verification::{CASES_JUDGED, DRAINS};
+use pageblock_replay::VerifyOptions;
+use pageblock_replay::machine::recorded_preset;
 
 use crate::plan::{Format, VerifyPlan};
 use crate::progress::Progress;
@@ -39,11 +39,17 @@ pub(crate) fn verify(
     let bar = Progress::new("verifying", 0, "events");
     let options = VerifyOptions { mismatches, ..VerifyOptions::default() };
     let Session { recording, columnar, .. } = session;
-    let result =
-        pageblock_lab::verify(recording, columnar, policy, name, options, &mut |done, total| {
+    let result = pageblock_replay::verify(
+        recording,
+        columnar,
+        policy,
+        name,
+        options,
+        &mut |done, total| {
             bar.resize(total);
             bar.set(done);
-        })?;
+        },
+    )?;
     Ok(result)
 }
 

@@ -80,9 +80,8 @@ impl Named {
         let mut named = Self::of_preset(find_preset(parts.next().unwrap_or_default())?);
         let mut before: Vec<&str> = Vec::new();
         for part in parts {
-            let (switch, value) = part
-                .split_once('=')
-                .ok_or_else(|| KernelError::NotAnAssignment(quoted(part)))?;
+            let (switch, value) =
+                part.split_once('=').ok_or_else(|| KernelError::NotAnAssignment(quoted(part)))?;
             named.assign(switch.trim(), value.trim()).map_err(|error| match error {
                 KernelError::Twice { first, .. } => {
                     let first = before.iter().find(|given| sets_as(given, &first));
@@ -193,8 +192,9 @@ fn set_value(switch: Switch, kernel: &mut Kernel, value: &str) -> Result<(), Ker
 }
 
 pub(crate) fn find_preset(name: &str) -> Result<&'static Preset, KernelError> {
-    preset::find(name)
-        .ok_or_else(|| KernelError::UnknownPreset(PolicyError::UnknownPreset(&quoted(name)).to_string()))
+    preset::find(name).ok_or_else(|| {
+        KernelError::UnknownPreset(PolicyError::UnknownPreset(&quoted(name)).to_string())
+    })
 }
 
 /// Whether a part of a kernel's text set what an assignment `switch=value` sets; `hybrid(3)` sets two switches.

@@ -32,7 +32,8 @@ pub fn difference(a: &Run, b: &Run) -> Option<String> {
 fn machine_keys(a: &Run, b: &Run) -> Option<String> {
     let keys = a.setup.as_ref()?.machine.differences(&b.setup.as_ref()?.machine);
     let same_name = parts(&a.machine).0 == parts(&b.machine).0;
-    (same_name && !keys.is_empty()).then(|| format!("{} of machine {}", keys.join(", "), parts(&a.machine).0))
+    (same_name && !keys.is_empty())
+        .then(|| format!("{} of machine {}", keys.join(", "), parts(&a.machine).0))
 }
 
 /// Drops what some of the runs did not measure, and gives runs that are unlike columns of their own:

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use pageblock_lab::workload;
+use pageblock_simulate::workload;
 use runs::{Ending, Limits, Ran};
 
 #[derive(Parser)]

@@ -3,7 +3,7 @@
 use pageblock_kernel::Switch;
 use pageblock_kernel::preset::PRESETS;
 use pageblock_kernel::switch::Values;
-use pageblock_lab::sim::world::Random;
+use pageblock_simulate::sim::world::Random;
 
 /// Stands for drawing policies among the purposes that a seed is used for.
 const PURPOSE: u64 = 0x5eed;

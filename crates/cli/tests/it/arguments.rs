@@ -140,7 +140,7 @@ fn a_closed_pipe_is_no_failure() {
 #[test]
 fn help_names_every_workload_and_machine() {
     let text = pageblock("run --help").stdout;
-    for workload in pageblock_lab::workload::ALL {
+    for workload in pageblock_simulate::workload::ALL {
         assert!(text.contains(workload.summary()), "{}", workload.name());
     }
     for machine in

@@ -3,6 +3,7 @@
 mod arguments;
 mod bench;
 mod docs;
+mod faults;
 mod gaps;
 mod inputs;
 mod machines;

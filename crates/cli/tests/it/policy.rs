@@ -65,7 +65,9 @@ fn what_a_value_does_and_since_when_stands_beside_it() {
     assert!(line("boost ").ends_with("  5.0 to 5.6: in every zone"), "{text}");
     assert!(line("hopeless_nodes ").ends_with("  From 4.12 (c73322d098e4)"), "{text}");
     let toml = prints("policy show linux-5.0 --toml");
-    for line in ["#   off   Up to 4.20.", "#   v50   5.0 to 5.6: in every zone.", "# boost = \"v50\""] {
+    for line in
+        ["#   off   Up to 4.20.", "#   v50   5.0 to 5.6: in every zone.", "# boost = \"v50\""]
+    {
         assert!(toml.lines().any(|other| other == line), "{line}: {toml}");
     }
     let json = prints("policy diff linux-4.20 linux-5.0 --json");
@@ -84,7 +86,8 @@ fn an_error_quotes_the_start_of_a_long_policy_only() {
     }
     assert!(policy.len() > 3000);
     let switches = policy.matches('=').count();
-    let start = format!("error: --policy linux-6.9,... ({switches} switches): min_free_kbytes=4000000: ");
+    let start =
+        format!("error: --policy linux-6.9,... ({switches} switches): min_free_kbytes=4000000: ");
     let run = "run netperf-udp --scale 1/64";
     let long = "x".repeat(5000);
     for (arguments, start) in [

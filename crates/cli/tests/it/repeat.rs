@@ -25,7 +25,8 @@ read_places = 3
 write_mib_s = 350
 size_gib = 20
 ";
-const POLICY: &str = "base = \"linux-5.10\"\nnofragment = \"on\"\nswappiness = 90\nmin_free_kbytes = 3000\n";
+const POLICY: &str =
+    "base = \"linux-5.10\"\nnofragment = \"on\"\nswappiness = 90\nmin_free_kbytes = 3000\n";
 
 fn path(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -59,7 +60,8 @@ fn a_run_is_repeated_from_its_file_alone() {
     assert_eq!(read(&saved), read(&again));
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 4, "{text}");
-    let start = "linux-3.10,pcp_orders=0-3+thp, seed 40, thpfioscale on shed at 1/2: the same event hash ";
+    let start =
+        "linux-3.10,pcp_orders=0-3+thp, seed 40, thpfioscale on shed at 1/2: the same event hash ";
     assert!(lines[1].starts_with(start), "{text}");
     assert!(lines[2].starts_with("repeat-policy, seed 41, "), "{text}");
     // A single run without the list around it is a file too.
@@ -90,9 +92,15 @@ fn what_differs_is_named_and_what_lacks_is_refused() {
         let end = format!("; saved by pageblock {version}, repeated by {version}\n");
         assert!(stdout.ends_with(&end), "{stdout}");
     };
-    differs(&|run| run["event_hash"] = "cafe".into(), "event hash cafe in the file, HASH now; saved");
+    differs(
+        &|run| run["event_hash"] = "cafe".into(),
+        "event hash cafe in the file, HASH now; saved",
+    );
     differs(&|run| run["counters"]["pgfault"] = 7.into(), "pgfault 7 in the file, ");
-    differs(&|run| run["kernel"]["switches"]["boost"] = "off".into(), "event hash HASH in the file, ");
+    differs(
+        &|run| run["kernel"]["switches"]["boost"] = "off".into(),
+        "event hash HASH in the file, ",
+    );
     differs(&|run| run["setup"]["machine"]["disk"]["read_us"] = 900.into(), "");
     let lacks = |change: &dyn Fn(&mut Value), expect: &str| {
         let file = with(change);

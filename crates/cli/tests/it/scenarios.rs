@@ -20,14 +20,24 @@ use pageblock::zone::Geometry;
 use pageblock_kernel::Named;
 use pageblock_measure::Tally;
 
+use crate::faults;
+
 /// Returns the event hash of a scenario under a kernel.
 pub(crate) fn hash(scenario: &str, kernel: &str) -> String {
+    if scenario == "faults" {
+        return faults::hash(kernel);
+    }
     let policy = Named::parse(kernel).unwrap_or_else(|error| panic!("{error}")).kernel.allocator;
     match scenario {
         "random-calls" => on_machine(&policy, &SMALL, |machine| {
-            (0..12_000).for_each(|_| machine.random_call());
+            // Memory fills up, and is given back, so that pageblocks of all types meet.
+            for _ in 0..6 {
+                (0..2500).for_each(|_| machine.random_call());
+                let blocks = machine.used.len() as u64 * 9 / 10;
+                machine.give_back(blocks);
+            }
         }),
-        "large-zones" => on_machine(&policy, &LARGE, Machine::fill),
+        "large-zones" => on_machine(&policy, &LARGE, |machine| machine.fill()),
         _ => panic!("there is no scenario {scenario}"),
     }
 }
@@ -55,9 +65,9 @@ const SMALL: Layout = Layout {
     cpu_nodes: &[0, 0, 1],
 };
 
-/// 2 GiB in a zone, and 256 MiB of movable memory.
+/// 2 GiB in a zone, and 256 MiB of movable memory. Pageblocks are small, so that they do not decide min_free_kbytes.
 const LARGE: Layout = Layout {
-    geometry: Geometry { pageblock_order: 9, max_order: 10 },
+    geometry: Geometry { pageblock_order: 4, max_order: 10 },
     zones: &[(0, ZoneKind::Normal, 1 << 19), (0, ZoneKind::Movable, (1 << 19) + (1 << 16))],
     cma: FrameRange { start: Pfn(0), end: Pfn(0) },
     cpu_nodes: &[0],
@@ -182,15 +192,14 @@ impl Machine<'_> {
 
     fn random_call(&mut self) {
         match self.random(64) {
-            0..=26 => self.take(),
-            27..=29 => self.take_huge(),
-            30..=47 => self.give_back(1),
-            48 => self.give_back(40),
+            0..=37 => self.take(),
+            38..=43 => self.take_huge(),
+            44..=48 => self.give_back(1),
             49 | 50 => self.drain(),
-            51..=53 => self.isolate(),
-            54..=56 => self.take_range(),
+            51..=54 => self.isolate(),
+            55 | 56 => self.take_range(),
             57 => self.plug(),
-            58..=61 => self.capture(),
+            58..=60 => self.capture(),
             _ => {
                 let (node, runs) = (self.random(2) as u8, self.random(2) == 0);
                 self.allocator.set_kswapd_running(node, runs);
@@ -277,7 +286,11 @@ impl Machine<'_> {
             }
             Step::UnreserveHighatomic { force } => self.unreserve(force),
             Step::ReclaimRetry { .. } | Step::CompactRetry { .. } => {
-                if self.random(4) > 0 { Outcome::Yes } else { Outcome::No }
+                if self.random(4) > 0 {
+                    Outcome::Yes
+                } else {
+                    Outcome::No
+                }
             }
             Step::DropNofragment | Step::Wait(_) => Outcome::Done,
             Step::Oom => self.oom(),
@@ -402,7 +415,7 @@ impl Machine<'_> {
         let (order, mt) = (1 + self.random(6) as Order, types[self.random(3) as usize]);
         let (zone, _) = self.allocator.zone_and_cache(at, 0).expect("there is such a zone");
         zone.start_capture(CaptureSlot::new(order, mt));
-        self.give_back(8);
+        self.give_back(3);
         let cpu = self.cpu();
         self.allocator.drain_cpu(cpu, &mut self.tally).expect("there is such a CPU");
         let (zone, _) = self.allocator.zone_and_cache(at, 0).expect("there is such a zone");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pageblock_lab::workload;
+use pageblock_simulate::workload;
 
 use crate::{pageblock, prints, refuses};
 use policies::policy;

@@ -9,8 +9,19 @@ const RINGS: [&str; 9] =
     ["policy", "base", "table", "zone", "percpu", "access", "slowpath", "api", "replay"];
 
 /// The workspace's crates, lowest first.
-const CRATES: [&str; 10] =
-    ["pageblock", "kernel", "recording", "measure", "vm", "lab", "report", "bench", "capi", "cli"];
+const CRATES: [&str; 11] = [
+    "pageblock",
+    "kernel",
+    "recording",
+    "measure",
+    "vm",
+    "replay",
+    "simulate",
+    "report",
+    "bench",
+    "capi",
+    "cli",
+];
 
 /// The module of unit tests that makes a whole allocator; it stands outside of the order.
 const TESTING: &str = "testing";
@@ -159,7 +170,7 @@ fn crates_depend_only_on_those_before_them() {
 #[test]
 fn dependency_of_a_crate_is_found() {
     let manifest = "[dependencies]\npageblock.workspace = true\npageblock-cli = { path = \"x\" }\n\
-                    [dev-dependencies]\npageblock-lab.workspace = true\n";
+                    [dev-dependencies]\npageblock-simulate.workspace = true\n";
     assert_eq!(dependencies(manifest), ["pageblock", "cli"]);
 }
 

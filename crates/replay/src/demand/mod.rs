@@ -1,0 +1,111 @@
+//! What a recorded machine demanded of its allocator, apart from what the allocator decided: the
+//! input of a free replay.
+//!
+//! A block is named by the frame that the recorded kernel gave, which is in one use at a time.
+//! Demands stand in the order in which the kernel served them, on the CPU whose lists it used, which
+//! is not always that of the reports.
+
+mod finder;
+mod queue;
+mod store;
+
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
+use pageblock::request::Gfp;
+
+pub use self::finder::DemandFinder;
+pub use self::store::{DemandChunks, Demands};
+
+/// One demand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Demand {
+    /// A request, served in the recording.
+    Alloc {
+        /// The block in the recording.
+        pfn: Pfn,
+        /// Its order.
+        order: Order,
+        /// The request's flags.
+        gfp: Gfp,
+        /// The CPU list's lock was taken: the block came from the zone.
+        past_list: bool,
+    },
+    /// A request that failed in the recording.
+    Failed {
+        /// Its order.
+        order: Order,
+        /// Its flags.
+        gfp: Gfp,
+    },
+    /// A block is given back.
+    Free {
+        /// The block in the recording.
+        pfn: Pfn,
+        /// Its order.
+        order: Order,
+        /// The CPU list's lock was taken: the block goes to the zone.
+        past_list: bool,
+    },
+    /// Compaction isolates the movable pages of a range.
+    Evacuate {
+        /// The first frame.
+        pfn: Pfn,
+        /// How many.
+        pages: u32,
+    },
+    /// Compaction has moved a page to another frame, and frees this one next.
+    MoveAway {
+        /// The page in the recording.
+        pfn: Pfn,
+        /// The frame that it moved to, one that compaction had isolated.
+        to: Option<Pfn>,
+    },
+    /// Compaction takes a free block.
+    Isolate {
+        /// The block in the recording.
+        pfn: Pfn,
+        /// Its order.
+        order: Order,
+    },
+    /// Order-0 pages are allocated in bulk; which ones the recording does not say.
+    Bulk {
+        /// How many.
+        pages: u32,
+    },
+    /// A CPU's lists of one zone are emptied for a reason other than a free: direct reclaim asks for
+    /// it, or compaction.
+    Drain {
+        /// A block in the recording that is drained; its zone is meant.
+        pfn: Pfn,
+    },
+    /// The vmstat work of a CPU runs.
+    Tick,
+    /// kswapd of a node begins or ends a run.
+    Kswapd {
+        /// The node.
+        node: u8,
+        /// Whether it runs now.
+        running: bool,
+    },
+}
+
+/// A demand with its CPU; for a drain, the CPU whose lists are drained.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timed {
+    /// Milliseconds of the recorder's clock.
+    pub t_ms: u32,
+    /// The CPU.
+    pub cpu: u8,
+    /// The demand.
+    pub demand: Demand,
+}
+
+/// The type that an unknown page in use was most likely requested as.
+#[must_use]
+pub fn assumed_type(movable: bool, block: Migratetype) -> Migratetype {
+    match block {
+        _ if movable => Migratetype::Movable,
+        Migratetype::Movable => Migratetype::Unmovable,
+        block => block,
+    }
+}

@@ -1,0 +1,536 @@
+//! The start state of a recording whose snapshot comes from `/proc` while the machine ran: which pages
+//! were on CPU lists, the types of pageblocks, and the order of lists are not in it. They are inferred
+//! from what the events take first.
+//!
+//! * The state is that before the first event: a page that was touched before or while the snapshot was
+//!   taken was then what its first event tells; all others are what the snapshot says.
+//! * A page that is allocated or drained before anything brought it to a CPU list was on one: the
+//!   sooner allocated the nearer to the head, the sooner drained the nearer to the tail.
+//! * A task may drain the lists of other CPUs: a page that it drains right after those of one CPU was on
+//!   a list of that CPU.
+//! * A list that a refill found empty has nothing left that no event touches.
+//! * A pageblock has the type of the list that a block of it first leaves or comes to (from 6.10 they
+//!   are the same).
+//! * A free block stands the nearer to the head of its list the sooner it is taken.
+//!
+//! What is inferred from a decision cannot judge it: such cases are counted apart.
+
+mod moment;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::mobility::Migratetype::{self, Movable, Unmovable};
+use pageblock::zone::Geometry;
+use pageblock_recording::{
+    BlockInfo, Columnar, FreeBlock, PageUse, PcpPage, Recording, Snapshot, UsedRange, What,
+    ZoneSnapshot,
+};
+
+use self::moment::Counters;
+use crate::error::Error;
+use crate::look_ahead::CpuListOrders;
+
+/// A start state, and what of it was inferred.
+#[derive(Default)]
+pub struct Start {
+    /// The state; complete, but not exact where it was inferred.
+    pub snapshot: Snapshot,
+    /// Frames of blocks whose place on a list was inferred.
+    pub inferred: Vec<Pfn>,
+    /// The first frames of pageblocks whose type no event tells.
+    pub guessed: Vec<Pfn>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// The first event after the start state. A state that is inferred is that before all events.
+#[must_use]
+pub fn first_event(recording: &Recording, columnar: &Columnar) -> u64 {
+    if recording.start.exact { columnar.windows.start_event() } else { 0 }
+}
+
+/// The start state of a recording.
+///
+/// # Errors
+/// Where the events cannot be read.
+pub fn start(
+    recording: &Recording,
+    columnar: &Columnar,
+    orders: CpuListOrders,
+) -> Result<Start, Error> {
+    if recording.start.exact {
+        let snapshot = recording.start.clone();
+        return Ok(Start { snapshot, ..Start::default() });
+    }
+    let markers = columnar.windows.start.markers.clone();
+    let mut evidence = Evidence::new(recording, markers.end, orders);
+    let window = first_event(recording, columnar)..columnar.end_event();
+    let mut chunks = columnar.chunks()?;
+    let mut event = 0;
+    while let Some(chunk) = chunks.next_chunk()? {
+        for record in chunk {
+            if window.contains(&event) {
+                evidence.push(event, record.cpu, record.pid, &record.what);
+                if event < markers.end {
+                    evidence.counters.push(event, record.cpu, &record.what, &recording.start);
+                }
+            }
+            event += 1;
+        }
+    }
+    Ok(evidence.conclude(recording, markers.start))
+}
+
+/// A page of a CPU list at the start.
+struct Listed {
+    pfn: Pfn,
+    order: Order,
+    mt: Migratetype,
+}
+
+/// What a frame was before the snapshot. A table of zeros takes no memory before it is written.
+const UNKNOWN: u8 = 0;
+const IN_USE: u8 = 1;
+const FREE: u8 = 2;
+
+/// What the events tell of the state before them.
+struct Evidence {
+    /// Whether an event told where the frame was at the start.
+    touched: Vec<bool>,
+    /// The same for events that the snapshot may be younger than: what the frame was.
+    before_snapshot: Vec<u8>,
+    /// The first event after the snapshot.
+    snapshot_end: u64,
+    counters: Counters,
+    /// The event that first takes the frame from the free lists, plus one.
+    taken: Vec<u64>,
+    /// By pageblock.
+    types: Vec<Option<Migratetype>>,
+    /// By CPU: allocated from its lists, in order; drained from them, in order.
+    heads: BTreeMap<u16, Vec<Listed>>,
+    tails: BTreeMap<u16, Vec<Listed>>,
+    /// The pageblock whose type the last event of each CPU told, and its frame.
+    told: BTreeMap<u16, (usize, Pfn)>,
+    /// By frame: the CPU whose list it came to last, plus one.
+    holder: Vec<u16>,
+    /// By task: the CPU whose lists it drained last.
+    drains: BTreeMap<u32, u16>,
+    zones: Vec<FrameRange>,
+    /// The CPUs, and zones, whose list of movable pages ran out.
+    ran_out: BTreeSet<(u16, u16)>,
+    pageblock_order: Order,
+}
+
+impl Evidence {
+    fn new(recording: &Recording, snapshot_end: u64, orders: CpuListOrders) -> Self {
+        let end = recording.start.end_pfn().0 as usize;
+        let blocks = (end >> recording.pageblock_order) + 1;
+        Self {
+            touched: vec![false; end],
+            before_snapshot: vec![UNKNOWN; end],
+            snapshot_end,
+            counters: Counters::new(orders),
+            taken: vec![0; end],
+            types: vec![None; blocks],
+            heads: BTreeMap::new(),
+            tails: BTreeMap::new(),
+            told: BTreeMap::new(),
+            holder: vec![0; end],
+            drains: BTreeMap::new(),
+            zones: recording.start.zones.iter().map(ZoneSnapshot::span).collect(),
+            ran_out: BTreeSet::new(),
+            pageblock_order: recording.pageblock_order,
+        }
+    }
+
+    fn push(&mut self, event: u64, cpu: u16, pid: u32, what: &What) {
+        let told = self.told.remove(&cpu);
+        match *what {
+            What::ZoneLocked { pfn, order, mt, refill } => {
+                if self.learn(pfn, mt) {
+                    self.told.insert(cpu, (self.block(pfn), pfn));
+                }
+                self.take(event, pfn, order);
+                if refill {
+                    self.hold(cpu, pfn);
+                    let zone = self.zones.iter().position(|z| (z.start..z.end).contains(&pfn));
+                    let zone = zone.filter(|_| (order, mt) == (0, Movable));
+                    self.ran_out.extend(zone.map(|zone| (cpu, zone as u16)));
+                }
+            }
+            What::Extfrag(x) => {
+                let block = self.block(x.pfn);
+                // A claim reports the page under its new type first.
+                if told == Some((block, x.pfn)) && x.change_ownership {
+                    self.types[block] = Some(x.fallback_migratetype);
+                }
+                self.learn(x.pfn, x.fallback_migratetype);
+                self.take(event, x.pfn, x.alloc_order);
+            }
+            What::Alloc { pfn: Some(pfn), order, mt, .. }
+                if self.first(event, pfn, order, false) =>
+            {
+                self.heads.entry(cpu).or_default().push(Listed { pfn, order, mt });
+            }
+            What::Drain { pfn, order, mt } => {
+                self.learn(pfn, mt);
+                let first = self.first(event, pfn, order, false);
+                let owner = self.drained(cpu, pid, pfn, first);
+                if first {
+                    self.tails.entry(owner).or_default().push(Listed { pfn, order, mt });
+                }
+            }
+            What::Free { pfn, order } => {
+                self.first(event, pfn, order, false);
+                self.hold(cpu, pfn);
+                // What it drains now is of this CPU.
+                self.drains.remove(&pid);
+            }
+            _ => {}
+        }
+    }
+
+    /// A block comes to a CPU's list.
+    fn hold(&mut self, cpu: u16, pfn: Pfn) {
+        if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
+            *slot = cpu.saturating_add(1);
+        }
+    }
+
+    /// The CPU whose list a block was on that a task drains. Of a block that was there at the start
+    /// (`first`) what the task drained before tells.
+    fn drained(&mut self, cpu: u16, pid: u32, pfn: Pfn, first: bool) -> u16 {
+        let held = self.holder.get(pfn.0 as usize).and_then(|slot| slot.checked_sub(1));
+        let before = self.drains.get(&pid).copied();
+        let owner = held.filter(|_| !first).or(before).unwrap_or(cpu);
+        self.drains.insert(pid, owner);
+        owner
+    }
+
+    fn block(&self, pfn: Pfn) -> usize {
+        (pfn.0 >> self.pageblock_order) as usize
+    }
+
+    /// Notes a pageblock's type where it was not known; tells whether it was not.
+    fn learn(&mut self, pfn: Pfn, mt: Migratetype) -> bool {
+        let block = self.block(pfn);
+        match self.types.get_mut(block) {
+            Some(slot @ None) => {
+                *slot = Some(mt);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Marks the frames of a block as free or not before this event; tells whether its first frame was
+    /// not marked before.
+    fn first(&mut self, event: u64, pfn: Pfn, order: Order, free: bool) -> bool {
+        let start = pfn.0 as usize;
+        let end = (start + (1 << order)).min(self.touched.len());
+        if event < self.snapshot_end {
+            for state in self.before_snapshot.get_mut(start..end).unwrap_or_default() {
+                if *state == UNKNOWN {
+                    *state = if free { FREE } else { IN_USE };
+                }
+            }
+        }
+        let Some(frames) = self.touched.get_mut(start..end) else { return false };
+        let first = frames.first().is_some_and(|touched| !touched);
+        frames.fill(true);
+        first
+    }
+
+    fn take(&mut self, event: u64, pfn: Pfn, order: Order) {
+        if self.first(event, pfn, order, true)
+            && let Some(slot) = self.taken.get_mut(pfn.0 as usize)
+        {
+            *slot = event + 1;
+        }
+    }
+
+    fn conclude(mut self, recording: &Recording, since: u64) -> Start {
+        let mut snapshot = recording.start.clone();
+        self.go_back(&mut snapshot, since);
+        let guessed = self.guess_types(&snapshot);
+        let mut inferred = self.order_lists(&mut snapshot);
+        let known = self.fill_cpu_lists(&mut snapshot);
+        inferred.extend(snapshot.pcp.iter().map(|page| page.pfn));
+        let told = format!(
+            "the start state is inferred, as the snapshot is from /proc: {} free blocks were put in \
+             the order in which they are taken, {known} pages on CPU lists; decisions on those are \
+             counted apart, as inferred",
+            inferred.len() - snapshot.pcp.len(),
+        );
+        Start { snapshot, inferred, guessed, notes: vec![told] }
+    }
+
+    /// Makes a snapshot one of the state before the first event. `since` is its first marker.
+    fn go_back(&self, snapshot: &mut Snapshot, since: u64) {
+        let mut free = free_frames(snapshot, self.touched.len());
+        for (pfn, state) in self.before_snapshot.iter().enumerate() {
+            if *state == UNKNOWN {
+                continue;
+            }
+            let is_free = *state == FREE;
+            if free[pfn] && !is_free {
+                let (state, pfn) = (PageUse::KernelOrPcp, Pfn(pfn as u64));
+                snapshot.used.push(UsedRange { state, pfn, count: 1 });
+            }
+            free[pfn] = is_free;
+        }
+        snapshot.free = free_blocks(snapshot, &free);
+        let mut pages = vec![0; snapshot.zones.len()];
+        for block in &snapshot.free {
+            pages[usize::from(block.zone)] += 1 << block.order;
+        }
+        let listed = self.counters.listed_when_read(snapshot, pages, since);
+        for info in &mut snapshot.pcpinfo {
+            let more = listed.get(&(info.cpu, info.zone)).copied().unwrap_or(0);
+            info.count = info.count.saturating_add_signed(-more);
+        }
+    }
+
+    /// Gives every pageblock a type: where no event tells, movable unless only the kernel uses it.
+    /// Tells which these are.
+    fn guess_types(&mut self, snapshot: &Snapshot) -> Vec<Pfn> {
+        let mut kernel = vec![false; self.types.len()];
+        let mut movable = vec![false; self.types.len()];
+        for used in &snapshot.used {
+            let by_kernel = match used.state {
+                PageUse::Slab | PageUse::PageTable | PageUse::Kernel => true,
+                PageUse::File | PageUse::Anon | PageUse::Shmem | PageUse::OtherLru => false,
+                _ => continue,
+            };
+            let last = Pfn(used.pfn.0 + used.count.saturating_sub(1));
+            for block in self.block(used.pfn)..=self.block(last) {
+                let seen = if by_kernel { &mut kernel } else { &mut movable };
+                if let Some(slot) = seen.get_mut(block) {
+                    *slot = true;
+                }
+            }
+        }
+        let mut guessed = Vec::new();
+        for (block, slot) in self.types.iter_mut().enumerate() {
+            if slot.is_none() {
+                let by_kernel = kernel[block] && !movable[block];
+                *slot = Some(if by_kernel { Unmovable } else { Movable });
+                guessed.push(Pfn((block as u64) << self.pageblock_order));
+            }
+        }
+        guessed
+    }
+
+    fn type_of(&self, pfn: Pfn) -> Migratetype {
+        self.types.get(self.block(pfn)).copied().flatten().unwrap_or(Movable)
+    }
+
+    /// Orders the free lists, and gives the blocks whose place is inferred.
+    fn order_lists(&self, snapshot: &mut Snapshot) -> Vec<Pfn> {
+        let taken = |pfn: Pfn, order: Order| {
+            let start = pfn.0 as usize;
+            let frames = self.taken.get(start..start + (1 << order)).unwrap_or_default();
+            frames.iter().copied().filter(|&event| event > 0).min().unwrap_or(u64::MAX)
+        };
+        let mut inferred = Vec::new();
+        for block in &mut snapshot.free {
+            block.mt = Some(self.type_of(block.pfn));
+            if taken(block.pfn, block.order) != u64::MAX {
+                inferred.push(block.pfn);
+            }
+        }
+        snapshot.free.sort_by_key(|block| taken(block.pfn, block.order));
+        for (at, zone) in snapshot.zones.iter().enumerate() {
+            let span = zone.span();
+            let pages = 1 << self.pageblock_order;
+            let first = span.start.align_down(self.pageblock_order).0;
+            for pfn in (first..span.end.0).step_by(pages).map(Pfn) {
+                let mt = Some(self.type_of(pfn));
+                snapshot.blocks.push(BlockInfo { zone: at as u16, pfn, mt, skip: false });
+            }
+        }
+        inferred
+    }
+
+    /// Puts pages on the CPU lists, as many as the snapshot counts: those that no event touches fill
+    /// the middle. Gives the number of those that an event told.
+    fn fill_cpu_lists(&self, snapshot: &mut Snapshot) -> usize {
+        let free = free_frames(snapshot, self.touched.len());
+        let mut fillers = self.fillers(snapshot);
+        let (mut pages, mut known) = (Vec::new(), 0);
+        let cpus = snapshot.pcpinfo.iter().map(|info| info.cpu + 1).max().unwrap_or(0);
+        for cpu in 0..cpus {
+            let page = |listed: &Listed| {
+                let zone = snapshot.zone_of(listed.pfn)? as u16;
+                let Listed { pfn, order, mt } = *listed;
+                let page = PcpPage { cpu, zone, index: 0, order, mt: Some(mt), pfn };
+                (!free[pfn.0 as usize]).then_some(page)
+            };
+            let listed = |of: &BTreeMap<u16, Vec<Listed>>| -> Vec<PcpPage> {
+                of.get(&cpu).into_iter().flatten().filter_map(page).collect()
+            };
+            let (heads, mut tails) = (listed(&self.heads), listed(&self.tails));
+            tails.reverse();
+            known += heads.len() + tails.len();
+            let has_room = |zone| !self.ran_out.contains(&(cpu, zone));
+            let known_pages = heads.iter().chain(&tails);
+            let middle = middle(snapshot, cpu, known_pages, has_room, &mut fillers);
+            pages.extend(heads.into_iter().chain(middle).chain(tails));
+        }
+        snapshot.pcp = pages;
+        known
+    }
+
+    /// Pages that may be on CPU lists, and that no event touches, by zone.
+    fn fillers(&self, snapshot: &Snapshot) -> BTreeMap<u16, Vec<Pfn>> {
+        let mut fillers: BTreeMap<u16, Vec<Pfn>> = BTreeMap::new();
+        for used in snapshot.used.iter().filter(|used| used.state == PageUse::KernelOrPcp) {
+            for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
+                if !self.touched[pfn.0 as usize]
+                    && self.type_of(pfn) == Movable
+                    && let Some(zone) = snapshot.zone_of(pfn)
+                {
+                    fillers.entry(zone as u16).or_default().push(pfn);
+                }
+            }
+        }
+        fillers
+    }
+}
+
+/// The frames that lie in free blocks.
+fn free_frames(snapshot: &Snapshot, frames: usize) -> Vec<bool> {
+    let mut free = vec![false; frames];
+    for block in &snapshot.free {
+        let start = block.pfn.0 as usize;
+        free[start..start + (1 << block.order)].fill(true);
+    }
+    free
+}
+
+/// The blocks that free frames form: buddies that are both free are one.
+fn free_blocks(snapshot: &Snapshot, free: &[bool]) -> Vec<FreeBlock> {
+    let max_order = Geometry::default().max_order;
+    let mut blocks = Vec::new();
+    for (at, zone) in snapshot.zones.iter().enumerate() {
+        let mut pfn = zone.span().start;
+        while pfn < zone.span().end {
+            let is_free = |order: Order| {
+                let end = (pfn.0 + (1 << order)) as usize;
+                pfn.is_aligned(order)
+                    && Pfn(end as u64) <= zone.span().end
+                    && free[pfn.0 as usize..end].iter().all(|&free| free)
+            };
+            let order = (0..=max_order).take_while(|&order| is_free(order)).last();
+            if let Some(order) = order {
+                blocks.push(FreeBlock { zone: at as u16, order, mt: None, pfn });
+            }
+            pfn = Pfn(pfn.0 + (1 << order.unwrap_or(0)));
+        }
+    }
+    blocks
+}
+
+/// Pages that make a CPU's lists as long as the snapshot counts them, in the zones where such pages
+/// may have been on them.
+fn middle<'p>(
+    snapshot: &Snapshot,
+    cpu: u16,
+    known: impl Iterator<Item = &'p PcpPage>,
+    has_room: impl Fn(u16) -> bool,
+    fillers: &mut BTreeMap<u16, Vec<Pfn>>,
+) -> Vec<PcpPage> {
+    let mut listed: BTreeMap<u16, u64> = BTreeMap::new();
+    for page in known {
+        *listed.entry(page.zone).or_default() += 1 << page.order;
+    }
+    let mut middle = Vec::new();
+    for info in snapshot.pcpinfo.iter().filter(|info| info.cpu == cpu && has_room(info.zone)) {
+        let missing = info.count.saturating_sub(listed.get(&info.zone).copied().unwrap_or(0));
+        let pool = fillers.entry(info.zone).or_default();
+        let left = pool.len() - (missing as usize).min(pool.len());
+        let page =
+            |pfn| PcpPage { cpu, zone: info.zone, index: 0, order: 0, mt: Some(Movable), pfn };
+        middle.extend(pool.drain(left..).map(page));
+    }
+    middle
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pageblock_recording::PcpInfo;
+
+    fn snapshot(free: &[(u64, Order)]) -> Snapshot {
+        let block =
+            |&(pfn, order): &(u64, Order)| FreeBlock { zone: 0, order, mt: None, pfn: Pfn(pfn) };
+        Snapshot {
+            zones: vec![ZoneSnapshot { spanned: 16, ..ZoneSnapshot::default() }],
+            free: free.iter().map(block).collect(),
+            ..Snapshot::default()
+        }
+    }
+
+    fn evidence(snapshot_end: u64) -> Evidence {
+        Evidence {
+            touched: vec![false; 16],
+            before_snapshot: vec![UNKNOWN; 16],
+            snapshot_end,
+            counters: Counters::new(CpuListOrders { up_to: 3, and: None }),
+            taken: vec![0; 16],
+            types: vec![None; 1],
+            heads: BTreeMap::new(),
+            tails: BTreeMap::new(),
+            told: BTreeMap::new(),
+            holder: vec![0; 16],
+            drains: BTreeMap::new(),
+            zones: vec![FrameRange { start: Pfn(0), end: Pfn(16) }],
+            ran_out: BTreeSet::new(),
+            pageblock_order: 9,
+        }
+    }
+
+    #[test]
+    fn a_page_that_moved_while_the_snapshot_was_taken_was_where_its_first_event_has_it() {
+        let mut snapshot = snapshot(&[(4, 1), (8, 0)]);
+        let mut evidence = evidence(10);
+        let refill = |pfn| What::ZoneLocked { pfn: Pfn(pfn), order: 0, mt: Movable, refill: true };
+        let drain = |pfn| What::Drain { pfn: Pfn(pfn), order: 0, mt: Movable };
+        evidence.push(1, 0, 1, &refill(9));
+        evidence.push(2, 0, 1, &drain(5));
+        evidence.push(20, 0, 1, &drain(8));
+        evidence.go_back(&mut snapshot, 0);
+        let blocks: Vec<_> = snapshot.free.iter().map(|b| (b.pfn.0, b.order)).collect();
+        assert_eq!(blocks, [(4, 0), (8, 1)]);
+    }
+
+    #[test]
+    fn a_page_drained_with_those_of_another_cpu_was_on_that_cpus_list() {
+        let mut evidence = evidence(0);
+        let free = |pfn| What::Free { pfn: Pfn(pfn), order: 0 };
+        let drain = |pfn| What::Drain { pfn: Pfn(pfn), order: 0, mt: Movable };
+        evidence.push(1, 1, 7, &free(3));
+        evidence.push(2, 0, 8, &drain(4));
+        evidence.push(3, 0, 8, &drain(3));
+        evidence.push(4, 0, 8, &drain(5));
+        evidence.push(5, 0, 8, &free(6));
+        evidence.push(6, 0, 8, &drain(7));
+        let of = |cpu: u16| evidence.tails[&cpu].iter().map(|page| page.pfn.0).collect::<Vec<_>>();
+        assert_eq!((of(0), of(1)), (vec![4, 7], vec![5]));
+    }
+
+    #[test]
+    fn a_list_that_ran_out_had_no_pages_that_no_event_touches() {
+        let counted = PcpInfo { count: 3, ..PcpInfo::default() };
+        let of_cpu = |cpu| PcpInfo { cpu, ..counted.clone() };
+        let mut snapshot = Snapshot { pcpinfo: vec![of_cpu(0), of_cpu(1)], ..snapshot(&[]) };
+        snapshot.used.push(UsedRange { state: PageUse::KernelOrPcp, pfn: Pfn(4), count: 8 });
+        let mut evidence = evidence(0);
+        let refill = What::ZoneLocked { pfn: Pfn(1), order: 0, mt: Movable, refill: true };
+        evidence.push(1, 1, 7, &refill);
+        evidence.fill_cpu_lists(&mut snapshot);
+        let cpus: Vec<u16> = snapshot.pcp.iter().map(|page| page.cpu).collect();
+        assert_eq!(cpus, [0, 0, 0]);
+    }
+}

@@ -1,0 +1,16 @@
+//! Replay of recorded kernels: under the policy that they ran, event by event beside what they did
+//! ([`verify`]), and under any other ([`open_loop`]).
+#![forbid(unsafe_code)]
+
+pub mod demand;
+pub mod error;
+mod gaps;
+pub mod guided;
+pub mod infer;
+pub mod look_ahead;
+pub mod machine;
+pub mod open_loop;
+pub mod verify;
+
+pub use error::Error;
+pub use verify::{VerifyOptions, verify};

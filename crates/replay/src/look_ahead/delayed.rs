@@ -1,0 +1,370 @@
+//! Reports that come late: a task can be interrupted between reporting that it frees a block and
+//! putting it on its CPU's list, or between taking a block from a list and reporting it. The trace
+//! point and the list's lock themselves end with a place where it may.
+//!
+//! Lists are stacks, so what other tasks did meanwhile tells: a block that was on the list is taken
+//! before those under it, and given back after them.
+
+use std::collections::BTreeMap;
+
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
+
+/// Tasks that are watched while others run; the oldest are given up.
+const MOST_ASIDE: usize = 24;
+
+/// Frees that are doubtful after their task came back; the oldest are then taken to be prompt.
+const MOST_DOUBTS: usize = 64;
+
+/// Blocks that are watched for one task.
+const MOST_ABOVE: usize = 128;
+
+/// The event of a free, and its block.
+type Freed = (u64, Pfn, Order);
+
+/// A block that was freed while a task stood aside.
+#[derive(Clone, Copy)]
+struct Above {
+    pfn: Pfn,
+    order: Order,
+    /// The type of its list, as far as known.
+    mt: Option<Migratetype>,
+}
+
+/// A task that others run instead of, on the same CPU.
+struct Aside {
+    pid: u32,
+    cpu: u16,
+    /// The first event of the others.
+    since: u64,
+    /// The block that the task had freed just before: its event, frame and order.
+    freed: Option<Freed>,
+    /// The task that ran instead last.
+    other: u32,
+    /// Lists of this CPU that gave a block from below, by order and type.
+    gave: Vec<(Order, Migratetype)>,
+    /// Lists of this CPU that were empty.
+    empty: Vec<(Order, Migratetype)>,
+    above: Vec<Above>,
+    /// Lists that gave some of the blocks above back to the zone.
+    drained: Vec<(Order, Migratetype)>,
+    /// Where the task ran next, once it has.
+    resumed: Option<u16>,
+}
+
+impl Aside {
+    /// Tells whether the block that the task had freed came to the list only afterwards, now that it
+    /// left it.
+    fn freed_delayed(
+        &self,
+        how: Left,
+        cpu: u16,
+        list: (Order, Migratetype),
+        delayed: &[Pfn],
+    ) -> bool {
+        let Some(resumed) = self.resumed else { return false };
+        if self.gave.contains(&list) || self.empty.contains(&list) {
+            return true;
+        }
+        match how {
+            Left::Taken => (resumed != self.cpu && cpu == resumed) || self.has_above(list, delayed),
+            Left::Drained => self.drained.contains(&list),
+        }
+    }
+
+    /// Tells whether such blocks are on the list for sure. `late` are those whose own frees are
+    /// doubtful.
+    fn has_above(&self, (order, mt): (Order, Migratetype), delayed: &[Pfn]) -> bool {
+        let on_list = |above: &&Above| (above.order, above.mt) == (order, Some(mt));
+        self.above.iter().filter(on_list).any(|above| !delayed.contains(&above.pfn))
+    }
+}
+
+/// How a block left its list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// A request took it.
+    Taken,
+    /// It went back to the zone.
+    Drained,
+}
+
+/// What an event that takes a block tells of events before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Finding {
+    /// The block's free, at this event, reached its list late.
+    FreedLate(u64),
+    /// The block was taken before this event.
+    TakenBefore(u64),
+    /// The block may have been taken before this event; the lists do not tell.
+    PerhapsBefore(u64),
+}
+
+/// Finds the late reports among all.
+#[derive(Default)]
+pub(super) struct DelayedFinder {
+    /// The task that each CPU last ran, and its event if that freed a block.
+    last: BTreeMap<u16, (u32, Option<Freed>)>,
+    aside: Vec<Aside>,
+    doubts: Vec<Aside>,
+    /// The task of this event, back after others, if it is.
+    back: Option<Aside>,
+    /// The type of each pageblock, plus one; 0 where it is not known.
+    types: Vec<u8>,
+    pageblock_order: Order,
+}
+
+impl DelayedFinder {
+    pub(super) fn new(pageblock_order: Order) -> Self {
+        Self { pageblock_order, ..Self::default() }
+    }
+
+    /// The pageblock of a frame has this type: the list that its pages are freed to.
+    pub(super) fn block_type(&mut self, pfn: Pfn, mt: Migratetype) {
+        let block = (pfn.0 >> self.pageblock_order) as usize;
+        if block >= self.types.len() {
+            self.types.resize(block + 1, 0);
+        }
+        self.types[block] = mt as u8 + 1;
+    }
+
+    /// The same for all pageblocks of a block, or the one that it lies in.
+    pub(super) fn range_type(&mut self, pfn: Pfn, order: Order, mt: Migratetype) {
+        for block in 0..1u64 << order.saturating_sub(self.pageblock_order) {
+            self.block_type(Pfn(pfn.0 + (block << self.pageblock_order)), mt);
+        }
+    }
+
+    /// Any event, before what it says is looked at.
+    pub(super) fn event(&mut self, event: u64, cpu: u16, pid: u32) {
+        self.keep_doubt();
+        let last = self.last.insert(cpu, (pid, None));
+        if let Some((by, freed)) = last.filter(|&(by, _)| by != pid) {
+            self.set_aside(event, cpu, by, pid, freed);
+        }
+        if let Some(place) = self.aside.iter().position(|aside| aside.pid == pid) {
+            let mut back = self.aside.remove(place);
+            back.resumed = Some(cpu);
+            self.back = Some(back);
+        }
+    }
+
+    fn keep_doubt(&mut self) {
+        if let Some(back) = self.back.take()
+            && back.freed.is_some()
+        {
+            if self.doubts.len() == MOST_DOUBTS {
+                self.doubts.remove(0);
+            }
+            self.doubts.push(back);
+        }
+    }
+
+    fn set_aside(&mut self, since: u64, cpu: u16, pid: u32, other: u32, freed: Option<Freed>) {
+        self.aside.retain(|aside| aside.pid != pid);
+        if self.aside.len() == MOST_ASIDE {
+            self.aside.remove(0);
+        }
+        self.aside.push(Aside {
+            pid,
+            cpu,
+            since,
+            freed,
+            other,
+            gave: Vec::new(),
+            empty: Vec::new(),
+            above: Vec::new(),
+            drained: Vec::new(),
+            resumed: None,
+        });
+    }
+
+    /// The type of a frame's pageblock, as far as known.
+    pub(super) fn type_of(&self, pfn: Pfn) -> Option<Migratetype> {
+        let block = (pfn.0 >> self.pageblock_order) as usize;
+        let place = self.types.get(block).copied().unwrap_or(0);
+        usize::from(place).checked_sub(1).and_then(|t| Migratetype::ALL.get(t)).copied()
+    }
+
+    /// A block is freed, perhaps in a batch.
+    pub(super) fn free(&mut self, event: u64, cpu: u16, pfn: Pfn, order: Order) {
+        self.forget(pfn);
+        self.last.entry(cpu).or_default().1 = Some((event, pfn, order));
+        self.on_top(cpu, pfn, order);
+    }
+
+    /// A block that reaches a CPU's list.
+    pub(super) fn on_top(&mut self, cpu: u16, pfn: Pfn, order: Order) {
+        let mt = self.type_of(pfn);
+        for aside in self.aside.iter_mut().filter(|aside| aside.cpu == cpu) {
+            if aside.above.len() < MOST_ABOVE && aside.above.iter().all(|a| a.pfn != pfn) {
+                aside.above.push(Above { pfn, order, mt });
+            }
+        }
+    }
+
+    /// The block was freed in a batch: it reaches the list now.
+    pub(super) fn batched(&mut self, cpu: u16, pfn: Pfn) {
+        self.forget(pfn);
+        self.on_top(cpu, pfn, 0);
+    }
+
+    /// What was said of a block holds no longer.
+    fn forget(&mut self, pfn: Pfn) {
+        self.doubts.retain(|d| d.freed.is_none_or(|(_, freed, _)| freed != pfn));
+        for aside in self.aside.iter_mut().chain(&mut self.back) {
+            if aside.freed.is_some_and(|(_, freed, _)| freed == pfn) {
+                aside.freed = None;
+            }
+            aside.above.retain(|above| above.pfn != pfn);
+        }
+    }
+
+    /// A list is refilled: it was empty.
+    pub(super) fn refilled(&mut self, cpu: u16, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
+        self.forget(pfn);
+        let list = (order, mt);
+        for aside in self.aside.iter_mut().filter(|aside| aside.cpu == cpu) {
+            // What a task does first it may have begun before.
+            if std::mem::replace(&mut aside.other, pid) == pid && !aside.empty.contains(&list) {
+                aside.empty.push(list);
+            }
+            // These are behind what was on the list, but on it.
+            if aside.above.len() < MOST_ABOVE {
+                aside.above.push(Above { pfn, order, mt: None });
+            }
+        }
+    }
+
+    /// A block left a list.
+    pub(super) fn left(
+        &mut self,
+        how: Left,
+        cpu: u16,
+        pid: u32,
+        pfn: Pfn,
+        list: (Order, Migratetype),
+    ) -> Option<Finding> {
+        let of_block = |d: &Aside| d.freed.is_some_and(|(_, f, o)| (f, o) == (pfn, list.0));
+        let doubt = self.doubts.iter().position(of_block).map(|place| self.doubts.remove(place));
+        self.note_left(how, cpu, pid, pfn, list);
+        let delayed: Vec<Pfn> = self.aside.iter().filter_map(|a| Some(a.freed?.1)).collect();
+        if let Some((free, ..)) =
+            doubt.filter(|d| d.freed_delayed(how, cpu, list, &delayed)).and_then(|d| d.freed)
+        {
+            return Some(Finding::FreedLate(free));
+        }
+        let back = self.back.as_ref().filter(|back| how == Left::Taken && back.cpu == cpu)?;
+        let above = back.above.iter().any(|above| above.pfn == pfn);
+        if above {
+            return None;
+        }
+        let before = back.has_above(list, &delayed) || back.empty.contains(&list);
+        let finding = if before { Finding::TakenBefore } else { Finding::PerhapsBefore };
+        Some(finding(back.since))
+    }
+
+    fn note_left(&mut self, how: Left, cpu: u16, pid: u32, pfn: Pfn, list: (Order, Migratetype)) {
+        for aside in self.aside.iter_mut().chain(&mut self.doubts) {
+            let above = aside.above.iter().position(|above| above.pfn == pfn);
+            if let Some(above) = above {
+                aside.above.remove(above);
+                if how == Left::Drained {
+                    aside.drained.push(list);
+                }
+            }
+            if aside.resumed.is_none() && aside.cpu == cpu {
+                let known = std::mem::replace(&mut aside.other, pid) == pid;
+                let below = how == Left::Taken && known && above.is_none();
+                if below && !aside.gave.contains(&list) {
+                    aside.gave.push(list);
+                }
+                if aside.freed.is_some_and(|(_, freed, _)| freed == pfn) {
+                    aside.freed = None;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Migratetype::Unmovable;
+
+    const BLOCK: Pfn = Pfn(10);
+    const OTHER: Pfn = Pfn(20);
+    const LIST: (Order, Migratetype) = (0, Unmovable);
+
+    fn finder() -> DelayedFinder {
+        let mut finder = DelayedFinder::new(9);
+        finder.block_type(BLOCK, Unmovable);
+        finder
+    }
+
+    fn free(finder: &mut DelayedFinder, event: u64, pid: u32, pfn: Pfn) {
+        finder.event(event, 0, pid);
+        finder.free(event, 0, pfn, 0);
+    }
+
+    fn leave(
+        finder: &mut DelayedFinder,
+        event: u64,
+        how: Left,
+        pid: u32,
+        pfn: Pfn,
+    ) -> Option<Finding> {
+        finder.event(event, 0, pid);
+        finder.left(how, 0, pid, pfn, LIST)
+    }
+
+    #[test]
+    fn a_block_taken_before_a_later_one_was_freed_late() {
+        let mut finder = finder();
+        free(&mut finder, 1, 7, BLOCK);
+        free(&mut finder, 2, 8, OTHER);
+        finder.event(3, 0, 8);
+        finder.event(4, 0, 7);
+        let found = leave(&mut finder, 5, Left::Taken, 7, BLOCK);
+        assert_eq!(found, Some(Finding::FreedLate(1)));
+    }
+
+    #[test]
+    fn a_block_given_back_before_an_earlier_one_was_freed_in_time() {
+        let mut finder = finder();
+        free(&mut finder, 1, 7, BLOCK);
+        free(&mut finder, 2, 8, OTHER);
+        finder.event(3, 0, 7);
+        assert_eq!(leave(&mut finder, 4, Left::Drained, 7, BLOCK), None);
+    }
+
+    #[test]
+    fn a_block_given_back_after_a_later_one_was_freed_late() {
+        let mut finder = finder();
+        free(&mut finder, 1, 7, BLOCK);
+        free(&mut finder, 2, 8, OTHER);
+        finder.event(3, 0, 7);
+        assert_eq!(leave(&mut finder, 4, Left::Drained, 7, OTHER), None);
+        let found = leave(&mut finder, 5, Left::Drained, 7, BLOCK);
+        assert_eq!(found, Some(Finding::FreedLate(1)));
+    }
+
+    #[test]
+    fn a_block_from_below_a_later_one_was_taken_before() {
+        let mut finder = finder();
+        finder.event(1, 0, 7);
+        free(&mut finder, 2, 8, OTHER);
+        finder.event(3, 0, 8);
+        let found = leave(&mut finder, 4, Left::Taken, 7, BLOCK);
+        assert_eq!(found, Some(Finding::TakenBefore(2)));
+    }
+
+    #[test]
+    fn a_doubtful_free_tells_nothing_of_others() {
+        let mut finder = finder();
+        finder.event(1, 0, 7);
+        free(&mut finder, 2, 8, OTHER);
+        let found = leave(&mut finder, 3, Left::Taken, 7, BLOCK);
+        assert_eq!(found, Some(Finding::PerhapsBefore(2)));
+    }
+}

@@ -1,0 +1,83 @@
+//! A free replay of a recording, from its files to a run.
+
+use pageblock::policy::Policy;
+use pageblock_measure::Run;
+use pageblock_recording::{Columnar, Recording};
+
+use super::{Replay, start};
+use crate::demand::{DemandFinder, Demands};
+use crate::error::Error;
+use crate::infer;
+use crate::machine::{Machine, recorded_preset};
+use crate::verify::{cpu_list_orders, find_fates, guide};
+
+/// The demands of a recording: those of the cache folder if they are there and were made of this
+/// columnar form, else new ones. `progress` is called with the events done and their number.
+///
+/// # Errors
+/// Where the events cannot be read, or the file not written.
+pub fn demands(
+    recording: &Recording,
+    columnar: &Columnar,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Demands, Error> {
+    let path = columnar.path.with_extension("demands.pbrec");
+    let policy = recorded_preset(recording).policy;
+    let machine = Machine::of(recording)?;
+    let orders = cpu_list_orders(recording, &policy);
+    let start = infer::start(recording, columnar, orders)?;
+    if let Some(demands) = Demands::open(&path, columnar, start.snapshot.clone()) {
+        return Ok(demands);
+    }
+    let total = 2 * columnar.events;
+    let look_ahead = find_fates(recording, columnar, &policy, &mut |done| progress(done, total))?;
+    let mut memory = machine.table_memory(policy)?;
+    let mut allocator = machine.allocator(policy, &start.snapshot, &mut memory)?;
+    let mut guided = guide(&mut allocator, recording, &start, &look_ahead, 0);
+    let finder = DemandFinder::new(recording, &look_ahead, orders);
+    let window = infer::first_event(recording, columnar)..columnar.end_event();
+    let state = start.snapshot.clone();
+    Demands::write(&path, columnar, window, finder, &mut guided, state, &mut |done| {
+        progress(columnar.events + done, total);
+    })
+}
+
+/// Replays the demands of a recording under a policy. `progress` is called with the demands done and
+/// their number; where it gives `false`, the replay stops, and there is no run.
+///
+/// # Errors
+/// Where the demands cannot be read, or the recording's machine cannot be modelled.
+pub fn replay(
+    recording: &Recording,
+    demands: &Demands,
+    name: &str,
+    policy: &Policy,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Option<Run>, Error> {
+    let machine = Machine::of(recording)?;
+    let mut memory = machine.table_memory(*policy)?;
+    let recorded = recorded_preset(recording).policy;
+    let mut allocator = start(&machine, &recorded, policy, &demands.start, &mut memory)?;
+    let mut replay = Replay::new(&mut allocator);
+    let mut chunks = demands.chunks()?;
+    let mut done = 0;
+    while let Some(chunk) = chunks.next_chunk()? {
+        for timed in chunk {
+            replay.push(*timed);
+        }
+        done += chunk.len() as u64;
+        if !progress(done, demands.count) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(replay.finish(name, &recording.name, &describe(recording))))
+}
+
+/// The machine of a recording in a line.
+fn describe(recording: &Recording) -> String {
+    let pages: u64 = recording.start.zones.iter().map(|z| z.managed).sum();
+    let cpus = recording.start.pcpinfo.iter().map(|p| p.cpu).max().map_or(1, |cpu| cpu + 1);
+    let nodes = recording.start.zones.iter().map(|z| z.node).max().map_or(1, |node| node + 1);
+    let plural = |n: u16, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    format!("{} MiB, {}, {}", pages * 4 / 1024, plural(cpus, "CPU"), plural(nodes, "node"))
+}

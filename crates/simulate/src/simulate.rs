@@ -1,0 +1,201 @@
+//! A simulated run: a machine, a policy, a workload and a seed give a [`Run`].
+
+use std::mem::MaybeUninit;
+
+use pageblock::FrameState;
+use pageblock::alloc::Allocator;
+use pageblock::frame::{Pfn, pages};
+use pageblock::mobility::Migratetype;
+use pageblock::setup::Setup;
+use pageblock_kernel::{Kernel, Named, Switch};
+use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
+use pageblock_measure::run::KernelRecord;
+use pageblock_measure::setup::SetupRecord;
+use pageblock_measure::{EventUnit, Run, Tally};
+use pageblock_vm::Vm;
+use pageblock_vm::cil;
+use pageblock_vm::config::Config;
+use pageblock_vm::inode::XFS;
+use pageblock_vm::page::Owner;
+
+use crate::error::Error;
+use crate::scaled;
+use crate::sim::cost::YEAR_2018;
+use crate::sim::daemons;
+use crate::sim::disk::Disk;
+use crate::sim::executor::Executor;
+use crate::sim::machine_file::MachineSpec;
+use crate::sim::read_ahead::SAMPLES_MAX;
+use crate::sim::world::World;
+use crate::workload::{Outcome, Progress, Workload, check};
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct Simulation<'s> {
+    /// The machine.
+    pub machine: &'s MachineSpec,
+    /// The kernel that it runs.
+    pub kernel: &'s Named,
+    /// What is run on it.
+    pub workload: &'s dyn Workload,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// The kernel as a run keeps it.
+fn record(named: &Named) -> KernelRecord {
+    let value = |switch: Switch| (switch.name().to_owned(), switch.get(&named.kernel).to_string());
+    KernelRecord {
+        base: named.base.name.to_owned(),
+        set: named.set.iter().map(|(switch, _)| switch.name().to_owned()).collect(),
+        switches: Switch::all().map(value).collect(),
+    }
+}
+
+impl Simulation<'_> {
+    fn config(&self, kernel: &Kernel) -> Config {
+        let mut config = Config {
+            swap_pages: self.machine.swap_pages,
+            zram: self.machine.zram,
+            ..Config::default()
+        };
+        if kernel.memory.slab_exists {
+            config.slab = self.machine.slab;
+        }
+        if self.workload.logs() {
+            let whole = cil::checkpoint_bytes(self.machine.disk.bytes, kernel.writeback.log_limit);
+            config.checkpoint_bytes = self.machine.scale.of(whole).max(1);
+            config.file_objects = XFS;
+        }
+        self.workload.bring(&mut config);
+        config
+    }
+
+    /// Runs it; `progress` is shown the world now and then and may stop it, which gives `None`.
+    ///
+    /// # Errors
+    /// For a machine that the workload does not fit, and where the simulation loses a page.
+    pub fn run(&self, progress: &mut Progress<'_>) -> Result<Option<Run>, Error> {
+        let machine = self.machine;
+        self.workload.fits(machine)?;
+        let kernel = scaled::kernel(self.kernel, machine, self.workload)?;
+        let setup = Setup {
+            policy: kernel.allocator,
+            geometry: machine.geometry,
+            zones: &machine.zones,
+            cpu_nodes: &machine.cpu_nodes,
+            distances: &[],
+        };
+        let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size()?];
+        let mut allocator = Allocator::new(&mut memory, &setup)?;
+        allocator.reserve_cma(machine.cma)?;
+        for &range in &machine.memory {
+            allocator.release(range)?;
+        }
+        allocator.retune();
+        let vm = Vm::new(allocator, &kernel, self.config(&kernel), Tally::new());
+        let disk = Disk::new(machine.disk);
+        let mut world = World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, self.seed);
+        world.scale = machine.scale;
+        let mut executor = Executor::new(world);
+        daemons::spawn(&mut executor);
+        let outcome = self.workload.run(&mut executor, machine, self.seed, progress)?;
+        if executor.with(|w| w.ended.is_some()) {
+            let run = executor.with(|w| self.result(w, Outcome::default()));
+            check(&executor, "at its early end")?;
+            return Ok(Some(run));
+        }
+        let Some(outcome) = outcome else { return Ok(None) };
+        let run = executor.with(|w| self.result(w, outcome));
+        self.workload.clean_up(&mut executor)?;
+        Ok(Some(run))
+    }
+
+    fn result(&self, world: &World<'_>, outcome: Outcome) -> Run {
+        let vm = &world.vm;
+        let mut run = Run::from_tally(&vm.observer);
+        self.kernel.label.clone_into(&mut run.policy);
+        run.kernel = Some(record(self.kernel));
+        run.setup = Some(SetupRecord {
+            layout: SetupRecord::LAYOUT,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            scale: self.machine.scale.to_string(),
+            machine: self.machine.record.clone(),
+        });
+        self.workload.name().clone_into(&mut run.workload);
+        self.machine.name.clone_into(&mut run.machine);
+        run.seed = self.seed;
+        run.extfrag_unit = Some(EventUnit::of(&vm.kernel().allocator));
+        run.pageblock_order = Some(vm.allocator().geometry().pageblock_order);
+        run.counters.extend(&world.counters());
+        for zone in vm.allocator().zones() {
+            let free = (0..=zone.geometry().max_order).map(|order| zone.nr_free(order)).collect();
+            let many = self.machine.nodes() > 1;
+            let label = if many {
+                format!("{}-{}", zone.node(), zone.kind())
+            } else {
+                zone.kind().to_string()
+            };
+            run.set_free_blocks(&label, free);
+        }
+        for (name, count) in outcome.counters {
+            run.counters.set(name, count);
+        }
+        run.samples.clone_from(&world.samples);
+        run.ended.clone_from(&world.ended);
+        run.notes = vec![
+            "Simulated: times come from a cost model (crates/simulate/src/sim/cost.rs), not from a clock."
+                .to_owned(),
+        ];
+        for (at, program) in &world.deaths {
+            let seconds = *at as f64 / crate::sim::SECOND as f64;
+            run.notes.push(format!("Out of memory: {program} died after {seconds:.1} s."));
+        }
+        for (name, samples) in &world.samples {
+            if samples.len() == SAMPLES_MAX {
+                run.notes.push(format!("Only the first {SAMPLES_MAX} samples of {name} are kept."));
+            }
+        }
+        run.notes.extend(outcome.notes);
+        run.set_blocks(census(vm));
+        run
+    }
+}
+
+/// The type that a request for a page of this owner has.
+fn content_type(vm: &Vm<'_, Tally>, pfn: Pfn) -> Migratetype {
+    let page = vm.pages().get(pfn);
+    match page.kind() {
+        Owner::Anon | Owner::File | Owner::Compaction => Migratetype::Movable,
+        Owner::Zsmalloc if vm.kernel().memory.zsmalloc_movable => Migratetype::Movable,
+        Owner::Slab if vm.slabs().caches()[page.owner as usize].spec.reclaimable => {
+            Migratetype::Reclaimable
+        }
+        _ => Migratetype::Unmovable,
+    }
+}
+
+/// The pageblocks by type, and which of them hold pages of another.
+fn census(vm: &Vm<'_, Tally>) -> BlockCensus {
+    let summaries = vm.allocator().zones().iter().flat_map(|zone| {
+        let size = zone.geometry().pageblock_pages();
+        zone.pageblocks().map(move |(start, migratetype, _)| {
+            let mut allocated = TypeCounts::default();
+            let mut pfn = start.0;
+            while pfn < start.0 + size {
+                pfn += match zone.state(Pfn(pfn)) {
+                    Some(FrameState::Allocated { order, .. }) => {
+                        allocated[content_type(vm, Pfn(pfn))] += pages(order);
+                        pages(order)
+                    }
+                    Some(FrameState::Free { order, .. } | FrameState::CpuList { order, .. }) => {
+                        pages(order)
+                    }
+                    _ => 1,
+                };
+            }
+            BlockSummary { migratetype, allocated }
+        })
+    });
+    BlockCensus::of(summaries)
+}

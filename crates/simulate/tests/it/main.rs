@@ -1,0 +1,6 @@
+//! Whole simulations, small.
+
+mod apppressure;
+mod hugealloc;
+mod parallelio;
+mod simulate;
