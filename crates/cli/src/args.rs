@@ -72,6 +72,9 @@ pub(crate) enum Command {
     /// Simulate a machine under a workload and one policy or more, and compare
     #[command(after_help = run_help())]
     Run(RunArgs),
+    /// Repeat saved runs from their file alone, and tell whether their event hashes are the same
+    #[command(after_help = REPEAT_HELP)]
+    Repeat(RepeatArgs),
     /// Compare saved runs
     Compare(CompareArgs),
     /// Run the demands of a recording under other policies, and compare
@@ -106,6 +109,10 @@ pub(crate) enum Command {
         folder: PathBuf,
     },
 }
+
+const REPEAT_HELP: &str = "\
+The file holds the workload, the machine, the scale, the kernel with every switch, and the seed: no policy file and
+no machine file is read. Exit status: 1 where a repeated run differs from the saved one.";
 
 const COMPLETIONS_HELP: &str = "\
 bash: pageblock completions bash > ~/.local/share/bash-completion/completions/pageblock
@@ -271,6 +278,19 @@ pub(crate) struct RunArgs {
     /// Print JSON: the list of runs, or their comparison (docs/json.md); with --published the comparison
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true)]
     pub(crate) json: Option<Option<Json>>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct RepeatArgs {
+    /// A file of saved runs: what `run --save` wrote, or `run --json` printed
+    #[arg(value_name = "RUN")]
+    pub(crate) file: PathBuf,
+    /// Run so many simulations at a time; the number of CPUs by default
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+    /// Save each repeated run to a file when it is done
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::bail;
+use pageblock_kernel::Named;
 use pageblock_measure::compare::Options;
 use pageblock_measure::full::FullComparison;
 use pageblock_measure::published::Table;
@@ -22,7 +23,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     }
     if let Some(again) = given_twice(&runs) {
         let Run { policy, seed, .. } = &runs[again];
-        bail!("{}: policy {policy} with seed {seed} is given twice", files[again].display());
+        let (file, policy) = (files[again].display(), Named::brief(policy));
+        bail!("{file}: policy {policy} with seed {seed} is given twice");
     }
     let published = if args.published { Some(published_table(&runs)?) } else { None };
     let options = Options { stars: args.stars.into(), ..Options::default() };
@@ -92,6 +94,7 @@ pub(crate) fn text(
     let all = runs.clone();
     runs.retain(|run| complete(run.seed, &all));
     if runs.is_empty() {
+        let policies: Vec<_> = policies.iter().map(|policy| Named::brief(policy)).collect();
         bail!("no seed was run under every policy: {}", policies.join(" "));
     }
     let mut comparison = FullComparison::of_runs(&runs, options)?;

@@ -15,6 +15,7 @@ mod bench;
 mod compare;
 mod excerpt;
 mod interrupt;
+mod jobs;
 mod machines;
 mod manual;
 mod output;
@@ -22,6 +23,7 @@ mod plan;
 mod policy;
 mod progress;
 mod published;
+mod repeat;
 mod replay;
 mod run;
 mod session;
@@ -64,6 +66,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Policy(args) => policy::run(args),
         Command::Excerpt(args) => excerpt::run(&args),
         Command::Run(args) => run::run(RunPlan::new(args)?),
+        Command::Repeat(args) => repeat::run(args),
         Command::Compare(args) => compare::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),

@@ -1,6 +1,7 @@
 //! What will be done: arguments that were checked.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use pageblock::policy::Policy;
@@ -9,10 +10,11 @@ use pageblock_kernel::{Named, file};
 use pageblock_measure::multiops::StarRule;
 use pageblock_measure::published::Table;
 use pageblock_simulate::scaled;
-use pageblock_simulate::sim::machine_file::{MachineSpec, Scale};
-use pageblock_simulate::workload::{self, Workload};
+use pageblock_simulate::sim::machine_file::Scale;
+use pageblock_simulate::workload;
 
 use crate::args::{Json, ReplayArgs, RunArgs, Stars, VerifyArgs};
+use crate::jobs::{self, Job, Jobs};
 use crate::output::in_line;
 use crate::{machines, published};
 
@@ -55,8 +57,8 @@ impl NamedPolicy {
     }
 }
 
-/// Every switch with a comment of a line or two takes a fifth of this.
-const POLICY_BYTES: u64 = 64 << 10;
+/// What `policy show --toml` writes, each value of each switch with its comment, takes an eighth of this.
+const POLICY_BYTES: u64 = 256 << 10;
 
 /// Reads a text of a user's; what is larger than such a file can be is refused, endless files too.
 pub(crate) fn read_text(path: &Path, kind: &'static str, limit: u64) -> anyhow::Result<String> {
@@ -176,12 +178,14 @@ impl ReplayPlan {
         let has_baseline = args.baseline.is_some();
         if let Some(baseline) = args.baseline {
             let Some(at) = given.iter().position(|policy| *policy == baseline) else {
+                let given: Vec<_> = given.iter().map(|policy| Named::brief(policy)).collect();
+                let baseline = Named::brief(&baseline);
                 bail!("--baseline '{baseline}' is not among the policies: {}", given.join(" "));
             };
             given[..=at].rotate_right(1);
         }
         if let Some(again) = (1..given.len()).find(|&at| given[..at].contains(&given[at])) {
-            bail!("--policy '{}' is given twice", given[again]);
+            bail!("--policy '{}' is given twice", Named::brief(&given[again]));
         }
         Ok(Self {
             recording: recording(args.recording)?,
@@ -210,15 +214,10 @@ impl ReplayPlan {
 }
 
 /// `pageblock run`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct RunPlan {
-    pub(crate) workload: &'static dyn Workload,
-    pub(crate) machine: MachineSpec,
-    /// The baseline first.
-    pub(crate) policies: Vec<NamedPolicy>,
-    pub(crate) seeds: std::ops::Range<u64>,
-    pub(crate) jobs: usize,
-    pub(crate) save: Option<PathBuf>,
+    /// Policy by policy within a seed, the baseline first: what is interrupted is complete for the first seeds.
+    pub(crate) jobs: Jobs,
     pub(crate) stars: StarRule,
     /// The published table to print too.
     pub(crate) published: Option<&'static Table>,
@@ -245,9 +244,7 @@ impl RunPlan {
         let Some(end) = args.first_seed.checked_add(args.seeds) else {
             bail!("--first-seed {} and {} seeds are too large", args.first_seed, args.seeds);
         };
-        if args.jobs == Some(0) {
-            bail!("--jobs 0: at least one simulation must run at a time");
-        }
+        let at_a_time = jobs::at_a_time(args.jobs)?;
         let scale = Scale::parse(&args.scale).context("--scale")?;
         let name = args.machine.as_deref().unwrap_or(workload.machine());
         let machine = machines::load(name, scale)?;
@@ -270,7 +267,7 @@ impl RunPlan {
         };
         if let Some(again) = (1..policies.len()).find(|&at| policies[..at].contains(&policies[at]))
         {
-            bail!("--policy '{}' is given twice", policies[again]);
+            bail!("--policy '{}' is given twice", Named::brief(&policies[again]));
         }
         if let Some(table) = published {
             published::check_policies(table, policies.iter().map(String::as_str))?;
@@ -279,19 +276,24 @@ impl RunPlan {
             policies.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?;
         for NamedPolicy { name, kernel, .. } in &policies {
             scaled::kernel(kernel, &machine, workload)
-                .with_context(|| format!("--policy {name}"))?;
+                .with_context(|| format!("--policy {}", Named::brief(name)))?;
         }
         if let Some(path) = &args.save {
             pageblock_measure::run::can_save(path).context("--save")?;
         }
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let machine = Arc::new(machine);
+        let kernels: Vec<_> = policies.into_iter().map(|named| Arc::new(named.kernel)).collect();
+        let list = (args.first_seed..end).flat_map(|seed| {
+            let (machine, kernels) = (&machine, &kernels);
+            kernels.iter().map(move |kernel| Job {
+                machine: Arc::clone(machine),
+                kernel: Arc::clone(kernel),
+                workload,
+                seed,
+            })
+        });
         Ok(Self {
-            workload,
-            machine,
-            policies,
-            seeds: args.first_seed..end,
-            jobs: args.jobs.unwrap_or(cpus),
-            save: args.save,
+            jobs: Jobs { list: list.collect(), at_a_time, save: args.save },
             stars: args.stars.into(),
             published,
             format,

@@ -50,9 +50,11 @@ fn show(named: &Named, format: Format) -> String {
     let mut text = format!("{}: {}\n", named.label, named.base.summary());
     for (group, switches) in by_group(Switch::all()) {
         let mut table = Table::new().text("switch").text("value").text("what it decides");
+        table = table.text("what the value does, and since when");
         for switch in switches {
-            let value = switch.get(&named.kernel).to_string();
-            table.row([switch.name(), &value, summary(switch)]);
+            let value = switch.get(&named.kernel);
+            let since = since(switch, value);
+            table.row([switch.name(), &value.to_string(), summary(switch), sentence(&since)]);
         }
         text += &format!("\n{group}\n{}", table.print());
     }
@@ -68,6 +70,7 @@ fn diff(a: &Named, b: &Named, format: Format) -> String {
                 "group": switch.group().name,
                 "a": json_value(of_a),
                 "b": json_value(of_b),
+                "since": since(switch, of_b),
             })
         });
         return to_json(&json!({
@@ -93,7 +96,7 @@ fn diff(a: &Named, b: &Named, format: Format) -> String {
     for &(switch, _, of_b) in &changed {
         let since = since(switch, of_b);
         if !since.is_empty() {
-            table.row([switch.name(), since.trim_end_matches('.')]);
+            table.row([switch.name(), sentence(&since)]);
         }
     }
     format!("{text}\n{}", table.print())
@@ -119,7 +122,12 @@ fn since(switch: Switch, value: Value) -> String {
 }
 
 fn summary(switch: Switch) -> &'static str {
-    switch.summary().trim_end_matches('.')
+    sentence(switch.summary())
+}
+
+/// A sentence in a table.
+fn sentence(text: &str) -> &str {
+    text.trim_end_matches('.')
 }
 
 fn json_value(value: Value) -> serde_json::Value {

@@ -117,10 +117,21 @@ fn entry(switch: Switch, kernel: &Kernel, is_comment: bool) -> String {
     let since = switch.since();
     let since = if since.is_empty() { since } else { format!(" {since}") };
     format!(
-        "\n# {}{since}\n# Values: {}\n{}{} = {value}\n",
+        "\n# {}{since}\n{}{}{} = {value}\n",
         switch.summary(),
-        switch.allowed(),
+        values(switch),
         if is_comment { "# " } else { "" },
         switch.name()
     )
+}
+
+/// What a switch can be set to as comments: each named value with what the kernel does then.
+fn values(switch: Switch) -> String {
+    let names = switch.names();
+    let about = |name| switch.about(Value::Name(name));
+    if names.iter().all(|name| about(name).is_empty()) {
+        return format!("# Values: {}\n", switch.allowed());
+    }
+    let width = names.iter().map(|name| name.len()).max().unwrap_or(0);
+    names.iter().map(|name| format!("#   {name:width$}  {}\n", about(name))).collect()
 }

@@ -1,5 +1,8 @@
 //! A kernel as a person names it: a preset, and what was changed of it.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use pageblock::policy::{PolicyError, Value};
 
 use crate::preset::{self, Preset};
@@ -31,6 +34,9 @@ pub enum KernelError {
         /// What set it again.
         second: String,
     },
+    /// A kernel that was kept whole has no value for a switch.
+    #[error("switch '{0}' is missing")]
+    Missing(&'static str),
     /// The part after `=` is not among the values of the switch.
     #[error("switch '{switch}' has no value '{value}'; {allowed}")]
     UnknownValue {
@@ -74,20 +80,46 @@ impl Named {
         let mut named = Self::of_preset(find_preset(parts.next().unwrap_or_default())?);
         let mut before: Vec<&str> = Vec::new();
         for part in parts {
-            let (switch, value) = part
-                .split_once('=')
-                .ok_or_else(|| KernelError::NotAnAssignment(part.to_owned()))?;
+            let (switch, value) =
+                part.split_once('=').ok_or_else(|| KernelError::NotAnAssignment(quoted(part)))?;
             named.assign(switch.trim(), value.trim()).map_err(|error| match error {
                 KernelError::Twice { first, .. } => {
                     let first = before.iter().find(|given| sets_as(given, &first));
                     let first = first.copied().unwrap_or_default().to_owned();
-                    KernelError::Twice { first, second: part.to_owned() }
+                    KernelError::Twice { first: quoted(&first), second: quoted(part) }
                 }
                 error => error,
             })?;
             before.push(part);
         }
         text.trim().clone_into(&mut named.label);
+        Ok(named)
+    }
+
+    /// Makes a kernel again of what was kept of it: its label, its preset, the names of the switches that were set
+    /// by hand, and the value of every switch by name.
+    ///
+    /// # Errors
+    /// [`KernelError`]: there is no such preset, switch or value, or a switch has no value.
+    pub fn from_kept(
+        label: &str,
+        base: &str,
+        set: &[String],
+        switches: &BTreeMap<String, String>,
+    ) -> Result<Self, KernelError> {
+        let find = |name: &str| Switch::find(name).ok_or_else(|| unknown_switch(name));
+        let mut named = Self::of_preset(find_preset(base)?);
+        for (name, value) in switches {
+            set_value(find(name)?, &mut named.kernel, value)?;
+        }
+        if let Some(missing) = Switch::all().find(|switch| !switches.contains_key(switch.name())) {
+            return Err(KernelError::Missing(missing.name()));
+        }
+        for name in set {
+            let switch = find(name)?;
+            named.set.push((switch, switch.get(&named.kernel)));
+        }
+        label.clone_into(&mut named.label);
         Ok(named)
     }
 
@@ -105,18 +137,24 @@ impl Named {
         }
         if let Some((_, first)) = self.set.iter().find(|(s, _)| *s == switch) {
             let assignment = |value: &str| format!("{}={value}", switch.name());
-            let (first, second) = (assignment(&first.to_string()), assignment(value));
+            let (first, second) = (assignment(&first.to_string()), quoted(&assignment(value)));
             return Err(KernelError::Twice { first, second });
         }
-        if !switch.set(&mut self.kernel, value) {
-            return Err(KernelError::UnknownValue {
-                switch: switch.name(),
-                value: value.to_owned(),
-                allowed: switch.allowed(),
-            });
-        }
+        set_value(switch, &mut self.kernel, value)?;
         self.set.push((switch, switch.get(&self.kernel)));
         Ok(())
+    }
+
+    /// Returns the text of a kernel as an error quotes it: where it is long, its name and how many switches it sets.
+    #[must_use]
+    pub fn brief(text: &str) -> Cow<'_, str> {
+        if text.len() <= QUOTED {
+            return Cow::Borrowed(text);
+        }
+        let (name, switches) = text.split_once(',').unwrap_or((text, ""));
+        let count = switches.split(',').filter(|part| !part.is_empty()).count();
+        let set = if count == 0 { String::new() } else { format!(",... ({count} switches)") };
+        Cow::Owned(quoted(name) + &set)
     }
 
     /// Returns the kernel with what a workload sets up, overruled by what was set by hand.
@@ -133,9 +171,30 @@ impl Named {
     }
 }
 
+/// The longest text of a user's, in bytes, that an error repeats whole.
+const QUOTED: usize = 100;
+
+/// The start of what is too long to be repeated.
+fn quoted(text: &str) -> String {
+    let end = text.floor_char_boundary(QUOTED);
+    if end < text.len() { format!("{}...", &text[..end]) } else { text.to_owned() }
+}
+
+fn set_value(switch: Switch, kernel: &mut Kernel, value: &str) -> Result<(), KernelError> {
+    if switch.set(kernel, value) {
+        return Ok(());
+    }
+    Err(KernelError::UnknownValue {
+        switch: switch.name(),
+        value: quoted(value),
+        allowed: switch.allowed(),
+    })
+}
+
 pub(crate) fn find_preset(name: &str) -> Result<&'static Preset, KernelError> {
-    preset::find(name)
-        .ok_or_else(|| KernelError::UnknownPreset(PolicyError::UnknownPreset(name).to_string()))
+    preset::find(name).ok_or_else(|| {
+        KernelError::UnknownPreset(PolicyError::UnknownPreset(&quoted(name)).to_string())
+    })
 }
 
 /// Whether a part of a kernel's text set what an assignment `switch=value` sets; `hybrid(3)` sets two switches.
@@ -157,5 +216,5 @@ fn unknown_switch(name: &str) -> KernelError {
         [one] => format!("; the most similar is {one}"),
         _ => format!("; the most similar are {}", names.join(", ")),
     };
-    KernelError::UnknownSwitch { name: name.to_owned(), near }
+    KernelError::UnknownSwitch { name: quoted(name), near }
 }

@@ -1,5 +1,7 @@
 //! Presets, names and files of kernels.
 
+use std::collections::BTreeMap;
+
 use pageblock::policy::Value;
 use pageblock_kernel::preset::{self, PRESETS};
 use pageblock_kernel::switch::Values;
@@ -140,4 +142,23 @@ fn what_is_set_by_hand_overrules_a_workload() {
     assert_eq!(resolve("linux-6.9"), 100);
     assert_eq!(resolve("linux-6.9,swappiness=60"), 60);
     assert_eq!(resolve("linux-6.9,swappiness=10"), 10);
+}
+
+#[test]
+fn a_kernel_is_made_again_of_what_was_kept() {
+    let named = Named::parse("linux-5.10,nofragment=off,swappiness=90").unwrap();
+    let switches: BTreeMap<_, _> = Switch::all()
+        .map(|switch| (switch.name().to_owned(), switch.get(&named.kernel).to_string()))
+        .collect();
+    let set: Vec<_> = named.set.iter().map(|(switch, _)| switch.name().to_owned()).collect();
+    // Another preset to start from makes no difference: every switch was kept.
+    for base in ["linux-5.10", "linux-3.10"] {
+        let again = Named::from_kept("mine", base, &set, &switches).unwrap();
+        assert_eq!((again.label.as_str(), again.kernel), ("mine", named.kernel));
+        assert_eq!((again.base.name, again.set), (base, named.set.clone()));
+    }
+    let mut fewer = switches.clone();
+    fewer.remove("boost");
+    let error = Named::from_kept("mine", "linux-5.10", &set, &fewer).unwrap_err().to_string();
+    assert_eq!(error, "switch 'boost' is missing");
 }

@@ -23,8 +23,17 @@ pub fn difference(a: &Run, b: &Run) -> Option<String> {
     .into_iter()
     .filter(|(_, a, b)| a != b)
     .map(|(what, a, b)| format!("{what} {a} and {b}"))
+    .chain(machine_keys(a, b))
     .collect();
     (!differences.is_empty()).then(|| differences.join(", "))
+}
+
+/// Names the keys in which the machines of two runs differ that have the same name, where both runs say.
+fn machine_keys(a: &Run, b: &Run) -> Option<String> {
+    let keys = a.setup.as_ref()?.machine.differences(&b.setup.as_ref()?.machine);
+    let same_name = parts(&a.machine).0 == parts(&b.machine).0;
+    (same_name && !keys.is_empty())
+        .then(|| format!("{} of machine {}", keys.join(", "), parts(&a.machine).0))
 }
 
 /// Drops what some of the runs did not measure, and gives runs that are unlike columns of their own:
@@ -77,6 +86,7 @@ fn label(runs: &mut [Run]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setup::{DiskRecord, MachineRecord, SetupRecord};
 
     fn run(workload: &str, machine: &str, counters: &[&str]) -> Run {
         Run {
@@ -101,6 +111,15 @@ mod tests {
             &run("netperf-udp", "small-4g at 1/32", &[]),
             Some("workload thpfioscale and netperf-udp, machine skylake-1s and small-4g"),
         );
+        let with_disk = |read_us| {
+            let disk = DiskRecord { read_us, ..DiskRecord::default() };
+            let machine = MachineRecord { disk, ..MachineRecord::default() };
+            let setup = Some(SetupRecord { machine, ..SetupRecord::default() });
+            Run { setup, ..a.clone() }
+        };
+        check(&a, &with_disk(90), None);
+        check(&with_disk(90), &with_disk(90), None);
+        check(&with_disk(90), &with_disk(80), Some("[disk] of machine skylake-1s"));
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod plain;
 pub mod published;
 pub mod run;
 pub mod seeds;
+pub mod setup;
 pub mod stats;
 pub mod tables;
 pub mod trend;

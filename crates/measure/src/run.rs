@@ -16,6 +16,7 @@ use crate::extfrag::ExtfragMatrix;
 use crate::file;
 use crate::index;
 use crate::observer::Tally;
+use crate::setup::SetupRecord;
 use crate::tables::Tables;
 
 /// One run, simulated or recorded. Its JSON has exactly these keys; those that are empty or absent
@@ -77,6 +78,9 @@ pub struct Run {
     /// The kernel that ran, whole; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelRecord>,
+    /// The machine that was simulated, whole; absent in runs of older versions, and in those that are no simulations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<SetupRecord>,
 }
 
 /// A kernel as a run keeps it: what was named, and every switch with its value, so that it can be made again

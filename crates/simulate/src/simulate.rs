@@ -10,6 +10,7 @@ use pageblock::setup::Setup;
 use pageblock_kernel::{Kernel, Named, Switch};
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
 use pageblock_measure::run::KernelRecord;
+use pageblock_measure::setup::SetupRecord;
 use pageblock_measure::{EventUnit, Run, Tally};
 use pageblock_vm::Vm;
 use pageblock_vm::cil;
@@ -115,6 +116,12 @@ impl Simulation<'_> {
         let mut run = Run::from_tally(&vm.observer);
         self.kernel.label.clone_into(&mut run.policy);
         run.kernel = Some(record(self.kernel));
+        run.setup = Some(SetupRecord {
+            layout: SetupRecord::LAYOUT,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            scale: self.machine.scale.to_string(),
+            machine: self.machine.record.clone(),
+        });
         self.workload.name().clone_into(&mut run.workload);
         run.tables = Some(workload::tables(self.workload)?);
         self.machine.name.clone_into(&mut run.machine);

@@ -3,14 +3,18 @@
 mod arguments;
 mod bench;
 mod docs;
+mod faults;
 mod gaps;
 mod inputs;
 mod machines;
 mod manual;
 mod policy;
 mod recordings;
+mod repeat;
 mod runs;
+mod scenarios;
 mod sweep;
+mod switches;
 mod words;
 
 use std::path::PathBuf;

@@ -59,6 +59,55 @@ fn diff_has_a_line_for_every_change() {
 }
 
 #[test]
+fn what_a_value_does_and_since_when_stands_beside_it() {
+    let text = prints("policy show linux-5.0");
+    let line = |start: &str| text.lines().find(|line| line.starts_with(start)).expect(start);
+    assert!(line("boost ").ends_with("  5.0 to 5.6: in every zone"), "{text}");
+    assert!(line("hopeless_nodes ").ends_with("  From 4.12 (c73322d098e4)"), "{text}");
+    let toml = prints("policy show linux-5.0 --toml");
+    for line in
+        ["#   off   Up to 4.20.", "#   v50   5.0 to 5.6: in every zone.", "# boost = \"v50\""]
+    {
+        assert!(toml.lines().any(|other| other == line), "{line}: {toml}");
+    }
+    let json = prints("policy diff linux-4.20 linux-5.0 --json");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["switches"][3]["since"], "From 5.0 (a1ce35fa4985).");
+}
+
+#[test]
+fn an_error_quotes_the_start_of_a_long_policy_only() {
+    let json: Value = serde_json::from_str(&prints("policy show linux-6.9 --json")).unwrap();
+    let mut policy = "linux-6.9".to_owned();
+    for (name, value) in json["switches"].as_object().unwrap() {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let value = if name == "min_free_kbytes" { "4000000" } else { &value };
+        policy += &format!(",{name}={value}");
+    }
+    assert!(policy.len() > 3000);
+    let switches = policy.matches('=').count();
+    let start =
+        format!("error: --policy linux-6.9,... ({switches} switches): min_free_kbytes=4000000: ");
+    let run = "run netperf-udp --scale 1/64";
+    let long = "x".repeat(5000);
+    for (arguments, start) in [
+        (format!("{run} --policy {policy}"), start),
+        (
+            format!("{run} --policy linux-6.9 --policy {policy} --policy {policy}"),
+            format!("error: --policy 'linux-6.9,... ({switches} switches)' is given twice"),
+        ),
+        (format!("{run} --policy {long}"), "error: unknown policy 'xxx".to_owned()),
+        (format!("{run} --policy linux-6.9,{long}"), "error: 'xxx".to_owned()),
+        (format!("{run} --policy linux-6.9,{long}=1"), "error: unknown switch 'xxx".to_owned()),
+        (format!("{run} --policy linux-6.9,boost={long}"), "error: switch 'boost' ".to_owned()),
+    ] {
+        refuses(&arguments, &start);
+        let line = crate::pageblock(&arguments).stderr;
+        assert!(line.len() < 300, "{} bytes: {line}", line.len());
+    }
+}
+
+#[test]
 fn a_switch_is_set_once() {
     let check = |policy: &str, first: &str, again: &str| {
         refuses(

@@ -329,7 +329,7 @@ fn fast_flags(setup: &Setup<'_>, zone: &Zone<'_>) -> AllocFlags {
     let dma32 = |z: &ZoneSpec| z.node == zone.node() && z.kind == ZoneKind::Dma32;
     let nofragment = match setup.policy.nofragment {
         Nofragment::Off => false,
-        Nofragment::On | Nofragment::SubBlock => {
+        Nofragment::On => {
             zone.kind() == ZoneKind::Normal
                 && (setup.nodes().count_ones() == 1 || setup.zones.iter().any(dma32))
         }

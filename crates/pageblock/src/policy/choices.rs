@@ -22,13 +22,6 @@ macro_rules! choices {
 }
 
 choices! {
-    /// Which numbers the types have, and which reserve type exists.
-    MtEnum {
-        /// Up to 4.3.
-        Legacy = "legacy",
-        /// From 4.4.
-        Modern = "modern",
-    }
     /// What is kept back for requests that must not fail.
     Reserve {
         /// Up to 4.3: up to two blocks a zone, the last fallback.
@@ -93,8 +86,6 @@ choices! {
         Off = "off",
         /// From 5.1: the fast path first takes no part of a block of another type.
         On = "on",
-        /// From 6.1: not for requests of a whole pageblock or more.
-        SubBlock = "sub_block",
         /// `vm.defrag_mode` of 6.15 and later: for every request, in the slow path too.
         DefragMode = "defrag_mode",
     }

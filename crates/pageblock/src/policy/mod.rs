@@ -64,8 +64,6 @@ macro_rules! switches {
 
 switches! {
     choice {
-        /// Numbers of the migratetypes; the reserve type that exists.
-        mt_enum: MtEnum,
         /// What is kept back for requests that must not fail.
         reserve: Reserve,
         /// Distance between the watermarks.

@@ -41,7 +41,6 @@ pub fn nearest(major: u32, minor: u32) -> &'static Preset {
 
 /// The oldest row, and the value of every switch that later rows do not name.
 const V3_10: Policy = Policy {
-    mt_enum: MtEnum::Legacy,
     reserve: Reserve::MigrateReserve,
     wmark_gap: WmarkGap::Quarter,
     wmark_check: WmarkCheck::HalvePerOrder,
@@ -156,7 +155,6 @@ presets! {
     };
     /// highatomic reserve instead of the migrate reserve; watermarks look for a block
     V4_4 = "linux-4.4", V4_2 {
-        mt_enum: MtEnum::Modern,
         reserve: Reserve::Highatomic44,
         wmark_check: WmarkCheck::ListExists44,
         fair: Fair::V44,
@@ -240,9 +238,8 @@ presets! {
         trace_refill: TraceRefill::List,
         merge_rule: MergeRule::Mergeable,
     };
-    /// huge-page requests may fragment; one CPU list for huge pages
+    /// one CPU list for huge pages
     V6_1 = "linux-6.1", V5_19 {
-        nofragment: Nofragment::SubBlock,
         pcp_empty: PcpEmpty::Zone,
         pcp_thp_lists: PcpThpLists::One,
     };

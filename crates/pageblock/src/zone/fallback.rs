@@ -9,7 +9,7 @@
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::frame::{Order, Pfn};
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
-use crate::policy::{ClaimPred, ClaimRule, CmaUse, FallbackPick, Nofragment};
+use crate::policy::{ClaimPred, ClaimRule, CmaUse, FallbackPick};
 use crate::table::map::Index;
 use crate::zone::Zone;
 use crate::zone::buddy::BlockCount;
@@ -125,11 +125,7 @@ impl Zone<'_> {
 
     /// Returns the smallest block that may be taken from another type.
     fn min_fallback_order(&self, order: Order, flags: AllocFlags) -> Order {
-        let whole = match self.policy.nofragment {
-            Nofragment::Off | Nofragment::On => true,
-            Nofragment::SubBlock | Nofragment::DefragMode => !self.is_whole_block(order),
-        };
-        if flags.has(AllocFlags::NOFRAGMENT) && whole {
+        if flags.has(AllocFlags::NOFRAGMENT) {
             order.max(self.geometry.pageblock_order)
         } else {
             order

@@ -20,12 +20,16 @@ use pageblock::frame::{FrameRange, Order, Pfn, pages};
 use pageblock::ids::NodeId;
 use pageblock::layout::{MemoryMap, NodeSpec, ZoneLimits, ZoneSpec};
 use pageblock::zone::Geometry;
+use pageblock_measure::setup::{DiskRecord, MachineRecord, NodeRecord};
 use pageblock_vm::slab::SlabAllocator;
 
 use super::MICROSECOND;
 use super::disk::DiskSpec;
 use crate::toml_file::{self, Keys, Mistake};
 
+/// The slab allocators by name.
+const SLABS: [(&str, SlabAllocator); 2] =
+    [("slub", SlabAllocator::Slub), ("slab", SlabAllocator::Slab)];
 /// Pages of a MiB.
 const MIB: u64 = 256;
 /// The most CPUs of a machine.
@@ -61,7 +65,7 @@ pub enum MachineError {
 /// What a file says, each value within its limits.
 struct File {
     name: String,
-    slab: SlabAllocator,
+    slab: (&'static str, SlabAllocator),
     swap_mib: u64,
     zram: bool,
     pageblock_order: Order,
@@ -86,8 +90,7 @@ impl File {
         let order = keys.number("pageblock_order", orders, Some(pageblock_order.into()))?;
         let file = Self {
             name: keys.string("name")?,
-            slab: [SlabAllocator::Slub, SlabAllocator::Slab]
-                [keys.choice("slab", &["slub", "slab"])?],
+            slab: SLABS[keys.choice("slab", &SLABS.map(|(name, _)| name))?],
             swap_mib: keys.number("swap_mib", 0..=MIB_MAX, Some(0))?,
             zram: keys.flag("zram")?,
             pageblock_order: order as Order,
@@ -152,6 +155,8 @@ pub struct MachineSpec {
     pub disk: DiskSpec,
     /// How much smaller it is than the file says.
     pub scale: Scale,
+    /// What the file says, with every default.
+    pub record: MachineRecord,
 }
 
 /// A fraction of at most one.
@@ -258,13 +263,36 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
         cma,
         zones: map.zones().collect(),
         cpu_nodes: cpu_nodes.collect(),
-        slab: file.slab,
+        slab: file.slab.1,
         swap_pages: u32::try_from(scale.of(file.swap_mib * MIB)).unwrap_or(u32::MAX),
         zram: file.zram,
         disk: file.disk,
         memory,
         scale,
+        record: record(file),
     })
+}
+
+/// The machine at its full size, as a run keeps it.
+fn record(file: File) -> MachineRecord {
+    let node = |NodeFile { cpus, memory_mib }| NodeRecord { cpus: u64::from(cpus), memory_mib };
+    MachineRecord {
+        name: file.name,
+        slab: file.slab.0.to_owned(),
+        swap_mib: file.swap_mib,
+        zram: file.zram,
+        pageblock_order: file.pageblock_order.into(),
+        cma_mib: file.cma_mib,
+        dma_end_mib: file.dma_end_mib,
+        dma32_end_mib: file.dma32_end_mib,
+        node: file.nodes.into_iter().map(node).collect(),
+        disk: DiskRecord {
+            read_us: file.disk.read_ns / MICROSECOND,
+            read_places: file.disk.read_places as u64,
+            write_mib_s: file.disk.write_bytes_per_s >> 20,
+            size_gib: file.disk.bytes >> 30,
+        },
+    }
 }
 
 /// What no machine can be, whatever its scale.

@@ -32,8 +32,10 @@ pub trait Workload: Debug + Sync {
     /// What it does, and which series it was used for, in a line.
     fn summary(&self) -> &'static str;
 
-    /// Its tables and measures, as TOML ([`pageblock_measure::tables`]).
-    fn tables(&self) -> &'static str;
+    /// Its tables and measures, as TOML ([`pageblock_measure::tables`]); none by default.
+    fn tables(&self) -> &'static str {
+        ""
+    }
 
     /// The machine that it was published for.
     fn machine(&self) -> &'static str;

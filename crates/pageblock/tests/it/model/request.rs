@@ -230,7 +230,7 @@ impl Model {
         let nofragment = match self.policy.nofragment {
             Nofragment::Off => false,
             Nofragment::DefragMode => true,
-            Nofragment::On | Nofragment::SubBlock => spreads,
+            Nofragment::On => spreads,
         };
         add(nofragment, AllocFlags::NOFRAGMENT);
         flags

@@ -1,0 +1,147 @@
+//! Simulations, as many at a time as were asked for.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use anyhow::bail;
+use pageblock_kernel::Named;
+use pageblock_measure::Run;
+use pageblock_simulate::sim::machine_file::MachineSpec;
+use pageblock_simulate::simulate::Simulation;
+use pageblock_simulate::workload::Workload;
+
+use crate::interrupt;
+use crate::progress::Progress;
+
+/// How often Ctrl-C is looked for, and the bar drawn.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// One simulation to be done.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) machine: Arc<MachineSpec>,
+    pub(crate) kernel: Arc<Named>,
+    pub(crate) workload: &'static dyn Workload,
+    pub(crate) seed: u64,
+}
+
+/// Simulations to be done.
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    pub(crate) list: Vec<Job>,
+    /// How many run at a time.
+    pub(crate) at_a_time: usize,
+    /// The file that each run is saved to when it is done.
+    pub(crate) save: Option<PathBuf>,
+}
+
+/// The number of simulations at a time: as asked for, else one a CPU.
+pub(crate) fn at_a_time(jobs: Option<usize>) -> anyhow::Result<usize> {
+    match jobs {
+        Some(0) => bail!("--jobs 0: at least one simulation must run at a time"),
+        Some(jobs) => Ok(jobs),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}
+
+/// What the workers share.
+struct Work {
+    next: AtomicUsize,
+    stopped: AtomicBool,
+    /// For each worker how far its run is, from 0 to 1 as the bits of a floating-point number.
+    shares: Vec<AtomicU64>,
+}
+
+/// A run that is done, and its place among the jobs.
+type Done = (usize, anyhow::Result<Run>);
+
+impl Jobs {
+    /// What is finished, in words.
+    pub(crate) fn finished(&self, runs: usize) -> String {
+        let saved = self.save.as_ref();
+        let saved = saved.map_or(String::new(), |path| format!(", saved in {}", path.display()));
+        format!("{runs} of {} runs are finished{saved}", self.list.len())
+    }
+
+    /// Runs them; returns those that were done with their places, in their order. After Ctrl-C it waits for no worker.
+    pub(crate) fn run(self: &Arc<Self>) -> anyhow::Result<BTreeMap<usize, Run>> {
+        let work = Arc::new(Work {
+            next: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
+            shares: (0..self.at_a_time.min(self.list.len())).map(|_| AtomicU64::new(0)).collect(),
+        });
+        let (done, results) = sync_channel(0);
+        for worker in 0..work.shares.len() {
+            let (jobs, work, done) = (Arc::clone(self), Arc::clone(&work), done.clone());
+            std::thread::spawn(move || {
+                while let Some(result) = jobs.next(&work, worker) {
+                    if done.send(result).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(done);
+        let runs = self.collect(&work, &results);
+        work.stopped.store(true, Relaxed);
+        runs
+    }
+
+    /// Runs the next one; `None` where there is none, or all was stopped.
+    fn next(&self, work: &Work, worker: usize) -> Option<Done> {
+        let at = work.next.fetch_add(1, Relaxed);
+        let Job { machine, kernel, workload, seed } = self.list.get(at)?;
+        if work.stopped.load(Relaxed) {
+            return None;
+        }
+        let simulation = Simulation { machine, kernel, workload: *workload, seed: *seed };
+        let result = simulation.run(&mut |world| {
+            work.shares[worker].store(world.share_done().to_bits(), Relaxed);
+            !work.stopped.load(Relaxed)
+        });
+        work.shares[worker].store(0, Relaxed);
+        Some((at, result.transpose()?.map_err(Into::into)))
+    }
+
+    /// Collects the runs that are done, until all are, one fails, or Ctrl-C is pressed.
+    fn collect(
+        &self,
+        work: &Work,
+        results: &Receiver<Done>,
+    ) -> anyhow::Result<BTreeMap<usize, Run>> {
+        let jobs = self.list.len();
+        let bar = Progress::of_shares("simulating");
+        let mut runs: BTreeMap<usize, Run> = BTreeMap::new();
+        while runs.len() < jobs && !interrupt::requested() {
+            let under_way: f64 = work.shares.iter().map(|s| f64::from_bits(s.load(Relaxed))).sum();
+            bar.set_share((runs.len() as f64 + under_way) / jobs as f64);
+            bar.say(format!("simulating, {} of {jobs} runs finished", runs.len()));
+            match results.recv_timeout(LOOK_EVERY) {
+                Ok((at, run)) => {
+                    interrupt::keep(self.finished(runs.len() + 1));
+                    runs.insert(at, run?);
+                    self.save(&runs)?;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => bail!("a simulation panicked"),
+            }
+        }
+        if runs.len() == jobs {
+            bar.set_share(1.0);
+        }
+        Ok(runs)
+    }
+
+    /// Saves what is done: nothing of it is lost, whatever comes after.
+    fn save(&self, runs: &BTreeMap<usize, Run>) -> anyhow::Result<()> {
+        if let Some(path) = &self.save {
+            let runs: Vec<Run> = runs.values().cloned().collect();
+            pageblock_measure::run::save(path, &runs)?;
+        }
+        Ok(())
+    }
+}
