@@ -374,10 +374,7 @@ impl Machine<'_> {
             }
         };
         let at = self.allocator.zone_of(pfn).expect("it is memory");
-        let (zone, _) = self
-            .allocator
-            .zone_and_cache(ZoneIndex::new(at), CpuId(0))
-            .expect("there is such a zone");
+        let (zone, _) = self.allocator.zone_and_cache(at, CpuId(0)).expect("there is such a zone");
         if zone.unisolate_block(pfn, None, &mut self.tally).is_err()
             && zone.isolate_block(pfn, &mut self.tally).is_ok()
         {
