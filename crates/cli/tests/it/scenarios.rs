@@ -32,8 +32,8 @@ pub(crate) fn hash(scenario: &str, kernel: &str) -> String {
     match scenario {
         "random-calls" => on_machine(&policy, &SMALL, |machine| {
             // Memory fills up, and is given back, so that pageblocks of all types meet.
-            for _ in 0..6 {
-                (0..2500).for_each(|_| machine.random_call());
+            for _ in 0..4 {
+                (0..9000).for_each(|_| machine.random_call());
                 let blocks = machine.used.len() as u64 * 9 / 10;
                 machine.give_back(blocks);
             }
