@@ -39,7 +39,7 @@ fn has_word(line: &str, word: &str) -> bool {
 }
 
 fn without_tests(text: &str) -> &str {
-    text.find("#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at])
+    text.find("\nmod tests {").map_or(text, |at| &text[..at])
 }
 
 fn sources_of(folder: &Path) -> Vec<Source> {
