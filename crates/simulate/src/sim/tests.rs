@@ -19,7 +19,7 @@ use pageblock_vm::config::Config;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::Slot;
 
-use super::SECOND;
+use super::{MICROSECOND, SECOND};
 use super::cost::YEAR_2018;
 use super::daemons;
 use super::disk::Disk;
@@ -177,6 +177,37 @@ fn a_program_that_takes_all_memory_dies_and_another_lives() {
         },
     );
     assert!(lived.get());
+}
+
+/// A run may be looked at, and may end, whenever a task waits.
+#[test]
+fn every_page_has_an_owner_whenever_a_task_waits() {
+    let done = Rc::new(Cell::new(0));
+    let mut programs: Vec<_> = (0..4)
+        .map(|_| {
+            let done = Rc::clone(&done);
+            program(|ctx| async move {
+                ctx.with(|w| w.watches_stalls = true);
+                let space = ctx.with(|w| w.vm.create_mapping(8000));
+                for index in 0..8000 {
+                    ctx.fault_base(space, index).await.unwrap();
+                }
+                done.set(done.get() + 1);
+            })
+        })
+        .collect();
+    programs.push(program(|ctx| async move {
+        while done.get() < 4 {
+            ctx.with(|w| w.vm.check().unwrap());
+            ctx.sleep(100 * MICROSECOND).await;
+        }
+    }));
+    run(
+        64,
+        |_, config| config.swap_pages = 40_000,
+        programs,
+        |w| assert!(w.samples.contains_key("stall-order-0")),
+    );
 }
 
 #[test]
