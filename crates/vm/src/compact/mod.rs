@@ -131,8 +131,11 @@ pub struct Goal {
     pub ignore_hints: bool,
     /// Room in pageblocks of all types will do (`ignore_block_suitable`).
     pub any_block: bool,
-    /// A task does it for itself, and may capture the block.
+    /// A task does it for itself.
     pub direct: bool,
+    /// The order of its request, whose block it may capture: below `order` where a small request has whole
+    /// pageblocks compacted.
+    pub captures: Option<Order>,
     /// Stop once the share of unusable free memory is down to so many percent.
     pub proactive: Option<u64>,
     /// Stop only when whole blocks meet the high watermark (`defrag_mode`'s kcompactd).
@@ -237,9 +240,9 @@ impl Compactor {
             return ZoneStep::Done(result);
         }
         let policy = *allocator.policy();
-        let captures = self.goal.direct && policy.capture != Capture::Off;
-        if let (true, Some(order), Some((zone, _))) =
-            (captures, self.goal.order, allocator.zone_and_cache(self.goal.zone, cpu))
+        let captures = self.goal.captures.filter(|_| policy.capture != Capture::Off);
+        if let (Some(order), Some((zone, _))) =
+            (captures, allocator.zone_and_cache(self.goal.zone, cpu))
         {
             zone.start_capture(CaptureSlot::new(order, self.goal.migratetype));
         }
@@ -398,11 +401,13 @@ impl Compactor {
 
 #[cfg(test)]
 mod tests {
+    use pageblock::FrameState;
+
     use super::testing::{AllMovable, FRAMES, fill, goal, raise_watermarks, rules, with_allocator};
     use super::*;
 
     fn without_request() -> Goal {
-        Goal { order: None, direct: false, whole_zone: true, ..goal(Movable) }
+        Goal { order: None, direct: false, captures: None, whole_zone: true, ..goal(Movable) }
     }
 
     /// The first steps of a compaction without a request, kswapd running after the first, with room or without.
@@ -443,5 +448,26 @@ mod tests {
         assert_eq!(steps("linux-4.20")[0], ZoneStep::Done(CompactResult::Contended));
         let complete = ZoneStep::Done(CompactResult::Complete);
         assert_eq!(steps("linux-4.4"), [ZoneStep::More, complete]);
+    }
+
+    /// `vm.defrag_mode` has whole pageblocks compacted for small requests: such a task captures a block of its own
+    /// order (`capture_control`).
+    #[test]
+    fn a_task_captures_a_block_of_the_order_of_its_request() {
+        let policy = "linux-7.3";
+        with_allocator(policy, FRAMES, |allocator| {
+            fill(allocator);
+            let (zone, _) = allocator.zone_and_cache(0, 0).unwrap();
+            let mut state = ZoneCompact::new(zone);
+            let goal = Goal { order: Some(9), captures: Some(0), ..goal(Movable) };
+            let mut compactor = Compactor::new(goal, rules(policy));
+            let mut step = ZoneStep::More;
+            while step == ZoneStep::More {
+                step = compactor.step(allocator, &mut state, &mut AllMovable, 0, &mut ());
+            }
+            let ZoneStep::Captured(pfn) = step else { panic!("{step:?}") };
+            let block = allocator.zones()[0].state(pfn);
+            assert_eq!(block, Some(FrameState::Allocated { order: 0, movable: true }));
+        });
     }
 }
