@@ -177,9 +177,7 @@ fn ending(status: ExitStatus, arguments: &[String], out: &[u8], err: &str) -> En
             },
             Err(error) => Ending::Failed(format!("its JSON: {error}")),
         },
-        Some(2) if err.lines().count() == 1 && err.contains("allowed:") => {
-            Ending::Refused(last)
-        }
+        Some(2) if err.lines().count() == 1 && err.contains("allowed:") => Ending::Refused(last),
         _ => Ending::Failed(format!("{status}: {last}")),
     }
 }
