@@ -19,15 +19,16 @@ use pageblock_vm::config::Config;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::Slot;
 
-use super::{MICROSECOND, SECOND};
 use super::cost::YEAR_2018;
 use super::daemons;
 use super::disk::Disk;
 use super::executor::{Executor, Place};
 use super::machine_file::{self, Scale};
+use super::read_ahead::VAIN;
 use super::sched::TaskId;
 use super::task::Ctx;
 use super::world::World;
+use super::{MICROSECOND, SECOND};
 
 type Program = Box<dyn FnOnce(Ctx<'static>) -> Pin<Box<dyn Future<Output = ()>>>>;
 
@@ -208,6 +209,33 @@ fn every_page_has_an_owner_whenever_a_task_waits() {
         programs,
         |w| assert!(w.samples.contains_key("stall-order-0")),
     );
+}
+
+/// A reader gets its pages however fast they are reclaimed.
+#[test]
+fn a_reader_whose_pages_are_taken_at_once_gets_to_the_end() {
+    const PAGES: u32 = 3;
+    let read = Rc::new(Cell::new(false));
+    let done = Rc::clone(&read);
+    let file = Rc::new(Cell::new(None));
+    let of_reader = Rc::clone(&file);
+    let reader = program(|ctx| async move {
+        let inode = ctx.with(|w| w.vm.create_file(PAGES));
+        ctx.open(inode).await.unwrap();
+        let space = ctx.with(|w| w.vm.inodes().get(inode).space);
+        of_reader.set(Some(space));
+        assert!(ctx.read_pages(space, 0..PAGES).await.unwrap() > u64::from(VAIN));
+        done.set(true);
+    });
+    let thief = program(|ctx| async move {
+        while !read.get() {
+            ctx.sleep(20 * MICROSECOND).await;
+            let cpu = ctx.cpu();
+            let Some(space) = file.get() else { continue };
+            ctx.with(|w| (0..PAGES).for_each(|index| w.vm.unmap_page(cpu, space, index)));
+        }
+    });
+    run(64, |_, _| {}, vec![reader, thief], |w| assert!(w.readers_hold));
 }
 
 #[test]
