@@ -21,11 +21,10 @@ const TICK_NS: u64 = 4_000_000;
 /// The longest wait for a congested device, in nanoseconds (HZ/50).
 const CONGESTED_NS: u64 = 20_000_000;
 
-/// Rounds in a row in which reclaim freed nothing, and rounds in all, after which the next ones will most likely
-/// fail too: from there on each stands for all that a tick has time for. Both are so
-/// high that no run of the published experiments gets there: they only let time pass for a request that circles for ever.
-const FRUITLESS_ROUNDS: u32 = 1 << 20;
-const ROUNDS: u32 = 1 << 24;
+/// Rounds of reclaim after which the next ones will most likely fail too: from there on each stands for all that a
+/// tick has time for. They are so many that no run of the published experiments gets there: they only let time pass
+/// for a request that circles for ever.
+const ROUNDS: u32 = 1 << 20;
 
 /// What a task that waits for memory does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,9 +52,8 @@ pub struct SlowAlloc<'m> {
     doing: Doing,
     /// The next attempt shows whether compaction helped.
     compacted: Option<Compacted>,
-    /// Rounds of reclaim so far, and how many of the last of them freed nothing.
+    /// Rounds of reclaim so far.
     rounds: u32,
-    fruitless: u32,
 }
 
 /// A compaction that was not skipped.
@@ -86,7 +84,7 @@ impl<'m> SlowAlloc<'m> {
         };
         let path = SlowPath::new(&vm.kernel.allocator, demand, caller);
         let doing = Doing::Next(Outcome::Start);
-        Self { path, cpu, request, doing, compacted: None, rounds: 0, fruitless: 0 }
+        Self { path, cpu, request, doing, compacted: None, rounds: 0 }
     }
 
     /// Tells whether the task reclaims or compacts for itself, which is a stall for memory.
@@ -134,9 +132,8 @@ impl<'m> SlowAlloc<'m> {
     /// what it cannot change is not simulated at that grain.
     fn end_reclaim(&mut self, pages: u64) -> Slow {
         self.rounds = self.rounds.saturating_add(1);
-        self.fruitless = if pages == 0 { self.fruitless.saturating_add(1) } else { 0 };
         self.doing = Doing::Next(Outcome::Reclaimed { pages });
-        if self.fruitless > FRUITLESS_ROUNDS || self.rounds > ROUNDS {
+        if self.rounds > ROUNDS {
             return Slow::Spins(TICK_NS);
         }
         Slow::Ran
