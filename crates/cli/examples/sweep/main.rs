@@ -6,9 +6,9 @@
 //! cargo run --release -p pageblock-cli --example sweep -- --log sweep.tsv
 //! ```
 //!
-//! Each run is a process of its own, killed when it exceeds a limit. A line of the log stands for each run that
-//! is over, and a second call goes on from there. A failure is printed with the command that shows it. Exits
-//! with 1 where there was one.
+//! Each run is a process of its own, killed when it exceeds a limit; on Linux that of CPU time outlives the sweep.
+//! A line of the log stands for each run that is over, and a second call goes on from there. A failure is
+//! printed with the command that shows it. Exits with 1 where there was one.
 
 mod policies;
 mod runs;

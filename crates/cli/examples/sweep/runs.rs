@@ -6,7 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
+
+/// The longest message that is kept, in characters.
+const MESSAGE_MAX: usize = 200;
+/// The longest argument that a message is kept with.
+const ARGUMENT_MAX: usize = 100;
 
 /// What a run may take.
 #[derive(Clone, Copy, Debug)]
@@ -72,14 +79,34 @@ pub(crate) fn run(
         .stdout(File::create(&out)?)
         .stderr(File::create(&err)?)
         .spawn()?;
+    bound(&child, limits)?;
     let (status, time, mib) = watch(&mut child, limits)?;
     let ending = match status {
-        Ok(status) => ending(status, &std::fs::read(&out)?, &std::fs::read_to_string(&err)?),
+        Ok(status) => {
+            ending(status, arguments, &std::fs::read(&out)?, &std::fs::read_to_string(&err)?)
+        }
         Err(exceeded) => Ending::Failed(exceeded),
     };
     std::fs::remove_file(out)?;
     std::fs::remove_file(err)?;
     Ok(Ran { ending, time, mib })
+}
+
+/// Lets the kernel end it soon after its limit of CPU time, also where nobody watches it any more.
+#[cfg(target_os = "linux")]
+pub(crate) fn bound(child: &Child, limits: Limits) -> std::io::Result<()> {
+    let seconds = Some(limits.time.as_secs() + 2);
+    let limit = Rlimit { current: seconds, maximum: seconds };
+    match prlimit(Some(Pid::from_child(child)), Resource::Cpu, limit) {
+        // It is over already.
+        Ok(_) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn bound(_: &Child, _: Limits) -> std::io::Result<()> {
+    Ok(())
 }
 
 /// Waits until it is done; one that exceeds a limit is killed. Also gives its CPU time and the peak of its memory.
@@ -129,8 +156,18 @@ fn peak_mib(id: u32) -> u64 {
     kib.unwrap_or(0) / 1024
 }
 
-fn ending(status: ExitStatus, out: &[u8], err: &str) -> Ending {
-    let last = err.lines().last().unwrap_or_default();
+/// A message in one short line: without the long arguments that it repeats.
+fn short(message: &str, arguments: &[String]) -> String {
+    let long = arguments.iter().filter(|argument| argument.len() > ARGUMENT_MAX);
+    let line = long.fold(message.to_owned(), |line, argument| line.replace(argument, "..."));
+    match line.char_indices().nth(MESSAGE_MAX) {
+        Some((at, _)) => format!("{}...", &line[..at]),
+        None => line,
+    }
+}
+
+fn ending(status: ExitStatus, arguments: &[String], out: &[u8], err: &str) -> Ending {
+    let last = short(err.lines().last().unwrap_or_default(), arguments);
     match status.code() {
         Some(0) => match serde_json::from_slice::<Value>(out) {
             Ok(runs) => match runs[0]["ended"]["why"].as_str() {
@@ -140,9 +177,7 @@ fn ending(status: ExitStatus, out: &[u8], err: &str) -> Ending {
             },
             Err(error) => Ending::Failed(format!("its JSON: {error}")),
         },
-        Some(2) if err.lines().count() == 1 && err.contains("allowed:") => {
-            Ending::Refused(last.to_owned())
-        }
+        Some(2) if err.lines().count() == 1 && err.contains("allowed:") => Ending::Refused(last),
         _ => Ending::Failed(format!("{status}: {last}")),
     }
 }

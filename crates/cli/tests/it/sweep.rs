@@ -98,3 +98,24 @@ fn watermarks_above_all_memory_are_refused() {
         ends("largest", "netperf-udp", &format!("linux-6.9,min_free_kbytes={largest}"), "1/64");
     assert!(matches!(ending, Ending::Early(_) | Ending::Done), "{ending}");
 }
+
+#[test]
+fn a_refusal_is_logged_as_a_short_line() {
+    let many = policy(3, 3);
+    assert!(many.len() > 1000, "{many}");
+    let policy = format!("{many},min_free_kbytes=4000000");
+    let Ending::Refused(line) = ends("refused", "netperf-udp", &policy, "1/64") else {
+        panic!("more than the machine has was not refused")
+    };
+    assert!(line.starts_with("error: --policy ") && line.len() < 300, "{line}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_run_that_nobody_watches_ends_at_its_limit() {
+    use std::os::unix::process::ExitStatusExt;
+    let mut endless = std::process::Command::new("sh");
+    let mut child = endless.args(["-c", "while :; do :; done"]).spawn().expect("a shell");
+    runs::bound(&child, Limits { time: Duration::ZERO, mib: 1 }).expect("a limit");
+    assert!(child.wait().expect("its end").signal().is_some());
+}

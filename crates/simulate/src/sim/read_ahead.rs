@@ -10,9 +10,16 @@ use pageblock_vm::space::{Slot, SpaceId};
 
 use super::Nanos;
 use super::task::{Ctx, OutOfMemory};
+use super::world::World;
 
 /// Stalls whose length is kept, of each order: however long a run lasts, its memory is bounded.
 pub const SAMPLES_MAX: usize = 1 << 22;
+
+/// Windows that a reader may read in vain in a row, as reclaim takes the page that it waits for before it is used.
+/// Where one has read so many, readers hold such a page from then on. In runs of apppressure-kill at 1/64 under eleven
+/// releases from 3.10 to 6.18 no reader gets there: the most is 15,331, under 4.4.
+// Linux: they always hold it, so that reclaim cannot take it.
+pub(crate) const VAIN: u32 = 1 << 16;
 
 /// Pages of a readahead window (`read_ahead_kb`, 128).
 const WINDOW: u32 = 32;
@@ -23,6 +30,25 @@ pub(crate) struct Stall {
     now: bool,
     /// When it first was.
     since: Option<Nanos>,
+}
+
+impl World<'_> {
+    /// Uses a page of a file for which so many windows have been read in a row; tells whether it is there, or held.
+    fn use_read_page(&mut self, space: SpaceId, index: u32, windows: u32) -> bool {
+        let page = match self.vm.spaces().slot(space, index) {
+            Slot::Page(pfn) => Some(pfn),
+            _ => None,
+        };
+        self.readers_hold |= page.is_none() && windows >= VAIN;
+        if page.is_none() && (windows == 0 || !self.readers_hold) {
+            return false;
+        }
+        self.pending += self.costs.read_page;
+        self.user += self.costs.user.read_page;
+        self.progress += 1;
+        page.into_iter().for_each(|pfn| self.vm.mark_accessed(pfn));
+        true
+    }
 }
 
 impl Ctx<'_> {
@@ -66,7 +92,7 @@ impl Ctx<'_> {
         if stalls {
             self.set_stalled(true).await;
         }
-        self.with(super::world::World::charge_work);
+        self.with(World::charge_work);
         if stalls {
             self.set_stalled(false).await;
         }
@@ -80,23 +106,16 @@ impl Ctx<'_> {
     pub async fn read_pages(&self, space: SpaceId, range: Range<u32>) -> Result<u64, OutOfMemory> {
         let end = range.end.min(self.with(|w| w.vm.spaces().get(space).len()));
         let (mut at, mut missed) = (range.start, 0);
+        let mut vain = 0;
         while at < end {
-            let hit = self.with(|w| {
-                let Slot::Page(pfn) = w.vm.spaces().slot(space, at) else { return false };
-                w.pending += w.costs.read_page;
-                w.user += w.costs.user.read_page;
-                w.progress += 1;
-                w.vm.mark_accessed(pfn);
-                true
-            });
-            if hit {
+            if self.with(|w| w.use_read_page(space, at, vain)) {
                 self.breathe().await;
-                at += 1;
+                (at, vain) = (at + 1, 0);
                 continue;
             }
             let window = at..((at / WINDOW + 1) * WINDOW).min(end);
-            // Linux: the reader holds the page that it waits for, so that reclaim cannot take it before it is read.
             missed += self.read_window(space, window).await?;
+            vain += 1;
         }
         Ok(missed)
     }

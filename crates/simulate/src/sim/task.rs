@@ -231,7 +231,10 @@ impl<'m> Ctx<'m> {
             });
             match step {
                 Slow::Page(pfn) => {
+                    // Others run while the stall is paid for: until then the block is the kernel's.
+                    self.with(|w| w.vm.own(pfn, request.order, Owner::Driver, 0));
                     self.end_stall(stall, request).await;
+                    self.with(|w| w.vm.own(pfn, 0, Owner::None, 0));
                     return Ok(pfn);
                 }
                 Slow::Failed => {

@@ -19,15 +19,16 @@ use pageblock_vm::config::Config;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::Slot;
 
-use super::SECOND;
 use super::cost::YEAR_2018;
 use super::daemons;
 use super::disk::Disk;
 use super::executor::{Executor, Place};
 use super::machine_file::{self, Scale};
+use super::read_ahead::VAIN;
 use super::sched::TaskId;
 use super::task::Ctx;
 use super::world::World;
+use super::{MICROSECOND, SECOND};
 
 type Program = Box<dyn FnOnce(Ctx<'static>) -> Pin<Box<dyn Future<Output = ()>>>>;
 
@@ -177,6 +178,64 @@ fn a_program_that_takes_all_memory_dies_and_another_lives() {
         },
     );
     assert!(lived.get());
+}
+
+/// A run may be looked at, and may end, whenever a task waits.
+#[test]
+fn every_page_has_an_owner_whenever_a_task_waits() {
+    let done = Rc::new(Cell::new(0));
+    let mut programs: Vec<_> = (0..4)
+        .map(|_| {
+            let done = Rc::clone(&done);
+            program(|ctx| async move {
+                ctx.with(|w| w.watches_stalls = true);
+                let space = ctx.with(|w| w.vm.create_mapping(8000));
+                for index in 0..8000 {
+                    ctx.fault_base(space, index).await.unwrap();
+                }
+                done.set(done.get() + 1);
+            })
+        })
+        .collect();
+    programs.push(program(|ctx| async move {
+        while done.get() < 4 {
+            ctx.with(|w| w.vm.check().unwrap());
+            ctx.sleep(100 * MICROSECOND).await;
+        }
+    }));
+    run(
+        64,
+        |_, config| config.swap_pages = 40_000,
+        programs,
+        |w| assert!(w.samples.contains_key("stall-order-0")),
+    );
+}
+
+/// A reader gets its pages however fast they are reclaimed.
+#[test]
+fn a_reader_whose_pages_are_taken_at_once_gets_to_the_end() {
+    const PAGES: u32 = 3;
+    let read = Rc::new(Cell::new(false));
+    let done = Rc::clone(&read);
+    let file = Rc::new(Cell::new(None));
+    let of_reader = Rc::clone(&file);
+    let reader = program(|ctx| async move {
+        let inode = ctx.with(|w| w.vm.create_file(PAGES));
+        ctx.open(inode).await.unwrap();
+        let space = ctx.with(|w| w.vm.inodes().get(inode).space);
+        of_reader.set(Some(space));
+        assert!(ctx.read_pages(space, 0..PAGES).await.unwrap() > u64::from(VAIN));
+        done.set(true);
+    });
+    let thief = program(|ctx| async move {
+        while !read.get() {
+            ctx.sleep(20 * MICROSECOND).await;
+            let cpu = ctx.cpu();
+            let Some(space) = file.get() else { continue };
+            ctx.with(|w| (0..PAGES).for_each(|index| w.vm.unmap_page(cpu, space, index)));
+        }
+    });
+    run(64, |_, _| {}, vec![reader, thief], |w| assert!(w.readers_hold));
 }
 
 #[test]

@@ -77,6 +77,8 @@ pub struct World<'m> {
     /// Somebody asks for memory pressure: stalls begin and end when what was done before is paid for, and
     /// their times are sampled.
     pub watches_stalls: bool,
+    /// Readers hold the page that they wait for, also where reclaim took it from its file.
+    pub(crate) readers_hold: bool,
     looks: AllLooks,
     /// Pages that tasks wrote, read or faulted.
     pub progress: u64,
@@ -184,6 +186,7 @@ impl<'m> World<'m> {
             list_mismatch: TypeMismatch::new(),
             samples: BTreeMap::new(),
             watches_stalls: false,
+            readers_hold: false,
             looks: AllLooks::default(),
             progress: 0,
             steps: 0,

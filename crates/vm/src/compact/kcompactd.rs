@@ -201,6 +201,7 @@ impl<O: Observer> Vm<'_, O> {
             ignore_hints: run.proactive.is_some(),
             any_block: false,
             direct: false,
+            captures: None,
             proactive: run.proactive.map(|(low, _)| low),
             whole_blocks: self.kernel.allocator.nofragment == Nofragment::DefragMode,
             extfrag_threshold: self.kernel.sysctl.extfrag_threshold.into(),

@@ -132,8 +132,11 @@ pub struct Goal {
     pub ignore_hints: bool,
     /// Free pages of pageblocks of all types are targets (`ignore_block_suitable`).
     pub any_block: bool,
-    /// A task compacts for its own request, and may capture the block.
+    /// A task compacts for its own request.
     pub direct: bool,
+    /// The order of its request, whose block it may capture: below `order` where whole pageblocks are compacted for
+    /// a small request.
+    pub captures: Option<Order>,
     /// Stop when the share of unusable free memory is at most this many percent.
     pub proactive: Option<u64>,
     /// Stop only when whole blocks meet the high watermark (`defrag_mode`'s kcompactd).
@@ -239,12 +242,10 @@ impl Compactor {
             return ZoneStep::Done(result);
         }
         let policy = *allocator.policy();
-        let captures = self.goal.direct && policy.capture != Capture::Off;
-        if let (true, Some(order), Some((zone, _))) = (
-            captures,
-            self.goal.order,
-            allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(cpu)),
-        ) {
+        let captures = self.goal.captures.filter(|_| policy.capture != Capture::Off);
+        if let (Some(order), Some((zone, _))) =
+            (captures, allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(cpu)))
+        {
             zone.start_capture(CaptureSlot::new(order, self.goal.migratetype));
         }
         let aborted = self.move_batch(allocator, state, content, cpu, observer);
@@ -402,12 +403,14 @@ impl Compactor {
 
 #[cfg(test)]
 mod tests {
+    use pageblock::FrameState;
+
     use super::testing::{AllMovable, FRAMES, fill, goal, raise_watermarks, rules, with_allocator};
     use super::*;
     use pageblock::ids::NodeId;
 
     fn without_request() -> Goal {
-        Goal { order: None, direct: false, whole_zone: true, ..goal(Movable) }
+        Goal { order: None, direct: false, captures: None, whole_zone: true, ..goal(Movable) }
     }
 
     /// Returns the first steps of a compaction without a request. `kswapd`: kswapd runs after the first step. `room`:
@@ -449,5 +452,26 @@ mod tests {
         assert_eq!(steps("linux-4.20")[0], ZoneStep::Done(CompactResult::Contended));
         let complete = ZoneStep::Done(CompactResult::Complete);
         assert_eq!(steps("linux-4.4"), [ZoneStep::More, complete]);
+    }
+
+    /// `vm.defrag_mode` has whole pageblocks compacted for small requests: such a task captures a block of its own
+    /// order (`capture_control`).
+    #[test]
+    fn a_task_captures_a_block_of_the_order_of_its_request() {
+        let policy = "linux-7.3";
+        with_allocator(policy, FRAMES, |allocator| {
+            fill(allocator);
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
+            let mut state = ZoneCompact::new(zone);
+            let goal = Goal { order: Some(9), captures: Some(0), ..goal(Movable) };
+            let mut compactor = Compactor::new(goal, rules(policy));
+            let mut step = ZoneStep::More;
+            while step == ZoneStep::More {
+                step = compactor.step(allocator, &mut state, &mut AllMovable, 0, &mut ());
+            }
+            let ZoneStep::Captured(pfn) = step else { panic!("{step:?}") };
+            let block = allocator.zones()[0].state(pfn);
+            assert_eq!(block, Some(FrameState::Allocated { order: 0, movable: true }));
+        });
     }
 }

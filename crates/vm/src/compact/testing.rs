@@ -46,6 +46,7 @@ pub(super) fn goal(migratetype: Migratetype) -> Goal {
         ignore_hints: false,
         any_block: false,
         direct: true,
+        captures: Some(2),
         proactive: None,
         whole_blocks: false,
         extfrag_threshold: 500,

@@ -19,11 +19,9 @@ const TICK_NS: u64 = 4_000_000;
 /// The longest wait for a congested device, in nanoseconds (HZ/50).
 const CONGESTED_NS: u64 = 20_000_000;
 
-/// Rounds of reclaim without a freed page after which each further round stands for all that a tick has time for.
-/// No run of the published experiments gets there: it only lets time pass for a request that loops for ever.
-const FRUITLESS_ROUNDS: u32 = 1 << 20;
-/// Rounds of reclaim after which each further round stands for all that a tick has time for.
-const ROUNDS: u32 = 1 << 24;
+/// Rounds of reclaim after which each further round stands for all that a tick has time for. No run of the published
+/// experiments gets there: it only lets time pass for a request that loops for ever.
+const ROUNDS: u32 = 1 << 20;
 
 /// What a task in the slow path does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,8 +51,6 @@ pub struct SlowAlloc<'m> {
     compacted: Option<Compacted>,
     /// Rounds of reclaim so far.
     rounds: u32,
-    /// Rounds of reclaim since the last one that freed a page.
-    fruitless: u32,
 }
 
 /// The job that the task is at.
@@ -80,7 +76,7 @@ impl<'m> SlowAlloc<'m> {
         };
         let path = SlowPath::new(&vm.kernel.allocator, demand, caller);
         let job = Job::Decide(Outcome::Start);
-        Self { path, cpu, request, job, compacted: None, rounds: 0, fruitless: 0 }
+        Self { path, cpu, request, job, compacted: None, rounds: 0 }
     }
 
     /// Tells whether the task is in direct reclaim or direct compaction, which is a stall for memory.
@@ -125,9 +121,8 @@ impl<'m> SlowAlloc<'m> {
     /// that change nothing are not simulated one by one.
     fn end_reclaim(&mut self, pages: u64) -> Slow {
         self.rounds = self.rounds.saturating_add(1);
-        self.fruitless = if pages == 0 { self.fruitless.saturating_add(1) } else { 0 };
         self.job = Job::Decide(Outcome::Reclaimed { pages });
-        if self.fruitless > FRUITLESS_ROUNDS || self.rounds > ROUNDS {
+        if self.rounds > ROUNDS {
             return Slow::Spins(TICK_NS);
         }
         Slow::Ran
