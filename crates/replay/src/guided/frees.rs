@@ -27,6 +27,7 @@ impl Guided<'_, '_> {
         destination: Destination,
     ) {
         let Some(at) = self.zone_of(pfn) else { return };
+        self.forget_delayed(pfn);
         self.prepare(at, pfn, order);
         self.tally.placed(pfn);
         // Without a probe on isolation, what compaction frees is kept only if it had isolated it.
@@ -61,16 +62,6 @@ impl Guided<'_, '_> {
             self.prepare(at, pfn, order);
             self.commit(cpu, pid, at, pfn, order, Destination::Direct);
             self.past_lists += 1;
-        }
-    }
-
-    /// A task is seen again: what it had freed reaches a list before anything else it does.
-    pub(super) fn commit_delayed(&mut self, cpu: usize, pid: u32) {
-        while let Some(place) = self.delayed.iter().position(|delayed| delayed.pid == pid) {
-            let Delayed { pfn, order, destination, .. } = self.delayed.remove(place);
-            if let Some(at) = self.zone_of(pfn) {
-                self.commit(cpu, pid, at, pfn, order, destination);
-            }
         }
     }
 
@@ -116,7 +107,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    fn commit(
+    pub(super) fn commit(
         &mut self,
         cpu: usize,
         pid: u32,
@@ -174,6 +165,7 @@ impl Guided<'_, '_> {
     ) {
         let Some(at) = self.zone_of(pfn) else { return };
         let policy = *self.allocator.policy();
+        let arrived = self.arrive(pfn, order);
         let Some(owner) = self.holder(pfn) else {
             self.tally.compare_frame(kind::DRAIN_FRAME, pfn, Agreement::None, || {
                 (format!("{pfn} of order {order}"), "is on no CPU list".to_owned())
@@ -184,7 +176,7 @@ impl Guided<'_, '_> {
             }
             return;
         };
-        let mut explained = self.take_untraced(owner, at, pfn, ListEnd::Tail);
+        let mut explained = self.take_untraced(owner, at, pfn, ListEnd::Tail) || arrived;
         let place =
             self.cpus[cpu].drains.iter().position(|d| (d.pid, d.zone, d.owner) == (pid, at, owner));
         let known = place.map(|place| self.cpus[cpu].drains.swap_remove(place));
@@ -289,21 +281,6 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// A block that the model would take now is one that its task had not put back yet, as the
-    /// kernel takes another: it comes when the task is seen again. Tells whether there was one.
-    pub(super) fn withdraw_fresh(&mut self, at: usize, next: Pfn, pid: u32) -> bool {
-        let Some((start, ..)) = self.allocator.zones()[at].free_block_of(next) else {
-            return false;
-        };
-        let fresh = |f: &Delayed| f.pid != pid && f.pfn == start;
-        let Some(place) = self.fresh.iter().position(fresh) else { return false };
-        let fresh = self.fresh.remove(place);
-        self.make_allocated(at, fresh.pfn, fresh.order);
-        self.delayed.push(fresh);
-        self.freed_delayed += 1;
-        true
-    }
-
     /// The drain is over: it should have given back what the model asked for.
     pub(super) fn close_drain(&mut self, cpu: usize, pid: Option<u32>) {
         while let Some(place) =
@@ -329,6 +306,9 @@ impl Guided<'_, '_> {
         }
         let (reclaim, below) = (zone.reclaim_active(), zone.below_high());
         let both = want > 0 && got > 0;
+        if exact && self.limit_seen.is_some_and(|(cpu, zone, _)| (cpu, zone) == (owner, at)) {
+            self.limit_seen = None;
+        }
         self.seen.not_drained += u64::from(want > 0 && got == 0);
         // What was learned from the kernel's answer was not foreseen.
         let explained = !exact && self.explain(&draining);
@@ -366,6 +346,9 @@ impl Guided<'_, '_> {
         if explained {
             return true;
         }
+        if !drained && self.learn_free_high_batch(draining, reclaim) {
+            return true;
+        }
         let may_run = self.kswapd_woken >> node & 1 == 1;
         if (reclaim || may_run) && self.would_drain(draining, !reclaim, 0) == drained {
             self.would_drain(draining, !reclaim, 0);
@@ -389,33 +372,6 @@ impl Guided<'_, '_> {
         }
         self.follow_limit(draining);
         false
-    }
-
-    /// A block that is thought to reach the list late has reached it already, if that explains why
-    /// pages were given back.
-    fn put_delayed(&mut self, draining: &Draining, reclaim_active: bool) -> bool {
-        let delayed = self.delayed.iter().filter(|delayed| {
-            delayed.is_for(draining.owner) && self.zone_of(delayed.pfn) == Some(draining.zone)
-        });
-        let pages: i32 = delayed.map(|delayed| 1 << delayed.order).sum();
-        if pages == 0 || !self.would_drain(draining, reclaim_active, -pages) {
-            return false;
-        }
-        let (owner, zone) = (draining.owner, draining.zone);
-        while let Some(place) = self
-            .delayed
-            .iter()
-            .position(|delayed| delayed.is_for(owner) && self.zone_of(delayed.pfn) == Some(zone))
-        {
-            let Delayed { pfn, order, .. } = self.delayed.remove(place);
-            if let Some((zone, cache)) = self.allocator.zone_and_cache(draining.zone, owner) {
-                let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
-                let put = cache.impose_put(zone, pfn, order, mt, ListEnd::Head);
-                self.tally.imposed(imposed::CPU_LIST_PUT, put);
-                self.set_holder(pfn, Some(owner));
-            }
-        }
-        true
     }
 
     /// Tasks that may have taken a block have, as far as that explains why nothing was given back.
@@ -445,8 +401,42 @@ impl Guided<'_, '_> {
         true
     }
 
+    /// Learns from a run of high-order frees that does not drain a list shorter than a batch that the CPUs
+    /// have `PCPF_FREE_HIGH_BATCH`: their share of the last-level cache is large. A snapshot from `/proc`
+    /// does not say so. Tells whether that explains it.
+    fn learn_free_high_batch(&mut self, draining: &Draining, reclaim_active: bool) -> bool {
+        let (owner, at) = (draining.owner, draining.zone);
+        if !draining.before.prev_free_high_order {
+            return false;
+        }
+        let set = |guided: &mut Self, to: bool| {
+            let cache = guided.allocator.zone_and_cache(at, owner).map(|(_, cache)| cache);
+            cache.is_some_and(|cache| {
+                let was = cache.state().free_high_batch;
+                cache.impose_state(CacheState { free_high_batch: to, ..cache.state() });
+                !was
+            })
+        };
+        if !set(self, true) {
+            return false;
+        }
+        if self.would_drain(draining, reclaim_active, 0) {
+            set(self, false);
+            return false;
+        }
+        for zone in 0..self.allocator.zones().len() {
+            for cpu in 0..self.allocator.cpus() {
+                if let Some((_, cache)) = self.allocator.zone_and_cache(zone, cpu) {
+                    cache.impose_state(CacheState { free_high_batch: true, ..cache.state() });
+                }
+            }
+        }
+        self.free_high_batch += 1;
+        true
+    }
+
     /// Decides a drain again, as if kswapd ran or not, and as if the list had fewer pages.
-    fn would_drain(&mut self, draining: &Draining, reclaim_active: bool, fewer: i32) -> bool {
+    pub(super) fn would_drain(&mut self, draining: &Draining, reclaim_active: bool, fewer: i32) -> bool {
         let policy = *self.allocator.policy();
         let Some((zone, cache)) = self.allocator.zone_and_cache(draining.zone, draining.owner)
         else {

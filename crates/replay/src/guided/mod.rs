@@ -7,6 +7,7 @@
 //! its middle shows it, and the list is rotated likewise.
 
 mod attempts;
+mod delayed;
 mod emptied;
 mod end;
 mod frees;
@@ -218,6 +219,8 @@ pub struct Guided<'a, 'm> {
     limit_seen: Option<(usize, usize, bool)>,
     /// How often a drain told that the zone was above its high watermark.
     left_below: u64,
+    /// Whether a missing drain showed that the CPUs have `PCPF_FREE_HIGH_BATCH`.
+    free_high_batch: u64,
     seen: Seen,
     tally: Tally,
 }
@@ -276,6 +279,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             kswapd_ends: 0,
             limit_seen: None,
             left_below: 0,
+            free_high_batch: 0,
             seen: Seen::default(),
             tally: Tally::new(mismatches),
         }
@@ -489,6 +493,10 @@ impl<'a, 'm> Guided<'a, 'm> {
             (
                 self.left_below,
                 "times a zone was found above its high watermark from missing drains",
+            ),
+            (
+                self.free_high_batch,
+                "missing drain showed that the CPUs have PCPF_FREE_HIGH_BATCH",
             ),
             (
                 self.taken_by_count,

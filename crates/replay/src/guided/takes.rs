@@ -39,17 +39,17 @@ impl Guided<'_, '_> {
         mt: Migratetype,
     ) {
         let Some(at) = self.zone_of(pfn) else { return };
+        let mut explained = self.arrive(pfn, order);
         self.free_if_cached(at, pfn);
         let refill = self.refill_for(cpu, pid, at, order, mt);
         let mode = refill.map_or(Mode::Normal, |r| r.mode);
         let strict = self.allocator.policy().list_type_strict();
-        let mut withdrawn = false;
         while mode == Mode::Normal
             && let Some((next, _)) = self.allocator.zones()[at].next_of_list(order, mt)
             && next != pfn
             && self.withdraw_fresh(at, next, pid)
         {
-            withdrawn = true;
+            explained = true;
         }
         let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let own = zone.next_of_list(order, mt).filter(|_| mode == Mode::Normal);
@@ -69,7 +69,7 @@ impl Guided<'_, '_> {
                 zone.rotate_free_list(pfn);
             }
             let kind = if refill.is_some() { kind::REFILL_FRAME } else { kind::ZONE_FRAME };
-            let agreement = agreement(exact, shape, withdrawn);
+            let agreement = agreement(exact, shape, explained);
             self.tally.compare_frame(kind, pfn, agreement, || {
                 (
                     format!("{pfn} of {}", words::free_block(actual)),
@@ -347,6 +347,7 @@ impl Guided<'_, '_> {
             });
             return;
         }
+        self.arrive(x.pfn, x.alloc_order);
         self.free_if_cached(at, x.pfn);
         let (order, mt) = (x.alloc_order, x.alloc_migratetype);
         let refill = self.refill_for(cpu, pid, at, order, mt);
@@ -407,6 +408,7 @@ impl Guided<'_, '_> {
     /// Up to 6.9 a fallback moves what it found; the block is taken, and reported, after it.
     fn extfrag_loose(&mut self, cpu: usize, pid: u32, at: usize, x: &Extfrag) {
         let (order, mt) = (x.alloc_order, x.alloc_migratetype);
+        self.arrive(x.pfn, x.fallback_order);
         self.free_if_cached(at, x.pfn);
         let refill = self.refill_for(cpu, pid, at, order, mt);
         let flags = refill.map_or(FLAGS, |r| r.flags);
@@ -450,6 +452,7 @@ impl Guided<'_, '_> {
     pub(super) fn alloc(&mut self, pfn: Pfn, wanted: Wanted) {
         let Wanted { cpu, pid, order, mt, .. } = wanted;
         let Some(at) = self.zone_of(pfn) else { return };
+        let arrived = self.arrive(pfn, order);
         let owner = self.holder(pfn);
         let Some((_, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let list = cache.list_index(order, mt);
@@ -471,7 +474,7 @@ impl Guided<'_, '_> {
             });
         } else if let Some(on) = owner.filter(|&on| on == cpu || self.was_on(pid, on)) {
             self.attempts_before_alloc(at, wanted);
-            self.alloc_from_list(on, pid, at, pfn, list);
+            self.alloc_from_list(on, pid, at, pfn, list, arrived);
         } else if owner.is_none() && self.last_seen.get(&pid).is_some_and(|seen| seen.compacted) {
             // What compaction captured comes from no list.
             self.make_allocated(at, pfn, order);
@@ -538,7 +541,15 @@ impl Guided<'_, '_> {
     /// A block comes from the list of this CPU. A task may be interrupted between taking a block and
     /// reporting it: later frees then lie before the block, or blocks before it have left the list
     /// already.
-    fn alloc_from_list(&mut self, cpu: usize, pid: u32, at: usize, pfn: Pfn, list: Option<usize>) {
+    fn alloc_from_list(
+        &mut self,
+        cpu: usize,
+        pid: u32,
+        at: usize,
+        pfn: Pfn,
+        list: Option<usize>,
+        arrived: bool,
+    ) {
         let untraced = self.take_untraced(cpu, at, pfn, ListEnd::Head);
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         let next = list.and_then(|l| cache.next(zone, l));
@@ -550,7 +561,7 @@ impl Guided<'_, '_> {
         let shape = list.is_some() && has == list;
         let exact = shape && ahead < deep;
         self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
-        let agreement = agreement(exact, shape, ahead > 0 || untraced);
+        let agreement = agreement(exact, shape, ahead > 0 || untraced || arrived);
         self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, agreement, || {
             let [has, list] = [has, list].map(words::or_none);
             let next = words::or_none(next);
@@ -646,6 +657,7 @@ impl Guided<'_, '_> {
     /// The compaction free scanner takes a free block; large ones make their pageblock movable.
     pub(super) fn isolate(&mut self, pfn: Pfn, order: Order, destination: Destination) {
         let Some(at) = self.zone_of(pfn) else { return };
+        self.arrive(pfn, order);
         self.free_if_cached(at, pfn);
         if destination == Destination::Sought
             && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)

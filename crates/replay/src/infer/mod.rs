@@ -20,7 +20,7 @@ mod moment;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pageblock::frame::{FrameRange, Order, Pfn};
-use pageblock::mobility::Migratetype::{self, Movable, Unmovable};
+use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
 use pageblock::zone::Geometry;
 use pageblock_recording::{
     BlockInfo, Columnar, FreeBlock, PageUse, PcpPage, Recording, Snapshot, UsedRange, What,
@@ -117,8 +117,8 @@ struct Evidence {
     /// By task: the CPU whose lists it drained last.
     drains: BTreeMap<u32, u16>,
     zones: Vec<FrameRange>,
-    /// The CPUs, and zones, whose list of movable pages ran out.
-    ran_out: BTreeSet<(u16, u16)>,
+    /// The lists of pages that a refill found empty: CPU, zone, type.
+    ran_out: BTreeSet<(u16, u16, Migratetype)>,
     pageblock_order: Order,
 }
 
@@ -155,8 +155,8 @@ impl Evidence {
                 if refill {
                     self.hold(cpu, pfn);
                     let zone = self.zones.iter().position(|z| (z.start..z.end).contains(&pfn));
-                    let zone = zone.filter(|_| (order, mt) == (0, Movable));
-                    self.ran_out.extend(zone.map(|zone| (cpu, zone as u16)));
+                    let zone = zone.filter(|_| order == 0);
+                    self.ran_out.extend(zone.map(|zone| (cpu, zone as u16, mt)));
                 }
             }
             What::Extfrag(x) => {
@@ -373,25 +373,27 @@ impl Evidence {
             let (heads, mut tails) = (listed(&self.heads), listed(&self.tails));
             tails.reverse();
             known += heads.len() + tails.len();
-            let has_room = |zone| !self.ran_out.contains(&(cpu, zone));
+            let room = |zone| {
+                let mut types = [Movable, Unmovable, Reclaimable].into_iter();
+                types.find(|&mt| !self.ran_out.contains(&(cpu, zone, mt)))
+            };
             let known_pages = heads.iter().chain(&tails);
-            let middle = middle(snapshot, cpu, known_pages, has_room, &mut fillers);
+            let middle = middle(snapshot, cpu, known_pages, room, &mut fillers);
             pages.extend(heads.into_iter().chain(middle).chain(tails));
         }
         snapshot.pcp = pages;
         known
     }
 
-    /// Pages that may be on CPU lists, and that no event touches, by zone.
-    fn fillers(&self, snapshot: &Snapshot) -> BTreeMap<u16, Vec<Pfn>> {
-        let mut fillers: BTreeMap<u16, Vec<Pfn>> = BTreeMap::new();
+    /// Pages that may be on CPU lists, and that no event touches.
+    fn fillers(&self, snapshot: &Snapshot) -> Fillers {
+        let mut fillers = Fillers::new();
         for used in snapshot.used.iter().filter(|used| used.state == PageUse::KernelOrPcp) {
             for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
                 if !self.touched[pfn.0 as usize]
-                    && self.type_of(pfn) == Movable
                     && let Some(zone) = snapshot.zone_of(pfn)
                 {
-                    fillers.entry(zone as u16).or_default().push(pfn);
+                    fillers.entry((zone as u16, self.type_of(pfn))).or_default().push(pfn);
                 }
             }
         }
@@ -432,26 +434,30 @@ fn free_blocks(snapshot: &Snapshot, free: &[bool]) -> Vec<FreeBlock> {
     blocks
 }
 
-/// Pages that make a CPU's lists as long as the snapshot counts them, in the zones where such pages
-/// may have been on them.
+/// Pages that may be on CPU lists, by zone and type.
+type Fillers = BTreeMap<(u16, Migratetype), Vec<Pfn>>;
+
+/// Pages that make a CPU's lists as long as the snapshot counts them. `room` tells which type's list of a
+/// zone may have held pages that no event touches.
 fn middle<'p>(
     snapshot: &Snapshot,
     cpu: u16,
     known: impl Iterator<Item = &'p PcpPage>,
-    has_room: impl Fn(u16) -> bool,
-    fillers: &mut BTreeMap<u16, Vec<Pfn>>,
+    room: impl Fn(u16) -> Option<Migratetype>,
+    fillers: &mut Fillers,
 ) -> Vec<PcpPage> {
     let mut listed: BTreeMap<u16, u64> = BTreeMap::new();
     for page in known {
         *listed.entry(page.zone).or_default() += 1 << page.order;
     }
     let mut middle = Vec::new();
-    for info in snapshot.pcpinfo.iter().filter(|info| info.cpu == cpu && has_room(info.zone)) {
+    for info in snapshot.pcpinfo.iter().filter(|info| info.cpu == cpu) {
+        let Some(mt) = room(info.zone) else { continue };
         let missing = info.count.saturating_sub(listed.get(&info.zone).copied().unwrap_or(0));
-        let pool = fillers.entry(info.zone).or_default();
+        let pool = fillers.entry((info.zone, mt)).or_default();
         let left = pool.len() - (missing as usize).min(pool.len());
         let page =
-            |pfn| PcpPage { cpu, zone: info.zone, index: 0, order: 0, mt: Some(Movable), pfn };
+            |pfn| PcpPage { cpu, zone: info.zone, index: 0, order: 0, mt: Some(mt), pfn };
         middle.extend(pool.drain(left..).map(page));
     }
     middle
