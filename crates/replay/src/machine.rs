@@ -253,7 +253,7 @@ fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo, counts: bool) {
 }
 
 /// The place of a snapshot's zone.
-fn zone_at(allocator: &Allocator<'_>, snapshot: &Snapshot, zone: u16) -> Option<usize> {
+pub(crate) fn zone_at(allocator: &Allocator<'_>, snapshot: &Snapshot, zone: u16) -> Option<usize> {
     let zone = &snapshot.zones[usize::from(zone)];
     let same = |z: &Zone<'_>| u16::from(z.node()) == zone.node && z.kind().name() == zone.name;
     allocator.zones().iter().position(same)

@@ -32,7 +32,7 @@ pub(super) struct Run {
 
 /// What a search of the free scanner is for.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct SearchTarget {
     /// It takes the first page from here on,
     low: Pfn,
     /// or else the last from here on.
@@ -72,7 +72,7 @@ impl Lists {
     }
 
     /// `fast_isolate_freepages`, from this order and looking so far.
-    fn search(&self, wanted: Wanted, from: Order, mut limit: usize) -> Outcome {
+    fn search(&self, wanted: SearchTarget, from: Order, mut limit: usize) -> Outcome {
         let mut outcome = Outcome::default();
         let mut order = from;
         loop {
@@ -95,7 +95,7 @@ impl Lists {
     /// One list of it; gives how many blocks it looked at.
     fn search_list(
         &self,
-        wanted: Wanted,
+        wanted: SearchTarget,
         order: Order,
         limit: &mut usize,
         outcome: &mut Outcome,
@@ -160,7 +160,7 @@ impl Guided<'_, '_> {
         let zone = &self.allocator.zones()[run.zone];
         let whole = free >= Pfn(zone.span().end.0 - 1).align_down(pageblock_order);
         let lists = Lists::of(zone, run.order);
-        let wanted = Wanted { low, min, order: run.order };
+        let wanted = SearchTarget { low, min, order: run.order };
         let fits = |outcome: &Outcome| {
             let entries = scanned - taken.saturating_sub(1).min(scanned);
             outcome.scanned == entries
@@ -212,7 +212,14 @@ impl Guided<'_, '_> {
 
     /// The lists are not in the kernel's order: takes the block that a search would come to first of
     /// those that left the lists.
-    fn take_likely(&mut self, event: u64, pid: u32, wanted: Wanted, lists: &Lists, taken: u64) {
+    fn take_likely(
+        &mut self,
+        event: u64,
+        pid: u32,
+        wanted: SearchTarget,
+        lists: &Lists,
+        taken: u64,
+    ) {
         if !taken.is_power_of_two() || taken.ilog2() >= u32::from(wanted.order) {
             return;
         }
@@ -312,7 +319,7 @@ impl Guided<'_, '_> {
 mod tests {
     use super::*;
 
-    const WANTED: Wanted = Wanted { low: Pfn(80), min: Pfn(50), order: 2 };
+    const WANTED: SearchTarget = SearchTarget { low: Pfn(80), min: Pfn(50), order: 2 };
 
     fn search(of_order_1: &[u64], limit: usize) -> Outcome {
         let blocks = vec![Vec::new(), of_order_1.iter().copied().map(Pfn).collect()];

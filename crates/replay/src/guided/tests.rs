@@ -200,16 +200,17 @@ fn pages_that_the_bulk_allocator_took_leave_the_list_before_what_stood_behind_th
 #[test]
 fn a_refill_that_a_lower_zone_serves_was_tried_in_the_higher_one() {
     let free = [(512, 3, Movable), (8704, 6, Unmovable)];
-    let wanted = Wanted { cpu: 0, pid: TASK, order: 0, mt: Movable, highest: ZoneKind::Normal };
+    let wanted =
+        TaskRequest { cpu: 0, pid: TASK, order: 0, mt: Movable, highest: ZoneKind::Normal };
     on_machine(&free, &[], |guided| {
         let factor = |guided: &Guided<'_, '_>| {
             guided.allocator.cache(NORMAL, 0).unwrap().state().alloc_factor
         };
-        let flags = guided.attempts_before_refill(DMA32, wanted);
+        let flags = guided.walk_before_refill(DMA32, wanted);
         assert!(flags.has(AllocFlags::NOFRAGMENT));
         assert_eq!((guided.failed_attempts, factor(guided)), (1, 1));
         guided.in_slow_path.insert(TASK);
-        let flags = guided.attempts_before_refill(NORMAL, wanted);
+        let flags = guided.walk_before_refill(NORMAL, wanted);
         assert!(!flags.has(AllocFlags::NOFRAGMENT));
         assert_eq!((guided.failed_attempts, factor(guided)), (1, 1), "it may mix types at once");
     });
@@ -218,9 +219,10 @@ fn a_refill_that_a_lower_zone_serves_was_tried_in_the_higher_one() {
 #[test]
 fn a_refill_mixes_types_only_where_no_zone_serves_otherwise() {
     let free = [(512, 6, Unmovable), (8704, 6, Unmovable)];
-    let wanted = Wanted { cpu: 0, pid: TASK, order: 0, mt: Movable, highest: ZoneKind::Normal };
+    let wanted =
+        TaskRequest { cpu: 0, pid: TASK, order: 0, mt: Movable, highest: ZoneKind::Normal };
     on_machine(&free, &[], |guided| {
-        let flags = guided.attempts_before_refill(NORMAL, wanted);
+        let flags = guided.walk_before_refill(NORMAL, wanted);
         assert!(!flags.has(AllocFlags::NOFRAGMENT));
         assert_eq!(guided.failed_attempts, 2, "once in each zone");
     });

@@ -40,6 +40,8 @@ pub struct Start {
     pub inferred: Vec<Pfn>,
     /// The first frames of pageblocks whose type no event tells.
     pub guessed: Vec<Pfn>,
+    /// The first event after the limits of the CPU lists were read, where it is not the first of all.
+    pub limits_read_before: Option<u64>,
     /// What a reader must know.
     pub notes: Vec<String>,
 }
@@ -252,7 +254,7 @@ impl Evidence {
 
     fn conclude(mut self, recording: &Recording, since: u64) -> Start {
         let mut snapshot = recording.start.clone();
-        self.go_back(&mut snapshot, since);
+        let read = self.go_back(&mut snapshot, since);
         let guessed = self.guess_types(&snapshot);
         let mut inferred = self.order_lists(&mut snapshot);
         let known = self.fill_cpu_lists(&mut snapshot);
@@ -263,11 +265,12 @@ impl Evidence {
              counted apart, as inferred",
             inferred.len() - snapshot.pcp.len(),
         );
-        Start { snapshot, inferred, guessed, notes: vec![told] }
+        Start { snapshot, inferred, guessed, limits_read_before: Some(read), notes: vec![told] }
     }
 
-    /// Makes a snapshot one of the state before the first event. `since` is its first marker.
-    fn go_back(&self, snapshot: &mut Snapshot, since: u64) {
+    /// Makes a snapshot one of the state before the first event. `since` is its first marker. Returns the
+    /// first event after the kernel's counters were read.
+    fn go_back(&self, snapshot: &mut Snapshot, since: u64) -> u64 {
         let mut free = free_frames(snapshot, self.touched.len());
         for (pfn, state) in self.before_snapshot.iter().enumerate() {
             if *state == UNKNOWN {
@@ -285,11 +288,12 @@ impl Evidence {
         for block in &snapshot.free {
             pages[usize::from(block.zone)] += 1 << block.order;
         }
-        let listed = self.counters.listed_when_read(snapshot, pages, since);
+        let (read, listed) = self.counters.listed_when_read(snapshot, pages, since);
         for info in &mut snapshot.pcpinfo {
             let more = listed.get(&(info.cpu, info.zone)).copied().unwrap_or(0);
             info.count = info.count.saturating_add_signed(-more);
         }
+        read
     }
 
     /// Gives every pageblock a type: where no event tells, movable unless only the kernel uses it.
@@ -456,8 +460,7 @@ fn middle<'p>(
         let missing = info.count.saturating_sub(listed.get(&info.zone).copied().unwrap_or(0));
         let pool = fillers.entry((info.zone, mt)).or_default();
         let left = pool.len() - (missing as usize).min(pool.len());
-        let page =
-            |pfn| PcpPage { cpu, zone: info.zone, index: 0, order: 0, mt: Some(mt), pfn };
+        let page = |pfn| PcpPage { cpu, zone: info.zone, index: 0, order: 0, mt: Some(mt), pfn };
         middle.extend(pool.drain(left..).map(page));
     }
     middle

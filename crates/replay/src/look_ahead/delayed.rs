@@ -57,7 +57,7 @@ impl Aside {
     /// left it.
     fn freed_delayed(
         &self,
-        how: Left,
+        how: LeftBy,
         cpu: u16,
         list: (Order, Migratetype),
         delayed: &[Pfn],
@@ -67,8 +67,10 @@ impl Aside {
             return true;
         }
         match how {
-            Left::Taken => (resumed != self.cpu && cpu == resumed) || self.has_above(list, delayed),
-            Left::Drained => self.drained.contains(&list),
+            LeftBy::Taken => {
+                (resumed != self.cpu && cpu == resumed) || self.has_above(list, delayed)
+            }
+            LeftBy::Drained => self.drained.contains(&list),
         }
     }
 
@@ -82,7 +84,7 @@ impl Aside {
 
 /// How a block left its list.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum LeftBy {
     /// A request took it.
     Taken,
     /// It went back to the zone.
@@ -91,13 +93,13 @@ pub(super) enum Left {
 
 /// What an event that takes a block tells of events before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Finding {
+pub(super) enum LateReport {
     /// The block's free, at this event, reached its list late.
     FreedLate(u64),
     /// The block was taken before this event.
     TakenBefore(u64),
     /// The block may have been taken before this event; the lists do not tell.
-    PerhapsBefore(u64),
+    MaybeTakenBefore(u64),
 }
 
 /// Finds the late reports among all.
@@ -239,12 +241,12 @@ impl DelayedFinder {
     /// A block left a list.
     pub(super) fn left(
         &mut self,
-        how: Left,
+        how: LeftBy,
         cpu: u16,
         pid: u32,
         pfn: Pfn,
         list: (Order, Migratetype),
-    ) -> Option<Finding> {
+    ) -> Option<LateReport> {
         let of_block = |d: &Aside| d.freed.is_some_and(|(_, f, o)| (f, o) == (pfn, list.0));
         let doubt = self.doubts.iter().position(of_block).map(|place| self.doubts.remove(place));
         self.note_left(how, cpu, pid, pfn, list);
@@ -252,30 +254,30 @@ impl DelayedFinder {
         if let Some((free, ..)) =
             doubt.filter(|d| d.freed_delayed(how, cpu, list, &delayed)).and_then(|d| d.freed)
         {
-            return Some(Finding::FreedLate(free));
+            return Some(LateReport::FreedLate(free));
         }
-        let back = self.back.as_ref().filter(|back| how == Left::Taken && back.cpu == cpu)?;
+        let back = self.back.as_ref().filter(|back| how == LeftBy::Taken && back.cpu == cpu)?;
         let above = back.above.iter().any(|above| above.pfn == pfn);
         if above {
             return None;
         }
         let before = back.has_above(list, &delayed) || back.empty.contains(&list);
-        let finding = if before { Finding::TakenBefore } else { Finding::PerhapsBefore };
+        let finding = if before { LateReport::TakenBefore } else { LateReport::MaybeTakenBefore };
         Some(finding(back.since))
     }
 
-    fn note_left(&mut self, how: Left, cpu: u16, pid: u32, pfn: Pfn, list: (Order, Migratetype)) {
+    fn note_left(&mut self, how: LeftBy, cpu: u16, pid: u32, pfn: Pfn, list: (Order, Migratetype)) {
         for aside in self.aside.iter_mut().chain(&mut self.doubts) {
             let above = aside.above.iter().position(|above| above.pfn == pfn);
             if let Some(above) = above {
                 aside.above.remove(above);
-                if how == Left::Drained {
+                if how == LeftBy::Drained {
                     aside.drained.push(list);
                 }
             }
             if aside.resumed.is_none() && aside.cpu == cpu {
                 let known = std::mem::replace(&mut aside.other, pid) == pid;
-                let below = how == Left::Taken && known && above.is_none();
+                let below = how == LeftBy::Taken && known && above.is_none();
                 if below && !aside.gave.contains(&list) {
                     aside.gave.push(list);
                 }
@@ -310,10 +312,10 @@ mod tests {
     fn leave(
         finder: &mut DelayedFinder,
         event: u64,
-        how: Left,
+        how: LeftBy,
         pid: u32,
         pfn: Pfn,
-    ) -> Option<Finding> {
+    ) -> Option<LateReport> {
         finder.event(event, 0, pid);
         finder.left(how, 0, pid, pfn, LIST)
     }
@@ -325,8 +327,8 @@ mod tests {
         free(&mut finder, 2, 8, OTHER);
         finder.event(3, 0, 8);
         finder.event(4, 0, 7);
-        let found = leave(&mut finder, 5, Left::Taken, 7, BLOCK);
-        assert_eq!(found, Some(Finding::FreedLate(1)));
+        let found = leave(&mut finder, 5, LeftBy::Taken, 7, BLOCK);
+        assert_eq!(found, Some(LateReport::FreedLate(1)));
     }
 
     #[test]
@@ -335,7 +337,7 @@ mod tests {
         free(&mut finder, 1, 7, BLOCK);
         free(&mut finder, 2, 8, OTHER);
         finder.event(3, 0, 7);
-        assert_eq!(leave(&mut finder, 4, Left::Drained, 7, BLOCK), None);
+        assert_eq!(leave(&mut finder, 4, LeftBy::Drained, 7, BLOCK), None);
     }
 
     #[test]
@@ -344,9 +346,9 @@ mod tests {
         free(&mut finder, 1, 7, BLOCK);
         free(&mut finder, 2, 8, OTHER);
         finder.event(3, 0, 7);
-        assert_eq!(leave(&mut finder, 4, Left::Drained, 7, OTHER), None);
-        let found = leave(&mut finder, 5, Left::Drained, 7, BLOCK);
-        assert_eq!(found, Some(Finding::FreedLate(1)));
+        assert_eq!(leave(&mut finder, 4, LeftBy::Drained, 7, OTHER), None);
+        let found = leave(&mut finder, 5, LeftBy::Drained, 7, BLOCK);
+        assert_eq!(found, Some(LateReport::FreedLate(1)));
     }
 
     #[test]
@@ -355,8 +357,8 @@ mod tests {
         finder.event(1, 0, 7);
         free(&mut finder, 2, 8, OTHER);
         finder.event(3, 0, 8);
-        let found = leave(&mut finder, 4, Left::Taken, 7, BLOCK);
-        assert_eq!(found, Some(Finding::TakenBefore(2)));
+        let found = leave(&mut finder, 4, LeftBy::Taken, 7, BLOCK);
+        assert_eq!(found, Some(LateReport::TakenBefore(2)));
     }
 
     #[test]
@@ -364,7 +366,7 @@ mod tests {
         let mut finder = finder();
         finder.event(1, 0, 7);
         free(&mut finder, 2, 8, OTHER);
-        let found = leave(&mut finder, 3, Left::Taken, 7, BLOCK);
-        assert_eq!(found, Some(Finding::PerhapsBefore(2)));
+        let found = leave(&mut finder, 3, LeftBy::Taken, 7, BLOCK);
+        assert_eq!(found, Some(LateReport::MaybeTakenBefore(2)));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pageblock::frame::{Order, Pfn};
 
-use super::bypass::Doubt;
+use super::bypass::PossibleBypass;
 use super::tick::Ticks;
 use super::untraced::Untraced;
 
@@ -156,7 +156,7 @@ impl LookAhead {
     }
 
     /// A page of a batch goes past its CPU list.
-    pub(super) fn bypass(&mut self, pfn: Pfn, doubt: Doubt) {
+    pub(super) fn bypass(&mut self, pfn: Pfn, doubt: PossibleBypass) {
         self.set(doubt.freed, Destination::Batched);
         self.bypassed.entry(doubt.before).or_default().push((pfn, doubt.order));
     }

@@ -23,8 +23,8 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock_recording::{PageUse, Record, Snapshot, What};
 
-use self::bypass::{BypassFinder, Doubt};
-use self::delayed::{DelayedFinder, Finding, Left};
+use self::bypass::{BypassFinder, PossibleBypass};
+use self::delayed::{DelayedFinder, LateReport, LeftBy};
 pub use self::destination::{Destination, LookAhead, Taken};
 use self::kswapd::KswapdFinder;
 use self::reserve::ReserveFinder;
@@ -311,10 +311,12 @@ impl LookAheadFinder {
                 None
             }
             What::Alloc { pfn: Some(pfn), order, mt, .. } => {
-                let found = self.delayed.left(Left::Taken, cpu, pid, pfn, (order, mt));
+                let found = self.delayed.left(LeftBy::Taken, cpu, pid, pfn, (order, mt));
                 match found {
-                    Some(Finding::TakenBefore(since)) => self.note_taken(since, pid, pfn, true),
-                    Some(Finding::PerhapsBefore(since)) => self.note_taken(since, pid, pfn, false),
+                    Some(LateReport::TakenBefore(since)) => self.note_taken(since, pid, pfn, true),
+                    Some(LateReport::MaybeTakenBefore(since)) => {
+                        self.note_taken(since, pid, pfn, false)
+                    }
                     _ => {}
                 }
                 found
@@ -327,11 +329,11 @@ impl LookAheadFinder {
                 if self.compaction_keeps {
                     self.delayed.block_type(pfn, mt);
                 }
-                self.delayed.left(Left::Drained, cpu, pid, pfn, (order, mt))
+                self.delayed.left(LeftBy::Drained, cpu, pid, pfn, (order, mt))
             }
             _ => None,
         };
-        if let Some(Finding::FreedLate(free)) = finding {
+        if let Some(LateReport::FreedLate(free)) = finding {
             self.look_ahead.set(free, Destination::Delayed);
             self.look_ahead.freed_delayed += 1;
         }
@@ -405,7 +407,7 @@ impl LookAheadFinder {
 
     /// Whether a page that went past its CPU list may since have left the free lists unseen: only
     /// compaction takes pages so, and not from unmovable pageblocks.
-    fn may_be_isolated(&self, pfn: Pfn, doubt: Doubt) -> bool {
+    fn may_be_isolated(&self, pfn: Pfn, doubt: PossibleBypass) -> bool {
         !self.look_ahead.isolation
             && self.last_isolation > doubt.before
             && self.delayed.type_of(pfn) != Some(Migratetype::Unmovable)

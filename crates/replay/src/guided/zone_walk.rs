@@ -17,7 +17,7 @@ use super::Guided;
 
 /// A request as far as its refill tells it.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct TaskRequest {
     pub(super) cpu: usize,
     pub(super) pid: u32,
     pub(super) order: Order,
@@ -40,7 +40,7 @@ enum Try {
 impl Guided<'_, '_> {
     /// Follows the attempts of a request before the one that takes a block from the zone `at`, and
     /// gives the flags of that one.
-    pub(super) fn attempts_before_refill(&mut self, at: usize, wanted: Wanted) -> AllocFlags {
+    pub(super) fn walk_before_refill(&mut self, at: usize, wanted: TaskRequest) -> AllocFlags {
         let zones = self.zones_tried(at, wanted.highest);
         let first = zones.first().and_then(|&zone| self.allocator.first_flags(zone));
         let Some(first) = first.map(|first| first.with(AllocFlags::KSWAPD)) else {
@@ -76,7 +76,7 @@ impl Guided<'_, '_> {
     }
 
     /// Follows the attempts of a request that a CPU list of the zone `at` served.
-    pub(super) fn attempts_before_alloc(&mut self, at: usize, wanted: Wanted) {
+    pub(super) fn walk_before_alloc(&mut self, at: usize, wanted: TaskRequest) {
         if at + 1 == self.allocator.zones().len() {
             return;
         }
@@ -103,8 +103,8 @@ impl Guided<'_, '_> {
     }
 
     /// `refills`: the list of this zone is known to be empty.
-    fn attempt(&mut self, at: usize, wanted: Wanted, flags: AllocFlags, refills: bool) -> Try {
-        let Wanted { cpu, order, mt, highest, .. } = wanted;
+    fn attempt(&mut self, at: usize, wanted: TaskRequest, flags: AllocFlags, refills: bool) -> Try {
+        let TaskRequest { cpu, order, mt, highest, .. } = wanted;
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else {
             return Try::Passed;
         };
@@ -119,7 +119,7 @@ impl Guided<'_, '_> {
         if serves { Try::Serves } else { Try::Fails }
     }
 
-    fn fail(&mut self, at: usize, Wanted { cpu, order, mt, .. }: Wanted) {
+    fn fail(&mut self, at: usize, TaskRequest { cpu, order, mt, .. }: TaskRequest) {
         let policy = *self.allocator.policy();
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
         if cache.list_index(order, mt).is_some() {
