@@ -3,7 +3,7 @@
 use pageblock::cpu_cache::{CacheState, CpuCache, Drain};
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
-use pageblock::policy::PcpType;
+use pageblock::policy::{PcpType, Policy};
 use pageblock::replay::ListEnd;
 use pageblock_measure::verification::Agreement;
 
@@ -39,6 +39,39 @@ pub(super) struct Draining {
     pub(super) last: Option<usize>,
 }
 
+impl Draining {
+    /// Starts a drain that no free triggered: a vmstat worker's, each batch of which begins anew
+    /// (`decay_pcp_high`), or one that empties the lists in rounds (`drain_pages_zone`).
+    fn without_free(
+        cache: &CpuCache,
+        policy: &Policy,
+        worker: bool,
+        [zone, owner]: [usize; 2],
+        pid: u32,
+    ) -> Self {
+        let drain = if worker {
+            cache.drain(policy, cache.limits().batch.max(1), 0)
+        } else {
+            cache.drain_round(policy)
+        };
+        let now = Tuning::of(cache);
+        Self {
+            pid,
+            zone,
+            owner,
+            drain,
+            list: 0,
+            want: None,
+            got: 0,
+            exceeded: false,
+            order: 0,
+            before: now,
+            after: now,
+            last: None,
+        }
+    }
+}
+
 impl Guided<'_, '_> {
     /// `mm_page_pcpu_drain`: which block the CPU list gives back, to which type.
     pub(super) fn drain(
@@ -54,14 +87,7 @@ impl Guided<'_, '_> {
         let policy = *self.allocator.policy();
         let arrived = self.arrive(pfn, order);
         let Some(owner) = self.holder(pfn) else {
-            self.tally.compare_frame(kind::DRAIN_FRAME, pfn, Agreement::None, || {
-                (format!("{pfn} of order {order}"), "is on no CPU list".to_owned())
-            });
-            self.prepare(at, pfn, order);
-            if let Some((zone, _)) = self.allocator.zone_and_cache(at, cpu) {
-                self.tally.imposed(imposed::ZONE_FREE, zone.impose_free(pfn, order, Some(mt)));
-            }
-            return;
+            return self.drain_unlisted(at, pfn, order, mt);
         };
         let mut explained = self.take_untraced(owner, at, pfn, ListEnd::Tail) || arrived;
         let place =
@@ -74,7 +100,6 @@ impl Guided<'_, '_> {
             }
             known => known,
         };
-        let running = known.filter(|d| d.drain.left() > 0);
         let worker = self.look_ahead.ticks().is_worker(pid);
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
         // A free gives back from its own list first; other drains, from the first.
@@ -82,28 +107,14 @@ impl Guided<'_, '_> {
             d.want.is_some() && (d.got > 0 || cache.list_of(zone, pfn) == Some(d.list))
         });
         let other = known.filter(|d| d.want.is_some() && missed.is_none());
-        let mut running = running.unwrap_or_else(|| {
-            let list = missed.map_or(0, |d| d.list);
-            let drain = match missed {
-                Some(_) => cache.drain(&policy, u32::MAX, list),
-                // `decay_pcp_high`: each round starts anew.
-                None if worker => cache.drain(&policy, cache.limits().batch.max(1), 0),
-                None => cache.drain_round(&policy),
-            };
-            Draining {
-                pid,
-                zone: at,
-                owner,
-                list,
-                drain,
-                want: missed.and_then(|d| d.want),
-                got: missed.map_or(0, |d| d.got),
-                exceeded: missed.is_some(),
-                order: missed.map_or(0, |d| d.order),
-                before: missed.map_or_else(|| Tuning::of(cache), |d| d.before),
-                after: missed.map_or_else(|| Tuning::of(cache), |d| d.after),
-                last: missed.and_then(|d| d.last),
-            }
+        let running = known.filter(|d| d.drain.left() > 0);
+        let mut running = running.unwrap_or_else(|| match missed {
+            Some(missed) => Draining {
+                drain: cache.drain(&policy, u32::MAX, missed.list),
+                exceeded: true,
+                ..missed
+            },
+            None => Draining::without_free(cache, &policy, worker, [at, owner], pid),
         });
         let has = cache.list_of(zone, pfn);
         let mut found_empty = false;
@@ -155,6 +166,17 @@ impl Guided<'_, '_> {
                 format!("last of list {} is {}, to {}", or_none(list), or_none(next), or_none(to)),
             )
         });
+    }
+
+    /// A drain of a block that the model has on no CPU list.
+    fn drain_unlisted(&mut self, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
+        self.tally.compare_frame(kind::DRAIN_FRAME, pfn, Agreement::None, || {
+            (format!("{pfn} of order {order}"), "is on no CPU list".to_owned())
+        });
+        self.prepare(at, pfn, order);
+        if let Some((zone, _)) = self.allocator.zone_and_cache(at, 0) {
+            self.tally.imposed(imposed::ZONE_FREE, zone.impose_free(pfn, order, Some(mt)));
+        }
     }
 
     /// The drain is over: it should have given back what the model asked for.

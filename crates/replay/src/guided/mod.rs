@@ -222,6 +222,22 @@ impl<'a, 'm> Guided<'a, 'm> {
         if !self.delayed.is_empty() {
             self.commit_delayed(cpu, record.pid);
         }
+        self.decide(event, cpu, record);
+        if takes || matches!(record.what, What::Alloc { .. }) {
+            self.cpus[cpu].pushed = 0;
+        }
+        if let Some(pfn) = self.look_ahead.reserve(event) {
+            self.follow_type(pfn, Migratetype::HighAtomic);
+        }
+        self.last_seen.insert(record.pid, LastSeen::of(record));
+        if let Some(node) = self.look_ahead.reclaim_end(event) {
+            self.end_kswapd(node);
+            self.allocator.set_kswapd_running(node, false);
+        }
+    }
+
+    /// Takes the decision of an event, compares it, and imposes the kernel's.
+    fn decide(&mut self, event: u64, cpu: usize, record: &Record) {
         if let What::Alloc { pfn, order, gfp, .. } = record.what {
             self.note_below_high(cpu, Request::new(order, gfp), pfn);
         }
@@ -257,17 +273,6 @@ impl<'a, 'm> Guided<'a, 'm> {
                 self.compaction(event, record.pid, other);
             }
             _ => {}
-        }
-        if takes || matches!(record.what, What::Alloc { .. }) {
-            self.cpus[cpu].pushed = 0;
-        }
-        if let Some(pfn) = self.look_ahead.reserve(event) {
-            self.follow_type(pfn, Migratetype::HighAtomic);
-        }
-        self.last_seen.insert(record.pid, LastSeen::of(record));
-        if let Some(node) = self.look_ahead.reclaim_end(event) {
-            self.end_kswapd(node);
-            self.allocator.set_kswapd_running(node, false);
         }
     }
 

@@ -15,16 +15,16 @@
 //!
 //! What is inferred from a decision cannot judge it: such cases are counted apart.
 
+mod cpu_lists;
 mod moment;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pageblock::frame::{FrameRange, Order, Pfn};
-use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
+use pageblock::mobility::Migratetype::{self, Movable, Unmovable};
 use pageblock::zone::Geometry;
 use pageblock_recording::{
-    BlockInfo, Columnar, FreeBlock, PageUse, PcpPage, Recording, Snapshot, UsedRange, What,
-    ZoneSnapshot,
+    BlockInfo, Columnar, FreeBlock, PageUse, Recording, Snapshot, UsedRange, What, ZoneSnapshot,
 };
 
 use self::moment::Counters;
@@ -356,53 +356,6 @@ impl Evidence {
         }
         inferred
     }
-
-    /// Puts pages on the CPU lists, as many as the snapshot counts: those that no event touches fill
-    /// the middle. Gives the number of those that an event told.
-    fn fill_cpu_lists(&self, snapshot: &mut Snapshot) -> usize {
-        let free = free_frames(snapshot, self.touched.len());
-        let mut fillers = self.fillers(snapshot);
-        let (mut pages, mut known) = (Vec::new(), 0);
-        let cpus = snapshot.pcpinfo.iter().map(|info| info.cpu + 1).max().unwrap_or(0);
-        for cpu in 0..cpus {
-            let page = |listed: &Listed| {
-                let zone = snapshot.zone_of(listed.pfn)? as u16;
-                let Listed { pfn, order, mt } = *listed;
-                let page = PcpPage { cpu, zone, index: 0, order, mt: Some(mt), pfn };
-                (!free[pfn.0 as usize]).then_some(page)
-            };
-            let listed = |of: &BTreeMap<u16, Vec<Listed>>| -> Vec<PcpPage> {
-                of.get(&cpu).into_iter().flatten().filter_map(page).collect()
-            };
-            let (heads, mut tails) = (listed(&self.heads), listed(&self.tails));
-            tails.reverse();
-            known += heads.len() + tails.len();
-            let room = |zone| {
-                let mut types = [Movable, Unmovable, Reclaimable].into_iter();
-                types.find(|&mt| !self.ran_out.contains(&(cpu, zone, mt)))
-            };
-            let known_pages = heads.iter().chain(&tails);
-            let middle = middle(snapshot, cpu, known_pages, room, &mut fillers);
-            pages.extend(heads.into_iter().chain(middle).chain(tails));
-        }
-        snapshot.pcp = pages;
-        known
-    }
-
-    /// Pages that may be on CPU lists, and that no event touches.
-    fn fillers(&self, snapshot: &Snapshot) -> Fillers {
-        let mut fillers = Fillers::new();
-        for used in snapshot.used.iter().filter(|used| used.state == PageUse::KernelOrPcp) {
-            for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
-                if !self.touched[pfn.0 as usize]
-                    && let Some(zone) = snapshot.zone_of(pfn)
-                {
-                    fillers.entry((zone as u16, self.type_of(pfn))).or_default().push(pfn);
-                }
-            }
-        }
-        fillers
-    }
 }
 
 /// The frames that lie in free blocks.
@@ -438,108 +391,5 @@ fn free_blocks(snapshot: &Snapshot, free: &[bool]) -> Vec<FreeBlock> {
     blocks
 }
 
-/// Pages that may be on CPU lists, by zone and type.
-type Fillers = BTreeMap<(u16, Migratetype), Vec<Pfn>>;
-
-/// Pages that make a CPU's lists as long as the snapshot counts them. `room` tells which type's list of a
-/// zone may have held pages that no event touches.
-fn middle<'p>(
-    snapshot: &Snapshot,
-    cpu: u16,
-    known: impl Iterator<Item = &'p PcpPage>,
-    room: impl Fn(u16) -> Option<Migratetype>,
-    fillers: &mut Fillers,
-) -> Vec<PcpPage> {
-    let mut listed: BTreeMap<u16, u64> = BTreeMap::new();
-    for page in known {
-        *listed.entry(page.zone).or_default() += 1 << page.order;
-    }
-    let mut middle = Vec::new();
-    for info in snapshot.pcpinfo.iter().filter(|info| info.cpu == cpu) {
-        let Some(mt) = room(info.zone) else { continue };
-        let missing = info.count.saturating_sub(listed.get(&info.zone).copied().unwrap_or(0));
-        let pool = fillers.entry((info.zone, mt)).or_default();
-        let left = pool.len() - (missing as usize).min(pool.len());
-        let page = |pfn| PcpPage { cpu, zone: info.zone, index: 0, order: 0, mt: Some(mt), pfn };
-        middle.extend(pool.drain(left..).map(page));
-    }
-    middle
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use pageblock_recording::PcpInfo;
-
-    fn snapshot(free: &[(u64, Order)]) -> Snapshot {
-        let block =
-            |&(pfn, order): &(u64, Order)| FreeBlock { zone: 0, order, mt: None, pfn: Pfn(pfn) };
-        Snapshot {
-            zones: vec![ZoneSnapshot { spanned: 16, ..ZoneSnapshot::default() }],
-            free: free.iter().map(block).collect(),
-            ..Snapshot::default()
-        }
-    }
-
-    fn evidence(snapshot_end: u64) -> Evidence {
-        Evidence {
-            touched: vec![false; 16],
-            before_snapshot: vec![UNKNOWN; 16],
-            snapshot_end,
-            counters: Counters::new(CpuListOrders { up_to: 3, and: None }),
-            taken: vec![0; 16],
-            types: vec![None; 1],
-            heads: BTreeMap::new(),
-            tails: BTreeMap::new(),
-            told: BTreeMap::new(),
-            holder: vec![0; 16],
-            drains: BTreeMap::new(),
-            zones: vec![FrameRange { start: Pfn(0), end: Pfn(16) }],
-            ran_out: BTreeSet::new(),
-            pageblock_order: 9,
-        }
-    }
-
-    #[test]
-    fn a_page_that_moved_while_the_snapshot_was_taken_was_where_its_first_event_has_it() {
-        let mut snapshot = snapshot(&[(4, 1), (8, 0)]);
-        let mut evidence = evidence(10);
-        let refill = |pfn| What::ZoneLocked { pfn: Pfn(pfn), order: 0, mt: Movable, refill: true };
-        let drain = |pfn| What::Drain { pfn: Pfn(pfn), order: 0, mt: Movable };
-        evidence.push(1, 0, 1, &refill(9));
-        evidence.push(2, 0, 1, &drain(5));
-        evidence.push(20, 0, 1, &drain(8));
-        evidence.go_back(&mut snapshot, 0);
-        let blocks: Vec<_> = snapshot.free.iter().map(|b| (b.pfn.0, b.order)).collect();
-        assert_eq!(blocks, [(4, 0), (8, 1)]);
-    }
-
-    #[test]
-    fn a_page_drained_with_those_of_another_cpu_was_on_that_cpus_list() {
-        let mut evidence = evidence(0);
-        let free = |pfn| What::Free { pfn: Pfn(pfn), order: 0 };
-        let drain = |pfn| What::Drain { pfn: Pfn(pfn), order: 0, mt: Movable };
-        evidence.push(1, 1, 7, &free(3));
-        evidence.push(2, 0, 8, &drain(4));
-        evidence.push(3, 0, 8, &drain(3));
-        evidence.push(4, 0, 8, &drain(5));
-        evidence.push(5, 0, 8, &free(6));
-        evidence.push(6, 0, 8, &drain(7));
-        let of = |cpu: u16| evidence.tails[&cpu].iter().map(|page| page.pfn.0).collect::<Vec<_>>();
-        assert_eq!((of(0), of(1)), (vec![4, 7], vec![5]));
-    }
-
-    #[test]
-    fn a_list_that_ran_out_had_no_pages_that_no_event_touches() {
-        let counted = PcpInfo { count: 3, ..PcpInfo::default() };
-        let of_cpu = |cpu| PcpInfo { cpu, ..counted.clone() };
-        let mut snapshot = Snapshot { pcpinfo: vec![of_cpu(0), of_cpu(1)], ..snapshot(&[]) };
-        snapshot.used.push(UsedRange { state: PageUse::KernelOrPcp, pfn: Pfn(4), count: 8 });
-        let mut evidence = evidence(0);
-        let refill = What::ZoneLocked { pfn: Pfn(1), order: 0, mt: Movable, refill: true };
-        evidence.push(1, 1, 7, &refill);
-        evidence.fill_cpu_lists(&mut snapshot);
-        let cpus: Vec<u16> = snapshot.pcp.iter().map(|page| page.cpu).collect();
-        assert_eq!(cpus, [0, 0, 0]);
-    }
-}
+mod tests;

@@ -144,22 +144,7 @@ impl LookAheadFinder {
         self.bypassed.event(event, record);
         self.now = event;
         match &record.what {
-            What::Free { pfn, order } => {
-                self.settle(*pfn, *order, Destination::Kept);
-                let compacting = self.may_keep(record.pid, *pfn);
-                if compacting {
-                    self.look_ahead.set(event, Destination::Kept);
-                    if !self.look_ahead.isolation {
-                        self.unproven.push(event);
-                    }
-                    self.released.entry(record.pid).or_default().push((event, *pfn, *order));
-                }
-                if self.orders.has(*order)
-                    && let Some(slot) = self.pending.get_mut(pfn.0 as usize)
-                {
-                    *slot = (event + 1, 0, compacting);
-                }
-            }
+            What::Free { pfn, order } => self.free(event, record.pid, *pfn, *order),
             What::FreeBatched { pfn } => {
                 if let Some(slot) = self.pending.get_mut(pfn.0 as usize)
                     && slot.0 > 0
@@ -224,6 +209,24 @@ impl LookAheadFinder {
         }
         if !matches!(record.what, What::Free { .. } | What::Drain { .. }) {
             self.released.remove(&record.pid);
+        }
+    }
+
+    /// `mm_page_free`: where the block goes is not known yet.
+    fn free(&mut self, event: u64, pid: u32, pfn: Pfn, order: Order) {
+        self.settle(pfn, order, Destination::Kept);
+        let compacting = self.may_keep(pid, pfn);
+        if compacting {
+            self.look_ahead.set(event, Destination::Kept);
+            if !self.look_ahead.isolation {
+                self.unproven.push(event);
+            }
+            self.released.entry(pid).or_default().push((event, pfn, order));
+        }
+        if self.orders.has(order)
+            && let Some(slot) = self.pending.get_mut(pfn.0 as usize)
+        {
+            *slot = (event + 1, 0, compacting);
         }
     }
 
