@@ -90,7 +90,7 @@ fn follow(
     Ok(result)
 }
 
-/// A guided replay of a recording from its start state, which the allocator is in.
+/// Creates a guided replay of a recording from its start state, which the allocator is in.
 pub(crate) fn guide<'a, 'm>(
     allocator: &'a mut Allocator<'m>,
     recording: &Recording,
@@ -117,7 +117,7 @@ pub(crate) fn guide<'a, 'm>(
     guided
 }
 
-/// What becomes of each page that the recording frees.
+/// Finds what becomes of each page that the recording frees.
 ///
 /// # Errors
 /// Where the recording cannot be read.
@@ -154,7 +154,7 @@ pub(crate) fn cpu_list_orders(recording: &Recording, policy: &Policy) -> CpuList
     }
 }
 
-/// The tasks that work for one CPU: `kworker/CPU:ID`.
+/// Returns the tasks that work for one CPU: `kworker/CPU:ID`.
 fn workers(recording: &Recording) -> BTreeSet<u32> {
     let of_cpu = |name: &str| {
         let Some((cpu, id)) = name.strip_prefix("kworker/").and_then(|n| n.split_once(':')) else {
@@ -189,8 +189,8 @@ impl Pass {
         Self { start, end: end.min(limit), whole }
     }
 
-    /// The end of what tells of fates: an end snapshot that was gathered while the machine ran is the
-    /// state after its window rather than before.
+    /// Returns the end of what the look-ahead reads: an end snapshot that was gathered while the machine
+    /// ran is the state after its window rather than before.
     fn last_told(&self, recording: &Recording, columnar: &Columnar) -> u64 {
         let inexact = recording.end.as_ref().is_some_and(|end| !end.exact);
         let window = columnar.windows.end.as_ref().filter(|_| inexact && self.whole);

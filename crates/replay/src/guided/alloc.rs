@@ -37,7 +37,7 @@ pub(super) enum Task {
 }
 
 impl Guided<'_, '_> {
-    /// `mm_page_alloc`: which block the CPU list gives.
+    /// Compares `mm_page_alloc`: which block the CPU list gives.
     pub(super) fn alloc(&mut self, pfn: Pfn, wanted: TaskRequest) {
         let TaskRequest { cpu, pid, order, mt, .. } = wanted;
         let Some(at) = self.zone_of(pfn) else { return };
@@ -83,14 +83,14 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// A task may be moved to another CPU between taking a block and reporting it.
+    /// Tells whether a task ran on this CPU before: it may be moved between taking a block and reporting it.
     pub(super) fn was_on(&self, pid: u32, cpu: usize) -> bool {
         self.last_seen.get(&pid).is_some_and(|seen| seen.cpu == cpu)
     }
 
-    /// A block comes from the list of this CPU. A task may be interrupted between taking a block and
-    /// reporting it: later frees then lie before the block, or blocks before it have left the list
-    /// already.
+    /// Compares a block that comes from the list of this CPU. A task may be interrupted between taking a
+    /// block and reporting it: later frees then lie before the block, or blocks before it have left the
+    /// list already.
     pub(super) fn alloc_from_list(
         &mut self,
         cpu: usize,
@@ -128,8 +128,8 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// The pages between a block and an end of its CPU list that left the list without an event have
-    /// left it by now. Tells whether there were some.
+    /// Takes the pages between a block and an end of its CPU list that left the list without an event:
+    /// they have left it by now. Tells whether there were some.
     pub(super) fn take_untraced(
         &mut self,
         owner: usize,
@@ -164,8 +164,9 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// A list's end was passed over: once, the block that the kernel took had been taken before, or
-    /// stood elsewhere; again, it is the block at the end that stands wrongly, and goes to the other.
+    /// Notes that the kernel skipped a list's end: once, the block that the kernel took had been taken
+    /// before, or stood elsewhere; again, it is the block at the end that stands wrongly, and goes to the
+    /// other.
     pub(super) fn note_skipped(&mut self, cpu: usize, at: usize, pfn: Option<Pfn>, to: ListEnd) {
         let before = std::mem::replace(&mut self.cpus[cpu].skipped, pfn);
         let Some(pfn) = pfn.filter(|_| before == pfn) else { return };
@@ -178,8 +179,8 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// From 6.7 an allocation notes which zones are under their high watermark: those that it passes,
-    /// and the one that serves it.
+    /// Notes, as an allocation does from 6.7 on, which zones are under their high watermark: those that
+    /// it passes, and the one that serves it.
     pub(super) fn note_below_high(&mut self, cpu: usize, request: Request, served: Option<Pfn>) {
         if self.allocator.policy().below_high == BelowHigh::Off {
             return;
@@ -203,7 +204,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// A block leaves its list before the report.
+    /// Takes a block off its list before the report.
     pub(super) fn take_before(&mut self, taken: Taken) {
         let Taken { pid, pfn, .. } = taken;
         let (Some(at), Some(cpu)) = (self.zone_of(pfn), self.holder(pfn)) else { return };
@@ -252,8 +253,8 @@ impl Guided<'_, '_> {
         })
     }
 
-    /// The bulk allocator took pages from the head of a list without an event each. A single page it
-    /// leaves to the ordinary allocator, which reports it.
+    /// Takes what the bulk allocator took: pages from the head of a list without an event each. A single
+    /// page it leaves to the ordinary allocator, which reports it.
     pub(super) fn bulk(&mut self, cpu: usize, pid: u32, pages: u32) {
         let promised = self.cpus[cpu].promised.len();
         self.cpus[cpu].promised.retain(|p| p.to != Task::Is(pid));
@@ -299,7 +300,7 @@ impl Guided<'_, '_> {
     }
 }
 
-/// A type whose blocks share a list; the remembered one where that is one of them.
+/// Returns a type whose blocks share a list; the remembered one where that is one of them.
 fn list_type(list: usize, cached: Migratetype) -> Migratetype {
     match Migratetype::ALL.get(list % MIGRATE_PCPTYPES) {
         Some(&mt) if list < 4 * MIGRATE_PCPTYPES => mt,

@@ -7,7 +7,8 @@ use super::Guided;
 use super::in_flight::Delayed;
 
 impl Guided<'_, '_> {
-    /// A task is seen again: what it had freed reaches a list before anything else it does.
+    /// Puts on their lists what a task had freed that is seen again: it reaches a list before anything
+    /// else it does.
     pub(super) fn commit_delayed(&mut self, cpu: usize, pid: u32) {
         while let Some(place) = self.delayed.iter().position(|delayed| delayed.pid == pid) {
             let Delayed { pfn, order, destination, .. } = self.delayed.remove(place);
@@ -17,9 +18,9 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// A block leaves a list: what of it was still to come has come by now, though its task has not been
-    /// seen again. A task that waits for the lock of the zone while another drains into it puts its
-    /// page there as the lock is free. Tells whether there was such a block.
+    /// Puts on its list what was still to come of a block that leaves a list: it has come by now, though
+    /// its task has not been seen again. A task that waits for the lock of the zone while another drains
+    /// into it puts its page there as the lock is free. Tells whether there was such a block.
     pub(super) fn arrive(&mut self, pfn: Pfn, order: Order) -> bool {
         let overlaps =
             |d: &Delayed| d.pfn.0 < pfn.0 + (1 << order) && pfn.0 < d.pfn.0 + (1 << d.order);
@@ -35,13 +36,14 @@ impl Guided<'_, '_> {
         any
     }
 
-    /// A block is freed anew: what was still to come of it came, and was taken, unseen.
+    /// Forgets what was still to come of a block that is freed again: it came, and was taken, without an
+    /// event.
     pub(super) fn forget_delayed(&mut self, pfn: Pfn) {
         self.delayed.retain(|delayed| delayed.pfn != pfn);
         self.just_freed.retain(|just_freed| just_freed.pfn != pfn);
     }
 
-    /// A block that the model would take now is one that its task had not put back yet, as the
+    /// Takes back a block that the model would take now: its task had not put it there yet, as the
     /// kernel takes another: it comes when the task is seen again. Tells whether there was one.
     pub(super) fn withdraw_just_freed(&mut self, at: usize, next: Pfn, pid: u32) -> bool {
         let Some((start, ..)) = self.allocator.zones()[at].free_block_of(next) else {

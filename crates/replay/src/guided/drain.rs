@@ -73,7 +73,7 @@ impl Draining {
 }
 
 impl Guided<'_, '_> {
-    /// `mm_page_pcpu_drain`: which block the CPU list gives back, to which type.
+    /// Compares `mm_page_pcpu_drain`: which block the CPU list gives back, to which type.
     pub(super) fn drain(
         &mut self,
         cpu: usize,
@@ -168,7 +168,7 @@ impl Guided<'_, '_> {
         });
     }
 
-    /// A drain of a block that the model has on no CPU list.
+    /// Counts a drain of a block that the model has on no CPU list.
     fn drain_unlisted(&mut self, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
         self.tally.compare_frame(kind::DRAIN_FRAME, pfn, Agreement::None, || {
             (format!("{pfn} of order {order}"), "is on no CPU list".to_owned())
@@ -179,7 +179,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// The drain is over: it should have given back what the model asked for.
+    /// Ends a drain: it should have given back what the model asked for.
     pub(super) fn close_drain(&mut self, cpu: usize, pid: Option<u32>) {
         while let Some(place) =
             self.cpus[cpu].drains.iter().position(|d| pid.is_none_or(|pid| d.pid == pid))

@@ -11,7 +11,7 @@ use super::in_flight::Delayed;
 use super::tally::imposed;
 
 impl Guided<'_, '_> {
-    /// The kernel gave back another number of pages: looks for the unseen input that explains it, and
+    /// Looks for the unseen input that explains why the kernel gave back another number of pages, and
     /// lets the state follow. Tells whether it was one that raises no event.
     ///
     /// * kswapd clears the zone's mark before it reports that it sleeps.
@@ -58,7 +58,7 @@ impl Guided<'_, '_> {
         false
     }
 
-    /// A block that is thought to reach the list late has reached it already, if that explains why
+    /// Puts blocks on their list that were thought to reach it late, if that explains why
     /// pages were given back.
     pub(super) fn put_delayed(&mut self, draining: &Draining, reclaim_active: bool) -> bool {
         let delayed = self.delayed.iter().filter(|delayed| {
@@ -175,7 +175,7 @@ impl Guided<'_, '_> {
         n > 0
     }
 
-    /// The limit is what makes the list drain, or not drain, as it did.
+    /// Sets the limit so that the list drains, or does not, as it did.
     pub(super) fn follow_limit(&mut self, draining: &Draining) {
         let Draining { owner, zone: at, got, before, .. } = *draining;
         let reclaim = self.allocator.zones()[at].reclaim_active();

@@ -20,7 +20,7 @@ pub(super) fn owned(outcome: Outcome) -> bool {
 }
 
 impl Guided<'_, '_> {
-    /// From 6.10 a claim reports the block that it takes first, and the fallback after it.
+    /// Claims a pageblock: from 6.10 the block taken is reported first, and the fallback after it.
     pub(super) fn claim_then_take(
         &mut self,
         cpu: usize,
@@ -59,7 +59,7 @@ impl Guided<'_, '_> {
         self.cpus[cpu].claim = Some((predicted, exact));
     }
 
-    /// `mm_page_alloc_extfrag`: which block of another type serves, and what becomes of it.
+    /// Compares `mm_page_alloc_extfrag`: which block of another type serves, and what becomes of it.
     pub(super) fn extfrag(&mut self, cpu: usize, pid: u32, x: &Extfrag) {
         let Some(at) = self.zone_of(x.pfn) else { return };
         if self.is_capture(at, x) {
@@ -134,7 +134,7 @@ impl Guided<'_, '_> {
         self.received(cpu, at, x.pfn, order, mt, refill);
     }
 
-    /// Compaction is given a block as its last part becomes free, which is reported after it.
+    /// Tells whether compaction captured the block as its last part became free, which is reported after it.
     pub(super) fn is_capture(&self, at: usize, x: &Extfrag) -> bool {
         let free = self.allocator.zones()[at].free_block_of(x.pfn);
         x.alloc_order == x.fallback_order
@@ -143,7 +143,7 @@ impl Guided<'_, '_> {
             && self.holder(x.pfn).is_none_or(|_| x.alloc_order > 0)
     }
 
-    /// Up to 6.9 a fallback moves what it found; the block is taken, and reported, after it.
+    /// Compares a fallback up to 6.9: it moves what it found; the block is taken, and reported, after it.
     pub(super) fn extfrag_loose(&mut self, cpu: usize, pid: u32, at: usize, x: &Extfrag) {
         let (order, mt) = (x.alloc_order, x.alloc_migratetype);
         self.arrive(x.pfn, x.fallback_order);

@@ -16,7 +16,7 @@ use crate::look_ahead::Destination;
 pub(super) const IN_FLIGHT: usize = 2;
 
 impl Guided<'_, '_> {
-    /// `mm_page_free`: the block reaches a list now, with its batch, or not at all.
+    /// Follows `mm_page_free`: the block reaches a list now, with its batch, or not at all.
     pub(super) fn free(
         &mut self,
         cpu: usize,
@@ -55,7 +55,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// A page of a batch goes past a CPU list.
+    /// Frees a page of a batch that bypasses its CPU list.
     pub(super) fn bypass_list(&mut self, cpu: usize, pid: u32, pfn: Pfn, order: Order) {
         if let Some(at) = self.zone_of(pfn) {
             self.prepare(at, pfn, order);
@@ -64,7 +64,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// `mm_page_free_batched`.
+    /// Follows `mm_page_free_batched`.
     pub(super) fn free_batched(
         &mut self,
         cpu: usize,
@@ -89,7 +89,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// A piece of a larger allocated block is freed: the block is split into pages.
+    /// Splits the larger allocated block that a freed one is part of.
     fn split_around(&mut self, at: usize, pfn: Pfn, order: Order) {
         let max = self.allocator.geometry().max_order;
         for larger in order..=max {
@@ -158,7 +158,7 @@ impl Guided<'_, '_> {
         });
     }
 
-    /// A block became whole as this page went back to the zone, and was taken at once.
+    /// Completes a capture: the block became whole as this page went back to the zone, and was taken at once.
     pub(super) fn complete_capture(&mut self, pid: u32, pfn: Pfn) {
         let completes = |c: &Delayed| c.pid == pid && pfn.align_down(c.order) == c.pfn;
         if let Some(place) = self.captured.iter().position(completes) {

@@ -21,7 +21,7 @@ pub(super) struct Delayed {
 }
 
 impl Delayed {
-    /// Whether it goes to a list of this CPU.
+    /// Tells whether it goes to a list of this CPU.
     pub(super) fn is_for(&self, cpu: usize) -> bool {
         self.cpu == cpu && self.destination == Destination::Listed
     }
@@ -50,7 +50,7 @@ pub(super) struct Cpu {
     pub(super) drains: Vec<Draining>,
     /// The claim that the last block taken came with; its event is still to come (6.10 and later).
     pub(super) claim: Option<(Option<Fallback>, bool)>,
-    /// Blocks taken from the zone for a request, past the CPU lists.
+    /// Blocks taken from the zone for a request, bypassing the CPU lists.
     pub(super) in_flight: Vec<Pfn>,
     /// Blocks that the list gave to a request that is still to be reported.
     pub(super) promised: Vec<Promise>,

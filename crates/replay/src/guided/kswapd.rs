@@ -6,7 +6,7 @@ use pageblock_recording::Other;
 use super::Guided;
 
 impl Guided<'_, '_> {
-    /// Once a second the limits of a CPU's lists decay.
+    /// Decays the limits of a CPU's lists, once a second.
     pub(super) fn decay(&mut self, cpu: u16, now: u64) {
         let Some(second) = self.look_ahead.ticks().second(cpu, now) else { return };
         let cpu = usize::from(cpu);
@@ -23,8 +23,8 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Has the limits of CPU lists, by CPU and zone, hold from this event on: a snapshot from `/proc` was read
-    /// while they decayed.
+    /// Has the limits of CPU lists, by CPU and zone, hold from this event on: a snapshot from `/proc` was
+    /// read while they decayed.
     pub fn limits_are_read_before(&mut self, event: u64, limits: Vec<(usize, usize, u32)>) {
         self.limits_read = Some((event, limits));
     }
@@ -41,8 +41,8 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// kswapd's running is a flag that CPU lists look at; at its end, the boost of the watermarks
-    /// that it began with is gone (`balance_pgdat`).
+    /// Follows kswapd: CPU lists look at whether it reclaims, and at the end of a run the boost of the
+    /// watermarks that it began with is gone (`balance_pgdat`).
     pub(super) fn other(&mut self, other: &Other) {
         let running = match &*other.name {
             "mm_vmscan_kswapd_wake" => true,
@@ -62,7 +62,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// kswapd ends its run.
+    /// Ends a run of kswapd.
     pub(super) fn end_kswapd(&mut self, node: u8) {
         for (of, kind, boost) in std::mem::take(&mut self.boosts) {
             if of != node {

@@ -69,16 +69,16 @@ pub struct Guided<'a, 'm> {
     in_slow_path: BTreeSet<u32>,
     /// Refills that the zone had nothing for.
     failed_attempts: u64,
-    /// Blocks that went past a CPU list whose lock was taken.
+    /// Blocks that bypassed a CPU list because its trylock failed.
     bypassed: u64,
     /// Blocks that reached the zone later than they were reported free.
     freed_delayed: u64,
-    /// Pages that left the free lists unseen.
+    /// Pages that left the free lists without an event.
     unseen: u64,
     /// The order that each task compacts for, and the runs under way.
     wanted_order: BTreeMap<u32, Order>,
     runs: BTreeMap<u32, search::Run>,
-    /// Pages that compaction took unseen, and the run that did.
+    /// Pages that compaction took without an event, and the run that did.
     isolated: BTreeMap<Pfn, u64>,
     /// What was inferred of the event under way.
     inferred: Vec<Inferred>,
@@ -110,7 +110,7 @@ pub struct Guided<'a, 'm> {
 }
 
 impl<'a, 'm> Guided<'a, 'm> {
-    /// A replay from the state that the allocator is in.
+    /// Creates a replay from the state that the allocator is in.
     #[must_use]
     pub fn new(
         allocator: &'a mut Allocator<'m>,
@@ -175,7 +175,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         self.tally.start_is_inferred(frames);
     }
 
-    /// What the last event told that it does not say.
+    /// Returns what was inferred from the last event.
     #[must_use]
     pub fn inferred(&self) -> &[Inferred] {
         &self.inferred
@@ -276,7 +276,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
     }
 
-    /// The pageblock of a frame has another type than was known.
+    /// Imposes another type of a pageblock.
     fn follow_type(&mut self, pfn: Pfn, mt: Migratetype) {
         if let Some(at) = self.zone_of(pfn)
             && let Some((zone, _)) = self.allocator.zone_and_cache(at, 0)
@@ -285,7 +285,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
     }
 
-    /// A worker drains at most once a vmstat tick: what comes later belongs to another.
+    /// Tells whether a drain belongs to a new vmstat tick: a worker drains at most once in each.
     fn is_new_tick(&self, record: &Record) -> bool {
         self.look_ahead.ticks().is_worker(record.pid)
             && self.last_seen.get(&record.pid).is_none_or(|seen| {
@@ -297,7 +297,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         self.allocator.zone_of(pfn)
     }
 
-    /// The CPU whose list holds a block.
+    /// Returns the CPU whose list holds a block.
     fn holder(&self, pfn: Pfn) -> Option<usize> {
         usize::from(*self.holder.get(pfn.0 as usize)?).checked_sub(1)
     }
@@ -308,7 +308,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
     }
 
-    /// The result, after the last event.
+    /// Returns the result, after the last event.
     #[must_use]
     pub fn finish(mut self) -> Verification {
         for cpu in 0..self.cpus.len() {

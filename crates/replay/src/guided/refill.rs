@@ -38,8 +38,8 @@ pub(super) struct Refill {
 }
 
 impl Guided<'_, '_> {
-    /// The refill that a block taken now belongs to, begun if none is under way; `None` for a block
-    /// that goes past the CPU lists.
+    /// Returns the refill that a block taken now belongs to, begun if none is under way; `None` for a block
+    /// that bypasses the CPU lists.
     pub(super) fn refill_for(
         &mut self,
         cpu: usize,
@@ -92,8 +92,9 @@ impl Guided<'_, '_> {
         self.cpus[cpu].refill
     }
 
-    /// A list is refilled when it is empty: what the model still has on it was taken by the bulk
-    /// allocator or by tasks that were interrupted, whose reports are still to come.
+    /// Takes what the model still has on a list that is refilled, as it is empty then: what the model
+    /// still has on it was taken by the bulk allocator or by tasks that were interrupted, whose reports
+    /// are still to come.
     pub(super) fn note_taken_unseen(&mut self, cpu: usize, refill: Refill) {
         let Refill { zone: at, order, mt, unseen, .. } = refill;
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else { return };
@@ -113,7 +114,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// A block was taken from the zone: it goes to the end of a CPU list, or to its request.
+    /// Passes a block that was taken from the zone to the end of a CPU list, or to its request.
     pub(super) fn received(
         &mut self,
         cpu: usize,
@@ -158,8 +159,8 @@ impl Guided<'_, '_> {
         self.tally.imposed(imposed::CPU_LIST_PUT, put);
     }
 
-    /// The refill is over: it should have brought what the model asked for, unless the zone had no
-    /// more. One block that goes to the request at once was no refill: the list's lock was taken.
+    /// Ends a refill: it should have brought what the model asked for, unless the zone had no
+    /// more. One block that goes to the request at once was no refill: the trylock failed.
     pub(super) fn close_refill(&mut self, cpu: usize, by: u32, next_alloc: Option<Pfn>) {
         let Some(Refill {
             zone: at, order, mt, want, got, before, unseen, first, pid, dry, ..

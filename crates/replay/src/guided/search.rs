@@ -71,7 +71,7 @@ impl Lists {
         }
     }
 
-    /// `fast_isolate_freepages`, from this order and looking so far.
+    /// Searches as `fast_isolate_freepages` does, from an order and up to a number of entries.
     fn search(&self, wanted: SearchTarget, from: Order, mut limit: usize) -> Outcome {
         let mut outcome = Outcome::default();
         let mut order = from;
@@ -92,7 +92,7 @@ impl Lists {
         }
     }
 
-    /// One list of it; gives how many blocks it looked at.
+    /// Searches one list; returns how many blocks it looked at.
     fn search_list(
         &self,
         wanted: SearchTarget,
@@ -123,13 +123,13 @@ impl Lists {
     }
 }
 
-/// How far a search looks after so many that failed (`freelist_scan_limit`).
+/// Returns how many entries a search looks at after this many failed (`freelist_scan_limit`).
 fn scan_limit(fails: u32) -> usize {
     (CLUSTER.checked_shr(fails).unwrap_or(0) + 1) as usize
 }
 
 impl Guided<'_, '_> {
-    /// `mm_compaction_begin`.
+    /// Follows `mm_compaction_begin`.
     pub(super) fn begin_run(&mut self, event: u64, pid: u32, other: &Other) {
         let frame = |key: &str| super::unseen::frame_of(other, key);
         let (Some(start), Some(migrate), Some(free)) =
@@ -144,7 +144,7 @@ impl Guided<'_, '_> {
         self.runs.insert(pid, run);
     }
 
-    /// `mm_compaction_fast_isolate_freepages`.
+    /// Follows `mm_compaction_fast_isolate_freepages`.
     pub(super) fn searched_for_free(&mut self, event: u64, pid: u32, other: &Other) {
         let (Some((min, free)), Some(run)) = (range(other), self.runs.get(&pid).copied()) else {
             return;
@@ -210,7 +210,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// The lists are not in the kernel's order: takes the block that a search would come to first of
+    /// Takes, where the lists are not in the kernel's order, the block that a search would come to first of
     /// those that left the lists.
     fn take_likely(
         &mut self,
@@ -236,7 +236,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Compaction took a block of free pages that it keeps until it uses or releases them.
+    /// Takes a block of free pages that compaction keeps until it uses or releases them.
     pub(super) fn isolated_unseen(
         &mut self,
         pid: u32,
@@ -263,7 +263,7 @@ impl Guided<'_, '_> {
         kept
     }
 
-    /// `mm_compaction_isolate_migratepages`: where the scan begins tells whether a fast search led
+    /// Follows `mm_compaction_isolate_migratepages`: where the scan begins tells whether a fast search led
     /// there (`fast_find_migrateblock`), which rotates the lists that it looked at.
     pub(super) fn scanned_to_migrate(&mut self, pid: u32, other: &Other) {
         let (Some((start, end)), Some(run)) = (range(other), self.runs.get(&pid).copied()) else {

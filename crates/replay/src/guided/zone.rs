@@ -14,7 +14,7 @@ use crate::look_ahead::Destination;
 pub(super) const FLAGS: AllocFlags = AllocFlags::KSWAPD;
 
 impl Guided<'_, '_> {
-    /// `mm_page_alloc_zone_locked`: which block the zone gives.
+    /// Compares `mm_page_alloc_zone_locked`: which block the zone gives.
     pub(super) fn zone_locked(
         &mut self,
         cpu: usize,
@@ -86,7 +86,8 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// A block that the model has on a CPU list, but the kernel in the zone, went there unseen.
+    /// Drains a block that the model has on a CPU list, but the kernel in the zone: it went there without
+    /// an event.
     pub(super) fn free_if_cached(&mut self, at: usize, pfn: Pfn) {
         let Some(owner) = self.holder(pfn) else { return };
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, owner) else { return };
@@ -118,7 +119,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// The compaction free scanner takes a free block; large ones make their pageblock movable.
+    /// Takes a free block for compaction's free scanner; large ones make their pageblock movable.
     pub(super) fn isolate(&mut self, pfn: Pfn, order: Order, destination: Destination) {
         let Some(at) = self.zone_of(pfn) else { return };
         self.arrive(pfn, order);

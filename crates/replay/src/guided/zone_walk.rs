@@ -61,7 +61,7 @@ impl Guided<'_, '_> {
         slow
     }
 
-    /// What tells that a task is in the slow path, where it may mix types: it has woken kswapd, or
+    /// Notes that a task is in the slow path, where it may mix types: it has woken kswapd, or
     /// reclaimed or compacted itself.
     pub(super) fn note_slow_path(&mut self, pid: u32, other: &Other) {
         let slow = match &*other.name {
@@ -91,7 +91,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// The zones of a node in the order in which they are tried.
+    /// Returns the zones of a node in the order in which they are tried.
     fn zones_tried(&self, at: usize, highest: ZoneKind) -> Vec<usize> {
         let zones = self.allocator.zones();
         let tried = |&zone: &usize| {
@@ -102,7 +102,7 @@ impl Guided<'_, '_> {
         (0..zones.len()).rev().filter(tried).collect()
     }
 
-    /// `refills`: the list of this zone is known to be empty.
+    /// Tries a zone. `refills`: its list is known to be empty.
     fn attempt(&mut self, at: usize, wanted: TaskRequest, flags: AllocFlags, refills: bool) -> Try {
         let TaskRequest { cpu, order, mt, highest, .. } = wanted;
         let Some((zone, cache)) = self.allocator.zone_and_cache(at, cpu) else {

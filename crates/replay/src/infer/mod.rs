@@ -46,13 +46,13 @@ pub struct Start {
     pub notes: Vec<String>,
 }
 
-/// The first event after the start state. A state that is inferred is that before all events.
+/// Returns the first event after the start state. A state that is inferred is that before all events.
 #[must_use]
 pub fn first_event(recording: &Recording, columnar: &Columnar) -> u64 {
     if recording.start.exact { columnar.windows.start_event() } else { 0 }
 }
 
-/// The start state of a recording.
+/// Returns the start state of a recording.
 ///
 /// # Errors
 /// Where the events cannot be read.
@@ -193,14 +193,14 @@ impl Evidence {
         }
     }
 
-    /// A block comes to a CPU's list.
+    /// Notes that a block comes to a CPU's list.
     fn hold(&mut self, cpu: u16, pfn: Pfn) {
         if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
             *slot = cpu.saturating_add(1);
         }
     }
 
-    /// The CPU whose list a block was on that a task drains. Of a block that was there at the start
+    /// Returns the CPU whose list a block was on that a task drains. Of a block that was there at the start
     /// (`first`) what the task drained before tells.
     fn drained(&mut self, cpu: u16, pid: u32, pfn: Pfn, first: bool) -> u16 {
         let held = self.holder.get(pfn.0 as usize).and_then(|slot| slot.checked_sub(1));
@@ -296,7 +296,7 @@ impl Evidence {
         read
     }
 
-    /// Gives every pageblock a type: where no event tells, movable unless only the kernel uses it.
+    /// Sets every pageblock's type: where no event tells, movable unless only the kernel uses it.
     /// Tells which these are.
     fn guess_types(&mut self, snapshot: &Snapshot) -> Vec<Pfn> {
         let mut kernel = vec![false; self.types.len()];
@@ -358,7 +358,7 @@ impl Evidence {
     }
 }
 
-/// The frames that lie in free blocks.
+/// Returns the frames that lie in free blocks.
 fn free_frames(snapshot: &Snapshot, frames: usize) -> Vec<bool> {
     let mut free = vec![false; frames];
     for block in &snapshot.free {
@@ -368,7 +368,7 @@ fn free_frames(snapshot: &Snapshot, frames: usize) -> Vec<bool> {
     free
 }
 
-/// The blocks that free frames form: buddies that are both free are one.
+/// Returns the blocks that free frames form: buddies that are both free are one.
 fn free_blocks(snapshot: &Snapshot, free: &[bool]) -> Vec<FreeBlock> {
     let max_order = Geometry::default().max_order;
     let mut blocks = Vec::new();

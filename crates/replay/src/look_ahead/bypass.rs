@@ -1,4 +1,4 @@
-//! Pages of a batch that went past a CPU list whose lock was taken (`free_unref_folios`). A batch first
+//! Pages of a batch that bypassed a CPU list because its trylock failed (`free_unref_folios`). A batch first
 //! reports all its pages freed, then each that reaches the list; one that does not goes straight to the
 //! buddy lists at that point, without a report.
 //!
@@ -42,7 +42,7 @@ pub(super) struct BypassFinder {
 }
 
 impl BypassFinder {
-    /// Any event.
+    /// Follows any event.
     pub(super) fn event(&mut self, event: u64, record: &Record) {
         match record.what {
             What::Free { pfn, order } => {
@@ -72,12 +72,12 @@ impl BypassFinder {
         }
     }
 
-    /// The doubt about a page, which ends here.
+    /// Ends the doubt about a page, and returns it.
     pub(super) fn settle(&mut self, pfn: Pfn) -> Option<PossibleBypass> {
         if self.doubts.is_empty() { None } else { self.doubts.remove(&pfn) }
     }
 
-    /// What is still in doubt.
+    /// Returns what is still in doubt.
     pub(super) fn rest(&mut self) -> BTreeMap<Pfn, PossibleBypass> {
         std::mem::take(&mut self.doubts)
     }

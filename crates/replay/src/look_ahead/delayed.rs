@@ -74,7 +74,7 @@ impl Aside {
         }
     }
 
-    /// Tells whether such blocks are on the list for sure. `late` are those whose own frees are
+    /// Tells whether such blocks are on the list for sure. `delayed` are those whose own frees are
     /// doubtful.
     fn has_above(&self, (order, mt): (Order, Migratetype), delayed: &[Pfn]) -> bool {
         let on_list = |above: &&Above| (above.order, above.mt) == (order, Some(mt));
@@ -121,7 +121,7 @@ impl DelayedFinder {
         Self { pageblock_order, ..Self::default() }
     }
 
-    /// The pageblock of a frame has this type: the list that its pages are freed to.
+    /// Sets the type of a frame's pageblock: the list that its pages are freed to.
     pub(super) fn block_type(&mut self, pfn: Pfn, mt: Migratetype) {
         let block = (pfn.0 >> self.pageblock_order) as usize;
         if block >= self.types.len() {
@@ -130,14 +130,14 @@ impl DelayedFinder {
         self.types[block] = mt as u8 + 1;
     }
 
-    /// The same for all pageblocks of a block, or the one that it lies in.
+    /// Sets the type of all pageblocks of a block, or of the one that it lies in.
     pub(super) fn range_type(&mut self, pfn: Pfn, order: Order, mt: Migratetype) {
         for block in 0..1u64 << order.saturating_sub(self.pageblock_order) {
             self.block_type(Pfn(pfn.0 + (block << self.pageblock_order)), mt);
         }
     }
 
-    /// Any event, before what it says is looked at.
+    /// Follows any event, before its kind is looked at.
     pub(super) fn event(&mut self, event: u64, cpu: u16, pid: u32) {
         self.keep_doubt();
         let last = self.last.insert(cpu, (pid, None));
@@ -181,21 +181,21 @@ impl DelayedFinder {
         });
     }
 
-    /// The type of a frame's pageblock, as far as known.
+    /// Returns the type of a frame's pageblock, as far as known.
     pub(super) fn type_of(&self, pfn: Pfn) -> Option<Migratetype> {
         let block = (pfn.0 >> self.pageblock_order) as usize;
         let place = self.types.get(block).copied().unwrap_or(0);
         usize::from(place).checked_sub(1).and_then(|t| Migratetype::ALL.get(t)).copied()
     }
 
-    /// A block is freed, perhaps in a batch.
+    /// Follows a free of a block, perhaps in a batch.
     pub(super) fn free(&mut self, event: u64, cpu: u16, pfn: Pfn, order: Order) {
         self.forget(pfn);
         self.last.entry(cpu).or_default().1 = Some((event, pfn, order));
         self.on_top(cpu, pfn, order);
     }
 
-    /// A block that reaches a CPU's list.
+    /// Notes a block that reaches a CPU's list.
     pub(super) fn on_top(&mut self, cpu: u16, pfn: Pfn, order: Order) {
         let mt = self.type_of(pfn);
         for aside in self.aside.iter_mut().filter(|aside| aside.cpu == cpu) {
@@ -205,13 +205,13 @@ impl DelayedFinder {
         }
     }
 
-    /// The block was freed in a batch: it reaches the list now.
+    /// Follows the end of a batch: the block reaches the list now.
     pub(super) fn batched(&mut self, cpu: u16, pfn: Pfn) {
         self.forget(pfn);
         self.on_top(cpu, pfn, 0);
     }
 
-    /// What was said of a block holds no longer.
+    /// Forgets what was known of a block.
     fn forget(&mut self, pfn: Pfn) {
         self.doubts.retain(|d| d.freed.is_none_or(|(_, freed, _)| freed != pfn));
         for aside in self.aside.iter_mut().chain(&mut self.back) {
@@ -222,7 +222,7 @@ impl DelayedFinder {
         }
     }
 
-    /// A list is refilled: it was empty.
+    /// Follows the refill of a list: it was empty.
     pub(super) fn refilled(&mut self, cpu: u16, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
         self.forget(pfn);
         let list = (order, mt);
@@ -238,7 +238,7 @@ impl DelayedFinder {
         }
     }
 
-    /// A block left a list.
+    /// Follows a block that left a list; returns what that tells of earlier events.
     pub(super) fn left(
         &mut self,
         how: LeftBy,

@@ -3,7 +3,7 @@
 //!
 //! * A page that is freed in a batch reaches its CPU list with the later `mm_page_free_batched`.
 //! * A page whose next event takes it from the buddy lists, without a drain between, never was on a
-//!   CPU list: the list's lock was taken, so it went straight to the zone.
+//!   CPU list: its trylock failed, so it went straight to the zone.
 //! * From 6.10 compaction reports a free of target pages that it keeps. Those that it has left it frees
 //!   in one go before it ends. Without a probe on isolation the replay tells which pages it may keep.
 //! * From 7.2 pages in a row that are freed one by one, as those of a stack, reach a list as larger
@@ -39,7 +39,7 @@ use self::untraced::UntracedFinder;
 /// takes no memory for frames that no event has.
 type Pending = (u64, u64, bool);
 
-/// Finds the fates in one pass.
+/// Finds what becomes of each freed page, in one pass.
 pub struct LookAheadFinder {
     /// The event under way.
     now: u64,
@@ -88,8 +88,9 @@ impl CpuListOrders {
 }
 
 impl LookAheadFinder {
-    /// For the frames of the start snapshot. `compaction_keeps`: whether the kernel's compaction reports a free of
-    /// pages that it keeps (6.10 and later). `workers`: the kernel's tasks that work for one CPU.
+    /// Creates a finder for the frames of the start snapshot. `compaction_keeps`: whether the kernel's
+    /// compaction reports a free of pages that it keeps (6.10 and later). `workers`: the kernel's tasks
+    /// that work for one CPU.
     #[must_use]
     pub fn new(
         start: &Snapshot,
@@ -212,7 +213,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// `mm_page_free`: where the block goes is not known yet.
+    /// Follows `mm_page_free`: where the block goes is not known yet.
     fn free(&mut self, event: u64, pid: u32, pfn: Pfn, order: Order) {
         self.settle(pfn, order, Destination::Kept);
         let compacting = self.may_keep(pid, pfn);
@@ -230,7 +231,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// Compaction frees what it has left of the blocks that it isolated.
+    /// Releases what compaction has left of the blocks that it isolated.
     fn release(&mut self, pid: u32) {
         for (event, pfn, order) in self.released.remove(&pid).unwrap_or_default() {
             self.look_ahead.set(event, Destination::Listed);
@@ -242,7 +243,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// Whether a task may keep a page that it reports free.
+    /// Tells whether a task may keep a page that it reports free.
     fn may_keep(&self, pid: u32, pfn: Pfn) -> bool {
         let isolated = self.isolated_by.get(pfn.0 as usize) == Some(&pid.wrapping_add(1));
         self.compaction_keeps
@@ -346,8 +347,8 @@ impl LookAheadFinder {
         self.look_ahead.taken.entry(since).or_default().push(Taken { pid, pfn, sure });
     }
 
-    /// A scan of a pageblock took the last `taken` pages that its task isolated; those before were
-    /// found by the fast search.
+    /// Follows a scan of a pageblock, which took the last `taken` pages that its task isolated; those
+    /// before were found by the fast search.
     fn scanned(&mut self, pid: u32, mut taken: u64) {
         for (event, pages) in self.isolated.remove(&pid).unwrap_or_default().into_iter().rev() {
             if taken >= pages {
@@ -358,7 +359,8 @@ impl LookAheadFinder {
         }
     }
 
-    /// A block leaves a CPU list: if its pages were freed one by one, they reached it together.
+    /// Joins the pages of a block that leaves a CPU list: if they were freed one by one, they reached it
+    /// together.
     fn join(&mut self, pfn: Pfn, order: Order) {
         let start = pfn.0 as usize;
         let pages = self.pending.get(start..start + (1 << order)).unwrap_or_default();
@@ -375,7 +377,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// The frees of the frames of a block are followed by an event that shows their fate.
+    /// Settles the frees of a block's frames by the event after them, which shows where they went.
     fn settle(&mut self, pfn: Pfn, order: Order, destination: Destination) {
         let start = pfn.0 as usize;
         let end = (start + (1usize << order)).min(self.pending.len());
@@ -408,7 +410,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// Whether a page that went past its CPU list may since have left the free lists unseen: only
+    /// Tells whether a page that bypassed its CPU list may since have left the free lists without an event: only
     /// compaction takes pages so, and not from unmovable pageblocks.
     fn may_be_isolated(&self, pfn: Pfn, doubt: PossibleBypass) -> bool {
         !self.look_ahead.isolation
@@ -432,7 +434,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// The fates found. Pages without a later event are where the end snapshot has them; without one,
+    /// Returns what was found. Pages without a later event are where the end snapshot has them; without one,
     /// on their CPU list.
     #[must_use]
     pub fn finish(mut self, end: Option<&Snapshot>) -> LookAhead {
