@@ -1,5 +1,6 @@
 use std::mem::MaybeUninit;
 
+use pageblock::alloc_flags::AllocFlags;
 use pageblock::cpu_cache::{CacheLimits, CacheState};
 use pageblock::fallback::{Fallback, Outcome};
 use pageblock::frame::{FrameRange, Order, Pfn};
@@ -10,7 +11,7 @@ use pageblock::replay::ListEnd;
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
 use pageblock::zone::Geometry;
-use pageblock_recording::{FreeBlock, Snapshot, ZoneSnapshot};
+use pageblock_recording::{FreeBlock, Other, Snapshot, ZoneSnapshot};
 
 use super::*;
 use crate::look_ahead::{CpuListOrders, LookAheadFinder};

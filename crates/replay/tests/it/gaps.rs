@@ -7,7 +7,7 @@ use pageblock_replay::machine::recorded_preset;
 use pageblock_replay::{VerifyOptions, verify};
 
 /// Events of the shipped recording.
-const EVENTS: usize = 200_000;
+const EVENTS: usize = 400_000;
 
 #[test]
 fn a_recording_without_drains_is_followed_without_a_panic() {
