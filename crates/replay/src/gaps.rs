@@ -18,7 +18,7 @@ const EXTFRAG: &str = "mm_page_alloc_extfrag";
 /// Of so many frees some are batched: every process that ends frees its memory so.
 const FREES_WITHOUT_BATCH: u64 = 1000;
 
-/// What can be known of a recording's gaps without following its events, of which those in
+/// Returns what can be known of a recording's gaps without following its events, of which those in
 /// `followed` are.
 pub(crate) fn known(recording: &Recording, columnar: &Columnar, followed: Range<u64>) -> Vec<Gap> {
     let mut gaps = Vec::new();
@@ -89,7 +89,7 @@ impl Seen {
         }
     }
 
-    /// The tracepoints that were not recorded: they have no event where others show that some
+    /// Returns the tracepoints that were not recorded: they have no event where others show that some
     /// happened.
     fn missing(&self) -> impl Iterator<Item = &'static str> + use<> {
         [
@@ -129,9 +129,9 @@ impl Seen {
     }
 }
 
-/// The kinds of decision whose figures differ where a tracepoint was not recorded.
+/// Returns the kinds of decision whose figures differ where a tracepoint was not recorded.
 ///
-/// The zone's free lists follow from refills, drains, fallbacks and frees past the CPU lists; what
+/// The zone's free lists follow from refills, drains, fallbacks and frees that bypass the CPU lists; what
 /// is on CPU lists from allocations too. Batched frees say in which order pages reach a list's head,
 /// which is seen at its tail.
 fn made_meaningless(event: &str) -> &'static [&'static str] {

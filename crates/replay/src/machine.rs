@@ -37,7 +37,7 @@ pub struct Machine {
 pub struct TableMemory(Vec<u8>);
 
 impl Machine {
-    /// The machine of a recording.
+    /// Returns the machine of a recording.
     ///
     /// # Errors
     /// Where its snapshot contradicts itself.
@@ -68,7 +68,7 @@ impl Machine {
         Ok(Self { zones, cpu_nodes, geometry })
     }
 
-    /// What an allocator for this machine is made of.
+    /// Returns what an allocator for this machine is made of.
     #[must_use]
     pub fn setup(&self, policy: Policy) -> Setup<'_> {
         Setup {
@@ -80,7 +80,7 @@ impl Machine {
         }
     }
 
-    /// Memory for an allocator's tables.
+    /// Allocates memory for an allocator's tables.
     ///
     /// # Errors
     /// Where no allocator can be made for the machine.
@@ -89,7 +89,7 @@ impl Machine {
         Ok(TableMemory(vec![0; size]))
     }
 
-    /// An allocator in the state of a snapshot of this machine.
+    /// Builds an allocator in the state of a snapshot of this machine.
     ///
     /// # Errors
     /// Where the snapshot contradicts itself.
@@ -120,7 +120,7 @@ fn reserve_tables(end: u64) -> Result<(), Error> {
     tables.iter_mut().try_for_each(|table| table.try_reserve_exact(size)).map_err(|_| refused())
 }
 
-/// The node of a CPU: the one whose zones fill most of its lists. Only lists for other nodes expire.
+/// Returns the node of a CPU: the one whose zones fill most of its lists. Only lists for other nodes expire.
 fn home_node(snapshot: &Snapshot, cpu: usize) -> u8 {
     let node = |p: &PcpInfo| snapshot.zones[usize::from(p.zone)].node;
     let of_cpu = || snapshot.pcpinfo.iter().filter(|p| usize::from(p.cpu) == cpu);
@@ -129,7 +129,7 @@ fn home_node(snapshot: &Snapshot, cpu: usize) -> u8 {
     busiest.map_or(0, |p| node(p) as u8)
 }
 
-/// The preset of the kernel that made a recording: a distribution's own where there is one.
+/// Returns the preset of the kernel that made a recording: a distribution's own where there is one.
 #[must_use]
 pub fn recorded_preset(recording: &Recording) -> &'static Preset {
     let kernel = &recording.kernel;
@@ -146,8 +146,8 @@ fn zone_snapshot(snapshot: &Snapshot, node: u8, kind: ZoneKind) -> Option<&ZoneS
     snapshot.zones.iter().find(|z| z.node == u16::from(node) && z.name == kind.name())
 }
 
-/// The watermarks are the recorded ones where the policy's knobs are those of the recording; a
-/// policy with knobs of its own keeps what they give.
+/// Restores a zone. The watermarks are the recorded ones where the policy's knobs are those of the
+/// recording; a policy with knobs of its own keeps what they give.
 fn restore_zone(
     allocator: &mut Allocator<'_>,
     at: usize,
@@ -239,12 +239,12 @@ fn restore_caches(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<
     Ok(())
 }
 
-/// The remembered type of a page whose list is known: the list's, but for lists that types share.
+/// Returns the remembered type of a page whose list is known: the list's, but for lists that types share.
 fn cached_type(list: Option<Migratetype>, block: Migratetype) -> Migratetype {
     list.unwrap_or(block)
 }
 
-/// `counts` says which of two numbers the policy keeps.
+/// Restores what a CPU cache has learned. `counts` says which of two numbers the policy keeps.
 fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo, counts: bool) {
     let pages = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     let high_min = info.high_min.unwrap_or(info.high);
@@ -265,14 +265,14 @@ fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo, counts: bool) {
     });
 }
 
-/// The place of a snapshot's zone.
-fn zone_at(allocator: &Allocator<'_>, snapshot: &Snapshot, zone: u16) -> Option<usize> {
+/// Returns the index of a snapshot's zone.
+pub(crate) fn zone_at(allocator: &Allocator<'_>, snapshot: &Snapshot, zone: u16) -> Option<usize> {
     let zone = &snapshot.zones[usize::from(zone)];
     let same = |z: &Zone<'_>| u16::from(z.node().0) == zone.node && z.kind().name() == zone.name;
     allocator.zones().iter().position(same)
 }
 
-/// The place of the zone that holds a frame.
+/// Returns the index of the zone that holds a frame.
 pub(crate) fn zone_of(allocator: &Allocator<'_>, pfn: Pfn) -> Option<usize> {
     allocator.zone_of(pfn).map(ZoneIndex::index)
 }

@@ -12,7 +12,7 @@ use crate::gaps;
 use crate::guided::Guided;
 use crate::infer::{self, Start};
 use crate::look_ahead::{CpuListOrders, LookAhead, LookAheadFinder};
-use crate::machine::Machine;
+use crate::machine::{self, Machine};
 
 /// What a verification keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +70,7 @@ fn follow(
 ) -> Result<Verification, Error> {
     let total = 2 * (pass.end - pass.start);
     let look_ahead =
-        fates_of(recording, columnar, policy, pass, &mut |done| progress(done, total))?;
+        look_ahead_of(recording, columnar, policy, pass, &mut |done| progress(done, total))?;
     let mut memory = machine.table_memory(*policy)?;
     let start = infer::start(recording, columnar, cpu_list_orders(recording, policy))?;
     let mut allocator = machine.allocator(*policy, &start.snapshot, &mut memory)?;
@@ -90,7 +90,7 @@ fn follow(
     Ok(result)
 }
 
-/// A guided replay of a recording from its start state, which the allocator is in.
+/// Creates a guided replay of a recording from its start state, which the allocator is in.
 pub(crate) fn guide<'a, 'm>(
     allocator: &'a mut Allocator<'m>,
     recording: &Recording,
@@ -98,7 +98,16 @@ pub(crate) fn guide<'a, 'm>(
     look_ahead: &'a LookAhead,
     mismatches: usize,
 ) -> Guided<'a, 'm> {
+    let infos = start.snapshot.pcpinfo.iter();
+    let limits = infos.filter_map(|info| {
+        let zone = machine::zone_at(allocator, &start.snapshot, info.zone)?;
+        Some((usize::from(info.cpu), zone, u32::try_from(info.high).unwrap_or(u32::MAX)))
+    });
+    let limits: Vec<_> = limits.collect();
     let mut guided = Guided::new(allocator, look_ahead, mismatches);
+    if let Some(event) = start.limits_read_before {
+        guided.limits_are_read_before(event, limits);
+    }
     guided.start_is_inferred(&start.inferred);
     guided.types_are_guessed(&start.guessed);
     if !recording.start.exact {
@@ -108,20 +117,20 @@ pub(crate) fn guide<'a, 'm>(
     guided
 }
 
-/// What becomes of each page that the recording frees.
+/// Finds what becomes of each page that the recording frees.
 ///
 /// # Errors
 /// Where the recording cannot be read.
-pub(crate) fn find_fates(
+pub(crate) fn find_look_ahead(
     recording: &Recording,
     columnar: &Columnar,
     policy: &Policy,
     progress: &mut dyn FnMut(u64),
 ) -> Result<LookAhead, Error> {
-    fates_of(recording, columnar, policy, &Pass::of(recording, columnar, None), progress)
+    look_ahead_of(recording, columnar, policy, &Pass::of(recording, columnar, None), progress)
 }
 
-fn fates_of(
+fn look_ahead_of(
     recording: &Recording,
     columnar: &Columnar,
     policy: &Policy,
@@ -145,7 +154,7 @@ pub(crate) fn cpu_list_orders(recording: &Recording, policy: &Policy) -> CpuList
     }
 }
 
-/// The tasks that work for one CPU: `kworker/CPU:ID`.
+/// Returns the tasks that work for one CPU: `kworker/CPU:ID`.
 fn workers(recording: &Recording) -> BTreeSet<u32> {
     let of_cpu = |name: &str| {
         let Some((cpu, id)) = name.strip_prefix("kworker/").and_then(|n| n.split_once(':')) else {
@@ -180,8 +189,8 @@ impl Pass {
         Self { start, end: end.min(limit), whole }
     }
 
-    /// The end of what tells of fates: an end snapshot that was gathered while the machine ran is the
-    /// state after its window rather than before.
+    /// Returns the end of what the look-ahead reads: an end snapshot that was gathered while the machine
+    /// ran is the state after its window rather than before.
     fn last_told(&self, recording: &Recording, columnar: &Columnar) -> u64 {
         let inexact = recording.end.as_ref().is_some_and(|end| !end.exact);
         let window = columnar.windows.end.as_ref().filter(|_| inexact && self.whole);

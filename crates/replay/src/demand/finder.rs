@@ -47,7 +47,7 @@ struct Task {
 }
 
 impl Task {
-    /// A block is freed: if it is a page that compaction has moved, tells where to.
+    /// Follows a free; returns where to compaction has moved the page, if it has.
     fn moved(&mut self, pfn: Pfn, order: Order) -> Option<Option<Pfn>> {
         if !self.compacts {
             return None;
@@ -90,7 +90,7 @@ pub struct DemandFinder<'f> {
 }
 
 impl<'f> DemandFinder<'f> {
-    /// For a recording's events, with their fates.
+    /// Creates a finder for a recording's events and their look-ahead.
     #[must_use]
     pub fn new(recording: &'f Recording, look_ahead: &'f LookAhead, orders: CpuListOrders) -> Self {
         let start = &recording.start;
@@ -188,7 +188,7 @@ impl<'f> DemandFinder<'f> {
         self.queue.take(false, out);
     }
 
-    /// The demands that are left, after the last event.
+    /// Returns the demands that are left, after the last event.
     pub fn finish(&mut self, out: &mut Vec<Timed>) {
         for (timed, _) in std::mem::take(&mut self.reported).into_values() {
             self.queue.push(timed);
@@ -259,7 +259,7 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    /// What left a list without an event. `timed` says when.
+    /// Adds what left a list without an event. `timed` says when.
     fn inferred(&mut self, timed: Timed, pid: u32, inferred: Inferred) {
         match inferred {
             Inferred::Isolated { pfn, order } => self.isolated(timed, pid, pfn, order),
@@ -276,7 +276,7 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    /// Compaction takes a block of free pages, to move others to.
+    /// Adds a block of free pages that compaction takes to move others to.
     fn isolated(&mut self, timed: Timed, pid: u32, pfn: Pfn, order: Order) {
         let task = self.tasks.entry(pid).or_default();
         if task.compacts {
@@ -285,7 +285,7 @@ impl<'f> DemandFinder<'f> {
         self.queue.push(Timed { demand: Demand::Isolate { pfn, order }, ..timed });
     }
 
-    /// The vmstat work of a CPU runs once a second.
+    /// Adds the vmstat work of a CPU, once a second.
     fn tick(&mut self, tick: Timed, now: u64) {
         let at = usize::from(tick.cpu);
         let usual = || now / PERIOD_US;
@@ -296,7 +296,7 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    /// The block that a CPU has reported free reaches its list.
+    /// Adds the block that a CPU has reported free, as it reaches its list.
     fn commit(&mut self, cpu: u8) {
         if let Some((timed, pfn)) = self.reported.remove(&cpu) {
             self.hold(pfn, cpu);
@@ -304,7 +304,7 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    /// A block is freed, or its batch comes to it. `timed` says when and where.
+    /// Adds the free of a block, or of one of a batch. `timed` says when and where.
     fn free(&mut self, timed: Timed, pid: u32, pfn: Pfn, order: Order, destination: Destination) {
         let cpu = timed.cpu;
         let task = self.tasks.entry(pid).or_default();
@@ -324,7 +324,7 @@ impl<'f> DemandFinder<'f> {
             Destination::Delayed => task.delayed.push((pfn, order)),
             Destination::Direct => self.queue.push(free(pfn, order, true)),
             Destination::Listed if !self.orders.has(order) => {
-                self.queue.push(free(pfn, order, false))
+                self.queue.push(free(pfn, order, false));
             }
             Destination::Listed => {
                 if let Some(to) = task.moved(pfn, order) {
@@ -346,7 +346,7 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    /// The zone that holds a frame.
+    /// Returns the zone that holds a frame.
     fn zone_of(&self, pfn: Pfn) -> usize {
         self.zones.iter().position(|zone| (zone.start..zone.end).contains(&pfn)).unwrap_or(0)
     }
@@ -381,7 +381,7 @@ impl<'f> DemandFinder<'f> {
         self.tasks.entry(pid).or_default().begun = Some(begun);
     }
 
-    /// What a task had taken for a request is not reported by it.
+    /// Drops what a task had taken for a request and does not report.
     fn end_request(&mut self, pid: u32) {
         if let Some(begun) = self.tasks.get_mut(&pid).and_then(|task| task.begun.take()) {
             self.queue.give_up(begun.place);

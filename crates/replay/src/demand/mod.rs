@@ -27,7 +27,7 @@ pub enum Demand {
         order: Order,
         /// The request's flags.
         gfp: Gfp,
-        /// The CPU list's lock was taken: the block came from the zone.
+        /// The CPU list was bypassed because its trylock failed: the block came from the zone.
         past_list: bool,
     },
     /// A request that failed in the recording.
@@ -43,7 +43,7 @@ pub enum Demand {
         pfn: Pfn,
         /// Its order.
         order: Order,
-        /// The CPU list's lock was taken: the block goes to the zone.
+        /// The CPU list is bypassed because its trylock fails: the block goes to the zone.
         past_list: bool,
     },
     /// Compaction isolates the movable pages of a range.
@@ -100,7 +100,7 @@ pub struct Timed {
     pub demand: Demand,
 }
 
-/// The type that an unknown page in use was most likely requested as.
+/// Returns the type that an unknown page in use was most likely requested as.
 #[must_use]
 pub fn assumed_type(movable: bool, block: Migratetype) -> Migratetype {
     match block {

@@ -26,7 +26,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// A demand that was served now.
+    /// Adds a demand that was served now.
     pub(super) fn push(&mut self, timed: Timed) {
         self.slots.push_back(Slot::Ready(timed));
     }
@@ -37,7 +37,7 @@ impl Queue {
         Place(self.first + self.slots.len() as u64 - 1)
     }
 
-    /// The demand that a place was kept for. If it was waited for too long, it comes last.
+    /// Adds the demand that a place was kept for; last, if the wait was too long.
     pub(super) fn fill(&mut self, place: Place, timed: Timed) {
         match self.slot(place) {
             Some(slot) => *slot = Slot::Ready(timed),
@@ -45,7 +45,7 @@ impl Queue {
         }
     }
 
-    /// There is no such demand.
+    /// Gives a kept place up: there is no such demand.
     pub(super) fn give_up(&mut self, place: Place) {
         if let Some(slot) = self.slot(place) {
             *slot = Slot::Empty;
@@ -57,7 +57,7 @@ impl Queue {
         self.slots.get_mut(at)
     }
 
-    /// Gives the demands that none is missing before; with `all`, every one.
+    /// Returns the demands that none is missing before; with `all`, every one.
     pub(super) fn take(&mut self, all: bool, out: &mut Vec<Timed>) {
         while let Some(slot) = self.slots.front() {
             if matches!(slot, Slot::Kept) && !all && self.slots.len() <= MOST {

@@ -64,7 +64,7 @@ struct Recorded {
 }
 
 impl Demands {
-    /// The demands in the file at `path`, if it was made of this columnar form. `start` is the state
+    /// Opens the demands in the file at `path`, if it was made of this columnar form. `start` is the state
     /// before the first of them.
     #[must_use]
     pub fn open(path: &Path, source: &Columnar, start: Snapshot) -> Option<Self> {
@@ -139,7 +139,7 @@ impl Demands {
     }
 }
 
-/// What tells one columnar form from another.
+/// Returns what tells one columnar form from another.
 fn identity(source: &Columnar) -> String {
     format!("{} {} {:?}", source.path.display(), source.events, source.windows)
 }
@@ -226,7 +226,7 @@ pub struct DemandChunks {
 }
 
 impl DemandChunks {
-    /// The next demands; `None` at the end.
+    /// Returns the next demands; `None` at the end.
     ///
     /// # Errors
     /// Where the file is damaged.

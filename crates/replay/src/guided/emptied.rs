@@ -9,18 +9,18 @@ use pageblock::zone::Zone;
 use super::{Guided, Inferred};
 
 impl Guided<'_, '_> {
-    /// Says of which pageblocks no event tells the type.
+    /// Sets the pageblocks whose type no event tells.
     pub fn types_are_guessed(&mut self, pageblocks: &[Pfn]) {
         self.guessed = pageblocks.iter().copied().collect();
     }
 
-    /// Says of which free blocks the place on their list is not known.
+    /// Sets the free blocks whose place on their list is not known.
     pub fn places_are_unknown(&mut self, blocks: impl IntoIterator<Item = (Pfn, Order)>) {
         self.unplaced = blocks.into_iter().collect();
     }
 
-    /// The kernel took a block of the order `found`, or of another type: the lists of this type had no
-    /// smaller ones.
+    /// Empties lists that the kernel found empty: it took a block of the order `found`, or of another
+    /// type, so those of this type had no smaller ones.
     ///
     /// * Those in pageblocks with a guessed type are on another type's lists.
     /// * Those that leave the lists without an event have left them.
@@ -41,7 +41,7 @@ impl Guided<'_, '_> {
         {}
     }
 
-    /// The kernel took a block as it is: what the model would have claimed was not first.
+    /// Moves what the model would have claimed where the kernel took a block as it is: it was not first.
     pub(super) fn pass_over_claims(
         &mut self,
         at: usize,
@@ -53,7 +53,7 @@ impl Guided<'_, '_> {
         {}
     }
 
-    /// A block that the kernel would have taken if it had been the first of its list was not. Where
+    /// Moves a block that the kernel would have taken if it had been the first of its list. Where
     /// its place is a guess from the start, it goes to the end; tells whether it was.
     pub(super) fn was_not_first(&mut self, at: usize, block: Fallback) -> bool {
         let Fallback { pfn, order, from, .. } = block;

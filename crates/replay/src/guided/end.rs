@@ -66,8 +66,8 @@ impl Guided<'_, '_> {
         equal
     }
 
-    /// An end snapshot from `/proc` has no types, and was not taken at one moment: the number of free
-    /// blocks of each order is noted beside the model's.
+    /// Notes the free blocks of an end snapshot from `/proc`, which has no types and was not taken at one
+    /// moment: the number of free blocks of each order is noted beside the model's.
     fn compare_orders(&mut self, end: &Snapshot) {
         let max = self.allocator.geometry().max_order;
         let mut recorded = vec![0u64; usize::from(max) + 1];

@@ -33,7 +33,7 @@ pub(super) struct Run {
 
 /// What a search of the free scanner is for.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct SearchTarget {
     /// It takes the first page from here on,
     low: Pfn,
     /// or else the last from here on.
@@ -72,8 +72,8 @@ impl Lists {
         }
     }
 
-    /// `fast_isolate_freepages`, from this order and looking so far.
-    fn search(&self, wanted: Wanted, from: Order, mut limit: usize) -> Outcome {
+    /// Searches as `fast_isolate_freepages` does, from an order and up to a number of entries.
+    fn search(&self, wanted: SearchTarget, from: Order, mut limit: usize) -> Outcome {
         let mut outcome = Outcome::default();
         let mut order = from;
         loop {
@@ -93,10 +93,10 @@ impl Lists {
         }
     }
 
-    /// One list of it; gives how many blocks it looked at.
+    /// Searches one list; returns how many blocks it looked at.
     fn search_list(
         &self,
-        wanted: Wanted,
+        wanted: SearchTarget,
         order: Order,
         limit: &mut usize,
         outcome: &mut Outcome,
@@ -124,13 +124,13 @@ impl Lists {
     }
 }
 
-/// How far a search looks after so many that failed (`freelist_scan_limit`).
+/// Returns how many entries a search looks at after this many failed (`freelist_scan_limit`).
 fn scan_limit(fails: u32) -> usize {
     (CLUSTER.checked_shr(fails).unwrap_or(0) + 1) as usize
 }
 
 impl Guided<'_, '_> {
-    /// `mm_compaction_begin`.
+    /// Follows `mm_compaction_begin`.
     pub(super) fn begin_run(&mut self, event: u64, pid: u32, other: &Other) {
         let frame = |key: &str| super::unseen::frame_of(other, key);
         let (Some(start), Some(migrate), Some(free)) =
@@ -145,7 +145,7 @@ impl Guided<'_, '_> {
         self.runs.insert(pid, run);
     }
 
-    /// `mm_compaction_fast_isolate_freepages`.
+    /// Follows `mm_compaction_fast_isolate_freepages`.
     pub(super) fn searched_for_free(&mut self, event: u64, pid: u32, other: &Other) {
         let (Some((min, free)), Some(run)) = (range(other), self.runs.get(&pid).copied()) else {
             return;
@@ -161,7 +161,7 @@ impl Guided<'_, '_> {
         let zone = &self.allocator.zones()[run.zone];
         let whole = free >= Pfn(zone.span().end.0 - 1).align_down(pageblock_order);
         let lists = Lists::of(zone, run.order);
-        let wanted = Wanted { low, min, order: run.order };
+        let wanted = SearchTarget { low, min, order: run.order };
         let fits = |outcome: &Outcome| {
             let entries = scanned - taken.saturating_sub(1).min(scanned);
             outcome.scanned == entries
@@ -211,9 +211,16 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// The lists are not in the kernel's order: takes the block that a search would come to first of
+    /// Takes, where the lists are not in the kernel's order, the block that a search would come to first of
     /// those that left the lists.
-    fn take_likely(&mut self, event: u64, pid: u32, wanted: Wanted, lists: &Lists, taken: u64) {
+    fn take_likely(
+        &mut self,
+        event: u64,
+        pid: u32,
+        wanted: SearchTarget,
+        lists: &Lists,
+        taken: u64,
+    ) {
         if !taken.is_power_of_two() || taken.ilog2() >= u32::from(wanted.order) {
             return;
         }
@@ -230,7 +237,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Compaction took a block of free pages that it keeps until it uses or releases them.
+    /// Takes a block of free pages that compaction keeps until it uses or releases them.
     pub(super) fn isolated_unseen(
         &mut self,
         pid: u32,
@@ -257,7 +264,7 @@ impl Guided<'_, '_> {
         kept
     }
 
-    /// `mm_compaction_isolate_migratepages`: where the scan begins tells whether a fast search led
+    /// Follows `mm_compaction_isolate_migratepages`: where the scan begins tells whether a fast search led
     /// there (`fast_find_migrateblock`), which rotates the lists that it looked at.
     pub(super) fn scanned_to_migrate(&mut self, pid: u32, other: &Other) {
         let (Some((start, end)), Some(run)) = (range(other), self.runs.get(&pid).copied()) else {
@@ -316,7 +323,7 @@ impl Guided<'_, '_> {
 mod tests {
     use super::*;
 
-    const WANTED: Wanted = Wanted { low: Pfn(80), min: Pfn(50), order: 2 };
+    const WANTED: SearchTarget = SearchTarget { low: Pfn(80), min: Pfn(50), order: 2 };
 
     fn search(of_order_1: &[u64], limit: usize) -> Outcome {
         let blocks = vec![Vec::new(), of_order_1.iter().copied().map(Pfn).collect()];

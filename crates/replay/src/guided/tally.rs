@@ -13,7 +13,7 @@ use super::words;
 pub mod kind {
     /// The block that a zone gives to a CPU list.
     pub const REFILL_FRAME: &str = "refill frame";
-    /// The block that a zone gives past the CPU lists.
+    /// The block that a zone gives to a request that bypasses the CPU lists.
     pub const ZONE_FRAME: &str = "zone frame";
     /// How many blocks refill a CPU list.
     pub const REFILL_COUNT: &str = "refill count";
@@ -37,7 +37,7 @@ pub mod kind {
     ];
 }
 
-/// How a decision agrees that came to the recorded frame (`exact`) or to all but that (`shape`),
+/// Returns how a decision agrees that came to the recorded frame (`exact`) or to all but that (`shape`),
 /// where it may have needed an explanation: an interruption, or the look-ahead.
 pub(super) const fn agreement(exact: bool, shape: bool, explained: bool) -> Agreement {
     match (exact, shape) {
@@ -106,7 +106,7 @@ impl Tally {
         self.inferred = frames.iter().copied().collect();
     }
 
-    /// A frame comes to a list: its place is known from now on.
+    /// Notes that a frame comes to a list: its place is known from now on.
     pub(super) fn placed(&mut self, pfn: Pfn) {
         if !self.inferred.is_empty() {
             self.inferred.remove(&pfn);

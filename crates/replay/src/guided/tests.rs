@@ -1,16 +1,18 @@
+use pageblock::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
 use std::mem::MaybeUninit;
 
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::cpu_cache::{CacheLimits, CacheState};
 use pageblock::fallback::{Fallback, Outcome};
 use pageblock::frame::{FrameRange, Order, Pfn};
-use pageblock::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
-use pageblock::layout::ZoneSpec;
+use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype::{Movable, Unmovable};
 use pageblock::policy::Policy;
 use pageblock::replay::ListEnd;
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
 use pageblock::zone::Geometry;
-use pageblock_recording::{FreeBlock, Snapshot, ZoneSnapshot};
+use pageblock_recording::{FreeBlock, Other, Snapshot, ZoneSnapshot};
 
 use super::*;
 use crate::look_ahead::{CpuListOrders, LookAheadFinder};
@@ -204,16 +206,17 @@ fn pages_that_the_bulk_allocator_took_leave_the_list_before_what_stood_behind_th
 #[test]
 fn a_refill_that_a_lower_zone_serves_was_tried_in_the_higher_one() {
     let free = [(512, 3, Movable), (8704, 6, Unmovable)];
-    let wanted = Wanted { cpu: 0, pid: TASK, order: 0, mt: Movable, highest: ZoneKind::Normal };
+    let wanted =
+        TaskRequest { cpu: 0, pid: TASK, order: 0, mt: Movable, highest: ZoneKind::Normal };
     on_machine(&free, &[], |guided| {
         let factor = |guided: &Guided<'_, '_>| {
             guided.allocator.cache(ZoneIndex::new(NORMAL), CpuId(0)).unwrap().state().alloc_factor
         };
-        let flags = guided.attempts_before_refill(DMA32, wanted);
+        let flags = guided.walk_before_refill(DMA32, wanted);
         assert!(flags.has(AllocFlags::NOFRAGMENT));
         assert_eq!((guided.failed_attempts, factor(guided)), (1, 1));
         guided.in_slow_path.insert(TASK);
-        let flags = guided.attempts_before_refill(NORMAL, wanted);
+        let flags = guided.walk_before_refill(NORMAL, wanted);
         assert!(!flags.has(AllocFlags::NOFRAGMENT));
         assert_eq!((guided.failed_attempts, factor(guided)), (1, 1), "it may mix types at once");
     });
@@ -222,10 +225,79 @@ fn a_refill_that_a_lower_zone_serves_was_tried_in_the_higher_one() {
 #[test]
 fn a_refill_mixes_types_only_where_no_zone_serves_otherwise() {
     let free = [(512, 6, Unmovable), (8704, 6, Unmovable)];
-    let wanted = Wanted { cpu: 0, pid: TASK, order: 0, mt: Movable, highest: ZoneKind::Normal };
+    let wanted =
+        TaskRequest { cpu: 0, pid: TASK, order: 0, mt: Movable, highest: ZoneKind::Normal };
     on_machine(&free, &[], |guided| {
-        let flags = guided.attempts_before_refill(NORMAL, wanted);
+        let flags = guided.walk_before_refill(NORMAL, wanted);
         assert!(!flags.has(AllocFlags::NOFRAGMENT));
         assert_eq!(guided.failed_attempts, 2, "once in each zone");
+    });
+}
+
+/// A task that waits for the zone's lock while another drains into it frees its page when the lock is free.
+#[test]
+fn a_page_that_waited_for_the_zones_lock_is_on_the_list_when_another_task_takes_it() {
+    on_machine(&[(8200, 0, Movable)], &[], |guided| {
+        guided.free(0, TASK, Pfn(8210), 0, Destination::Direct);
+        let other = TASK + 1;
+        guided.zone_locked(0, other, Pfn(8200), 0, Movable);
+        assert_eq!(next(guided, 0, Movable), None, "the kernel passed it: it was not there yet");
+        guided.zone_locked(0, other, Pfn(8210), 0, Movable);
+        guided.commit_delayed(0, TASK);
+        assert_eq!(next(guided, 0, Movable), None, "it is in use, and not free again");
+        let frames = &guided.tally.verification().kinds[kind::REFILL_FRAME];
+        assert_eq!((frames.cases, frames.shape, frames.explained), (2, 2, 2));
+    });
+}
+
+#[test]
+fn a_missing_drain_shows_once_that_the_cpus_have_pcpf_free_high_batch() {
+    on_machine(&[], &[], |guided| {
+        let limits = CacheLimits { batch: 63, high_min: 100, high_max: 1000 };
+        let state = |guided: &mut Guided<'_, '_>| {
+            guided.allocator.zone_and_cache(ZoneIndex::new(NORMAL), CpuId(0)).unwrap().1.state()
+        };
+        let run = CacheState { limits, high: 1000, free_count: 500, ..state(guided) };
+        let run = CacheState { prev_free_high_order: true, free_high_batch: false, ..run };
+        guided
+            .allocator
+            .zone_and_cache(ZoneIndex::new(NORMAL), CpuId(0))
+            .unwrap()
+            .1
+            .impose_state(run);
+        for pfn in [8208, 8224] {
+            guided.free(0, TASK, Pfn(pfn), 3, Destination::Listed);
+            guided.close_drain(0, Some(TASK));
+        }
+        assert!(state(guided).free_high_batch);
+        assert_eq!(state(guided).high, 1000, "the limit was not the reason");
+        let drains = &guided.tally.verification().drains;
+        assert_eq!((drains.cases, drains.explained), (1, 1));
+    });
+}
+
+#[test]
+fn a_claim_of_a_block_larger_than_a_pageblock_gives_all_of_it_the_type() {
+    on_machine(&[(8192, 10, Movable)], &[], |guided| {
+        guided.zone_locked(0, TASK, Pfn(8192), 0, Unmovable);
+        guided.zone_locked(0, TASK, Pfn(8704), 0, Unmovable);
+        let zone = &guided.allocator.zones()[NORMAL];
+        assert_eq!([8192, 8704].map(|pfn| zone.block_type(Pfn(pfn))), [Some(Unmovable); 2]);
+    });
+}
+
+#[test]
+fn the_limits_of_cpu_lists_hold_from_where_they_were_read() {
+    on_machine(&[], &[], |guided| {
+        let limits = CacheLimits { batch: 63, high_min: 100, high_max: 1000 };
+        let (_, cache) = guided.allocator.zone_and_cache(ZoneIndex::new(NORMAL), CpuId(0)).unwrap();
+        cache.impose_state(CacheState { limits, high: 700, ..cache.state() });
+        guided.limits_are_read_before(5, vec![(0, NORMAL, 900)]);
+        for (event, high) in [(4, 700), (5, 900)] {
+            guided.impose_limits_read(event);
+            let (_, cache) =
+                guided.allocator.zone_and_cache(ZoneIndex::new(NORMAL), CpuId(0)).unwrap();
+            assert_eq!(cache.high(), high);
+        }
     });
 }

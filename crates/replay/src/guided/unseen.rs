@@ -1,4 +1,4 @@
-//! Blocks that leave the free lists unseen, in recordings without a probe on compaction's isolation.
+//! Blocks that leave the free lists without an event, in recordings without a probe on compaction's isolation.
 //!
 //! A scan of a pageblock for free pages reports how many it took.
 
@@ -37,18 +37,18 @@ pub enum Inferred {
 /// Strides that a scan takes (`isolate_freepages`).
 const STRIDES: [u64; 6] = [1, 2, 4, 8, 16, 32];
 
-/// A frame number such as `0x3a00`.
+/// Parses a frame number such as `0x3a00`.
 fn frame(text: &str) -> Option<Pfn> {
     let digits = text.trim().trim_start_matches('(').trim_start_matches("0x");
     u64::from_str_radix(digits.trim_end_matches([')', ',']), 16).ok().map(Pfn)
 }
 
-/// The frame number that follows a key such as `free_pfn=`.
+/// Parses the frame number that follows a key such as `free_pfn=`.
 pub(super) fn frame_of(other: &Other, key: &str) -> Option<Pfn> {
     frame(other.args.split_once(key)?.1.split_whitespace().next()?)
 }
 
-/// The range of frames in `range=(0x3a00 ~ 0x3c00) nr_scanned=32 nr_taken=8`.
+/// Parses the range of frames in `range=(0x3a00 ~ 0x3c00) nr_scanned=32 nr_taken=8`.
 pub(crate) fn range(other: &Other) -> Option<(Pfn, Pfn)> {
     let (_, rest) = other.args.split_once("range=")?;
     let (start, end) = rest.split_once(')')?.0.split_once('~')?;
@@ -56,7 +56,7 @@ pub(crate) fn range(other: &Other) -> Option<(Pfn, Pfn)> {
 }
 
 impl Guided<'_, '_> {
-    /// What events tell of compaction.
+    /// Follows events of compaction.
     pub(super) fn compaction(&mut self, event: u64, pid: u32, other: &Other) {
         if self.look_ahead.has_isolation() {
             return;
@@ -77,7 +77,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// `mm_compaction_isolate_freepages`: takes as many pages as the scan took, with the stride with
+    /// Follows `mm_compaction_isolate_freepages`: takes as many pages as the scan took, with the stride with
     /// which it comes to that number.
     fn scanned_for_free(&mut self, event: u64, pid: u32, other: &Other) {
         let taken = other.number("nr_taken").unwrap_or(0);
@@ -98,7 +98,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// The free blocks that a scan comes to, and that leave the lists without an event.
+    /// Returns the free blocks that a scan comes to, and that leave the lists without an event.
     fn scan(&self, event: u64, start: Pfn, end: Pfn, stride: u64) -> Vec<(Pfn, Order)> {
         let mut blocks = Vec::new();
         let mut at = start.0;

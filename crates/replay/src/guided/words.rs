@@ -9,22 +9,22 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock_recording::What;
 
-/// A value, or that there is none.
+/// Names a value, or says that there is none.
 pub(super) fn or_none<T: Display>(value: Option<T>) -> String {
     value.map_or_else(|| "none".to_owned(), |value| value.to_string())
 }
 
-/// A free block with its order and the type of its list.
+/// Names a free block with its order and the type of its list.
 pub(super) fn free_block(block: Option<(Pfn, Order, Migratetype)>) -> String {
     or_none(block.map(|(pfn, order, mt)| format!("{pfn}, order {order}, {mt}")))
 }
 
-/// The next block of a list with its order.
+/// Names the next block of a list with its order.
 pub(super) fn next_block(block: Option<(Pfn, Order)>) -> String {
     or_none(block.map(|(pfn, order)| format!("{pfn}, order {order}")))
 }
 
-/// A block of another type, and what becomes of its pageblock.
+/// Names a block of another type, and what becomes of its pageblock.
 pub(super) fn fallback(found: Option<Fallback>) -> String {
     let outcome = |outcome| match outcome {
         Outcome::ClaimWhole => "the whole block changes its type",
@@ -37,7 +37,7 @@ pub(super) fn fallback(found: Option<Fallback>) -> String {
     }))
 }
 
-/// The arguments of `mm_page_alloc_extfrag`.
+/// Formats the arguments of `mm_page_alloc_extfrag`.
 pub(super) fn extfrag(x: &Extfrag) -> String {
     format!(
         "pfn={} alloc_order={} fallback_order={} alloc_migratetype={} fallback_migratetype={} change_ownership={}",
@@ -50,7 +50,7 @@ pub(super) fn extfrag(x: &Extfrag) -> String {
     )
 }
 
-/// What a frame is in the model.
+/// Names what a frame is in the model.
 pub(super) fn state(state: Option<FrameState>) -> String {
     or_none(state.map(|state| match state {
         FrameState::Hole => "a hole".to_owned(),
@@ -64,7 +64,7 @@ pub(super) fn state(state: Option<FrameState>) -> String {
     }))
 }
 
-/// An event as ftrace prints it, with names of migratetypes.
+/// Formats an event as ftrace prints it, with names of migratetypes.
 pub(super) fn event(what: &What) -> String {
     match what {
         What::Alloc { pfn, order, mt, gfp } => {

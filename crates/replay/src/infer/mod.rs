@@ -15,6 +15,7 @@
 //!
 //! What is inferred from a decision cannot judge it: such cases are counted apart.
 
+mod cpu_lists;
 mod moment;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +24,7 @@ use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::mobility::Migratetype::{self, Movable, Unmovable};
 use pageblock::zone::Geometry;
 use pageblock_recording::{
-    BlockInfo, Columnar, FreeBlock, PageUse, PcpPage, Recording, Snapshot, UsedRange, What,
-    ZoneSnapshot,
+    BlockInfo, Columnar, FreeBlock, PageUse, Recording, Snapshot, UsedRange, What, ZoneSnapshot,
 };
 
 use self::moment::Counters;
@@ -40,17 +40,19 @@ pub struct Start {
     pub inferred: Vec<Pfn>,
     /// The first frames of pageblocks whose type no event tells.
     pub guessed: Vec<Pfn>,
+    /// The first event after the limits of the CPU lists were read, where it is not the first of all.
+    pub limits_read_before: Option<u64>,
     /// What a reader must know.
     pub notes: Vec<String>,
 }
 
-/// The first event after the start state. A state that is inferred is that before all events.
+/// Returns the first event after the start state. A state that is inferred is that before all events.
 #[must_use]
 pub fn first_event(recording: &Recording, columnar: &Columnar) -> u64 {
     if recording.start.exact { columnar.windows.start_event() } else { 0 }
 }
 
-/// The start state of a recording.
+/// Returns the start state of a recording.
 ///
 /// # Errors
 /// Where the events cannot be read.
@@ -117,8 +119,8 @@ struct Evidence {
     /// By task: the CPU whose lists it drained last.
     drains: BTreeMap<u32, u16>,
     zones: Vec<FrameRange>,
-    /// The CPUs, and zones, whose list of movable pages ran out.
-    ran_out: BTreeSet<(u16, u16)>,
+    /// The lists of pages that a refill found empty: CPU, zone, type.
+    ran_out: BTreeSet<(u16, u16, Migratetype)>,
     pageblock_order: Order,
 }
 
@@ -155,8 +157,8 @@ impl Evidence {
                 if refill {
                     self.hold(cpu, pfn);
                     let zone = self.zones.iter().position(|z| (z.start..z.end).contains(&pfn));
-                    let zone = zone.filter(|_| (order, mt) == (0, Movable));
-                    self.ran_out.extend(zone.map(|zone| (cpu, zone as u16)));
+                    let zone = zone.filter(|_| order == 0);
+                    self.ran_out.extend(zone.map(|zone| (cpu, zone as u16, mt)));
                 }
             }
             What::Extfrag(x) => {
@@ -191,14 +193,14 @@ impl Evidence {
         }
     }
 
-    /// A block comes to a CPU's list.
+    /// Notes that a block comes to a CPU's list.
     fn hold(&mut self, cpu: u16, pfn: Pfn) {
         if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
             *slot = cpu.saturating_add(1);
         }
     }
 
-    /// The CPU whose list a block was on that a task drains. Of a block that was there at the start
+    /// Returns the CPU whose list a block was on that a task drains. Of a block that was there at the start
     /// (`first`) what the task drained before tells.
     fn drained(&mut self, cpu: u16, pid: u32, pfn: Pfn, first: bool) -> u16 {
         let held = self.holder.get(pfn.0 as usize).and_then(|slot| slot.checked_sub(1));
@@ -252,7 +254,7 @@ impl Evidence {
 
     fn conclude(mut self, recording: &Recording, since: u64) -> Start {
         let mut snapshot = recording.start.clone();
-        self.go_back(&mut snapshot, since);
+        let read = self.go_back(&mut snapshot, since);
         let guessed = self.guess_types(&snapshot);
         let mut inferred = self.order_lists(&mut snapshot);
         let known = self.fill_cpu_lists(&mut snapshot);
@@ -263,11 +265,12 @@ impl Evidence {
              counted apart, as inferred",
             inferred.len() - snapshot.pcp.len(),
         );
-        Start { snapshot, inferred, guessed, notes: vec![told] }
+        Start { snapshot, inferred, guessed, limits_read_before: Some(read), notes: vec![told] }
     }
 
-    /// Makes a snapshot one of the state before the first event. `since` is its first marker.
-    fn go_back(&self, snapshot: &mut Snapshot, since: u64) {
+    /// Makes a snapshot one of the state before the first event. `since` is its first marker. Returns the
+    /// first event after the kernel's counters were read.
+    fn go_back(&self, snapshot: &mut Snapshot, since: u64) -> u64 {
         let mut free = free_frames(snapshot, self.touched.len());
         for (pfn, state) in self.before_snapshot.iter().enumerate() {
             if *state == UNKNOWN {
@@ -285,14 +288,15 @@ impl Evidence {
         for block in &snapshot.free {
             pages[usize::from(block.zone)] += 1 << block.order;
         }
-        let listed = self.counters.listed_when_read(snapshot, pages, since);
+        let (read, listed) = self.counters.listed_when_read(snapshot, pages, since);
         for info in &mut snapshot.pcpinfo {
             let more = listed.get(&(info.cpu, info.zone)).copied().unwrap_or(0);
             info.count = info.count.saturating_add_signed(-more);
         }
+        read
     }
 
-    /// Gives every pageblock a type: where no event tells, movable unless only the kernel uses it.
+    /// Sets every pageblock's type: where no event tells, movable unless only the kernel uses it.
     /// Tells which these are.
     fn guess_types(&mut self, snapshot: &Snapshot) -> Vec<Pfn> {
         let mut kernel = vec![false; self.types.len()];
@@ -352,54 +356,9 @@ impl Evidence {
         }
         inferred
     }
-
-    /// Puts pages on the CPU lists, as many as the snapshot counts: those that no event touches fill
-    /// the middle. Gives the number of those that an event told.
-    fn fill_cpu_lists(&self, snapshot: &mut Snapshot) -> usize {
-        let free = free_frames(snapshot, self.touched.len());
-        let mut fillers = self.fillers(snapshot);
-        let (mut pages, mut known) = (Vec::new(), 0);
-        let cpus = snapshot.pcpinfo.iter().map(|info| info.cpu + 1).max().unwrap_or(0);
-        for cpu in 0..cpus {
-            let page = |listed: &Listed| {
-                let zone = snapshot.zone_of(listed.pfn)? as u16;
-                let Listed { pfn, order, mt } = *listed;
-                let page = PcpPage { cpu, zone, index: 0, order, mt: Some(mt), pfn };
-                (!free[pfn.0 as usize]).then_some(page)
-            };
-            let listed = |of: &BTreeMap<u16, Vec<Listed>>| -> Vec<PcpPage> {
-                of.get(&cpu).into_iter().flatten().filter_map(page).collect()
-            };
-            let (heads, mut tails) = (listed(&self.heads), listed(&self.tails));
-            tails.reverse();
-            known += heads.len() + tails.len();
-            let has_room = |zone| !self.ran_out.contains(&(cpu, zone));
-            let known_pages = heads.iter().chain(&tails);
-            let middle = middle(snapshot, cpu, known_pages, has_room, &mut fillers);
-            pages.extend(heads.into_iter().chain(middle).chain(tails));
-        }
-        snapshot.pcp = pages;
-        known
-    }
-
-    /// Pages that may be on CPU lists, and that no event touches, by zone.
-    fn fillers(&self, snapshot: &Snapshot) -> BTreeMap<u16, Vec<Pfn>> {
-        let mut fillers: BTreeMap<u16, Vec<Pfn>> = BTreeMap::new();
-        for used in snapshot.used.iter().filter(|used| used.state == PageUse::KernelOrPcp) {
-            for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
-                if !self.touched[pfn.0 as usize]
-                    && self.type_of(pfn) == Movable
-                    && let Some(zone) = snapshot.zone_of(pfn)
-                {
-                    fillers.entry(zone as u16).or_default().push(pfn);
-                }
-            }
-        }
-        fillers
-    }
 }
 
-/// The frames that lie in free blocks.
+/// Returns the frames that lie in free blocks.
 fn free_frames(snapshot: &Snapshot, frames: usize) -> Vec<bool> {
     let mut free = vec![false; frames];
     for block in &snapshot.free {
@@ -409,7 +368,7 @@ fn free_frames(snapshot: &Snapshot, frames: usize) -> Vec<bool> {
     free
 }
 
-/// The blocks that free frames form: buddies that are both free are one.
+/// Returns the blocks that free frames form: buddies that are both free are one.
 fn free_blocks(snapshot: &Snapshot, free: &[bool]) -> Vec<FreeBlock> {
     let max_order = Geometry::default().max_order;
     let mut blocks = Vec::new();
@@ -432,105 +391,5 @@ fn free_blocks(snapshot: &Snapshot, free: &[bool]) -> Vec<FreeBlock> {
     blocks
 }
 
-/// Pages that make a CPU's lists as long as the snapshot counts them, in the zones where such pages
-/// may have been on them.
-fn middle<'p>(
-    snapshot: &Snapshot,
-    cpu: u16,
-    known: impl Iterator<Item = &'p PcpPage>,
-    has_room: impl Fn(u16) -> bool,
-    fillers: &mut BTreeMap<u16, Vec<Pfn>>,
-) -> Vec<PcpPage> {
-    let mut listed: BTreeMap<u16, u64> = BTreeMap::new();
-    for page in known {
-        *listed.entry(page.zone).or_default() += 1 << page.order;
-    }
-    let mut middle = Vec::new();
-    for info in snapshot.pcpinfo.iter().filter(|info| info.cpu == cpu && has_room(info.zone)) {
-        let missing = info.count.saturating_sub(listed.get(&info.zone).copied().unwrap_or(0));
-        let pool = fillers.entry(info.zone).or_default();
-        let left = pool.len() - (missing as usize).min(pool.len());
-        let page =
-            |pfn| PcpPage { cpu, zone: info.zone, index: 0, order: 0, mt: Some(Movable), pfn };
-        middle.extend(pool.drain(left..).map(page));
-    }
-    middle
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use pageblock_recording::PcpInfo;
-
-    fn snapshot(free: &[(u64, Order)]) -> Snapshot {
-        let block =
-            |&(pfn, order): &(u64, Order)| FreeBlock { zone: 0, order, mt: None, pfn: Pfn(pfn) };
-        Snapshot {
-            zones: vec![ZoneSnapshot { spanned: 16, ..ZoneSnapshot::default() }],
-            free: free.iter().map(block).collect(),
-            ..Snapshot::default()
-        }
-    }
-
-    fn evidence(snapshot_end: u64) -> Evidence {
-        Evidence {
-            touched: vec![false; 16],
-            before_snapshot: vec![UNKNOWN; 16],
-            snapshot_end,
-            counters: Counters::new(CpuListOrders { up_to: 3, and: None }),
-            taken: vec![0; 16],
-            types: vec![None; 1],
-            heads: BTreeMap::new(),
-            tails: BTreeMap::new(),
-            told: BTreeMap::new(),
-            holder: vec![0; 16],
-            drains: BTreeMap::new(),
-            zones: vec![FrameRange { start: Pfn(0), end: Pfn(16) }],
-            ran_out: BTreeSet::new(),
-            pageblock_order: 9,
-        }
-    }
-
-    #[test]
-    fn a_page_that_moved_while_the_snapshot_was_taken_was_where_its_first_event_has_it() {
-        let mut snapshot = snapshot(&[(4, 1), (8, 0)]);
-        let mut evidence = evidence(10);
-        let refill = |pfn| What::ZoneLocked { pfn: Pfn(pfn), order: 0, mt: Movable, refill: true };
-        let drain = |pfn| What::Drain { pfn: Pfn(pfn), order: 0, mt: Movable };
-        evidence.push(1, 0, 1, &refill(9));
-        evidence.push(2, 0, 1, &drain(5));
-        evidence.push(20, 0, 1, &drain(8));
-        evidence.go_back(&mut snapshot, 0);
-        let blocks: Vec<_> = snapshot.free.iter().map(|b| (b.pfn.0, b.order)).collect();
-        assert_eq!(blocks, [(4, 0), (8, 1)]);
-    }
-
-    #[test]
-    fn a_page_drained_with_those_of_another_cpu_was_on_that_cpus_list() {
-        let mut evidence = evidence(0);
-        let free = |pfn| What::Free { pfn: Pfn(pfn), order: 0 };
-        let drain = |pfn| What::Drain { pfn: Pfn(pfn), order: 0, mt: Movable };
-        evidence.push(1, 1, 7, &free(3));
-        evidence.push(2, 0, 8, &drain(4));
-        evidence.push(3, 0, 8, &drain(3));
-        evidence.push(4, 0, 8, &drain(5));
-        evidence.push(5, 0, 8, &free(6));
-        evidence.push(6, 0, 8, &drain(7));
-        let of = |cpu: u16| evidence.tails[&cpu].iter().map(|page| page.pfn.0).collect::<Vec<_>>();
-        assert_eq!((of(0), of(1)), (vec![4, 7], vec![5]));
-    }
-
-    #[test]
-    fn a_list_that_ran_out_had_no_pages_that_no_event_touches() {
-        let counted = PcpInfo { count: 3, ..PcpInfo::default() };
-        let of_cpu = |cpu| PcpInfo { cpu, ..counted.clone() };
-        let mut snapshot = Snapshot { pcpinfo: vec![of_cpu(0), of_cpu(1)], ..snapshot(&[]) };
-        snapshot.used.push(UsedRange { state: PageUse::KernelOrPcp, pfn: Pfn(4), count: 8 });
-        let mut evidence = evidence(0);
-        let refill = What::ZoneLocked { pfn: Pfn(1), order: 0, mt: Movable, refill: true };
-        evidence.push(1, 1, 7, &refill);
-        evidence.fill_cpu_lists(&mut snapshot);
-        let cpus: Vec<u16> = snapshot.pcp.iter().map(|page| page.cpu).collect();
-        assert_eq!(cpus, [0, 0, 0]);
-    }
-}
+mod tests;

@@ -59,24 +59,25 @@ impl Counters {
         }
     }
 
-    /// How much longer each CPU's lists had become, by zone, when the counters were read. `free` are
-    /// the free pages of each zone before the first event; `since` is the first marker.
+    /// Returns the first event after the counters were read, and how much longer each CPU's lists had
+    /// become by then, by zone. `free` are the free pages of each zone before the first event; `since` is the
+    /// first marker.
     pub(super) fn listed_when_read(
         &self,
         snapshot: &Snapshot,
         mut free: Vec<u64>,
         since: u64,
-    ) -> BTreeMap<(u16, u16), i64> {
+    ) -> (u64, BTreeMap<(u16, u16), i64>) {
         let wrong = |free: &[u64]| -> u64 {
             let zones = snapshot.zones.iter().zip(free);
             zones.map(|(zone, &free)| zone.nr_free_pages.abs_diff(free)).sum()
         };
         let mut listed: BTreeMap<(u16, u16), i64> = BTreeMap::new();
-        let (mut best, mut found) = (u64::MAX, BTreeMap::new());
+        let (mut best, mut found) = (u64::MAX, (since, BTreeMap::new()));
         for change in &self.changes {
             if change.event > since && wrong(&free) < best {
                 best = wrong(&free);
-                found.clone_from(&listed);
+                found = (change.event, listed.clone());
             }
             if let Some(free) = free.get_mut(usize::from(change.zone)) {
                 *free = free.saturating_add_signed(change.free);
@@ -108,6 +109,6 @@ mod tests {
             counters.push(event, 1, &what, &snapshot);
         }
         let found = counters.listed_when_read(&snapshot, vec![16], 0);
-        assert_eq!(found, BTreeMap::from([((1, 0), 2)]));
+        assert_eq!(found, (2, BTreeMap::from([((1, 0), 2)])));
     }
 }

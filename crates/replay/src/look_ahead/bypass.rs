@@ -1,4 +1,4 @@
-//! Pages of a batch that went past a CPU list whose lock was taken (`free_unref_folios`). A batch first
+//! Pages of a batch that bypassed a CPU list because its trylock failed (`free_unref_folios`). A batch first
 //! reports all its pages freed, then each that reaches the list; one that does not goes straight to the
 //! buddy lists at that point, without a report.
 //!
@@ -26,7 +26,7 @@ struct Row {
 
 /// A page that may have gone past the lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Doubt {
+pub(super) struct PossibleBypass {
     /// The event of its free.
     pub(super) freed: u64,
     /// The event before which it went.
@@ -38,11 +38,11 @@ pub(super) struct Doubt {
 #[derive(Default)]
 pub(super) struct BypassFinder {
     rows: BTreeMap<u32, Row>,
-    doubts: BTreeMap<Pfn, Doubt>,
+    doubts: BTreeMap<Pfn, PossibleBypass>,
 }
 
 impl BypassFinder {
-    /// Any event.
+    /// Follows any event.
     pub(super) fn event(&mut self, event: u64, record: &Record) {
         match record.what {
             What::Free { pfn, order } => {
@@ -63,7 +63,7 @@ impl BypassFinder {
                 }
                 // The rest of the batch may follow much later, or be taken before that.
                 for (freed, page, order) in row.freed.drain(..).filter(|freed| freed.1 != pfn) {
-                    self.doubts.insert(page, Doubt { freed, before: event, order });
+                    self.doubts.insert(page, PossibleBypass { freed, before: event, order });
                 }
             }
             _ => {
@@ -72,13 +72,13 @@ impl BypassFinder {
         }
     }
 
-    /// The doubt about a page, which ends here.
-    pub(super) fn settle(&mut self, pfn: Pfn) -> Option<Doubt> {
+    /// Ends the doubt about a page, and returns it.
+    pub(super) fn settle(&mut self, pfn: Pfn) -> Option<PossibleBypass> {
         if self.doubts.is_empty() { None } else { self.doubts.remove(&pfn) }
     }
 
-    /// What is still in doubt.
-    pub(super) fn rest(&mut self) -> BTreeMap<Pfn, Doubt> {
+    /// Returns what is still in doubt.
+    pub(super) fn rest(&mut self) -> BTreeMap<Pfn, PossibleBypass> {
         std::mem::take(&mut self.doubts)
     }
 }
@@ -100,7 +100,7 @@ mod tests {
         for (event, what) in whats.into_iter().enumerate() {
             finder.event(event as u64, &Record { t_us: 0, cpu: 0, pid: 1, what });
         }
-        assert_eq!(finder.settle(Pfn(7)), Some(Doubt { freed: 0, before: 2, order: 0 }));
+        assert_eq!(finder.settle(Pfn(7)), Some(PossibleBypass { freed: 0, before: 2, order: 0 }));
         assert_eq!(finder.settle(Pfn(8)), None);
     }
 
@@ -112,7 +112,7 @@ mod tests {
             push(pfn, What::Free { pfn: Pfn(pfn), order: 0 });
         }
         push(20, What::FreeBatched { pfn: Pfn(8) });
-        let doubt = |freed| Some(Doubt { freed, before: 20, order: 0 });
+        let doubt = |freed| Some(PossibleBypass { freed, before: 20, order: 0 });
         assert_eq!(finder.settle(Pfn(7)), doubt(7));
         assert_eq!((finder.settle(Pfn(8)), finder.settle(Pfn(9))), (None, doubt(9)));
     }

@@ -57,7 +57,7 @@ impl Aside {
     /// left it.
     fn freed_delayed(
         &self,
-        how: Left,
+        how: LeftBy,
         cpu: u16,
         list: (Order, Migratetype),
         delayed: &[Pfn],
@@ -67,12 +67,14 @@ impl Aside {
             return true;
         }
         match how {
-            Left::Taken => (resumed != self.cpu && cpu == resumed) || self.has_above(list, delayed),
-            Left::Drained => self.drained.contains(&list),
+            LeftBy::Taken => {
+                (resumed != self.cpu && cpu == resumed) || self.has_above(list, delayed)
+            }
+            LeftBy::Drained => self.drained.contains(&list),
         }
     }
 
-    /// Tells whether such blocks are on the list for sure. `late` are those whose own frees are
+    /// Tells whether such blocks are on the list for sure. `delayed` are those whose own frees are
     /// doubtful.
     fn has_above(&self, (order, mt): (Order, Migratetype), delayed: &[Pfn]) -> bool {
         let on_list = |above: &&Above| (above.order, above.mt) == (order, Some(mt));
@@ -82,7 +84,7 @@ impl Aside {
 
 /// How a block left its list.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum LeftBy {
     /// A request took it.
     Taken,
     /// It went back to the zone.
@@ -91,13 +93,13 @@ pub(super) enum Left {
 
 /// What an event that takes a block tells of events before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Finding {
+pub(super) enum LateReport {
     /// The block's free, at this event, reached its list late.
     FreedLate(u64),
     /// The block was taken before this event.
     TakenBefore(u64),
     /// The block may have been taken before this event; the lists do not tell.
-    PerhapsBefore(u64),
+    MaybeTakenBefore(u64),
 }
 
 /// Finds the late reports among all.
@@ -119,7 +121,7 @@ impl DelayedFinder {
         Self { pageblock_order, ..Self::default() }
     }
 
-    /// The pageblock of a frame has this type: the list that its pages are freed to.
+    /// Sets the type of a frame's pageblock: the list that its pages are freed to.
     pub(super) fn block_type(&mut self, pfn: Pfn, mt: Migratetype) {
         let block = (pfn.0 >> self.pageblock_order) as usize;
         if block >= self.types.len() {
@@ -128,14 +130,14 @@ impl DelayedFinder {
         self.types[block] = mt as u8 + 1;
     }
 
-    /// The same for all pageblocks of a block, or the one that it lies in.
+    /// Sets the type of all pageblocks of a block, or of the one that it lies in.
     pub(super) fn range_type(&mut self, pfn: Pfn, order: Order, mt: Migratetype) {
         for block in 0..1u64 << order.saturating_sub(self.pageblock_order) {
             self.block_type(Pfn(pfn.0 + (block << self.pageblock_order)), mt);
         }
     }
 
-    /// Any event, before what it says is looked at.
+    /// Follows any event, before its kind is looked at.
     pub(super) fn event(&mut self, event: u64, cpu: u16, pid: u32) {
         self.keep_doubt();
         let last = self.last.insert(cpu, (pid, None));
@@ -179,21 +181,21 @@ impl DelayedFinder {
         });
     }
 
-    /// The type of a frame's pageblock, as far as known.
+    /// Returns the type of a frame's pageblock, as far as known.
     pub(super) fn type_of(&self, pfn: Pfn) -> Option<Migratetype> {
         let block = (pfn.0 >> self.pageblock_order) as usize;
         let place = self.types.get(block).copied().unwrap_or(0);
         usize::from(place).checked_sub(1).and_then(|t| Migratetype::ALL.get(t)).copied()
     }
 
-    /// A block is freed, perhaps in a batch.
+    /// Follows a free of a block, perhaps in a batch.
     pub(super) fn free(&mut self, event: u64, cpu: u16, pfn: Pfn, order: Order) {
         self.forget(pfn);
         self.last.entry(cpu).or_default().1 = Some((event, pfn, order));
         self.on_top(cpu, pfn, order);
     }
 
-    /// A block that reaches a CPU's list.
+    /// Notes a block that reaches a CPU's list.
     pub(super) fn on_top(&mut self, cpu: u16, pfn: Pfn, order: Order) {
         let mt = self.type_of(pfn);
         for aside in self.aside.iter_mut().filter(|aside| aside.cpu == cpu) {
@@ -203,13 +205,13 @@ impl DelayedFinder {
         }
     }
 
-    /// The block was freed in a batch: it reaches the list now.
+    /// Follows the end of a batch: the block reaches the list now.
     pub(super) fn batched(&mut self, cpu: u16, pfn: Pfn) {
         self.forget(pfn);
         self.on_top(cpu, pfn, 0);
     }
 
-    /// What was said of a block holds no longer.
+    /// Forgets what was known of a block.
     fn forget(&mut self, pfn: Pfn) {
         self.doubts.retain(|d| d.freed.is_none_or(|(_, freed, _)| freed != pfn));
         for aside in self.aside.iter_mut().chain(&mut self.back) {
@@ -220,7 +222,7 @@ impl DelayedFinder {
         }
     }
 
-    /// A list is refilled: it was empty.
+    /// Follows the refill of a list: it was empty.
     pub(super) fn refilled(&mut self, cpu: u16, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
         self.forget(pfn);
         let list = (order, mt);
@@ -236,15 +238,15 @@ impl DelayedFinder {
         }
     }
 
-    /// A block left a list.
+    /// Follows a block that left a list; returns what that tells of earlier events.
     pub(super) fn left(
         &mut self,
-        how: Left,
+        how: LeftBy,
         cpu: u16,
         pid: u32,
         pfn: Pfn,
         list: (Order, Migratetype),
-    ) -> Option<Finding> {
+    ) -> Option<LateReport> {
         let of_block = |d: &Aside| d.freed.is_some_and(|(_, f, o)| (f, o) == (pfn, list.0));
         let doubt = self.doubts.iter().position(of_block).map(|place| self.doubts.remove(place));
         self.note_left(how, cpu, pid, pfn, list);
@@ -252,30 +254,30 @@ impl DelayedFinder {
         if let Some((free, ..)) =
             doubt.filter(|d| d.freed_delayed(how, cpu, list, &delayed)).and_then(|d| d.freed)
         {
-            return Some(Finding::FreedLate(free));
+            return Some(LateReport::FreedLate(free));
         }
-        let back = self.back.as_ref().filter(|back| how == Left::Taken && back.cpu == cpu)?;
+        let back = self.back.as_ref().filter(|back| how == LeftBy::Taken && back.cpu == cpu)?;
         let above = back.above.iter().any(|above| above.pfn == pfn);
         if above {
             return None;
         }
         let before = back.has_above(list, &delayed) || back.empty.contains(&list);
-        let finding = if before { Finding::TakenBefore } else { Finding::PerhapsBefore };
+        let finding = if before { LateReport::TakenBefore } else { LateReport::MaybeTakenBefore };
         Some(finding(back.since))
     }
 
-    fn note_left(&mut self, how: Left, cpu: u16, pid: u32, pfn: Pfn, list: (Order, Migratetype)) {
+    fn note_left(&mut self, how: LeftBy, cpu: u16, pid: u32, pfn: Pfn, list: (Order, Migratetype)) {
         for aside in self.aside.iter_mut().chain(&mut self.doubts) {
             let above = aside.above.iter().position(|above| above.pfn == pfn);
             if let Some(above) = above {
                 aside.above.remove(above);
-                if how == Left::Drained {
+                if how == LeftBy::Drained {
                     aside.drained.push(list);
                 }
             }
             if aside.resumed.is_none() && aside.cpu == cpu {
                 let known = std::mem::replace(&mut aside.other, pid) == pid;
-                let below = how == Left::Taken && known && above.is_none();
+                let below = how == LeftBy::Taken && known && above.is_none();
                 if below && !aside.gave.contains(&list) {
                     aside.gave.push(list);
                 }
@@ -310,10 +312,10 @@ mod tests {
     fn leave(
         finder: &mut DelayedFinder,
         event: u64,
-        how: Left,
+        how: LeftBy,
         pid: u32,
         pfn: Pfn,
-    ) -> Option<Finding> {
+    ) -> Option<LateReport> {
         finder.event(event, 0, pid);
         finder.left(how, 0, pid, pfn, LIST)
     }
@@ -325,8 +327,8 @@ mod tests {
         free(&mut finder, 2, 8, OTHER);
         finder.event(3, 0, 8);
         finder.event(4, 0, 7);
-        let found = leave(&mut finder, 5, Left::Taken, 7, BLOCK);
-        assert_eq!(found, Some(Finding::FreedLate(1)));
+        let found = leave(&mut finder, 5, LeftBy::Taken, 7, BLOCK);
+        assert_eq!(found, Some(LateReport::FreedLate(1)));
     }
 
     #[test]
@@ -335,7 +337,7 @@ mod tests {
         free(&mut finder, 1, 7, BLOCK);
         free(&mut finder, 2, 8, OTHER);
         finder.event(3, 0, 7);
-        assert_eq!(leave(&mut finder, 4, Left::Drained, 7, BLOCK), None);
+        assert_eq!(leave(&mut finder, 4, LeftBy::Drained, 7, BLOCK), None);
     }
 
     #[test]
@@ -344,9 +346,9 @@ mod tests {
         free(&mut finder, 1, 7, BLOCK);
         free(&mut finder, 2, 8, OTHER);
         finder.event(3, 0, 7);
-        assert_eq!(leave(&mut finder, 4, Left::Drained, 7, OTHER), None);
-        let found = leave(&mut finder, 5, Left::Drained, 7, BLOCK);
-        assert_eq!(found, Some(Finding::FreedLate(1)));
+        assert_eq!(leave(&mut finder, 4, LeftBy::Drained, 7, OTHER), None);
+        let found = leave(&mut finder, 5, LeftBy::Drained, 7, BLOCK);
+        assert_eq!(found, Some(LateReport::FreedLate(1)));
     }
 
     #[test]
@@ -355,8 +357,8 @@ mod tests {
         finder.event(1, 0, 7);
         free(&mut finder, 2, 8, OTHER);
         finder.event(3, 0, 8);
-        let found = leave(&mut finder, 4, Left::Taken, 7, BLOCK);
-        assert_eq!(found, Some(Finding::TakenBefore(2)));
+        let found = leave(&mut finder, 4, LeftBy::Taken, 7, BLOCK);
+        assert_eq!(found, Some(LateReport::TakenBefore(2)));
     }
 
     #[test]
@@ -364,7 +366,7 @@ mod tests {
         let mut finder = finder();
         finder.event(1, 0, 7);
         free(&mut finder, 2, 8, OTHER);
-        let found = leave(&mut finder, 3, Left::Taken, 7, BLOCK);
-        assert_eq!(found, Some(Finding::PerhapsBefore(2)));
+        let found = leave(&mut finder, 3, LeftBy::Taken, 7, BLOCK);
+        assert_eq!(found, Some(LateReport::MaybeTakenBefore(2)));
     }
 }

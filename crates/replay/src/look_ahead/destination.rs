@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pageblock::frame::{Order, Pfn};
 
-use super::bypass::Doubt;
+use super::bypass::PossibleBypass;
 use super::tick::Ticks;
 use super::untraced::Untraced;
 
@@ -36,7 +36,7 @@ impl Destination {
     #[allow(non_upper_case_globals, reason = "reads as a variant")]
     pub const ForBulk: Self = Self::Kept;
 
-    /// Four bits.
+    /// Encodes it in four bits.
     fn to_bits(self) -> u8 {
         match self {
             Self::Listed => 0,
@@ -62,7 +62,7 @@ impl Destination {
     }
 }
 
-/// The fates of all freed pages of a recording: four bits an event.
+/// Where all freed pages of a recording go: four bits an event.
 #[derive(Default)]
 pub struct LookAhead {
     pub(super) isolation: bool,
@@ -76,7 +76,7 @@ pub struct LookAhead {
     pub(super) untraced: Untraced,
     /// The same of CPU lists: the bulk allocator takes pages without an event.
     pub(super) untraced_listed: Untraced,
-    /// Pages of batches that went past a CPU list before an event.
+    /// Pages of batches that bypassed a CPU list before an event.
     pub(super) bypassed: BTreeMap<u64, Vec<(Pfn, Order)>>,
 }
 
@@ -92,26 +92,26 @@ pub struct Taken {
 }
 
 impl LookAhead {
-    /// Whether the recording shows what compaction isolates.
+    /// Tells whether the recording shows what compaction isolates.
     #[must_use]
     pub fn has_isolation(&self) -> bool {
         self.isolation
     }
 
-    /// The fate of the page that the event of this index frees, or ends the batch of.
+    /// Returns where the page goes that the event of this index frees, or ends the batch of.
     #[must_use]
     pub fn destination(&self, event: u64) -> Destination {
         let byte = self.bits.get((event / 2) as usize).copied().unwrap_or(0);
         Destination::of_bits(byte >> (event % 2 * 4))
     }
 
-    /// The blocks that were taken before this event and are reported after it.
+    /// Returns the blocks that were taken before this event and are reported after it.
     #[must_use]
     pub fn taken_before(&self, event: u64) -> &[Taken] {
         self.taken.get(&event).map_or(&[], Vec::as_slice)
     }
 
-    /// How many blocks reached a CPU list later than they were reported free, or left it earlier than
+    /// Returns how many blocks reached a CPU list later than they were reported free, or left it earlier than
     /// they were reported allocated.
     #[must_use]
     pub fn delayed(&self) -> u64 {
@@ -119,44 +119,44 @@ impl LookAhead {
         self.freed_delayed + taken as u64
     }
 
-    /// The pages of a batch that went past a CPU list before this event.
+    /// Returns the pages of a batch that bypassed a CPU list before this event.
     #[must_use]
     pub fn bypassed_before(&self, event: u64) -> &[(Pfn, Order)] {
         self.bypassed.get(&event).map_or(&[], Vec::as_slice)
     }
 
-    /// When pages left the free lists without an event, where isolation is not recorded.
+    /// Returns when pages left the free lists without an event, where isolation is not recorded.
     #[must_use]
     pub fn untraced(&self) -> &Untraced {
         &self.untraced
     }
 
-    /// When pages left CPU lists without an event.
+    /// Returns when pages left CPU lists without an event.
     #[must_use]
     pub fn untraced_listed(&self) -> &Untraced {
         &self.untraced_listed
     }
 
-    /// The node whose kswapd does not reclaim any longer after this event.
+    /// Returns the node whose kswapd does not reclaim any longer after this event.
     #[must_use]
     pub fn reclaim_end(&self, event: u64) -> Option<u8> {
         self.reclaim_ends.get(&event).copied()
     }
 
-    /// A frame of the pageblock that the allocation of this event made a highatomic reserve.
+    /// Returns a frame of the pageblock that the allocation of this event made a highatomic reserve.
     #[must_use]
     pub fn reserve(&self, event: u64) -> Option<Pfn> {
         self.reserves.get(&event).copied()
     }
 
-    /// When the limits of CPU lists decay.
+    /// Returns when the limits of CPU lists decay.
     #[must_use]
     pub fn ticks(&self) -> &Ticks {
         &self.ticks
     }
 
-    /// A page of a batch goes past its CPU list.
-    pub(super) fn bypass(&mut self, pfn: Pfn, doubt: Doubt) {
+    /// Notes a page of a batch that bypasses its CPU list.
+    pub(super) fn bypass(&mut self, pfn: Pfn, doubt: PossibleBypass) {
         self.set(doubt.freed, Destination::Batched);
         self.bypassed.entry(doubt.before).or_default().push((pfn, doubt.order));
     }

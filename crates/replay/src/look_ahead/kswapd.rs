@@ -66,7 +66,7 @@ impl KswapdFinder {
         }
     }
 
-    /// The last event of each run that ended, and its node.
+    /// Returns the last event of each run that ended, and its node.
     pub(super) fn finish(self) -> BTreeMap<u64, u8> {
         self.ends
     }

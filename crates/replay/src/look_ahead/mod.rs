@@ -3,7 +3,7 @@
 //!
 //! * A page that is freed in a batch reaches its CPU list with the later `mm_page_free_batched`.
 //! * A page whose next event takes it from the buddy lists, without a drain between, never was on a
-//!   CPU list: the list's lock was taken, so it went straight to the zone.
+//!   CPU list: its trylock failed, so it went straight to the zone.
 //! * From 6.10 compaction reports a free of target pages that it keeps. Those that it has left it frees
 //!   in one go before it ends. Without a probe on isolation the replay tells which pages it may keep.
 //! * From 7.2 pages in a row that are freed one by one, as those of a stack, reach a list as larger
@@ -23,8 +23,8 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock_recording::{PageUse, Record, Snapshot, What};
 
-use self::bypass::{BypassFinder, Doubt};
-use self::delayed::{DelayedFinder, Finding, Left};
+use self::bypass::{BypassFinder, PossibleBypass};
+use self::delayed::{DelayedFinder, LateReport, LeftBy};
 pub use self::destination::{Destination, LookAhead, Taken};
 use self::kswapd::KswapdFinder;
 use self::reserve::ReserveFinder;
@@ -39,7 +39,7 @@ use self::untraced::UntracedFinder;
 /// takes no memory for frames that no event has.
 type Pending = (u64, u64, bool);
 
-/// Finds the fates in one pass.
+/// Finds what becomes of each freed page, in one pass.
 pub struct LookAheadFinder {
     /// The event under way.
     now: u64,
@@ -88,8 +88,9 @@ impl CpuListOrders {
 }
 
 impl LookAheadFinder {
-    /// For the frames of the start snapshot. `compaction_keeps`: whether the kernel's compaction reports a free of
-    /// pages that it keeps (6.10 and later). `workers`: the kernel's tasks that work for one CPU.
+    /// Creates a finder for the frames of the start snapshot. `compaction_keeps`: whether the kernel's
+    /// compaction reports a free of pages that it keeps (6.10 and later). `workers`: the kernel's tasks
+    /// that work for one CPU.
     #[must_use]
     pub fn new(
         start: &Snapshot,
@@ -144,22 +145,7 @@ impl LookAheadFinder {
         self.bypassed.event(event, record);
         self.now = event;
         match &record.what {
-            What::Free { pfn, order } => {
-                self.settle(*pfn, *order, Destination::Kept);
-                let compacting = self.may_keep(record.pid, *pfn);
-                if compacting {
-                    self.look_ahead.set(event, Destination::Kept);
-                    if !self.look_ahead.isolation {
-                        self.unproven.push(event);
-                    }
-                    self.released.entry(record.pid).or_default().push((event, *pfn, *order));
-                }
-                if self.orders.has(*order)
-                    && let Some(slot) = self.pending.get_mut(pfn.0 as usize)
-                {
-                    *slot = (event + 1, 0, compacting);
-                }
-            }
+            What::Free { pfn, order } => self.free(event, record.pid, *pfn, *order),
             What::FreeBatched { pfn } => {
                 if let Some(slot) = self.pending.get_mut(pfn.0 as usize)
                     && slot.0 > 0
@@ -227,7 +213,25 @@ impl LookAheadFinder {
         }
     }
 
-    /// Compaction frees what it has left of the blocks that it isolated.
+    /// Follows `mm_page_free`: where the block goes is not known yet.
+    fn free(&mut self, event: u64, pid: u32, pfn: Pfn, order: Order) {
+        self.settle(pfn, order, Destination::Kept);
+        let compacting = self.may_keep(pid, pfn);
+        if compacting {
+            self.look_ahead.set(event, Destination::Kept);
+            if !self.look_ahead.isolation {
+                self.unproven.push(event);
+            }
+            self.released.entry(pid).or_default().push((event, pfn, order));
+        }
+        if self.orders.has(order)
+            && let Some(slot) = self.pending.get_mut(pfn.0 as usize)
+        {
+            *slot = (event + 1, 0, compacting);
+        }
+    }
+
+    /// Releases what compaction has left of the blocks that it isolated.
     fn release(&mut self, pid: u32) {
         for (event, pfn, order) in self.released.remove(&pid).unwrap_or_default() {
             self.look_ahead.set(event, Destination::Listed);
@@ -239,7 +243,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// Whether a task may keep a page that it reports free.
+    /// Tells whether a task may keep a page that it reports free.
     fn may_keep(&self, pid: u32, pfn: Pfn) -> bool {
         let isolated = self.isolated_by.get(pfn.0 as usize) == Some(&pid.wrapping_add(1));
         self.compaction_keeps
@@ -311,10 +315,12 @@ impl LookAheadFinder {
                 None
             }
             What::Alloc { pfn: Some(pfn), order, mt, .. } => {
-                let found = self.delayed.left(Left::Taken, cpu, pid, pfn, (order, mt));
+                let found = self.delayed.left(LeftBy::Taken, cpu, pid, pfn, (order, mt));
                 match found {
-                    Some(Finding::TakenBefore(since)) => self.note_taken(since, pid, pfn, true),
-                    Some(Finding::PerhapsBefore(since)) => self.note_taken(since, pid, pfn, false),
+                    Some(LateReport::TakenBefore(since)) => self.note_taken(since, pid, pfn, true),
+                    Some(LateReport::MaybeTakenBefore(since)) => {
+                        self.note_taken(since, pid, pfn, false);
+                    }
                     _ => {}
                 }
                 found
@@ -327,11 +333,11 @@ impl LookAheadFinder {
                 if self.compaction_keeps {
                     self.delayed.block_type(pfn, mt);
                 }
-                self.delayed.left(Left::Drained, cpu, pid, pfn, (order, mt))
+                self.delayed.left(LeftBy::Drained, cpu, pid, pfn, (order, mt))
             }
             _ => None,
         };
-        if let Some(Finding::FreedLate(free)) = finding {
+        if let Some(LateReport::FreedLate(free)) = finding {
             self.look_ahead.set(free, Destination::Delayed);
             self.look_ahead.freed_delayed += 1;
         }
@@ -341,8 +347,8 @@ impl LookAheadFinder {
         self.look_ahead.taken.entry(since).or_default().push(Taken { pid, pfn, sure });
     }
 
-    /// A scan of a pageblock took the last `taken` pages that its task isolated; those before were
-    /// found by the fast search.
+    /// Follows a scan of a pageblock, which took the last `taken` pages that its task isolated; those
+    /// before were found by the fast search.
     fn scanned(&mut self, pid: u32, mut taken: u64) {
         for (event, pages) in self.isolated.remove(&pid).unwrap_or_default().into_iter().rev() {
             if taken >= pages {
@@ -353,7 +359,8 @@ impl LookAheadFinder {
         }
     }
 
-    /// A block leaves a CPU list: if its pages were freed one by one, they reached it together.
+    /// Joins the pages of a block that leaves a CPU list: if they were freed one by one, they reached it
+    /// together.
     fn join(&mut self, pfn: Pfn, order: Order) {
         let start = pfn.0 as usize;
         let pages = self.pending.get(start..start + (1 << order)).unwrap_or_default();
@@ -370,7 +377,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// The frees of the frames of a block are followed by an event that shows their fate.
+    /// Settles the frees of a block's frames by the event after them, which shows where they went.
     fn settle(&mut self, pfn: Pfn, order: Order, destination: Destination) {
         let start = pfn.0 as usize;
         let end = (start + (1usize << order)).min(self.pending.len());
@@ -391,21 +398,21 @@ impl LookAheadFinder {
             match destination {
                 _ if event == 0 => {}
                 Destination::Listed if compacting && batch == 0 => {
-                    self.look_ahead.set(event - 1, destination)
+                    self.look_ahead.set(event - 1, destination);
                 }
                 Destination::Direct if batch > 0 => self.look_ahead.set(batch - 1, destination),
                 Destination::Direct => self.look_ahead.set(event - 1, destination),
                 Destination::Kept if compacting && batch == 0 => {
-                    self.look_ahead.set(event - 1, destination)
+                    self.look_ahead.set(event - 1, destination);
                 }
                 _ => {}
             }
         }
     }
 
-    /// Whether a page that went past its CPU list may since have left the free lists unseen: only
+    /// Tells whether a page that bypassed its CPU list may since have left the free lists without an event: only
     /// compaction takes pages so, and not from unmovable pageblocks.
-    fn may_be_isolated(&self, pfn: Pfn, doubt: Doubt) -> bool {
+    fn may_be_isolated(&self, pfn: Pfn, doubt: PossibleBypass) -> bool {
         !self.look_ahead.isolation
             && self.last_isolation > doubt.before
             && self.delayed.type_of(pfn) != Some(Migratetype::Unmovable)
@@ -427,7 +434,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// The fates found. Pages without a later event are where the end snapshot has them; without one,
+    /// Returns what was found. Pages without a later event are where the end snapshot has them; without one,
     /// on their CPU list.
     #[must_use]
     pub fn finish(mut self, end: Option<&Snapshot>) -> LookAhead {

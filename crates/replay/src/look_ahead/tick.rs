@@ -35,13 +35,13 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// Whether a task works for one CPU, as the one whose lists decay does.
+    /// Tells whether a task works for one CPU, as the one whose lists decay does.
     #[must_use]
     pub fn is_worker(&self, pid: u32) -> bool {
         self.workers.contains(&pid)
     }
 
-    /// The number of the second in which a CPU's lists have decayed last at a time; `None` where
+    /// Returns the number of the second in which a CPU's lists have decayed last at a time; `None` where
     /// the times are not known.
     #[must_use]
     pub fn second(&self, cpu: u16, now: u64) -> Option<u64> {
@@ -54,7 +54,7 @@ impl Ticks {
 }
 
 impl TickFinder {
-    /// `workers`: the tasks that work for one CPU.
+    /// Creates a finder. `workers`: the tasks that work for one CPU.
     pub(super) fn new(workers: BTreeSet<u32>) -> Self {
         Self { workers, ..Self::default() }
     }
@@ -71,7 +71,7 @@ impl TickFinder {
         }
     }
 
-    /// The times of all, of which the time within the second is the one that the others are nearest
+    /// Returns the times of all ticks; the time within the second is the one that the others are nearest
     /// to.
     pub(super) fn finish(&self) -> Ticks {
         let apart = |a: u64, b: u64| {

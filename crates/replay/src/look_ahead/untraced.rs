@@ -14,14 +14,14 @@ pub struct Untraced {
 }
 
 impl Untraced {
-    /// Whether a page may have left the free lists silently just before this event.
+    /// Tells whether a page may have left the free lists silently just before this event.
     fn page(&self, pfn: Pfn, event: u64) -> bool {
         let after = self.stays.partition_point(|&(page, from, _)| (page, from) <= (pfn, event));
         let last = after.checked_sub(1).map(|at| self.stays[at]);
         last.is_some_and(|(page, _, to)| page == pfn && event < to)
     }
 
-    /// The same of all pages of a block.
+    /// Tells the same of all pages of a block.
     #[must_use]
     pub fn block(&self, pfn: Pfn, order: Order, event: u64) -> bool {
         (pfn.0..pfn.0 + (1 << order)).all(|page| self.page(Pfn(page), event))
@@ -36,7 +36,7 @@ pub(super) struct UntracedFinder {
 }
 
 impl UntracedFinder {
-    /// For other lists than those that the start snapshot has blocks on.
+    /// Creates a finder for other lists than those that the start snapshot has blocks on.
     pub(super) fn without(start: &Snapshot) -> Self {
         Self { since: vec![0; start.end_pfn().0 as usize], found: Untraced::default() }
     }
@@ -55,22 +55,22 @@ impl UntracedFinder {
         &mut self.since[start..end]
     }
 
-    /// A block comes to the free lists.
+    /// Notes a block that comes to the free lists.
     pub(super) fn put(&mut self, event: u64, pfn: Pfn, order: Order) {
         self.frames(pfn, order).fill(event + 1);
     }
 
-    /// A block leaves them, as an event says.
+    /// Notes a block that leaves them, as an event says.
     pub(super) fn take(&mut self, pfn: Pfn, order: Order) {
         self.frames(pfn, order).fill(0);
     }
 
-    /// A page was free between two events, and left the lists meanwhile.
+    /// Notes a page that was free between two events, and left the lists meanwhile.
     pub(super) fn stayed(&mut self, pfn: Pfn, from: u64, to: u64) {
         self.found.stays.push((pfn, from, to));
     }
 
-    /// A block is seen in use.
+    /// Notes a block that is seen in use.
     pub(super) fn in_use(&mut self, event: u64, pfn: Pfn, order: Order) {
         for page in pfn.0..pfn.0 + (1 << order) {
             let since = self.since.get_mut(page as usize).map_or(0, std::mem::take);
@@ -80,7 +80,7 @@ impl UntracedFinder {
         }
     }
 
-    /// What was found. At the end only the blocks of the end snapshot are free.
+    /// Returns what was found. At the end only the blocks of the end snapshot are free.
     pub(super) fn finish(mut self, end: Option<&Snapshot>) -> Untraced {
         if let Some(end) = end {
             for block in &end.free {

@@ -59,7 +59,7 @@ struct Outcome {
 }
 
 impl<'a, 'm> Replay<'a, 'm> {
-    /// A replay from the state that the allocator is in, which is that of the recording's start.
+    /// Creates a replay from the state that the allocator is in, which is that of the recording's start.
     #[must_use]
     pub fn new(allocator: &'a mut Allocator<'m>) -> Self {
         let placement = Placement::of(allocator);
@@ -115,7 +115,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         }
     }
 
-    /// kswapd begins or ends a run. The boosts that it began with are gone at its end.
+    /// Begins or ends a run of kswapd. The boosts that it began with are gone at its end.
     fn kswapd(&mut self, node: u8, running: bool) {
         self.allocator.set_kswapd_running(NodeId(node), running);
         self.end_boosts(|zone| zone.node() == NodeId(node));
@@ -138,7 +138,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         }
     }
 
-    /// The vmstat work of a CPU. Boosts that the recorded kernel did not have, so that its kswapd did
+    /// Does the vmstat work of a CPU. Boosts that the recorded kernel did not have, so that its kswapd did
     /// not run for them, are taken back within a second or two.
     fn tick(&mut self, cpu: usize) {
         let ticked = self.allocator.vmstat_tick(CpuId(cpu), &mut self.tally);

@@ -29,7 +29,7 @@ pub(super) enum Placed {
 }
 
 impl Placement {
-    /// At the start every block in use is where the recording has it.
+    /// Creates a placement: at the start every block in use is where the recording has it.
     pub(super) fn of(allocator: &Allocator<'_>) -> Self {
         let end = allocator.zones().iter().map(|z| z.span().end.0).max().unwrap_or(0) as usize;
         let mut placement = Self {
@@ -86,7 +86,7 @@ impl Placement {
         }
     }
 
-    /// Whether compaction that empties this frame finds a page to move here, and found none in the
+    /// Tells whether compaction that empties this frame finds a page to move here, and found none in the
     /// recording.
     pub(super) fn is_in_the_way(&self, allocator: &Allocator<'_>, pfn: Pfn) -> bool {
         self.content_of(pfn).is_some()
@@ -94,7 +94,7 @@ impl Placement {
             && self.frame_of(pfn).is_none_or(|here| !is_movable(allocator, here))
     }
 
-    /// A page moves to another frame here.
+    /// Moves a page to another frame here.
     pub(super) fn relocate(&mut self, from: Pfn, to: Pfn) {
         if let Some(content) = self.content_of(from) {
             self.place(content, to, 0);
@@ -103,12 +103,12 @@ impl Placement {
         }
     }
 
-    /// Where a recorded frame's page is here.
+    /// Returns where a recorded frame's page is here.
     pub(super) fn frame_of(&self, recorded: Pfn) -> Option<Pfn> {
         self.of.get(recorded.0 as usize)?.checked_sub(1).map(|here| Pfn(u64::from(here)))
     }
 
-    /// The recorded frame of the page in a frame here.
+    /// Returns the recorded frame of the page in a frame here.
     fn content_of(&self, here: Pfn) -> Option<Pfn> {
         self.recorded.get(here.0 as usize)?.checked_sub(1).map(|recorded| Pfn(u64::from(recorded)))
     }
@@ -139,7 +139,7 @@ impl Placement {
         self.unknown.pop()
     }
 
-    /// Where a recorded block that is freed is, as one block or as pages; `None` where nothing of it
+    /// Returns where a recorded block that is freed is, as one block or as pages; `None` where nothing of it
     /// is known.
     pub(super) fn take(
         &mut self,
@@ -175,7 +175,7 @@ impl Placement {
         Some(Placed::Pages(pages))
     }
 
-    /// The pageblocks of a zone by type, and which of them are mixed.
+    /// Returns the pageblocks of a zone by type, and which of them are mixed.
     pub(super) fn census(&self, allocator: &Allocator<'_>) -> BlockCensus {
         let blocks = allocator.zones().iter().flat_map(|zone| {
             zone.pageblocks().map(move |(pfn, migratetype, _)| {
@@ -229,7 +229,7 @@ fn as_block(allocator: &mut Allocator<'_>, pfn: Pfn, order: Order) -> bool {
         .is_some_and(|(zone, _)| zone.impose_allocated(pfn, order, movable).is_ok())
 }
 
-/// The highest free page of a movable pageblock at or below the one of a frame.
+/// Returns the highest free page of a movable pageblock at or below the one of a frame.
 pub(super) fn free_page_below(zone: &Zone<'_>, pfn: Pfn) -> Option<Pfn> {
     let pageblock_order = zone.geometry().pageblock_order;
     let pages = zone.geometry().pageblock_pages() as usize;

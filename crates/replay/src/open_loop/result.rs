@@ -5,7 +5,7 @@ use pageblock_measure::{EventUnit, Run, names};
 use super::Replay;
 
 impl Replay<'_, '_> {
-    /// The run, after the last demand.
+    /// Returns the run, after the last demand.
     #[must_use]
     pub fn finish(self, policy: &str, workload: &str, machine: &str) -> Run {
         let mut run = Run::from_tally(&self.tally);

@@ -9,9 +9,9 @@ use crate::demand::{DemandFinder, Demands};
 use crate::error::Error;
 use crate::infer;
 use crate::machine::{Machine, recorded_preset};
-use crate::verify::{cpu_list_orders, find_fates, guide};
+use crate::verify::{cpu_list_orders, find_look_ahead, guide};
 
-/// The demands of a recording: those of the cache folder if they are there and were made of this
+/// Returns the demands of a recording: those of the cache folder if they are there and were made of this
 /// columnar form, else new ones. `progress` is called with the events done and their number.
 ///
 /// # Errors
@@ -30,7 +30,8 @@ pub fn demands(
         return Ok(demands);
     }
     let total = 2 * columnar.events;
-    let look_ahead = find_fates(recording, columnar, &policy, &mut |done| progress(done, total))?;
+    let look_ahead =
+        find_look_ahead(recording, columnar, &policy, &mut |done| progress(done, total))?;
     let mut memory = machine.table_memory(policy)?;
     let mut allocator = machine.allocator(policy, &start.snapshot, &mut memory)?;
     let mut guided = guide(&mut allocator, recording, &start, &look_ahead, 0);
@@ -73,7 +74,7 @@ pub fn replay(
     Ok(Some(replay.finish(name, &recording.name, &describe(recording))))
 }
 
-/// The machine of a recording in a line.
+/// Describes the machine of a recording in a line.
 fn describe(recording: &Recording) -> String {
     let pages: u64 = recording.start.zones.iter().map(|z| z.managed).sum();
     let cpus = recording.start.pcpinfo.iter().map(|p| p.cpu).max().map_or(1, |cpu| cpu + 1);

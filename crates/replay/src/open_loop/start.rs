@@ -9,7 +9,7 @@ use pageblock_recording::Snapshot;
 use crate::error::Error;
 use crate::machine::{Machine, TableMemory};
 
-/// An allocator in the state of a snapshot. Watermarks and CPU-list limits are the recorded ones
+/// Builds an allocator in the state of a snapshot. Watermarks and CPU-list limits are the recorded ones
 /// where the policy computes them as the recorded kernel did, else what the policy gives.
 ///
 /// # Errors
@@ -43,12 +43,12 @@ fn cache_switches(policy: &Policy) -> impl PartialEq + use<> {
     (pcp_orders, pcp_high, pcp_batch, percpu_pagelist_high_fraction, watermark_switches_low(policy))
 }
 
-/// CPU lists of 5.13 and later follow the low watermark.
+/// Sizes CPU lists: those of 5.13 and later follow the low watermark.
 fn watermark_switches_low(policy: &Policy) -> (u32, u32) {
     (policy.min_free_kbytes, policy.watermark_scale_factor)
 }
 
-/// min_free_kbytes is the recorded one, as the minimum watermarks tell it, unless the policy sets it.
+/// Sets min_free_kbytes: the recorded one, as the minimum watermarks tell it, unless the policy sets it.
 fn set_watermarks(allocator: &mut Allocator<'_>, policy: &Policy) {
     let zones = || allocator.zones().iter();
     let recorded: u64 = zones().map(|z| z.watermarks().min).sum::<u64>() * tuning::KBYTES_PER_PAGE;

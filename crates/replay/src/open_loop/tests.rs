@@ -1,8 +1,8 @@
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use std::mem::MaybeUninit;
 
 use pageblock::FrameState;
 use pageblock::frame::FrameRange;
-use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype::{Movable, Unmovable};
 use pageblock::policy::Policy;

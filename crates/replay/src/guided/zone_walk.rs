@@ -18,7 +18,7 @@ use super::Guided;
 
 /// A request as far as its refill tells it.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct TaskRequest {
     pub(super) cpu: usize,
     pub(super) pid: u32,
     pub(super) order: Order,
@@ -41,7 +41,7 @@ enum Try {
 impl Guided<'_, '_> {
     /// Follows the attempts of a request before the one that takes a block from the zone `at`, and
     /// gives the flags of that one.
-    pub(super) fn attempts_before_refill(&mut self, at: usize, wanted: Wanted) -> AllocFlags {
+    pub(super) fn walk_before_refill(&mut self, at: usize, wanted: TaskRequest) -> AllocFlags {
         let zones = self.zones_tried(at, wanted.highest);
         let first =
             zones.first().and_then(|&zone| self.allocator.first_flags(ZoneIndex::new(zone)));
@@ -63,7 +63,7 @@ impl Guided<'_, '_> {
         slow
     }
 
-    /// What tells that a task is in the slow path, where it may mix types: it has woken kswapd, or
+    /// Notes that a task is in the slow path, where it may mix types: it has woken kswapd, or
     /// reclaimed or compacted itself.
     pub(super) fn note_slow_path(&mut self, pid: u32, other: &Other) {
         let slow = match &*other.name {
@@ -78,7 +78,7 @@ impl Guided<'_, '_> {
     }
 
     /// Follows the attempts of a request that a CPU list of the zone `at` served.
-    pub(super) fn attempts_before_alloc(&mut self, at: usize, wanted: Wanted) {
+    pub(super) fn walk_before_alloc(&mut self, at: usize, wanted: TaskRequest) {
         if at + 1 == self.allocator.zones().len() {
             return;
         }
@@ -95,7 +95,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// The zones of a node in the order in which they are tried.
+    /// Returns the zones of a node in the order in which they are tried.
     fn zones_tried(&self, at: usize, highest: ZoneKind) -> Vec<usize> {
         let zones = self.allocator.zones();
         let tried = |&zone: &usize| {
@@ -106,9 +106,9 @@ impl Guided<'_, '_> {
         (0..zones.len()).rev().filter(tried).collect()
     }
 
-    /// `refills`: the list of this zone is known to be empty.
-    fn attempt(&mut self, at: usize, wanted: Wanted, flags: AllocFlags, refills: bool) -> Try {
-        let Wanted { cpu, order, mt, highest, .. } = wanted;
+    /// Tries a zone. `refills`: its list is known to be empty.
+    fn attempt(&mut self, at: usize, wanted: TaskRequest, flags: AllocFlags, refills: bool) -> Try {
+        let TaskRequest { cpu, order, mt, highest, .. } = wanted;
         let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
         else {
             return Try::Passed;
@@ -124,7 +124,7 @@ impl Guided<'_, '_> {
         if serves { Try::Serves } else { Try::Fails }
     }
 
-    fn fail(&mut self, at: usize, Wanted { cpu, order, mt, .. }: Wanted) {
+    fn fail(&mut self, at: usize, TaskRequest { cpu, order, mt, .. }: TaskRequest) {
         let policy = *self.allocator.policy();
         let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
         else {

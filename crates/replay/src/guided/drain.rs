@@ -1,0 +1,302 @@
+//! Drains: whether a free makes a CPU list give pages back, how many, and which.
+
+use pageblock::cpu_cache::{CacheState, CpuCache, Drain};
+use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, ListIndex, ZoneIndex};
+use pageblock::mobility::Migratetype;
+use pageblock::policy::{PcpType, Policy};
+use pageblock::replay::ListEnd;
+use pageblock_measure::verification::Agreement;
+
+use super::Guided;
+use super::alloc::{Promise, Task};
+use super::frees::IN_FLIGHT;
+use super::tally::{agreement, imposed, kind};
+use super::words::or_none;
+
+/// Pages on their way from a CPU list to the zone.
+#[derive(Clone, Copy)]
+pub(super) struct Draining {
+    /// The task that drains; others may run between, but not on the same list.
+    pub(super) pid: u32,
+    pub(super) zone: usize,
+    /// The CPU whose lists are drained.
+    pub(super) owner: usize,
+    pub(super) drain: Drain,
+    /// The list that it began with.
+    pub(super) list: ListIndex,
+    /// Pages that the model gives back; `None` where the kernel drains for a reason of its own.
+    pub(super) want: Option<u32>,
+    pub(super) got: u32,
+    /// More was given back than the model would.
+    pub(super) exceeded: bool,
+    /// The order of the block that was freed.
+    pub(super) order: Order,
+    /// What the list's decision came from.
+    pub(super) before: Tuning,
+    /// What it left.
+    pub(super) after: Tuning,
+    /// The list that gave the last block.
+    pub(super) last: Option<ListIndex>,
+}
+
+impl Draining {
+    /// Starts a drain that no free triggered: a vmstat worker's, each batch of which begins anew
+    /// (`decay_pcp_high`), or one that empties the lists in rounds (`drain_pages_zone`).
+    fn without_free(
+        cache: &CpuCache,
+        policy: &Policy,
+        worker: bool,
+        [zone, owner]: [usize; 2],
+        pid: u32,
+    ) -> Self {
+        let drain = if worker {
+            cache.drain(policy, cache.limits().batch.max(1), ListIndex(0))
+        } else {
+            cache.drain_round(policy)
+        };
+        let now = Tuning::of(cache);
+        Self {
+            pid,
+            zone,
+            owner,
+            drain,
+            list: ListIndex(0),
+            want: None,
+            got: 0,
+            exceeded: false,
+            order: 0,
+            before: now,
+            after: now,
+            last: None,
+        }
+    }
+}
+
+impl Guided<'_, '_> {
+    /// Compares `mm_page_pcpu_drain`: which block the CPU list gives back, to which type.
+    pub(super) fn drain(
+        &mut self,
+        cpu: usize,
+        pid: u32,
+        pfn: Pfn,
+        order: Order,
+        mt: Migratetype,
+        new_tick: bool,
+    ) {
+        let Some(at) = self.zone_of(pfn) else { return };
+        let policy = *self.allocator.policy();
+        let arrived = self.arrive(pfn, order);
+        let Some(owner) = self.holder(pfn) else {
+            return self.drain_unlisted(at, pfn, order, mt);
+        };
+        let mut explained = self.take_untraced(owner, at, pfn, ListEnd::Tail) || arrived;
+        let place =
+            self.cpus[cpu].drains.iter().position(|d| (d.pid, d.zone, d.owner) == (pid, at, owner));
+        let known = place.map(|place| self.cpus[cpu].drains.swap_remove(place));
+        let known = match known {
+            Some(over) if new_tick => {
+                self.close(over);
+                None
+            }
+            known => known,
+        };
+        let worker = self.look_ahead.ticks().is_worker(pid);
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
+        else {
+            return;
+        };
+        // A free gives back from its own list first; other drains, from the first.
+        let missed = known.filter(|d| {
+            d.want.is_some() && (d.got > 0 || cache.list_of(zone, pfn) == Some(d.list))
+        });
+        let other = known.filter(|d| d.want.is_some() && missed.is_none());
+        let running = known.filter(|d| d.drain.left() > 0);
+        let mut running = running.unwrap_or_else(|| match missed {
+            Some(missed) => Draining {
+                drain: cache.drain(&policy, u32::MAX, missed.list),
+                exceeded: true,
+                ..missed
+            },
+            None => Draining::without_free(cache, &policy, worker, [at, owner], pid),
+        });
+        let has = cache.list_of(zone, pfn);
+        let mut found_empty = false;
+        let list = loop {
+            let list = running.drain.next_list(cache);
+            // What the kernel leaves at the head of a list was taken already, and is reported late.
+            let passed = list.filter(|_| list != has);
+            let few = passed.filter(|&l| cache.blocks(zone, l).nth(IN_FLIGHT).is_none());
+            // Where no probe tells of the bulk allocator, it was all that.
+            let bulk = passed.filter(|_| !self.look_ahead.has_isolation() && list == running.last);
+            found_empty |= few.is_none() && bulk.is_some();
+            let Some(delayed) = few.or(bulk).and_then(|l| cache.next(zone, l)) else { break list };
+            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, delayed));
+            self.holder[delayed.0 as usize] = 0;
+            self.cpus[owner].promised.push(Promise {
+                pfn: delayed,
+                to: Task::Any,
+                explained: true,
+            });
+            explained = true;
+            running.drain.restart();
+        };
+        let next = list.and_then(|l| cache.last(zone, l));
+        let to = cache.drain_type(zone, pfn);
+        let taken = cache.impose_take(zone, pfn);
+        let shape =
+            list.is_some() && has == list && !found_empty && taken.is_ok() && to == Some(mt);
+        let exact = shape && next == Some(pfn);
+        if to != Some(mt) && policy.pcp_type == PcpType::Reread && mt != Migratetype::Isolate {
+            self.tally.imposed(imposed::TYPE, zone.impose_reserve(pfn, mt));
+        }
+        self.tally.imposed(imposed::CPU_LIST_TAKE, taken);
+        self.tally.imposed(imposed::ZONE_FREE, zone.impose_free(pfn, order, Some(mt)));
+        running.drain.gave(order);
+        running.got += 1 << order;
+        running.last = has;
+        self.cpus[cpu].drains.push(running);
+        self.set_holder(pfn, None);
+        if shape && !exact {
+            self.note_skipped(owner, at, next, ListEnd::Head);
+        }
+        if let Some(other) = other {
+            self.close(other);
+        }
+        let agreement = agreement(exact, shape, explained);
+        self.tally.compare_frame(kind::DRAIN_FRAME, pfn, agreement, || {
+            (
+                format!("{pfn} of list {} to {mt}", or_none(has)),
+                format!("last of list {} is {}, to {}", or_none(list), or_none(next), or_none(to)),
+            )
+        });
+    }
+
+    /// Counts a drain of a block that the model has on no CPU list.
+    fn drain_unlisted(&mut self, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
+        self.tally.compare_frame(kind::DRAIN_FRAME, pfn, Agreement::None, || {
+            (format!("{pfn} of order {order}"), "is on no CPU list".to_owned())
+        });
+        self.prepare(at, pfn, order);
+        if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) {
+            self.tally.imposed(imposed::ZONE_FREE, zone.impose_free(pfn, order, Some(mt)));
+        }
+    }
+
+    /// Ends a drain: it should have given back what the model asked for.
+    pub(super) fn close_drain(&mut self, cpu: usize, pid: Option<u32>) {
+        while let Some(place) =
+            self.cpus[cpu].drains.iter().position(|d| pid.is_none_or(|pid| d.pid == pid))
+        {
+            let draining = self.cpus[cpu].drains.swap_remove(place);
+            self.close(draining);
+        }
+    }
+
+    pub(super) fn close(&mut self, draining: Draining) {
+        let Draining { got, owner, zone: at, drain, .. } = draining;
+        let Some(want) = draining.want else { return };
+        if want == 0 && got == 0 {
+            return self.tally.agree(kind::DRAIN_COUNT);
+        }
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
+        else {
+            return;
+        };
+        // Blocks are given back whole, so the pages may be more than were asked for.
+        let over = drain.left() == 0 || cache.count() == 0;
+        let exact = want > 0 && over && !draining.exceeded;
+        if got > 0 {
+            zone.leave_below_high();
+        }
+        let (reclaim, below) = (zone.reclaim_active(), zone.below_high());
+        let both = want > 0 && got > 0;
+        if exact && self.limit_seen.is_some_and(|(cpu, zone, _)| (cpu, zone) == (owner, at)) {
+            self.limit_seen = None;
+        }
+        self.seen.not_drained += u64::from(want > 0 && got == 0);
+        // What was learned from the kernel's answer was not foreseen.
+        let explained = !exact && self.explain(&draining);
+        let shape = exact || (want > 0) == (got > 0);
+        self.drains.count(got > 0, want > 0, exact, exact || explained);
+        self.tally.compare_drain(both, exact, explained && !both);
+        let agreement = agreement(exact || explained, shape, explained);
+        self.tally.compare(kind::DRAIN_COUNT, agreement, || {
+            (
+                format!("{got} pages"),
+                format!(
+                    "{want} pages; {:?}, reclaim active {reclaim}, below high {below}",
+                    draining.before
+                ),
+            )
+        });
+    }
+}
+
+/// The drains that the kernel or the model made, of the many frees that drain nothing.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Drains {
+    pub(super) both: u64,
+    pub(super) another_number: u64,
+    pub(super) explained: u64,
+    pub(super) only_recorded: u64,
+    pub(super) only_replayed: u64,
+}
+
+impl Drains {
+    pub(super) fn count(&mut self, recorded: bool, replayed: bool, exact: bool, agrees: bool) {
+        match (recorded, replayed) {
+            (true, true) => {
+                self.both += 1;
+                self.another_number += u64::from(!exact);
+            }
+            _ if agrees => self.explained += 1,
+            (true, false) => self.only_recorded += 1,
+            (false, _) => self.only_replayed += 1,
+        }
+    }
+
+    pub(super) fn note(&self) -> Option<String> {
+        let Self { both, another_number, explained, only_recorded, only_replayed } = *self;
+        let any = both + explained + only_recorded + only_replayed > 0;
+        any.then(|| {
+            format!(
+                "drains: {both} in both, {another_number} of them of another number of pages; \
+                 {only_recorded} only recorded, {only_replayed} only replayed, {explained} explained \
+                 afterwards"
+            )
+        })
+    }
+}
+
+/// What decides how much a CPU list gives back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Tuning {
+    pub(super) count: u32,
+    pub(super) high: u32,
+    pub(super) free_count: u32,
+    pub(super) alloc_factor: u8,
+    pub(super) prev_free_high_order: bool,
+}
+
+impl Tuning {
+    pub(super) fn of(cache: &CpuCache) -> Self {
+        Self {
+            count: cache.count(),
+            high: cache.high(),
+            free_count: cache.free_count(),
+            alloc_factor: cache.state().alloc_factor,
+            prev_free_high_order: cache.state().prev_free_high_order,
+        }
+    }
+
+    pub(super) fn restore(self, cache: &mut CpuCache) {
+        cache.impose_state(CacheState {
+            high: self.high,
+            free_count: self.free_count,
+            alloc_factor: self.alloc_factor,
+            prev_free_high_order: self.prev_free_high_order,
+            ..cache.state()
+        });
+    }
+}

@@ -1,0 +1,89 @@
+//! What tunes the CPU lists from outside: kswapd's runs, and the vmstat tick.
+
+use pageblock::cpu_cache::CacheState;
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
+use pageblock_recording::Other;
+
+use super::{Guided, LimitsRead};
+
+impl Guided<'_, '_> {
+    /// Decays the limits of a CPU's lists, once a second.
+    pub(super) fn decay(&mut self, cpu: u16, now: u64) {
+        let Some(second) = self.look_ahead.ticks().second(cpu, now) else { return };
+        let cpu = usize::from(cpu);
+        let last = std::mem::replace(&mut self.cpus[cpu].second, second);
+        if last == 0 || last >= second {
+            return;
+        }
+        let policy = *self.allocator.policy();
+        for zone in 0..self.allocator.zones().len() {
+            let Some((_, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(cpu))
+            else {
+                continue;
+            };
+            for _ in last..second.min(last + 64) {
+                let _ = cache.decay(&policy);
+            }
+        }
+    }
+
+    /// Has the limits of CPU lists, by CPU and zone, hold from this event on: a snapshot from `/proc` was
+    /// read while they decayed.
+    pub fn limits_are_read_before(&mut self, event: u64, limits: Vec<(usize, usize, u32)>) {
+        self.limits_read = Some(LimitsRead { event, limits });
+    }
+
+    /// Imposes the limits that were read, if that was just before this event.
+    pub(super) fn impose_limits_read(&mut self, event: u64) {
+        let Some(LimitsRead { limits, .. }) = self.limits_read.take_if(|read| event >= read.event)
+        else {
+            return;
+        };
+        for (cpu, zone, high) in limits {
+            if let Some((_, cache)) =
+                self.allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(cpu))
+            {
+                cache.impose_state(CacheState { high, ..cache.state() });
+            }
+        }
+    }
+
+    /// Follows kswapd: CPU lists look at whether it reclaims, and at the end of a run the boost of the
+    /// watermarks that it began with is gone (`balance_pgdat`).
+    pub(super) fn other(&mut self, other: &Other) {
+        let running = match &*other.name {
+            "mm_vmscan_kswapd_wake" => true,
+            "mm_vmscan_kswapd_sleep" => false,
+            _ => return,
+        };
+        let node = other.number("nid").and_then(|nid| u8::try_from(nid).ok());
+        let Some(node) = node.filter(|&node| node < 64) else { return };
+        self.end_kswapd(node);
+        self.allocator.set_kswapd_running(NodeId(node), running);
+        let bit = 1 << node;
+        self.kswapd_woken = self.kswapd_woken & !bit | if running { bit } else { 0 };
+        if running {
+            let zones = self.allocator.zones().iter();
+            self.boosts.extend(
+                zones.filter(|z| z.node() == NodeId(node)).map(|z| (node, z.kind(), z.boost())),
+            );
+        }
+    }
+
+    /// Ends a run of kswapd.
+    pub(super) fn end_kswapd(&mut self, node: u8) {
+        for (of, kind, boost) in std::mem::take(&mut self.boosts) {
+            if of != node {
+                self.boosts.push((of, kind, boost));
+                continue;
+            }
+            for at in 0..self.allocator.zones().len() {
+                if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
+                    && (zone.node(), zone.kind()) == (NodeId(node), kind)
+                {
+                    zone.end_boost(boost);
+                }
+            }
+        }
+    }
+}

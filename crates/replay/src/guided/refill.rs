@@ -1,0 +1,200 @@
+//! Refills of CPU lists: which blocks of the zone belong to one, and how many there should be.
+
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::fallback::Mode;
+use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, ListIndex, ZoneIndex};
+use pageblock::layout::ZoneKind;
+use pageblock::mobility::{MIGRATE_PCPTYPES, Migratetype};
+use pageblock::replay::ListEnd;
+
+use super::Guided;
+use super::alloc::{Promise, Task};
+use super::drain::Tuning;
+use super::tally::{agreement, imposed, kind};
+use super::zone::FLAGS;
+use super::zone_walk::TaskRequest;
+
+/// A refill of a CPU list under way.
+#[derive(Clone, Copy)]
+pub(super) struct Refill {
+    pub(super) zone: usize,
+    pub(super) order: Order,
+    pub(super) mt: Migratetype,
+    pub(super) want: u32,
+    pub(super) got: u32,
+    pub(super) mode: Mode,
+    /// What it may take from other types.
+    pub(super) flags: AllocFlags,
+    /// What the size was decided from.
+    pub(super) before: Tuning,
+    /// The task that refills.
+    pub(super) pid: u32,
+    /// Blocks that the model still had on the list.
+    pub(super) unseen: u32,
+    /// The first block, held back while it may be for a request past the list.
+    pub(super) first: Option<Pfn>,
+    /// The zone had nothing after the last block.
+    pub(super) dry: bool,
+}
+
+impl Guided<'_, '_> {
+    /// Returns the refill that a block taken now belongs to, begun if none is under way; `None` for a block
+    /// that bypasses the CPU lists.
+    pub(super) fn refill_for(
+        &mut self,
+        cpu: usize,
+        pid: u32,
+        at: usize,
+        order: Order,
+        mt: Migratetype,
+    ) -> Option<Refill> {
+        let running = self.cpus[cpu].refill;
+        if let Some(refill) = running
+            && (refill.zone, refill.order, refill.mt) == (at, order, mt)
+            && (refill.got < refill.want || (refill.pid == pid && !self.for_bulk))
+        {
+            self.note_taken_unseen(cpu, refill);
+            return running;
+        }
+        self.close_refill(cpu, pid, None);
+        let policy = *self.allocator.policy();
+        let (zone, cache) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))?;
+        let list = cache.list_index(order, mt)?;
+        if (mt as usize) >= MIGRATE_PCPTYPES {
+            return None;
+        }
+        let unseen = cache.blocks(zone, list).count() as u32;
+        let before = Tuning::of(cache);
+        let flags = if self.for_bulk {
+            FLAGS
+        } else {
+            let highest = self.allocator.zones()[at].kind().max(ZoneKind::Normal);
+            self.walk_before_refill(at, TaskRequest { cpu, pid, order, mt, highest })
+        };
+        let (zone, cache) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))?;
+        let want = cache.refill_count(&policy, order, zone.below_high());
+        let mode = Mode::Normal;
+        let refill = Refill {
+            zone: at,
+            order,
+            mt,
+            want,
+            got: 0,
+            mode,
+            flags,
+            before,
+            pid,
+            unseen,
+            first: None,
+            dry: false,
+        };
+        self.cpus[cpu].refill = Some(refill);
+        self.cpus[cpu].refill
+    }
+
+    /// Takes what the model still has on a list that is refilled, as it is empty then: what the model
+    /// still has on it was taken by the bulk allocator or by tasks that were interrupted, whose reports
+    /// are still to come.
+    pub(super) fn note_taken_unseen(&mut self, cpu: usize, refill: Refill) {
+        let Refill { zone: at, order, mt, unseen, .. } = refill;
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+        else {
+            return;
+        };
+        let list = cache.list_index(order, mt).unwrap_or(ListIndex(0));
+        for _ in 0..unseen {
+            let Some(pfn) = cache.next(zone, list) else { break };
+            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
+            self.holder[pfn.0 as usize] = 0;
+            if self.for_bulk {
+                self.cpus[cpu].taken_unseen += 1;
+            } else {
+                self.cpus[cpu].promised.push(Promise { pfn, to: Task::Any, explained: true });
+            }
+        }
+        if let Some(refill) = &mut self.cpus[cpu].refill {
+            refill.unseen = 0;
+        }
+    }
+
+    /// Passes a block that was taken from the zone to the end of a CPU list, or to its request.
+    pub(super) fn received(
+        &mut self,
+        cpu: usize,
+        at: usize,
+        pfn: Pfn,
+        order: Order,
+        mt: Migratetype,
+        refill: Option<Refill>,
+    ) {
+        if refill.is_none() {
+            self.cpus[cpu].in_flight.push(pfn);
+            return;
+        }
+        let Some(refill) = &mut self.cpus[cpu].refill else { return };
+        refill.got += 1;
+        let zone = &self.allocator.zones()[at];
+        refill.dry = zone.next_of_list(order, mt).is_none()
+            && zone.find_fallback(order, mt, refill.flags, Mode::Normal).found.is_none();
+        if refill.got == 1 {
+            refill.first = Some(pfn);
+            return;
+        }
+        if let Some(first) = refill.first.take() {
+            self.append(cpu, at, first, order, mt);
+        }
+        self.append(cpu, at, pfn, order, mt);
+    }
+
+    pub(super) fn append(
+        &mut self,
+        cpu: usize,
+        at: usize,
+        pfn: Pfn,
+        order: Order,
+        mt: Migratetype,
+    ) {
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
+        else {
+            return;
+        };
+        let put = cache.impose_put(zone, pfn, order, mt, ListEnd::Tail);
+        if put.is_ok() {
+            self.set_holder(pfn, Some(cpu));
+        }
+        self.tally.imposed(imposed::CPU_LIST_PUT, put);
+    }
+
+    /// Ends a refill: it should have brought what the model asked for, unless the zone had no
+    /// more. One block that goes to the request at once was no refill: the trylock failed.
+    pub(super) fn close_refill(&mut self, cpu: usize, by: u32, next_alloc: Option<Pfn>) {
+        let Some(Refill {
+            zone: at, order, mt, want, got, before, unseen, first, pid, dry, ..
+        }) = self.cpus[cpu].refill.take()
+        else {
+            return;
+        };
+        let Some((_, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu)) else {
+            return;
+        };
+        let list = cache.list_index(order, mt).unwrap_or(ListIndex(0));
+        let at_once = next_alloc.is_some() && next_alloc == first;
+        let past_list = unseen > 0 || (!dry && (at_once || by != pid));
+        if got <= 1 && want > 1 && past_list {
+            before.restore(cache);
+            self.bypassed += 1;
+            self.cpus[cpu].in_flight.extend(first);
+            return;
+        }
+        let exact = got == want || (got < want && dry);
+        if let Some(first) = first {
+            self.append(cpu, at, first, order, mt);
+        }
+        self.tally.compare(kind::REFILL_COUNT, agreement(exact, exact, false), || {
+            (format!("{got} blocks of order {order} {mt}"), format!("{want} blocks; {before:?}"))
+        });
+        // The task that refilled the list takes its first block before anyone else.
+        self.promise(cpu, at, list, Task::Is(pid), false);
+    }
+}

@@ -1,0 +1,86 @@
+//! The pages on CPU lists at the start: those that events take, and as many others as the kernel counted.
+
+use std::collections::BTreeMap;
+
+use pageblock::frame::Pfn;
+use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
+use pageblock_recording::{PageUse, PcpPage, Snapshot};
+
+use super::{Evidence, Listed, free_frames};
+
+impl Evidence {
+    /// Puts pages on the CPU lists, as many as the snapshot counts: those that no event touches fill
+    /// the middle. Gives the number of those that an event told.
+    pub(super) fn fill_cpu_lists(&self, snapshot: &mut Snapshot) -> usize {
+        let free = free_frames(snapshot, self.touched.len());
+        let mut fillers = self.fillers(snapshot);
+        let (mut pages, mut known) = (Vec::new(), 0);
+        let cpus = snapshot.pcpinfo.iter().map(|info| info.cpu + 1).max().unwrap_or(0);
+        for cpu in 0..cpus {
+            let page = |listed: &Listed| {
+                let zone = snapshot.zone_of(listed.pfn)? as u16;
+                let Listed { pfn, order, mt } = *listed;
+                let page = PcpPage { cpu, zone, index: 0, order, mt: Some(mt), pfn };
+                (!free[pfn.0 as usize]).then_some(page)
+            };
+            let listed = |of: &BTreeMap<u16, Vec<Listed>>| -> Vec<PcpPage> {
+                of.get(&cpu).into_iter().flatten().filter_map(page).collect()
+            };
+            let (heads, mut tails) = (listed(&self.heads), listed(&self.tails));
+            tails.reverse();
+            known += heads.len() + tails.len();
+            let room = |zone| {
+                let mut types = [Movable, Unmovable, Reclaimable].into_iter();
+                types.find(|&mt| !self.ran_out.contains(&(cpu, zone, mt)))
+            };
+            let known_pages = heads.iter().chain(&tails);
+            let middle = middle(snapshot, cpu, known_pages, room, &mut fillers);
+            pages.extend(heads.into_iter().chain(middle).chain(tails));
+        }
+        snapshot.pcp = pages;
+        known
+    }
+
+    /// Pages that may be on CPU lists, and that no event touches.
+    fn fillers(&self, snapshot: &Snapshot) -> Fillers {
+        let mut fillers = Fillers::new();
+        for used in snapshot.used.iter().filter(|used| used.state == PageUse::KernelOrPcp) {
+            for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
+                if !self.touched[pfn.0 as usize]
+                    && let Some(zone) = snapshot.zone_of(pfn)
+                {
+                    fillers.entry((zone as u16, self.type_of(pfn))).or_default().push(pfn);
+                }
+            }
+        }
+        fillers
+    }
+}
+
+/// Pages that may be on CPU lists, by zone and type.
+type Fillers = BTreeMap<(u16, Migratetype), Vec<Pfn>>;
+
+/// Pages that make a CPU's lists as long as the snapshot counts them. `room` tells which type's list of a
+/// zone may have held pages that no event touches.
+fn middle<'p>(
+    snapshot: &Snapshot,
+    cpu: u16,
+    known: impl Iterator<Item = &'p PcpPage>,
+    room: impl Fn(u16) -> Option<Migratetype>,
+    fillers: &mut Fillers,
+) -> Vec<PcpPage> {
+    let mut listed: BTreeMap<u16, u64> = BTreeMap::new();
+    for page in known {
+        *listed.entry(page.zone).or_default() += 1 << page.order;
+    }
+    let mut middle = Vec::new();
+    for info in snapshot.pcpinfo.iter().filter(|info| info.cpu == cpu) {
+        let Some(mt) = room(info.zone) else { continue };
+        let missing = info.count.saturating_sub(listed.get(&info.zone).copied().unwrap_or(0));
+        let pool = fillers.entry((info.zone, mt)).or_default();
+        let left = pool.len() - (missing as usize).min(pool.len());
+        let page = |pfn| PcpPage { cpu, zone: info.zone, index: 0, order: 0, mt: Some(mt), pfn };
+        middle.extend(pool.drain(left..).map(page));
+    }
+    middle
+}
