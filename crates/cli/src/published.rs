@@ -6,7 +6,10 @@ use pageblock_measure::published::{Published, Table};
 
 /// What each series published.
 const FILES: &[(&str, &str)] = &[
-    ("fragmentation-avoidance.toml", include_str!("../../../published/fragmentation-avoidance.toml")),
+    (
+        "fragmentation-avoidance.toml",
+        include_str!("../../../published/fragmentation-avoidance.toml"),
+    ),
     ("high-order-pcp-lists.toml", include_str!("../../../published/high-order-pcp-lists.toml")),
     ("fair-zones.toml", include_str!("../../../published/fair-zones.toml")),
     ("freelist-hygiene.toml", include_str!("../../../published/freelist-hygiene.toml")),

@@ -1,4 +1,4 @@
-//! The machine's counters, under the kernel's names, from the start of a workload on.
+//! The machine's counters, under the kernel's names, counted from the start of the workload.
 
 use pageblock::tuning::KBYTES_PER_PAGE;
 use pageblock_kernel::rules::reclaim::LruLists;
@@ -11,7 +11,7 @@ use super::world::World;
 use super::{MICROSECOND, MILLISECOND};
 
 impl World<'_> {
-    /// The workload starts: what is counted is counted from here on.
+    /// Starts counting: the workload begins.
     pub fn start_counting(&mut self) {
         self.vm.observer = Tally::new();
         self.vm.stalls = Stalls::default();
@@ -20,7 +20,7 @@ impl World<'_> {
         self.counted_before = self.counters_since_boot();
     }
 
-    /// What was counted since [`start_counting`](Self::start_counting).
+    /// Returns the counts since [`start_counting`](Self::start_counting).
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.counters_since_boot().since(&self.counted_before);
@@ -36,7 +36,7 @@ impl World<'_> {
         let mut counters: Counters = self.vm.stat.iter().collect();
         let allocator = self.vm.allocator();
         for (at, zone) in allocator.zones().iter().enumerate() {
-            // The allocator has every zone that it lists.
+            // The allocator has every zone that it lists, so none is skipped.
             let Some(counted) = allocator.counters(at) else { continue };
             let name = zone.kind().name().to_lowercase();
             counters.add(format!("pgalloc_{name}"), counted.pgalloc);
@@ -49,7 +49,7 @@ impl World<'_> {
             counters.add(names::LIST_PROBES, counted.list_probes);
             counters.add(names::BLOCK_LOOKS, zone.block_looks());
         }
-        // The kernel counts KiB here.
+        // The kernel counts KiB in these two.
         counters.set("pgpgin", self.disk.pages.0 * KBYTES_PER_PAGE);
         counters.set("pgpgout", self.disk.pages.1 * KBYTES_PER_PAGE);
         let cpu = self.cpu_time();

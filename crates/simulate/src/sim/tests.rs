@@ -37,7 +37,7 @@ fn program<F: Future<Output = ()> + 'static>(
     Box::new(|ctx| Box::pin(body(ctx)))
 }
 
-/// Runs programs on 8 CPUs and so many MiB until all have ended, then looks at the world.
+/// Runs programs on 8 CPUs and `mib` MiB until all have ended, then inspects the world.
 fn run<R>(
     mib: u64,
     set: impl FnOnce(&mut Kernel, &mut Config),
@@ -47,7 +47,7 @@ fn run<R>(
     run_kernel("linux-6.9", 400, mib, set, programs, look)
 }
 
-/// The same with a kernel, and a disk that writes so many MiB a second.
+/// The same with a given kernel, and a disk that writes this many MiB a second.
 fn run_kernel<R>(
     name: &str,
     write_mib_s: u64,
@@ -77,7 +77,7 @@ fn started(
          [disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = {write_mib_s}\n"
     );
     let machine = machine_file::parse(&text, Scale::WHOLE).unwrap();
-    // A world of a test may live for ever.
+    // The world of a test may outlive it.
     let mut kernel = Named::parse(name).unwrap().kernel;
     let mut config = Config::default();
     set(&mut kernel, &mut config);
@@ -104,7 +104,7 @@ fn started(
     (executor, tasks)
 }
 
-/// Runs a program on 64 MiB that must not come to its end; gives how the run ended.
+/// Runs a program on 64 MiB that must not complete; returns how the run ended.
 fn ends_early(program: Program) -> Ended {
     let (mut executor, tasks) = started("linux-6.9", 400, 64, |_, _| {}, vec![program]);
     assert!(!executor.run(&tasks, &mut |_| true));
@@ -116,9 +116,9 @@ fn ends_early(program: Program) -> Ended {
 }
 
 #[test]
-fn a_request_without_fs_that_nothing_can_serve_is_a_livelock() {
+fn a_nofs_request_that_cannot_be_served_is_a_livelock() {
     let ended = ends_early(program(|ctx| async move {
-        // Nobody can be killed, and such a request does not fail.
+        // There is no process to kill, and such a request does not fail.
         loop {
             let page = ctx.kernel_block(Request::new(0, Gfp::GFP_NOFS), Owner::Driver).await;
             assert!(page.is_ok());
@@ -186,7 +186,7 @@ fn khugepaged_works_while_programs_sleep() {
         for index in 0..4096 {
             ctx.fault_base(space, index).await.unwrap();
         }
-        assert!(!ctx.fault_huge(space, 0, true).await, "small pages are there");
+        assert!(!ctx.fault_huge(space, 0, true).await, "small pages are mapped there");
         ctx.with(|w| w.vm.enter_khugepaged(space));
         ctx.sleep(11 * SECOND).await;
     });
@@ -202,7 +202,7 @@ fn khugepaged_works_while_programs_sleep() {
 }
 
 #[test]
-fn the_pool_of_hugetlb_pages_is_what_memory_allows() {
+fn the_hugetlb_pool_is_limited_by_memory() {
     let admin = program(|ctx| async move {
         assert_eq!(ctx.set_hugetlb(10).await, 10);
         let most = ctx.set_hugetlb(1000).await;
@@ -221,7 +221,7 @@ fn the_pool_of_hugetlb_pages_is_what_memory_allows() {
 }
 
 #[test]
-fn faults_take_sizes_that_are_enabled() {
+fn faults_use_the_enabled_sizes() {
     let faulter = program(|ctx| async move {
         let space = ctx.with(|w| w.vm.create_mapping(1000));
         let mut faults = 0;
@@ -231,7 +231,7 @@ fn faults_take_sizes_that_are_enabled() {
                 faults += 1;
             }
         }
-        // 62 blocks of 16 pages, and the 8 that are left.
+        // 62 blocks of 16 pages, and the remaining 8 pages.
         assert_eq!(faults, 70);
     });
     run(
@@ -245,7 +245,7 @@ fn faults_take_sizes_that_are_enabled() {
 }
 
 #[test]
-fn what_is_dirty_for_thirty_seconds_is_written() {
+fn pages_dirty_for_thirty_seconds_are_written() {
     let written_at = |seconds: u64| {
         let writer = program(move |ctx| async move {
             let inode = ctx.with(|w| w.vm.create_file(100));
@@ -261,8 +261,8 @@ fn what_is_dirty_for_thirty_seconds_is_written() {
     assert_eq!((written_at(25), written_at(37)), (0, 100));
 }
 
-/// Pages that kswapd scans where a program calls it all the time, and all it meets is dirty or waits for a slow
-/// disk. `heard`: its waits end where it is called.
+/// Returns the pages that kswapd scans while a program wakes it all the time and all it meets is dirty or waits
+/// for a slow disk. `heard`: a wakeup ends its waits.
 fn scanned(kernel: &str, heard: bool) -> u64 {
     let writer = program(move |ctx| async move {
         let inode = ctx.with(|w| w.vm.create_file(12_000));
@@ -271,7 +271,7 @@ fn scanned(kernel: &str, heard: bool) -> u64 {
         for index in 0..12_000 {
             ctx.write_page(space, index, &mut 0).await.unwrap();
         }
-        // Little is free; what else is allocated calls kswapd.
+        // Little memory is free; the allocation of the rest wakes kswapd.
         let pool = ctx.with(|w| w.vm.create_mapping(8000));
         for index in 0..8000 {
             ctx.fault_base(pool, index).await.unwrap();
@@ -290,18 +290,18 @@ fn scanned(kernel: &str, heard: bool) -> u64 {
     run_kernel(kernel, 1, 64, never, vec![writer], |w| w.vm.stat.pgscan_kswapd)
 }
 
-/// A kswapd that waits for the disk does so for a tenth of a second, or until pages are written, however often it is
-/// called meanwhile.
+/// A kswapd that waits for the disk does so for a tenth of a second, or until pages are written, however often
+/// it is woken meanwhile.
 #[test]
-fn a_waiting_kswapd_hears_no_call() {
+fn a_kswapd_that_waits_for_the_disk_ignores_wakeups() {
     for kernel in ["linux-3.11", "linux-4.4", "linux-4.20", "linux-5.10", "linux-6.9"] {
         let (deaf, heard) = (scanned(kernel, false), scanned(kernel, true));
         assert!(0 < deaf && 5 * deaf < heard, "{kernel}: {deaf} pages, {heard} if it heard");
     }
 }
 
-/// Who reclaims waits for a place in the disk's queue before the next write to swap. Up to 4.20 a task that was let
-/// through may send some more to a full one.
+/// A reclaimer waits for a slot in the disk's queue before its next write to swap. Up to 4.20 a batching task
+/// may send some more to a full queue.
 #[test]
 fn reclaim_waits_for_the_queue() {
     for (kernel, more) in [("linux-3.10", 64), ("linux-4.20", 64), ("linux-6.9", 0)] {
@@ -322,7 +322,7 @@ fn reclaim_waits_for_the_queue() {
             vec![swapper],
             |w| {
                 assert!(w.vm.stat.pswpout > 1000, "{kernel}");
-                // A step of reclaim may send several.
+                // A step of reclaim may submit several.
                 assert!(most.get() <= 128 + more + 4, "{kernel}: {}", most.get());
             },
         );

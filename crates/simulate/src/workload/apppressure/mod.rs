@@ -73,9 +73,13 @@ impl Workload for Form {
 
     fn summary(&self) -> &'static str {
         match self {
-            Self::Launch => "apps launched on a phone with zram (regression by freelist hygiene, Jun 2024)",
+            Self::Launch => {
+                "apps launched on a phone with zram (regression by freelist hygiene, Jun 2024)"
+            }
             Self::Kill => "the same with more apps and less zram: the oldest are killed",
-            Self::Tabs => "tabs switched on a Chromebook with zram (regression by freelist hygiene, Jun 2024)",
+            Self::Tabs => {
+                "tabs switched on a Chromebook with zram (regression by freelist hygiene, Jun 2024)"
+            }
         }
     }
 
