@@ -66,7 +66,7 @@ impl Simulation<'_> {
             config.checkpoint_bytes = self.machine.scale.of(whole).max(1);
             config.file_objects = XFS;
         }
-        self.workload.bring(&mut config);
+        self.workload.configure(&mut config);
         config
     }
 

@@ -85,7 +85,7 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
     match step {
         Daemon::Ran => {
             ctx.spend(100);
-            ctx.breathe().await;
+            ctx.yield_if_ahead().await;
         }
         Daemon::WaitWrites(ns) => ctx.wait_writes(ns).await,
         Daemon::WaitCongestion(ns) => {
@@ -108,7 +108,7 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
                 ctx.block(Some(ns)).await;
             } else {
                 ctx.spend(100);
-                ctx.breathe().await;
+                ctx.yield_if_ahead().await;
             }
         }
         Daemon::Nap(ns) | Daemon::WaitPages(ns) => ctx.block(Some(ns)).await,
@@ -185,7 +185,7 @@ pub(crate) async fn write_file(ctx: &Ctx<'_>, space: SpaceId) {
             ctx.panic_without_memory();
         }
     }
-    ctx.breathe().await;
+    ctx.yield_if_ahead().await;
 }
 
 /// Writes a checkpoint of the changes when enough has accumulated and at every interval (`xlog_cil_push_work`,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::MILLISECOND;
-use super::sched::{Happening, TaskId};
+use super::sched::{Event, TaskId};
 use super::task::Ctx;
 use super::world::{Pause, World};
 
@@ -73,18 +73,18 @@ impl<'m> Executor<'m> {
         let mut world = self.world.borrow_mut();
         while !tasks.iter().all(|&task| world.sched.is_done(task)) {
             world.task_steps += 1;
-            let happening = world.sched.next();
+            let event = world.sched.next();
             let now_ms = world.sched.now / MILLISECOND;
             world.vm.set_age_clock(now_ms);
             world.watch_progress();
             if world.task_steps.is_multiple_of(ASK_EVERY) && !go_on(&world) {
                 return false;
             }
-            match happening {
+            match event {
                 None => world.failure = Some("every task waits forever".to_owned()),
-                Some(Happening::Written(at)) => world.written(at),
-                Some(Happening::Timer(task)) => world.sched.time_out(task),
-                Some(Happening::Resume(task)) => {
+                Some(Event::Written(at)) => world.written(at),
+                Some(Event::Timer(task)) => world.sched.time_out(task),
+                Some(Event::Resume(task)) => {
                     if world.sched.is_running(task) && world.sched.keeps_cpu(task) {
                         drop(world);
                         let polled = poll(&mut self.bodies[task]);

@@ -32,7 +32,7 @@ impl Ctx<'_> {
                     w.vm.stat.thp_fault_alloc += 1;
                     w.vm.add_or_free(cpu, space, index, pfn, order)
                 });
-                self.breathe().await;
+                self.yield_if_ahead().await;
                 return added;
             }
         }
@@ -64,7 +64,7 @@ impl Ctx<'_> {
                     w.vm.stat.pgfault += 1;
                     w.vm.stat.anon_fault_alloc += 1;
                 });
-                self.breathe().await;
+                self.yield_if_ahead().await;
                 return if self.with(|w| w.vm.is_killed(space)) {
                     Err(OutOfMemory)
                 } else {
@@ -83,7 +83,7 @@ impl Ctx<'_> {
         while let Some(request) = self.with(|w| growth.next_request(&mut w.vm)) {
             let page = self.alloc(request).await.ok();
             self.with(|w| growth.report(&mut w.vm, page));
-            self.breathe().await;
+            self.yield_if_ahead().await;
         }
         self.with(|w| w.vm.hugetlb().len())
     }
@@ -98,7 +98,7 @@ pub(crate) async fn khugepaged(ctx: Ctx<'_>) {
             step
         });
         match step {
-            KhugepagedStep::Ran => ctx.breathe().await,
+            KhugepagedStep::Ran => ctx.yield_if_ahead().await,
             KhugepagedStep::Sleep(ns) => ctx.sleep(ns).await,
             KhugepagedStep::Wants(place, request) => match ctx.alloc(request).await {
                 Ok(huge) => {
@@ -107,7 +107,7 @@ pub(crate) async fn khugepaged(ctx: Ctx<'_>) {
                         w.vm.collapse_or_free(cpu, place, huge);
                         w.charge_work();
                     });
-                    ctx.breathe().await;
+                    ctx.yield_if_ahead().await;
                 }
                 Err(OutOfMemory) => {
                     let ns = ctx.with(|w| w.vm.collapse_failed());

@@ -6,18 +6,18 @@
 
 pub mod cost;
 mod counters;
-pub mod course;
 pub mod daemons;
 pub mod disk;
 pub mod executor;
 pub mod huge;
+pub mod livelock;
 pub mod machine_file;
 pub mod machine_proc;
 pub mod process;
+pub mod progress;
 pub mod psi;
 pub mod read_ahead;
 pub mod sched;
-pub mod stuck;
 pub mod swap_in;
 pub mod task;
 pub mod world;

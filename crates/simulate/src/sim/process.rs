@@ -53,7 +53,7 @@ impl Ctx<'_> {
     pub async fn run_program(&self, ns: Nanos) -> Result<(), OutOfMemory> {
         let process = self.start_program().await?;
         self.spend(ns);
-        self.pay().await;
+        self.charge_accrued().await;
         self.exit_program(process).await;
         Ok(())
     }

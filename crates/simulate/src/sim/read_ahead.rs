@@ -28,7 +28,7 @@ pub(crate) struct Stall {
 impl Ctx<'_> {
     /// Marks the task as stalled for memory, or not.
     async fn set_stalled(&self, stalled: bool) {
-        self.pay().await;
+        self.charge_accrued().await;
         self.with(|w| w.sched.set_stalled(self.id, stalled));
     }
 
@@ -88,7 +88,7 @@ impl Ctx<'_> {
                 true
             });
             if hit {
-                self.breathe().await;
+                self.yield_if_ahead().await;
                 at += 1;
                 continue;
             }

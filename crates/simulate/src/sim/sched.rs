@@ -36,7 +36,7 @@ impl When {
 
 /// Something that happens at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Happening {
+pub(crate) enum Event {
     /// The CPU time that a task charged has passed.
     Resume(TaskId),
     /// A task's wait timed out.
@@ -151,22 +151,22 @@ impl Sched {
     }
 
     /// Takes the next event and advances the clock to it.
-    pub(crate) fn next(&mut self) -> Option<Happening> {
+    pub(crate) fn next(&mut self) -> Option<Event> {
         let timer = self.next_timer();
         let write = self.writes.front().map_or(When::NEVER, |&(when, _)| when);
         let resume = (0..).zip(&self.resumes).min_by_key(|(_, (when, _))| *when);
         let (when, what) = match resume {
             Some((at, &(when, task))) if when < timer.min(write) => {
                 self.resumes.swap_remove(at);
-                (when, Happening::Resume(task))
+                (when, Event::Resume(task))
             }
             _ if write < timer => {
                 let (when, write) = self.writes.pop_front()?;
-                (when, Happening::Written(write))
+                (when, Event::Written(write))
             }
             _ => {
                 let Reverse((when, task)) = self.timers.pop()?;
-                (when, Happening::Timer(task))
+                (when, Event::Timer(task))
             }
         };
         self.now = self.now.max(when.time());
@@ -389,7 +389,7 @@ mod tests {
 
     fn resumed(sched: &mut Sched) -> (Nanos, TaskId) {
         match sched.next() {
-            Some(Happening::Resume(task)) => (sched.now, task),
+            Some(Event::Resume(task)) => (sched.now, task),
             other => panic!("{other:?}"),
         }
     }
@@ -430,9 +430,7 @@ mod tests {
         sched.wake(task);
         resumed(&mut sched);
         sched.block(task, Some(100));
-        let Some(Happening::Timer(task)) = sched.next() else {
-            panic!("the timer of the second wait")
-        };
+        let Some(Event::Timer(task)) = sched.next() else { panic!("the timer of the second wait") };
         assert_eq!(sched.now, 100);
         sched.time_out(task);
         assert!(sched.is_running(task));
@@ -447,7 +445,7 @@ mod tests {
         sched.block(task, Some(0));
         sched.written_at(10, 8);
         let rest = std::iter::from_fn(|| sched.next());
-        use Happening::{Timer, Written};
+        use Event::{Timer, Written};
         assert_eq!(rest.collect::<Vec<_>>(), [Written(7), Timer(task), Written(8)]);
     }
 

@@ -91,7 +91,7 @@ impl<'m> Ctx<'m> {
     }
 
     /// Charges the task's accrued CPU time.
-    pub async fn pay(&self) {
+    pub async fn charge_accrued(&self) {
         let pending = self.with(|w| std::mem::take(&mut w.pending));
         if pending > 0 {
             self.pause(Pause::Charge(pending)).await;
@@ -99,9 +99,9 @@ impl<'m> Ctx<'m> {
     }
 
     /// Yields to other tasks if this one is too far ahead.
-    pub async fn breathe(&self) {
+    pub async fn yield_if_ahead(&self) {
         if self.world.borrow().pending >= QUANTUM {
-            self.pay().await;
+            self.charge_accrued().await;
         }
     }
 
@@ -112,7 +112,7 @@ impl<'m> Ctx<'m> {
 
     /// Waits until woken, with an optional timeout.
     pub async fn block(&self, timeout: Option<Nanos>) {
-        self.pay().await;
+        self.charge_accrued().await;
         self.pause(Pause::Block(timeout)).await;
     }
 
@@ -123,7 +123,7 @@ impl<'m> Ctx<'m> {
 
     /// Waits until a write completes, with a timeout; returns at once if none is in flight.
     pub async fn wait_writes(&self, timeout: Nanos) {
-        self.pay().await;
+        self.charge_accrued().await;
         let waits = self.with(|w| {
             if w.disk.outstanding == 0 {
                 return false;
@@ -157,7 +157,7 @@ impl<'m> Ctx<'m> {
 
     /// Reads contiguous pages from the disk.
     pub async fn read_disk_pages(&self, pages: u64) {
-        self.pay().await;
+        self.charge_accrued().await;
         let wait = self.with(|w| {
             let jitter = w.random.below(401) as i64 - 200;
             let now = w.sched.now;
@@ -200,7 +200,7 @@ impl<'m> Ctx<'m> {
             w.wake_daemons();
             more
         }) {
-            self.breathe().await;
+            self.yield_if_ahead().await;
         }
     }
 
@@ -240,12 +240,12 @@ impl<'m> Ctx<'m> {
                 }
                 Slow::Ran => {
                     self.wait_for_queue(&mut batch).await;
-                    self.breathe().await;
+                    self.yield_if_ahead().await;
                 }
                 Slow::Spins(ns) => {
                     self.wait_for_queue(&mut batch).await;
                     self.spend(ns);
-                    self.pay().await;
+                    self.charge_accrued().await;
                 }
                 Slow::Wait(ns) => self.sleep(ns).await,
                 Slow::WaitWrites(ns) => self.wait_writes(ns).await,
@@ -291,7 +291,7 @@ impl<'m> Ctx<'m> {
         self.objects_of(inode, Inodes::missing_object).await?;
         self.extents(inode, false).await?;
         self.with(|w| w.vm.open(inode));
-        self.breathe().await;
+        self.yield_if_ahead().await;
         Ok(())
     }
 
@@ -476,7 +476,7 @@ impl<'m> Ctx<'m> {
         if *dirtied >= DIRTY_BATCH {
             self.balance_dirty(std::mem::take(dirtied)).await;
         }
-        self.breathe().await;
+        self.yield_if_ahead().await;
         Ok(())
     }
 
@@ -533,7 +533,7 @@ impl<'m> Ctx<'m> {
             }
         };
         if hit {
-            self.breathe().await;
+            self.yield_if_ahead().await;
             return Ok(false);
         }
         self.with(|w| w.pending += w.costs.read_miss);
@@ -574,7 +574,7 @@ impl<'m> Ctx<'m> {
         if zram && matches!(slot, Slot::Swap(_)) {
             self.decompress(pfn).await;
         }
-        self.breathe().await;
+        self.yield_if_ahead().await;
         if self.with(|w| w.vm.is_killed(space)) { Err(OutOfMemory) } else { Ok(()) }
     }
 
@@ -582,7 +582,7 @@ impl<'m> Ctx<'m> {
     pub async fn kernel_block(&self, request: Request, kind: Owner) -> Result<Pfn, OutOfMemory> {
         let pfn = self.alloc(request).await?;
         self.with(|w| w.vm.own(pfn, request.order, kind, 0));
-        self.breathe().await;
+        self.yield_if_ahead().await;
         Ok(pfn)
     }
 
@@ -593,7 +593,7 @@ impl<'m> Ctx<'m> {
     }
 
     /// Ends a program because memory is exhausted. The others continue, and the run reports it.
-    pub fn die(&self, program: &str) {
+    pub fn end_program(&self, program: &str) {
         let now = self.now();
         self.with(|w| w.deaths.push((now, program.to_owned())));
     }

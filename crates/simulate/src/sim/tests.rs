@@ -135,7 +135,7 @@ fn a_machine_on_which_no_program_touches_a_page_is_a_livelock() {
     let busy = ends_early(program(|ctx| async move {
         loop {
             ctx.spend(SECOND / 50_000);
-            ctx.pay().await;
+            ctx.charge_accrued().await;
         }
     }));
     assert_eq!((busy.why, busy.request.as_str()), (Why::Livelock, ""));
@@ -151,7 +151,7 @@ fn a_program_that_takes_all_memory_dies_and_another_lives() {
         let space = ctx.with(|w| w.vm.create_mapping(64 * 256));
         for index in 0..64 * 256 {
             if ctx.fault_base(space, index).await.is_err() {
-                ctx.die("the hog");
+                ctx.end_program("the hog");
                 break;
             }
         }

@@ -12,11 +12,11 @@ use rand_pcg::rand_core::{RngCore, SeedableRng};
 
 use super::Nanos;
 use super::cost::Costs;
-use super::course::Course;
 use super::disk::Disk;
+use super::livelock::LivelockWatch;
 use super::machine_file::Scale;
+use super::progress::PhaseProgress;
 use super::sched::{Sched, TaskId};
-use super::stuck::Watch;
 
 /// A write in flight.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ pub struct World<'m> {
     pub progress: u64,
     /// Completed steps of the workload, if it counts them.
     pub steps: u64,
-    pub(crate) course: Course,
+    pub(crate) phase: PhaseProgress,
     /// Tasks that dirty pages: they share the disk's bandwidth.
     pub dirtiers: u64,
     /// The ratio of this machine to the one in the file.
@@ -95,7 +95,7 @@ pub struct World<'m> {
     /// The first fatal defect.
     pub failure: Option<String>,
     pub(crate) stopping: bool,
-    pub(crate) watch: Watch,
+    pub(crate) watch: LivelockWatch,
 }
 
 /// What is known of a zone's lock and of the pages that fallbacks scan under it.
@@ -186,7 +186,7 @@ impl<'m> World<'m> {
             looks: AllLooks::default(),
             progress: 0,
             steps: 0,
-            course: Course::default(),
+            phase: PhaseProgress::default(),
             dirtiers: 1,
             scale: Scale::WHOLE,
             task_steps: 0,
@@ -194,7 +194,7 @@ impl<'m> World<'m> {
             ended: None,
             failure: None,
             stopping: false,
-            watch: Watch::default(),
+            watch: LivelockWatch::default(),
         }
     }
 

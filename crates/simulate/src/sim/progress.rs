@@ -16,7 +16,7 @@ pub enum Pace {
 
 /// The current phase of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Course {
+pub(crate) struct PhaseProgress {
     /// The share of the run that was done when the phase began.
     before: f64,
     /// The phase's share of the run.
@@ -26,7 +26,7 @@ pub(crate) struct Course {
     start: u64,
 }
 
-impl Default for Course {
+impl Default for PhaseProgress {
     fn default() -> Self {
         Self { before: 0.0, share: 0.0, pace: Pace::Steps(0), start: 0 }
     }
@@ -36,14 +36,15 @@ impl World<'_> {
     /// Begins a phase that takes this share of the run's real time, from 0 to 1. The shares of all phases of a
     /// run add up to 1.
     pub fn begin_phase(&mut self, share: f64, pace: Pace) {
-        let Course { before, share: last, .. } = self.course;
-        self.course = Course { before: before + last, share, pace, start: self.reading(pace) };
+        let PhaseProgress { before, share: last, .. } = self.phase;
+        self.phase =
+            PhaseProgress { before: before + last, share, pace, start: self.reading(pace) };
     }
 
     /// Returns the share of the run that is done, from 0 to 1. It never decreases.
     #[must_use]
     pub fn share_done(&self) -> f64 {
-        let Course { before, share, pace, start } = self.course;
+        let PhaseProgress { before, share, pace, start } = self.phase;
         let (Pace::Pages(whole) | Pace::Time(whole) | Pace::Steps(whole)) = pace;
         let done = self.reading(pace).saturating_sub(start) as f64;
         let part = if whole == 0 { 0.0 } else { (done / whole as f64).min(1.0) };

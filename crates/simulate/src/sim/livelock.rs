@@ -42,7 +42,7 @@ struct Mark {
 
 /// The progress of a simulation so far.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct LivelockWatch {
     waiting: BTreeMap<TaskId, Waiting>,
     /// The names of the tasks, by number.
     pub(crate) names: Vec<&'static str>,
@@ -77,7 +77,7 @@ impl World<'_> {
         let done = self.progress + self.steps;
         let now = Mark { done, time: self.sched.now, steps: self.task_steps };
         self.watch.next_look = now.time + SECOND;
-        let Watch { last, window, .. } = &mut self.watch;
+        let LivelockWatch { last, window, .. } = &mut self.watch;
         if now.done != last.done {
             *last = now;
         }
