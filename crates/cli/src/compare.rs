@@ -6,7 +6,7 @@ use anyhow::bail;
 use pageblock_measure::compare::Options;
 use pageblock_measure::full::FullComparison;
 use pageblock_measure::published::Table;
-use pageblock_measure::{EventUnit, Run, alike};
+use pageblock_measure::{EventUnit, Run, comparable};
 use pageblock_report::{full, json};
 use pageblock_simulate::workload;
 
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     let format = RunFormat::new(args.json, args.published)?;
     let (mut runs, files) = load(args)?;
     if args.force {
-        alike::keep_common(&mut runs);
+        comparable::keep_common(&mut runs);
     }
     if let Some(again) = given_twice(&runs) {
         let Run { policy, seed, .. } = &runs[again];
@@ -50,7 +50,7 @@ fn load(args: &CompareArgs) -> anyhow::Result<(Vec<Run>, Vec<&Path>)> {
             {
                 run.tables = Some(workload::tables(workload)?);
             }
-            let difference = runs.first().and_then(|first| alike::difference(first, &run));
+            let difference = runs.first().and_then(|first| comparable::difference(first, &run));
             if let Some(difference) = difference.filter(|_| !args.force) {
                 let (a, b) = (files[0].display(), file.display());
                 let place = if files[0] == file { a.to_string() } else { format!("{a} and {b}") };

@@ -39,14 +39,14 @@ pub fn print(comparison: &FullComparison) -> String {
 mod tests {
     use pageblock_measure::Run;
     use pageblock_measure::compare::Options;
-    use pageblock_measure::ended::{Ended, Why};
+    use pageblock_measure::ended::{EndReason, Ended};
 
     use super::*;
 
     #[test]
     fn runs_that_did_not_finish_come_first() {
         let ended = Ended {
-            why: Why::Livelock,
+            why: EndReason::Livelock,
             task: "user".into(),
             request: "order 0, GFP_NOFS".into(),
             since_ms: 15_900,

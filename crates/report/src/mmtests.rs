@@ -64,7 +64,7 @@ pub struct Cell {
 
 /// A row of the table.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct MmtestsRow {
     /// The statistic (`Amean`), or what all operations are called (`Ops`).
     pub statistic: String,
     /// The operation.
@@ -73,7 +73,7 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
-impl From<&StatRow> for Row {
+impl From<&StatRow> for MmtestsRow {
     fn from(row: &StatRow) -> Self {
         let cells = row.cells.iter();
         Self {
@@ -100,10 +100,10 @@ pub struct Table {
     /// What stands behind a value.
     pub bracket: Bracket,
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<MmtestsRow>,
     /// The rows of `--print-significance`, which do not count for the widths: their value is 0 or
     /// 1, their difference is p (or the distance) as mmtests prints it.
-    pub significance: Vec<Row>,
+    pub significance: Vec<MmtestsRow>,
 }
 
 /// Splits the name of a test, as mmtests does: at its first dash, but `-rc3` stays with the kernel.
@@ -132,11 +132,11 @@ impl Table {
             statistic + 1 + operation,
             self.field + self.bracket.width(),
         );
-        let cells = |row: &Row| -> String {
+        let cells = |row: &MmtestsRow| -> String {
             row.cells.iter().map(|cell| format!("{:>width$}", self.cell(cell))).collect()
         };
         let label =
-            |row: &Row| format!("{:statistic$} {:operation$}", row.statistic, row.operation);
+            |row: &MmtestsRow| format!("{:statistic$} {:operation$}", row.statistic, row.operation);
         let mut text = header;
         for row in &self.rows {
             text += &format!("{}{}\n", label(row), cells(row));
@@ -232,7 +232,7 @@ mod tests {
             columns: labels.iter().map(column).collect(),
             field: FIELD_2018,
             bracket: Bracket::Percent,
-            rows: vec![Row {
+            rows: vec![MmtestsRow {
                 statistic: "Extfrag".into(),
                 operation: "total".into(),
                 cells: cells.to_vec(),

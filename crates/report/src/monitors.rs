@@ -3,7 +3,7 @@
 use pageblock_measure::compare::Column;
 use pageblock_measure::monitors::MonitorRow;
 
-use crate::mmtests::{Bracket, Cell, FIELD_DEFAULT, FIELD_VMSTAT, Row, Table};
+use crate::mmtests::{Bracket, Cell, FIELD_DEFAULT, FIELD_VMSTAT, MmtestsRow, Table};
 
 /// The Duration block, in seconds; nothing without a row.
 #[must_use]
@@ -22,7 +22,7 @@ fn block(statistic: &str, field: usize, columns: &[Column], rows: &[MonitorRow])
         return String::new();
     }
     let cell = |&value: &Option<f64>| Cell { value, ..Cell::default() };
-    let row = |row: &MonitorRow| Row {
+    let row = |row: &MonitorRow| MmtestsRow {
         statistic: statistic.to_owned(),
         operation: row.label.clone(),
         cells: row.values.iter().map(cell).collect(),

@@ -1,6 +1,6 @@
 //! A published table beside ours, cell by cell.
 
-use pageblock_measure::published::{Beside, BesideRow};
+use pageblock_measure::published::{PublishedComparison, PublishedComparisonRow};
 
 use crate::table::Table;
 
@@ -8,8 +8,8 @@ use crate::table::Table;
 /// first the change from the first. Rows whose values do not compare, as the machine is smaller than
 /// the published one, have their changes alone.
 #[must_use]
-pub fn print(beside: &Beside) -> String {
-    let Beside { workload, machine, source, policies, seeds, rows } = beside;
+pub fn print(beside: &PublishedComparison) -> String {
+    let PublishedComparison { workload, machine, source, policies, seeds, rows } = beside;
     let means = if *seeds == 1 { "1 seed".to_owned() } else { format!("means over {seeds} seeds") };
     let mut text = format!(
         "{workload} beside what was published: {source}\nours: simulated on {machine}, {means}; fitted: the model was adjusted by this row\n"
@@ -17,7 +17,7 @@ pub fn print(beside: &Beside) -> String {
     for (letter, policy) in ('A'..).zip(policies) {
         text += &format!("{letter}: {policy}\n");
     }
-    let (values, totals): (Vec<&BesideRow>, Vec<_>) =
+    let (values, totals): (Vec<&PublishedComparisonRow>, Vec<_>) =
         rows.iter().partition(|row| row.values_compare);
     if !values.is_empty() {
         text += "ratio: ours to published\n";
@@ -31,7 +31,7 @@ pub fn print(beside: &Beside) -> String {
     text
 }
 
-fn table(policies: &[String], rows: &[&BesideRow], values: bool) -> Table {
+fn table(policies: &[String], rows: &[&PublishedComparisonRow], values: bool) -> Table {
     let mut table = Table::new().text("row").text("");
     for (letter, _) in ('A'..).zip(policies).filter(|_| values) {
         table = table.number(&format!("{letter} published")).number("ours").number("ratio");
@@ -75,7 +75,7 @@ fn percent(value: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pageblock_measure::published::{BesideCell, Kind};
+    use pageblock_measure::published::{Kind, PublishedComparisonCell};
 
     use super::*;
 
@@ -87,21 +87,21 @@ mod tests {
 
     #[test]
     fn cells_changes_and_what_is_missing() {
-        let cell = |published, ours| BesideCell { published, ours };
-        let beside = Beside {
+        let cell = |published, ours| PublishedComparisonCell { published, ours };
+        let beside = PublishedComparison {
             workload: "w".into(),
             machine: "m at 1/8".into(),
             source: "somebody".into(),
             policies: vec!["old".into(), "new".into()],
             seeds: 3,
             rows: vec![
-                BesideRow::new(
+                PublishedComparisonRow::new(
                     "events".into(),
                     Kind::Predicted,
                     true,
                     vec![cell(Some(4000.0), Some(2000.5)), cell(Some(1000.0), None)],
                 ),
-                BesideRow::new(
+                PublishedComparisonRow::new(
                     "stalls".into(),
                     Kind::Fitted,
                     false,

@@ -3,7 +3,7 @@
 use pageblock_measure::compare::{Comparison, Section};
 
 use crate::calibration;
-use crate::mmtests::{Bracket, Cell, FIELD_2018, Row, Table};
+use crate::mmtests::{Bracket, Cell, FIELD_2018, MmtestsRow, Table};
 
 /// What the percentages of a comparison mean.
 pub const LEGEND: &str = "Percentages: positive is better, as in mmtests. Rows for which neither way \
@@ -26,7 +26,7 @@ pub fn print(comparison: &Comparison) -> String {
 /// The table of a section.
 #[must_use]
 pub fn table(comparison: &Comparison, section: &Section) -> Table {
-    let row = |row: &pageblock_measure::compare::Row| Row {
+    let row = |row: &pageblock_measure::compare::ComparisonRow| MmtestsRow {
         statistic: row.group.clone(),
         operation: row.label.clone(),
         cells: row

@@ -3,7 +3,7 @@
 use pageblock_measure::paired::PairedResult;
 use pageblock_measure::seeds::{SeedComparison, SeedRow, SeedSection};
 
-use crate::mmtests::{Bracket, Cell, FIELD_2018, Row, Table};
+use crate::mmtests::{Bracket, Cell, FIELD_2018, MmtestsRow, Table};
 use crate::replay::{print_preamble, titled};
 use crate::table;
 
@@ -43,7 +43,7 @@ pub fn mean_table(comparison: &SeedComparison, section: &SeedSection) -> Table {
         };
         row.cells.iter().map(cell).collect()
     };
-    let row = |row: &SeedRow| Row {
+    let row = |row: &SeedRow| MmtestsRow {
         statistic: row.group.clone(),
         operation: row.label.clone(),
         cells: cells(row),

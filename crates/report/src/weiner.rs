@@ -12,7 +12,7 @@ const COLUMN: usize = 24;
 
 /// A row: a label, and for each column a value and its change in percent.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct WeinerRow {
     /// What is measured.
     pub label: String,
     /// The value and its change from the baseline in percent; `None` prints as a dash.
@@ -21,8 +21,8 @@ pub struct Row {
 
 /// The rows of a section, labelled by group and label.
 #[must_use]
-pub fn rows(comparison: &Comparison, section: &Section) -> Vec<Row> {
-    let row = |row: &pageblock_measure::compare::Row| Row {
+pub fn rows(comparison: &Comparison, section: &Section) -> Vec<WeinerRow> {
+    let row = |row: &pageblock_measure::compare::ComparisonRow| WeinerRow {
         label: format!("{} {}", row.group, row.label),
         cells: (row.cells.iter().zip(comparison.weiner_changes(row)))
             .map(|(cell, change)| Some((cell.value?.as_f64(), change)))
@@ -33,7 +33,7 @@ pub fn rows(comparison: &Comparison, section: &Section) -> Vec<Row> {
 
 /// Prints a table under the names of its columns.
 #[must_use]
-pub fn print(columns: &[&str], rows: &[Row]) -> String {
+pub fn print(columns: &[&str], rows: &[WeinerRow]) -> String {
     let label = widest(rows.iter().map(|row| row.label.as_str()));
     let mut text = " ".repeat(label);
     for column in columns {
@@ -84,8 +84,8 @@ mod tests {
 
     use super::*;
 
-    fn row(label: &str, base: f64, new: f64) -> Row {
-        Row {
+    fn row(label: &str, base: f64, new: f64) -> WeinerRow {
+        WeinerRow {
             label: label.into(),
             cells: vec![Some((base, Some(0.0))), Some((new, Some(weiner_diff(base, new))))],
         }

@@ -7,7 +7,7 @@
 use pageblock_measure::compare::Column;
 use pageblock_measure::stats::{Direction, pdiff, pndiff};
 use pageblock_report::mmtests::{
-    Bracket, Cell, FIELD_2018, FIELD_DEFAULT, FIELD_VMSTAT, Row, Table,
+    Bracket, Cell, FIELD_2018, FIELD_DEFAULT, FIELD_VMSTAT, MmtestsRow, Table,
 };
 use pageblock_report::ratio::{RatioCell, RatioTable};
 
@@ -24,7 +24,7 @@ fn columns(header: [&str; 2]) -> Vec<Column> {
 
 /// Takes a row apart: the label is what stands before the first value, and its first word is the
 /// statistic.
-fn parse_row(line: &str, bracket: Bracket) -> Row {
+fn parse_row(line: &str, bracket: Bracket) -> MmtestsRow {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_value = |word: &&str| word.contains('.') && word.parse::<f64>().is_ok();
     let first = words.iter().position(is_value).expect("a value");
@@ -45,7 +45,7 @@ fn parse_row(line: &str, bracket: Bracket) -> Row {
             })
             .collect(),
     };
-    Row { statistic: words[0].into(), operation: words[1..first].join(" "), cells }
+    MmtestsRow { statistic: words[0].into(), operation: words[1..first].join(" "), cells }
 }
 
 fn parse(text: &str, field: usize, bracket: Bracket) -> Table {
@@ -96,7 +96,7 @@ fn check_differences(table: &Table, direction: Direction) {
 fn thpfioscale_2018() {
     let table = check(THPFIOSCALE, FIELD_2018, Bracket::Percent);
     check_differences(&table, Direction::Lower);
-    let stars = |row: &Row| row.cells.iter().any(|cell| cell.star);
+    let stars = |row: &MmtestsRow| row.cells.iter().any(|cell| cell.star);
     assert!(table.rows.iter().all(|row| stars(row) == (row.statistic == "Amean")));
 }
 

@@ -305,7 +305,7 @@ fn files_of_runs_are_refused_by_name() {
     for part in [1, 3, 10, 100] {
         check(&good[..good.len() * part / 101], "line ");
     }
-    check("", "line 1, column 0: the end inside a value; the file is cut short");
+    check("", "line 1, column 0: the file ends inside a value; it is truncated");
     check("[]", "there is no run in it");
     check("null", "line 1, column 4: found null; allowed: a list");
     check(r#"{"policy": 3}"#, "line 1, column 12: policy: found 3; allowed: a string");

@@ -67,7 +67,7 @@ fn endless_files_are_refused_soon() {
         for endless in ["/dev/zero", "/dev/urandom", &big.to_string()] {
             let ran = pageblock(&format!("{read} {endless}"));
             assert_eq!(ran.status, 2);
-            let end = format!(" bytes; a {kind} file has at most so many\n");
+            let end = format!(" bytes, the limit for a {kind} file\n");
             assert!(ran.stderr.starts_with(&format!("error: {endless}: more than ")));
             assert!(ran.stderr.ends_with(&end), "{}", ran.stderr);
         }
@@ -77,7 +77,7 @@ fn endless_files_are_refused_soon() {
         );
     }
     refuses("compare /dev/zero", "error: /dev/zero: line 1, column 1: found no JSON\n");
-    refuses(&format!("compare {big}"), &format!("error: {big}: more than 1073741824 bytes; "));
+    refuses(&format!("compare {big}"), &format!("error: {big}: more than 1073741824 bytes, "));
     refuses(&format!("compare {pipe}"), &format!("error: {pipe}: nothing writes to this pipe\n"));
     assert!(start.elapsed() < Duration::from_secs(60));
     std::fs::remove_file(pipe.to_string()).unwrap();

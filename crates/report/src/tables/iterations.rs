@@ -4,18 +4,18 @@ use pageblock_measure::compare::Column;
 use pageblock_measure::tables::iterations::{IterationRow, Iterations, Series};
 use pageblock_measure::trend::Trend;
 
-use crate::weiner::{self, Row};
+use crate::weiner::{self, WeinerRow};
 
 /// Prints it.
 #[must_use]
 pub(super) fn print(columns: &[Column], iterations: &Iterations) -> String {
     let names: Vec<String> = columns.iter().map(name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let row = |row: &IterationRow| Row {
+    let row = |row: &IterationRow| WeinerRow {
         label: row.label.clone(),
         cells: row.cells.iter().map(|&cell| Some(cell)).collect(),
     };
-    let rows: Vec<Row> = iterations.rows.iter().map(row).collect();
+    let rows: Vec<WeinerRow> = iterations.rows.iter().map(row).collect();
     let mut text = format!("{}\n", iterations.title);
     text += &weiner::print(&names, &rows);
     let each = &iterations.each;

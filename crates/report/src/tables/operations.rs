@@ -4,7 +4,7 @@ use pageblock_measure::compare::Column;
 use pageblock_measure::tables::Style;
 use pageblock_measure::tables::operations::Operations;
 
-use crate::mmtests::{Bracket, FIELD_2018, FIELD_DEFAULT, Row, Table};
+use crate::mmtests::{Bracket, FIELD_2018, FIELD_DEFAULT, MmtestsRow, Table};
 
 /// Prints the table below its title.
 #[must_use]
@@ -17,7 +17,7 @@ pub(super) fn print(columns: &[Column], operations: &Operations) -> String {
         columns: columns.to_vec(),
         field,
         bracket,
-        rows: operations.rows.iter().map(Row::from).collect(),
+        rows: operations.rows.iter().map(MmtestsRow::from).collect(),
         significance: Vec::new(),
     };
     format!("{}\n{}\n", operations.title, table.print())

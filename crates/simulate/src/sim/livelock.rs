@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use pageblock::request::Request;
-use pageblock_measure::ended::{Ended, Why};
+use pageblock_measure::ended::{EndReason, Ended};
 
 use super::sched::TaskId;
 use super::world::World;
@@ -90,11 +90,11 @@ impl World<'_> {
         if let Some((_, Waiting { since, .. })) = waiting
             && now.time.saturating_sub(since) >= REQUEST_LIMIT
         {
-            self.end_early(Why::Livelock, waiting, since);
+            self.end_early(EndReason::Livelock, waiting, since);
         } else if slow {
-            self.end_early(Why::Livelock, waiting, busy_since);
+            self.end_early(EndReason::Livelock, waiting, busy_since);
         } else if now.time - idle_since >= IDLE_LIMIT {
-            self.end_early(Why::Livelock, waiting, idle_since);
+            self.end_early(EndReason::Livelock, waiting, idle_since);
         }
     }
 
@@ -103,7 +103,7 @@ impl World<'_> {
         waiting.min_by_key(|&(task, waiting)| (waiting.since, task))
     }
 
-    fn end_early(&mut self, why: Why, who: Option<(TaskId, Waiting)>, since: Nanos) {
+    fn end_early(&mut self, why: EndReason, who: Option<(TaskId, Waiting)>, since: Nanos) {
         let request = |Request { order, gfp, .. }: Request| format!("order {order}, {gfp}");
         self.stopping = true;
         let at_ms = self.sched.now / MILLISECOND;
@@ -122,7 +122,7 @@ impl World<'_> {
         self.stopping = true;
         let at_ms = self.now() / MILLISECOND;
         self.ended.get_or_insert_with(|| Ended {
-            why: Why::OutOfMemory,
+            why: EndReason::OutOfMemory,
             task: name,
             request: String::new(),
             since_ms: at_ms,

@@ -13,7 +13,7 @@ use pageblock::zone::Geometry;
 use pageblock_kernel::rules::huge::SizeEnabled;
 use pageblock_kernel::{Kernel, Named};
 use pageblock_measure::Tally;
-use pageblock_measure::ended::{Ended, Why};
+use pageblock_measure::ended::{EndReason, Ended};
 use pageblock_vm::Vm;
 use pageblock_vm::config::Config;
 use pageblock_vm::page::Owner;
@@ -124,7 +124,7 @@ fn a_nofs_request_that_cannot_be_served_is_a_livelock() {
             assert!(page.is_ok());
         }
     }));
-    assert_eq!((ended.why, ended.task.as_str()), (Why::Livelock, "program"));
+    assert_eq!((ended.why, ended.task.as_str()), (EndReason::Livelock, "program"));
     assert_eq!(ended.request, "order 0, GFP_NOFS");
     assert!(ended.since_ms < 10_000, "{ended}");
     assert!((120_000..130_000).contains(&(ended.at_ms - ended.since_ms)), "{ended}");
@@ -138,7 +138,7 @@ fn a_machine_on_which_no_program_touches_a_page_is_a_livelock() {
             ctx.charge_accrued().await;
         }
     }));
-    assert_eq!((busy.why, busy.request.as_str()), (Why::Livelock, ""));
+    assert_eq!((busy.why, busy.request.as_str()), (EndReason::Livelock, ""));
     let idle = ends_early(program(|ctx| async move { ctx.block(None).await }));
     assert_eq!(idle.to_string(), "livelock, no progress since 0.0 s, ended at 600.0 s");
 }

@@ -147,7 +147,7 @@ impl Workload for Form {
         let (start, before) = executor.with(|w| {
             w.start_counting();
             w.samples.clear();
-            w.vm.observer.keep_taken();
+            w.vm.observer.record_taken();
             device.borrow_mut().start_counting();
             (w.now(), w.pressure())
         });

@@ -129,7 +129,7 @@ impl Workload for Hugealloc {
         }
         let (start, tree) = executor.with(|w| {
             w.start_counting();
-            w.vm.observer.keep_taken();
+            w.vm.observer.record_taken();
             w.dirtiers = w.vm.allocator().cpus() as u64;
             (w.now(), Rc::new(Tree::new(&mut w.vm, sizes)))
         });

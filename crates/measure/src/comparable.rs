@@ -1,16 +1,16 @@
-//! What runs must have in common to be compared: policies are compared, all else is the same.
+//! The conditions under which runs can be compared: everything but the policy is the same.
 
 use std::collections::BTreeSet;
 
 use crate::counters::Counters;
 use crate::run::Run;
 
-/// A machine's name and its scale, `1` where the name has none.
+/// Splits a machine's name from its scale, `1` if the name has none.
 fn parts(machine: &str) -> (&str, &str) {
     machine.rsplit_once(" at ").unwrap_or((machine, "1"))
 }
 
-/// Names what two runs differ in beside policy and seed: workload, machine, or its scale. `None` where
+/// Names what differs between two runs beside policy and seed: workload, machine, or scale. `None` if
 /// nothing does.
 #[must_use]
 pub fn difference(a: &Run, b: &Run) -> Option<String> {
@@ -27,8 +27,8 @@ pub fn difference(a: &Run, b: &Run) -> Option<String> {
     (!differences.is_empty()).then(|| differences.join(", "))
 }
 
-/// Drops what some of the runs did not measure, and gives runs that are unlike columns of their own:
-/// what differs follows their policy's name.
+/// Drops everything that not all runs measured, and puts runs of different workloads, machines or
+/// scales in separate columns, labelled with the difference after the policy's name.
 pub fn keep_common(runs: &mut [Run]) {
     let common = |names: &dyn Fn(&Run) -> BTreeSet<String>| {
         let sets = runs.iter().map(names);
