@@ -1,42 +1,42 @@
-//! A kernel as a person names it: a preset, and what was changed of it.
+//! A kernel as a user writes it: a preset and its changes.
 
 use pageblock::policy::{PolicyError, Value};
 
 use crate::preset::{self, Preset};
 use crate::{Kernel, Switch};
 
-/// Why a text names no kernel. Each message is one line that says what is allowed.
+/// An error in the text of a kernel. Each message is one line that says what is allowed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// The first part names no preset.
+    /// The first part is not the name of a preset.
     #[error("{0} (`pageblock policy list` prints every name)")]
     UnknownPreset(String),
     /// A part has no `=`.
     #[error("'{0}' is not of the form switch=value")]
     NotAnAssignment(String),
-    /// The part before `=` names no switch.
+    /// The part before `=` is not the name of a switch.
     #[error("unknown switch '{name}'{near} (`pageblock policy show NAME` prints every switch)")]
     UnknownSwitch {
-        /// What was given.
+        /// The given name.
         name: String,
-        /// Names like it, with the words around them.
+        /// Similar names, with the words around them.
         near: String,
     },
     /// A switch is set twice.
     #[error("'{first}' and '{second}' set the same switch; give it once")]
     Twice {
-        /// What set it first.
+        /// The first assignment.
         first: String,
-        /// What set it again.
+        /// The second assignment.
         second: String,
     },
-    /// The part after `=` is not among the values of the switch.
+    /// The part after `=` is not a value of the switch.
     #[error("switch '{switch}' has no value '{value}'; {allowed}")]
     UnknownValue {
         /// The switch.
         switch: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
         /// What is allowed.
         allowed: String,
@@ -45,10 +45,10 @@ pub enum KernelError {
 
 /// A kernel with its label, the preset that it starts from, and the switches that were set by hand.
 ///
-/// What was set by hand overrules what a workload sets up; the rest of the preset does not.
+/// Switches set by hand override a workload's settings; the other values of the preset do not.
 #[derive(Clone, Debug)]
 pub struct Named {
-    /// How a person named it.
+    /// The name that the user gave it.
     pub label: String,
     /// The preset that it starts from.
     pub base: &'static Preset,
@@ -59,7 +59,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// Returns a preset as it is.
+    /// Returns an unchanged preset.
     #[must_use]
     pub fn of_preset(base: &'static Preset) -> Self {
         Self { label: base.name.to_owned(), base, kernel: base.kernel(), set: Vec::new() }
@@ -94,7 +94,8 @@ impl Named {
     /// Sets a switch by hand.
     ///
     /// # Errors
-    /// [`KernelError`]: there is no such switch or value, or it was set before. Nothing is changed then.
+    /// [`KernelError`] for an unknown switch or value, or a switch that was set before. Nothing is changed
+    /// then.
     pub fn assign(&mut self, name: &str, value: &str) -> Result<(), KernelError> {
         let switch = Switch::find(name).ok_or_else(|| unknown_switch(name))?;
         if name == "fallback_pick"
@@ -119,13 +120,13 @@ impl Named {
         Ok(())
     }
 
-    /// Returns the kernel with what a workload sets up, overruled by what was set by hand.
+    /// Returns the kernel with a workload's settings, overridden by those set by hand.
     #[must_use]
     pub fn resolve(&self, set_up: impl FnOnce(&mut Kernel)) -> Kernel {
         let mut kernel = self.kernel;
         set_up(&mut kernel);
         for (switch, value) in &self.set {
-            // The value was taken from a kernel.
+            // The value was read from a kernel, so it is valid.
             let is_value = switch.set(&mut kernel, &value.to_string());
             debug_assert!(is_value, "{}", switch.name());
         }
@@ -138,7 +139,8 @@ pub(crate) fn find_preset(name: &str) -> Result<&'static Preset, KernelError> {
         .ok_or_else(|| KernelError::UnknownPreset(PolicyError::UnknownPreset(name).to_string()))
 }
 
-/// Whether a part of a kernel's text set what an assignment `switch=value` sets; `hybrid(3)` sets two switches.
+/// Reports whether a part of a kernel's text sets the same switch as an assignment `switch=value`; `hybrid(3)`
+/// sets two switches.
 fn sets_as(part: &str, assignment: &str) -> bool {
     let switch = assignment.split('=').next().unwrap_or_default();
     let name = part.split('=').next().unwrap_or_default().trim();

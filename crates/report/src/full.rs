@@ -1,11 +1,11 @@
-//! The whole comparison of simulated runs: the tables that mmtests would print, then the measures
-//! over seeds with their paired statistics.
+//! The complete comparison of simulated runs: the tables that mmtests would print, then the measures over seeds
+//! with their paired statistics.
 
 use pageblock_measure::full::FullComparison;
 
 use crate::{monitors, published, seeds, tables};
 
-/// Prints it. Blocks that the runs have nothing for are left out.
+/// Prints a comparison. Blocks without data are omitted.
 #[must_use]
 pub fn print(comparison: &FullComparison) -> String {
     let columns = &comparison.over_seeds.columns;

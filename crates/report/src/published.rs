@@ -1,12 +1,12 @@
-//! A published table beside ours, cell by cell.
+//! Prints a published table beside ours, cell by cell.
 
 use pageblock_measure::published::{PublishedComparison, PublishedComparisonRow};
 
 use crate::table::Table;
 
-/// Prints it: for each column the published value, ours, and their ratio; for each column but the
-/// first the change from the first. Rows whose values do not compare, as the machine is smaller than
-/// the published one, have their changes alone.
+/// Prints for each column the published value, ours, and their ratio; for each column but the first also the
+/// change from the first. Rows whose values are not comparable, as the machine is smaller than the published
+/// one, have only their changes.
 #[must_use]
 pub fn print(beside: &PublishedComparison) -> String {
     let PublishedComparison { workload, machine, source, policies, seeds, rows } = beside;
@@ -24,8 +24,8 @@ pub fn print(beside: &PublishedComparison) -> String {
         text += &table(policies, &values, true).print();
     }
     if !totals.is_empty() {
-        text += "Counts and times of a whole run on a smaller machine are other ones than the published: only \
-                 their changes compare\n";
+        text += "Counts and times of a whole run depend on the size of the machine, which is smaller than the published \
+                 one: only their changes are comparable\n";
         text += &table(policies, &totals, false).print();
     }
     text
@@ -66,7 +66,7 @@ fn ratio(value: Option<f64>) -> String {
 }
 
 fn percent(value: Option<f64>) -> String {
-    // What rounds to nothing has no sign of a fall.
+    // Values that round to 0 have no sign.
     value.map_or("-".to_owned(), |value| match format!("{value:+.1}") {
         zero if zero == "-0.0" => "+0.0".to_owned(),
         text => text,
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_rounds_to_nothing_did_not_fall() {
+    fn values_that_round_to_zero_have_no_sign() {
         let texts = [-0.04, 0.04, -10.0, -0.06].map(|change| percent(Some(change)));
         assert_eq!(texts, ["+0.0", "+0.0", "-10.0", "-0.1"]);
     }
@@ -115,7 +115,7 @@ mod tests {
             text.lines().map(|line| line.split_whitespace().collect()).collect();
         let row = ["events", "predicted", "4000", "2000", "0.50", "1000", "-", "-", "-75.0", "-"];
         assert!(lines.iter().any(|line| line[..] == row), "{text}");
-        assert!(text.contains("only their changes compare\nrow "), "{text}");
+        assert!(text.contains("only their changes are comparable\nrow "), "{text}");
         assert_eq!(lines.last().unwrap()[..], ["stalls", "fitted", "-75.0", "-50.0"], "{text}");
     }
 }

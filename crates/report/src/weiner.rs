@@ -1,7 +1,7 @@
 //! The layout of the tables of the freelist hygiene series (2023 to 2025).
 //!
-//! A label, then for each column the value and its change with its natural sign; the baseline has
-//! `(    +0.00%)`. The change is that of [`weiner_diff`](pageblock_measure::stats::weiner_diff).
+//! A label, then for each column the value and its change with its natural sign; the baseline has `(
+//! +0.00%)`. The change is computed by [`weiner_diff`](pageblock_measure::stats::weiner_diff).
 
 use pageblock_measure::compare::{Comparison, Section};
 
@@ -13,13 +13,13 @@ const COLUMN: usize = 24;
 /// A row: a label, and for each column a value and its change in percent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WeinerRow {
-    /// What is measured.
+    /// The measured quantity.
     pub label: String,
     /// The value and its change from the baseline in percent; `None` prints as a dash.
     pub cells: Vec<Option<(f64, Option<f64>)>>,
 }
 
-/// The rows of a section, labelled by group and label.
+/// Returns the rows of a section, labelled by group and label.
 #[must_use]
 pub fn rows(comparison: &Comparison, section: &Section) -> Vec<WeinerRow> {
     let row = |row: &pageblock_measure::compare::ComparisonRow| WeinerRow {
@@ -31,7 +31,7 @@ pub fn rows(comparison: &Comparison, section: &Section) -> Vec<WeinerRow> {
     section.rows.iter().map(row).collect()
 }
 
-/// Prints a table under the names of its columns.
+/// Prints a table with column headings.
 #[must_use]
 pub fn print(columns: &[&str], rows: &[WeinerRow]) -> String {
     let label = widest(rows.iter().map(|row| row.label.as_str()));
@@ -55,8 +55,8 @@ pub fn print(columns: &[&str], rows: &[WeinerRow]) -> String {
     text
 }
 
-/// Prints the values of consecutive runs, one line for each: an allocator that ages shows here.
-/// A column that has fewer runs than the longest ends early.
+/// Prints the values of consecutive runs, one line per run, which shows whether fragmentation grows with age. A
+/// column with fewer runs ends early.
 #[must_use]
 pub fn print_series(columns: &[&str], series: &[Vec<f64>]) -> String {
     let mut text = format!("{:>5}", "run");
@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    /// Rows of the series of March 2024. The archive's copy lost the repeated blanks.
+    /// Rows of the series of March 2024. The archive's copy collapsed repeated blanks.
     #[test]
     fn rows_as_posted() {
         let rows = [

@@ -1,8 +1,8 @@
-//! Every golden table, taken apart and printed again, byte for byte.
+//! Parses every golden table and prints it again, byte for byte.
 //!
-//! The files under `tests/golden` are what mmtests itself prints (its states of 2018, 2021 and
-//! 2026, on synthetic data). From each we read the cells and give them to the printer; where a file
-//! has differences in percent, these are also held against `pageblock-measure`'s own.
+//! The files under `tests/golden` were printed by mmtests itself (its states of 2018, 2021 and 2026, on
+//! synthetic data). The cells of each file are read and passed to the printer; if a file has differences in
+//! percent, they are compared with those of `pageblock-measure`.
 
 use pageblock_measure::compare::Column;
 use pageblock_measure::stats::{Direction, pdiff, pndiff};
@@ -22,8 +22,7 @@ fn columns(header: [&str; 2]) -> Vec<Column> {
     pairs.map(|(kernel, label)| Column { kernel: kernel.into(), label: label.into() }).collect()
 }
 
-/// Takes a row apart: the label is what stands before the first value, and its first word is the
-/// statistic.
+/// Parses a row: the label is everything before the first value, and its first word is the statistic.
 fn parse_row(line: &str, bracket: Bracket) -> MmtestsRow {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_value = |word: &&str| word.contains('.') && word.parse::<f64>().is_ok();
@@ -65,14 +64,14 @@ fn check(text: &str, field: usize, bracket: Bracket) -> Table {
     table
 }
 
-/// The parts of a file between its lines that start with dashes.
+/// Returns the parts of a file between its lines of dashes.
 fn parts(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let parts = lines.split(|line| line.starts_with("----"));
     parts.map(|lines| lines.iter().map(|line| format!("{line}\n")).collect()).collect()
 }
 
-/// Differences of printed values agree with the printed differences, as far as rounding allows.
+/// Checks that the differences of printed values agree with the printed differences, within rounding.
 fn check_differences(table: &Table, direction: Direction) {
     for row in &table.rows {
         let spread = row.statistic.contains("Stddev") || row.statistic.contains("CoeffVar");

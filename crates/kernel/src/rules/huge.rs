@@ -96,7 +96,7 @@ group! {
 }
 
 impl Huge {
-    /// Returns the setting of an order between a page and a huge page; `Never` for those that have none.
+    /// Returns the setting for an order between a page and a huge page; `Never` for an order without a setting.
     #[must_use]
     pub const fn size_enabled(&self, order: u8) -> SizeEnabled {
         match order {

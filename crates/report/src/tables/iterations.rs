@@ -1,4 +1,5 @@
-//! A table of iterations as Johannes Weiner's cover letters have it, some rows one by one, and their trends.
+//! A table of iterations in the layout of Johannes Weiner's cover letters; some rows follow one by one, with
+//! their trends.
 
 use pageblock_measure::compare::Column;
 use pageblock_measure::tables::iterations::{IterationRow, Iterations, Series};
@@ -6,7 +7,7 @@ use pageblock_measure::trend::Trend;
 
 use crate::weiner::{self, WeinerRow};
 
-/// Prints it.
+/// Prints the table.
 #[must_use]
 pub(super) fn print(columns: &[Column], iterations: &Iterations) -> String {
     let names: Vec<String> = columns.iter().map(name).collect();
@@ -27,7 +28,7 @@ pub(super) fn print(columns: &[Column], iterations: &Iterations) -> String {
     text + "\n"
 }
 
-/// What distinguishes a policy fits a column: its version, or the switches of it.
+/// Returns a name that fits a column: the version, or the switches if there are any.
 fn name(column: &Column) -> String {
     let (version, switches) = (column.kernel.as_str(), column.label.as_str());
     if switches == "vanilla" { version.to_owned() } else { switches.to_owned() }

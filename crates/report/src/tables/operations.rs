@@ -1,4 +1,4 @@
-//! Tables with a row for each operation, as mmtests lays them out.
+//! Tables with a row for each operation, in the layout of mmtests.
 
 use pageblock_measure::compare::Column;
 use pageblock_measure::tables::Style;
@@ -29,7 +29,7 @@ mod tests {
 
     use super::*;
 
-    /// The lines of a table that begin with a word.
+    /// Returns the lines of a table that begin with a word.
     fn line(
         style: Style,
         statistic: &str,
