@@ -102,7 +102,7 @@ impl Pages {
     /// Gives a block back.
     ///
     /// # Panics
-    /// Where it is not one: a defect of this benchmark.
+    /// If it is not one: a defect of this benchmark.
     pub fn free(&mut self, frame: u32, order: Order) {
         self.cpu.free(Pfn(frame.into()), order, &mut ()).expect("the block is in use");
     }
@@ -244,7 +244,7 @@ fn or_wait(mut take: impl FnMut() -> Option<u32>) -> u32 {
 /// next, so that what disturbs the machine disturbs all of them alike.
 ///
 /// # Errors
-/// Where paired statistics cannot be computed.
+/// If paired statistics cannot be computed.
 pub fn run(
     plan: &Plan,
     progress: &mut dyn FnMut(&str),

@@ -108,7 +108,7 @@ impl Pattern {
     /// of the pattern itself.
     ///
     /// # Panics
-    /// Where a block is not given, or one is that should not be.
+    /// If a block is not given, or one is that should not be.
     pub fn run<S: Subject>(self, subject: &mut S, frames: u64, order: Order) -> Duration {
         match self {
             Self::WarmPairs => warm_pairs(subject, order),

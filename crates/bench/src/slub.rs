@@ -171,7 +171,7 @@ impl Slub {
     /// Gives all slabs back, which must be empty.
     ///
     /// # Panics
-    /// Where an object was lost.
+    /// If an object was lost.
     pub fn destroy(&self, cpus: &mut [SlubCpu], pages: &mut Pages) {
         let mut slabs: Vec<u32> = self.node.lock().drain(..).collect();
         for cpu in cpus {

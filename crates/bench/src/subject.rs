@@ -77,7 +77,7 @@ impl Pageblock {
     /// Verifies the whole state.
     ///
     /// # Panics
-    /// Where it is wrong.
+    /// If it is wrong.
     pub fn check(&self) {
         self.allocator.check().expect("the state is sound");
     }
@@ -117,7 +117,7 @@ impl PageblockPacked {
     /// Verifies the whole state.
     ///
     /// # Panics
-    /// Where it is wrong.
+    /// If it is wrong.
     pub fn check(&self) {
         self.0.check();
     }
@@ -203,7 +203,7 @@ impl PageblockCpu {
     /// Verifies the zones and this CPU's caches.
     ///
     /// # Panics
-    /// Where they are wrong.
+    /// If they are wrong.
     pub fn check(&self) {
         self.0.shared().check_zones().expect("the state is sound");
         self.0.check().expect("the state is sound");
