@@ -15,10 +15,10 @@ use crate::plan::{NamedPolicy, RunFormat, RunPlan};
 use crate::progress::Progress;
 use crate::{Verdict, compare, interrupt, output};
 
-/// How often Ctrl-C is looked for, and the bar drawn.
+/// The interval at which Ctrl-C is checked and the bar is drawn.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// One simulation to be done.
+/// A simulation to be run.
 struct Job<'p> {
     policy: &'p NamedPolicy,
     seed: u64,
@@ -29,7 +29,7 @@ impl RunPlan {
         (self.seeds.end - self.seeds.start) * self.policies.len() as u64
     }
 
-    /// Policy by policy within a seed: what is interrupted is complete for the first seeds.
+    /// Orders jobs by seed, then by policy, so that an interrupted run is complete for the first seeds.
     fn job(&self, at: u64) -> Job<'_> {
         let policies = self.policies.len() as u64;
         let policy = &self.policies[(at % policies) as usize];
@@ -53,26 +53,26 @@ pub(crate) fn run(plan: RunPlan) -> anyhow::Result<Verdict> {
     Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
 }
 
-/// What is finished, in words.
+/// Describes what is finished.
 fn finished(plan: &RunPlan, runs: usize) -> String {
     let saved =
         plan.save.as_ref().map_or(String::new(), |path| format!(", saved in {}", path.display()));
     format!("{runs} of {} runs are finished{saved}", plan.jobs_in_all())
 }
 
-/// What the workers of a plan share.
+/// The state that the workers of a plan share.
 struct Work {
     next: AtomicU64,
     stopped: AtomicBool,
-    /// For each worker how far its run is, from 0 to 1 as the bits of a floating-point number.
+    /// The progress of each worker's run, from 0 to 1, as the bits of a floating-point number.
     shares: Vec<AtomicU64>,
 }
 
-/// A run that is done, and its place among the jobs.
+/// A finished run, and its index among the jobs.
 type Done = (u64, anyhow::Result<Run>);
 
-/// Runs the jobs, as many at a time as were asked for; gives those that were done, in their order.
-/// After Ctrl-C it waits for no worker.
+/// Runs the jobs, as many at a time as requested; returns the finished runs, in the order of the jobs.
+/// After Ctrl-C it does not wait for workers.
 fn simulate(plan: &Arc<RunPlan>) -> anyhow::Result<Vec<Run>> {
     let workers = (plan.jobs as u64).min(plan.jobs_in_all());
     let work = Arc::new(Work {
@@ -97,7 +97,7 @@ fn simulate(plan: &Arc<RunPlan>) -> anyhow::Result<Vec<Run>> {
     runs
 }
 
-/// Runs the next job; `None` where there is none, or all was stopped.
+/// Runs the next job; `None` if there is none, or everything was stopped.
 fn next_job(plan: &RunPlan, work: &Work, worker: usize) -> Option<Done> {
     let at = work.next.fetch_add(1, Relaxed);
     if at >= plan.jobs_in_all() || work.stopped.load(Relaxed) {
@@ -111,7 +111,7 @@ fn next_job(plan: &RunPlan, work: &Work, worker: usize) -> Option<Done> {
     Some((at, result.transpose()?.map_err(Into::into)))
 }
 
-/// Collects the runs that are done, until all are, one fails, or Ctrl-C is pressed.
+/// Collects finished runs until all are finished, one fails, or Ctrl-C is pressed.
 fn collect(plan: &RunPlan, work: &Work, results: &Receiver<Done>) -> anyhow::Result<Vec<Run>> {
     let jobs = plan.jobs_in_all();
     let bar = Progress::of_shares("simulating");
@@ -136,7 +136,7 @@ fn collect(plan: &RunPlan, work: &Work, results: &Receiver<Done>) -> anyhow::Res
     Ok(runs.into_values().collect())
 }
 
-/// Saves what is done: nothing of it is lost, whatever comes after.
+/// Saves the finished runs, so that nothing is lost if a later one fails.
 fn save(plan: &RunPlan, runs: &BTreeMap<u64, Run>) -> anyhow::Result<()> {
     if let Some(path) = &plan.save {
         let runs: Vec<Run> = runs.values().cloned().collect();

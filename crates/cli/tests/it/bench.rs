@@ -8,7 +8,7 @@ fn native_prints_times_packing_and_noise() {
     let ran = pageblock(small);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stdout.starts_with("pattern "), "{}", ran.stdout);
-    assert!(ran.stdout.contains("\nnoise: a fixed work took "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nnoise: a fixed piece of work took "), "{}", ran.stdout);
 
     let ran = pageblock(&format!("{small} --json"));
     assert!(ran.stderr.contains("noise: "), "{}", ran.stderr);

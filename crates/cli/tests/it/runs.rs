@@ -309,7 +309,7 @@ fn files_of_runs_are_refused_by_name() {
         check(&good[..good.len() * part / 101], "line ");
     }
     check("", "line 1, column 0: the file ends inside a value; it is truncated");
-    check("[]", "there is no run in it");
+    check("[]", "the file contains no runs");
     check("null", "line 1, column 4: found null; allowed: a list");
     check(r#"{"policy": 3}"#, "line 1, column 12: policy: found 3; allowed: a string");
     check(r#"[{"policy": "p"}]"#, "line 1, column 16: [0]: the key `workload` is missing");
