@@ -29,7 +29,7 @@ fn native_prints_times_packing_and_noise() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn impossible_benchmarks_are_refused() {
     refuses("bench native --pattern walk", "error: --pattern 'walk' is none of pair, bulk_fill");
     refuses("bench native --gib 0", "error: --gib 0 is not a size from 0.25 to 64");
     refuses("bench native --gib NaN", "error: --gib NaN is not a size from 0.25 to 64");
