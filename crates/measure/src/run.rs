@@ -19,7 +19,7 @@ use crate::observer::Tally;
 use crate::tables::Tables;
 
 /// One run, simulated or recorded. Its JSON has exactly these keys; those that are empty or absent
-/// from `unusable_free_index` on are left out. Keys that a later version adds are skipped.
+/// from `unusable_free_index` on are omitted. Unknown keys of later versions are ignored.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Run {
     /// The preset and its switches: `linux-4.20,nofragment=on`.
@@ -36,7 +36,7 @@ pub struct Run {
     pub counters: Counters,
     /// Fallbacks of the whole run.
     pub extfrag: ExtfragMatrix,
-    /// The order of a pageblock of the machine; 9 where it is missing.
+    /// The order of a pageblock of the machine; 9 if it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pageblock_order: Option<Order>,
     /// The unit of `mm_page_alloc_extfrag` events under the policy.
@@ -79,20 +79,20 @@ pub struct Run {
     pub kernel: Option<KernelRecord>,
 }
 
-/// A kernel as a run keeps it: what was named, and every switch with its value, so that it can be made again
+/// A kernel as a run stores it: its preset and every switch with its value, so that it can be reproduced
 /// and compared without the file or the preset that it came from.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct KernelRecord {
     /// The preset that it started from.
     pub base: String,
-    /// The switches that were set by hand, which overrule what a workload sets up.
+    /// The switches that were set by hand, which override a workload's settings.
     pub set: Vec<String>,
     /// Every switch with its value, before the workload and the scale.
     pub switches: BTreeMap<String, String>,
 }
 
 impl Run {
-    /// Returns the switches in which the kernels of two runs differ, with both values; `None` where one of the runs
+    /// Returns the switches in which the kernels of two runs differ, with both values; `None` if one of the runs
     /// does not say.
     #[must_use]
     pub fn kernel_differences(&self, other: &Self) -> Option<Vec<(String, String, String)>> {
@@ -129,14 +129,14 @@ impl Run {
         self.pageblock_order.unwrap_or(9)
     }
 
-    /// Sets the free blocks of a zone at the end, by order, and the index that follows from them.
+    /// Sets the free blocks of a zone at the end, by order, and the index derived from them.
     pub fn set_free_blocks(&mut self, zone: &str, free_blocks: Vec<u64>) {
         let unusable = index::unusable_free_indexes(&free_blocks);
         self.unusable_free_index.insert(zone.to_owned(), unusable);
         self.free_blocks.insert(zone.to_owned(), free_blocks);
     }
 
-    /// Sets the pageblocks at the end.
+    /// Sets the pageblock counts at the end.
     pub fn set_blocks(&mut self, census: BlockCensus) {
         self.blocks_by_type = Some(census.by_type);
         self.mixed_blocks = Some(census.mixed);

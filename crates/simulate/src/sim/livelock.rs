@@ -116,7 +116,7 @@ impl World<'_> {
         });
     }
 
-    /// Ends the run: a task that the machine cannot do without got no memory, where a kernel panics.
+    /// Ends the run: a task that the machine cannot do without got no memory. A kernel panics in this case.
     pub(crate) fn panic_without_memory(&mut self, task: TaskId) {
         let name = self.watch.names[task].to_owned();
         self.stopping = true;

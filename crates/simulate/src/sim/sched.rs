@@ -62,7 +62,7 @@ struct Task {
     cpu: usize,
     /// The only node on which it may run.
     node: Option<u8>,
-    /// The timer that ends its wait; 0 where there is none.
+    /// The timer that ends its wait; 0 if there is none.
     timer: u64,
     /// The CPU time that it has used.
     used: Nanos,

@@ -60,7 +60,7 @@ pub trait Workload: Debug + Sync {
     /// `progress` stopped it.
     ///
     /// [`Error::Simulation`] if a page was lost or a task could not continue.
-    /// [`Error::Simulation`] where a page was lost or a task could not go on.
+    /// [`Error::Simulation`] if a page was lost or a task could not continue.
     fn run(
         &self,
         executor: &mut Executor<'_>,
