@@ -305,7 +305,7 @@ fn packing(
     }
 }
 
-/// The name in packing rows, which state the placement separately.
+/// Returns the name in packing rows, which state the placement separately.
 fn name<S: Subject>() -> &'static str {
     S::NAME.strip_suffix("-packed").unwrap_or(S::NAME)
 }

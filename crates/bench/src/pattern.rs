@@ -164,7 +164,7 @@ fn warm_pairs<S: Subject>(subject: &mut S, order: Order) -> Duration {
     start.elapsed()
 }
 
-/// Each step allocates a block and frees one whose lifetime is over.
+/// Allocates a block in each step and frees those whose lifetimes have ended.
 fn mixed_lifetimes<S: Subject>(subject: &mut S, frames: u64, order: Order) -> Duration {
     let steps = Pattern::steps(frames, order) as usize;
     let mut queues = LIFETIMES.map(|lifetime| vec![None; lifetime.min(steps / 4).max(1)]);

@@ -67,7 +67,7 @@ pub(crate) enum Command {
     /// Check the allocator against a recording of a real kernel, decision by decision
     #[command(after_help = POLICY_HELP)]
     Verify(VerifyArgs),
-    /// Cut a small recording out of a large one
+    /// Save the first events of a recording as a small recording
     Excerpt(ExcerptArgs),
     /// Simulate a machine with a workload under one or more policies, and compare
     #[command(after_help = run_help())]
@@ -193,19 +193,19 @@ pub(crate) struct VerifyArgs {
     /// The folder of the recording
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: PathBuf,
-    /// The policy to check; by default the recorded kernel's own
+    /// The policy to replay under; by default the recorded kernel's own
     #[arg(long, value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) policy: Option<String>,
-    /// Exit with 1 if any kind with at least 100 decisions has a smaller share of right shapes (0 to 1), or
-    /// if the recording has gaps
+    /// Exit with 1 if, of any kind with at least 100 decisions, fewer than this share (0 to 1) have the right
+    /// shape, or if the recording has gaps
     #[arg(long, value_name = "SHARE")]
     pub(crate) min_shape: Option<f64>,
-    /// Exit with 1 if any kind with at least 100 decisions has a smaller share of exact ones (0 to 1), or if
+    /// Exit with 1 if, of any kind with at least 100 decisions, fewer than this share (0 to 1) are exact, or if
     /// the recording has gaps
     #[arg(long, value_name = "SHARE")]
     pub(crate) min_exact: Option<f64>,
-    /// Exit with 1 if fewer than this share of at least 100 drains are in both the recording and the replay
-    /// (0 to 1), or if the recording has gaps
+    /// Exit with 1 if there are at least 100 drains and fewer than this share (0 to 1) are in both the recording
+    /// and the replay, or if the recording has gaps
     #[arg(long, value_name = "SHARE")]
     pub(crate) min_drains: Option<f64>,
     /// Print this many of the first mismatches, with their context

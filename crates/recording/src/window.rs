@@ -209,7 +209,7 @@ impl Poll {
         }
     }
 
-    /// Point `n` is before event `n` of the window.
+    /// Takes the votes of event `n`'s pages; point `n` is before event `n` of the window.
     fn vote(&mut self, n: u64, what: &What) {
         let Some(Implied { pfn, order, before, after }) = implied(what) else { return };
         if !self.exact {

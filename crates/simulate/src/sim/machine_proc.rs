@@ -254,7 +254,7 @@ mod tests {
         ZoneFigures { node, name: name.to_owned(), start_pfn, spanned, managed }
     }
 
-    /// Two nodes, the second with the larger part of memory.
+    /// Returns a server with two nodes, the second with the larger part of memory.
     fn server() -> ProcFiles {
         ProcFiles {
             zones: vec![

@@ -47,7 +47,7 @@ fn run<R>(
     run_kernel("linux-6.9", 400, mib, set, programs, look)
 }
 
-/// The same with a given kernel, and a disk that writes this many MiB a second.
+/// Does the same with a given kernel, and a disk that writes this many MiB a second.
 fn run_kernel<R>(
     name: &str,
     write_mib_s: u64,
@@ -64,7 +64,7 @@ fn run_kernel<R>(
     })
 }
 
-/// The machine with its programs started.
+/// Returns the machine with its programs started.
 fn started(
     name: &str,
     write_mib_s: u64,

@@ -122,7 +122,7 @@ async fn work(
     Ok(())
 }
 
-/// Packets: blocks that an interrupt takes and a program frees soon.
+/// Models packets: blocks that an interrupt allocates and a program frees soon after.
 pub(super) async fn network(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut random: Random) {
     let every = every(&device, sizes::BUFFERS_PER_S);
     let mut in_flight = VecDeque::new();
@@ -146,7 +146,7 @@ pub(super) async fn network(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut rando
     in_flight.into_iter().for_each(|block| ctx.free_kernel_block(block));
 }
 
-/// Looks files up, as lists of pictures and scans of the storage do.
+/// Looks up files, as galleries and storage scans do.
 pub(super) async fn lookups(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut random: Random) {
     let every = every(&device, sizes::LOOKUPS_PER_S);
     while !device.borrow().stopping {
@@ -188,7 +188,7 @@ pub(super) async fn page_out(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
     }
 }
 
-/// The pages of an app, as long as it is in the background with the same memory.
+/// Returns the pages of an app, if it is still in the background with the same memory.
 fn background_pages(device: &RefCell<Device>, app: usize, mapping: SpaceId) -> Option<u32> {
     let device = device.borrow();
     let mut known = device.cached.iter();

@@ -108,7 +108,7 @@ impl Workload for Hugealloc {
         Sizes::of(machine).map(|_| ())
     }
 
-    /// Only the program that requests huge pages gets them, so their number is the same in every build.
+    /// Gives huge pages only to the program that requests them, so their number is the same in every build.
     fn set_up(&self, kernel: &mut Kernel, _pages: u64) {
         kernel.huge.thp_enabled = ThpEnabled::Madvise;
         // **Fitted** to the first policy: with direct compaction nearly every refused attempt stalls, while one
