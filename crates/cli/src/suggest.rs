@@ -12,17 +12,17 @@ use crate::machines;
 #[derive(Clone)]
 pub(crate) struct Suggested(fn() -> Vec<&'static str>);
 
-/// Policies: presets.
+/// Suggests policies: the presets.
 pub(crate) fn policy() -> Suggested {
     Suggested(|| PRESETS.iter().map(|preset| preset.name).collect())
 }
 
-/// Machines included in the program.
+/// Suggests machines included in the program.
 pub(crate) fn machine() -> Suggested {
     Suggested(|| machines::names().collect())
 }
 
-/// Workloads.
+/// Suggests workloads.
 pub(crate) fn workload_name() -> Suggested {
     Suggested(|| workload::ALL.iter().map(|workload| workload.name()).collect())
 }

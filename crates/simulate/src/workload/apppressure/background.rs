@@ -158,7 +158,7 @@ pub(super) async fn lookups(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut rando
     }
 }
 
-/// Pages out what has been in the background for some time (`process_madvise(MADV_PAGEOUT)`).
+/// Pages out apps that have been in the background for some time (`process_madvise(MADV_PAGEOUT)`).
 pub(super) async fn page_out(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
     while !device.borrow().stopping {
         let due = {
