@@ -1,7 +1,7 @@
 //! The layout of the tables of the freelist hygiene series (2023 to 2025).
 //!
-//! A label, then for each column the value and its change with its natural sign; the baseline has `(
-//! +0.00%)`. The change is computed by [`weiner_diff`](pageblock_measure::stats::weiner_diff).
+//! A label, then for each column the value and its change with its natural sign; the baseline has
+//! `(    +0.00%)`. The change is computed by [`weiner_diff`](pageblock_measure::stats::weiner_diff).
 
 use pageblock_measure::compare::{Comparison, Section};
 
