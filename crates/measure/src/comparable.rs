@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named() {
+    fn differences_are_named() {
         let check = |a: &Run, b: &Run, expect: Option<&str>| {
             assert_eq!(difference(a, b).as_deref(), expect);
         };
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_measured_is_kept_under_names_of_its_own() {
+    fn common_measures_are_kept_under_distinct_names() {
         let mut runs = [run("w", "m at 1/8", &["a", "b"]), run("w", "m", &["b", "c"])];
         runs[0].samples.insert("s".into(), vec![1]);
         runs[1].set_free_blocks("Normal", vec![1]);

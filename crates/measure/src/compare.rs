@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_did_not_measure_is_missing_and_not_zero() {
+    fn unmeasured_values_are_missing_and_not_zero() {
         let mut runs = [run("a", 0, 0), run("b", 0, 0)];
         runs[1].counters.set("type_mismatch_UinM", 5);
         let comparison = Comparison::of_runs(&runs, &Options::default()).unwrap();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_comparable_has_no_change() {
+    fn incomparable_values_have_no_change() {
         let mut runs = [run("a", 80, 20), run("b", 40, 30), run("c", 40, 30)];
         runs.iter_mut().for_each(|run| run.counters.set("type_mismatch_pages", 5));
         for (at, run) in runs.iter_mut().enumerate() {

@@ -94,7 +94,7 @@ mod tests {
     use super::Counters;
 
     #[test]
-    fn between_two_readings_levels_that_fall_are_left_out() {
+    fn decreasing_levels_are_omitted_between_readings() {
         let start = Counters::parse_vmstat("nr_free_pages 90\npgfault 5\nold 1\n").unwrap();
         let end = Counters::parse_vmstat("nr_free_pages 80\npgfault 12\nnew 1\n").unwrap();
         assert_eq!(end.since(&start), Counters::from_iter([("pgfault", 7)]));

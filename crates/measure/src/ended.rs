@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_says_who_and_since_when() {
+    fn an_end_names_the_task_and_the_time() {
         assert_eq!(
             ended(EndReason::Livelock).to_string(),
             "livelock, user (order 2, GFP_KERNEL), no progress since 12.3 s, ended at 132.3 s"

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_free_is_all_unusable_but_no_reason_to_compact() {
+    fn no_free_memory_is_unusable_but_no_reason_to_compact() {
         assert_eq!(unusable_free_index(&[0; 11], 0), 1000);
         assert_eq!(extfrag_for_order(&[0; 11], 0), 0);
     }

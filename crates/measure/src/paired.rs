@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_nothing_to_nothing_are_equal() {
+    fn pairs_of_zeros_are_equal() {
         let result = compare(&[0.0, 4.0, 0.0], &[0.0, 1.0, 3.0]).unwrap();
         assert_eq!((result.pairs, result.median_ratio), (3, 1.0));
         assert_eq!(result.interval, (0.25, f64::INFINITY));

@@ -305,7 +305,7 @@ mod tests {
 
     /// Counts on an eighth of a machine are not an eighth of the whole machine's counts.
     #[test]
-    fn on_a_smaller_machine_only_what_is_free_of_scale_compares_by_value() {
+    fn only_scale_free_values_are_comparable_on_a_smaller_machine() {
         let mut runs = [run("a", 1, 1000, 4), run("b", 1, 2000, 3)];
         runs.iter_mut().for_each(|run| run.machine = "m at 1/8".into());
         let mut table = table();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn where_only_changes_were_published_ours_are_in_percent() {
+    fn relative_rows_are_in_percent() {
         let mut table = table();
         table.rows[0].relative = true;
         table.rows[0].published = vec![100.0, 107.0];

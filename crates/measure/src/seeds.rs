@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_one_seed_belong_together() {
+    fn runs_of_one_seed_are_paired() {
         // Seeds differ far more than policies do; b is always 10 % better.
         let runs = [
             run("a", 1, 100),

@@ -66,7 +66,7 @@ mod tests {
     use super::words;
 
     #[test]
-    fn types_of_the_language_are_not_named() {
+    fn rust_types_are_not_named() {
         for (from, to) in [
             (
                 "invalid value: integer `-7`, expected u64",

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recorded_stands_beside_replayed() {
+    fn recorded_and_replayed_counts_are_columns() {
         let row = |label: &str, recorded, replayed| CalibrationRow {
             label: label.into(),
             recorded,

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_a_dash_or_as_in_mmtests_zero() {
+    fn unknown_values_are_a_dash_or_zero_as_in_mmtests() {
         let known = Cell { value: Some(f64::NAN), delta: Some(-0.0), star: false };
         assert_eq!(
             table(&["vanilla", "a"], &[known, Cell::default()]),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn long_labels_go_on_below_and_never_out_of_their_column() {
+    fn long_labels_wrap_within_their_column() {
         let cell = Cell { value: Some(7.0), delta: Some(12.5), star: true };
         assert_eq!(
             table(&["nofragment=on,watermark_boost=15000,x=1"], &[cell]),

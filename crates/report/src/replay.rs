@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn certificate_and_notes_stand_above_the_tables() {
+    fn certificate_and_notes_are_printed_above_the_tables() {
         let mut runs = [run("linux-6.9", 804_694), run("linux-6.12,claim=whole", 408_912)];
         for (run, unit) in runs.iter_mut().zip([EventUnit::Block, EventUnit::Page]) {
             run.extfrag_unit = Some(unit);

@@ -231,7 +231,7 @@ mod tests {
 
     /// Figures that a gap makes meaningless are not printed, and the gap is printed above the table.
     #[test]
-    fn gaps_stand_above_the_table_in_place_of_figures() {
+    fn gaps_are_printed_above_the_table_instead_of_figures() {
         let mut verification = Verification {
             recording: "field".into(),
             preset: "linux-6.18".into(),

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_uncontended_region_takes_what_was_published() {
+    fn an_uncontended_region_takes_the_published_time() {
         let costs = YEAR_2018;
         let base = 512 * (costs.fault_base + costs.alloc);
         assert!((557_000..=600_000).contains(&base), "{base}");

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_and_bandwidth_are_shared() {
+    fn slots_and_bandwidth_are_shared() {
         let spec = DiskSpec {
             read_ns: 100,
             read_places: 2,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn one_arm_serves_both() {
+    fn a_rotational_disk_serves_reads_and_writes_in_turn() {
         let spec = DiskSpec {
             read_ns: 10 * MILLISECOND,
             read_places: 1,

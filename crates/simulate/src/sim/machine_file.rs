@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_that_ends_at_0_is_not_there() {
+    fn a_zone_that_ends_at_0_does_not_exist() {
         let text = |dma, dma32| {
             GOOD.replace(
                 "[[node]]",

@@ -17,7 +17,7 @@ const UNIT_MIB: u64 = 4;
 const UNIT: u64 = UNIT_MIB * 256;
 
 /// A range of memory, `start` and `end` in units.
-struct Laid {
+struct PlacedRange {
     node: usize,
     start: u64,
     end: u64,
@@ -93,10 +93,10 @@ fn check_page_size(files: &ProcFiles, zones: &[&ZoneFigures]) -> Result<(), Mach
 
 /// Places the memory of each zone from its start on, ordered by address. Ranges do not overlap, and rounding
 /// errors do not accumulate.
-fn lay(zones: &[&ZoneFigures], nodes: &[u16]) -> Vec<Laid> {
+fn lay(zones: &[&ZoneFigures], nodes: &[u16]) -> Vec<PlacedRange> {
     let mut zones = zones.to_vec();
     zones.sort_by_key(|zone| zone.start_pfn);
-    let mut laid: Vec<Laid> = Vec::new();
+    let mut laid: Vec<PlacedRange> = Vec::new();
     let mut owed = 0_i64;
     for zone in zones {
         let node = nodes.iter().position(|id| *id == zone.node).unwrap_or(0);
@@ -112,7 +112,7 @@ fn lay(zones: &[&ZoneFigures], nodes: &[u16]) -> Vec<Laid> {
         match laid.last_mut() {
             _ if units == 0 => {}
             Some(last) if last.node == node && last.end == start => last.end += units,
-            _ => laid.push(Laid { node, start, end: start + units }),
+            _ => laid.push(PlacedRange { node, start, end: start + units }),
         }
     }
     laid
@@ -193,7 +193,7 @@ fn is_zram(area: &str) -> bool {
 }
 
 /// Describes pageblocks and CMA.
-fn blocks(files: &ProcFiles, laid: &[Laid]) -> String {
+fn blocks(files: &ProcFiles, laid: &[PlacedRange]) -> String {
     let mut text = String::new();
     let max_order = Geometry::default().max_order;
     let orders =
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_simulated_is_refused() {
+    fn machines_that_cannot_be_simulated_are_refused() {
         let mut files = server();
         files.meminfo = "MemTotal: 1048576000 kB\n".into();
         let error = describe(&files, "x").unwrap_err().to_string();

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn full_is_where_nobody_works() {
+    fn full_is_when_no_task_runs() {
         let mut psi = Psi::new(1);
         psi.change(0, IDLE, share(0, true, false));
         psi.change(100, IDLE, share(0, true, true));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_count_by_how_busy_they_are() {
+    fn cpus_are_weighted_by_their_busy_time() {
         let mut psi = Psi::new(2);
         psi.change(0, IDLE, share(0, true, true));
         psi.change(0, share(1, false, false), share(1, true, false));

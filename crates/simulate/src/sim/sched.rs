@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_happen_at_one_time_follows_in_the_order_of_asking() {
+    fn simultaneous_events_happen_in_the_order_of_queueing() {
         let mut sched = Sched::new(&[0], 10);
         let task = sched.spawn(0, None);
         sched.written_at(10, 7);
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_of_waits_that_ended_are_left_out() {
+    fn stale_timers_are_skipped() {
         let mut sched = Sched::new(&[0], 0);
         let task = sched.spawn(0, None);
         for _ in 0..100 {

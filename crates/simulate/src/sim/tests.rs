@@ -144,7 +144,7 @@ fn a_machine_on_which_no_program_touches_a_page_is_a_livelock() {
 }
 
 #[test]
-fn a_program_that_takes_all_memory_dies_and_another_lives() {
+fn a_program_that_takes_all_memory_is_ended_and_another_continues() {
     let lived = Rc::new(Cell::new(false));
     let seen = Rc::clone(&lived);
     let hog = program(|ctx| async move {

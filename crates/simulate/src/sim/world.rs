@@ -76,7 +76,7 @@ pub struct World<'m> {
     /// Whether something monitors memory pressure: stalls then begin and end after accrued time is charged, and
     /// their durations are sampled.
     pub watches_stalls: bool,
-    looks: AllLooks,
+    looks: FallbackScans,
     /// Pages that tasks wrote, read or faulted.
     pub progress: u64,
     /// Completed steps of the workload, if it counts them.
@@ -98,18 +98,18 @@ pub struct World<'m> {
     pub(crate) watch: LivelockWatch,
 }
 
-/// What is known of a zone's lock and of the pages that fallbacks scan under it.
+/// A zone's lock acquisitions, and the pages that fallbacks scanned under the lock.
 #[derive(Clone, Copy, Default, Debug)]
-struct Looks {
+struct ZoneScan {
     lock_taken: u64,
     looks: u64,
     held_until: Nanos,
 }
 
-/// The same for all zones.
+/// The scans of all zones.
 #[derive(Clone, Default, Debug)]
-struct AllLooks {
-    zones: Vec<Looks>,
+struct FallbackScans {
+    zones: Vec<ZoneScan>,
     most: u64,
     waited: Nanos,
 }
@@ -183,7 +183,7 @@ impl<'m> World<'m> {
             list_mismatch: TypeMismatch::new(),
             samples: BTreeMap::new(),
             watches_stalls: false,
-            looks: AllLooks::default(),
+            looks: FallbackScans::default(),
             progress: 0,
             steps: 0,
             phase: PhaseProgress::default(),
@@ -256,7 +256,7 @@ impl<'m> World<'m> {
         }
         let mut now = self.now();
         let zones = self.vm.allocator().zones();
-        self.looks.zones.resize(zones.len(), Looks::default());
+        self.looks.zones.resize(zones.len(), ZoneScan::default());
         let (mut all, mut waited) = (0, 0);
         for (zone, known) in zones.iter().zip(&mut self.looks.zones) {
             let taken = zone.counters().lock_acquired;

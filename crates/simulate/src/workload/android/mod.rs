@@ -190,7 +190,7 @@ impl Phone {
         }
     }
 
-    fn some_media(&mut self) -> InodeId {
+    fn random_media_file(&mut self) -> InodeId {
         self.media[self.random.below(self.media.len() as u64) as usize]
     }
 
@@ -254,7 +254,7 @@ async fn use_app(
     ctx.charge_accrued().await;
     let latency = ctx.now() - start;
     ctx.with(|w| w.samples.entry("launch".to_owned()).or_default().push(latency));
-    process::be_used(app, ctx, phone).await
+    process::run_foreground(app, ctx, phone).await
 }
 
 /// Kills the least recently used app if pages were scanned since the last call and both free pages and the page

@@ -92,7 +92,7 @@ pub(super) async fn launch(
 
 /// Uses the foreground app until the next launch: it frees and faults part of its memory, reads files, and
 /// replaces one of its buffers.
-pub(super) async fn be_used(
+pub(super) async fn run_foreground(
     app: &mut App,
     ctx: &Ctx<'_>,
     phone: &RefCell<Phone>,
@@ -105,7 +105,7 @@ pub(super) async fn be_used(
         }
         let mut read = 0;
         while read < sizes.part(sizes::USE_FILE_PAGES) {
-            let file = phone.borrow_mut().some_media();
+            let file = phone.borrow_mut().random_media_file();
             read += read_file(ctx, file, u32::MAX, Read::Single).await?;
         }
         app.replace_buffer(ctx, phone).await?;

@@ -151,7 +151,7 @@ pub(super) async fn lookups(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut rando
     let every = every(&device, sizes::LOOKUPS_PER_S);
     while !device.borrow().stopping {
         ctx.sleep(every / 2 + random.below(every)).await;
-        let inode = device.borrow_mut().some_media();
+        let inode = device.borrow_mut().random_media_file();
         if read_file(&ctx, inode, 1, Read::Ahead).await.is_err() {
             device.borrow_mut().failed += 1;
         }

@@ -247,7 +247,7 @@ impl Device {
         }
     }
 
-    fn some_media(&mut self) -> InodeId {
+    fn random_media_file(&mut self) -> InodeId {
         self.media[self.random.below(self.media.len() as u64) as usize]
     }
 
@@ -336,7 +336,7 @@ async fn use_app(
             w.samples.entry(name.to_owned()).or_default().push(latency);
         }
     });
-    process::be_used(app, ctx, device).await
+    process::run_foreground(app, ctx, device).await
 }
 
 fn sample_free(w: &mut World<'_>) {

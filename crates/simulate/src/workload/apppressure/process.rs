@@ -106,7 +106,7 @@ async fn think(ctx: &Ctx<'_>, time: Nanos) {
 
 /// Uses the foreground app for a while: it frees and faults part of its memory, reads files, and replaces one
 /// of its buffers.
-pub(super) async fn be_used(
+pub(super) async fn run_foreground(
     app: &mut App,
     ctx: &Ctx<'_>,
     device: &RefCell<Device>,
@@ -118,7 +118,7 @@ pub(super) async fn be_used(
         }
         let mut read = 0;
         while read < sizes.part(sizes::TURN_FILES) {
-            let file = device.borrow_mut().some_media();
+            let file = device.borrow_mut().random_media_file();
             read += read_file(ctx, file, u32::MAX, Read::Ahead).await?;
         }
         app.replace_buffer(ctx, device).await?;
