@@ -185,20 +185,20 @@ impl Sched {
         When::NEVER
     }
 
-    /// Resumes a task at a time.
+    /// Schedules a task to resume at a time.
     fn resume_at(&mut self, time: Nanos, task: TaskId) {
         let when = self.when(time);
         self.resumes.push((when, task));
     }
 
-    /// Completes a write at a time, which is not before the previous write's.
+    /// Schedules the completion of a write, not before that of the previous write.
     pub(crate) fn written_at(&mut self, time: Nanos, write: usize) {
         let when = self.when(time);
         debug_assert!(self.writes.back().is_none_or(|&(last, _)| last < when));
         self.writes.push_back((when, write));
     }
 
-    /// Makes a task wait until a time, unless it is woken first.
+    /// Schedules the end of a task's wait at a time, unless it is woken first.
     fn wait_until(&mut self, time: Nanos, task: TaskId) {
         let when = self.when(time);
         self.timers.push(Reverse((when, task)));
