@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
-use crate::serde_words;
+use crate::parse_words;
 
 /// Reads a file that should be `kind`, of at most `limit` bytes. Devices and pipes are read too; a
 /// named pipe without a writer is an error instead of a wait.
@@ -86,7 +86,7 @@ pub(crate) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T,
             path: path.to_owned(),
             line: error.line(),
             column: error.column(),
-            message: format!("{key}{}{cut}", serde_words::words(what)),
+            message: format!("{key}{}{cut}", parse_words::words(what)),
         }
     };
     let value = serde_path_to_error::deserialize(&mut json)
