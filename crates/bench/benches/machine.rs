@@ -1,6 +1,5 @@
-//! `cargo bench -p pageblock-bench --bench machine`: events that a simulated machine goes through in
-//! a second of real time, and the memory that simulating a page takes. `SCALE` is the machine's size,
-//! a part of Mel Gorman's with one socket.
+//! `cargo bench -p pageblock-bench --bench machine`: simulated events per second of real time, and the memory
+//! per simulated page. `SCALE` is the machine's size as a fraction of Mel Gorman's machine with one socket.
 
 use std::time::Duration;
 
@@ -49,17 +48,17 @@ fn simulate(machine: &MachineSpec) -> Run {
     simulation.run(&mut |_| true).expect("no page is lost").expect("nobody stops it")
 }
 
-/// The count of a tracepoint of the allocator.
+/// Returns the count of an allocator tracepoint.
 fn event((name, count): (&str, u64)) -> Option<u64> {
     name.starts_with("mm_page_").then_some(count)
 }
 
-/// Bytes of this process in memory now.
+/// Returns the current resident memory of this process in bytes.
 fn resident() -> u64 {
     status("VmRSS:")
 }
 
-/// The most bytes of this process that were in memory at a time.
+/// Returns the peak resident memory of this process in bytes.
 fn peak() -> u64 {
     status("VmHWM:")
 }

@@ -1,5 +1,5 @@
-//! `cargo bench -p pageblock-bench --bench replay`: recorded events a second of guided and
-//! free replay, from the columnar form. `RECORDING` names another recording than the shipped one.
+//! `cargo bench -p pageblock-bench --bench replay`: recorded events per second of guided and free replay, from
+//! the columnar form. `RECORDING` names a recording other than the shipped one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// A folder for the columnar form, the same in every run.
+/// Returns a folder for the columnar form, the same in every run.
 fn tempdir() -> PathBuf {
     let folder = std::env::temp_dir().join("pageblock-bench");
     std::fs::create_dir_all(&folder).expect("the temporary folder can be written");

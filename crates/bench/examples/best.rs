@@ -1,5 +1,5 @@
-//! Prints the best of several runs of each pattern, in nanoseconds a block: steadier than a mean on
-//! a machine with other work. With a pattern and an order it runs only that, for callgrind:
+//! Prints the best of several runs of each pattern, in nanoseconds per block, which is more stable than a mean
+//! on a busy machine. With a pattern and an order it runs only these, for callgrind:
 //!
 //! `valgrind --tool=callgrind target/release/examples/best 'warm pairs' 0 1`
 

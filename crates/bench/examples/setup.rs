@@ -1,6 +1,5 @@
-//! Prints how long an allocator takes to start, for memory sizes in GiB: its tables made and all memory
-//! released, in memory that is new to the process, in memory that it has used before, and in zero pages that
-//! nothing has touched.
+//! Prints the start-up time of an allocator for memory sizes in GiB: creating its tables and releasing all
+//! memory, in memory that is new to the process, in memory used before, and in untouched zero pages.
 
 use std::mem::MaybeUninit;
 use std::time::Instant;

@@ -1,7 +1,7 @@
-//! Patterns of page allocation, and the allocators that they are run on.
+//! Patterns of page allocation, and the allocators on which they are run.
 //!
-//! `pageblock bench native` and the bench `pages` time them; the tests here run each of them small, so
-//! that none can rot.
+//! `pageblock bench native` and the bench `pages` time them; the tests here run each of them at a small size,
+//! so that none breaks unnoticed.
 #![deny(unsafe_code)]
 
 pub mod native;

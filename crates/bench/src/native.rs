@@ -1,9 +1,8 @@
 //! `pageblock bench native`: every pattern on every allocator, in one run.
 //!
-//! A sample of one allocator is followed by a sample of the next, round by round, so that what
-//! disturbs the machine disturbs all of them alike. Each sample follows a run of the same allocator
-//! that is not counted, so that it finds the processor's caches as it left them itself. Results are
-//! medians over the rounds with bootstrap intervals.
+//! Samples of the allocators alternate, round by round, so that a disturbance of the machine affects all of
+//! them. Each sample follows an uncounted run of the same allocator, which warms up the processor's caches.
+//! Results are medians over the rounds with bootstrap intervals.
 
 use pageblock::frame::Order;
 use pageblock_measure::paired::bootstrap_median;
@@ -24,40 +23,40 @@ use crate::threads;
 pub struct Plan {
     /// The orders of blocks.
     pub orders: Vec<Order>,
-    /// Memory in pages; the other allocators are run on the first only.
+    /// Memory in pages; the other allocators run only with the first size.
     pub frames: Vec<u64>,
     /// Samples of each allocator.
     pub rounds: usize,
-    /// The patterns, by [`Pattern::key`]; those of two threads and packing have keys of their own
+    /// The patterns, by [`Pattern::key`]; the patterns of two threads and of packing have their own keys
     /// ([`PRODUCER_CONSUMER`], [`TURN_OVER`], [`REALLOCATE`]).
     pub patterns: Vec<String>,
 }
 
-/// A block goes from one thread to another.
+/// One thread allocates blocks and another frees them.
 pub const PRODUCER_CONSUMER: &str = "producer_consumer";
-/// Packing by single pages that are freed and allocated.
+/// Packing while single pages are freed and allocated.
 pub const TURN_OVER: &str = "turn_over";
-/// Packing by tenths of memory that are freed and allocated.
+/// Packing while tenths of memory are freed and allocated.
 pub const REALLOCATE: &str = "llfree";
 
-/// The patterns that two threads run at once.
+/// The patterns that two threads run concurrently.
 pub(crate) const TOGETHER: [Pattern; 4] =
     [Pattern::WarmPairs, Pattern::Fill, Pattern::DrainRandom, Pattern::Steady];
 
 /// The rounds of [`REALLOCATE`] after which blocks are counted.
 pub const ROUNDS: [u32; 3] = [20, 50, 100];
 
-/// Every key that a plan can have.
+/// Returns every key that a plan can have.
 #[must_use]
 pub fn keys() -> Vec<&'static str> {
     let patterns = Pattern::ALL.into_iter().map(Pattern::key);
     patterns.chain([PRODUCER_CONSUMER, TURN_OVER, REALLOCATE]).collect()
 }
 
-/// What was measured.
+/// A measurement.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Row {
+pub enum NativeRow {
     /// The time of one operation.
     Time {
         /// The allocator.
@@ -66,45 +65,45 @@ pub enum Row {
         pattern: &'static str,
         /// The order of blocks.
         order: Order,
-        /// Threads at once.
+        /// The number of concurrent threads.
         threads: usize,
-        /// The memory that is managed.
+        /// The managed memory.
         memory_gib: f64,
         /// The median, in nanoseconds.
         ns_median: f64,
-        /// The lower end of the interval of the median, 95 %.
+        /// The lower end of the 95 % interval of the median.
         ns_low: f64,
-        /// Its upper end.
+        /// The upper end.
         ns_high: f64,
     },
-    /// Blocks of 2 MiB that came back.
+    /// Blocks of 2 MiB that became free again.
     Packing {
         /// The allocator.
         allocator: &'static str,
-        /// Its placement; the pattern too, where it is not [`TURN_OVER`].
+        /// Its placement, and the pattern if it is not [`TURN_OVER`].
         placement: String,
-        /// Blocks that could be taken at the end.
+        /// Blocks that could be allocated at the end.
         blocks_won_back: u64,
-        /// Blocks that are as large as all free memory.
+        /// The number of blocks that all free memory could form.
         possible: u64,
     },
 }
 
-/// Rows, and how quiet the machine was.
+/// The measurements, and the noise of the machine.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
-    /// In the order of the patterns.
-    pub rows: Vec<Row>,
-    /// Samples of a fixed work, taken between the others.
+    /// The measurements, in the order of the patterns.
+    pub rows: Vec<NativeRow>,
+    /// Samples of a fixed piece of work, taken between the others.
     pub noise: Noise,
 }
 
 const GIB_FRAMES: f64 = (1u64 << 18) as f64;
 
-/// One allocator with its pattern: each call is a sample, in nanoseconds an operation.
+/// An allocator with its pattern: each call takes a sample, in nanoseconds per operation.
 type Runner = (&'static str, Box<dyn FnMut() -> f64>);
 
-/// What runners share.
+/// The common properties of runners.
 #[derive(Clone, Copy)]
 struct Case {
     pattern: &'static str,
@@ -113,7 +112,7 @@ struct Case {
     frames: u64,
 }
 
-/// Runs a plan; `progress` is told what comes next.
+/// Runs a plan; `progress` is called with each next step.
 pub fn run(plan: &Plan, progress: &mut dyn FnMut(&str)) -> Report {
     let mut report = Report::default();
     for (at, &frames) in plan.frames.iter().enumerate() {
@@ -153,7 +152,7 @@ impl Report {
         let mut samples = vec![Vec::with_capacity(rounds); runners.len()];
         for _ in 0..rounds {
             for ((_, run), samples) in runners.iter_mut().zip(&mut samples) {
-                // Whole histories from an empty memory on need no warming up.
+                // Histories that start with empty memory need no warm-up.
                 if case.pattern != TURN_OVER {
                     run();
                 }
@@ -163,7 +162,7 @@ impl Report {
         }
         for ((allocator, _), samples) in runners.iter().zip(&samples) {
             let (ns_low, ns_high) = bootstrap_median(samples);
-            self.rows.push(Row::Time {
+            self.rows.push(NativeRow::Time {
                 allocator,
                 pattern: case.pattern,
                 order: case.order,
@@ -178,7 +177,7 @@ impl Report {
 
     fn pack(&mut self, allocator: &'static str, placement: String, packed: Packed) {
         let Packed { blocks_won_back, possible, .. } = packed;
-        self.rows.push(Row::Packing { allocator, placement, blocks_won_back, possible });
+        self.rows.push(NativeRow::Packing { allocator, placement, blocks_won_back, possible });
     }
 }
 
@@ -203,7 +202,7 @@ fn one_thread(
     progress: &mut dyn FnMut(&str),
 ) {
     for &order in &plan.orders {
-        // A request for a page fails where no page is left, which is not the same for all.
+        // A request for a single page fails only if no page is left, which differs between allocators.
         if pattern == Pattern::Fail && order == 0 {
             continue;
         }
@@ -269,7 +268,7 @@ fn handing_over(plan: &Plan, frames: u64, report: &mut Report, progress: &mut dy
     }
 }
 
-/// Turns of the content of a memory of one GiB; larger memories are turned once.
+/// How often the content of a memory of one GiB is replaced; that of larger memories is replaced once.
 const TURNS: u64 = 16;
 /// Pages freed and allocated at a time.
 const BATCH: usize = 64;
@@ -306,7 +305,7 @@ fn packing(
     }
 }
 
-/// The name in packing rows, where the placement is told apart.
+/// Returns the name in packing rows, which state the placement separately.
 fn name<S: Subject>() -> &'static str {
     S::NAME.strip_suffix("-packed").unwrap_or(S::NAME)
 }
@@ -352,8 +351,8 @@ mod tests {
         let mut said = 0;
         let report = run(&plan, &mut |_| said += 1);
         let of = |key: &str, threads: usize| {
-            let is = |row: &&Row| {
-                matches!(row, Row::Time { pattern, threads: n, ns_median, ns_low, ns_high, .. }
+            let is = |row: &&NativeRow| {
+                matches!(row, NativeRow::Time { pattern, threads: n, ns_median, ns_low, ns_high, .. }
                     if *pattern == key && *n == threads
                         && ns_low <= ns_median && ns_median <= ns_high)
             };
@@ -362,7 +361,8 @@ mod tests {
         assert_eq!([of("pair", 1), of("pair", 2)], [2 * 8 + 2 * 3, 2 * 6]);
         assert_eq!([of("fail", 1), of("fail", 2)], [6 + 3, 0]);
         assert_eq!([of(PRODUCER_CONSUMER, 2), of(TURN_OVER, 1)], [2 * 6, 5 + 2]);
-        let packing = report.rows.iter().filter(|row| matches!(row, Row::Packing { .. })).count();
+        let packing =
+            report.rows.iter().filter(|row| matches!(row, NativeRow::Packing { .. })).count();
         assert_eq!(packing, 5 + 5 * ROUNDS.len());
         assert!(report.noise.samples() > 0 && said > 5);
     }

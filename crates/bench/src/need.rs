@@ -1,5 +1,5 @@
-//! The memory that `pageblock bench native` takes, and the memory that it may take. Allocators end the
-//! process where the system refuses them memory, so that this is found out before.
+//! The memory that `pageblock bench native` needs, and the memory that it may use. Some allocators abort the
+//! process if the system refuses them memory, so this is checked first.
 
 use std::fmt;
 use std::fs;
@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::native::{PRODUCER_CONSUMER, Plan, REALLOCATE, TOGETHER, TURN_OVER};
 use crate::pattern::Pattern;
 
-/// Bytes.
+/// A number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Bytes(pub u64);
 
@@ -21,16 +21,16 @@ impl fmt::Display for Bytes {
 }
 
 const GIB: u64 = 1 << 30;
-/// A pool of `frame-alloc` begins at a multiple of the largest block.
+/// The alignment of a pool of `frame-alloc`: the largest block.
 const POOL_ALIGN: u64 = 4 << 20;
-/// Address space that mimalloc and the C library reserve ahead, with their arenas for two threads.
+/// Address space that mimalloc and the C library reserve in advance, including their arenas for two threads.
 const RESERVED_AHEAD: u64 = 5 * GIB / 2;
-/// Tables of one instance, for each frame: this allocator's are 10, with the list of held blocks.
+/// Bytes of an instance's tables per frame: 10 for this allocator, including the list of held blocks.
 const TABLE_BYTES: u64 = 20;
-/// Memory of a process that manages next to nothing.
+/// Memory of a process that manages almost none.
 const BASE: u64 = 64 << 20;
 
-/// What a plan takes at most.
+/// The most that a plan needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Need {
     /// Address space.
@@ -40,8 +40,8 @@ pub struct Need {
 }
 
 impl Need {
-    /// What a plan takes. Instances are leaked, so that each case adds to it; the allocators of the
-    /// system hold every block, and write a header beside it.
+    /// Returns the needs of a plan. Instances are leaked, so each case adds to them; the system's allocators
+    /// hold every block and write a header beside it.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let (mut pools, mut tables, mut held) = (0, 0, 0);
@@ -50,7 +50,7 @@ impl Need {
             tables += instances * frames * TABLE_BYTES;
             if at == 0 {
                 pools = peers * (frames * 4096 + POOL_ALIGN);
-                // A block of one page costs two with its header; of larger blocks the header's page.
+                // A block of one page takes two with its header; for larger blocks the header's page is added.
                 let orders = plan.orders.iter().map(|&order| frames * 4096 / (1 << order.min(9)));
                 held = if plan.holds_blocks() { 2 * orders.sum::<u64>() } else { 0 };
             }
@@ -62,7 +62,7 @@ impl Need {
 }
 
 impl Plan {
-    /// How many instances of this allocator a size of memory gets, and how many of `frame-alloc`.
+    /// Returns the number of instances of this allocator for a memory size, and of `frame-alloc`.
     fn instances(&self) -> (u64, u64) {
         let has = |key: &str| u64::from(self.has(key));
         let count = |patterns: &[Pattern]| patterns.iter().map(|pattern| has(pattern.key())).sum();
@@ -72,23 +72,23 @@ impl Plan {
         (own, cases + 2 * has(TURN_OVER) + has(REALLOCATE))
     }
 
-    /// Whether a pattern holds most of memory at a time, of the allocators of the system too.
+    /// Reports whether a pattern holds most of memory at a time, also with the system's allocators.
     fn holds_blocks(&self) -> bool {
         let few = [Pattern::WarmPairs, Pattern::Fail];
         Pattern::ALL.iter().any(|pattern| !few.contains(pattern) && self.has(pattern.key()))
     }
 }
 
-/// A limit, and what sets it.
+/// A limit, and its source.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Limit {
-    /// How much is allowed.
+    /// The limit in bytes.
     pub bytes: Bytes,
-    /// Who says so.
+    /// The source.
     pub by: &'static str,
 }
 
-/// The limit of address space, if there is one.
+/// Returns the limit of address space, if there is one.
 #[must_use]
 pub fn address_space_limit() -> Option<Limit> {
     let limit = |resource, by| {
@@ -99,7 +99,8 @@ pub fn address_space_limit() -> Option<Limit> {
     limits.into_iter().flatten().min()
 }
 
-/// How much memory can be touched: what the control group allows, or what the machine has free.
+/// Returns the amount of memory that can be touched: the control group's limit or the machine's free memory,
+/// whichever is lower.
 #[must_use]
 pub fn memory_limit() -> Option<Limit> {
     let free = fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
@@ -118,7 +119,7 @@ fn available(meminfo: &str) -> Option<Bytes> {
     Some(Bytes(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? << 10))
 }
 
-/// The smallest limit from a process's control group up to the root, of version 2 (`0::/path`) and 1
+/// Returns the smallest limit from a process's control group up to the root, of version 2 (`0::/path`) or 1
 /// (`9:memory:/path`).
 fn group_limit(root: &Path, groups: &str) -> Option<Bytes> {
     let limit = |line: &str| {

@@ -1,9 +1,9 @@
-//! `pageblock bench netperf`: the memory of netperf's UDP_STREAM on real threads.
+//! `pageblock bench netperf`: the memory management of netperf's UDP_STREAM on real threads.
 //!
-//! A thread sends datagrams: for each it takes a `struct sk_buff` and a data buffer as Linux 5.13 does.
-//! Another on another CPU receives them and frees both. In between they wait in a queue as long as the
-//! socket's buffer. The bytes themselves are not copied, and no protocol runs: what is timed is memory
-//! management alone. Where the queue is full the sender waits; the kernel would drop the datagram.
+//! A thread sends datagrams: for each it allocates a `struct sk_buff` and a data buffer as Linux 5.13 does.
+//! Another thread, on another CPU, receives them and frees both. In between they wait in a queue as long as the
+//! socket's buffer. The bytes themselves are not copied, and no protocol runs: only memory management is timed.
+//! If the queue is full the sender waits; the kernel would drop the datagram.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -35,7 +35,7 @@ pub struct Plan {
     pub policies: Vec<String>,
     /// Payloads in bytes.
     pub sizes: Vec<u32>,
-    /// CPUs of the machine that slabs are sized for.
+    /// The number of CPUs of the machine for which slabs are sized.
     pub slab_cpus: u32,
     /// Samples of each policy and size.
     pub rounds: usize,
@@ -43,35 +43,35 @@ pub struct Plan {
     pub messages: u64,
 }
 
-/// What was measured of one size under one policy.
+/// The measurements of one size under one policy.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Row {
+pub struct NetperfRow {
     /// The payload in bytes.
     pub size: u32,
     /// The policy.
     pub policy: String,
     /// The median time of a datagram in nanoseconds.
     pub ns_median: f64,
-    /// The lower end of the interval of the median, 95 %.
+    /// The lower end of the 95 % interval of the median.
     pub ns_low: f64,
-    /// Its upper end.
+    /// The upper end.
     pub ns_high: f64,
-    /// Times that a zone's lock was taken, for each datagram; the median.
+    /// Acquisitions of zone locks per datagram; the median.
     pub locks_per_message: f64,
-    /// Blocks taken from the page allocator, for each datagram; the median.
+    /// Blocks taken from the page allocator per datagram; the median.
     pub blocks_per_message: f64,
-    /// Times held against the baseline's, round by round; `None` in the baseline itself.
+    /// The ratio of times to the baseline's, round by round; `None` in the baseline itself.
     pub ratio: Option<Ratio>,
 }
 
 /// A ratio of times, with its interval.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Ratio {
-    /// The median of the ratios: below 1 where the policy is faster than the baseline.
+    /// The median of the ratios: below 1 if the policy is faster than the baseline.
     pub median: f64,
-    /// The lower end of its interval, 95 %.
+    /// The lower end of its 95 % interval.
     pub low: f64,
-    /// Its upper end.
+    /// The upper end.
     pub high: f64,
     /// The p of the exact Wilcoxon test.
     pub wilcoxon_p: f64,
@@ -84,7 +84,7 @@ impl From<PairedResult> for Ratio {
     }
 }
 
-/// Pages of the allocator under test, through the handle of a CPU.
+/// Pages of the allocator under test, through a CPU's handle.
 pub struct Pages {
     cpu: Cpu<'static, 'static, RawMutex, ()>,
     /// Blocks taken.
@@ -92,7 +92,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Takes a block for the kernel.
+    /// Allocates a block for the kernel.
     pub fn alloc(&mut self, order: Order) -> Option<u32> {
         let gfp = Gfp::GFP_KERNEL | Gfp::NOWARN | Gfp::NORETRY | Gfp::COMP;
         let pfn = self.cpu.alloc(&Request::new(order, gfp), &mut ()).ok()?;
@@ -100,16 +100,16 @@ impl Pages {
         Some(pfn.0 as u32)
     }
 
-    /// Gives a block back.
+    /// Frees a block.
     ///
     /// # Panics
-    /// Where it is not one: a defect of this benchmark.
+    /// If it is not in use: a defect of this benchmark.
     pub fn free(&mut self, frame: u32, order: Order) {
         self.cpu.free(Pfn(frame.into()), order, &mut ()).expect("the block is in use");
     }
 }
 
-/// One CPU: its pages, and what it has of both caches.
+/// One CPU: its pages, and its parts of both caches.
 struct Side {
     pages: Pages,
     heads: SlubCpu,
@@ -125,7 +125,7 @@ struct Stream {
     queue: Vec<AtomicU64>,
 }
 
-/// What a sample gave.
+/// The results of a sample.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     ns: f64,
@@ -152,7 +152,7 @@ impl Stream {
             buffer,
             heads: Slub::new(skb::HEAD, slab_cpus, FRAMES),
             data,
-            // 0 is an empty slot.
+            // 0 means an empty slot.
             queue: (0..waiting).map(|_| AtomicU64::new(0)).collect(),
         }
     }
@@ -232,7 +232,7 @@ impl Stream {
     }
 }
 
-/// What the receiver's CPU holds comes back in time.
+/// Waits for frames in the receiver's per-CPU lists, which come back in time.
 fn or_wait(mut take: impl FnMut() -> Option<u32>) -> u32 {
     loop {
         match take() {
@@ -242,15 +242,15 @@ fn or_wait(mut take: impl FnMut() -> Option<u32>) -> u32 {
     }
 }
 
-/// Runs a plan; `progress` is told what comes next. A sample of one policy is followed by one of the
-/// next, so that what disturbs the machine disturbs all of them alike.
+/// Runs a plan; `progress` is called with each next step. Samples of the policies alternate, so that a
+/// disturbance of the machine affects all of them.
 ///
 /// # Errors
-/// Where paired statistics cannot be computed.
+/// If paired statistics cannot be computed.
 pub fn run(
     plan: &Plan,
     progress: &mut dyn FnMut(&str),
-) -> Result<(Vec<Row>, Noise), pageblock_measure::Error> {
+) -> Result<(Vec<NetperfRow>, Noise), pageblock_measure::Error> {
     let mut noise = Noise::default();
     let mut rows = Vec::new();
     for &size in &plan.sizes {
@@ -276,7 +276,7 @@ pub fn run(
                 0 => None,
                 _ => Some(paired::compare(&times(0), &ns)?.into()),
             };
-            rows.push(Row {
+            rows.push(NetperfRow {
                 size,
                 policy: policy.clone(),
                 ns_median: median(&ns),
@@ -295,9 +295,9 @@ pub fn run(
 mod tests {
     use super::*;
 
-    /// Every frame comes back for every kind of buffer, and lists of high orders save the lock.
+    /// Every frame comes back with every kind of buffer, and high-order per-CPU lists avoid the lock.
     #[test]
-    fn datagrams_come_and_go() {
+    fn datagrams_are_sent_and_freed() {
         let plan = Plan {
             policies: vec!["linux-5.13".into(), "linux-5.13,pcp_orders=0-3+thp".into()],
             sizes: vec![64, 4096, 16384],

@@ -1,4 +1,4 @@
-//! How quiet the machine was: a fixed piece of work, timed again and again between the samples.
+//! The noise of the machine: a fixed piece of work, timed repeatedly between the samples.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -10,7 +10,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Does the fixed work once: about 0.1 ms of arithmetic that touches no memory.
+    /// Does the fixed work once: about 0.1 ms of arithmetic without memory accesses.
     pub fn sample(&mut self) {
         let start = Instant::now();
         let mut x = 1u64;
@@ -20,14 +20,14 @@ impl Noise {
         self.times.push(start.elapsed().as_nanos() as f64);
     }
 
-    /// How often the work was timed.
+    /// Returns the number of samples.
     #[must_use]
     pub fn samples(&self) -> usize {
         self.times.len()
     }
 
-    /// How much longer than its fastest the work took in the median, and in nine of ten cases at most:
-    /// 1 on a machine that does nothing else. `None` without samples.
+    /// Returns the slowdown of the work relative to its fastest sample, in the median and in the ninth decile:
+    /// 1 on an idle machine. `None` without samples.
     #[must_use]
     pub fn slowdown(&self) -> Option<(f64, f64)> {
         let mut sorted = self.times.clone();

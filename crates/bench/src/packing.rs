@@ -1,4 +1,4 @@
-//! What becomes of scattered memory: how many blocks of 2 MiB come back as its content changes.
+//! Packing of scattered memory: how many blocks of 2 MiB become free as its content changes.
 
 use std::time::{Duration, Instant};
 
@@ -7,24 +7,24 @@ use pageblock::frame::Order;
 use crate::pattern::{below, give_back, random, shuffle};
 use crate::subject::Subject;
 
-/// The order of a block that is to come back: 2 MiB.
+/// The order of a block that should become free: 2 MiB.
 pub const HUGE: Order = 9;
 
-/// What a run left.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packed {
-    /// Blocks of 2 MiB that could be taken at the end.
+    /// Blocks of 2 MiB that could be allocated at the end.
     pub blocks_won_back: u64,
-    /// Blocks of 2 MiB that are as large as all free memory.
+    /// The number of blocks of 2 MiB that all free memory could form.
     pub possible: u64,
     /// Pairs of a free and an allocation.
     pub pairs: u64,
-    /// The time of all of them.
+    /// The total time.
     pub time: Duration,
 }
 
-/// Fills memory with single pages, frees a random half, and turns the rest over: so many times as
-/// many random pages are freed and others allocated as are in use, `batch` at a time.
+/// Fills memory with single pages, frees a random half, and replaces the rest `times` times: each time as many
+/// random pages are freed and allocated as are in use, `batch` at a time.
 #[must_use]
 pub fn turn_over<S: Subject>(subject: &mut S, times: u64, batch: usize) -> Packed {
     let (mut live, total) = fill_and_halve(subject);
@@ -47,8 +47,8 @@ pub fn turn_over<S: Subject>(subject: &mut S, times: u64, batch: usize) -> Packe
     Packed { blocks_won_back, possible, pairs: turns * batch as u64, time }
 }
 
-/// LLFree's pattern: half of memory in use, a tenth of that reallocated in each round. Gives what is
-/// left after each of the numbers of rounds, which rise.
+/// Runs LLFree's pattern: half of memory is in use, and a tenth of that is reallocated in each round. Returns
+/// the results after each of the numbers of rounds, which are ascending.
 #[must_use]
 pub fn reallocate<S: Subject>(subject: &mut S, rounds: &[u32]) -> Vec<Packed> {
     let (mut live, total) = fill_and_halve(subject);
@@ -77,8 +77,8 @@ pub fn reallocate<S: Subject>(subject: &mut S, rounds: &[u32]) -> Vec<Packed> {
     results
 }
 
-/// Takes all of memory page by page, and gives a random half back; gives the other half, and the
-/// number of all pages.
+/// Allocates all of memory page by page, and frees a random half; returns the other half, and the number of all
+/// pages.
 fn fill_and_halve<S: Subject>(subject: &mut S) -> (Vec<u64>, u64) {
     let mut live: Vec<u64> = std::iter::from_fn(|| subject.alloc_last(0)).collect();
     let total = live.len() as u64;
@@ -88,7 +88,7 @@ fn fill_and_halve<S: Subject>(subject: &mut S) -> (Vec<u64>, u64) {
     (live, total)
 }
 
-/// The blocks of 2 MiB that can be taken; they are given back.
+/// Returns the number of blocks of 2 MiB that can be allocated; they are freed again.
 fn huge_blocks<S: Subject>(subject: &mut S) -> u64 {
     subject.drain();
     let blocks: Vec<u64> = std::iter::from_fn(|| subject.alloc_last(HUGE)).collect();
@@ -103,7 +103,7 @@ mod tests {
     use crate::peers::{Bitmap, FrameAlloc};
     use crate::subject::{BuddySystem, Pageblock, PageblockPacked};
 
-    /// 64 MiB, 32 blocks; half of them are possible.
+    /// 64 MiB, 32 blocks; half of them can become free.
     const FRAMES: u64 = 1 << 14;
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_do_as_they_are_known_to() {
+    fn peers_pack_as_expected() {
         let first_fit = turn_over(&mut Bitmap::new(FRAMES), 16, 64);
         assert!(first_fit.blocks_won_back >= 15, "{first_fit:?}");
         for won in [

@@ -1,4 +1,4 @@
-//! The patterns. Each is timed without what prepares it.
+//! The patterns. Their preparation is not timed.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -9,31 +9,30 @@ use rand_pcg::rand_core::RngCore;
 
 use crate::subject::Subject;
 
-/// What is done.
+/// A sequence of operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
-    /// A block is taken and given back, again and again.
+    /// A block is allocated and freed, repeatedly.
     WarmPairs,
-    /// Blocks are taken until three quarters of memory are in use.
+    /// Blocks are allocated until three quarters of memory are in use.
     Fill,
-    /// Those blocks are given back in the order in which they were taken.
+    /// Those blocks are freed in the order of allocation.
     DrainInOrder,
-    /// Those blocks are given back in random order.
+    /// Those blocks are freed in random order.
     DrainRandom,
-    /// Nine tenths of memory are in use; 64 random blocks are given back, then 64 taken, again and
-    /// again.
+    /// Nine tenths of memory are in use; 64 random blocks are freed, then 64 allocated, repeatedly.
     Steady,
-    /// Blocks are taken that live for 1, 16, 256 or 4096 steps of the pattern, as many of each.
+    /// Blocks are allocated with lifetimes of 1, 16, 256 or 4096 steps of the pattern, equally many of each.
     MixedLifetimes,
-    /// All memory is in use; a request fails, again and again.
+    /// All memory is in use; requests fail, repeatedly.
     Fail,
 }
 
 /// Pairs of one run.
 const PAIRS: u64 = 10_000;
-/// Blocks given back and taken at a time where memory is nearly full.
+/// Blocks freed and allocated at a time while memory is nearly full.
 const TURN: usize = 64;
-/// The lifetimes that are mixed, in steps.
+/// The mixed lifetimes, in steps.
 const LIFETIMES: [usize; 4] = [1, 16, 256, 4096];
 
 impl Pattern {
@@ -48,7 +47,7 @@ impl Pattern {
         Self::Fail,
     ];
 
-    /// Its name in the results.
+    /// Returns its name in the results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -62,7 +61,7 @@ impl Pattern {
         }
     }
 
-    /// Its name for programs.
+    /// Returns its name in plans and JSON.
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
@@ -76,8 +75,8 @@ impl Pattern {
         }
     }
 
-    /// The operations of one run: pairs of [`Self::WarmPairs`], else blocks taken, given back or
-    /// refused, each one operation.
+    /// Returns the number of operations of one run: pairs for [`Self::WarmPairs`], else blocks allocated, freed
+    /// or refused.
     #[must_use]
     pub const fn operations(self, frames: u64, order: Order) -> u64 {
         match self {
@@ -88,7 +87,7 @@ impl Pattern {
         }
     }
 
-    /// Blocks of a turn: 64, but at most a quarter of those in use.
+    /// Returns the blocks of a turn: 64, but at most a quarter of those in use.
     const fn turn(frames: u64, order: Order) -> usize {
         let held = (frames - frames / 10) >> order;
         if held < 4 * TURN as u64 { (held as usize).div_ceil(4) } else { TURN }
@@ -99,16 +98,16 @@ impl Pattern {
         held.div_ceil(Self::turn(frames, order) as u64)
     }
 
-    /// Steps of mixed lifetimes: memory holds what lives at any time.
+    /// Returns the steps of mixed lifetimes: memory holds all blocks that live at a time.
     const fn steps(frames: u64, order: Order) -> u64 {
         (frames >> order) / 2
     }
 
-    /// Runs the pattern once on an allocator with all memory free, and leaves it so. Gives the time
-    /// of the pattern itself.
+    /// Runs the pattern once on an allocator with all memory free, and leaves it so. Returns the time of the
+    /// pattern itself.
     ///
     /// # Panics
-    /// Where a block is not given, or one is that should not be.
+    /// If an allocation fails that should succeed, or succeeds that should fail.
     pub fn run<S: Subject>(self, subject: &mut S, frames: u64, order: Order) -> Duration {
         match self {
             Self::WarmPairs => warm_pairs(subject, order),
@@ -165,7 +164,7 @@ fn warm_pairs<S: Subject>(subject: &mut S, order: Order) -> Duration {
     start.elapsed()
 }
 
-/// Each step takes a block and gives one back whose time has come.
+/// Allocates a block in each step and frees those whose lifetimes have ended.
 fn mixed_lifetimes<S: Subject>(subject: &mut S, frames: u64, order: Order) -> Duration {
     let steps = Pattern::steps(frames, order) as usize;
     let mut queues = LIFETIMES.map(|lifetime| vec![None; lifetime.min(steps / 4).max(1)]);
@@ -202,7 +201,7 @@ fn fail<S: Subject>(subject: &mut S, order: Order) -> Duration {
     time
 }
 
-/// Takes so many blocks.
+/// Allocates `n` blocks.
 pub(crate) fn take<S: Subject>(subject: &mut S, taken: &mut Vec<u64>, n: u64, order: Order) {
     for _ in 0..n {
         taken.push(subject.alloc(order).expect("memory is left"));
@@ -215,7 +214,7 @@ pub(crate) fn give_back<S: Subject>(subject: &mut S, taken: &[u64], order: Order
     }
 }
 
-/// The same in every run.
+/// Returns a generator with a fixed seed.
 pub(crate) fn random() -> Pcg64Mcg {
     Pcg64Mcg::new(0xcafe_f00d)
 }

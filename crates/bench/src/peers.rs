@@ -1,5 +1,5 @@
-//! Other allocators. Bitmaps and free sets hand out numbers of frames; those that hand out real memory
-//! get it from the system, which maps it at its first use. No pattern touches what it is given.
+//! Other allocators. Bitmaps and free sets hand out frame numbers; those that hand out real memory get it from
+//! the system, which maps it on first use. No pattern touches the allocated memory.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -106,12 +106,12 @@ thread_local! {
     static THREAD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Says which of the CPUs of `frame-alloc` this thread is.
+/// Sets which CPU of `frame-alloc` this thread is.
 pub fn set_cpu(cpu: usize) {
     THREAD.set(cpu);
 }
 
-/// Which CPU a thread is.
+/// The CPU of the current thread.
 pub struct ThreadCpu;
 
 impl CpuId for ThreadCpu {
@@ -120,7 +120,7 @@ impl CpuId for ThreadCpu {
     }
 }
 
-/// The pool is memory of the system, at its own address.
+/// The pool's memory, from the system, at its own address.
 pub struct PoolMemory;
 
 // SAFETY: the pool is one live allocation, never freed, whose provenance was exposed.
@@ -138,8 +138,8 @@ const FRAME: PageSize = PageSize::from_log2(12);
 
 type Depot = DepotAllocator<SummaryBuddyAllocator<11, PoolMemory>, ThreadCpu, 4>;
 
-/// `frame-alloc`: lock-free bitmaps, with its cache of single frames for each CPU. The bitmaps lie in
-/// the pool and take a little of it.
+/// `frame-alloc`: lock-free bitmaps, with a cache of single frames for each CPU. The bitmaps are in the pool
+/// and take a small part of it.
 pub struct FrameAlloc(Arc<Depot>);
 
 impl Subject for FrameAlloc {
@@ -179,8 +179,8 @@ impl SharedSubject for FrameAlloc {
     }
 }
 
-/// An allocator of bytes, asked for blocks of pages at multiples of their size. It takes memory from
-/// the system and may give it back, which counts as its time.
+/// An allocator of bytes, called for blocks of pages aligned to their size. It takes memory from the system and
+/// may give it back, which counts as its time.
 pub trait Bytes: GlobalAlloc + Default + Send {
     /// Its name in the results.
     const NAME: &'static str;

@@ -1,11 +1,10 @@
 //! Objects on slabs, for real threads: the protocol of SLUB (mm/slub.c of 5.13) between the CPU that
 //! allocates and the CPU that frees.
 //!
-//! A CPU allocates from its own slab. An object that another CPU frees goes back to its slab; a full
-//! slab that gets its first one goes to the partial slabs of the CPU that frees, and when those hold
-//! too many objects, all of them go to the node's list, from which a CPU that runs out is served
-//! before it asks for a new slab. Slabs that are empty then are freed once the node has enough. Objects
-//! are counted, not addressed.
+//! A CPU allocates from its own slab. An object that another CPU frees goes back to its slab. A full slab that
+//! gets its first free object joins the partial slabs of the freeing CPU. When these hold too many free
+//! objects, all of them move to the node's list, from which a CPU that runs out is served before it allocates a
+//! new slab. Slabs that are empty then are freed once the node has enough. Objects are counted, not addressed.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,35 +15,35 @@ use parking_lot::Mutex;
 
 use crate::netperf::Pages;
 
-/// The slab belongs to a CPU: nobody else puts it on a list.
+/// The slab belongs to a CPU: no other CPU puts it on a list.
 const FROZEN: u32 = 1 << 31;
 
 /// A cache of objects of one size.
 pub struct Slub {
     order: Order,
-    /// Objects of a slab.
+    /// Objects per slab.
     objects: u32,
-    /// Free objects on the partial slabs of a CPU beyond which they go to the node.
+    /// The limit of free objects on a CPU's partial slabs, beyond which the slabs go to the node.
     cpu_partial: u32,
-    /// Empty slabs are kept while the node has fewer partial ones.
+    /// Empty slabs are kept while the node has fewer partial slabs.
     min_partial: usize,
-    /// By the frame that a slab starts with: its free objects, and [`FROZEN`].
+    /// For each slab, by its first frame: its free objects, and [`FROZEN`].
     slabs: Vec<AtomicU32>,
     node: Mutex<VecDeque<u32>>,
 }
 
-/// What a CPU has of a cache.
+/// A CPU's part of a cache.
 #[derive(Default)]
 pub struct SlubCpu {
     active: Option<u32>,
-    /// Objects of the active slab that only this CPU can take.
+    /// Objects of the active slab that only this CPU can allocate.
     free: u32,
     partial: Vec<u32>,
     partial_objects: u32,
 }
 
 impl Slub {
-    /// A cache for objects of `size` bytes on a machine of `cpus` CPUs and so many frames.
+    /// Makes a cache for objects of `size` bytes on a machine with `cpus` CPUs and `frames` frames.
     #[must_use]
     pub fn new(size: u32, cpus: u32, frames: u64) -> Self {
         let order = SlabAllocator::Slub.order(size, cpus);
@@ -62,7 +61,7 @@ impl Slub {
         &self.slabs[slab as usize]
     }
 
-    /// Takes an object; gives the first frame of its slab, or nothing where memory is out.
+    /// Allocates an object; returns the first frame of its slab, or `None` if memory is exhausted.
     pub fn alloc(&self, cpu: &mut SlubCpu, pages: &mut Pages) -> Option<u32> {
         while cpu.free == 0 {
             if !self.refill(cpu) {
@@ -75,14 +74,14 @@ impl Slub {
         cpu.active
     }
 
-    /// Finds free objects on slabs that exist: the active one (`get_freelist`), the CPU's partial ones,
-    /// the node's (`get_partial_node`). Tells whether there may be some.
+    /// Finds free objects on existing slabs: the active one (`get_freelist`), the CPU's partial ones, the
+    /// node's (`get_partial_node`). Returns whether there may be some.
     fn refill(&self, cpu: &mut SlubCpu) -> bool {
         if let Some(active) = cpu.active {
             let emptied =
                 self.slab(active).compare_exchange(FROZEN, 0, Ordering::AcqRel, Ordering::Acquire);
             match emptied {
-                // It is full and on no list until an object comes back.
+                // It is full, and on no list until an object is freed.
                 Ok(_) => cpu.active = None,
                 Err(_) => cpu.free = self.slab(active).swap(FROZEN, Ordering::AcqRel) & !FROZEN,
             }
@@ -98,8 +97,8 @@ impl Slub {
         false
     }
 
-    /// The first of the node's partial slabs; others go to the CPU's until they have half as many free
-    /// objects as those may have.
+    /// Takes the first of the node's partial slabs; further slabs go to the CPU's partial slabs until these
+    /// have half of the allowed free objects.
     fn take_from_node(&self, cpu: &mut SlubCpu) -> Option<u32> {
         let mut node = self.node.lock();
         let first = node.pop_front()?;
@@ -112,7 +111,7 @@ impl Slub {
         Some(first)
     }
 
-    /// Gives an object back to its slab (`__slab_free`).
+    /// Frees an object to its slab (`__slab_free`).
     pub fn free(&self, cpu: &mut SlubCpu, slab: u32, pages: &mut Pages) {
         if cpu.active == Some(slab) {
             cpu.free += 1;
@@ -144,8 +143,8 @@ impl Slub {
         }
     }
 
-    /// Puts a slab among the CPU's partial ones, which go to the node first if they have too many free
-    /// objects (`put_cpu_partial`, `unfreeze_partials`).
+    /// Adds a slab to the CPU's partial slabs, which first go to the node if they have too many free objects
+    /// (`put_cpu_partial`, `unfreeze_partials`).
     fn keep(&self, cpu: &mut SlubCpu, slab: u32, pages: &mut Pages) {
         if cpu.partial_objects > self.cpu_partial {
             let mut empty = Vec::new();
@@ -168,10 +167,10 @@ impl Slub {
         cpu.partial_objects += 1;
     }
 
-    /// Gives all slabs back, which must be empty.
+    /// Frees all slabs, which must be empty.
     ///
     /// # Panics
-    /// Where an object was lost.
+    /// If an object was lost.
     pub fn destroy(&self, cpus: &mut [SlubCpu], pages: &mut Pages) {
         let mut slabs: Vec<u32> = self.node.lock().drain(..).collect();
         for cpu in cpus {

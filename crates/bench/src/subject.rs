@@ -1,4 +1,4 @@
-//! The allocators under test, behind one face.
+//! The allocators under test, behind a common trait.
 
 use std::mem::MaybeUninit;
 
@@ -15,35 +15,35 @@ use pageblock::setup::Setup;
 use pageblock::zone::Geometry;
 use parking_lot::RawMutex;
 
-/// An allocator of page frames, as the patterns use it.
+/// An allocator of page frames, as used by the patterns.
 pub trait Subject {
     /// Its name in the results.
     const NAME: &'static str;
 
-    /// Its memory ends: a request can fail.
+    /// Whether its memory is limited, so that a request can fail.
     const FAILS: bool = true;
 
-    /// An allocator of so many frames, all free.
+    /// Makes an allocator of this many frames, all free.
     fn new(frames: u64) -> Self;
 
-    /// Takes a block; gives its first frame.
+    /// Allocates a block; returns its first frame.
     fn alloc(&mut self, order: Order) -> Option<u64>;
 
-    /// Gives a block back.
+    /// Frees a block.
     fn free(&mut self, frame: u64, order: Order);
 
-    /// Takes a block even of what is kept back for emergencies.
+    /// Allocates a block, even from the reserves.
     fn alloc_last(&mut self, order: Order) -> Option<u64> {
         self.alloc(order)
     }
 
-    /// Gives back what is cached for a thread, as kernels do before they say that memory is out.
+    /// Drains a thread's caches, as kernels do before they declare memory exhausted.
     fn drain(&mut self) {}
 }
 
-/// One that threads can use at once.
+/// An allocator that threads can use concurrently.
 pub trait SharedSubject: Subject + Send {
-    /// As many handles on one allocator of so many frames.
+    /// Makes a handle for each thread on one allocator of this many frames.
     fn handles(frames: u64, threads: usize) -> Vec<Self>
     where
         Self: Sized;
@@ -57,18 +57,17 @@ pub struct Pageblock {
     pub metadata: usize,
 }
 
-/// The same with packed placement.
+/// The same allocator with packed placement.
 pub struct PageblockPacked(Pageblock);
 
-/// The same with the CPU lists turned off, as far as policies can: every block goes through the
-/// zone's free lists.
+/// The same with per-CPU lists as small as policies allow: every block goes through the zone's free lists.
 pub struct PageblockZone(Pageblock);
 
 impl Pageblock {
-    /// One zone under a policy.
+    /// Makes one zone under a policy.
     ///
     /// # Panics
-    /// For a policy that does not exist.
+    /// For an unknown policy.
     #[must_use]
     pub fn with_policy(frames: u64, policy: &str) -> Self {
         let (allocator, metadata) = with_cpus(frames, policy, 1);
@@ -78,7 +77,7 @@ impl Pageblock {
     /// Verifies the whole state.
     ///
     /// # Panics
-    /// Where it is wrong.
+    /// If it is wrong.
     pub fn check(&self) {
         self.allocator.check().expect("the state is sound");
     }
@@ -118,7 +117,7 @@ impl PageblockPacked {
     /// Verifies the whole state.
     ///
     /// # Panics
-    /// Where it is wrong.
+    /// If it is wrong.
     pub fn check(&self) {
         self.0.check();
     }
@@ -154,7 +153,7 @@ impl Subject for PageblockZone {
     const NAME: &'static str = "pageblock-small-lists";
 
     fn new(frames: u64) -> Self {
-        // The smallest lists that the knob gives: eight pages a CPU and batch.
+        // The smallest lists that the sysctl allows: eight pages per CPU and batch.
         Self(Pageblock::with_policy(frames, "linux-6.6,percpu_pagelist_high_fraction=1000000"))
     }
 
@@ -173,7 +172,7 @@ impl Subject for PageblockZone {
 pub struct PageblockCpu(Cpu<'static, 'static, RawMutex, ()>);
 
 impl PageblockCpu {
-    /// The handles of several CPUs that share one zone.
+    /// Makes the handles of several CPUs that share one zone.
     ///
     /// # Panics
     /// Never, unless this crate is wrong.
@@ -182,10 +181,10 @@ impl PageblockCpu {
         Self::with_policy(frames, "linux-6.12", cpus)
     }
 
-    /// The same under a policy.
+    /// Does the same under a policy.
     ///
     /// # Panics
-    /// For a policy that does not exist.
+    /// For an unknown policy.
     #[must_use]
     pub fn with_policy(frames: u64, policy: &str, cpus: usize) -> Vec<Self> {
         let (allocator, _) = with_cpus(frames, policy, cpus);
@@ -195,7 +194,7 @@ impl PageblockCpu {
         (0..cpus).map(|cpu| Self(shared.cpu(CpuId(cpu)).expect("the handle is free"))).collect()
     }
 
-    /// The handle itself.
+    /// Returns the handle itself.
     #[must_use]
     pub fn into_cpu(self) -> Cpu<'static, 'static, RawMutex, ()> {
         self.0
@@ -204,7 +203,7 @@ impl PageblockCpu {
     /// Verifies the zones and this CPU's caches.
     ///
     /// # Panics
-    /// Where they are wrong.
+    /// If they are wrong.
     pub fn check(&self) {
         self.0.shared().check_zones().expect("the state is sound");
         self.0.check().expect("the state is sound");
@@ -236,12 +235,12 @@ impl SharedSubject for PageblockCpu {
     }
 }
 
-/// Leaked memory: a benchmark ends soon, and allocators borrow their tables.
+/// Leaks memory: a benchmark is short-lived, and allocators borrow their tables.
 fn memory(bytes: usize) -> &'static mut [MaybeUninit<u8>] {
     Box::leak(vec![MaybeUninit::uninit(); bytes].into_boxed_slice())
 }
 
-/// One zone under a policy, and the bytes of its tables.
+/// Makes one zone under a policy; also returns the bytes of its tables.
 fn with_cpus(frames: u64, policy: &str, cpus: usize) -> (Allocator<'static>, usize) {
     let span = FrameRange::new(0, frames);
     let kind = ZoneKind::Normal;
@@ -258,8 +257,8 @@ fn with_cpus(frames: u64, policy: &str, cpus: usize) -> (Allocator<'static>, usi
     (allocator, metadata)
 }
 
-/// `buddy_system_allocator::FrameAllocator`: a buddy allocator with ordered sets of free frames and
-/// no further mechanism.
+/// `buddy_system_allocator::FrameAllocator`: a buddy allocator with ordered sets of free frames and no further
+/// mechanism.
 pub struct BuddySystem(FrameAllocator<11>);
 
 impl Subject for BuddySystem {

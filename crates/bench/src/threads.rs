@@ -1,4 +1,4 @@
-//! Patterns by several threads at once.
+//! Patterns run by several threads concurrently.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +10,8 @@ use crate::pattern::Pattern;
 use crate::peers::set_cpu;
 use crate::subject::SharedSubject;
 
-/// Runs a pattern in every thread, each with its handle and its share of the frames. Gives the mean of
-/// the threads' times for one operation, in nanoseconds.
+/// Runs a pattern in every thread, each with its handle and its share of the frames. Returns the mean over the
+/// threads of the time per operation, in nanoseconds.
 pub fn run<S: SharedSubject>(
     handles: &mut [S],
     pattern: Pattern,
@@ -40,14 +40,14 @@ pub fn run<S: SharedSubject>(
 const HANDED_OVER: u64 = 20_000;
 const SLOTS: usize = 256;
 
-/// One thread allocates, another frees what it is handed. Gives the time for one operation, of which a
-/// block takes two, in nanoseconds.
+/// Allocates in one thread and frees in another. Returns the time per operation in nanoseconds; a block takes
+/// two operations.
 ///
 /// # Panics
-/// For other than two handles.
+/// Unless there are two handles.
 pub fn producer_consumer<S: SharedSubject>(handles: &mut [S], order: Order) -> f64 {
     let [producer, consumer] = handles else { panic!("two threads hand over") };
-    // 0 is an empty slot.
+    // 0 means an empty slot.
     let ring: Vec<AtomicU64> = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
     let slot = |n: u64| &ring[n as usize % SLOTS];
     let start = Instant::now();
@@ -56,7 +56,7 @@ pub fn producer_consumer<S: SharedSubject>(handles: &mut [S], order: Order) -> f
             set_cpu(0);
             for n in 0..HANDED_OVER {
                 let block = loop {
-                    // What the consumer's CPU holds comes back in time.
+                    // Frames in the consumer's per-CPU lists come back in time.
                     match producer.alloc(order) {
                         Some(block) => break block,
                         None => std::thread::yield_now(),
@@ -78,7 +78,7 @@ pub fn producer_consumer<S: SharedSubject>(handles: &mut [S], order: Order) -> f
     start.elapsed().as_nanos() as f64 / (2 * HANDED_OVER) as f64
 }
 
-/// Spins, and lets others run now and then, until it is so.
+/// Spins until the condition holds, yielding now and then.
 pub(crate) fn wait_until(ready: impl Fn() -> bool) {
     let mut spins = 0;
     while !ready() {

@@ -1,8 +1,8 @@
 /*
  * A pool of buffers in huge pages: memory from mmap, frames from Pageblock.
  *
- * Threads take a CPU each. Every buffer that one allocates and fills, its neighbour verifies and
- * frees. The end proves that every frame is free, once.
+  * Each thread takes a CPU. It allocates and fills buffers, which the next thread verifies and
+  * frees. At the end the program proves that every frame is free exactly once.
  *
  *   cc $(pkg-config --cflags pageblock) pool.c $(pkg-config --libs pageblock) -pthread -o pool
  */
@@ -24,7 +24,7 @@
 #define LARGEST_ORDER 5
 #define SLOTS 64
 
-/* Ends the program where a call fails that may not. */
+/* Ends the program if a call fails unexpectedly. */
 static void must(pb_status status, const char *what)
 {
     if (status != PB_STATUS_OK) {
@@ -104,7 +104,7 @@ static pb_status get(const struct pool *pool, pb_cpu *cpu, struct buffer *buffer
     return status;
 }
 
-/* Whoever else had the memory too has left another mark. */
+/* If another owner had the same memory, the mark differs. */
 static void put(const struct pool *pool, pb_cpu *cpu, const struct buffer *buffer)
 {
     const unsigned char *byte = data(pool, buffer);
@@ -117,7 +117,7 @@ static void put(const struct pool *pool, pb_cpu *cpu, const struct buffer *buffe
     must(pb_free(cpu, buffer->frame, buffer->order), "pb_free");
 }
 
-/* Threads: each sends to the next, by a ring of its own. */
+/* Threads: each sends to the next through its own ring. */
 
 struct worker {
     pthread_t thread;

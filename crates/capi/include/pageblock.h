@@ -48,7 +48,7 @@
 #define PB_GFP_BIT_RECLAIMABLE (1 << 4)
 
 /**
- * May use half of the minimum watermark.
+ * May use half of the min watermark.
  */
 #define PB_GFP_BIT_HIGH (1 << 5)
 
@@ -63,7 +63,7 @@
 #define PB_GFP_BIT_FS (1 << 7)
 
 /**
- * The content is to be zero; the caller does that.
+ * The content should be zeroed, which is up to the caller.
  */
 #define PB_GFP_BIT_ZERO (1 << 8)
 
@@ -103,7 +103,7 @@
 #define PB_GFP_BIT_NOFAIL (1 << 15)
 
 /**
- * One light round of reclaim only.
+ * Only one light round of reclaim.
  */
 #define PB_GFP_BIT_NORETRY (1 << 16)
 
@@ -168,62 +168,62 @@
 #define PB_GFP_RECLAIM (PB_GFP_BIT_DIRECT_RECLAIM | PB_GFP_BIT_KSWAPD_RECLAIM)
 
 /**
- * For those who cannot wait: some of the reserves.
+ * For callers that cannot wait: may use part of the reserves.
  */
 #define PB_GFP_ATOMIC (PB_GFP_BIT_HIGH | PB_GFP_BIT_KSWAPD_RECLAIM)
 
 /**
- * For the program itself; stays where it is.
+ * For the kernel itself; unmovable.
  */
 #define PB_GFP_KERNEL (((PB_GFP_BIT_DIRECT_RECLAIM | PB_GFP_BIT_KSWAPD_RECLAIM) | PB_GFP_BIT_IO) | PB_GFP_BIT_FS)
 
 /**
- * As PB_GFP_KERNEL, without waiting.
+ * Like PB_GFP_KERNEL, without waiting.
  */
 #define PB_GFP_NOWAIT PB_GFP_BIT_KSWAPD_RECLAIM
 
 /**
- * As PB_GFP_KERNEL, without I/O.
+ * Like PB_GFP_KERNEL, without I/O.
  */
 #define PB_GFP_NOIO (PB_GFP_BIT_DIRECT_RECLAIM | PB_GFP_BIT_KSWAPD_RECLAIM)
 
 /**
- * As PB_GFP_KERNEL, without the file system.
+ * Like PB_GFP_KERNEL, without entering file systems.
  */
 #define PB_GFP_NOFS ((PB_GFP_BIT_DIRECT_RECLAIM | PB_GFP_BIT_KSWAPD_RECLAIM) | PB_GFP_BIT_IO)
 
 /**
- * For users.
+ * For user memory.
  */
 #define PB_GFP_USER ((((PB_GFP_BIT_DIRECT_RECLAIM | PB_GFP_BIT_KSWAPD_RECLAIM) | PB_GFP_BIT_IO) | PB_GFP_BIT_FS) | PB_GFP_BIT_HARDWALL)
 
 /**
- * For users, from high memory too.
+ * For user memory, also from high memory.
  */
 #define PB_GFP_HIGHUSER (((((PB_GFP_BIT_DIRECT_RECLAIM | PB_GFP_BIT_KSWAPD_RECLAIM) | PB_GFP_BIT_IO) | PB_GFP_BIT_FS) | PB_GFP_BIT_HARDWALL) | PB_GFP_BIT_HIGHMEM)
 
 /**
- * For users, from every zone; the content can be moved.
+ * For movable user memory, from every zone.
  */
 #define PB_GFP_HIGHUSER_MOVABLE ((((((PB_GFP_BIT_DIRECT_RECLAIM | PB_GFP_BIT_KSWAPD_RECLAIM) | PB_GFP_BIT_IO) | PB_GFP_BIT_FS) | PB_GFP_BIT_HARDWALL) | PB_GFP_BIT_HIGHMEM) | PB_GFP_BIT_MOVABLE)
 
 /**
- * A huge page, if there is one.
+ * For a huge page, if one is available without effort.
  */
 #define PB_GFP_TRANSHUGE_LIGHT (((((((PB_GFP_BIT_IO | PB_GFP_BIT_FS) | PB_GFP_BIT_HARDWALL) | PB_GFP_BIT_HIGHMEM) | PB_GFP_BIT_MOVABLE) | PB_GFP_BIT_COMP) | PB_GFP_BIT_NOMEMALLOC) | PB_GFP_BIT_NOWARN)
 
 /**
- * A huge page, worth some work.
+ * For a huge page, with reclaim and compaction.
  */
 #define PB_GFP_TRANSHUGE ((((((((PB_GFP_BIT_IO | PB_GFP_BIT_FS) | PB_GFP_BIT_HARDWALL) | PB_GFP_BIT_HIGHMEM) | PB_GFP_BIT_MOVABLE) | PB_GFP_BIT_COMP) | PB_GFP_BIT_NOMEMALLOC) | PB_GFP_BIT_NOWARN) | PB_GFP_BIT_DIRECT_RECLAIM)
 
 /**
- * The largest number of zones: five of each of 64 nodes.
+ * The maximum number of zones: five on each of 64 nodes.
  */
 #define PB_MAX_ZONES 320
 
 /**
- * The largest number of CPUs of a setup without `cpu_nodes`.
+ * The maximum number of CPUs of a setup without `cpu_nodes`.
  */
 #define PB_MAX_LOCAL_CPUS 1024
 
@@ -238,7 +238,7 @@
 #define PB_ZONE_DMA32 1
 
 /**
- * Kind of zone: what every request may use. A pool has one zone, of this kind.
+ * Kind of zone: usable by every request. A pool has one zone, of this kind.
  */
 #define PB_ZONE_NORMAL 2
 
@@ -253,22 +253,22 @@
 #define PB_ZONE_MOVABLE 4
 
 /**
- * For the node of a request: that of the CPU.
+ * The node of a request: that of the CPU.
  */
 #define PB_LOCAL_NODE -1
 
 /**
- * The zone stays above its low watermark, as for every ordinary request.
+ * The zone stays above its low watermark, as for ordinary requests.
  */
 #define PB_WATERMARK_LOW 0
 
 /**
- * The zone stays above its minimum watermark, as when the kernel has woken reclaim.
+ * The zone stays above its min watermark, as for requests that have woken kswapd.
  */
 #define PB_WATERMARK_MIN 1
 
 /**
- * Down to the last frame.
+ * The zone may be used up to its last frame.
  */
 #define PB_WATERMARK_NONE 2
 
@@ -298,28 +298,29 @@
 #define PB_DUMP_VMSTAT 3
 
 /**
- * What a function gives. Where it is not `PB_STATUS_OK`, nothing has changed, unless the function's
- * description says so. Numbers are never given anew.
+ * The result of a function. If it is not `PB_STATUS_OK`, nothing has changed, unless the function's
+ * description says otherwise. Numbers are never reused.
  */
 typedef enum pb_status {
     /**
-     * All went well.
+     * Success.
      */
     PB_STATUS_OK = 0,
     /**
-     * No zone can serve the request now. Not a mistake: free something, drain CPUs, ask for less.
+     * No zone can serve the request now. Not an error of the caller: free memory, drain CPUs, or request less.
      */
     PB_STATUS_NO_MEMORY = 1,
     /**
-     * The whole is needed, but a CPU is taken or another thread is at work on it. Not a mistake.
+     * Exclusive access is needed, but a CPU is taken or another thread has exclusive access. Not an error of
+     * the caller.
      */
     PB_STATUS_BUSY = 2,
     /**
-     * A pointer is NULL that may not be.
+     * A pointer that must not be NULL is NULL.
      */
     PB_STATUS_NULL = 3,
     /**
-     * A number is not among the constants that the parameter takes.
+     * A number is not one of the parameter's constants.
      */
     PB_STATUS_UNKNOWN = 4,
     /**
@@ -327,7 +328,7 @@ typedef enum pb_status {
      */
     PB_STATUS_SPACE = 5,
     /**
-     * The text is no policy; `pb_policy_check` says why.
+     * The text is not a policy; `pb_policy_check` says why.
      */
     PB_STATUS_POLICY = 6,
     /**
@@ -347,15 +348,15 @@ typedef enum pb_status {
      */
     PB_STATUS_GEOMETRY = 10,
     /**
-     * A zone is larger than can be numbered.
+     * A zone is larger than the supported maximum.
      */
     PB_STATUS_TOO_LARGE = 11,
     /**
-     * There is no such CPU.
+     * No such CPU.
      */
     PB_STATUS_NO_SUCH_CPU = 12,
     /**
-     * The CPU is taken already.
+     * The CPU is already taken.
      */
     PB_STATUS_CPU_TAKEN = 13,
     /**
@@ -363,15 +364,15 @@ typedef enum pb_status {
      */
     PB_STATUS_CPU_GIVEN = 14,
     /**
-     * There is no such zone.
+     * No such zone.
      */
     PB_STATUS_NO_SUCH_ZONE = 15,
     /**
-     * There is no such node.
+     * No such node.
      */
     PB_STATUS_NO_SUCH_NODE = 16,
     /**
-     * The order is larger than the largest.
+     * The order is larger than the maximum.
      */
     PB_STATUS_ORDER_TOO_LARGE = 17,
     /**
@@ -379,7 +380,7 @@ typedef enum pb_status {
      */
     PB_STATUS_CONFLICTING_MOBILITY = 18,
     /**
-     * The frame is in no zone, or is no memory.
+     * The frame is in no zone, or is a hole.
      */
     PB_STATUS_FOREIGN = 19,
     /**
@@ -399,7 +400,7 @@ typedef enum pb_status {
      */
     PB_STATUS_NOT_FREE = 23,
     /**
-     * The frame is free, but in a CPU's cache, which has to be drained first.
+     * The frame is free, but in a CPU's cache, which must be drained first.
      */
     PB_STATUS_ON_CPU_LIST = 24,
     /**
@@ -407,7 +408,7 @@ typedef enum pb_status {
      */
     PB_STATUS_RESERVED = 25,
     /**
-     * The pageblock is isolated: someone else works there.
+     * The pageblock is isolated by another operation.
      */
     PB_STATUS_ISOLATED = 26,
     /**
@@ -415,15 +416,15 @@ typedef enum pb_status {
      */
     PB_STATUS_ZONE_NOT_ALLOWED = 27,
     /**
-     * The range is empty, or no page is asked for.
+     * The range is empty, or no page is requested.
      */
     PB_STATUS_EMPTY = 28,
     /**
-     * The alignment is no power of two.
+     * The alignment is not a power of two.
      */
     PB_STATUS_ALIGNMENT = 29,
     /**
-     * The range is not all in one zone.
+     * The range is not within one zone.
      */
     PB_STATUS_SPANS_ZONES = 30,
     /**
@@ -435,7 +436,7 @@ typedef enum pb_status {
      */
     PB_STATUS_UNMOVABLE = 32,
     /**
-     * There is no memory to move a block to.
+     * There is no free memory to move a block to.
      */
     PB_STATUS_NO_TARGET = 33,
     /**
@@ -447,15 +448,15 @@ typedef enum pb_status {
      */
     PB_STATUS_NOT_PAGEBLOCKS = 35,
     /**
-     * Frames of the range are not in the state that the function changes.
+     * The function does not apply to the state of some frames of the range.
      */
     PB_STATUS_WRONG_STATE = 36,
     /**
-     * No range of this size and alignment can be had.
+     * No range of this size and alignment is available.
      */
     PB_STATUS_NOT_FOUND = 37,
     /**
-     * The state contradicts itself: a defect, or something wrote to the allocator's memory.
+     * The state is inconsistent: a defect, or something overwrote the allocator's memory.
      */
     PB_STATUS_VIOLATION = 38,
     /**
@@ -465,20 +466,18 @@ typedef enum pb_status {
 } pb_status;
 
 /**
- * An allocator, in memory that the caller supplied. Any thread may use it at any time.
+ * An allocator in memory that the caller supplied. Any thread may use it at any time.
  */
 typedef struct pb_allocator pb_allocator;
 
 /**
- * A CPU that was taken: the owner of its caches. One thread at a time may use it, and threads can
- * hand it on.
+ * A taken CPU: the owner of its caches. One thread at a time may use it, and threads can pass it on.
  */
 typedef struct pb_cpu pb_cpu;
 
 /**
- * A zone: a range of frames, whose memory is all reserved until `pb_release`. A frame number is a
- * physical address, or an offset into a pool, divided by the page size; the library never touches
- * the frames.
+ * A zone: a range of frames, whose memory is all reserved until `pb_release`. A frame number is a physical
+ * address, or an offset into a pool, divided by the page size; the library never accesses the frames.
  */
 typedef struct pb_zone {
     /**
@@ -500,7 +499,7 @@ typedef struct pb_zone {
 } pb_zone;
 
 /**
- * What an allocator is made for. Zero in what is not needed.
+ * The properties of a new allocator. Unneeded fields are zero.
  */
 typedef struct pb_setup {
     /**
@@ -512,7 +511,7 @@ typedef struct pb_setup {
      */
     size_t zone_count;
     /**
-     * The node of each CPU; NULL: all on node 0.
+     * The node of each CPU; NULL means that all are on node 0.
      */
     const uint8_t *cpu_nodes;
     /**
@@ -520,11 +519,11 @@ typedef struct pb_setup {
      */
     size_t cpu_count;
     /**
-     * The distances between nodes, row by row; NULL: 10 at home, 20 elsewhere.
+     * The distances between nodes, row by row; NULL means 10 to the same node, 20 to others.
      */
     const uint8_t *distances;
     /**
-     * The number of distances: that of nodes, squared, or 0.
+     * The number of distances: the number of nodes squared, or 0.
      */
     size_t distance_count;
     /**
@@ -532,17 +531,17 @@ typedef struct pb_setup {
      */
     const char *policy;
     /**
-     * The order of a pageblock; 0: 9, which is 2 MiB in pages of 4 KiB.
+     * The order of a pageblock; 0 means 9, which is 2 MiB in pages of 4 KiB.
      */
     uint32_t pageblock_order;
     /**
-     * The largest order of a block; 0: 10. At most 14.
+     * The largest order of a block; 0 means 10. At most 14.
      */
     uint32_t max_order;
 } pb_setup;
 
 /**
- * Frames from `start` up to, not including, `end`.
+ * The frames from `start` up to, not including, `end`.
  */
 typedef struct pb_range {
     /**
@@ -556,34 +555,34 @@ typedef struct pb_range {
 } pb_range;
 
 /**
- * How the contents of blocks in use are moved. Where the whole is worked on, the functions may not call
- * those of the same allocator, which say `PB_STATUS_BUSY` meanwhile. Where a CPU does the work, they may
- * not use that CPU, and `is_movable` nothing of the allocator: a zone's lock is held.
+ * How the contents of blocks in use are moved. In exclusive calls, the functions may not call functions of the
+ * same allocator, which return `PB_STATUS_BUSY` meanwhile. In calls by a CPU, they may not use that CPU, and
+ * `is_movable` may not use the allocator at all, as a zone's lock is held.
  */
 typedef struct pb_migrate {
     /**
-     * Tells whether the content of a block can be moved.
+     * Returns whether the content of a block can be moved.
      */
     bool (*is_movable)(void *context, uint64_t block, uint32_t order);
     /**
-     * Moves the content of a block to another, and lets everyone who used the first use the second;
-     * the first is freed then, by the allocator. Where it gives false, the second is.
+     * Moves the content of a block to another, and redirects all users of the first to the second; the
+     * allocator then frees the first. If it returns false, the allocator frees the second.
      */
     bool (*migrate)(void *context, uint64_t from, uint64_t to, uint32_t order);
     /**
-     * What all are given.
+     * The first argument of all functions.
      */
     void *context;
     /**
-     * Asked for by `pb_cpu_alloc_contig`, `pb_cpu_alloc_contig_range` and `pb_cpu_offline` again and again,
-     * while a CPU that others have has not given back its frames yet (which it does at its next call).
-     * False, or NULL, ends the waiting: `PB_STATUS_BUSY`.
+     * Called repeatedly by `pb_cpu_alloc_contig`, `pb_cpu_alloc_contig_range` and `pb_cpu_offline` while a CPU
+     * that is taken has not yet returned its frames (which it does at its next call). If it returns false, or
+     * is NULL, the wait ends with `PB_STATUS_BUSY`.
      */
     bool (*wait_for)(void *context, size_t cpu);
 } pb_migrate;
 
 /**
- * A request in full. Zero means no preference, but for the node.
+ * A request with all options. Zero means no preference, except for the node.
  */
 typedef struct pb_request {
     /**
@@ -599,17 +598,17 @@ typedef struct pb_request {
      */
     int32_t node;
     /**
-     * A `PB_WATERMARK_` constant: how much is left to others.
+     * A `PB_WATERMARK_` constant: how many pages stay free.
      */
     uint32_t watermark;
     /**
-     * The nodes that may be used, one bit each; 0: all.
+     * The nodes that may be used, one bit each; 0 means all.
      */
     uint64_t nodes;
 } pb_request;
 
 /**
- * A request to a CPU; its fields are the library's.
+ * A drain request to a CPU; its fields are private to the library.
  */
 typedef struct pb_drain {
     size_t cpu;
@@ -618,7 +617,7 @@ typedef struct pb_drain {
 } pb_drain;
 
 /**
- * A zone, at one instant; all sizes are in pages.
+ * The state of a zone at one instant; all sizes are in pages.
  */
 typedef struct pb_zone_info {
     /**
@@ -642,7 +641,7 @@ typedef struct pb_zone_info {
      */
     uint64_t free;
     /**
-     * The minimum watermark.
+     * The min watermark.
      */
     uint64_t min;
     /**
@@ -668,7 +667,7 @@ typedef struct pb_zone_info {
 } pb_zone_info;
 
 /**
- * What was counted in a zone since the allocator was made.
+ * Counts of a zone since the allocator was created.
  */
 typedef struct pb_zone_counters {
     /**
@@ -680,11 +679,11 @@ typedef struct pb_zone_counters {
      */
     uint64_t freed;
     /**
-     * How often the zone's lock was taken.
+     * Acquisitions of the zone's lock.
      */
     uint64_t locked;
     /**
-     * Free lists looked at in the search for a block.
+     * Free lists checked in the search for a block.
      */
     uint64_t list_probes;
 } pb_zone_counters;
@@ -694,13 +693,13 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The text of a status, which lives for ever; of a number that is none too. Never NULL.
+ * Returns the text of a status, which is static, also for an unknown number. Never NULL.
  */
 const char *pb_strerror(int32_t status);
 
 /**
- * Says how much memory `pb_create` needs, in bytes: nine for each frame of the zones' spans, one for
- * each pageblock, and some for each zone and CPU. Uses up to 20 KiB of stack, as `pb_create` does.
+ * Returns the memory that `pb_create` needs, in bytes: nine for each frame of the zones' spans, one for each
+ * pageblock, and some for each zone and CPU. Uses up to 20 KiB of stack, as does `pb_create`.
  *
  * Promise: The setup's pointers are NULL or point to as many values as it says.
  */
@@ -708,9 +707,9 @@ enum pb_status pb_metadata_size(const struct pb_setup *setup,
                                 size_t *size);
 
 /**
- * Makes an allocator in memory of the caller's, of any alignment, which has to stay where it is and
- * is the allocator's until `pb_destroy`. The setup is not needed afterwards. All frames are reserved
- * at first: go on with `pb_release`.
+ * Creates an allocator in memory of the caller's, of any alignment, which must stay in place and belongs to
+ * the allocator until `pb_destroy`. The setup is not needed afterwards. All frames are reserved at first; the
+ * next step is `pb_release`.
  *
  * Promise: The setup's pointers are NULL or point to as many values as it says; `memory` is NULL or points to
  * `size` bytes that nobody else uses.
@@ -721,12 +720,12 @@ enum pb_status pb_create(const struct pb_setup *setup,
                          struct pb_allocator **allocator);
 
 /**
- * The same in memory all of whose bytes have values, whichever, as pages have that come zeroed from an
- * operating system (`mmap`, `calloc`): eight of a frame's nine bytes are not touched before the frame is
- * the first of a free block, so that pages of them need not be there. For 64 GiB of frames it takes half
- * the time of `pb_create` where the memory is new to the process.
+ * Does the same in memory whose bytes are all initialised, to any values, such as zeroed pages from an
+ * operating system (`mmap`, `calloc`). Eight of a frame's nine bytes are not accessed before the frame is the
+ * first of a free block, so their pages need not be mapped. For 64 GiB of frames this takes half the time of
+ * `pb_create` if the memory is new to the process.
  *
- * Promise: As for `pb_create`; every byte of the memory has a value.
+ * Promise: As for `pb_create`; every byte of the memory is initialised.
  */
 enum pb_status pb_create_zeroed(const struct pb_setup *setup,
                                 void *memory,
@@ -734,15 +733,15 @@ enum pb_status pb_create_zeroed(const struct pb_setup *setup,
                                 struct pb_allocator **allocator);
 
 /**
- * Ends an allocator, whatever is in use: its memory is the caller's again. `PB_STATUS_BUSY` while a
- * CPU is taken; the allocator goes on then.
+ * Destroys an allocator, whatever is in use: its memory is the caller's again. `PB_STATUS_BUSY` while a CPU is
+ * taken; the allocator then stays usable.
  */
 enum pb_status pb_destroy(struct pb_allocator *allocator);
 
 /**
- * Tells whether a text is a policy. Where it is not, `PB_STATUS_POLICY`, and the reason (with all
- * names that would do) stands in `text`, with a zero at its end; it is cut where `size` bytes do not
- * hold it. `text` may be NULL if `size` is 0.
+ * Checks whether a text is a policy. If it is not, returns `PB_STATUS_POLICY` and writes the reason (with the
+ * allowed names) to `text`, terminated by a zero and truncated to `size` bytes. `text` may be NULL if `size`
+ * is 0.
  *
  * Promise: `policy` is NULL or ends in a zero; `text` has room for `size` bytes.
  */
@@ -751,9 +750,9 @@ enum pb_status pb_policy_check(const char *policy,
                                size_t size);
 
 /**
- * Hands reserved memory to the allocator, and tunes watermarks and caches for it. At the start give
- * all of it in one call, from low to high, as a kernel does at boot; later calls add memory. For
- * frames that are not reserved, `PB_STATUS_WRONG_STATE`.
+ * Releases reserved memory to the allocator, and tunes watermarks and caches for it. At the start release all
+ * memory in one call, from low to high, as a kernel does at boot; later calls add memory.
+ * `PB_STATUS_WRONG_STATE` for frames that are not reserved.
  *
  * Promise: `ranges` points to `count` ranges.
  */
@@ -762,9 +761,9 @@ enum pb_status pb_release(struct pb_allocator *allocator,
                           size_t count);
 
 /**
- * Takes memory of one zone from the allocator: it is reserved then. The range consists of whole
- * pageblocks, but for the ends of the zone. What is in use there is moved by `migrate` (may be NULL),
- * to memory that CPU `cpu` allocates, which is not taken.
+ * Takes memory of one zone from the allocator, so that it is reserved. The range consists of whole pageblocks,
+ * except at the ends of the zone. Blocks in use are moved by `migrate` (may be NULL) to memory that CPU `cpu`
+ * allocates, which must not be taken.
  */
 enum pb_status pb_offline(struct pb_allocator *allocator,
                           size_t cpu,
@@ -773,8 +772,8 @@ enum pb_status pb_offline(struct pb_allocator *allocator,
                           const struct pb_migrate *migrate);
 
 /**
- * Takes memory away as `pb_offline` does, by a CPU, while others work. Their caches are asked for the
- * frames in them (`wait_for` of `migrate`), as by `pb_cpu_alloc_contig`.
+ * Takes memory away like `pb_offline`, by a CPU, while others work. Frames in their caches are requested from
+ * them (`wait_for` of `migrate`), as in `pb_cpu_alloc_contig`.
  */
 enum pb_status pb_cpu_offline(struct pb_cpu *cpu,
                               uint64_t start,
@@ -782,42 +781,44 @@ enum pb_status pb_cpu_offline(struct pb_cpu *cpu,
                               const struct pb_migrate *migrate);
 
 /**
- * Hands reserved memory of one zone to the allocator, whether CPUs are taken or not; `PB_STATUS_BUSY` only
- * while another works on the whole. CPUs have the new limits of their caches from their next call on.
+ * Releases reserved memory of one zone to the allocator, whether CPUs are taken or not; `PB_STATUS_BUSY` only
+ * during an exclusive call. CPUs use the new limits of their caches from their next call on.
  */
 enum pb_status pb_online(struct pb_allocator *allocator,
                          uint64_t start,
                          uint64_t end);
 
 /**
- * Says that reserved frames of one zone are no memory (any more). Otherwise as `pb_online`.
+ * Marks reserved frames of one zone as holes, which are not (or no longer) memory. Otherwise like `pb_online`.
  */
-enum pb_status pb_mark_holes(struct pb_allocator *allocator, uint64_t start, uint64_t end);
+enum pb_status pb_mark_holes(struct pb_allocator *allocator,
+                             uint64_t start,
+                             uint64_t end);
 
 /**
- * Says that holes of one zone are memory now, which is reserved at first. Otherwise as `pb_online`.
+ * Marks holes of one zone as memory, which is reserved at first. Otherwise like `pb_online`.
  */
 enum pb_status pb_fill_holes(struct pb_allocator *allocator, uint64_t start, uint64_t end);
 
 /**
- * Takes a CPU, whose caches are its taker's until `pb_cpu_give`. `PB_STATUS_CPU_TAKEN` where somebody
- * has it. A thread takes one and keeps it; there may be as many as wanted, whatever the machine has.
+ * Takes a CPU, whose caches the caller owns until `pb_cpu_give`. `PB_STATUS_CPU_TAKEN` if it is already taken.
+ * A thread takes a CPU and keeps it; there may be any number of CPUs, whatever the machine has.
  */
 enum pb_status pb_cpu_take(struct pb_allocator *allocator,
                            size_t number,
                            struct pb_cpu **cpu);
 
 /**
- * Gives a CPU back; its caches keep their frames for the next one to take it. The pointer may not be
- * used any more: until somebody takes the CPU again, functions say `PB_STATUS_CPU_GIVEN`.
+ * Gives a CPU back; its caches keep their frames for the next owner. The pointer may no longer be used: until
+ * the CPU is taken again, functions return `PB_STATUS_CPU_GIVEN` for it.
  *
  * Promise: `cpu` is NULL or came from `pb_cpu_take`, its allocator lives, and no other thread uses it.
  */
 enum pb_status pb_cpu_give(struct pb_cpu *cpu);
 
 /**
- * Allocates 2^order pages; `frame` is the first. `PB_STATUS_NO_MEMORY` where no zone has such a block
- * above its low watermark.
+ * Allocates 2^order pages; `frame` is the first. `PB_STATUS_NO_MEMORY` if no zone has such a block above its
+ * low watermark.
  */
 enum pb_status pb_alloc(struct pb_cpu *cpu,
                         uint32_t order,
@@ -825,39 +826,41 @@ enum pb_status pb_alloc(struct pb_cpu *cpu,
                         uint64_t *frame);
 
 /**
- * Allocates as `pb_alloc` does, with all that a request can say.
+ * Allocates like `pb_alloc`, with all options of a request.
  */
 enum pb_status pb_alloc_request(struct pb_cpu *cpu,
                                 const struct pb_request *request,
                                 uint64_t *frame);
 
 /**
- * Frees a block that any CPU allocated. A mistake (freed twice, wrong order, foreign frame) is an
- * error that changes nothing, unless two threads free one block at the same instant: see the module
- * `sharing` of the Rust documentation.
+ * Frees a block that any CPU allocated. An invalid free (double free, wrong order, foreign frame) is an error
+ * that changes nothing, unless two threads free the same block at the same instant: see the module `sharing`
+ * of the Rust documentation.
  */
-enum pb_status pb_free(struct pb_cpu *cpu, uint64_t frame, uint32_t order);
+enum pb_status pb_free(struct pb_cpu *cpu,
+                       uint64_t frame,
+                       uint32_t order);
 
 /**
- * Splits a block in use into blocks of the order `into`, each to be freed by itself.
+ * Splits a block in use into blocks of order `into`, each of which is freed separately.
  */
 enum pb_status pb_split(struct pb_cpu *cpu, uint64_t frame, uint32_t order, uint32_t into);
 
 /**
- * Says whether the content of a block in use can be moved. A new block counts as movable if its
- * request was.
+ * Sets whether the content of a block in use can be moved. A new block counts as movable if its request was.
  */
-enum pb_status pb_set_movable(struct pb_cpu *cpu, uint64_t frame, bool movable);
+enum pb_status pb_set_movable(struct pb_cpu *cpu,
+                              uint64_t frame,
+                              bool movable);
 
 /**
- * Lets caches shrink that were filled by a burst (kernel 6.7 and later); to be called about once a
- * second.
+ * Shrinks caches that a burst has filled (kernel 6.7 and later); to be called about once a second.
  */
 enum pb_status pb_cpu_tick(struct pb_cpu *cpu);
 
 /**
- * Allocates up to `count` blocks of 2^order pages into `frames`; `got` is how many. An error only
- * where not even one could be had. Entries past those are 0.
+ * Allocates up to `count` blocks of 2^order pages into `frames`; `got` is their number. Fails only if not even
+ * one could be allocated. The remaining entries are 0.
  *
  * Promise: `frames` has room for `count` numbers.
  */
@@ -869,8 +872,8 @@ enum pb_status pb_alloc_bulk(struct pb_cpu *cpu,
                              size_t *got);
 
 /**
- * Frees `count` blocks of one order. At the first mistake it stops: `freed` (may be NULL) blocks are
- * free then, the others are as they were.
+ * Frees `count` blocks of one order. Stops at the first error: `freed` (may be NULL) blocks are free then, the
+ * others are unchanged.
  *
  * Promise: `frames` points to `count` numbers.
  */
@@ -881,14 +884,17 @@ enum pb_status pb_free_bulk(struct pb_cpu *cpu,
                             size_t *freed);
 
 /**
- * Allocates the block that starts at a frame, if all of it is free and the zone stays above its low
- * watermark. A frame in a CPU's cache is not: drain it first.
+ * Allocates the block that starts at a frame, if all of it is free and the zone stays above its low watermark.
+ * A frame in a CPU's cache does not count as free: drain it first.
  */
-enum pb_status pb_alloc_at(struct pb_cpu *cpu, uint64_t frame, uint32_t order, uint32_t gfp);
+enum pb_status pb_alloc_at(struct pb_cpu *cpu,
+                           uint64_t frame,
+                           uint32_t order,
+                           uint32_t gfp);
 
 /**
- * Allocates the lowest free block that lies in the frames from `start` up to, not including, `end`.
- * Takes time linear in the blocks before it.
+ * Allocates the lowest free block within the frames from `start` up to, not including, `end`. Takes time
+ * linear in the blocks before it.
  */
 enum pb_status pb_alloc_within(struct pb_cpu *cpu,
                                uint64_t start,
@@ -898,41 +904,42 @@ enum pb_status pb_alloc_within(struct pb_cpu *cpu,
                                uint64_t *frame);
 
 /**
- * Gives every frame of a CPU's own caches back to the zones.
+ * Drains a CPU's own caches to the zones.
  */
 enum pb_status pb_cpu_drain(struct pb_cpu *cpu);
 
 /**
- * Does what other threads asked of a CPU. All functions that allocate or free by it do so too; a CPU
- * that does that rarely calls this now and then.
+ * Handles other threads' requests to a CPU. Every function that allocates or frees with the CPU does so too; a
+ * CPU that rarely calls them should call this now and then.
  */
 enum pb_status pb_cpu_attend(struct pb_cpu *cpu);
 
 /**
- * Asks for all frames of a CPU's caches: those of a CPU that is not taken come back now, of another
- * at its next call, or when it is given back. `pb_is_drained` tells when.
+ * Requests that a CPU's caches are drained: those of a CPU that is not taken at once, those of another CPU at
+ * its next call, or when it is given back. `pb_is_drained` reports completion.
  */
 enum pb_status pb_request_drain(struct pb_allocator *allocator,
                                 size_t cpu,
                                 struct pb_drain *drain);
 
 /**
- * Tells whether a request was honoured.
+ * Returns whether a request is completed.
  */
 enum pb_status pb_is_drained(struct pb_allocator *allocator,
                              const struct pb_drain *drain,
                              bool *drained);
 
 /**
- * Asks all CPUs, as `pb_request_drain` does one; `waiting` (may be NULL) is how many are taken and
- * have not done it yet.
+ * Requests of all CPUs what `pb_request_drain` requests of one; `waiting` (may be NULL) is the number of taken
+ * CPUs that have not completed it.
  */
-enum pb_status pb_drain_all(struct pb_allocator *allocator, size_t *waiting);
+enum pb_status pb_drain_all(struct pb_allocator *allocator,
+                            size_t *waiting);
 
 /**
- * Allocates `pages` contiguous frames that start at a multiple of `align` frames, in a zone that the
- * flags allow, for a CPU that is not taken (whose node comes first). With `migrate` (may be NULL) what
- * is in the way is moved. Where it fails, what was moved stays moved.
+ * Allocates `pages` contiguous frames that start at a multiple of `align` frames, in a zone that the flags
+ * allow, for a CPU that is not taken (whose node is preferred). With `migrate` (may be NULL) blocks in use are
+ * moved out of the way. On failure, moved blocks stay moved.
  */
 enum pb_status pb_alloc_contig(struct pb_allocator *allocator,
                                size_t cpu,
@@ -943,7 +950,7 @@ enum pb_status pb_alloc_contig(struct pb_allocator *allocator,
                                uint64_t *start);
 
 /**
- * Allocates the frames from `start` up to, not including, `end`, which lie in one zone. Otherwise as
+ * Allocates the frames from `start` up to, not including, `end`, which must be in one zone. Otherwise like
  * `pb_alloc_contig`.
  */
 enum pb_status pb_alloc_contig_range(struct pb_allocator *allocator,
@@ -961,10 +968,9 @@ enum pb_status pb_free_contig(struct pb_allocator *allocator,
                               uint64_t end);
 
 /**
- * Allocates as `pb_alloc_contig` does, by a CPU, while others work. Their caches are asked for the frames
- * in them (`wait_for` of `migrate`). Nobody may free a block while it is being moved; of one that was freed
- * before, `migrate` says false. What others do meanwhile can make it fail where it would succeed the
- * next time.
+ * Allocates like `pb_alloc_contig`, by a CPU, while others work. Frames in their caches are requested from
+ * them (`wait_for` of `migrate`). A block may not be freed while it is being moved; if it was freed before,
+ * `migrate` returns false. Concurrent activity of others can make it fail where a retry would succeed.
  */
 enum pb_status pb_cpu_alloc_contig(struct pb_cpu *cpu,
                                    uint64_t pages,
@@ -974,7 +980,7 @@ enum pb_status pb_cpu_alloc_contig(struct pb_cpu *cpu,
                                    uint64_t *start);
 
 /**
- * Allocates the frames from `start` up to, not including, `end`, which lie in one zone. Otherwise as
+ * Allocates the frames from `start` up to, not including, `end`, which must be in one zone. Otherwise like
  * `pb_cpu_alloc_contig`.
  */
 enum pb_status pb_cpu_alloc_contig_range(struct pb_cpu *cpu,
@@ -983,33 +989,33 @@ enum pb_status pb_cpu_alloc_contig_range(struct pb_cpu *cpu,
                                          const struct pb_migrate *migrate);
 
 /**
- * Frees a range that one of the functions above gave, to the CPU's caches and to the zone.
+ * Frees a range that one of the functions above returned, to the CPU's caches and to the zone.
  */
 enum pb_status pb_cpu_free_contig(struct pb_cpu *cpu, uint64_t start, uint64_t end);
 
 /**
- * The state of a zone, by its place in the setup; exact, at any time.
+ * Returns the state of a zone, by its index in the setup; exact, at any time.
  */
 enum pb_status pb_zone_state(struct pb_allocator *allocator,
                              size_t zone,
                              struct pb_zone_info *state);
 
 /**
- * The free frames of a zone, without its lock: they may lag by what a CPU moves just now.
+ * Returns the free frames of a zone without taking its lock: may lag behind concurrent changes.
  */
 enum pb_status pb_free_pages(struct pb_allocator *allocator, size_t zone, uint64_t *pages);
 
 /**
- * What a zone and all CPUs in it counted. `PB_STATUS_BUSY` while a CPU is taken.
+ * Returns the counts of a zone and of all CPUs in it. `PB_STATUS_BUSY` while a CPU is taken.
  */
 enum pb_status pb_counters(struct pb_allocator *allocator,
                            size_t zone,
                            struct pb_zone_counters *counters);
 
 /**
- * Verifies everything: each frame accounted for once, lists against blocks, counters against lists.
- * `PB_STATUS_VIOLATION` where that fails; `text` (may be NULL if `size` is 0) says where, with a zero
- * at its end. Takes time linear in the frames. `PB_STATUS_BUSY` while a CPU is taken.
+ * Verifies everything: that each frame is accounted for once, lists against blocks, counters against lists.
+ * Returns `PB_STATUS_VIOLATION` on a contradiction; `text` (may be NULL if `size` is 0) then describes it,
+ * terminated by a zero. Takes time linear in the frames. `PB_STATUS_BUSY` while a CPU is taken.
  *
  * Promise: `text` has room for `size` bytes.
  */
@@ -1018,24 +1024,24 @@ enum pb_status pb_check(struct pb_allocator *allocator,
                         size_t size);
 
 /**
- * Verifies the zones, one after the other, while CPUs work; otherwise as `pb_check`.
+ * Verifies the zones, one after the other, while CPUs work; otherwise like `pb_check`.
  *
  * Promise: `text` has room for `size` bytes.
  */
 enum pb_status pb_check_zones(struct pb_allocator *allocator, char *text, size_t size);
 
 /**
- * Verifies a CPU's own caches while others work; otherwise as `pb_check`.
+ * Verifies a CPU's own caches while others work; otherwise like `pb_check`.
  *
  * Promise: `text` has room for `size` bytes.
  */
 enum pb_status pb_cpu_check(struct pb_cpu *cpu, char *text, size_t size);
 
 /**
- * Writes the state in the format of a file of `/proc`, as kernel `major.minor` prints it, with a zero
- * at its end. `length` (may be NULL) is that of the whole text, without the zero. Where `size` bytes
- * do not hold it, `PB_STATUS_SPACE`, and the text is cut. `text` may be NULL if `size` is 0.
- * `PB_STATUS_BUSY` while a CPU is taken; `pb_zone_state` has such numbers at any time.
+ * Writes the state in the format of a file of `/proc`, as kernel `major.minor` prints it, terminated by a
+ * zero. `length` (may be NULL) is the length of the full text, without the zero. If it does not fit in `size`
+ * bytes it is truncated, with `PB_STATUS_SPACE`. `text` may be NULL if `size` is 0. `PB_STATUS_BUSY` while a
+ * CPU is taken; `pb_zone_state` has such numbers at any time.
  *
  * Promise: `text` has room for `size` bytes.
  */
@@ -1048,8 +1054,8 @@ enum pb_status pb_dump(struct pb_allocator *allocator,
                        size_t *length);
 
 /**
- * Says what a thread does now and then while it waits for a lock, such as calling `sched_yield`, for
- * all allocators of the program. NULL, as at the start: it only spins, as a kernel wants it.
+ * Sets what a thread calls now and then while it waits for a lock, such as `sched_yield`, for all allocators
+ * of the program. NULL, the initial value, means to spin only, as in a kernel.
  */
 void pb_set_relax(void (*relax)(void));
 

@@ -1,4 +1,4 @@
-//! Many blocks at once.
+//! Allocating and freeing many blocks at once.
 
 use core::mem::MaybeUninit;
 
@@ -6,8 +6,8 @@ use crate::cpu::{asked, on};
 use crate::memory::{self, Cpu};
 use crate::status::Status;
 
-/// Allocates up to `count` blocks of 2^order pages into `frames`; `got` is how many. An error only
-/// where not even one could be had. Entries past those are 0.
+/// Allocates up to `count` blocks of 2^order pages into `frames`; `got` is their number. Fails only if not even
+/// one could be allocated. The remaining entries are 0.
 ///
 /// # Safety
 /// `frames` has room for `count` numbers.
@@ -28,8 +28,8 @@ pub unsafe extern "C" fn pb_alloc_bulk(
     })
 }
 
-/// Frees `count` blocks of one order. At the first mistake it stops: `freed` (may be NULL) blocks are
-/// free then, the others are as they were.
+/// Frees `count` blocks of one order. Stops at the first error: `freed` (may be NULL) blocks are free then, the
+/// others are unchanged.
 ///
 /// # Safety
 /// `frames` points to `count` numbers.

@@ -10,16 +10,16 @@ use crate::dump::Text;
 use crate::memory::{self, Allocator, Cpu};
 use crate::status::Status;
 
-fn told(found: Result<(), Violation>, text: &mut Text<'_>) -> Result<(), Status> {
+fn report_violation(found: Result<(), Violation>, text: &mut Text<'_>) -> Result<(), Status> {
     found.map_err(|violation| {
         let _ = write!(text, "{violation}");
         Status::Violation
     })
 }
 
-/// Verifies everything: each frame accounted for once, lists against blocks, counters against lists.
-/// `PB_STATUS_VIOLATION` where that fails; `text` (may be NULL if `size` is 0) says where, with a zero
-/// at its end. Takes time linear in the frames. `PB_STATUS_BUSY` while a CPU is taken.
+/// Verifies everything: that each frame is accounted for once, lists against blocks, counters against lists.
+/// Returns `PB_STATUS_VIOLATION` on a contradiction; `text` (may be NULL if `size` is 0) then describes it,
+/// terminated by a zero. Takes time linear in the frames. `PB_STATUS_BUSY` while a CPU is taken.
 ///
 /// # Safety
 /// `text` has room for `size` bytes.
@@ -31,12 +31,14 @@ pub unsafe extern "C" fn pb_check(
 ) -> Status {
     let act = || {
         let mut text = Text::new(memory::many_mut(text, size)?);
-        allocator.ok_or(Status::Null)?.with_whole(|whole| told(whole.check(), &mut text))
+        allocator
+            .ok_or(Status::Null)?
+            .with_whole(|whole| report_violation(whole.check(), &mut text))
     };
     act().into()
 }
 
-/// Verifies the zones, one after the other, while CPUs work; otherwise as `pb_check`.
+/// Verifies the zones, one after the other, while CPUs work; otherwise like `pb_check`.
 ///
 /// # Safety
 /// `text` has room for `size` bytes.
@@ -48,13 +50,13 @@ pub unsafe extern "C" fn pb_check_zones(
 ) -> Status {
     let act = || {
         let mut text = Text::new(memory::many_mut(text, size)?);
-        let check = |shared: &memory::Shared, _| told(shared.check_zones(), &mut text);
+        let check = |shared: &memory::Shared, _| report_violation(shared.check_zones(), &mut text);
         allocator.ok_or(Status::Null)?.with_shared(check)
     };
     act().into()
 }
 
-/// Verifies a CPU's own caches while others work; otherwise as `pb_check`.
+/// Verifies a CPU's own caches while others work; otherwise like `pb_check`.
 ///
 /// # Safety
 /// `text` has room for `size` bytes.
@@ -66,6 +68,6 @@ pub unsafe extern "C" fn pb_cpu_check(
 ) -> Status {
     on(cpu, |handle| {
         let mut text = Text::new(memory::many_mut(text, size)?);
-        told(handle.check(), &mut text)
+        report_violation(handle.check(), &mut text)
     })
 }

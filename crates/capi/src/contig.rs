@@ -1,5 +1,5 @@
-//! Contiguous ranges of any size: by who owns the whole (`PB_STATUS_BUSY` while a CPU is taken), or by
-//! a CPU beside others.
+//! Contiguous ranges of any size: by an exclusive owner (`PB_STATUS_BUSY` while a CPU is taken), or by a CPU
+//! concurrently with others.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -13,28 +13,28 @@ use crate::cpu::on;
 use crate::memory::{Allocator, Cpu};
 use crate::status::Status;
 
-/// How the contents of blocks in use are moved. Where the whole is worked on, the functions may not call
-/// those of the same allocator, which say `PB_STATUS_BUSY` meanwhile. Where a CPU does the work, they may
-/// not use that CPU, and `is_movable` nothing of the allocator: a zone's lock is held.
+/// How the contents of blocks in use are moved. In exclusive calls, the functions may not call functions of the
+/// same allocator, which return `PB_STATUS_BUSY` meanwhile. In calls by a CPU, they may not use that CPU, and
+/// `is_movable` may not use the allocator at all, as a zone's lock is held.
 #[repr(C)]
 pub struct Migrate {
-    /// Tells whether the content of a block can be moved.
+    /// Returns whether the content of a block can be moved.
     is_movable: Option<extern "C" fn(context: *mut c_void, block: u64, order: u32) -> bool>,
-    /// Moves the content of a block to another, and lets everyone who used the first use the second;
-    /// the first is freed then, by the allocator. Where it gives false, the second is.
+    /// Moves the content of a block to another, and redirects all users of the first to the second; the
+    /// allocator then frees the first. If it returns false, the allocator frees the second.
     migrate: Option<extern "C" fn(context: *mut c_void, from: u64, to: u64, order: u32) -> bool>,
-    /// What all are given.
+    /// The first argument of all functions.
     context: *mut c_void,
-    /// Asked for by `pb_cpu_alloc_contig`, `pb_cpu_alloc_contig_range` and `pb_cpu_offline` again and again,
-    /// while a CPU that others have has not given back its frames yet (which it does at its next call).
-    /// False, or NULL, ends the waiting: `PB_STATUS_BUSY`.
+    /// Called repeatedly by `pb_cpu_alloc_contig`, `pb_cpu_alloc_contig_range` and `pb_cpu_offline` while a CPU
+    /// that is taken has not yet returned its frames (which it does at its next call). If it returns false, or
+    /// is NULL, the wait ends with `PB_STATUS_BUSY`.
     wait_for: Option<extern "C" fn(context: *mut c_void, cpu: usize) -> bool>,
 }
 
-/// The caller's functions; nothing is moved where one is missing.
-pub(crate) struct Given<'a>(pub(crate) Option<&'a Migrate>);
+/// The caller's functions; nothing is moved if one is missing.
+pub(crate) struct MigrateCallbacks<'a>(pub(crate) Option<&'a Migrate>);
 
-impl Moves for Given<'_> {
+impl Moves for MigrateCallbacks<'_> {
     fn is_movable(&mut self, block: Pfn, order: Order) -> bool {
         self.0.is_some_and(|given| match (given.is_movable, given.migrate) {
             (Some(is_movable), Some(_)) => is_movable(given.context, block.0, order.into()),
@@ -57,9 +57,9 @@ impl Moves for Given<'_> {
     }
 }
 
-/// Allocates `pages` contiguous frames that start at a multiple of `align` frames, in a zone that the
-/// flags allow, for a CPU that is not taken (whose node comes first). With `migrate` (may be NULL) what
-/// is in the way is moved. Where it fails, what was moved stays moved.
+/// Allocates `pages` contiguous frames that start at a multiple of `align` frames, in a zone that the flags
+/// allow, for a CPU that is not taken (whose node is preferred). With `migrate` (may be NULL) blocks in use are
+/// moved out of the way. On failure, moved blocks stay moved.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_alloc_contig(
     allocator: Option<&Allocator>,
@@ -83,7 +83,7 @@ pub extern "C" fn pb_alloc_contig(
     act().into()
 }
 
-/// Allocates the frames from `start` up to, not including, `end`, which lie in one zone. Otherwise as
+/// Allocates the frames from `start` up to, not including, `end`, which must be in one zone. Otherwise like
 /// `pb_alloc_contig`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_alloc_contig_range(
@@ -118,10 +118,9 @@ pub extern "C" fn pb_free_contig(
     act().into()
 }
 
-/// Allocates as `pb_alloc_contig` does, by a CPU, while others work. Their caches are asked for the frames
-/// in them (`wait_for` of `migrate`). Nobody may free a block while it is being moved; of one that was freed
-/// before, `migrate` says false. What others do meanwhile can make it fail where it would succeed the
-/// next time.
+/// Allocates like `pb_alloc_contig`, by a CPU, while others work. Frames in their caches are requested from
+/// them (`wait_for` of `migrate`). A block may not be freed while it is being moved; if it was freed before,
+/// `migrate` returns false. Concurrent activity of others can make it fail where a retry would succeed.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_cpu_alloc_contig(
     cpu: Option<&mut Cpu>,
@@ -134,14 +133,14 @@ pub extern "C" fn pb_cpu_alloc_contig(
     on(cpu, |handle| {
         let start = start.ok_or(Status::Null)?;
         let request = Request::new(0, Gfp(gfp));
-        let moves = &mut Given(migrate);
+        let moves = &mut MigrateCallbacks(migrate);
         let range = handle.alloc_contig(pages, align, &request, moves, &mut ())?;
         start.write(range.start.0);
         Ok(())
     })
 }
 
-/// Allocates the frames from `start` up to, not including, `end`, which lie in one zone. Otherwise as
+/// Allocates the frames from `start` up to, not including, `end`, which must be in one zone. Otherwise like
 /// `pb_cpu_alloc_contig`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_cpu_alloc_contig_range(
@@ -152,11 +151,11 @@ pub extern "C" fn pb_cpu_alloc_contig_range(
 ) -> Status {
     on(cpu, |handle| {
         let range = FrameRange::new(start, end);
-        Ok(handle.alloc_contig_range(range, &mut Given(migrate), &mut ())?)
+        Ok(handle.alloc_contig_range(range, &mut MigrateCallbacks(migrate), &mut ())?)
     })
 }
 
-/// Frees a range that one of the functions above gave, to the CPU's caches and to the zone.
+/// Frees a range that one of the functions above returned, to the CPU's caches and to the zone.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_cpu_free_contig(cpu: Option<&mut Cpu>, start: u64, end: u64) -> Status {
     on(cpu, |handle| Ok(handle.free_contig(FrameRange::new(start, end), &mut ())?))

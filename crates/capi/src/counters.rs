@@ -1,4 +1,4 @@
-//! Numbers of zones.
+//! State and counters of zones.
 
 use core::mem::MaybeUninit;
 
@@ -15,7 +15,7 @@ pub const PB_ORDERS: usize = 15;
 
 const _: () = assert!(PB_ORDERS == ORDER_LIMIT as usize + 1);
 
-/// A zone, at one instant; all sizes are in pages.
+/// The state of a zone at one instant; all sizes are in pages.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ZoneInfo {
@@ -29,7 +29,7 @@ pub struct ZoneInfo {
     managed: u64,
     /// Free frames, without those in CPUs' caches and in isolated pageblocks.
     free: u64,
-    /// The minimum watermark.
+    /// The min watermark.
     min: u64,
     /// The low watermark, which ordinary requests leave free.
     low: u64,
@@ -43,7 +43,7 @@ pub struct ZoneInfo {
     kind: u32,
 }
 
-/// What was counted in a zone since the allocator was made.
+/// Counts of a zone since the allocator was created.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Counters {
@@ -51,9 +51,9 @@ pub struct Counters {
     allocated: u64,
     /// Pages freed.
     freed: u64,
-    /// How often the zone's lock was taken.
+    /// Acquisitions of the zone's lock.
     locked: u64,
-    /// Free lists looked at in the search for a block.
+    /// Free lists checked in the search for a block.
     list_probes: u64,
 }
 
@@ -73,7 +73,7 @@ fn state_of(zone: &Inner<'_>) -> ZoneInfo {
     }
 }
 
-/// The state of a zone, by its place in the setup; exact, at any time.
+/// Returns the state of a zone, by its index in the setup; exact, at any time.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_zone_state(
     allocator: Option<&Allocator>,
@@ -91,7 +91,7 @@ pub extern "C" fn pb_zone_state(
     act().into()
 }
 
-/// The free frames of a zone, without its lock: they may lag by what a CPU moves just now.
+/// Returns the free frames of a zone without taking its lock: may lag behind concurrent changes.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_free_pages(
     allocator: Option<&Allocator>,
@@ -108,7 +108,7 @@ pub extern "C" fn pb_free_pages(
     act().into()
 }
 
-/// What a zone and all CPUs in it counted. `PB_STATUS_BUSY` while a CPU is taken.
+/// Returns the counts of a zone and of all CPUs in it. `PB_STATUS_BUSY` while a CPU is taken.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_counters(
     allocator: Option<&Allocator>,

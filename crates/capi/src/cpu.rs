@@ -1,4 +1,4 @@
-//! CPUs: taking one, and allocating and freeing by it.
+//! CPUs: taking one, and allocating and freeing with it.
 
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -11,16 +11,16 @@ use pageblock::request::{Gfp, Request as Asked};
 use crate::memory::{Allocator, Cpu, Handle};
 use crate::status::Status;
 
-/// For the node of a request: that of the CPU.
+/// The node of a request: that of the CPU.
 pub const PB_LOCAL_NODE: i32 = -1;
-/// The zone stays above its low watermark, as for every ordinary request.
+/// The zone stays above its low watermark, as for ordinary requests.
 pub const PB_WATERMARK_LOW: u32 = 0;
-/// The zone stays above its minimum watermark, as when the kernel has woken reclaim.
+/// The zone stays above its min watermark, as for requests that have woken kswapd.
 pub const PB_WATERMARK_MIN: u32 = 1;
-/// Down to the last frame.
+/// The zone may be used up to its last frame.
 pub const PB_WATERMARK_NONE: u32 = 2;
 
-/// A request in full. Zero means no preference, but for the node.
+/// A request with all options. Zero means no preference, except for the node.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Request {
@@ -30,9 +30,9 @@ pub struct Request {
     gfp: u32,
     /// The node to start from, or `PB_LOCAL_NODE`.
     node: i32,
-    /// A `PB_WATERMARK_` constant: how much is left to others.
+    /// A `PB_WATERMARK_` constant: how many pages stay free.
     watermark: u32,
-    /// The nodes that may be used, one bit each; 0: all.
+    /// The nodes that may be used, one bit each; 0 means all.
     nodes: u64,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn order(given: u32) -> Result<Order, Status> {
     Order::try_from(given).map_err(|_| Status::OrderTooLarge)
 }
 
-/// A request without a preference for a node.
+/// Makes a request without a preferred node.
 #[inline(always)]
 pub(crate) fn asked(of_order: u32, gfp: u32) -> Result<Asked, Status> {
     Ok(Asked::new(order(of_order)?, Gfp(gfp)))
@@ -58,7 +58,7 @@ impl Request {
         Ok(asked)
     }
 
-    /// What an attempt may take; `None` for what the fast path does.
+    /// Returns what an attempt may take; `None` for the default of the fast path.
     fn flags(&self) -> Result<Option<AllocFlags>, Status> {
         let flags = match self.watermark {
             PB_WATERMARK_LOW => return Ok(None),
@@ -72,7 +72,7 @@ impl Request {
     }
 }
 
-/// Lets `act` have the handle.
+/// Calls `act` with the handle.
 #[inline(always)]
 pub(crate) fn on(
     cpu: Option<&mut Cpu>,
@@ -81,8 +81,8 @@ pub(crate) fn on(
     cpu.ok_or(Status::Null).and_then(Cpu::handle).and_then(act).into()
 }
 
-/// Takes a CPU, whose caches are its taker's until `pb_cpu_give`. `PB_STATUS_CPU_TAKEN` where somebody
-/// has it. A thread takes one and keeps it; there may be as many as wanted, whatever the machine has.
+/// Takes a CPU, whose caches the caller owns until `pb_cpu_give`. `PB_STATUS_CPU_TAKEN` if it is already taken.
+/// A thread takes a CPU and keeps it; there may be any number of CPUs, whatever the machine has.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_cpu_take(
     allocator: Option<&'static Allocator>,
@@ -97,8 +97,8 @@ pub extern "C" fn pb_cpu_take(
     act().into()
 }
 
-/// Gives a CPU back; its caches keep their frames for the next one to take it. The pointer may not be
-/// used any more: until somebody takes the CPU again, functions say `PB_STATUS_CPU_GIVEN`.
+/// Gives a CPU back; its caches keep their frames for the next owner. The pointer may no longer be used: until
+/// the CPU is taken again, functions return `PB_STATUS_CPU_GIVEN` for it.
 ///
 /// # Safety
 /// `cpu` is NULL or came from `pb_cpu_take`, its allocator lives, and no other thread uses it.
@@ -107,8 +107,8 @@ pub unsafe extern "C" fn pb_cpu_give(cpu: Option<NonNull<Cpu>>) -> Status {
     cpu.ok_or(Status::Null).and_then(Cpu::give).into()
 }
 
-/// Allocates 2^order pages; `frame` is the first. `PB_STATUS_NO_MEMORY` where no zone has such a block
-/// above its low watermark.
+/// Allocates 2^order pages; `frame` is the first. `PB_STATUS_NO_MEMORY` if no zone has such a block above its
+/// low watermark.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_alloc(
     cpu: Option<&mut Cpu>,
@@ -123,7 +123,7 @@ pub extern "C" fn pb_alloc(
     })
 }
 
-/// Allocates as `pb_alloc` does, with all that a request can say.
+/// Allocates like `pb_alloc`, with all options of a request.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_alloc_request(
     cpu: Option<&mut Cpu>,
@@ -142,15 +142,15 @@ pub extern "C" fn pb_alloc_request(
     })
 }
 
-/// Frees a block that any CPU allocated. A mistake (freed twice, wrong order, foreign frame) is an
-/// error that changes nothing, unless two threads free one block at the same instant: see the module
-/// `sharing` of the Rust documentation.
+/// Frees a block that any CPU allocated. An invalid free (double free, wrong order, foreign frame) is an error
+/// that changes nothing, unless two threads free the same block at the same instant: see the module `sharing`
+/// of the Rust documentation.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_free(cpu: Option<&mut Cpu>, frame: u64, order: u32) -> Status {
     on(cpu, |handle| Ok(handle.free(Pfn(frame), self::order(order)?, &mut ())?))
 }
 
-/// Splits a block in use into blocks of the order `into`, each to be freed by itself.
+/// Splits a block in use into blocks of order `into`, each of which is freed separately.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_split(cpu: Option<&mut Cpu>, frame: u64, order: u32, into: u32) -> Status {
     on(cpu, |handle| {
@@ -158,15 +158,13 @@ pub extern "C" fn pb_split(cpu: Option<&mut Cpu>, frame: u64, order: u32, into: 
     })
 }
 
-/// Says whether the content of a block in use can be moved. A new block counts as movable if its
-/// request was.
+/// Sets whether the content of a block in use can be moved. A new block counts as movable if its request was.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_set_movable(cpu: Option<&mut Cpu>, frame: u64, movable: bool) -> Status {
     on(cpu, |handle| Ok(handle.set_movable(Pfn(frame), movable)?))
 }
 
-/// Lets caches shrink that were filled by a burst (kernel 6.7 and later); to be called about once a
-/// second.
+/// Shrinks caches that a burst has filled (kernel 6.7 and later); to be called about once a second.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_cpu_tick(cpu: Option<&mut Cpu>) -> Status {
     on(cpu, |handle| {

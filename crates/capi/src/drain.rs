@@ -1,4 +1,4 @@
-//! What is in CPUs' caches, given back.
+//! Draining CPUs' caches.
 
 use core::mem::MaybeUninit;
 
@@ -9,7 +9,7 @@ use crate::cpu::on;
 use crate::memory::{Allocator, Cpu};
 use crate::status::Status;
 
-/// A request to a CPU; its fields are the library's.
+/// A drain request to a CPU; its fields are private to the library.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Drain {
@@ -18,7 +18,7 @@ pub struct Drain {
     generation: u32,
 }
 
-/// Gives every frame of a CPU's own caches back to the zones.
+/// Drains a CPU's own caches to the zones.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_cpu_drain(cpu: Option<&mut Cpu>) -> Status {
     on(cpu, |handle| {
@@ -27,8 +27,8 @@ pub extern "C" fn pb_cpu_drain(cpu: Option<&mut Cpu>) -> Status {
     })
 }
 
-/// Does what other threads asked of a CPU. All functions that allocate or free by it do so too; a CPU
-/// that does that rarely calls this now and then.
+/// Handles other threads' requests to a CPU. Every function that allocates or frees with the CPU does so too; a
+/// CPU that rarely calls them should call this now and then.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_cpu_attend(cpu: Option<&mut Cpu>) -> Status {
     on(cpu, |handle| {
@@ -37,8 +37,8 @@ pub extern "C" fn pb_cpu_attend(cpu: Option<&mut Cpu>) -> Status {
     })
 }
 
-/// Asks for all frames of a CPU's caches: those of a CPU that is not taken come back now, of another
-/// at its next call, or when it is given back. `pb_is_drained` tells when.
+/// Requests that a CPU's caches are drained: those of a CPU that is not taken at once, those of another CPU at
+/// its next call, or when it is given back. `pb_is_drained` reports completion.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_request_drain(
     allocator: Option<&Allocator>,
@@ -59,7 +59,7 @@ pub extern "C" fn pb_request_drain(
     act().into()
 }
 
-/// Tells whether a request was honoured.
+/// Returns whether a request is completed.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_is_drained(
     allocator: Option<&Allocator>,
@@ -80,8 +80,8 @@ pub extern "C" fn pb_is_drained(
     act().into()
 }
 
-/// Asks all CPUs, as `pb_request_drain` does one; `waiting` (may be NULL) is how many are taken and
-/// have not done it yet.
+/// Requests of all CPUs what `pb_request_drain` requests of one; `waiting` (may be NULL) is the number of taken
+/// CPUs that have not completed it.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_drain_all(
     allocator: Option<&Allocator>,

@@ -1,4 +1,4 @@
-//! The state as `/proc` shows it, in a buffer of the caller's.
+//! The state in the format of `/proc`, in a buffer of the caller's.
 
 use core::ffi::c_char;
 use core::fmt::{self, Display, Write};
@@ -19,7 +19,7 @@ pub const PB_DUMP_ZONEINFO: u32 = 2;
 /// `/proc/vmstat`, as far as an allocator knows it.
 pub const PB_DUMP_VMSTAT: u32 = 3;
 
-/// A text with a zero at its end, cut where the buffer ends; its whole length is counted.
+/// A text terminated by a zero, truncated at the end of the buffer; its full length is counted.
 pub(crate) struct Text<'b> {
     buffer: &'b mut [MaybeUninit<c_char>],
     length: usize,
@@ -39,7 +39,7 @@ impl<'b> Text<'b> {
         }
     }
 
-    /// Its length, where the buffer holds it.
+    /// Returns its length, and an error if it was truncated.
     pub(crate) fn finish(self) -> (usize, Result<(), Status>) {
         let fits = self.length < self.buffer.len();
         (self.length, if fits { Ok(()) } else { Err(Status::Space) })
@@ -68,10 +68,10 @@ fn write(whole: &Whole<'_>, what: u32, kernel: KernelFormat, text: &mut Text<'_>
     write!(text, "{shown}")
 }
 
-/// Writes the state in the format of a file of `/proc`, as kernel `major.minor` prints it, with a zero
-/// at its end. `length` (may be NULL) is that of the whole text, without the zero. Where `size` bytes
-/// do not hold it, `PB_STATUS_SPACE`, and the text is cut. `text` may be NULL if `size` is 0.
-/// `PB_STATUS_BUSY` while a CPU is taken; `pb_zone_state` has such numbers at any time.
+/// Writes the state in the format of a file of `/proc`, as kernel `major.minor` prints it, terminated by a
+/// zero. `length` (may be NULL) is the length of the full text, without the zero. If it does not fit in `size`
+/// bytes it is truncated, with `PB_STATUS_SPACE`. `text` may be NULL if `size` is 0. `PB_STATUS_BUSY` while a
+/// CPU is taken; `pb_zone_state` has such numbers at any time.
 ///
 /// # Safety
 /// `text` has room for `size` bytes.

@@ -1,5 +1,5 @@
-//! Memory that comes and goes: by whoever owns the whole (`pb_release`, `pb_offline`: `PB_STATUS_BUSY` while
-//! a CPU is taken), or beside CPUs at work.
+//! Adding and removing memory: by an exclusive owner (`pb_release`, `pb_offline`: `PB_STATUS_BUSY` while a CPU
+//! is taken), or concurrently with working CPUs.
 
 use pageblock::FrameState;
 use pageblock::alloc::Allocator as Whole;
@@ -7,12 +7,12 @@ use pageblock::contig::ContigError;
 use pageblock::frame::{FrameRange, Pfn};
 use pageblock::ids::{CpuId, ZoneIndex};
 
-use crate::contig::{Given, Migrate};
+use crate::contig::{Migrate, MigrateCallbacks};
 use crate::cpu::on;
 use crate::memory::{self, Allocator, Cpu, Shared};
 use crate::status::Status;
 
-/// Frames from `start` up to, not including, `end`.
+/// The frames from `start` up to, not including, `end`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Range {
@@ -33,7 +33,7 @@ impl Range {
     }
 }
 
-/// Tells whether all frames of a range are reserved.
+/// Checks that all frames of a range are reserved.
 fn all_reserved(whole: &Whole<'_>, range: FrameRange) -> Result<(), Status> {
     let mut at = range.start;
     while at < range.end {
@@ -76,9 +76,9 @@ fn release(whole: &mut Whole<'_>, ranges: &[Range]) -> Result<(), Status> {
     Ok(())
 }
 
-/// Hands reserved memory to the allocator, and tunes watermarks and caches for it. At the start give
-/// all of it in one call, from low to high, as a kernel does at boot; later calls add memory. For
-/// frames that are not reserved, `PB_STATUS_WRONG_STATE`.
+/// Releases reserved memory to the allocator, and tunes watermarks and caches for it. At the start release all
+/// memory in one call, from low to high, as a kernel does at boot; later calls add memory.
+/// `PB_STATUS_WRONG_STATE` for frames that are not reserved.
 ///
 /// # Safety
 /// `ranges` points to `count` ranges.
@@ -95,9 +95,9 @@ pub unsafe extern "C" fn pb_release(
     act().into()
 }
 
-/// Takes memory of one zone from the allocator: it is reserved then. The range consists of whole
-/// pageblocks, but for the ends of the zone. What is in use there is moved by `migrate` (may be NULL),
-/// to memory that CPU `cpu` allocates, which is not taken.
+/// Takes memory of one zone from the allocator, so that it is reserved. The range consists of whole pageblocks,
+/// except at the ends of the zone. Blocks in use are moved by `migrate` (may be NULL) to memory that CPU `cpu`
+/// allocates, which must not be taken.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_offline(
     allocator: Option<&Allocator>,
@@ -115,8 +115,8 @@ pub extern "C" fn pb_offline(
     act().into()
 }
 
-/// Takes memory away as `pb_offline` does, by a CPU, while others work. Their caches are asked for the
-/// frames in them (`wait_for` of `migrate`), as by `pb_cpu_alloc_contig`.
+/// Takes memory away like `pb_offline`, by a CPU, while others work. Frames in their caches are requested from
+/// them (`wait_for` of `migrate`), as in `pb_cpu_alloc_contig`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_cpu_offline(
     cpu: Option<&mut Cpu>,
@@ -125,11 +125,11 @@ pub extern "C" fn pb_cpu_offline(
     migrate: Option<&Migrate>,
 ) -> Status {
     on(cpu, |handle| {
-        Ok(handle.offline(FrameRange::new(start, end), &mut Given(migrate), &mut ())?)
+        Ok(handle.offline(FrameRange::new(start, end), &mut MigrateCallbacks(migrate), &mut ())?)
     })
 }
 
-/// Works beside CPUs that are taken.
+/// Works concurrently with CPUs that are taken.
 fn on_range(
     allocator: Option<&Allocator>,
     (start, end): (u64, u64),
@@ -140,20 +140,20 @@ fn on_range(
     allocator.and_then(|it| it.with_shared(|shared, _| Ok(act(shared, range)?))).into()
 }
 
-/// Hands reserved memory of one zone to the allocator, whether CPUs are taken or not; `PB_STATUS_BUSY` only
-/// while another works on the whole. CPUs have the new limits of their caches from their next call on.
+/// Releases reserved memory of one zone to the allocator, whether CPUs are taken or not; `PB_STATUS_BUSY` only
+/// during an exclusive call. CPUs use the new limits of their caches from their next call on.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_online(allocator: Option<&Allocator>, start: u64, end: u64) -> Status {
     on_range(allocator, (start, end), Shared::online)
 }
 
-/// Says that reserved frames of one zone are no memory (any more). Otherwise as `pb_online`.
+/// Marks reserved frames of one zone as holes, which are not (or no longer) memory. Otherwise like `pb_online`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_mark_holes(allocator: Option<&Allocator>, start: u64, end: u64) -> Status {
     on_range(allocator, (start, end), Shared::mark_holes)
 }
 
-/// Says that holes of one zone are memory now, which is reserved at first. Otherwise as `pb_online`.
+/// Marks holes of one zone as memory, which is reserved at first. Otherwise like `pb_online`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_fill_holes(allocator: Option<&Allocator>, start: u64, end: u64) -> Status {
     on_range(allocator, (start, end), Shared::fill_holes)

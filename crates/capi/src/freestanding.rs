@@ -1,4 +1,4 @@
-//! What a panic does where there is no operating system.
+//! The panic handler without an operating system.
 
 unsafe extern "C" {
     safe fn abort() -> !;

@@ -1,6 +1,6 @@
-//! Flags of a request (`gfp_t`), as the allocator numbers them; kernels renumber theirs.
+//! Flags of a request (`gfp_t`), in the allocator's numbering; kernels renumber theirs.
 //!
-//! cbindgen reads literals only, so the values stand here again, and are compared when compiled.
+//! cbindgen reads only literals, so the values are repeated here and compared at compile time.
 
 use pageblock::request::Gfp;
 
@@ -20,13 +20,13 @@ pub const PB_GFP_BIT_DMA32: u32 = 1 << 2;
 pub const PB_GFP_BIT_MOVABLE: u32 = 1 << 3;
 /// The content can be reclaimed by a shrinker.
 pub const PB_GFP_BIT_RECLAIMABLE: u32 = 1 << 4;
-/// May use half of the minimum watermark.
+/// May use half of the min watermark.
 pub const PB_GFP_BIT_HIGH: u32 = 1 << 5;
 /// Reclaim may start I/O.
 pub const PB_GFP_BIT_IO: u32 = 1 << 6;
 /// Reclaim may enter the file system.
 pub const PB_GFP_BIT_FS: u32 = 1 << 7;
-/// The content is to be zero; the caller does that.
+/// The content should be zeroed, which is up to the caller.
 pub const PB_GFP_BIT_ZERO: u32 = 1 << 8;
 /// An allocation that may not sleep and may use reserves (up to 6.2).
 pub const PB_GFP_BIT_ATOMIC: u32 = 1 << 9;
@@ -42,7 +42,7 @@ pub const PB_GFP_BIT_NOWARN: u32 = 1 << 13;
 pub const PB_GFP_BIT_RETRY_MAYFAIL: u32 = 1 << 14;
 /// Loop until served.
 pub const PB_GFP_BIT_NOFAIL: u32 = 1 << 15;
-/// One light round of reclaim only.
+/// Only one light round of reclaim.
 pub const PB_GFP_BIT_NORETRY: u32 = 1 << 16;
 /// All reserves may be used.
 pub const PB_GFP_BIT_MEMALLOC: u32 = 1 << 17;
@@ -68,31 +68,31 @@ pub const PB_GFP_BIT_OTHER: u32 = 0x8000_0000;
 pub const PB_GFP_NONE: u32 = 0;
 /// Both reclaim bits.
 pub const PB_GFP_RECLAIM: u32 = PB_GFP_BIT_DIRECT_RECLAIM | PB_GFP_BIT_KSWAPD_RECLAIM;
-/// For those who cannot wait: some of the reserves.
+/// For callers that cannot wait: may use part of the reserves.
 pub const PB_GFP_ATOMIC: u32 = PB_GFP_BIT_HIGH | PB_GFP_BIT_KSWAPD_RECLAIM;
-/// For the program itself; stays where it is.
+/// For the kernel itself; unmovable.
 pub const PB_GFP_KERNEL: u32 =
     PB_GFP_BIT_DIRECT_RECLAIM | PB_GFP_BIT_KSWAPD_RECLAIM | PB_GFP_BIT_IO | PB_GFP_BIT_FS;
-/// As PB_GFP_KERNEL, without waiting.
+/// Like PB_GFP_KERNEL, without waiting.
 pub const PB_GFP_NOWAIT: u32 = PB_GFP_BIT_KSWAPD_RECLAIM;
-/// As PB_GFP_KERNEL, without I/O.
+/// Like PB_GFP_KERNEL, without I/O.
 pub const PB_GFP_NOIO: u32 = PB_GFP_BIT_DIRECT_RECLAIM | PB_GFP_BIT_KSWAPD_RECLAIM;
-/// As PB_GFP_KERNEL, without the file system.
+/// Like PB_GFP_KERNEL, without entering file systems.
 pub const PB_GFP_NOFS: u32 = PB_GFP_BIT_DIRECT_RECLAIM | PB_GFP_BIT_KSWAPD_RECLAIM | PB_GFP_BIT_IO;
-/// For users.
+/// For user memory.
 pub const PB_GFP_USER: u32 = PB_GFP_BIT_DIRECT_RECLAIM
     | PB_GFP_BIT_KSWAPD_RECLAIM
     | PB_GFP_BIT_IO
     | PB_GFP_BIT_FS
     | PB_GFP_BIT_HARDWALL;
-/// For users, from high memory too.
+/// For user memory, also from high memory.
 pub const PB_GFP_HIGHUSER: u32 = PB_GFP_BIT_DIRECT_RECLAIM
     | PB_GFP_BIT_KSWAPD_RECLAIM
     | PB_GFP_BIT_IO
     | PB_GFP_BIT_FS
     | PB_GFP_BIT_HARDWALL
     | PB_GFP_BIT_HIGHMEM;
-/// For users, from every zone; the content can be moved.
+/// For movable user memory, from every zone.
 pub const PB_GFP_HIGHUSER_MOVABLE: u32 = PB_GFP_BIT_DIRECT_RECLAIM
     | PB_GFP_BIT_KSWAPD_RECLAIM
     | PB_GFP_BIT_IO
@@ -100,7 +100,7 @@ pub const PB_GFP_HIGHUSER_MOVABLE: u32 = PB_GFP_BIT_DIRECT_RECLAIM
     | PB_GFP_BIT_HARDWALL
     | PB_GFP_BIT_HIGHMEM
     | PB_GFP_BIT_MOVABLE;
-/// A huge page, if there is one.
+/// For a huge page, if one is available without effort.
 pub const PB_GFP_TRANSHUGE_LIGHT: u32 = PB_GFP_BIT_IO
     | PB_GFP_BIT_FS
     | PB_GFP_BIT_HARDWALL
@@ -109,7 +109,7 @@ pub const PB_GFP_TRANSHUGE_LIGHT: u32 = PB_GFP_BIT_IO
     | PB_GFP_BIT_COMP
     | PB_GFP_BIT_NOMEMALLOC
     | PB_GFP_BIT_NOWARN;
-/// A huge page, worth some work.
+/// For a huge page, with reclaim and compaction.
 pub const PB_GFP_TRANSHUGE: u32 = PB_GFP_BIT_IO
     | PB_GFP_BIT_FS
     | PB_GFP_BIT_HARDWALL

@@ -1,16 +1,16 @@
-//! The allocator for C. `include/pageblock.h` is made from these files by cbindgen, documentation
-//! included; `tests/header.rs` sees to it that it is up to date.
+//! The allocator for C. `include/pageblock.h` is generated from these files by cbindgen, including its
+//! documentation; `tests/header.rs` checks that it is up to date.
 //!
-//! Every function that can fail gives a [`Status`](status::Status). None has a heap or knows of
-//! threads; where one waits, it is for a spin lock ([`lock`]).
+//! Every function that can fail returns a [`Status`](status::Status). No function uses a heap or creates
+//! threads; the only wait is for a spin lock ([`lock`]).
 //!
-//! *Panics.* No mistake that can be told makes the library panic. A defect of the library that does is
-//! not carried into C: a panic in an `extern "C"` function ends the process.
+//! *Panics.* No detectable error of the caller makes the library panic. If a defect of the library does, the
+//! panic is not propagated into C: a panic in an `extern "C"` function ends the process.
 //!
-//! *Unsafe code* stands in [`memory`], where C's pointers become references, and in [`lock`].
+//! *Unsafe code* is confined to [`memory`], where C's pointers become references, and to [`lock`].
 //!
-//! *Without an operating system:* the feature `std`, on by default, brings nothing but what a panic
-//! needs. Without it (and with `panic = "abort"`) a panic calls C's `abort`.
+//! *Without an operating system:* the feature `std`, on by default, is needed only by panics. Without it (and
+//! with `panic = "abort"`) a panic calls C's `abort`.
 #![no_std]
 
 #[cfg(any(test, feature = "std"))]

@@ -1,22 +1,22 @@
 //! The lock of each zone: a spin lock.
 //!
-//! Not a mutex of the caller's through callbacks: [`RawMutex`] has no place for a context and a size
-//! known only at run time, an indirect call would cost more than the lock, and a kernel has no mutex
-//! to bring when its page allocator starts. A zone's lock is held for a batch of a few microseconds at
-//! most, and whoever has it never waits for anything. Where a holder can be taken off its processor
-//! (threads of a process), a waiter should give up its own: that is [`pb_set_relax`].
+//! It is not a mutex of the caller's behind callbacks: [`RawMutex`] has no room for a context and a size known
+//! only at run time, an indirect call would cost more than the lock, and a kernel has no mutex yet when its
+//! page allocator starts. A zone's lock is held for a batch of a few microseconds at most, and its holder never
+//! waits. If a holder can be preempted (threads of a process), a waiter should yield its processor: that is
+//! [`pb_set_relax`].
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use lock_api::{GuardSend, RawMutex};
 
-/// Looks at the lock between two calls of the hook.
+/// Polls of the lock between two calls of the hook.
 const SPINS: u32 = 100;
 
-/// Called by whoever waits.
+/// Called while waiting.
 static RELAX: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
-/// A lock that is waited for by looking at it.
+/// A spin lock.
 pub struct SpinLock {
     held: AtomicBool,
 }
@@ -39,14 +39,14 @@ impl SpinLock {
 fn relax() {
     let hook = RELAX.load(Ordering::Acquire);
     if !hook.is_null() {
-        // SAFETY: what is not null was made from such a function pointer by `pb_set_relax`.
+        // SAFETY: a pointer that is not null was made from such a function pointer by `pb_set_relax`.
         let hook = unsafe { core::mem::transmute::<*mut (), extern "C" fn()>(hook) };
         hook();
     }
 }
 
-// SAFETY: `held` goes from false to true for one caller, who alone makes it false again; acquire and
-// release order what they do meanwhile.
+// SAFETY: `held` goes from false to true for one caller, which alone makes it false again; acquire and release
+// order the accesses in between.
 unsafe impl RawMutex for SpinLock {
     const INIT: Self = Self { held: AtomicBool::new(false) };
     type GuardMarker = GuardSend;
@@ -66,8 +66,8 @@ unsafe impl RawMutex for SpinLock {
     }
 }
 
-/// Says what a thread does now and then while it waits for a lock, such as calling `sched_yield`, for
-/// all allocators of the program. NULL, as at the start: it only spins, as a kernel wants it.
+/// Sets what a thread calls now and then while it waits for a lock, such as `sched_yield`, for all allocators
+/// of the program. NULL, the initial value, means to spin only, as in a kernel.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_set_relax(relax: Option<extern "C" fn()>) {
     let hook = relax.map_or(core::ptr::null_mut(), |hook| hook as *mut ());

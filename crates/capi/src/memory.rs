@@ -1,16 +1,16 @@
-//! Memory of C's: pointers become references, and the allocator lives in what the caller supplied.
+//! C's memory: pointers become references, and the allocator is placed in memory that the caller supplies.
 //!
-//! The functions here trust what `pageblock.h` asks of its callers: that a pointer which is not NULL
-//! points to as many values as it says, that supplied memory is nobody else's until `pb_destroy`, and
-//! that one thread at a time uses a CPU. Exported functions that take bare pointers are `unsafe`, so
-//! Rust callers promise it too.
+//! The functions here rely on what `pageblock.h` requires of its callers: that a pointer which is not NULL
+//! points to as many values as stated, that supplied memory is not used by others until `pb_destroy`, and that
+//! one thread at a time uses a CPU. Exported functions that take raw pointers are `unsafe`, so Rust callers
+//! promise it too.
 //!
 //! # One owner, or many CPUs
 //!
-//! The allocator is `Owned` or `Shared`, as the last call needed it. Who works on the whole moves it
-//! out of its cell meanwhile. Who takes a CPU or reads a number *pins* the shared state, which keeps
-//! owners away. A short lock guards the count of pins and the change of states; nothing else runs
-//! under it, so no callback can wait for itself.
+//! The allocator is `Owned` or `Shared`, as the last call required. An exclusive call moves it out of its cell
+//! meanwhile. Taking a CPU or reading a number *pins* the shared state, which excludes exclusive calls. A short
+//! lock protects the pin count and the change of states; nothing else runs under it, so a callback cannot
+//! deadlock.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
@@ -33,17 +33,16 @@ pub(crate) type Shared = Sharing<'static, SpinLock>;
 pub(crate) type Handle = Taken<'static, 'static, SpinLock, ()>;
 type Bytes = &'static mut [MaybeUninit<u8>];
 
-/// An allocator, in memory that the caller supplied. Any thread may use it at any time.
+/// An allocator in memory that the caller supplied. Any thread may use it at any time.
 pub struct Allocator {
     control: Mutex<SpinLock, Control>,
-    /// Changed only under the lock of `control`, and only while there is no pin.
+    /// Changed only under the lock of `control`, and only while the pin count is 0.
     state: UnsafeCell<State>,
     locks: NonNull<[MaybeUninit<u8>]>,
     cpus: NonNull<[Cpu]>,
 }
 
-/// A CPU that was taken: the owner of its caches. One thread at a time may use it, and threads can
-/// hand it on.
+/// A taken CPU: the owner of its caches. One thread at a time may use it, and threads can pass it on.
 pub struct Cpu {
     handle: ManuallyDrop<Option<Handle>>,
     allocator: Option<&'static Allocator>,
@@ -53,14 +52,14 @@ struct Control {
     pins: usize,
     /// How often the allocator has become shared.
     generation: u32,
-    /// Since then a drain was asked for.
+    /// Whether a drain was requested since then.
     drains: bool,
 }
 
 enum State {
     Owned(ManuallyDrop<Whole<'static>>),
     Shared(ManuallyDrop<Shared>),
-    /// An owner has it, or it is no more.
+    /// An exclusive call has it, or it was destroyed.
     Away,
 }
 
@@ -74,21 +73,21 @@ fn layout(setup: &Setup<'_>) -> Result<TablesLayout, Status> {
         .ok_or(Status::TooLarge)
 }
 
-/// The memory that [`place`] needs, in bytes.
+/// Returns the memory that [`place`] needs, in bytes.
 pub(crate) fn size(setup: &Setup<'_>) -> Result<usize, Status> {
     layout(setup).map(TablesLayout::size)
 }
 
-/// What the caller says of supplied memory.
+/// The content of supplied memory, according to the caller.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Nothing: it may never have been written.
+    /// Possibly uninitialised.
     Any,
-    /// Its bytes have values.
+    /// Initialised.
     Written,
 }
 
-/// Makes an allocator in `size` bytes from `memory` on.
+/// Creates an allocator in `size` bytes starting at `memory`.
 pub(crate) fn place(
     memory: *mut u8,
     size: usize,
@@ -122,18 +121,18 @@ pub(crate) fn place(
 }
 
 impl Allocator {
-    /// The memory for locks, which no one else uses: the caller has the whole in its hands.
+    /// Returns the memory for locks, which no one else uses, as the caller has exclusive access.
     fn lock_memory(&self) -> Bytes {
-        // SAFETY: it was carved from the supplied memory for this alone. References to it live in a
-        // `Shared` only, and there is none, as its parts are in the whole.
+        // SAFETY: it was carved from the supplied memory for this alone. References to it exist only in a
+        // `Shared`, and there is none, as its parts are in the exclusive allocator.
         unsafe { &mut *self.locks.as_ptr() }
     }
 
-    /// Keeps owners away until [`unpin`](Self::unpin). Gives how often the state has become shared.
+    /// Excludes exclusive calls until [`unpin`](Self::unpin). Returns how often the state has become shared.
     fn pin(&self) -> Result<(&'static Shared, u32), Status> {
         let mut control = self.control.lock();
         if control.pins == 0 {
-            // SAFETY: the lock is held and there is no pin, so no one else has a reference.
+            // SAFETY: the lock is held and the pin count is 0, so no one else has a reference.
             let state = unsafe { &mut *self.state.get() };
             *state = match core::mem::replace(state, State::Away) {
                 State::Owned(whole) => {
@@ -145,7 +144,7 @@ impl Allocator {
                 shared_or_away => shared_or_away,
             };
         }
-        // SAFETY: nobody changes the state: while the lock is held, nor after, as there is a pin then.
+        // SAFETY: nobody changes the state: not while the lock is held, and not after, because of the pin.
         match unsafe { &*self.state.get() } {
             State::Shared(shared) => {
                 control.pins += 1;
@@ -155,7 +154,7 @@ impl Allocator {
         }
     }
 
-    /// Sees to it that requests to CPUs are honoured before the state is the whole again.
+    /// Makes sure that requests to CPUs are completed before the next exclusive call.
     pub(crate) fn expect_drain(&self) {
         self.control.lock().drains = true;
     }
@@ -164,8 +163,8 @@ impl Allocator {
         self.control.lock().pins -= 1;
     }
 
-    /// Works on the shared state, whoever else does so too. `act` is told how often the state has
-    /// become shared.
+    /// Calls `act` with the shared state, concurrently with others, and with how often the state has become
+    /// shared.
     pub(crate) fn with_shared<T>(
         &self,
         act: impl FnOnce(&Shared, u32) -> Result<T, Status>,
@@ -176,7 +175,7 @@ impl Allocator {
         done
     }
 
-    /// Works on the whole, alone; all others are told [`Status::Busy`] meanwhile.
+    /// Calls `act` with exclusive access; all others get [`Status::Busy`] meanwhile.
     pub(crate) fn with_whole<T>(
         &self,
         act: impl FnOnce(&mut Whole<'static>) -> Result<T, Status>,
@@ -184,7 +183,7 @@ impl Allocator {
         let mut whole = self.take_whole()?;
         let done = act(&mut whole);
         let _control = self.control.lock();
-        // SAFETY: the lock is held, and while the state is `Away` there is no pin.
+        // SAFETY: the lock is held, and while the state is `Away` the pin count is 0.
         unsafe { *self.state.get() = State::Owned(ManuallyDrop::new(whole)) };
         done
     }
@@ -194,15 +193,15 @@ impl Allocator {
         if control.pins > 0 {
             return Err(Status::Busy);
         }
-        // SAFETY: the lock is held and there is no pin, so no one else has a reference.
+        // SAFETY: the lock is held and the pin count is 0, so no one else has a reference.
         let state = unsafe { &mut *self.state.get() };
         match core::mem::replace(state, State::Away) {
             State::Owned(whole) => Ok(ManuallyDrop::into_inner(whole)),
-            // Every handle has a pin, so none is out.
+            // Every handle holds a pin, so there are none.
             State::Shared(shared) => {
                 let shared = ManuallyDrop::into_inner(shared);
                 if control.drains {
-                    // A CPU may have been asked while it was given back.
+                    // A CPU may have received a request while it was given back.
                     shared.drain_all();
                 }
                 Ok(shared.into_owned()?)
@@ -223,21 +222,21 @@ impl Allocator {
         // SAFETY: there are as many places as CPUs, and there is such a CPU.
         let place = unsafe { self.cpus.cast::<Cpu>().add(number) };
         let cpu = Cpu { handle: ManuallyDrop::new(Some(handle)), allocator: Some(self) };
-        // SAFETY: the place of a CPU is used by whoever has its handle.
+        // SAFETY: a CPU's slot is used only by the holder of its handle.
         unsafe { place.write(cpu) };
         Ok(place)
     }
 }
 
 impl Cpu {
-    /// Its handle, as long as it is taken.
+    /// Returns its handle, as long as it is taken.
     #[inline(always)]
     pub(crate) fn handle(&mut self) -> Result<&mut Handle, Status> {
         self.handle.as_mut().ok_or(Status::CpuGiven)
     }
 
-    /// Gives the handle back. By pointer, as the next to take the CPU may write to its place before
-    /// this returns.
+    /// Gives the handle back. Takes a pointer, as the next taker of the CPU may write to its slot before this
+    /// returns.
     pub(crate) fn give(this: NonNull<Self>) -> Result<(), Status> {
         // SAFETY: the caller has the CPU, by its promise, and does not use it meanwhile.
         let (handle, allocator) = unsafe {
@@ -252,7 +251,7 @@ impl Cpu {
     }
 }
 
-/// `n` values from `first` on; none from NULL where `n` is zero.
+/// Returns `n` values starting at `first`; an empty slice for NULL if `n` is zero.
 pub(crate) fn many<'a, T>(first: *const T, n: usize) -> Result<&'a [T], Status> {
     match NonNull::new(first.cast_mut()) {
         None if n == 0 => Ok(&[]),
@@ -262,7 +261,7 @@ pub(crate) fn many<'a, T>(first: *const T, n: usize) -> Result<&'a [T], Status> 
     }
 }
 
-/// Room for `n` values from `first` on; none from NULL where `n` is zero.
+/// Returns room for `n` values starting at `first`; an empty slice for NULL if `n` is zero.
 pub(crate) fn many_mut<'a, T>(first: *mut T, n: usize) -> Result<&'a mut [MaybeUninit<T>], Status> {
     match NonNull::new(first) {
         None if n == 0 => Ok(&mut []),
@@ -272,30 +271,30 @@ pub(crate) fn many_mut<'a, T>(first: *mut T, n: usize) -> Result<&'a mut [MaybeU
     }
 }
 
-/// Memory whose bytes have values, by the caller's promise.
+/// Returns memory that is initialised, by the caller's promise.
 fn written(memory: Bytes) -> &'static mut [u8] {
     // SAFETY: the same memory; the caller promises that every byte was written.
     unsafe { &mut *(core::ptr::from_mut(memory) as *mut [u8]) }
 }
 
-/// Room for frame numbers, as the allocator writes them; zero at first.
+/// Returns room for frame numbers, as the allocator writes them; initially zero.
 pub(crate) fn frames_mut<'a>(first: *mut u64, n: usize) -> Result<&'a mut [Pfn], Status> {
     let room = many_mut(first, n)?;
     room.iter_mut().for_each(|frame| *frame = MaybeUninit::new(0));
-    // SAFETY: all are written, and a `Pfn` is a number.
+    // SAFETY: all are initialised, and a `Pfn` is a number.
     Ok(unsafe { NonNull::slice_from_raw_parts(NonNull::from(room).cast(), n).as_mut() })
 }
 
-/// Frame numbers.
+/// Returns frame numbers.
 pub(crate) fn frames<'a>(first: *const u64, n: usize) -> Result<&'a [Pfn], Status> {
     many(first.cast(), n)
 }
 
-/// The text at a pointer; `None` where it is not UTF-8.
+/// Returns the text at a pointer; `None` if it is not UTF-8.
 pub(crate) fn text<'a>(first: *const c_char) -> Result<Option<&'a str>, Status> {
     if first.is_null() {
         return Err(Status::Null);
     }
-    // SAFETY: the caller promises a zero at the end.
+    // SAFETY: the caller promises a terminating zero.
     Ok(unsafe { CStr::from_ptr(first) }.to_str().ok())
 }

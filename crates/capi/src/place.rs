@@ -1,4 +1,4 @@
-//! Blocks at a given place.
+//! Allocating blocks at given frames.
 
 use core::mem::MaybeUninit;
 
@@ -8,15 +8,15 @@ use crate::cpu::{asked, on};
 use crate::memory::Cpu;
 use crate::status::Status;
 
-/// Allocates the block that starts at a frame, if all of it is free and the zone stays above its low
-/// watermark. A frame in a CPU's cache is not: drain it first.
+/// Allocates the block that starts at a frame, if all of it is free and the zone stays above its low watermark.
+/// A frame in a CPU's cache does not count as free: drain it first.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_alloc_at(cpu: Option<&mut Cpu>, frame: u64, order: u32, gfp: u32) -> Status {
     on(cpu, |handle| Ok(handle.alloc_at(Pfn(frame), &asked(order, gfp)?, &mut ())?))
 }
 
-/// Allocates the lowest free block that lies in the frames from `start` up to, not including, `end`.
-/// Takes time linear in the blocks before it.
+/// Allocates the lowest free block within the frames from `start` up to, not including, `end`. Takes time
+/// linear in the blocks before it.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_alloc_within(
     cpu: Option<&mut Cpu>,

@@ -1,4 +1,4 @@
-//! Making an allocator, and ending it.
+//! Creating and destroying an allocator.
 
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
@@ -16,15 +16,15 @@ use crate::dump::Text;
 use crate::memory::{self, Allocator, Content};
 use crate::status::Status;
 
-/// The largest number of zones: five of each of 64 nodes.
+/// The maximum number of zones: five on each of 64 nodes.
 pub const PB_MAX_ZONES: usize = 320;
-/// The largest number of CPUs of a setup without `cpu_nodes`.
+/// The maximum number of CPUs of a setup without `cpu_nodes`.
 pub const PB_MAX_LOCAL_CPUS: usize = 1024;
 /// Kind of zone: for devices with 24 address lines (x86: below 16 MiB).
 pub const PB_ZONE_DMA: u32 = 0;
 /// Kind of zone: for devices with 32 address lines (below 4 GiB).
 pub const PB_ZONE_DMA32: u32 = 1;
-/// Kind of zone: what every request may use. A pool has one zone, of this kind.
+/// Kind of zone: usable by every request. A pool has one zone, of this kind.
 pub const PB_ZONE_NORMAL: u32 = 2;
 /// Kind of zone: for requests with `PB_GFP_BIT_HIGHMEM`.
 pub const PB_ZONE_HIGHMEM: u32 = 3;
@@ -42,9 +42,8 @@ const _: () = {
 
 static LOCAL: [NodeId; PB_MAX_LOCAL_CPUS] = [NodeId(0); PB_MAX_LOCAL_CPUS];
 
-/// A zone: a range of frames, whose memory is all reserved until `pb_release`. A frame number is a
-/// physical address, or an offset into a pool, divided by the page size; the library never touches
-/// the frames.
+/// A zone: a range of frames, whose memory is all reserved until `pb_release`. A frame number is a physical
+/// address, or an offset into a pool, divided by the page size; the library never accesses the frames.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Zone {
@@ -58,26 +57,26 @@ pub struct Zone {
     kind: u32,
 }
 
-/// What an allocator is made for. Zero in what is not needed.
+/// The properties of a new allocator. Unneeded fields are zero.
 #[repr(C)]
 pub struct Setup {
     /// The zones, by node and then by kind.
     zones: *const Zone,
     /// Their number.
     zone_count: usize,
-    /// The node of each CPU; NULL: all on node 0.
+    /// The node of each CPU; NULL means that all are on node 0.
     cpu_nodes: *const u8,
     /// The number of CPUs.
     cpu_count: usize,
-    /// The distances between nodes, row by row; NULL: 10 at home, 20 elsewhere.
+    /// The distances between nodes, row by row; NULL means 10 to the same node, 20 to others.
     distances: *const u8,
-    /// The number of distances: that of nodes, squared, or 0.
+    /// The number of distances: the number of nodes squared, or 0.
     distance_count: usize,
     /// `NAME,switch=value,...`, such as "linux-6.12,placement=packed".
     policy: *const c_char,
-    /// The order of a pageblock; 0: 9, which is 2 MiB in pages of 4 KiB.
+    /// The order of a pageblock; 0 means 9, which is 2 MiB in pages of 4 KiB.
     pageblock_order: u32,
-    /// The largest order of a block; 0: 10. At most 14.
+    /// The largest order of a block; 0 means 10. At most 14.
     max_order: u32,
 }
 
@@ -102,7 +101,7 @@ impl Setup {
         memory::many(self.cpu_nodes.cast(), self.cpu_count)
     }
 
-    /// Lets `act` have the setup as the library wants it.
+    /// Calls `act` with the setup in the library's form.
     fn with<T>(
         &self,
         act: impl FnOnce(&pageblock::setup::Setup<'_>) -> Result<T, Status>,
@@ -142,8 +141,8 @@ fn zone_spec(zone: &Zone) -> Result<ZoneSpec, Status> {
     Ok(ZoneSpec { node: NodeId(node), kind, span, present: span.len(), managed: 0 })
 }
 
-/// Says how much memory `pb_create` needs, in bytes: nine for each frame of the zones' spans, one for
-/// each pageblock, and some for each zone and CPU. Uses up to 20 KiB of stack, as `pb_create` does.
+/// Returns the memory that `pb_create` needs, in bytes: nine for each frame of the zones' spans, one for each
+/// pageblock, and some for each zone and CPU. Uses up to 20 KiB of stack, as does `pb_create`.
 ///
 /// # Safety
 /// The setup's pointers are NULL or point to as many values as it says.
@@ -160,9 +159,9 @@ pub unsafe extern "C" fn pb_metadata_size(
     act().into()
 }
 
-/// Makes an allocator in memory of the caller's, of any alignment, which has to stay where it is and
-/// is the allocator's until `pb_destroy`. The setup is not needed afterwards. All frames are reserved
-/// at first: go on with `pb_release`.
+/// Creates an allocator in memory of the caller's, of any alignment, which must stay in place and belongs to
+/// the allocator until `pb_destroy`. The setup is not needed afterwards. All frames are reserved at first; the
+/// next step is `pb_release`.
 ///
 /// # Safety
 /// The setup's pointers are NULL or point to as many values as it says; `memory` is NULL or points to
@@ -177,13 +176,13 @@ pub unsafe extern "C" fn pb_create(
     create(setup, memory, size, Content::Any, allocator).into()
 }
 
-/// The same in memory all of whose bytes have values, whichever, as pages have that come zeroed from an
-/// operating system (`mmap`, `calloc`): eight of a frame's nine bytes are not touched before the frame is
-/// the first of a free block, so that pages of them need not be there. For 64 GiB of frames it takes half
-/// the time of `pb_create` where the memory is new to the process.
+/// Does the same in memory whose bytes are all initialised, to any values, such as zeroed pages from an
+/// operating system (`mmap`, `calloc`). Eight of a frame's nine bytes are not accessed before the frame is the
+/// first of a free block, so their pages need not be mapped. For 64 GiB of frames this takes half the time of
+/// `pb_create` if the memory is new to the process.
 ///
 /// # Safety
-/// As for `pb_create`; every byte of the memory has a value.
+/// As for `pb_create`; every byte of the memory is initialised.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pb_create_zeroed(
     setup: Option<&Setup>,
@@ -209,16 +208,16 @@ fn create(
     Ok(())
 }
 
-/// Ends an allocator, whatever is in use: its memory is the caller's again. `PB_STATUS_BUSY` while a
-/// CPU is taken; the allocator goes on then.
+/// Destroys an allocator, whatever is in use: its memory is the caller's again. `PB_STATUS_BUSY` while a CPU is
+/// taken; the allocator then stays usable.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_destroy(allocator: Option<&Allocator>) -> Status {
     allocator.ok_or(Status::Null).and_then(Allocator::end).into()
 }
 
-/// Tells whether a text is a policy. Where it is not, `PB_STATUS_POLICY`, and the reason (with all
-/// names that would do) stands in `text`, with a zero at its end; it is cut where `size` bytes do not
-/// hold it. `text` may be NULL if `size` is 0.
+/// Checks whether a text is a policy. If it is not, returns `PB_STATUS_POLICY` and writes the reason (with the
+/// allowed names) to `text`, terminated by a zero and truncated to `size` bytes. `text` may be NULL if `size`
+/// is 0.
 ///
 /// # Safety
 /// `policy` is NULL or ends in a zero; `text` has room for `size` bytes.
@@ -265,14 +264,14 @@ mod tests {
         ZoneInfo { allocator, kernel: KERNEL }.to_string()
     }
 
-    /// Made by C's functions, in memory that was never written or is zero.
+    /// Creates it through C's functions, in memory that is uninitialised or zero.
     fn by_c(setup: &Setup, zeroed: bool) -> String {
         let mut size = MaybeUninit::uninit();
         let mut memory: Vec<MaybeUninit<u8>>;
         let mut made = MaybeUninit::uninit();
         let all = Range::of(0, FRAMES);
-        // SAFETY: the setup's pointers point to what it says, as do the others; what is written is
-        // written where the status is `Ok`.
+        // SAFETY: the setup's pointers point to what it states, as do the others; outputs are written if the
+        // status is `Ok`.
         unsafe {
             assert_eq!(pb_metadata_size(Some(setup), Some(&mut size)), Status::Ok);
             let size = size.assume_init();

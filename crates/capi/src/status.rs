@@ -1,4 +1,4 @@
-//! What went wrong, and its text.
+//! Errors and their texts.
 
 use core::ffi::{CStr, c_char};
 
@@ -9,24 +9,25 @@ use pageblock::setup::SetupError;
 use pageblock::sharing::CpuError;
 use pageblock::zone::FrameError;
 
-/// What a function gives. Where it is not `PB_STATUS_OK`, nothing has changed, unless the function's
-/// description says so. Numbers are never given anew.
+/// The result of a function. If it is not `PB_STATUS_OK`, nothing has changed, unless the function's
+/// description says otherwise. Numbers are never reused.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// All went well.
+    /// Success.
     Ok = 0,
-    /// No zone can serve the request now. Not a mistake: free something, drain CPUs, ask for less.
+    /// No zone can serve the request now. Not an error of the caller: free memory, drain CPUs, or request less.
     NoMemory = 1,
-    /// The whole is needed, but a CPU is taken or another thread is at work on it. Not a mistake.
+    /// Exclusive access is needed, but a CPU is taken or another thread has exclusive access. Not an error of
+    /// the caller.
     Busy = 2,
-    /// A pointer is NULL that may not be.
+    /// A pointer that must not be NULL is NULL.
     Null = 3,
-    /// A number is not among the constants that the parameter takes.
+    /// A number is not one of the parameter's constants.
     Unknown = 4,
     /// The caller's buffer or memory is too small.
     Space = 5,
-    /// The text is no policy; `pb_policy_check` says why.
+    /// The text is not a policy; `pb_policy_check` says why.
     Policy = 6,
     /// There are no zones, no CPUs, or too many.
     Count = 7,
@@ -36,23 +37,23 @@ pub enum Status {
     CpuNode = 9,
     /// The pageblock order or the largest order is out of range.
     Geometry = 10,
-    /// A zone is larger than can be numbered.
+    /// A zone is larger than the supported maximum.
     TooLarge = 11,
-    /// There is no such CPU.
+    /// No such CPU.
     NoSuchCpu = 12,
-    /// The CPU is taken already.
+    /// The CPU is already taken.
     CpuTaken = 13,
     /// The CPU was given back, and may not be used any more.
     CpuGiven = 14,
-    /// There is no such zone.
+    /// No such zone.
     NoSuchZone = 15,
-    /// There is no such node.
+    /// No such node.
     NoSuchNode = 16,
-    /// The order is larger than the largest.
+    /// The order is larger than the maximum.
     OrderTooLarge = 17,
     /// The request is both movable and reclaimable.
     ConflictingMobility = 18,
-    /// The frame is in no zone, or is no memory.
+    /// The frame is in no zone, or is a hole.
     Foreign = 19,
     /// No block of this order can start at the frame.
     Misaligned = 20,
@@ -62,59 +63,59 @@ pub enum Status {
     WrongOrder = 22,
     /// Frames of the block are in use.
     NotFree = 23,
-    /// The frame is free, but in a CPU's cache, which has to be drained first.
+    /// The frame is free, but in a CPU's cache, which must be drained first.
     OnCpuList = 24,
     /// The frame was never released to the allocator, or was taken from it.
     Reserved = 25,
-    /// The pageblock is isolated: someone else works there.
+    /// The pageblock is isolated by another operation.
     Isolated = 26,
     /// The request may not use the zone of the frame.
     ZoneNotAllowed = 27,
-    /// The range is empty, or no page is asked for.
+    /// The range is empty, or no page is requested.
     Empty = 28,
-    /// The alignment is no power of two.
+    /// The alignment is not a power of two.
     Alignment = 29,
-    /// The range is not all in one zone.
+    /// The range is not within one zone.
     SpansZones = 30,
     /// A pageblock of the range is cut by the end of its zone.
     CutPageblock = 31,
     /// A block in use in the range cannot be moved.
     Unmovable = 32,
-    /// There is no memory to move a block to.
+    /// There is no free memory to move a block to.
     NoTarget = 33,
     /// The caller's function did not move a block that it called movable.
     NotMoved = 34,
     /// The range does not consist of whole pageblocks.
     NotPageblocks = 35,
-    /// Frames of the range are not in the state that the function changes.
+    /// The function does not apply to the state of some frames of the range.
     WrongState = 36,
-    /// No range of this size and alignment can be had.
+    /// No range of this size and alignment is available.
     NotFound = 37,
-    /// The state contradicts itself: a defect, or something wrote to the allocator's memory.
+    /// The state is inconsistent: a defect, or something overwrote the allocator's memory.
     Violation = 38,
     /// An error without a number of its own.
     Other = 39,
 }
 
 const TEXTS: &[(Status, &CStr)] = &[
-    (Status::Ok, c"all went well"),
+    (Status::Ok, c"success"),
     (Status::NoMemory, c"no zone can serve the request now"),
     (Status::Busy, c"a CPU is taken or keeps its frames, or another thread works on the whole"),
-    (Status::Null, c"a pointer is NULL that may not be"),
-    (Status::Unknown, c"a number is not among the constants of the parameter"),
+    (Status::Null, c"a pointer must not be NULL"),
+    (Status::Unknown, c"a number is not one of the parameter's constants"),
     (Status::Space, c"the buffer is too small"),
-    (Status::Policy, c"the text is no policy"),
+    (Status::Policy, c"the text is not a policy"),
     (Status::Count, c"there are no zones, no CPUs, or too many"),
     (Status::ZoneOrder, c"the zones are not in order, or overlap"),
     (Status::CpuNode, c"a CPU is on a node without a zone"),
     (Status::Geometry, c"the pageblock order or the largest order is out of range"),
-    (Status::TooLarge, c"a zone is larger than can be numbered"),
-    (Status::NoSuchCpu, c"there is no such CPU"),
-    (Status::CpuTaken, c"the CPU is taken already"),
+    (Status::TooLarge, c"a zone is too large"),
+    (Status::NoSuchCpu, c"no such CPU"),
+    (Status::CpuTaken, c"the CPU is already taken"),
     (Status::CpuGiven, c"the CPU was given back"),
-    (Status::NoSuchZone, c"there is no such zone"),
-    (Status::NoSuchNode, c"there is no such node"),
-    (Status::OrderTooLarge, c"the order is larger than the largest"),
+    (Status::NoSuchZone, c"no such zone"),
+    (Status::NoSuchNode, c"no such node"),
+    (Status::OrderTooLarge, c"the order is too large"),
     (Status::ConflictingMobility, c"the request is both movable and reclaimable"),
     (Status::Foreign, c"the frame is in no zone"),
     (Status::Misaligned, c"no block of this order can start at the frame"),
@@ -126,16 +127,16 @@ const TEXTS: &[(Status, &CStr)] = &[
     (Status::Isolated, c"the pageblock is isolated"),
     (Status::ZoneNotAllowed, c"the request may not use the zone of the frame"),
     (Status::Empty, c"the range is empty"),
-    (Status::Alignment, c"the alignment is no power of two"),
-    (Status::SpansZones, c"the range is not all in one zone"),
+    (Status::Alignment, c"the alignment is not a power of two"),
+    (Status::SpansZones, c"the range is not within one zone"),
     (Status::CutPageblock, c"a pageblock is cut by the end of its zone"),
     (Status::Unmovable, c"a block in the range cannot be moved"),
-    (Status::NoTarget, c"there is no memory to move a block to"),
+    (Status::NoTarget, c"there is no free memory to move a block to"),
     (Status::NotMoved, c"a block was not moved"),
     (Status::NotPageblocks, c"the range does not consist of whole pageblocks"),
-    (Status::WrongState, c"frames of the range are in another state"),
-    (Status::NotFound, c"no such range can be had"),
-    (Status::Violation, c"the allocator's state contradicts itself"),
+    (Status::WrongState, c"frames of the range are in the wrong state"),
+    (Status::NotFound, c"no such range is available"),
+    (Status::Violation, c"the allocator's state is inconsistent"),
     (Status::Other, c"an error without a number of its own"),
 ];
 
@@ -235,7 +236,7 @@ impl From<ContigError> for Status {
     }
 }
 
-/// The text of a status, which lives for ever; of a number that is none too. Never NULL.
+/// Returns the text of a status, which is static, also for an unknown number. Never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_strerror(status: i32) -> *const c_char {
     let known = TEXTS.iter().find(|(known, _)| *known as i32 == status);

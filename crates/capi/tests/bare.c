@@ -1,4 +1,4 @@
-/* A program without an operating system: all that the library needs of C stands here. */
+/* A program without an operating system: it defines everything that the library needs of C. */
 #include <pageblock.h>
 
 #define FRAMES 4096

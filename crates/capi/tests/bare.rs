@@ -1,5 +1,5 @@
-//! The library without the feature `std`, which must need nothing but C's memory functions and
-//! `abort`. Builds it once more, as it needs another way to panic.
+//! Tests that the library without the feature `std` needs only C's memory functions and `abort`. Builds it
+//! again, as it needs another panic strategy.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,7 +41,7 @@ fn library_without_std_needs_memory_functions_only() {
         gcc.arg(&library).arg("-o").arg(tmp().join(name));
         succeeded(&mut gcc);
     };
-    // What is missing would be told; such a program has no start to run it from.
+    // The linker reports missing symbols; such a program has no start code to run it with.
     gcc("bare", &["-DBARE", "-ffreestanding", "-nostdlib", "-static", "-Wl,--gc-sections,-e,main"]);
     gcc("hosted", &[]);
     succeeded(&mut Command::new(tmp().join("hosted")));

@@ -1,4 +1,4 @@
-//! The C programs, built by gcc against both libraries, with and without sanitizers.
+//! Runs the C programs, built by gcc against both libraries, with and without sanitizers.
 
 use std::env;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 const WARNINGS: &[&str] = &["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-g"];
 const SANITIZERS: &str = "-fsanitize=address,undefined";
 
-/// What a static library of rustc's needs of the system.
+/// The system libraries that a static library of rustc needs.
 const SYSTEM: &[&str] = &["-lgcc_s", "-lpthread", "-ldl", "-lm"];
 
 #[derive(Clone, Copy, Debug)]
@@ -21,12 +21,12 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where cargo built the libraries, together with what this test links.
+/// Returns where cargo built the libraries, together with this test's dependencies.
 fn built() -> PathBuf {
     env::current_exe().unwrap().parent().unwrap().to_path_buf()
 }
 
-/// An empty directory of this test's own.
+/// Returns an empty directory for one test.
 fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&path);
@@ -34,7 +34,7 @@ fn scratch(name: &str) -> PathBuf {
     path
 }
 
-/// Whether gcc makes programs that run, with these options; says so where it does not.
+/// Checks whether gcc builds programs that run, with these options; prints a message if not.
 fn works(name: &str, options: &[&str]) -> bool {
     let dir = scratch(name);
     fs::write(dir.join("main.c"), "int main(void) { return 0; }\n").unwrap();
@@ -59,7 +59,7 @@ fn succeeded(command: &mut Command) -> String {
     text(&stdout)
 }
 
-/// Builds a program and runs it; gives what it prints.
+/// Builds a program and runs it; returns its output.
 fn run(source: &str, link: Link, options: &[&str], dir: &Path) -> String {
     let program = dir.join("program");
     let mut gcc = Command::new("gcc");
@@ -77,7 +77,7 @@ fn run(source: &str, link: Link, options: &[&str], dir: &Path) -> String {
     succeeded(Command::new(&program).env("LD_LIBRARY_PATH", dir))
 }
 
-/// Runs a program in all four ways that work here, and hands what it prints to `judge`.
+/// Runs a program in each of the four ways that work here, and passes its output to `judge`.
 fn in_all_ways(source: &str, judge: impl Fn(&str)) {
     let name = Path::new(source).file_stem().unwrap().to_str().unwrap();
     if !works(&format!("{name}-gcc"), &[]) {
@@ -99,7 +99,7 @@ fn pool_is_whole(output: &str) {
     assert!(output.ends_with("every frame is free: 16384 of 16384\n"), "{output}");
 }
 
-/// Huge pages that the system has set aside and nobody uses.
+/// Returns the huge pages that the system has reserved and nobody uses.
 fn free_huge_pages() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let free = meminfo.lines().find_map(|line| line.strip_prefix("HugePages_Free:"));
@@ -108,7 +108,7 @@ fn free_huge_pages() -> u64 {
 
 #[test]
 fn pool_gives_every_frame_back() {
-    // Enough for the tests that run at once.
+    // Enough for concurrent tests.
     let huge = free_huge_pages() >= 96;
     if !huge {
         eprintln!("skipped: MAP_HUGETLB, as fewer than 96 huge pages are free (vm.nr_hugepages)");

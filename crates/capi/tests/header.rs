@@ -1,4 +1,4 @@
-//! `include/pageblock.h` is what cbindgen makes of the sources; `PB_WRITE_HEADER=1` writes it.
+//! Checks that `include/pageblock.h` is cbindgen's output for the sources; `PB_WRITE_HEADER=1` writes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// In the order in which a reader of the header meets them.
+/// In the order of the header.
 const SOURCES: &[&str] = &[
     "status", "gfp", "memory", "setup", "extent", "cpu", "bulk", "place", "drain", "contig",
     "counters", "check", "dump", "lock",
@@ -23,14 +23,14 @@ fn made() -> String {
     let builder = SOURCES.iter().fold(builder, |builder, name| builder.with_src(source(name)));
     let mut text = Vec::new();
     builder.generate().unwrap().write(&mut text);
-    // An allocator changes behind the references that functions take, and so is never const.
+    // An allocator changes behind the references that functions take, so it must not be const.
     let text = String::from_utf8(text).unwrap();
     let text = text.replace("const struct pb_allocator *", "struct pb_allocator *");
     text.replace(" * # Safety\n * ", " * Promise: ")
 }
 
 #[test]
-fn header_is_what_cbindgen_makes() {
+fn header_is_generated_from_the_sources() {
     let path = root().join("include/pageblock.h");
     let made = made();
     if std::env::var_os("PB_WRITE_HEADER").is_some() {
@@ -39,7 +39,10 @@ fn header_is_what_cbindgen_makes() {
         return;
     }
     let there = fs::read_to_string(&path).unwrap_or_default();
-    assert!(there == made, "pageblock.h is old: PB_WRITE_HEADER=1 cargo test -p pageblock-capi");
+    assert!(
+        there == made,
+        "pageblock.h is out of date: PB_WRITE_HEADER=1 cargo test -p pageblock-capi"
+    );
 }
 
 #[test]

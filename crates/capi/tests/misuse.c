@@ -1,4 +1,4 @@
-/* Every mistake that a caller can make has its status, and changes nothing. */
+/* Every error of a caller has its status, and changes nothing. */
 #include <pageblock.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -355,7 +355,7 @@ static void drains(pb_allocator *allocator, pb_cpu *cpu)
     EXPECT(pb_drain_all(NULL, &waiting), PB_STATUS_NULL);
 }
 
-/* Not one frame is left, whatever the watermarks say. */
+/* Uses up every frame, whatever the watermarks. */
 static void down_to_the_last_frame(pb_allocator *allocator, pb_cpu *cpu)
 {
     static uint64_t frames[FRAMES * 2];
@@ -541,7 +541,7 @@ static void dumps(pb_allocator *allocator)
     EXPECT(pb_counters(allocator, 1, &counters), PB_STATUS_OK);
 }
 
-/* CPUs count what they do; contiguous ranges are counted when they are freed only, as in Linux. */
+/* CPUs count their operations; contiguous ranges are counted only when they are freed, as in Linux. */
 static void counted(pb_allocator *allocator)
 {
     pb_zone_counters counters = {0};
@@ -552,7 +552,7 @@ static void counted(pb_allocator *allocator)
     }
 }
 
-/* All of it on one allocator, which is as it was in the end. */
+/* Runs everything on one allocator, which is unchanged in the end. */
 static void life(void)
 {
     pb_setup setup = good_setup();
@@ -594,7 +594,7 @@ static void life(void)
     free(memory);
 }
 
-/* What writes to the allocator's memory is found out. */
+/* Overwriting the allocator's memory is detected. */
 static void damage(void)
 {
     const pb_zone zone = {.start = 0, .end = FRAMES, .kind = PB_ZONE_NORMAL};

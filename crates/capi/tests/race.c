@@ -1,6 +1,6 @@
 /*
- * Threads that take CPUs, give them back, work on the whole and read numbers, all at once: each call
- * goes well or says that another is at work, and nothing is lost.
+  * Threads that concurrently take CPUs, give them back, make exclusive calls and read numbers: each call
+  * succeeds or returns that another thread is at work, and nothing is lost.
  */
 #define _GNU_SOURCE
 #include <pageblock.h>
@@ -28,7 +28,7 @@ static void must(int line, pb_status got, pb_status other)
 
 #define OK(call) must(__LINE__, call, PB_STATUS_OK)
 
-/* Takes any CPU that nobody has; NULL while another works on the whole. */
+/* Takes any CPU that is not taken; NULL during an exclusive call. */
 static pb_cpu *take(unsigned turn)
 {
     pb_cpu *cpu = NULL;
@@ -61,7 +61,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Goes on until it was let through often enough, at the latest when the others have ended. */
+/* Continues until it has succeeded often enough, at the latest when the others have ended. */
 static void *watch(void *argument)
 {
     unsigned long whole = 0;

@@ -1,4 +1,4 @@
-//! What was typed. [`plan`](crate::plan) checks it.
+//! Command-line arguments. [`plan`](crate::plan) checks them.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// Every workload with what it does, and every machine.
+/// Lists every workload with its summary, and every machine.
 fn run_help() -> String {
     let width = workload::ALL.iter().map(|w| w.name().len()).max().unwrap_or(0);
     let mut text = "Workloads:\n".to_owned();
@@ -36,7 +36,7 @@ fn run_help() -> String {
     )
 }
 
-/// What of a command that makes or reads runs is printed as JSON.
+/// The JSON output of a command that makes or reads runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Json {
     /// The list of runs
@@ -45,14 +45,14 @@ pub(crate) enum Json {
     Comparison,
 }
 
-/// The rule of the stars.
+/// The rule for stars.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Stars {
     /// Student's t at 10 %
     Classic,
-    /// Intervals of 1.96 deviations of the samples
+    /// Intervals of 1.96 standard deviations of the samples
     Modern,
-    /// No star
+    /// No stars
     Off,
 }
 
@@ -64,12 +64,12 @@ pub(crate) enum Command {
     /// Policies: kernel versions as values of switches
     #[command(subcommand)]
     Policy(PolicyCommand),
-    /// Hold the allocator against a recording of a real kernel, decision by decision
+    /// Check the allocator against a recording of a real kernel, decision by decision
     #[command(after_help = POLICY_HELP)]
     Verify(VerifyArgs),
-    /// Cut a small recording out of a large one
+    /// Save the first events of a recording as a small recording
     Excerpt(ExcerptArgs),
-    /// Simulate a machine under a workload and one policy or more, and compare
+    /// Simulate a machine with a workload under one or more policies, and compare
     #[command(after_help = run_help())]
     Run(RunArgs),
     /// Repeat saved runs from their file alone, and tell whether their event hashes are the same
@@ -77,7 +77,7 @@ pub(crate) enum Command {
     Repeat(RepeatArgs),
     /// Compare saved runs
     Compare(CompareArgs),
-    /// Run the demands of a recording under other policies, and compare
+    /// Replay the requests of a recording under other policies, and compare
     #[command(after_help = POLICY_HELP)]
     Replay(ReplayArgs),
     /// Measure speed
@@ -101,10 +101,10 @@ pub(crate) enum Command {
         #[arg(value_name = "SHELL")]
         shell: Shell,
     },
-    /// Write a manual page for each command
+    /// Write the manual pages
     #[command(after_help = MAN_HELP)]
     Man {
-        /// The folder to write to, which is made where it does not exist
+        /// The folder to write to; created if it does not exist
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
@@ -132,13 +132,13 @@ pub(crate) enum MachineCommand {
         #[arg(value_name = "MACHINE", value_parser = machine(), hide_possible_values = true)]
         machine: String,
     },
-    /// Print the TOML of a machine that exists, from its /proc
+    /// Describe an existing machine as TOML, from its /proc
     #[command(after_help = FROM_HELP)]
     From {
-        /// /proc, or a folder with copies of its files: zoneinfo, and meminfo, buddyinfo, swaps, partitions as far as there are
+        /// /proc, or a folder with copies of its files: zoneinfo, and optionally meminfo, buddyinfo, swaps, partitions
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
-        /// The machine's name; that of the host or of the folder by default
+        /// The machine's name; by default that of the host or of the folder
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
     },
@@ -189,22 +189,22 @@ pub(crate) struct VerifyArgs {
     /// The folder of the recording
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: PathBuf,
-    /// The policy to hold against it; the recorded kernel's own by default
+    /// The policy to replay under; by default the recorded kernel's own
     #[arg(long, value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) policy: Option<String>,
-    /// Exit with 1 if a kind of at least 100 decisions has a smaller share of right shapes (0 to 1), or
-    /// if the recording has gaps
+    /// Exit with 1 if, of any kind with at least 100 decisions, fewer than this share (0 to 1) have the right
+    /// shape, or if the recording has gaps
     #[arg(long, value_name = "SHARE")]
     pub(crate) min_shape: Option<f64>,
-    /// Exit with 1 if a kind of at least 100 decisions has a smaller share of exact ones (0 to 1), or if
+    /// Exit with 1 if, of any kind with at least 100 decisions, fewer than this share (0 to 1) are exact, or if
     /// the recording has gaps
     #[arg(long, value_name = "SHARE")]
     pub(crate) min_exact: Option<f64>,
-    /// Exit with 1 if of at least 100 drains in the recording or in the replay a smaller share is in both
-    /// (0 to 1), or if the recording has gaps
+    /// Exit with 1 if there are at least 100 drains and fewer than this share (0 to 1) are in both the recording
+    /// and the replay, or if the recording has gaps
     #[arg(long, value_name = "SHARE")]
     pub(crate) min_drains: Option<f64>,
-    /// Print so many of the first mismatches, with their context
+    /// Print this many of the first mismatches, with their context
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) mismatches: usize,
     /// Print JSON
@@ -217,10 +217,10 @@ pub(crate) struct ExcerptArgs {
     /// The folder of the recording
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: PathBuf,
-    /// The folder to write, which may not exist
+    /// The folder to write; it must not exist
     #[arg(value_name = "FOLDER")]
     pub(crate) folder: PathBuf,
-    /// How many events to keep, from the start snapshot on
+    /// The number of events to keep, from the start snapshot on
     #[arg(long, value_name = "N", default_value_t = 500_000)]
     pub(crate) events: u64,
 }
@@ -230,10 +230,10 @@ pub(crate) struct ReplayArgs {
     /// The folder of the recording
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: PathBuf,
-    /// A policy to run beside the recorded one; give the option once for each
+    /// A policy to replay beside the recorded one; repeatable
     #[arg(long = "policy", value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) policies: Vec<String>,
-    /// The policy of the first column, which the others are compared with; the recorded one by default
+    /// The policy of the first column, with which the others are compared; by default the recorded one
     #[arg(long, value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) baseline: Option<String>,
     /// Print JSON: the list of runs, or their comparison (docs/json.md)
@@ -247,13 +247,13 @@ pub(crate) struct RunArgs {
     /// The workload
     #[arg(value_name = "WORKLOAD", value_parser = workload_name(), hide_possible_values = true)]
     pub(crate) workload: String,
-    /// A policy to run; give the option once for each. The first is the baseline
+    /// A policy to run; repeatable. The first is the baseline
     #[arg(long = "policy", value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) policies: Vec<String>,
-    /// The machine; the one that the workload was published for by default
+    /// The machine; by default the one for which the workload was published
     #[arg(long, value_name = "MACHINE", value_parser = machine(), hide_possible_values = true)]
     pub(crate) machine: Option<String>,
-    /// Print the published table too, beside this one, and run its policies where none is given
+    /// Also print the published table, and run its policies if none is given
     #[arg(long)]
     pub(crate) published: bool,
     /// Run with N seeds, 1 to 1000
@@ -262,14 +262,14 @@ pub(crate) struct RunArgs {
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) first_seed: u64,
-    /// Shrink the machine and the workload together, such as 1/8; values in kilobytes that a policy sets, such as
-    /// min_free_kbytes, are given for the whole machine and shrink too
+    /// Scale the machine and the workload, such as 1/8; values in kilobytes that a policy sets, such as
+    /// min_free_kbytes, apply to the whole machine and shrink too
     #[arg(long, value_name = "FRACTION", default_value = "1")]
     pub(crate) scale: String,
-    /// Run so many simulations at a time; the number of CPUs by default
+    /// Run this many simulations at a time; by default the number of CPUs
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<usize>,
-    /// The rule of mmtests that puts stars: classic (2018 to 2024), modern (since), or off
+    /// mmtests' rule for stars: classic (2018 to 2024), modern (since), or off
     #[arg(long, value_name = "RULE", default_value = "classic")]
     pub(crate) stars: Stars,
     /// Save each run to a file when it is done, for `pageblock compare`
@@ -298,13 +298,13 @@ pub(crate) struct CompareArgs {
     /// Files of saved runs; the first policy is the baseline
     #[arg(value_name = "RUN", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Compare what the runs have in common, where workload, machine or scale differ
+    /// Compare what the runs have in common, even if workload, machine or scale differ
     #[arg(long)]
     pub(crate) force: bool,
-    /// The rule of mmtests that puts stars: classic (2018 to 2024), modern (since), or off
+    /// mmtests' rule for stars: classic (2018 to 2024), modern (since), or off
     #[arg(long, value_name = "RULE", default_value = "classic")]
     pub(crate) stars: Stars,
-    /// Print the published table too, beside this one
+    /// Also print the published table
     #[arg(long)]
     pub(crate) published: bool,
     /// Print JSON: the list of runs, or their comparison (docs/json.md); with --published the comparison

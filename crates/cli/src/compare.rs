@@ -1,4 +1,4 @@
-//! `pageblock compare`, and what commands that make runs print of them.
+//! `pageblock compare`, and the comparison that commands print of the runs they make.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use pageblock_kernel::Named;
 use pageblock_measure::compare::Options;
 use pageblock_measure::full::FullComparison;
 use pageblock_measure::published::Table;
-use pageblock_measure::{EventUnit, Run, alike};
+use pageblock_measure::{EventUnit, Run, comparable};
 use pageblock_report::{full, json};
 use pageblock_simulate::workload;
 
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     let format = RunFormat::new(args.json, args.published)?;
     let (mut runs, files) = load(args)?;
     if args.force {
-        alike::keep_common(&mut runs);
+        comparable::keep_common(&mut runs);
     }
     if let Some(again) = given_twice(&runs) {
         let Run { policy, seed, .. } = &runs[again];
@@ -32,17 +32,17 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::Yes)
 }
 
-/// The runs of all files, and the file of each. They must be alike in all but policy and seed, unless
-/// `--force` is given.
+/// Returns the runs of all files, and the file of each. They must be the same in everything but policy and
+/// seed, unless `--force` is given.
 fn load(args: &CompareArgs) -> anyhow::Result<(Vec<Run>, Vec<&Path>)> {
     let (mut runs, mut files): (Vec<Run>, Vec<&Path>) = Default::default();
     for file in &args.files {
         let loaded = pageblock_measure::run::load(file)?;
         if loaded.is_empty() {
-            bail!("{}: there is no run in it", file.display());
+            bail!("{}: the file contains no runs", file.display());
         }
         for mut run in loaded {
-            // Files of older versions do not say it. Of a policy file only the name is known.
+            // Files of older versions lack it. Of a policy file only the name is known.
             run.extfrag_unit = run.extfrag_unit.or_else(|| {
                 NamedPolicy::parse(&run.policy).ok().map(|named| EventUnit::of(&named.policy))
             });
@@ -52,7 +52,7 @@ fn load(args: &CompareArgs) -> anyhow::Result<(Vec<Run>, Vec<&Path>)> {
             {
                 run.tables = Some(workload::tables(workload)?);
             }
-            let difference = runs.first().and_then(|first| alike::difference(first, &run));
+            let difference = runs.first().and_then(|first| comparable::difference(first, &run));
             if let Some(difference) = difference.filter(|_| !args.force) {
                 let (a, b) = (files[0].display(), file.display());
                 let place = if files[0] == file { a.to_string() } else { format!("{a} and {b}") };
@@ -67,14 +67,14 @@ fn load(args: &CompareArgs) -> anyhow::Result<(Vec<Run>, Vec<&Path>)> {
     Ok((runs, files))
 }
 
-/// The place of a run whose policy and seed one before it has too.
+/// Returns the index of a run with the same policy and seed as an earlier one.
 fn given_twice(runs: &[Run]) -> Option<usize> {
     let same = |a: &Run, b: &Run| a.seed == b.seed && a.policy == b.policy;
     (1..runs.len()).find(|&at| runs[..at].iter().any(|run| same(run, &runs[at])))
 }
 
-/// Prints runs, or their comparison, with the `published` table beside it. Seeds that not every policy
-/// ran are left out of the comparison.
+/// Prints runs, or their comparison, with the `published` table beside it. Seeds that not every policy ran are
+/// excluded from the comparison.
 pub(crate) fn text(
     mut runs: Vec<Run>,
     format: RunFormat,
@@ -105,8 +105,8 @@ pub(crate) fn text(
     })
 }
 
-/// Of runs that were interrupted, those that can be compared: if no seed was run under every policy,
-/// those of the policies that ran the most common seed.
+/// Returns the comparable part of interrupted runs: if no seed was run under every policy, the runs of the
+/// policies that ran the most common seed.
 pub(crate) fn comparable_part(mut runs: Vec<Run>) -> Vec<Run> {
     let ran = |seed: u64| runs.iter().filter(|run| run.seed == seed).count();
     let Some(seed) = runs.iter().map(|run| run.seed).max_by_key(|&seed| ran(seed)) else {
@@ -118,7 +118,7 @@ pub(crate) fn comparable_part(mut runs: Vec<Run>) -> Vec<Run> {
     runs
 }
 
-/// The published table of these runs, which need its policies.
+/// Returns the published table of these runs, which must include its policies.
 fn published_table(runs: &[Run]) -> anyhow::Result<&'static Table> {
     let (workload, machine) = (&runs[0].workload, &runs[0].machine);
     let Some(table) = published::find(workload, machine) else {

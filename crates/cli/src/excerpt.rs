@@ -1,4 +1,4 @@
-//! `pageblock excerpt`: a small recording cut out of a large one.
+//! `pageblock excerpt`: writes the start of a large recording as a small one.
 
 use pageblock_recording::Recording;
 

@@ -1,14 +1,14 @@
-//! Ctrl-C: ends a long command at once, unless it has results to print. Then the first asks it to stop
-//! and print them, the second ends it.
+//! Ctrl-C: ends a long command at once, unless it has results to print. In that case the first Ctrl-C asks it
+//! to stop and print them, and the second ends it.
 
 use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The exit status of a program that Ctrl-C ended, as shells count it.
+/// The exit status of a program that Ctrl-C ended, by the convention of shells.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 struct State {
-    /// What is finished and to be printed, in words.
+    /// The finished results to be printed, in words.
     finished: Option<String>,
     requested: bool,
 }
@@ -19,15 +19,15 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has Ctrl-C handled from now on.
+/// Installs the handler of Ctrl-C.
 pub(crate) fn watch() -> anyhow::Result<()> {
     ctrlc::set_handler(|| {
-        // Held until the program ends, where it does: nobody begins to write a file meanwhile.
+        // The lock is held until the program exits, if it does, so that no file is being written meanwhile.
         let mut state = state();
         if state.requested {
             std::process::exit(INTERRUPTED.into());
         }
-        // A progress bar is erased first.
+        // Erase a progress bar first.
         let erase = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
         let Some(finished) = &state.finished else {
             eprintln!("{erase}Interrupted: nothing is finished yet.");
@@ -39,12 +39,12 @@ pub(crate) fn watch() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says what is finished: from now on the first Ctrl-C asks to print it ([`requested`]).
+/// Sets what is finished: from now on the first Ctrl-C requests to print it ([`requested`]).
 pub(crate) fn keep(finished: String) {
     state().finished = Some(finished);
 }
 
-/// Tells whether Ctrl-C was pressed: stop, and print what is finished.
+/// Reports whether Ctrl-C was pressed: the command should stop and print its results.
 pub(crate) fn requested() -> bool {
     state().requested
 }

@@ -11,7 +11,7 @@ use crate::args::MachineCommand;
 use crate::plan::read_text;
 use crate::{Verdict, output};
 
-/// The machines that come with the program.
+/// The machines included in the program.
 const KNOWN: &[(&str, &str)] = &[
     ("skylake-1s", include_str!("../../../machines/skylake-1s.toml")),
     ("haswell-2s", include_str!("../../../machines/haswell-2s.toml")),
@@ -26,10 +26,10 @@ const KNOWN: &[(&str, &str)] = &[
     ("phone-2g8", include_str!("../../../machines/phone-2g8.toml")),
 ];
 
-/// A machine of 1024 nodes with two ranges each, and a comment on each, stays below this.
+/// The size limit of a machine file, above that of 1024 nodes with two ranges and a comment each.
 const FILE_BYTES: u64 = 256 << 10;
 
-/// Their names.
+/// Returns their names.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|(name, _)| *name)
 }
@@ -44,7 +44,7 @@ pub(crate) fn load(argument: &str, scale: Scale) -> anyhow::Result<MachineSpec> 
     machine_file::parse(known(argument)?, scale).with_context(|| argument.to_owned())
 }
 
-/// The TOML of a machine that comes with the program.
+/// Returns the TOML of a machine included in the program.
 fn known(name: &str) -> anyhow::Result<&'static str> {
     let Some((_, text)) = KNOWN.iter().find(|(known, _)| *known == name) else {
         let names = names().collect::<Vec<_>>().join(", ");
@@ -63,7 +63,7 @@ pub(crate) fn run(command: &MachineCommand) -> anyhow::Result<Verdict> {
     Ok(Verdict::Yes)
 }
 
-/// The TOML of the machine whose `/proc`, or a copy of it, the folder is.
+/// Returns the TOML of the machine whose `/proc`, or a copy of it, is in the folder.
 fn from(folder: &Path, name: Option<&str>) -> anyhow::Result<String> {
     let files = ProcFiles::open(folder)?;
     let path = folder.canonicalize().with_context(|| folder.display().to_string())?;
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_machine_can_be_made_and_shrunk() {
+    fn every_machine_can_be_created_and_scaled() {
         for (name, _) in KNOWN {
             for scale in ["1", "1/8"] {
                 let machine = load(name, Scale::parse(scale).unwrap()).unwrap();

@@ -1,7 +1,7 @@
-//! The program `pageblock`: parses what was typed, calls the libraries, prints what they give.
+//! The program `pageblock`: parses arguments, calls the libraries, prints their results.
 //!
-//! Exit status: 0, 1 where a comparison says no, 2 for wrong usage or input, 130 after Ctrl-C. A reader that closes
-//! the pipe early ends the program with 0.
+//! Exit status: 0; 1 if a comparison fails; 2 for wrong usage or input; 130 after Ctrl-C. If the reader closes
+//! the pipe early, the program exits with 0.
 #![forbid(unsafe_code)]
 
 use std::io::ErrorKind;
@@ -33,14 +33,14 @@ mod verify;
 use args::{Args, Command};
 use plan::{ReplayPlan, RunPlan, VerifyPlan};
 
-/// What a command says with its exit status.
+/// The result of a command, which determines its exit status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// All is well, or nothing was judged.
+    /// Success, or nothing was judged.
     Yes,
-    /// The comparison says no.
+    /// The comparison failed.
     No,
-    /// Ctrl-C ended it; what was finished is printed.
+    /// Ctrl-C ended it; finished results are printed.
     Interrupted,
 }
 
@@ -82,7 +82,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
     }
 }
 
-/// An error with its causes in one line; a cause that the text before it ends with is not said again.
+/// Returns an error with its causes in one line; a cause that already ends the text before it is not repeated.
 fn line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
@@ -95,7 +95,7 @@ fn line(error: &anyhow::Error) -> String {
     line
 }
 
-/// Leaves out the number that the standard library puts behind what the system said.
+/// Removes the error number that the standard library appends to the system's message.
 pub(crate) fn without_os_numbers(text: &str) -> String {
     let mut parts = text.split(" (os error ");
     let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -115,10 +115,10 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(io)
 }
 
-/// Prints help where it was asked for, else what is wrong as one line.
+/// Prints help if it was requested, else the error in one line.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // A closed pipe is no failure of a help text either.
+        // A closed pipe is not a failure of a help text either.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }

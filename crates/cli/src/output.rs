@@ -1,5 +1,5 @@
-//! Writing results, errors and notes: the one place where what came from a user's arguments and files
-//! reaches a terminal. A closed pipe is an error here, which `main` takes as the reader's wish.
+//! Writes results, errors and notes: the only place where text from a user's arguments and files reaches a
+//! terminal. A closed pipe is an error here, which `main` treats as a normal end.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -9,21 +9,21 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     write(printable(text).as_bytes())
 }
 
-/// Writes bytes of this program's own to standard output.
+/// Writes this program's own bytes to standard output.
 pub(crate) fn write(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(bytes)?;
     out.flush()
 }
 
-/// Writes whole lines to standard error. What it cannot take is lost: there is no other place to say it.
+/// Writes whole lines to standard error. Failures are ignored, as there is no other place to report them.
 pub(crate) fn note(text: &str) {
     let _ = io::stderr().lock().write_all(printable(text).as_bytes());
 }
 
-/// The text with every character escaped that a terminal would obey in place of showing it: control
-/// characters but line feeds and tabs, and those that turn the direction of writing. The escape
-/// `\u001b` is one of JSON and of TOML too.
+/// Returns the text with every character escaped that a terminal would interpret instead of displaying it:
+/// control characters except line feeds and tabs, and characters that change the writing direction. The escape
+/// `\u001b` is also valid in JSON and TOML.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
@@ -43,7 +43,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// As [`printable`], for what must stay in one line: a name of a file or from one.
+/// Does the same as [`printable`] for text that must stay in one line: the name of a file or from a file.
 pub(crate) fn in_line(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', "\\t")
 }
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(shown, "red \\u001b[31m, C1 \\u009b, bell \\u0007\\u000d, \\u202e\n\tend");
         assert!(matches!(printable("plain é 字\n"), Cow::Borrowed(_)));
         assert_eq!(in_line("a\nb\u{1b}"), "a\\nb\\u001b");
-        // What serde leaves as it is inside a string of JSON.
+        // Characters that serde leaves unescaped in a JSON string.
         let json = serde_json::to_string("\u{7f}\u{9b}").unwrap();
         let read: String = serde_json::from_str(&printable(&json)).unwrap();
         assert_eq!(read, "\u{7f}\u{9b}");

@@ -1,4 +1,4 @@
-//! What will be done: arguments that were checked.
+//! Plans: checked arguments.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::{machines, published};
 /// A policy as the user named it.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedPolicy {
-    /// What was typed; for a file its name without folder and extension.
+    /// The argument; for a file its name without folder and extension.
     pub(crate) name: String,
-    /// The allocator's part of it.
+    /// The allocator's part.
     pub(crate) policy: Policy,
-    /// All of it.
+    /// The whole kernel.
     pub(crate) kernel: Named,
 }
 
@@ -45,7 +45,7 @@ impl NamedPolicy {
         Ok(Self::of(file::parse(&text, &name).with_context(place)?))
     }
 
-    /// The kernel of a recording.
+    /// Makes the kernel of a recording.
     fn recorded(preset: &Preset) -> Self {
         // Both tables have the same names.
         let kernel = Named::parse(preset.name).expect("every preset is a kernel");
@@ -60,36 +60,36 @@ impl NamedPolicy {
 /// What `policy show --toml` writes, each value of each switch with its comment, takes an eighth of this.
 const POLICY_BYTES: u64 = 256 << 10;
 
-/// Reads a text of a user's; what is larger than such a file can be is refused, endless files too.
+/// Reads a user's text file; rejects files above the limit, endless ones too.
 pub(crate) fn read_text(path: &Path, kind: &'static str, limit: u64) -> anyhow::Result<String> {
     let bytes = pageblock_measure::file::read(path, kind, limit)?;
     String::from_utf8(bytes)
         .map_err(|_| anyhow::anyhow!("{}: {kind} is a text in UTF-8", path.display()))
 }
 
-/// How results are printed.
+/// The output format of results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
-    /// For people.
+    /// Text.
     Text,
-    /// For programs.
+    /// JSON.
     Json,
 }
 
-/// How runs are printed.
+/// The output format of runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RunFormat {
-    /// Their comparison, for people.
+    /// The comparison as text.
     Text,
-    /// The list of runs, for programs.
+    /// The list of runs as JSON.
     Runs,
-    /// Their comparison, for programs.
+    /// The comparison as JSON.
     Comparison,
 }
 
 impl RunFormat {
-    /// What `--json` asks for; without a value the list of runs, or, as that has no place for a
-    /// published table, the comparison.
+    /// Returns the format for `--json`; without a value the list of runs, or the comparison if there is a
+    /// published table, which does not fit in the list.
     pub(crate) fn new(json: Option<Option<Json>>, published: bool) -> anyhow::Result<Self> {
         Ok(match json {
             None => Self::Text,
@@ -135,13 +135,13 @@ impl Format {
 #[derive(Clone, Debug)]
 pub(crate) struct VerifyPlan {
     pub(crate) recording: PathBuf,
-    /// `None`: the recorded kernel's own.
+    /// `None` means the recorded kernel's own.
     pub(crate) policy: Option<NamedPolicy>,
-    /// Smallest share of decisions with the right shape, 0 to 1; 0 where none was asked for.
+    /// Smallest share of decisions with the right shape, 0 to 1; 0 if none was given.
     pub(crate) min_shape: f64,
-    /// Smallest share of exact decisions, 0 to 1; 0 where none was asked for.
+    /// Smallest share of exact decisions, 0 to 1; 0 if none was given.
     pub(crate) min_exact: f64,
-    /// Smallest share of drains that both sides make, 0 to 1; 0 where none was asked for.
+    /// Smallest share of drains that are in both the recording and the replay, 0 to 1; 0 if none was given.
     pub(crate) min_drains: f64,
     pub(crate) mismatches: usize,
     pub(crate) format: Format,
@@ -165,9 +165,9 @@ impl VerifyPlan {
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayPlan {
     pub(crate) recording: PathBuf,
-    /// The baseline first where one was chosen, then the others in the order given.
+    /// The baseline first if one was given, then the others in the order given.
     pub(crate) policies: Vec<NamedPolicy>,
-    /// Whether a baseline was chosen; else it is the recorded policy.
+    /// Whether a baseline was given; else it is the recorded policy.
     pub(crate) has_baseline: bool,
     pub(crate) format: RunFormat,
 }
@@ -195,8 +195,8 @@ impl ReplayPlan {
         })
     }
 
-    /// The policies to replay under, the recorded one among them: without it the others have nothing
-    /// to stand beside, as counts of a replay differ from the recorded ones.
+    /// Returns the policies to replay under, including the recorded one: the others are compared with its
+    /// replay, as counts of a replay differ from the recorded ones.
     pub(crate) fn with_recorded(&self, recorded: &Preset) -> Vec<NamedPolicy> {
         let mut policies = self.policies.clone();
         let place = policies.iter().position(|named| named.policy == recorded.policy);
@@ -219,7 +219,7 @@ pub(crate) struct RunPlan {
     /// Policy by policy within a seed, the baseline first: what is interrupted is complete for the first seeds.
     pub(crate) jobs: Jobs,
     pub(crate) stars: StarRule,
-    /// The published table to print too.
+    /// The published table to be printed as well.
     pub(crate) published: Option<&'static Table>,
     pub(crate) format: RunFormat,
 }
@@ -301,7 +301,7 @@ impl RunPlan {
     }
 }
 
-/// The most seeds of a run.
+/// The maximum number of seeds of a run.
 const MAX_SEEDS: u64 = 1000;
 
 fn recording(path: PathBuf) -> anyhow::Result<PathBuf> {

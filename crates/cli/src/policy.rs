@@ -102,7 +102,7 @@ fn diff(a: &Named, b: &Named, format: Format) -> String {
     format!("{text}\n{}", table.print())
 }
 
-/// The switches of each group, with the group's heading.
+/// Returns the switches of each group, with the group's heading.
 fn by_group(switches: impl Iterator<Item = Switch>) -> Vec<(String, Vec<Switch>)> {
     let mut groups: Vec<(String, Vec<Switch>)> = Vec::new();
     for switch in switches {
@@ -115,7 +115,7 @@ fn by_group(switches: impl Iterator<Item = Switch>) -> Vec<(String, Vec<Switch>)
     groups
 }
 
-/// The version or commit that brought a value.
+/// Returns the version or commit that brought a value.
 fn since(switch: Switch, value: Value) -> String {
     let about = switch.about(value);
     if about.is_empty() { switch.since() } else { about.to_owned() }

@@ -1,4 +1,4 @@
-//! Progress on standard error, where that is a terminal.
+//! Progress bars on standard error, if that is a terminal.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use crate::output::in_line;
 
-/// A bar of a long command. It draws nothing where standard error is no terminal.
+/// A progress bar of a long command. It draws nothing if standard error is not a terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
 
-/// Steps of a bar that shows shares.
+/// The resolution of a bar for shares.
 const WHOLE: u64 = 10_000;
 
 impl Progress {
-    /// A bar for `total` of a unit, such as events; 0 where the total is not known yet.
+    /// Makes a bar for `total` of a unit, such as events; 0 if the total is not known yet.
     pub(crate) fn new(what: &str, total: u64, unit: &str) -> Self {
         let progress = Self::with(what, &format!("{{human_pos}} {{total}}{unit}{{left}}"));
         if total > 0 {
@@ -25,7 +25,7 @@ impl Progress {
         progress
     }
 
-    /// A bar for shares of a whole ([`set_share`](Self::set_share)).
+    /// Makes a bar for shares of a whole ([`set_share`](Self::set_share)).
     pub(crate) fn of_shares(what: &str) -> Self {
         let progress = Self::with(what, "{percent} %{left}");
         progress.resize(WHOLE);
@@ -33,14 +33,14 @@ impl Progress {
     }
 
     fn with(what: &str, numbers: &str) -> Self {
-        // A template that is wrong shows as the default bar.
+        // If a template is wrong, the default bar is shown.
         let style = ProgressStyle::with_template(&format!("{{msg}} {{wide_bar}} {numbers}"))
             .unwrap_or_else(|_| ProgressStyle::default_bar())
             .with_key("total", |state: &ProgressState, text: &mut dyn Write| {
                 let of = state
                     .len()
                     .map_or(String::new(), |len| format!("of {} ", indicatif::HumanCount(len)));
-                // Writing to the bar's own text cannot fail.
+                // Writing to a string cannot fail.
                 let _ = text.write_str(&of);
             })
             .with_key("left", |state: &ProgressState, text: &mut dyn Write| {
@@ -52,22 +52,22 @@ impl Progress {
         Self { bar }
     }
 
-    /// Sets the total, where it was not known before.
+    /// Sets the total, if it was not known before.
     pub(crate) fn resize(&self, total: u64) {
         self.bar.set_length(total);
     }
 
-    /// Sets how many are done. Cheap, but not for every event: call it every few thousand.
+    /// Sets how many are done. Cheap, but not enough for every event: call it every few thousand.
     pub(crate) fn set(&self, done: u64) {
         self.bar.set_position(done);
     }
 
-    /// Sets the share that is done, from 0 to 1. The bar never goes back.
+    /// Sets the share that is done, from 0 to 1. The bar never moves backwards.
     pub(crate) fn set_share(&self, share: f64) {
         let done = (share.clamp(0.0, 1.0) * WHOLE as f64) as u64;
         self.bar.set_position(done.max(self.bar.position()));
         if done == WHOLE {
-            // The end is drawn even if the bar was drawn a moment ago.
+            // The final state is drawn even if the bar was drawn a moment ago.
             self.bar.force_draw();
         }
     }
@@ -84,10 +84,10 @@ impl Drop for Progress {
     }
 }
 
-/// A shorter time shows no pace.
+/// The elapsed time below which the pace is unknown.
 const PACE_KNOWN: Duration = Duration::from_secs(2);
 
-/// How long the rest will take at the pace so far; `None` where there is no pace yet or no rest.
+/// Returns the estimated remaining time; `None` if the pace is unknown or nothing remains.
 fn left(elapsed: Duration, done: u64, total: Option<u64>) -> Option<Duration> {
     let rest = total?.checked_sub(done).filter(|&rest| rest > 0 && done > 0)?;
     if elapsed < PACE_KNOWN {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_takes_as_long_as_what_is_done() {
+    fn the_remaining_time_is_extrapolated_from_the_pace() {
         let time = PACE_KNOWN;
         assert_eq!(left(time, 1, Some(4)), Some(3 * time));
         assert_eq!(left(time / 2, 1, Some(4)), None);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_never_goes_back_nor_beyond_the_end() {
+    fn a_share_never_decreases_nor_exceeds_the_end() {
         let progress = Progress::of_shares("simulating");
         for (share, position) in [(0.5, WHOLE / 2), (0.4, WHOLE / 2), (1.5, WHOLE), (0.0, WHOLE)] {
             progress.set_share(share);

@@ -1,10 +1,10 @@
-//! The published tables that come with the program.
+//! The published tables included in the program.
 
 use std::sync::LazyLock;
 
 use pageblock_measure::published::{Published, Table};
 
-/// What each series published.
+/// The published tables of each series.
 const FILES: &[(&str, &str)] = &[
     (
         "fragmentation-avoidance.toml",
@@ -24,7 +24,7 @@ static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
     tables.collect()
 });
 
-/// The table of a workload on a machine, whatever the machine's scale.
+/// Finds the table of a workload on a machine of any scale.
 pub(crate) fn find(workload: &str, machine: &str) -> Option<&'static Table> {
     let (machine, _) = machine.split_once(" at ").unwrap_or((machine, ""));
     TABLES.iter().find(|table| table.workload == workload && table.machine == machine)

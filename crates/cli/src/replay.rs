@@ -1,4 +1,4 @@
-//! `pageblock replay`: the demands of a recording under any policy.
+//! `pageblock replay`: replays the requests of a recording under any policy.
 
 use anyhow::bail;
 use pageblock::policy::Policy;
@@ -16,8 +16,8 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::{Verdict, compare, interrupt, output, verify};
 
-/// What a reader of any free replay must know.
-const OPEN_LOOP: &str = "Open loop: what reclaim and compaction did in the recording is kept; only \
+/// The note on every free replay.
+const OPEN_LOOP: &str = "Open loop: reclaim and compaction are as recorded; only \
 the allocator decides anew. A request that failed in the recording counts as failed here unless the \
 policy has a block for it at that moment.";
 
@@ -70,7 +70,7 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
 }
 
-/// The demands of the recording.
+/// Finds the recording's requests.
 fn demands(session: &Session) -> Result<Demands, pageblock_replay::Error> {
     let bar = Progress::new("finding demands", 0, "events");
     open_loop::demands(&session.recording, &session.columnar, &mut |done, total| {
@@ -79,7 +79,7 @@ fn demands(session: &Session) -> Result<Demands, pageblock_replay::Error> {
     })
 }
 
-/// Replays under one policy; `None` where Ctrl-C ended it.
+/// Replays under one policy; `None` if Ctrl-C interrupted it.
 fn replay_one(
     session: &Session,
     demands: &Demands,
@@ -94,8 +94,8 @@ fn replay_one(
     Ok(run)
 }
 
-/// Compares the free replay under the recorded policy with what the recorded kernel reported; `None`
-/// where Ctrl-C came before it.
+/// Compares the free replay under the recorded policy with the recorded kernel's events; `None` if Ctrl-C
+/// interrupted it.
 fn calibrate(
     demands: &Demands,
     own: &Preset,

@@ -1,4 +1,4 @@
-//! A recording opened for work: its files, and its columnar form in the cache.
+//! An opened recording: its files, and its columnar form in the cache.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use crate::progress::Progress;
 pub(crate) struct Session {
     pub(crate) recording: Recording,
     pub(crate) columnar: Columnar,
-    /// What stands for a cache that cannot be written; removed with the session.
+    /// The replacement of a cache that cannot be written; removed with the session.
     temporary: Option<TempDir>,
 }
 
 impl Session {
-    /// Opens a recording. Where the cache cannot be written, it says so once and works without.
+    /// Opens a recording. If the cache cannot be written, prints a warning and works without it.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let path = path.canonicalize().with_context(|| path.display().to_string())?;
         let recording = Recording::open(&path)?;
@@ -41,8 +41,8 @@ impl Session {
         Ok(Self { recording, columnar, temporary: Some(temporary) })
     }
 
-    /// Makes something that is kept beside the columnar form, as it is where the cache can be written;
-    /// else says so, and makes it again where it can.
+    /// Creates a file beside the columnar form; if the cache cannot be written, prints a warning and creates it
+    /// in a temporary folder.
     pub(crate) fn make<T>(
         &mut self,
         make: impl Fn(&Self) -> Result<T, pageblock_replay::Error>,
@@ -71,14 +71,14 @@ fn columnar(recording: &Recording, folder: &Path) -> Result<Columnar, Error> {
 
 fn warn(cache: &Path, why: &std::io::Error) {
     eprintln!(
-        "warning: the cache folder {} cannot be written: {}; going on without it \
+        "warning: the cache folder {} cannot be written: {}; continuing without it \
          (PAGEBLOCK_CACHE names another)",
         crate::output::in_line(&cache.display().to_string()),
         crate::without_os_numbers(&why.to_string())
     );
 }
 
-/// Where columnar forms are kept: `PAGEBLOCK_CACHE`, or the user's cache folder.
+/// Returns the folder of columnar forms: `PAGEBLOCK_CACHE`, or the user's cache folder.
 fn cache_dir() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     variable("PAGEBLOCK_CACHE")

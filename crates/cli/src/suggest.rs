@@ -1,4 +1,4 @@
-//! What shells complete where any text is allowed: names that exist.
+//! Shell completion of arguments that accept any text: existing names.
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::Error;
@@ -8,21 +8,21 @@ use pageblock_simulate::workload;
 
 use crate::machines;
 
-/// Takes any text, and names some for completion.
+/// A parser that accepts any text, and suggests names for completion.
 #[derive(Clone)]
 pub(crate) struct Suggested(fn() -> Vec<&'static str>);
 
-/// Policies: presets.
+/// Suggests policies: the presets.
 pub(crate) fn policy() -> Suggested {
     Suggested(|| PRESETS.iter().map(|preset| preset.name).collect())
 }
 
-/// Machines that come with the program.
+/// Suggests machines included in the program.
 pub(crate) fn machine() -> Suggested {
     Suggested(|| machines::names().collect())
 }
 
-/// Workloads.
+/// Suggests workloads.
 pub(crate) fn workload_name() -> Suggested {
     Suggested(|| workload::ALL.iter().map(|workload| workload.name()).collect())
 }

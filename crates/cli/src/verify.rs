@@ -53,8 +53,8 @@ pub(crate) fn verify(
     Ok(result)
 }
 
-/// Tells why a verification does not satisfy the plan, if it does not: where nothing could be
-/// judged, where a share that was asked for cannot be known, or where one is smaller.
+/// Returns why a verification fails the plan, if it does: because nothing could be judged, because a requested
+/// share is unknown, or because a share is too small.
 fn refusal(verification: &Verification, plan: &VerifyPlan) -> Option<String> {
     let asked = [
         ("--min-shape", plan.min_shape),
@@ -123,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn drains_are_judged_by_those_that_both_sides_make() {
+    fn drains_are_judged_by_those_in_both_recording_and_replay() {
         let verification = Verification { drains: kind(200, 190, 0), ..Verification::default() };
         assert_eq!(refusal(&verification, &plan(1.0, 1.0, 0.95)), None);
         assert!(refusal(&verification, &plan(0.0, 0.0, 0.951)).is_some());
     }
 
-    /// What is not known satisfies no bound; where nothing at all is judged, none is needed to say no.
+    /// An unknown share fails every bound; if nothing is judged, verification fails even without bounds.
     #[test]
     fn a_gap_fails_every_bound() {
         let gaps = vec![Gap::MissingEvent { event: "mm_page_alloc_extfrag".into() }];

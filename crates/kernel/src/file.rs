@@ -16,7 +16,7 @@ use toml::de::{DeTable, DeValue};
 use crate::named::{Named, find_preset};
 use crate::{Kernel, Switch};
 
-/// Why a text is no kernel file. Each message is one line.
+/// An error in a kernel file. Each message is one line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -25,7 +25,7 @@ pub enum FileError {
     Syntax {
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
     /// A key or value is wrong; the message says what is allowed.
@@ -33,17 +33,17 @@ pub enum FileError {
     Entry {
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
-    /// No key `base` names the preset to start from.
+    /// The key `base`, which names the preset to start from, is missing.
     #[error(
         "there is no `base`: the name of the kernel to start from, such as base = \"linux-6.12\""
     )]
     NoBase,
 }
 
-/// Reads a kernel file; `label` is how its kernel is called.
+/// Reads a kernel file; `label` becomes the kernel's name.
 ///
 /// # Errors
 /// [`FileError`] with the line.
@@ -88,7 +88,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
 }
 
-/// Returns a kernel file: what differs from the preset as keys, all else as comments, group by group.
+/// Returns a kernel file: the differences from the preset as keys, everything else as comments, group by group.
 #[must_use]
 pub fn print(named: &Named) -> String {
     let (base, of_base) = (named.base, named.base.kernel());

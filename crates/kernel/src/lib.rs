@@ -1,8 +1,8 @@
-//! One value that says which kernel it is: the allocator's policy, the rules of what surrounds it, and the
-//! settings of an administrator.
+//! One value that says which kernel it is: the allocator's policy, the rules around the allocator, and an
+//! administrator's settings.
 //!
-//! A kernel version is a row of values ([`preset`]); a what-if is one changed switch. The text of a kernel is
-//! `NAME,switch=value,...`, where `NAME` is a preset; a file holds the same as TOML ([`mod@file`]).
+//! A kernel version is a row of values ([`preset`]); a what-if is one changed switch. In text a kernel is
+//! `NAME,switch=value,...`, where `NAME` is a preset; a file says the same in TOML ([`mod@file`]).
 //!
 //! ```
 //! use pageblock_kernel::{Kernel, Named};
@@ -25,10 +25,10 @@ use pageblock::policy::{Policy, Value};
 pub use named::{KernelError, Named};
 pub use switch::Switch;
 
-/// Declares a kernel's groups of rules once.
+/// Declares the groups of a kernel's rules.
 macro_rules! groups {
     ($($(#[doc = $doc:literal])* $group:ident: $Group:ty,)*) => {
-        /// A kernel, resolved: no default and no version number remains.
+        /// A resolved kernel: no default and no version number remains.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub struct Kernel {
             /// The page allocator's switches and settings.
@@ -43,7 +43,7 @@ macro_rules! groups {
         }
 
         impl Rules {
-            /// Those of 3.10.
+            /// The rules of 3.10.
             pub(crate) const V3_10: Self = Self { $($group: <$Group>::V3_10,)* };
 
             pub(crate) const fn around(self, allocator: Policy) -> Kernel {
@@ -66,9 +66,9 @@ groups! {
     reclaim: rules::reclaim::Reclaim,
     /// Caches of dentries, inodes and buffers.
     shrinkers: rules::shrinkers::Shrinkers,
-    /// Write-back, block layer and XFS's log.
+    /// Write-back, the block layer and XFS's log.
     writeback: rules::writeback::Writeback,
-    /// Slabs, compressed swap, processes.
+    /// Slabs, zram, processes.
     memory: rules::memory::Memory,
     /// Huge pages.
     huge: rules::huge::Huge,

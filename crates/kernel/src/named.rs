@@ -1,4 +1,4 @@
-//! A kernel as a person names it: a preset, and what was changed of it.
+//! A kernel as a user writes it: a preset and its changes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,30 +8,30 @@ use pageblock::policy::{PolicyError, Value};
 use crate::preset::{self, Preset};
 use crate::{Kernel, Switch};
 
-/// Why a text names no kernel. Each message is one line that says what is allowed.
+/// An error in the text of a kernel. Each message is one line that says what is allowed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// The first part names no preset.
+    /// The first part is not the name of a preset.
     #[error("{0} (`pageblock policy list` prints every name)")]
     UnknownPreset(String),
     /// A part has no `=`.
     #[error("'{0}' is not of the form switch=value")]
     NotAnAssignment(String),
-    /// The part before `=` names no switch.
+    /// The part before `=` is not the name of a switch.
     #[error("unknown switch '{name}'{near} (`pageblock policy show NAME` prints every switch)")]
     UnknownSwitch {
-        /// What was given.
+        /// The given name.
         name: String,
-        /// Names like it, with the words around them.
+        /// Similar names, with the words around them.
         near: String,
     },
     /// A switch is set twice.
     #[error("'{first}' and '{second}' set the same switch; give it once")]
     Twice {
-        /// What set it first.
+        /// The first assignment.
         first: String,
-        /// What set it again.
+        /// The second assignment.
         second: String,
     },
     /// A kernel that was kept whole has no value for a switch.
@@ -42,7 +42,7 @@ pub enum KernelError {
     UnknownValue {
         /// The switch.
         switch: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
         /// What is allowed.
         allowed: String,
@@ -51,10 +51,10 @@ pub enum KernelError {
 
 /// A kernel with its label, the preset that it starts from, and the switches that were set by hand.
 ///
-/// What was set by hand overrules what a workload sets up; the rest of the preset does not.
+/// Switches set by hand override a workload's settings; the other values of the preset do not.
 #[derive(Clone, Debug)]
 pub struct Named {
-    /// How a person named it.
+    /// The name that the user gave it.
     pub label: String,
     /// The preset that it starts from.
     pub base: &'static Preset,
@@ -65,7 +65,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// Returns a preset as it is.
+    /// Returns an unchanged preset.
     #[must_use]
     pub fn of_preset(base: &'static Preset) -> Self {
         Self { label: base.name.to_owned(), base, kernel: base.kernel(), set: Vec::new() }
@@ -126,7 +126,8 @@ impl Named {
     /// Sets a switch by hand.
     ///
     /// # Errors
-    /// [`KernelError`]: there is no such switch or value, or it was set before. Nothing is changed then.
+    /// [`KernelError`] for an unknown switch or value, or a switch that was set before. Nothing is changed
+    /// then.
     pub fn assign(&mut self, name: &str, value: &str) -> Result<(), KernelError> {
         let switch = Switch::find(name).ok_or_else(|| unknown_switch(name))?;
         if name == "fallback_pick"
@@ -163,7 +164,7 @@ impl Named {
         let mut kernel = self.kernel;
         set_up(&mut kernel);
         for (switch, value) in &self.set {
-            // The value was taken from a kernel.
+            // The value was read from a kernel, so it is valid.
             let is_value = switch.set(&mut kernel, &value.to_string());
             debug_assert!(is_value, "{}", switch.name());
         }
@@ -197,7 +198,8 @@ pub(crate) fn find_preset(name: &str) -> Result<&'static Preset, KernelError> {
     })
 }
 
-/// Whether a part of a kernel's text set what an assignment `switch=value` sets; `hybrid(3)` sets two switches.
+/// Reports whether a part of a kernel's text sets the same switch as an assignment `switch=value`; `hybrid(3)`
+/// sets two switches.
 fn sets_as(part: &str, assignment: &str) -> bool {
     let switch = assignment.split('=').next().unwrap_or_default();
     let name = part.split('=').next().unwrap_or_default().trim();

@@ -1,6 +1,6 @@
 //! Kernel versions as rows of a table: what changed around the allocator since the row before.
 //!
-//! The allocator's own part of each row stands in [`pageblock::preset`], under the same names.
+//! The allocator's own part of each row is in [`pageblock::preset`], under the same name.
 
 use pageblock::preset as allocator;
 
@@ -29,7 +29,7 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// Returns what distinguishes it, in a line.
+    /// Returns a line with what distinguishes it.
     #[must_use]
     pub fn summary(&self) -> &'static str {
         self.allocator().summary
@@ -41,19 +41,19 @@ impl Preset {
         self.allocator().version()
     }
 
-    /// Returns it resolved.
+    /// Returns the resolved kernel.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
         self.rules.around(self.allocator().policy)
     }
 
     fn allocator(&self) -> &'static allocator::Preset {
-        // A test walks over both tables.
+        // A test checks that the tables have the same names.
         allocator::find(self.name).expect("both tables have the same names")
     }
 }
 
-/// Returns the preset of this name.
+/// Returns the preset with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|p| p.name == name)

@@ -4,7 +4,7 @@ use pageblock::policy::{self, Value};
 
 use crate::Kernel;
 
-/// What a switch belongs to, as `policy show` prints it.
+/// The group of a switch, as `policy show` prints it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Group {
     /// Its name, `compaction`.
@@ -20,16 +20,16 @@ pub const ALLOCATOR: Group =
 /// A named value of a switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// The name, as it is written.
+    /// The name, as users write it.
     pub name: &'static str,
     /// What the kernel does, with the version or commit that brought it.
     pub summary: &'static str,
 }
 
-/// The values that a switch takes.
+/// The values that a switch can take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Values {
-    /// One of these.
+    /// One of these choices.
     Choices(&'static [Choice]),
     /// A whole number in a range, both ends included.
     Number {
@@ -51,12 +51,12 @@ pub struct Rule {
     pub(crate) set: fn(&mut Kernel, &str) -> bool,
 }
 
-/// A switch of a [`Kernel`]: the allocator's, or a rule around it.
+/// A switch of a [`Kernel`]: one of the allocator's, or of the rules around it.
 #[derive(Clone, Copy, Debug)]
 pub enum Switch {
-    /// The allocator's.
+    /// A switch of the allocator.
     Allocator(&'static policy::Switch),
-    /// A rule of what surrounds it.
+    /// A switch of the rules around it.
     Rule(&'static Rule),
 }
 
@@ -74,7 +74,7 @@ impl Switch {
         policy::SWITCHES.iter().map(Self::Allocator).chain(rules.map(Self::Rule))
     }
 
-    /// Returns the switch of this name.
+    /// Returns the switch with this name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::all().find(|switch| switch.name() == name)
@@ -89,7 +89,7 @@ impl Switch {
         }
     }
 
-    /// Returns what it belongs to.
+    /// Returns its group.
     #[must_use]
     pub fn group(self) -> &'static Group {
         match self {
@@ -98,7 +98,7 @@ impl Switch {
         }
     }
 
-    /// Returns what it decides, in a line.
+    /// Returns a line with what it decides.
     #[must_use]
     pub fn summary(self) -> &'static str {
         match self {
@@ -107,7 +107,7 @@ impl Switch {
         }
     }
 
-    /// Returns what else is known of it: the version or commit that brought it, lines without breaks.
+    /// Returns the version or commit that brought it and further remarks, as lines without breaks.
     #[must_use]
     pub fn since(self) -> String {
         match self {
@@ -119,7 +119,7 @@ impl Switch {
         }
     }
 
-    /// Returns what it can be set to.
+    /// Returns its possible values.
     #[must_use]
     pub fn values(self) -> Values {
         match self {
@@ -155,7 +155,7 @@ impl Switch {
         }
     }
 
-    /// Sets it from text; `false` where it has no such value, and nothing changes.
+    /// Sets it from text; returns `false` and changes nothing if it has no such value.
     #[must_use]
     pub fn set(self, kernel: &mut Kernel, value: &str) -> bool {
         match self {
@@ -164,8 +164,8 @@ impl Switch {
         }
     }
 
-    /// Returns what the kernel does with a value of it, with the version or commit that brought it; empty for
-    /// numbers and for what is on or off.
+    /// Returns what the kernel does with one of its values, with the version or commit that brought it; empty
+    /// for numbers and for on and off.
     #[must_use]
     pub fn about(self, value: Value) -> &'static str {
         let Value::Name(name) = value else { return "" };
@@ -182,7 +182,7 @@ impl Switch {
         }
     }
 
-    /// Returns what is allowed, for people.
+    /// Returns the allowed values, for error messages.
     #[must_use]
     pub fn allowed(self) -> String {
         match self.values() {

@@ -47,7 +47,7 @@ fn neighbours_differ_in_what_changed() {
     check_diff("debian-7.2", "linux-7.2", &[]);
 }
 
-/// A rule that came and went is one that Linux took back.
+/// A rule that changed back is one that Linux reverted.
 #[test]
 fn switches_change_in_one_direction_along_mainline() {
     let kernels: Vec<_> =
@@ -134,9 +134,9 @@ fn mistakes_say_what_is_allowed() {
     assert!(error("lru = \"zone\"\n").starts_with("there is no `base`"));
 }
 
-/// What a person sets holds against what a workload sets up, also where it is the preset's own value.
+/// Switches set by hand override a workload's settings, even if set to the preset's own value.
 #[test]
-fn what_is_set_by_hand_overrules_a_workload() {
+fn switches_set_by_hand_override_a_workload() {
     let resolve =
         |text| Named::parse(text).unwrap().resolve(|k| k.sysctl.swappiness = 100).sysctl.swappiness;
     assert_eq!(resolve("linux-6.9"), 100);

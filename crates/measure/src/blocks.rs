@@ -1,4 +1,4 @@
-//! Pageblocks by type, and those whose content does not match it.
+//! Pageblocks by type, and mixed pageblocks.
 
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
@@ -8,13 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::extfrag::type_name;
 
-/// A count for each migratetype. As JSON, an object with the types' names: always unmovable,
-/// movable and reclaimable, the others where they are not 0.
+/// A count for each migratetype. As JSON, an object with the types' names: always unmovable, movable
+/// and reclaimable; the others if they are not 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TypeCounts([u64; MIGRATETYPES]);
 
 impl TypeCounts {
-    /// The sum over all types.
+    /// Returns the sum over all types.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
@@ -25,7 +25,7 @@ impl TypeCounts {
         Migratetype::ALL.into_iter().zip(self.0)
     }
 
-    /// The types that a table shows.
+    /// Iterates over the types that a table shows.
     pub fn shown(&self) -> impl Iterator<Item = (Migratetype, u64)> {
         self.iter().filter(|(mt, count)| mt.is_mergeable() || *count > 0)
     }
@@ -61,23 +61,23 @@ impl<'de> Deserialize<'de> for TypeCounts {
     }
 }
 
-/// What is known of one pageblock.
+/// The type and content of one pageblock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockSummary {
     /// The pageblock's type.
     pub migratetype: Migratetype,
-    /// Its allocated pages by the type of their request.
+    /// Its allocated pages by the type that was requested.
     pub allocated: TypeCounts,
 }
 
 impl BlockSummary {
-    /// Tells whether the block is mixed: whether it holds a page that was requested as another
-    /// type than the block's, as `/proc/pagetypeinfo` counts them with page owners
+    /// Reports whether the block is mixed: whether it holds a page that was requested as another type
+    /// than the block's, as `/proc/pagetypeinfo` counts with page owners
     /// (`pagetypeinfo_showmixedcount_print`).
     ///
-    /// Linux: a CMA block counts as movable and is not mixed by movable pages. High-atomic, reserve
-    /// and isolated blocks, whose type no request has, are mixed where requests of more than one
-    /// type share them; the kernel calls them mixed as soon as they hold a page.
+    /// Linux: a CMA block counts as movable and is not mixed by movable pages. High-atomic, reserve and
+    /// isolated blocks, whose type no request has, are mixed if requests of more than one type share
+    /// them; the kernel counts them as mixed as soon as they hold a page.
     #[must_use]
     pub fn is_mixed(&self) -> bool {
         let own = match self.migratetype {
@@ -94,7 +94,7 @@ impl BlockSummary {
 pub struct BlockCensus {
     /// All pageblocks by their type.
     pub by_type: TypeCounts,
-    /// The mixed ones among them by their type.
+    /// The mixed pageblocks by their type.
     pub mixed: TypeCounts,
 }
 

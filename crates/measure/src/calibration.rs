@@ -1,5 +1,5 @@
-//! How a free replay under the recorded policy compares with what the recorded kernel reported: how
-//! far a what-if of the same recording can be trusted.
+//! Compares a free replay under the recorded policy with the recorded kernel's events, which shows how
+//! far a what-if replay of the same recording can be trusted.
 
 use pageblock::frame::ORDER_LIMIT;
 use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
@@ -13,34 +13,34 @@ use crate::run::Run;
 pub struct Calibration {
     /// The recorded kernel's policy.
     pub policy: String,
-    /// Fragmentation events by requesting and fallback type and by what they do, and their total.
+    /// Fragmentation events by requested type, by fallback type and by effect, and their total.
     pub rows: Vec<CalibrationRow>,
     /// Requests of the free replay that were served.
     pub requests: u64,
-    /// Those that got the same frame as in the recording.
+    /// Served requests that got the same frame as in the recording.
     pub same_frame: u64,
 }
 
-/// One count in both.
+/// One count, recorded and replayed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CalibrationRow {
-    /// What is counted: `total`, `for-Movable`, `from-Unmovable`, `claims`.
+    /// The name of the count: `total`, `for-Movable`, `from-Unmovable`, `claims`.
     pub label: String,
-    /// As the recorded kernel reported it.
+    /// The count in the recording.
     pub recorded: u64,
-    /// In the free replay.
+    /// The count in the free replay.
     pub replayed: u64,
 }
 
 impl Calibration {
-    /// All fragmentation events: recorded, and replayed.
+    /// Returns all fragmentation events: recorded, and replayed.
     #[must_use]
     pub fn total(&self) -> (u64, u64) {
         self.rows.first().map_or((0, 0), |total| (total.recorded, total.replayed))
     }
 
-    /// The share of requests that got the recorded frame, in hundredths of a percent, rounded down;
-    /// `None` where there is no request.
+    /// Returns the share of requests that got the recorded frame, in hundredths of a percent, rounded
+    /// down; `None` if there are no requests.
     #[must_use]
     pub fn same_frame_permyriad(&self) -> Option<u64> {
         (self.same_frame * 10_000).checked_div(self.requests)

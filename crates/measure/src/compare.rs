@@ -10,20 +10,20 @@ use crate::multiops::StarRule;
 use crate::run::Run;
 use crate::stats::{Direction, weiner_diff};
 
-/// How runs are compared.
+/// The options of a comparison.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// The run (or policy) that the others are compared with, from 0.
     pub baseline: usize,
-    /// Which rule puts stars on means over seeds; the rows of single runs have none.
+    /// The rule that puts stars on means over seeds; rows of single runs have no stars.
     pub stars: StarRule,
-    /// What a reader must know.
+    /// Notes that a reader needs to interpret the numbers.
     pub notes: Vec<String>,
-    /// How well the recorded kernel's own policy reproduced the recording; where it is `None`, the
-    /// first certificate of a run is taken.
+    /// How well the recorded kernel's own policy reproduced the recording; if `None`, the first
+    /// certificate of a run is used.
     pub certificate: Option<String>,
-    /// How a free replay under the recorded policy compares with the recording; where it is `None`,
-    /// the first of a run is taken.
+    /// The comparison of a free replay under the recorded policy with the recording; if `None`, the
+    /// first calibration of a run is used.
     pub calibration: Option<Calibration>,
 }
 
@@ -39,12 +39,12 @@ impl Default for Options {
     }
 }
 
-/// What heads a column.
+/// The heading of a column.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Column {
     /// The preset: `linux-4.20`.
     pub kernel: String,
-    /// The switches that differ from the preset, `vanilla` where there is none.
+    /// The switches that differ from the preset, `vanilla` if none do.
     pub label: String,
 }
 
@@ -60,7 +60,7 @@ impl Column {
     }
 }
 
-/// The comparison of runs: one column for each.
+/// The comparison of runs: one column per run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
     /// The columns.
@@ -69,11 +69,11 @@ pub struct Comparison {
     pub baseline: usize,
     /// The rows, by subject.
     pub sections: Vec<Section>,
-    /// What a reader must know.
+    /// Notes that a reader needs to interpret the numbers.
     pub notes: Vec<String>,
     /// How well the recorded kernel's own policy reproduced the recording.
     pub certificate: Option<String>,
-    /// How a free replay under the recorded policy compares with the recording.
+    /// The comparison of a free replay under the recorded policy with the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
 }
@@ -83,16 +83,16 @@ pub struct Comparison {
 pub struct Section {
     /// What the rows measure, with its unit.
     pub title: String,
-    /// Why rows have no difference, and what to compare instead.
+    /// Why some rows have no difference, and what to compare instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparisonRow>,
 }
 
 /// One measure under every policy.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Row {
+pub struct ComparisonRow {
     /// The first column of the table, common to related rows: `Extfrag`.
     pub group: String,
     /// The second column: `total`.
@@ -106,15 +106,15 @@ pub struct Row {
 /// A value and its difference from the baseline.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Cell {
-    /// The value; `None` where the run does not have it.
+    /// The value; `None` if the run does not have it.
     pub value: Option<Value>,
-    /// The difference from the baseline in percent, as mmtests has it: positive is better, or the
-    /// natural change where no direction is. `None` where there is none, and where one of the two runs
-    /// did not finish.
+    /// The difference from the baseline in percent, as in mmtests: positive is better; if neither
+    /// direction is better, the natural change. `None` if there is none, or if one of the two runs did
+    /// not finish.
     pub delta: Option<f64>,
 }
 
-impl Row {
+impl ComparisonRow {
     fn new(metric: &metrics::Metric, runs: &[Run], baseline: usize) -> Option<Self> {
         let values: Vec<Option<Value>> = runs.iter().map(|run| metric.value(run)).collect();
         let base = values[baseline].map(Value::as_f64).filter(|_| runs[baseline].ended.is_none());
@@ -135,8 +135,8 @@ impl Row {
 }
 
 impl Comparison {
-    /// Compares runs, each in a column of its own. Rows that no run has a value for are left out,
-    /// and so are sections without a row.
+    /// Compares runs, each in its own column. Rows without a value in any run are omitted, and so are
+    /// sections without a row.
     ///
     /// # Errors
     /// [`Error::NoRuns`] and [`Error::Baseline`].
@@ -145,8 +145,9 @@ impl Comparison {
         let mut sections = Vec::new();
         for subject in metrics::catalogue(runs) {
             let rows = subject.metrics.iter();
-            let rows: Vec<_> =
-                rows.filter_map(|metric| Row::new(metric, runs, options.baseline)).collect();
+            let rows: Vec<_> = rows
+                .filter_map(|metric| ComparisonRow::new(metric, runs, options.baseline))
+                .collect();
             if !rows.is_empty() {
                 let note = note(&subject, runs);
                 sections.push(Section { title: subject.title, note, rows });
@@ -162,19 +163,19 @@ impl Comparison {
         })
     }
 
-    /// The changes of a row from the baseline as Weiner's tables have them
-    /// ([`weiner_diff`]); `None` where a value is missing.
+    /// Returns the changes of a row from the baseline as in Weiner's tables ([`weiner_diff`]); `None`
+    /// where a value is missing.
     #[must_use]
-    pub fn weiner_changes(&self, row: &Row) -> Vec<Option<f64>> {
+    pub fn weiner_changes(&self, row: &ComparisonRow) -> Vec<Option<f64>> {
         let values: Vec<Option<f64>> =
             row.cells.iter().map(|cell| cell.value.map(Value::as_f64)).collect();
         let base = values.get(self.baseline).copied().flatten();
         values.iter().map(|new| Some(weiner_diff(base?, (*new)?))).collect()
     }
 
-    /// The row of this group and label.
+    /// Returns the row with this group and label.
     #[must_use]
-    pub fn row(&self, group: &str, label: &str) -> Option<&Row> {
+    pub fn row(&self, group: &str, label: &str) -> Option<&ComparisonRow> {
         let mut rows = self.sections.iter().flat_map(|section| &section.rows);
         rows.find(|row| row.group == group && row.label == label)
     }
@@ -188,13 +189,13 @@ pub(crate) fn check_baseline(baseline: usize, columns: usize) -> Result<(), Erro
     }
 }
 
-/// Why the rows of a subject have no difference under some policies.
+/// Returns why the rows of a subject have no difference under some policies.
 pub(crate) fn note(subject: &Subject, runs: &[Run]) -> Option<String> {
     (subject.counts_events && EventUnit::differ(runs)).then(|| NOTE_OF_SECTION.to_owned())
 }
 
-/// The notes of the options and of the runs, each once, and one for each thing in which the runs
-/// differ that a comparison of policies takes as equal.
+/// Returns the notes of the options and of the runs, without duplicates, and a note for each property
+/// other than the policy in which the runs differ.
 pub(crate) fn notes(runs: &[Run], options: &Options) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     if EventUnit::differ(runs) {
@@ -216,12 +217,12 @@ fn difference(what: &str, runs: &[Run], name: fn(&Run) -> &str) -> Option<String
     Some(format!("The runs differ in their {what}: {first} and {other}."))
 }
 
-/// The certificate of the options, or else the first that a run has.
+/// Returns the certificate of the options, or else the first certificate of a run.
 pub(crate) fn certificate(runs: &[Run], options: &Options) -> Option<String> {
     options.certificate.clone().or_else(|| runs.iter().find_map(|run| run.certificate.clone()))
 }
 
-/// The same for the calibration.
+/// Returns the calibration of the options, or else the first calibration of a run.
 fn calibration(runs: &[Run], options: &Options) -> Option<Calibration> {
     options.calibration.clone().or_else(|| runs.iter().find_map(|run| run.calibration.clone()))
 }
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_did_not_measure_is_missing_and_not_zero() {
+    fn unmeasured_values_are_missing_and_not_zero() {
         let mut runs = [run("a", 0, 0), run("b", 0, 0)];
         runs[1].counters.set("type_mismatch_UinM", 5);
         let comparison = Comparison::of_runs(&runs, &Options::default()).unwrap();
@@ -341,7 +342,7 @@ mod tests {
         assert!(comparison.row("Failed", "order-0").is_none());
     }
 
-    /// A run before 6.10 counts stolen blocks, later ones stolen pages.
+    /// A run before 6.10 counts stolen blocks, later runs count stolen pages.
     #[test]
     fn counts_of_events_have_no_difference_across_6_10() {
         let mut runs = [run("a", 80, 20), run("b", 40, 30), run("c", 800, 10)];
@@ -366,7 +367,7 @@ mod tests {
         };
         assert_eq!(noted("External fragmentation events"), Some(NOTE_OF_SECTION));
         assert_eq!(noted("Pages allocated into a block of another type"), None);
-        // The text that the notes point to is that of the section.
+        // The notes quote the title of that section.
         for note in [NOTE_OF_SECTION, NOTE_ACROSS_6_10] {
             assert!(note.contains("Pages allocated into a block of another type"), "{note}");
         }
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_comparable_has_no_change() {
+    fn incomparable_values_have_no_change() {
         let mut runs = [run("a", 80, 20), run("b", 40, 30), run("c", 40, 30)];
         runs.iter_mut().for_each(|run| run.counters.set("type_mismatch_pages", 5));
         for (at, run) in runs.iter_mut().enumerate() {

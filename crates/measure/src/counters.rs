@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Counts by name, in the order of the names.
+/// Counts by name, sorted by name.
 ///
 /// The names are those of `/proc/vmstat`, of tracepoints, or of [`crate::names`].
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 pub struct Counters(BTreeMap<String, u64>);
 
 impl Counters {
-    /// No counter at all.
+    /// Makes an empty set of counters.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The count; `None` where nobody measured it, which is not the same as 0.
+    /// Returns a count; `None` if it was not measured, which differs from 0.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<u64> {
         self.0.get(name).copied()
     }
 
-    /// Sets a count, whether it was there or not.
+    /// Sets a count, new or not.
     pub fn set(&mut self, name: impl Into<String>, count: u64) {
         self.0.insert(name.into(), count);
     }
@@ -34,32 +34,32 @@ impl Counters {
         *self.0.entry(name.into()).or_default() += count;
     }
 
-    /// Sets every count of `other` here.
+    /// Copies every count of `other`.
     pub fn extend(&mut self, other: &Self) {
         for (name, count) in other.iter() {
             self.set(name, count);
         }
     }
 
-    /// Iterates over names and counts, by name.
+    /// Iterates over names and counts, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(name, count)| (name.as_str(), *count))
     }
 
-    /// The number of names.
+    /// Returns the number of counters.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Tells whether there is no name.
+    /// Reports whether there are no counters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What was counted between two readings of the same source. Names that only one reading has
-    /// are left out, and so are those that went down, which are levels and not counts.
+    /// Returns the difference between two readings of the same source. Names that only one reading has
+    /// are omitted, and so are values that decreased, which are levels rather than counts.
     #[must_use]
     pub fn since(&self, start: &Self) -> Self {
         let between = |(name, end): (&String, &u64)| {
@@ -69,7 +69,7 @@ impl Counters {
         Self(self.0.iter().filter_map(between).collect())
     }
 
-    /// Reads lines of a name and a count, as `/proc/vmstat` has them.
+    /// Reads lines of a name and a count, as in `/proc/vmstat`.
     ///
     /// # Errors
     /// The number of the first line, from 1, that is not a name and a count.
@@ -94,7 +94,7 @@ mod tests {
     use super::Counters;
 
     #[test]
-    fn between_two_readings_levels_that_fall_are_left_out() {
+    fn decreasing_levels_are_omitted_between_readings() {
         let start = Counters::parse_vmstat("nr_free_pages 90\npgfault 5\nold 1\n").unwrap();
         let end = Counters::parse_vmstat("nr_free_pages 80\npgfault 12\nnew 1\n").unwrap();
         assert_eq!(end.since(&start), Counters::from_iter([("pgfault", 7)]));

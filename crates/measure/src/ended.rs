@@ -1,4 +1,4 @@
-//! Runs that ended before their workload was done: livelock, or memory that is out for good.
+//! Runs that ended before their workload was complete: livelock, or memory exhausted for good.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::compare::Column;
 use crate::run::Run;
 
-/// Why a run ended early.
+/// The reason for which a run ended early.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
-    /// The machine was busy, but a request for memory or all programs made no progress for so long that
-    /// they never would.
+pub enum EndReason {
+    /// The machine was busy, but a request for memory or all programs made no progress within the time
+    /// limits.
     Livelock,
-    /// A task that the machine cannot do without got no memory, and nothing could be killed for it: a
-    /// kernel panics here.
+    /// A task that the machine cannot do without got no memory, and no process could be killed to free
+    /// some: the kernel panics.
     OutOfMemory,
 }
 
@@ -23,16 +23,16 @@ pub enum Why {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Ended {
     /// Why it ended.
-    pub why: Why,
-    /// The task that got nowhere; empty where no single task is known.
+    pub why: EndReason,
+    /// The task that made no progress; empty if no single task is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub task: String,
-    /// The request that was not served: its order and flags; empty where it is not known.
+    /// The request that was not served: its order and flags; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request: String,
-    /// When the last progress was made, in simulated milliseconds since the machine was started.
+    /// The time of the last progress, in simulated milliseconds since the machine was started.
     pub since_ms: u64,
-    /// When the run ended, likewise.
+    /// The time at which the run ended, likewise.
     pub at_ms: u64,
 }
 
@@ -44,8 +44,8 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (since, at) = (seconds(self.since_ms), seconds(self.at_ms));
         match self.why {
-            Why::Livelock => write!(f, "livelock")?,
-            Why::OutOfMemory => write!(f, "out of memory")?,
+            EndReason::Livelock => write!(f, "livelock")?,
+            EndReason::OutOfMemory => write!(f, "out of memory")?,
         }
         if !self.task.is_empty() {
             write!(f, ", {}", self.task)?;
@@ -54,14 +54,16 @@ impl fmt::Display for Ended {
             write!(f, " ({})", self.request)?;
         }
         match self.why {
-            Why::Livelock => write!(f, ", no progress since {since:.1} s, ended at {at:.1} s"),
-            Why::OutOfMemory => write!(f, ", ended at {at:.1} s"),
+            EndReason::Livelock => {
+                write!(f, ", no progress since {since:.1} s, ended at {at:.1} s")
+            }
+            EndReason::OutOfMemory => write!(f, ", ended at {at:.1} s"),
         }
     }
 }
 
-/// Says of each policy with runs that ended early how many they are, and how the first of them ended;
-/// nothing where every run was finished.
+/// Returns a line for each policy with runs that ended early: their number, and how the first of them
+/// ended. Empty if every run finished.
 #[must_use]
 pub fn notes(runs: &[Run]) -> Vec<String> {
     let policies = crate::seeds::by_policy(runs);
@@ -70,8 +72,8 @@ pub fn notes(runs: &[Run]) -> Vec<String> {
         let (seed, first) = early().next()?;
         let Column { kernel, label } = Column::of_policy(&policy[0].policy);
         Some(format!(
-            "{kernel} {label}: {} of {} runs did not finish; seed {seed}: {first} (simulated). What such runs \
-             counted until then does not compare with runs that finished.",
+            "{kernel} {label}: {} of {} runs did not finish; seed {seed}: {first} (simulated). Counts of \
+             such runs are not comparable with those of runs that finished.",
             early().count(),
             policy.len()
         ))
@@ -83,33 +85,34 @@ pub fn notes(runs: &[Run]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn ended(why: Why) -> Ended {
+    fn ended(why: EndReason) -> Ended {
         let request = "order 2, GFP_KERNEL".into();
         Ended { why, task: "user".into(), request, since_ms: 12_300, at_ms: 132_300 }
     }
 
     #[test]
-    fn an_end_says_who_and_since_when() {
+    fn an_end_names_the_task_and_the_time() {
         assert_eq!(
-            ended(Why::Livelock).to_string(),
+            ended(EndReason::Livelock).to_string(),
             "livelock, user (order 2, GFP_KERNEL), no progress since 12.3 s, ended at 132.3 s"
         );
-        let all = Ended { task: String::new(), request: String::new(), ..ended(Why::Livelock) };
+        let all =
+            Ended { task: String::new(), request: String::new(), ..ended(EndReason::Livelock) };
         assert_eq!(all.to_string(), "livelock, no progress since 12.3 s, ended at 132.3 s");
         assert_eq!(
-            ended(Why::OutOfMemory).to_string(),
+            ended(EndReason::OutOfMemory).to_string(),
             "out of memory, user (order 2, GFP_KERNEL), ended at 132.3 s"
         );
     }
 
     #[test]
     fn an_end_is_saved_and_read() {
-        let json = serde_json::to_string(&ended(Why::OutOfMemory)).unwrap();
+        let json = serde_json::to_string(&ended(EndReason::OutOfMemory)).unwrap();
         assert_eq!(
             json,
             r#"{"why":"out_of_memory","task":"user","request":"order 2, GFP_KERNEL","since_ms":12300,"at_ms":132300}"#
         );
-        assert_eq!(serde_json::from_str::<Ended>(&json).unwrap(), ended(Why::OutOfMemory));
+        assert_eq!(serde_json::from_str::<Ended>(&json).unwrap(), ended(EndReason::OutOfMemory));
     }
 
     #[test]
@@ -124,7 +127,7 @@ mod tests {
             run("linux-6.9", 1, None),
             run("linux-6.9", 2, None),
             run("linux-6.18,nofragment=defrag_mode", 1, None),
-            run("linux-6.18,nofragment=defrag_mode", 2, Some(ended(Why::Livelock))),
+            run("linux-6.18,nofragment=defrag_mode", 2, Some(ended(EndReason::Livelock))),
         ];
         let notes = notes(&runs);
         assert_eq!(notes.len(), 1);

@@ -1,8 +1,8 @@
-//! What can go wrong: files, their content, and choices that the given runs do not allow.
+//! Errors: files, their content, and options that do not fit the given runs.
 
 use std::path::PathBuf;
 
-/// An error of this crate. Each prints as one line that says where, what, and the wrong value.
+/// An error of this crate. Each prints as one line with the place, the problem, and the wrong value.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be read.
@@ -10,17 +10,17 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A file has more than anything of its kind needs.
-    #[error("{}: more than {limit} bytes; {kind} has at most so many", path.display())]
+    /// A file is larger than the limit for its kind.
+    #[error("{}: more than {limit} bytes, the limit for {kind}", path.display())]
     TooLong {
         /// The file.
         path: PathBuf,
-        /// What it should be.
+        /// The kind of file that was expected.
         kind: &'static str,
-        /// The most bytes that are read.
+        /// The limit in bytes.
         limit: u64,
     },
     /// A named pipe has no writer.
@@ -29,22 +29,22 @@ pub enum Error {
         /// The pipe.
         path: PathBuf,
     },
-    /// A file could not be written; the file of that name, if any, is as it was.
+    /// A file could not be written; an existing file of that name is unchanged.
     #[error("{}: cannot write: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A file is not the JSON that was expected.
+    /// A file does not contain the expected JSON.
     #[error("{}: line {line}, column {column}: {message}", path.display())]
     Parse {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// The column in bytes, from 1; 0 where only the line is known.
+        /// The column in bytes, from 1; 0 if only the line is known.
         column: usize,
         /// What is wrong there.
         message: String,
@@ -52,15 +52,15 @@ pub enum Error {
     /// There is nothing to compare.
     #[error("no run to compare")]
     NoRuns,
-    /// The chosen baseline is not one of the runs.
+    /// The chosen baseline is not one of the columns.
     #[error("baseline {baseline} of {columns} columns (the first is 0)")]
     Baseline {
         /// The chosen column, from 0.
         baseline: usize,
-        /// How many there are.
+        /// The number of columns.
         columns: usize,
     },
-    /// Policies that are compared over seeds ran different ones.
+    /// Policies that are compared over seeds ran different seeds.
     #[error("policy {policy} did not run the same seeds as {first}")]
     Seeds {
         /// The policy.
@@ -68,8 +68,8 @@ pub enum Error {
         /// The first policy.
         first: String,
     },
-    /// A policy ran a seed twice.
-    #[error("two of the runs are of policy {policy} with seed {seed}")]
+    /// A policy has two runs with the same seed.
+    #[error("policy {policy} has two runs with seed {seed}")]
     Twice {
         /// The policy.
         policy: String,
@@ -77,7 +77,7 @@ pub enum Error {
         seed: u64,
     },
     /// Two lists of paired samples differ in length.
-    #[error("paired samples: {base} of the baseline, {new} of the other")]
+    #[error("paired samples differ in number: {base} of the baseline, {new} of the other")]
     Unpaired {
         /// Samples of the baseline.
         base: usize,

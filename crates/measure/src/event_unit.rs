@@ -1,4 +1,4 @@
-//! What one event of `mm_page_alloc_extfrag` stands for: it changed with Linux 6.10.
+//! The unit of `mm_page_alloc_extfrag` events, which changed with Linux 6.10.
 
 use pageblock::policy::{ClaimRule, Policy};
 use serde::{Deserialize, Serialize};
@@ -8,20 +8,20 @@ use crate::run::Run;
 /// The note of every comparison with policies on both sides of Linux 6.10.
 pub const NOTE_ACROSS_6_10: &str = "Linux 6.10 lies between these policies: counts of \
     mm_page_alloc_extfrag are not comparable across it (before 6.10 one event is one stolen block, \
-    whose pages are then served silently; from 6.10 on one event is one stolen page), so their \
+    whose pages are then served without an event; from 6.10 on one event is one stolen page), so their \
     rows have no percentage. Compare \"Pages allocated into a block of another type\" instead.";
 
-/// What stands below the title of a section whose counts differ in their unit.
+/// The note below the title of a section whose counts differ in their unit.
 pub const NOTE_OF_SECTION: &str = "one event is a block before Linux 6.10 and a page from then on: \
     compare \"Pages allocated into a block of another type\"";
 
-/// What one event of `mm_page_alloc_extfrag` stands for.
+/// The unit of a `mm_page_alloc_extfrag` event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventUnit {
-    /// Before 6.10: a block is stolen, its pages are then served without an event.
+    /// Before 6.10: a stolen block, whose pages are then served without an event.
     Block,
-    /// From 6.10 on: each stolen page has an event.
+    /// From 6.10 on: a stolen page.
     Page,
 }
 
@@ -35,14 +35,14 @@ impl EventUnit {
         }
     }
 
-    /// Tells whether counts of two runs may be compared. A run that does not say its unit, such as
-    /// one that an older program saved, is compared with every other.
+    /// Reports whether counts of two runs can be compared. A run without a unit, such as one saved by
+    /// an older version, is compared with every other.
     #[must_use]
     pub fn comparable(a: &Run, b: &Run) -> bool {
         a.extfrag_unit.is_none() || b.extfrag_unit.is_none() || a.extfrag_unit == b.extfrag_unit
     }
 
-    /// Tells whether some of the runs count blocks and others pages.
+    /// Reports whether some of the runs count blocks and others pages.
     #[must_use]
     pub fn differ(runs: &[Run]) -> bool {
         let some = |unit| runs.iter().any(|run| run.extfrag_unit == Some(unit));

@@ -1,4 +1,4 @@
-//! Fallbacks to lists of another type, never as one sum alone.
+//! Fallbacks to lists of another type, broken down by type, order and effect.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use pageblock::frame::{ORDER_LIMIT, Order};
 use pageblock::mobility::Migratetype;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What two events of `mm_page_alloc_extfrag` have in common when they are counted together.
+/// The properties by which `mm_page_alloc_extfrag` events are counted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct ExtfragKey {
     /// The type that was requested.
     pub alloc_mt: Migratetype,
-    /// The type of the list that served.
+    /// The type of the list that served the request.
     pub fallback_mt: Migratetype,
     /// The order that was requested.
     pub alloc_order: Order,
@@ -22,23 +22,23 @@ pub struct ExtfragKey {
     pub owned: bool,
 }
 
-/// What a fallback does to the block that it takes from; every event is exactly one of these.
+/// The effect of a fallback on the pageblock that it takes from; every event has exactly one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Harm {
     /// The block changes to the type of the request (`change_ownership`), movable or not.
     Claim,
-    /// The block keeps its type and takes in a page that cannot be moved: the request is not
-    /// movable (unmovable, reclaimable or high-atomic).
+    /// The block keeps its type and receives a page that cannot be moved: the request is not movable
+    /// (unmovable, reclaimable or high-atomic).
     Pollution,
-    /// The block keeps its type and takes in a movable page, which compaction can take out again.
+    /// The block keeps its type and receives a movable page, which compaction can move out again.
     Steal,
 }
 
 impl Harm {
-    /// Every kind.
+    /// Every effect.
     pub const ALL: [Self; 3] = [Self::Claim, Self::Pollution, Self::Steal];
 
-    /// The plural, for tables.
+    /// Returns its plural, for tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl Harm {
 }
 
 impl ExtfragKey {
-    /// What such an event does to the block.
+    /// Returns the effect of such an event on the pageblock.
     #[must_use]
     pub const fn harm(&self) -> Harm {
         match (self.owned, self.alloc_mt) {
@@ -60,8 +60,8 @@ impl ExtfragKey {
         }
     }
 
-    /// Tells whether less than a whole pageblock was found: an external fragmentation event, as
-    /// the tables of the mailing lists count them (`fragmenting=1`).
+    /// Reports whether the block found was smaller than a pageblock: an external fragmentation event,
+    /// as the tables of the mailing lists count it (`fragmenting=1`).
     #[must_use]
     pub const fn fragmenting(&self, pageblock_order: Order) -> bool {
         self.fallback_order < pageblock_order
@@ -80,16 +80,16 @@ impl From<&Extfrag> for ExtfragKey {
     }
 }
 
-/// How often each kind of `mm_page_alloc_extfrag` happened.
+/// Counts of `mm_page_alloc_extfrag` by kind.
 ///
-/// As JSON it is a list of objects, one for each kind that happened, in the order of the keys.
+/// As JSON it is a list of objects, one for each kind that occurred, sorted by key.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ExtfragMatrix {
     counts: BTreeMap<ExtfragKey, u64>,
 }
 
 impl ExtfragMatrix {
-    /// No event.
+    /// Makes an empty matrix.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -105,49 +105,49 @@ impl ExtfragMatrix {
         *self.counts.entry(key).or_default() += count;
     }
 
-    /// Iterates over the kinds that happened.
+    /// Iterates over the kinds that occurred.
     pub fn iter(&self) -> impl Iterator<Item = (&ExtfragKey, u64)> {
         self.counts.iter().map(|(key, count)| (key, *count))
     }
 
-    /// The number of events of the kinds that `which` selects.
+    /// Returns the number of events of the kinds that `which` selects.
     #[must_use]
     pub fn sum(&self, which: impl Fn(&ExtfragKey) -> bool) -> u64 {
         self.iter().filter(|(key, _)| which(key)).map(|(_, count)| count).sum()
     }
 
-    /// All events, whatever was found.
+    /// Returns the number of all events.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.sum(|_| true)
     }
 
-    /// External fragmentation events: those that found less than a pageblock.
+    /// Returns the number of external fragmentation events: those that found less than a pageblock.
     #[must_use]
     pub fn fragmenting(&self, pageblock_order: Order) -> u64 {
         self.sum(|key| key.fragmenting(pageblock_order))
     }
 
-    /// External fragmentation events of requests of one type.
+    /// Returns the number of external fragmentation events for requests of one type.
     #[must_use]
     pub fn fragmenting_by_request(&self, pageblock_order: Order, requested: Migratetype) -> u64 {
         self.sum(|key| key.fragmenting(pageblock_order) && key.alloc_mt == requested)
     }
 
-    /// External fragmentation events that took from lists of one type.
+    /// Returns the number of external fragmentation events that took from lists of one type.
     #[must_use]
     pub fn fragmenting_by_fallback(&self, pageblock_order: Order, fallback: Migratetype) -> u64 {
         self.sum(|key| key.fragmenting(pageblock_order) && key.fallback_mt == fallback)
     }
 
-    /// External fragmentation events by the order of the block that was found, from order 0 to
-    /// the last below the pageblock's.
+    /// Returns the external fragmentation events by the order of the block found, from order 0 to the
+    /// last order below the pageblock's.
     #[must_use]
     pub fn fragmenting_by_order(&self, pageblock_order: Order) -> Vec<u64> {
         (0..pageblock_order).map(|order| self.sum(|key| key.fallback_order == order)).collect()
     }
 
-    /// All events, whatever was found, of one kind of harm.
+    /// Returns the number of all events with one effect.
     #[must_use]
     pub fn harm(&self, harm: Harm) -> u64 {
         self.sum(|key| key.harm() == harm)
@@ -156,7 +156,7 @@ impl ExtfragMatrix {
 
 /// One element of the JSON list.
 #[derive(Serialize, Deserialize)]
-struct Row {
+struct ExtfragCount {
     #[serde(with = "type_name")]
     alloc_mt: Migratetype,
     #[serde(with = "type_name")]
@@ -171,7 +171,7 @@ struct Row {
 
 impl Serialize for ExtfragMatrix {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().map(|(key, count)| Row {
+        serializer.collect_seq(self.iter().map(|(key, count)| ExtfragCount {
             alloc_mt: key.alloc_mt,
             fallback_mt: key.fallback_mt,
             alloc_order: key.alloc_order,
@@ -185,13 +185,14 @@ impl Serialize for ExtfragMatrix {
 impl<'de> Deserialize<'de> for ExtfragMatrix {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut matrix = Self::new();
-        for row in Vec::<Row>::deserialize(deserializer)? {
-            let Row { alloc_mt, fallback_mt, alloc_order, fallback_order, owned, count } = row;
+        for row in Vec::<ExtfragCount>::deserialize(deserializer)? {
+            let ExtfragCount { alloc_mt, fallback_mt, alloc_order, fallback_order, owned, count } =
+                row;
             let key = ExtfragKey { alloc_mt, fallback_mt, alloc_order, fallback_order, owned };
             if matrix.counts.insert(key, count).is_some() {
                 return Err(serde::de::Error::custom(format_args!(
                     "extfrag: {alloc_mt} order {alloc_order} from {fallback_mt} order \
-                     {fallback_order}, owned {owned}, stands there twice"
+                     {fallback_order}, owned {owned}, occurs twice"
                 )));
             }
         }

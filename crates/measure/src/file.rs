@@ -1,4 +1,4 @@
-//! JSON files: read with one-line errors, written whole or not at all.
+//! JSON files: read with one-line errors, written completely or not at all.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
-use crate::plain;
+use crate::parse_words;
 
-/// Reads a file that is `kind`, of at most `limit` bytes. Devices and pipes are read too, but a named
-/// pipe without a writer is an error, and not waited for.
+/// Reads a file that should be `kind`, of at most `limit` bytes. Devices and pipes are read too; a
+/// named pipe without a writer is an error instead of a wait.
 ///
 /// # Errors
 /// [`Error::Read`], [`Error::TooLong`], [`Error::NoWriter`].
@@ -19,7 +19,8 @@ pub fn read(path: &Path, kind: &'static str, limit: u64) -> Result<Vec<u8>, Erro
     read_while(path, kind, limit, |_| true)
 }
 
-/// As [`read`], but no further than a first part that `goes_on` refuses, for the parser to refuse too.
+/// Reads like [`read`], but stops after a first part that `goes_on` rejects, so that the parser can
+/// report it.
 fn read_while(
     path: &Path,
     kind: &'static str,
@@ -44,7 +45,7 @@ fn read_while(
     if bytes.len() as u64 > limit { Err(too_long()) } else { Ok(bytes) }
 }
 
-/// Opens a file; tells whether it is a pipe. Opening one without a writer would wait for the writer.
+/// Opens a file; returns whether it is a pipe. Opening a pipe without a writer must not block.
 fn open(path: &Path) -> std::io::Result<(File, bool)> {
     use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
@@ -55,15 +56,15 @@ fn open(path: &Path) -> std::io::Result<(File, bool)> {
         .read(true)
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
         .open(path)?;
-    // With a writer, reads wait as they do everywhere.
+    // With a writer, reads block as usual.
     rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::empty())?;
     Ok((file, true))
 }
 
-/// The bytes that tell whether a text can be JSON at all.
+/// The bytes that are checked for whether a text can be JSON at all.
 const FIRST_BYTES: u64 = 64 << 10;
-/// The most bytes of saved runs. The samples make them large: README's command for six workloads at
-/// their full size and ten seeds stays far below.
+/// The size limit of saved runs. Samples dominate: the full-size runs of all six workloads with ten
+/// seeds stay far below it.
 const RUNS_BYTES: u64 = 1 << 30;
 
 /// Reads the bytes of saved runs.
@@ -73,19 +74,19 @@ pub(crate) fn read_runs(path: &Path) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// Parses JSON; `path` is only named in the error.
+/// Parses JSON; `path` is used only in errors.
 pub(crate) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, Error> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let failed = |error: &serde_json::Error, key: &str| {
         let text = error.to_string();
         let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
-        let cut = if error.is_eof() { "; the file is cut short" } else { "" };
+        let cut = if error.is_eof() { "; it is truncated" } else { "" };
         let key = if key == "." || error.is_eof() { String::new() } else { format!("{key}: ") };
         Error::Parse {
             path: path.to_owned(),
             line: error.line(),
             column: error.column(),
-            message: format!("{key}{}{cut}", plain::words(what)),
+            message: format!("{key}{}{cut}", parse_words::words(what)),
         }
     };
     let value = serde_path_to_error::deserialize(&mut json)
@@ -104,9 +105,9 @@ pub(crate) fn format<T: Serialize + ?Sized>(value: &T) -> String {
     text
 }
 
-/// Writes a value as JSON to a temporary file beside `path`, which then takes the name: a reader
-/// sees the old content or the new, never a part. A symbolic link stays one; what is no regular
-/// file, such as a pipe, is written directly.
+/// Writes a value as JSON to a temporary file beside `path` and renames it: a reader sees the old
+/// content or the new, never a part. A symbolic link stays a link; anything but a regular file, such as
+/// a pipe, is written directly.
 pub(crate) fn save<T: Serialize + ?Sized>(path: &Path, value: &T) -> Result<(), Error> {
     let error = |source| Error::Write { path: path.to_owned(), source };
     let json = format(value);
@@ -124,7 +125,7 @@ pub(crate) fn save<T: Serialize + ?Sized>(path: &Path, value: &T) -> Result<(), 
     })
 }
 
-/// Tells whether a file could be written there, by writing an empty one beside it.
+/// Checks that a file could be written there, by creating an empty one beside it.
 pub(crate) fn can_save(path: &Path) -> Result<(), Error> {
     let error = |source| Error::Write { path: path.to_owned(), source };
     let (target, is_special) = target(path);
@@ -138,7 +139,7 @@ pub(crate) fn can_save(path: &Path) -> Result<(), Error> {
     File::create(&temporary).and_then(|_| fs::remove_file(&temporary)).map_err(error)
 }
 
-/// Where a path leads, and whether that is no regular file.
+/// Returns the target of a path, and whether it exists but is not a regular file.
 fn target(path: &Path) -> (PathBuf, bool) {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let special = fs::metadata(&target).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());

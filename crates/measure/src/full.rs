@@ -1,4 +1,4 @@
-//! The whole comparison of runs, as commands that make runs print it.
+//! The complete comparison of runs, as printed by the commands that make runs.
 
 use serde::Serialize;
 
@@ -7,40 +7,40 @@ use crate::ended;
 use crate::error::Error;
 use crate::monitors::{self, MonitorRow};
 use crate::multiops::StarRule;
-use crate::published::Beside;
+use crate::published::PublishedComparison;
 use crate::run::Run;
 use crate::seeds::SeedComparison;
 use crate::tables::{self, Table};
 
-/// Everything that a comparison says. Its JSON has these keys and those of [`SeedComparison`], on
-/// one level (docs/json.md); numbers that are not finite are null there.
+/// A complete comparison. Its JSON has these keys and those of [`SeedComparison`] at one level
+/// (docs/json.md); numbers that are not finite are null there.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FullComparison {
     /// The measures over seeds, with the policies and the notes.
     #[serde(flatten)]
     pub over_seeds: SeedComparison,
-    /// What is to be known of runs that did not finish, a line for each policy with such runs.
+    /// A line for each policy with runs that did not finish.
     pub ended: Vec<String>,
-    /// The rule of the stars.
+    /// The rule for stars.
     pub stars: StarRule,
-    /// The tables of the workload; empty where the runs have nothing for them.
+    /// The tables of the workload; empty if the runs have no data for them.
     pub tables: Vec<Table>,
-    /// For each policy after the baseline, the switches in which its kernel differs from the baseline's; empty where
-    /// runs do not say.
+    /// For each policy after the baseline, the switches in which its kernel differs from the
+    /// baseline's; empty if a run does not record its kernel.
     pub kernels: Vec<String>,
-    /// mmtests' Duration block, in seconds, simulated; empty where no run has it.
+    /// mmtests' Duration block, in seconds, simulated; empty if no run has it.
     pub duration: Vec<MonitorRow>,
     /// mmtests' vmstat block.
     pub vmstat: Vec<MonitorRow>,
-    /// The published table with our values, where it was asked for; the caller sets it.
+    /// The published table with our values, if it was requested; the caller sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub published: Option<Beside>,
+    pub published: Option<PublishedComparison>,
 }
 
-/// Switches that are named before the rest is only counted.
+/// The number of switches that are named; further ones are only counted.
 const NAMED: usize = 12;
 
-/// Says of each policy in which switches its kernel differs from the baseline's.
+/// Returns for each policy the switches in which its kernel differs from the baseline's.
 fn kernels(runs: &[Run], baseline: usize) -> Vec<String> {
     let policies = crate::seeds::by_policy(runs);
     let Some(base) = policies.get(baseline).and_then(|runs| runs.first()) else {

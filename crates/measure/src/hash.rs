@@ -1,8 +1,8 @@
-//! One number for a whole stream of events.
+//! A hash over a whole stream of events.
 //!
-//! Two runs took the same decisions in the same order where their hashes agree. The hash is XXH3
-//! (64 bits, seed 0, its default secret: a frozen definition) of the concatenated events, each
-//! encoded as one tag byte and its fields, in little-endian order:
+//! Two runs whose hashes are equal took the same decisions in the same order. The hash is XXH3 (64
+//! bits, seed 0, its default secret: a frozen definition) of the concatenated events, each encoded as
+//! one tag byte and its fields, in little-endian order:
 //!
 //! | tag | event | fields |
 //! |---|---|---|
@@ -14,12 +14,12 @@
 //! | 6 | `mm_page_alloc_extfrag` | pfn u64, orders u8 u8 (requested, found), types u8 u8 (requested, found), ownership u8 |
 //!
 //! Types and flags have the numbers of [`Migratetype`](pageblock::mobility::Migratetype) and
-//! [`Gfp`](pageblock::request::Gfp), which no kernel version changes.
+//! [`Gfp`](pageblock::request::Gfp), which are the same for every kernel version.
 
 use pageblock::event::Event;
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Bytes that are hashed in one go: a call for each event would cost more than the hash.
+/// Bytes that are hashed at a time: a call for each event would cost more than the hash.
 const BATCH: usize = 2048;
 
 /// The running hash of a stream of events.
@@ -38,18 +38,18 @@ impl Default for EventHash {
 }
 
 impl EventHash {
-    /// The hash of no event.
+    /// Returns the hash of an empty stream.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in the next event.
+    /// Adds the next event.
     #[inline(always)]
     pub fn event(&mut self, event: &Event) {
         let (bytes, len) = encode(event);
         if let Some(room) = self.batch[self.len..].first_chunk_mut() {
-            // What stands behind an event is written over by the next one.
+            // Bytes beyond the event are overwritten by the next one.
             *room = bytes.to_le_bytes();
             self.len += len;
         }
@@ -64,7 +64,7 @@ impl EventHash {
         self.len = 0;
     }
 
-    /// The hash of the events so far.
+    /// Returns the hash of the events so far.
     #[must_use]
     pub fn value(&self) -> u64 {
         let mut state = self.state.clone();
@@ -72,7 +72,7 @@ impl EventHash {
         state.digest()
     }
 
-    /// The hash of the events so far as 16 hexadecimal digits.
+    /// Returns the hash of the events so far as 16 hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {
         format!("{:016x}", self.value())
@@ -85,7 +85,7 @@ impl std::fmt::Debug for EventHash {
     }
 }
 
-/// The bytes of an event, the first one lowest, and how many they are.
+/// Returns the bytes of an event, the first one lowest, and their number.
 #[inline(always)]
 fn encode(event: &Event) -> (u128, usize) {
     let start = |tag: u128, pfn: u64| tag | u128::from(pfn) << 8;
@@ -152,7 +152,7 @@ mod tests {
         hash.value()
     }
 
-    /// The whole definition, encoding and hash, written out a second time.
+    /// Checks an independent implementation of encoding and hash.
     #[test]
     fn the_definition_is_pinned() {
         let mut bytes = Vec::new();

@@ -1,24 +1,24 @@
-//! The kernel's indexes of fragmentation, from the number of free blocks of each order.
+//! The kernel's fragmentation indexes, computed from the number of free blocks of each order.
 //!
-//! `free_blocks[order]` is the number of free blocks of that order in a zone, whatever their type
-//! (a row of `/proc/buddyinfo`). All indexes are in thousandths, in the kernel's own integer
-//! arithmetic (`mm/vmstat.c`); negative values have a meaning.
+//! `free_blocks[order]` is the number of free blocks of that order in a zone, of any type (a row of
+//! `/proc/buddyinfo`). All indexes are in thousandths, in the kernel's own integer arithmetic
+//! (`mm/vmstat.c`), in which negative values are meaningful.
 
 use pageblock::frame::{Order, pages};
 
-/// What the indexes are made of (`struct contig_page_info`).
+/// The inputs of the indexes (`struct contig_page_info`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ContigPageInfo {
     /// Free pages.
     pub free_pages: u64,
     /// Free blocks of any order.
     pub free_blocks_total: u64,
-    /// Free blocks of the wanted size, where larger ones count as several.
+    /// Free blocks of the wanted size; a larger block counts as several.
     pub free_blocks_suitable: u64,
 }
 
 impl ContigPageInfo {
-    /// Sums a zone's free blocks, looking for blocks of `order` (`fill_contig_page_info`).
+    /// Sums a zone's free blocks with respect to an order (`fill_contig_page_info`).
     #[must_use]
     pub fn new(free_blocks: &[u64], order: Order) -> Self {
         let mut info = Self::default();
@@ -37,9 +37,9 @@ impl ContigPageInfo {
     }
 }
 
-/// Why a request of this order would fail (`fragmentation_index`): towards 0 for lack of memory,
-/// towards 1000 for fragmentation, -1000 where it would not fail, 0 where nothing is free. Lack of
-/// memory can show as a value below 0.
+/// Returns the reason for which a request of this order would fail (`fragmentation_index`): towards 0
+/// lack of memory, towards 1000 fragmentation; -1000 if it would not fail, 0 if nothing is free. Lack
+/// of memory can yield a value below 0.
 #[must_use]
 pub fn fragmentation_index(free_blocks: &[u64], order: Order) -> i64 {
     let info = ContigPageInfo::new(free_blocks, order);
@@ -53,8 +53,8 @@ pub fn fragmentation_index(free_blocks: &[u64], order: Order) -> i64 {
     1000 - (missing / info.free_blocks_total) as i64
 }
 
-/// The share of free memory that cannot serve a request of this order, in thousandths: 0 to 1000
-/// (`unusable_free_index`); 1000 where nothing is free.
+/// Returns the share of free memory that cannot serve a request of this order, in thousandths: 0 to
+/// 1000 (`unusable_free_index`); 1000 if nothing is free.
 #[must_use]
 pub fn unusable_free_index(free_blocks: &[u64], order: Order) -> u64 {
     let info = ContigPageInfo::new(free_blocks, order);
@@ -64,8 +64,8 @@ pub fn unusable_free_index(free_blocks: &[u64], order: Order) -> u64 {
     }
 }
 
-/// The same share in percent, as proactive compaction takes it (`extfrag_for_order`, from 5.9);
-/// 0 where nothing is free.
+/// Returns the same share in percent, as used by proactive compaction (`extfrag_for_order`, from 5.9);
+/// 0 if nothing is free.
 #[must_use]
 pub fn extfrag_for_order(free_blocks: &[u64], order: Order) -> u64 {
     let info = ContigPageInfo::new(free_blocks, order);
@@ -75,13 +75,13 @@ pub fn extfrag_for_order(free_blocks: &[u64], order: Order) -> u64 {
     }
 }
 
-/// [`unusable_free_index`] of every order of the row.
+/// Returns [`unusable_free_index`] for every order of the row.
 #[must_use]
 pub fn unusable_free_indexes(free_blocks: &[u64]) -> Vec<u64> {
     orders(free_blocks).map(|order| unusable_free_index(free_blocks, order)).collect()
 }
 
-/// A line of debugfs `extfrag/unusable_index`, with its newline.
+/// Returns a line of debugfs `extfrag/unusable_index`, with its newline.
 #[must_use]
 pub fn unusable_index_line(node: u32, zone: &str, free_blocks: &[u64]) -> String {
     let mut line = line_start(node, zone);
@@ -91,8 +91,8 @@ pub fn unusable_index_line(node: u32, zone: &str, free_blocks: &[u64]) -> String
     line + "\n"
 }
 
-/// A line of debugfs `extfrag/extfrag_index`, with its newline. As in the kernel, both parts of a
-/// negative number carry their own sign: -500 prints as ` 0.-500`.
+/// Returns a line of debugfs `extfrag/extfrag_index`, with its newline. As in the kernel, both parts of
+/// a negative number carry a sign: -500 prints as ` 0.-500`.
 #[must_use]
 pub fn extfrag_index_line(node: u32, zone: &str, free_blocks: &[u64]) -> String {
     let mut line = line_start(node, zone);
@@ -117,7 +117,7 @@ mod tests {
 
     /// `/proc/buddyinfo` of a 6.18 machine, zone Normal.
     const NORMAL: [u64; 11] = [5021, 7740, 655, 739, 392, 97, 15, 2, 39, 138, 38];
-    /// The same without its blocks of 9 and 10.
+    /// The same without its blocks of orders 9 and 10.
     const NO_HUGE: [u64; 11] = [5021, 7740, 655, 739, 392, 97, 15, 2, 39, 0, 0];
 
     fn only(order: usize, blocks: u64) -> [u64; 11] {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_free_is_all_unusable_but_no_reason_to_compact() {
+    fn no_free_memory_is_unusable_but_no_reason_to_compact() {
         assert_eq!(unusable_free_index(&[0; 11], 0), 1000);
         assert_eq!(extfrag_for_order(&[0; 11], 0), 0);
     }

@@ -1,13 +1,13 @@
-//! From events to numbers: counters, matrices, indexes, saved runs, comparisons and statistics.
+//! Turns events into numbers: counters, matrices, indexes, saved runs, comparisons and statistics.
 //!
-//! Nothing here can tell a simulated run from a recorded one: both arrive as
+//! Nothing here can distinguish a simulated run from a recorded one: both arrive as
 //! [`pageblock::event::Event`]s and as plain counts. Nothing here prints a table; the crate
 //! `pageblock-report` does.
 #![forbid(unsafe_code)]
 
-pub mod alike;
 pub mod blocks;
 pub mod calibration;
+pub mod comparable;
 pub mod compare;
 pub mod counters;
 pub mod ended;
@@ -26,7 +26,7 @@ pub mod multiops;
 pub mod names;
 pub mod observer;
 pub mod paired;
-mod plain;
+mod parse_words;
 pub mod published;
 pub mod run;
 pub mod seeds;

@@ -1,4 +1,4 @@
-//! How one value is read from a run, by a name that data files use.
+//! Values that are read from a run, by names that data files use.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::run::Run;
 use crate::stats;
 
-/// How a run's value is found.
+/// A value of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Measure {
@@ -26,7 +26,7 @@ pub enum Measure {
 /// A statistic of samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Statistic {
-    /// Arithmetic mean, 0 where there is no sample (as mmtests has it).
+    /// Arithmetic mean, 0 without samples (as in mmtests).
     Amean,
     /// Harmonic mean.
     Hmean,
@@ -34,11 +34,11 @@ pub enum Statistic {
     Median,
     /// Standard deviation.
     Stddev,
-    /// How many samples there are.
+    /// The number of samples.
     Count,
     /// Their sum.
     Sum,
-    /// `pN`: the value at or below which N percent of the samples are.
+    /// `pN`: the value at or below which N percent of the samples lie.
     Percentile(u8),
 }
 
@@ -64,7 +64,7 @@ impl TryFrom<String> for Measure {
                 Some(statistic) => Self::Samples(statistic, name),
                 None => {
                     return Err(format!(
-                        "measure '{text}': there are row, counter, ratio, share, amean, hmean, median, stddev, \
+                        "measure '{text}': allowed are row, counter, ratio, share, amean, hmean, median, stddev, \
                          count, sum, p1 to p100"
                     ));
                 }
@@ -95,8 +95,8 @@ impl fmt::Display for Measure {
 }
 
 impl Measure {
-    /// Reads it from a run, and divides it. A sum or a count of samples that the run does not have is 0, another
-    /// statistic of them `None`; a row is `None`, as it needs a comparison.
+    /// Reads it from a run, and divides it. Without samples, sums and counts are 0 and other statistics
+    /// are `None`; a row is `None`, as it needs a comparison.
     #[must_use]
     pub fn divided(&self, run: &Run, divide: u64) -> Option<f64> {
         let counter = |name: &str| run.counters.get(name).map(|count| count as f64);
@@ -134,7 +134,7 @@ impl Statistic {
         })
     }
 
-    /// Computes it of samples, each divided; 0 of none.
+    /// Computes it from samples, each divided; 0 without samples.
     pub(crate) fn of(self, samples: &[u64], divide: u64) -> f64 {
         let values = || samples.iter().map(|&sample| sample as f64 / divide as f64);
         match self {
@@ -185,7 +185,7 @@ mod tests {
             let error = Measure::try_from(text.to_owned()).unwrap_err();
             assert!(
                 error.starts_with(&format!(
-                    "measure '{text}': there are row, counter, ratio, share, "
+                    "measure '{text}': allowed are row, counter, ratio, share, "
                 )),
                 "{error}"
             );

@@ -1,4 +1,4 @@
-//! The measures of a replay comparison: how each is read from a run, and which way is better.
+//! The metrics of a replay comparison: how each is read from a run, and which direction is better.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use pageblock::frame::{ORDER_LIMIT, Order, pages};
 use pageblock::mobility::Migratetype;
 use serde::Serialize;
 
-use crate::ended::Why;
+use crate::ended::EndReason;
 use crate::event_unit::EventUnit;
 use crate::extfrag::{ExtfragKey, Harm};
 use crate::index::unusable_free_index;
@@ -22,12 +22,12 @@ use crate::vmstat;
 pub enum Value {
     /// A count.
     Count(u64),
-    /// A share or a cost that is not whole.
+    /// A share, or a cost that is not a whole number.
     Real(f64),
 }
 
 impl Value {
-    /// The value as a floating-point number, for ratios and printing.
+    /// Returns the value as a floating-point number, for ratios and printing.
     #[must_use]
     pub const fn as_f64(self) -> f64 {
         match self {
@@ -37,27 +37,27 @@ impl Value {
     }
 }
 
-/// Which values are worth a row.
+/// The condition under which a metric has a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shown {
-    /// Those that some run has.
+    /// Some run has a value.
     Measured,
-    /// Those that are not 0 in some run.
+    /// Some run has a value other than 0.
     NonZero,
 }
 
 type Read = Box<dyn Fn(&Run) -> Option<Value>>;
 
-/// One measure.
+/// One metric.
 pub struct Metric {
     /// The first column of the table, common to related rows.
     pub group: String,
     /// The second column.
     pub label: String,
-    /// Which way is better.
+    /// The better direction.
     pub direction: Direction,
     shown: Shown,
-    /// It counts events of `mm_page_alloc_extfrag`.
+    /// Whether it counts `mm_page_alloc_extfrag` events.
     counts_events: bool,
     read: Read,
 }
@@ -86,7 +86,7 @@ impl Metric {
         Self::count(name, Direction::Lower, move |run| run.counters.get(&counter))
     }
 
-    /// A measure that is better the lower it is.
+    /// Makes a metric of which lower values are better.
     pub(crate) fn lower(
         name: (&str, &str),
         read: impl Fn(&Run) -> Option<Value> + 'static,
@@ -99,19 +99,19 @@ impl Metric {
         self
     }
 
-    /// Tells whether the values of two runs mean the same.
+    /// Reports whether the values of two runs have the same meaning.
     #[must_use]
     pub fn comparable(&self, a: &Run, b: &Run) -> bool {
         !self.counts_events || EventUnit::comparable(a, b)
     }
 
-    /// The measure's value in a run; `None` where it was not measured.
+    /// Returns the value in a run; `None` if it was not measured.
     #[must_use]
     pub fn value(&self, run: &Run) -> Option<Value> {
         (self.read)(run)
     }
 
-    /// Tells whether these values are worth a row.
+    /// Reports whether the metric has a row with these values.
     #[must_use]
     pub fn is_shown(&self, values: &[Option<Value>]) -> bool {
         match self.shown {
@@ -121,13 +121,13 @@ impl Metric {
     }
 }
 
-/// The measures of one subject.
+/// The metrics of one subject.
 pub struct Subject {
     /// What is measured, with its unit.
     pub title: String,
-    /// They count events of `mm_page_alloc_extfrag`.
+    /// Whether they count `mm_page_alloc_extfrag` events.
     pub counts_events: bool,
-    /// The measures.
+    /// The metrics.
     pub metrics: Vec<Metric>,
 }
 
@@ -142,7 +142,7 @@ impl Subject {
     }
 }
 
-/// Every measure that some of the runs may have, in the order of the table.
+/// Returns every metric that some of the runs may have, in the order of the table.
 #[must_use]
 pub fn catalogue(runs: &[Run]) -> Vec<Subject> {
     let pageblock_order = runs.iter().map(Run::pageblock_order).max().unwrap_or(9);
@@ -154,7 +154,7 @@ pub fn catalogue(runs: &[Run]) -> Vec<Subject> {
     std::iter::once(unfinished).chain(of_workload).chain(common).collect()
 }
 
-/// The measures that a run of any workload has.
+/// Returns the metrics that runs of every workload have.
 fn common(runs: &[Run], pageblock_order: Order) -> Vec<Subject> {
     vec![
         Subject::of_events(
@@ -180,13 +180,13 @@ fn common(runs: &[Run], pageblock_order: Order) -> Vec<Subject> {
 const LOWER: Direction = Direction::Lower;
 const NEITHER: Direction = Direction::Neither;
 
-/// Shown only where there is such a run.
+/// Returns metrics that are shown only if there is such a run.
 fn unfinished() -> Vec<Metric> {
     let ends = |label, why| {
         let ended = move |run: &Run| run.ended.as_ref().is_some_and(|ended| ended.why == why);
         Metric::count(("Ended", label), LOWER, move |run| Some(ended(run).into())).if_non_zero()
     };
-    vec![ends("livelock", Why::Livelock), ends("out-of-memory", Why::OutOfMemory)]
+    vec![ends("livelock", EndReason::Livelock), ends("out-of-memory", EndReason::OutOfMemory)]
 }
 
 fn fragmentation_events(pageblock_order: Order) -> Vec<Metric> {
@@ -222,7 +222,7 @@ fn fragmentation_events(pageblock_order: Order) -> Vec<Metric> {
 fn harms() -> Vec<Metric> {
     let total = Metric::count(("Fallback", "total"), LOWER, |run| Some(run.extfrag.total()));
     let harm = |harm: Harm| {
-        // A claim is not a harm in itself: it keeps types apart, at the price of a block.
+        // A claim is not harmful in itself: it keeps types apart, at the cost of a block.
         let direction = if harm == Harm::Claim { NEITHER } else { LOWER };
         Metric::count(("Fallback", harm.name()), direction, move |run| Some(run.extfrag.harm(harm)))
     };
@@ -316,7 +316,7 @@ fn vmstat_rows() -> Vec<Metric> {
         .collect()
 }
 
-/// Free pages of one order in all zones; `None` where no zone knows the order.
+/// Returns the free pages of one order in all zones; `None` if no zone has the order.
 fn free_pages_of(run: &Run, order: Order) -> Option<u64> {
     let blocks = run.free_blocks.values().filter_map(|row| row.get(usize::from(order)));
     blocks.copied().reduce(|a, b| a + b).map(|blocks| blocks * pages(order))

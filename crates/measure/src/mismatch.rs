@@ -1,9 +1,9 @@
-//! Pages allocated into a block of another type: the measure of harm that every kernel version
-//! shares.
+//! Pages allocated into a block of another type: the measure of harm that is the same for every kernel
+//! version.
 //!
-//! Events of `mm_page_alloc_extfrag` count decisions, and what is a decision changed with 6.10.
-//! A page that was requested as one type and came from a pageblock of another is the same thing
-//! in every version, whether an event announced it or it came silently from a polluted list.
+//! `mm_page_alloc_extfrag` events count decisions, and the unit of decision changed with 6.10. A page
+//! that was requested as one type and came from a pageblock of another has the same meaning in every
+//! version, whether it caused an event or came without one from a polluted list.
 
 use pageblock::frame::{Order, pages};
 use pageblock::mobility::{MIGRATETYPES, Migratetype};
@@ -11,20 +11,20 @@ use pageblock::mobility::{MIGRATETYPES, Migratetype};
 use crate::counters::Counters;
 use crate::names;
 
-/// Pages by the type of their request and of the pageblock that they came from.
+/// Pages by the requested type and by the type of the pageblock that they came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TypeMismatch {
     pages: [[u64; MIGRATETYPES]; MIGRATETYPES],
 }
 
 impl TypeMismatch {
-    /// No page.
+    /// Makes an empty matrix.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the counts of pages by the type of their request and of their pageblock.
+    /// Counts pages by the requested type and the type of their pageblock.
     #[must_use]
     pub fn of_pages(counts: impl Iterator<Item = (Migratetype, Migratetype, u64)>) -> Self {
         let mut mismatch = Self::new();
@@ -34,26 +34,26 @@ impl TypeMismatch {
         mismatch
     }
 
-    /// Counts an allocated block; `block` is the type of its pageblock when the block was handed
-    /// out, after any claim. For a block of several pageblocks, call it for each.
+    /// Counts an allocated block; `block` is the type of its pageblock at the time of the allocation,
+    /// after any claim. For a block of several pageblocks, call it for each.
     pub fn record(&mut self, requested: Migratetype, block: Migratetype, order: Order) {
         self.pages[requested as usize][block as usize] += pages(order);
     }
 
-    /// Pages requested as `requested` that came from a block of type `block`.
+    /// Returns the pages requested as `requested` that came from a block of type `block`.
     #[must_use]
     pub const fn pages(&self, requested: Migratetype, block: Migratetype) -> u64 {
         self.pages[requested as usize][block as usize]
     }
 
-    /// Pages in a block of another type. Reserves are no mismatch: movable pages in CMA blocks,
-    /// and any page in a high-atomic or reserve block.
+    /// Returns the pages in a block of another type. Reserves do not count as a mismatch: movable pages
+    /// in CMA blocks, and any page in a high-atomic or reserve block.
     #[must_use]
     pub fn total(&self) -> u64 {
         mismatches().map(|(requested, block)| self.pages(requested, block)).sum()
     }
 
-    /// The counts as counters: the total and each pair of different types.
+    /// Returns the total and each pair of different types as counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = Counters::new();
@@ -72,7 +72,7 @@ const fn ordinary(mt: Migratetype) -> bool {
     mt.is_mergeable()
 }
 
-/// The pairs (requested, block) that are a mismatch, in the order of the types.
+/// Iterates over the pairs (requested, block) that are a mismatch, in the order of the types.
 pub fn mismatches() -> impl Iterator<Item = (Migratetype, Migratetype)> {
     let pairs = |requested| Migratetype::ALL.into_iter().map(move |block| (requested, block));
     Migratetype::ALL.into_iter().flat_map(pairs).filter(|pair| match pair {

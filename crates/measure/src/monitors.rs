@@ -1,6 +1,6 @@
-//! What mmtests' monitors print below a benchmark: how long it took, and the kernel's counters.
+//! The output of mmtests' monitors below a benchmark: durations, and the kernel's counters.
 //!
-//! A cell is the mean over the seeds of a policy; mmtests has one run only.
+//! A cell is the mean over the seeds of a policy; in mmtests it is from a single run.
 
 use serde::Serialize;
 
@@ -17,11 +17,11 @@ use crate::vmstat;
 pub struct MonitorRow {
     /// The row's name: `User`, `Minor Faults`.
     pub label: String,
-    /// The mean over the runs of each policy; `None` where some run does not have it.
+    /// The mean over the runs of each policy; `None` if some run does not have it.
     pub values: Vec<Option<f64>>,
 }
 
-/// The times of mmtests' Duration block, in seconds. Empty where no run has them.
+/// Returns the times of mmtests' Duration block, in seconds. Empty if no run has them.
 #[must_use]
 pub fn duration(runs: &[Run]) -> Vec<MonitorRow> {
     let times = [
@@ -34,7 +34,7 @@ pub fn duration(runs: &[Run]) -> Vec<MonitorRow> {
     times.into_iter().filter_map(row).collect()
 }
 
-/// The rows of mmtests' vmstat block that some run has, in its order.
+/// Returns the rows of mmtests' vmstat block that some run has, in mmtests' order.
 #[must_use]
 pub fn vmstat(runs: &[Run]) -> Vec<MonitorRow> {
     let value = |op: &vmstat::Op, counters: &Counters| op.value(counters).map(Value::as_f64);

@@ -1,4 +1,4 @@
-//! A benchmark's samples as the rows of an mmtests table: one row for each statistic and operation.
+//! A benchmark's samples as the rows of an mmtests table: one row per statistic and operation.
 
 use serde::Serialize;
 
@@ -14,37 +14,37 @@ pub struct Operation {
     pub samples: Vec<Vec<f64>>,
 }
 
-/// Which statistics are printed.
+/// The statistics that are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Statistics {
-    /// As from 2018 to 2025: Min, mean, Stddev, CoeffVar, Max, and the best 50, 95 and 99 %.
+    /// From 2018 to 2025: Min, mean, Stddev, CoeffVar, Max, and the best 50, 95 and 99 %.
     Years2018To2025,
-    /// As in 2026: Min, mean, (H)Stddev, (H)CoeffVar, Max, and the best 95 %.
+    /// In 2026: Min, mean, (H)Stddev, (H)CoeffVar, Max, and the best 95 %.
     Year2026,
 }
 
-/// Which rule puts the stars.
+/// The rule that puts the stars.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StarRule {
-    /// Student's t at 10 % ([`stats::classic_p`]), as mmtests had it from 2018-10 to 2024-11, and so
-    /// every table of the seeds. No star where neither side has a second sample.
+    /// Student's t at 10 % ([`stats::classic_p`]), mmtests' rule from 2018-10 to 2024-11 and that
+    /// of every published table here. No star if both sides have a single sample.
     #[default]
     Classic,
-    /// The overlap of intervals ([`stats::modern_distance`]), as mmtests has it since.
+    /// Overlapping intervals ([`stats::modern_distance`]), mmtests' rule since.
     Modern,
-    /// No star.
+    /// No stars.
     Off,
 }
 
-/// What a table is made of.
+/// The options of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Which way is better: harmonic means where it is [`Direction::Higher`].
+    /// The better direction: [`Direction::Higher`] selects harmonic means.
     pub direction: Direction,
-    /// Which statistics.
+    /// The statistics.
     pub statistics: Statistics,
-    /// Which rule puts the stars.
+    /// The rule that puts the stars.
     pub stars: StarRule,
     /// The column that the others are compared with, from 0.
     pub baseline: usize,
@@ -57,14 +57,14 @@ pub struct StatRow {
     pub statistic: String,
     /// The operation.
     pub operation: String,
-    /// The value under each test.
+    /// The values, one per column.
     pub cells: Vec<StatCell>,
 }
 
 /// A value and its difference from the baseline.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct StatCell {
-    /// The value; NaN where the statistic does not exist.
+    /// The value; NaN if the statistic does not exist.
     pub value: f64,
     /// The difference from the baseline in percent: positive is better.
     pub delta: f64,
@@ -82,11 +82,11 @@ enum Statistic {
     Best(usize),
 }
 
-/// Computes the rows: for each statistic, every operation. An operation without a sample has one
+/// Computes the rows: for each statistic, every operation. An operation without samples gets one sample
 /// of 0, as in mmtests.
 ///
 /// # Errors
-/// [`Error::Baseline`] where the baseline is no column of some operation.
+/// [`Error::Baseline`] if an operation has no such column.
 pub fn rows(operations: &[Operation], options: &Options) -> Result<Vec<StatRow>, Error> {
     for operation in operations {
         let columns = operation.samples.len();

@@ -11,7 +11,7 @@ use crate::names;
 
 const ORDERS: usize = ORDER_LIMIT as usize + 1;
 
-/// Everything that a stream of events says by itself: counts, fallbacks and the stream's hash.
+/// The data of a stream of events: counts, fallbacks and the stream's hash.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     hash: EventHash,
@@ -24,65 +24,65 @@ pub struct Tally {
     served: [u64; ORDERS],
     failed: [u64; ORDERS],
     pages_by_request: [u64; MIGRATETYPES],
-    taken: Option<Vec<Taken>>,
+    taken: Option<Vec<TakenBlock>>,
 }
 
-/// A block that left a free list.
+/// A block taken from a free list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Taken {
+pub struct TakenBlock {
     /// Its first frame.
     pub pfn: Pfn,
     /// Its order.
     pub order: Order,
-    /// The type of the list, as far as the version's event has it (from 5.18).
+    /// The type of the list, if the version's event has it (from 5.18).
     pub list: Migratetype,
 }
 
 impl Tally {
-    /// Nothing counted yet.
+    /// Makes an empty tally.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Keeps from now on which blocks leave the free lists, for [`take_taken`](Self::take_taken).
-    pub fn keep_taken(&mut self) {
+    /// Starts recording the blocks taken from free lists, for [`take_taken`](Self::take_taken).
+    pub fn record_taken(&mut self) {
         self.taken.get_or_insert_default();
     }
 
-    /// The blocks that left the free lists since the last call; none unless they are kept.
-    pub fn take_taken(&mut self) -> Vec<Taken> {
+    /// Returns the blocks taken from free lists since the last call; none unless they are recorded.
+    pub fn take_taken(&mut self) -> Vec<TakenBlock> {
         self.taken.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The number of events so far.
+    /// Returns the number of events so far.
     #[must_use]
     pub fn events(&self) -> u64 {
         let fallbacks = self.extfrag.total();
         self.allocs + self.frees + self.frees_batched + self.zone_locked + self.drains + fallbacks
     }
 
-    /// The fallbacks.
+    /// Returns the fallbacks.
     #[must_use]
     pub const fn extfrag(&self) -> &ExtfragMatrix {
         &self.extfrag
     }
 
-    /// The stream's hash as 16 hexadecimal digits (see [`crate::hash`]).
+    /// Returns the stream's hash as 16 hexadecimal digits (see [`crate::hash`]).
     #[must_use]
     pub fn event_hash(&self) -> String {
         self.hash.hex()
     }
 
-    /// The requests of this order that were not served.
+    /// Returns the number of failed requests of this order.
     #[must_use]
     pub const fn failed(&self, order: Order) -> u64 {
         self.failed[order as usize]
     }
 
-    /// The counts under the names of [`crate::names`]: every tracepoint, served and failed
-    /// requests of each order (0 to 10, and larger ones that happened), and pages handed out by
-    /// the type of their request.
+    /// Returns the counts under the names of [`crate::names`]: every tracepoint, served and failed
+    /// requests of each order (0 to 10, and larger orders that occurred), and pages allocated by
+    /// requested type.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters: Counters = [
@@ -112,7 +112,7 @@ impl Tally {
 }
 
 impl Observer for Tally {
-    // What kind an event is, each caller knows when it is compiled.
+    // Every caller knows the kind of event at compile time.
     #[inline(always)]
     fn event(&mut self, event: Event) {
         self.hash.event(&event);
@@ -131,7 +131,7 @@ impl Observer for Tally {
             Event::ZoneLocked { pfn, order, migratetype: list, .. } => {
                 self.zone_locked += 1;
                 if let Some(taken) = &mut self.taken {
-                    taken.push(Taken { pfn, order, list });
+                    taken.push(TakenBlock { pfn, order, list });
                 }
             }
             Event::PcpuDrain { .. } => self.drains += 1,

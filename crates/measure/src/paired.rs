@@ -1,6 +1,6 @@
-//! What a careful comparison says of runs that differ in one thing only.
+//! Paired statistics of runs that differ in one respect only.
 //!
-//! Two policies run the same workload with the same seeds, so sample i of one belongs to sample i
+//! Two policies run the same workload with the same seeds, so sample i of one is paired with sample i
 //! of the other. The unit is the seed: one whole run. Samples are counts or times, 0 or more.
 
 use rand_pcg::Pcg64Mcg;
@@ -10,21 +10,21 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::stats::{median, median_of_sorted};
 
-/// Resamples that an interval is made of.
+/// The number of resamples for an interval.
 pub const RESAMPLES: usize = 10_000;
 
-/// The generator's seed: an interval depends on the samples alone.
+/// The generator's seed, fixed so that an interval depends on the samples alone.
 const SEED: u64 = 0x9a6e_b10c;
 
-/// The ratio of paired samples, new to baseline, and how sure it is.
+/// The ratio of paired samples, new to baseline, and its significance.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct PairedResult {
     /// The number of pairs.
     pub pairs: usize,
-    /// The median of the ratios: below 1 where the new side is smaller.
+    /// The median of the ratios: below 1 if the new side is smaller.
     pub median_ratio: f64,
-    /// The bootstrap interval of the median that holds 95 % of the resamples (percentiles 2.5 and
-    /// 97.5 of [`RESAMPLES`]). Of fewer than 6 pairs it says little.
+    /// The 95 % bootstrap interval of the median (percentiles 2.5 and 97.5 of [`RESAMPLES`]). With
+    /// fewer than 6 pairs it means little.
     pub interval: (f64, f64),
     /// Two-sided p of the exact sign test.
     pub sign_p: f64,
@@ -35,7 +35,7 @@ pub struct PairedResult {
 /// Compares paired samples.
 ///
 /// # Errors
-/// [`Error::Unpaired`] where the lengths differ, [`Error::NoRuns`] where there is no pair.
+/// [`Error::Unpaired`] if the lengths differ, [`Error::NoRuns`] if there are no pairs.
 pub fn compare(base: &[f64], new: &[f64]) -> Result<PairedResult, Error> {
     if base.len() != new.len() {
         return Err(Error::Unpaired { base: base.len(), new: new.len() });
@@ -54,15 +54,15 @@ pub fn compare(base: &[f64], new: &[f64]) -> Result<PairedResult, Error> {
     })
 }
 
-/// The ratio of a pair: 1 where both are 0, infinite where only the baseline is.
+/// Returns the ratio of a pair: 1 if both are 0, infinite if only the baseline is.
 #[must_use]
 pub fn ratio(base: f64, new: f64) -> f64 {
     if base == 0.0 && new == 0.0 { 1.0 } else { new / base }
 }
 
-/// The bootstrap interval of the median: the percentiles 2.5 and 97.5 of the medians of
-/// [`RESAMPLES`] samples drawn with replacement, by PCG (MCG XSL RR 128/64) from a fixed seed.
-/// NaN of nothing.
+/// Returns the bootstrap interval of the median: the percentiles 2.5 and 97.5 of the medians of
+/// [`RESAMPLES`] samples drawn with replacement, by PCG (MCG XSL RR 128/64) from a fixed seed. NaN
+/// without samples.
 #[must_use]
 pub fn bootstrap_median(samples: &[f64]) -> (f64, f64) {
     if samples.is_empty() {
@@ -82,13 +82,13 @@ pub fn bootstrap_median(samples: &[f64]) -> (f64, f64) {
     (medians[tail], medians[RESAMPLES - 1 - tail])
 }
 
-/// A number below `n`, by the high half of a product; its bias is below n / 2^64.
+/// Returns a number below `n`, from the high half of a product; its bias is below n / 2^64.
 fn below(generator: &mut Pcg64Mcg, n: usize) -> usize {
     ((u128::from(generator.next_u64()) * n as u128) >> 64) as usize
 }
 
-/// The exact sign test, two-sided: the probability of so uneven a split of the differences that
-/// are not 0, if either sign were equally likely. 1 where there is none.
+/// Returns the p of the exact two-sided sign test: the probability of a split of the nonzero
+/// differences at least as uneven, if both signs were equally likely. 1 if there are none.
 #[must_use]
 pub fn sign_test(differences: &[f64]) -> f64 {
     let positive = differences.iter().filter(|d| **d > 0.0).count();
@@ -96,14 +96,14 @@ pub fn sign_test(differences: &[f64]) -> f64 {
     two_sided(&vec![1; positive + negative], positive)
 }
 
-/// The exact Wilcoxon signed-rank test, two-sided. Differences of 0 are dropped, equal ones share
-/// the mean of their ranks, and the distribution is that of all 2^n choices of signs of these
-/// ranks. Takes time in the cube of the number of differences. 1 where there is none.
+/// Returns the p of the exact two-sided Wilcoxon signed-rank test. Differences of 0 are dropped, ties
+/// get the mean of their ranks, and the distribution is over all 2^n choices of signs of these ranks.
+/// Takes cubic time in the number of differences. 1 if there are none.
 #[must_use]
 pub fn wilcoxon(differences: &[f64]) -> f64 {
     let mut sorted: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
     sorted.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
-    // Twice the ranks, so that shared ranks are whole numbers too.
+    // The ranks are doubled so that the ranks of ties are integers.
     let mut ranks = Vec::with_capacity(sorted.len());
     for tied in sorted.chunk_by(|a, b| a.abs().total_cmp(&b.abs()).is_eq()) {
         let doubled = 2 * ranks.len() + tied.len() + 1;
@@ -114,9 +114,9 @@ pub fn wilcoxon(differences: &[f64]) -> f64 {
     two_sided(&ranks, positive)
 }
 
-/// The probability that random signs of these weights give the positive ones a sum at least as far
-/// from the middle as `positive` is. Exact for up to 52 weights, whose probabilities a
-/// floating-point number holds.
+/// Returns the probability that random signs of these weights give a sum of the positive ones at least
+/// as far from the middle as `positive` is. Exact for up to 52 weights, whose probabilities a
+/// floating-point number can represent.
 fn two_sided(weights: &[usize], positive: usize) -> f64 {
     let total: usize = weights.iter().sum();
     // probability[s]: of the weights with a positive sign adding up to s.
@@ -130,13 +130,13 @@ fn two_sided(weights: &[usize], positive: usize) -> f64 {
             probability[sum] = f64::midpoint(probability[sum], with);
         }
     }
-    // The distribution is symmetric: the smaller side decides.
+    // The distribution is symmetric: the smaller side is enough.
     let smaller = positive.min(total - positive);
     let tail: f64 = probability[..=smaller].iter().sum();
     (2.0 * tail).min(1.0)
 }
 
-/// Holm's correction for several tests at once: the adjusted p of each, in the given order.
+/// Applies Holm's correction for multiple tests: returns the adjusted p of each, in the given order.
 #[must_use]
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
@@ -172,7 +172,7 @@ mod tests {
         close(sign_test(&[]), 1.0);
     }
 
-    /// All choices of signs, one by one.
+    /// Enumerates all choices of signs.
     fn wilcoxon_by_enumeration(differences: &[f64]) -> f64 {
         let kept: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
         let rank = |x: f64| {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_nothing_to_nothing_are_equal() {
+    fn pairs_of_zeros_are_equal() {
         let result = compare(&[0.0, 4.0, 0.0], &[0.0, 1.0, 3.0]).unwrap();
         assert_eq!((result.pairs, result.median_ratio), (3, 1.0));
         assert_eq!(result.interval, (0.25, f64::INFINITY));

@@ -1,7 +1,7 @@
-//! Published tables, and what our runs have in their cells.
+//! Published tables, and our runs' values for their cells.
 //!
-//! A table is data: its cells stand in a file with their source, and each row names the measure
-//! that it is held against. No published figure enters a simulation from here.
+//! A table is data: its cells are in a file with their source, and each row names the measure that it
+//! is compared with. No published figure enters a simulation from here.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct Published {
     pub tables: Vec<Table>,
 }
 
-/// What was published of a workload on a machine.
+/// The published table of a workload on a machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
@@ -32,33 +32,34 @@ pub struct Table {
     pub machine: String,
     /// Who published it, and when.
     pub source: String,
-    /// The policies that stand for the columns, the baseline first.
+    /// The policies that correspond to the columns, the baseline first.
     pub policies: Vec<String>,
     /// The rows.
     #[serde(rename = "row")]
-    pub rows: Vec<Row>,
+    pub rows: Vec<PublishedRow>,
 }
 
 /// A published row.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
-    /// As it was published, with its unit where it had one.
+pub struct PublishedRow {
+    /// The published label, with its unit if it had one.
     pub label: String,
-    /// What it is held against.
+    /// The measure that it is compared with.
     pub measure: Measure,
-    /// Our value is multiplied by this, for the published unit.
+    /// The factor from our unit to the published unit.
     #[serde(default = "one")]
     pub scale: f64,
-    /// Whether something of the model was chosen by this row.
+    /// Whether the model was fitted to this row.
     pub kind: Kind,
-    /// The cells in the order of the policies; NaN where nothing was published.
+    /// The cells in the order of the policies; NaN if nothing was published.
     pub published: Vec<f64>,
-    /// Only changes were published: the first cell is 100, and ours are in percent of our first.
+    /// Whether only changes were published: the first cell is then 100, and ours are in percent of our
+    /// first.
     #[serde(default)]
     pub relative: bool,
-    /// A time, rate or share of one operation, which does not grow with the machine; counts and times of
-    /// a whole run do.
+    /// Whether the row is a time, rate or share of one operation, which does not depend on the
+    /// machine's scale, unlike counts and times of a whole run.
     #[serde(default)]
     pub scale_free: bool,
 }
@@ -67,18 +68,18 @@ const fn one() -> f64 {
     1.0
 }
 
-/// Whether a row judges the model.
+/// Whether a row tests the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// The model was fitted to it: it says nothing about the model.
+    /// The model was fitted to it: the row does not test the model.
     Fitted,
-    /// The model had no part of it.
+    /// The model was built without it.
     Predicted,
 }
 
 impl Kind {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -90,7 +91,7 @@ impl Kind {
 
 /// A published table with our values.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Beside {
+pub struct PublishedComparison {
     /// The workload's name.
     pub workload: String,
     /// The machine that we ran it on, with its scale.
@@ -99,64 +100,69 @@ pub struct Beside {
     pub source: String,
     /// The policies.
     pub policies: Vec<String>,
-    /// How many seeds our values are means of.
+    /// The number of seeds over which our values are means.
     pub seeds: usize,
     /// The rows.
-    pub rows: Vec<BesideRow>,
+    pub rows: Vec<PublishedComparisonRow>,
 }
 
-/// A row of [`Beside`].
+/// A row of [`PublishedComparison`].
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct BesideRow {
-    /// As it was published.
+pub struct PublishedComparisonRow {
+    /// The published label.
     pub label: String,
-    /// Whether the row judges the model.
+    /// Whether the row tests the model.
     pub kind: Kind,
-    /// Whether values may be compared, or only changes: on a smaller machine counts and times of a whole
-    /// run are other ones.
+    /// Whether values may be compared, or only changes: on a smaller machine counts and times of a
+    /// whole run differ.
     pub values_compare: bool,
-    /// One cell for each policy.
-    pub cells: Vec<BesideCell>,
-    /// For each policy the change from the first.
+    /// One cell per policy.
+    pub cells: Vec<PublishedComparisonCell>,
+    /// The change of each policy from the first.
     pub changes: Vec<Change>,
 }
 
 /// The change from the first policy in percent, with its natural sign.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Change {
-    /// Of the published values.
+    /// The change of the published values.
     pub published: Option<f64>,
-    /// Of ours.
+    /// The change of our values.
     pub ours: Option<f64>,
 }
 
 /// A published value and ours.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-pub struct BesideCell {
+pub struct PublishedComparisonCell {
     /// The published value.
     pub published: Option<f64>,
-    /// The mean of our seeds.
+    /// The mean over our seeds.
     pub ours: Option<f64>,
 }
 
-impl BesideCell {
-    /// Ours divided by the published one.
+impl PublishedComparisonCell {
+    /// Returns our value divided by the published one.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         Some(self.ours? / self.published?).filter(|ratio| ratio.is_finite())
     }
 }
 
-impl BesideRow {
-    /// A row of these cells.
+impl PublishedComparisonRow {
+    /// Makes a row of these cells.
     #[must_use]
-    pub fn new(label: String, kind: Kind, values_compare: bool, cells: Vec<BesideCell>) -> Self {
+    pub fn new(
+        label: String,
+        kind: Kind,
+        values_compare: bool,
+        cells: Vec<PublishedComparisonCell>,
+    ) -> Self {
         let change = |base: Option<f64>, new: Option<f64>| {
             let (base, new) = (base?, new?);
             Some(100.0 * (new - base) / base).filter(|change| change.is_finite())
         };
         let first = cells.first().copied().unwrap_or_default();
-        let of_cell = |cell: &BesideCell| Change {
+        let of_cell = |cell: &PublishedComparisonCell| Change {
             published: change(first.published, cell.published),
             ours: change(first.ours, cell.ours),
         };
@@ -166,11 +172,11 @@ impl BesideRow {
 }
 
 impl Table {
-    /// The table with the means of our runs. Runs under other policies are left out.
+    /// Returns the table with the means of our runs. Runs under other policies are ignored.
     ///
     /// # Errors
     /// [`Error::NoRuns`].
-    pub fn beside(&self, runs: &[Run]) -> Result<Beside, Error> {
+    pub fn beside(&self, runs: &[Run]) -> Result<PublishedComparison, Error> {
         let first = runs.first().ok_or(Error::NoRuns)?;
         let reduced = first.machine != self.machine;
         let policies = by_policy(runs);
@@ -187,12 +193,12 @@ impl Table {
                 runs.iter().map(of_run).collect()
             })
             .collect::<Result<_, _>>()?;
-        let cell = |row: &Row, column: usize| {
+        let cell = |row: &PublishedRow, column: usize| {
             let values = columns[column].iter().zip(&compared[column]);
             let values: Option<Vec<f64>> =
                 values.map(|(run, comparison)| value(&row.measure, run, comparison)).collect();
             let values = values.filter(|values| !values.is_empty());
-            BesideCell {
+            PublishedComparisonCell {
                 published: Some(row.published[column]).filter(|value| !value.is_nan()),
                 ours: values.map(|values| stats::amean(&values) * row.scale),
             }
@@ -201,9 +207,9 @@ impl Table {
             let cells = (0..columns.len()).map(|column| cell(row, column)).collect();
             let cells = if row.relative { in_percent_of_first(cells) } else { cells };
             let values_compare = !reduced || row.scale_free || row.relative;
-            BesideRow::new(row.label.clone(), row.kind, values_compare, cells)
+            PublishedComparisonRow::new(row.label.clone(), row.kind, values_compare, cells)
         });
-        Ok(Beside {
+        Ok(PublishedComparison {
             workload: self.workload.clone(),
             machine: first.machine.clone(),
             source: self.source.clone(),
@@ -214,7 +220,7 @@ impl Table {
     }
 }
 
-/// Reads a measure from a run, or from its comparison where it is one of the comparison's rows.
+/// Reads a measure from a run, or from its comparison if it is one of the comparison's rows.
 fn value(measure: &Measure, run: &Run, comparison: &Comparison) -> Option<f64> {
     match measure {
         Measure::Row(name) => {
@@ -223,15 +229,15 @@ fn value(measure: &Measure, run: &Run, comparison: &Comparison) -> Option<f64> {
             row.cells[0].value.map(Value::as_f64)
         }
         Measure::Samples(statistic, name) => {
-            // mmtests prints 0 where there is no sample.
+            // mmtests prints 0 if there are no samples.
             Some(statistic.of(run.samples.get(name).map_or(&[][..], Vec::as_slice), 1))
         }
         measure => measure.divided(run, 1),
     }
 }
 
-/// Our cells in percent of the first of them; empty where that is nothing.
-fn in_percent_of_first(mut cells: Vec<BesideCell>) -> Vec<BesideCell> {
+/// Returns our cells in percent of the first one; empty if the first is 0 or missing.
+fn in_percent_of_first(mut cells: Vec<PublishedComparisonCell>) -> Vec<PublishedComparisonCell> {
     let base = cells.first().and_then(|cell| cell.ours).filter(|&base| base != 0.0);
     for cell in &mut cells {
         cell.ours = cell.ours.zip(base).map(|(ours, base)| 100.0 * ours / base);
@@ -250,7 +256,7 @@ mod tests {
             source: "somebody".into(),
             policies: vec!["a".into(), "b".into()],
             rows: vec![
-                Row {
+                PublishedRow {
                     label: "Amean fault".into(),
                     measure: Measure::try_from("amean:fault".to_owned()).unwrap(),
                     scale: 0.001,
@@ -259,7 +265,7 @@ mod tests {
                     relative: false,
                     scale_free: true,
                 },
-                Row {
+                PublishedRow {
                     label: "probes".into(),
                     measure: Measure::try_from("row:Work list-probes".to_owned()).unwrap(),
                     scale: 1.0,
@@ -285,18 +291,21 @@ mod tests {
         let beside = table().beside(&runs).unwrap();
         assert_eq!(beside.seeds, 2);
         let [faults, probes] = &beside.rows[..] else { panic!("two rows") };
-        assert_eq!(faults.cells[0], BesideCell { published: Some(4.0), ours: Some(3.0) });
+        assert_eq!(
+            faults.cells[0],
+            PublishedComparisonCell { published: Some(4.0), ours: Some(3.0) }
+        );
         assert_eq!(faults.cells[1].ratio(), Some(1.0 / 3.0));
         let change = |published, ours| Change { published, ours };
         assert_eq!(faults.changes[1], change(Some(-25.0), Some(100.0 * (1.0 - 3.0) / 3.0)));
-        assert_eq!(probes.cells[0], BesideCell { published: None, ours: Some(5.0) });
+        assert_eq!(probes.cells[0], PublishedComparisonCell { published: None, ours: Some(5.0) });
         assert_eq!(probes.changes[1], change(None, Some(-60.0)));
         assert!(faults.values_compare && probes.values_compare);
     }
 
-    /// Counts of an eighth of a machine are no eighth of its counts.
+    /// Counts on an eighth of a machine are not an eighth of the whole machine's counts.
     #[test]
-    fn on_a_smaller_machine_only_what_is_free_of_scale_compares_by_value() {
+    fn only_scale_free_values_are_comparable_on_a_smaller_machine() {
         let mut runs = [run("a", 1, 1000, 4), run("b", 1, 2000, 3)];
         runs.iter_mut().for_each(|run| run.machine = "m at 1/8".into());
         let mut table = table();
@@ -310,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn where_only_changes_were_published_ours_are_in_percent() {
+    fn relative_rows_are_in_percent() {
         let mut table = table();
         table.rows[0].relative = true;
         table.rows[0].published = vec![100.0, 107.0];

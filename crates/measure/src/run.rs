@@ -1,4 +1,4 @@
-//! A saved run: what one policy did with one workload on one machine.
+//! A saved run: one policy under one workload on one machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::setup::SetupRecord;
 use crate::tables::Tables;
 
 /// One run, simulated or recorded. Its JSON has exactly these keys; those that are empty or absent
-/// from `unusable_free_index` on are left out. Keys that a later version adds are skipped.
+/// from `unusable_free_index` on are omitted. Unknown keys of later versions are ignored.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Run {
     /// The preset and its switches: `linux-4.20,nofragment=on`.
@@ -29,7 +29,7 @@ pub struct Run {
     pub workload: String,
     /// The machine's name.
     pub machine: String,
-    /// The seed of the workload; 0 where there is none.
+    /// The seed of the workload; 0 if it has none.
     pub seed: u64,
     /// The hash of the stream of events (see [`crate::hash`]).
     pub event_hash: String,
@@ -37,10 +37,10 @@ pub struct Run {
     pub counters: Counters,
     /// Fallbacks of the whole run.
     pub extfrag: ExtfragMatrix,
-    /// The order of a pageblock of the machine; 9 where it is missing.
+    /// The order of a pageblock of the machine; 9 if it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pageblock_order: Option<Order>,
-    /// What one event of `mm_page_alloc_extfrag` stands for under the policy.
+    /// The unit of `mm_page_alloc_extfrag` events under the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extfrag_unit: Option<EventUnit>,
     /// For each zone and order, the share of free memory that cannot serve the order, in
@@ -60,22 +60,22 @@ pub struct Run {
     /// recording has them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub samples: BTreeMap<String, Vec<u64>>,
-    /// What a reader must know to judge the numbers.
+    /// Notes that a reader needs to interpret the numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// How the run ended where the workload was not done; counts and samples are those until then.
+    /// How the run ended if the workload was not complete; counts and samples are those until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,
     /// How well the recorded kernel's own policy reproduced the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
-    /// How a free replay under the recorded policy compares with the recorded counts.
+    /// The comparison of a free replay under the recorded policy with the recorded counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
     /// The tables and measures of the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tables: Option<Tables>,
-    /// The kernel that ran, whole; absent in runs of older versions.
+    /// The complete kernel that ran; absent in runs saved by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelRecord>,
     /// The machine that was simulated, whole; absent in runs of older versions, and in those that are no simulations.
@@ -83,20 +83,20 @@ pub struct Run {
     pub setup: Option<SetupRecord>,
 }
 
-/// A kernel as a run keeps it: what was named, and every switch with its value, so that it can be made again
+/// A kernel as a run stores it: its preset and every switch with its value, so that it can be reproduced
 /// and compared without the file or the preset that it came from.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct KernelRecord {
     /// The preset that it started from.
     pub base: String,
-    /// The switches that were set by hand, which overrule what a workload sets up.
+    /// The switches that were set by hand, which override a workload's settings.
     pub set: Vec<String>,
     /// Every switch with its value, before the workload and the scale.
     pub switches: BTreeMap<String, String>,
 }
 
 impl Run {
-    /// Returns the switches in which the kernels of two runs differ, with both values; `None` where one of the runs
+    /// Returns the switches in which the kernels of two runs differ, with both values; `None` if one of the runs
     /// does not say.
     #[must_use]
     pub fn kernel_differences(&self, other: &Self) -> Option<Vec<(String, String, String)>> {
@@ -116,7 +116,7 @@ impl Run {
         Some(differences)
     }
 
-    /// A run with what the events say.
+    /// Makes a run from the data of its events.
     #[must_use]
     pub fn from_tally(tally: &Tally) -> Self {
         Self {
@@ -127,20 +127,20 @@ impl Run {
         }
     }
 
-    /// The order of a pageblock: fallbacks that find less are fragmentation events.
+    /// Returns the order of a pageblock: fallbacks that find less are fragmentation events.
     #[must_use]
     pub fn pageblock_order(&self) -> Order {
         self.pageblock_order.unwrap_or(9)
     }
 
-    /// Sets the free blocks of a zone at the end, by order, and the index that follows from them.
+    /// Sets the free blocks of a zone at the end, by order, and the index derived from them.
     pub fn set_free_blocks(&mut self, zone: &str, free_blocks: Vec<u64>) {
         let unusable = index::unusable_free_indexes(&free_blocks);
         self.unusable_free_index.insert(zone.to_owned(), unusable);
         self.free_blocks.insert(zone.to_owned(), free_blocks);
     }
 
-    /// Sets the pageblocks at the end.
+    /// Sets the pageblock counts at the end.
     pub fn set_blocks(&mut self, census: BlockCensus) {
         self.blocks_by_type = Some(census.by_type);
         self.mixed_blocks = Some(census.mixed);
@@ -155,7 +155,7 @@ pub fn load(path: &Path) -> Result<Vec<Run>, Error> {
     parse(path, &file::read_runs(path)?)
 }
 
-/// Parses a list of runs, or a single one; `path` is only named in the error.
+/// Parses a list of runs, or a single one; `path` is used only in errors.
 ///
 /// # Errors
 /// [`Error::Parse`] with the place of what is wrong.
@@ -166,7 +166,7 @@ pub fn parse(path: &Path, json: &[u8]) -> Result<Vec<Run>, Error> {
     }
 }
 
-/// Writes a list of runs; the file appears whole or not at all.
+/// Writes a list of runs, completely or not at all.
 ///
 /// # Errors
 /// [`Error::Write`].
@@ -174,7 +174,7 @@ pub fn save(path: &Path, runs: &[Run]) -> Result<(), Error> {
     file::save(path, runs)
 }
 
-/// Tells, before any run is made, whether [`save`] could write there.
+/// Checks, before any run is made, that [`save`] could write there.
 ///
 /// # Errors
 /// [`Error::Write`].
@@ -182,7 +182,7 @@ pub fn can_save(path: &Path) -> Result<(), Error> {
     file::can_save(path)
 }
 
-/// The JSON of a list of runs, indented, with a newline at the end.
+/// Returns the JSON of a list of runs, indented, with a newline at the end.
 #[must_use]
 pub fn to_json(runs: &[Run]) -> String {
     file::format(runs)
@@ -268,7 +268,7 @@ mod tests {
     fn errors_say_file_place_and_what() {
         check_error(
             "",
-            "runs.json: line 1, column 0: the end inside a value; the file is cut short",
+            "runs.json: line 1, column 0: the file ends inside a value; it is truncated",
         );
         check_error("[\n{}]", "runs.json: line 2, column 2: [0]: the key `policy` is missing");
         let json = serde_json::to_string(&[example()]).unwrap();

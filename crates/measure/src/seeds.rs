@@ -1,7 +1,7 @@
 //! The comparison of policies over seeds: every policy ran the same workload with every seed.
 //!
-//! The unit is the run of one seed. A cell has the mean over the seeds with mmtests' difference
-//! and star, and, because the runs of one seed belong together, the paired statistics.
+//! The unit is the run of one seed. A cell has the mean over the seeds with mmtests' difference and
+//! star, and the paired statistics, because the runs of one seed are paired.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use crate::stats::{self, Direction};
 /// Policies compared over the seeds that all of them ran.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SeedComparison {
-    /// The policies, in the order in which the runs name them.
+    /// The policies, in the order in which they occur in the runs.
     pub columns: Vec<Column>,
     /// The column that the others are compared with, from 0.
     pub baseline: usize,
@@ -24,7 +24,7 @@ pub struct SeedComparison {
     pub seeds: Vec<u64>,
     /// The rows, by subject.
     pub sections: Vec<SeedSection>,
-    /// What a reader must know.
+    /// Notes that a reader needs to interpret the numbers.
     pub notes: Vec<String>,
     /// How well the recorded kernel's own policy reproduced the recording.
     pub certificate: Option<String>,
@@ -35,7 +35,7 @@ pub struct SeedComparison {
 pub struct SeedSection {
     /// What the rows measure, with its unit.
     pub title: String,
-    /// Why rows have no difference, and what to compare instead.
+    /// Why some rows have no difference, and what to compare instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The rows.
@@ -51,7 +51,7 @@ pub struct SeedRow {
     pub label: String,
     /// Which way is better.
     pub direction: Direction,
-    /// One cell for each policy; `None` where a run of the policy does not have the measure.
+    /// One cell per policy; `None` if a run of the policy lacks the measure.
     pub cells: Vec<Option<SeedCell>>,
 }
 
@@ -62,24 +62,22 @@ pub struct SeedCell {
     pub values: Vec<f64>,
     /// Their arithmetic mean.
     pub mean: f64,
-    /// The difference of the means in percent, as mmtests has it; `None` where there is none, and where a
-    /// run of one of the two policies did not finish.
+    /// The difference of the means in percent, as in mmtests; `None` if there is none, or if a run of
+    /// one of the two policies did not finish.
     pub delta: Option<f64>,
-    /// Whether the chosen rule of mmtests puts a star; never for fewer than two seeds.
+    /// Whether mmtests' chosen rule puts a star; never with fewer than two seeds.
     pub star: bool,
-    /// The values compared with the baseline's of the same seed; `None` in the baseline itself, for
-    /// fewer than [`MIN_PAIRS`] seeds, and where the values mean
-    /// something else or a run did not finish.
+    /// The comparison with the baseline's values of the same seeds; `None` in the baseline itself, with
+    /// fewer than [`MIN_PAIRS`] seeds, and if the values differ in meaning or a run did not finish.
     pub paired: Option<PairedResult>,
 }
 
 impl SeedComparison {
-    /// Compares the policies of the runs. Rows without a value are left out.
+    /// Compares the policies of the runs. Rows without a value are omitted.
     ///
     /// # Errors
-    /// [`Error::NoRuns`], [`Error::Baseline`] (of the policies), and [`Error::Seeds`] where a
-    /// policy ran another list of seeds than the first one, and [`Error::Twice`] where one ran a seed
-    /// twice.
+    /// [`Error::NoRuns`], [`Error::Baseline`] (of the policies), [`Error::Seeds`] if a policy ran other
+    /// seeds than the first one, and [`Error::Twice`] if one ran a seed twice.
     pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
         let policies = by_policy(runs);
         compare::check_baseline(options.baseline, policies.len())?;
@@ -96,7 +94,7 @@ impl SeedComparison {
             }
         }
         let mut notes = compare::notes(runs, options);
-        // A replay has no seed: its runs say 0.
+        // A replay has no seed: its runs have 0.
         if seeds.len() < MIN_SEEDS && seeds != [0] {
             notes.push(few_seeds(seeds.len()));
         }
@@ -110,7 +108,7 @@ impl SeedComparison {
         })
     }
 
-    /// The row of this group and label.
+    /// Returns the row with this group and label.
     #[must_use]
     pub fn row(&self, group: &str, label: &str) -> Option<&SeedRow> {
         let mut rows = self.sections.iter().flat_map(|section| &section.rows);
@@ -118,11 +116,11 @@ impl SeedComparison {
     }
 }
 
-/// Fewer seeds than these make a note.
+/// The number of seeds below which a note is added.
 const MIN_SEEDS: usize = 30;
 
-/// Fewer seeds than these have no paired statistics: of four pairs the smallest p is 0.125, of five
-/// 0.0625.
+/// The number of seeds below which there are no paired statistics: with four pairs the smallest p is
+/// 0.125, with five 0.0625.
 pub const MIN_PAIRS: usize = 5;
 
 fn few_seeds(seeds: usize) -> String {
@@ -135,7 +133,7 @@ fn few_seeds(seeds: usize) -> String {
     format!("{count}: {none}intervals and tests say little below {MIN_SEEDS}.")
 }
 
-/// The runs of each policy by seed, policies in the order in which they first appear.
+/// Returns the runs of each policy sorted by seed, policies in the order of their first occurrence.
 #[must_use]
 pub fn by_policy(runs: &[Run]) -> Vec<Vec<&Run>> {
     let mut policies: Vec<Vec<&Run>> = Vec::new();
@@ -151,7 +149,7 @@ pub fn by_policy(runs: &[Run]) -> Vec<Vec<&Run>> {
     policies
 }
 
-/// A run whose seed the one before it has too, of runs by seed.
+/// Returns a run with the same seed as the one before it, from runs sorted by seed.
 fn given_twice<'r>(policy: &[&'r Run]) -> Option<&'r Run> {
     policy.windows(2).find(|pair| pair[0].seed == pair[1].seed).map(|pair| pair[1])
 }
@@ -251,7 +249,7 @@ fn compared_cell(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ended::{Ended, Why};
+    use crate::ended::{EndReason, Ended};
     use crate::event_unit::EventUnit;
 
     fn run(policy: &str, seed: u64, probes: u64) -> Run {
@@ -261,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_one_seed_belong_together() {
+    fn runs_of_one_seed_are_paired() {
         // Seeds differ far more than policies do; b is always 10 % better.
         let runs = [
             run("a", 1, 100),
@@ -334,7 +332,7 @@ mod tests {
     fn runs_that_did_not_finish_are_counted_and_not_compared() {
         let ended = |mut run: Run| {
             run.ended = Some(Ended {
-                why: Why::Livelock,
+                why: EndReason::Livelock,
                 task: "user".into(),
                 request: String::new(),
                 since_ms: 1000,
@@ -351,7 +349,7 @@ mod tests {
         };
         assert_eq!(cells("Ended", "livelock"), [(0.0, Some(0.0), false), (0.5, None, false)]);
         assert_eq!(cells("Work", "list-probes"), [(100.0, Some(0.0), false), (5.0, None, false)]);
-        // A baseline that did not finish is nobody's measure.
+        // A baseline that did not finish is not compared with.
         let runs = [ended(run("a", 1, 100)), run("b", 1, 5)];
         let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
         let row = comparison.row("Work", "list-probes").unwrap();
@@ -376,7 +374,7 @@ mod tests {
     fn a_seed_is_run_once() {
         let runs = [run("a", 2, 1), run("a", 1, 1), run("a", 2, 1)];
         let error = SeedComparison::of_runs(&runs, &Options::default()).unwrap_err();
-        assert_eq!(error.to_string(), "two of the runs are of policy a with seed 2");
+        assert_eq!(error.to_string(), "policy a has two runs with seed 2");
     }
 
     #[test]
@@ -390,7 +388,7 @@ mod tests {
             comparison.row("Work", "list-probes").unwrap().cells[1].as_ref().unwrap().star
         };
         assert!(star(StarRule::Classic));
-        // 10 are less than 1.96 times the two deviations of 5.9.
+        // 10 is less than 1.96 times the sum of the two deviations of 5.9.
         assert!(!star(StarRule::Modern) && !star(StarRule::Off));
     }
 
@@ -408,7 +406,7 @@ mod tests {
         let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
         let row = comparison.row("Work", "list-probes").unwrap();
         assert_eq!(row.cells[1], None);
-        // Nothing to compare with, where it is the baseline that lacks the measure.
+        // No comparison either if the baseline lacks the measure.
         let options = Options { baseline: 1, ..Options::default() };
         let comparison = SeedComparison::of_runs(&runs, &options).unwrap();
         let cells = &comparison.row("Work", "list-probes").unwrap().cells;

@@ -1,26 +1,26 @@
 //! The statistics of mmtests, as its comparison tables print them.
 //!
-//! Means and deviations are of one row's samples. Every function takes the samples in any order.
+//! Means and deviations are those of one row's samples. Every function takes the samples in any order.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Which way is better.
+/// The better direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// Less is better: latencies, faults, events.
+    /// Lower is better: latencies, faults, events.
     Lower,
-    /// More is better: throughput, successes.
+    /// Higher is better: throughput, successes.
     Higher,
     /// Neither: the change is printed with its natural sign.
     Neither,
 }
 
-/// The difference in percent where more is better: positive is an improvement.
+/// Returns the difference in percent if more is better: positive is an improvement.
 ///
-/// As in mmtests, a new value of 0 is 0 %, and a baseline of 0 makes 100 %. Two values that both
-/// do not exist (NaN) are equal.
+/// As in mmtests, a new value of 0 is 0 %, and a baseline of 0 yields 100 %. Two missing values (NaN)
+/// are equal.
 #[must_use]
 pub fn pdiff(base: f64, new: f64) -> f64 {
     if equal(base, new) || new == 0.0 {
@@ -32,10 +32,10 @@ pub fn pdiff(base: f64, new: f64) -> f64 {
     }
 }
 
-/// The difference in percent where less is better: positive is an improvement.
+/// Returns the difference in percent if less is better: positive is an improvement.
 ///
-/// As in mmtests, a new value of 0 is 100 %, and a baseline of 0 makes -99 %. Two values that both
-/// do not exist (NaN) are equal.
+/// As in mmtests, a new value of 0 is 100 %, and a baseline of 0 yields -99 %. Two missing values (NaN)
+/// are equal.
 #[must_use]
 pub fn pndiff(base: f64, new: f64) -> f64 {
     if equal(base, new) {
@@ -49,8 +49,8 @@ pub fn pndiff(base: f64, new: f64) -> f64 {
     }
 }
 
-/// The natural change in percent, without quirks: -100 for a new value of 0, NaN for a change from
-/// a baseline of 0.
+/// Returns the natural change in percent, without mmtests' special cases: -100 for a new value of 0,
+/// NaN for a change from a baseline of 0.
 #[must_use]
 pub fn change(base: f64, new: f64) -> f64 {
     if equal(base, new) {
@@ -62,15 +62,15 @@ pub fn change(base: f64, new: f64) -> f64 {
     }
 }
 
-/// The change in percent as Weiner's tables have it: natural sign, and one more in the
-/// denominator, so that a baseline of 0 has a value too.
+/// Returns the change in percent as in Weiner's tables: natural sign, with 1 added to the denominator,
+/// so that a baseline of 0 has a value too.
 #[must_use]
 pub fn weiner_diff(base: f64, new: f64) -> f64 {
     (new - base) / (base + 1.0) * 100.0
 }
 
 impl Direction {
-    /// The difference in percent for this direction.
+    /// Returns the difference in percent for this direction.
     #[must_use]
     pub fn delta(self, base: f64, new: f64) -> f64 {
         match self {
@@ -81,25 +81,25 @@ impl Direction {
     }
 }
 
-// Equality of what was measured, not of results of arithmetic.
+// Tests measured values for equality, not results of arithmetic.
 #[allow(clippy::float_cmp)]
 fn equal(a: f64, b: f64) -> bool {
     a == b || (a.is_nan() && b.is_nan())
 }
 
-/// The arithmetic mean; NaN of nothing.
+/// Returns the arithmetic mean; NaN without samples.
 #[must_use]
 pub fn amean(samples: &[f64]) -> f64 {
     samples.iter().sum::<f64>() / samples.len() as f64
 }
 
-/// The harmonic mean; NaN of nothing, 0 where a sample is 0.
+/// Returns the harmonic mean; NaN without samples, 0 if a sample is 0.
 #[must_use]
 pub fn hmean(samples: &[f64]) -> f64 {
     samples.len() as f64 / samples.iter().map(|x| 1.0 / x).sum::<f64>()
 }
 
-/// The deviation of a sample around the arithmetic mean (n-1); NaN of fewer than two.
+/// Returns the standard deviation around the arithmetic mean (n-1); NaN with fewer than two samples.
 #[must_use]
 pub fn stddev(samples: &[f64]) -> f64 {
     if samples.len() < 2 {
@@ -110,7 +110,7 @@ pub fn stddev(samples: &[f64]) -> f64 {
     (squares / (samples.len() - 1) as f64).sqrt()
 }
 
-/// The deviation around the harmonic mean (mmtests since 2024-11); NaN of nothing.
+/// Returns the deviation around the harmonic mean (mmtests since 2024-11); NaN without samples.
 #[must_use]
 pub fn hstddev(samples: &[f64]) -> f64 {
     let mean = hmean(samples);
@@ -118,25 +118,25 @@ pub fn hstddev(samples: &[f64]) -> f64 {
     (squares * mean.powi(4) / samples.len() as f64).sqrt()
 }
 
-/// A deviation in percent of its mean; 0 where the mean is 0.
+/// Returns a deviation in percent of its mean; 0 if the mean is 0.
 #[must_use]
 pub fn coeffvar(deviation: f64, mean: f64) -> f64 {
     if mean == 0.0 { 0.0 } else { deviation * 100.0 / mean }
 }
 
-/// The smallest sample; NaN of nothing.
+/// Returns the smallest sample; NaN without samples.
 #[must_use]
 pub fn min(samples: &[f64]) -> f64 {
     samples.iter().copied().reduce(f64::min).unwrap_or(f64::NAN)
 }
 
-/// The largest sample; NaN of nothing.
+/// Returns the largest sample; NaN without samples.
 #[must_use]
 pub fn max(samples: &[f64]) -> f64 {
     samples.iter().copied().reduce(f64::max).unwrap_or(f64::NAN)
 }
 
-/// The best `percent` of the samples, best first: at least one, unless there is none.
+/// Returns the best `percent` of the samples, best first: at least one, if there are any.
 #[must_use]
 pub fn best(samples: &[f64], percent: usize, direction: Direction) -> Vec<f64> {
     let mut sorted = samples.to_vec();
@@ -148,13 +148,14 @@ pub fn best(samples: &[f64], percent: usize, direction: Direction) -> Vec<f64> {
     sorted
 }
 
-/// The sample below which `percent` of the samples lie, counted from the best; NaN of nothing.
+/// Returns the sample below which `percent` of the samples lie, counted from the best; NaN without
+/// samples.
 #[must_use]
 pub fn percentile(samples: &[f64], percent: usize, direction: Direction) -> f64 {
     best(samples, percent, direction).last().copied().unwrap_or(f64::NAN)
 }
 
-/// The middle of the samples, the mean of the two middle ones of an even number; NaN of nothing.
+/// Returns the median; NaN without samples.
 #[must_use]
 pub fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
@@ -170,16 +171,16 @@ pub(crate) fn median_of_sorted(sorted: &[f64]) -> f64 {
     }
 }
 
-/// The level below which mmtests put a star, from 2018-10 to 2024-11.
+/// The p below which mmtests put a star, from 2018-10 to 2024-11.
 pub const CLASSIC_LEVEL: f64 = 0.10;
 
-/// The probability of a difference of means this large between samples of the same distribution,
-/// as mmtests judged it from 2018-10 to 2024-11: Student's t, two-sided, with n1+n2-2 degrees of
-/// freedom and an unpooled standard error. `means` are the means that the row prints, arithmetic
-/// or harmonic. A single sample counts as one without deviation.
+/// Returns the probability of a difference of means this large between samples of the same
+/// distribution, as mmtests computed it from 2018-10 to 2024-11: Student's t, two-sided, with n1+n2-2
+/// degrees of freedom and an unpooled standard error. `means` are the means that the row prints,
+/// arithmetic or harmonic. A single sample is treated as a sample without deviation.
 ///
-/// Without any deviation the probability is 0 for different means and 1 for equal ones. `None`
-/// where there is no degree of freedom, or no sample on one side.
+/// Without any deviation the probability is 0 for different means and 1 for equal ones. `None` if there
+/// are no degrees of freedom, or no samples on one side.
 #[must_use]
 pub fn classic_p(base: &[f64], new: &[f64], means: (f64, f64)) -> Option<f64> {
     let freedom = (base.len() + new.len()).checked_sub(2).filter(|&freedom| freedom > 0)?;
@@ -199,27 +200,27 @@ pub fn classic_p(base: &[f64], new: &[f64], means: (f64, f64)) -> Option<f64> {
     Some(2.0 * student.sf(difference / error))
 }
 
-/// Tells whether the classic rule puts a star: p below [`CLASSIC_LEVEL`].
+/// Reports whether the classic rule puts a star: p below [`CLASSIC_LEVEL`].
 #[must_use]
 pub fn classic_star(base: &[f64], new: &[f64], means: (f64, f64)) -> bool {
     classic_p(base, new, means).is_some_and(|p| p < CLASSIC_LEVEL)
 }
 
-/// The normal distribution's quantile of 97.5 %.
+/// The 97.5 % quantile of the normal distribution.
 const Z_975: f64 = 1.959_963_984_540_054;
 
-/// The distance of two means in units of the halves of their intervals that face each other, as
-/// mmtests judges since 2024-11: each interval is the mean and 1.96 deviations *of the samples*.
-/// It gets no smaller with more samples: print it, but decide nothing by it.
+/// Returns the distance of two means in units of the interval halves between them, mmtests' criterion
+/// since 2024-11: each interval is the mean and 1.96 deviations *of the samples*. It does not grow with
+/// more samples, which makes it a poor test: print it, but do not decide by it.
 ///
-/// 0 for equal means; infinite for different ones without deviation.
+/// 0 for equal means; infinite for different means without deviation.
 #[must_use]
 pub fn modern_distance(means: (f64, f64), deviations: (f64, f64)) -> f64 {
     let difference = (means.0 - means.1).abs();
     if difference == 0.0 { 0.0 } else { difference / (Z_975 * (deviations.0 + deviations.1)) }
 }
 
-/// Tells whether the modern rule puts a star: a distance above 1.
+/// Reports whether the modern rule puts a star: a distance above 1.
 #[must_use]
 pub fn modern_star(means: (f64, f64), deviations: (f64, f64)) -> bool {
     modern_distance(means, deviations) > 1.0

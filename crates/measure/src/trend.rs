@@ -1,4 +1,4 @@
-//! Trends of a series: whether what is measured again and again goes up or down.
+//! Trends of a series: whether repeated measurements rise or fall.
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -8,16 +8,16 @@ use crate::stats;
 /// The trend of a series.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Trend {
-    /// Mann and Kendall's S: pairs that rise less pairs that fall.
+    /// Mann and Kendall's S: rising pairs minus falling pairs.
     pub s: i64,
-    /// The two-sided probability of an S this far from 0 in a series without a trend, by the normal
-    /// distribution, with ties and continuity taken into account; 1 where all values are equal.
+    /// The two-sided probability of an S at least this far from 0 in a series without a trend, by the
+    /// normal approximation with corrections for ties and continuity; 1 if all values are equal.
     pub p: f64,
     /// Theil and Sen's slope: the median of the slopes of all pairs, per step.
     pub slope: f64,
 }
 
-/// The trend of a series of at least two values; `None` for a shorter one.
+/// Returns the trend of a series of at least two values; `None` for a shorter one.
 #[must_use]
 pub fn trend(series: &[f64]) -> Option<Trend> {
     if series.len() < 2 {
@@ -34,7 +34,7 @@ pub fn trend(series: &[f64]) -> Option<Trend> {
     Some(Trend { s, p: probability(s, variance(series)), slope: stats::median(&slopes) })
 }
 
-/// The variance of S without a trend.
+/// Returns the variance of S without a trend.
 fn variance(series: &[f64]) -> f64 {
     let part = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
     let mut sorted = series.to_vec();
@@ -68,8 +68,8 @@ mod tests {
         assert!((found.p - 8.303e-5).abs() < 1e-7, "{}", found.p);
     }
 
-    /// Ties by hand: values 1 1 2 2 3: pairs that rise 8, variance (5*4*15 - 2*(2*1*9))/18 = 14.6667,
-    /// z = 7/3.8297 = 1.8278.
+    /// Ties by hand: values 1 1 2 2 3: 8 rising pairs, variance (5*4*15 - 2*(2*1*9))/18 = 14.6667, z =
+    /// 7/3.8297 = 1.8278.
     #[test]
     fn ties_reduce_the_variance() {
         let found = trend(&[1.0, 1.0, 2.0, 2.0, 3.0]).unwrap();

@@ -8,45 +8,46 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::file;
 
-/// The result of replaying a recording under a policy, each decision held against the recorded one.
+/// The result of replaying a recording under a policy, each decision compared with the recorded one.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Verification {
     /// The recording's name.
     pub recording: String,
-    /// The policy that was held against it.
+    /// The name of the policy.
     pub preset: String,
-    /// The number of recorded events that were followed.
+    /// The number of recorded events that were replayed.
     pub events: u64,
-    /// What the recording lacks; nothing of what that makes meaningless is in `kinds` or `drains`.
+    /// What the recording lacks; `kinds` and `drains` omit everything that this makes meaningless.
     #[serde(default)]
     pub gaps: Vec<Gap>,
     /// The results by kind of decision.
     pub kinds: BTreeMap<String, KindResult>,
-    /// The kinds of decision that cannot be judged, as the recording has gaps.
+    /// The kinds of decision that cannot be judged because of gaps in the recording.
     #[serde(default)]
     pub not_judged: BTreeSet<String>,
-    /// Whether the model ended on the recorded end state; `None` where that could not be compared.
+    /// Whether the replay ended in the recorded end state; `None` if they could not be compared.
     pub end_state_equal: Option<bool>,
     /// Whether the recording has an end state.
     #[serde(default)]
     pub end_state_recorded: bool,
-    /// Recorded changes of state that the model could not follow, by what they are.
+    /// Recorded state changes that could not be imposed, by kind.
     #[serde(default)]
     pub not_followed: BTreeMap<String, u64>,
-    /// What was inferred, lost or not matched.
+    /// Notes on what was inferred, lost or not matched.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// The first mismatches, in the order of the recording; not all of them.
+    /// The first mismatches, in the order of the recording; the list is truncated.
     #[serde(default)]
     pub mismatches: Vec<Mismatch>,
-    /// The frees that drained a per-CPU list in the recording or in the replay, which are also among
-    /// those that decide whether to: shape where both did, exact where they gave back as many. What is
-    /// learned from the kernel's answer does not make them agree: explained are those of one side.
+    /// The frees that drained a per-CPU list in the recording or in the replay; they are also among the
+    /// decisions whether to drain. Shape: both drained. Exact: both freed the same number of pages. A
+    /// drain that only one side made and that was learned from the kernel's answer counts as explained,
+    /// not as agreement.
     #[serde(default)]
     pub drains: KindResult,
 }
 
-/// Something that a recording lacks.
+/// A gap of a recording.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "gap", rename_all = "snake_case")]
 pub enum Gap {
@@ -54,16 +55,16 @@ pub enum Gap {
     NoEvents,
     /// The recorder lost events of a CPU.
     LostEvents {
-        /// The CPU; `None` where the events' file does not say.
+        /// The CPU; `None` if the event file does not say.
         cpu: Option<u16>,
-        /// How many were lost.
+        /// The number of lost events.
         lost: u64,
-        /// How many of the CPU were recorded.
+        /// The number of recorded events of the CPU.
         recorded: u64,
     },
-    /// No event is followed from the first loss on.
+    /// Events from the first loss on are not replayed.
     Cut {
-        /// The events that were followed.
+        /// The events that were replayed.
         followed: u64,
         /// The events between the marks.
         events: u64,
@@ -80,10 +81,10 @@ pub enum Gap {
     },
 }
 
-/// Kinds with fewer decisions say too little to be judged.
+/// The number of decisions below which a kind is not judged.
 pub const CASES_JUDGED: u64 = 100;
 
-/// What the drains in the recording or in the replay are called.
+/// The name of the drains in the recording or in the replay.
 pub const DRAINS: &str = "drains in the recording or in the replay";
 
 /// Counts of one kind of decision.
@@ -91,12 +92,12 @@ pub const DRAINS: &str = "drains in the recording or in the replay";
 pub struct KindResult {
     /// Decisions of the kind.
     pub cases: u64,
-    /// Those that agree in all but the frame: order, type, and what was done.
+    /// Decisions that agree in all but the frame: order, type, and action.
     pub shape: u64,
-    /// Those that agree in the frame too.
+    /// Decisions that also agree in the frame.
     pub exact: u64,
-    /// Those that agree only after what an interruption or the look-ahead explains: not exact, of
-    /// the right shape.
+    /// Decisions that agree only after an explanation by an interruption or the look-ahead: right
+    /// shape, not exact.
     #[serde(default)]
     pub explained: u64,
 }
@@ -110,15 +111,15 @@ impl KindResult {
         self.explained += u64::from(agreement == Agreement::Explained);
     }
 
-    /// The share with the right shape in hundredths of a percent, rounded down: 10000 means all.
-    /// `None` where there was no case.
+    /// Returns the share with the right shape in hundredths of a percent, rounded down: 10000 means
+    /// all. `None` if there are no cases.
     #[must_use]
     pub const fn shape_permyriad(&self) -> Option<u64> {
         permyriad(self.shape, self.cases)
     }
 
-    /// The share that is exact in hundredths of a percent, rounded down: 10000 means all. `None`
-    /// where there was no case.
+    /// Returns the share that is exact in hundredths of a percent, rounded down: 10000 means all.
+    /// `None` if there are no cases.
     #[must_use]
     pub const fn exact_permyriad(&self) -> Option<u64> {
         permyriad(self.exact, self.cases)
@@ -132,13 +133,13 @@ const fn permyriad(part: u64, whole: u64) -> Option<u64> {
 /// How far a decision agrees with the recorded one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Agreement {
-    /// Something else was decided.
+    /// The decision differs.
     None,
-    /// All but the frame.
+    /// It agrees in all but the frame.
     Shape,
-    /// The frame too, after what an interruption or the look-ahead explains.
+    /// It agrees in the frame too, after an explanation by an interruption or the look-ahead.
     Explained,
-    /// The frame too.
+    /// It agrees in the frame too.
     Exact,
 }
 
@@ -153,17 +154,17 @@ pub struct Mismatch {
     pub cpu: u32,
     /// The kind of decision.
     pub kind: String,
-    /// What the recording has.
+    /// The recorded decision.
     pub expected: String,
-    /// What the replay did.
+    /// The replay's decision.
     pub actual: String,
-    /// What helps to understand it: the events before, the state of the lists.
+    /// Context: the events before it, the state of the lists.
     #[serde(default)]
     pub context: Vec<String>,
 }
 
 impl Verification {
-    /// The result of a kind, which starts with no case.
+    /// Returns the result of a kind, which starts without cases.
     pub fn kind_mut(&mut self, kind: &str) -> &mut KindResult {
         if !self.kinds.contains_key(kind) {
             self.kinds.insert(kind.to_owned(), KindResult::default());
@@ -171,7 +172,7 @@ impl Verification {
         self.kinds.get_mut(kind).expect("inserted above")
     }
 
-    /// The sum over all kinds.
+    /// Returns the sum over all kinds.
     #[must_use]
     pub fn total(&self) -> KindResult {
         self.kinds.values().fold(KindResult::default(), |sum, kind| KindResult {
@@ -182,8 +183,8 @@ impl Verification {
         })
     }
 
-    /// Returns the kind with the smallest share of exact decisions, among those with
-    /// [`CASES_JUDGED`] decisions or more; [`DRAINS`] are one of them. `None` where there is none.
+    /// Returns the kind with the smallest share of exact decisions, among those with at least
+    /// [`CASES_JUDGED`] decisions, [`DRAINS`] included. `None` if there is none.
     #[must_use]
     pub fn worst(&self) -> Option<(&str, KindResult)> {
         let kinds = self.kinds.iter().map(|(name, &kind)| (name.as_str(), kind));
@@ -197,13 +198,13 @@ impl Verification {
         })
     }
 
-    /// Tells whether nothing at all could be judged.
+    /// Reports whether nothing at all could be judged.
     #[must_use]
     pub fn is_void(&self) -> bool {
         !self.gaps.is_empty() && self.total().cases == 0
     }
 
-    /// Tells whether every decision was exact and the end state equal.
+    /// Reports whether every decision was exact and the end states are equal.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         let total = self.total();
@@ -218,7 +219,7 @@ impl Verification {
         file::parse(path, &file::read(path, "a saved verification", 64 << 20)?)
     }
 
-    /// Writes it; the file appears whole or not at all.
+    /// Writes it, completely or not at all.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -226,7 +227,7 @@ impl Verification {
         file::save(path, self)
     }
 
-    /// Its JSON, indented, with a newline at the end.
+    /// Returns its JSON, indented, with a newline at the end.
     #[must_use]
     pub fn to_json(&self) -> String {
         file::format(self)

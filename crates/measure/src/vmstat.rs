@@ -1,7 +1,7 @@
-//! The counters of `/proc/vmstat` under the labels of mmtests' monitor, in its order.
+//! The counters of `/proc/vmstat` under the labels of mmtests' monitor, in mmtests' order.
 //!
-//! Rows of NUMA balancing and of counters that no kernel here has (fragmentation stalls, pages
-//! rescued) are not here.
+//! Rows of NUMA balancing, and of counters that none of these kernels has (fragmentation stalls, pages
+//! rescued), are omitted.
 
 use crate::counters::Counters;
 use crate::metrics::Value;
@@ -13,27 +13,27 @@ use crate::stats::Direction;
 pub struct Op {
     /// The label: `Minor Faults`.
     pub label: &'static str,
-    /// Which way is better, where one is; mmtests prints no difference at all.
+    /// The better direction, if there is one; mmtests prints no difference here.
     pub direction: Direction,
     formula: Formula,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Formula {
-    /// One counter, or the sum over zones where a kernel splits it by zone.
+    /// One counter, or the sum over zones if a kernel splits it by zone.
     Sum(&'static str),
     MinorFaults,
-    /// How many of 100; `none` where there were none at all.
+    /// A percentage; `none` if the whole is 0.
     Percent {
         part: &'static str,
         of: &'static str,
         none: f64,
     },
-    /// So many a second of the elapsed time.
+    /// The rate per second of elapsed time.
     Velocity(&'static str),
-    /// Reclaim's writes that did not go to swap.
+    /// Reclaim's writes other than to swap.
     FileWrites,
-    /// Pages scanned directly of 100 scanned.
+    /// Direct scans in percent of all scans.
     DirectScans,
     CompactionCost,
 }
@@ -116,11 +116,11 @@ pub const OPS: &[Op] = &[
     op("Kcompactd free scanned", Lower, Sum("compact_daemon_free_scanned")),
 ];
 
-/// The zones that old kernels split counters by.
+/// The zones by which old kernels split counters.
 const SPLIT: [&str; 5] = ["dma", "dma32", "normal", "high", "movable"];
 
 impl Op {
-    /// The row's value; `None` where the counters it needs are not there.
+    /// Returns the row's value; `None` if a counter that it needs is missing.
     #[must_use]
     pub fn value(&self, counters: &Counters) -> Option<Value> {
         let sum = |name| sum(counters, name);
@@ -155,7 +155,8 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
 }
 
-/// The cost of compaction in millions of units, as mmtests weighs scanning, isolating and copying.
+/// Returns the cost of compaction in millions of units, with mmtests' weights of scanning, isolating
+/// and copying.
 fn compaction_cost(counters: &Counters) -> Option<f64> {
     let term = |weight: u64, name| counters.get(name).map(|count| weight * count);
     let migrate = term(7, "compact_migrate_scanned")?;
@@ -211,7 +212,7 @@ mod tests {
         assert!((value - 62.76).abs() < 0.005, "{value}");
     }
 
-    /// The tables of seed 5's phones do not print a cost; this is the formula by hand.
+    /// The published tables of the 2015 phones print no cost; this is the formula by hand.
     #[test]
     fn compaction_cost_weighs_copies_most() {
         let counters = [

@@ -1,4 +1,4 @@
-//! The statistics held against SciPy 1.17.1, computed once: `wilcoxon(d, method="exact")`,
+//! Checks the statistics against SciPy 1.17.1, computed once: `wilcoxon(d, method="exact")`,
 //! `binomtest`, `bootstrap(method="percentile", n_resamples=200000)`, `t.sf`.
 
 use pageblock_measure::paired::{bootstrap_median, compare, sign_test, wilcoxon};
@@ -14,7 +14,7 @@ fn check(differences: &[i32], wilcoxon_p: f64, sign_p: f64) {
     let differences: Vec<f64> = differences.iter().map(|d| f64::from(*d)).collect();
     close(wilcoxon(&differences), wilcoxon_p);
     close(sign_test(&differences), sign_p);
-    // As pairs: the same differences on any baseline.
+    // As pairs: the same differences on an arbitrary baseline.
     let base: Vec<f64> = (0..differences.len()).map(|i| 500.0 + 3.0 * i as f64).collect();
     let new: Vec<f64> = base.iter().zip(&differences).map(|(b, d)| b + d).collect();
     let result = compare(&base, &new).unwrap();
@@ -48,7 +48,7 @@ fn exact_tests() {
     );
 }
 
-/// Shared ranks: all 4096 choices of signs, counted with SciPy's `rankdata`.
+/// Ties: all 4096 choices of signs, enumerated with SciPy's `rankdata`.
 #[test]
 fn wilcoxon_of_ties() {
     let differences = [3.0, -1.0, 1.0, 4.0, -4.0, 6.0, 7.0, 7.0, -2.0, 9.0, 10.0, 12.0];
@@ -64,7 +64,8 @@ fn classic_rule() {
     assert!((p - 0.022_998_340_102_953_416).abs() < 1e-9, "{p}");
 }
 
-/// An interval by other random numbers, and twenty times as many: 0.8626 to 0.9192 of 0.8956.
+/// SciPy's interval from other random numbers and twenty times as many resamples: 0.8626 to 0.9192,
+/// median 0.8956.
 #[test]
 fn bootstrap_interval() {
     let base = [

@@ -1,4 +1,4 @@
-//! Measures how fast a recording's events are read: `read_speed FOLDER...`.
+//! Measures the read speed of a recording's events: `read_speed FOLDER...`.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! A recording's events as columns: converted once, kept in a cache, read many times faster.
 //!
-//! One row an event. Columns: `t` (microseconds: [`Layout`]), `cpu`, `pid`, `op` ([`op`]), `pfn`,
-//! `order`, `mt` (this library's own numbers, [`pageblock::mobility::Migratetype`] as a number), `arg` and `text`.
+//! One row per event. Columns: `t` (microseconds: [`Layout`]), `cpu`, `pid`, `op` ([`op`]), `pfn`, `order`,
+//! `mt` (this library's own numbers, [`pageblock::mobility::Migratetype`] as a number), `arg` and `text`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,23 +26,23 @@ pub struct Columnar {
     pub path: PathBuf,
     /// The number of events.
     pub events: u64,
-    /// The width of some columns.
+    /// The widths of some columns.
     pub layout: Layout,
-    /// The points of the snapshots.
+    /// The positions of the snapshots.
     pub windows: Windows,
-    /// The events that the recorder lost, as far as the events' file tells.
+    /// The events that the recorder lost, if the events file says.
     pub losses: Losses,
     /// The time of the first event in microseconds.
     pub first_t_us: u64,
 }
 
 impl Recording {
-    /// The recording's columnar form: the file of the cache folder if it is there and was made of
-    /// the events' file as it is now, else a new one. `progress` is called now and then with the
-    /// bytes of the events' file that were read and its size.
+    /// Returns the recording's columnar form: the file in the cache folder if it exists and matches the current
+    /// events file, else a newly converted one. `progress` is called now and then with the bytes of the events
+    /// file read so far and its size.
     ///
     /// # Errors
-    /// Where the events cannot be read or the file cannot be written.
+    /// If the events cannot be read or the file cannot be written.
     pub fn columnar(
         &self,
         cache_dir: &Path,
@@ -62,7 +62,7 @@ impl Recording {
         Columnar::open(&path)
     }
 
-    /// Tells recordings of the same name apart.
+    /// Returns a hash that distinguishes recordings of the same name.
     fn path_hash(&self) -> u64 {
         let path = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
         let bytes = path.as_os_str().as_encoded_bytes();
@@ -71,7 +71,7 @@ impl Recording {
         })
     }
 
-    /// What the file is made of: if any of it changes, the file is stale.
+    /// Returns the properties of the file's source: if any of them changes, the file is stale.
     fn source(&self) -> Result<BTreeMap<String, String>, Error> {
         let file = &self.events_file;
         let stat = file.metadata().map_err(|e| Error::io(file, e))?;
@@ -86,7 +86,7 @@ impl Recording {
         ]))
     }
 
-    /// Returns `false`, and writes nothing, where the events do not fit the layout.
+    /// Converts the events. Returns `false`, and writes nothing, if they do not fit the layout.
     fn convert(
         &self,
         path: &Path,
@@ -143,7 +143,7 @@ impl Columnar {
     /// Opens a columnar file.
     ///
     /// # Errors
-    /// Where it is not one of this version.
+    /// If it is not a columnar file of this version.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let reader = TableReader::open(path, &NAMES)?;
         let metadata = reader.metadata();
@@ -179,8 +179,8 @@ impl Columnar {
         Ok(Self { path: path.to_owned(), events, layout, windows, losses, first_t_us })
     }
 
-    /// Returns the index behind the last event that can be followed: of those up to the end snapshot,
-    /// the ones before the first loss.
+    /// Returns the end (exclusive) of the events that can be replayed: those before the end snapshot and before
+    /// the first loss.
     #[must_use]
     pub fn end_event(&self) -> u64 {
         self.windows.end_event().min(self.losses.first_event.unwrap_or(u64::MAX))
@@ -194,15 +194,15 @@ impl Columnar {
     /// Streams the columns, batch by batch.
     ///
     /// # Errors
-    /// Where the file cannot be opened.
+    /// If the file cannot be opened.
     pub fn batches(&self) -> Result<TableReader, Error> {
         TableReader::open_verified(&self.path, &NAMES)
     }
 
-    /// Streams the events, some at a time: faster than [`Columnar::records`].
+    /// Streams the events in chunks: faster than [`Columnar::records`].
     ///
     /// # Errors
-    /// Where the file cannot be opened.
+    /// If the file cannot be opened.
     pub fn chunks(&self) -> Result<Chunks, Error> {
         Ok(Chunks {
             path: self.path.clone(),
@@ -219,16 +219,16 @@ impl Columnar {
     /// Streams the events. After an error the stream ends.
     ///
     /// # Errors
-    /// Where the file cannot be opened.
+    /// If the file cannot be opened.
     pub fn records(&self) -> Result<Records, Error> {
         Ok(Records { chunks: self.chunks()?, ready: Vec::new().into_iter(), done: false })
     }
 }
 
-/// The rows that are turned into records at a time.
+/// The number of rows that are decoded at a time.
 const CHUNK_ROWS: usize = 1024;
 
-/// Streams the events of a columnar file, some at a time.
+/// Streams the events of a columnar file in chunks.
 pub struct Chunks {
     path: PathBuf,
     reader: TableReader,
@@ -241,10 +241,10 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// The next events, at least one; `None` at the end of the file.
+    /// Returns the next events, at least one; `None` at the end of the file.
     ///
     /// # Errors
-    /// Where the file is damaged.
+    /// If the file is damaged.
     pub fn next_chunk(&mut self) -> Result<Option<&[Record]>, Error> {
         Ok(self.fill()?.then_some(&self.chunk))
     }

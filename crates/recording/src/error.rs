@@ -1,4 +1,4 @@
-//! What can go wrong with a recording: always one line with what, where and what is allowed.
+//! Errors of reading and writing recordings, each in one line: what, where and what is allowed.
 
 use std::fmt;
 use std::io;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 /// A position in an input file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file, or a name that stands for it.
+    /// The file, or a name for another source.
     pub file: Arc<Path>,
-    /// The line, counted from 1, of a text file.
+    /// The line of a text file, counted from 1.
     pub line: Option<u64>,
-    /// The byte, counted from 0, in the decompressed stream.
+    /// The byte in the decompressed stream, counted from 0.
     pub offset: u64,
 }
 
@@ -26,10 +26,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// A place in a text or binary file that does not hold what it must hold.
+/// Content of a text or binary file that is not in the format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// Where.
+    /// The position.
     pub at: Place,
     /// What was found there, shortened and printable.
     pub found: String,
@@ -40,13 +40,13 @@ pub struct Malformed {
 /// A compressed file that cannot be decompressed further.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The file, and how much of it was decompressed.
+    /// The file, and the position in the decompressed stream.
     pub at: Place,
     /// `xz` or `zstd`.
     pub form: &'static str,
-    /// How many bytes of the compressed file had been read.
+    /// The number of bytes of the compressed file that had been read.
     pub compressed_offset: u64,
-    /// What the decompressor says.
+    /// The decompressor's error.
     pub why: String,
 }
 
@@ -54,17 +54,17 @@ pub struct Damage {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused an operation on a file.
+    /// An operation on a file failed.
     #[error("{}: {source}", file.display())]
     Io {
         /// The file.
         file: PathBuf,
-        /// The refusal.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A compressed file is damaged or cut short.
+    /// A compressed file is damaged or truncated.
     #[error(
-        "{}: the {} data is damaged or cut short at byte {} of the file (byte {} decompressed): {}; \
+        "{}: the {} data is damaged or truncated at byte {} of the file (byte {} decompressed): {}; \
          allowed: a complete {} file",
         .0.at.file.display(), .0.form, .0.compressed_offset, .0.at.offset, .0.why, .0.form
     )]
@@ -81,7 +81,7 @@ pub enum Error {
     Columnar {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
     /// A part of a recording is absent.
@@ -97,22 +97,22 @@ pub enum Error {
 }
 
 impl Error {
-    /// An error of the operating system on `file`.
+    /// Makes an error of the operating system on `file`.
     pub(crate) fn io(file: &Path, source: io::Error) -> Self {
         Self::Io { file: file.to_owned(), source }
     }
 
-    /// A columnar file is wrong.
+    /// Makes an error for a columnar file.
     pub(crate) fn columnar(file: &Path, why: impl fmt::Display) -> Self {
         Self::Columnar { file: file.to_owned(), why: why.to_string().replace('\n', " ") }
     }
 
-    /// The content at `at` is `found` where `expected` is allowed.
+    /// Makes an error for content at `at` that is `found` where `expected` is allowed.
     pub(crate) fn malformed(at: Place, found: &[u8], expected: impl Into<String>) -> Self {
         Self::Malformed(Box::new(Malformed { at, found: quoted(found), expected: expected.into() }))
     }
 
-    /// As [`Error::malformed`], with a description in place of the bytes.
+    /// Does the same as [`Error::malformed`], with a description instead of the bytes.
     pub(crate) fn unexpected(
         at: Place,
         found: impl Into<String>,
@@ -122,14 +122,14 @@ impl Error {
     }
 }
 
-/// The bytes in quotes, escaped and cut to a length that fits a line.
+/// Returns the bytes in quotes, escaped and shortened to fit in a line.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     const SHOWN: usize = 80;
     let more = if bytes.len() > SHOWN { "..." } else { "" };
     format!("\"{}{more}\"", bytes[..bytes.len().min(SHOWN)].escape_ascii())
 }
 
-/// What a parser of one line says: the caller adds the place.
+/// What a parser of single lines allows: the caller adds the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected(pub &'static str);
 

@@ -1,4 +1,4 @@
-//! The events of a file in any of the forms.
+//! The events of a file in any of the formats.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::text::TextReader;
 use crate::trace_dat::TraceDat;
 use crate::tsv::{Decoding, TsvReader};
 
-/// Enough to tell the form of a file: a line of it.
+/// The bytes that are needed to detect a file's format: one line.
 const START_BYTES: usize = 4096;
 
 /// Streams the events of a file. After an error the stream ends.
@@ -23,11 +23,11 @@ enum Source {
 }
 
 impl Events {
-    /// Opens a file, plain or compressed, and tells its form by its first bytes: a `trace.dat`, an
-    /// `events.tsv`, or else a trace as ftrace, perf or trace-cmd print it.
+    /// Opens a file, plain or compressed, and detects its format by its first bytes: a `trace.dat`, an
+    /// `events.tsv`, or else a trace as printed by ftrace, perf or trace-cmd.
     ///
     /// # Errors
-    /// Where it cannot be opened, a header is damaged, or it is a file of another tool.
+    /// If it cannot be opened, a header is damaged, or it is a file of another tool.
     pub fn open(path: &Path, decoding: Decoding) -> Result<Self, Error> {
         let mut input = Input::open(path)?;
         refuse_others(&mut input)?;
@@ -41,8 +41,8 @@ impl Events {
         }))
     }
 
-    /// How many bytes of the file, as stored, were read; of a compressed `trace.dat`, which is
-    /// unpacked first, how many of it unpacked.
+    /// Returns how many bytes of the file, as stored, were read; for a compressed `trace.dat`, which is
+    /// decompressed first, the decompressed bytes.
     #[must_use]
     pub fn file_bytes_read(&self) -> u64 {
         match &self.0 {
@@ -52,7 +52,7 @@ impl Events {
         }
     }
 
-    /// The size that goes with [`Events::file_bytes_read`].
+    /// Returns the total that corresponds to [`Events::file_bytes_read`].
     #[must_use]
     pub fn file_bytes(&self) -> Option<u64> {
         match &self.0 {
@@ -62,8 +62,8 @@ impl Events {
         }
     }
 
-    /// How many events the recorder lost, as far as was read; `events.tsv` does not tell, and counts
-    /// as complete.
+    /// Returns the number of events that the recorder lost, as far as the file was read; `events.tsv` does not
+    /// say and counts as complete.
     #[must_use]
     pub fn lost(&self) -> u64 {
         match &self.0 {
@@ -73,7 +73,7 @@ impl Events {
         }
     }
 
-    /// [`Events::lost`] by CPU.
+    /// Returns [`Events::lost`] by CPU.
     #[must_use]
     pub fn lost_by_cpu(&self) -> LostByCpu {
         match &self.0 {
@@ -83,8 +83,8 @@ impl Events {
         }
     }
 
-    /// Returns, after the last event, what was lost beyond [`Events::lost_by_cpu`], of which the file
-    /// does not say where.
+    /// Returns, after the last event, the losses beyond [`Events::lost_by_cpu`] whose positions the file does
+    /// not say.
     #[must_use]
     pub fn lost_unplaced(&self) -> LostByCpu {
         match &self.0 {
@@ -95,10 +95,10 @@ impl Events {
     }
 }
 
-/// Names files that other tools write, and what makes a readable one of them.
+/// Rejects files that other tools write, and says how to convert them.
 ///
 /// # Errors
-/// Where it is one, or cannot be read.
+/// If it is such a file, or cannot be read.
 pub(crate) fn refuse_others(input: &mut Input) -> Result<(), Error> {
     let (found, expected) = match input.peek(START_BYTES)? {
         // In either byte order.
@@ -115,7 +115,7 @@ pub(crate) fn refuse_others(input: &mut Input) -> Result<(), Error> {
     Err(Error::unexpected(input.place(), found, expected))
 }
 
-/// Whether a file without a heading starts like an event of `events.tsv`, or is empty.
+/// Reports whether a file without a heading starts like an event of `events.tsv`, or is empty.
 fn is_tsv(start: &[u8]) -> bool {
     let line = start.split(|&b| b == b'\n').next().unwrap_or_default();
     let mut words = line.split(|&b| b == b' ');

@@ -1,4 +1,4 @@
-//! A small recording cut out of a large one.
+//! Writes a small recording that is the start of a large one.
 
 use std::fmt::Write as _;
 use std::fs::{File, Permissions};
@@ -12,22 +12,21 @@ use crate::record::{Record, What};
 use crate::recording::Recording;
 use crate::tsv::Decoding;
 
-/// The files beside the start snapshot that an excerpt keeps.
+/// The files beside the start snapshot that an excerpt contains.
 const STATE_FILES: [&str; 6] =
     ["snapshot.txt", "buddyinfo", "pagetypeinfo", "zoneinfo", "vmstat", "meminfo"];
-/// The files beside the events that an excerpt keeps.
+/// The files beside the events that an excerpt contains.
 const FILES: [&str; 2] = ["static.tar", "comms.json"];
-/// The strongest compression that is still quick for files of a few megabytes.
+/// The strongest compression that is still fast for files of a few megabytes.
 const ZSTD_LEVEL: i32 = 19;
 
 impl Recording {
     /// Writes a recording of the first `events` events after the start snapshot into a new folder:
-    /// `events.tsv.zst`, the start state, settings and a README; without an end snapshot. Returns
-    /// the number of events written, markers at the start not counted. The folder appears when it
-    /// is whole.
+    /// `events.tsv.zst`, the start state, settings and a README; without an end snapshot. Returns the number of
+    /// events written, without the start markers. The folder appears only when it is complete.
     ///
     /// # Errors
-    /// Where the recording cannot be read, the folder exists, or it cannot be written.
+    /// If the recording cannot be read, the folder exists, or it cannot be written.
     pub fn write_excerpt(&self, dir: &Path, events: u64) -> Result<u64, Error> {
         let failed = |e| Error::io(dir, e);
         if dir.try_exists().map_err(failed)? {
@@ -46,7 +45,7 @@ impl Recording {
         let written = self.write_parts(unfinished.path(), events)?;
         self.write_readme(unfinished.path(), dir, written)?;
         std::fs::rename(unfinished.path(), dir).map_err(failed)?;
-        // The name that it would remove is gone.
+        // The folder was renamed, so there is nothing left to remove.
         let _ = unfinished.keep();
         Ok(written)
     }
@@ -70,7 +69,7 @@ impl Recording {
         let mut written = 0;
         let mut records =
             self.events()?.skip(usize::try_from(first).unwrap_or(usize::MAX)).peekable();
-        // Nothing lies between the markers: the snapshot is the state before all events.
+        // The markers are adjacent: the snapshot is the state before all events.
         if let Some(Ok(first)) = records.peek() {
             for name in ["S1", "S2"] {
                 let what = What::Marker(name.into());
@@ -82,7 +81,7 @@ impl Recording {
             if written == events {
                 break;
             }
-            // The original's marker stands at another place in the window.
+            // The original's marker has another position in the window.
             if record.what.marker() == Some("S2") {
                 continue;
             }
@@ -104,7 +103,7 @@ impl Recording {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
         let text = format!(
             "# {name}\n\n* kernel: `{}`\n* the first {events} events after the start snapshot of the \
-             recording {}\n* the start snapshot lies between the markers S1 and S2, which stand \
+             recording {}\n* the start snapshot lies between the markers S1 and S2, which come \
              first; there is no end snapshot\n",
             self.kernel.text, self.name
         );
@@ -117,11 +116,11 @@ const HEADER: &str = "# pb-events v1: t_us cpu pid op args | A pfn order mt gfp 
                       alloc_order fallback_order alloc_mt fallback_mt change_ownership | I pfn order \
                       ret | K npages | M marker | E name args\n";
 
-/// Appends the line of an event in the form of `events.tsv`, with its end.
+/// Appends an event as a line of `events.tsv`, with its line end.
 pub fn write_line(out: &mut String, record: &Record, decoding: Decoding) {
     let Record { t_us, cpu, pid, what } = record;
     let number = |mt| decoding.number(mt);
-    // Writing into a string cannot fail.
+    // Writing to a string cannot fail.
     let _ = write!(out, "{t_us} {cpu} {pid} ");
     let _ = match what {
         What::Alloc { pfn: Some(pfn), order, mt, gfp } => {
@@ -153,8 +152,8 @@ pub fn write_line(out: &mut String, record: &Record, decoding: Decoding) {
     };
 }
 
-/// Copies a file, if it is there, plain or compressed, and stores it compressed with xz: it is
-/// unpacked on the way, so that a damaged one is noticed.
+/// Copies a file if it exists, plain or compressed, and compresses it with xz: it is decompressed on the way,
+/// so that damage is detected.
 fn copy(from: &Path, to: &Path, name: &str) -> Result<(), Error> {
     let Some(source) = crate::find(from, name) else { return Ok(()) };
     let is_large = matches!(name, "snapshot.txt" | "static.tar");

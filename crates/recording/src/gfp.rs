@@ -1,10 +1,10 @@
-//! Flag texts to flags, remembered: a recording has a few dozen different texts in millions of lines.
+//! Parses flag texts with a cache: a recording has a few dozen different texts in millions of lines.
 
 use pageblock::request::Gfp;
 
 const SLOTS: usize = 256;
 
-/// A direct-mapped memory of parsed texts; its size does not grow.
+/// A direct-mapped cache of parsed texts of fixed size.
 #[derive(Debug)]
 pub(crate) struct GfpTexts {
     slots: Vec<(Box<[u8]>, Gfp)>,
@@ -17,7 +17,7 @@ impl Default for GfpTexts {
 }
 
 impl GfpTexts {
-    /// The flags that the text names; `None` where it is not such a text.
+    /// Returns the flags that the text names; `None` if it is not such a text.
     #[inline]
     pub(crate) fn get(&mut self, text: &[u8]) -> Option<Gfp> {
         if text.is_empty() {

@@ -1,4 +1,4 @@
-//! Files as streams of decompressed bytes and of lines, with the position of everything.
+//! Files as streams of decompressed bytes and of lines, with their positions.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -12,12 +12,13 @@ use crate::error::{Damage, Error, Place, quoted};
 
 /// The bytes that are read from the decompressor at a time.
 const CHUNK_BYTES: usize = 256 << 10;
-/// No line of any format comes near this length; it bounds the memory that a damaged file can take.
+/// The maximum length of a line, far above that of any format; it bounds the memory that a damaged file can
+/// take.
 const LINE_LIMIT_BYTES: usize = 1 << 20;
-/// What xz may take: the largest preset needs 65 MiB. It bounds what a damaged header asks for.
+/// The maximum memory of xz: the largest preset needs 65 MiB. It bounds what a damaged header can request.
 const XZ_MEMORY_BYTES: u64 = 256 << 20;
 
-/// A byte stream with a known position, decompressed on the way if it is compressed.
+/// A byte stream with a known position, decompressed while it is read.
 pub struct Input {
     file: Arc<Path>,
     reader: Box<dyn Read + Send>,
@@ -31,20 +32,20 @@ pub struct Input {
     line: u64,
 }
 
-/// One line of an [`Input`], without its end.
+/// One line of an [`Input`], without its line end.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     /// The text.
     pub bytes: &'a [u8],
-    /// The number of the line, from 1.
+    /// The line number, from 1.
     pub number: u64,
     /// The position of its first byte in the decompressed stream.
     pub offset: u64,
-    /// Whether a line end follows; without one the file ends here.
+    /// Whether the line has a line end; a line without one ends the file.
     pub complete: bool,
 }
 
-/// Counts the bytes that a decompressor takes.
+/// Counts the bytes that a decompressor reads.
 struct Counted<R>(R, Arc<AtomicU64>);
 
 impl<R: Read> Read for Counted<R> {
@@ -56,10 +57,10 @@ impl<R: Read> Read for Counted<R> {
 }
 
 impl Input {
-    /// Opens a file; xz and zstd are recognised by their first bytes.
+    /// Opens a file; xz and zstd are detected by their first bytes.
     ///
     /// # Errors
-    /// Where the file cannot be opened or read.
+    /// If the file cannot be opened or read.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let file = File::open(path).map_err(|e| Error::io(path, e))?;
         let bytes = file.metadata().map_err(|e| Error::io(path, e))?.len();
@@ -68,10 +69,10 @@ impl Input {
         Ok(input)
     }
 
-    /// Reads from any source; `name` stands for it in messages.
+    /// Reads from any source; messages name it by `name`.
     ///
     /// # Errors
-    /// Where the first bytes cannot be read.
+    /// If the first bytes cannot be read.
     pub fn from_reader(mut reader: impl Read + Send + 'static, name: &Path) -> Result<Self, Error> {
         let mut magic = Vec::with_capacity(6);
         reader.by_ref().take(6).read_to_end(&mut magic).map_err(|e| Error::io(name, e))?;
@@ -109,31 +110,31 @@ impl Input {
         })
     }
 
-    /// The file's name.
+    /// Returns the file's name.
     #[must_use]
     pub fn file(&self) -> &Arc<Path> {
         &self.file
     }
 
-    /// How many bytes of the file, as stored, were read.
+    /// Returns how many bytes of the file, as stored, were read.
     #[must_use]
     pub fn file_bytes_read(&self) -> u64 {
         self.file_bytes_read.load(Ordering::Relaxed)
     }
 
-    /// The size of the file as stored; `None` where it is not a file.
+    /// Returns the size of the file as stored; `None` if it is not a file.
     #[must_use]
     pub fn file_bytes(&self) -> Option<u64> {
         self.file_bytes
     }
 
-    /// The place of the next byte.
+    /// Returns the position of the next byte.
     #[must_use]
     pub fn place(&self) -> Place {
         Place { file: Arc::clone(&self.file), line: None, offset: self.offset }
     }
 
-    /// The place of a line.
+    /// Returns the position of a line.
     #[must_use]
     pub fn place_of(&self, number: u64, offset: u64) -> Place {
         Place { file: Arc::clone(&self.file), line: Some(number), offset }
@@ -142,7 +143,7 @@ impl Input {
     /// Reads the next line.
     ///
     /// # Errors
-    /// Where the file cannot be read or decompressed, or a line exceeds 1 MiB.
+    /// If the file cannot be read or decompressed, or a line exceeds 1 MiB.
     #[inline]
     pub fn next_line(&mut self) -> Result<Option<Line<'_>>, Error> {
         let mut searched = 0;
@@ -180,10 +181,10 @@ impl Input {
         Line { bytes, number: self.line, offset, complete: end_len == 1 }
     }
 
-    /// Reads exactly `out.len()` bytes; `what` is said to be missing where the stream ends first.
+    /// Reads exactly `out.len()` bytes; the error names `what` if the stream ends first.
     ///
     /// # Errors
-    /// Where the file cannot be read or decompressed, or ends.
+    /// If the file cannot be read or decompressed, or ends.
     pub fn read_exact(&mut self, out: &mut [u8], what: &str) -> Result<(), Error> {
         let mut done = 0;
         while done < out.len() {
@@ -203,20 +204,20 @@ impl Input {
         Ok(())
     }
 
-    /// The next bytes, without taking them: at least `bytes` of them, or all that are left.
+    /// Returns the next bytes without consuming them: at least `bytes` of them, or all that are left.
     ///
     /// # Errors
-    /// Where the file cannot be read or decompressed.
+    /// If the file cannot be read or decompressed.
     pub fn peek(&mut self, bytes: usize) -> Result<&[u8], Error> {
-        // A read may give any part of them.
+        // A read may return fewer bytes than requested.
         while self.end - self.start < bytes && self.fill()? > 0 {}
         Ok(&self.buffer[self.start..self.end])
     }
 
-    /// Reads some bytes; none at the end of the stream.
+    /// Reads some bytes; returns none at the end of the stream.
     ///
     /// # Errors
-    /// Where the file cannot be read or decompressed.
+    /// If the file cannot be read or decompressed.
     pub fn next_chunk(&mut self) -> Result<&[u8], Error> {
         if self.start == self.end {
             self.fill()?;
@@ -227,10 +228,10 @@ impl Input {
         Ok(&self.buffer[chunk])
     }
 
-    /// Reads all that is left, at most `limit_bytes`.
+    /// Reads everything that is left, at most `limit_bytes`.
     ///
     /// # Errors
-    /// Where the file cannot be read or decompressed, or is larger.
+    /// If the file cannot be read or decompressed, or is larger.
     pub fn read_to_end(&mut self, limit_bytes: usize) -> Result<Vec<u8>, Error> {
         let mut all = Vec::new();
         loop {
@@ -250,7 +251,7 @@ impl Input {
         }
     }
 
-    /// Appends a chunk to the buffer; 0 at the end of the stream.
+    /// Appends a chunk to the buffer; returns 0 at the end of the stream.
     fn fill(&mut self) -> Result<usize, Error> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peek_gives_what_was_asked_for_however_little_a_read_gives() {
+    fn a_peek_returns_the_requested_bytes_even_from_short_reads() {
         struct Slow(&'static [u8]);
         impl Read for Slow {
             fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_xz_file_says_where() {
+    fn a_truncated_xz_file_says_where() {
         let text = "one two three\n".repeat(10_000);
         let mut packed = Vec::new();
         liblzma::read::XzEncoder::new(text.as_bytes(), 1).read_to_end(&mut packed).unwrap();
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_zstd_file_says_where() {
+    fn a_truncated_zstd_file_says_where() {
         let text = "one two three\n".repeat(10_000);
         let mut packed = zstd::encode_all(text.as_bytes(), 1).unwrap();
         packed.truncate(packed.len() - 3);

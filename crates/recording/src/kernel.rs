@@ -1,4 +1,4 @@
-//! Which kernel was recorded.
+//! The version of the recorded kernel.
 
 use std::fmt;
 
@@ -11,15 +11,15 @@ pub struct KernelVersion {
     pub major: u16,
     /// The second number.
     pub minor: u16,
-    /// The third number, 0 where there is none. Debian's own number of the upstream release is
-    /// taken where its version text has one: its release name always ends in `.0` on old kernels.
+    /// The third number, 0 if there is none. If a Debian version text names the upstream release, its number is
+    /// used: Debian's release name always ends in `.0` on old kernels.
     pub patch: u16,
-    /// The full text, `Linux version ...` where the recording has it.
+    /// The full text, `Linux version ...` if the recording has it.
     pub text: String,
 }
 
 impl KernelVersion {
-    /// Reads a version out of a text: the text of `/proc/version`, a release, or a bare number.
+    /// Parses a version from the text of `/proc/version`, a release, or a bare number.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -33,7 +33,7 @@ impl KernelVersion {
         Some(Self { major, minor, patch, text: text.to_owned() })
     }
 
-    /// Reads a version out of a folder's name: the first `-` separated part that is `x.y` or `x.y.z`.
+    /// Parses a version from a folder's name: the first `-` separated part that is `x.y` or `x.y.z`.
     #[must_use]
     pub fn from_folder_name(name: &str) -> Option<Self> {
         name.split(['-', '_'])
@@ -41,13 +41,13 @@ impl KernelVersion {
             .find_map(|part| Self::parse(part.trim_start_matches(['v', 'V'])))
     }
 
-    /// Tells whether this is that version or a later one.
+    /// Reports whether this is that version or a later one.
     #[must_use]
     pub fn at_least(&self, major: u16, minor: u16) -> bool {
         (self.major, self.minor) >= (major, minor)
     }
 
-    /// How it numbers the migratetypes.
+    /// Returns its numbering of migratetypes.
     #[must_use]
     pub fn numbering(&self) -> Numbering {
         if self.at_least(4, 4) { Numbering::Modern } else { Numbering::Legacy }
@@ -60,7 +60,7 @@ impl fmt::Display for KernelVersion {
     }
 }
 
-/// `x.y` or `x.y.z` at the start of a text.
+/// Parses `x.y` or `x.y.z` at the start of a text.
 fn numbers(text: &str) -> Option<(u16, u16, u16)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let mut parts = text[..end].split('.').filter(|p| !p.is_empty()).map(str::parse::<u16>);

@@ -51,27 +51,27 @@ pub use tsv::{Decoding, LineParser, TsvReader};
 pub use window::{Window, WindowFinder, Windows};
 pub use zoneinfo::{ProcFiles, ZoneFigures};
 
-/// Frame numbers in a recording are below this: 2^52 pages are all that 64-bit addresses reach.
+/// The limit of frame numbers in a recording: 64-bit addresses reach at most 2^52 pages.
 pub const PFN_LIMIT: u64 = 1 << 52;
 
-/// The file of this name in a folder, plain or compressed.
+/// Finds the file with this name in a folder, plain or compressed.
 fn find(dir: &Path, name: &str) -> Option<PathBuf> {
     ["", ".zst", ".xz"].iter().map(|end| dir.join(format!("{name}{end}"))).find(|p| p.is_file())
 }
 
-/// A part of a file name that no other file of this process has.
+/// Returns a part of a file name that is unique in this process.
 fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A file in the folder for temporary files that is removed when it is closed.
+/// Creates a file in the folder for temporary files; it is removed when it is closed.
 fn temporary_file() -> Result<(File, PathBuf), Error> {
     let path = std::env::temp_dir().join(format!("pageblock-{}", unique()));
     let mut options = File::options();
     let file = options.read(true).write(true).create_new(true).open(&path);
     let file = file.map_err(|e| Error::io(&path, e))?;
-    // Where an open file cannot be removed it stays behind, which does no harm.
+    // If an open file cannot be removed it is left behind, which is harmless.
     let _ = std::fs::remove_file(&path);
     Ok((file, path))
 }

@@ -1,21 +1,20 @@
-//! Events that the recorder lost: how many on which CPU, and from which event on the stream has gaps.
+//! Events that the recorder lost: how many on which CPU, and the first event from which the stream has gaps.
 
 use std::collections::BTreeMap;
 
 use crate::record::Record;
 
-/// Lost events by CPU; under `None` those of which the file does not say the CPU.
+/// Lost events by CPU; under `None` those for which the file does not say the CPU.
 pub type LostByCpu = BTreeMap<Option<u16>, u64>;
 
-/// What a recording lost.
+/// The losses of a recording.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Losses {
-    /// Lost events by CPU; only CPUs that lost some.
+    /// Lost events by CPU, for CPUs that lost some.
     pub by_cpu: LostByCpu,
     /// Recorded events of the CPUs in `by_cpu`; under `None` all recorded events.
     pub recorded: LostByCpu,
-    /// The first event that a loss may precede: the state is known before it only. `None` where
-    /// nothing was lost.
+    /// The first event that a loss may precede: the state is known only before it. `None` if nothing was lost.
     pub first_event: Option<u64>,
 }
 
@@ -56,20 +55,20 @@ impl Losses {
     }
 }
 
-/// Finds where losses lie in a stream of events.
+/// Finds the positions of losses in a stream of events.
 #[derive(Default)]
 pub(crate) struct LossFinder {
     events: u64,
-    /// What was lost up to the event before.
+    /// The losses up to the previous event.
     lost: u64,
     first_event: Option<u64>,
-    /// By CPU: its recorded events, and the index behind its last one.
+    /// For each CPU its recorded events, and the index after its last event.
     cpus: Vec<(u64, u64)>,
 }
 
 impl LossFinder {
-    /// Takes the next event; `lost` is the number of events that are known to be lost now. A loss is
-    /// noticed at the latest with the event that follows it on the same CPU.
+    /// Takes the next event; `lost` is the number of events known to be lost so far. A loss is noticed no later
+    /// than with the next event on the same CPU.
     pub(crate) fn push(&mut self, record: &Record, lost: u64, by_cpu: impl Fn() -> LostByCpu) {
         if lost != self.lost {
             self.lost = lost;
@@ -85,15 +84,15 @@ impl LossFinder {
         self.cpus[cpu] = (self.cpus[cpu].0 + 1, self.events);
     }
 
-    /// The earliest event that may follow a loss on one of these CPUs.
+    /// Returns the earliest event that may follow a loss on one of these CPUs.
     fn gap(&self, lost: &LostByCpu) -> u64 {
         let of_cpu = |cpu: u16| self.cpus.get(usize::from(cpu)).map_or(0, |&(_, next)| next);
         let any = || self.cpus.iter().map(|&(_, next)| next).min().unwrap_or(0);
         lost.keys().map(|cpu| cpu.map_or_else(any, of_cpu)).min().unwrap_or(0)
     }
 
-    /// The losses, after the last event. Of those in `unplaced`, which are not in `by_cpu`, the file
-    /// does not say where they lie: any event may follow them.
+    /// Returns the losses, after the last event. `unplaced` has further losses, not in `by_cpu`, whose
+    /// positions the file does not say: any event may follow them.
     pub(crate) fn finish(self, by_cpu: LostByCpu, unplaced: &LostByCpu) -> Losses {
         let at_the_end = by_cpu.values().sum::<u64>() != self.lost;
         let mut first_event = self.first_event.or_else(|| at_the_end.then(|| self.gap(&by_cpu)));
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_begins_behind_the_last_event_of_its_cpu() {
+    fn a_gap_begins_after_the_last_event_of_its_cpu() {
         let mut finder = LossFinder::default();
         for cpu in [0, 1, 1, 1] {
             finder.push(&event(cpu), 0, LostByCpu::new);
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn before_a_loss_without_a_place_nothing_is_known() {
+    fn nothing_is_known_before_a_loss_without_a_position() {
         let mut finder = LossFinder::default();
         (0..3).for_each(|_| finder.push(&event(2), 0, LostByCpu::new));
         let losses = finder.finish(LostByCpu::new(), &LostByCpu::from([(None, 5)]));

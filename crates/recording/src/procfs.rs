@@ -8,10 +8,10 @@ use pageblock::mobility::Migratetype;
 use crate::error::Error;
 use crate::input::Input;
 
-/// No such file comes near it; it bounds the memory that a damaged one can take.
+/// The maximum size of such a file, far above real ones; it bounds the memory that a damaged file can take.
 const FILE_LIMIT_BYTES: u64 = 16 << 20;
 
-/// A zone, as `/proc` names it.
+/// A zone by its name in `/proc`.
 pub type ZoneName = (u16, String);
 
 /// `/proc/buddyinfo`: free blocks per zone and order.
@@ -26,7 +26,7 @@ pub struct BuddyInfo {
 pub struct PageTypeInfo {
     /// The order of a pageblock.
     pub pageblock_order: Order,
-    /// The types that this kernel has, in the order of its numbers.
+    /// The types that this kernel has, in numeric order.
     pub types: Vec<Migratetype>,
     /// The number of free blocks by order. The kernel stops counting a list at 100,000.
     pub free: BTreeMap<(ZoneName, Migratetype), Vec<u64>>,
@@ -42,12 +42,12 @@ impl VmStat {
     /// Reads the file.
     ///
     /// # Errors
-    /// Where a line is not a name and a number.
+    /// If a line is not a name and a number.
     pub fn read(mut input: Input) -> Result<Self, Error> {
         let mut counters = BTreeMap::new();
         each_line(&mut input, |line| {
             let (name, value) = line.split_once(' ').ok_or("a name and a number")?;
-            // Some counters can go below zero for a moment and then wrap.
+            // Some counters can temporarily go below zero and then wrap.
             let value = value.trim().parse::<i128>().map_err(|_| "a number after the name")?;
             counters.insert(name.to_owned(), value.clamp(0, i128::from(u64::MAX)) as u64);
             Ok(())
@@ -55,7 +55,7 @@ impl VmStat {
         Ok(Self(counters))
     }
 
-    /// A counter; 0 where the kernel does not have it.
+    /// Returns a counter; 0 if the kernel does not have it.
     #[must_use]
     pub fn get(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
@@ -66,7 +66,7 @@ impl BuddyInfo {
     /// Reads the file.
     ///
     /// # Errors
-    /// Where a line is not in the format.
+    /// If a line is not in the format.
     pub fn read(mut input: Input) -> Result<Self, Error> {
         let mut info = Self::default();
         each_line(&mut input, |line| {
@@ -82,7 +82,7 @@ impl PageTypeInfo {
     /// Reads the file.
     ///
     /// # Errors
-    /// Where a line is not in the format.
+    /// If a line is not in the format.
     pub fn read(mut input: Input) -> Result<Self, Error> {
         let mut info = Self::default();
         let mut columns = None::<Vec<Migratetype>>;
@@ -121,7 +121,7 @@ impl PageTypeInfo {
         Ok(info)
     }
 
-    /// Whether the kernel has the CMA type.
+    /// Reports whether the kernel has the CMA type.
     #[must_use]
     pub fn has_cma(&self) -> bool {
         self.types.contains(&Migratetype::Cma)
@@ -134,7 +134,7 @@ fn type_named(name: &str) -> Option<Migratetype> {
     Migratetype::ALL.into_iter().find(|mt| mt.name() == name)
 }
 
-/// `Node %d, zone %8s`, then the rest.
+/// Parses `Node %d, zone %8s` and returns the rest.
 pub(crate) fn zone_and_rest(line: &str) -> Result<(ZoneName, &str), &'static str> {
     const FORM: &str = "Node N, zone NAME";
     let (node, rest) =
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn pagetypeinfo_gives_counts_blocks_and_types() {
+    fn pagetypeinfo_has_counts_blocks_and_types() {
         let info = PageTypeInfo::read(input(
             "Page block order: 9\nPages per block:  512\n\n\
              Free pages count per migrate type at order       0      1 \n\
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn buddyinfo_and_vmstat_give_numbers() {
+    fn buddyinfo_and_vmstat_have_numbers() {
         let info = BuddyInfo::read(input("Node 1, zone   Normal   5021   7740 \n")).unwrap();
         assert_eq!(info.free[&(1, "Normal".to_owned())], [5021, 7740]);
         let stat = VmStat::read(input("nr_free_pages 12\nnr_dirty 0\n")).unwrap();

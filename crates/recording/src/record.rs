@@ -10,20 +10,20 @@ use pageblock::request::Gfp;
 pub struct Record {
     /// The recorder's clock in microseconds.
     pub t_us: u64,
-    /// The CPU that it happened on.
+    /// The CPU on which it happened.
     pub cpu: u16,
     /// The task that was running.
     pub pid: u32,
-    /// What happened.
+    /// The event.
     pub what: What,
 }
 
-/// What a recorded event says.
+/// The content of a recorded event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum What {
     /// `mm_page_alloc`.
     Alloc {
-        /// The block's first frame; `None` where the request failed.
+        /// The block's first frame; `None` if the request failed.
         pfn: Option<Pfn>,
         /// The requested order.
         order: Order,
@@ -39,7 +39,7 @@ pub enum What {
         /// The block's order.
         order: Order,
     },
-    /// `mm_page_free_batched`: the page of a [`What::Free`] reaches its CPU list in this order.
+    /// `mm_page_free_batched`: the page of a [`What::Free`] reaches its per-CPU list, in this order.
     FreeBatched {
         /// The frame.
         pfn: Pfn,
@@ -52,35 +52,35 @@ pub enum What {
         order: Order,
         /// The requested type.
         mt: Migratetype,
-        /// Whether it goes to a CPU list.
+        /// Whether it goes to a per-CPU list.
         refill: bool,
     },
-    /// `mm_page_pcpu_drain`: a block goes from a CPU list to the buddy lists.
+    /// `mm_page_pcpu_drain`: a block goes from a per-CPU list to the buddy lists.
     Drain {
         /// The block's first frame.
         pfn: Pfn,
         /// The block's order.
         order: Order,
-        /// The type of the list it is freed to.
+        /// The type of the list that it is freed to.
         mt: Migratetype,
     },
     /// `mm_page_alloc_extfrag`.
     Extfrag(Extfrag),
-    /// A probe on `__isolate_free_page`: the compaction free scanner wants a free block.
+    /// A probe on `__isolate_free_page`: the compaction free scanner tries to isolate a free block.
     Isolate {
         /// The block's first frame.
         pfn: Pfn,
         /// The block's order.
         order: Order,
-        /// What the function returned; above 0: it took the block.
+        /// The function's return value; above 0 if it took the block.
         ret: i64,
     },
-    /// A probe on the bulk allocator: it took order-0 pages silently from this CPU's list.
+    /// A probe on the bulk allocator: it took order-0 pages from this CPU's list without other events.
     Bulk {
-        /// How many pages.
+        /// The number of pages.
         pages: u32,
     },
-    /// A mark that the recorder wrote: `S0` to `S2` at the start, `E0` to `E2` at the end.
+    /// A marker that the recorder wrote: `S0` to `S2` at the start, `E0` to `E2` at the end.
     Marker(Box<str>),
     /// Another event, as text.
     Other(Box<Other>),
@@ -96,7 +96,7 @@ pub struct Other {
 }
 
 impl Other {
-    /// The value of `key=value` among the arguments; a comma at its end is not part of it.
+    /// Returns the value of `key=value` among the arguments, without a trailing comma.
     #[must_use]
     pub fn arg(&self, key: &str) -> Option<&str> {
         self.args.split_ascii_whitespace().find_map(|word| {
@@ -105,7 +105,7 @@ impl Other {
         })
     }
 
-    /// [`Other::arg`] as a number, decimal or `0x` hexadecimal.
+    /// Returns [`Other::arg`] as a number, decimal or `0x` hexadecimal.
     #[must_use]
     pub fn number(&self, key: &str) -> Option<i64> {
         let value = self.arg(key)?;
@@ -117,7 +117,7 @@ impl Other {
 }
 
 impl What {
-    /// The event in the allocator's own vocabulary; `None` where it has no such event.
+    /// Returns the event as the allocator's own type; `None` if the allocator has no such event.
     #[must_use]
     pub fn event(&self) -> Option<Event> {
         Some(match *self {
@@ -137,7 +137,7 @@ impl What {
         })
     }
 
-    /// The marker's name, where this is a marker.
+    /// Returns the marker's name, if this is a marker.
     #[must_use]
     pub fn marker(&self) -> Option<&str> {
         match self {

@@ -22,9 +22,9 @@ pub struct Recording {
     pub dir: PathBuf,
     /// The recorded kernel.
     pub kernel: KernelVersion,
-    /// How that kernel numbers its types.
+    /// How that kernel numbers its migratetypes.
     pub decoding: Decoding,
-    /// The order of a pageblock; 9 where the recording does not say.
+    /// The order of a pageblock; 9 if the recording does not say.
     pub pageblock_order: Order,
     /// The state at the start: at a point between the markers `S1` and `S2`.
     pub start: Snapshot,
@@ -44,7 +44,7 @@ impl Recording {
     /// (a printed trace), each plain or compressed.
     ///
     /// # Errors
-    /// Where a needed part is missing, or a part that is there cannot be read.
+    /// If a needed part is missing, or a part that is there cannot be read.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         if !dir.is_dir() {
             let what = "such folder";
@@ -82,13 +82,13 @@ impl Recording {
     /// Streams the events in the order of the file. After an error the stream ends.
     ///
     /// # Errors
-    /// Where the file cannot be opened.
+    /// If the file cannot be opened.
     pub fn events(&self) -> Result<Events, Error> {
         Events::open(&self.events_file, self.decoding)
     }
 }
 
-/// The file with the events; a `perf.data` stands for one that is refused.
+/// Finds the file with the events; finds a `perf.data` only to reject it.
 fn events_file(dir: &Path) -> Result<PathBuf, Error> {
     let names = ["events.tsv", "trace.dat", "trace.txt"];
     if let Some(file) = names.into_iter().find_map(|name| crate::find(dir, name)) {
@@ -104,7 +104,7 @@ fn events_file(dir: &Path) -> Result<PathBuf, Error> {
     })
 }
 
-/// The contents of `static.tar`, with the paths that its names stand for.
+/// Returns the contents of `static.tar`, by the paths that its names encode.
 fn settings(dir: &Path) -> Result<BTreeMap<String, String>, Error> {
     let mut settings = BTreeMap::new();
     if let Some(path) = crate::find(dir, "static.tar") {
@@ -159,7 +159,7 @@ fn comms(dir: &Path) -> Result<BTreeMap<u32, String>, Error> {
     let text = input.read_to_end(64 << 20)?;
     serde_json::from_slice(&text).map_err(|error| {
         let line = error.line() as u64;
-        let found = if error.is_data() { "a value of another kind" } else { "what is no JSON" };
+        let found = if error.is_data() { "a value of another kind" } else { "invalid JSON" };
         let expected = "an object from process id to name, such as {\"112\": \"ls\"}";
         Error::unexpected(input.place_of(line, 0), found, expected)
     })

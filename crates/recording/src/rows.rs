@@ -1,4 +1,4 @@
-//! Events as rows of columns, and back.
+//! Encodes events as rows of columns and decodes them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::record::{Other, Record, What};
 use crate::table::{Batch, Column, ColumnType, TableWriter};
 
-/// The rows of a batch: its columns together stay within a level-2 cache.
+/// The rows of a batch, whose columns together fit in a level-2 cache.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// What the values of the column `op` stand for.
+/// The values of the column `op`.
 pub mod op {
     /// `mm_page_alloc` that was served; `arg` is the flags ([`pageblock::request::Gfp`]).
     pub const ALLOC: u8 = 0;
@@ -26,12 +26,12 @@ pub mod op {
     pub const FREE: u8 = 2;
     /// `mm_page_free_batched`.
     pub const FREE_BATCHED: u8 = 3;
-    /// `mm_page_alloc_zone_locked`; `arg` is 1 where the block goes to a CPU list.
+    /// `mm_page_alloc_zone_locked`; `arg` is 1 if the block goes to a per-CPU list.
     pub const ZONE_LOCKED: u8 = 4;
     /// `mm_page_pcpu_drain`.
     pub const DRAIN: u8 = 5;
-    /// `mm_page_alloc_extfrag`; `order` and `mt` are the request's; `arg` is the fallback order,
-    /// plus the fallback type shifted by 8, plus the change of ownership shifted by 16.
+    /// `mm_page_alloc_extfrag`; `order` and `mt` are the request's; `arg` is the fallback order, plus the
+    /// fallback type shifted by 8, plus the change of ownership shifted by 16.
     pub const EXTFRAG: u8 = 6;
     /// The probe on isolation; `arg` is the return value as a signed number.
     pub const ISOLATE: u8 = 7;
@@ -51,7 +51,7 @@ pub mod column {
     pub const CPU: usize = 1;
     /// Process id.
     pub const PID: usize = 2;
-    /// What happened: [`super::op`].
+    /// Kind of event: [`super::op`].
     pub const OP: usize = 3;
     /// First frame.
     pub const PFN: usize = 4;
@@ -59,7 +59,7 @@ pub mod column {
     pub const ORDER: usize = 5;
     /// Migratetype.
     pub const MT: usize = 6;
-    /// What else the event says: [`super::op`].
+    /// Further data of the event: [`super::op`].
     pub const ARG: usize = 7;
     /// Text of markers and other events.
     pub const TEXT: usize = 8;
@@ -68,18 +68,18 @@ pub mod column {
 /// The columns' names.
 pub(crate) const NAMES: [&str; 9] = ["t", "cpu", "pid", "op", "pfn", "order", "mt", "arg", "text"];
 
-/// The width of the columns `t`, `cpu` and `pfn`.
+/// The widths of the columns `t`, `cpu` and `pfn`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
-    /// `t` is the time since the row before, 0 in the first row ([`crate::Columnar::first_t_us`]), in 32
+    /// `t` is the time since the previous row, 0 in the first row ([`crate::Columnar::first_t_us`]), in 32
     /// bits; `cpu` has 8 and `pfn` 32 bits.
     Narrow,
-    /// `t` is absolute in 64 bits, `cpu` has 16 and `pfn` 64 bits: for streams whose times are not
-    /// in order or too far apart, or with large numbers.
+    /// `t` is absolute in 64 bits, `cpu` has 16 and `pfn` 64 bits: for streams whose times are out of order or
+    /// too far apart, or whose numbers are large.
     Wide,
 }
 
-/// Rows that were not written yet.
+/// Rows that have not been written yet.
 #[derive(Default)]
 struct Rows {
     t: Vec<u64>,
@@ -120,7 +120,7 @@ impl EventWriter {
         Ok(Self { table, layout, rows: Rows::default(), t_us: None })
     }
 
-    /// Returns `false` where the event does not fit the layout.
+    /// Appends an event; returns `false` if it does not fit the layout.
     pub(crate) fn push(&mut self, record: &Record) -> Result<bool, Error> {
         let Cells { op, pfn, order, mt, arg, text } = Cells::of(&record.what);
         let t = match self.layout {
@@ -151,7 +151,7 @@ impl EventWriter {
         Ok(true)
     }
 
-    /// Whether all events that were pushed were written.
+    /// Reports whether all appended events have been written.
     pub(crate) fn is_flushed(&self) -> bool {
         self.rows.is_empty()
     }
@@ -179,7 +179,7 @@ impl EventWriter {
     }
 }
 
-/// What a row says of an event beside time, CPU and process.
+/// A row's values other than time, CPU and process.
 #[derive(Default)]
 struct Cells {
     op: u8,
@@ -246,7 +246,7 @@ impl Cells {
     }
 }
 
-/// Turns rows of a batch into records.
+/// Decodes rows of a batch into records.
 pub(crate) fn decode(
     batch: &Batch,
     rows: Range<usize>,
@@ -260,7 +260,7 @@ pub(crate) fn decode(
     let mt = &batch.u8(column::MT)?[rows.clone()];
     let arg = &batch.u32(column::ARG)?[rows.clone()];
     let first = rows.start;
-    // The event of a row, counted from the first.
+    // Decodes the event of a row, counted from the first.
     let what = |row: usize, pfn: u64| {
         what_of(op[row], pfn, order[row], mt[row], arg[row], || {
             batch.text(column::TEXT, first + row)
@@ -291,7 +291,7 @@ pub(crate) fn decode(
     Ok(())
 }
 
-/// The event of a row; `None` where the values stand for none.
+/// Decodes the event of a row; `None` if the values do not represent one.
 #[inline]
 fn what_of<'a>(
     op: u8,

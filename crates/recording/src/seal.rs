@@ -1,23 +1,23 @@
-//! A checksum inside a file that another format owns.
+//! A checksum inside a file of another format.
 //!
-//! The format's own metadata holds a text of fixed length, [`blank_seal`], near the end of the file;
-//! when the file is complete, the digits in it are replaced by the checksum of the whole file with
-//! zeros in their place. So the file stays valid for every other reader of its format.
+//! The format's own metadata holds a text of fixed length, [`blank_seal`], near the end of the file. When the
+//! file is complete, its digits are replaced by the checksum of the whole file computed with zeros in their
+//! place. The file thus stays valid for every other reader of its format.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 const MARK: &str = "pageblock-seal:";
 const DIGITS: usize = 16;
-/// The seal is searched for in this part of the file's end.
+/// The size of the part at the end of the file in which the seal is searched for.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// The text to be stored in the metadata.
+/// Returns the text to be stored in the metadata.
 pub(crate) fn blank_seal() -> String {
     format!("{MARK}{}", "0".repeat(DIGITS))
 }
 
-/// Puts the checksum into a complete file.
+/// Writes the checksum into a complete file.
 pub(crate) fn seal(file: &mut File) -> io::Result<()> {
     let at = find(file)?.ok_or(io::ErrorKind::InvalidData)?;
     let sum = checksum(file, at)?;
@@ -25,7 +25,7 @@ pub(crate) fn seal(file: &mut File) -> io::Result<()> {
     file.write_all(format!("{sum:016x}").as_bytes())
 }
 
-/// Tells whether the file holds its own checksum.
+/// Reports whether the file contains its own checksum.
 pub(crate) fn is_intact(file: &mut File) -> io::Result<bool> {
     let Some(at) = find(file)? else { return Ok(false) };
     let mut digits = [0; DIGITS];
@@ -34,7 +34,7 @@ pub(crate) fn is_intact(file: &mut File) -> io::Result<bool> {
     Ok(digits == *format!("{:016x}", checksum(file, at)?).as_bytes())
 }
 
-/// The position of the digits.
+/// Returns the position of the digits.
 fn find(file: &mut File) -> io::Result<Option<u64>> {
     let len = file.seek(SeekFrom::End(0))?;
     let from = len.saturating_sub(TAIL_BYTES);
@@ -45,7 +45,8 @@ fn find(file: &mut File) -> io::Result<Option<u64>> {
     Ok(at.filter(|at| at + DIGITS <= tail.len()).map(|at| from + at as u64))
 }
 
-/// Four lanes of words, each step of which is a bijection: one changed word always shows.
+/// Computes a checksum with four lanes of words. Each step is a bijection, so any single changed word is
+/// detected.
 fn checksum(file: &mut File, digits_at: u64) -> io::Result<u64> {
     const K: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut lanes = [1u64, 2, 3, 4];

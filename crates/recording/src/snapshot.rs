@@ -1,4 +1,4 @@
-//! `snapshot.txt`: the page allocator's whole state at one moment.
+//! `snapshot.txt`: the page allocator's complete state at one moment.
 
 mod extents;
 mod parse;
@@ -18,18 +18,18 @@ use crate::tsv::Decoding;
 /// The state of the allocator.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Snapshot {
-    /// Whether it is the state of one moment, lists in order. `false`: gathered from `/proc` while
-    /// the machine ran; list order, migratetypes and the members of CPU lists are unknown.
+    /// Whether it is the state at one moment, with lists in order. `false`: gathered from `/proc` while the
+    /// machine ran; list order, migratetypes and the members of per-CPU lists are unknown.
     pub exact: bool,
     /// The zones, in the order of the file: ascending.
     pub zones: Vec<ZoneSnapshot>,
     /// The free blocks of the buddy lists; within one list in list order, head first.
     pub free: Vec<FreeBlock>,
-    /// The blocks of the CPU lists; within one list in list order, head first.
+    /// The blocks of the per-CPU lists; within one list in list order, head first.
     pub pcp: Vec<PcpPage>,
-    /// The CPU lists' figures.
+    /// The figures of the per-CPU lists.
     pub pcpinfo: Vec<PcpInfo>,
-    /// Every pageblock; empty where the snapshot is not exact.
+    /// Every pageblock; empty if the snapshot is not exact.
     pub blocks: Vec<BlockInfo>,
     /// What the remaining pages are used for.
     pub used: Vec<UsedRange>,
@@ -39,14 +39,14 @@ pub struct Snapshot {
     pub buddyinfo: Option<BuddyInfo>,
     /// `/proc/vmstat` of that moment.
     pub vmstat: Option<VmStat>,
-    /// Other files beside it, as text: `meminfo`, `zoneinfo`, `slabinfo`.
+    /// Other files beside the snapshot, as text: `meminfo`, `zoneinfo`, `slabinfo`.
     pub texts: BTreeMap<String, String>,
 }
 
 /// Watermarks in pages, as stored: without a boost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Watermarks {
-    /// The minimum: below it only reserves are used.
+    /// The min watermark: below it only reserves are used.
     pub min: u64,
     /// kswapd is woken below it.
     pub low: u64,
@@ -56,7 +56,7 @@ pub struct Watermarks {
     pub promo: u64,
 }
 
-/// One zone's figures. Counts are pages. `None`: this recording does not have it.
+/// One zone's figures. Counts are pages. `None`: not in this recording.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ZoneSnapshot {
     /// The node.
@@ -65,21 +65,21 @@ pub struct ZoneSnapshot {
     pub name: String,
     /// The first frame.
     pub start_pfn: Pfn,
-    /// The size with holes.
+    /// The size including holes.
     pub spanned: u64,
     /// The size without holes.
     pub present: u64,
-    /// What the allocator was given.
+    /// The pages given to the allocator.
     pub managed: u64,
     /// The watermarks, as stored.
     pub wmark: Watermarks,
-    /// What is added to the watermarks for a while after an external fragmentation event.
+    /// The temporary increase of the watermarks after an external fragmentation event.
     pub boost: u64,
-    /// What requests for higher zones must leave here, by the index of the requested zone.
+    /// The pages that requests for higher zones must leave here, by the index of the requested zone.
     pub lowmem_reserve: Vec<u64>,
     /// The counter of free pages.
     pub nr_free_pages: u64,
-    /// Pages of contiguous memory areas.
+    /// CMA pages.
     pub cma: Option<u64>,
     /// Pages in highatomic blocks.
     pub nr_reserved_highatomic: Option<u64>,
@@ -87,19 +87,19 @@ pub struct ZoneSnapshot {
     pub nr_free_highatomic: Option<u64>,
     /// The zone's flag bits.
     pub flags: Option<u64>,
-    /// The batch of its CPU lists.
+    /// The batch of its per-CPU lists.
     pub batch: Option<u64>,
-    /// The limit of its CPU lists (up to 6.6).
+    /// The limit of its per-CPU lists (up to 6.6).
     pub high: Option<u64>,
-    /// The lower bound of the limit of its CPU lists (6.7 and later).
+    /// The lower bound of the limit of its per-CPU lists (6.7 and later).
     pub high_min: Option<u64>,
-    /// The upper bound of the limit of its CPU lists (6.7 and later).
+    /// The upper bound of the limit of its per-CPU lists (6.7 and later).
     pub high_max: Option<u64>,
-    /// Whether the zone has no hole.
+    /// Whether the zone has no holes.
     pub contiguous: Option<bool>,
     /// The state of compaction.
     pub compact: Option<CompactState>,
-    /// Keys that have no field here, as written.
+    /// Keys without a field here, as written.
     pub other: BTreeMap<String, String>,
 }
 
@@ -131,13 +131,13 @@ pub struct FreeBlock {
     pub zone: u16,
     /// The block's order.
     pub order: Order,
-    /// The list's type; `None` where it is unknown.
+    /// The list's type; `None` if it is unknown.
     pub mt: Option<Migratetype>,
     /// The block's first frame.
     pub pfn: Pfn,
 }
 
-/// A block on a CPU list.
+/// A block on a per-CPU list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PcpPage {
     /// The CPU.
@@ -171,17 +171,17 @@ pub struct PcpInfo {
     pub high_min: Option<u64>,
     /// The upper bound of the limit (6.7 and later).
     pub high_max: Option<u64>,
-    /// How far a run of frees has grown the drain batch (up to 6.6).
+    /// The doublings of the drain batch by consecutive frees (up to 6.6).
     pub free_factor: Option<u64>,
-    /// How far a run of allocations has grown the refill batch (6.7 and later).
+    /// The doublings of the refill batch by consecutive allocations (6.7 and later).
     pub alloc_factor: Option<u64>,
     /// Consecutive frees (6.7 and later).
     pub free_count: Option<u64>,
     /// Flag bits (6.7 and later).
     pub flags: Option<u64>,
-    /// Periods until the lists of a remote node are drained.
+    /// Periods until the lists for a remote node are drained.
     pub expire: Option<u64>,
-    /// Keys that have no field here, as written.
+    /// Keys without a field here, as written.
     pub other: BTreeMap<String, String>,
 }
 
@@ -194,11 +194,11 @@ pub struct BlockInfo {
     pub pfn: Pfn,
     /// The block's type.
     pub mt: Option<Migratetype>,
-    /// Compaction skips the block.
+    /// Whether compaction skips the block.
     pub skip: bool,
 }
 
-/// What pages outside the allocator are used for.
+/// The use of pages outside the allocator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum PageUse {
     /// Page cache.
@@ -213,15 +213,15 @@ pub enum PageUse {
     PageTable,
     /// Never given to the allocator.
     Reserved,
-    /// Other memory of the kernel.
+    /// Other kernel memory.
     Kernel,
-    /// Free, but on no list: taken by compaction, or never given back.
+    /// Free, but on no list: isolated by compaction, or never freed.
     IsolatedFree,
-    /// Memory of the kernel, or on a CPU list: `/proc` cannot tell.
+    /// Kernel memory, or on a per-CPU list: `/proc` cannot tell.
     KernelOrPcp,
-    /// On a reclaim list, of an unknown kind.
+    /// On an LRU list of an unknown kind.
     OtherLru,
-    /// A state that has no name here.
+    /// Any other state.
     Other,
 }
 
@@ -237,7 +237,7 @@ pub struct UsedRange {
 }
 
 impl ZoneSnapshot {
-    /// The frames from the first to the last, holes included.
+    /// Returns the frames from the first to the last, holes included.
     #[must_use]
     pub fn span(&self) -> FrameRange {
         FrameRange::new(self.start_pfn.0, self.start_pfn.0 + self.spanned)
@@ -248,7 +248,7 @@ impl Snapshot {
     /// Reads the text of a snapshot. Memory grows with the pages that it names.
     ///
     /// # Errors
-    /// Where the stream cannot be read, is not a snapshot, or contradicts itself.
+    /// If the stream cannot be read, is not a snapshot, or contradicts itself.
     pub fn read(mut input: Input, decoding: Decoding) -> Result<Self, Error> {
         let mut parser = Parser::new(decoding);
         while let Some(line) = input.next_line()? {
@@ -267,7 +267,7 @@ impl Snapshot {
     /// Reads `snapshot.txt`, plain or compressed, and the files of `/proc` beside it.
     ///
     /// # Errors
-    /// Where the snapshot or a file that is there cannot be read.
+    /// If the snapshot or a file that is there cannot be read.
     pub fn open(folder: &Path, decoding: Decoding) -> Result<Self, Error> {
         let path = crate::find(folder, "snapshot.txt").ok_or_else(|| Error::Missing {
             path: folder.to_owned(),
@@ -294,13 +294,13 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// The zone that a frame lies in.
+    /// Returns the zone that contains a frame.
     #[must_use]
     pub fn zone_of(&self, pfn: Pfn) -> Option<usize> {
         self.zones.iter().position(|zone| zone.span().contains(pfn))
     }
 
-    /// The frame after the last of the last zone.
+    /// Returns the frame after the last frame of the last zone.
     #[must_use]
     pub fn end_pfn(&self) -> Pfn {
         self.zones.iter().map(|zone| zone.span().end).max().unwrap_or_default()

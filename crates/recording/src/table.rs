@@ -20,7 +20,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use crate::error::Error;
 use crate::seal::{blank_seal, is_intact, seal};
 
-/// What the name of a table ends with while it is written.
+/// The suffix of a table's name while it is being written.
 const UNFINISHED: &str = ".unfinished";
 const YOUNG: Duration = Duration::from_secs(60);
 
@@ -78,8 +78,8 @@ impl Column {
     }
 }
 
-/// Writes a table. The file gets its name when [`TableWriter::finish`] has written all of it;
-/// without that, nothing is left behind.
+/// Writes a table. The file gets its name when [`TableWriter::finish`] has written it completely; otherwise
+/// nothing is left behind.
 pub struct TableWriter {
     path: PathBuf,
     unfinished: PathBuf,
@@ -88,10 +88,10 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// Starts a table of these columns; the folder is made if it is absent.
+    /// Starts a table with these columns; the folder is created if it does not exist.
     ///
     /// # Errors
-    /// Where the file cannot be created.
+    /// If the file cannot be created.
     pub fn create(path: &Path, columns: &[(&str, ColumnType)]) -> Result<Self, Error> {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
         if let Some(dir) = dir {
@@ -104,8 +104,8 @@ impl TableWriter {
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(true);
         let file = file.open(&unfinished).map_err(|e| Error::io(&unfinished, e))?;
-        // The lock tells others that somebody writes. A file system without locks keeps what a killed
-        // run left.
+        // The lock tells other processes that the file is being written. On a file system without locks the
+        // file of a killed run stays.
         let _ = file.lock();
         let fields: Vec<_> =
             columns.iter().map(|(name, kind)| Field::new(*name, kind.arrow(), false)).collect();
@@ -124,10 +124,10 @@ impl TableWriter {
         Ok(table)
     }
 
-    /// Appends a batch: one column of values for each column of the table, equally long.
+    /// Appends a batch: one column of values for each column of the table, all of equal length.
     ///
     /// # Errors
-    /// Where the columns are not those of the table, or the file cannot be written.
+    /// If the columns are not those of the table, or the file cannot be written.
     pub fn write(&mut self, columns: Vec<Column>) -> Result<(), Error> {
         let arrays = columns.into_iter().map(Column::into_array).collect();
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays);
@@ -139,7 +139,7 @@ impl TableWriter {
     /// Writes the rest and gives the file its name.
     ///
     /// # Errors
-    /// Where the file cannot be written or renamed.
+    /// If the file cannot be written or renamed.
     pub fn finish(mut self, metadata: &BTreeMap<String, String>) -> Result<(), Error> {
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
         for (key, value) in metadata {
@@ -162,8 +162,8 @@ impl TableWriter {
     }
 }
 
-/// Removes the unfinished tables of runs that were killed: those that nobody has locked. A young one
-/// may belong to a run that is about to lock it.
+/// Removes unfinished tables of killed runs: those that are not locked. A young one may belong to a run that is
+/// about to lock it.
 fn remove_abandoned(dir: &Path) {
     let Ok(entries) = std::fs::read_dir(dir) else { return };
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
@@ -184,7 +184,7 @@ fn age(file: &File) -> Option<Duration> {
 
 impl Drop for TableWriter {
     fn drop(&mut self) {
-        // After `finish` the file has its name, and there is nothing to remove.
+        // After `finish` the file has been renamed, and there is nothing to remove.
         let _ = std::fs::remove_file(&self.unfinished);
     }
 }
@@ -196,11 +196,11 @@ pub struct TableReader {
 }
 
 impl TableReader {
-    /// Opens a table for these columns, which [`Batch`] then has in this order: the order of the
-    /// table. The file's checksum is verified.
+    /// Opens a table with these columns, which [`Batch`] then has in this order; it must be the order of the
+    /// table. Verifies the file's checksum.
     ///
     /// # Errors
-    /// Where the file is not a table, is damaged, or lacks a column.
+    /// If the file is not a table, is damaged, or lacks a column.
     pub fn open(path: &Path, columns: &[&str]) -> Result<Self, Error> {
         let mut file = File::open(path).map_err(|e| Error::io(path, e))?;
         if !is_intact(&mut file).map_err(|e| Error::io(path, e))? {
@@ -209,7 +209,7 @@ impl TableReader {
         Self::open_verified(path, columns)
     }
 
-    /// As [`TableReader::open`] for a file that was verified before.
+    /// Does the same as [`TableReader::open`] for a file that is already verified.
     pub(crate) fn open_verified(path: &Path, columns: &[&str]) -> Result<Self, Error> {
         let (reader, indexes) = guarded(path, || {
             let file = File::open(path).map_err(|e| Error::io(path, e))?;
@@ -229,7 +229,7 @@ impl TableReader {
         Err(Error::columnar(path, why))
     }
 
-    /// The texts that were given to [`TableWriter::finish`].
+    /// Returns the texts that were passed to [`TableWriter::finish`].
     #[must_use]
     pub fn metadata(&self) -> &HashMap<String, String> {
         self.reader.custom_metadata()
@@ -238,7 +238,7 @@ impl TableReader {
     /// Reads the next batch; `None` after the last.
     ///
     /// # Errors
-    /// Where the file is damaged.
+    /// If the file is damaged.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, Error> {
         let Self { path, reader } = self;
         guarded(path, || match reader.next() {
@@ -249,8 +249,8 @@ impl TableReader {
     }
 }
 
-/// Runs a call of the Arrow reader. It checks most of what it reads, but not all: on a damaged file
-/// it may panic, which is an error of the file here.
+/// Runs a call of the Arrow reader, which checks most of what it reads, but not all: it may panic on a damaged
+/// file, which is reported as an error here.
 fn guarded<T>(path: &Path, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(call))
         .unwrap_or_else(|_| Err(Error::columnar(path, "it is damaged")))
@@ -267,7 +267,7 @@ macro_rules! column_of {
         $(#[$doc])*
         ///
         /// # Errors
-        /// Where the column has another type.
+        /// If the column has another type.
         pub fn $name(&self, column: usize) -> Result<&[$value], Error> {
             self.primitive::<$kind>(column)
         }
@@ -275,13 +275,13 @@ macro_rules! column_of {
 }
 
 impl Batch {
-    /// The number of rows.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.batch.num_rows()
     }
 
-    /// Whether it has no row.
+    /// Reports whether it has no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -296,10 +296,10 @@ impl Batch {
     column_of!(/// The values of a column of 64 bits.
         u64, u64, UInt64Type);
 
-    /// The text in a row of a column of texts.
+    /// Returns the text in a row of a text column.
     ///
     /// # Errors
-    /// Where the column has another type, or no such row.
+    /// If the column has another type, or no such row.
     pub fn text(&self, column: usize, row: usize) -> Result<&str, Error> {
         let array = self.batch.columns().get(column).and_then(|c| c.as_string_opt::<i32>());
         match array {
@@ -308,14 +308,14 @@ impl Batch {
         }
     }
 
-    /// Whether the column has a text in any row.
+    /// Reports whether the column has a text in any row.
     #[must_use]
     pub fn has_text(&self, column: usize) -> bool {
         let array = self.batch.columns().get(column).and_then(|c| c.as_string_opt::<i32>());
         array.is_some_and(|array| !array.value_data().is_empty())
     }
 
-    /// The error of a row whose values stand for nothing.
+    /// Returns the error for a row that does not represent an event.
     pub(crate) fn damaged(&self, row: usize) -> Error {
         Error::columnar(&self.path, format!("row {row} of a batch holds no event"))
     }

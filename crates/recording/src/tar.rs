@@ -1,17 +1,17 @@
-//! The little of tar that `static.tar` needs: names and contents of regular files.
+//! The subset of tar that `static.tar` needs: names and contents of regular files.
 
 use crate::error::Error;
 use crate::input::Input;
 
 const BLOCK_BYTES: usize = 512;
-/// A static archive holds settings and format files of a few kilobytes each.
+/// The maximum size of a file: real ones are settings and format files of a few kilobytes each.
 const FILE_LIMIT_BYTES: u64 = 16 << 20;
 const ARCHIVE_LIMIT_BYTES: u64 = 64 << 20;
 
 /// Calls `each` with the name and content of every regular file.
 ///
 /// # Errors
-/// Where the archive is damaged or exceeds 64 MiB, or a file in it 16 MiB.
+/// If the archive is damaged or exceeds 64 MiB, or a file in it 16 MiB.
 pub(crate) fn each_file(
     mut input: Input,
     mut each: impl FnMut(&str, Vec<u8>),

@@ -1,8 +1,8 @@
-//! Events as tools print them: the `trace` file of tracefs, `perf script`, `trace-cmd report`.
+//! Events as printed by tools: the `trace` file of tracefs, `perf script`, `trace-cmd report`.
 //!
-//! A line is: task and process id, `[cpu]`, perhaps flags, the time in seconds, the event, its
-//! fields as `key=value`. The forms differ in how the task is written (`name-12`, `name-12 ( 12)`,
-//! `name 12`, `name 12/13`), in the digits of the time, and in the event's name (`kmem:` before it).
+//! A line has the task and process id, `[cpu]`, optional flags, the time in seconds, the event, and its fields
+//! as `key=value`. The formats differ in the form of the task (`name-12`, `name-12 ( 12)`, `name 12`, `name
+//! 12/13`), in the digits of the time, and in the event's name (prefix `kmem:`).
 
 use std::path::Path;
 
@@ -18,26 +18,26 @@ use crate::losses::LostByCpu;
 use crate::record::{Other, Record, What};
 use crate::tsv::Decoding;
 
-/// What a line of a printed trace holds.
+/// The content of a line of a printed trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TextLine {
     /// An event.
     Event(Record),
-    /// The ring buffer lost events; 1 where the number is not printed.
+    /// The ring buffer lost events.
     Lost {
-        /// Of this CPU; `None` where the line does not say.
+        /// The CPU; `None` if the line does not say.
         cpu: Option<u16>,
-        /// How many.
+        /// The number of events; 1 if it is not printed.
         events: u64,
     },
-    /// What ftrace says of its buffer above the events.
+    /// The header line in which ftrace describes its buffer.
     Buffer {
-        /// The events that follow.
+        /// The number of events in the buffer.
         kept: u64,
-        /// All events that were written, those that were overwritten since among them.
+        /// The number of all events written, including those overwritten since.
         written: u64,
     },
-    /// A heading, a comment, a line of a stack trace.
+    /// A heading, a comment, or a line of a stack trace.
     Nothing,
 }
 
@@ -49,16 +49,16 @@ pub struct TextParser {
 }
 
 impl TextParser {
-    /// A parser for the events of a kernel.
+    /// Makes a parser for the events of a kernel.
     #[must_use]
     pub fn new(decoding: Decoding) -> Self {
         Self { decoding, gfp: GfpTexts::default() }
     }
 
-    /// Reads one line without its end.
+    /// Parses one line without its line end.
     ///
     /// # Errors
-    /// What is allowed, where the line is neither an event nor one that may stand beside them.
+    /// What is allowed, if the line is neither an event nor one that may occur beside events.
     pub fn parse(&mut self, line: &[u8]) -> Result<TextLine, Expected> {
         let line = line.trim_ascii_end();
         if line.is_empty() || line[0] == b'#' {
@@ -87,7 +87,7 @@ impl TextParser {
                 let text = fields.get("gfp_flags").unwrap_or_default();
                 let gfp = self.gfp.get(text.as_bytes());
                 let gfp: Gfp = gfp.ok_or(Expected("gfp_flags= with names of flags"))?;
-                // A failed allocation is printed with frame 0, which is never allocated, or -1.
+                // The kernel prints a failed allocation with frame 0, which is never allocated, or -1.
                 let pfn = match fields.number("pfn")? {
                     0 | u64::MAX => None,
                     _ => Some(fields.pfn()?),
@@ -130,7 +130,7 @@ impl TextParser {
     }
 }
 
-/// What stands before the fields.
+/// The part of a line before the fields.
 struct Head<'a> {
     t_us: u64,
     cpu: u16,
@@ -141,17 +141,17 @@ struct Head<'a> {
 
 impl<'a> Head<'a> {
     fn parse(text: &'a str) -> Option<Self> {
-        // A task's name can hold a bracket: the first that makes sense is taken.
+        // A task's name can contain a bracket: the first position that parses is used.
         text.match_indices(" [").find_map(|(at, _)| Self::around(text, at))
     }
 
-    /// Reads the line with its CPU at `at`.
+    /// Parses the line with its CPU at `at`.
     fn around(text: &'a str, at: usize) -> Option<Self> {
         let (cpu, rest) = text[at + 2..].split_once(']')?;
         let cpu = cpu.parse().ok()?;
         let pid = pid(&text[..at])?;
         let mut rest = rest.trim_start();
-        // The flags of ftrace and trace-cmd stand between CPU and time.
+        // ftrace and trace-cmd print flags between CPU and time.
         for _ in 0..2 {
             let (word, after) = rest.split_once(' ')?;
             let after = after.trim_start();
@@ -165,10 +165,10 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The process id at the end of what names the task.
+/// Parses the process id at the end of the task.
 fn pid(task: &str) -> Option<u32> {
     let mut task = task.trim_end();
-    // The thread group of ftrace's option record-tgid.
+    // ftrace's option record-tgid adds the thread group.
     if let Some((before, _)) = task.strip_suffix(')').and_then(|task| task.rsplit_once('(')) {
         task = before.trim_end();
     }
@@ -176,7 +176,7 @@ fn pid(task: &str) -> Option<u32> {
     task[start..].parse().ok()
 }
 
-/// `seconds.fraction` in microseconds, cut off.
+/// Parses `seconds.fraction` as microseconds, rounded down.
 fn time_us(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
@@ -186,7 +186,7 @@ fn time_us(text: &str) -> Option<u64> {
     seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros)
 }
 
-/// `name: args` or `system:name: args`.
+/// Parses `name: args` or `system:name: args`.
 fn event(text: &str) -> Option<(&str, &str)> {
     let (name, args) = text.split_once(": ").or_else(|| Some((text.strip_suffix(':')?, "")))?;
     let name = name.rsplit(':').next().unwrap_or(name);
@@ -194,14 +194,14 @@ fn event(text: &str) -> Option<(&str, &str)> {
     valid.then_some((name, args.trim_start()))
 }
 
-/// `# entries-in-buffer/entries-written: 205/310   #P:2`
+/// Parses `# entries-in-buffer/entries-written: 205/310   #P:2`.
 fn buffer(line: &[u8]) -> Option<TextLine> {
     let line = std::str::from_utf8(line.strip_prefix(b"# entries-in-buffer/entries-written:")?);
     let (kept, written) = line.ok()?.split_ascii_whitespace().next()?.split_once('/')?;
     Some(TextLine::Buffer { kept: kept.parse().ok()?, written: written.parse().ok()? })
 }
 
-/// A line that is no event but may stand among them.
+/// Parses a line that is not an event but may occur among events.
 fn beside(text: &str) -> Option<TextLine> {
     let first = |text: &str| text.split(' ').next().and_then(|word| word.parse().ok());
     if let Some((head, rest)) = text.split_once('[').filter(|_| text.starts_with("CPU")) {
@@ -275,7 +275,7 @@ pub struct TextReader {
     input: Input,
     parser: TextParser,
     lost: LostByCpu,
-    /// What the heading says was overwritten.
+    /// The overwritten events according to the heading.
     overwritten: u64,
     done: bool,
 }
@@ -284,12 +284,12 @@ impl TextReader {
     /// Opens a file, plain or compressed.
     ///
     /// # Errors
-    /// Where it cannot be opened.
+    /// If it cannot be opened.
     pub fn open(path: &Path, decoding: Decoding) -> Result<Self, Error> {
         Ok(Self::new(Input::open(path)?, decoding))
     }
 
-    /// Reads the events of a stream.
+    /// Makes a reader of a stream.
     #[must_use]
     pub fn new(input: Input, decoding: Decoding) -> Self {
         Self {
@@ -301,25 +301,25 @@ impl TextReader {
         }
     }
 
-    /// The stream, for its position.
+    /// Returns the stream, for its position.
     #[must_use]
     pub fn input(&self) -> &Input {
         &self.input
     }
 
-    /// How many events the ring buffer lost, as far as was read.
+    /// Returns the number of events that the ring buffer lost, as far as the file was read.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.values().fold(0, |sum, &lost| sum.saturating_add(lost))
     }
 
-    /// [`TextReader::lost`] by CPU.
+    /// Returns [`TextReader::lost`] by CPU.
     #[must_use]
     pub fn lost_by_cpu(&self) -> &LostByCpu {
         &self.lost
     }
 
-    /// Returns, after the last event, what the heading says was overwritten beyond
+    /// Returns, after the last event, the overwritten events according to the heading beyond
     /// [`TextReader::lost`].
     #[must_use]
     pub fn lost_unplaced(&self) -> LostByCpu {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_forms_are_one() {
+    fn the_three_formats_are_equivalent() {
         let free = "9386850200 0 26389 F 6271446 0";
         check(
             "   wl-26389   [000] ...2.  9386.850200: mm_page_free: page=00ab pfn=0x5fb1d6 order=0",
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read_by_their_keys() {
+    fn event_fields_are_found_by_key() {
         check(
             "wl-1 [001] 1.5: mm_page_alloc: page=0 pfn=0x0 order=9 migratetype=1 gfp_flags=GFP_TRANSHUGE",
             "1500000 1 1 A - 9 1 GFP_TRANSHUGE",
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_told_apart() {
+    fn other_lines_are_recognised() {
         for line in
             ["# tracer: nop", "", "cpus=2", " => __alloc_pages", "\tffffffff81234567 sym (x)"]
         {

@@ -1,4 +1,4 @@
-//! `events.tsv`: one event a line, `t_us cpu pid op args`, blanks between.
+//! `events.tsv`: one event per line, `t_us cpu pid op args`, separated by blanks.
 
 use std::path::Path;
 
@@ -11,23 +11,23 @@ use crate::gfp::GfpTexts;
 use crate::input::Input;
 use crate::record::{Other, Record, What};
 
-/// How a kernel numbers what its events print.
+/// The numbering of a kernel in its printed events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decoding {
     /// The numbers of the migratetypes.
     pub numbering: Numbering,
-    /// Whether the kernel has the CMA type, which moves the number of the Isolate type.
+    /// Whether the kernel has the CMA type, which shifts the number of the Isolate type.
     pub cma: bool,
 }
 
 impl Decoding {
-    /// The type of a printed number.
+    /// Returns the type for a printed number.
     #[must_use]
     pub fn migratetype(self, number: u64) -> Option<Migratetype> {
         self.numbering.migratetype(u8::try_from(number).ok()?, self.cma)
     }
 
-    /// The number that the kernel prints for a type; 255 where it has no such type.
+    /// Returns the number that the kernel prints for a type; 255 if it has no such type.
     #[must_use]
     pub fn number(self, mt: Migratetype) -> u8 {
         self.numbering.number(mt, self.cma).unwrap_or(u8::MAX)
@@ -42,16 +42,16 @@ pub struct LineParser {
 }
 
 impl LineParser {
-    /// A parser for the events of a kernel.
+    /// Makes a parser for the events of a kernel.
     #[must_use]
     pub fn new(decoding: Decoding) -> Self {
         Self { decoding, gfp: GfpTexts::default() }
     }
 
-    /// Reads one line without its end; `None` for a comment or an empty line.
+    /// Parses one line without its line end; `None` for a comment or an empty line.
     ///
     /// # Errors
-    /// What is allowed, where the line is not an event.
+    /// What is allowed, if the line is not an event.
     #[inline]
     pub fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, Expected> {
         if line.first().is_none_or(|&b| b == b'#') {
@@ -209,7 +209,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Streams the events of a file. After an error it ends.
+/// Streams the events of a file. After an error the stream ends.
 pub struct TsvReader {
     input: Input,
     parser: LineParser,
@@ -220,18 +220,18 @@ impl TsvReader {
     /// Opens a file, plain or compressed.
     ///
     /// # Errors
-    /// Where it cannot be opened.
+    /// If it cannot be opened.
     pub fn open(path: &Path, decoding: Decoding) -> Result<Self, Error> {
         Ok(Self::new(Input::open(path)?, decoding))
     }
 
-    /// Reads the events of a stream.
+    /// Makes a reader of a stream.
     #[must_use]
     pub fn new(input: Input, decoding: Decoding) -> Self {
         Self { input, parser: LineParser::new(decoding), done: false }
     }
 
-    /// The stream, for its position.
+    /// Returns the stream, for its position.
     #[must_use]
     pub fn input(&self) -> &Input {
         &self.input
@@ -249,7 +249,7 @@ impl TsvReader {
             }
             let expected = match parsed {
                 Err(expected) => expected.0,
-                Ok(_) => "a line end: the file is cut short",
+                Ok(_) => "a line end: the file is truncated",
             };
             let (found, number, offset) = (line.bytes.to_vec(), line.number, line.offset);
             return Err(Error::malformed(self.input.place_of(number, offset), &found, expected));

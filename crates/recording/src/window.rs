@@ -1,10 +1,10 @@
-//! Where in the event stream the snapshots lie.
+//! Finds the positions of the snapshots in the event stream.
 //!
-//! A snapshot is taken between two markers, `S1` and `S2` (`E1` and `E2` at the end), while events
-//! may still happen. An exact snapshot is the state at one point of that window: every page that an
-//! event of the window touches has, before and after the event, a state that the event implies, and
-//! votes for the points where the snapshot agrees. A snapshot gathered from `/proc` has no such
-//! point; the events of its window are left out of the replay instead.
+//! A snapshot is taken between two markers, `S1` and `S2` (`E1` and `E2` at the end), while events may still
+//! occur. An exact snapshot is the state at one point of that window. Each event of the window implies the
+//! states of its pages before and after it; each touched page votes for the points at which the snapshot agrees
+//! with these states. A snapshot gathered from `/proc` has no such point; the events of its window are excluded
+//! from the replay.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,41 +16,41 @@ use crate::record::{Record, What};
 use crate::recording::Recording;
 use crate::snapshot::Snapshot;
 
-/// The points of the snapshots in the event stream. Events are counted from 0; markers and other
-/// events count too.
+/// The positions of the snapshots in the event stream. Events are counted from 0, including markers and other
+/// events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Windows {
-    /// The point of the start snapshot.
+    /// The position of the start snapshot.
     pub start: Window,
-    /// The point of the end snapshot; `None` where the recording has none.
+    /// The position of the end snapshot; `None` if the recording has none.
     pub end: Option<Window>,
-    /// The number of events in all.
+    /// The total number of events.
     pub events: u64,
 }
 
-/// The point of one snapshot.
+/// The position of one snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// The index of the first event after the snapshot. For a snapshot that is not exact: of the
-    /// first event that can be replayed (start), or that can no longer be (end).
+    /// The index of the first event after the snapshot. For a snapshot that is not exact: of the first event
+    /// that can be replayed (start), or of the first that cannot (end).
     pub event: u64,
-    /// The indexes of the two markers; equal and without meaning where they are missing.
+    /// The indexes of the two markers; equal and meaningless if the markers are missing.
     pub markers: Range<u64>,
-    /// How many pages agree with the events at this point.
+    /// The number of pages that agree with the events at this point.
     pub votes: u64,
-    /// How many pages the events of the window touch.
+    /// The number of pages that the events of the window touch.
     pub voters: u64,
 }
 
 impl Windows {
-    /// The index of the first event after the start snapshot.
+    /// Returns the index of the first event after the start snapshot.
     #[must_use]
     pub fn start_event(&self) -> u64 {
         self.start.event
     }
 
-    /// The index of the first event after the end snapshot; of the end of the stream where there is
-    /// no end snapshot.
+    /// Returns the index of the first event after the end snapshot, or the end of the stream if there is no end
+    /// snapshot.
     #[must_use]
     pub fn end_event(&self) -> u64 {
         self.end.as_ref().map_or(self.events, |window| window.event)
@@ -58,10 +58,10 @@ impl Windows {
 }
 
 impl Recording {
-    /// Finds the points of the snapshots; reads the whole stream once.
+    /// Finds the positions of the snapshots; reads the whole stream once.
     ///
     /// # Errors
-    /// Where the events cannot be read.
+    /// If the events cannot be read.
     pub fn windows(&self) -> Result<Windows, Error> {
         let mut finder = WindowFinder::new(self);
         for record in self.events()? {
@@ -71,7 +71,7 @@ impl Recording {
     }
 }
 
-/// Finds the points of the snapshots in a stream that is pushed through it.
+/// Finds the positions of the snapshots in a stream that is pushed through it.
 pub struct WindowFinder {
     events: u64,
     start: Poll,
@@ -79,7 +79,7 @@ pub struct WindowFinder {
 }
 
 impl WindowFinder {
-    /// A finder for the snapshots of a recording.
+    /// Makes a finder for the snapshots of a recording.
     #[must_use]
     pub fn new(recording: &Recording) -> Self {
         let end = recording.end.as_ref();
@@ -100,7 +100,7 @@ impl WindowFinder {
         self.events += 1;
     }
 
-    /// The points, after the last event.
+    /// Returns the positions, after the last event.
     #[must_use]
     pub fn finish(self) -> Windows {
         let events = self.events;
@@ -108,14 +108,14 @@ impl WindowFinder {
     }
 }
 
-/// Which end of the window stands for a snapshot that is not exact.
+/// The end of the window that is used as the position of a snapshot that is not exact.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Before,
     After,
 }
 
-/// The states that a page may be in.
+/// A set of states that a page may be in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct States(u8);
 
@@ -138,7 +138,7 @@ impl States {
     }
 }
 
-/// What an event implies of the pages of a block: states before and after it.
+/// The states before and after an event that it implies for the pages of a block.
 struct Implied {
     pfn: Pfn,
     order: Order,
@@ -148,7 +148,7 @@ struct Implied {
 
 fn implied(what: &What) -> Option<Implied> {
     let (pfn, order, before, after) = match *what {
-        // A block that came straight from the buddy lists is on no list between the two events.
+        // A block that was allocated directly from the buddy lists is on no list between the two events.
         What::Alloc { pfn: Some(pfn), order, .. } => {
             (pfn, order, States::PCP.or(States::USED), States::USED)
         }
@@ -164,7 +164,7 @@ fn implied(what: &What) -> Option<Implied> {
     Some(Implied { pfn, order, before, after })
 }
 
-/// The vote of one window.
+/// The vote on the position in one window.
 struct Poll {
     markers: [&'static str; 2],
     side: Side,
@@ -172,7 +172,7 @@ struct Poll {
     state: PageStates,
     opened: Option<u64>,
     closed: Option<u64>,
-    /// For each touched page: the first point after its last event, and its states since.
+    /// For each touched page: the first point after its last event, and its possible states since.
     pages: HashMap<u64, (u64, States)>,
     /// The change of the number of agreeing pages from each point to the next.
     changes: Vec<i64>,
@@ -209,7 +209,7 @@ impl Poll {
         }
     }
 
-    /// Point `n` lies before the event `n` of the window.
+    /// Takes the votes of event `n`'s pages; point `n` is before event `n` of the window.
     fn vote(&mut self, n: u64, what: &What) {
         let Some(Implied { pfn, order, before, after }) = implied(what) else { return };
         if !self.exact {
@@ -226,7 +226,7 @@ impl Poll {
         }
     }
 
-    /// Counts the page for the points `from` to `to`, if the snapshot has it in one of the states.
+    /// Adds the page's vote to the points `from` to `to` if the snapshot has it in one of the states.
     fn agree(&mut self, page: u64, from: u64, to: u64, states: States) {
         if self.state.of(page).and(states).is_empty() {
             return;
@@ -269,9 +269,9 @@ impl Poll {
 
 /// The state of every page in a snapshot.
 struct PageStates {
-    /// First frame, frame after the last, state; sorted.
+    /// First frame, end frame (exclusive), state; sorted.
     ranges: Vec<(u64, u64, States)>,
-    /// The state of pages in no range.
+    /// The state of pages outside all ranges.
     otherwise: States,
 }
 

@@ -1,4 +1,4 @@
-//! `/proc/zoneinfo`, and the other files that say what a machine is.
+//! `/proc/zoneinfo`, and the other files that describe a machine.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,18 +17,18 @@ pub struct ZoneFigures {
     pub name: String,
     /// The first frame.
     pub start_pfn: u64,
-    /// The size with holes; 0 where the zone has no memory.
+    /// The size including holes; 0 if the zone has no memory.
     pub spanned: u64,
-    /// What the allocator was given.
+    /// The pages given to the allocator.
     pub managed: u64,
 }
 
-/// What the files of `/proc` and `/sys` say of a machine. Texts are empty where the file is absent.
+/// The description of a machine in `/proc` and `/sys`. Texts are empty if the file is absent.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ProcFiles {
     /// The zones, in the order of `/proc/zoneinfo`.
     pub zones: Vec<ZoneFigures>,
-    /// The CPUs that have lists of pages.
+    /// The CPUs that have per-CPU lists.
     pub cpus: BTreeSet<u32>,
     /// `cpulist` of each node in `/sys/devices/system/node`.
     pub node_cpus: Vec<(u16, String)>,
@@ -46,15 +46,15 @@ pub struct ProcFiles {
     pub hostname: String,
 }
 
-/// No file of a machine comes near this size.
+/// The maximum size of a file, far above real ones.
 const FILE_BYTES: u64 = 16 << 20;
 
 impl ProcFiles {
-    /// Reads `/proc`, or a folder with copies of its files, plain or compressed. `zoneinfo` must be
-    /// there. The nodes of the CPUs come from `/sys` for `/proc`, else from `sys` in the folder or beside it.
+    /// Reads `/proc`, or a folder with copies of its files, plain or compressed. `zoneinfo` is required. The
+    /// nodes of the CPUs come from `/sys` for `/proc`, else from `sys` in the folder or beside it.
     ///
     /// # Errors
-    /// Where `zoneinfo` is absent or not in the format, or a file that is there cannot be read.
+    /// If `zoneinfo` is absent or not in the format, or a file that is there cannot be read.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let zoneinfo = crate::find(folder, "zoneinfo").ok_or_else(|| Error::Missing {
             path: folder.to_owned(),
@@ -76,10 +76,10 @@ impl ProcFiles {
         Ok(files)
     }
 
-    /// Reads `/proc/zoneinfo` alone.
+    /// Reads only `/proc/zoneinfo`.
     ///
     /// # Errors
-    /// Where the text cannot be read or is not in the format.
+    /// If the text cannot be read or is not in the format.
     pub fn read_zoneinfo(mut input: Input) -> Result<Self, Error> {
         let mut files = Self::default();
         each_line(&mut input, |line| {
@@ -118,7 +118,7 @@ impl ProcFiles {
     }
 }
 
-/// The text of a file that may be absent, or not readable for this user.
+/// Returns the text of a file that may be absent, or not readable for this user.
 fn optional(folder: &Path, name: &str) -> Result<String, Error> {
     let Some(path) = crate::find(folder, name) else { return Ok(String::new()) };
     let bytes = match Input::open(&path) {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_zoneinfo_is_refused_with_its_line() {
+    fn an_invalid_zoneinfo_is_rejected_with_its_line() {
         for (text, expect) in [
             ("", "zoneinfo (byte 0): found the end of the file; allowed: at least one zone"),
             (

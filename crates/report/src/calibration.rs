@@ -1,11 +1,11 @@
-//! How a free replay under the recorded policy compares with the recording.
+//! Prints how a free replay under the recorded policy compares with the recording.
 
 use pageblock_measure::Calibration;
 
 use crate::table::Table;
 use crate::verify::percent;
 
-/// A line that says how near the free replay comes, to stand below the certificate.
+/// Returns a line, to be printed below the certificate, that says how close the free replay comes.
 #[must_use]
 pub fn line(calibration: &Calibration) -> String {
     let (recorded, replayed) = calibration.total();
@@ -18,7 +18,7 @@ pub fn line(calibration: &Calibration) -> String {
     )
 }
 
-/// A titled table with a row for each count.
+/// Returns a titled table with a row for each count.
 #[must_use]
 pub fn print(calibration: &Calibration) -> String {
     let mut table = Table::new().text("events").number("recorded").number("replayed");
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recorded_stands_beside_replayed() {
+    fn recorded_and_replayed_counts_are_columns() {
         let row = |label: &str, recorded, replayed| CalibrationRow {
             label: label.into(),
             recorded,

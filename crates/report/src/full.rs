@@ -1,11 +1,11 @@
-//! The whole comparison of simulated runs: the tables that mmtests would print, then the measures
-//! over seeds with their paired statistics.
+//! The complete comparison of simulated runs: the tables that mmtests would print, then the measures over seeds
+//! with their paired statistics.
 
 use pageblock_measure::full::FullComparison;
 
 use crate::{monitors, published, seeds, tables};
 
-/// Prints it. Blocks that the runs have nothing for are left out.
+/// Prints a comparison. Blocks without data are omitted.
 #[must_use]
 pub fn print(comparison: &FullComparison) -> String {
     let columns = &comparison.over_seeds.columns;
@@ -39,14 +39,14 @@ pub fn print(comparison: &FullComparison) -> String {
 mod tests {
     use pageblock_measure::Run;
     use pageblock_measure::compare::Options;
-    use pageblock_measure::ended::{Ended, Why};
+    use pageblock_measure::ended::{EndReason, Ended};
 
     use super::*;
 
     #[test]
     fn runs_that_did_not_finish_come_first() {
         let ended = Ended {
-            why: Why::Livelock,
+            why: EndReason::Livelock,
             task: "user".into(),
             request: "order 0, GFP_NOFS".into(),
             since_ms: 15_900,

@@ -1,11 +1,11 @@
-//! JSON for programs, of the types of `pageblock-measure`.
+//! JSON output of the types of `pageblock-measure`.
 
 use serde::Serialize;
 
-/// The value as indented JSON, with a newline at the end. Numbers that are not finite become null.
+/// Returns the value as indented JSON, with a newline at the end. Numbers that are not finite become null.
 ///
 /// # Panics
-/// Where a map has keys that are not strings: no type of `pageblock-measure` does.
+/// If a map has keys that are not strings: no type of `pageblock-measure` does.
 #[must_use]
 pub fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("maps with string keys");

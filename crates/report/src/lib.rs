@@ -1,7 +1,7 @@
-//! Tables as kernel developers post them, plain tables for people, and JSON.
+//! Tables in the layouts that kernel developers post, plain tables, and JSON.
 //!
-//! Nothing here computes: every number, difference and star was decided in `pageblock-measure`.
-//! What is printed is a `String` of whole lines.
+//! Nothing here computes: every number, difference and star comes from `pageblock-measure`. Output is a
+//! `String` of complete lines.
 #![forbid(unsafe_code)]
 
 pub mod calibration;

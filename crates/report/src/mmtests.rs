@@ -1,32 +1,32 @@
 //! The layout of mmtests' comparison tables, byte for byte.
 //!
-//! A header of two lines, kernel above label; then rows of a statistic, an operation, and for each
-//! test a value and, in brackets, its difference from the baseline. Stars in place of the brackets
-//! mark a significant difference. The width of the value's field differs between benchmarks.
+//! A header of two lines, kernel above label; then rows with a statistic, an operation, and for each test a
+//! value and, in brackets, its difference from the baseline. Stars instead of brackets mark a significant
+//! difference. The width of the value's field differs between benchmarks.
 
 use pageblock_measure::compare::Column;
 use pageblock_measure::multiops::StatRow;
 
-/// The field of thpfioscale and netperf, in the tables of 2018 and 2021.
+/// The field width of thpfioscale and netperf, in the tables of 2018 and 2021.
 pub const FIELD_2018: usize = 12;
-/// The field of the vmstat monitor.
+/// The field width of the vmstat monitor.
 pub const FIELD_VMSTAT: usize = 15;
-/// The field of modules that set none: the duration table, and most benchmarks in 2026.
+/// The field width of modules that set none: the duration table, and most benchmarks in 2026.
 pub const FIELD_DEFAULT: usize = 18;
 
-/// What stands behind a value.
+/// The format of the difference that follows a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bracket {
     /// ` (%7.2f%%)`, since 2017-06.
     Percent,
-    /// ` (%6.2f%%)`, before.
+    /// ` (%6.2f%%)`, before 2017-06.
     PercentBefore2017,
-    /// Nothing: monitors, which are not compared.
+    /// None: monitors, which are not compared.
     None,
 }
 
 impl Bracket {
-    /// The bracket's width in characters, with the space before it.
+    /// Returns the bracket's width in characters, including the space before it.
     #[must_use]
     pub const fn width(self) -> usize {
         match self {
@@ -53,27 +53,27 @@ impl Bracket {
 /// A value, its difference in percent, and whether that is significant.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Cell {
-    /// The value: NaN and -1 print as 0.00, as in mmtests; `None`, which mmtests does not know, as
-    /// a dash.
+    /// The value: NaN and -1 print as 0.00, as in mmtests; `None`, which mmtests does not have, prints as a
+    /// dash.
     pub value: Option<f64>,
     /// The difference from the baseline in percent; `None` prints as a dash.
     pub delta: Option<f64>,
-    /// Whether stars take the place of the brackets.
+    /// Whether stars replace the brackets.
     pub star: bool,
 }
 
 /// A row of the table.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
-    /// The statistic (`Amean`), or what all operations are called (`Ops`).
+pub struct MmtestsRow {
+    /// The statistic (`Amean`), or the common name of all operations (`Ops`).
     pub statistic: String,
     /// The operation.
     pub operation: String,
-    /// One cell for each test.
+    /// The cells, one per test.
     pub cells: Vec<Cell>,
 }
 
-impl From<&StatRow> for Row {
+impl From<&StatRow> for MmtestsRow {
     fn from(row: &StatRow) -> Self {
         let cells = row.cells.iter();
         Self {
@@ -81,7 +81,7 @@ impl From<&StatRow> for Row {
             operation: row.operation.clone(),
             cells: cells
                 .map(|c| {
-                    // mmtests prints "NaN%" where the baseline has no such statistic.
+                    // mmtests prints "NaN%" if the baseline has no such statistic.
                     let delta = Some(c.delta).filter(|delta| delta.is_finite());
                     Cell { value: Some(c.value), delta, star: c.star && delta.is_some() }
                 })
@@ -93,20 +93,20 @@ impl From<&StatRow> for Row {
 /// A table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Table {
-    /// What heads each test.
+    /// The heading of each test.
     pub columns: Vec<Column>,
     /// The width of a value in characters: [`FIELD_2018`], [`FIELD_VMSTAT`], [`FIELD_DEFAULT`].
     pub field: usize,
-    /// What stands behind a value.
+    /// The format of the differences.
     pub bracket: Bracket,
     /// The rows.
-    pub rows: Vec<Row>,
-    /// The rows of `--print-significance`, which do not count for the widths: their value is 0 or
-    /// 1, their difference is p (or the distance) as mmtests prints it.
-    pub significance: Vec<Row>,
+    pub rows: Vec<MmtestsRow>,
+    /// The rows of `--print-significance`, which are ignored for the widths: their value is 0 or 1, their
+    /// difference is p (or the distance) as mmtests prints it.
+    pub significance: Vec<MmtestsRow>,
 }
 
-/// Splits the name of a test, as mmtests does: at its first dash, but `-rc3` stays with the kernel.
+/// Splits the name of a test as mmtests does, at its first dash, except that `-rc3` stays with the kernel.
 #[must_use]
 pub fn split_test_name(name: &str) -> Column {
     let is_rc = |part: &str| {
@@ -132,17 +132,17 @@ impl Table {
             statistic + 1 + operation,
             self.field + self.bracket.width(),
         );
-        let cells = |row: &Row| -> String {
+        let cells = |row: &MmtestsRow| -> String {
             row.cells.iter().map(|cell| format!("{:>width$}", self.cell(cell))).collect()
         };
         let label =
-            |row: &Row| format!("{:statistic$} {:operation$}", row.statistic, row.operation);
+            |row: &MmtestsRow| format!("{:statistic$} {:operation$}", row.statistic, row.operation);
         let mut text = header;
         for row in &self.rows {
             text += &format!("{}{}\n", label(row), cells(row));
         }
         for row in &self.significance {
-            // mmtests ends these rows with the field of a value that is not there.
+            // mmtests ends these rows with an empty value field.
             text += &format!("{}{}{}\n", label(row), cells(row), " ".repeat(self.field));
         }
         text
@@ -153,9 +153,9 @@ impl Table {
     }
 }
 
-/// Prints the lines of a header, and gives the width of a column: `cell`, unless a word is wider.
-/// The first line has the kernels, the second the labels. A label that is too wide goes on in
-/// further lines after its commas, which mmtests never does.
+/// Prints the lines of a header, and returns the width of a column: `cell`, unless a word is wider. The first
+/// line has the kernels, the second the labels. A label that is too wide continues on further lines after its
+/// commas, which mmtests never does.
 pub(crate) fn print_header(columns: &[Column], label: usize, cell: usize) -> (String, usize) {
     let pieces = |column: &Column| -> Vec<String> {
         let parts = column.label.split_inclusive(',').map(str::to_owned);
@@ -196,14 +196,14 @@ pub(crate) fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
 pub(crate) fn print_value(value: Option<f64>, field: usize) -> String {
     match value {
         None => format!("{:>field$}", "-"),
-        // mmtests stores -1 for what it does not know. A measured -1 does not occur.
+        // mmtests stores -1 for unknown values. A measured -1 does not occur.
         #[allow(clippy::float_cmp)]
         Some(value) if value.is_nan() || value == -1.0 => format!("{:field$.2}", 0.0),
         Some(value) => format!("{value:field$.2}"),
     }
 }
 
-/// The sign of a zero says nothing of a difference.
+/// Removes the sign of a zero, which is meaningless.
 fn no_minus_zero(delta: f64) -> f64 {
     if delta == 0.0 { 0.0 } else { delta }
 }
@@ -232,7 +232,7 @@ mod tests {
             columns: labels.iter().map(column).collect(),
             field: FIELD_2018,
             bracket: Bracket::Percent,
-            rows: vec![Row {
+            rows: vec![MmtestsRow {
                 statistic: "Extfrag".into(),
                 operation: "total".into(),
                 cells: cells.to_vec(),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_a_dash_or_as_in_mmtests_zero() {
+    fn unknown_values_are_a_dash_or_zero_as_in_mmtests() {
         let known = Cell { value: Some(f64::NAN), delta: Some(-0.0), star: false };
         assert_eq!(
             table(&["vanilla", "a"], &[known, Cell::default()]),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn long_labels_go_on_below_and_never_out_of_their_column() {
+    fn long_labels_wrap_within_their_column() {
         let cell = Cell { value: Some(7.0), delta: Some(12.5), star: true };
         assert_eq!(
             table(&["nofragment=on,watermark_boost=15000,x=1"], &[cell]),

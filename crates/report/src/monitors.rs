@@ -1,17 +1,17 @@
-//! What mmtests' monitors print below a benchmark: the Duration block and the vmstat block.
+//! The output of mmtests' monitors below a benchmark: the Duration block and the vmstat block.
 
 use pageblock_measure::compare::Column;
 use pageblock_measure::monitors::MonitorRow;
 
-use crate::mmtests::{Bracket, Cell, FIELD_DEFAULT, FIELD_VMSTAT, Row, Table};
+use crate::mmtests::{Bracket, Cell, FIELD_DEFAULT, FIELD_VMSTAT, MmtestsRow, Table};
 
-/// The Duration block, in seconds; nothing without a row.
+/// Prints the Duration block, in seconds; empty without rows.
 #[must_use]
 pub fn duration(columns: &[Column], rows: &[MonitorRow]) -> String {
     block("Duration", FIELD_DEFAULT, columns, rows)
 }
 
-/// The vmstat block; nothing without a row.
+/// Prints the vmstat block; empty without rows.
 #[must_use]
 pub fn vmstat(columns: &[Column], rows: &[MonitorRow]) -> String {
     block("Ops", FIELD_VMSTAT, columns, rows)
@@ -22,7 +22,7 @@ fn block(statistic: &str, field: usize, columns: &[Column], rows: &[MonitorRow])
         return String::new();
     }
     let cell = |&value: &Option<f64>| Cell { value, ..Cell::default() };
-    let row = |row: &MonitorRow| Row {
+    let row = |row: &MonitorRow| MmtestsRow {
         statistic: statistic.to_owned(),
         operation: row.label.clone(),
         cells: row.values.iter().map(cell).collect(),

@@ -1,15 +1,15 @@
-//! A published table beside ours, cell by cell.
+//! Prints a published table beside ours, cell by cell.
 
-use pageblock_measure::published::{Beside, BesideRow};
+use pageblock_measure::published::{PublishedComparison, PublishedComparisonRow};
 
 use crate::table::Table;
 
-/// Prints it: for each column the published value, ours, and their ratio; for each column but the
-/// first the change from the first. Rows whose values do not compare, as the machine is smaller than
-/// the published one, have their changes alone.
+/// Prints for each column the published value, ours, and their ratio; for each column but the first also the
+/// change from the first. Rows whose values are not comparable, as the machine is smaller than the published
+/// one, have only their changes.
 #[must_use]
-pub fn print(beside: &Beside) -> String {
-    let Beside { workload, machine, source, policies, seeds, rows } = beside;
+pub fn print(beside: &PublishedComparison) -> String {
+    let PublishedComparison { workload, machine, source, policies, seeds, rows } = beside;
     let means = if *seeds == 1 { "1 seed".to_owned() } else { format!("means over {seeds} seeds") };
     let mut text = format!(
         "{workload} beside what was published: {source}\nours: simulated on {machine}, {means}; fitted: the model was adjusted by this row\n"
@@ -17,21 +17,21 @@ pub fn print(beside: &Beside) -> String {
     for (letter, policy) in ('A'..).zip(policies) {
         text += &format!("{letter}: {policy}\n");
     }
-    let (values, totals): (Vec<&BesideRow>, Vec<_>) =
+    let (values, totals): (Vec<&PublishedComparisonRow>, Vec<_>) =
         rows.iter().partition(|row| row.values_compare);
     if !values.is_empty() {
         text += "ratio: ours to published\n";
         text += &table(policies, &values, true).print();
     }
     if !totals.is_empty() {
-        text += "Counts and times of a whole run on a smaller machine are other ones than the published: only \
-                 their changes compare\n";
+        text += "Counts and times of a whole run depend on the size of the machine, which is smaller than the published \
+                 one: only their changes are comparable\n";
         text += &table(policies, &totals, false).print();
     }
     text
 }
 
-fn table(policies: &[String], rows: &[&BesideRow], values: bool) -> Table {
+fn table(policies: &[String], rows: &[&PublishedComparisonRow], values: bool) -> Table {
     let mut table = Table::new().text("row").text("");
     for (letter, _) in ('A'..).zip(policies).filter(|_| values) {
         table = table.number(&format!("{letter} published")).number("ours").number("ratio");
@@ -66,7 +66,7 @@ fn ratio(value: Option<f64>) -> String {
 }
 
 fn percent(value: Option<f64>) -> String {
-    // What rounds to nothing has no sign of a fall.
+    // Values that round to 0 have no sign.
     value.map_or("-".to_owned(), |value| match format!("{value:+.1}") {
         zero if zero == "-0.0" => "+0.0".to_owned(),
         text => text,
@@ -75,33 +75,33 @@ fn percent(value: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pageblock_measure::published::{BesideCell, Kind};
+    use pageblock_measure::published::{Kind, PublishedComparisonCell};
 
     use super::*;
 
     #[test]
-    fn what_rounds_to_nothing_did_not_fall() {
+    fn values_that_round_to_zero_have_no_sign() {
         let texts = [-0.04, 0.04, -10.0, -0.06].map(|change| percent(Some(change)));
         assert_eq!(texts, ["+0.0", "+0.0", "-10.0", "-0.1"]);
     }
 
     #[test]
     fn cells_changes_and_what_is_missing() {
-        let cell = |published, ours| BesideCell { published, ours };
-        let beside = Beside {
+        let cell = |published, ours| PublishedComparisonCell { published, ours };
+        let beside = PublishedComparison {
             workload: "w".into(),
             machine: "m at 1/8".into(),
             source: "somebody".into(),
             policies: vec!["old".into(), "new".into()],
             seeds: 3,
             rows: vec![
-                BesideRow::new(
+                PublishedComparisonRow::new(
                     "events".into(),
                     Kind::Predicted,
                     true,
                     vec![cell(Some(4000.0), Some(2000.5)), cell(Some(1000.0), None)],
                 ),
-                BesideRow::new(
+                PublishedComparisonRow::new(
                     "stalls".into(),
                     Kind::Fitted,
                     false,
@@ -115,7 +115,7 @@ mod tests {
             text.lines().map(|line| line.split_whitespace().collect()).collect();
         let row = ["events", "predicted", "4000", "2000", "0.50", "1000", "-", "-", "-75.0", "-"];
         assert!(lines.iter().any(|line| line[..] == row), "{text}");
-        assert!(text.contains("only their changes compare\nrow "), "{text}");
+        assert!(text.contains("only their changes are comparable\nrow "), "{text}");
         assert_eq!(lines.last().unwrap()[..], ["stalls", "fitted", "-75.0", "-50.0"], "{text}");
     }
 }

@@ -11,25 +11,25 @@ pub struct RatioCell {
     pub ratio: f64,
     /// The difference in percent.
     pub delta: f64,
-    /// The difference in units of the facing halves of the intervals, negative where it is worse.
+    /// The difference in units of the interval halves between the means, negative if it is worse.
     pub distance: f64,
 }
 
 /// The table of `--print-ratio`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RatioTable {
-    /// What heads each test.
+    /// The heading of each test.
     pub columns: Vec<Column>,
     /// The width of a ratio in characters.
     pub field: usize,
     /// Each operation and its cells.
     pub rows: Vec<(String, Vec<RatioCell>)>,
-    /// The summary: statistic (`Dmean`), direction (`Higher`), and a value for each test.
+    /// The summary: statistic (`Dmean`), direction (`Higher`), and one value per test.
     pub summary: Vec<(String, String, Vec<f64>)>,
 }
 
 const STATISTIC: &str = "Ratio";
-/// What the header allows for the brackets, which are wider.
+/// The header's width for the brackets, which are wider.
 const HEADER_BRACKET: usize = 11;
 /// The width of ` (0.00%) (+0.00s)`, which the summary leaves empty.
 const EMPTY_BRACKETS: usize = 17;

@@ -1,11 +1,11 @@
-//! The comparison of a replay under several policies, in the layout of mmtests.
+//! The comparison of replays under several policies, in the layout of mmtests.
 
 use pageblock_measure::compare::{Comparison, Section};
 
 use crate::calibration;
-use crate::mmtests::{Bracket, Cell, FIELD_2018, Row, Table};
+use crate::mmtests::{Bracket, Cell, FIELD_2018, MmtestsRow, Table};
 
-/// What the percentages of a comparison mean.
+/// The meaning of the percentages of a comparison.
 pub const LEGEND: &str = "Percentages: positive is better, as in mmtests. Rows for which neither way \
     is better (Blocks, FreePages, claims, some Ops) show the plain change.";
 
@@ -23,10 +23,10 @@ pub fn print(comparison: &Comparison) -> String {
     text
 }
 
-/// The table of a section.
+/// Returns the table of a section.
 #[must_use]
 pub fn table(comparison: &Comparison, section: &Section) -> Table {
-    let row = |row: &pageblock_measure::compare::Row| Row {
+    let row = |row: &pageblock_measure::compare::ComparisonRow| MmtestsRow {
         statistic: row.group.clone(),
         operation: row.label.clone(),
         cells: row
@@ -48,7 +48,7 @@ pub fn table(comparison: &Comparison, section: &Section) -> Table {
     }
 }
 
-/// Prints a section's title, and below it in brackets its note.
+/// Prints a section's title, and below it its note in brackets.
 pub(crate) fn titled(title: &str, note: Option<&str>) -> String {
     let note = note.map_or(String::new(), |note| format!("({note})\n"));
     format!("{title}\n{note}")
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn certificate_and_notes_stand_above_the_tables() {
+    fn certificate_and_notes_are_printed_above_the_tables() {
         let mut runs = [run("linux-6.9", 804_694), run("linux-6.12,claim=whole", 408_912)];
         for (run, unit) in runs.iter_mut().zip([EventUnit::Block, EventUnit::Page]) {
             run.extfrag_unit = Some(unit);

@@ -1,15 +1,14 @@
-//! The comparison of policies over seeds: the table of mmtests, and the paired statistics below it.
+//! The comparison of policies over seeds: mmtests' table, and the paired statistics below it.
 
 use pageblock_measure::paired::PairedResult;
 use pageblock_measure::seeds::{SeedComparison, SeedRow, SeedSection};
 
-use crate::mmtests::{Bracket, Cell, FIELD_2018, Row, Table};
+use crate::mmtests::{Bracket, Cell, FIELD_2018, MmtestsRow, Table};
 use crate::replay::{print_preamble, titled};
 use crate::table;
 
-/// Prints the certificate, the notes, and for each section a titled table of means over the seeds
-/// in the layout of mmtests, followed by the paired statistics of the same rows where there are
-/// seeds enough for them.
+/// Prints the certificate, the notes, and for each section a titled table of means over the seeds in the layout
+/// of mmtests. If there are enough seeds, the paired statistics of the same rows follow.
 #[must_use]
 pub fn print(comparison: &SeedComparison) -> String {
     let mut text = print_preamble(comparison.certificate.as_deref(), None, &comparison.notes);
@@ -30,7 +29,7 @@ pub fn print(comparison: &SeedComparison) -> String {
     text
 }
 
-/// The table of means; stars are those of the chosen rule over the seeds.
+/// Returns the table of means; stars follow the chosen rule, over the seeds.
 #[must_use]
 pub fn mean_table(comparison: &SeedComparison, section: &SeedSection) -> Table {
     let cells = |row: &SeedRow| {
@@ -43,7 +42,7 @@ pub fn mean_table(comparison: &SeedComparison, section: &SeedSection) -> Table {
         };
         row.cells.iter().map(cell).collect()
     };
-    let row = |row: &SeedRow| Row {
+    let row = |row: &SeedRow| MmtestsRow {
         statistic: row.group.clone(),
         operation: row.label.clone(),
         cells: cells(row),
@@ -57,7 +56,7 @@ pub fn mean_table(comparison: &SeedComparison, section: &SeedSection) -> Table {
     }
 }
 
-/// The paired statistics: for each row and each policy but the baseline, the median ratio with its
+/// Returns the paired statistics: for each row and each policy but the baseline, the median ratio with its
 /// interval, and the p of the exact tests.
 #[must_use]
 pub fn paired_table(comparison: &SeedComparison, section: &SeedSection) -> table::Table {

@@ -1,6 +1,6 @@
-//! A plain table for people: text on the left, numbers on the right, units in the headings.
+//! Plain tables: text on the left, numbers on the right, units in the headings.
 
-/// How the cells of a column stand.
+/// The alignment of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Align {
     /// Text.
@@ -9,7 +9,7 @@ pub enum Align {
     Right,
 }
 
-/// A table of cells that are already text.
+/// A table of formatted cells.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Table {
     headings: Vec<(String, Align)>,
@@ -17,7 +17,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without a column.
+    /// Makes a table without columns.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -37,7 +37,7 @@ impl Table {
         self
     }
 
-    /// Adds a row. Cells beyond the last column are dropped, missing ones are empty.
+    /// Adds a row. Cells beyond the last column are dropped, missing cells are empty.
     pub fn row<I>(&mut self, cells: I)
     where
         I: IntoIterator,
@@ -48,7 +48,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Prints headings and rows; columns are two blanks apart, and no line ends with a blank.
+    /// Prints headings and rows; columns are two blanks apart, and lines have no trailing blanks.
     #[must_use]
     pub fn print(&self) -> String {
         let headings: Vec<String> = self.headings.iter().map(|(text, _)| text.clone()).collect();

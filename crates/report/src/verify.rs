@@ -4,7 +4,7 @@ use pageblock_measure::verification::{DRAINS, Gap, KindResult, Mismatch, Verific
 
 use crate::table::Table;
 
-/// The certificate: one line to stand above every what-if of the recording.
+/// Returns the certificate: one line to be printed above every what-if of the recording.
 #[must_use]
 pub fn certificate(verification: &Verification) -> String {
     let Verification { recording, preset, events, .. } = verification;
@@ -37,7 +37,7 @@ pub fn certificate(verification: &Verification) -> String {
     text + &format!("; the end state is {end}")
 }
 
-/// Says what a recording lacks, and what that makes meaningless.
+/// Returns a line with what a recording lacks, and what that makes meaningless.
 #[must_use]
 pub fn gap(gap: &Gap) -> String {
     match gap {
@@ -48,7 +48,7 @@ pub fn gap(gap: &Gap) -> String {
             let share = percent(share.and_then(|share| u64::try_from(share).ok()));
             let of = match cpu {
                 Some(cpu) => format!("CPU {cpu} lost"),
-                None => "the recorder lost, on CPUs that it does not name,".to_owned(),
+                None => "the recorder lost, on unnamed CPUs,".to_owned(),
             };
             format!("{of} {lost} of {all} events ({share} %)")
         }
@@ -56,20 +56,20 @@ pub fn gap(gap: &Gap) -> String {
             "no event is known to precede the first loss: nothing can be judged".to_owned()
         }
         Gap::Cut { followed, events } => {
-            format!("only the {followed} of {events} events before the first loss are followed")
+            format!("only the {followed} of {events} events before the first loss are replayed")
         }
         Gap::MissingEvent { event } => {
             let what = match event.as_str() {
-                "mm_page_alloc" => "what is on per-CPU lists is not known",
+                "mm_page_alloc" => "the contents of per-CPU lists are unknown",
                 "mm_page_free_batched" => {
-                    "in which order pages reach a per-CPU list is not known, and drains cannot be \
+                    "the order in which pages reach a per-CPU list is unknown, and drains cannot be \
                      judged"
                 }
                 "mm_page_alloc_zone_locked" => {
                     "refills cannot be judged, nor anything that depends on what they take"
                 }
                 "mm_page_pcpu_drain" => {
-                    "drains cannot be judged, nor anything that depends on what they give back"
+                    "drains cannot be judged, nor anything that depends on what they free"
                 }
                 "mm_page_alloc_extfrag" => {
                     "fallbacks cannot be judged, nor anything that depends on what they take"
@@ -79,20 +79,19 @@ pub fn gap(gap: &Gap) -> String {
             format!("no {event} was recorded: {what}")
         }
         Gap::MissingMarks { marks } if marks[0] == "S1" => {
-            "no marks S1 and S2: which events follow the start snapshot is not known, and nothing \
+            "no marks S1 and S2: the first event after the start snapshot is unknown, and nothing \
              can be judged"
                 .to_owned()
         }
         Gap::MissingMarks { marks: [first, second] } => format!(
-            "no marks {first} and {second}: which events precede the end snapshot is not known, and \
+            "no marks {first} and {second}: the last event before the end snapshot is unknown, and \
              the end state is not compared"
         ),
     }
 }
 
-/// The certificate, what the recording lacks, a table with a row for each kind of decision, notes,
-/// and the first `mismatches` mismatches with their context. Percentages are rounded down: 100.00
-/// means all.
+/// Prints the certificate, what the recording lacks, a table with a row for each kind of decision, notes, and
+/// the first `mismatches` mismatches with their context. Percentages are rounded down: 100.00 means all.
 #[must_use]
 pub fn print(verification: &Verification, mismatches: usize) -> String {
     let mut text = format!("{}\n\n", certificate(verification));
@@ -106,7 +105,7 @@ pub fn print(verification: &Verification, mismatches: usize) -> String {
     text += &table;
     let not_followed = verification.not_followed.iter();
     let not_followed = not_followed
-        .map(|(change, count)| format!("{count} recorded changes could not be followed: {change}"));
+        .map(|(change, count)| format!("{count} recorded changes could not be imposed: {change}"));
     let notes: Vec<String> = verification.notes.iter().cloned().chain(not_followed).collect();
     if !notes.is_empty() {
         text.push('\n');
@@ -121,7 +120,7 @@ pub fn print(verification: &Verification, mismatches: usize) -> String {
     text
 }
 
-/// A row for each kind of decision; empty where nothing is judged.
+/// Returns a table with a row for each kind of decision; empty if nothing is judged.
 fn table(verification: &Verification) -> String {
     if verification.is_void() {
         return String::new();
@@ -219,7 +218,7 @@ mod tests {
                 "all                    20006      99.99      75.00          8\n",
                 "\n",
                 "Note: drains: 7 in both\n",
-                "Note: 2 recorded changes could not be followed: blocks freed to the zone\n",
+                "Note: 2 recorded changes could not be imposed: blocks freed to the zone\n",
                 "\n",
                 "event 7 at 2.000013 s, CPU 1: mm_page_alloc\n",
                 "  recorded: pfn 4660 order 0\n",
@@ -230,9 +229,9 @@ mod tests {
         );
     }
 
-    /// A figure that a gap makes meaningless is not printed, and the gap stands above the table.
+    /// Figures that a gap makes meaningless are not printed, and the gap is printed above the table.
     #[test]
-    fn gaps_stand_above_the_table_in_place_of_figures() {
+    fn gaps_are_printed_above_the_table_instead_of_figures() {
         let mut verification = Verification {
             recording: "field".into(),
             preset: "linux-6.18".into(),
@@ -254,9 +253,9 @@ mod tests {
                 "shape, 100.00 % are exact; not judged: drain frame; the end state is not recorded\n",
                 "\n",
                 "Missing: CPU 1 lost 100 of 2000 events (5.00 %)\n",
-                "Missing: only the 900 of 4000 events before the first loss are followed\n",
-                "Missing: no mm_page_free_batched was recorded: in which order pages reach a per-CPU ",
-                "list is not known, and drains cannot be judged\n",
+                "Missing: only the 900 of 4000 events before the first loss are replayed\n",
+                "Missing: no mm_page_free_batched was recorded: the order in which pages reach a per-CPU ",
+                "list is unknown, and drains cannot be judged\n",
                 "\n",
                 "decision           cases  shape [%]  exact [%]  explained\n",
                 "drain frame   not judged          -          -          -\n",

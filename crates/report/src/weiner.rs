@@ -1,7 +1,7 @@
 //! The layout of the tables of the freelist hygiene series (2023 to 2025).
 //!
 //! A label, then for each column the value and its change with its natural sign; the baseline has
-//! `(    +0.00%)`. The change is that of [`weiner_diff`](pageblock_measure::stats::weiner_diff).
+//! `(    +0.00%)`. The change is computed by [`weiner_diff`](pageblock_measure::stats::weiner_diff).
 
 use pageblock_measure::compare::{Comparison, Section};
 
@@ -12,17 +12,17 @@ const COLUMN: usize = 24;
 
 /// A row: a label, and for each column a value and its change in percent.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
-    /// What is measured.
+pub struct WeinerRow {
+    /// The measured quantity.
     pub label: String,
     /// The value and its change from the baseline in percent; `None` prints as a dash.
     pub cells: Vec<Option<(f64, Option<f64>)>>,
 }
 
-/// The rows of a section, labelled by group and label.
+/// Returns the rows of a section, labelled by group and label.
 #[must_use]
-pub fn rows(comparison: &Comparison, section: &Section) -> Vec<Row> {
-    let row = |row: &pageblock_measure::compare::Row| Row {
+pub fn rows(comparison: &Comparison, section: &Section) -> Vec<WeinerRow> {
+    let row = |row: &pageblock_measure::compare::ComparisonRow| WeinerRow {
         label: format!("{} {}", row.group, row.label),
         cells: (row.cells.iter().zip(comparison.weiner_changes(row)))
             .map(|(cell, change)| Some((cell.value?.as_f64(), change)))
@@ -31,9 +31,9 @@ pub fn rows(comparison: &Comparison, section: &Section) -> Vec<Row> {
     section.rows.iter().map(row).collect()
 }
 
-/// Prints a table under the names of its columns.
+/// Prints a table with column headings.
 #[must_use]
-pub fn print(columns: &[&str], rows: &[Row]) -> String {
+pub fn print(columns: &[&str], rows: &[WeinerRow]) -> String {
     let label = widest(rows.iter().map(|row| row.label.as_str()));
     let mut text = " ".repeat(label);
     for column in columns {
@@ -55,8 +55,8 @@ pub fn print(columns: &[&str], rows: &[Row]) -> String {
     text
 }
 
-/// Prints the values of consecutive runs, one line for each: an allocator that ages shows here.
-/// A column that has fewer runs than the longest ends early.
+/// Prints the values of consecutive runs, one line per run, which shows whether fragmentation grows with age. A
+/// column with fewer runs ends early.
 #[must_use]
 pub fn print_series(columns: &[&str], series: &[Vec<f64>]) -> String {
     let mut text = format!("{:>5}", "run");
@@ -84,14 +84,14 @@ mod tests {
 
     use super::*;
 
-    fn row(label: &str, base: f64, new: f64) -> Row {
-        Row {
+    fn row(label: &str, base: f64, new: f64) -> WeinerRow {
+        WeinerRow {
             label: label.into(),
             cells: vec![Some((base, Some(0.0))), Some((new, Some(weiner_diff(base, new))))],
         }
     }
 
-    /// Rows of the series of March 2024. The archive's copy lost the repeated blanks.
+    /// Rows of the series of March 2024. The archive's copy collapsed repeated blanks.
     #[test]
     fn rows_as_posted() {
         let rows = [

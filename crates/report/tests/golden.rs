@@ -1,13 +1,13 @@
-//! Every golden table, taken apart and printed again, byte for byte.
+//! Parses every golden table and prints it again, byte for byte.
 //!
-//! The files under `tests/golden` are what mmtests itself prints (its states of 2018, 2021 and
-//! 2026, on synthetic data). From each we read the cells and give them to the printer; where a file
-//! has differences in percent, these are also held against `pageblock-measure`'s own.
+//! The files under `tests/golden` were printed by mmtests itself (its states of 2018, 2021 and 2026, on
+//! synthetic data). The cells of each file are read and passed to the printer; if a file has differences in
+//! percent, they are compared with those of `pageblock-measure`.
 
 use pageblock_measure::compare::Column;
 use pageblock_measure::stats::{Direction, pdiff, pndiff};
 use pageblock_report::mmtests::{
-    Bracket, Cell, FIELD_2018, FIELD_DEFAULT, FIELD_VMSTAT, Row, Table,
+    Bracket, Cell, FIELD_2018, FIELD_DEFAULT, FIELD_VMSTAT, MmtestsRow, Table,
 };
 use pageblock_report::ratio::{RatioCell, RatioTable};
 
@@ -22,9 +22,8 @@ fn columns(header: [&str; 2]) -> Vec<Column> {
     pairs.map(|(kernel, label)| Column { kernel: kernel.into(), label: label.into() }).collect()
 }
 
-/// Takes a row apart: the label is what stands before the first value, and its first word is the
-/// statistic.
-fn parse_row(line: &str, bracket: Bracket) -> Row {
+/// Parses a row: the label is everything before the first value, and its first word is the statistic.
+fn parse_row(line: &str, bracket: Bracket) -> MmtestsRow {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_value = |word: &&str| word.contains('.') && word.parse::<f64>().is_ok();
     let first = words.iter().position(is_value).expect("a value");
@@ -45,7 +44,7 @@ fn parse_row(line: &str, bracket: Bracket) -> Row {
             })
             .collect(),
     };
-    Row { statistic: words[0].into(), operation: words[1..first].join(" "), cells }
+    MmtestsRow { statistic: words[0].into(), operation: words[1..first].join(" "), cells }
 }
 
 fn parse(text: &str, field: usize, bracket: Bracket) -> Table {
@@ -65,14 +64,14 @@ fn check(text: &str, field: usize, bracket: Bracket) -> Table {
     table
 }
 
-/// The parts of a file between its lines that start with dashes.
+/// Returns the parts of a file between its lines of dashes.
 fn parts(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let parts = lines.split(|line| line.starts_with("----"));
     parts.map(|lines| lines.iter().map(|line| format!("{line}\n")).collect()).collect()
 }
 
-/// Differences of printed values agree with the printed differences, as far as rounding allows.
+/// Checks that the differences of printed values agree with the printed differences, within rounding.
 fn check_differences(table: &Table, direction: Direction) {
     for row in &table.rows {
         let spread = row.statistic.contains("Stddev") || row.statistic.contains("CoeffVar");
@@ -96,7 +95,7 @@ fn check_differences(table: &Table, direction: Direction) {
 fn thpfioscale_2018() {
     let table = check(THPFIOSCALE, FIELD_2018, Bracket::Percent);
     check_differences(&table, Direction::Lower);
-    let stars = |row: &Row| row.cells.iter().any(|cell| cell.star);
+    let stars = |row: &MmtestsRow| row.cells.iter().any(|cell| cell.star);
     assert!(table.rows.iter().all(|row| stars(row) == (row.statistic == "Amean")));
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with the input of a simulation.
+//! Errors in the input of a simulation.
 
 use pageblock::setup::SetupError;
 use pageblock::zone::FrameError;
@@ -10,10 +10,10 @@ pub enum Error {
     /// No allocator can be made for the machine.
     #[error("the machine cannot be modelled: {0}")]
     Setup(#[from] SetupError),
-    /// The machine's memory is described twice, or another contradiction.
+    /// The machine's memory contradicts itself, for example by describing a range twice.
     #[error("the machine's memory contradicts itself: {0}")]
     Contradiction(#[from] FrameError),
-    /// The policy's watermarks are above all of the machine's memory.
+    /// The policy's high watermark is above the machine's memory.
     #[error(
         "{name}={value}: the high watermark would be above all of the machine's {mib} MiB of memory; allowed: up \
          to {largest}"
@@ -21,9 +21,9 @@ pub enum Error {
     Watermarks {
         /// The switch.
         name: &'static str,
-        /// Its value, in kilobytes.
+        /// The value, in kilobytes.
         value: u32,
-        /// The largest value with which it would not.
+        /// The largest allowed value.
         largest: u32,
         /// The memory of the whole machine.
         mib: u64,
@@ -31,7 +31,7 @@ pub enum Error {
     /// The workload does not fit the machine.
     #[error("{0}")]
     Workload(String),
-    /// The simulation broke: a page was lost, or a task waits for ever. A defect.
-    #[error("the simulation broke {0}")]
+    /// The simulation has a defect: it lost a page, or a task waits forever.
+    #[error("the simulation failed {0}")]
     Simulation(String),
 }

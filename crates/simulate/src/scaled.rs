@@ -1,5 +1,5 @@
-//! A kernel on a machine that is smaller than the real one: what an administrator sets in kilobytes is of the
-//! whole machine, and shrinks with it.
+//! Scales a kernel to a machine that is smaller than the real one: settings in kilobytes apply to the whole
+//! machine and shrink with it.
 
 use pageblock::layout::ZoneKind;
 use pageblock::policy::Policy;
@@ -10,16 +10,16 @@ use crate::error::Error;
 use crate::sim::machine_file::{MachineSpec, Scale};
 use crate::workload::Workload;
 
-/// The smallest min_free_kbytes that is computed for a smaller machine.
+/// The lower limit of min_free_kbytes when it is computed for a scaled machine.
 const COMPUTED_FLOOR: u64 = 128;
 
-/// Returns the kernel with what the workload sets up and was not set by hand, and with as much of every value in
-/// kilobytes as the machine's scale says: `min_free_kbytes` and `extra_free_kbytes`, set or computed, are of the
-/// whole machine.
+/// Returns the kernel with the workload's settings, where they were not set by hand, and with every value in
+/// kilobytes multiplied by the machine's scale: `min_free_kbytes` and `extra_free_kbytes`, set or computed,
+/// apply to the whole machine.
 ///
 /// # Errors
-/// [`Error::Watermarks`] where they are set so high that the machine's memory is below its high watermark. The
-/// kernel takes such a value and is out of memory at once.
+/// [`Error::Watermarks`] if they are set so high that the high watermark is above the machine's memory. The
+/// kernel accepts such a value and is out of memory at once.
 pub fn kernel(
     named: &Named,
     machine: &MachineSpec,
@@ -34,10 +34,10 @@ pub fn kernel(
     };
     let (min, extra) = ("min_free_kbytes", "extra_free_kbytes");
     let (name, value) = match named.kernel.allocator {
-        // 0 has it computed, and 1 is the least that can be set.
+        // 0 means computed, and 1 is the smallest value that can be set.
         Policy { min_free_kbytes: value @ 2.., .. } if fits_with(min, 1) => (min, value),
         Policy { extra_free_kbytes: value @ 2.., .. } if fits_with(extra, 1) => (extra, value),
-        // The machine is too small for what is computed; it shows when it is started.
+        // The machine is too small even for the computed value; starting it reports that.
         _ => return Ok(scaled),
     };
     let (mut largest, mut too_large) = (1, value);
@@ -54,7 +54,7 @@ pub fn kernel(
     })
 }
 
-/// The same kernel with another number for a setting of the allocator's, set by hand.
+/// Returns the same kernel with one numeric setting of the allocator set by hand.
 fn with(named: &Named, name: &str, number: u32) -> Named {
     let mut other = named.clone();
     other.set.retain(|(switch, _)| switch.name() != name);
@@ -66,10 +66,10 @@ fn with(named: &Named, name: &str, number: u32) -> Named {
     other
 }
 
-/// Tells whether all of memory reaches the high watermark.
+/// Reports whether the high watermark is within the machine's memory.
 fn fits(policy: &Policy, machine: &MachineSpec) -> bool {
     let pages = machine.pages();
-    // Every zone has its share of the watermarks, so the machine is as good as a zone.
+    // Every zone gets its share of the watermarks, so the machine can be treated as one zone.
     let kbytes = tuning::min_free_kbytes(policy, pages * KBYTES_PER_PAGE, None);
     tuning::watermarks(policy, ZoneKind::Normal, pages, pages, kbytes).high <= pages
 }
@@ -85,14 +85,15 @@ fn shrunk(named: &Named, machine: &MachineSpec, workload: &dyn Workload) -> Kern
         return kernel;
     }
     tuned.min_free_kbytes = match named.kernel.allocator.min_free_kbytes {
-        // It grows with the root of memory and has a floor for huge pages: as of the whole machine.
+        // It grows with the square root of memory and has a floor for huge pages: computed for the whole
+        // machine.
         0 => part(computed(tuned, machine, whole)).max(COMPUTED_FLOOR as u32),
         kbytes => part(kbytes.into()).max(1),
     };
     kernel
 }
 
-/// The min_free_kbytes of a whole machine of so many pages.
+/// Returns the min_free_kbytes of a whole machine with this many pages.
 fn computed(policy: &Policy, machine: &MachineSpec, whole: u64) -> u64 {
     let mut kinds: Vec<_> = machine.zones.iter().map(|z| (z.node, z.kind)).collect();
     kinds.dedup();

@@ -1,4 +1,4 @@
-//! A simulated run: a machine, a policy, a workload and a seed give a [`Run`].
+//! A simulated run: computes a [`Run`] from a machine, a kernel, a workload and a seed.
 
 use std::mem::MaybeUninit;
 
@@ -29,20 +29,20 @@ use crate::sim::read_ahead::SAMPLES_MAX;
 use crate::sim::world::World;
 use crate::workload::{self, Outcome, Progress, Workload, check};
 
-/// What is simulated.
+/// The input of a simulation.
 #[derive(Clone, Debug)]
 pub struct Simulation<'s> {
     /// The machine.
     pub machine: &'s MachineSpec,
-    /// The kernel that it runs.
+    /// The kernel that runs on it.
     pub kernel: &'s Named,
-    /// What is run on it.
+    /// The workload.
     pub workload: &'s dyn Workload,
     /// The seed.
     pub seed: u64,
 }
 
-/// The kernel as a run keeps it.
+/// Returns the kernel as a run stores it.
 fn record(named: &Named) -> KernelRecord {
     let value = |switch: Switch| (switch.name().to_owned(), switch.get(&named.kernel).to_string());
     KernelRecord {
@@ -67,14 +67,15 @@ impl Simulation<'_> {
             config.checkpoint_bytes = self.machine.scale.of(whole).max(1);
             config.file_objects = XFS;
         }
-        self.workload.bring(&mut config);
+        self.workload.configure(&mut config);
         config
     }
 
-    /// Runs it; `progress` is shown the world now and then and may stop it, which gives `None`.
+    /// Runs it; `progress` is called with the world now and then and may stop the run, which then returns
+    /// `None`.
     ///
     /// # Errors
-    /// For a machine that the workload does not fit, and where the simulation loses a page.
+    /// If the workload does not fit the machine, or the simulation has a defect.
     pub fn run(&self, progress: &mut Progress<'_>) -> Result<Option<Run>, Error> {
         let machine = self.machine;
         self.workload.fits(machine)?;
@@ -163,7 +164,7 @@ impl Simulation<'_> {
     }
 }
 
-/// The type that a request for a page of this owner has.
+/// Returns the migratetype of a request for a page of this owner.
 fn content_type(vm: &Vm<'_, Tally>, pfn: Pfn) -> Migratetype {
     let page = vm.pages().get(pfn);
     match page.kind() {
@@ -176,7 +177,7 @@ fn content_type(vm: &Vm<'_, Tally>, pfn: Pfn) -> Migratetype {
     }
 }
 
-/// The pageblocks by type, and which of them hold pages of another.
+/// Counts the pageblocks by type, and those that hold pages of another type.
 fn census(vm: &Vm<'_, Tally>) -> BlockCensus {
     let summaries = vm.allocator().zones().iter().flat_map(|zone| {
         let size = zone.geometry().pageblock_pages();

@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What is wrong in a line of a file.
+/// An error in a line of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Mistake {
     /// The line, from 1.
@@ -22,15 +22,15 @@ pub(crate) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Mistake> {
     })
 }
 
-/// The line that a byte is in, from 1.
+/// Returns the line that contains a byte, from 1.
 pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
 }
 
-/// The keys of one table, each of which is asked for by name.
+/// The keys of one table, each of which is requested by name.
 pub(crate) struct Keys<'t> {
     text: &'t str,
-    /// How the table is named in the file, such as `[disk]`; empty for the outermost.
+    /// The table's name in the file, such as `[disk]`; empty for the outermost.
     name: &'static str,
     start: usize,
     table: &'t DeTable<'t>,
@@ -38,12 +38,12 @@ pub(crate) struct Keys<'t> {
 }
 
 impl<'t> Keys<'t> {
-    /// The keys of the outermost table of `text`.
+    /// Makes the keys of the outermost table of `text`.
     pub(crate) fn new(text: &'t str, table: &'t DeTable<'t>) -> Self {
         Self { text, name: "", start: 0, table, known: Vec::new() }
     }
 
-    /// Returns a whole number, or the `default` where the key is absent.
+    /// Returns a whole number, or the `default` if the key is absent.
     pub(crate) fn number(
         &mut self,
         key: &'static str,
@@ -66,7 +66,7 @@ impl<'t> Keys<'t> {
         text.ok_or_else(|| self.wrong(key, &value.span(), "a text in quotes"))
     }
 
-    /// Returns the place of a name in a list, or 0 where the key is absent.
+    /// Returns the index of a name in a list, or 0 if the key is absent.
     pub(crate) fn choice(&mut self, key: &'static str, names: &[&str]) -> Result<usize, Mistake> {
         let Some(value) = self.find(key) else { return Ok(0) };
         let at = value.get_ref().as_str().and_then(|text| names.iter().position(|n| *n == text));
@@ -76,7 +76,7 @@ impl<'t> Keys<'t> {
         })
     }
 
-    /// Returns true or false; false where the key is absent.
+    /// Returns true or false; false if the key is absent.
     pub(crate) fn flag(&mut self, key: &'static str) -> Result<bool, Mistake> {
         let Some(value) = self.find(key) else { return Ok(false) };
         let flag = value.get_ref().as_bool();
@@ -128,7 +128,7 @@ impl<'t> Keys<'t> {
         }
     }
 
-    /// Refuses keys that nobody asked for.
+    /// Rejects keys that were not requested.
     pub(crate) fn end(&self) -> Result<(), Mistake> {
         let unknown =
             |key: &&Spanned<_>| !self.known.contains(&AsRef::<str>::as_ref(key.get_ref()));

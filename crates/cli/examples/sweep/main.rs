@@ -1,5 +1,5 @@
 //! Runs all workloads under random valid policies, and looks for runs that do not end, panic, lose a page, or
-//! take too much memory.
+//! use too much memory.
 //!
 //! ```text
 //! cargo build --release -p pageblock-cli
@@ -30,36 +30,36 @@ use runs::{Ending, Limits, Ran};
 #[derive(Parser)]
 #[command(about = "Run all workloads under random policies")]
 struct Args {
-    /// Draw so many policies
+    /// Number of random policies
     #[arg(long, default_value_t = 2000)]
     policies: u64,
-    /// The seed that the policies are drawn by
+    /// Seed of the random policies
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Run these workloads only
+    /// Run only these workloads
     #[arg(long = "workload")]
     workloads: Vec<String>,
     /// Shrink machines and workloads
     #[arg(long, default_value = "1/64")]
     scale: String,
-    /// Seconds of CPU time that a run may take
+    /// CPU seconds that a run may use
     #[arg(long, default_value_t = 120)]
     limit: u64,
-    /// MiB that a run may take
+    /// MiB that a run may use
     #[arg(long, default_value_t = 512)]
     mib: u64,
-    /// Runs at a time
+    /// Concurrent runs
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// The program; by default the one beside the folder of this example
+    /// The program; by default the one in the folder above this example
     #[arg(long)]
     program: Option<PathBuf>,
-    /// The file with a line for each run that is over; a new call leaves those out
+    /// Log file with a line for each completed run; completed runs are skipped
     #[arg(long, default_value = "sweep.tsv")]
     log: PathBuf,
 }
 
-/// One run to be made.
+/// A run to be made.
 struct Job<'w> {
     number: u64,
     workload: &'w str,
@@ -127,13 +127,13 @@ fn main() -> anyhow::Result<ExitCode> {
         })
         .filter(|job| !over.contains(&(job.number, job.workload)))
         .collect();
-    println!("{} runs to do, {} are done", jobs.len(), old.len());
+    println!("{} runs to do, {} done", jobs.len(), old.len());
     let lines = sweep(&args, &program, &jobs)?;
     let all: Vec<Line> = old.into_iter().chain(lines).collect();
     Ok(summarize(&args, &all))
 }
 
-/// The program that was built with this example.
+/// Returns the program that was built with this example.
 fn beside() -> anyhow::Result<PathBuf> {
     let exe = std::env::current_exe()?;
     let folder = exe.parent().and_then(Path::parent).context("the example has no folder")?;
@@ -151,7 +151,7 @@ fn read(log: &Path) -> anyhow::Result<Vec<Line>> {
     let text = std::fs::read_to_string(log).with_context(|| log.display().to_string())?;
     let line = |(at, line)| {
         Line::parse(line)
-            .with_context(|| format!("{}: line {} is none of a sweep", log.display(), at + 1))
+            .with_context(|| format!("{}: line {} is not a line of a sweep", log.display(), at + 1))
     };
     text.lines().enumerate().map(line).collect()
 }

@@ -5,13 +5,13 @@ use pageblock_kernel::preset::PRESETS;
 use pageblock_kernel::switch::Values;
 use pageblock_simulate::sim::world::Random;
 
-/// Stands for drawing policies among the purposes that a seed is used for.
+/// The purpose that separates this stream of random numbers from those of simulations.
 const PURPOSE: u64 = 0x5eed;
 
-/// The largest value that is drawn for switches in kilobytes: 4 GiB. More than a machine has is refused.
+/// The largest random value of switches in kilobytes: 4 GiB. Values beyond a machine's memory are refused.
 const KBYTES_MAX: u32 = 4 << 20;
 
-/// The policy of this number, of those that a seed stands for, as `pageblock run --policy` takes it.
+/// Returns the policy with this number among those of a seed, as `pageblock run --policy` takes it.
 pub(crate) fn policy(seed: u64, number: u64) -> String {
     let mut random = Random::new(seed, PURPOSE.wrapping_add(number));
     let mut text = PRESETS[random.below(PRESETS.len() as u64) as usize].name.to_owned();
@@ -40,7 +40,7 @@ fn value(switch: Switch, random: &mut Random) -> String {
     }
 }
 
-/// An end of the range, or a number of a random size in it.
+/// Returns an end of the range, or a number of random magnitude in it.
 fn number(min: u32, max: u32, random: &mut Random) -> u32 {
     match random.below(8) {
         0 => min,

@@ -1,4 +1,4 @@
-//! One run of the program, watched from outside: its time, its memory, and how it ended.
+//! One run of the program, observed from outside: its time, its memory, and its outcome.
 
 use std::fmt;
 use std::fs::File;
@@ -18,20 +18,20 @@ const ARGUMENT_MAX: usize = 100;
 /// What a run may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// The CPU time: on a busy machine the clock says little of a run.
+    /// CPU time, as elapsed time says little on a busy machine.
     pub(crate) time: Duration,
-    /// The peak of its memory, in MiB.
+    /// Peak memory in MiB.
     pub(crate) mib: u64,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
-    /// The workload was done.
+    /// The workload was completed.
     Done,
-    /// The run ended early and said so: `livelock` or `out_of_memory`.
+    /// The run ended early and reported it: `livelock` or `out_of_memory`.
     Early(String),
-    /// The policy was refused with one line.
+    /// The policy was rejected with one line.
     Refused(String),
     /// Anything else is a defect.
     Failed(String),
@@ -48,7 +48,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// A run and what it took.
+/// A run and its resource usage.
 #[derive(Clone, Debug)]
 pub(crate) struct Ran {
     pub(crate) ending: Ending,
@@ -57,14 +57,14 @@ pub(crate) struct Ran {
     pub(crate) mib: u64,
 }
 
-/// The arguments of a run, as they are typed.
+/// Returns the arguments of a run, as a user types them.
 pub(crate) fn arguments(workload: &str, policy: &str, scale: &str) -> Vec<String> {
     ["run", workload, "--policy", policy, "--scale", scale, "--jobs", "1", "--json"]
         .map(str::to_owned)
         .to_vec()
 }
 
-/// Runs the program; `scratch` is the beginning of the names of two files for its output.
+/// Runs the program; `scratch` is a prefix for the names of two output files.
 pub(crate) fn run(
     program: &Path,
     arguments: &[String],
@@ -138,17 +138,17 @@ fn watch(
     }
 }
 
-/// The CPU time of a process as Linux tells it, in user and system; none where it does not.
+/// Returns the user plus system CPU time of a process according to Linux; zero if unknown.
 fn cpu_time(id: u32) -> Duration {
     const USER_HZ: u64 = 100;
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    // The name before it may have blanks and brackets.
+    // The name before these fields may contain blanks and brackets.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 1000 / USER_HZ)
 }
 
-/// The peak of a process's memory as Linux tells it; 0 where it does not.
+/// Returns the peak memory of a process according to Linux; 0 if unknown.
 fn peak_mib(id: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -6,7 +6,7 @@ mod plan;
 
 use std::io::IsTerminal;
 
-use pageblock_bench::native::{self, Row};
+use pageblock_bench::native::{self, NativeRow};
 use pageblock_bench::netperf;
 use pageblock_bench::noise::Noise;
 use pageblock_report::json::to_json;
@@ -50,14 +50,14 @@ fn run_netperf(plan: &NetperfPlan) -> anyhow::Result<Verdict> {
     Ok(Verdict::Yes)
 }
 
-/// What comes next, where somebody watches.
+/// Prints the next step if standard error is a terminal.
 fn say(what: &str) {
     if std::io::stderr().is_terminal() {
         output::note(&format!("{what}\n"));
     }
 }
 
-fn datagrams(rows: &[netperf::Row]) -> String {
+fn datagrams(rows: &[netperf::NetperfRow]) -> String {
     let mut table = Table::new()
         .number("bytes")
         .text("policy")
@@ -86,7 +86,7 @@ fn datagrams(rows: &[netperf::Row]) -> String {
     )
 }
 
-fn times(rows: &[Row]) -> String {
+fn times(rows: &[NativeRow]) -> String {
     let mut table = Table::new()
         .text("pattern")
         .number("order")
@@ -97,7 +97,7 @@ fn times(rows: &[Row]) -> String {
         .number("from")
         .number("to");
     for row in rows {
-        if let Row::Time {
+        if let NativeRow::Time {
             allocator,
             pattern,
             order,
@@ -118,14 +118,14 @@ fn times(rows: &[Row]) -> String {
     table.print()
 }
 
-fn packings(rows: &[Row]) -> String {
+fn packings(rows: &[NativeRow]) -> String {
     let mut table = Table::new()
         .text("allocator")
         .text("placement")
         .number("2 MiB blocks won back")
         .number("possible");
     for row in rows {
-        if let Row::Packing { allocator, placement, blocks_won_back, possible } = row {
+        if let NativeRow::Packing { allocator, placement, blocks_won_back, possible } = row {
             let (won, possible) = (blocks_won_back.to_string(), possible.to_string());
             table.row([*allocator, placement, &won, &possible]);
         }
@@ -137,7 +137,7 @@ fn noise(noise: &Noise) -> String {
     let Some((median, most)) = noise.slowdown() else { return String::new() };
     let loaded = if most > 1.25 { "; other work disturbed these results" } else { "" };
     format!(
-        "noise: a fixed work took {median:.2} times its fastest in the median, and at most {most:.2} \
+        "noise: a fixed piece of work took {median:.2} times its fastest in the median, and at most {most:.2} \
          times in 9 of 10 of {} samples{loaded}\n",
         noise.samples()
     )

@@ -116,7 +116,7 @@ fn saved_runs_are_compared_and_damaged_ones_refused() {
 }
 
 #[test]
-fn help_and_version_are_no_errors() {
+fn help_and_version_are_not_errors() {
     assert!(prints("--help").contains("Exit status: 0; 1 where a comparison says no; 2 "));
     assert!(prints("replay --help").contains("NAME,switch=value"));
     assert!(prints("--version").starts_with("pageblock "));
@@ -124,7 +124,7 @@ fn help_and_version_are_no_errors() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_pageblock"))
         .args(["policy", "show", "linux-6.12", "--toml"])
         .stdout(Stdio::piped())

@@ -14,7 +14,7 @@ fn native_prints_times_packing_and_noise() {
     let ran = pageblock(small);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stdout.starts_with("pattern "), "{}", ran.stdout);
-    assert!(ran.stdout.contains("\nnoise: a fixed work took "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nnoise: a fixed piece of work took "), "{}", ran.stdout);
 
     let ran = pageblock(&format!("{small} --json"));
     assert!(ran.stderr.contains("noise: "), "{}", ran.stderr);
@@ -36,7 +36,7 @@ fn native_prints_times_packing_and_noise() {
 
 #[cfg(feature = "bench")]
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn impossible_benchmarks_are_refused() {
     refuses("bench native --pattern walk", "error: --pattern 'walk' is none of pair, bulk_fill");
     refuses("bench native --gib 0", "error: --gib 0 is not a size from 0.25 to 64");
     refuses("bench native --gib NaN", "error: --gib NaN is not a size from 0.25 to 64");

@@ -1,4 +1,4 @@
-//! The documents that code and documents cite, and their headings, exist.
+//! Checks that the documents and headings that code and documents cite exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::prints;
 
-/// Folders whose text cites documents. Those at the top of the repository are added to them.
+/// Folders whose text cites documents, in addition to those at the top of the repository.
 const FOLDERS: &[&str] = &["crates", "docs", "examples", "machines", "published"];
 
 /// A document that some text cites.
@@ -18,7 +18,7 @@ struct Citation {
 }
 
 impl Citation {
-    /// Reads `path` or `path#anchor`, a path from a folder; `own` is the file where it stands.
+    /// Parses `path` or `path#anchor`, a path from a folder; `own` is the file that contains it.
     fn new(from: &Path, own: &Path, text: &str) -> Self {
         let (path, anchor) = match text.split_once('#') {
             Some((path, anchor)) => (path, Some(anchor.to_owned())),
@@ -28,7 +28,7 @@ impl Citation {
         Self { target, anchor }
     }
 
-    /// Tells what is wrong with it.
+    /// Returns the problem with it, if any.
     fn fault(&self) -> Option<&'static str> {
         if !self.target.exists() {
             return Some("no such file");
@@ -42,7 +42,7 @@ impl Citation {
     }
 }
 
-/// Takes the anchors of a document's headings, as GitHub forms them.
+/// Returns the anchors of a document's headings, as GitHub forms them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut fenced = false;
@@ -68,7 +68,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// Takes the citations by path from the top of the repository, as code has them.
+/// Returns the citations by path from the top of the repository, as in code.
 fn cited_paths(root: &Path, own: &Path, text: &str) -> Vec<Citation> {
     let is_path = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     let is_anchor = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
@@ -92,7 +92,7 @@ fn cited_paths(root: &Path, own: &Path, text: &str) -> Vec<Citation> {
     found
 }
 
-/// Takes the links of a document to files and headings, `[text](path#anchor)`.
+/// Returns the links of a document to files and headings, `[text](path#anchor)`.
 fn links(own: &Path, text: &str) -> Vec<Citation> {
     let folder = own.parent().expect("a file is in a folder");
     let inner = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
@@ -100,7 +100,7 @@ fn links(own: &Path, text: &str) -> Vec<Citation> {
     inner.map(|(link, _)| link).filter(local).map(|link| Citation::new(folder, own, link)).collect()
 }
 
-/// Adds the text files of a folder, but not what a build left.
+/// Adds the text files of a folder, except build output.
 fn text_files(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("it is a folder of the project") {
         let path = entry.expect("it can be read").path();
@@ -147,7 +147,7 @@ fn cited_documents_and_headings_exist() {
 fn every_switch_is_in_the_index_of_the_reference() {
     let index = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/linux/README.md");
     let index = fs::read_to_string(index).unwrap();
-    // A file of the policy has each switch in a line of its own, as a comment where it is the base's.
+    // A policy file has each switch on a line of its own, as a comment if the value is the base's.
     let file = prints("policy show linux-6.12 --toml");
     let lines = file.lines().map(|line| line.trim_start_matches("# "));
     let is_name = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');

@@ -1,5 +1,5 @@
-//! Recordings that lack something: it is said, what it makes meaningless is no figure, and a bound that
-//! was asked for fails.
+//! Recordings with gaps: the gap is reported, figures that it makes meaningless are omitted, and requested
+//! bounds fail.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use pageblock_recording::{Record, Recording, What, write_line};
 use crate::Ran;
 use crate::recordings::{pageblock, shipped};
 
-/// A copy of the shipped recording without its events.
+/// Makes a copy of the shipped recording without its events.
 fn folder(name: &str) -> PathBuf {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gaps").join(name);
     let _ = std::fs::remove_dir_all(&copy);
@@ -20,7 +20,7 @@ fn folder(name: &str) -> PathBuf {
     copy
 }
 
-/// Events of the shipped recording, up to the number `events`.
+/// Returns events of the shipped recording, up to the number `events`.
 fn events(events: usize) -> (Recording, Vec<Record>) {
     let recording = Recording::open(&shipped()).expect("it is whole");
     let records = recording.events().expect("it has events").take(events);
@@ -28,7 +28,8 @@ fn events(events: usize) -> (Recording, Vec<Record>) {
     (recording, records)
 }
 
-/// The first 200,000 events of the shipped recording without those for which `drop` is true.
+/// Makes a recording of the first 200,000 events of the shipped recording without those for which `drop` is
+/// true.
 fn without(name: &str, drop: impl Fn(&What) -> bool) -> String {
     let (recording, records) = events(200_000);
     let mut lines = String::new();
@@ -41,7 +42,7 @@ fn without(name: &str, drop: impl Fn(&What) -> bool) -> String {
     copy.to_str().expect("the path is UTF-8").to_owned()
 }
 
-/// What `verify --json` prints of a recording, with a bound that nothing but a gap fails.
+/// Returns the output of `verify --json` for a recording, with a bound that fails only because of a gap.
 fn judged(path: &str) -> (Ran, serde_json::Value) {
     let ran = pageblock("gaps", &["verify", path, "--min-shape", "0.000001", "--json"]);
     let json = serde_json::from_str(&ran.stdout).expect("it prints JSON");
@@ -107,7 +108,7 @@ fn without_marks_or_events_nothing_is_judged_or_replayed() {
     }
 }
 
-/// A record as ftrace prints it.
+/// Formats a record as ftrace prints it.
 fn printed(record: &Record, recording: &Recording) -> String {
     let number = |mt| recording.decoding.number(mt);
     let text = match &record.what {
@@ -147,16 +148,16 @@ fn printed(record: &Record, recording: &Recording) -> String {
     format!(" t-{pid} [{cpu:03}] ..... {}.{:06}: {text}\n", t_us / 1_000_000, t_us % 1_000_000)
 }
 
-/// What follows a loss depends on events that nobody saw: the figures are those of the events before.
+/// Decisions after a loss depend on unseen events: figures cover only the events before it.
 #[test]
-fn nothing_behind_a_loss_is_judged() {
+fn nothing_after_a_loss_is_judged() {
     let (recording, mut records) = events(100_000);
-    // No tool prints the recorder's own probes so.
+    // No tool prints the recorder's own probes in this way.
     records.retain(|r| !matches!(r.what, What::Isolate { .. } | What::Bulk { .. }));
     let lossy = |name: &str, place: usize| {
         let mut text = String::new();
         for (at, record) in records.iter().enumerate() {
-            // What was lost was lost behind the last event of CPU 0.
+            // The events were lost after the last event of CPU 0.
             if at == place {
                 text += "CPU:0 [LOST 25000 EVENTS]\n";
             }
@@ -175,14 +176,14 @@ fn nothing_behind_a_loss_is_judged() {
     let cut = json["gaps"].as_array().and_then(|gaps| gaps.last()).expect("there are gaps");
     assert_eq!(cut["gap"], "cut");
     assert_eq!(json["end_state_equal"], serde_json::Value::Null);
-    // The loss before the first event leaves nothing.
+    // With a loss before the first event nothing is left.
     let text = pageblock("gaps", &["verify", &lossy("loss-first", 0)]);
     assert_eq!(text.status, 1);
     assert!(text.stdout.contains("not judged: CPU 0 lost 25000 of "), "{}", text.stdout);
     assert!(!text.stdout.contains("decision  "), "{}", text.stdout);
 }
 
-/// A real trace of which the ring buffer kept 3 %.
+/// A real trace of which the ring buffer retained 3 %.
 #[test]
 fn an_overwritten_trace_is_not_judged() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");

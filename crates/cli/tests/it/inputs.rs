@@ -1,4 +1,4 @@
-//! Recordings of odd machines, damaged ones, and a cache that cannot be written.
+//! Recordings of unusual machines, damaged recordings, and a cache that cannot be written.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{Ran, file, ran};
 
-/// A folder with a snapshot gathered from `/proc` that has these lines after its heading, and a few
+/// Makes a folder with a snapshot gathered from `/proc` that has these lines after its heading, and a few
 /// events.
 fn recording(name: &str, snapshot: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-6.18"));
@@ -18,7 +18,7 @@ fn recording(name: &str, snapshot: &str) -> PathBuf {
     dir
 }
 
-/// A machine whose zone `Normal` spans `spanned` frames and has 8192 at either end.
+/// Describes a machine whose zone `Normal` spans `spanned` frames and has 8192 at either end.
 fn machine(spanned: u64) -> String {
     let last = 4096 + spanned - 8192;
     format!(
@@ -42,7 +42,7 @@ fn cache(name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_is_named_once_and_not_needed() {
+fn an_unwritable_cache_is_named_once_and_not_needed() {
     let dir = recording("uncached", &machine(1 << 20));
     let kept = ran(&mut verify(&dir, &cache("uncached")));
     assert_eq!((kept.status, kept.stderr.as_str()), (0, ""));
@@ -77,7 +77,7 @@ fn a_snapshot_that_contradicts_itself_is_one_line_with_the_place() {
 #[test]
 #[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "the program's memory is looked at while it runs")]
-fn a_hole_takes_hardly_any_memory() {
+fn a_hole_takes_almost_no_memory() {
     let dir = recording("hole", &machine(1 << 25));
     let mut command = verify(&dir, &cache("hole"));
     let mut child = command.stdout(Stdio::null()).spawn().expect("the program was built");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::{file, pageblock, prints, refuses};
 
-/// A folder with copies of a server's files: two nodes, 48 CPUs.
+/// Makes a folder with copies of a server's files: two nodes, 48 CPUs.
 fn server() -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("server");
     let nodes = folder.join("sys/devices/system/node");
@@ -57,14 +57,14 @@ fn this_machine_is_described() {
     }
     let text = prints("machine from /proc --name here");
     let toml = file("here.toml", &text);
-    // Every machine can be read back; few can hold every workload.
+    // Every machine can be read back; not every machine fits every workload.
     let ran = pageblock(&format!("run nothing --policy linux-6.9 --machine {}", toml.display()));
     assert!(ran.stderr.starts_with("error: there is no workload 'nothing'"), "{}", ran.stderr);
     assert!(text.contains("[[node]]\ncpus = "), "{text}");
 }
 
 #[test]
-fn what_is_no_machine_is_refused() {
+fn invalid_machines_are_refused() {
     refuses(
         "machine from /nowhere",
         "error: /nowhere: no zoneinfo; allowed: /proc, or a folder with a copy",
@@ -81,7 +81,7 @@ fn what_is_no_machine_is_refused() {
 }
 
 #[test]
-fn machines_of_the_program_are_listed_and_shown() {
+fn included_machines_are_listed_and_shown() {
     let names = prints("machine list");
     for name in names.lines() {
         let text = prints(&format!("machine show {name}"));
@@ -110,7 +110,7 @@ fn every_key_is_documented() {
     for key in keys.split(", ").filter(|key| !["node", "disk"].contains(key)).chain(others) {
         assert!(text.contains(&format!("| `{key}` |")), "{key}");
     }
-    // The example in the page is a machine.
+    // The example in the page is a valid machine.
     let example: String = text
         .lines()
         .skip_while(|line| !line.starts_with("    name ="))

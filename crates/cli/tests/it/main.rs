@@ -1,4 +1,4 @@
-//! The built program, from outside: what it prints and how it exits.
+//! Tests of the built program: its output and exit status.
 
 mod arguments;
 mod bench;
@@ -20,14 +20,14 @@ mod words;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What a run of the program left.
+/// The outcome of a run of the program.
 pub(crate) struct Ran {
     pub(crate) status: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// Runs the program with arguments that are parted by blanks.
+/// Runs the program with arguments separated by blanks.
 #[track_caller]
 pub(crate) fn pageblock(arguments: &str) -> Ran {
     ran(Command::new(env!("CARGO_BIN_EXE_pageblock")).args(arguments.split_whitespace()))
@@ -44,7 +44,7 @@ pub(crate) fn ran(command: &mut Command) -> Ran {
     }
 }
 
-/// Runs the program, which must succeed, and gives what it printed.
+/// Runs the program, which must succeed, and returns its output.
 #[track_caller]
 pub(crate) fn prints(arguments: &str) -> String {
     let ran = pageblock(arguments);
@@ -52,7 +52,7 @@ pub(crate) fn prints(arguments: &str) -> String {
     ran.stdout
 }
 
-/// Runs the program, which must refuse with one line that starts like this.
+/// Runs the program, which must fail with one line that starts like this.
 #[track_caller]
 pub(crate) fn refuses(arguments: &str, expect: &str) {
     let Ran { status, stdout, stderr } = pageblock(arguments);
@@ -61,14 +61,14 @@ pub(crate) fn refuses(arguments: &str, expect: &str) {
     assert_eq!(stderr.lines().count(), 1, "{arguments}: {stderr}");
 }
 
-/// A file with this content, of its own for each name.
+/// Writes a file with this content; each name has its own file.
 pub(crate) fn file(name: &str, content: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, content).expect("cargo gives a folder to write to");
     path
 }
 
-/// Keys whose values are objects with free names: counters, zones, kinds, switches.
+/// Keys whose values are objects with arbitrary names: counters, zones, kinds, switches.
 const FREE_NAMES: [&str; 9] = [
     "counters",
     "samples",
@@ -81,7 +81,7 @@ const FREE_NAMES: [&str; 9] = [
     "switches",
 ];
 
-/// Checks that docs/json.md has every key of what `--json` printed.
+/// Checks that docs/json.md has every key of a `--json` output.
 #[track_caller]
 pub(crate) fn is_documented(json: &serde_json::Value) {
     use serde_json::Value;

@@ -45,7 +45,7 @@ fn diff_has_a_line_for_every_change() {
         ["boost", "slab_min_scan", "keeps_inodes_with_pages", "multi_queue", "thp_placement"];
     let lines = || text.lines().filter_map(|line| line.split_whitespace().next());
     assert_eq!(lines().filter(|word| names.contains(word)).collect::<Vec<_>>(), names.repeat(2));
-    // What the shrinkers did, and which commit took it back.
+    // A rule of the shrinkers, and the commit that reverted it.
     assert!(text.contains("172b06c32b94, reverted for 5.0 by a9a238e83fbb"), "{text}");
     let json: Value =
         serde_json::from_str(&prints("policy diff linux-4.20 linux-5.0 --json")).unwrap();
@@ -144,7 +144,7 @@ fn a_policy_file_is_a_policy() {
 }
 
 #[test]
-fn unknown_names_are_answered_with_those_that_exist() {
+fn unknown_names_are_answered_with_existing_ones() {
     refuses("policy show linux-9", "error: unknown policy 'linux-9'; the most similar are linux-");
     refuses(
         "policy show linux-5.0,mood=on",

@@ -1,4 +1,4 @@
-//! Verify and replay on the recording that is part of the project, and on damaged ones.
+//! Verify and replay on the shipped recording, and on damaged ones.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ pub(crate) fn shipped() -> PathBuf {
     root.join("recordings/debian-6.12-640m").canonicalize().expect("it is in the repository")
 }
 
-/// Runs the program with a cache of its own for each test.
+/// Runs the program with a separate cache for each test.
 pub(crate) fn pageblock(test: &str, arguments: &[&str]) -> Ran {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cache-{test}"));
     ran(Command::new(env!("CARGO_BIN_EXE_pageblock")).args(arguments).env("PAGEBLOCK_CACHE", cache))
@@ -45,9 +45,9 @@ fn verify_judges_the_shipped_recording() {
     assert!(first.contains(worst), "{first}");
 }
 
-/// A kernel's recording does not look like that of another policy.
+/// A kernel's recording does not match another policy.
 #[test]
-fn verify_tells_policies_apart() {
+fn verify_distinguishes_policies() {
     let ran = pageblock(
         "apart",
         &["verify", &recording(), "--policy", "linux-5.4", "--min-shape", "0.99"],
@@ -69,7 +69,7 @@ fn replay_compares_policies_below_the_certificate() {
     }
     let json = pageblock("replay", &[&["replay", &recording], &policies[..], &["--json"]].concat());
     let runs: serde_json::Value = serde_json::from_str(&json.stdout).expect("it prints JSON");
-    // The recorded policy is a column that was not asked for, the first one.
+    // The recorded policy is added as the first column.
     assert_eq!(runs.as_array().map(Vec::len), Some(3));
     assert_eq!(runs[0]["policy"], "debian-6.12");
     crate::is_documented(&runs);
@@ -84,7 +84,7 @@ fn replay_compares_policies_below_the_certificate() {
     assert!(rows[0]["replayed"].as_u64() > Some(0));
     // Freelist hygiene: pages hardly ever come from a block of another type.
     assert!(of(2, "type_mismatch_pages") < of(1, "type_mismatch_pages"));
-    // An event of 6.9 is no event of 6.12: there is no percentage.
+    // Events of 6.9 and 6.12 have different units: there is no percentage.
     let row = table.stdout.lines().find(|line| line.starts_with("Extfrag total"));
     let row = row.expect("it is in the table");
     let counts: Vec<&str> = row.split_whitespace().collect();
@@ -101,7 +101,7 @@ fn replay_compares_policies_below_the_certificate() {
 }
 
 #[test]
-fn a_cut_recording_is_one_line_with_the_place() {
+fn a_truncated_recording_is_one_line_with_the_position() {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut-recording");
     let _ = std::fs::remove_dir_all(&copy);
     std::fs::create_dir_all(copy.join("start")).expect("cargo gives a folder to write to");

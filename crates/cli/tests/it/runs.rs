@@ -1,4 +1,4 @@
-//! `run` and `compare`: what is saved, printed, and refused.
+//! `run` and `compare`: what they save, print, and refuse.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -26,7 +26,7 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn run(options: &str) -> String {
-    // Tests run side by side: none may find the file half written.
+    // Tests run concurrently: none may find the file half written.
     static MACHINE: LazyLock<PathBuf> = LazyLock::new(|| file("tiny-machine.toml", TINY));
     let machine = &*MACHINE;
     format!("run thpfioscale --machine {} {options}", machine.display())
@@ -38,7 +38,7 @@ fn number_of_runs(path: &Path) -> usize {
     text.matches("\"event_hash\"").count()
 }
 
-/// Waits for a condition that another process brings about.
+/// Waits for a condition that another process establishes.
 #[expect(clippy::disallowed_methods, reason = "the other process works in real time")]
 fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -59,7 +59,7 @@ fn interrupt(child: &std::process::Child) {
 #[cfg(unix)]
 #[expect(clippy::disallowed_methods, reason = "the other process works in real time")]
 fn ctrl_c_before_anything_is_finished_ends_the_program_at_once() {
-    // Too early it ends a program that has not yet said what Ctrl-C does.
+    // An earlier Ctrl-C ends a program that has not yet installed its handler.
     for wait_ms in [300, 3000, 20_000] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pageblock"));
         command.args(["run", "thpfioscale", "--policy", "linux-6.9"]).stdin(Stdio::null());
@@ -91,7 +91,7 @@ fn seeds_have_a_limit_and_its_reason() {
     }
 }
 
-/// A run of a workload on a machine, as a file has it.
+/// Returns a run of a workload on a machine, as stored in a file.
 fn saved_run(policy: &str, workload: &str, machine: &str, samples: &str) -> String {
     format!(
         r#"{{"policy":"{policy}","workload":"{workload}","machine":"{machine}","seed":1,
@@ -100,7 +100,7 @@ fn saved_run(policy: &str, workload: &str, machine: &str, samples: &str) -> Stri
 }
 
 #[test]
-fn unlike_runs_are_not_compared() {
+fn incomparable_runs_are_refused() {
     let one = |name: &str, policy: &str, workload: &str, machine: &str| {
         let samples = format!("\"{workload}\":[1000]");
         file(name, &format!("[{}]", saved_run(policy, workload, machine, &samples)))
@@ -150,9 +150,12 @@ fn at_a_smaller_scale_published_totals_are_not_compared() {
         text.contains("extfrag events < order 9  predicted       804694     0   0.00 "),
         "{text}"
     );
-    assert!(!text.contains("only their changes compare"), "{text}");
+    assert!(!text.contains("only their changes are comparable"), "{text}");
     let text = prints(&format!("compare {part} --published"));
-    assert!(!text.contains("804694") && text.contains("only their changes compare"), "{text}");
+    assert!(
+        !text.contains("804694") && text.contains("only their changes are comparable"),
+        "{text}"
+    );
     assert!(
         text.contains("Amean fault-base-1 (us)  predicted       662.92   650   0.98 "),
         "{text}"
@@ -194,7 +197,7 @@ fn pages_in_blocks_of_another_type_are_printed_and_event_counts_not_compared() {
 
 #[test]
 #[cfg(unix)]
-fn ctrl_c_leaves_what_is_finished() {
+fn ctrl_c_keeps_finished_runs() {
     let saved = path("interrupted.json");
     let options = format!("--policy linux-4.20 --seeds 1000 --jobs 1 --save {}", saved.display());
     let mut command = Command::new(env!("CARGO_BIN_EXE_pageblock"));
@@ -213,7 +216,7 @@ fn ctrl_c_leaves_what_is_finished() {
     assert!(stdout.contains(&note), "{note}: {stdout}");
     let said = format!("Interrupted: {finished} Press Ctrl-C again to quit without printing.\n");
     assert_eq!(stderr, said);
-    // Nothing but the file is left.
+    // Only the file is left.
     let folder = std::fs::read_dir(saved.parent().unwrap()).unwrap();
     let mut names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert!(!names.any(|name| name.starts_with(".interrupted.json")));
@@ -236,7 +239,7 @@ fn saved_runs_are_what_is_printed() {
     for key in ["columns", "seeds", "stars", "tables", "duration", "vmstat", "sections", "notes"] {
         assert!(comparison.contains(&format!("\n  \"{key}\": ")), "{key}");
     }
-    // Nothing is paired below five seeds.
+    // There are no paired statistics below five seeds.
     assert!(!comparison.contains("\"wilcoxon_p\"") && comparison.contains("\"paired\": null"));
     crate::is_documented(&serde_json::from_str(&runs).unwrap());
     let comparison = prints(&run(
@@ -263,7 +266,7 @@ fn blocks_of_mmtests_and_allocations_are_printed() {
 }
 
 #[test]
-fn the_rule_of_the_stars_is_chosen() {
+fn the_rule_for_stars_can_be_chosen() {
     let samples = |from: u64| {
         let samples: Vec<String> = (0..30).map(|i| (from + i * 1000).to_string()).collect();
         samples.join(",")
@@ -296,7 +299,7 @@ fn the_rule_of_the_stars_is_chosen() {
 }
 
 #[test]
-fn files_of_runs_are_refused_by_name() {
+fn invalid_files_of_runs_are_refused_by_name() {
     let good = prints(&run("--policy linux-4.20 --json"));
     let check = |text: &str, expect: &str| {
         let name = file("bad-runs.json", text).display().to_string();
@@ -305,8 +308,8 @@ fn files_of_runs_are_refused_by_name() {
     for part in [1, 3, 10, 100] {
         check(&good[..good.len() * part / 101], "line ");
     }
-    check("", "line 1, column 0: the end inside a value; the file is cut short");
-    check("[]", "there is no run in it");
+    check("", "line 1, column 0: the file ends inside a value; it is truncated");
+    check("[]", "the file contains no runs");
     check("null", "line 1, column 4: found null; allowed: a list");
     check(r#"{"policy": 3}"#, "line 1, column 12: policy: found 3; allowed: a string");
     check(r#"[{"policy": "p"}]"#, "line 1, column 16: [0]: the key `workload` is missing");
@@ -329,7 +332,7 @@ fn files_of_runs_are_refused_by_name() {
 }
 
 #[test]
-fn where_runs_cannot_be_saved_none_is_made() {
+fn nothing_is_run_if_runs_cannot_be_saved() {
     let refused = |save: &str, expect: &str| {
         let options = format!("--policy linux-4.20 --seeds 1000 --save {save}");
         refuses(&run(&options), &format!("error: --save: {save}: cannot write: {expect}"));
@@ -346,7 +349,7 @@ fn a_node_may_be_without_a_cpu_but_not_without_memory() {
         file("nodes.toml", &text).display().to_string()
     };
     let name = with("cpus = 0\nmemory_mib = [[128, 256]]");
-    // Linux' benchmark divides by all nodes: 8 CPUs on two are too few.
+    // Linux's benchmark divides by all nodes: 8 CPUs on two are too few.
     refuses(
         &format!("run thpfioscale --policy linux-4.20 --machine {name}"),
         "error: thpfioscale needs 8 CPUs a node; machine tiny has 4",

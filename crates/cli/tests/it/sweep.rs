@@ -14,7 +14,7 @@ mod policies;
 #[path = "../../examples/sweep/runs.rs"]
 mod runs;
 
-/// What a run may take in the tests, which are built without all optimizations and share the machine.
+/// The limits of a run in the tests, which are built without all optimizations and share the machine.
 const LIMITS: Limits = Limits { time: Duration::from_secs(600), mib: 512 };
 
 #[track_caller]
@@ -40,7 +40,7 @@ fn workloads_end_under_random_policies() {
 
 #[test]
 fn a_request_that_circles_in_the_slow_path_is_a_livelock() {
-    // No kernel combines these: rounds without a bound, and nobody is killed for a request without FS.
+    // No kernel combines these: unlimited retries, and no OOM kill for a request without __GFP_FS.
     let policy = "linux-6.3,slowpath=compact_each_round,oom_reach=with_fs,suitability=index_first";
     let options = format!("apppressure-kill --policy {policy} --scale 1/64");
     let ending = ends("livelock", "apppressure-kill", policy, "1/64");
@@ -61,7 +61,7 @@ fn a_request_that_circles_in_the_slow_path_is_a_livelock() {
 
 #[test]
 fn kilobytes_of_the_real_machine_shrink_with_it() {
-    // A server's 64 MiB are 1 MiB of a 64th of the machine.
+    // A server's 64 MiB are 1 MiB on 1/64 of the machine.
     let ending = ends("netperf", "netperf-udp", "linux-6.9,min_free_kbytes=65536", "1/64");
     assert_eq!(ending, Ending::Done);
     let hash = |options: &str| {
@@ -69,7 +69,7 @@ fn kilobytes_of_the_real_machine_shrink_with_it() {
 
         json.lines().find(|line| line.contains("event_hash")).expect("a hash").to_owned()
     };
-    // A 64th of 4 GiB computes 33 blocks of huge pages, a 64th of 67584 kB: setting it changes nothing.
+    // 1/64 of 4 GiB computes 33 huge pages, a 64th of 67584 kB: setting it changes nothing.
     assert_eq!(
         hash("--scale 1/64 --policy linux-6.9"),
         hash("--scale 1/64 --policy linux-6.9,min_free_kbytes=67584")

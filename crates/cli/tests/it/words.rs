@@ -1,4 +1,4 @@
-//! Errors in plain words, whatever a user's files hold, and files without end.
+//! Errors in plain words for any content of a user's files, and endless files.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ fn an_unknown_version_names_its_neighbours() {
 }
 
 #[test]
-fn control_characters_are_not_obeyed() {
+fn control_characters_are_escaped() {
     let escapes = "red\u{1b}[31m\u{7}\u{9b}";
     let shown = "red\\u001b[31m\\u0007\\u009b";
     let command =
@@ -54,7 +54,7 @@ fn control_characters_are_not_obeyed() {
 }
 
 #[test]
-fn endless_files_are_refused_soon() {
+fn endless_files_are_refused_quickly() {
     let big = file("ten-gigabytes.toml", "");
     std::fs::File::options().write(true).open(&big).unwrap().set_len(10 << 30).unwrap();
     let pipe = big.with_file_name(format!("pipe-{}.toml", std::process::id()));
@@ -67,7 +67,7 @@ fn endless_files_are_refused_soon() {
         for endless in ["/dev/zero", "/dev/urandom", &big.to_string()] {
             let ran = pageblock(&format!("{read} {endless}"));
             assert_eq!(ran.status, 2);
-            let end = format!(" bytes; a {kind} file has at most so many\n");
+            let end = format!(" bytes, the limit for a {kind} file\n");
             assert!(ran.stderr.starts_with(&format!("error: {endless}: more than ")));
             assert!(ran.stderr.ends_with(&end), "{}", ran.stderr);
         }
@@ -77,7 +77,7 @@ fn endless_files_are_refused_soon() {
         );
     }
     refuses("compare /dev/zero", "error: /dev/zero: line 1, column 1: found no JSON\n");
-    refuses(&format!("compare {big}"), &format!("error: {big}: more than 1073741824 bytes; "));
+    refuses(&format!("compare {big}"), &format!("error: {big}: more than 1073741824 bytes, "));
     refuses(&format!("compare {pipe}"), &format!("error: {pipe}: nothing writes to this pipe\n"));
     assert!(start.elapsed() < Duration::from_secs(60));
     std::fs::remove_file(pipe.to_string()).unwrap();
@@ -94,7 +94,7 @@ fn a_pipe_with_a_writer_is_read() {
 }
 
 #[test]
-fn a_wrong_value_in_saved_runs_is_named_without_terms_of_rust() {
+fn a_wrong_value_in_saved_runs_is_named_without_rust_terms() {
     let run = |rest: &str| format!(r#"[{{"policy":"a","workload":"w","machine":"m",{rest}}}]"#);
     for (text, expect) in [
         (run("\"seed\":-7"), "[0].seed: found -7; allowed: a whole number from 0 to "),
@@ -114,7 +114,7 @@ fn a_wrong_value_in_saved_runs_is_named_without_terms_of_rust() {
 }
 
 #[test]
-fn benchmarks_that_memory_does_not_allow_are_refused() {
+fn benchmarks_that_need_too_much_memory_are_refused() {
     let under = |arguments: &str| {
         let program = env!("CARGO_BIN_EXE_pageblock");
         let script = format!("ulimit -v 4000000; {program} bench native {arguments}");
@@ -125,7 +125,7 @@ fn benchmarks_that_memory_does_not_allow_are_refused() {
     assert!(ran.stderr.starts_with("error: --gib 8: "), "{}", ran.stderr);
     assert!(ran.stderr.contains("of address space are needed, 3.8 GiB are allowed (ulimit -v)"));
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
-    // What is said to fit does.
+    // A benchmark that is said to fit does fit.
     let ran = under("--gib 0.25 --order 9 --pattern pair --rounds 1");
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
 }

@@ -1,34 +1,34 @@
-//! Compaction of a zone, by a task for itself or by anyone else.
+//! Compaction of a zone, direct or in the background.
 //!
 //! Source: mm/compaction.c, mm/migrate.c, by version; `docs/linux` has the changes in full.
 
 choices! {
-    /// How the migration scanner goes through a pageblock.
+    /// How the migration scanner walks a pageblock.
     MigrationScanner {
-        /// Up to 3.17: it looks at every frame, also inside blocks.
+        /// Up to 3.17: it visits every frame, also inside blocks.
         ByFrame = "by_frame",
-        /// From 3.18 (99c0fd5e51c4): it goes from block to block.
+        /// From 3.18 (99c0fd5e51c4): it skips from block to block.
         ByBlock = "by_block",
     }
-    /// How the free scanner goes through pageblocks, and where it resumes.
+    /// How the free scanner walks pageblocks, and where it resumes.
     FreeScanner {
-        /// Up to 3.13: it empties whole pageblocks and resumes at the highest one that gave something.
+        /// Up to 3.13: it isolates whole pageblocks and resumes at the highest one from which pages were isolated.
         FromHighest = "from_highest",
-        /// 3.14 to 3.18: it empties whole pageblocks and resumes at the last one.
+        /// 3.14 to 3.18: it isolates whole pageblocks and resumes at the last one.
         FromLast = "from_last",
-        /// 3.19 and 4.0: it empties whole pageblocks and resumes below the last one.
+        /// 3.19 and 4.0: it isolates whole pageblocks and resumes below the last one.
         BelowLast = "below_last",
         /// From 4.1: it stops inside a pageblock once it has enough, and resumes there.
         AsNeeded = "as_needed",
     }
     /// The watermark that must hold for compaction to take a free block.
     IsolateMark {
-        /// Up to 4.0: the low watermark plus the block, CMA pages not counted.
+        /// Up to 4.0: the low watermark plus the block, without CMA pages.
         Low = "low",
-        /// From 4.1 here (Linux: from 4.9): the minimum plus the block, CMA pages counted.
+        /// From 4.1 here (Linux: from 4.9): the min watermark plus the block, with CMA pages.
         Min = "min",
     }
-    /// When the two scanners have met.
+    /// When the two scanners meet.
     Meeting {
         /// Up to 4.0: at the same frame.
         ByFrame = "by_frame",
@@ -37,11 +37,11 @@ choices! {
     }
     /// The watermark that must hold before compaction ends with success.
     FinishMark {
-        /// Up to 3.18: the low watermark plus the block, whatever the request may use.
+        /// Up to 3.18: the low watermark plus the block, whatever the request's flags.
         ZoneLow = "zone_low",
-        /// 3.19 and 4.0: the low watermark, as the request sees it.
+        /// 3.19 and 4.0: the low watermark, with the request's flags.
         RequestLow = "request_low",
-        /// 4.1 to 4.7: the low watermark plus the block, as the request sees it.
+        /// 4.1 to 4.7: the low watermark plus the block, with the request's flags.
         RequestLowAndBlock = "request_low_and_block",
         /// From 4.8: none.
         Off = "off",
@@ -53,81 +53,81 @@ choices! {
         /// From 4.1 (2149cdaef6c0): also one of another type that the request could claim.
         Claimable = "claimable",
     }
-    /// When compaction frees its CPU's lists, so that what it emptied merges.
+    /// When compaction drains its CPU's lists, so that the freed pages merge.
     DrainLists {
         /// Up to 3.18: once, at the end.
         AtEnd = "at_end",
-        /// From 3.19: whenever the migration scanner has passed a block of the order.
+        /// From 3.19: whenever the migration scanner leaves a block of the order.
         AsItGoes = "as_it_goes",
     }
-    /// Which pageblock the last batch of content is remembered for.
+    /// Which pageblock is recorded with the last migrated batch.
     LastMigrated {
-        /// Up to 5.0: that where a batch began of which something was moved.
+        /// Up to 5.0: the one where the last batch with a migrated page began.
         Moved = "moved",
-        /// 5.1 to 6.5: that where the last batch began.
+        /// 5.1 to 6.5: the one where the last batch began.
         Start = "start",
-        /// From 6.6: that where the last batch ended.
+        /// From 6.6: the one where the last batch ended.
         Block = "block",
     }
-    /// What follows when a page cannot be moved.
+    /// What happens after a page cannot be migrated.
     AfterFailure {
-        /// Up to 4.6: the scanner goes on.
+        /// Up to 4.6: the scanner continues.
         GoOn = "go_on",
-        /// 4.7 to 6.5 (fdd048e12c9a): an asynchronous task goes on with the next block of its order.
+        /// 4.7 to 6.5 (fdd048e12c9a): asynchronous compaction continues with the next block of its order.
         NextBlock = "next_block",
-        /// From 6.6: the rest of the pageblock is moved all the same, so that no search leads here again.
+        /// From 6.6: the rest of the pageblock is migrated too, so that no search leads here again.
         FinishPageblock = "finish_pageblock",
     }
-    /// What ends compaction when the free scanner finds nothing to move to.
+    /// What happens when the free scanner finds no target page.
     WithoutRoom {
-        /// Up to 3.13: it ends.
+        /// Up to 3.13: compaction gives up.
         Ends = "ends",
-        /// From 3.14: it ends unless the scanners have met, which is an ordinary end.
+        /// From 3.14: compaction gives up, unless the scanners have met, which completes it.
         EndsUnlessMet = "ends_unless_met",
     }
-    /// What a skip hint says of a pageblock.
+    /// What a skip hint means.
     SkipHints {
-        /// Up to 5.0: nothing was found in it. All hints are forgotten together.
+        /// Up to 5.0: nothing was found in the pageblock. All hints are reset together.
         NothingFound = "nothing_found",
-        /// 5.1 to 6.5: it was visited, from its first frame on. Only hints of pageblocks that a sample shows to be
-        /// worthwhile are forgotten.
+        /// 5.1 to 6.5: the pageblock was visited from its first frame on. Only hints of pageblocks in which a sample
+        /// finds suitable pages are reset.
         FirstFrame = "first_frame",
         /// From 6.6: the same, for any visit that began at the start of the pageblock.
         FromStart = "from_start",
     }
-    /// What happens to a pageblock that a search of the free lists led the migration scanner to.
+    /// What happens to a pageblock that a fast search selected for migration.
     SearchedBlock {
-        /// 5.1 to 6.5: the hint that the search leaves makes the scanner skip it.
+        /// 5.1 to 6.5: the hint that the search sets makes the scanner skip it.
         Skipped = "skipped",
         /// From 6.6 (7efc3b726103): it is scanned.
         Scanned = "scanned",
     }
-    /// When a pageblock is marked as full after a search took pages around a free block.
+    /// When a pageblock is marked as full after a fast search isolated pages around a free block.
     AroundHint {
-        /// 5.1 to 6.5: when it gave less than was wanted.
+        /// 5.1 to 6.5: when fewer pages than wanted were isolated.
         Short = "short",
         /// From 6.6: when it was scanned to its end.
         AtEnd = "at_end",
     }
     /// Whether a zone should be compacted (`compaction_suitable`).
     Suitability {
-        /// Up to 3.18: by the low watermark of the zone, whatever the request may use.
+        /// Up to 3.18: by the zone's low watermark, whatever the request's flags.
         Zone = "zone",
-        /// 3.19 to 4.3: the request's watermark is checked last, by the fragmentation index.
+        /// 3.19 to 4.3: the request's watermark is checked after the fragmentation index.
         IndexFirst = "index_first",
         /// 4.4 to 4.7: the request's watermark is checked first.
         RequestFirst = "request_first",
-        /// From 4.8: the same; the minimum watermark is enough for orders up to 3.
+        /// From 4.8: the same; the min watermark is enough for orders up to 3.
         MinForCheap = "min_for_cheap",
     }
-    /// What remembers that compaction failed.
+    /// Where failures of compaction are recorded.
     Deferral {
-        /// Up to 3.17: the preferred zone, for all zones of the request.
+        /// Up to 3.17: in the preferred zone, for all zones of the request.
         PreferredZone = "preferred_zone",
-        /// From 3.18: each zone for itself.
+        /// From 3.18: in each zone separately.
         EachZone = "each_zone",
     }
-    /// When direct compaction does not go on to the next zone.
+    /// When direct compaction stops before the next zone.
     DirectEnd {
         /// Up to 3.17: when the zone meets its low watermark for the order.
         LowWatermark = "low_watermark",
@@ -136,32 +136,32 @@ choices! {
     }
     /// When direct compaction counts as a stall (`compact_stall`).
     StallCount {
-        /// Up to 3.18: when it begins, also if too little is free to compact.
+        /// Up to 3.18: when it begins, even if too little memory is free to compact.
         OnEntry = "on_entry",
-        /// From 3.19: when some zone was compacted.
+        /// From 3.19: when at least one zone was compacted.
         WhenTried = "when_tried",
     }
-    /// Which pageblocks an asynchronous direct compaction empties.
+    /// Which pageblocks asynchronous direct compaction migrates from.
     AsyncSource {
-        /// Up to 4.11: movable ones.
+        /// Up to 4.11: movable pageblocks.
         Movable = "movable",
-        /// From 4.12: those of the request's own type.
+        /// From 4.12: pageblocks of the request's type.
         OwnType = "own_type",
     }
-    /// Which free blocks compaction does not move content to.
+    /// Which free blocks compaction does not migrate to.
     CompactTarget {
-        /// 3.10: none is too large.
+        /// 3.10: any size is accepted.
         AcceptLarge = "accept_large",
-        /// Up to 6.7: those of the pageblock order.
+        /// Up to 6.7: blocks of the pageblock order are rejected.
         RejectPageblock = "reject_pageblock",
-        /// From 6.8: those of the wanted order.
+        /// From 6.8: blocks of the wanted order are rejected.
         RejectOrder = "reject_order",
     }
-    /// For which orders the fragmentation index decides whether to compact.
+    /// The orders for which the fragmentation index decides whether to compact.
     ExtfragIndex {
-        /// Up to 4.8.
+        /// Up to 4.8: all orders.
         AllOrders = "all_orders",
-        /// From 4.9.
+        /// From 4.9: costly orders.
         Costly = "costly",
     }
     /// How vmstat counts the scanners' work (`compact_migrate_scanned`, `compact_free_scanned`).
@@ -170,7 +170,7 @@ choices! {
         Looks = "looks",
         /// 6.0 to 6.3: visits, and every page of the free blocks taken.
         Taken = "taken",
-        /// From 6.4 (56d48d8dbefb): every page, also of the blocks skipped as a whole.
+        /// From 6.4 (56d48d8dbefb): every page, also of blocks skipped as a whole.
         Pages = "pages",
     }
 }
@@ -179,24 +179,24 @@ group! {
     /// compaction of a zone (mm/compaction.c)
     compaction: Compaction
     choice {
-        /// How the migration scanner goes through a pageblock.
+        /// How the migration scanner walks a pageblock.
         migration_scanner: MigrationScanner = MigrationScanner::ByFrame,
-        /// How the free scanner goes through pageblocks.
+        /// How the free scanner walks pageblocks.
         free_scanner: FreeScanner = FreeScanner::FromHighest,
-        /// The free scanner's saved position goes back up to pages that were not used.
+        /// The free scanner's saved position moves back up to target pages that were not used.
         /// From 3.19.
         free_scanner_goes_back: bool = false,
-        /// The free scanner stops where the watermark does not let it take more.
-        /// From 4.8 (a4f04f2c6955); before, it goes on to the end without taking anything.
+        /// The free scanner stops when the watermark prevents it from isolating more.
+        /// From 4.8 (a4f04f2c6955); before, it continues to the end without isolating anything.
         free_scanner_stops: bool = false,
-        /// The watermark for taking a free block.
+        /// The watermark for isolating a free block.
         isolate_mark: IsolateMark = IsolateMark::Low,
-        /// When the scanners have met.
+        /// When the scanners meet.
         meeting: Meeting = Meeting::ByFrame,
         /// Scanners that met start at the zone's ends the next time.
         /// From 3.14 (55b7c4c99f6a); before, they stay where they met until kswapd sleeps.
         restart_after_meeting: bool = false,
-        /// Saved positions are reset before they are read, when compaction restarts after failures.
+        /// When compaction restarts after failures, saved positions are reset before they are read.
         /// From 3.14.
         reset_before_read: bool = false,
         /// A compaction that did not begin at the zone's start ends as partial.
@@ -209,64 +209,64 @@ group! {
         /// Compaction stops only between pageblocks.
         /// From 5.1.
         finish_pageblock: bool = false,
-        /// On a second visit all the rest of a pageblock is isolated at once.
+        /// On a second visit the whole rest of a pageblock is isolated at once.
         /// From 5.1.
         take_rest: bool = false,
-        /// Which pageblock the last batch is remembered for.
+        /// Which pageblock is recorded with the last batch.
         last_migrated: LastMigrated = LastMigrated::Moved,
-        /// What follows a page that cannot be moved.
+        /// What happens after a page cannot be migrated.
         after_failure: AfterFailure = AfterFailure::GoOn,
-        /// A free page taken for content that could not be moved is kept for other content.
+        /// The target page of a failed migration is kept for other pages.
         /// From 3.16 (68711a746345); before, it is freed.
         keep_target: bool = false,
-        /// What the free scanner's failure ends.
+        /// What happens when the free scanner finds no target page.
         without_room: WithoutRoom = WithoutRoom::Ends,
-        /// The page for which no room was found counts as failed.
+        /// The page for which no target was found counts as failed.
         /// From 4.7 (dfef2ef4027b).
         no_room_counts: bool = false,
-        /// When CPU lists are drained.
+        /// When per-CPU lists are drained.
         drain_lists: DrainLists = DrainLists::AtEnd,
-        /// An asynchronous compaction marks unmovable pageblocks as skipped for synchronous ones too.
+        /// Asynchronous compaction marks unmovable pageblocks as skipped for synchronous compaction too.
         /// Up to 3.13 (50b5b094e683).
         async_hides: bool = true,
-        /// What skip hints say.
+        /// What skip hints mean.
         skip_hints: SkipHints = SkipHints::NothingFound,
-        /// The asynchronous and the synchronous position of the migration scanner advance together over pageblocks
-        /// without content.
+        /// The migration scanner's asynchronous and synchronous positions advance together over pageblocks
+        /// without movable pages.
         /// From 5.1.
         positions_in_step: bool = false,
-        /// The free lists are searched for room, and for nearly empty pageblocks.
+        /// Fast search: the free lists are searched for target pages and for nearly empty pageblocks.
         /// From 5.1 (70b44595eafe, 5a811889de10).
         fast_search: bool = false,
-        /// The free scanner samples pageblocks after one without room.
+        /// The free scanner samples pageblocks after one without free pages.
         /// From 5.1 (4fca9730c51d).
         sampling: bool = false,
-        /// What happens to a pageblock that a search found.
+        /// What happens to a pageblock that a fast search selected.
         searched_block: SearchedBlock = SearchedBlock::Skipped,
-        /// A search without result falls back to the middle of the range only if content may go there.
+        /// A fast search without result falls back to the middle of the range only if its pageblock is a suitable target.
         /// From 6.6 here.
         middle_must_fit: bool = false,
-        /// When a pageblock counts as full after a search.
+        /// When a pageblock counts as full after a fast search.
         around_hint: AroundHint = AroundHint::Short,
         /// Whether a zone should be compacted.
         suitability: Suitability = Suitability::Zone,
-        /// What remembers failures.
+        /// Where failures are recorded.
         deferral: Deferral = Deferral::PreferredZone,
         /// When direct compaction ends.
         direct_end: DirectEnd = DirectEnd::LowWatermark,
         /// When direct compaction counts as a stall.
         stall_count: StallCount = StallCount::OnEntry,
-        /// Direct compaction needs a request that may enter file systems.
+        /// Direct compaction needs a request with __GFP_FS.
         /// Up to 4.0 here (Linux: 4.9).
         needs_fs: bool = true,
-        /// Light synchronous compaction takes pages that it has to wait for.
+        /// Light synchronous compaction migrates pages that it has to wait for.
         /// Up to 4.7 here.
         sync_light_waits: bool = true,
-        /// Which pageblocks asynchronous direct compaction empties.
+        /// Which pageblocks asynchronous direct compaction migrates from.
         async_source: AsyncSource = AsyncSource::Movable,
-        /// Free blocks that content is not moved to.
+        /// Which free blocks compaction does not migrate to.
         compact_target: CompactTarget = CompactTarget::AcceptLarge,
-        /// Orders for which the fragmentation index decides.
+        /// The orders for which the fragmentation index decides.
         extfrag_index: ExtfragIndex = ExtfragIndex::AllOrders,
         /// How the scanners' work is counted.
         compact_counts: CompactCounts = CompactCounts::Looks,

@@ -1,4 +1,4 @@
-//! Huge pages: settings, and what versions do differently.
+//! Huge pages: settings, and rules that differ between versions.
 //!
 //! Source: mm/huge_memory.c, mm/khugepaged.c, mm/hugetlb.c, mm/mempolicy.c.
 
@@ -7,9 +7,9 @@ choices! {
     ThpEnabled {
         /// For every mapping.
         Always = "always",
-        /// Where the program asks by `MADV_HUGEPAGE`.
+        /// For mappings with `MADV_HUGEPAGE`.
         Madvise = "madvise",
-        /// Nowhere.
+        /// For no mapping.
         Never = "never",
     }
     /// `transparent_hugepage/defrag`: what a fault may do for a huge page.
@@ -18,20 +18,20 @@ choices! {
         Always = "always",
         /// It wakes kswapd and kcompactd.
         Defer = "defer",
-        /// It reclaims and compacts where the program asks by `MADV_HUGEPAGE`, else it wakes the threads.
+        /// It reclaims and compacts for mappings with `MADV_HUGEPAGE`, else wakes kswapd and kcompactd.
         DeferMadvise = "defer+madvise",
-        /// It reclaims and compacts where the program asks by `MADV_HUGEPAGE`, else nothing. The default from 4.6.
+        /// It reclaims and compacts for mappings with `MADV_HUGEPAGE`, else does nothing. The default from 4.6.
         Madvise = "madvise",
         /// Nothing.
         Never = "never",
     }
-    /// On which nodes a fault looks for a huge page.
+    /// The nodes on which a fault allocates a huge page.
     ThpPlacement {
         /// Up to 4.19, and 5.0 to 5.3: on the local node only.
         Local = "local",
-        /// 4.20-rc1 to rc5 (ac5b2c18911f, reverted): on any node where the fault may reclaim.
+        /// 4.20-rc1 to rc5 (ac5b2c18911f, reverted): on any node if the fault may reclaim.
         LocalUnlessReclaim = "local_unless_reclaim",
-        /// From 5.4: on the local node without retries, then on any node where the fault may reclaim.
+        /// From 5.4: on the local node without retries, then on any node if the fault may reclaim.
         TwoSteps = "two_steps",
     }
     /// `hugepages-<size>kB/enabled`.
@@ -40,9 +40,9 @@ choices! {
         Inherit = "inherit",
         /// For every mapping.
         Always = "always",
-        /// Where the program asks by `MADV_HUGEPAGE`.
+        /// For mappings with `MADV_HUGEPAGE`.
         Madvise = "madvise",
-        /// Nowhere.
+        /// For no mapping.
         Never = "never",
     }
 }
@@ -55,7 +55,7 @@ group! {
         thp_enabled: ThpEnabled = ThpEnabled::Always,
         /// transparent_hugepage/defrag.
         thp_defrag: ThpDefrag = ThpDefrag::Always,
-        /// On which nodes a fault looks for a huge page.
+        /// The nodes on which a fault allocates a huge page.
         thp_placement: ThpPlacement = ThpPlacement::Local,
         /// transparent_hugepage/khugepaged/defrag: khugepaged reclaims and compacts.
         khugepaged_defrag: bool = true,
@@ -76,7 +76,7 @@ group! {
         hugepages_512kb: SizeEnabled = SizeEnabled::Never,
         /// hugepages-1024kB/enabled.
         hugepages_1024kb: SizeEnabled = SizeEnabled::Never,
-        /// Pages of hugetlb count as movable.
+        /// hugetlb pages are movable.
         /// From 3.12 (86cdb465cf3a).
         hugetlb_movable: bool = false,
         /// After hugetlb failed on a node, the next attempts there do not retry until one succeeds.
@@ -96,7 +96,7 @@ group! {
 }
 
 impl Huge {
-    /// Returns the setting of an order between a page and a huge page; `Never` for those that have none.
+    /// Returns the setting for an order between a page and a huge page; `Never` for an order without a setting.
     #[must_use]
     pub const fn size_enabled(&self, order: u8) -> SizeEnabled {
         match order {

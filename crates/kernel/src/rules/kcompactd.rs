@@ -1,20 +1,20 @@
 //! Compaction in the background.
 
 choices! {
-    /// Who compacts in the background.
+    /// Whether there is a kcompactd.
     Background {
-        /// Up to 4.5: nobody.
+        /// Up to 4.5: no.
         Off = "off",
-        /// From 4.6: a thread a node.
+        /// From 4.6: one thread per node.
         On = "on",
     }
-    /// Compaction without a request.
+    /// Proactive compaction.
     Proactive {
-        /// Up to 5.8.
+        /// Up to 5.8: none.
         Off = "off",
-        /// 5.9 to 6.14: until the score is ten below where it starts.
+        /// 5.9 to 6.14: until the score is ten below the one at which it starts.
         TenBelow = "ten_below",
-        /// From 6.15: until it is half below, by ten at most.
+        /// From 6.15: the same, with a distance of at most half of the lower score.
         HalfBelow = "half_below",
     }
 }
@@ -23,12 +23,12 @@ group! {
     /// compaction in the background (kcompactd in mm/compaction.c)
     kcompactd: Kcompactd
     choice {
-        /// Who compacts in the background.
+        /// Whether there is a kcompactd.
         kcompactd: Background = Background::Off,
-        /// kcompactd is woken for an order also where kswapd has nothing to do.
+        /// kcompactd is woken for an order even if kswapd has nothing to do.
         /// From 4.17 (5ecd9d403ad0).
         kcompactd_wake_if_balanced: bool = false,
-        /// Compaction without a request.
+        /// Proactive compaction.
         proactive: Proactive = Proactive::Off,
     }
     number {}

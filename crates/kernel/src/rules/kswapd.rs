@@ -1,9 +1,9 @@
-//! kswapd: when it wakes, when it has done enough, how it waits.
+//! kswapd: when it wakes, when it stops, how it waits.
 //!
 //! Source: `balance_pgdat`, `kswapd_try_to_sleep`, `wakeup_kswapd` (mm/vmscan.c), by version.
 
 choices! {
-    /// When kswapd is left asleep.
+    /// When kswapd is not woken.
     KswapdWake {
         /// Up to 3.11: the low watermark holds in every zone.
         ZoneLow = "zone_low",
@@ -14,39 +14,39 @@ choices! {
     }
     /// When a node is balanced.
     NodeBalanced {
-        /// Up to 4.7: all zones for order 0; zones with a quarter of its memory for others.
+        /// Up to 4.7: all zones are for order 0; zones with a quarter of its memory are for higher orders.
         Quarter = "quarter",
-        /// From 4.8: one eligible zone.
+        /// From 4.8: one eligible zone is.
         AnyZone = "any_zone",
     }
     /// How much kswapd reclaims at a priority.
     KswapdTarget {
-        /// Up to 3.10: without bound, and priorities rise until something was reclaimed.
+        /// Up to 3.10: no limit, and the priority rises until something is reclaimed.
         Unbounded = "unbounded",
         /// 3.11 to 4.7: the high watermark of each zone.
         ZoneHigh = "zone_high",
         /// From 4.8: the sum of the high watermarks.
         NodeHigh = "node_high",
     }
-    /// Which dirty pages of files kswapd writes itself.
+    /// Which dirty file pages kswapd writes itself.
     KswapdWrites {
-        /// Up to 3.10: those that it meets at a low priority.
+        /// Up to 3.10: those that it scans at a low priority.
         LowPriority = "low_priority",
-        /// 3.11 to 4.7: those of a list whose end is dirty.
+        /// 3.11 to 4.7: those of a list whose tail is dirty.
         DirtyTail = "dirty_tail",
         /// From 4.8 here: none.
         Never = "never",
     }
-    /// What kswapd waits for when the disk is behind.
+    /// What kswapd waits for when the disk falls behind.
     KswapdWaits {
-        /// Up to 3.10: congestion, where there is some.
+        /// Up to 3.10: the end of congestion, if the disk is congested.
         IfCongested = "if_congested",
-        /// 3.11 to 5.15: congestion, or a tenth of a second.
+        /// 3.11 to 5.15: the end of congestion, for at most a tenth of a second.
         Congestion = "congestion",
-        /// From 5.16 (8cd7c588decf): writes of pages of its node.
+        /// From 5.16 (8cd7c588decf): completed writes of its node's pages.
         Pages = "pages",
     }
-    /// After what kswapd decides that the disk is behind.
+    /// After what kswapd decides whether to wait for the disk.
     CongestionBy {
         /// Up to 4.7: a batch of pages.
         Batch = "batch",
@@ -55,16 +55,16 @@ choices! {
     }
     /// The order for which kswapd reclaims.
     KswapdOrder {
-        /// Up to 4.0 here (Linux: 4.5): 0 where compaction can do the rest.
+        /// Up to 4.0 here (Linux: 4.5): 0 if compaction can do the rest.
         SinglePages = "single_pages",
-        /// From 4.1 here: the one asked for.
+        /// From 4.1 here: the requested order.
         AsAsked = "as_asked",
     }
-    /// When compaction's skip hints are forgotten.
+    /// When compaction's skip hints are reset.
     HintsForgotten {
-        /// Up to 4.0 here: when kswapd sleeps for good.
+        /// Up to 4.0 here: when kswapd goes to sleep after its short nap.
         AfterNap = "after_nap",
-        /// From 4.1 here: before its nap.
+        /// From 4.1 here: before its short nap.
         BeforeNap = "before_nap",
     }
 }
@@ -73,30 +73,30 @@ group! {
     /// background reclaim (kswapd in mm/vmscan.c)
     kswapd: Kswapd
     choice {
-        /// When kswapd is left asleep.
+        /// When kswapd is not woken.
         kswapd_wake: KswapdWake = KswapdWake::ZoneLow,
         /// When a node is balanced.
         node_balanced: NodeBalanced = NodeBalanced::Quarter,
-        /// A zone is balanced for an order only where compaction could run.
+        /// A zone is balanced for an order only if compaction could run.
         /// Up to 4.0 here (Linux: 4.5).
         balanced_if_compactable: bool = true,
-        /// A node whose reclaim failed 16 times is left alone.
+        /// kswapd gives up on a node after 16 runs without progress.
         /// From 4.12 (c73322d098e4).
         hopeless_nodes: bool = false,
         /// How much it reclaims at a priority.
         kswapd_target: KswapdTarget = KswapdTarget::Unbounded,
-        /// Which dirty pages it writes.
+        /// Which dirty file pages it writes.
         kswapd_writes: KswapdWrites = KswapdWrites::LowPriority,
         /// What it waits for.
         kswapd_waits: KswapdWaits = KswapdWaits::IfCongested,
-        /// After what it decides to wait.
+        /// After what it decides whether to wait.
         congestion_by: CongestionBy = CongestionBy::Batch,
         /// The order for which it reclaims.
         kswapd_order: KswapdOrder = KswapdOrder::SinglePages,
-        /// A wake-up for no larger order while it balances is ignored.
+        /// A wakeup during balancing is ignored unless its order is larger.
         /// Up to 4.0 here.
         same_wake_ignored: bool = true,
-        /// When it forgets compaction's hints.
+        /// When it resets compaction's skip hints.
         hints_forgotten: HintsForgotten = HintsForgotten::AfterNap,
         /// An order that is not balanced yet is kept for the next run.
         /// From 4.1 here.

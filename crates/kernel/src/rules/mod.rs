@@ -1,6 +1,6 @@
-//! The rules of what surrounds the allocator, a file for each part of the kernel.
+//! The rules around the allocator, one file for each part of the kernel.
 
-/// Declares the values of switches.
+/// Declares switches' types and their named values.
 macro_rules! choices {
     ($($(#[doc = $doc:literal])* $name:ident { $($(#[doc = $vdoc:literal])* $variant:ident = $text:literal,)* })*) => {
         $(
@@ -23,7 +23,7 @@ macro_rules! choices {
     };
 }
 
-/// Declares a group of switches: a field each, and the list by name.
+/// Declares a group of switches: a field for each, and the list by name.
 macro_rules! group {
     (
         #[doc = $gdoc:literal]
@@ -39,14 +39,14 @@ macro_rules! group {
         }
 
         impl $Group {
-            /// The values of 3.10, which later rows build on.
+            /// The values of 3.10, on which later rows are based.
             pub(crate) const V3_10: Self = Self { $($cfield: $cfirst,)* $($nfield: $nfirst,)* };
         }
 
         static GROUP: $crate::switch::Group =
             $crate::switch::Group { name: stringify!($group), summary: $gdoc.trim_ascii() };
 
-        /// Its switches, in the order of the fields.
+        /// The group's switches, in the order of the fields.
         pub(crate) static RULES: &[$crate::switch::Rule] = &[
             $($crate::switch::Rule {
                 name: stringify!($cfield),

@@ -1,25 +1,25 @@
-//! How reclaim chooses pages.
+//! The choice of pages to reclaim.
 //!
 //! Source: mm/vmscan.c, mm/workingset.c, mm/swap.c, by version.
 
 choices! {
-    /// Whose LRU lists there are.
+    /// Whether LRU lists belong to zones or nodes.
     LruLists {
-        /// Up to 4.7: those of each zone.
+        /// Up to 4.7: to zones.
         Zone = "zone",
-        /// From 4.8: those of each node.
+        /// From 4.8: to nodes.
         Node = "node",
     }
-    /// When inactive pages of files are too few.
+    /// When the inactive file list is too short.
     FileBalance {
-        /// Up to 4.7: when they are fewer than the active ones.
+        /// Up to 4.7: when it is shorter than the active list.
         Half = "half",
         /// From 4.8 here: by a ratio that grows with the lists.
         BySize = "by_size",
     }
-    /// How anonymous memory and files are weighed.
+    /// How scanning is balanced between anonymous and file pages.
     ScanBalance {
-        /// Up to 5.7: by the pages that scanning put back.
+        /// Up to 5.7: by the share of scanned pages that were rotated.
         Rotated = "rotated",
         /// From 5.8: by the cost of reclaiming them.
         Cost = "cost",
@@ -31,11 +31,11 @@ choices! {
         /// From 5.8 here (Linux: 5.9): on the inactive list.
         Inactive = "inactive",
     }
-    /// What the shadow of an evicted page does.
+    /// What the shadow entry of an evicted page does.
     Workingset {
-        /// Up to 3.14: there is none.
+        /// Up to 3.14: there are no shadow entries.
         Off = "off",
-        /// 3.15 to 4.7: a page that was evicted too early returns to the active list.
+        /// 3.15 to 4.7: a page that was evicted too early is activated when it refaults.
         Activates = "activates",
         /// From 4.8: the active list shrinks, too.
         Deactivates = "deactivates",
@@ -46,36 +46,36 @@ group! {
     /// choice of pages to reclaim (mm/vmscan.c, mm/workingset.c)
     reclaim: Reclaim
     choice {
-        /// Whose LRU lists there are.
+        /// Whether LRU lists belong to zones or nodes.
         lru: LruLists = LruLists::Zone,
-        /// When inactive pages of files are too few.
+        /// When the inactive file list is too short.
         file_balance: FileBalance = FileBalance::Half,
-        /// How anonymous memory and files are weighed.
+        /// How scanning is balanced between anonymous and file pages.
         scan_balance: ScanBalance = ScanBalance::Rotated,
-        /// Files alone are scanned only where the priority gives them a share.
+        /// Reclaim is limited to file pages only if the inactive file list yields pages at this priority.
         /// From 4.8 here.
         file_needs_share: bool = false,
-        /// When few pages of files are left, anonymous memory is scanned only where its inactive list is long enough.
+        /// When few file pages are left, anonymous memory is scanned only if its inactive list is long enough.
         /// From 4.8 here (Linux: 4.12).
         tiny_file_needs_anon: bool = false,
-        /// Active pages that were used count as rotated.
+        /// Referenced active pages count as rotated.
         /// Up to 4.7.
         used_counts_rotated: bool = true,
-        /// Scanned anonymous pages count twice towards what kswapd scans.
-        /// 3.11 to 4.7: pages that are mapped or have a place in swap.
+        /// Scanned anonymous pages count twice towards kswapd's scan count.
+        /// 3.11 to 4.7: pages that are mapped or in the swap cache.
         anon_counts_twice: bool = false,
-        /// Pages that must be written first leave the inactive list.
+        /// Dirty pages that reclaim does not write at once are activated.
         /// From 4.12.
         unwritten_activates: bool = false,
-        /// The share of a list that is scanned depends on its pages of zones that help.
+        /// Only pages of eligible zones count for the share of a list that is scanned.
         /// From 4.11 (71ab6cfe88dc).
         scans_eligible: bool = false,
-        /// A write to a page of a file counts as a use.
+        /// A write to a file page marks it accessed.
         /// Up to 4.6 (bbddabe2e436).
         writes_are_uses: bool = true,
         /// Where new anonymous pages start.
         anon_start: AnonStart = AnonStart::Active,
-        /// What shadows do.
+        /// What shadow entries do.
         workingset: Workingset = Workingset::Off,
         /// Anonymous memory counts in the refault distance of files.
         /// From 5.8 here (Linux: 5.9).

@@ -1,11 +1,11 @@
-//! Shrinkers: how many objects reclaim takes from caches of dentries, inodes and buffers.
+//! Shrinkers: how many objects reclaim frees from the caches of dentries, inodes and buffers.
 //!
 //! Source: `shrink_slab`, `do_shrink_slab` (mm/vmscan.c), `inode_lru_isolate` (fs/inode.c).
 
 choices! {
-    /// What a shrinker's share depends on.
+    /// What a shrinker's scan count depends on.
     ShrinkPressure {
-        /// Up to 4.15: the share of pages that was scanned.
+        /// Up to 4.15: the share of LRU pages that was scanned.
         Scanned = "scanned",
         /// From 4.16 (9092c71bb724): the priority of reclaim.
         Priority = "priority",
@@ -16,9 +16,9 @@ group! {
     /// caches of dentries, inodes and buffers (mm/vmscan.c, fs/inode.c)
     shrinkers: Shrinkers
     choice {
-        /// What a shrinker's share depends on.
+        /// What a shrinker's scan count depends on.
         shrink_pressure: ShrinkPressure = ShrinkPressure::Scanned,
-        /// A shrinker looks at a batch of objects however low the pressure.
+        /// A shrinker scans at least a batch of objects, however low the pressure.
         /// 4.19 and 4.20 (172b06c32b94, reverted for 5.0 by a9a238e83fbb).
         slab_min_scan: bool = false,
         /// An unused inode with more than one page in the page cache is kept.

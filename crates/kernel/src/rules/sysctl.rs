@@ -1,4 +1,4 @@
-//! What an administrator sets, beside the settings that the allocator reads itself.
+//! Sysctls, except those that the allocator reads itself.
 
 group! {
     /// settings of /proc/sys/vm that the allocator does not read
@@ -13,7 +13,7 @@ group! {
         dirty_background_ratio: 0..=100 = 10,
         /// vm.dirty_expire_centisecs: data that has been dirty for this long is written.
         dirty_expire_centisecs: 0..=8640000 = 3000,
-        /// vm.dirty_writeback_centisecs: how often the flusher looks for such data; 0 is never.
+        /// vm.dirty_writeback_centisecs: how often the flusher looks for such data; 0 means never.
         dirty_writeback_centisecs: 0..=8640000 = 500,
         /// vm.vfs_cache_pressure, percent.
         vfs_cache_pressure: 0..=10000 = 100,

@@ -1,5 +1,5 @@
-//! A table of iterations that follow each other, such as builds: each row over all of them, and some rows one by one
-//! with their trend.
+//! A table of consecutive iterations, such as builds: each row summarises all of them, and some rows
+//! also print every iteration and the trend.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,15 +11,15 @@ use crate::run::Run;
 use crate::stats::{self, weiner_diff};
 use crate::trend::{Trend, trend};
 
-/// What is summarised.
+/// The specification of the table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IterationsSpec {
-    /// What is measured, with its units.
+    /// The measured quantity, with its units.
     pub title: String,
-    /// What an iteration is called: `build`.
+    /// The name of an iteration: `build`.
     pub each: String,
-    /// The samples that every run has, one for each iteration.
+    /// The samples that every run has, one per iteration.
     pub samples: String,
     /// The rows, in the order in which they are printed.
     #[serde(rename = "row")]
@@ -34,37 +34,37 @@ pub struct RowSpec {
     pub label: String,
     /// The samples, or those of two kinds, iteration by iteration.
     pub of: Vec<String>,
-    /// What is made of those of two kinds.
+    /// How samples of two kinds are combined.
     #[serde(default, rename = "as")]
     pub combine: Combine,
-    /// A value is divided by this, for the row's unit.
+    /// The divisor for the row's unit.
     #[serde(default = "one")]
     pub divide: u64,
-    /// How the values become one.
+    /// How the values are summarised.
     #[serde(default)]
     pub statistic: Summary,
-    /// It counts events of `mm_page_alloc_extfrag`, which stand for other things before and since 6.10.
+    /// Whether it counts `mm_page_alloc_extfrag` events, whose unit changed with 6.10.
     #[serde(default)]
     pub counts_events: bool,
-    /// Its values are printed one by one too.
+    /// Whether its values are also printed one by one.
     #[serde(default)]
     pub series: bool,
 }
 
-/// What is made of a value of the first kind, and of one of the second.
+/// How a value of the first kind is combined with one of the second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Combine {
-    /// The first, the only one.
+    /// The first; there is no second.
     #[default]
     Value,
-    /// Their sum.
+    /// The sum.
     Sum,
-    /// The first less the second.
+    /// The first minus the second.
     Rest,
     /// The first in percent of the second.
     Part,
-    /// The first in percent of both.
+    /// The first in percent of the sum.
     Share,
 }
 
@@ -84,9 +84,9 @@ pub enum Summary {
 /// The table with its values.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Iterations {
-    /// What is measured, with its units.
+    /// The measured quantity, with its units.
     pub title: String,
-    /// What an iteration is called.
+    /// The name of an iteration.
     pub each: String,
     /// The rows.
     pub rows: Vec<IterationRow>,
@@ -99,8 +99,8 @@ pub struct Iterations {
 pub struct IterationRow {
     /// Its label.
     pub label: String,
-    /// For each policy the value, and its change from the baseline in percent; `None` where the two
-    /// count different things.
+    /// For each policy the value, and its change from the baseline in percent; `None` if the two count
+    /// in different units.
     pub cells: Vec<(f64, Option<f64>)>,
 }
 
@@ -109,9 +109,9 @@ pub struct IterationRow {
 pub struct Series {
     /// The row's label.
     pub label: String,
-    /// For each policy the values, each the mean over the seeds.
+    /// The values of each policy, each the mean over the seeds.
     pub values: Vec<Vec<f64>>,
-    /// For each policy the trend; none where there is one iteration.
+    /// The trend of each policy; `None` with a single iteration.
     pub trends: Vec<Option<Trend>>,
 }
 
@@ -144,7 +144,7 @@ impl IterationsSpec {
 }
 
 impl RowSpec {
-    /// The row of values by policy and seed.
+    /// Computes the row from values by policy and seed.
     fn row(
         &self,
         values: &[Vec<Vec<f64>>],
@@ -166,7 +166,7 @@ impl RowSpec {
         }
     }
 
-    /// The values of a run's iterations.
+    /// Returns the values of a run's iterations.
     fn values(&self, run: &Run) -> Vec<f64> {
         let samples = |at: usize| {
             self.of.get(at).and_then(|name| run.samples.get(name)).map_or(&[][..], Vec::as_slice)
@@ -180,7 +180,7 @@ impl RowSpec {
     }
 }
 
-/// Iteration by iteration, the mean over the seeds.
+/// Returns for each iteration the mean over the seeds.
 fn over_seeds(seeds: &[Vec<f64>]) -> Vec<f64> {
     let iterations = seeds.iter().map(Vec::len).min().unwrap_or(0);
     let mean = |at| seeds.iter().map(|seed| seed[at]).sum::<f64>() / seeds.len() as f64;

@@ -1,4 +1,4 @@
-//! Measures that only the runs of a workload have, as rows over seeds.
+//! Measures that only the runs of one workload have, as rows over seeds.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::run::Run;
 pub struct MeasuresSpec {
     /// What is measured.
     pub title: String,
-    /// The samples that a run of the workload has; others have none of the measures.
+    /// The samples that identify a run of the workload; other runs have none of the measures.
     pub samples: String,
     /// The rows.
     #[serde(rename = "row")]
@@ -30,7 +30,7 @@ pub struct MeasureRow {
     pub label: String,
     /// How it is read from a run. A counter that a run does not have is 0.
     pub value: Measure,
-    /// It is divided by this, for the row's unit.
+    /// The divisor for the row's unit.
     #[serde(default = "one")]
     pub divide: u64,
 }
@@ -81,8 +81,8 @@ mod tests {
                 row("Latency", "p50-ms", "p50:latency", 1_000_000),
                 row("Latency", "p99-ms", "p99:latency", 1_000_000),
                 row("Latency", "cold-ms", "amean:latency-cold", 1_000_000),
-                row("PSI%", "some", "ratio:psi_some_us,simulated_elapsed_ms", 10),
-                row("PSI%", "full", "ratio:psi_full_us,simulated_elapsed_ms", 10),
+                row("PSI%", "some", "ratio:psi_memory_some_us,simulated_elapsed_ms", 10),
+                row("PSI%", "full", "ratio:psi_memory_full_us,simulated_elapsed_ms", 10),
                 row("StallTime", "order-2-ms", "sum:stall-order-2", 1_000_000),
                 row("Refaults", "file", "counter:workingset_refault", 1),
             ],

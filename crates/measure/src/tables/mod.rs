@@ -1,5 +1,5 @@
-//! A workload's tables and measures, as data: they stand beside the workload, and in each of its saved runs, so
-//! that a comparison needs to know no workload.
+//! A workload's tables and measures as data: they are stored beside the workload and in each of its
+//! saved runs, so that a comparison needs no knowledge of workloads.
 
 pub mod iterations;
 pub mod measures;
@@ -24,35 +24,35 @@ pub struct Tables {
     /// The tables, in the order in which they are printed.
     #[serde(default, rename = "table", skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<TableSpec>,
-    /// Measures over seeds beside those that every run has.
+    /// Measures over seeds in addition to those that every run has.
     #[serde(default, rename = "measures", skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<MeasuresSpec>,
 }
 
-/// What a table is made of.
+/// The specification of a table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum TableSpec {
-    /// Statistics of samples, an operation after the other, as mmtests has them.
+    /// Statistics of samples, one operation after another, as in mmtests.
     Statistics(StatisticsSpec),
-    /// A mean of samples for each operation.
+    /// The mean of the samples of each operation.
     Means(MeansSpec),
-    /// Shares of one kind of samples in two.
+    /// The share of one kind of samples in the sum of two.
     Shares(SharesSpec),
-    /// Values of iterations that follow each other.
+    /// Values of consecutive iterations.
     Iterations(IterationsSpec),
-    /// The state of the machine at the end, as the files of `/proc` say it.
+    /// The state of the machine at the end, as in the files of `/proc`.
     State(StateSpec),
 }
 
-/// How mmtests laid a table out.
+/// The layout of an mmtests table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Style {
-    /// Since 2017: a field of 12 characters, and percentages with seven.
+    /// Since 2017: fields of 12 characters, percentages of seven.
     #[serde(rename = "mmtests-2018")]
     Mmtests2018,
-    /// Before 2017: a field of 18, and percentages with six.
+    /// Before 2017: fields of 18 characters, percentages of six.
     #[serde(rename = "mmtests-before-2017")]
     MmtestsBefore2017,
 }
@@ -63,13 +63,13 @@ pub enum Style {
 pub enum Table {
     /// A row for each operation, or each statistic of one.
     Operations(Operations),
-    /// Values of iterations that follow each other.
+    /// Values of consecutive iterations.
     Iterations(Iterations),
     /// The state of the machine at the end under each policy.
     State(States),
 }
 
-/// Computes the tables of the runs' workload; those that the runs have nothing for are left out.
+/// Computes the tables of the runs' workload; tables without data in the runs are omitted.
 ///
 /// # Errors
 /// [`Error::Baseline`] (of the policies).

@@ -1,6 +1,6 @@
 //! Tables with a row for each operation: statistics of its samples, their mean, or a share.
 //!
-//! As mmtests does, samples of all seeds are pooled.
+//! As in mmtests, samples of all seeds are pooled.
 
 use std::collections::BTreeSet;
 
@@ -13,24 +13,26 @@ use crate::multiops::{self, Operation, Options, StarRule, StatCell, StatRow, Sta
 use crate::run::Run;
 use crate::stats::{self, Direction};
 
-/// What stands for a number in the name of samples: `send-{n}`.
+/// The placeholder for a number in the name of samples: `send-{n}`.
 const NUMBER: &str = "{n}";
 
-/// Samples that an operation is made of.
+/// The samples of an operation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OperationSpec {
-    /// The name of its samples, which is that of its rows; `{n}` stands for a number, each of which makes an operation.
+    /// The name of its samples and of its rows; `{n}` stands for a number, and each number makes an
+    /// operation.
     pub samples: String,
-    /// A sample is divided by this, for the table's unit.
+    /// The divisor for the table's unit.
     #[serde(default = "one")]
     pub divide: u64,
-    /// Samples are divided to whole numbers, as mmtests does with microseconds.
+    /// Whether samples are rounded down to integers after the division, as mmtests does with
+    /// microseconds.
     #[serde(default)]
     pub whole: bool,
-    /// Which way is better.
+    /// The better direction.
     pub better: Direction,
-    /// It has rows for every number that another operation of the table has.
+    /// Whether it has rows for every number that another operation of the table has.
     #[serde(default)]
     pub always: bool,
 }
@@ -43,11 +45,11 @@ pub(super) const fn one() -> u64 {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatisticsSpec {
-    /// What is measured, with its unit.
+    /// The measured quantity, with its unit.
     pub title: String,
-    /// How it is laid out.
+    /// The layout.
     pub style: Style,
-    /// Which way is better: harmonic means where it is [`Direction::Higher`].
+    /// The better direction: [`Direction::Higher`] selects harmonic means.
     pub better: Direction,
     /// The operations, in the order of the rows.
     pub operations: Vec<OperationSpec>,
@@ -57,9 +59,9 @@ pub struct StatisticsSpec {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeansSpec {
-    /// What is measured, with its units.
+    /// The measured quantity, with its units.
     pub title: String,
-    /// How it is laid out.
+    /// The layout.
     pub style: Style,
     /// The operations, in the order of the rows.
     pub operations: Vec<OperationSpec>,
@@ -69,32 +71,32 @@ pub struct MeansSpec {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharesSpec {
-    /// What is shared.
+    /// The quantity that is shared.
     pub title: String,
-    /// How it is laid out.
+    /// The layout.
     pub style: Style,
     /// The name of the rows, with `{n}` as in the samples.
     pub name: String,
-    /// The samples that are counted.
+    /// The samples whose share is computed.
     pub part: String,
-    /// The others.
+    /// The other samples.
     pub rest: String,
-    /// Which way is better.
+    /// The better direction.
     pub better: Direction,
 }
 
 /// A table of operations with its values.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Operations {
-    /// What is measured, with its unit.
+    /// The measured quantity, with its unit.
     pub title: String,
-    /// How it is laid out.
+    /// The layout.
     pub style: Style,
     /// The rows.
     pub rows: Vec<StatRow>,
 }
 
-/// Finds the numbers that stand for `{n}` in names of samples that the runs have.
+/// Returns the numbers that replace `{n}` in the names of samples of the runs.
 fn numbers(policies: &[Vec<&Run>], pattern: &str) -> BTreeSet<Option<u64>> {
     let names = policies.iter().flatten().flat_map(|run| run.samples.keys());
     match pattern.split_once(NUMBER) {
@@ -135,7 +137,7 @@ impl OperationSpec {
     }
 }
 
-/// Computes the operations of a table, each with which way is better.
+/// Computes the operations of a table, each with its better direction.
 fn operations(specs: &[OperationSpec], policies: &[Vec<&Run>]) -> Vec<(Direction, Operation)> {
     let all = specs.iter().flat_map(|spec| numbers(policies, &spec.samples)).collect();
     let of_spec = |spec: &OperationSpec| {
@@ -144,7 +146,7 @@ fn operations(specs: &[OperationSpec], policies: &[Vec<&Run>]) -> Vec<(Direction
     specs.iter().flat_map::<Vec<_>, _>(of_spec).collect()
 }
 
-/// A row of values, one a policy, none of which has a star.
+/// Makes a row of values, one per policy, without stars.
 fn row(
     statistic: &str,
     operation: String,
@@ -306,7 +308,7 @@ mod tests {
         let star =
             |rule| rows(&runs, rule)[0][4].cells[1].star || rows(&runs, rule)[0][2].cells[1].star;
         assert!(star(StarRule::Classic));
-        // 20 us are less than 1.96 times the two deviations of 8.8 us.
+        // 20 us is less than 1.96 times the sum of the two deviations of 8.8 us.
         assert!(!star(StarRule::Modern));
         assert!(!star(StarRule::Off));
     }

@@ -10,7 +10,7 @@ use crate::names;
 use crate::run::Run;
 use crate::stats;
 
-/// What is listed.
+/// The specification of the list.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StateSpec {
@@ -34,7 +34,7 @@ impl TryFrom<String> for TypeName {
 
     fn try_from(name: String) -> Result<Self, String> {
         let found = Migratetype::ALL.into_iter().find(|mt| mt.name() == name);
-        found.map(Self).ok_or_else(|| format!("there is no migratetype '{name}'"))
+        found.map(Self).ok_or_else(|| format!("unknown migratetype '{name}'"))
     }
 }
 
@@ -94,7 +94,7 @@ impl StateSpec {
             values.map(|values| stats::amean(&values))
         };
         let counter = |name: &str| mean(&|run| run.counters.get(name));
-        // A counter by order ends with the largest that stalled.
+        // A counter by order ends with the largest order that stalled.
         let counted = |name: &String| (name.clone(), counter(name).unwrap_or(0.0));
         let free = |mt: &TypeName| {
             let orders = 0..=self.max_order;

@@ -1,4 +1,4 @@
-//! Any bytes as a file of events:
+//! Reads arbitrary bytes as a file of events:
 //! `cargo +nightly fuzz run events corpus seeds/events` in `crates/recording/fuzz`.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as a snapshot and as the files of `/proc` beside it:
+//! Reads arbitrary bytes as a snapshot and as the files of `/proc` beside it:
 //! `cargo +nightly fuzz run snapshot corpus seeds/snapshot` in `crates/recording/fuzz`.
 #![no_main]
 

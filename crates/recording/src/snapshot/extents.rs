@@ -1,4 +1,4 @@
-//! A set of frames, kept as its extents: adjacent ones are one.
+//! A set of frames, stored as extents: adjacent extents are merged.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use pageblock::frame::{FrameRange, Pfn};
 pub(super) struct Extents(BTreeMap<u64, u64>);
 
 impl Extents {
-    /// Adds a range, of which the set has no frame yet; gives the first that it has.
+    /// Adds a range that must not overlap the set; otherwise returns the first frame that is already in it.
     pub(super) fn add(&mut self, range: FrameRange) -> Result<(), Pfn> {
         let (mut start, mut end) = (range.start.0, range.end.0);
         if start >= end {

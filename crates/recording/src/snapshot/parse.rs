@@ -1,5 +1,5 @@
-//! The lines of a snapshot. What a line names must agree with the lines above: the frames lie in their
-//! zone, and no frame is named twice.
+//! Parses the lines of a snapshot. Each line must agree with the lines above it: frames lie in their zone, and
+//! no frame is named twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,18 +19,18 @@ const ZONE_NAMES: [&str; 6] = ["DMA", "DMA32", "Normal", "HighMem", "Movable", "
 const NODES: u16 = 1 << 10;
 /// The largest `NR_CPUS` that a kernel can be built with.
 const CPUS: u16 = 8192;
-/// What an allocator can number in one zone.
+/// The maximum number of frames in one zone that an allocator can index.
 const SPAN_LIMIT: u64 = (1 << 32) - 2;
-/// Physical addresses have at most 52 bits.
+/// The maximum end of a zone: physical addresses have at most 52 bits.
 const ZONE_END_LIMIT: u64 = 1 << 40;
 /// The largest `CONFIG_PCP_BATCH_SCALE_MAX` that a kernel can be built with.
 const ALLOC_FACTOR: u64 = 6;
-/// No list of numbers has more.
+/// The maximum length of a list of numbers.
 const LIST_LIMIT: usize = 16;
-/// No line's unknown keys and their values come near it.
+/// The maximum size of a line's unknown keys and their values, far above real ones.
 const OTHER_BYTES: usize = 4096;
 
-/// Reads line after line.
+/// Parses line after line.
 pub(super) struct Parser {
     snapshot: Snapshot,
     decoding: Decoding,
@@ -40,7 +40,7 @@ pub(super) struct Parser {
     lists: BTreeSet<(u16, u16)>,
     /// The zones and pageblocks that have a line.
     blocks: BTreeSet<(u16, Pfn)>,
-    /// The frames that a line has.
+    /// The frames that a line names.
     named: Extents,
 }
 
@@ -57,12 +57,12 @@ impl Parser {
         }
     }
 
-    /// The snapshot, unless it has no zone.
+    /// Returns the snapshot, unless it has no zone.
     pub(super) fn finish(self) -> Option<Snapshot> {
         Some(self.snapshot).filter(|snapshot| !snapshot.zones.is_empty())
     }
 
-    /// Reads one line without its end; `complete` says whether it has one. The error is what is
+    /// Parses one line without its line end; `complete` says whether it had one. The error says what is
     /// allowed.
     pub(super) fn line(&mut self, line: &[u8], complete: bool) -> Result<(), String> {
         let text = std::str::from_utf8(line).map_err(|_| "text in UTF-8")?;
@@ -74,7 +74,7 @@ impl Parser {
             self.started = true;
         }
         if !complete {
-            return Err("a line end: the file is cut short".to_owned());
+            return Err("a line end: the file is truncated".to_owned());
         }
         let mut words = text.split_ascii_whitespace();
         match words.next() {
@@ -149,7 +149,7 @@ impl Parser {
         let (pfn, mt) = (parse_pfn(pfn)?, parse_mt(mt, self.decoding)?);
         let skip = number::<u64>(skip, "0 or 1")? != 0;
         let of_zone = &self.snapshot.zones[usize::from(zone)];
-        // A zone's first frame need not be the first of its block.
+        // A zone's first frame need not be the first of its pageblock.
         let span = of_zone.span();
         if !(span.start.align_down(ORDER_LIMIT)..span.end).contains(&pfn) {
             return Err(format!("a pageblock of {}", described(of_zone)));
@@ -166,7 +166,7 @@ impl Parser {
         let (state, pfn) = (page_use(state), parse_pfn(pfn)?);
         let count: u64 = number(count, "a number of pages")?;
         let end = pfn.0.checked_add(count).ok_or("frames below 2^52")?;
-        // It may reach from one zone into the next.
+        // The range may extend from one zone into the next.
         let mut next = pfn;
         while next.0 < end {
             let zone = self.snapshot.zones.iter().find(|zone| zone.span().contains(next));
@@ -180,7 +180,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Names the frames of a block, which must lie in its zone.
+    /// Marks the frames of a block as named; they must lie in its zone.
     fn name_block(&mut self, zone: u16, pfn: Pfn, order: Order) -> Result<(), String> {
         let zone = &self.snapshot.zones[usize::from(zone)];
         let (span, end) = (zone.span(), Pfn(pfn.0 + pages(order)));
@@ -199,7 +199,7 @@ impl Parser {
     }
 }
 
-/// A zone as messages name it.
+/// Describes a zone for messages.
 fn described(zone: &ZoneSnapshot) -> String {
     let ZoneSnapshot { node, name, .. } = zone;
     let last = zone.span().end.0.saturating_sub(1);
@@ -278,7 +278,7 @@ fn zone(pairs: &mut Pairs<'_>, exact: bool) -> Result<ZoneSnapshot, String> {
     Ok(zone)
 }
 
-/// What every zone of a kernel keeps to.
+/// Checks what holds for every kernel's zones.
 fn check_zone(zone: &ZoneSnapshot) -> Result<(), String> {
     let ZoneSnapshot { node, name, start_pfn, spanned, present, managed, .. } = zone;
     if !ZONE_NAMES.contains(&name.as_str()) {
@@ -302,16 +302,16 @@ fn check_zone(zone: &ZoneSnapshot) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the figures of a CPU list against its zone. The lower bound is made of
-/// the low watermark, the upper one of an eighth of the zone: they cross only where the first is
-/// larger (`zone_set_pageset_high_and_batch`).
+/// Checks the figures of a per-CPU list against its zone. The lower bound is derived from the low watermark,
+/// the upper bound from an eighth of the zone: they cross only if the first is larger
+/// (`zone_set_pageset_high_and_batch`).
 fn check_limits(info: &PcpInfo, zone: &ZoneSnapshot) -> Result<(), String> {
     if info.alloc_factor.is_some_and(|factor| factor > ALLOC_FACTOR) {
         return Err(format!("alloc_factor= of at most {ALLOC_FACTOR}"));
     }
     let (Some(min), Some(max)) = (info.high_min, info.high_max) else { return Ok(()) };
     let low = zone.wmark.low + zone.boost;
-    // Twice, as the number of CPUs that share them may have changed in between.
+    // Doubled, as the number of CPUs that share the pages may have changed in between.
     if min > max && 2 * low <= zone.managed / 8 {
         return Err(format!("high_min={min} of at most high_max={max}"));
     }
@@ -340,7 +340,7 @@ fn pcpinfo(pairs: &mut Pairs<'_>, zone: u16) -> Result<PcpInfo, String> {
     })
 }
 
-/// The `key=value` words of a line; what is read is taken out.
+/// The `key=value` words of a line; reading a key removes it.
 struct Pairs<'a>(BTreeMap<&'a str, &'a str>);
 
 fn pairs<'a>(words: impl Iterator<Item = &'a str>) -> Result<Pairs<'a>, String> {
@@ -404,7 +404,7 @@ fn numbers(list: &str) -> Result<Vec<u64>, String> {
     numbers.ok_or_else(|| format!("at most {LIST_LIMIT} numbers below 2^52 joined by /"))
 }
 
-/// A text as a message shows it.
+/// Formats a text for messages.
 fn shown(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_debug).collect()
 }

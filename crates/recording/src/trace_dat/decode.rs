@@ -1,4 +1,4 @@
-//! Ring-buffer records to events: by the fields that the event's format names.
+//! Decodes ring-buffer records into events, by the fields that the event's format names.
 
 use pageblock::event::Extfrag;
 use pageblock::frame::{ORDER_LIMIT, Order, Pfn};
@@ -11,7 +11,7 @@ use super::print::{Print, plain};
 use crate::record::{Other, What};
 use crate::tsv::Decoding;
 
-/// What recorders write before the name of a marker.
+/// The prefix that recorders write before the name of a marker.
 const MARKER_PREFIX: &[u8] = b"PB ";
 
 /// Decodes the records of one trace.
@@ -44,7 +44,7 @@ enum Kind {
 }
 
 impl Decoder {
-    /// A decoder for these formats; `Err` says what they lack.
+    /// Makes a decoder for these formats; `Err` says what they lack.
     pub(crate) fn new(
         formats: Vec<Format>,
         endian: Endian,
@@ -159,8 +159,8 @@ impl EventDecoder {
 }
 
 impl Kind {
-    /// `None` where the event is another, or lacks a field (kernels before 4.1 store addresses in
-    /// place of frame numbers).
+    /// Returns the kind of an event; `None` for any other event, or if a field is missing (kernels before 4.1
+    /// record addresses instead of frame numbers).
     fn of(format: &Format) -> Option<Self> {
         let fixed = |field: &&Field| matches!(field.size, 1..=8) && !field.array;
         let field = |name: &str| format.field(name).filter(fixed).cloned();
@@ -197,7 +197,7 @@ impl Kind {
     }
 }
 
-/// Flag bits of the traced kernel to flags, through their names; remembers what it has seen.
+/// Maps flag bits of the traced kernel to flags through their names; caches the results.
 struct FlagTable {
     names: Vec<(u64, String)>,
     seen: Vec<Option<(u64, Gfp)>>,

@@ -8,9 +8,9 @@ use super::format::{Endian, Format};
 pub(crate) enum Expr {
     Number(u64),
     Text(String),
-    /// A name of the kernel without a value here.
+    /// A name of the kernel whose value is unknown here.
     Unknown,
-    /// The index in the fields of the format.
+    /// The index of a field of the format.
     Field(usize),
     Unary(u8, Box<Expr>),
     Binary(&'static str, Box<Expr>, Box<Expr>),
@@ -35,7 +35,7 @@ impl Value {
     }
 }
 
-/// Binary operators from the weakest to the strongest.
+/// Binary operators in order of increasing precedence.
 const OPERATORS: [&[&str]; 10] = [
     &["||"],
     &["&&"],
@@ -48,10 +48,10 @@ const OPERATORS: [&[&str]; 10] = [
     &["+", "-"],
     &["*", "/", "%"],
 ];
-/// Nesting beyond what any kernel prints; it bounds the stack.
+/// The maximum nesting, far above that of any kernel; it bounds the stack.
 const DEPTH_LIMIT: usize = 200;
 
-/// Reads expressions out of a text.
+/// Parses expressions.
 pub(crate) struct Parser<'a> {
     rest: &'a str,
     format: &'a Format,
@@ -77,7 +77,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A text in quotes; texts in a row are one.
+    /// Parses a quoted text; adjacent texts are concatenated.
     pub(crate) fn text(&mut self) -> Option<String> {
         let mut text = String::new();
         let mut any = false;
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
 
     fn operator(&mut self, operators: &[&'static str]) -> Option<&'static str> {
         let found = operators.iter().find(|operator| self.rest.starts_with(**operator))?;
-        // `|` is not the start of `||`, `<` not that of `<<`, and so on.
+        // `|` must not match the start of `||`, nor `<` that of `<<`, and so on.
         let next = self.rest.as_bytes().get(found.len());
         if found.len() == 1 && next == self.rest.as_bytes().first() && *found != "-" {
             return None;
@@ -173,7 +173,7 @@ impl<'a> Parser<'a> {
         Some(expr)
     }
 
-    /// Skips `(type)`: words without a meaning as a value, before the start of a value.
+    /// Skips a cast `(type)` before a value.
     fn cast(&mut self) -> bool {
         let Some(end) = self.rest.find(')') else { return false };
         let inner = &self.rest[1..end];
@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
         let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let (name, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         let rest = rest.trim_start();
-        // Other functions are not known.
+        // Other functions are unknown.
         if name.is_empty() || name == "REC" || rest.starts_with('(') {
             return None;
         }
@@ -241,7 +241,7 @@ impl<'a> Parser<'a> {
         Some(Expr::Unknown)
     }
 
-    /// `{ value, "name" }, ... )`.
+    /// Parses `{ value, "name" }, ... )`.
     fn table(&mut self) -> Option<Vec<(u64, String)>> {
         let mut table = Vec::new();
         while self.eat("{") {
@@ -267,7 +267,7 @@ impl Expr {
         }
     }
 
-    /// The value for a record; `None` where the record is too short or the value is not known.
+    /// Returns the value for a record; `None` if the record is too short or the value is unknown.
     pub(crate) fn eval(&self, format: &Format, record: &[u8], endian: Endian) -> Option<Value> {
         let eval = |expr: &Self| expr.eval(format, record, endian);
         Some(match self {
@@ -308,7 +308,7 @@ impl Expr {
         })
     }
 
-    /// The table of the first `__print_flags` in the expression.
+    /// Returns the table of the first `__print_flags` in the expression.
     pub(crate) fn flag_table(&self) -> Option<&[(u64, String)]> {
         match self {
             Self::Flags(_, _, table) => Some(table),
@@ -344,8 +344,8 @@ fn binary(operator: &str, a: u64, b: u64) -> u64 {
     }
 }
 
-/// As the kernel prints flags: each entry that is wholly set, in the order of the table, then the
-/// rest as a hexadecimal number.
+/// Formats flags as the kernel prints them: each entry whose bits are all set, in the order of the table, then
+/// the remaining bits as a hexadecimal number.
 pub(crate) fn flags_text(mut flags: u64, separator: &str, table: &[(u64, String)]) -> String {
     let mut text = String::new();
     let mut push = |part: &str| {
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_refused() {
+    fn invalid_expressions_are_rejected() {
         let format = Format::default();
         let deep = "(".repeat(100_000);
         for text in ["", "(1", "1 ? 2", "foo(1)", "REC->x", "\"open", "{", &deep] {

@@ -1,4 +1,4 @@
-//! The event format files that a trace carries: where each field lies in a record.
+//! The event format files in a trace: the position of each field in a record.
 
 /// The byte order of the traced machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -8,7 +8,7 @@ pub(crate) enum Endian {
 }
 
 impl Endian {
-    /// The number in up to 8 bytes.
+    /// Converts up to 8 bytes to a number.
     #[inline]
     pub(crate) fn number(self, bytes: &[u8]) -> u64 {
         let mut word = [0; 8];
@@ -30,10 +30,10 @@ impl Endian {
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) offset: usize,
-    /// 0: an array up to the record's end.
+    /// The size in bytes; 0 for an array that extends to the record's end.
     pub(crate) size: usize,
     pub(crate) signed: bool,
-    /// Whether the value tells where in the record the data lies.
+    /// Whether the value is the location of the data in the record.
     pub(crate) data_loc: bool,
     pub(crate) array: bool,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// Reads a format file; `Err` says what it lacks.
+    /// Parses a format file; `Err` says what it lacks.
     pub(crate) fn parse(system: &str, text: &str) -> Result<Self, &'static str> {
         let mut format = Self {
             system: system.to_owned(),
@@ -81,12 +81,12 @@ impl Format {
     }
 }
 
-/// The fields of a header file, which has field lines only.
+/// Parses the fields of a header file, which has only field lines.
 pub(crate) fn parse_fields(text: &str) -> Result<Vec<Field>, &'static str> {
     text.lines().filter_map(parse_field).collect()
 }
 
-/// `field:TYPE NAME; offset:N; size:N; signed:N;`; `None` for another line.
+/// Parses `field:TYPE NAME; offset:N; size:N; signed:N;`; `None` for another line.
 fn parse_field(line: &str) -> Option<Result<Field, &'static str>> {
     const FORM: &str = "field:TYPE NAME; offset:N; size:N; signed:N;";
     let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
@@ -106,7 +106,7 @@ fn parse_field(line: &str) -> Option<Result<Field, &'static str>> {
 }
 
 impl Field {
-    /// The value in a record, sign-extended; `None` where the record is too short.
+    /// Returns the value in a record, sign-extended; `None` if the record is too short.
     #[inline]
     pub(crate) fn read(&self, record: &[u8], endian: Endian) -> Option<u64> {
         let size = self.size;
@@ -124,7 +124,7 @@ impl Field {
         Some(value)
     }
 
-    /// The text in a record, up to the first NUL.
+    /// Returns the text in a record, up to the first NUL.
     pub(crate) fn text<'a>(&self, record: &'a [u8], endian: Endian) -> Option<&'a [u8]> {
         let range = if self.data_loc {
             let place = self.read(record, endian)?;
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_have_names_places_and_values() {
+    fn fields_have_names_offsets_and_values() {
         let format = Format::parse(
             "kmem",
             "name: mm_page_free\nID: 620\nformat:\n\

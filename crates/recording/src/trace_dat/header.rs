@@ -1,5 +1,5 @@
-//! The headers of a `trace.dat` of version 6 or 7: event formats, options, and where each CPU's
-//! data lies. Described in the manual pages trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5).
+//! The headers of a `trace.dat` of version 6 or 7: event formats, options, and the position of each CPU's data.
+//! See the manual pages trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::ring::PageLayout;
 use super::source::{Codec, Source, Walk};
 use crate::error::Error;
 
-/// What the headers say.
+/// The contents of the headers.
 pub(crate) struct Header {
     pub(crate) layout: PageLayout,
     pub(crate) codec: Codec,
@@ -17,23 +17,23 @@ pub(crate) struct Header {
     pub(crate) uname: Option<String>,
     pub(crate) comms: BTreeMap<u32, String>,
     pub(crate) clock: Clock,
-    /// By CPU.
+    /// The ring buffer's counters by CPU.
     pub(crate) counted: BTreeMap<u32, Counted>,
-    /// The counters that follow are those of another buffer.
+    /// Whether the following counters are those of another buffer.
     other_buffer: bool,
 }
 
-/// The ring buffer's own counters of lost events of a CPU.
+/// The ring buffer's own counters of lost events on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counted {
-    /// Overwritten by younger events.
+    /// Events overwritten by newer ones.
     pub(crate) overwritten: u64,
-    /// Not written: the buffer was full, or an event came while too many others were under way.
+    /// Events not written because the buffer was full or too many others were in progress.
     pub(crate) dropped: u64,
 }
 
 impl Counted {
-    /// Reads a text of lines `name: number`; the first names the CPU.
+    /// Parses a text of lines `name: number`; the first line names the CPU.
     fn parse(text: &str) -> Option<(u32, Self)> {
         let number = |name: &str| {
             text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
@@ -45,7 +45,7 @@ impl Counted {
     }
 }
 
-/// Where a CPU's data lies in the file.
+/// The position of a CPU's data in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CpuPart {
     pub(crate) cpu: u32,
@@ -54,7 +54,7 @@ pub(crate) struct CpuPart {
     pub(crate) packed: bool,
 }
 
-/// How time stamps become nanoseconds.
+/// The conversion of time stamps to nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Clock {
     /// Multiplier, shift and offset of a clock that counts cycles.
@@ -85,9 +85,9 @@ const OPTION_FTRACE_EVENTS: u16 = 17;
 const OPTION_EVENT_FORMATS: u16 = 18;
 const OPTION_CMDLINES: u16 = 21;
 const SECTION_COMPRESSED: u16 = 1;
-/// More CPUs than any kernel supports.
+/// The maximum number of CPUs, above that of any kernel.
 const CPUS_LIMIT: u32 = 1 << 16;
-/// More option sections than any trace has; a chain of them that runs in a circle ends here.
+/// The maximum number of option sections, above that of any trace; it ends a circular chain.
 const SECTIONS_LIMIT: usize = 1000;
 
 /// Reads the headers.
@@ -202,7 +202,7 @@ impl Header {
                     OPTION_HEADER_INFO..=OPTION_CMDLINES => {
                         sections.insert(id, number());
                     }
-                    // The first, unnamed one is the top instance; others are not of interest.
+                    // The first, unnamed buffer is the top instance; others are ignored.
                     OPTION_BUFFER if data.get(8) == Some(&0) => buffer = Some(data),
                     _ => self.option(id, &data, self.layout.endian),
                 }
@@ -222,7 +222,7 @@ impl Header {
             }
         }
         let Some(buffer) = buffer else {
-            let expected = "an option that says where the data lies";
+            let expected = "an option with the position of the data";
             return Err(Error::unexpected(walk.place(), "no trace data", expected));
         };
         let endian = walk.endian;
@@ -245,7 +245,7 @@ impl Header {
         Ok(())
     }
 
-    /// Opens a section of version 7 and unpacks it.
+    /// Opens a section of version 7 and decompresses it.
     fn section<'a>(&self, walk: &'a mut Walk<'_>, at: u64, id: u16) -> Result<Walk<'a>, Error> {
         let (at, flags, bytes) = section_header(walk, at, id)?;
         let endian = walk.endian;
@@ -348,7 +348,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The position behind a section's header, its flags and its size.
+/// Returns the position after a section's header, its flags and its size.
 fn section_header(walk: &mut Walk<'_>, at: u64, id: u16) -> Result<(u64, u16, u64), Error> {
     let mut header = Walk::file(walk.source, walk.endian, at);
     let place = header.place();

@@ -1,5 +1,4 @@
-//! `trace.dat` as trace-cmd writes it, versions 6 and 7: the kernel's own ring-buffer pages per CPU,
-//! merged by time.
+//! `trace.dat` of trace-cmd, versions 6 and 7: the kernel's own ring-buffer pages per CPU, merged by time.
 
 mod decode;
 mod expr;
@@ -30,7 +29,7 @@ use crate::tsv::Decoding;
 /// The bytes of pages that are read at a time for each CPU.
 const READ_BYTES: usize = 128 << 10;
 
-/// Streams the events of a `trace.dat`. After an error it ends. Memory: some pages for each CPU.
+/// Streams the events of a `trace.dat`. After an error the stream ends. Memory: some pages per CPU.
 pub struct TraceDat {
     source: Source,
     layout: PageLayout,
@@ -38,20 +37,20 @@ pub struct TraceDat {
     clock: Clock,
     decoder: Decoder,
     cpus: Vec<CpuStream>,
-    /// For each CPU with a record: the record's time and the index in `cpus`.
+    /// For each CPU with a pending record: the record's time and the index in `cpus`.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     /// Command names by process id.
     pub comms: BTreeMap<u32, String>,
-    /// The traced kernel, where the file says.
+    /// The traced kernel, if the file says.
     pub kernel: Option<KernelVersion>,
     lost: u64,
-    /// What the ring buffer's own counters say was lost.
+    /// The losses according to the ring buffer's own counters.
     counted: BTreeMap<u32, header::Counted>,
     bytes_read: u64,
     done: bool,
 }
 
-/// The kernel that a trace was recorded on, as the file's headers say.
+/// Returns the kernel on which a trace was recorded, from the file's headers.
 pub(crate) fn kernel_of(path: &Path) -> Result<Option<KernelVersion>, Error> {
     crate::events::refuse_others(&mut Input::open(path)?)?;
     let mut source = open_source(path)?;
@@ -74,8 +73,8 @@ fn open_source(path: &Path) -> Result<Source, Error> {
     Source::new(Box::new(file), path)
 }
 
-/// Unpacks a compressed file to a temporary one, which is gone when it is closed: the parts of the
-/// CPUs lie one after the other, and must be read at the same time.
+/// Decompresses a file to a temporary one that is removed when it is closed: the CPUs' parts are consecutive
+/// but must be read concurrently.
 fn unpacked(path: &Path) -> Result<File, Error> {
     let mut input = Input::open(path)?;
     let (mut file, name) = crate::temporary_file()?;
@@ -89,19 +88,19 @@ fn unpacked(path: &Path) -> Result<File, Error> {
 }
 
 impl TraceDat {
-    /// Opens a file, plain or compressed as a whole; a compressed one is unpacked to a temporary
-    /// file first.
+    /// Opens a file, plain or compressed as a whole; a compressed file is first decompressed to a temporary
+    /// one.
     ///
     /// # Errors
-    /// Where the file cannot be read, or its headers are not in the format.
+    /// If the file cannot be read, or its headers are not in the format.
     pub fn open(path: &Path, decoding: Decoding) -> Result<Self, Error> {
         Self::new(open_source(path)?, decoding)
     }
 
-    /// Reads from anything with positions; `name` stands for it in messages.
+    /// Reads from any seekable source; messages name it by `name`.
     ///
     /// # Errors
-    /// Where it cannot be read, or its headers are not in the format.
+    /// If it cannot be read, or its headers are not in the format.
     pub fn from_reader(
         reader: impl Read + Seek + Send + 'static,
         name: &Path,
@@ -138,22 +137,22 @@ impl TraceDat {
         Ok(trace)
     }
 
-    /// How many events the ring buffer lost, as far as was read; where the kernel did not say how
-    /// many, each gap counts as one.
+    /// Returns the number of events that the ring buffer lost, as far as the file was read; if the kernel does
+    /// not say how many, each gap counts as one.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// [`TraceDat::lost`] by CPU.
+    /// Returns [`TraceDat::lost`] by CPU.
     #[must_use]
     pub fn lost_by_cpu(&self) -> LostByCpu {
         let lossy = self.cpus.iter().filter(|cpu| cpu.lost > 0);
         lossy.map(|cpu| (u16::try_from(cpu.part.cpu).ok(), cpu.lost)).collect()
     }
 
-    /// Returns, after the last event, what the ring buffer's own counters say was lost beyond
-    /// [`TraceDat::lost_by_cpu`]: the pages do not say where. A gap without a size is one of them.
+    /// Returns, after the last event, the losses according to the ring buffer's own counters beyond
+    /// [`TraceDat::lost_by_cpu`], whose positions are unknown. A gap of unknown size counts as one.
     #[must_use]
     pub fn lost_unplaced(&self) -> LostByCpu {
         let mut unplaced = LostByCpu::new();
@@ -167,19 +166,19 @@ impl TraceDat {
         unplaced
     }
 
-    /// How many bytes of ring-buffer data were read, as stored.
+    /// Returns how many bytes of ring-buffer data were read, as stored.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
 
-    /// The size of the trace in bytes, as stored inside a possible outer compression.
+    /// Returns the size of the trace in bytes, as stored inside an outer compression, if any.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.source.bytes
     }
 
-    /// Moves a CPU to its next record.
+    /// Advances a CPU to its next record.
     #[inline]
     fn advance(&mut self, index: usize) -> Result<(), Error> {
         if let Some(slot) = self.step(index)? {
@@ -257,18 +256,18 @@ impl Iterator for TraceDat {
 /// One CPU's pages.
 struct CpuStream {
     part: CpuPart,
-    /// How many of its events the ring buffer lost, as far as was read.
+    /// The number of its events that the ring buffer lost, as far as the file was read.
     lost: u64,
-    /// Unpacked pages, of which `page` is the offset of the current one.
+    /// Decompressed pages; `page` is the offset of the current one.
     buffer: Vec<u8>,
     page: usize,
-    /// The position of the buffer in the file; of compressed pages that of the compressed chunk.
+    /// The position of the buffer in the file; for compressed pages that of the compressed chunk.
     buffer_at: u64,
     cursor: Option<Cursor>,
     slot: Slot,
-    /// The position in the file behind what was read.
+    /// The position in the file after what was read.
     at: u64,
-    /// Compressed chunks, or bytes of plain pages, that were not read.
+    /// Compressed chunks, or bytes of plain pages, that are still to be read.
     left: u64,
 }
 
@@ -312,7 +311,7 @@ impl CpuStream {
         Ok(stream)
     }
 
-    /// Makes `page` a whole page of the buffer; `false` at the end of the data.
+    /// Makes `page` a whole page of the buffer; returns `false` at the end of the data.
     fn load_page(
         &mut self,
         source: &mut Source,

@@ -1,9 +1,9 @@
-//! Events as the kernel prints them: the format's text with its arguments put in.
+//! Formats events as the kernel prints them: the format's text with its arguments filled in.
 
 use super::expr::{Expr, Parser, Value};
 use super::format::{Endian, Format};
 
-/// A print format, read once.
+/// A parsed print format.
 #[derive(Debug)]
 pub(crate) struct Print {
     parts: Vec<Part>,
@@ -15,7 +15,7 @@ enum Part {
     Argument { spec: Spec, value: Expr },
 }
 
-/// One `%...` of a format.
+/// One `%...` conversion of a format.
 #[derive(Clone, Copy, Debug)]
 struct Spec {
     left: bool,
@@ -26,7 +26,7 @@ struct Spec {
 }
 
 impl Print {
-    /// Reads an event's print format; `None` where it holds what is not known here.
+    /// Parses an event's print format; `None` if it contains anything unknown.
     pub(crate) fn parse(format: &Format) -> Option<Self> {
         let mut parser = Parser::new(&format.print, format);
         let text = parser.text()?;
@@ -61,7 +61,7 @@ impl Print {
                     _ => return None,
                 }
             }
-            // `%pS` and its like print a symbol, for which the address stands here.
+            // `%pS` and the like print a symbol; the address is printed instead.
             if spec.kind == 'p' {
                 while chars.next_if(char::is_ascii_alphanumeric).is_some() {}
             }
@@ -75,7 +75,7 @@ impl Print {
         parser.is_at_end().then_some(Self { parts })
     }
 
-    /// The text of a record.
+    /// Returns the text of a record.
     pub(crate) fn text(&self, format: &Format, record: &[u8], endian: Endian) -> Option<String> {
         let mut out = String::new();
         for part in &self.parts {
@@ -95,7 +95,7 @@ impl Print {
         Some(out)
     }
 
-    /// The table of the first flags among the arguments.
+    /// Returns the flag table of the first argument that has one.
     pub(crate) fn flag_table(&self) -> Option<&[(u64, String)]> {
         self.parts.iter().find_map(|part| match part {
             Part::Argument { value, .. } => value.flag_table(),
@@ -122,7 +122,7 @@ impl Spec {
     }
 }
 
-/// The fields of a record as `name=value`, where the print format is not understood.
+/// Formats the fields of a record as `name=value`, for print formats that cannot be parsed.
 pub(crate) fn plain(format: &Format, record: &[u8], endian: Endian) -> String {
     let fields = format.fields.iter().filter(|field| !field.name.starts_with("common_"));
     let texts = fields.filter_map(|field| {

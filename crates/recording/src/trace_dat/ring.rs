@@ -2,7 +2,7 @@
 
 use super::format::Endian;
 
-/// Where the parts of a page lie, as the kernel's `header_page` file says.
+/// The layout of a page according to the kernel's `header_page` file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PageLayout {
     pub(crate) endian: Endian,
@@ -14,30 +14,30 @@ pub(crate) struct PageLayout {
     pub(crate) data: usize,
 }
 
-/// The bits of the commit word that count the bytes of records.
+/// The bits of the commit word that hold the number of bytes of records.
 const COMMIT_MASK: u64 = (1 << 27) - 1;
-/// Events were lost before this page.
+/// Set if events were lost before this page.
 const MISSED_EVENTS: u64 = 1 << 31;
-/// How many stands behind the records.
+/// Set if the number of lost events is stored after the records.
 const MISSED_STORED: u64 = 1 << 30;
-/// A time stamp record holds 59 bits.
+/// The bits of a time stamp record.
 const STAMP_BITS: u32 = 59;
 
 const TYPE_PADDING: u64 = 29;
 const TYPE_TIME_EXTEND: u64 = 30;
 const TYPE_TIME_STAMP: u64 = 31;
 
-/// A place in a page between records.
+/// A position in a page between records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cursor {
     at: usize,
     end: usize,
     t_ns: u64,
-    /// How many events were lost before this page; at least 1 where the kernel does not say.
+    /// The number of events lost before this page; at least 1 if the kernel does not say.
     pub(crate) lost: u64,
 }
 
-/// A record of a page: its time and where its data lies.
+/// A record of a page: its time and the position of its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot {
     pub(crate) t_ns: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Slot {
     pub(crate) end: usize,
 }
 
-/// A page that is not in the format: the offset in it and what is allowed there.
+/// An error in a page: the offset in it and what is allowed there.
 pub(crate) type PageError = (usize, &'static str);
 
 impl PageLayout {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn records_add_up_their_time_deltas() {
+    fn time_deltas_of_records_accumulate() {
         let words = [
             5 << 5 | 1,
             0xaaaa, // 4 bytes, 5 ns later

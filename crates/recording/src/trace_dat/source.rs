@@ -1,4 +1,4 @@
-//! Bytes at positions of a file, and a walk over the fields of its headers.
+//! Random access to a file, and a walk over the fields of its headers.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::format::Endian;
 use crate::error::{Damage, Error, Place};
 
-/// What a trace can be read from.
+/// A source from which a trace can be read.
 pub(crate) trait ReadSeek: Read + Seek + Send {}
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// A file that is read at positions.
+/// A file with random access.
 pub(crate) struct Source {
     pub(crate) name: Arc<Path>,
     reader: Box<dyn ReadSeek>,
@@ -29,7 +29,7 @@ impl Source {
         Place { file: Arc::clone(&self.name), line: None, offset }
     }
 
-    /// Fills `out` with the bytes at a position; `what` is said to be cut short if they are missing.
+    /// Fills `out` with the bytes at a position; the error names `what` if they are missing.
     pub(crate) fn read_at(&mut self, at: u64, out: &mut [u8], what: &str) -> Result<(), Error> {
         if at.checked_add(out.len() as u64).is_none_or(|end| end > self.bytes) {
             return Err(Error::unexpected(
@@ -46,7 +46,7 @@ impl Source {
         Ok(())
     }
 
-    /// Reads a count of bytes at a position into memory of their own.
+    /// Reads this many bytes at a position into a new vector.
     pub(crate) fn read_vec(&mut self, at: u64, len: u64, what: &str) -> Result<Vec<u8>, Error> {
         let mut out = vec![0; len.min(self.bytes.saturating_sub(at)) as usize];
         if (out.len() as u64) < len {
@@ -61,7 +61,7 @@ impl Source {
     }
 }
 
-/// How parts of the file are compressed.
+/// The compression of parts of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Codec {
     None,
@@ -77,7 +77,8 @@ impl Codec {
         packed: &[u8],
         bytes: usize,
     ) -> Result<Vec<u8>, Error> {
-        /// No section or chunk comes near it; it bounds the memory that a damaged file can take.
+        /// The maximum size of a section or chunk, far above real ones; it bounds the memory that a damaged
+        /// file can take.
         const LIMIT_BYTES: usize = 256 << 20;
         let damage = |why: String| {
             let place = source.place(at);
@@ -93,15 +94,15 @@ impl Codec {
         if unpacked.len() == bytes {
             return Ok(unpacked);
         }
-        Err(damage(format!("a part of {} bytes in place of {bytes}", unpacked.len())))
+        Err(damage(format!("a part of {} bytes instead of {bytes}", unpacked.len())))
     }
 }
 
-/// Reads the fields of a header one after the other, from the file or from an unpacked section.
+/// Reads the fields of a header in sequence, from the file or from a decompressed section.
 pub(crate) struct Walk<'a> {
     pub(crate) source: &'a mut Source,
     pub(crate) endian: Endian,
-    /// The position in the file; in an unpacked section the position of its start.
+    /// The position in the file; in a decompressed section the position of the section's start.
     pub(crate) at: u64,
     section: Option<(Vec<u8>, usize)>,
 }
@@ -153,7 +154,7 @@ impl<'a> Walk<'a> {
         self.number(8, what)
     }
 
-    /// A text that ends with a NUL.
+    /// Reads a text that ends with a NUL.
     pub(crate) fn text(&mut self, what: &str) -> Result<String, Error> {
         const LIMIT_BYTES: usize = 4096;
         let mut text = Vec::new();
@@ -168,7 +169,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Fixed bytes.
+    /// Checks for fixed bytes.
     pub(crate) fn mark(&mut self, mark: &[u8]) -> Result<(), Error> {
         let at = self.place();
         let expected = format!("the mark \"{}\"", mark.escape_ascii());

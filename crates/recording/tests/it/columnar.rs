@@ -1,4 +1,4 @@
-//! The columnar form holds the same events, and a damaged or stale file is noticed.
+//! The columnar form has the same events, and a damaged or stale file is detected.
 
 use std::path::PathBuf;
 
@@ -26,14 +26,14 @@ fn columns_hold_the_same_events_and_windows() {
         }
         assert!(records.next().is_none());
         assert_eq!(count, columnar.events);
-        // The second time it comes from the cache.
+        // The second conversion comes from the cache.
         let again = recording.columnar(&temp.0, &mut |_, _| panic!("converted again")).unwrap();
         assert_eq!(again.path, columnar.path);
     }
 }
 
 #[test]
-fn what_killed_runs_left_half_written_is_removed_and_what_others_write_is_not() {
+fn unfinished_files_of_killed_runs_are_removed_and_those_of_live_runs_are_not() {
     let temp = TempDir::new("abandoned");
     let recording = Recording::open(&small_recording(&temp, EVENTS)).unwrap();
     let cache = temp.0.join("cache");
@@ -56,7 +56,7 @@ fn what_killed_runs_left_half_written_is_removed_and_what_others_write_is_not() 
     assert_eq!(are_there, [false, true, true, true]);
 }
 
-/// A recording of a few lines in a folder of its own.
+/// Makes a recording of a few lines in a folder of its own.
 pub(crate) fn small_recording(temp: &TempDir, events: &str) -> PathBuf {
     let dir = temp.0.join("small-6.1");
     std::fs::create_dir_all(dir.join("start")).unwrap();
@@ -149,7 +149,7 @@ fn a_damaged_columnar_file_is_an_error() {
         std::fs::write(&path, &bad).unwrap();
         assert!(Columnar::open(&path).is_err(), "byte {at}");
     }
-    // In the cache it is replaced.
+    // A damaged file in the cache is replaced.
     std::fs::write(&columnar.path, &good[..good.len() / 2]).unwrap();
     let again = recording.columnar(&temp.0, &mut |_, _| {}).unwrap();
     assert_eq!(again.records().unwrap().map(Result::unwrap).count() as u64, again.events);

@@ -1,4 +1,4 @@
-//! Cut and changed input: one line with the place, and never a panic.
+//! Truncated and changed input: one line with the position, and never a panic.
 
 use std::io::{Cursor, Read};
 use std::path::Path;
@@ -36,7 +36,7 @@ fn input(bytes: &[u8]) -> Result<Input, Error> {
     Input::from_reader(Cursor::new(bytes.to_vec()), Path::new("made"))
 }
 
-/// Reads the bytes as every text form; the first error of each.
+/// Reads the bytes in every text format; returns the first error of each.
 fn read_all(bytes: &[u8]) -> Vec<Error> {
     let events = input(bytes)
         .and_then(|input| TsvReader::new(input, DECODING).collect::<Result<Vec<_>, _>>());
@@ -107,7 +107,7 @@ fn a_damaged_line_is_named_with_its_place() {
     );
     check(
         b"1 0 1 F 2 0\n1 0 1 B 27",
-        "made:2 (byte 12): found \"1 0 1 B 27\"; allowed: a line end: the file is cut short",
+        "made:2 (byte 12): found \"1 0 1 B 27\"; allowed: a line end: the file is truncated",
     );
     check(
         b"1 0 1 Z 2 16 0 1\n",
@@ -123,7 +123,7 @@ fn a_damaged_line_is_named_with_its_place() {
     );
 }
 
-/// A zone of frames 1024 to 5119, then this line: what is allowed instead.
+/// Checks what is allowed instead of this line after a zone of frames 1024 to 5119.
 #[track_caller]
 fn refuses_line(line: &str, expect: &str) {
     let text = format!(
@@ -164,7 +164,7 @@ fn a_snapshot_that_contradicts_itself_is_refused_with_the_line() {
 }
 
 #[test]
-fn a_zone_that_no_machine_has_is_refused_with_the_line() {
+fn an_impossible_zone_is_refused_with_the_line() {
     let zone = |start: u64, spanned: u64, present: u64| {
         format!(
             "zone node=0 zone=Normal start_pfn={start} spanned={spanned} present={present} \
@@ -187,9 +187,9 @@ fn a_zone_that_no_machine_has_is_refused_with_the_line() {
     refuses_line(&zone(8192, 9, 9).replace("node=0", "node=1024"), "a node number below 1024");
 }
 
-/// A kernel's bounds cross only where the low watermark is above an eighth of the zone.
+/// A kernel's bounds cross only if the low watermark is above an eighth of the zone.
 #[test]
-fn limits_of_a_cpu_list_that_cross_are_refused_unless_a_kernel_would_have_them() {
+fn crossed_per_cpu_limits_are_refused_unless_a_kernel_would_have_them() {
     let crossed = "pcpinfo cpu=1 node=0 zone=DMA32 count=0 high=9 batch=1 high_min=9 high_max=3";
     refuses_line(crossed, "high_min=9 of at most high_max=3");
     let low = |low: u64| {
@@ -204,9 +204,9 @@ fn limits_of_a_cpu_list_that_cross_are_refused_unless_a_kernel_would_have_them()
     assert_eq!((low(256), low(600)), (false, true));
 }
 
-/// Text that unpacks to thousands of times its size ends at the first line that says nothing new.
+/// Text that decompresses to thousands of times its size is rejected at the first repeated line.
 #[test]
-fn a_bomb_of_repeated_lines_ends_at_the_first_that_repeats() {
+fn a_bomb_of_repeated_lines_is_rejected_at_the_first_repetition() {
     for line in ["used file 1500 1\n", "free 0 DMA32 0 1 1500\n", "block 0 DMA32 1536 1 0\n"] {
         let zone = "# page-allocator snapshot v1\nzone node=0 zone=DMA32 start_pfn=1024 spanned=4096 \
                     present=3998 managed=3840 nr_free_pages=773\n";

@@ -5,7 +5,7 @@ use pageblock_recording::Recording;
 use crate::{TempDir, shared};
 
 #[test]
-fn an_excerpt_starts_where_the_snapshot_lies() {
+fn an_excerpt_starts_at_the_snapshot() {
     let Some(dir) = shared("qemu-7.2-osc640-s31") else { return };
     let temp = TempDir::new("excerpt");
     let whole = Recording::open(&dir).unwrap();
@@ -25,14 +25,14 @@ fn an_excerpt_starts_where_the_snapshot_lies() {
         assert_eq!(part, whole);
     }
     assert_eq!(from(&part).count(), 20_000);
-    assert!(part.write_excerpt(&target, 1).is_err(), "an existing folder is not touched");
+    assert!(part.write_excerpt(&target, 1).is_err(), "an existing folder is not changed");
     let left: Vec<_> =
         std::fs::read_dir(&temp.0).unwrap().map(|f| f.unwrap().file_name()).collect();
-    assert_eq!(left, ["part"], "nothing unfinished is left");
+    assert_eq!(left, ["part"], "no unfinished file is left");
 }
 
 #[test]
-fn a_changed_byte_in_an_excerpt_is_noticed() {
+fn a_changed_byte_in_an_excerpt_is_detected() {
     let shipped =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recordings/debian-6.12-640m");
     let temp = TempDir::new("excerpt-damaged");

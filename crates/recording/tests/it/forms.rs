@@ -1,4 +1,4 @@
-//! Events in every form of file, plain and compressed, and files of other tools.
+//! Events in every file format, plain and compressed, and files of other tools.
 
 use std::io::Read;
 

@@ -1,4 +1,4 @@
-//! The crate against the recordings of real kernels, where they are at hand.
+//! Tests of the crate, also with recordings of real kernels if they are available.
 
 mod columnar;
 mod damage;
@@ -12,7 +12,7 @@ mod trace_dat;
 
 use std::path::PathBuf;
 
-/// The folder of the recordings, or `None` with a printed message where it is absent.
+/// Returns the folder of a recording, or `None` with a printed message if it is absent.
 pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/recordings");
     let path = PathBuf::from(root).join(name);

@@ -1,5 +1,5 @@
-//! Any bytes through every reader, for the tests and for the fuzz targets: whatever the bytes are, a
-//! reader gives a value or one line.
+//! Passes arbitrary bytes to every reader, for the tests and for the fuzz targets: a reader must return a value
+//! or a one-line error.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -10,7 +10,7 @@ use pageblock_recording::{
 };
 
 const DECODING: Decoding = Decoding { numbering: Numbering::Modern, cma: true };
-/// Events that are read of one input.
+/// The maximum number of events that are read from one input.
 const EVENTS: usize = 100_000;
 
 /// Reads the bytes as a snapshot and as each file of `/proc`.
@@ -22,7 +22,7 @@ pub(crate) fn read_state(bytes: &[u8]) {
     one_line(input().and_then(VmStat::read));
 }
 
-/// Reads the bytes as a file of events, whose form its first bytes tell.
+/// Reads the bytes as a file of events, whose format its first bytes determine.
 pub(crate) fn read_events(bytes: &[u8]) {
     let path = std::env::temp_dir().join(format!("pageblock-events-{}", std::process::id()));
     std::fs::write(&path, bytes).unwrap();
@@ -40,7 +40,7 @@ fn one_line<T>(result: Result<T, Error>) {
     }
 }
 
-/// Gives every file of a target's seeds to `read`.
+/// Calls `read` with every file of a target's seed corpus.
 #[cfg(test)]
 fn each_seed(target: &str, read: fn(&[u8])) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);

@@ -59,7 +59,7 @@ fn windows_are_where_the_prototype_found_them() {
     for dir in NAMES.into_iter().filter_map(shared) {
         let recording = Recording::open(&dir).unwrap();
         let windows = recording.windows().unwrap();
-        // The prototype counts neither markers nor other events nor failed allocations.
+        // The prototype does not count markers, other events and failed allocations.
         let mut counted = vec![0u64];
         for record in recording.events().unwrap() {
             let counts = !matches!(

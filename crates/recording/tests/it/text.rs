@@ -40,7 +40,7 @@ fn samples_are_read_completely() {
     );
 }
 
-/// What each tool says of lost events, by CPU.
+/// Each tool's report of lost events is counted by CPU.
 #[test]
 fn lost_events_are_counted_by_cpu() {
     let check = |text: &str, cpus: &[(Option<u16>, u64)], unplaced: u64| {

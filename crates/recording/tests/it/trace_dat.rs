@@ -1,4 +1,4 @@
-//! `trace.dat` gives the same events as the text of the same recording.
+//! `trace.dat` has the same events as the text of the same recording.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -78,7 +78,7 @@ fn both_versions_and_byte_orders_are_read() {
 }
 
 #[test]
-fn a_cut_trace_is_an_error_with_a_place() {
+fn a_truncated_trace_is_an_error_with_a_position() {
     for form in FORMS {
         let whole = trace_dat(form, 40);
         for len in 0..whole.len() {

@@ -1,21 +1,22 @@
-//! A table of iterations as Johannes Weiner's cover letters have it, some rows one by one, and their trends.
+//! A table of iterations in the layout of Johannes Weiner's cover letters; some rows follow one by one, with
+//! their trends.
 
 use pageblock_measure::compare::Column;
 use pageblock_measure::tables::iterations::{IterationRow, Iterations, Series};
 use pageblock_measure::trend::Trend;
 
-use crate::weiner::{self, Row};
+use crate::weiner::{self, WeinerRow};
 
-/// Prints it.
+/// Prints the table.
 #[must_use]
 pub(super) fn print(columns: &[Column], iterations: &Iterations) -> String {
     let names: Vec<String> = columns.iter().map(name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let row = |row: &IterationRow| Row {
+    let row = |row: &IterationRow| WeinerRow {
         label: row.label.clone(),
         cells: row.cells.iter().map(|&cell| Some(cell)).collect(),
     };
-    let rows: Vec<Row> = iterations.rows.iter().map(row).collect();
+    let rows: Vec<WeinerRow> = iterations.rows.iter().map(row).collect();
     let mut text = format!("{}\n", iterations.title);
     text += &weiner::print(&names, &rows);
     let each = &iterations.each;
@@ -27,7 +28,7 @@ pub(super) fn print(columns: &[Column], iterations: &Iterations) -> String {
     text + "\n"
 }
 
-/// What distinguishes a policy fits a column: its version, or the switches of it.
+/// Returns a name that fits a column: the version, or the switches if there are any.
 fn name(column: &Column) -> String {
     let (version, switches) = (column.kernel.as_str(), column.label.as_str());
     if switches == "vanilla" { version.to_owned() } else { switches.to_owned() }

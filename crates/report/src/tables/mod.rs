@@ -7,7 +7,7 @@ mod state;
 use pageblock_measure::compare::Column;
 use pageblock_measure::tables::Table;
 
-/// Prints them one after another.
+/// Prints the tables one after another.
 #[must_use]
 pub fn print(columns: &[Column], tables: &[Table]) -> String {
     let one = |table: &Table| match table {

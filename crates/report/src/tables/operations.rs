@@ -1,10 +1,10 @@
-//! Tables with a row for each operation, as mmtests lays them out.
+//! Tables with a row for each operation, in the layout of mmtests.
 
 use pageblock_measure::compare::Column;
 use pageblock_measure::tables::Style;
 use pageblock_measure::tables::operations::Operations;
 
-use crate::mmtests::{Bracket, FIELD_2018, FIELD_DEFAULT, Row, Table};
+use crate::mmtests::{Bracket, FIELD_2018, FIELD_DEFAULT, MmtestsRow, Table};
 
 /// Prints the table below its title.
 #[must_use]
@@ -17,7 +17,7 @@ pub(super) fn print(columns: &[Column], operations: &Operations) -> String {
         columns: columns.to_vec(),
         field,
         bracket,
-        rows: operations.rows.iter().map(Row::from).collect(),
+        rows: operations.rows.iter().map(MmtestsRow::from).collect(),
         significance: Vec::new(),
     };
     format!("{}\n{}\n", operations.title, table.print())
@@ -29,7 +29,7 @@ mod tests {
 
     use super::*;
 
-    /// The lines of a table that begin with a word.
+    /// Returns the lines of a table that begin with a word.
     fn line(
         style: Style,
         statistic: &str,

@@ -1,4 +1,4 @@
-//! The state of a machine at the end, laid out as a bug report has the files of `/proc`.
+//! The state of a machine at the end, in the layout in which a bug report quotes the files of `/proc`.
 
 use pageblock_measure::tables::state::{State, States};
 

@@ -1,4 +1,4 @@
-//! The machine's counters, under the kernel's names, from the start of a workload on.
+//! The machine's counters, under the kernel's names, counted from the start of the workload.
 
 use pageblock::ids::ZoneIndex;
 use pageblock::tuning::KBYTES_PER_PAGE;
@@ -12,7 +12,7 @@ use super::world::World;
 use super::{MICROSECOND, MILLISECOND};
 
 impl World<'_> {
-    /// The workload starts: what is counted is counted from here on.
+    /// Starts counting: the workload begins.
     pub fn start_counting(&mut self) {
         self.vm.observer = Tally::new();
         self.vm.stalls = Stalls::default();
@@ -21,7 +21,7 @@ impl World<'_> {
         self.counted_before = self.counters_since_boot();
     }
 
-    /// What was counted since [`start_counting`](Self::start_counting).
+    /// Returns the counts since [`start_counting`](Self::start_counting).
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.counters_since_boot().since(&self.counted_before);
@@ -50,7 +50,7 @@ impl World<'_> {
             counters.add(names::LIST_PROBES, counted.list_probes);
             counters.add(names::BLOCK_LOOKS, zone.block_looks());
         }
-        // The kernel counts KiB here.
+        // The kernel counts KiB in these two.
         counters.set("pgpgin", self.disk.pages.0 * KBYTES_PER_PAGE);
         counters.set("pgpgout", self.disk.pages.1 * KBYTES_PER_PAGE);
         let cpu = self.cpu_time();

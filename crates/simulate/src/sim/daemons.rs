@@ -1,4 +1,4 @@
-//! The machine's own tasks: kswapd, kcompactd, khugepaged, the flusher, the tick of each second.
+//! The machine's own tasks: kswapd, kcompactd, khugepaged, the flusher, the periodic per-CPU tick.
 
 use pageblock_vm::buffer::first_inode;
 use pageblock_vm::kswapd::{Daemon, THROTTLE_PAGES};
@@ -9,15 +9,15 @@ use super::huge;
 use super::task::Ctx;
 use super::{MILLISECOND, SECOND};
 
-/// How often changed inodes are written (`fs.xfs.xfssyncd_centisecs`: `xfs_log_worker` pushes all of
-/// them then).
+/// The interval at which changed inodes are written (`fs.xfs.xfssyncd_centisecs`: `xfs_log_worker` then pushes
+/// all of them).
 const LOG_EVERY: u64 = 30 * SECOND;
 
-/// The log's buffers (`XLOG_MAX_ICLOGS`) and the size of each (`XLOG_BIG_RECORD_BSIZE`, 32 KiB).
+/// The number of log buffers (`XLOG_MAX_ICLOGS`), and the size of each (`XLOG_BIG_RECORD_BSIZE`, 32 KiB).
 const LOG_BUFFERS: usize = 8;
 const LOG_BUFFER_PAGES: u64 = 8;
 
-/// Starts them.
+/// Starts the daemons.
 pub fn spawn(executor: &mut Executor<'_>) {
     let nodes: Vec<u8> = executor.with(|w| w.vm.nodes().iter().map(|n| n.id).collect());
     for (at, &node) in nodes.iter().enumerate() {
@@ -43,7 +43,7 @@ pub fn spawn(executor: &mut Executor<'_>) {
 }
 
 async fn kswapd(ctx: Ctx<'_>, node: usize) {
-    // Writes since it last had to wait for a place in the disk's queue.
+    // Writes since kswapd last waited for a slot in the disk's queue.
     let mut batch = 0;
     loop {
         let cpu = ctx.cpu();
@@ -85,7 +85,7 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
     match step {
         Daemon::Ran => {
             ctx.spend(100);
-            ctx.breathe().await;
+            ctx.yield_if_ahead().await;
         }
         Daemon::WaitWrites(ns) => ctx.wait_writes(ns).await,
         Daemon::WaitCongestion(ns) => {
@@ -108,7 +108,7 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
                 ctx.block(Some(ns)).await;
             } else {
                 ctx.spend(100);
-                ctx.breathe().await;
+                ctx.yield_if_ahead().await;
             }
         }
         Daemon::Nap(ns) | Daemon::WaitPages(ns) => ctx.block(Some(ns)).await,
@@ -116,11 +116,11 @@ async fn go_on(ctx: &Ctx<'_>, step: Daemon) {
     }
 }
 
-/// Writes dirty files, the oldest first, while more is dirty than the background limit, or somebody
-/// asked; and at every interval those that have been dirty for too long.
+/// Writes dirty files, oldest first, while more than the background limit is dirty or a writer requested it;
+/// and at every interval writes those that have been dirty for too long.
 async fn flusher(ctx: Ctx<'_>) {
     let every = match ctx.with(|w| w.vm.kernel().sysctl.dirty_writeback_centisecs) {
-        // It does not look.
+        // Periodic write-back is off.
         0 => u64::MAX / 2,
         centisecs => u64::from(centisecs) * (SECOND / 100),
     };
@@ -132,7 +132,7 @@ async fn flusher(ctx: Ctx<'_>) {
             if !(too_much || asked) {
                 break;
             }
-            // Somebody asked: as much as a turn of the flusher, then look again.
+            // Requested: write one turn's worth, then check again.
             asked = false;
             for _ in 0..if too_much { 64 } else { 256 } {
                 if !flush_file(&ctx).await {
@@ -157,8 +157,8 @@ async fn flusher(ctx: Ctx<'_>) {
     }
 }
 
-/// Hands the dirty pages of the file that is dirty longest to the disk; waits where its queue is
-/// full. Tells whether there was one.
+/// Submits the dirty pages of the file that has been dirty longest; waits while the queue is full. Returns
+/// whether there was such a file.
 pub(crate) async fn flush_file(ctx: &Ctx<'_>) -> bool {
     let Some(space) = ctx.with(|w| w.vm.take_dirty_file()) else { return false };
     write_file(ctx, space).await;
@@ -177,7 +177,7 @@ pub(crate) async fn write_file(ctx: &Ctx<'_>, space: SpaceId) {
             ctx.wait_writes(SECOND).await;
         }
     }
-    // Blocks were chosen; when they are written, the file has grown.
+    // Blocks were allocated; when they are written, the file has grown.
     // Linux: the second change is committed when the write ends.
     let inode = ctx.with(|w| w.vm.spaces().get(space).inode);
     for extents in [true, false] {
@@ -185,12 +185,12 @@ pub(crate) async fn write_file(ctx: &Ctx<'_>, space: SpaceId) {
             ctx.panic_without_memory();
         }
     }
-    ctx.breathe().await;
+    ctx.yield_if_ahead().await;
 }
 
-/// Writes a checkpoint of what changed, when enough has gathered and at every interval
-/// (`xlog_cil_push_work`, `xfs_log_worker`).
-// Linux: the log is written beside the files, which is part of the disk's rate here.
+/// Writes a checkpoint of the changes when enough has accumulated and at every interval (`xlog_cil_push_work`,
+/// `xfs_log_worker`).
+// Linux: the log is written beside the files; here that is part of the disk's rate.
 async fn log(ctx: Ctx<'_>) {
     let mut next = 0;
     loop {
@@ -205,7 +205,7 @@ async fn log(ctx: Ctx<'_>) {
         }
         let mut left = ctx.with(|w| w.vm.begin_checkpoint()).div_ceil(4096);
         while left > 0 {
-            // Each buffer waits its turn at the disk, behind the files' pages.
+            // Each buffer queues for the disk behind the files' pages.
             let mut done = 0;
             for _ in 0..LOG_BUFFERS {
                 let pages = left.min(LOG_BUFFER_PAGES);
@@ -222,11 +222,11 @@ async fn log(ctx: Ctx<'_>) {
     }
 }
 
-/// Writes inodes that were changed, a cluster at a time: its block is needed for that.
-// Linux: the block itself is written too, which is part of the disk's rate here.
+/// Writes changed inodes, a cluster at a time, for which it needs the cluster's metadata block.
+// Linux: the block itself is written too; here that is part of the disk's rate.
 async fn xfsaild(ctx: Ctx<'_>) {
     loop {
-        // A smaller machine has proportionally fewer inodes, which it changes in as much less time.
+        // A scaled machine has proportionally fewer inodes, and changes them in proportionally less time.
         let every = ctx.with(|w| w.scale.of(LOG_EVERY));
         ctx.sleep(every).await;
         while let Some(buffer) = ctx.with(|w| w.vm.take_logged()) {
@@ -237,7 +237,7 @@ async fn xfsaild(ctx: Ctx<'_>) {
     }
 }
 
-/// `sync`: everything that is dirty is written, and the task waits for it.
+/// Writes everything dirty and waits for it (`sync`).
 pub async fn sync(ctx: &Ctx<'_>) {
     loop {
         while flush_file(ctx).await {}
@@ -248,7 +248,7 @@ pub async fn sync(ctx: &Ctx<'_>) {
     }
 }
 
-/// Each second every CPU looks after its lists (`vmstat_update`).
+/// Runs each CPU's list maintenance once a second (`vmstat_update`).
 async fn ticks(ctx: Ctx<'_>) {
     loop {
         ctx.sleep(SECOND).await;

@@ -1,50 +1,50 @@
-//! A disk: reads that wait for one of a few places, and writes that share a bandwidth.
+//! A disk: reads that compete for a limited number of slots, and writes that share a bandwidth.
 
 use super::{MILLISECOND, Nanos};
 
-/// What a disk can do.
+/// The properties of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskSpec {
-    /// How long a read of one page takes, without waiting, in nanoseconds.
+    /// The latency of a read of one page without queueing, in nanoseconds.
     pub read_ns: Nanos,
-    /// Reads that are served at a time.
+    /// The number of reads served at a time.
     pub read_places: usize,
-    /// Bytes written a second.
+    /// Write bandwidth in bytes a second.
     pub write_bytes_per_s: u64,
-    /// The size of its file system, by which the log has its own.
+    /// The size of its file system, which determines the size of the log.
     pub bytes: u64,
-    /// Writes that may wait for it (`nr_requests`).
+    /// The number of writes that may be queued (`nr_requests`).
     pub queue: usize,
 }
 
-/// The turns of reads and of writes where both wait (CFQ: `slice_sync`, `slice_async`). (K)
+/// The time slices of reads and of writes when both wait (CFQ: `slice_sync`, `slice_async`). (K)
 const READS_TURN: Nanos = 100 * MILLISECOND;
 const WRITES_TURN: Nanos = 40 * MILLISECOND;
 
-/// Writes that a task which was let through may send to a full queue (`BLK_BATCH_REQ`).
+/// Writes that a batching task may still send to a full queue (`BLK_BATCH_REQ`).
 const BATCH: usize = 32;
 
-/// Bytes of a page.
+/// The bytes of a page.
 const PAGE: u64 = 4096;
 
 /// A disk at work.
 ///
-/// One that serves several reads at a time has its writes beside them. One with a single place turns, and has one
-/// arm: reads go first, and writes get their turns among them as CFQ gives them.
-// Linux: the first kind shares its device too; in the workloads on such machines reads and writes do
-// not happen at the same time.
+/// A disk that serves several reads at a time serves writes independently of them. A disk with a single read
+/// slot is rotational: reads go first, and writes get their time slices among them as in CFQ.
+// Linux: the first kind shares its device too; in the workloads on such machines reads and writes do not
+// overlap.
 #[derive(Clone, Debug)]
 pub struct Disk {
     spec: DiskSpec,
-    /// When each place is free.
+    /// The time at which each read slot becomes free.
     places: Vec<Nanos>,
-    /// When the last write is done.
+    /// The time at which the last write completes.
     written: Nanos,
-    /// How long the arm has served reads while writes waited.
+    /// How long reads have been served while writes waited.
     reads_turn: Nanos,
-    /// Writes that are not done.
+    /// Writes that have not completed.
     pub(crate) outstanding: usize,
-    /// So many of them that reclaim had better wait.
+    /// Whether the queue is congested, so that reclaim should wait.
     congested: bool,
     /// Pages read and written.
     pub pages: (u64, u64),
@@ -64,14 +64,14 @@ impl Disk {
         }
     }
 
-    /// What it can do.
+    /// Returns its properties.
     #[must_use]
     pub const fn spec(&self) -> &DiskSpec {
         &self.spec
     }
 
-    /// Reads pages that lie together; gives when they are there. `jitter` is how much longer it takes than usual, in
-    /// thousandths, or less.
+    /// Reads contiguous pages; returns the completion time. `jitter` is the deviation from the usual duration,
+    /// in thousandths, and may be negative.
     pub(crate) fn read(&mut self, now: Nanos, jitter: i64, pages: u64) -> Nanos {
         let turn = self.turn_of_writes(now);
         let place = self.places.iter_mut().min().unwrap_or(&mut self.written);
@@ -87,7 +87,7 @@ impl Disk {
         done
     }
 
-    /// How long a read waits for the writes that have their turn now.
+    /// Returns how long a read waits for the writes whose time slice it is.
     fn turn_of_writes(&mut self, now: Nanos) -> Nanos {
         if self.written <= now {
             self.reads_turn = 0;
@@ -99,7 +99,7 @@ impl Disk {
         WRITES_TURN.min(self.written - now)
     }
 
-    /// Writes pages; gives when they are written.
+    /// Writes pages; returns the completion time.
     pub(crate) fn write(&mut self, now: Nanos, pages: u64) -> Nanos {
         self.written = self.written.max(now) + self.write_ns(pages);
         self.outstanding += 1;
@@ -107,20 +107,20 @@ impl Disk {
         self.written
     }
 
-    /// How long writing pages takes, without waiting.
+    /// Returns the duration of a write without queueing.
     #[must_use]
     pub const fn write_ns(&self, pages: u64) -> Nanos {
         pages * PAGE * super::SECOND / self.spec.write_bytes_per_s
     }
 
-    /// Whether a task that has sent so many writes since it waited would wait with the next one. One that
-    /// was let through may send some more to a full queue (`ioc_batching`).
+    /// Reports whether a task's next write would block after `batch` writes since it last waited. A batching
+    /// task may send some more to a full queue (`ioc_batching`).
     pub(crate) const fn refuses(&self, batch: usize) -> bool {
         let most = self.spec.queue + self.spec.queue / 2;
         self.outstanding >= most || (batch >= BATCH && self.is_full())
     }
 
-    /// Notes whether the queue is congested; tells whether it stopped being that.
+    /// Updates the congestion state; returns whether congestion just ended.
     pub(crate) fn note_congestion(&mut self) -> bool {
         let queue = self.spec.queue;
         // `blk_queue_congestion_threshold`.
@@ -130,12 +130,12 @@ impl Disk {
         was && !self.congested
     }
 
-    /// Whether so many writes wait for it that reclaim had better wait.
+    /// Reports whether the queue is congested, so that reclaim should wait.
     pub(crate) const fn is_congested(&self) -> bool {
         self.congested
     }
 
-    /// Whether another write would wait in vain.
+    /// Reports whether the queue is full.
     pub(crate) const fn is_full(&self) -> bool {
         self.outstanding >= self.spec.queue
     }
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_and_bandwidth_are_shared() {
+    fn slots_and_bandwidth_are_shared() {
         let spec = DiskSpec {
             read_ns: 100,
             read_places: 2,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn one_arm_serves_both() {
+    fn a_rotational_disk_serves_reads_and_writes_in_turn() {
         let spec = DiskSpec {
             read_ns: 10 * MILLISECOND,
             read_places: 1,
@@ -173,7 +173,7 @@ mod tests {
         };
         let mut disk = Disk::new(spec);
         assert_eq!(disk.write(0, 1000), super::super::SECOND);
-        // Ten reads push the next write back by their time; then it is the writes' turn.
+        // Ten reads delay the next write by their duration; then it is the writes' turn.
         let mut now = 0;
         for _ in 0..10 {
             now = disk.read(now, 0, 8);

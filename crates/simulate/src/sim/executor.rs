@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::MILLISECOND;
-use super::sched::{Happening, TaskId};
+use super::sched::{Event, TaskId};
 use super::task::Ctx;
 use super::world::{Pause, World};
 
@@ -22,25 +22,25 @@ pub struct Executor<'m> {
 /// Where a task starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// Near this CPU; it may go elsewhere.
+    /// Near this CPU; it may migrate.
     Near(usize),
-    /// On a node, always; anywhere where that has no CPU.
+    /// Bound to a node; anywhere if the node has no CPU.
     Node(u8),
 }
 
 impl<'m> Executor<'m> {
-    /// No task yet.
+    /// Makes an executor without tasks.
     #[must_use]
     pub fn new(world: World<'m>) -> Self {
         Self { world: Rc::new(RefCell::new(world)), bodies: Vec::new() }
     }
 
-    /// Looks at or changes the world.
+    /// Runs a closure that reads or changes the world.
     pub fn with<R>(&self, body: impl FnOnce(&mut World<'m>) -> R) -> R {
         body(&mut self.world.borrow_mut())
     }
 
-    /// Starts a task; reports call it by its name.
+    /// Starts a task; reports name it by `name`.
     pub fn spawn<F>(
         &mut self,
         name: &'static str,
@@ -66,25 +66,25 @@ impl<'m> Executor<'m> {
         id
     }
 
-    /// Runs until these tasks are done, or something failed beyond repair, or nothing gets anywhere, or `go_on`
-    /// says no: it is asked now and then. Tells whether they are done.
+    /// Runs until these tasks are done, the simulation fails, a livelock is detected, or `go_on`, which is
+    /// called now and then, returns false. Returns whether the tasks are done.
     pub fn run(&mut self, tasks: &[TaskId], go_on: &mut dyn FnMut(&World<'m>) -> bool) -> bool {
         const ASK_EVERY: u64 = 1 << 14;
         let mut world = self.world.borrow_mut();
         while !tasks.iter().all(|&task| world.sched.is_done(task)) {
             world.task_steps += 1;
-            let happening = world.sched.next();
+            let event = world.sched.next();
             let now_ms = world.sched.now / MILLISECOND;
             world.vm.set_age_clock(now_ms);
             world.watch_progress();
             if world.task_steps.is_multiple_of(ASK_EVERY) && !go_on(&world) {
                 return false;
             }
-            match happening {
-                None => world.failure = Some("every task waits for ever".to_owned()),
-                Some(Happening::Written(at)) => world.written(at),
-                Some(Happening::Timer(task)) => world.sched.time_out(task),
-                Some(Happening::Resume(task)) => {
+            match event {
+                None => world.failure = Some("every task waits forever".to_owned()),
+                Some(Event::Written(at)) => world.written(at),
+                Some(Event::Timer(task)) => world.sched.time_out(task),
+                Some(Event::Resume(task)) => {
                     if world.sched.is_running(task) && world.sched.keeps_cpu(task) {
                         drop(world);
                         let polled = poll(&mut self.bodies[task]);
@@ -101,7 +101,7 @@ impl<'m> Executor<'m> {
     }
 }
 
-/// Lets a task go on until it pauses or is done.
+/// Polls a task until it pauses or is done.
 fn poll(body: &mut Option<Body<'_>>) -> Poll<()> {
     let mut context = Context::from_waker(Waker::noop());
     let polled = body.as_mut().map_or(Poll::Ready(()), |task| task.as_mut().poll(&mut context));
@@ -112,7 +112,7 @@ fn poll(body: &mut Option<Body<'_>>) -> Poll<()> {
 }
 
 impl World<'_> {
-    /// A task paused, or is done.
+    /// Handles a task that paused or is done.
     fn stopped(&mut self, task: TaskId, polled: Poll<()>) {
         if polled.is_ready() {
             self.pending = 0;

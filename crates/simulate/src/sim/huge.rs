@@ -1,4 +1,4 @@
-//! Huge pages: faults for them, khugepaged, the pool of hugetlb pages.
+//! Huge pages: their faults, khugepaged, the pool of hugetlb pages.
 
 use pageblock_vm::hugetlb::Growth;
 use pageblock_vm::khugepaged::KhugepagedStep;
@@ -9,8 +9,8 @@ use pageblock_vm::thp::{HPAGE_PMD_ORDER, fault_requests};
 use super::task::{Ctx, OutOfMemory};
 
 impl Ctx<'_> {
-    /// Tries to fault a huge page of a mapping; tells whether there was one. `madvised`: the program
-    /// asked for it.
+    /// Tries to fault a huge page of a mapping; returns whether that succeeded. `madvised`: the program called
+    /// `madvise(MADV_HUGEPAGE)`.
     pub async fn fault_huge(&self, space: SpaceId, index: u32, madvised: bool) -> bool {
         let order = HPAGE_PMD_ORDER;
         let node = self.with(|w| w.sched.node_of(w.sched.cpu_of(self.id)));
@@ -32,7 +32,7 @@ impl Ctx<'_> {
                     w.vm.stat.thp_fault_alloc += 1;
                     w.vm.add_or_free(cpu, space, index, pfn, order)
                 });
-                self.breathe().await;
+                self.yield_if_ahead().await;
                 return added;
             }
         }
@@ -40,8 +40,8 @@ impl Ctx<'_> {
         false
     }
 
-    /// Faults memory of a mapping at an index, in the largest size below a huge page that is enabled,
-    /// fits and can be had, else a page.
+    /// Faults memory of a mapping at an index, in the largest size below a huge page that is enabled, fits and
+    /// is available, else a single page.
     pub async fn fault_sized(
         &self,
         space: SpaceId,
@@ -64,7 +64,7 @@ impl Ctx<'_> {
                     w.vm.stat.pgfault += 1;
                     w.vm.stat.anon_fault_alloc += 1;
                 });
-                self.breathe().await;
+                self.yield_if_ahead().await;
                 return if self.with(|w| w.vm.is_killed(space)) {
                     Err(OutOfMemory)
                 } else {
@@ -75,8 +75,7 @@ impl Ctx<'_> {
         self.fault_base(space, index).await
     }
 
-    /// Asks for so many pages in the pool of hugetlb pages (`nr_hugepages`); gives how many it has
-    /// then.
+    /// Sets the size of the hugetlb pool in pages (`nr_hugepages`); returns the size that it reached.
     pub async fn set_hugetlb(&self, pages: u64) -> u64 {
         let cpu = self.cpu();
         self.with(|w| w.vm.shrink_hugetlb(cpu, pages));
@@ -84,13 +83,13 @@ impl Ctx<'_> {
         while let Some(request) = self.with(|w| growth.next_request(&mut w.vm)) {
             let page = self.alloc(request).await.ok();
             self.with(|w| growth.report(&mut w.vm, page));
-            self.breathe().await;
+            self.yield_if_ahead().await;
         }
         self.with(|w| w.vm.hugetlb().len())
     }
 }
 
-/// The task that makes huge pages of small ones.
+/// Collapses small pages into huge pages.
 pub(crate) async fn khugepaged(ctx: Ctx<'_>) {
     loop {
         let step = ctx.with(|w| {
@@ -99,7 +98,7 @@ pub(crate) async fn khugepaged(ctx: Ctx<'_>) {
             step
         });
         match step {
-            KhugepagedStep::Ran => ctx.breathe().await,
+            KhugepagedStep::Ran => ctx.yield_if_ahead().await,
             KhugepagedStep::Sleep(ns) => ctx.sleep(ns).await,
             KhugepagedStep::Wants(place, request) => match ctx.alloc(request).await {
                 Ok(huge) => {
@@ -108,7 +107,7 @@ pub(crate) async fn khugepaged(ctx: Ctx<'_>) {
                         w.vm.collapse_or_free(cpu, place, huge);
                         w.charge_work();
                     });
-                    ctx.breathe().await;
+                    ctx.yield_if_ahead().await;
                 }
                 Err(OutOfMemory) => {
                     let ns = ctx.with(|w| w.vm.collapse_failed());

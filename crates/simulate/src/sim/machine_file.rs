@@ -32,16 +32,16 @@ const SLABS: [(&str, SlabAllocator); 2] =
     [("slub", SlabAllocator::Slub), ("slab", SlabAllocator::Slab)];
 /// Pages of a MiB.
 const MIB: u64 = 256;
-/// The most CPUs of a machine.
+/// The maximum number of CPUs of a machine.
 const CPUS_MAX: u64 = 1024;
-/// Where memory ends at the latest. A simulated page takes 33 bytes: 8.6 GB for so much.
+/// The highest address of memory, in MiB. A simulated page takes 33 bytes: 8.6 GB for this much.
 const MIB_MAX: u64 = 1 << 20;
 
-/// Why a text describes no machine.
+/// Why a text does not describe a machine.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MachineError {
-    /// The text is not TOML, or has a key that does not exist or a wrong value.
+    /// The text is not TOML, or has an unknown key or a wrong value.
     #[error("line {line}: {message}")]
     Syntax {
         /// The line, from 1.
@@ -49,7 +49,7 @@ pub enum MachineError {
         /// What is wrong.
         message: String,
     },
-    /// A value is impossible.
+    /// A value is not possible.
     #[error("{key}: {message}")]
     Value {
         /// The key.
@@ -62,7 +62,7 @@ pub enum MachineError {
     Scale(String),
 }
 
-/// What a file says, each value within its limits.
+/// The contents of a file, each value within its limits.
 struct File {
     name: String,
     slab: (&'static str, SlabAllocator),
@@ -133,15 +133,15 @@ fn disk(keys: &mut Keys<'_>) -> Result<DiskSpec, Mistake> {
 /// A machine that can be simulated.
 #[derive(Clone, Debug)]
 pub struct MachineSpec {
-    /// Its name, with the scale where it is not 1.
+    /// The name, with the scale if it is not 1.
     pub name: String,
     /// Memory handed to the allocator, from low to high.
     pub memory: Vec<FrameRange>,
     /// The zones.
     pub zones: Vec<ZoneSpec>,
-    /// How large pageblocks are.
+    /// The size of pageblocks.
     pub geometry: Geometry,
-    /// The part of memory at its end that is for contiguous buffers (CMA), whole pageblocks.
+    /// The part at the end of memory that is set aside for contiguous buffers (CMA), in whole pageblocks.
     pub cma: FrameRange,
     /// The node of each CPU.
     pub cpu_nodes: Vec<NodeId>,
@@ -149,11 +149,11 @@ pub struct MachineSpec {
     pub slab: SlabAllocator,
     /// Swap space in pages.
     pub swap_pages: u32,
-    /// Swap is in memory, compressed (zram).
+    /// Whether swap is compressed memory (zram).
     pub zram: bool,
     /// The disk.
     pub disk: DiskSpec,
-    /// How much smaller it is than the file says.
+    /// The ratio of this machine to the one in the file.
     pub scale: Scale,
     /// What the file says, with every default.
     pub record: MachineRecord,
@@ -169,7 +169,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The whole machine.
+    /// The unscaled machine.
     pub const WHOLE: Self = Self { numerator: 1, denominator: 1 };
 
     /// Reads `1/8` or `1`.
@@ -187,13 +187,13 @@ impl Scale {
         if fits { Ok(scale) } else { Err(wrong()) }
     }
 
-    /// The part of a number, to the nearest.
+    /// Returns this fraction of a number, rounded to the nearest integer.
     #[must_use]
     pub const fn of(self, n: u64) -> u64 {
         (n * self.numerator + self.denominator / 2) / self.denominator
     }
 
-    /// A frame of the smaller machine, at a multiple of the largest block.
+    /// Returns the frame on the scaled machine, rounded to a multiple of the largest block.
     fn frame(self, mib: u64) -> Pfn {
         let block = pages(Geometry::default().max_order);
         let pages = mib * MIB * self.numerator;
@@ -212,10 +212,10 @@ fn value<T>(key: &'static str, message: impl Into<String>) -> Result<T, MachineE
     Err(MachineError::Value { key, message: message.into() })
 }
 
-/// Reads a machine, and makes it smaller.
+/// Reads a machine and scales it.
 ///
 /// # Errors
-/// [`MachineError`], for a text that is no machine or a machine that cannot be.
+/// [`MachineError`] for a text that does not describe a machine, or for an impossible machine.
 pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
     let file = File::read(text)
         .map_err(|Mistake { line, message }| MachineError::Syntax { line, message })?;
@@ -307,7 +307,7 @@ fn check(file: &File) -> Result<(), MachineError> {
     }
 }
 
-/// So many pages at the end of memory, in whole pageblocks.
+/// Returns this many pages at the end of memory, rounded to whole pageblocks.
 fn cma(memory: &[FrameRange], geometry: Geometry, wanted: u64) -> Result<FrameRange, MachineError> {
     let end = memory.last().map_or(Pfn(0), |range| range.end);
     let start = Pfn(end.0.saturating_sub(wanted)).align_up(geometry.pageblock_order);
@@ -323,19 +323,19 @@ fn name(name: &str, scale: Scale) -> String {
 }
 
 impl MachineSpec {
-    /// The memory handed to the allocator, in pages.
+    /// Returns the memory handed to the allocator, in pages.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.memory.iter().map(|r| r.len()).sum()
     }
 
-    /// The memory of a node, in pages.
+    /// Returns the memory of a node, in pages.
     #[must_use]
     pub fn node_pages(&self, node: u8) -> u64 {
         self.zones.iter().filter(|z| z.node == NodeId(node)).map(|z| z.managed).sum()
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         let mut nodes: Vec<_> = self.zones.iter().map(|zone| zone.node).collect();
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_that_ends_at_0_is_not_there() {
+    fn a_zone_that_ends_at_0_does_not_exist() {
         let text = |dma, dma32| {
             GOOD.replace(
                 "[[node]]",

@@ -1,7 +1,7 @@
-//! The TOML of a machine that exists, from its `/proc`.
+//! Describes an existing machine as TOML, from its `/proc`.
 //!
-//! What `/proc` does not say is written with a comment that says so: where in a zone its holes lie (its memory is
-//! laid to its start), and what the disk can do.
+//! What `/proc` does not contain is written with a comment that says so: the position of holes in a zone (its
+//! memory is placed at its start), and the speed of the disk.
 
 use std::fmt::Write as _;
 
@@ -11,20 +11,20 @@ use pageblock_recording::{ProcFiles, ZoneFigures};
 
 use super::machine_file::{self, MachineError, Scale};
 
-/// Zones end at multiples of the largest block: its size in MiB, with pages of 4 KiB.
+/// The size of the largest block in MiB, with pages of 4 KiB: zones end at multiples of it.
 const UNIT_MIB: u64 = 4;
-/// Pages of it.
+/// The pages of a unit.
 const UNIT: u64 = UNIT_MIB * 256;
 
 /// A range of memory, `start` and `end` in units.
-struct Laid {
+struct PlacedRange {
     node: usize,
     start: u64,
     end: u64,
 }
 
-/// Describes a machine as TOML that [`machine_file::parse`] reads. Other characters than letters, digits,
-/// `.`, `_` and `-` become `-` in the name.
+/// Describes a machine as TOML that [`machine_file::parse`] reads. Characters of the name other than letters,
+/// digits, `.`, `_` and `-` become `-`.
 ///
 /// # Errors
 /// [`MachineError`] for a machine that cannot be simulated.
@@ -69,7 +69,7 @@ pub fn describe(files: &ProcFiles, name: &str) -> Result<String, MachineError> {
     Ok(text)
 }
 
-/// Letters that need no quoting anywhere.
+/// Returns the name with only characters that need no quoting anywhere.
 fn plain(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let name: String =
@@ -77,7 +77,7 @@ fn plain(name: &str) -> String {
     if name.is_empty() { "machine".to_owned() } else { name }
 }
 
-/// Simulated pages have 4 KiB; other sizes show as another amount of memory.
+/// Checks that pages have 4 KiB; any other size shows as a mismatch between kB and pages.
 fn check_page_size(files: &ProcFiles, zones: &[&ZoneFigures]) -> Result<(), MachineError> {
     let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
     let Some(kib) = kib(&files.meminfo, "MemTotal:") else { return Ok(()) };
@@ -91,11 +91,12 @@ fn check_page_size(files: &ProcFiles, zones: &[&ZoneFigures]) -> Result<(), Mach
     Err(MachineError::Value { key: "MemTotal", message })
 }
 
-/// The memory of each zone from its start on, by address. No two ranges overlap; roundings do not add up.
-fn lay(zones: &[&ZoneFigures], nodes: &[u16]) -> Vec<Laid> {
+/// Places the memory of each zone from its start on, ordered by address. Ranges do not overlap, and rounding
+/// errors do not accumulate.
+fn lay(zones: &[&ZoneFigures], nodes: &[u16]) -> Vec<PlacedRange> {
     let mut zones = zones.to_vec();
     zones.sort_by_key(|zone| zone.start_pfn);
-    let mut laid: Vec<Laid> = Vec::new();
+    let mut laid: Vec<PlacedRange> = Vec::new();
     let mut owed = 0_i64;
     for zone in zones {
         let node = nodes.iter().position(|id| *id == zone.node).unwrap_or(0);
@@ -103,7 +104,7 @@ fn lay(zones: &[&ZoneFigures], nodes: &[u16]) -> Vec<Laid> {
         let start = (zone.start_pfn / UNIT).max(end);
         let wanted = zone.managed as i64 + owed;
         let units = (wanted + UNIT as i64 / 2).div_euclid(UNIT as i64).max(0) as u64;
-        // No further than the zone's end; one that had to give way keeps its size.
+        // Not beyond the zone's end, unless its start was pushed up: then it keeps its size.
         let first = zone.start_pfn / UNIT;
         let most = (zone.start_pfn + zone.spanned.max(zone.managed)).div_ceil(UNIT) - first;
         let units = units.min(most);
@@ -111,13 +112,14 @@ fn lay(zones: &[&ZoneFigures], nodes: &[u16]) -> Vec<Laid> {
         match laid.last_mut() {
             _ if units == 0 => {}
             Some(last) if last.node == node && last.end == start => last.end += units,
-            _ => laid.push(Laid { node, start, end: start + units }),
+            _ => laid.push(PlacedRange { node, start, end: start + units }),
         }
     }
     laid
 }
 
-/// Where a zone ends, in MiB: where the next begins, wherever that is; 0 where no node has the zone.
+/// Returns the end of a zone in MiB, which is the start of the next zone on any node; 0 if no node has the
+/// zone.
 fn zone_end(zones: &[&ZoneFigures], name: &str) -> u64 {
     let below = ["DMA", "DMA32"];
     let rank = |zone: &ZoneFigures| below.iter().position(|n| *n == zone.name).unwrap_or(2);
@@ -131,17 +133,17 @@ fn zone_end(zones: &[&ZoneFigures], name: &str) -> u64 {
         return 0;
     };
     let next = zones.iter().filter(|zone| rank(zone) > own).map(|zone| zone.start_pfn).min();
-    // The last of all zones may end below its limit, which is 4 GiB for DMA32 everywhere.
+    // The last zone may end below its limit, which is 4 GiB for DMA32 on every machine.
     let least = if name == "DMA32" && next.is_none() { 4096 / UNIT_MIB } else { 1 };
     next.map_or(end.div_ceil(UNIT), |next| next / UNIT).max(least) * UNIT_MIB
 }
 
-/// A limit that is not below the one before it, where there is such a zone at all.
+/// Returns a limit no lower than the one before it, if the zone exists at all.
 fn raised(limit: u64, before: u64) -> u64 {
     if limit == 0 { 0 } else { limit.max(before) }
 }
 
-/// CPUs by node; `false`: nothing says which they are.
+/// Returns the number of CPUs of each node, and whether `/proc` says which CPUs they are.
 fn cpus(files: &ProcFiles, nodes: &[u16]) -> (Vec<u64>, bool) {
     let all = files.cpus.len().max(1) as u64;
     let of = |id: u16| {
@@ -150,7 +152,7 @@ fn cpus(files: &ProcFiles, nodes: &[u16]) -> (Vec<u64>, bool) {
     };
     let mut counts: Vec<u64> = nodes.iter().map(|id| of(*id).unwrap_or(0)).collect();
     let known = nodes.len() == 1 || counts.iter().any(|count| *count > 0);
-    // CPUs of nodes without memory use that of the first.
+    // CPUs of nodes without memory are counted to the first node.
     let rest = all - counts.iter().sum::<u64>().min(all);
     if known {
         counts[0] += rest;
@@ -162,7 +164,7 @@ fn cpus(files: &ProcFiles, nodes: &[u16]) -> (Vec<u64>, bool) {
     (counts, known)
 }
 
-/// Whether a list such as `0-23,48` has the CPU.
+/// Reports whether a list such as `0-23,48` contains the CPU.
 fn is_in(list: &str, cpu: u32) -> bool {
     list.split(',').any(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -178,20 +180,20 @@ fn swap(files: &ProcFiles) -> String {
     let mut text = format!("swap_mib = {mib}\n");
     if zram > 0 {
         if zram < areas.len() {
-            text += "# A part of it is on a disk, which is not told apart here.\n";
+            text += "# Part of it is on a disk; it is all modelled as zram here.\n";
         }
         text += "zram = true\n";
     }
     text
 }
 
-/// Whether a line of `/proc/swaps` is of memory: `/dev/zram0`, on phones `/dev/block/zram0`.
+/// Reports whether a line of `/proc/swaps` names a zram device: `/dev/zram0`, on phones `/dev/block/zram0`.
 fn is_zram(area: &str) -> bool {
     area.split_ascii_whitespace().next().is_some_and(|device| device.contains("/zram"))
 }
 
-/// Pageblocks and contiguous areas.
-fn blocks(files: &ProcFiles, laid: &[Laid]) -> String {
+/// Describes pageblocks and CMA.
+fn blocks(files: &ProcFiles, laid: &[PlacedRange]) -> String {
     let mut text = String::new();
     let max_order = Geometry::default().max_order;
     let orders =
@@ -209,7 +211,10 @@ fn blocks(files: &ProcFiles, laid: &[Laid]) -> String {
     let room = laid.last().map_or(0, |last| (last.end - last.start) * UNIT_MIB);
     let room = room.saturating_sub(pages(order) / 256);
     if cma > room {
-        let _ = writeln!(text, "# Of {cma} MiB; it must fit in the last range of memory.");
+        let _ = writeln!(
+            text,
+            "# The machine has {cma} MiB; here it must fit in the last range of memory."
+        );
     }
     if cma > 0 {
         let _ = writeln!(text, "cma_mib = {}", cma.min(room));
@@ -217,7 +222,7 @@ fn blocks(files: &ProcFiles, laid: &[Laid]) -> String {
     text
 }
 
-/// The disk: its size may be known.
+/// Describes the disk: its size may be known.
 fn disk(files: &ProcFiles) -> String {
     let memory = ["loop", "ram", "zram", "sr", "dm-", "md", "nbd"];
     let size = |line: &str| {
@@ -235,7 +240,7 @@ fn disk(files: &ProcFiles) -> String {
     text
 }
 
-/// A line of `/proc/meminfo`, in its kB, which are KiB.
+/// Returns a value of `/proc/meminfo` in its kB, which are KiB.
 fn kib(meminfo: &str, key: &str) -> Option<u64> {
     let value = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
     value.split_ascii_whitespace().next()?.parse().ok()
@@ -250,7 +255,7 @@ mod tests {
         ZoneFigures { node, name: name.to_owned(), start_pfn, spanned, managed }
     }
 
-    /// Two nodes, the second with the larger part of memory.
+    /// Returns a server with two nodes, the second with the larger part of memory.
     fn server() -> ProcFiles {
         ProcFiles {
             zones: vec![
@@ -317,7 +322,7 @@ mod tests {
         files.zones = vec![
             zone(0, "DMA", 1 << 18, 3 << 18, 3 << 18),
             zone(4, "Normal", 2 << 20, 1 << 20, 1 << 20),
-            // Another node's memory in the midst of the last one's.
+            // A node's memory between ranges of the last node.
             zone(6, "Normal", (2 << 20) + 4096, 1 << 18, 1 << 18),
         ];
         files.node_cpus.clear();
@@ -332,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_simulated_is_refused() {
+    fn machines_that_cannot_be_simulated_are_refused() {
         let mut files = server();
         files.meminfo = "MemTotal: 1048576000 kB\n".into();
         let error = describe(&files, "x").unwrap_err().to_string();

@@ -1,23 +1,23 @@
-//! A machine on virtual time: CPUs, tasks that run and wait, disks; and what it all costs.
+//! A machine on virtual time: CPUs, tasks that run and wait, disks; and the cost of operations.
 //!
-//! A task is an ordinary `async` function that reads like the program it models. Time passes only
-//! where a task says so: it charges CPU time, sleeps, or waits. One thread runs a whole machine, in
-//! the order of virtual time; equal times run in the order in which they were asked for.
+//! A task is an ordinary `async` function that reads like the program it models. Time passes only where a task
+//! says so: it charges CPU time, sleeps, or waits. One thread runs a whole machine, in order of virtual time;
+//! simultaneous events run in the order in which they were queued.
 
 pub mod cost;
 mod counters;
-pub mod course;
 pub mod daemons;
 pub mod disk;
 pub mod executor;
 pub mod huge;
+pub mod livelock;
 pub mod machine_file;
 pub mod machine_proc;
 pub mod process;
+pub mod progress;
 pub mod psi;
 pub mod read_ahead;
 pub mod sched;
-pub mod stuck;
 pub mod swap_in;
 pub mod task;
 pub mod world;
@@ -25,7 +25,7 @@ pub mod world;
 #[cfg(test)]
 mod tests;
 
-/// Nanoseconds of virtual time since the machine was made.
+/// Nanoseconds of virtual time since the machine was created.
 pub type Nanos = u64;
 /// A second.
 pub const SECOND: Nanos = 1_000_000_000;

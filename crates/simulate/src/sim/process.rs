@@ -1,4 +1,4 @@
-//! Processes that a program starts: what it costs memory to fork, to exec, and to exit.
+//! Processes that a program starts: the memory that fork, exec and exit take and free.
 
 use pageblock::frame::Pfn;
 use pageblock::request::Gfp;
@@ -9,7 +9,7 @@ use pageblock_vm::space::SpaceId;
 use super::Nanos;
 use super::task::{Ctx, OutOfMemory};
 
-/// Pages of its own that a small program touches after fork, and after exec: 41.5 in all
+/// Private pages that a small program touches after fork, and after exec: 41.5 in all
 /// (docs/experiments/sources.md#compile-jobs).
 const PAGES: (u32, u32) = (10, 32);
 
@@ -33,7 +33,7 @@ impl Ctx<'_> {
     /// Starts a program by fork and exec.
     ///
     /// # Errors
-    /// Where memory is out.
+    /// If memory is exhausted.
     pub async fn start_program(&self) -> Result<Process, OutOfMemory> {
         let objects = self.process_objects(Part::Task).await?;
         let mut stack = Vec::new();
@@ -46,14 +46,14 @@ impl Ctx<'_> {
         Ok(Process { objects, stack, mm })
     }
 
-    /// Runs a program that takes so much CPU time.
+    /// Runs a program that uses this much CPU time.
     ///
     /// # Errors
-    /// Where memory is out.
+    /// If memory is exhausted.
     pub async fn run_program(&self, ns: Nanos) -> Result<(), OutOfMemory> {
         let process = self.start_program().await?;
         self.spend(ns);
-        self.pay().await;
+        self.charge_accrued().await;
         self.exit_program(process).await;
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Ctx<'_> {
     async fn end_address_space(&self, mm: Mm) {
         let mut gather = Vec::new();
         for request in process::gather_requests() {
-            // It does without, a few pages at a time.
+            // It continues without the batch page, a few pages at a time.
             if let Ok(page) = self.kernel_block(request, Owner::Driver).await {
                 gather.push(page);
             }

@@ -1,22 +1,23 @@
-//! Memory pressure: the time that tasks lose for want of memory (PSI).
+//! Memory pressure (PSI): the time that tasks lose because memory is short.
 //!
-//! Of each CPU it is known how many of its tasks run or could, and how many are stalled for memory: in reclaim
-//! or compaction, or waiting for a page of the workingset that was evicted. *Some* is the time in which one was
-//! stalled, *full* that in which in addition no other task ran. The CPUs' times are weighed by how long each was
-//! not idle, every two seconds. Kswapd at work is stalled, and kcompactd. Source: kernel/sched/psi.c of 5.13 and later.
+//! Each CPU knows how many of its tasks are runnable, and how many are stalled for memory: in reclaim or
+//! compaction, or waiting for a refaulted page of the workingset. *Some* is the time in which at least one task
+//! was stalled, *full* the time in which no other task ran either. Every two seconds the CPUs' times are
+//! averaged, weighted by their non-idle time. A working kswapd counts as stalled, and so does kcompactd.
+//! Source: kernel/sched/psi.c of 5.13 and later.
 
 use super::{Nanos, SECOND};
 
-/// How often CPUs are weighed against each other (`PSI_FREQ`).
+/// The interval at which the CPUs' times are averaged (`PSI_FREQ`).
 const WINDOW: Nanos = 2 * SECOND;
 
-/// A task's share in the pressure on its CPU.
+/// A task's contribution to the pressure on its CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Share {
     pub(crate) cpu: usize,
-    /// It runs or could run.
+    /// Whether it is runnable.
     pub(crate) running: bool,
-    /// It is stalled for memory.
+    /// Whether it is stalled for memory.
     pub(crate) stalled: bool,
 }
 
@@ -24,11 +25,11 @@ pub(crate) struct Share {
 struct Cpu {
     running: u32,
     stalled: u32,
-    /// Stalled tasks that run.
+    /// The stalled tasks that run.
     stalled_running: u32,
-    /// When this was last so.
+    /// The time of the last update.
     since: Nanos,
-    /// Times of this window.
+    /// The times in this window.
     some: Nanos,
     full: Nanos,
     busy: Nanos,
@@ -71,7 +72,7 @@ impl Psi {
         Self { cpus: vec![Cpu::default(); cpus], window_start: 0, some: 0, full: 0 }
     }
 
-    /// A task's share changes.
+    /// Changes a task's share.
     pub(crate) fn change(&mut self, now: Nanos, before: Share, after: Share) {
         if before == after {
             return;
@@ -82,7 +83,7 @@ impl Psi {
         }
     }
 
-    /// Weighs the CPUs, once in a window.
+    /// Averages over the CPUs, once per window.
     pub(crate) fn collect(&mut self, now: Nanos) {
         if now - self.window_start >= WINDOW {
             self.weigh(now);
@@ -103,7 +104,7 @@ impl Psi {
         self.full += (full / busy.max(1)) as Nanos;
     }
 
-    /// The time with pressure so far: some, full.
+    /// Returns the time under pressure so far: some, full.
     pub(crate) fn totals(&mut self, now: Nanos) -> (Nanos, Nanos) {
         self.weigh(now);
         (self.some, self.full)
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn full_is_where_nobody_works() {
+    fn full_is_when_no_task_runs() {
         let mut psi = Psi::new(1);
         psi.change(0, IDLE, share(0, true, false));
         psi.change(100, IDLE, share(0, true, true));
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_count_by_how_busy_they_are() {
+    fn cpus_are_weighted_by_their_busy_time() {
         let mut psi = Psi::new(2);
         psi.change(0, IDLE, share(0, true, true));
         psi.change(0, share(1, false, false), share(1, true, false));

@@ -1,4 +1,4 @@
-//! Stalls for memory as tasks feel them, and reads of files in windows (readahead).
+//! Memory stalls as tasks experience them, and reads of files in windows (readahead).
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::Nanos;
 use super::task::{Ctx, OutOfMemory};
 use super::world::World;
 
-/// Stalls whose length is kept, of each order: however long a run lasts, its memory is bounded.
+/// The maximum number of stalls recorded for each order, which bounds the memory of a long run.
 pub const SAMPLES_MAX: usize = 1 << 22;
 
 /// Windows that a reader may read in vain in a row, as reclaim takes the page that it waits for before it is used.
@@ -28,7 +28,7 @@ const WINDOW: u32 = 32;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stall {
     now: bool,
-    /// When it first was.
+    /// The time of the first stall.
     since: Option<Nanos>,
 }
 
@@ -52,13 +52,13 @@ impl World<'_> {
 }
 
 impl Ctx<'_> {
-    /// The task is stalled for memory, or is not.
+    /// Marks the task as stalled for memory, or not.
     async fn set_stalled(&self, stalled: bool) {
-        self.pay().await;
+        self.charge_accrued().await;
         self.with(|w| w.sched.set_stalled(self.id, stalled));
     }
 
-    /// The task reclaims or compacts next, or does not.
+    /// Notes whether the task reclaims or compacts next.
     pub(crate) async fn note_stall(&self, stall: &mut Stall, stalled: bool) {
         if stall.now == stalled || !self.with(|w| w.watches_stalls) {
             return;
@@ -70,7 +70,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The task has its block, or gets none.
+    /// Ends the stall: the task has its block, or the request failed.
     pub(crate) async fn end_stall(&self, stall: Stall, request: Request) {
         let Some(since) = stall.since else { return };
         self.set_stalled(false).await;
@@ -84,8 +84,7 @@ impl Ctx<'_> {
         });
     }
 
-    /// A page came back from swap in memory: it is decompressed, which is a stall where it was one of the
-    /// workingset.
+    /// Decompresses a page that came back from zram; counts as a stall if the page was in the workingset.
     pub(crate) async fn decompress(&self, pfn: Pfn) {
         let stalls =
             self.with(|w| w.watches_stalls && w.vm.pages().get(pfn).has(PageFlags::WORKINGSET));
@@ -98,11 +97,10 @@ impl Ctx<'_> {
         }
     }
 
-    /// Reads pages of a file; what is missing comes from the disk in windows. Gives how many came from
-    /// there.
+    /// Reads pages of a file; missing pages are read from the disk in windows. Returns how many were.
     ///
     /// # Errors
-    /// Where memory is out.
+    /// If memory is exhausted.
     pub async fn read_pages(&self, space: SpaceId, range: Range<u32>) -> Result<u64, OutOfMemory> {
         let end = range.end.min(self.with(|w| w.vm.spaces().get(space).len()));
         let (mut at, mut missed) = (range.start, 0);
@@ -120,8 +118,8 @@ impl Ctx<'_> {
         Ok(missed)
     }
 
-    /// Brings the pages of a window to memory, up to the first that is there already. A window that gets
-    /// no memory is cut short; its first page is waited for.
+    /// Reads the pages of a window into memory, up to the first that is already there. If memory is exhausted
+    /// the window is cut short; only its first page is waited for.
     async fn read_window(&self, space: SpaceId, window: Range<u32>) -> Result<u64, OutOfMemory> {
         let (mut pages, mut stalls) = (0, false);
         for index in window.clone() {

@@ -1,5 +1,5 @@
-//! CPUs and who runs on them: a task keeps its CPU where it can, takes an idle one otherwise, and
-//! waits its turn where there is none.
+//! CPUs and the scheduling of tasks: a task keeps its CPU if it can, else takes an idle one, and queues if
+//! there is none.
 
 use pageblock::ids::NodeId;
 use std::cmp::Reverse;
@@ -11,11 +11,11 @@ use super::{MILLISECOND, Nanos};
 /// The number of a task.
 pub(crate) type TaskId = usize;
 
-/// How long a task runs while others wait for its CPU.
+/// The time slice of a task while others wait for its CPU.
 const SLICE: Nanos = 4 * MILLISECOND;
 
-/// When something happens: the time, and how many things were asked for before, so that those of one time follow
-/// in that order.
+/// The time of an event and its sequence number, so that simultaneous events happen in the order in which they
+/// were queued.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct When(u128);
 
@@ -37,12 +37,12 @@ impl When {
 
 /// Something that happens at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Happening {
-    /// The time that a task charged has passed.
+pub(crate) enum Event {
+    /// The CPU time that a task charged has passed.
     Resume(TaskId),
-    /// A task's wait is over.
+    /// A task's wait timed out.
     Timer(TaskId),
-    /// A write is done: its number.
+    /// A write, by its number, completed.
     Written(usize),
 }
 
@@ -61,13 +61,13 @@ enum State {
 struct Task {
     state: State,
     cpu: usize,
-    /// The only node that it may run on.
+    /// The only node on which it may run.
     node: Option<u8>,
-    /// The timer that ends its wait; 0 where there is none.
+    /// The timer that ends its wait; 0 if there is none.
     timer: u64,
-    /// CPU time that it has used.
+    /// The CPU time that it has used.
     used: Nanos,
-    /// It waits for memory, or works because there is none.
+    /// Whether it waits for memory, or works because memory is short.
     stalled: bool,
 }
 
@@ -89,20 +89,20 @@ struct Cpu {
     slice_end: Nanos,
 }
 
-/// What is to happen, and who runs where.
+/// Pending events, and which task runs on which CPU.
 #[derive(Debug)]
 pub(crate) struct Sched {
     pub(crate) now: Nanos,
     seq: u64,
-    /// Tasks on CPUs go on: so few that looking at all is faster than keeping them in order.
+    /// Continuations of tasks on CPUs: so few that a linear search is faster than keeping them sorted.
     resumes: Vec<(When, TaskId)>,
     timers: BinaryHeap<Reverse<(When, TaskId)>>,
-    /// Timers whose waits ended before.
+    /// Timers whose waits already ended.
     stale: usize,
-    /// Writes are done one after the other.
+    /// Completions of writes, which are in order.
     writes: VecDeque<(When, usize)>,
     cpus: Vec<Cpu>,
-    /// Tasks that wait for a CPU.
+    /// Tasks in the run queues.
     queued: usize,
     tasks: Vec<Task>,
     switch: Nanos,
@@ -132,19 +132,19 @@ impl Sched {
         }
     }
 
-    /// Changes a task, and what pressure there is with it.
+    /// Changes a task, and updates the pressure with it.
     fn change(&mut self, task: TaskId, change: impl FnOnce(&mut Task)) {
         let before = self.tasks[task].share();
         change(&mut self.tasks[task]);
         self.psi.change(self.now, before, self.tasks[task].share());
     }
 
-    /// Takes the pressure of the time since the last call into account.
+    /// Accounts for the pressure since the last call.
     pub(crate) fn collect_pressure(&mut self) {
         self.psi.collect(self.now);
     }
 
-    /// A task begins or ceases to be stalled for memory; tells whether it was.
+    /// Marks a task as stalled for memory, or not; returns whether it was.
     pub(crate) fn set_stalled(&mut self, task: TaskId, stalled: bool) -> bool {
         let was = self.tasks[task].stalled;
         self.change(task, |task| task.stalled = stalled);
@@ -156,30 +156,30 @@ impl Sched {
         When::new(time, self.seq)
     }
 
-    /// The next thing that happens; the clock goes there.
-    pub(crate) fn next(&mut self) -> Option<Happening> {
+    /// Takes the next event and advances the clock to it.
+    pub(crate) fn next(&mut self) -> Option<Event> {
         let timer = self.next_timer();
         let write = self.writes.front().map_or(When::NEVER, |&(when, _)| when);
         let resume = (0..).zip(&self.resumes).min_by_key(|(_, (when, _))| *when);
         let (when, what) = match resume {
             Some((at, &(when, task))) if when < timer.min(write) => {
                 self.resumes.swap_remove(at);
-                (when, Happening::Resume(task))
+                (when, Event::Resume(task))
             }
             _ if write < timer => {
                 let (when, write) = self.writes.pop_front()?;
-                (when, Happening::Written(write))
+                (when, Event::Written(write))
             }
             _ => {
                 let Reverse((when, task)) = self.timers.pop()?;
-                (when, Happening::Timer(task))
+                (when, Event::Timer(task))
             }
         };
         self.now = self.now.max(when.time());
         Some(what)
     }
 
-    /// When the next timer runs out whose task still waits; those before it are left out.
+    /// Returns the expiry of the next timer whose task still waits; drops stale timers before it.
     fn next_timer(&mut self) -> When {
         while let Some(&Reverse((when, task))) = self.timers.peek() {
             if self.tasks[task].timer == when.seq() {
@@ -191,28 +191,28 @@ impl Sched {
         When::NEVER
     }
 
-    /// A task goes on at a time.
+    /// Schedules a task to resume at a time.
     fn resume_at(&mut self, time: Nanos, task: TaskId) {
         let when = self.when(time);
         self.resumes.push((when, task));
     }
 
-    /// A write will be done at a time, which is not before that of the one before.
+    /// Schedules the completion of a write, not before that of the previous write.
     pub(crate) fn written_at(&mut self, time: Nanos, write: usize) {
         let when = self.when(time);
         debug_assert!(self.writes.back().is_none_or(|&(last, _)| last < when));
         self.writes.push_back((when, write));
     }
 
-    /// A task waits until a time, unless it is woken before.
+    /// Schedules the end of a task's wait at a time, unless it is woken first.
     fn wait_until(&mut self, time: Nanos, task: TaskId) {
         let when = self.when(time);
         self.timers.push(Reverse((when, task)));
         self.tasks[task].timer = when.seq();
     }
 
-    /// The task's timer, if it has one, is without meaning from now on. Too many of those are left out, as
-    /// each makes all others slower.
+    /// Cancels the task's timer, if it has one. Stale timers are removed when there are too many, as each slows
+    /// down all others.
     fn drop_timer(&mut self, task: TaskId) {
         if std::mem::take(&mut self.tasks[task].timer) == 0 {
             return;
@@ -225,7 +225,7 @@ impl Sched {
         }
     }
 
-    /// A new task that is ready to run, at first near a CPU; on one node only if `node` says so.
+    /// Adds a runnable task, at first near a CPU; bound to one node if `node` says so.
     pub(crate) fn spawn(&mut self, cpu: usize, node: Option<u8>) -> TaskId {
         self.tasks.push(Task {
             state: State::Blocked,
@@ -248,33 +248,33 @@ impl Sched {
         self.cpus[cpu].node
     }
 
-    /// The first CPU of a node.
+    /// Returns the first CPU of a node.
     pub(crate) fn first_cpu_of(&self, node: u8) -> Option<usize> {
         self.cpus.iter().position(|cpu| cpu.node == node)
     }
 
-    /// Whether a task is on its CPU: only then is it to be run.
+    /// Reports whether a task is on its CPU: only then may it be polled.
     pub(crate) fn is_running(&self, task: TaskId) -> bool {
         self.tasks[task].state == State::Running
     }
 
-    /// The running task goes on after some CPU time; it gives way first if its turn is over.
+    /// Charges CPU time to the running task; it yields first if its slice is over.
     pub(crate) fn charge(&mut self, task: TaskId, ns: Nanos) {
         self.tasks[task].used += ns;
         self.resume_at(self.now + ns, task);
     }
 
-    /// The number of tasks so far.
+    /// Returns the number of tasks so far.
     pub(crate) fn tasks(&self) -> usize {
         self.tasks.len()
     }
 
-    /// The CPU time that the tasks from this one on have used.
+    /// Returns the CPU time that the tasks from this one on have used.
     pub(crate) fn used_from(&self, first: TaskId) -> Nanos {
         self.tasks[first..].iter().map(|task| task.used).sum()
     }
 
-    /// The running task has used what it charged. Tells whether it goes on now, or another runs.
+    /// Ends the charged time of the running task. Returns whether it continues now, rather than another task.
     pub(crate) fn keeps_cpu(&mut self, task: TaskId) -> bool {
         let cpu = self.tasks[task].cpu;
         if self.cpus[cpu].queue.is_empty() || self.now < self.cpus[cpu].slice_end {
@@ -286,7 +286,7 @@ impl Sched {
         false
     }
 
-    /// The running task waits, for a time at most.
+    /// Blocks the running task, with an optional timeout.
     pub(crate) fn block(&mut self, task: TaskId, timeout: Option<Nanos>) {
         let cpu = self.tasks[task].cpu;
         self.change(task, |task| task.state = State::Blocked);
@@ -305,13 +305,13 @@ impl Sched {
         self.tasks[task].state == State::Done
     }
 
-    /// The timer of a task ran out.
+    /// Handles the expiry of a task's timer.
     pub(crate) fn time_out(&mut self, task: TaskId) {
         self.tasks[task].timer = 0;
         self.wake(task);
     }
 
-    /// Wakes a task that waits; another is left alone.
+    /// Wakes a task if it waits.
     pub(crate) fn wake(&mut self, task: TaskId) {
         if self.tasks[task].state != State::Blocked {
             return;
@@ -334,8 +334,8 @@ impl Sched {
         self.queued += 1;
     }
 
-    /// The task's own CPU if that is idle, else an idle one, of its node if there is one, else the
-    /// one with the shortest queue.
+    /// Chooses the task's own CPU if it is idle, else an idle one, preferably of its node, else the one with
+    /// the shortest queue.
     fn choose(&self, task: TaskId) -> usize {
         let Task { cpu: own, node, .. } = self.tasks[task];
         let allowed = |cpu: &Cpu| node.is_none_or(|node| cpu.node == node);
@@ -355,7 +355,7 @@ impl Sched {
 
     fn run_on(&mut self, cpu: usize, task: TaskId) {
         if self.tasks[task].cpu == cpu {
-            // It was ready there, which is no less pressure.
+            // It was runnable there already, so the pressure does not change.
             self.tasks[task].state = State::Running;
         } else {
             self.change(task, |task| {
@@ -368,7 +368,7 @@ impl Sched {
         self.resume_at(self.now + self.switch, task);
     }
 
-    /// A CPU has nobody to run: the next of its queue does, or one from the longest other queue.
+    /// Picks the next task for a CPU: from its own queue, else from the longest other queue.
     fn leave(&mut self, cpu: usize) {
         self.cpus[cpu].running = None;
         if self.queued == 0 {
@@ -395,7 +395,7 @@ mod tests {
 
     fn resumed(sched: &mut Sched) -> (Nanos, TaskId) {
         match sched.next() {
-            Some(Happening::Resume(task)) => (sched.now, task),
+            Some(Event::Resume(task)) => (sched.now, task),
             other => panic!("{other:?}"),
         }
     }
@@ -422,7 +422,7 @@ mod tests {
         assert_eq!(tasks.iter().map(|&t| sched.cpu_of(t)).collect::<Vec<_>>(), [0, 1, 2]);
         let bound = sched.spawn(2, Some(0));
         assert_eq!(sched.cpu_of(bound), 0, "it waits on its own node");
-        // Its CPU is idle again: the task that waits in the queue runs there.
+        // Its CPU is idle again: the queued task runs there.
         sched.block(tasks[0], Some(5));
         assert!(sched.is_running(bound));
     }
@@ -436,9 +436,7 @@ mod tests {
         sched.wake(task);
         resumed(&mut sched);
         sched.block(task, Some(100));
-        let Some(Happening::Timer(task)) = sched.next() else {
-            panic!("the timer of the second wait")
-        };
+        let Some(Event::Timer(task)) = sched.next() else { panic!("the timer of the second wait") };
         assert_eq!(sched.now, 100);
         sched.time_out(task);
         assert!(sched.is_running(task));
@@ -453,7 +451,7 @@ mod tests {
         sched.block(task, Some(0));
         sched.written_at(10, 8);
         let rest = std::iter::from_fn(|| sched.next());
-        use Happening::{Timer, Written};
+        use Event::{Timer, Written};
         assert_eq!(rest.collect::<Vec<_>>(), [Written(7), Timer(task), Written(8)]);
     }
 

@@ -1,4 +1,4 @@
-//! A program's use of its memory, parts of which may be in swap.
+//! A program's accesses to its memory, parts of which may be swapped out.
 
 use pageblock::request::Request;
 use pageblock_vm::cache::GFP_ANON;
@@ -7,7 +7,7 @@ use pageblock_vm::space::{Slot, SpaceId};
 use super::task::{Ctx, OutOfMemory};
 
 impl Ctx<'_> {
-    /// Uses a page of a mapping, after the faults that this takes.
+    /// Accesses a page of a mapping, after the faults that this takes.
     pub async fn touch(&self, space: SpaceId, index: u32, write: bool) -> Result<(), OutOfMemory> {
         loop {
             match self.with(|w| w.vm.spaces().slot(space, index)) {
@@ -29,7 +29,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Reads a page of a mapping back, with its neighbours in swap.
+    /// Swaps in a page of a mapping, with its neighbours in swap.
     async fn swap_in(&self, space: SpaceId, index: u32) -> Result<(), OutOfMemory> {
         let cluster = self.with(|w| {
             w.pending += w.costs.fault_base;
@@ -43,7 +43,7 @@ impl Ctx<'_> {
             self.with(|w| w.vm.add_swapped(cpu, space, index, pfn));
         }
         self.read_disk_pages(cluster.len() as u64).await;
-        // The page that was asked for is mapped by this fault; the others by the next to use them.
+        // This fault maps the requested page; the others are mapped by their next users.
         self.with(|w| {
             if let Slot::Page(pfn) = w.vm.spaces().slot(space, index) {
                 w.vm.touch(pfn, false);

@@ -1,4 +1,4 @@
-//! What a task can do: use CPU time, wait, allocate, touch files and memory.
+//! The operations of a task: use CPU time, wait, allocate, touch files and memory.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -23,15 +23,15 @@ use super::sched::TaskId;
 use super::world::{Pause, World};
 use super::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 
-/// How long a task may run ahead of the others: what it did within that time they see at once.
+/// The longest time by which a task may run ahead of the others; they see its effects from that time at once.
 const QUANTUM: Nanos = 20 * MICROSECOND;
-/// The pages that a task may dirty before it looks at the limits (`ratelimit_pages`, at most 32 for
-/// tasks near the limit).
+/// The pages that a task may dirty between checks of the limits (`ratelimit_pages`, at most 32 for tasks near
+/// the limit).
 const DIRTY_BATCH: u32 = 32;
 /// The longest pause of a task that dirties too fast (`MAX_PAUSE`, HZ/5).
 const MAX_PAUSE: Nanos = 200 * MILLISECOND;
 
-/// A request that could not be served at all: the program would be killed.
+/// A request that failed for good: the program would be killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfMemory;
 
@@ -40,11 +40,11 @@ pub struct OutOfMemory;
 #[must_use]
 pub struct OpenFile {
     inode: InodeId,
-    /// What it has of it, where that is modelled.
+    /// The object of the open file, if that is modelled.
     object: Option<u32>,
 }
 
-/// A task's hold on the world.
+/// A task's handle on the world.
 #[derive(Clone)]
 pub struct Ctx<'m> {
     pub(crate) world: Rc<RefCell<World<'m>>>,
@@ -62,24 +62,24 @@ impl Future for Once {
 }
 
 impl<'m> Ctx<'m> {
-    /// Looks at or changes the world, without time passing.
+    /// Runs a closure that reads or changes the world, without time passing.
     pub fn with<R>(&self, body: impl FnOnce(&mut World<'m>) -> R) -> R {
         body(&mut self.world.borrow_mut())
     }
 
-    /// The CPU that the task is on.
+    /// Returns the CPU that the task is on.
     #[must_use]
     pub fn cpu(&self) -> usize {
         self.world.borrow().sched.cpu_of(self.id)
     }
 
-    /// The time.
+    /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.world.borrow().now()
     }
 
-    /// Whether the simulation is being stopped: tasks that run for ever end then.
+    /// Reports whether the simulation is being stopped: tasks in endless loops then return.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.world.borrow().stopping
@@ -90,18 +90,18 @@ impl<'m> Ctx<'m> {
         Once(false).await;
     }
 
-    /// Lets the time pass that the task used.
-    pub async fn pay(&self) {
+    /// Charges the task's accrued CPU time.
+    pub async fn charge_accrued(&self) {
         let pending = self.with(|w| std::mem::take(&mut w.pending));
         if pending > 0 {
             self.pause(Pause::Charge(pending)).await;
         }
     }
 
-    /// Lets others run where the task is too far ahead.
-    pub async fn breathe(&self) {
+    /// Yields to other tasks if this one is too far ahead.
+    pub async fn yield_if_ahead(&self) {
         if self.world.borrow().pending >= QUANTUM {
-            self.pay().await;
+            self.charge_accrued().await;
         }
     }
 
@@ -110,9 +110,9 @@ impl<'m> Ctx<'m> {
         self.world.borrow_mut().pending += ns;
     }
 
-    /// Waits until it is woken, for a time at most.
+    /// Waits until woken, with an optional timeout.
     pub async fn block(&self, timeout: Option<Nanos>) {
-        self.pay().await;
+        self.charge_accrued().await;
         self.pause(Pause::Block(timeout)).await;
     }
 
@@ -121,9 +121,9 @@ impl<'m> Ctx<'m> {
         self.block(Some(ns)).await;
     }
 
-    /// Waits until a write ends, for a time at most; not at all where none is on its way.
+    /// Waits until a write completes, with a timeout; returns at once if none is in flight.
     pub async fn wait_writes(&self, timeout: Nanos) {
-        self.pay().await;
+        self.charge_accrued().await;
         let waits = self.with(|w| {
             if w.disk.outstanding == 0 {
                 return false;
@@ -134,12 +134,12 @@ impl<'m> Ctx<'m> {
         if waits {
             self.pause(Pause::Block(Some(timeout))).await;
         } else {
-            // Without a write the kernel's wait still lets others run.
+            // Even without a write the kernel's wait yields to others.
             self.sleep(timeout.min(MILLISECOND)).await;
         }
     }
 
-    /// Waits for a place in the disk's queue where reclaim needs one for its next write; `batch` counts the writes
+    /// Waits for a slot in the disk's queue if reclaim needs one for its next write; `batch` counts the writes
     /// since it last waited.
     pub(crate) async fn wait_for_queue(&self, batch: &mut usize) {
         while *batch > 0 && self.with(|w| w.refuses_writes(*batch)) {
@@ -155,9 +155,9 @@ impl<'m> Ctx<'m> {
         self.read_disk_pages(1).await;
     }
 
-    /// Reads pages that lie together on the disk.
+    /// Reads contiguous pages from the disk.
     pub async fn read_disk_pages(&self, pages: u64) {
-        self.pay().await;
+        self.charge_accrued().await;
         let wait = self.with(|w| {
             let jitter = w.random.below(401) as i64 - 200;
             let now = w.sched.now;
@@ -166,7 +166,7 @@ impl<'m> Ctx<'m> {
         self.pause(Pause::Block(Some(wait))).await;
     }
 
-    /// Allocates a block, which must be given to an owner before the task waits again.
+    /// Allocates a block, which must get an owner before the task waits again.
     pub async fn alloc(&self, request: Request) -> Result<Pfn, OutOfMemory> {
         if self.with(|w| w.vm.kernel().allocator.zone_reclaim_mode) != 0 {
             self.reclaim_own_node(&request).await;
@@ -187,7 +187,7 @@ impl<'m> Ctx<'m> {
         }
     }
 
-    /// Reclaims the own node first, where its memory is short (`node_reclaim`).
+    /// Reclaims the local node first if its memory is short (`node_reclaim`).
     async fn reclaim_own_node(&self, request: &Request) {
         let cpu = self.cpu();
         let Some(mut reclaim) = self.with(|w| NodeReclaim::before(&w.vm, cpu, request)) else {
@@ -200,11 +200,11 @@ impl<'m> Ctx<'m> {
             w.wake_daemons();
             more
         }) {
-            self.breathe().await;
+            self.yield_if_ahead().await;
         }
     }
 
-    /// Goes through the slow path, watched.
+    /// Goes through the slow path, watched for livelocks.
     async fn alloc_slow(&self, request: Request) -> Result<Pfn, OutOfMemory> {
         self.with(|w| w.begin_slow(self.id, request));
         let result = self.slow_path(request).await;
@@ -212,7 +212,7 @@ impl<'m> Ctx<'m> {
         result
     }
 
-    /// Goes through the slow path, a step at a time.
+    /// Goes through the slow path, step by step.
     async fn slow_path(&self, request: Request) -> Result<Pfn, OutOfMemory> {
         let cpu = self.cpu();
         let mut slow = self.with(|w| SlowAlloc::new(&w.vm, cpu, request, Caller::default()));
@@ -243,12 +243,12 @@ impl<'m> Ctx<'m> {
                 }
                 Slow::Ran => {
                     self.wait_for_queue(&mut batch).await;
-                    self.breathe().await;
+                    self.yield_if_ahead().await;
                 }
                 Slow::Spins(ns) => {
                     self.wait_for_queue(&mut batch).await;
                     self.spend(ns);
-                    self.pay().await;
+                    self.charge_accrued().await;
                 }
                 Slow::Wait(ns) => self.sleep(ns).await,
                 Slow::WaitWrites(ns) => self.wait_writes(ns).await,
@@ -256,7 +256,7 @@ impl<'m> Ctx<'m> {
         }
     }
 
-    /// An object of a slab cache.
+    /// Allocates an object of a slab cache.
     pub async fn object(&self, cache: CacheId, flags: Gfp) -> Result<u32, OutOfMemory> {
         loop {
             let (cpu, node) = self.here();
@@ -281,24 +281,24 @@ impl<'m> Ctx<'m> {
         }
     }
 
-    /// The CPU, and the place of its node.
+    /// Returns the CPU and the index of its node.
     fn here(&self) -> (usize, usize) {
         let world = self.world.borrow();
         let cpu = world.sched.cpu_of(self.id);
         (cpu, world.vm.node_of_cpu(world.sched.node_of(cpu)))
     }
 
-    /// Opens a file, which brings its objects to memory.
+    /// Opens a file, which brings its objects into memory.
     pub async fn open(&self, inode: InodeId) -> Result<(), OutOfMemory> {
         self.with(|w| w.pending += w.costs.open);
         self.objects_of(inode, Inodes::missing_object).await?;
         self.extents(inode, false).await?;
         self.with(|w| w.vm.open(inode));
-        self.breathe().await;
+        self.yield_if_ahead().await;
         Ok(())
     }
 
-    /// Brings the objects of a file to memory that are found missing.
+    /// Allocates the missing objects of a file.
     async fn objects_of(
         &self,
         inode: InodeId,
@@ -308,7 +308,7 @@ impl<'m> Ctx<'m> {
             let object = self.object(cache, Gfp::GFP_NOFS).await?;
             self.with(|w| match missing(w.vm.inodes(), inode) {
                 Some((still, _)) if still == at => w.vm.set_object(inode, at, object),
-                // Another task brought it meanwhile.
+                // Another task allocated it meanwhile.
                 _ => {
                     let cpu = w.sched.cpu_of(self.id);
                     w.vm.put_object(cpu, object);
@@ -318,7 +318,7 @@ impl<'m> Ctx<'m> {
         Ok(())
     }
 
-    /// Opens a file and keeps what a program has of it, for [`close_file`](Self::close_file).
+    /// Opens a file and keeps the program's object for it, for [`close_file`](Self::close_file).
     pub async fn open_file(&self, inode: InodeId) -> Result<OpenFile, OutOfMemory> {
         let object = match self.with(|w| w.vm.file_cache()) {
             Some(cache) => Some(self.object(cache, Gfp::GFP_KERNEL).await?),
@@ -334,7 +334,7 @@ impl<'m> Ctx<'m> {
         }
     }
 
-    /// Closes a file that was opened by [`open_file`](Self::open_file).
+    /// Closes a file opened by [`open_file`](Self::open_file).
     pub fn close_file(&self, file: OpenFile) {
         self.with(|w| w.vm.close(file.inode));
         self.put_file(&file);
@@ -347,7 +347,7 @@ impl<'m> Ctx<'m> {
         }
     }
 
-    /// Brings the list of a file's extents to memory, with room for another where `more`.
+    /// Brings the list of a file's extents into memory, with room for one more if `more`.
     async fn extents(&self, inode: InodeId, more: bool) -> Result<(), OutOfMemory> {
         while let Some(cache) = self.with(|w| w.vm.missing_extents(inode, more)) {
             let object = self.object(cache, Gfp::GFP_NOFS).await?;
@@ -357,8 +357,8 @@ impl<'m> Ctx<'m> {
         Ok(())
     }
 
-    /// Uses the metadata block of an inode's cluster, which is read from the disk where it is not in
-    /// memory; a `new` one has nothing to read.
+    /// Accesses the metadata block of an inode's cluster, which is read from the disk if it is not in memory; a
+    /// `new` block is not read.
     pub async fn inode_buffer(&self, inode: InodeId, new: bool) -> Result<(), OutOfMemory> {
         let id = buffer_of(inode);
         let mut read = !new;
@@ -380,7 +380,7 @@ impl<'m> Ctx<'m> {
         Ok(())
     }
 
-    /// Commits a change of an inode, with its list of extents or without, to the log.
+    /// Commits a change of an inode to the log, with or without its list of extents.
     pub async fn commit_inode(&self, inode: InodeId, extents: bool) -> Result<(), OutOfMemory> {
         self.objects_of(inode, Inodes::missing_for_change).await?;
         while let Some(cache) = self.with(|w| w.vm.missing_vector(inode, extents)) {
@@ -397,7 +397,7 @@ impl<'m> Ctx<'m> {
         Ok(())
     }
 
-    /// Adds a page to a file that does not have it.
+    /// Adds a page that is not cached to a file.
     pub(crate) async fn add_page(
         &self,
         space: SpaceId,
@@ -443,7 +443,7 @@ impl<'m> Ctx<'m> {
         }
     }
 
-    /// Writes a whole page of a file, and waits where too much is dirty.
+    /// Writes a whole page of a file, and waits if too much is dirty.
     pub async fn write_page(
         &self,
         space: SpaceId,
@@ -470,7 +470,7 @@ impl<'m> Ctx<'m> {
             w.vm.config().checkpoint_bytes > 0
         });
         if logs {
-            // The time of the change.
+            // The change of the modification time.
             self.commit_inode(inode, false).await?;
         } else {
             self.objects_of(inode, Inodes::missing_for_change).await?;
@@ -479,13 +479,13 @@ impl<'m> Ctx<'m> {
         if *dirtied >= DIRTY_BATCH {
             self.balance_dirty(std::mem::take(dirtied)).await;
         }
-        self.breathe().await;
+        self.yield_if_ahead().await;
         Ok(())
     }
 
-    /// Waits as long as the disk takes for what the task dirtied, its share of the bandwidth, where
-    /// more is dirty than half way to the limit (`balance_dirty_pages`).
-    // Linux: the bandwidth is measured and the rate of each task follows it slowly.
+    /// Waits as long as the disk takes to write what the task dirtied, at its share of the bandwidth, if dirty
+    /// memory is above the midpoint between the background limit and the limit (`balance_dirty_pages`).
+    // Linux: the bandwidth is measured, and the rate of each task follows it slowly.
     async fn balance_dirty(&self, pages: u32) {
         loop {
             let pause = self.with(|w| {
@@ -499,7 +499,7 @@ impl<'m> Ctx<'m> {
                 if total <= free_run {
                     return None;
                 }
-                // From the middle of that range on tasks are slower than the disk.
+                // Above the middle of that range tasks are slower than the disk.
                 let range = (limits.limit - free_run).max(1);
                 let pressure = 2000 * (total - free_run) / range;
                 let share = w.disk.write_ns(pages.into()) * w.dirtiers;
@@ -517,7 +517,7 @@ impl<'m> Ctx<'m> {
         }
     }
 
-    /// Reads a page of a file; tells whether it came from the disk.
+    /// Reads a page of a file; returns whether it came from the disk.
     pub async fn read_page(&self, space: SpaceId, index: u32) -> Result<bool, OutOfMemory> {
         let look = |w: &mut World<'_>| {
             w.pending += w.costs.read_page;
@@ -536,13 +536,13 @@ impl<'m> Ctx<'m> {
             }
         };
         if hit {
-            self.breathe().await;
+            self.yield_if_ahead().await;
             return Ok(false);
         }
         self.with(|w| w.pending += w.costs.read_miss);
         let pfn = self.add_page(space, index, GFP_CACHE_READ).await?;
         self.read_disk().await;
-        // The page is marked as used when the read returns, if it is still there.
+        // The page is marked as accessed when the read returns, if it is still there.
         self.with(|w| {
             if w.vm.spaces().slot(space, index) == Slot::Page(pfn) {
                 w.vm.mark_accessed(pfn);
@@ -577,26 +577,26 @@ impl<'m> Ctx<'m> {
         if zram && matches!(slot, Slot::Swap(_)) {
             self.decompress(pfn).await;
         }
-        self.breathe().await;
+        self.yield_if_ahead().await;
         if self.with(|w| w.vm.is_killed(space)) { Err(OutOfMemory) } else { Ok(()) }
     }
 
-    /// A block of the kernel's: page tables, stacks, buffers.
+    /// Allocates a kernel block: page tables, stacks, buffers.
     pub async fn kernel_block(&self, request: Request, kind: Owner) -> Result<Pfn, OutOfMemory> {
         let pfn = self.alloc(request).await?;
         self.with(|w| w.vm.own(pfn, request.order, kind, 0));
-        self.breathe().await;
+        self.yield_if_ahead().await;
         Ok(pfn)
     }
 
-    /// Gives a block of the kernel's back.
+    /// Frees a kernel block.
     pub fn free_kernel_block(&self, pfn: Pfn) {
         let cpu = self.cpu();
         self.with(|w| w.vm.disown(cpu, pfn));
     }
 
-    /// A program ends for want of memory. The others go on, and the run says so.
-    pub fn die(&self, program: &str) {
+    /// Ends a program because memory is exhausted. The others continue, and the run reports it.
+    pub fn end_program(&self, program: &str) {
         let now = self.now();
         self.with(|w| w.deaths.push((now, program.to_owned())));
     }
@@ -606,7 +606,7 @@ impl<'m> Ctx<'m> {
         self.with(|w| w.panic_without_memory(self.id));
     }
 
-    /// Ends the whole simulation: what happened cannot be gone on from.
+    /// Ends the whole simulation because of a defect.
     pub fn fail(&self, message: &str) {
         self.with(|w| {
             w.failure.get_or_insert_with(|| message.to_owned());

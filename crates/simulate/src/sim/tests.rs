@@ -13,7 +13,7 @@ use pageblock::zone::Geometry;
 use pageblock_kernel::rules::huge::SizeEnabled;
 use pageblock_kernel::{Kernel, Named};
 use pageblock_measure::Tally;
-use pageblock_measure::ended::{Ended, Why};
+use pageblock_measure::ended::{EndReason, Ended};
 use pageblock_vm::Vm;
 use pageblock_vm::config::Config;
 use pageblock_vm::page::Owner;
@@ -38,7 +38,7 @@ fn program<F: Future<Output = ()> + 'static>(
     Box::new(|ctx| Box::pin(body(ctx)))
 }
 
-/// Runs programs on 8 CPUs and so many MiB until all have ended, then looks at the world.
+/// Runs programs on 8 CPUs and `mib` MiB until all have ended, then inspects the world.
 fn run<R>(
     mib: u64,
     set: impl FnOnce(&mut Kernel, &mut Config),
@@ -48,7 +48,7 @@ fn run<R>(
     run_kernel("linux-6.9", 400, mib, set, programs, look)
 }
 
-/// The same with a kernel, and a disk that writes so many MiB a second.
+/// Does the same with a given kernel, and a disk that writes this many MiB a second.
 fn run_kernel<R>(
     name: &str,
     write_mib_s: u64,
@@ -65,7 +65,7 @@ fn run_kernel<R>(
     })
 }
 
-/// The machine with its programs started.
+/// Returns the machine with its programs started.
 fn started(
     name: &str,
     write_mib_s: u64,
@@ -78,7 +78,7 @@ fn started(
          [disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = {write_mib_s}\n"
     );
     let machine = machine_file::parse(&text, Scale::WHOLE).unwrap();
-    // A world of a test may live for ever.
+    // The world of a test may outlive it.
     let mut kernel = Named::parse(name).unwrap().kernel;
     let mut config = Config::default();
     set(&mut kernel, &mut config);
@@ -105,7 +105,7 @@ fn started(
     (executor, tasks)
 }
 
-/// Runs a program on 64 MiB that must not come to its end; gives how the run ended.
+/// Runs a program on 64 MiB that must not complete; returns how the run ended.
 fn ends_early(program: Program) -> Ended {
     let (mut executor, tasks) = started("linux-6.9", 400, 64, |_, _| {}, vec![program]);
     assert!(!executor.run(&tasks, &mut |_| true));
@@ -117,15 +117,15 @@ fn ends_early(program: Program) -> Ended {
 }
 
 #[test]
-fn a_request_without_fs_that_nothing_can_serve_is_a_livelock() {
+fn a_nofs_request_that_cannot_be_served_is_a_livelock() {
     let ended = ends_early(program(|ctx| async move {
-        // Nobody can be killed, and such a request does not fail.
+        // There is no process to kill, and such a request does not fail.
         loop {
             let page = ctx.kernel_block(Request::new(0, Gfp::GFP_NOFS), Owner::Driver).await;
             assert!(page.is_ok());
         }
     }));
-    assert_eq!((ended.why, ended.task.as_str()), (Why::Livelock, "program"));
+    assert_eq!((ended.why, ended.task.as_str()), (EndReason::Livelock, "program"));
     assert_eq!(ended.request, "order 0, GFP_NOFS");
     assert!(ended.since_ms < 10_000, "{ended}");
     assert!((120_000..130_000).contains(&(ended.at_ms - ended.since_ms)), "{ended}");
@@ -136,23 +136,23 @@ fn a_machine_on_which_no_program_touches_a_page_is_a_livelock() {
     let busy = ends_early(program(|ctx| async move {
         loop {
             ctx.spend(SECOND / 50_000);
-            ctx.pay().await;
+            ctx.charge_accrued().await;
         }
     }));
-    assert_eq!((busy.why, busy.request.as_str()), (Why::Livelock, ""));
+    assert_eq!((busy.why, busy.request.as_str()), (EndReason::Livelock, ""));
     let idle = ends_early(program(|ctx| async move { ctx.block(None).await }));
     assert_eq!(idle.to_string(), "livelock, no progress since 0.0 s, ended at 600.0 s");
 }
 
 #[test]
-fn a_program_that_takes_all_memory_dies_and_another_lives() {
+fn a_program_that_takes_all_memory_is_ended_and_another_continues() {
     let lived = Rc::new(Cell::new(false));
     let seen = Rc::clone(&lived);
     let hog = program(|ctx| async move {
         let space = ctx.with(|w| w.vm.create_mapping(64 * 256));
         for index in 0..64 * 256 {
             if ctx.fault_base(space, index).await.is_err() {
-                ctx.die("the hog");
+                ctx.end_program("the hog");
                 break;
             }
         }
@@ -245,7 +245,7 @@ fn khugepaged_works_while_programs_sleep() {
         for index in 0..4096 {
             ctx.fault_base(space, index).await.unwrap();
         }
-        assert!(!ctx.fault_huge(space, 0, true).await, "small pages are there");
+        assert!(!ctx.fault_huge(space, 0, true).await, "small pages are mapped there");
         ctx.with(|w| w.vm.enter_khugepaged(space));
         ctx.sleep(11 * SECOND).await;
     });
@@ -261,7 +261,7 @@ fn khugepaged_works_while_programs_sleep() {
 }
 
 #[test]
-fn the_pool_of_hugetlb_pages_is_what_memory_allows() {
+fn the_hugetlb_pool_is_limited_by_memory() {
     let admin = program(|ctx| async move {
         assert_eq!(ctx.set_hugetlb(10).await, 10);
         let most = ctx.set_hugetlb(1000).await;
@@ -280,7 +280,7 @@ fn the_pool_of_hugetlb_pages_is_what_memory_allows() {
 }
 
 #[test]
-fn faults_take_sizes_that_are_enabled() {
+fn faults_use_the_enabled_sizes() {
     let faulter = program(|ctx| async move {
         let space = ctx.with(|w| w.vm.create_mapping(1000));
         let mut faults = 0;
@@ -290,7 +290,7 @@ fn faults_take_sizes_that_are_enabled() {
                 faults += 1;
             }
         }
-        // 62 blocks of 16 pages, and the 8 that are left.
+        // 62 blocks of 16 pages, and the remaining 8 pages.
         assert_eq!(faults, 70);
     });
     run(
@@ -304,7 +304,7 @@ fn faults_take_sizes_that_are_enabled() {
 }
 
 #[test]
-fn what_is_dirty_for_thirty_seconds_is_written() {
+fn pages_dirty_for_thirty_seconds_are_written() {
     let written_at = |seconds: u64| {
         let writer = program(move |ctx| async move {
             let inode = ctx.with(|w| w.vm.create_file(100));
@@ -320,8 +320,8 @@ fn what_is_dirty_for_thirty_seconds_is_written() {
     assert_eq!((written_at(25), written_at(37)), (0, 100));
 }
 
-/// Pages that kswapd scans where a program calls it all the time, and all it meets is dirty or waits for a slow
-/// disk. `heard`: its waits end where it is called.
+/// Returns the pages that kswapd scans while a program wakes it all the time and all it meets is dirty or waits
+/// for a slow disk. `heard`: a wakeup ends its waits.
 fn scanned(kernel: &str, heard: bool) -> u64 {
     let writer = program(move |ctx| async move {
         let inode = ctx.with(|w| w.vm.create_file(12_000));
@@ -330,7 +330,7 @@ fn scanned(kernel: &str, heard: bool) -> u64 {
         for index in 0..12_000 {
             ctx.write_page(space, index, &mut 0).await.unwrap();
         }
-        // Little is free; what else is allocated calls kswapd.
+        // Little memory is free; the allocation of the rest wakes kswapd.
         let pool = ctx.with(|w| w.vm.create_mapping(8000));
         for index in 0..8000 {
             ctx.fault_base(pool, index).await.unwrap();
@@ -349,18 +349,18 @@ fn scanned(kernel: &str, heard: bool) -> u64 {
     run_kernel(kernel, 1, 64, never, vec![writer], |w| w.vm.stat.pgscan_kswapd)
 }
 
-/// A kswapd that waits for the disk does so for a tenth of a second, or until pages are written, however often it is
-/// called meanwhile.
+/// A kswapd that waits for the disk does so for a tenth of a second, or until pages are written, however often
+/// it is woken meanwhile.
 #[test]
-fn a_waiting_kswapd_hears_no_call() {
+fn a_kswapd_that_waits_for_the_disk_ignores_wakeups() {
     for kernel in ["linux-3.11", "linux-4.4", "linux-4.20", "linux-5.10", "linux-6.9"] {
         let (deaf, heard) = (scanned(kernel, false), scanned(kernel, true));
         assert!(0 < deaf && 5 * deaf < heard, "{kernel}: {deaf} pages, {heard} if it heard");
     }
 }
 
-/// Who reclaims waits for a place in the disk's queue before the next write to swap. Up to 4.20 a task that was let
-/// through may send some more to a full one.
+/// A reclaimer waits for a slot in the disk's queue before its next write to swap. Up to 4.20 a batching task
+/// may send some more to a full queue.
 #[test]
 fn reclaim_waits_for_the_queue() {
     for (kernel, more) in [("linux-3.10", 64), ("linux-4.20", 64), ("linux-6.9", 0)] {
@@ -381,7 +381,7 @@ fn reclaim_waits_for_the_queue() {
             vec![swapper],
             |w| {
                 assert!(w.vm.stat.pswpout > 1000, "{kernel}");
-                // A step of reclaim may send several.
+                // A step of reclaim may submit several.
                 assert!(most.get() <= 128 + more + 4, "{kernel}: {}", most.get());
             },
         );

@@ -1,4 +1,4 @@
-//! All that tasks share: the machine's memory, its CPUs, its disk, and the clock.
+//! The state that all tasks share: the machine's memory, its CPUs, its disk, and the clock.
 
 use pageblock::ids::NodeId;
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use rand_pcg::rand_core::{RngCore, SeedableRng};
 
 use super::Nanos;
 use super::cost::Costs;
-use super::course::Course;
 use super::disk::Disk;
+use super::livelock::LivelockWatch;
 use super::machine_file::Scale;
+use super::progress::PhaseProgress;
 use super::sched::{Sched, TaskId};
-use super::stuck::Watch;
 
-/// A write on its way.
+/// A write in flight.
 #[derive(Clone, Debug)]
 enum Write {
     File(Run),
@@ -30,9 +30,9 @@ enum Write {
 /// How a task stops running.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pause {
-    /// It used CPU time and goes on.
+    /// It used CPU time and continues.
     Charge(Nanos),
-    /// It waits, for a time at most.
+    /// It waits, with an optional timeout.
     Block(Option<Nanos>),
 }
 
@@ -46,73 +46,73 @@ pub struct World<'m> {
     pub disk: Disk,
     pub(crate) sched: Sched,
     pub(crate) random: Random,
-    /// CPU time that the running task has used and not yet paid.
+    /// CPU time that the running task has used but not yet charged.
     pub(crate) pending: Nanos,
     pub(crate) pause: Option<Pause>,
     writes: Vec<Option<Write>>,
     free_writes: Vec<usize>,
-    /// For each zone how often its lock had been taken when it was last charged, and the CPU that was.
+    /// For each zone the number of lock acquisitions at the last charge, and the CPU that was charged.
     zone_lockers: Vec<(u64, usize)>,
-    /// Tasks that wait for writes to end.
+    /// Tasks that wait for a write to complete.
     pub(crate) write_waiters: Vec<TaskId>,
-    /// Tasks that wait for the disk's queue to be congested no more.
+    /// Tasks that wait for the disk's congestion to end.
     pub(crate) congestion_waiters: Vec<TaskId>,
-    /// Each node's kswapd waits until so many pages of the node have been written.
+    /// For each node the number of written pages of the node for which its kswapd waits.
     pub(crate) throttled: Vec<Option<u64>>,
-    /// The threads of each node.
+    /// The kswapd of each node.
     pub(crate) kswapds: Vec<TaskId>,
     pub(crate) kcompactds: Vec<TaskId>,
     pub(crate) flusher: Option<TaskId>,
     pub(crate) log: Option<TaskId>,
-    /// The tasks below this one are the machine's own.
+    /// The first task that is a program; those below it are the machine's own.
     pub(crate) first_program: TaskId,
     /// CPU time that programs spent in their own code.
     pub(crate) user: Nanos,
     /// The counters when the workload started.
     pub(crate) counted_before: Counters,
-    /// Pages that left a free list of another type than their pageblock's, where that is counted.
+    /// Pages taken from a free list of another type than their pageblock's, if that is counted.
     pub(crate) list_mismatch: TypeMismatch,
     /// Samples of what a workload measures, by name; nanoseconds.
     pub samples: BTreeMap<String, Vec<u64>>,
-    /// Somebody asks for memory pressure: stalls begin and end when what was done before is paid for, and
-    /// their times are sampled.
+    /// Whether something monitors memory pressure: stalls then begin and end after accrued time is charged, and
+    /// their durations are sampled.
     pub watches_stalls: bool,
     /// Readers hold the page that they wait for, also where reclaim took it from its file.
     pub(crate) readers_hold: bool,
     looks: AllLooks,
     /// Pages that tasks wrote, read or faulted.
     pub progress: u64,
-    /// Steps of the workload that are done, where it counts them.
+    /// Completed steps of the workload, if it counts them.
     pub steps: u64,
-    pub(crate) course: Course,
+    pub(crate) phase: PhaseProgress,
     /// Tasks that dirty pages: they share the disk's bandwidth.
     pub dirtiers: u64,
-    /// How much smaller the machine is than its file says.
+    /// The ratio of this machine to the one in the file.
     pub scale: Scale,
-    /// Happenings since the start.
+    /// Events since the start.
     pub task_steps: u64,
-    /// Programs that ended for want of memory, and when.
+    /// Programs that were ended because memory was exhausted, and when.
     pub deaths: Vec<(Nanos, String)>,
-    /// How the run ended where the workload was not done.
+    /// How the run ended if the workload was not completed.
     pub ended: Option<Ended>,
-    /// The first thing that went wrong beyond repair: a defect.
+    /// The first fatal defect.
     pub failure: Option<String>,
     pub(crate) stopping: bool,
-    pub(crate) watch: Watch,
+    pub(crate) watch: LivelockWatch,
 }
 
-/// What is known of a zone's lock and of the pages that fallbacks look at under it.
+/// A zone's lock acquisitions, and the pages that fallbacks scanned under the lock.
 #[derive(Clone, Copy, Default, Debug)]
-struct Looks {
+struct ZoneScan {
     lock_taken: u64,
     looks: u64,
     held_until: Nanos,
 }
 
-/// The same of all zones.
+/// The scans of all zones.
 #[derive(Clone, Default, Debug)]
-struct AllLooks {
-    zones: Vec<Looks>,
+struct FallbackScans {
+    zones: Vec<ZoneScan>,
     most: u64,
     waited: Nanos,
 }
@@ -126,12 +126,12 @@ pub struct CpuTime {
     pub system: Nanos,
 }
 
-/// The only source of chance: a seeded generator.
+/// The only source of randomness: a seeded generator.
 #[derive(Clone, Debug)]
 pub struct Random(Pcg64Mcg);
 
 impl Random {
-    /// A stream of its own for each seed and purpose.
+    /// Makes an independent stream for each seed and purpose.
     #[must_use]
     pub fn new(seed: u64, purpose: u64) -> Self {
         let mut state = [0; 16];
@@ -141,14 +141,14 @@ impl Random {
         state[..8].copy_from_slice(&low.to_le_bytes());
         state[8..].copy_from_slice(&high.to_le_bytes());
         let mut random = Pcg64Mcg::from_seed(state);
-        // Seeds that differ in a bit start alike.
+        // Seeds that differ in one bit start with similar output.
         for _ in 0..8 {
             random.next_u64();
         }
         Self(random)
     }
 
-    /// A number below `n`, which is at least 1.
+    /// Returns a number below `n`, which is at least 1.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
@@ -190,7 +190,7 @@ impl<'m> World<'m> {
             looks: AllLooks::default(),
             progress: 0,
             steps: 0,
-            course: Course::default(),
+            phase: PhaseProgress::default(),
             dirtiers: 1,
             scale: Scale::WHOLE,
             task_steps: 0,
@@ -198,39 +198,39 @@ impl<'m> World<'m> {
             ended: None,
             failure: None,
             stopping: false,
-            watch: Watch::default(),
+            watch: LivelockWatch::default(),
         }
     }
 
-    /// The time.
+    /// Returns the time.
     #[must_use]
     pub const fn now(&self) -> Nanos {
         self.sched.now + self.pending
     }
 
-    /// CPU time that programs have used so far: in their own code, and in the kernel. The machine's
-    /// own tasks are no programs.
+    /// Returns the CPU time that programs have used so far, in their own code and in the kernel, without the
+    /// machine's own tasks.
     #[must_use]
     pub fn cpu_time(&self) -> CpuTime {
         let all = self.sched.used_from(self.first_program);
         CpuTime { user: self.user, system: all.saturating_sub(self.user) }
     }
 
-    /// Charges the running task for what memory management did.
+    /// Charges the running task for the work of memory management.
     pub(crate) fn charge_work(&mut self) {
-        // What was taken to compress pages is compared before a pageblock changes its type.
+        // The lists are compared before a pageblock changes its type.
         self.count_list_mismatches();
         let work = self.vm.take_work();
         self.pending += self.costs.of(&work);
     }
 
-    /// How often the zones' locks have been taken.
+    /// Returns how often the zones' locks have been taken.
     pub(crate) fn zone_locks(&self) -> u64 {
         self.vm.allocator().zones().iter().map(|zone| zone.counters().lock_acquired).sum()
     }
 
-    /// Charges the running task, on this CPU, for the zones' locks that were taken since the last time:
-    /// more where another CPU had one last.
+    /// Charges the running task, on this CPU, for the zone locks taken since the last call: more if another CPU
+    /// held the lock last.
     pub(crate) fn charge_zone_locks(&mut self, cpu: usize) {
         let Costs { zone_lock, zone_bounce, .. } = self.costs;
         let zones = self.vm.allocator().zones();
@@ -245,14 +245,14 @@ impl<'m> World<'m> {
         }
     }
 
-    /// The time with memory pressure since the start: some, full.
+    /// Returns the time under memory pressure since the start: some, full.
     pub fn pressure(&mut self) -> (Nanos, Nanos) {
         let now = self.sched.now;
         self.sched.psi.totals(now)
     }
 
-    /// Charges the running task for the pages that fallbacks looked at under a zone's lock since the last
-    /// time, and before that, where it needed the lock, for the wait until another has it no longer.
+    /// Charges the running task for the pages that fallbacks scanned under a zone's lock since the last call.
+    /// Before that, if it needed the lock, charges the wait until another task releases it.
     pub(crate) fn charge_looks(&mut self) {
         let cost = self.costs.block_look;
         if cost == 0 {
@@ -260,7 +260,7 @@ impl<'m> World<'m> {
         }
         let mut now = self.now();
         let zones = self.vm.allocator().zones();
-        self.looks.zones.resize(zones.len(), Looks::default());
+        self.looks.zones.resize(zones.len(), ZoneScan::default());
         let (mut all, mut waited) = (0, 0);
         for (zone, known) in zones.iter().zip(&mut self.looks.zones) {
             let taken = zone.counters().lock_acquired;
@@ -281,18 +281,18 @@ impl<'m> World<'m> {
         self.pending += all * cost + waited;
     }
 
-    /// The most pages that fallbacks looked at for one request, and how long others waited for a lock
-    /// meanwhile, since the start of counting.
+    /// Returns the most pages that fallbacks scanned for one request, and how long others meanwhile waited for
+    /// a lock, since counting started.
     pub(crate) const fn looks(&self) -> (u64, Nanos) {
         (self.looks.most, self.looks.waited)
     }
 
-    /// Counts these anew.
+    /// Resets these counts.
     pub(crate) fn start_counting_looks(&mut self) {
         (self.looks.most, self.looks.waited) = (0, 0);
     }
 
-    /// Compares the lists of the blocks that were taken since the last time with their pageblocks.
+    /// Compares the free lists of the blocks taken since the last call with the types of their pageblocks.
     #[inline]
     pub(crate) fn count_list_mismatches(&mut self) {
         for taken in self.vm.observer.take_taken() {
@@ -304,7 +304,7 @@ impl<'m> World<'m> {
         }
     }
 
-    /// Hands a write to the disk; gives the time when it will be done.
+    /// Submits a write to the disk; returns its completion time.
     fn submit(&mut self, write: Write, pages: u64) -> Nanos {
         let done = self.disk.write(self.sched.now, pages);
         self.disk.note_congestion();
@@ -317,17 +317,17 @@ impl<'m> World<'m> {
         done
     }
 
-    /// Hands a run of a file's pages to the disk.
+    /// Submits a run of a file's pages to the disk.
     pub(crate) fn submit_run(&mut self, run: Run) {
         self.submit(Write::File(run), run.pages.into());
     }
 
-    /// Hands a buffer of the file system's log to the disk; gives the time when it will be written.
+    /// Submits a buffer of the file system's log to the disk; returns its completion time.
     pub(crate) fn submit_log(&mut self, pages: u64) -> Nanos {
         self.submit(Write::Log, pages)
     }
 
-    /// Hands what reclaim writes to the disk; gives the number of writes.
+    /// Submits the writes of reclaim to the disk; returns their number.
     pub(crate) fn submit_reclaimed(&mut self) -> usize {
         let (files, swap) = (self.vm.take_file_writes(), self.vm.take_swap_writes());
         let any = files.len() + swap.len();
@@ -341,21 +341,22 @@ impl<'m> World<'m> {
         any
     }
 
-    /// A task is woken when the next write ends. One whose wait ended before is listed already.
+    /// Registers a task to be woken when the next write completes. A task whose earlier wait timed out is still
+    /// listed.
     pub(crate) fn wait_for_write(&mut self, task: TaskId) {
         if !self.write_waiters.contains(&task) {
             self.write_waiters.push(task);
         }
     }
 
-    /// A task is woken when the disk's queue is congested no more; likewise.
+    /// Registers a task to be woken when the disk's congestion ends; likewise.
     pub(crate) fn wait_for_queue(&mut self, task: TaskId) {
         if !self.congestion_waiters.contains(&task) {
             self.congestion_waiters.push(task);
         }
     }
 
-    /// A write is done.
+    /// Handles the completion of a write.
     pub(crate) fn written(&mut self, at: usize) {
         match self.writes[at].take() {
             Some(Write::File(run)) => self.vm.end_writes(run),
@@ -380,7 +381,7 @@ impl<'m> World<'m> {
         }
     }
 
-    /// Whether a task that has sent so many writes since it waited would wait with the next one.
+    /// Reports whether a task's next write would block after `batch` writes since it last waited.
     pub(crate) fn refuses_writes(&self, batch: usize) -> bool {
         if self.vm.kernel().writeback.multi_queue {
             self.disk.is_full()
@@ -389,7 +390,7 @@ impl<'m> World<'m> {
         }
     }
 
-    /// A node's kswapd waits until so many more of its pages are written.
+    /// Makes a node's kswapd wait until this many more of its pages are written.
     pub(crate) fn throttle(&mut self, node: usize, pages: u64) {
         self.throttled[node] = Some(self.vm.nodes()[node].written + pages);
     }
@@ -403,8 +404,8 @@ impl<'m> World<'m> {
         }
     }
 
-    /// Wakes the background threads that somebody called. A kswapd that waits for the disk in the middle of its
-    /// work does not hear it.
+    /// Wakes the daemons with a pending wakeup. A kswapd that waits for the disk in the middle of its work
+    /// ignores it.
     pub(crate) fn wake_daemons(&mut self) {
         for node in 0..self.kswapds.len() {
             let kswapd = &self.vm.nodes()[node].kswapd;

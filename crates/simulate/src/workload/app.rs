@@ -1,4 +1,4 @@
-//! An app in memory, on a phone or a Chromebook: what it takes, and what the kernel holds for it.
+//! An app in memory, on a phone or a Chromebook: its own memory and the kernel's memory for it.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -13,10 +13,10 @@ use pageblock_vm::space::SpaceId;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
 
-/// The orders that ion's system heap tries, the largest first.
+/// The orders that ion's system heap tries, largest first.
 const ION_ORDERS: [Order; 3] = [8, 4, 0];
 
-/// The slab caches of processes. (K): sizes on 64 bits.
+/// The slab caches of processes. (K): sizes on 64-bit machines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caches {
     task_struct: CacheId,
@@ -25,7 +25,7 @@ pub(super) struct Caches {
 }
 
 impl Caches {
-    /// `task_struct` is the size of one, which grew most.
+    /// Creates the caches. `task_struct` is the object size of that cache, the one that grew most.
     pub(super) fn new(w: &mut World<'_>, task_struct: u32) -> Self {
         let mut cache =
             |name, size| w.vm.create_cache(CacheSpec { name, size, reclaimable: false });
@@ -37,59 +37,59 @@ impl Caches {
     }
 }
 
-/// The memory of a graphics buffer.
+/// The kind of memory of graphics buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Graphics {
     /// Android's ion, later its DMA-BUF system heap: orders 8, 4 and 0, unmovable.
     DmaBuf,
-    /// i915's objects: pages of shared memory with `__GFP_RECLAIMABLE`, pinned while they are used.
+    /// i915's objects: shmem pages with `__GFP_RECLAIMABLE`, pinned while in use.
     Shmem,
 }
 
-/// How much an app takes; or the bounds of that, both included, on the whole machine.
+/// The amounts of an app; or their bounds on the whole machine, inclusive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan<T> {
     pub(super) anon: T,
     pub(super) tables: T,
     pub(super) threads: T,
     pub(super) buffers: T,
-    /// Pages of transactions.
+    /// Binder pages.
     pub(super) binder: T,
-    /// Areas of the address space, and small objects.
+    /// VMAs, and small objects.
     pub(super) areas: T,
     pub(super) small: T,
 }
 
 /// The device that apps run on.
 pub(super) trait Host {
-    /// The flags of objects and page tables.
+    /// The gfp flags of slab objects and page tables.
     const ACCOUNT: Gfp;
 
-    /// The requests for a thread's stack.
+    /// Returns the requests for a thread's stack.
     fn stack(ctx: &Ctx<'_>) -> impl Iterator<Item = Request>;
 
     fn caches(&self) -> Caches;
 
     fn random(&mut self) -> &mut Random;
 
-    /// An amount of the whole machine on this one.
+    /// Returns this machine's share of an amount for the whole machine.
     fn part(&self, whole: u64) -> u64;
 
-    /// What an app takes on the whole machine.
+    /// Returns the bounds of an app's amounts on the whole machine.
     fn bounds(&self) -> Plan<(u64, u64)>;
 
-    /// The pages of a new buffer.
+    /// Returns the number of pages of a new buffer.
     fn buffer_pages(&mut self) -> u64;
 
     fn graphics(&self) -> Graphics;
 }
 
-/// A number of a range, both ends included.
+/// Returns a random number from a range, both ends included.
 pub(super) fn between(random: &mut Random, (least, most): (u64, u64)) -> u64 {
     least + random.below(most - least + 1)
 }
 
-/// A thread: its stack, and its task.
+/// A thread: its stack and its `task_struct`.
 #[derive(Debug)]
 pub(super) struct Thread {
     stack: Vec<Pfn>,
@@ -97,7 +97,7 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// `copy_process`: the task first, then its stack.
+    /// Starts a thread (`copy_process`): allocates the `task_struct` first, then the stack.
     pub(super) async fn fork<H: Host>(
         ctx: &Ctx<'_>,
         host: &RefCell<H>,
@@ -128,20 +128,20 @@ impl Thread {
 #[derive(Debug)]
 pub(super) struct App {
     pub(super) anon: SpaceId,
-    /// Pages that it uses of it.
+    /// The pages of it that the app uses.
     pub(super) anon_pages: u32,
-    /// It was brought to the front once, to the end.
+    /// Whether its first launch was completed.
     pub(super) built: bool,
     plan: Plan<u64>,
     threads: Vec<Thread>,
     objects: Vec<u32>,
-    /// Page tables and pages of transactions.
+    /// Page tables and binder pages.
     blocks: Vec<Pfn>,
     buffers: Vec<Vec<Pfn>>,
 }
 
 impl App {
-    /// One that is forked and has nothing yet.
+    /// Makes a forked app that has no memory yet.
     pub(super) fn new<H: Host>(ctx: &Ctx<'_>, host: &RefCell<H>) -> Self {
         let host = &mut *host.borrow_mut();
         let bounds = host.bounds();
@@ -158,7 +158,7 @@ impl App {
             areas: of(bounds.areas),
             small: of(bounds.small),
         };
-        // All mappings are of one length, so that their rows are used again.
+        // All mappings have the same length, so that freed rows can be reused.
         let len = host.part(bounds.anon.1) as u32;
         Self {
             anon: ctx.with(|w| w.vm.create_mapping(len)),
@@ -172,7 +172,7 @@ impl App {
         }
     }
 
-    /// A part of what a new app takes: `of` says which of so many.
+    /// Allocates a part of a new app's memory: `of` returns the indexes of this part for a given amount.
     pub(super) async fn grow<H: Host>(
         &mut self,
         ctx: &Ctx<'_>,
@@ -220,7 +220,7 @@ impl App {
         result
     }
 
-    /// Gives one of the buffers up, if there is any, and makes another.
+    /// Frees one of the buffers, if there is any, and makes a new one.
     pub(super) async fn replace_buffer<H: Host>(
         &mut self,
         ctx: &Ctx<'_>,
@@ -234,7 +234,7 @@ impl App {
         self.add_buffer(ctx, host).await
     }
 
-    /// Gives a page of its memory up, and uses another.
+    /// Frees a page of its memory and faults another.
     pub(super) async fn turn_over<H: Host>(
         &self,
         ctx: &Ctx<'_>,
@@ -247,7 +247,7 @@ impl App {
         ctx.fault_base(self.anon, used).await
     }
 
-    /// It ends.
+    /// Ends the app.
     pub(super) fn exit(mut self, ctx: &Ctx<'_>) {
         let cpu = ctx.cpu();
         self.threads.drain(..).for_each(|thread| thread.exit(ctx));
@@ -260,8 +260,8 @@ impl App {
     }
 }
 
-/// A graphics buffer of so many pages, as ion's system heap makes it: of the largest blocks that are to
-/// be had without effort, the rest of pages.
+/// Makes a graphics buffer of this many pages as ion's system heap does: from the largest blocks available
+/// without reclaim, the rest from single pages.
 pub(super) async fn ion_buffer(ctx: &Ctx<'_>, size: u64) -> (Vec<Pfn>, Result<(), OutOfMemory>) {
     let mut blocks = Vec::new();
     let (mut left, mut from) = (size, 0);
@@ -285,7 +285,7 @@ pub(super) async fn ion_buffer(ctx: &Ctx<'_>, size: u64) -> (Vec<Pfn>, Result<()
     (blocks, Ok(()))
 }
 
-/// A graphics buffer of shared memory.
+/// Makes a graphics buffer of shmem pages.
 async fn shmem_buffer(ctx: &Ctx<'_>, pages: u64) -> (Vec<Pfn>, Result<(), OutOfMemory>) {
     let request = Request::new(0, Gfp::GFP_HIGHUSER | Gfp::RECLAIMABLE | Gfp::ZERO);
     let mut blocks = Vec::new();
@@ -298,22 +298,22 @@ async fn shmem_buffer(ctx: &Ctx<'_>, pages: u64) -> (Vec<Pfn>, Result<(), OutOfM
     (blocks, Ok(()))
 }
 
-/// Gives kernel blocks back.
+/// Frees kernel blocks.
 fn free(ctx: &Ctx<'_>, blocks: &mut Vec<Pfn>) {
     let cpu = ctx.cpu();
     ctx.with(|w| blocks.drain(..).for_each(|block| w.vm.disown(cpu, block)));
 }
 
-/// How a file is read.
+/// The way in which a file is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Read {
     /// Page by page.
     Single,
-    /// In windows that are read ahead.
+    /// In readahead windows.
     Ahead,
 }
 
-/// Opens a file, reads at most so many pages of it, and closes it; gives the pages.
+/// Opens a file, reads at most this many of its pages, and closes it; returns the number of pages.
 pub(super) async fn read_file(
     ctx: &Ctx<'_>,
     inode: InodeId,

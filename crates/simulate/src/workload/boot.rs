@@ -1,4 +1,4 @@
-//! A machine after boot: what the kernel and a few programs hold for good.
+//! A machine after boot: the long-lived memory of the kernel and a few programs.
 
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::page::Owner;
@@ -7,18 +7,18 @@ use super::Progress;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::task::{Ctx, OutOfMemory};
 
-// Parts of memory, in thousandths. [K]: a server without load holds one or two hundred MiB.
+// Shares of memory, in thousandths. [K]: an idle server uses one or two hundred MiB.
 const KERNEL: u64 = 3;
 const PROGRAMS: u64 = 4;
 const FILES: u64 = 5;
 
-/// Boots; tells whether that came to its end.
+/// Boots the machine; returns whether that completed.
 pub fn run(executor: &mut Executor<'_>, progress: &mut Progress<'_>) -> bool {
     let task = executor.spawn("boot", Place::Near(0), boot);
     executor.run(&[task], progress)
 }
 
-/// Takes them, mixed as programs start: some kernel pages, some of files, some of memory.
+/// Takes the memory, mixed as programs start: some kernel pages, some file pages, some anonymous pages.
 async fn boot(ctx: Ctx<'_>) {
     if let Err(OutOfMemory) = start(&ctx).await {
         ctx.panic_without_memory();
@@ -47,6 +47,6 @@ async fn start(ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
             ctx.fault_base(mapping, index as u32).await?;
         }
     }
-    ctx.pay().await;
+    ctx.charge_accrued().await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Workloads: what the benchmarks of the mailing lists do to a machine.
+//! Workloads: models of the benchmarks of the mailing lists.
 
 pub mod android;
 mod app;
@@ -21,15 +21,15 @@ use crate::sim::executor::Executor;
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::world::World;
 
-/// Is shown how far a run is ([`World::share_done`]); gives `false` to stop.
+/// Called with the world for progress reports ([`World::share_done`]); returns `false` to stop the run.
 pub type Progress<'p> = dyn FnMut(&World<'_>) -> bool + 'p;
 
 /// A benchmark: what it does to a machine, from boot to the end.
 pub trait Workload: Debug + Sync {
-    /// Its name, as `pageblock run` takes it.
+    /// Returns its name, as `pageblock run` takes it.
     fn name(&self) -> &'static str;
 
-    /// What it does, and which series it was used for, in a line.
+    /// Returns a line with what it does and the series that it was used for.
     fn summary(&self) -> &'static str;
 
     /// Its tables and measures, as TOML ([`pageblock_measure::tables`]); none by default.
@@ -37,7 +37,7 @@ pub trait Workload: Debug + Sync {
         ""
     }
 
-    /// The machine that it was published for.
+    /// Returns the name of the machine that it was published for.
     fn machine(&self) -> &'static str;
 
     /// Checks that it fits a machine.
@@ -46,22 +46,23 @@ pub trait Workload: Debug + Sync {
     /// [`Error::Workload`] for a machine that it does not fit.
     fn fits(&self, machine: &MachineSpec) -> Result<(), Error>;
 
-    /// Its files are on XFS, whose log is modelled ([`pageblock_vm::cil`]).
+    /// Reports whether its files are on XFS, whose log is modelled ([`pageblock_vm::cil`]).
     fn logs(&self) -> bool {
         false
     }
 
-    /// Changes what the kernel is set up with.
-    fn bring(&self, _config: &mut Config) {}
+    /// Changes the machine's configuration.
+    fn configure(&self, _config: &mut Config) {}
 
-    /// Sets what an administrator would set for it, on a whole machine of so many pages.
+    /// Sets what an administrator would set for it, on a whole machine of this many pages.
     fn set_up(&self, _kernel: &mut Kernel, _pages: u64) {}
 
-    /// Runs it, in phases that say how far it is ([`World::begin_phase`]). What it measures over time is in [`World::samples`] then. Gives `None` where
+    /// Runs it, in phases that report progress ([`World::begin_phase`]). Afterwards [`World::samples`] has its
+    /// measurements over time. Returns `None` if `progress` stopped it.
     /// `progress` stopped it.
     ///
-    /// # Errors
-    /// [`Error::Simulation`] where a page was lost or a task could not go on.
+    /// [`Error::Simulation`] if a page was lost or a task could not continue.
+    /// [`Error::Simulation`] if a page was lost or a task could not continue.
     fn run(
         &self,
         executor: &mut Executor<'_>,
@@ -70,21 +71,21 @@ pub trait Workload: Debug + Sync {
         progress: &mut Progress<'_>,
     ) -> Result<Option<Outcome>, Error>;
 
-    /// Undoes what is left, and verifies that nothing was lost. Not part of what is measured.
+    /// Removes what the workload left, and verifies that nothing was lost. Not part of the measured time.
     ///
     /// # Errors
-    /// [`Error::Simulation`] where something was lost.
+    /// [`Error::Simulation`] if something was lost.
     fn clean_up(&self, executor: &mut Executor<'_>) -> Result<(), Error> {
         check(executor, "at the end")
     }
 }
 
-/// What a workload says of a run beside its samples.
+/// A workload's results beside its samples.
 #[derive(Clone, Default, Debug)]
 pub struct Outcome {
-    /// Counters of its own.
+    /// The workload's own counters.
     pub counters: Vec<(String, u64)>,
-    /// What a reader must know to judge the numbers.
+    /// Notes that a reader needs to interpret the numbers.
     pub notes: Vec<String>,
 }
 
@@ -102,7 +103,7 @@ pub const ALL: &[&dyn Workload] = &[
     &apppressure::Form::Tabs,
 ];
 
-/// The workload of this name.
+/// Returns the workload with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static dyn Workload> {
     ALL.iter().copied().find(|workload| workload.name() == name)
@@ -111,16 +112,16 @@ pub fn find(name: &str) -> Option<&'static dyn Workload> {
 /// Reads a workload's tables.
 ///
 /// # Errors
-/// [`Error::Workload`] where the file beside the workload is wrong.
+/// [`Error::Workload`] if the TOML is wrong.
 pub fn tables(workload: &dyn Workload) -> Result<Tables, Error> {
     toml::from_str(workload.tables())
         .map_err(|error| Error::Workload(format!("tables of {}: {error}", workload.name())))
 }
 
-/// What a phase that did not get to its end gives: nothing where it was stopped.
+/// Returns the result of a phase that did not complete: `None` if it was stopped.
 ///
 /// # Errors
-/// [`Error::Simulation`] with the phase and what went wrong.
+/// [`Error::Simulation`] with the phase and the failure.
 pub fn stopped<T>(executor: &Executor<'_>, phase: &str) -> Result<Option<T>, Error> {
     match executor.with(|w| w.failure.clone()) {
         Some(failure) => Err(Error::Simulation(format!("{phase}: {failure}"))),
@@ -131,7 +132,7 @@ pub fn stopped<T>(executor: &Executor<'_>, phase: &str) -> Result<Option<T>, Err
 /// Verifies that nothing was lost, after a phase.
 ///
 /// # Errors
-/// [`Error::Simulation`] with the phase and what is broken: a defect of the simulation.
+/// [`Error::Simulation`] with the phase and the inconsistency: a defect of the simulation.
 pub fn check(executor: &Executor<'_>, phase: &str) -> Result<(), Error> {
     executor.with(|w| match (&w.failure, w.vm.check()) {
         (Some(failure), _) => Err(Error::Simulation(format!("{phase}: {failure}"))),

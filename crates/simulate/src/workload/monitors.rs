@@ -1,9 +1,9 @@
-//! What mmtests runs beside a benchmark (`--run-monitor`): shell scripts that read files of /proc,
+//! The monitors that mmtests runs beside a benchmark (`--run-monitor`): shell scripts that read files of /proc,
 //! and so start a few programs every ten seconds.
 //!
-//! `MONITORS_GZIP` of the configuration (413542d3): proc-vmstat, proc-buddyinfo, proc-pagetypeinfo.
-//! Each prints the time, prints its file, and sleeps, by a program of its own each. The others
-//! (top, vmstat, the reader of trace_pipe) start nothing.
+//! `MONITORS_GZIP` of the configuration (413542d3): proc-vmstat, proc-buddyinfo, proc-pagetypeinfo. Each runs
+//! one program to print the time, one to print its file, and one to sleep. The others (top, vmstat, the reader
+//! of trace_pipe) start no programs.
 
 use crate::sim::executor::{Executor, Place};
 use crate::sim::task::{Ctx, OutOfMemory};
@@ -16,7 +16,7 @@ const EVERY: u64 = 10 * SECOND;
 /// CPU time of `date` or `cat`. (K)
 const PROGRAM: u64 = MILLISECOND;
 
-/// Starts them, for as long as the simulation lasts.
+/// Starts the monitors, which run as long as the simulation.
 pub fn spawn(executor: &mut Executor<'_>, near: &mut impl FnMut() -> Place) {
     for _ in 0..SCRIPTS {
         executor.spawn("monitor", near(), |ctx| async move {

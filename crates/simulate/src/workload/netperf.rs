@@ -1,8 +1,8 @@
 //! netperf UDP_STREAM: one program sends datagrams over the loopback device, another receives them.
 //!
-//! As mmtests runs it (docs/experiments/sources.md#netperf-udp): nine sizes, five iterations of each. Sending a
-//! datagram takes a `struct sk_buff` and a data buffer, receiving it frees both, on another CPU where the
-//! scheduler put the programs apart ([`pageblock_vm::skb`]).
+//! As in mmtests (docs/experiments/sources.md#netperf-udp): nine sizes, five iterations of each. Sending a
+//! datagram allocates a `struct sk_buff` and a data buffer; receiving it frees both, on another CPU if the
+//! scheduler placed the programs apart ([`pageblock_vm::skb`]).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,9 +17,9 @@ use pageblock_vm::slab::{CacheId, CacheSpec};
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
 use crate::sim::SECOND;
-use crate::sim::course::Pace;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
+use crate::sim::progress::Pace;
 use crate::sim::sched::TaskId;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
@@ -28,11 +28,11 @@ use crate::sim::world::Random;
 pub const SIZES: [u32; 9] = [64, 128, 256, 1024, 2048, 3312, 4096, 8192, 16384];
 /// Iterations of each size (`NETPERF_ITERATIONS`).
 const ITERATIONS: u64 = 5;
-/// Datagrams of an iteration. netperf sends for 3 times 10 s; what happens repeats itself long before.
+/// Datagrams of an iteration. netperf sends for 3 times 10 s, in which the pattern repeats many times.
 const DATAGRAMS: u64 = 20_000;
-/// Datagrams before the clock starts: slabs and CPU lists are as they will stay.
+/// Datagrams before the clock starts, after which slabs and per-CPU lists are in their steady state.
 const WARM_UP: u64 = 2_000;
-/// How much the time of a datagram varies, in thousandths either way. (K)
+/// The variation of a datagram's time, in thousandths either way. (K)
 const JITTER: u64 = 50;
 
 /// netperf UDP_STREAM on the loopback device.
@@ -116,7 +116,7 @@ impl Workload for NetperfUdp {
     }
 }
 
-/// One iteration; gives the datagrams that were dropped.
+/// Runs one iteration; returns the number of dropped datagrams.
 fn stream(
     executor: &mut Executor<'_>,
     socket: Socket,
@@ -136,27 +136,27 @@ fn stream(
     Ok(Some(dropped))
 }
 
-/// Where the bytes of a datagram are.
+/// The location of a datagram's data.
 #[derive(Clone, Copy, Debug)]
 enum Data {
     Cache(CacheId),
     Blocks(u8),
 }
 
-/// A datagram on its way: its head's slab, and its data's slab or block.
+/// A datagram in flight: its head's slab object, and its data's slab object or block.
 #[derive(Clone, Copy, Debug)]
 struct Datagram {
     head: u32,
     data: u32,
 }
 
-/// The receiving socket, and what both programs know of the stream.
+/// The receiving socket, and the state of the stream that both programs share.
 struct Socket {
     size: u32,
     heads: CacheId,
     data: Data,
     queue: VecDeque<Datagram>,
-    /// Datagrams that fit.
+    /// The number of datagrams that fit.
     limit: usize,
     receiver: Option<TaskId>,
     sent_all: bool,
@@ -179,7 +179,7 @@ impl Socket {
         }
     }
 
-    /// A time that varies.
+    /// Returns a time with random variation.
     fn about(&mut self, ns: u64) -> u64 {
         ns * (1000 - JITTER + self.random.below(2 * JITTER + 1)) / 1000
     }
@@ -222,8 +222,8 @@ async fn send_all(ctx: &Ctx<'_>, socket: &RefCell<Socket>) -> Result<(), OutOfMe
             w.charge_zone_locks(w.sched.cpu_of(ctx.id));
             w.steps += 1;
         });
-        // The other CPU sees what happens in its time.
-        ctx.pay().await;
+        // The other CPU must see the effects at the right time.
+        ctx.charge_accrued().await;
         let datagram = Datagram { head, data };
         let (full, receiver) = {
             let mut socket = socket.borrow_mut();
@@ -263,7 +263,7 @@ async fn receive(ctx: Ctx<'_>, socket: Rc<RefCell<Socket>>) {
         ctx.spend(socket.borrow_mut().about(time));
         release(&ctx, &socket, datagram);
         ctx.with(|w| w.charge_zone_locks(w.sched.cpu_of(ctx.id)));
-        ctx.pay().await;
+        ctx.charge_accrued().await;
         received += 1;
         if received == WARM_UP {
             start = ctx.now();
@@ -291,7 +291,7 @@ fn release(ctx: &Ctx<'_>, socket: &RefCell<Socket>, datagram: Datagram) {
     });
 }
 
-/// Bits a second.
+/// Samples a rate in bits per second.
 fn sample(ctx: &Ctx<'_>, what: &str, size: u32, datagrams: u64, elapsed: u64) {
     let bits = 8 * u64::from(size) * datagrams;
     let rate = u128::from(bits) * u128::from(SECOND) / u128::from(elapsed);

@@ -1,9 +1,9 @@
 //! parallelio: memcachetest in the foreground while dd writes a file of growing size.
 //!
-//! As mmtests of 2013-07-15 (d02347b3) has it; docs/experiments/sources.md#parallelio. For every size of
-//! the file, eight times: memcached starts and is filled with items of 16 KiB, memcachetest gets and sets
-//! them at random for 200 s, and dd begins its file when as much memory is in use as four fifths of
-//! what memcached is meant to take.
+//! As in mmtests of 2013-07-15 (d02347b3); docs/experiments/sources.md#parallelio. For every size of the file,
+//! eight times: memcached starts and is filled with items of 16 KiB, memcachetest gets and sets them at random
+//! for 200 s, and dd begins its file when the memory in use reaches four fifths of what memcached is meant to
+//! take.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,35 +12,35 @@ use pageblock_vm::space::SpaceId;
 
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
-use crate::sim::course::Pace;
 use crate::sim::daemons;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
+use crate::sim::progress::Pace;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
 use crate::sim::{MILLISECOND, Nanos, SECOND};
 use pageblock_measure::names;
 
-/// Iterations of each size. mmtests' default is five; the published writes are those of eight files of each
+/// Iterations of each size. mmtests' default is five; the published writes correspond to eight files of each
 /// size.
 const ITERATIONS: u64 = 8;
 /// Pages of a MiB.
 const MIB: u64 = 256;
-/// What memcachetest reckons for an item of 16 KiB, in bytes.
+/// The bytes that memcachetest assumes for an item of 16 KiB.
 const ITEM_BYTES: u64 = 16_384 + 4096;
 /// Anonymous pages that memcached uses for an item, in hundredths
 /// (docs/experiments/sources.md#memcached-and-network).
 const ITEM_PAGES: u64 = 431;
-/// How long memcachetest runs once the pool is full.
+/// The time for which memcachetest runs once the pool is full.
 const DURATION: Nanos = 200 * SECOND;
-/// How often the benchmark looks at the memory in use before dd, and what it waits after that.
+/// The interval at which the benchmark checks the memory in use before dd, and the delay after that.
 const DD_LOOKS: Nanos = 2 * SECOND;
 const DD_WAITS: Nanos = 5 * SECOND;
-/// Memory in use at which dd begins, of 100 parts: four fifths of the pool's four fifths.
+/// The memory in use at which dd begins, in percent: four fifths of the pool's four fifths.
 const DD_BEGINS: u64 = 64;
-/// Sets of 100 operations; the others are gets (memcachetest's `-P`). (K)
+/// Sets in percent of operations; the others are gets (memcachetest's `-P`). (K)
 const SETS: u64 = 33;
-/// How much the time of an operation varies, in thousandths either way. (K)
+/// The variation of an operation's time, in thousandths either way. (K)
 const JITTER: u64 = 50;
 
 /// memcachetest beside dd.
@@ -52,14 +52,14 @@ pub struct ParallelIo;
 pub struct Sizes {
     /// Items in the pool.
     pub items: u64,
-    /// dd's file, with the size in MiB that it would have on the whole machine, after which rows are named.
+    /// dd's files in pages, with their sizes in MiB on the whole machine, which name the rows.
     pub files: Vec<(u64, u64)>,
-    /// How long memcachetest runs: as much shorter as the machine is smaller.
+    /// The time for which memcachetest runs, scaled with the machine.
     pub duration: Nanos,
 }
 
 impl Sizes {
-    /// The sizes on a machine.
+    /// Returns the sizes on a machine.
     ///
     /// # Errors
     /// [`Error::Workload`] for a machine without swap.
@@ -70,14 +70,14 @@ impl Sizes {
                 machine.name
             )));
         }
-        // The file is a tenth of memory, then in two steps two thirds of the way to eight tenths.
+        // Step 0 has no file, step 1 a tenth of memory; each further step adds 7/30.
         let file = |pages: u64, step: u64| match step {
             0 => 0,
             step => pages / 10 + (step - 1) * (pages * 7 / 10) / 3,
         };
         let scale = machine.scale;
-        // The benchmark's swap file is as large as memory, and that of a smaller machine is not
-        // rounded to blocks as its memory is. MemTotal is without the kernel itself.
+        // The benchmark's swap file is as large as memory, and that of a smaller machine is not rounded to
+        // blocks as its memory is. MemTotal excludes the kernel itself.
         let whole = u64::from(machine.swap_pages) * scale.denominator / scale.numerator;
         let name = |step| file(whole.saturating_sub(MIB), step) / MIB;
         let files: Vec<_> = (0..4).map(|step| (file(machine.pages(), step), name(step))).collect();
@@ -91,12 +91,12 @@ impl Sizes {
         Ok(Self { items, files, duration: scale.of(DURATION) })
     }
 
-    /// The pages of an item.
+    /// Returns the pages of an item.
     const fn pages_of(item: u64) -> std::ops::Range<u32> {
         (item * ITEM_PAGES / 100) as u32..((item + 1) * ITEM_PAGES / 100) as u32
     }
 
-    /// Pages that all iterations write and fill, with the one before counting.
+    /// Returns the pages that all iterations write and fill, including the warm-up iteration.
     fn pages(&self) -> u64 {
         let written: u64 = self.files.iter().map(|(pages, _)| pages).sum();
         let filled = (ITERATIONS * self.files.len() as u64 + 1) * u64::from(self.pool_pages());
@@ -107,7 +107,7 @@ impl Sizes {
         Self::pages_of(self.items - 1).end
     }
 
-    /// A time that shrinks with the machine.
+    /// Returns a time scaled with the machine.
     const fn shrunk(&self, time: Nanos) -> Nanos {
         self.duration / (DURATION / time)
     }
@@ -149,7 +149,7 @@ impl Workload for ParallelIo {
             w.vm.keep_ages();
             w.begin_phase(1.0, Pace::Pages(sizes.pages()));
         });
-        // One round to warm up, not counted.
+        // One iteration to warm up, not counted.
         let mut purpose = 1;
         if iterate(executor, &sizes, 0, (seed, purpose), progress)?.is_none() {
             return Ok(None);
@@ -171,7 +171,7 @@ impl Workload for ParallelIo {
                 rounds.push(round);
             }
             check(executor, &format!("after the files of {mib} MiB"))?;
-            // As the benchmark's report: everything is of the round with the fewest operations.
+            // As in the benchmark's report, all values are from the round with the fewest operations.
             let Some(worst) = rounds.into_iter().min_by_key(|round| round.rate) else { continue };
             executor.with(|w| {
                 for (name, value) in worst.rows() {
@@ -192,10 +192,10 @@ impl Workload for ParallelIo {
     }
 }
 
-/// What an iteration measures.
+/// The measurements of an iteration.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// Operations a second.
+    /// Operations per second.
     rate: u64,
     io_ms: u64,
     swapped: u64,
@@ -217,15 +217,15 @@ impl Round {
     }
 }
 
-/// What the two programs tell each other.
+/// The state that the two programs share.
 #[derive(Default)]
 struct Shared {
-    /// memcachetest is over.
+    /// Whether memcachetest has ended.
     over: Cell<bool>,
     round: RefCell<Round>,
 }
 
-/// One iteration, from the start of memcached to its end.
+/// Runs one iteration, from the start of memcached to its end.
 fn iterate(
     executor: &mut Executor<'_>,
     sizes: &Sizes,
@@ -260,7 +260,7 @@ fn iterate(
     Ok(Some(round))
 }
 
-/// The mean ages of what was reclaimed in an iteration.
+/// Samples the mean ages of the pages reclaimed in an iteration.
 fn sample_ages(world: &mut World<'_>) {
     let ages = world.vm.take_ages();
     let mut samples = Vec::new();
@@ -274,20 +274,20 @@ fn sample_ages(world: &mut World<'_>) {
     }
 }
 
-/// memcached and its only client, which wait for each other: one task.
+/// Runs memcached and its only client. They wait for each other, so they are one task.
 async fn memcached(ctx: Ctx<'_>, sizes: Sizes, mut random: Random, shared: Rc<Shared>) {
     let pool = ctx.with(|w| w.vm.create_mapping(sizes.pool_pages()));
     match serve(&ctx, &sizes, pool, &mut random).await {
         Ok(rate) => shared.round.borrow_mut().rate = rate,
-        Err(OutOfMemory) => ctx.die("memcached"),
+        Err(OutOfMemory) => ctx.end_program("memcached"),
     }
     shared.over.set(true);
     let cpu = ctx.cpu();
     ctx.with(|w| w.vm.remove_space(cpu, pool));
 }
 
-/// Fills the pool, then gets and sets; gives the operations a second as memcachetest reckons them: the sets
-/// that filled the pool count, their time does not.
+/// Fills the pool, then gets and sets; returns the operations per second as memcachetest computes them: the
+/// sets that fill the pool count, their time does not.
 async fn serve(
     ctx: &Ctx<'_>,
     sizes: &Sizes,
@@ -297,7 +297,7 @@ async fn serve(
     for item in 0..sizes.items {
         operate(ctx, pool, item, true, random).await?;
     }
-    ctx.pay().await;
+    ctx.charge_accrued().await;
     let start = ctx.now();
     let mut operations = sizes.items;
     while ctx.now() < start + sizes.duration {
@@ -310,7 +310,7 @@ async fn serve(
     Ok((u128::from(operations * SECOND) / elapsed) as u64)
 }
 
-/// A get or a set: all of the item is read or written.
+/// Gets or sets an item: reads or writes all of it.
 async fn operate(
     ctx: &Ctx<'_>,
     pool: SpaceId,
@@ -326,13 +326,13 @@ async fn operate(
         w.pending += w.costs.memcached * varies / 1000;
         w.user += w.costs.user.memcached * varies / 1000;
     });
-    ctx.breathe().await;
+    ctx.yield_if_ahead().await;
     Ok(())
 }
 
-/// `dd if=/dev/zero of=largefile bs=1M conv=fdatasync`; then the file is removed.
+/// Runs `dd if=/dev/zero of=largefile bs=1M conv=fdatasync`; then removes the file.
 async fn dd(ctx: Ctx<'_>, pages: u32, sizes: Sizes, shared: Rc<Shared>) {
-    // Page cache and all, as `free` counted then.
+    // Including page cache, as `free` counted then.
     let in_use = |world: &mut World<'_>| {
         let zones = world.vm.allocator().zones();
         let managed: u64 = zones.iter().map(pageblock::zone::Zone::managed).sum();
@@ -346,7 +346,7 @@ async fn dd(ctx: Ctx<'_>, pages: u32, sizes: Sizes, shared: Rc<Shared>) {
     let start = ctx.now();
     match write(&ctx, pages).await {
         Ok(()) => shared.round.borrow_mut().io_ms = (ctx.now() - start) / MILLISECOND,
-        Err(OutOfMemory) => ctx.die("dd"),
+        Err(OutOfMemory) => ctx.end_program("dd"),
     }
 }
 

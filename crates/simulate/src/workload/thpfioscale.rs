@@ -1,9 +1,9 @@
-//! thpfioscale: fio fills memory with the pages of small files, then reads them at random while a
-//! program faults memory that it would like to have in huge pages.
+//! thpfioscale: fio fills memory with the pages of small files, then reads them at random while a program
+//! faults memory that should be backed by huge pages.
 //!
-//! As mmtests of 2018-11-22 (413542d3) has it; docs/experiments/sources.md#thpfioscale. Each job writes
-//! block 0 of every file of its own, then block 1, and so on: all files grow together. The readers
-//! pick a file at random, read its 16 blocks in random order, and pick the next.
+//! As in mmtests of 2018-11-22 (413542d3); docs/experiments/sources.md#thpfioscale. Each job writes block 0 of
+//! every file of its own, then block 1, and so on: all files grow together. The readers pick a file at random,
+//! read its 16 blocks in random order, and pick the next.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -19,10 +19,10 @@ use pageblock_vm::space::SpaceId;
 
 use super::{Outcome, Progress, Workload, boot, check, monitors, stopped};
 use crate::error::Error;
-use crate::sim::course::Pace;
 use crate::sim::daemons::sync;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
+use crate::sim::progress::Pace;
 use crate::sim::task::{Ctx, OpenFile, OutOfMemory};
 use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos};
@@ -31,16 +31,16 @@ use crate::sim::{MILLISECOND, Nanos};
 const JOBS: u64 = 4;
 /// Pages of a file of 65,536 bytes.
 const FILE_PAGES: u32 = 16;
-/// Files whose descriptions fill a page of fio's own memory: a quarter of a page each
+/// Files whose descriptors fill a page of fio's own memory: a quarter of a page each
 /// (docs/experiments/sources.md#files-on-xfs).
 const FILES_A_HEAP_PAGE: u64 = 4;
-/// CPUs of a node that the benchmark leaves to fio, and that it divides the rest by.
+/// CPUs of a node that the benchmark reserves for fio, and by which it divides the remaining ones.
 const CPUS_FOR_FIO: u64 = 4;
 /// Pages of a region.
 const HUGE_PAGES: u64 = 512;
 
-// What share of a run's real time each phase takes: runs at 1/4 to 1/32 under 4.20, 6.9 and 6.10 spend
-// 13 to 22 % on creating the files with `sync`, 70 to 83 % on reading, and the rest on faulting.
+// The share of a run's real time that each phase takes: runs at 1/4 to 1/32 under 4.20, 6.9 and 6.10 spend 13
+// to 22 % on creating the files with `sync`, 70 to 83 % on reading, and the rest on faulting.
 const CREATING: f64 = 0.16;
 const READING: f64 = 0.75;
 const FAULTING: f64 = 0.09;
@@ -48,7 +48,7 @@ const FAULTING: f64 = 0.09;
 /// The configuration of the benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Form {
-    /// As the kernel is set up.
+    /// With the kernel's default settings.
     #[default]
     Default,
     /// `echo always > transparent_hugepage/defrag`.
@@ -63,7 +63,7 @@ impl Form {
 }
 
 impl Workload for Form {
-    /// That of mmtests' configuration.
+    /// Returns the name of mmtests' configuration.
     fn name(&self) -> &'static str {
         match self {
             Self::Default => "thpfioscale",
@@ -137,12 +137,12 @@ pub struct Sizes {
     pub files: u64,
     /// Threads that fault.
     pub threads: u64,
-    /// Regions of the size of a huge page that each of them faults.
+    /// Huge-page-sized regions that each thread faults.
     pub regions: u64,
 }
 
 impl Sizes {
-    /// The sizes on a machine.
+    /// Returns the sizes on a machine.
     ///
     /// # Errors
     /// [`Error::Workload`] for a machine with fewer than 8 CPUs a node.
@@ -156,7 +156,7 @@ impl Sizes {
             )));
         }
         let files = machine.pages() * 3 / 2 / u64::from(FILE_PAGES) / JOBS;
-        // Three quarters of node 0, of which half is faulted.
+        // Three quarters of node 0, half of which is faulted.
         let size = machine.node_pages(0) * 3 / 4;
         let regions = size / threads / 512 / 2;
         if files == 0 || regions == 0 {
@@ -168,14 +168,14 @@ impl Sizes {
         Ok(Self { files, threads, regions })
     }
 
-    /// Pages of all files.
+    /// Returns the pages of all files.
     #[must_use]
     pub const fn file_pages(&self) -> u64 {
         self.files * JOBS * FILE_PAGES as u64
     }
 }
 
-/// What the phases took, in simulated nanoseconds.
+/// The durations of the phases, in simulated nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Durations {
     /// Creating the files, and `sync`.
@@ -184,11 +184,11 @@ pub struct Durations {
     pub elapsed: Nanos,
 }
 
-/// Runs it from boot to the end. Fault latencies are in the world's samples then, as
-/// `fault-base-T` and `fault-huge-T`. Gives `None` where `progress` stopped it.
+/// Runs it from boot to the end. Afterwards the world's samples have the fault latencies as `fault-base-T` and
+/// `fault-huge-T`. Returns `None` if `progress` stopped it.
 ///
 /// # Errors
-/// [`Error::Simulation`] where a page was lost or a task could not go on.
+/// [`Error::Simulation`] if a page was lost or a task could not continue.
 fn run(
     executor: &mut Executor<'_>,
     sizes: Sizes,
@@ -265,10 +265,10 @@ fn run(
     Ok(Some(Durations { init, elapsed }))
 }
 
-/// Removes the files. Not part of what is measured.
+/// Removes the files. Not part of the measured time.
 ///
 /// # Errors
-/// [`Error::Simulation`] where something was lost.
+/// [`Error::Simulation`] if something was lost.
 fn clean_up(executor: &mut Executor<'_>) -> Result<(), Error> {
     executor.with(|w| {
         let files: Vec<InodeId> =
@@ -283,16 +283,16 @@ fn clean_up(executor: &mut Executor<'_>) -> Result<(), Error> {
     check(executor, "after removing the files")
 }
 
-/// fio's job `writer`: `readwrite=write`, `create_on_open=1`, `fallocate=none`, `blocksize=4096`,
-/// files in turn.
+/// Runs fio's job `writer`: `readwrite=write`, `create_on_open=1`, `fallocate=none`, `blocksize=4096`, files in
+/// turn.
 async fn writer(ctx: Ctx<'_>, files: Rc<Vec<InodeId>>) {
     let heap =
         ctx.with(|w| w.vm.create_mapping((files.len() as u64).div_ceil(FILES_A_HEAP_PAGE) as u32));
     let mut open = Vec::with_capacity(files.len());
     if write_all(&ctx, &files, heap, &mut open).await.is_err() {
-        ctx.die("a writer of fio");
+        ctx.end_program("a writer of fio");
     }
-    // One that died did not open them all.
+    // A writer that died did not open all of them.
     for file in open {
         ctx.close_file(file);
     }
@@ -319,13 +319,13 @@ async fn write_all(
             ctx.write_page(space, block, &mut dirtied).await?;
         }
     }
-    ctx.pay().await;
+    ctx.charge_accrued().await;
     Ok(())
 }
 
-/// The blocks of a file in the order in which a visit of it reads them: each once
-/// (`file_service_type=random:16`, and fio's map of the blocks that it has read is full after 16).
-/// `fio --write_iolog` of 3.33 shows it.
+/// Returns the blocks of a file in the order in which one visit reads them, each once:
+/// `file_service_type=random:16`, and fio's map of read blocks is full after 16. `fio --write_iolog` of 3.33
+/// shows this.
 fn visit(random: &mut Random) -> [u32; FILE_PAGES as usize] {
     let mut blocks = std::array::from_fn(|block| block as u32);
     for last in (1..blocks.len()).rev() {
@@ -334,7 +334,7 @@ fn visit(random: &mut Random) -> [u32; FILE_PAGES as usize] {
     blocks
 }
 
-/// fio describes every file in its own memory before it starts.
+/// Faults the heap in which fio describes every file before it starts.
 async fn fault_heap(ctx: &Ctx<'_>, heap: u32) -> Result<(), OutOfMemory> {
     let pages = ctx.with(|w| w.vm.spaces().get(heap).len());
     for index in 0..pages {
@@ -343,14 +343,14 @@ async fn fault_heap(ctx: &Ctx<'_>, heap: u32) -> Result<(), OutOfMemory> {
     Ok(())
 }
 
-/// fio's job `reader`: `randread`, `file_service_type=random:16`, until it is stopped. Files that it
-/// once opened stay open.
+/// Runs fio's job `reader`: `randread`, `file_service_type=random:16`, until it is stopped. Files that it has
+/// opened stay open.
 async fn reader(ctx: Ctx<'_>, files: Rc<Vec<InodeId>>, mut random: Random, stop: Rc<Cell<bool>>) {
     let heap =
         ctx.with(|w| w.vm.create_mapping((files.len() as u64).div_ceil(FILES_A_HEAP_PAGE) as u32));
     let mut open: Vec<Option<OpenFile>> = files.iter().map(|_| None).collect();
     if read_all(&ctx, &files, heap, &mut open, &mut random, &stop).await.is_err() {
-        ctx.die("a reader of fio");
+        ctx.end_program("a reader of fio");
     }
     for file in open.into_iter().flatten() {
         ctx.close_file(file);
@@ -372,7 +372,7 @@ async fn read_all(
         let at = random.below(files.len() as u64) as usize;
         let inode = files[at];
         if open[at].is_none() {
-            // The inode of a file that was forgotten is read first.
+            // The inode of an evicted file is read first.
             if ctx.with(|w| w.vm.inodes().missing_object(inode).is_some()) {
                 ctx.inode_buffer(inode, false).await?;
             }
@@ -386,13 +386,13 @@ async fn read_all(
     Ok(())
 }
 
-/// A thread of the program that faults: for each region the first byte, a look whether it is huge,
-/// and all the rest.
+/// Runs a thread of the program that faults: for each region it touches the first byte, checks whether the page
+/// is huge, and touches the rest.
 async fn faulter(ctx: Ctx<'_>, sizes: Sizes, form: Form) {
     let mapping = ctx.with(|w| w.vm.create_mapping((sizes.regions * HUGE_PAGES) as u32));
     let mut tables = Vec::new();
     if fault_all(&ctx, sizes, form, mapping, &mut tables).await.is_err() {
-        ctx.die("a thread that faults");
+        ctx.end_program("a thread that faults");
     }
     for table in tables {
         ctx.free_kernel_block(table);
@@ -411,9 +411,9 @@ async fn fault_all(
     let madvised = form == Form::Madvhugepage;
     for region in 0..sizes.regions {
         let first = (region * HUGE_PAGES) as u32;
-        ctx.pay().await;
+        ctx.charge_accrued().await;
         let start = ctx.now();
-        // The page table of the region, kept for the day that a huge page is split.
+        // The region's page table, deposited for when a huge page is split.
         let table = Request::new(0, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
         tables.push(ctx.kernel_block(table, Owner::PageTable).await?);
         let huge = ctx.fault_huge(mapping, first, madvised).await;
@@ -422,7 +422,7 @@ async fn fault_all(
                 ctx.fault_base(mapping, index).await?;
             }
         }
-        ctx.pay().await;
+        ctx.charge_accrued().await;
         let latency = ctx.now() - start;
         let kind = if huge { "huge" } else { "base" };
         let name = format!("fault-{kind}-{}", sizes.threads);

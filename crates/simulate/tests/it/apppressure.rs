@@ -1,4 +1,4 @@
-//! The regression by freelist hygiene, small: what holds by construction, whatever the latencies are.
+//! The regression by freelist hygiene, on small machines: what holds by construction, whatever the latencies.
 
 use pageblock_kernel::Named;
 use pageblock_measure::{Run, names as common};
@@ -10,7 +10,7 @@ const PHONE: &str = include_str!("../../../../machines/phone-3g.toml");
 const SHORT_PHONE: &str = include_str!("../../../../machines/phone-3g-kill.toml");
 const CHROMEBOOK: &str = include_str!("../../../../machines/chromebook-4g.toml");
 
-/// A run on its machine; the Chromebook has a quarter of a gigabyte less, so that memory is short there too.
+/// Runs a form on its machine; the Chromebook has 256 MiB less, so that memory is short there too.
 fn run(form: Form, policy: &str, seed: u64) -> Run {
     let text = match form {
         Form::Launch => PHONE.to_owned(),
@@ -33,7 +33,7 @@ fn count(run: &Run, name: &str) -> u64 {
 }
 
 #[test]
-fn a_seed_gives_the_same_run() {
+fn a_seed_determines_the_run() {
     let runs = [1, 1, 2].map(|seed| run(Form::Launch, "linux-6.9", seed));
     assert_eq!(runs[0], runs[1]);
     assert_ne!(runs[0].event_hash, runs[2].event_hash);
@@ -44,7 +44,7 @@ fn hygiene_ends_mixed_lists_and_lengthens_the_search() {
     let (old, new) = (run(Form::Launch, "linux-6.9", 1), run(Form::Launch, "linux-6.10", 1));
     assert!(count(&old, common::LIST_MISMATCH_PAGES) > 0);
     assert_eq!(count(&new, common::LIST_MISMATCH_PAGES), 0);
-    // Each page that cannot claim its block counts it anew, as often as a CPU list needs pages.
+    // Each page that cannot claim its block counts again, as often as a per-CPU list is refilled.
     let most = |policy, first: &Run| -> u64 {
         let others =
             [2, 3].map(|seed| count(&run(Form::Launch, policy, seed), common::BLOCK_LOOKS_MOST));
@@ -76,7 +76,8 @@ fn without_boosts_kswapd_has_no_rounds_for_them() {
 fn kcompactd_finds_room_for_what_it_moves() {
     let runs = [1, 2].map(|seed| run(Form::Launch, "linux-6.10", seed));
     let sum = |name| runs.iter().map(|run| count(run, name)).sum::<u64>();
-    // Isolated are the pages that are to move and the room for them, whole free blocks, whose rest is given back.
+    // compact_isolated counts the pages to migrate and the free blocks isolated for them, whose unused parts
+    // are returned.
     let (moved, isolated) = (sum("pgmigrate_success"), sum("compact_isolated"));
     assert!(0 < isolated && isolated < 3 * moved, "{moved} moved, {isolated} isolated");
 }
@@ -87,13 +88,13 @@ fn apps_are_killed_where_swap_is_short() {
     let [cold, warm] = [names::COLD, names::WARM].map(|name| count(&run, name));
     assert!(cold > warm && warm > 0, "{cold} and {warm}");
     let killed = count(&run, names::KILLED) + count(&run, names::OUT_OF_MEMORY);
-    // Each launch that begins anew follows a kill; at the start of the count some apps were dead.
+    // Each cold launch follows a kill; some apps were already dead when counting started.
     assert!(killed + 22 >= cold, "{killed} of {cold}");
-    // The system is not killed, and can do its work.
+    // The system is not killed and continues to work.
     assert_eq!(count(&run, names::FAILED), 0);
 }
 
-/// The slowest of each run's launches, of three seeds.
+/// Returns the latency of the slowest launch, summed over three seeds.
 fn slowest_launches(policy: &str) -> u64 {
     let slowest = |seed| {
         let run = run(Form::Kill, policy, seed);
@@ -127,7 +128,7 @@ fn tabs_are_switched_and_come_back_from_swap() {
 }
 
 #[test]
-fn it_needs_swap_in_memory() {
+fn it_needs_zram() {
     let text = PHONE.replace("zram = true", "");
     let machine = machine_file::parse(&text, Scale::parse("1/16").unwrap()).unwrap();
     let error = pageblock_simulate::workload::Workload::fits(&Form::Launch, &machine).unwrap_err();

@@ -1,4 +1,4 @@
-//! Small: what freelist hygiene changes, and that mixed lists are impossible from 6.10.
+//! hugealloc on small machines: what freelist hygiene changes, and that mixed lists are impossible from 6.10.
 
 use std::cell::Cell;
 
@@ -16,8 +16,8 @@ fn machine(scale: &str) -> MachineSpec {
     machine_file::parse(text, Scale::parse(scale).unwrap()).unwrap()
 }
 
-/// Free pages on a list of another type than their pageblock's, at most, whenever the run shows
-/// itself; and the run.
+/// Returns the maximum number of free pages on a list of another type than their pageblock's, over all progress
+/// reports; and the run.
 fn simulate(policy: &str, builds: u32) -> (u64, Run) {
     let machine = machine("1/16");
     let simulation = Simulation {
@@ -54,8 +54,8 @@ fn from_6_10_no_page_is_on_a_list_of_another_type() {
     assert_eq!((after, taken(&new)), (0, 0));
 }
 
-/// Movements of free blocks in three builds: all, and those that disagree with their pageblock. The run
-/// of a strict policy fails at the first of these (`crates/pageblock/src/movement.rs`).
+/// Counts the movements of free blocks in three builds: all, and those that disagree with their pageblock. A
+/// run under a strict policy fails at the first such movement (`crates/pageblock/src/table/movement.rs`).
 #[cfg(debug_assertions)]
 fn movements(policy: &str) -> [u64; 2] {
     let machine = machine("1/16");
@@ -84,7 +84,7 @@ fn from_6_10_every_movement_agrees_with_its_pageblock() {
 }
 
 #[test]
-fn every_build_asks_for_as_many_huge_pages() {
+fn every_build_requests_as_many_huge_pages() {
     let (_, run) = simulate("linux-6.10", 2);
     let sizes = Sizes::of(&machine("1/16")).unwrap();
     let samples = |name: &str| {
@@ -97,7 +97,7 @@ fn every_build_asks_for_as_many_huge_pages() {
 
 /// 67,211 attempts a build were published.
 #[test]
-fn sizes_are_those_of_seed_4() {
+fn sizes_are_those_published_for_hugealloc() {
     let sizes = Sizes::of(&machine("1")).unwrap();
     assert_eq!((sizes.jobs, sizes.batches * sizes.batch), (2400, 67_200));
 }

@@ -1,4 +1,4 @@
-//! Whole simulations, small.
+//! Simulations of small machines.
 
 mod apppressure;
 mod hugealloc;

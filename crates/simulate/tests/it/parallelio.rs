@@ -1,4 +1,5 @@
-//! The fair zone allocator, small: fairness between zones keeps a program's memory from going to swap.
+//! The fair zone allocator on small machines: fairness between zones keeps a program's memory from being
+//! swapped.
 
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
@@ -21,7 +22,7 @@ fn run(name: &str) -> Run {
 }
 
 #[test]
-fn fairness_spares_the_foreground() {
+fn fairness_protects_the_foreground() {
     let (old, new) = (run("linux-3.11"), run("linux-3.11,kswapd_wake=zone_balanced,fair=v312"));
     let value = |run: &Run, name: &str| run.samples[name][0];
     for size in ["2639M", "4487M"] {
@@ -44,9 +45,9 @@ fn fairness_spares_the_foreground() {
     assert!(efficiency(&old) < 0.7 && efficiency(&new) > 0.8);
 }
 
-/// What fairness is about: pages get as old in one zone as in another before they are reclaimed.
+/// Fairness equalizes ages: pages get as old in one zone as in another before they are reclaimed.
 #[test]
-fn ages_even_out() {
+fn fairness_equalizes_page_ages() {
     let spread = |name: &str| {
         let run = run(name);
         let ages = run.samples.iter().filter(|(name, _)| name.starts_with("reclaim-age-"));
@@ -61,7 +62,7 @@ fn ages_even_out() {
 
 /// The names of the published rows, and its items (docs/experiments/sources.md#parallelio).
 #[test]
-fn sizes_are_those_of_seed_3() {
+fn sizes_are_those_published_for_parallelio() {
     for scale in ["1", "1/8", "1/16", "1/32"] {
         let machine = machine_file::parse(NUMA, Scale::parse(scale).unwrap()).unwrap();
         let sizes = Sizes::of(&machine).unwrap();

@@ -1,4 +1,4 @@
-//! Whole simulations, small.
+//! Simulations of small machines.
 
 use pageblock::mobility::Migratetype;
 use pageblock_kernel::Named;
@@ -27,7 +27,7 @@ fn simulate(machine: &MachineSpec, name: &str, form: Form, seed: u64) -> Run {
     simulation.run(&mut |_| true).unwrap().unwrap()
 }
 
-/// The same bytes, alone and among others.
+/// A run yields the same bytes, alone and beside others.
 #[test]
 fn a_run_is_a_function_of_its_seed() {
     let machine = machine(1, 256);
@@ -47,9 +47,9 @@ fn a_run_is_a_function_of_its_seed() {
     assert_ne!(alone.event_hash, others[1].event_hash);
 }
 
-/// What a checkpoint of the log frees the next one asks for: the smaller the log, the more often.
+/// Each checkpoint of the log frees what the next one allocates: a smaller log allocates more often.
 #[test]
-fn the_log_asks_for_unmovable_pages_again_and_again() {
+fn the_log_allocates_unmovable_pages_repeatedly() {
     let large = machine(1, 256);
     let mut small = large.clone();
     small.disk.bytes = 1 << 30;
@@ -118,7 +118,7 @@ fn every_kernel_gets_to_the_end() {
 }
 
 #[test]
-fn huge_pages_come_to_those_who_ask() {
+fn madvise_gets_more_huge_pages() {
     let machine = machine(1, 256);
     let huge = |form| {
         let run = simulate(&machine, "linux-4.20", form, 1);
@@ -128,7 +128,7 @@ fn huge_pages_come_to_those_who_ask() {
     assert!(madvised > default, "{default} by default, {madvised} with MADV_HUGEPAGE");
 }
 
-/// Large pageblocks and memory for contiguous buffers, as in ChengYi He's phones.
+/// A phone with large pageblocks and CMA, such as ChengYi He's.
 #[test]
 fn a_phone_keeps_its_cma() {
     let text = "name = \"phone\"\npageblock_order = 10\ncma_mib = 40\ndma_end_mib = 4096\n\
@@ -153,9 +153,9 @@ fn a_run_can_be_stopped() {
     assert!(simulation.run(&mut |_| false).unwrap().is_none());
 }
 
-/// Whoever watches a run is told how much of it is over.
+/// The progress callback is told how much of the run is done.
 #[test]
-fn the_share_that_is_done_rises_to_the_end() {
+fn the_share_done_rises_to_one() {
     let machine = machine(1, 256);
     for (policy, form) in [("linux-4.20", Form::Default), ("linux-6.10", Form::Madvhugepage)] {
         let simulation = Simulation {
@@ -173,14 +173,13 @@ fn the_share_that_is_done_rises_to_the_end() {
         assert!(shares.is_sorted(), "{shares:?}");
         let (first, last) = (shares[0], shares[shares.len() - 1]);
         assert!((0.0..0.3).contains(&first) && (0.8..=1.0).contains(&last), "{shares:?}");
-        // It does not stand still for half of the run.
+        // It advances in both halves of the run.
         let half = shares[shares.len() / 2];
         assert!((0.1..0.9).contains(&half), "{shares:?}");
     }
 }
 
-/// Pages in a block of another type are counted under any workload: the measure that is comparable
-/// across 6.10.
+/// Every workload counts pages in a block of another type: the measure that is comparable across 6.10.
 #[test]
 fn every_workload_counts_pages_in_blocks_of_another_type() {
     for workload in pageblock_simulate::workload::ALL {
@@ -206,7 +205,7 @@ fn every_workload_counts_pages_in_blocks_of_another_type() {
 }
 
 #[test]
-fn the_benchmark_needs_eight_cpus_a_node() {
+fn thpfioscale_needs_eight_cpus_a_node() {
     let text = "name = \"few\"\n[[node]]\ncpus = 7\nmemory_mib = [[0, 512]]\n\
         [disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = 400\n";
     let machine = machine_file::parse(text, Scale::WHOLE).unwrap();
@@ -216,7 +215,7 @@ fn the_benchmark_needs_eight_cpus_a_node() {
 
 /// The sizes of Mel Gorman's machine (docs/experiments/sources.md#thpfioscale).
 #[test]
-fn sizes_are_those_of_seed_1() {
+fn sizes_are_those_published_for_thpfioscale() {
     let machine = |text| machine_file::parse(text, Scale::WHOLE).unwrap();
     let one = machine(include_str!("../../../../machines/skylake-1s.toml"));
     let two = machine(include_str!("../../../../machines/haswell-2s.toml"));
@@ -224,10 +223,10 @@ fn sizes_are_those_of_seed_1() {
     assert_eq!(Sizes::of(&two).unwrap(), Sizes { files: 384_336, threads: 5, regions: 1201 });
 }
 
-/// Lists of high orders serve what goes straight to the page allocator, and change nothing for
-/// small datagrams.
+/// High-order per-CPU lists serve requests that go straight to the page allocator, and change nothing for small
+/// datagrams.
 #[test]
-fn lists_of_high_orders_make_large_datagrams_faster() {
+fn high_order_lists_speed_up_large_datagrams() {
     let machine = machine(1, 256);
     let run = |name: &str| {
         let simulation = Simulation {
@@ -249,7 +248,8 @@ fn lists_of_high_orders_make_large_datagrams_faster() {
     assert!(locks(&new) * 3 < locks(&old), "{} {}", locks(&new), locks(&old));
 }
 
-/// Blocks of order 2 and 3 that fallbacks spare are there for stacks, which then do not stall.
+/// Blocks of orders 2 and 3 that fallbacks spare are available for stacks, whose allocation then does not
+/// stall.
 #[test]
 fn sparing_blocks_of_order_2_and_3_ends_the_stalls_of_stacks() {
     let text = include_str!("../../../../machines/phone-2g8.toml");

@@ -1,5 +1,4 @@
-//! What goes on beside the app that is used: the system that runs since boot, threads that come and
-//! go, files that are looked up.
+//! Activity in the background: the system that has run since boot, short-lived threads, file lookups.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +12,7 @@ use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
 use crate::sim::{Nanos, SECOND};
 
-/// The system: memory that stays for good, taken in a mixture as programs start.
+/// Boots the system: takes memory that stays allocated, in a mixture as programs start.
 pub(super) async fn boot(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
     if let Err(OutOfMemory) = start(&ctx, &phone).await {
         ctx.panic_without_memory();
@@ -43,11 +42,11 @@ async fn start(ctx: &Ctx<'_>, phone: &RefCell<Phone>) -> Result<(), OutOfMemory>
             ctx.fault_base(mapping, index as u32).await?;
         }
     }
-    ctx.pay().await;
+    ctx.charge_accrued().await;
     Ok(())
 }
 
-/// Threads that are made for some work and end.
+/// Starts threads that do some work and exit.
 pub(super) async fn threads(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>, mut random: Random) {
     let sizes = phone.borrow().sizes;
     let every = sizes.every(sizes::THREADS_PER_S);
@@ -68,7 +67,7 @@ pub(super) async fn threads(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>, mut random:
     }
 }
 
-/// Looks files up, as lists of pictures and scans of the storage do.
+/// Looks up files, as galleries and storage scans do.
 pub(super) async fn files(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>, mut random: Random) {
     let every = phone.borrow().sizes.every(sizes::LOOKUPS_PER_S);
     while !phone.borrow().stopping {

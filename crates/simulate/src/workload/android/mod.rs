@@ -1,9 +1,9 @@
 //! A phone in use: apps are launched in turn, used for a while, and killed when memory is short.
 //!
-//! The published phones were used by hand for two and a half days, so what an app is comes from
-//! docs/experiments/sources.md#apps, not from the series; every amount below is of the whole machine and shrinks
-//! with it. `sizes.rs` has the amounts, `process.rs` what an app does, `background.rs` what goes on
-//! beside the app that is used.
+//! The published phones were used by hand for two and a half days, so the model of an app comes from
+//! docs/experiments/sources.md#apps, not from the series. Every amount below is for the whole machine and
+//! shrinks with it. `sizes.rs` has the amounts, `process.rs` what an app does, `background.rs` the activity
+//! beside the foreground app.
 
 mod background;
 mod process;
@@ -28,10 +28,10 @@ use pageblock_vm::lru::Lruvec;
 use super::app::{App, Caches, between};
 use super::{Outcome, Progress, Workload, check, stopped};
 use crate::error::Error;
-use crate::sim::course::Pace;
 use crate::sim::executor::Executor;
 use crate::sim::executor::Place;
 use crate::sim::machine_file::MachineSpec;
+use crate::sim::progress::Pace;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
 use crate::sim::{MILLISECOND, Nanos, SECOND};
@@ -40,7 +40,7 @@ use sizes::Sizes;
 /// `vm.extra_free_kbytes` of a phone with 1080 x 1920 pixels: three screens of 4 bytes a pixel, as
 /// Android's window manager sets it.
 const EXTRA_FREE_KBYTES: u32 = 24_300;
-/// Free blocks are listed up to this order, as the series lists them.
+/// The highest order of free blocks that is reported, as in the series.
 const ORDERS: Order = 4;
 
 /// ChengYi He's phone.
@@ -68,17 +68,17 @@ impl Workload for AndroidUptime {
         Sizes::of(machine).map(|_| ())
     }
 
-    fn bring(&self, config: &mut Config) {
+    fn configure(&self, config: &mut Config) {
         config.file_objects = sizes::FILE_OBJECTS;
     }
 
     fn set_up(&self, kernel: &mut Kernel, pages: u64) {
         kernel.huge.thp_enabled = ThpEnabled::Never;
         let policy = &mut kernel.allocator;
-        // Nothing raises it without huge pages.
+        // Without huge pages nothing raises it.
         let kbytes = tuning::min_free_kbytes(policy, pages * tuning::KBYTES_PER_PAGE, None);
         policy.min_free_kbytes = u32::try_from(kbytes).unwrap_or(u32::MAX);
-        // As vendors of such phones changed 3.10 (docs/experiments/android-uptime.md).
+        // Vendors of such phones changed 3.10 in this way (docs/experiments/android-uptime.md).
         if policy.cma == CmaUse::InFallback {
             policy.cma = CmaUse::First;
         }
@@ -134,17 +134,17 @@ impl Workload for AndroidUptime {
     }
 }
 
-/// What the tasks of the phone share.
+/// The state that the phone's tasks share.
 struct Phone {
     sizes: Sizes,
     caches: Caches,
-    /// The files of each app, by its number.
+    /// The files of each app, by app number.
     files: Vec<Vec<InodeId>>,
     /// Files that every app uses.
     framework: Vec<InodeId>,
     /// Files that background tasks look up.
     media: Vec<InodeId>,
-    /// The apps in memory that nobody uses, the least recently used first.
+    /// The apps in the background, least recently used first.
     cached: VecDeque<(usize, App)>,
     random: Random,
     launches: u64,
@@ -153,7 +153,7 @@ struct Phone {
     out_of_memory: u64,
     /// Requests that failed in background tasks.
     failed: u64,
-    /// Pages that reclaim had looked at when the low memory killer was last called.
+    /// The number of scanned pages when the low memory killer was last called.
     scanned: u64,
     stopping: bool,
 }
@@ -190,7 +190,7 @@ impl Phone {
         }
     }
 
-    fn some_media(&mut self) -> InodeId {
+    fn random_media_file(&mut self) -> InodeId {
         self.media[self.random.below(self.media.len() as u64) as usize]
     }
 
@@ -208,7 +208,7 @@ impl Phone {
     }
 }
 
-/// The user: one app after the other, each brought to the front and used for a while.
+/// Models the user: brings one app after another to the front and uses it for a while.
 async fn user(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
     let launches = phone.borrow().sizes.launches;
     for launch in 0..launches {
@@ -233,7 +233,7 @@ async fn user(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
         } else {
             phone.borrow_mut().cached.push_back((number, app));
         }
-        ctx.pay().await;
+        ctx.charge_accrued().await;
         ctx.with(|w| {
             w.steps += 1;
             sample_free(w);
@@ -248,18 +248,17 @@ async fn use_app(
     number: usize,
     app: &mut App,
 ) -> Result<(), OutOfMemory> {
-    ctx.pay().await;
+    ctx.charge_accrued().await;
     let start = ctx.now();
     process::launch(app, ctx, phone, number).await?;
-    ctx.pay().await;
+    ctx.charge_accrued().await;
     let latency = ctx.now() - start;
     ctx.with(|w| w.samples.entry("launch".to_owned()).or_default().push(latency));
-    process::be_used(app, ctx, phone).await
+    process::run_foreground(app, ctx, phone).await
 }
 
-/// Where memory was reclaimed since the last look, and both free pages and the page cache are below the
-/// limit, kills the app that nobody used for longest (the low memory killer of 3.10: a shrinker, so only
-/// reclaim calls it).
+/// Kills the least recently used app if pages were scanned since the last call and both free pages and the page
+/// cache are below the limit (the low memory killer of 3.10: a shrinker, so only reclaim calls it).
 fn kill_where_short(ctx: &Ctx<'_>, phone: &RefCell<Phone>) {
     let limit = phone.borrow().sizes.part(sizes::MINFREE_PAGES);
     let (scanned, short) = ctx.with(|w| {
@@ -283,7 +282,7 @@ fn cached_pages(w: &World<'_>) -> u64 {
     w.vm.lru().vecs().iter().map(Lruvec::file).sum()
 }
 
-/// Free blocks of each order as they are now.
+/// Samples the free blocks of each order.
 fn sample_free(w: &mut World<'_>) {
     let free = free_pages(w);
     w.samples.entry("free-pages".to_owned()).or_default().push(free);
@@ -293,14 +292,14 @@ fn sample_free(w: &mut World<'_>) {
     }
 }
 
-/// What `/proc/meminfo` and `/proc/pagetypeinfo` say at the end.
+/// Returns the final values of `/proc/meminfo` and `/proc/pagetypeinfo`.
 fn at_the_end(w: &World<'_>) -> Vec<(String, u64)> {
     let mut counters = vec![
         ("mem_free_kb".to_owned(), tuning::KBYTES_PER_PAGE * free_pages(w)),
         ("cached_kb".to_owned(), tuning::KBYTES_PER_PAGE * cached_pages(w)),
     ];
     for order in 0..=3 {
-        // Counters of orders that never stalled are missing.
+        // Orders that never stalled have no counter.
         counters.push((format!("allocstall_order_{order}"), w.vm.stalls.allocstall(order)));
     }
     for mt in Migratetype::ALL {

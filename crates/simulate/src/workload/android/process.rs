@@ -1,4 +1,4 @@
-//! An app of the phone: what it takes, how it is brought to the front and used.
+//! An app of the phone: its memory, its launch, and its use.
 
 use std::cell::RefCell;
 
@@ -11,9 +11,9 @@ use super::{Phone, kill_where_short};
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
 
-/// `THREAD_SIZE_ORDER` of arm64: 16 KiB in one piece, before stacks were mapped.
+/// `THREAD_SIZE_ORDER` of arm64: 16 KiB contiguous, before stacks were vmapped.
 const STACK_ORDER: Order = 2;
-/// The size of a task on arm64's 3.10. (K)
+/// The size of `task_struct` on arm64's 3.10. (K)
 pub(super) const TASK_STRUCT: u32 = 3392;
 
 impl Host for Phone {
@@ -56,8 +56,8 @@ impl Host for Phone {
     }
 }
 
-/// Brings an app to the front: a new one is built up, of a known one a quarter of its memory is
-/// used; both read its files and some that all apps use.
+/// Brings an app to the front: a new app is built up; a cached app accesses a quarter of its memory. Both read
+/// the app's files and some that all apps share.
 pub(super) async fn launch(
     app: &mut App,
     ctx: &Ctx<'_>,
@@ -90,9 +90,9 @@ pub(super) async fn launch(
     Ok(())
 }
 
-/// An app is at the front until the next launch: part of its memory is given up and used anew, it
-/// reads files, and one of its buffers is replaced.
-pub(super) async fn be_used(
+/// Uses the foreground app until the next launch: it frees and faults part of its memory, reads files, and
+/// replaces one of its buffers.
+pub(super) async fn run_foreground(
     app: &mut App,
     ctx: &Ctx<'_>,
     phone: &RefCell<Phone>,
@@ -105,7 +105,7 @@ pub(super) async fn be_used(
         }
         let mut read = 0;
         while read < sizes.part(sizes::USE_FILE_PAGES) {
-            let file = phone.borrow_mut().some_media();
+            let file = phone.borrow_mut().random_media_file();
             read += read_file(ctx, file, u32::MAX, Read::Single).await?;
         }
         app.replace_buffer(ctx, phone).await?;

@@ -1,5 +1,5 @@
-//! How much of everything: docs/experiments/sources.md#apps where nothing else is said. (K): general knowledge,
-//! unchecked. (D): derived from what was published.
+//! All amounts, from docs/experiments/sources.md#apps unless noted. (K): general knowledge, unchecked. (D):
+//! derived from published figures.
 
 use pageblock_vm::inode::{FileObject, Lifetime};
 use pageblock_vm::slab::CacheSpec;
@@ -8,17 +8,17 @@ use crate::error::Error;
 use crate::sim::machine_file::{MachineSpec, Scale};
 use crate::sim::{MILLISECOND, Nanos, SECOND};
 
-/// Apps that are used in turn. (K)
+/// The number of apps, used in turn. (K)
 pub(super) const APPS: usize = 16;
-/// Seconds that the published phones were awake in: 60 hours less 16:43:56 of sleep.
+/// Seconds for which the published phones were awake: 60 hours less 16:43:56 of sleep.
 const AWAKE_S: u64 = 216_415 - 60_236;
-/// Time from one launch to the next. (D): with 40,000 pages of files a launch and 150 a second of use, the
-/// seed's 66 million reclaimed pages are 1,100 launches.
+/// The time between launches. (D): with 40,000 pages of files per launch and 150 per second of use, the 66
+/// million pages reclaimed in the series are 1,100 launches.
 pub(super) const BETWEEN_LAUNCHES: Nanos = 130 * SECOND;
 
 /// Anonymous pages of an app.
 pub(super) const ANON_PAGES: (u64, u64) = (30_000, 100_000);
-/// Pages of files that a launch reads.
+/// File pages that a launch reads.
 pub(super) const FILE_PAGES: (u64, u64) = (20_000, 60_000);
 /// Page tables of an app.
 pub(super) const TABLES: (u64, u64) = (200, 800);
@@ -27,47 +27,47 @@ pub(super) const THREADS: (u64, u64) = (20, 60);
 /// Graphics buffers of an app, and the pages of one: 0.1 to 8 MB.
 pub(super) const BUFFERS: (u64, u64) = (10, 40);
 pub(super) const BUFFER_PAGES: (u64, u64) = (25, 2000);
-/// Pages of transactions that an app has mapped. (K)
+/// Binder pages that an app has mapped. (K)
 pub(super) const BINDER_PAGES: (u64, u64) = (20, 100);
-/// Areas of an app's address space. (K)
+/// The VMAs of an app. (K)
 pub(super) const VM_AREAS: (u64, u64) = (1000, 2000);
 /// Small objects of an app: binder's nodes and references, sockets, epoll's items. (K)
 pub(super) const SMALL_OBJECTS: (u64, u64) = (1000, 3000);
-/// A launch is done in so many parts with a pause after each: seconds in all.
+/// The number of parts of a launch, and the pause after each: 2.6 s in all.
 pub(super) const LAUNCH_PARTS: u64 = 64;
 pub(super) const LAUNCH_PAUSE: Nanos = 40 * MILLISECOND;
-/// While an app is used: how often, and what it does each time. (K)
+/// The interval between an app's actions while it is used, and the amounts of each action. (K)
 pub(super) const USE_EVERY: Nanos = 2 * SECOND;
 pub(super) const USE_ANON_PAGES: u64 = 500;
 pub(super) const USE_FILE_PAGES: u64 = 300;
 
-/// Pages of files that all apps use. (K)
+/// File pages shared by all apps. (K)
 pub(super) const FRAMEWORK_PAGES: u64 = 30_000;
-/// Files of the user: pictures and the like, which apps show and scans look up, and pages of one. (K)
+/// The user's files, such as pictures, which apps show and scans look up; and the pages of each. (K)
 pub(super) const MEDIA_FILES: u64 = 20_000;
 pub(super) const MEDIA_PAGES: u32 = 32;
 /// Lookups a second. (K)
 pub(super) const LOOKUPS_PER_S: u64 = 20;
-/// Threads that come and go beside the apps' own, a second, and how long one lives in seconds. (D): the
-/// seed's 637,608 stalls of order 2 in 43 hours awake need four requests a second at least.
+/// Short-lived threads started per second, and the lifetime of each in seconds. (D): the series' 637,608 stalls
+/// of order 2 in 43 hours awake need at least four requests per second.
 pub(super) const THREADS_PER_S: u64 = 5;
 pub(super) const THREAD_LIFE_S: (u64, u64) = (1, 60);
 
-/// What the system holds for good: pages of the kernel's, of programs', of buffers; threads. (K)
+/// The system's long-lived memory: kernel pages, program pages, buffers; and its threads. (K)
 pub(super) const SYSTEM_KERNEL_PAGES: u64 = 40_000;
 pub(super) const SYSTEM_ANON_PAGES: u64 = 120_000;
 pub(super) const SYSTEM_BUFFER_PAGES: u64 = 15_000;
 pub(super) const SYSTEM_THREADS: u64 = 1_000;
 
-/// Apps are killed while free pages and page cache are below this: the highest of the six steps of a
-/// phone with 3 GiB, which is for cached apps. (K)
+/// Apps are killed while free pages and page cache are below this: the highest of the six thresholds of a phone
+/// with 3 GiB, which is for cached apps. (K)
 pub(super) const MINFREE_PAGES: u64 = 80_640;
 
-/// Pages of a file of an app.
+/// The pages of an app's file.
 const FILE_LEN: u64 = 128;
 
-/// The objects of a file: Android's shared storage is a file system in user space over ext4, so there
-/// are two inodes. Sizes of arm64's 3.10. (K)
+/// The slab objects of a file. Android's shared storage is a FUSE file system over ext4, so there are two
+/// inodes. Sizes are those of arm64's 3.10. (K)
 pub(super) const FILE_OBJECTS: &[FileObject] = &[
     FileObject {
         cache: CacheSpec { name: "dentry", size: 192, reclaimable: true },
@@ -83,8 +83,7 @@ pub(super) const FILE_OBJECTS: &[FileObject] = &[
     },
 ];
 
-/// How large the experiment is on a machine. A smaller machine has as many apps, each smaller, and is
-/// used for a shorter time.
+/// The sizes on a machine. A smaller machine has as many apps, each smaller, and is used for a shorter time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sizes {
     scale: Scale,
@@ -97,7 +96,7 @@ impl Sizes {
             return Err(Error::Workload("android-uptime needs four CPUs".to_owned()));
         }
         let scale = machine.scale;
-        // What the whole machine holds of the system and one app.
+        // The whole machine's amounts for the system and one app.
         let least = SYSTEM_KERNEL_PAGES + SYSTEM_ANON_PAGES + SYSTEM_BUFFER_PAGES + ANON_PAGES.1;
         if machine.pages() < 2 * scale.of(least) {
             return Err(Error::Workload(format!(
@@ -109,18 +108,18 @@ impl Sizes {
         Ok(Self { scale, launches })
     }
 
-    /// An amount of the whole machine on this one.
+    /// Returns this machine's share of an amount for the whole machine.
     pub(super) fn part(&self, whole: u64) -> u64 {
         self.scale.of(whole).max(1)
     }
 
-    /// A rate of the whole machine, as the time between two of them.
+    /// Returns the interval on this machine for a rate per second on the whole machine.
     pub(super) fn every(&self, a_second: u64) -> Nanos {
         SECOND * self.scale.denominator / (self.scale.numerator * a_second)
     }
 }
 
-/// The lengths of files with so many pages in all.
+/// Returns the lengths of files that have this many pages in total.
 pub(super) fn file_lengths(pages: u64) -> impl Iterator<Item = u32> {
     (0..pages.div_ceil(FILE_LEN)).map(|_| FILE_LEN as u32)
 }

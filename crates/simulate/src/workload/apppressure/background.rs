@@ -1,5 +1,5 @@
-//! What goes on beside the app that is used: the system at work, the network, lookups of files, the thread
-//! that pages background apps out, and the one that kills.
+//! Activity in the background: the system's programs, the network, file lookups, the thread that pages out
+//! background apps, and the killer.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -20,10 +20,10 @@ use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
 use crate::sim::{Nanos, SECOND};
 
-/// Pages that are paged out between two looks at the time.
+/// Pages that are paged out between two checks of the time.
 const PAGE_OUT_BATCH: u32 = 64;
 
-/// The system: memory that stays for good, taken in a mixture as programs start.
+/// Boots the system: takes memory that stays allocated, in a mixture as programs start.
 pub(super) async fn boot(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
     if let Err(OutOfMemory) = start(&ctx, &device).await {
         ctx.panic_without_memory();
@@ -50,18 +50,18 @@ async fn start(ctx: &Ctx<'_>, device: &RefCell<Device>) -> Result<(), OutOfMemor
             ctx.fault_base(mapping, index as u32).await?;
         }
     }
-    ctx.pay().await;
+    ctx.charge_accrued().await;
     Ok(())
 }
 
-/// How often something happens that happens so often a second on the whole machine.
+/// Returns the interval on this machine for a rate per second on the whole machine.
 fn every(device: &RefCell<Device>, a_second: u64) -> Nanos {
     let sizes = device.borrow().sizes;
     SECOND * 1_000_000 / (sizes.part(1_000_000) * a_second)
 }
 
-/// The system's own programs: they use their memory, replace objects, start short threads, read shared
-/// files.
+/// Runs the system's own programs: they access their memory, replace slab objects, start short threads, read
+/// shared files.
 pub(super) async fn system(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut random: Random) {
     let turn = SECOND / sizes::SYSTEM_PER_S;
     let per_thread = every(&device, sizes::THREADS_PER_S);
@@ -122,7 +122,7 @@ async fn work(
     Ok(())
 }
 
-/// Packets: blocks that an interrupt takes and a program frees soon.
+/// Models packets: blocks that an interrupt allocates and a program frees soon after.
 pub(super) async fn network(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut random: Random) {
     let every = every(&device, sizes::BUFFERS_PER_S);
     let mut in_flight = VecDeque::new();
@@ -146,19 +146,19 @@ pub(super) async fn network(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut rando
     in_flight.into_iter().for_each(|block| ctx.free_kernel_block(block));
 }
 
-/// Looks files up, as lists of pictures and scans of the storage do.
+/// Looks up files, as galleries and storage scans do.
 pub(super) async fn lookups(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, mut random: Random) {
     let every = every(&device, sizes::LOOKUPS_PER_S);
     while !device.borrow().stopping {
         ctx.sleep(every / 2 + random.below(every)).await;
-        let inode = device.borrow_mut().some_media();
+        let inode = device.borrow_mut().random_media_file();
         if read_file(&ctx, inode, 1, Read::Ahead).await.is_err() {
             device.borrow_mut().failed += 1;
         }
     }
 }
 
-/// Pages out what has been in the background for some time (`process_madvise(MADV_PAGEOUT)`).
+/// Pages out apps that have been in the background for some time (`process_madvise(MADV_PAGEOUT)`).
 pub(super) async fn page_out(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
     while !device.borrow().stopping {
         let due = {
@@ -183,12 +183,12 @@ pub(super) async fn page_out(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
                 w.wake_daemons();
             });
             index += PAGE_OUT_BATCH;
-            ctx.breathe().await;
+            ctx.yield_if_ahead().await;
         }
     }
 }
 
-/// The pages of an app, as long as it is in the background with the same memory.
+/// Returns the pages of an app, if it is still in the background with the same memory.
 fn background_pages(device: &RefCell<Device>, app: usize, mapping: SpaceId) -> Option<u32> {
     let device = device.borrow();
     let mut known = device.cached.iter();
@@ -196,7 +196,7 @@ fn background_pages(device: &RefCell<Device>, app: usize, mapping: SpaceId) -> O
     process.map(|(_, process)| process.anon_pages)
 }
 
-/// The window in which pages of files that are read again are counted.
+/// The time window in which refaults of file pages are counted.
 #[derive(Clone, Copy, Default)]
 struct Window {
     start: Nanos,
@@ -204,7 +204,7 @@ struct Window {
     files: u64,
 }
 
-/// Kills what nobody used for longest where memory is short.
+/// Kills the least recently used app while memory is short.
 pub(super) async fn killer(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
     let mut window = Window::default();
     while !device.borrow().stopping {

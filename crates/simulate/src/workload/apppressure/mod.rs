@@ -1,10 +1,10 @@
-//! apppressure: client devices without huge pages under memory pressure, the regression that was reported of
-//! freelist hygiene.
+//! apppressure: client devices without huge pages under memory pressure, where freelist hygiene was reported to
+//! cause a regression.
 //!
-//! Three forms of one thing. On a phone apps are launched in turn, used for a while, and paged out to swap in
-//! memory once they are in the background; there are as many as there is room for, or more; on a Chromebook
-//! tabs are. Neither test is public in all its parts (docs/experiments/sources.md#apppressure).
-//! `sizes.rs` has the amounts, `process.rs` what an app takes, `background.rs` what goes on beside it.
+//! The test has three forms. On a phone apps are launched in turn, used for a while, and paged out to zram once
+//! they are in the background; the apps fit in memory and zram, or exceed it. On a Chromebook tabs are
+//! switched. No published test is public in full (docs/experiments/sources.md#apppressure). `sizes.rs` has the
+//! amounts, `process.rs` what an app does, `background.rs` the activity beside it.
 
 mod background;
 pub mod names;
@@ -29,15 +29,15 @@ use super::app::{App, Caches};
 use super::{Outcome, Progress, Workload, check, stopped};
 use crate::error::Error;
 use crate::sim::cost::CLIENT;
-use crate::sim::course::Pace;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
+use crate::sim::progress::Pace;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
 use crate::sim::{MICROSECOND, MILLISECOND, Nanos};
 use sizes::{Sizes, Spec};
 
-/// What Android adds to the low and the high watermark: three screens of 1080 x 2400 pixels of 4 bytes, in KiB
+/// Android's addition to the low and the high watermark: three screens of 1080 x 2400 pixels of 4 bytes, in KiB
 /// (`extra_free_kbytes`; from Android 12 on by `watermark_scale_factor`). (K)
 const EXTRA_FREE_KBYTES: u32 = 30_375;
 
@@ -46,7 +46,7 @@ const EXTRA_FREE_KBYTES: u32 = 30_375;
 pub enum Form {
     /// Android: app launch.
     Launch,
-    /// The same with more apps than there is room for: the oldest are killed.
+    /// The same with more apps than fit: the oldest are killed.
     Kill,
     /// ChromeOS: tab switching.
     Tabs,
@@ -99,7 +99,7 @@ impl Workload for Form {
         Sizes::of(*self, machine).map(|_| ())
     }
 
-    fn bring(&self, config: &mut Config) {
+    fn configure(&self, config: &mut Config) {
         config.file_objects = sizes::FILE_OBJECTS;
     }
 
@@ -107,7 +107,7 @@ impl Workload for Form {
         kernel.huge.thp_enabled = ThpEnabled::Never;
         kernel.sysctl.swappiness = 100;
         let policy = &mut kernel.allocator;
-        // Nothing raises it without huge pages.
+        // Without huge pages nothing raises it.
         if policy.min_free_kbytes == 0 {
             let kbytes = tuning::min_free_kbytes(policy, pages * tuning::KBYTES_PER_PAGE, None);
             policy.min_free_kbytes = u32::try_from(kbytes).unwrap_or(u32::MAX);
@@ -147,7 +147,7 @@ impl Workload for Form {
         let (start, before) = executor.with(|w| {
             w.start_counting();
             w.samples.clear();
-            w.vm.observer.keep_taken();
+            w.vm.observer.record_taken();
             device.borrow_mut().start_counting();
             (w.now(), w.pressure())
         });
@@ -185,21 +185,21 @@ fn spawn_background(executor: &mut Executor<'_>, device: &Rc<RefCell<Device>>, s
     executor.spawn("killer", Place::Near(2), |ctx| background::killer(ctx, shared));
 }
 
-/// What the tasks of a device share.
+/// The state that the device's tasks share.
 struct Device {
     sizes: Sizes,
     caches: Caches,
-    /// The files of each app, by its number.
+    /// The files of each app, by app number.
     files: Vec<Vec<InodeId>>,
-    /// Files that all use.
+    /// Files shared by all apps.
     shared: Vec<InodeId>,
-    /// Files that are looked up.
+    /// Files that are looked up in the background.
     media: Vec<InodeId>,
     /// The memory of the system's programs.
     system: SpaceId,
-    /// The apps in the background, the least recently used first.
+    /// The apps in the background, least recently used first.
     cached: VecDeque<(usize, App)>,
-    /// When which app is to be paged out, with its memory.
+    /// The apps to be paged out: when, which, and the memory.
     to_page_out: VecDeque<(Nanos, usize, SpaceId)>,
     random: Random,
     cold: u64,
@@ -247,7 +247,7 @@ impl Device {
         }
     }
 
-    fn some_media(&mut self) -> InodeId {
+    fn random_media_file(&mut self) -> InodeId {
         self.media[self.random.below(self.media.len() as u64) as usize]
     }
 
@@ -278,7 +278,7 @@ impl Device {
     }
 }
 
-/// The user: one app after the other, each brought to the front and used for a while.
+/// Models the user: brings one app after another to the front and uses it for a while.
 async fn user(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, launches: std::ops::Range<u64>) {
     for launch in launches {
         let number = (launch % device.borrow().sizes.spec.apps) as usize;
@@ -290,7 +290,7 @@ async fn user(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, launches: std::ops::Ran
         let warm = known.is_some();
         let mut app = known.unwrap_or_else(|| App::new(&ctx, &device));
         let used = use_app(&ctx, &device, number, &mut app, warm).await;
-        ctx.pay().await;
+        ctx.charge_accrued().await;
         if used.is_err() {
             device.borrow_mut().out_of_memory += 1;
             app.exit(&ctx);
@@ -307,7 +307,7 @@ async fn user(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, launches: std::ops::Ran
     }
 }
 
-/// The same, and the end of it all.
+/// Models the user, then stops the background tasks.
 async fn user_counted(ctx: Ctx<'_>, device: Rc<RefCell<Device>>, launches: std::ops::Range<u64>) {
     user(ctx, Rc::clone(&device), launches).await;
     device.borrow_mut().stopping = true;
@@ -320,7 +320,7 @@ async fn use_app(
     app: &mut App,
     warm: bool,
 ) -> Result<(), OutOfMemory> {
-    ctx.pay().await;
+    ctx.charge_accrued().await;
     let start = ctx.now();
     process::launch(app, ctx, device, number).await?;
     let latency = ctx.now() - start;
@@ -336,7 +336,7 @@ async fn use_app(
             w.samples.entry(name.to_owned()).or_default().push(latency);
         }
     });
-    process::be_used(app, ctx, device).await
+    process::run_foreground(app, ctx, device).await
 }
 
 fn sample_free(w: &mut World<'_>) {
@@ -344,7 +344,7 @@ fn sample_free(w: &mut World<'_>) {
     w.samples.entry("free-pages".to_owned()).or_default().push(free);
 }
 
-/// Pressure and what else is read at the end.
+/// Returns the pressure and the other values that are read at the end.
 fn at_the_end(w: &mut World<'_>, start: Nanos, before: (Nanos, Nanos)) -> Vec<(String, u64)> {
     let (some, full) = w.pressure();
     let mut counters = vec![
@@ -355,7 +355,7 @@ fn at_the_end(w: &mut World<'_>, start: Nanos, before: (Nanos, Nanos)) -> Vec<(S
         (names::ZSMALLOC.to_owned(), w.vm.zram().map_or(0, |zram| zram.pool().pages())),
     ];
     for order in 0..=3 {
-        // Counters of orders that never stalled are missing.
+        // Orders that never stalled have no counter.
         counters.push((format!("allocstall_order_{order}"), w.vm.stalls.allocstall(order)));
     }
     for mt in Migratetype::ALL {

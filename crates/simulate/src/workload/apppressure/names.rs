@@ -1,23 +1,23 @@
 //! The names of samples and counters.
 
-/// The samples of launches and switches, nanoseconds: all, of apps that were built up anew, of known ones.
+/// The latencies of all launches and switches, in nanoseconds.
 pub const LATENCY: &str = "latency";
-/// Of apps that were built up anew.
+/// Those of new apps.
 pub const LATENCY_COLD: &str = "latency-cold";
-/// Of apps that were in memory or in swap.
+/// Those of apps in memory or in swap.
 pub const LATENCY_WARM: &str = "latency-warm";
 
-/// Launches of apps that were built up anew.
+/// Launches of new apps.
 pub const COLD: &str = "launches_cold";
-/// Launches of apps that were in memory or in swap.
+/// Launches of apps in memory or in swap.
 pub const WARM: &str = "launches_warm";
-/// Apps killed for others.
+/// Apps killed to free memory.
 pub const KILLED: &str = "apps_killed";
-/// Apps that ended for want of memory.
+/// Apps that ended because memory was exhausted.
 pub const OUT_OF_MEMORY: &str = "apps_out_of_memory";
 /// Requests of background tasks that failed.
 pub const FAILED: &str = "background_failures";
-/// Packets for which there was no memory.
+/// Packets dropped because memory was exhausted.
 pub const DROPPED: &str = "packets_dropped";
-/// Pages that zsmalloc has at the end.
+/// Pages that zsmalloc holds at the end.
 pub const ZSMALLOC: &str = "zsmalloc_pages";

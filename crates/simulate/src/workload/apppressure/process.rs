@@ -1,4 +1,4 @@
-//! An app or a tab: what it takes, how it is brought to the front and used.
+//! An app or a tab: its memory, its launch, and its use.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ use crate::sim::Nanos;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
 
-/// The size of a task in 6.x on 64 bits. (K)
+/// The size of `task_struct` in 6.x on 64-bit machines. (K)
 pub(super) const TASK_STRUCT: u32 = 4800;
 
 impl Host for Device {
@@ -57,8 +57,8 @@ impl Host for Device {
     }
 }
 
-/// Brings one to the front, from the request to when it shows itself: a new one is built up; of one that is
-/// known a part of its memory is used, from another page on each time, and a part of its files read.
+/// Brings an app to the front and returns when it is displayed. A new app is built up; a cached app accesses
+/// part of its memory, starting at another page each time, and reads part of its files.
 pub(super) async fn launch(
     app: &mut App,
     ctx: &Ctx<'_>,
@@ -94,19 +94,19 @@ pub(super) async fn launch(
         app.replace_buffer(ctx, device).await?;
     }
     app.built = true;
-    ctx.pay().await;
+    ctx.charge_accrued().await;
     Ok(())
 }
 
 async fn think(ctx: &Ctx<'_>, time: Nanos) {
     ctx.spend(time);
     ctx.with(|w| w.user += time);
-    ctx.pay().await;
+    ctx.charge_accrued().await;
 }
 
-/// One is at the front for a while: part of its memory is given up and used anew, it reads files, and
-/// one of its buffers is replaced.
-pub(super) async fn be_used(
+/// Uses the foreground app for a while: it frees and faults part of its memory, reads files, and replaces one
+/// of its buffers.
+pub(super) async fn run_foreground(
     app: &mut App,
     ctx: &Ctx<'_>,
     device: &RefCell<Device>,
@@ -118,7 +118,7 @@ pub(super) async fn be_used(
         }
         let mut read = 0;
         while read < sizes.part(sizes::TURN_FILES) {
-            let file = device.borrow_mut().some_media();
+            let file = device.borrow_mut().random_media_file();
             read += read_file(ctx, file, u32::MAX, Read::Ahead).await?;
         }
         app.replace_buffer(ctx, device).await?;

@@ -1,5 +1,5 @@
-//! How much of everything, for all forms: docs/experiments/sources.md#apps where nothing else is said. (K):
-//! general knowledge, unchecked.
+//! All amounts for all forms, from docs/experiments/sources.md#apps unless noted. (K): general knowledge,
+//! unchecked.
 
 use pageblock_vm::inode::{FileObject, Lifetime};
 use pageblock_vm::slab::CacheSpec;
@@ -12,43 +12,43 @@ use crate::sim::machine_file::{MachineSpec, Scale};
 use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos, SECOND};
 
-/// A number of a range, both ends included.
+/// A range, both ends included.
 pub(super) type Range = (u64, u64);
 
-/// What an app or a tab is, and how it is used.
+/// The amounts of an app or a tab, and of its use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spec {
-    /// Apps or tabs, used in turn. (K)
+    /// The number of apps or tabs, used in turn. (K)
     pub(super) apps: u64,
-    /// Anonymous pages of one.
+    /// Anonymous pages of an app.
     pub(super) anon: Range,
-    /// Pages of files of its own.
+    /// Pages of an app's own files.
     pub(super) files: Range,
-    /// Pages of files that all use: framework, browser. (K)
+    /// Pages of files shared by all: framework, browser. (K)
     pub(super) shared_files: u64,
-    /// Of one brought back, how many of its anonymous pages are used: one in so many. (K)
+    /// A cached app that is launched accesses one in this many of its anonymous pages. (K)
     pub(super) warm_part: u64,
-    /// Of one brought back, how many of its files' pages are read: one in so many. (K)
+    /// A cached app that is launched reads one in this many of its files' pages. (K)
     pub(super) warm_files: u64,
-    /// CPU time in its own code until it shows itself: a new one, one brought back. (K)
+    /// User time until the app is displayed: a new app, a cached app. (K)
     pub(super) think: (Nanos, Nanos),
-    /// How long it is used then. (K)
+    /// The time for which it is then used. (K)
     pub(super) used: Nanos,
-    /// How long it has been in the background when its memory is paged out. (K)
+    /// The time in the background after which its memory is paged out. (K)
     pub(super) page_out_after: Nanos,
     pub(super) threads: Range,
     pub(super) tables: Range,
-    /// Graphics buffers, and pages of one.
+    /// Graphics buffers, and the pages of one.
     pub(super) graphics: Graphics,
     pub(super) buffers: Range,
     pub(super) buffer_pages: Range,
-    /// What the system holds: pages of the kernel's, of programs', threads. (K)
+    /// The system's long-lived memory: kernel pages, program pages; and its threads. (K)
     pub(super) system_kernel: u64,
     pub(super) system_anon: u64,
     pub(super) system_threads: u64,
 }
 
-/// Android: app launch. Amounts of an app are those of docs/experiments/sources.md#apps, at their lower half as
+/// Android: app launch. An app's amounts are the lower half of those of docs/experiments/sources.md#apps, as
 /// the phone is small.
 pub(super) const LAUNCH: Spec = Spec {
     apps: 18,
@@ -70,8 +70,7 @@ pub(super) const LAUNCH: Spec = Spec {
     system_threads: 1_000,
 };
 
-/// The same with more apps than memory and zram of 2 GiB have room for: most launches are of apps that were
-/// killed. (K)
+/// The same with more apps than fit in memory and a zram of 2 GiB: most launches are of killed apps. (K)
 pub(super) const KILL: Spec = Spec { apps: 22, ..LAUNCH };
 
 /// ChromeOS: tab switching. A tab's amounts (K): a renderer of 80 to 240 MB.
@@ -95,51 +94,51 @@ pub(super) const TABS: Spec = Spec {
     system_threads: 600,
 };
 
-/// Rounds over all apps. The first only builds them up, and is not counted.
+/// Rounds over all apps. The first round only builds them up and is not counted.
 pub(super) const ROUNDS: u64 = 10;
-/// A launch is done in so many parts, each of all kinds of work.
+/// The number of parts of a launch, each with all kinds of work.
 pub(super) const PARTS: u64 = 64;
-/// Objects of an app: areas of its address space, and small ones. (K)
+/// Slab objects of an app: VMAs, and small objects. (K)
 pub(super) const VM_AREAS: Range = (1000, 2000);
 pub(super) const SMALL_OBJECTS: Range = (1000, 3000);
-/// Pages of transactions that it has mapped. (K)
+/// Binder pages that an app has mapped. (K)
 pub(super) const BINDER_PAGES: Range = (20, 100);
-/// While it is used: how often, and the pages that are given up and taken anew each time, those of files that
-/// are read; one buffer is replaced. (K)
+/// While an app is used: the interval between its actions, the pages freed and faulted each time, and the file
+/// pages read; one buffer is replaced. (K)
 pub(super) const TURN: Nanos = 200 * MILLISECOND;
 pub(super) const TURN_ANON: u64 = 500;
 pub(super) const TURN_FILES: u64 = 200;
 
-/// Files of the user, and pages of one; lookups a second. (K)
+/// The user's files, the pages of each, and lookups per second. (K)
 pub(super) const MEDIA_FILES: u64 = 20_000;
 pub(super) const MEDIA_PAGES: u32 = 32;
 pub(super) const LOOKUPS_PER_S: u64 = 40;
-/// The system at work: turns a second; pages of its own that it uses in a turn, objects that it replaces, and
-/// pages of shared files that it reads. (K)
+/// The system's activity: turns per second, and per turn its own pages accessed, objects replaced, and pages of
+/// shared files read. (K)
 pub(super) const SYSTEM_PER_S: u64 = 50;
 pub(super) const SYSTEM_TOUCHES: u64 = 40;
 pub(super) const SYSTEM_OBJECTS: u64 = 20;
 pub(super) const SYSTEM_READS: u32 = 8;
-/// Short threads that the system starts a second, and how long one lives in seconds. (K)
+/// Short-lived threads that the system starts per second, and the lifetime of each in seconds. (K)
 pub(super) const THREADS_PER_S: u64 = 10;
 pub(super) const THREAD_LIFE_S: Range = (1, 20);
-/// Buffers of the network: a second, and how many are in flight. `GFP_ATOMIC`, orders 0 to 3. (K)
+/// Network buffers: per second, and in flight. `GFP_ATOMIC`, orders 0 to 3. (K)
 pub(super) const BUFFERS_PER_S: u64 = 200;
 pub(super) const BUFFERS_IN_FLIGHT: usize = 16;
 
-/// The killer looks so often, and ends what was not used for longest where free pages are below the high
-/// watermarks and either little of swap is free, in percent, or within a second as many pages of files were
-/// read again, in percent of the page cache: the rules and settings of Android's lmkd
-/// (`ro.lmk.swap_free_low_percentage`, `ro.lmk.thrashing_limit`). (K); of ChromeOS they are assumed.
+/// The killer's interval and thresholds. It kills the least recently used app if free pages are below the high
+/// watermarks and either free swap is below this percentage, or the file pages refaulted within a second reach
+/// this percentage of the page cache: the rules and settings of Android's lmkd
+/// (`ro.lmk.swap_free_low_percentage`, `ro.lmk.thrashing_limit`). (K); assumed for ChromeOS too.
 pub(super) const LOOK_EVERY: Nanos = 100 * MILLISECOND;
 pub(super) const SWAP_SHORT: u64 = 10;
 pub(super) const THRASHING: u64 = 100;
 pub(super) const THRASHING_WINDOW: Nanos = SECOND;
 
-/// Pages of a file of an app.
+/// The pages of an app's file.
 pub(super) const FILE_LEN: u64 = 256;
 
-/// The objects of a file on ext4 or f2fs. (K)
+/// The slab objects of a file on ext4 or f2fs. (K)
 pub(super) const FILE_OBJECTS: &[FileObject] = &[
     FileObject {
         cache: CacheSpec { name: "dentry", size: 192, reclaimable: true },
@@ -151,7 +150,8 @@ pub(super) const FILE_OBJECTS: &[FileObject] = &[
     },
 ];
 
-/// The sizes on a machine. A smaller one has as many apps, each smaller, which need proportionally less time.
+/// The sizes on a machine. A smaller machine has as many apps, each smaller, which need proportionally less
+/// time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) spec: Spec,
@@ -170,23 +170,23 @@ impl Sizes {
             return Err(Error::Workload(message));
         }
         if machine.swap_pages == 0 || !machine.zram {
-            let message = format!("{} needs swap in memory: zram = true, swap_mib", form.name());
+            let message = format!("{} needs zram: zram = true, swap_mib", form.name());
             return Err(Error::Workload(message));
         }
         Ok(Self { spec, scale })
     }
 
-    /// An amount of the whole machine on this one.
+    /// Returns this machine's share of an amount for the whole machine.
     pub(super) fn part(&self, whole: u64) -> u64 {
         self.scale.of(whole).max(1)
     }
 
-    /// The same, of a range at random.
+    /// Returns this machine's share of a random amount from a range.
     pub(super) fn of_range(&self, random: &mut Random, range: Range) -> u64 {
         self.part(between(random, range))
     }
 
-    /// CPU time in proportion.
+    /// Returns CPU time in proportion to the scale.
     pub(super) fn time(&self, whole: Nanos) -> Nanos {
         self.scale.of(whole)
     }
@@ -196,7 +196,7 @@ impl Sizes {
     }
 }
 
-/// The lengths of files with so many pages in all.
+/// Returns the lengths of files that have this many pages in total.
 pub(super) fn file_lengths(pages: u64) -> impl Iterator<Item = u32> {
     (0..pages.div_ceil(FILE_LEN)).map(|_| FILE_LEN as u32)
 }

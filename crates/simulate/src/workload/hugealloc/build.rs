@@ -1,4 +1,4 @@
-//! A kernel build: a tree of sources, compile jobs on every CPU, and the link.
+//! A kernel build: a source tree, compile jobs on every CPU, and the link.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,14 +17,14 @@ use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos, SECOND};
 
-/// Pages of a compiler's memory: from lib/string.c to mm/page_alloc.c, 13.4 thousand on average
+/// The range of pages of a compiler's memory, from lib/string.c to mm/page_alloc.c; 13.4 thousand on average
 /// (docs/experiments/sources.md#compile-jobs).
 const JOB_PAGES: (u64, u64) = (7_100, 20_600);
 /// CPU time of a job: 1,271 s of a build of 2,400 jobs (docs/experiments/sources.md#hugealloc).
 const JOB_TIME: Nanos = 530 * MILLISECOND;
 /// Processes of a job: sh, gcc, cc1, as (docs/experiments/sources.md#compile-jobs).
 const PROGRAMS: u64 = 4;
-/// CPU time of each but cc1. (K)
+/// CPU time of each except cc1. (K)
 const PROGRAM_TIME: Nanos = 2 * MILLISECOND;
 /// Pages of a source file. (K): 40 KB.
 const SOURCE_PAGES: u32 = 10;
@@ -36,10 +36,10 @@ const HEADER_PAGES: u32 = 3;
 const OBJECT_PAGES: u32 = 16;
 /// Pages that a page table maps.
 const TABLE_PAGES: u32 = 512;
-/// Pages that a compiler faults between two looks at its own work.
+/// Pages that a compiler faults between two slices of computation.
 const RUN: u32 = 16;
 
-/// Pages that a job touches, about.
+/// Returns the approximate number of pages that a job touches.
 pub(super) fn pages_of_job(scale: Scale) -> u64 {
     let headers = scale.of(HEADERS.1) * u64::from(HEADER_PAGES);
     scale.of(mean_pages()) + headers + u64::from(SOURCE_PAGES + 3 * OBJECT_PAGES)
@@ -49,7 +49,7 @@ const fn mean_pages() -> u64 {
     u64::midpoint(JOB_PAGES.0, JOB_PAGES.1)
 }
 
-/// The files that stay from build to build, and the objects of the last one.
+/// The files that persist from build to build, and the objects of the last one.
 #[derive(Debug)]
 pub(super) struct Tree {
     sources: Vec<InodeId>,
@@ -68,7 +68,7 @@ impl Tree {
     }
 }
 
-/// A build under way.
+/// A build in progress.
 #[derive(Debug)]
 pub(super) struct Build {
     tree: Rc<Tree>,
@@ -90,7 +90,7 @@ impl Build {
     }
 }
 
-/// `make clean`, and make's look at every file.
+/// Does what `make clean` does, and stats every file as make does.
 pub(super) async fn begin(ctx: Ctx<'_>, build: Rc<Build>) {
     for object in build.tree.objects.take() {
         while !ctx.with(|w| {
@@ -102,18 +102,18 @@ pub(super) async fn begin(ctx: Ctx<'_>, build: Rc<Build>) {
     }
     for &file in build.tree.sources.iter().chain(&build.tree.headers) {
         if read_file(&ctx, file, 0).await.is_err() {
-            ctx.die("make");
+            ctx.end_program("make");
             return;
         }
     }
 }
 
-/// A job slot of make.
+/// Runs a job slot of make.
 pub(super) async fn worker(ctx: Ctx<'_>, build: Rc<Build>) {
     while build.next.get() < build.sizes.jobs {
         let job = build.next.replace(build.next.get() + 1);
         if compile(&ctx, &build, job).await.is_err() {
-            ctx.die("a compile job");
+            ctx.end_program("a compile job");
         }
         build.done.set(build.done.get() + 1);
         if build.verify_jobs
@@ -126,7 +126,7 @@ pub(super) async fn worker(ctx: Ctx<'_>, build: Rc<Build>) {
 }
 
 async fn compile(ctx: &Ctx<'_>, build: &Build, job: u64) -> Result<(), OutOfMemory> {
-    // A part of a job has a part of its processes, but at least the compiler's.
+    // A scaled job has a fraction of the processes, but at least the compiler's.
     for _ in 1..build.sizes.scale.of(PROGRAMS) {
         ctx.run_program(PROGRAM_TIME).await?;
     }
@@ -175,25 +175,25 @@ async fn compile_in(
     Ok(())
 }
 
-/// A program works in its own code.
+/// Models a program's user time.
 async fn think(ctx: &Ctx<'_>, time: Nanos) {
     ctx.spend(time);
     ctx.with(|w| w.user += time);
-    ctx.pay().await;
+    ctx.charge_accrued().await;
 }
 
-/// The link: it reads every object, and writes as much, twice (vmlinux.o, vmlinux).
+/// Links: reads every object and writes as much, twice (vmlinux.o, vmlinux).
 pub(super) async fn link(ctx: Ctx<'_>, build: Rc<Build>) {
     let objects = build.tree.objects.borrow().clone();
     for &object in &objects {
         if read_file(&ctx, object, OBJECT_PAGES).await.is_err() {
-            return ctx.die("ld");
+            return ctx.end_program("ld");
         }
     }
     for _ in 0..2 {
         match write_file(&ctx, objects.len() as u32 * OBJECT_PAGES).await {
             Ok(image) => build.tree.objects.borrow_mut().push(image),
-            Err(OutOfMemory) => return ctx.die("ld"),
+            Err(OutOfMemory) => return ctx.end_program("ld"),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! What runs beside the builds: a memory cache that serves a network, and the program that asks for
-//! huge pages.
+//! The load beside the builds: a memory cache that serves a network, and a program that requests huge pages.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -17,21 +16,20 @@ use crate::sim::MILLISECOND;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
 
-/// The cache serves its clients every so often.
+/// The interval at which the cache serves its clients.
 const TURN: u64 = 10 * MILLISECOND;
-/// Pages that it touches then. (K): 25,600 a second on the whole machine.
+/// Pages that it touches each time. (K): 25,600 a second on the whole machine.
 const TOUCHES: u64 = 256;
-/// Blocks of order 3 from which replies are sent (`page_frag`), one a turn, and how many are in flight.
-/// (K)
+/// Blocks of order 3 from which replies are sent (`page_frag`), one each time, and how many are in flight. (K)
 const FRAGMENTS: usize = 8;
-/// Buffers of 1 KiB that arrive in a turn, and how many are in flight. (K)
+/// Buffers of 1 KiB that arrive each time, and how many are in flight. (K)
 const BUFFERS: (usize, usize) = (8, 64);
 /// Pages of a huge page.
 const HUGE_PAGES: u32 = 512;
-/// How long the program sleeps where its next batch is not due.
+/// The time for which the program sleeps while its next batch is not due.
 const LOOK_EVERY: u64 = 5 * MILLISECOND;
 
-/// memcached: its items in memory for good, the popular ones touched most; buffers of the network.
+/// Models memcached: long-lived items in memory, of which popular ones are touched more often; network buffers.
 pub(super) async fn memory_cache(
     ctx: Ctx<'_>,
     sizes: Sizes,
@@ -45,7 +43,7 @@ pub(super) async fn memory_cache(
     let mut network = Network { buffers, fragments: VecDeque::new(), objects: VecDeque::new() };
     let served = serve(&ctx, sizes, space, &mut network, &mut random, &stop).await;
     if served.is_err() {
-        ctx.die("the memory cache");
+        ctx.end_program("the memory cache");
     }
     let cpu = ctx.cpu();
     ctx.with(|w| {
@@ -69,7 +67,7 @@ async fn serve(
     while !stop.get() {
         network.turn(ctx).await?;
         for _ in 0..sizes.scale.of(TOUCHES).max(1) {
-            // The lower its index, the more popular is a page.
+            // Pages with lower indexes are more popular.
             let index = random.below(sizes.cache) * random.below(sizes.cache) / sizes.cache;
             let swapped = ctx.with(|w| {
                 w.pending += w.costs.read_page;
@@ -118,7 +116,7 @@ impl Network {
     }
 }
 
-/// A block of order 3 where there is one, else a page (`skb_page_frag_refill`).
+/// Allocates a block of order 3 if available, else a page (`skb_page_frag_refill`).
 async fn fragment(ctx: &Ctx<'_>) -> Result<Pfn, OutOfMemory> {
     let light = Gfp::GFP_NOWAIT | Gfp::COMP | Gfp::NOWARN | Gfp::NORETRY;
     match ctx.kernel_block(Request::new(3, light), Owner::Driver).await {
@@ -127,7 +125,7 @@ async fn fragment(ctx: &Ctx<'_>) -> Result<Pfn, OutOfMemory> {
     }
 }
 
-/// The program that asks for huge pages: its batches are spread evenly over the jobs of the build.
+/// Models the program that requests huge pages: its batches are spread evenly over the jobs of the build.
 pub(super) async fn batches(ctx: Ctx<'_>, build: Rc<Build>) {
     let Sizes { jobs, batches, batch, .. } = build.sizes;
     for number in 0..batches {
@@ -135,18 +133,18 @@ pub(super) async fn batches(ctx: Ctx<'_>, build: Rc<Build>) {
             ctx.sleep(LOOK_EVERY).await;
         }
         if one_batch(&ctx, batch).await.is_err() {
-            ctx.die("the program that asks for huge pages");
+            ctx.end_program("the program that asks for huge pages");
         }
     }
 }
 
 async fn one_batch(ctx: &Ctx<'_>, batch: u64) -> Result<(), OutOfMemory> {
     let space = ctx.with(|w| w.vm.create_mapping(batch as u32 * HUGE_PAGES));
-    ctx.pay().await;
+    ctx.charge_accrued().await;
     let start = ctx.now();
     let mut tables = Vec::new();
     let faulted = fault_batch(ctx, space, batch, &mut tables).await;
-    ctx.pay().await;
+    ctx.charge_accrued().await;
     let time = ctx.now() - start;
     let cpu = ctx.cpu();
     ctx.with(|w| {
@@ -157,7 +155,7 @@ async fn one_batch(ctx: &Ctx<'_>, batch: u64) -> Result<(), OutOfMemory> {
     faulted
 }
 
-/// Touches each region once: a huge page, or a small one.
+/// Touches each region once: faults a huge page, or a small one.
 async fn fault_batch(
     ctx: &Ctx<'_>,
     space: SpaceId,
@@ -169,7 +167,7 @@ async fn fault_batch(
         if !ctx.fault_huge(space, first, true).await {
             ctx.fault_base(space, first).await?;
         }
-        // A huge page keeps one for the day that it is split.
+        // A huge page deposits a page table for when it is split.
         let table = Request::new(0, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
         tables.push(ctx.kernel_block(table, Owner::PageTable).await?);
     }

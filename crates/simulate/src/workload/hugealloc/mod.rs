@@ -1,10 +1,10 @@
-//! hugealloc: kernel builds one after another without a reboot, beside a memory cache that serves a
-//! network, while a program asks for batches of huge pages.
+//! hugealloc: kernel builds one after another without a reboot, beside a memory cache that serves a network,
+//! while a program requests batches of huge pages.
 //!
-//! After Weiner's description of his benchmark of freelist hygiene (docs/experiments/sources.md#hugealloc), whose
-//! source is not public. What a compile job and a cache's item take is measured. A
-//! smaller machine compiles proportionally fewer and smaller jobs, each in the time of a whole one: of
-//! every build it sees a part, at the pressure of the whole machine.
+//! After Weiner's description of his benchmark of freelist hygiene (docs/experiments/sources.md#hugealloc),
+//! whose source is not public. The memory of a compile job and of a cache item is measured. A smaller machine
+//! compiles proportionally fewer and smaller jobs, each of which takes the full time: it runs part of every
+//! build, at the memory pressure of the whole machine.
 
 mod build;
 mod load;
@@ -20,20 +20,20 @@ use pageblock_measure::{Counters, names};
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
 use crate::sim::MILLISECOND;
-use crate::sim::course::Pace;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::{MachineSpec, Scale};
+use crate::sim::progress::Pace;
 use crate::sim::world::{Random, World};
 use build::{Build, Tree};
 
 /// Compile jobs of a defconfig build. (K)
 const JOBS: u64 = 2400;
-/// Batches of huge pages during a build: with [`BATCH_PART`] as many attempts as were published, 67,211.
+/// Batches of huge pages during a build: with [`BATCH_PART`] as many attempts as published, 67,211.
 const BATCHES: u64 = 600;
-/// The part of all pageblocks that a batch asks for. (K)
+/// A batch requests this fraction of all pageblocks. (K)
 const BATCH_PART: u64 = 8;
-/// What the memory cache holds, in percent of memory. **Fitted**, among 35, 40, 42 and 45, to how much was
-/// swapped out and how many attempts were refused under the first policy.
+/// The size of the memory cache, in percent of memory. **Fitted**, among 35, 40, 42 and 45, to the pages
+/// swapped out and the attempts refused under the first policy.
 const CACHE_PERCENT: u64 = 45;
 
 /// The benchmark.
@@ -46,7 +46,7 @@ pub struct Hugealloc {
 }
 
 impl Hugealloc {
-    /// As it was published.
+    /// The published configuration.
     pub const WHOLE: Self = Self { builds: 50, verify_jobs: false };
 }
 
@@ -61,12 +61,12 @@ pub struct Sizes {
     pub batch: u64,
     /// Pages of the memory cache.
     pub cache: u64,
-    /// How much smaller than the published machine it is.
+    /// The ratio of this machine to the published one.
     pub scale: Scale,
 }
 
 impl Sizes {
-    /// The sizes on a machine.
+    /// Returns the sizes on a machine.
     ///
     /// # Errors
     /// [`Error::Workload`] for a machine that is too small.
@@ -108,10 +108,10 @@ impl Workload for Hugealloc {
         Sizes::of(machine).map(|_| ())
     }
 
-    /// Only the program that asks for huge pages gets them: their number is the same in every build.
+    /// Gives huge pages only to the program that requests them, so their number is the same in every build.
     fn set_up(&self, kernel: &mut Kernel, _pages: u64) {
         kernel.huge.thp_enabled = ThpEnabled::Madvise;
-        // **Fitted** to the first policy: with direct compaction nearly every refused attempt stalls, where one
+        // **Fitted** to the first policy: with direct compaction nearly every refused attempt stalls, while one
         // in 84 was published.
         kernel.huge.thp_defrag = ThpDefrag::Defer;
     }
@@ -129,7 +129,7 @@ impl Workload for Hugealloc {
         }
         let (start, tree) = executor.with(|w| {
             w.start_counting();
-            w.vm.observer.keep_taken();
+            w.vm.observer.record_taken();
             w.dirtiers = w.vm.allocator().cpus() as u64;
             (w.now(), Rc::new(Tree::new(&mut w.vm, sizes)))
         });
@@ -186,7 +186,7 @@ impl Workload for Hugealloc {
 }
 
 impl Hugealloc {
-    /// One build, with its batches of huge pages.
+    /// Runs one build, with its batches of huge pages.
     fn build<'m>(
         &self,
         executor: &mut Executor<'m>,
@@ -216,10 +216,10 @@ impl Hugealloc {
     }
 }
 
-/// The samples of the times of batches of huge pages, nanoseconds.
+/// The name of the samples of the durations of batches, in nanoseconds.
 const BATCH_TIME: &str = "hugealloc-time";
 
-/// The counters that a run samples for each build, beside how long it took.
+/// The counters that a run samples for each build, beside the build's duration.
 const COUNTERS: &[&str] = &[
     names::SIMULATED_USER_MS,
     names::SIMULATED_SYSTEM_MS,
@@ -244,13 +244,13 @@ const COUNTERS: &[&str] = &[
     "workingset_refault",
 ];
 
-/// The name of a counter's samples, one for each build.
+/// Returns the name of a counter's samples, one for each build.
 #[must_use]
 pub fn sample_name(counter: &str) -> String {
     format!("build-{counter}")
 }
 
-/// All that is counted for each build, since the start.
+/// Returns everything that is counted for each build, since the start.
 fn counted(world: &World<'_>) -> Counters {
     let mut counters = world.counters();
     counters.set(names::MM_PAGE_ALLOC_EXTFRAG, world.vm.observer.extfrag().total());

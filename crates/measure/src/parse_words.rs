@@ -1,7 +1,7 @@
-//! The words of a parser's errors: what was found and what is allowed, without names of Rust's types.
+//! Wording of a parser's errors: what was found and what is allowed, without the names of Rust's types.
 
-/// Says an error of `serde` in words that need no knowledge of it: `invalid type: string "x", expected
-/// u64` becomes `found "x"; allowed: a whole number from 0 to 18446744073709551615`.
+/// Rewords an error of `serde` for users: `invalid type: string "x", expected u64` becomes `found "x";
+/// allowed: a whole number from 0 to 18446744073709551615`.
 pub(crate) fn words(message: &str) -> String {
     let kinds = ["invalid type: ", "invalid value: ", "invalid length "];
     if let Some(rest) = kinds.into_iter().find_map(|kind| message.strip_prefix(kind))
@@ -23,14 +23,14 @@ pub(crate) fn words(message: &str) -> String {
     if message == "expected value" {
         return "found no JSON".to_owned();
     }
-    message.replacen("EOF while parsing", "the end inside", 1).replacen(
+    message.replacen("EOF while parsing", "the file ends inside", 1).replacen(
         "recursion limit exceeded",
-        "too many lists in lists",
+        "lists are nested too deeply",
         1,
     )
 }
 
-/// A value as the file has it, from the parser's name of it.
+/// Returns a value as the file has it, from the parser's description of it.
 fn found(value: &str) -> String {
     let quoted = value.split_once('`').and_then(|(_, rest)| rest.rsplit_once('`'));
     match value {
@@ -44,7 +44,7 @@ fn found(value: &str) -> String {
     }
 }
 
-/// What a type allows.
+/// Returns the values that a type allows.
 fn expected(what: &str) -> String {
     match what {
         "u8" => "a whole number from 0 to 255".to_owned(),
@@ -66,7 +66,7 @@ mod tests {
     use super::words;
 
     #[test]
-    fn types_of_the_language_are_not_named() {
+    fn rust_types_are_not_named() {
         for (from, to) in [
             (
                 "invalid value: integer `-7`, expected u64",
@@ -83,7 +83,7 @@ mod tests {
             ("missing field `policy`", "the key `policy` is missing"),
             ("unknown variant `X`, expected `A` or `B`", "found `X`; allowed: `A` or `B`"),
             ("expected value", "found no JSON"),
-            ("EOF while parsing a list", "the end inside a list"),
+            ("EOF while parsing a list", "the file ends inside a list"),
             ("expected `,` or `]`", "expected `,` or `]`"),
         ] {
             assert_eq!(words(from), to);

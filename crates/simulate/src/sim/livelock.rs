@@ -1,27 +1,27 @@
-//! Tells a machine that gets nowhere from one that is slow.
+//! Distinguishes a livelocked machine from a slow one.
 //!
-//! A request for memory that circles in the slow path, and programs that touch hardly a page however much the
-//! machine works, end a run: it is a livelock, reported with who got nowhere and since when.
+//! A run ends as a livelock when a request circles in the slow path, or when programs touch hardly a page
+//! however much the machine works. The report names the task and the time since when it made no progress.
 
 use std::collections::BTreeMap;
 
 use pageblock::request::Request;
-use pageblock_measure::ended::{Ended, Why};
+use pageblock_measure::ended::{EndReason, Ended};
 
 use super::sched::TaskId;
 use super::world::World;
 use super::{MILLISECOND, Nanos, SECOND};
 
-/// The longest that a request may be in the slow path (`hung_task_timeout_secs`). In the runs of all
-/// workloads at 1/64 under 3.10, 4.20 and 6.18 no request is there for more than 32 ms.
+/// The longest time that a request may spend in the slow path (`hung_task_timeout_secs`). In the runs of all
+/// workloads at 1/64 under 3.10, 4.20 and 6.18 no request spends more than 32 ms there.
 pub const REQUEST_LIMIT: Nanos = 120 * SECOND;
-/// Of so many steps of tasks in a row...
+/// In each window of this many steps of tasks...
 pub const STEPS: u64 = 1 << 21;
-/// ... programs must have touched so many pages, or done as many steps of their workload.
+/// ... programs must touch this many pages, or do as many steps of their workload.
 pub const PROGRESS: u64 = 1024;
-/// The longest time without a page that a program touches; the longest sleep of one is ten seconds.
+/// The longest time in which programs may touch no page; their longest sleep is ten seconds.
 pub const IDLE_LIMIT: Nanos = 600 * SECOND;
-/// Steps between two looks at a clock that stands still.
+/// Steps between two checks while the clock does not advance.
 const LOOK_EVERY: u64 = 1 << 16;
 
 /// A task in the slow path.
@@ -31,41 +31,41 @@ struct Waiting {
     since: Nanos,
 }
 
-/// How far programs had come at a time.
+/// The progress of programs at a time.
 #[derive(Clone, Copy, Default, Debug)]
 struct Mark {
-    /// Pages that programs touched, and what workloads count for themselves ([`World::steps`]).
+    /// Pages that programs touched, plus the steps that workloads count ([`World::steps`]).
     done: u64,
     time: Nanos,
     steps: u64,
 }
 
-/// What is known of the progress of a simulation.
+/// The progress of a simulation so far.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct LivelockWatch {
     waiting: BTreeMap<TaskId, Waiting>,
     /// The names of the tasks, by number.
     pub(crate) names: Vec<&'static str>,
     next_look: Nanos,
-    /// When a page was last seen to be touched.
+    /// The last time at which a page was seen to be touched.
     last: Mark,
-    /// Where the steps began that are being counted.
+    /// The start of the current window of steps.
     window: Mark,
 }
 
 impl World<'_> {
-    /// A task enters the slow path.
+    /// Notes that a task enters the slow path.
     pub(crate) fn begin_slow(&mut self, task: TaskId, request: Request) {
         let since = self.now();
         self.watch.waiting.insert(task, Waiting { request, since });
     }
 
-    /// It has its block, or gets none.
+    /// Notes that a task leaves the slow path, with its block or without.
     pub(crate) fn end_slow(&mut self, task: TaskId) {
         self.watch.waiting.remove(&task);
     }
 
-    /// Looks, about once a second, whether the machine gets anywhere; ends the run where it does not.
+    /// Checks for progress about once a second; ends the run if there is none.
     #[inline]
     pub(crate) fn watch_progress(&mut self) {
         if self.sched.now >= self.watch.next_look || self.task_steps.is_multiple_of(LOOK_EVERY) {
@@ -77,7 +77,7 @@ impl World<'_> {
         let done = self.progress + self.steps;
         let now = Mark { done, time: self.sched.now, steps: self.task_steps };
         self.watch.next_look = now.time + SECOND;
-        let Watch { last, window, .. } = &mut self.watch;
+        let LivelockWatch { last, window, .. } = &mut self.watch;
         if now.done != last.done {
             *last = now;
         }
@@ -90,11 +90,11 @@ impl World<'_> {
         if let Some((_, Waiting { since, .. })) = waiting
             && now.time.saturating_sub(since) >= REQUEST_LIMIT
         {
-            self.end_early(Why::Livelock, waiting, since);
+            self.end_early(EndReason::Livelock, waiting, since);
         } else if slow {
-            self.end_early(Why::Livelock, waiting, busy_since);
+            self.end_early(EndReason::Livelock, waiting, busy_since);
         } else if now.time - idle_since >= IDLE_LIMIT {
-            self.end_early(Why::Livelock, waiting, idle_since);
+            self.end_early(EndReason::Livelock, waiting, idle_since);
         }
     }
 
@@ -103,7 +103,7 @@ impl World<'_> {
         waiting.min_by_key(|&(task, waiting)| (waiting.since, task))
     }
 
-    fn end_early(&mut self, why: Why, who: Option<(TaskId, Waiting)>, since: Nanos) {
+    fn end_early(&mut self, why: EndReason, who: Option<(TaskId, Waiting)>, since: Nanos) {
         let request = |Request { order, gfp, .. }: Request| format!("order {order}, {gfp}");
         self.stopping = true;
         let at_ms = self.sched.now / MILLISECOND;
@@ -116,13 +116,13 @@ impl World<'_> {
         });
     }
 
-    /// A task that the machine cannot do without got no memory: a kernel panics.
+    /// Ends the run: a task that the machine cannot do without got no memory. A kernel panics in this case.
     pub(crate) fn panic_without_memory(&mut self, task: TaskId) {
         let name = self.watch.names[task].to_owned();
         self.stopping = true;
         let at_ms = self.now() / MILLISECOND;
         self.ended.get_or_insert_with(|| Ended {
-            why: Why::OutOfMemory,
+            why: EndReason::OutOfMemory,
             task: name,
             request: String::new(),
             since_ms: at_ms,

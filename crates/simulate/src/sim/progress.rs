@@ -1,49 +1,50 @@
-//! How far a run is, for whoever watches it. Nothing in a run depends on it.
+//! The progress of a run, for display. Nothing in a run depends on it.
 
 use super::Nanos;
 use super::world::World;
 
-/// What shows how far a phase is.
+/// The measure of a phase's progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// This many pages are written, read or faulted in it.
+    /// This many pages are written, read or faulted.
     Pages(u64),
-    /// It lasts this long in virtual time.
+    /// The phase lasts this long in virtual time.
     Time(Nanos),
-    /// The workload counts this many steps in it ([`World::steps`]).
+    /// The workload counts this many steps ([`World::steps`]).
     Steps(u64),
 }
 
-/// The phase that a run is in.
+/// The current phase of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Course {
-    /// The share of the run that was over when the phase began.
+pub(crate) struct PhaseProgress {
+    /// The share of the run that was done when the phase began.
     before: f64,
     /// The phase's share of the run.
     share: f64,
     pace: Pace,
-    /// The reading when it began.
+    /// The measure's value when the phase began.
     start: u64,
 }
 
-impl Default for Course {
+impl Default for PhaseProgress {
     fn default() -> Self {
         Self { before: 0.0, share: 0.0, pace: Pace::Steps(0), start: 0 }
     }
 }
 
 impl World<'_> {
-    /// Begins a phase that takes this share of the run's real time, from 0 to 1. The shares of a run's
-    /// phases add up to 1.
+    /// Begins a phase that takes this share of the run's real time, from 0 to 1. The shares of all phases of a
+    /// run add up to 1.
     pub fn begin_phase(&mut self, share: f64, pace: Pace) {
-        let Course { before, share: last, .. } = self.course;
-        self.course = Course { before: before + last, share, pace, start: self.reading(pace) };
+        let PhaseProgress { before, share: last, .. } = self.phase;
+        self.phase =
+            PhaseProgress { before: before + last, share, pace, start: self.reading(pace) };
     }
 
-    /// Returns the share of the run that is over, from 0 to 1. It never falls.
+    /// Returns the share of the run that is done, from 0 to 1. It never decreases.
     #[must_use]
     pub fn share_done(&self) -> f64 {
-        let Course { before, share, pace, start } = self.course;
+        let PhaseProgress { before, share, pace, start } = self.phase;
         let (Pace::Pages(whole) | Pace::Time(whole) | Pace::Steps(whole)) = pace;
         let done = self.reading(pace).saturating_sub(start) as f64;
         let part = if whole == 0 { 0.0 } else { (done / whole as f64).min(1.0) };

@@ -1,16 +1,16 @@
-//! What runs must have in common to be compared: policies are compared, all else is the same.
+//! The conditions under which runs can be compared: everything but the policy is the same.
 
 use std::collections::BTreeSet;
 
 use crate::counters::Counters;
 use crate::run::Run;
 
-/// A machine's name and its scale, `1` where the name has none.
+/// Splits a machine's name from its scale, `1` if the name has none.
 fn parts(machine: &str) -> (&str, &str) {
     machine.rsplit_once(" at ").unwrap_or((machine, "1"))
 }
 
-/// Names what two runs differ in beside policy and seed: workload, machine, or its scale. `None` where
+/// Names what differs between two runs beside policy and seed: workload, machine, or scale. `None` if
 /// nothing does.
 #[must_use]
 pub fn difference(a: &Run, b: &Run) -> Option<String> {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named() {
+    fn differences_are_named() {
         let check = |a: &Run, b: &Run, expect: Option<&str>| {
             assert_eq!(difference(a, b).as_deref(), expect);
         };
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_measured_is_kept_under_names_of_its_own() {
+    fn common_measures_are_kept_under_distinct_names() {
         let mut runs = [run("w", "m at 1/8", &["a", "b"]), run("w", "m", &["b", "c"])];
         runs[0].samples.insert("s".into(), vec![1]);
         runs[1].set_free_blocks("Normal", vec![1]);
