@@ -74,7 +74,7 @@ pub extern "C" fn pb_alloc_contig(
         let (allocator, start) = (allocator.ok_or(Status::Null)?, start.ok_or(Status::Null)?);
         allocator.with_whole(|whole| {
             let request = Request::new(0, Gfp(gfp));
-            let moves = &mut Given(migrate);
+            let moves = &mut MigrateCallbacks(migrate);
             let range = whole.alloc_contig(CpuId(cpu), pages, align, &request, moves, &mut ())?;
             start.write(range.start.0);
             Ok(())
@@ -96,7 +96,12 @@ pub extern "C" fn pb_alloc_contig_range(
     let act = || {
         allocator.ok_or(Status::Null)?.with_whole(|whole| {
             let range = FrameRange::new(start, end);
-            Ok(whole.alloc_contig_range(CpuId(cpu), range, &mut Given(migrate), &mut ())?)
+            Ok(whole.alloc_contig_range(
+                CpuId(cpu),
+                range,
+                &mut MigrateCallbacks(migrate),
+                &mut (),
+            )?)
         })
     };
     act().into()

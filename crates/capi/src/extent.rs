@@ -109,7 +109,7 @@ pub extern "C" fn pb_offline(
     let act = || {
         allocator.ok_or(Status::Null)?.with_whole(|whole| {
             let range = FrameRange::new(start, end);
-            Ok(whole.offline(CpuId(cpu), range, &mut Given(migrate), &mut ())?)
+            Ok(whole.offline(CpuId(cpu), range, &mut MigrateCallbacks(migrate), &mut ())?)
         })
     };
     act().into()

@@ -38,7 +38,9 @@ pub(crate) fn hash(scenario: &str, kernel: &str) -> String {
                 machine.give_back(blocks);
             }
         }),
-        "large-zones" => on_machine(&policy, &LARGE, Machine::fill),
+        "large-zones" => on_machine(&policy, &LARGE, |machine| {
+            machine.fill();
+        }),
         _ => panic!("there is no scenario {scenario}"),
     }
 }

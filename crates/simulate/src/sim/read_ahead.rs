@@ -107,7 +107,7 @@ impl Ctx<'_> {
         let mut vain = 0;
         while at < end {
             if self.with(|w| w.use_read_page(space, at, vain)) {
-                self.breathe().await;
+                self.yield_if_ahead().await;
                 (at, vain) = (at + 1, 0);
                 continue;
             }

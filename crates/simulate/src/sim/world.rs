@@ -79,7 +79,7 @@ pub struct World<'m> {
     pub watches_stalls: bool,
     /// Readers hold the page that they wait for, also where reclaim took it from its file.
     pub(crate) readers_hold: bool,
-    looks: AllLooks,
+    looks: FallbackScans,
     /// Pages that tasks wrote, read or faulted.
     pub progress: u64,
     /// Completed steps of the workload, if it counts them.
@@ -187,7 +187,7 @@ impl<'m> World<'m> {
             samples: BTreeMap::new(),
             watches_stalls: false,
             readers_hold: false,
-            looks: AllLooks::default(),
+            looks: FallbackScans::default(),
             progress: 0,
             steps: 0,
             phase: PhaseProgress::default(),
