@@ -324,7 +324,7 @@ impl<'f> DemandFinder<'f> {
             Destination::Delayed => task.delayed.push((pfn, order)),
             Destination::Direct => self.queue.push(free(pfn, order, true)),
             Destination::Listed if !self.orders.has(order) => {
-                self.queue.push(free(pfn, order, false))
+                self.queue.push(free(pfn, order, false));
             }
             Destination::Listed => {
                 if let Some(to) = task.moved(pfn, order) {

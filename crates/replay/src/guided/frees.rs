@@ -50,7 +50,7 @@ impl Guided<'_, '_> {
                 destination: Destination::Listed,
             }),
             Destination::Listed | Destination::Direct => {
-                self.commit(cpu, pid, at, pfn, order, destination)
+                self.commit(cpu, pid, at, pfn, order, destination);
             }
         }
     }

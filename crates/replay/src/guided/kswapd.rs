@@ -5,6 +5,9 @@ use pageblock_recording::Other;
 
 use super::Guided;
 
+/// The limits of CPU lists that a start snapshot has, by CPU and zone, and the first event after they were read.
+pub(super) type LimitsRead = (u64, Vec<(usize, usize, u32)>);
+
 impl Guided<'_, '_> {
     /// Decays the limits of a CPU's lists, once a second.
     pub(super) fn decay(&mut self, cpu: u16, now: u64) {

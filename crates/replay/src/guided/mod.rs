@@ -104,7 +104,7 @@ pub struct Guided<'a, 'm> {
     /// Whether a missing drain showed that the CPUs have `PCPF_FREE_HIGH_BATCH`.
     free_high_batch: u64,
     /// The limits that a start snapshot has of the CPU lists, and the first event after they were read.
-    limits_read: Option<(u64, Vec<(usize, usize, u32)>)>,
+    limits_read: Option<kswapd::LimitsRead>,
     seen: Seen,
     tally: Tally,
 }

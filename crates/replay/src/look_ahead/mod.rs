@@ -319,7 +319,7 @@ impl LookAheadFinder {
                 match found {
                     Some(LateReport::TakenBefore(since)) => self.note_taken(since, pid, pfn, true),
                     Some(LateReport::MaybeTakenBefore(since)) => {
-                        self.note_taken(since, pid, pfn, false)
+                        self.note_taken(since, pid, pfn, false);
                     }
                     _ => {}
                 }
@@ -398,12 +398,12 @@ impl LookAheadFinder {
             match destination {
                 _ if event == 0 => {}
                 Destination::Listed if compacting && batch == 0 => {
-                    self.look_ahead.set(event - 1, destination)
+                    self.look_ahead.set(event - 1, destination);
                 }
                 Destination::Direct if batch > 0 => self.look_ahead.set(batch - 1, destination),
                 Destination::Direct => self.look_ahead.set(event - 1, destination),
                 Destination::Kept if compacting && batch == 0 => {
-                    self.look_ahead.set(event - 1, destination)
+                    self.look_ahead.set(event - 1, destination);
                 }
                 _ => {}
             }
