@@ -29,11 +29,11 @@ mod tests {
 
     use super::*;
 
-    /// Returns the lines of a table that begin with a word.
+    /// Returns the line of an operation's statistic in a table with another row, which may be wider.
     fn line(
         style: Style,
-        statistic: &str,
-        operation: &str,
+        (statistic, operation): (&str, &str),
+        other: (&str, &str),
         cells: [(f64, f64, bool); 2],
     ) -> String {
         let columns = ["linux-5.13", "linux-5.13,pcp_orders=0-3+thp"].map(Column::of_policy);
@@ -43,7 +43,8 @@ mod tests {
             operation: operation.into(),
             cells: cells.map(cell).to_vec(),
         };
-        let table = Operations { title: "table".into(), style, rows: vec![row] };
+        let other = StatRow { statistic: other.0.into(), operation: other.1.into(), ..row.clone() };
+        let table = Operations { title: "table".into(), style, rows: vec![row, other] };
         let text = print(&columns, &table);
         assert!(text.starts_with("table\n") && text.ends_with("\n\n"), "{text}");
         text.lines().find(|line| line.starts_with(statistic)).unwrap().to_owned()
@@ -54,8 +55,8 @@ mod tests {
         assert_eq!(
             line(
                 Style::Mmtests2018,
-                "Hmean",
-                "send-128",
+                ("Hmean", "send-128"),
+                ("BHmean-50", "send-128"),
                 [(509.87, 0.0, false), (539.88, 5.89, true)]
             ),
             "Hmean     send-128      509.87 (   0.00%)      539.88 *   5.89%*",
@@ -63,8 +64,8 @@ mod tests {
         assert_eq!(
             line(
                 Style::MmtestsBefore2017,
-                "Ops",
-                "io-duration-4487M",
+                ("Ops", "io-duration-4487M"),
+                ("Ops", "memcachetest-4487M"),
                 [(278.0, 0.0, false), (173.0, 37.77, false)]
             ),
             "Ops io-duration-4487M             278.00 (  0.00%)            173.00 ( 37.77%)",
@@ -72,8 +73,8 @@ mod tests {
         assert_eq!(
             line(
                 Style::Mmtests2018,
-                "Percentage",
-                "huge-1",
+                ("Percentage", "huge-1"),
+                ("Percentage", "huge-1"),
                 [(0.0, 0.0, false), (50.0, 100.0, false)]
             ),
             "Percentage huge-1        0.00 (   0.00%)       50.00 ( 100.00%)"
