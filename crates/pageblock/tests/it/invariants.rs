@@ -166,7 +166,7 @@ fn long_functions(text: &str) -> Vec<(String, usize)> {
         let before = line.split("fn ").next().unwrap_or_default();
         let declares = line.contains("fn ")
             && before.split_whitespace().all(|word| {
-                ["pub", "const", "unsafe", "extern", "\"C\""].contains(&word)
+                ["pub", "const", "async", "unsafe", "extern", "\"C\""].contains(&word)
                     || word.starts_with("pub(")
             });
         if !declares {
@@ -189,8 +189,11 @@ fn long_functions(text: &str) -> Vec<(String, usize)> {
 
 #[test]
 fn files_have_up_to_500_lines_and_functions_up_to_80() {
-    let mut folders = vec![root()];
-    folders.extend(["capi", "bench"].into_iter().filter_map(neighbour));
+    let folders: Vec<PathBuf> = match fs::read_dir(root().join("..")) {
+        Ok(crates) => crates.map(|entry| entry.unwrap().path()).collect(),
+        // The crate stands alone.
+        Err(_) => vec![root()],
+    };
     for folder in folders
         .iter()
         .flat_map(|folder| ["src", "tests", "examples", "benches"].map(|part| folder.join(part)))

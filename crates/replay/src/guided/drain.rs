@@ -73,6 +73,15 @@ impl Draining {
     }
 }
 
+/// The list that the model drains next.
+struct NextList {
+    list: Option<ListIndex>,
+    /// Whether the kernel found a list empty on which the model has more than a few blocks.
+    found_empty: bool,
+    /// Whether blocks left a list on the way.
+    took: bool,
+}
+
 impl Guided<'_, '_> {
     /// Compares `mm_page_pcpu_drain`: which block the CPU list gives back, to which type.
     pub(super) fn drain(
@@ -121,25 +130,11 @@ impl Guided<'_, '_> {
             None => Draining::without_free(cache, &policy, worker, [at, owner], pid),
         });
         let has = cache.list_of(zone, pfn);
-        let mut found_empty = false;
-        let list = loop {
-            let list = running.drain.next_list(cache);
-            // What the kernel leaves at the head of a list was taken already, and is reported late.
-            let passed = list.filter(|_| list != has);
-            let few = passed.filter(|&l| cache.blocks(zone, l).nth(IN_FLIGHT).is_none());
-            // Where no probe tells of the bulk allocator, it was all that.
-            let bulk = passed.filter(|_| !self.look_ahead.has_isolation() && list == running.last);
-            found_empty |= few.is_none() && bulk.is_some();
-            let Some(delayed) = few.or(bulk).and_then(|l| cache.next(zone, l)) else { break list };
-            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, delayed));
-            self.holder[delayed.0 as usize] = 0;
-            self.cpus[owner].promised.push(Promise {
-                pfn: delayed,
-                to: Task::Any,
-                explained: true,
-            });
-            explained = true;
-            running.drain.restart();
+        let NextList { list, found_empty, took } = self.next_list(&mut running, has);
+        explained |= took;
+        let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
+        else {
+            return;
         };
         let next = list.and_then(|l| cache.last(zone, l));
         let to = cache.drain_type(zone, pfn);
@@ -170,6 +165,31 @@ impl Guided<'_, '_> {
                 format!("last of list {} is {}, to {}", or_none(list), or_none(next), or_none(to)),
             )
         });
+    }
+
+    /// Finds the list that the model drains next; `has` is the list that the kernel drained. Blocks that the kernel
+    /// leaves at the head of a list were taken already and are reported late, so they leave the list.
+    fn next_list(&mut self, running: &mut Draining, has: Option<ListIndex>) -> NextList {
+        let (zone, owner) = (ZoneIndex::new(running.zone), running.owner);
+        let mut next = NextList { list: None, found_empty: false, took: false };
+        let Some((zone, cache)) = self.allocator.zone_and_cache(zone, CpuId(owner)) else {
+            return next;
+        };
+        loop {
+            next.list = running.drain.next_list(cache);
+            let passed = next.list.filter(|_| next.list != has);
+            let few = passed.filter(|&l| cache.blocks(zone, l).nth(IN_FLIGHT).is_none());
+            // Where no probe shows the bulk allocator, it took all of them.
+            let bulk =
+                passed.filter(|_| !self.look_ahead.has_isolation() && next.list == running.last);
+            next.found_empty |= few.is_none() && bulk.is_some();
+            let Some(pfn) = few.or(bulk).and_then(|l| cache.next(zone, l)) else { return next };
+            self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
+            self.holder[pfn.0 as usize] = 0;
+            self.cpus[owner].promised.push(Promise { pfn, to: Task::Any, explained: true });
+            next.took = true;
+            running.drain.restart();
+        }
     }
 
     /// Counts a drain of a block that the model has on no CPU list.

@@ -435,6 +435,10 @@ mod tests {
             "memory_mib: ranges 0..131072 and 65536..2097152 overlap",
         );
         check("[[0, 512], [4096, 8192]]", "[]", "memory_mib: the machine has no memory");
+    }
+
+    #[test]
+    fn errors_name_the_line_and_the_value() {
         check(
             "write_mib_s = 110",
             "write_mib_s = 0",

@@ -21,9 +21,10 @@ use super::{Outcome, Progress, Workload, boot, check, monitors, stopped};
 use crate::error::Error;
 use crate::sim::daemons::sync;
 use crate::sim::executor::{Executor, Place};
+use crate::sim::files::OpenFile;
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
-use crate::sim::task::{Ctx, OpenFile, OutOfMemory};
+use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos};
 

@@ -1,0 +1,203 @@
+//! The operations of a task on pages: write and read those of files, fault memory.
+
+use pageblock::request::{Gfp, Request};
+use pageblock_vm::cache::{GFP_ANON, GFP_CACHE_READ, GFP_CACHE_WRITE};
+use pageblock_vm::inode::Inodes;
+use pageblock_vm::page::Owner;
+use pageblock_vm::space::{Slot, SpaceId};
+
+use super::task::{Ctx, OutOfMemory};
+use super::world::World;
+use super::{MILLISECOND, Nanos};
+
+/// The pages that a task may dirty between checks of the limits (`ratelimit_pages`, at most 32 for tasks near
+/// the limit).
+const DIRTY_BATCH: u32 = 32;
+/// The longest pause of a task that dirties too fast (`MAX_PAUSE`, HZ/5).
+const MAX_PAUSE: Nanos = 200 * MILLISECOND;
+
+impl Ctx<'_> {
+    /// Adds a page that is not cached to a file.
+    pub(crate) async fn add_page(
+        &self,
+        space: SpaceId,
+        index: u32,
+        gfp: Gfp,
+    ) -> Result<u32, OutOfMemory> {
+        while self.with(|w| w.vm.spaces().needs_node(space, index)) {
+            let nodes = self.with(|w| w.vm.radix_nodes());
+            let object = self.object(nodes, Gfp::GFP_NOFS).await?;
+            self.with(|w| {
+                if w.vm.spaces().needs_node(space, index) {
+                    w.vm.set_index_node(space, index, object);
+                } else {
+                    let cpu = w.sched.cpu_of(self.id);
+                    w.vm.put_object(cpu, object);
+                }
+            });
+        }
+        let pfn = self.alloc(Request::new(0, gfp)).await?;
+        let missing = self.with(|w| match w.vm.spaces().slot(space, index) {
+            // Another task read it meanwhile.
+            Slot::Page(other) => {
+                w.vm.own(pfn, 0, Owner::Driver, 0);
+                let cpu = w.sched.cpu_of(self.id);
+                w.vm.disown(cpu, pfn);
+                Some(other)
+            }
+            // While this task waited for its page, the index node may have been reclaimed.
+            _ if w.vm.spaces().needs_node(space, index) => {
+                w.vm.own(pfn, 0, Owner::Driver, 0);
+                let cpu = w.sched.cpu_of(self.id);
+                w.vm.disown(cpu, pfn);
+                None
+            }
+            _ => {
+                w.vm.add_page(space, index, pfn, 0);
+                Some(pfn.0 as u32)
+            }
+        });
+        match missing {
+            Some(pfn) => Ok(pfn),
+            None => Box::pin(self.add_page(space, index, gfp)).await,
+        }
+    }
+
+    /// Writes a whole page of a file, and waits if too much is dirty.
+    pub async fn write_page(
+        &self,
+        space: SpaceId,
+        index: u32,
+        dirtied: &mut u32,
+    ) -> Result<(), OutOfMemory> {
+        let (present, inode) = self.with(|w| {
+            w.pending += w.costs.write_page;
+            w.user += w.costs.user.write_page;
+            (w.vm.spaces().slot(space, index), w.vm.spaces().get(space).inode)
+        });
+        let pfn = match present {
+            Slot::Page(pfn) => pfn,
+            _ => {
+                self.extents(inode, true).await?;
+                self.with(|w| w.vm.delay_extent(inode));
+                self.add_page(space, index, GFP_CACHE_WRITE).await?
+            }
+        };
+        let logs = self.with(|w| {
+            w.vm.dirty(pfn);
+            w.vm.mark_written(pfn);
+            w.progress += 1;
+            w.vm.config().checkpoint_bytes > 0
+        });
+        if logs {
+            // The change of the modification time.
+            self.commit_inode(inode, false).await?;
+        } else {
+            self.objects_of(inode, Inodes::missing_for_change).await?;
+        }
+        *dirtied += 1;
+        if *dirtied >= DIRTY_BATCH {
+            self.balance_dirty(std::mem::take(dirtied)).await;
+        }
+        self.yield_if_ahead().await;
+        Ok(())
+    }
+
+    /// Waits as long as the disk takes to write what the task dirtied, at its share of the bandwidth, if dirty
+    /// memory is above the midpoint between the background limit and the limit (`balance_dirty_pages`).
+    // Linux: the bandwidth is measured, and the rate of each task follows it slowly.
+    async fn balance_dirty(&self, pages: u32) {
+        loop {
+            let pause = self.with(|w| {
+                let (dirty, writeback) = w.vm.nr_dirty();
+                let limits = w.vm.dirty_limits();
+                if dirty > limits.background {
+                    w.wake_flusher();
+                }
+                let free_run = u64::midpoint(limits.background, limits.limit);
+                let total = dirty + writeback;
+                if total <= free_run {
+                    return None;
+                }
+                // Above the middle of that range tasks are slower than the disk.
+                let range = (limits.limit - free_run).max(1);
+                let pressure = 2000 * (total - free_run) / range;
+                let share = w.disk.write_ns(pages.into()) * w.dirtiers;
+                Some((share * pressure / 1000).clamp(MILLISECOND / 10, MAX_PAUSE))
+            });
+            let Some(pause) = pause else { return };
+            self.sleep(pause).await;
+            let (total, limit) = self.with(|w| {
+                let (dirty, writeback) = w.vm.nr_dirty();
+                (dirty + writeback, w.vm.dirty_limits().limit)
+            });
+            if total <= limit {
+                return;
+            }
+        }
+    }
+
+    /// Reads a page of a file; returns whether it came from the disk.
+    pub async fn read_page(&self, space: SpaceId, index: u32) -> Result<bool, OutOfMemory> {
+        let look = |w: &mut World<'_>| {
+            w.pending += w.costs.read_page;
+            w.user += w.costs.user.read_page;
+            w.progress += 1;
+            let Slot::Page(pfn) = w.vm.spaces().slot(space, index) else { return false };
+            w.vm.mark_accessed(pfn);
+            true
+        };
+        let looked = self.with(|w| w.vm.touch_atime(space).map_or_else(|| Ok(look(w)), Err));
+        let hit = match looked {
+            Ok(hit) => hit,
+            Err(inode) => {
+                self.commit_inode(inode, false).await?;
+                self.with(look)
+            }
+        };
+        if hit {
+            self.yield_if_ahead().await;
+            return Ok(false);
+        }
+        self.with(|w| w.pending += w.costs.read_miss);
+        let pfn = self.add_page(space, index, GFP_CACHE_READ).await?;
+        self.read_disk().await;
+        // The page is marked as accessed when the read returns, if it is still there.
+        self.with(|w| {
+            if w.vm.spaces().slot(space, index) == Slot::Page(pfn) {
+                w.vm.mark_accessed(pfn);
+            }
+        });
+        Ok(true)
+    }
+
+    /// Faults a small page of a mapping.
+    pub async fn fault_base(&self, space: SpaceId, index: u32) -> Result<(), OutOfMemory> {
+        let (slot, zram) = self.with(|w| {
+            w.pending += w.costs.fault_base;
+            w.user += w.costs.user.fault_base;
+            w.vm.stat.pgfault += 1;
+            w.progress += 1;
+            (w.vm.spaces().slot(space, index), w.vm.zram().is_some())
+        });
+        if let Slot::Page(_) = slot {
+            return Ok(());
+        }
+        if let Slot::Swap(_) = slot {
+            self.with(|w| {
+                w.vm.stat.pgmajfault += 1;
+                w.vm.stat.pswpin += 1;
+            });
+            if !zram {
+                self.read_disk().await;
+            }
+        }
+        let pfn = self.alloc(Request::new(0, GFP_ANON)).await?;
+        self.with(|w| w.vm.add_or_free(w.sched.cpu_of(self.id), space, index, pfn, 0));
+        if zram && matches!(slot, Slot::Swap(_)) {
+            self.decompress(pfn).await;
+        }
+        self.yield_if_ahead().await;
+        if self.with(|w| w.vm.is_killed(space)) { Err(OutOfMemory) } else { Ok(()) }
+    }
+}
