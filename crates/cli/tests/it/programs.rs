@@ -33,6 +33,7 @@ enum Program {
     Faults,
     Pool,
     Collapse,
+    Holes,
     Hog,
     MustNotFail,
     MayFail,
@@ -52,6 +53,12 @@ const SCENARIOS: &[Scenario] = &[
         nodes: &[0..128],
         dma32_end_mib: 0,
         programs: &[Program::Collapse],
+    },
+    Scenario {
+        name: "holes",
+        nodes: &[0..128],
+        dma32_end_mib: 0,
+        programs: &[Program::Holes],
     },
     Scenario {
         name: "must-not-fail",
@@ -119,6 +126,7 @@ impl Workload for Scenario {
                     Program::Faults => faults(&ctx).await,
                     Program::Pool => pool(&ctx).await,
                     Program::Collapse => collapse(&ctx).await,
+                    Program::Holes => holes(&ctx).await,
                     Program::Hog => hog(&ctx).await,
                     Program::MustNotFail => kernel_pages(&ctx, Gfp::NOFAIL | Gfp::THISNODE).await,
                     Program::MayFail => kernel_pages(&ctx, Gfp::RETRY_MAYFAIL).await,
@@ -192,6 +200,20 @@ async fn collapse(ctx: &Ctx<'_>) {
     }
     ctx.with(|w| w.vm.enter_khugepaged(space));
     ctx.sleep(11 * SECOND).await;
+}
+
+/// Faults a quarter of memory, and gives every third page back, so that a tenth of free memory is in small blocks.
+async fn holes(ctx: &Ctx<'_>) {
+    const PAGES: u32 = 8192;
+    let space = ctx.with(|w| w.vm.create_mapping(PAGES));
+    for index in 0..PAGES {
+        ctx.fault_base(space, index).await.expect("there is memory");
+    }
+    let cpu = ctx.cpu();
+    for index in (0..PAGES).step_by(3) {
+        ctx.with(|w| w.vm.unmap_page(cpu, space, index));
+    }
+    ctx.sleep(5 * SECOND).await;
 }
 
 /// Faults most of memory, and ends after a while.
