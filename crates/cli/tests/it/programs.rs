@@ -54,12 +54,7 @@ const SCENARIOS: &[Scenario] = &[
         dma32_end_mib: 0,
         programs: &[Program::Collapse],
     },
-    Scenario {
-        name: "holes",
-        nodes: &[0..128],
-        dma32_end_mib: 0,
-        programs: &[Program::Holes],
-    },
+    Scenario { name: "holes", nodes: &[0..128], dma32_end_mib: 0, programs: &[Program::Holes] },
     Scenario {
         name: "must-not-fail",
         nodes: &[0..64],

@@ -1,5 +1,6 @@
 //! Sequences of calls on the allocator, for switches that no workload reaches: CMA, isolation, contiguous ranges,
-//! memory hotplug, reserves, requests that may not fail, zones too large for a small machine.
+//! memory hotplug, reserves, requests that may not fail, zones too large for a small machine. Programs
+//! are in programs.rs.
 
 use std::mem::MaybeUninit;
 

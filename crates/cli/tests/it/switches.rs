@@ -230,36 +230,3 @@ fn equal_kernels_that_are_spelled_differently_give_equal_bytes() {
         assert_eq!(a.to_string(), b.to_string(), "{to} and {spelled}");
     }
 }
-
-#[test]
-fn probe() {
-    let Ok(path) = std::env::var("PROBE") else { return };
-    for line in std::fs::read_to_string(path).unwrap().lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let t = std::time::Instant::now();
-        let out: Vec<String> = words[3..]
-            .iter()
-            .map(|v| {
-                let k = if *v == "-" {
-                    words[1].to_owned()
-                } else {
-                    format!("{},{}={v}", words[1], words[2])
-                };
-                std::panic::catch_unwind(|| scenarios::hash(words[0], &k))
-                    .unwrap_or_else(|_| "PANIC".to_owned())
-            })
-            .collect();
-        let n = out.iter().collect::<BTreeSet<_>>().len();
-        println!(
-            "{} {line}: {out:?} {:?}",
-            if n == out.len() {
-                "DIFF"
-            } else if n > 1 {
-                "part"
-            } else {
-                "same"
-            },
-            t.elapsed()
-        );
-    }
-}
