@@ -121,7 +121,6 @@ presets! {
             free_scanner: FreeScanner::AsNeeded,
             isolate_mark: IsolateMark::Min,
             meeting: Meeting::ByPageblock,
-            partial_result: true,
             finish_mark: FinishMark::RequestLowAndBlock,
             finish_block: FinishBlock::Claimable,
             needs_fs: false,

@@ -103,7 +103,7 @@ fn impossible_machines_are_named_with_their_key() {
 #[test]
 fn saved_runs_are_compared_and_damaged_ones_refused() {
     let file = std::env::temp_dir().join(format!("pageblock-runs-{}.json", std::process::id()));
-    let text = r#"[{"policy":"linux-4.20","workload":"w","machine":"m","seed":1,"event_hash":"0",
+    let text = r#"[{"policy":"linux-4.20","workload":"thpfioscale","machine":"m","seed":1,"event_hash":"0",
         "counters":{"list_probes":3},"extfrag":[],"samples":{"fault-base-1":[600000,700000]}}]"#;
     std::fs::write(&file, text).unwrap();
     let name = file.display().to_string();

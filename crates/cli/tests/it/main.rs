@@ -3,12 +3,12 @@
 mod arguments;
 mod bench;
 mod docs;
-mod faults;
 mod gaps;
 mod inputs;
 mod machines;
 mod manual;
 mod policy;
+mod programs;
 mod recordings;
 mod repeat;
 mod runs;

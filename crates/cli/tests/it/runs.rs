@@ -273,7 +273,7 @@ fn the_rule_for_stars_can_be_chosen() {
     };
     let one = |policy: &str, from| {
         format!(
-            r#"{{"policy":"{policy}","workload":"w","machine":"m","seed":1,"event_hash":"0",
+            r#"{{"policy":"{policy}","workload":"thpfioscale","machine":"m","seed":1,"event_hash":"0",
             "counters":{{}},"extfrag":[],"samples":{{"fault-base-1":[{}]}}}}"#,
             samples(from)
         )

@@ -1,5 +1,6 @@
 //! Sequences of calls on the allocator, for switches that no workload reaches: CMA, isolation, contiguous ranges,
-//! memory hotplug, reserves, requests that may not fail, zones too large for a small machine.
+//! memory hotplug, reserves, requests that may not fail, zones too large for a small machine. Programs
+//! are in programs.rs.
 
 use std::mem::MaybeUninit;
 
@@ -21,12 +22,12 @@ use pageblock::zone::Geometry;
 use pageblock_kernel::Named;
 use pageblock_measure::Tally;
 
-use crate::faults;
+use crate::programs;
 
 /// Returns the event hash of a scenario under a kernel.
 pub(crate) fn hash(scenario: &str, kernel: &str) -> String {
-    if scenario == "faults" {
-        return faults::hash(kernel);
+    if let Some(hash) = programs::hash(scenario, kernel) {
+        return hash;
     }
     let policy = Named::parse(kernel).unwrap_or_else(|error| panic!("{error}")).kernel.allocator;
     match scenario {

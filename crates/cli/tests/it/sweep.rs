@@ -102,6 +102,8 @@ fn watermarks_above_all_memory_are_refused() {
 #[test]
 fn a_refusal_is_logged_as_a_short_line() {
     let many = policy(3, 3);
+    let parts = many.split(',').filter(|part| !part.starts_with("min_free_kbytes="));
+    let many = parts.collect::<Vec<_>>().join(",");
     assert!(many.len() > 1000, "{many}");
     let policy = format!("{many},min_free_kbytes=4000000");
     let Ending::Refused(line) = ends("refused", "netperf-udp", &policy, "1/64") else {

@@ -113,6 +113,7 @@ fn a_wrong_value_in_saved_runs_is_named_without_rust_terms() {
     }
 }
 
+#[cfg(feature = "bench")]
 #[test]
 fn benchmarks_that_need_too_much_memory_are_refused() {
     let under = |arguments: &str| {

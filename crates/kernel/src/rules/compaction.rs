@@ -199,9 +199,6 @@ group! {
         /// When compaction restarts after failures, saved positions are reset before they are read.
         /// From 3.14.
         reset_before_read: bool = false,
-        /// A compaction that did not begin at the zone's start ends as partial.
-        /// From 4.1 here (Linux: 4.8).
-        partial_result: bool = false,
         /// The watermark for success.
         finish_mark: FinishMark = FinishMark::ZoneLow,
         /// The free block for success.

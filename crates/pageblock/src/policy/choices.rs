@@ -226,10 +226,8 @@ choices! {
     PcpBatch {
         /// Up to 4.18: a quarter of 512 KiB at most.
         K512 = "k512",
-        /// 4.19 to 6.18: a quarter of 1 MiB at most.
+        /// From 4.19: a quarter of 1 MiB at most.
         M1 = "m1",
-        /// From 6.19: 256 KiB at most; smaller in small zones.
-        K256 = "k256",
     }
     /// Which blocks merge.
     MergeRule {

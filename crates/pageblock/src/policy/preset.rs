@@ -297,10 +297,9 @@ presets! {
     V6_18 = "linux-6.18", V6_17 {
         skip_active_node: SkipActiveNode::On,
     };
-    /// merging retypes the whole buddy; batch of 256 KiB
+    /// merging retypes the whole buddy; CPU lists are emptied a batch at a time
     V6_19 = "linux-6.19", V6_18 {
         pcp_free: PcpFree::FreeCount619,
-        pcp_batch: PcpBatch::K256,
         merge_rule: MergeRule::RetypeAll,
     };
     /// one loop in the slow path; highatomic before CPU lists are refilled

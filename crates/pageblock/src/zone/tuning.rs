@@ -203,7 +203,6 @@ pub fn pcp_batch(policy: &Policy, managed: u64) -> u64 {
     let base = match policy.pcp_batch {
         PcpBatch::K512 => (managed / 1024).min(512 / KBYTES_PER_PAGE) / 4,
         PcpBatch::M1 => (managed / 1024).min(1024 / KBYTES_PER_PAGE) / 4,
-        PcpBatch::K256 => (managed / 4096).min(256 / KBYTES_PER_PAGE),
     };
     let base = base.max(1);
     // One less than a power of two: a round batch puts the halves of buddies on different CPUs.

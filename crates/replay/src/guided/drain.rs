@@ -102,14 +102,10 @@ impl Guided<'_, '_> {
         let mut explained = self.take_untraced(owner, at, pfn, ListEnd::Tail) || arrived;
         let place =
             self.cpus[cpu].drains.iter().position(|d| (d.pid, d.zone, d.owner) == (pid, at, owner));
-        let known = place.map(|place| self.cpus[cpu].drains.swap_remove(place));
-        let known = match known {
-            Some(over) if new_tick => {
-                self.close(over);
-                None
-            }
-            known => known,
-        };
+        let mut known = place.map(|place| self.cpus[cpu].drains.swap_remove(place));
+        if let Some(over) = known.take_if(|_| new_tick) {
+            self.close(over);
+        }
         let worker = self.look_ahead.ticks().is_worker(pid);
         let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
         else {
@@ -160,10 +156,9 @@ impl Guided<'_, '_> {
         }
         let agreement = agreement(exact, shape, explained);
         self.tally.compare_frame(kind::DRAIN_FRAME, pfn, agreement, || {
-            (
-                format!("{pfn} of list {} to {mt}", or_none(has)),
-                format!("last of list {} is {}, to {}", or_none(list), or_none(next), or_none(to)),
-            )
+            let model = (or_none(list), or_none(next), or_none(to));
+            let model = format!("last of list {} is {}, to {}", model.0, model.1, model.2);
+            (format!("{pfn} of list {} to {mt}", or_none(has)), model)
         });
     }
 

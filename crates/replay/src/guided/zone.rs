@@ -100,6 +100,7 @@ impl Guided<'_, '_> {
             return;
         };
         if cache.impose_drain(zone, pfn).is_ok() {
+            self.seen.left_list_unseen += 1;
             self.set_holder(pfn, None);
         }
     }

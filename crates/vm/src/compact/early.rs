@@ -209,7 +209,7 @@ mod tests {
             let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             let mut state = ZoneCompact::new(zone);
             let mut compactor = Compactor::new(goal(migratetype), rules(policy));
-            compactor.started = true;
+            (compactor.started, compactor.whole_zone) = (true, true);
             compactor.free_pfn = LAST;
             test(allocator, &mut compactor, &mut state);
         });

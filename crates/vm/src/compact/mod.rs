@@ -330,7 +330,8 @@ impl Compactor {
                 state.reset(zone);
             }
             state.flush |= self.goal.direct;
-            return Some(if self.whole_zone || !self.rules.partial_result {
+            // Linux: partial only from 4.8 on. Nothing that follows differs.
+            return Some(if self.whole_zone {
                 CompactResult::Complete
             } else {
                 CompactResult::PartialSkipped
