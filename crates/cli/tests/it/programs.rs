@@ -1,8 +1,6 @@
 //! Programs on a small machine, for switches that no workload reaches: faults of sizes between a page and a huge page,
 //! the pool of hugetlb pages, khugepaged, the OOM killer, compactions of all kinds one after another.
 
-use std::ops::Range;
-
 use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::Named;
@@ -16,13 +14,14 @@ use pageblock_simulate::workload::{Outcome, Progress, Workload, stopped};
 use pageblock_vm::inject::Inject;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::{Slot, SpaceId};
+use std::ops::Range;
 
 /// A scenario: its machine, and what its programs do.
 #[derive(Debug)]
 struct Scenario {
     name: &'static str,
     /// The nodes of the machine, each with two CPUs, by the MiB where its memory starts and ends.
-    nodes: &'static [Range<u64>],
+    nodes: &'static [(u64, u64)],
     /// Where the zones DMA32 and, above it, Normal meet, in MiB.
     dma32_end_mib: u64,
     programs: &'static [Program],
@@ -41,35 +40,35 @@ enum Program {
 }
 
 const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "faults", nodes: &[0..64], dma32_end_mib: 0, programs: &[Program::Faults] },
+    Scenario { name: "faults", nodes: &[(0, 64)], dma32_end_mib: 0, programs: &[Program::Faults] },
     Scenario {
         name: "pool",
-        nodes: &[0..32, 32..96],
+        nodes: &[(0, 32), (32, 96)],
         dma32_end_mib: 0,
         programs: &[Program::Pool],
     },
     Scenario {
         name: "collapse",
-        nodes: &[0..128],
+        nodes: &[(0, 128)],
         dma32_end_mib: 0,
         programs: &[Program::Collapse],
     },
-    Scenario { name: "holes", nodes: &[0..128], dma32_end_mib: 0, programs: &[Program::Holes] },
+    Scenario { name: "holes", nodes: &[(0, 128)], dma32_end_mib: 0, programs: &[Program::Holes] },
     Scenario {
         name: "must-not-fail",
-        nodes: &[0..64],
+        nodes: &[(0, 64)],
         dma32_end_mib: 0,
         programs: &[Program::Hog, Program::MustNotFail],
     },
     Scenario {
         name: "may-fail",
-        nodes: &[0..64],
+        nodes: &[(0, 64)],
         dma32_end_mib: 0,
         programs: &[Program::Hog, Program::MayFail],
     },
     Scenario {
         name: "churn",
-        nodes: &[0..96],
+        nodes: &[(0, 96)],
         dma32_end_mib: 32,
         programs: &[Program::Churn(1), Program::Churn(2), Program::Churn(3)],
     },
@@ -77,7 +76,7 @@ const SCENARIOS: &[Scenario] = &[
 
 impl Scenario {
     fn machine(&self) -> MachineSpec {
-        let node = |Range { start, end }: &Range<u64>| {
+        let node = |(start, end): &(u64, u64)| {
             format!("[[node]]\ncpus = 2\nmemory_mib = [[{start}, {end}]]\n")
         };
         let nodes: String = self.nodes.iter().map(node).collect();

@@ -462,9 +462,16 @@ mod tests {
         let policy = "linux-7.3";
         with_allocator(policy, FRAMES, |allocator| {
             fill(allocator);
+            // Room for a whole pageblock (`compaction_suitable`).
+            for pfn in (1..FRAMES).step_by(2).map(Pfn) {
+                if matches!(allocator.zones()[0].state(pfn), Some(FrameState::Allocated { .. })) {
+                    allocator.free(CpuId(0), pfn, 0, &mut ()).unwrap();
+                }
+            }
+            allocator.drain_all(&mut ());
             let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             let mut state = ZoneCompact::new(zone);
-            let goal = Goal { order: Some(9), captures: Some(0), ..goal(Movable) };
+            let goal = Goal { order: Some(9), captures: Some(3), ..goal(Movable) };
             let mut compactor = Compactor::new(goal, rules(policy));
             let mut step = ZoneStep::More;
             while step == ZoneStep::More {
@@ -472,7 +479,7 @@ mod tests {
             }
             let ZoneStep::Captured(pfn) = step else { panic!("{step:?}") };
             let block = allocator.zones()[0].state(pfn);
-            assert_eq!(block, Some(FrameState::Allocated { order: 0, movable: true }));
+            assert_eq!(block, Some(FrameState::Allocated { order: 3, movable: true }));
         });
     }
 }
