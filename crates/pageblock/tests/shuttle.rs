@@ -81,7 +81,7 @@ fn assert_all_free(shared: &Small) {
     assert_eq!(shared.drain_all(), 0);
     shared.check_zones().unwrap();
     assert_eq!(shared.with_zone(ZoneIndex(0), |zone| zone.free_pages()), Some(FRAMES));
-    assert_eq!(shared.free_pages(0), Some(FRAMES));
+    assert_eq!(shared.free_pages(ZoneIndex(0)), Some(FRAMES));
 }
 
 fn request(order: Order) -> Request {
@@ -133,7 +133,7 @@ fn requested_drain_is_never_lost() {
             cpu.free(pfn, 0, &mut ()).unwrap();
         });
         let asker = thread::spawn(move || {
-            let asked = shared.request_drain(0).unwrap();
+            let asked = shared.request_drain(CpuId(0)).unwrap();
             while !shared.is_drained(asked) {
                 thread::yield_now();
             }
@@ -302,7 +302,7 @@ fn tuning_ends_with_what_there_is() {
         let shared = share_under("linux-6.12,percpu_pagelist_high_fraction=8");
         let ranges = [FrameRange::new(0, 32), FrameRange::new(64, 96)];
         let mut cpu = shared.cpu(CpuId(0)).unwrap();
-        let limits = |cpu: &pageblock::cpu::Cpu<'_, '_, Spin, ()>| cpu.cache(0).unwrap().limits();
+        let limits = |cpu: &pageblock::cpu::Cpu<'_, '_, Spin, ()>| cpu.cache(ZoneIndex(0)).unwrap().limits();
         let before = limits(&cpu);
         ranges.iter().for_each(|&range| cpu.offline(range, &mut (), &mut ()).unwrap());
         cpu.attend(&mut ());
