@@ -18,10 +18,6 @@ const EXTFRAG: &str = "mm_page_alloc_extfrag";
 /// Of so many frees some are batched: every process that ends frees its memory so.
 const FREES_WITHOUT_BATCH: u64 = 1000;
 
-/// Blocks that leave the CPU lists without a drain while their reports are under way; far fewer are in recordings
-/// with drains.
-const BLOCKS_IN_FLIGHT: u64 = 1000;
-
 /// Returns what can be known of a recording's gaps without following its events, of which those in
 /// `followed` are.
 pub(crate) fn known(recording: &Recording, columnar: &Columnar, followed: Range<u64>) -> Vec<Gap> {
@@ -103,7 +99,7 @@ impl Seen {
             (FREE, self.free, self.alloc),
             (FREE_BATCHED, self.free_batched, self.free / FREES_WITHOUT_BATCH),
             (ZONE_LOCKED, self.zone_locked, self.allocated_in_zone),
-            (DRAIN, self.drain, self.not_drained + self.left_list_unseen / BLOCKS_IN_FLIGHT),
+            (DRAIN, self.drain, self.not_drained + self.left_list_unseen),
             (EXTFRAG, self.extfrag, self.of_another_type),
         ]
         .into_iter()
