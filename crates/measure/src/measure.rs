@@ -146,10 +146,7 @@ impl Statistic {
             Self::Median => stats::median(&values().collect::<Vec<_>>()),
             Self::Stddev => stats::stddev(&values().collect::<Vec<_>>()),
             Self::Percentile(percent) => {
-                let mut sorted: Vec<f64> = values().collect();
-                sorted.sort_by(f64::total_cmp);
-                let rank = (sorted.len() * usize::from(percent)).div_ceil(100);
-                sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+                stats::nearest_rank(&values().collect::<Vec<_>>(), percent.into())
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::mismatch::mismatches;
 use crate::names;
 use crate::run::Run;
 use crate::stats::Direction;
+use crate::tables;
 use crate::vmstat;
 
 /// A value of a table.
@@ -146,9 +147,8 @@ impl Subject {
 #[must_use]
 pub fn catalogue(runs: &[Run]) -> Vec<Subject> {
     let pageblock_order = runs.iter().map(Run::pageblock_order).max().unwrap_or(9);
-    let of_workload =
-        runs.iter().find_map(|run| run.tables.as_ref()).map_or(&[][..], |t| &t.measures);
-    let of_workload = of_workload.iter().map(|spec| Subject::new(&*spec.title, spec.metrics()));
+    let of_workload = tables::of_workloads(runs).flat_map(|tables| &tables.measures);
+    let of_workload = of_workload.map(|spec| Subject::new(&*spec.title, spec.metrics()));
     let unfinished = Subject::new("Runs that did not finish (runs)", unfinished());
     let common = common(runs, pageblock_order);
     std::iter::once(unfinished).chain(of_workload).chain(common).collect()

@@ -155,6 +155,16 @@ pub fn percentile(samples: &[f64], percent: usize, direction: Direction) -> f64 
     best(samples, percent, direction).last().copied().unwrap_or(f64::NAN)
 }
 
+/// Returns the smallest sample at or below which `percent` of the samples lie (nearest rank); NaN without
+/// samples.
+#[must_use]
+pub fn nearest_rank(samples: &[f64], percent: usize) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+}
+
 /// Returns the median; NaN without samples.
 #[must_use]
 pub fn median(samples: &[f64]) -> f64 {

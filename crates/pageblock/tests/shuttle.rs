@@ -302,7 +302,8 @@ fn tuning_ends_with_what_there_is() {
         let shared = share_under("linux-6.12,percpu_pagelist_high_fraction=8");
         let ranges = [FrameRange::new(0, 32), FrameRange::new(64, 96)];
         let mut cpu = shared.cpu(CpuId(0)).unwrap();
-        let limits = |cpu: &pageblock::cpu::Cpu<'_, '_, Spin, ()>| cpu.cache(ZoneIndex(0)).unwrap().limits();
+        let limits =
+            |cpu: &pageblock::cpu::Cpu<'_, '_, Spin, ()>| cpu.cache(ZoneIndex(0)).unwrap().limits();
         let before = limits(&cpu);
         ranges.iter().for_each(|&range| cpu.offline(range, &mut (), &mut ()).unwrap());
         cpu.attend(&mut ());

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use self::iterations::{Iterations, IterationsSpec};
 use self::measures::MeasuresSpec;
-use self::operations::{MeansSpec, Operations, SharesSpec, StatisticsSpec};
+use self::operations::{Operations, OperationsSpec, SharesSpec};
 use self::state::{StateSpec, States};
 use crate::error::Error;
 use crate::multiops::StarRule;
@@ -34,9 +34,9 @@ pub struct Tables {
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum TableSpec {
     /// Statistics of samples, one operation after another, as in mmtests.
-    Statistics(StatisticsSpec),
+    Statistics(OperationsSpec),
     /// The mean of the samples of each operation.
-    Means(MeansSpec),
+    Means(OperationsSpec),
     /// The share of one kind of samples in the sum of two.
     Shares(SharesSpec),
     /// Values of consecutive iterations.
@@ -75,14 +75,13 @@ pub enum Table {
 /// [`Error::Baseline`] (of the policies).
 pub fn of_runs(runs: &[Run], baseline: usize, stars: StarRule) -> Result<Vec<Table>, Error> {
     let policies = by_policy(runs);
-    let specs = runs.iter().find_map(|run| run.tables.as_ref());
     let mut tables = Vec::new();
-    for spec in specs.map_or(&[][..], |tables| &tables.tables) {
+    for spec in of_workloads(runs).flat_map(|tables| &tables.tables) {
         let table = match spec {
             TableSpec::Statistics(spec) => {
-                spec.table(&policies, baseline, stars)?.map(Table::Operations)
+                spec.statistics(&policies, baseline, stars)?.map(Table::Operations)
             }
-            TableSpec::Means(spec) => spec.table(&policies, baseline)?.map(Table::Operations),
+            TableSpec::Means(spec) => spec.means(&policies, baseline)?.map(Table::Operations),
             TableSpec::Shares(spec) => spec.table(&policies, baseline)?.map(Table::Operations),
             TableSpec::Iterations(spec) => spec.table(&policies, baseline)?.map(Table::Iterations),
             TableSpec::State(spec) => spec.table(&policies).map(Table::State),
@@ -90,4 +89,17 @@ pub fn of_runs(runs: &[Run], baseline: usize, stars: StarRule) -> Result<Vec<Tab
         tables.extend(table);
     }
     Ok(tables)
+}
+
+/// Returns the tables and measures of the runs' workloads, of each workload once; forms of a workload share them.
+pub(crate) fn of_workloads(runs: &[Run]) -> impl Iterator<Item = &Tables> {
+    let mut seen: Vec<(&str, &Tables)> = Vec::new();
+    for run in runs {
+        if let Some(tables) = &run.tables
+            && !seen.iter().any(|&(name, known)| name == run.workload || known == tables)
+        {
+            seen.push((&run.workload, tables));
+        }
+    }
+    seen.into_iter().map(|(_, tables)| tables)
 }
