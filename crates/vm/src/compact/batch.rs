@@ -102,7 +102,9 @@ impl Compactor {
         let goal = self.goal;
         match self.rules.after_failure {
             AfterFailure::NextBlock => {
-                if let (true, Mode::Async, Some(order)) = (goal.direct, goal.mode, goal.order) {
+                if let (true, Mode::Async, Some(order)) =
+                    (goal.direct.is_some(), goal.mode, goal.order)
+                {
                     self.migrate_pfn = Pfn(self.migrate_pfn).align_up(order).0;
                     self.last_migrated = None;
                 }

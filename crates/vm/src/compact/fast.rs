@@ -150,9 +150,7 @@ impl Compactor {
             self.free_pfn = block;
             return Some(block);
         }
-        if !self.goal.direct {
-            return None;
-        }
+        self.goal.direct?;
         self.free_pfn = min;
         (!self.rules.middle_must_fit || self.may_fill(zone, Pfn(min))).then_some(min)
     }
@@ -204,7 +202,7 @@ impl Compactor {
         block: u64,
         wanted: usize,
     ) {
-        let async_direct = self.goal.direct && self.goal.mode == Mode::Async;
+        let async_direct = self.goal.direct.is_some() && self.goal.mode == Mode::Async;
         if self.targets.len() >= wanted || async_direct {
             return;
         }
@@ -236,7 +234,7 @@ impl Compactor {
         let (pageblock, start) = (zone.geometry().pageblock_order, zone.span().start.0);
         let at_start = self.migrate_pfn == start;
         let continues = !at_start && !Pfn(self.migrate_pfn).is_aligned(pageblock);
-        let only_movable = self.goal.direct && self.goal.migratetype != Movable;
+        let only_movable = self.goal.direct.is_some() && self.goal.migratetype != Movable;
         if self.goal.ignore_hints || continues || only_movable || order <= PAGE_ALLOC_COSTLY_ORDER {
             return false;
         }

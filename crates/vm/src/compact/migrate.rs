@@ -101,7 +101,7 @@ impl Compactor {
 
     /// Tells whether a pageblock is scanned (`suitable_migration_source`).
     fn is_source(&self, zone: &Zone<'_>, block: Pfn) -> bool {
-        if self.goal.mode != Mode::Async || !self.goal.direct {
+        if self.goal.mode != Mode::Async || self.goal.direct.is_none() {
             return true;
         }
         let Some(mt) = zone.block_type(block) else { return false };
@@ -121,7 +121,7 @@ impl Compactor {
         let waits_for = if mode == Mode::SyncLight && !waits { Mode::Async } else { mode };
         let mut first = None;
         // Asynchronous direct compaction takes whole blocks of its order or nothing.
-        let unit = match (mode, self.goal.direct, self.goal.order) {
+        let unit = match (mode, self.goal.direct.is_some(), self.goal.order) {
             (Mode::Async, true, Some(order)) => Some(order),
             _ => None,
         };

@@ -132,11 +132,9 @@ pub struct Goal {
     pub ignore_hints: bool,
     /// Free pages of pageblocks of all types are targets (`ignore_block_suitable`).
     pub any_block: bool,
-    /// A task compacts for its own request.
-    pub direct: bool,
-    /// The order of its request, whose block it may capture: below `order` where whole pageblocks are compacted for
-    /// a small request.
-    pub captures: Option<Order>,
+    /// A task compacts for its own request of this order, and may capture a block of it (`capture_control`, which holds
+    /// its order from 7.2). It is below `order` where `vm.defrag_mode` has whole pageblocks compacted.
+    pub direct: Option<Order>,
     /// Stop when the share of unusable free memory is at most this many percent.
     pub proactive: Option<u64>,
     /// Stop only when whole blocks meet the high watermark (`defrag_mode`'s kcompactd).
@@ -242,7 +240,7 @@ impl Compactor {
             return ZoneStep::Done(result);
         }
         let policy = *allocator.policy();
-        let captures = self.goal.captures.filter(|_| policy.capture != Capture::Off);
+        let captures = self.goal.direct.filter(|_| policy.capture != Capture::Off);
         if let (Some(order), Some((zone, _))) =
             (captures, allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(cpu)))
         {
@@ -329,7 +327,7 @@ impl Compactor {
             if self.rules.restart_after_meeting {
                 state.reset(zone);
             }
-            state.flush |= self.goal.direct;
+            state.flush |= self.goal.direct.is_some();
             // Linux: partial only from 4.8 on. Nothing that follows differs.
             return Some(if self.whole_zone {
                 CompactResult::Complete
@@ -411,7 +409,7 @@ mod tests {
     use pageblock::ids::NodeId;
 
     fn without_request() -> Goal {
-        Goal { order: None, direct: false, captures: None, whole_zone: true, ..goal(Movable) }
+        Goal { order: None, direct: None, whole_zone: true, ..goal(Movable) }
     }
 
     /// Returns the first steps of a compaction without a request. `kswapd`: kswapd runs after the first step. `room`:
@@ -471,7 +469,7 @@ mod tests {
             allocator.drain_all(&mut ());
             let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             let mut state = ZoneCompact::new(zone);
-            let goal = Goal { order: Some(9), captures: Some(3), ..goal(Movable) };
+            let goal = Goal { order: Some(9), direct: Some(3), ..goal(Movable) };
             let mut compactor = Compactor::new(goal, rules(policy));
             let mut step = ZoneStep::More;
             while step == ZoneStep::More {
