@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::rings::{code, root, rust_files};
+use crate::rings::root;
+use crate::source::{code, rust_files};
 
 /// The most lines of a file, and of a function: what one reader can hold at once.
 const FILE_LINES: usize = 500;

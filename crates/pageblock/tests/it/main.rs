@@ -18,6 +18,7 @@ mod ranges;
 mod rings;
 mod scenarios;
 mod sharing;
+mod source;
 mod strict;
 mod tables;
 mod vectors;

@@ -2,7 +2,9 @@
 //! before it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use crate::source::{code, named_after, rust_files};
 
 /// The folders of `src`, lowest first.
 const RINGS: [&str; 9] =
@@ -28,35 +30,6 @@ const TESTING: &str = "testing";
 
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files
-}
-
-/// The code of a line, without its comment. Documentation may name anything.
-pub(crate) fn code(line: &str) -> &str {
-    line.split_once("//").map_or(line, |(code, _)| code)
-}
-
-/// What follows each `prefix` in a text, up to the end of the identifier.
-fn named_after<'t>(text: &'t str, prefix: &str) -> impl Iterator<Item = &'t str> {
-    let starts_a_path =
-        |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-    text.match_indices(prefix).filter(move |&(at, _)| starts_a_path(at)).map(move |(at, _)| {
-        let rest = &text[at + prefix.len()..];
-        rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
-    })
 }
 
 /// What is wrong with the paths of a file of a ring.

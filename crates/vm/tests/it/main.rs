@@ -7,5 +7,7 @@ mod machine;
 mod pressure;
 mod rings;
 mod scenarios;
+#[path = "../../../pageblock/tests/it/source.rs"]
+mod source;
 mod swarm;
 mod zram;

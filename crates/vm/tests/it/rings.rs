@@ -2,7 +2,9 @@
 //! fields of `Vm`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use crate::source::{code, named_after, rust_files};
 
 /// The folders of `src`, lowest first.
 const RINGS: [&str; 10] =
@@ -35,34 +37,6 @@ const MACHINE: [&str; 5] = ["allocator", "kernel", "config", "nodes", "observer"
 
 fn src() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")
-}
-
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files
-}
-
-/// Returns the code of a line without its comment, which may name anything.
-fn code(line: &str) -> &str {
-    line.split_once("//").map_or(line, |(code, _)| code)
-}
-
-/// Returns the identifiers that follow a prefix in a line.
-fn named_after<'t>(line: &'t str, prefix: &str) -> impl Iterator<Item = &'t str> {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let starts = move |at: usize| !line[..at].ends_with(|c| is_part(c) || c == '.');
-    line.match_indices(prefix).filter(move |&(at, _)| starts(at)).map(move |(at, _)| {
-        line[at + prefix.len()..].split(|c| !is_part(c)).next().unwrap_or_default()
-    })
 }
 
 fn ring_of(folder: &str) -> usize {
