@@ -49,12 +49,15 @@ fn show(named: &Named, format: Format) -> String {
     }
     let mut text = format!("{}: {}\n", named.label, named.base.summary());
     for (group, switches) in by_group(Switch::all()) {
-        let mut table = Table::new().text("switch").text("value").text("what it decides");
-        table = table.text("what the value does, and since when");
+        let mut table = Table::new().text("switch").text("value");
+        table = table.text("what it decides; below, what the value does and since when");
         for switch in switches {
             let value = switch.get(&named.kernel);
+            table.row([switch.name(), &value.to_string(), summary(switch)]);
             let since = since(switch, value);
-            table.row([switch.name(), &value.to_string(), summary(switch), sentence(&since)]);
+            if !since.is_empty() {
+                table.row(["", "", &format!("  {}", sentence(&since))]);
+            }
         }
         text += &format!("\n{group}\n{}", table.print());
     }

@@ -59,11 +59,16 @@ fn diff_has_a_line_for_every_change() {
 }
 
 #[test]
-fn what_a_value_does_and_since_when_stands_beside_it() {
+fn what_a_value_does_and_since_when_stands_below_it() {
     let text = prints("policy show linux-5.0");
-    let line = |start: &str| text.lines().find(|line| line.starts_with(start)).expect(start);
-    assert!(line("boost ").ends_with("  5.0 to 5.6: in every zone"), "{text}");
-    assert!(line("hopeless_nodes ").ends_with("  From 4.12 (c73322d098e4)"), "{text}");
+    let below = |start: &str| {
+        let mut lines = text.lines().skip_while(|line| !line.starts_with(start));
+        lines.nth(1).expect(start)
+    };
+    assert!(below("boost ").ends_with("  5.0 to 5.6: in every zone"), "{text}");
+    assert!(below("hopeless_nodes ").ends_with("  From 4.12 (c73322d098e4)"), "{text}");
+    // It fits a wide terminal.
+    assert!(text.lines().all(|line| line.chars().count() <= 180), "{text}");
     let toml = prints("policy show linux-5.0 --toml");
     for line in
         ["#   off   Up to 4.20.", "#   v50   5.0 to 5.6: in every zone.", "# boost = \"v50\""]
