@@ -179,3 +179,47 @@ fn citations_and_anchors_are_read() {
     let expect = [citation("/root/docs/a.md", Some("b")), citation("/root/docs/own.md", Some("c"))];
     assert_eq!(links(own, page), expect);
 }
+
+/// What stands for lines that a document omits.
+const OMITTED: [&str; 3] = ["", "(...)", "(rows omitted)"];
+
+/// The examples with `pageblock policy` in a document: the arguments, and the output that is shown.
+fn policy_examples(text: &str) -> Vec<(String, Vec<String>)> {
+    let mut examples: Vec<(String, Vec<String>)> = Vec::new();
+    let mut within = false;
+    for line in text.lines() {
+        if let Some(command) = line.strip_prefix("    $ ") {
+            // Redirected output and files of the reader's are not looked at.
+            let arguments = command.strip_prefix("pageblock ").filter(|a| a.starts_with("policy "));
+            let arguments = arguments.filter(|a| !a.contains('>') && !a.contains(".toml"));
+            within = arguments.is_some();
+            examples.extend(arguments.map(|arguments| (arguments.to_owned(), Vec::new())));
+        } else if let Some(shown) = line.strip_prefix("    ").filter(|_| within)
+            && !OMITTED.contains(&shown)
+        {
+            examples.last_mut().expect("its command came before").1.push(shown.to_owned());
+        } else if !line.is_empty() && !line.starts_with("    ") {
+            within = false;
+        }
+    }
+    examples
+}
+
+#[test]
+fn examples_of_policies_show_what_the_program_prints() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (document, at_least) in [("README.md", 1), ("docs/policies.md", 3)] {
+        let text = fs::read_to_string(root.join(document)).expect("it is text");
+        let examples = policy_examples(&text);
+        assert!(examples.len() >= at_least, "{document}: {examples:?}");
+        for (arguments, shown) in examples {
+            let printed = prints(&arguments);
+            for line in shown {
+                assert!(
+                    printed.lines().any(|other| other == line),
+                    "{document}: {arguments}: {line}"
+                );
+            }
+        }
+    }
+}
