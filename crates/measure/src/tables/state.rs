@@ -1,8 +1,6 @@
 //! The state of a machine at the end, as bug reports list it: memory, free blocks by type and order, pageblocks by
 //! type, counters.
 
-use std::str::FromStr;
-
 use pageblock::mobility::Migratetype;
 use serde::{Deserialize, Serialize};
 
@@ -35,14 +33,6 @@ impl TryFrom<String> for TypeName {
     fn try_from(name: String) -> Result<Self, String> {
         let found = Migratetype::ALL.into_iter().find(|mt| mt.name() == name);
         found.map(Self).ok_or_else(|| format!("unknown migratetype '{name}'"))
-    }
-}
-
-impl FromStr for TypeName {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::try_from(name.to_owned())
     }
 }
 
@@ -121,7 +111,9 @@ mod tests {
     fn a_state_is_the_mean_of_its_runs() {
         let spec = StateSpec {
             zone: "DMA".into(),
-            types: ["Unmovable", "Reclaimable", "Movable"].map(|name| name.parse().unwrap()).into(),
+            types: [Migratetype::Unmovable, Migratetype::Reclaimable, Migratetype::Movable]
+                .map(TypeName)
+                .into(),
             max_order: 4,
             counters: vec!["allocstall_order_2".into()],
         };
@@ -148,6 +140,6 @@ mod tests {
         assert_eq!(states[0].blocks, [0.0, 0.0, 3.0]);
         assert!(states[0].counters.contains(&("allocstall_order_2".into(), 3.0)));
         assert!(spec.table(&[vec![&Run::default()]]).is_none());
-        assert!("Movables".parse::<TypeName>().is_err());
+        assert!(TypeName::try_from("Movables".to_owned()).is_err());
     }
 }
