@@ -30,7 +30,7 @@ impl EventUnit {
     #[must_use]
     pub const fn of(policy: &Policy) -> Self {
         match policy.claim_rule {
-            ClaimRule::V610 => Self::Page,
+            ClaimRule::TypesAgree => Self::Page,
             _ => Self::Block,
         }
     }
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(unit("linux-3.10"), EventUnit::Block);
         assert_eq!(unit("linux-6.9"), EventUnit::Block);
         assert_eq!(unit("linux-6.10"), EventUnit::Page);
-        assert_eq!(unit("linux-6.9,claim_rule=v610"), EventUnit::Page);
-        assert_eq!(unit("linux-6.12,claim_rule=v412"), EventUnit::Block);
+        assert_eq!(unit("linux-6.9,claim_rule=types_agree"), EventUnit::Page);
+        assert_eq!(unit("linux-6.12,claim_rule=compatible_counts"), EventUnit::Block);
     }
 }

@@ -51,7 +51,7 @@ fn diff_has_a_line_for_every_change() {
         serde_json::from_str(&prints("policy diff linux-4.20 linux-5.0 --json")).unwrap();
     is_documented(&json);
     assert_eq!(json["switches"][0]["switch"], "boost");
-    assert_eq!(json["switches"][0]["b"], "v50");
+    assert_eq!(json["switches"][0]["b"], "every_zone");
     assert_eq!(
         prints("policy diff linux-6.12 linux-6.13"),
         "linux-6.12 and linux-6.13 have the same switches\n"
@@ -70,9 +70,11 @@ fn what_a_value_does_and_since_when_stands_below_it() {
     // It fits a wide terminal.
     assert!(text.lines().all(|line| line.chars().count() <= 180), "{text}");
     let toml = prints("policy show linux-5.0 --toml");
-    for line in
-        ["#   off   Up to 4.20.", "#   v50   5.0 to 5.6: in every zone.", "# boost = \"v50\""]
-    {
+    for line in [
+        "#   off              Up to 4.20.",
+        "#   every_zone       5.0 to 5.6: in every zone.",
+        "# boost = \"every_zone\"",
+    ] {
         assert!(toml.lines().any(|other| other == line), "{line}: {toml}");
     }
     let json = prints("policy diff linux-4.20 linux-5.0 --json");
@@ -121,7 +123,11 @@ fn a_switch_is_set_once() {
         );
     };
     check("linux-4.20,nofragment=off,nofragment=on", "nofragment=off", "nofragment=on");
-    check("linux-4.20,boost=v50,nofragment=on,boost=v50", "boost=v50", "boost=v50");
+    check(
+        "linux-4.20,boost=every_zone,nofragment=on,boost=every_zone",
+        "boost=every_zone",
+        "boost=every_zone",
+    );
     // hybrid(3) sets the threshold too.
     let (hybrid, threshold) = ("fallback_pick=hybrid(3)", "hybrid_threshold=4");
     check(&format!("linux-3.10,{hybrid},{threshold}"), hybrid, threshold);
@@ -130,7 +136,8 @@ fn a_switch_is_set_once() {
         "run thpfioscale --scale 1/64 --policy linux-4.20,nofragment=off,nofragment=on",
         "error: 'nofragment=off' and 'nofragment=on' set the same switch",
     );
-    let path = file("twice.toml", "base = \"linux-4.20\"\nboost = \"v50\"\nboost = \"off\"\n");
+    let path =
+        file("twice.toml", "base = \"linux-4.20\"\nboost = \"every_zone\"\nboost = \"off\"\n");
     refuses(
         &format!("policy show {}", path.display()),
         &format!("error: {}: line 3: ", path.display()),
@@ -157,7 +164,7 @@ fn unknown_names_are_answered_with_existing_ones() {
     );
     refuses(
         "policy show linux-5.0,boost=on",
-        "error: switch 'boost' has no value 'on'; one of off, v50, v58, v510",
+        "error: switch 'boost' has no value 'on'; one of off, every_zone, large_zones, wake_if_boosted",
     );
     refuses(
         "policy diff linux-5.0,boost linux-5.0",

@@ -24,7 +24,7 @@ fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
         flags = flags.with(AllocFlags::CMA);
     }
     if attempt.order > 0
-        && policy.reserve == Reserve::Highatomic73
+        && policy.reserve == Reserve::HighatomicBelowLow
         && !attempt.gfp.has(Gfp::DIRECT_RECLAIM)
         && attempt.gfp.has(Gfp::HIGH)
         && !attempt.gfp.has(Gfp::NOMEMALLOC)

@@ -29,17 +29,17 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             self.with(at, |zone, _| (zone.alloc_batch() <= 0, zone.fair_depleted()));
         match self.machine.policy.fair {
             Fair::Off => FairTest::Use,
-            Fair::V312 if low && spent => FairTest::Skip,
-            Fair::V312 if low && self.machine.policy.zone_reclaim_mode != 0 && !local => {
+            Fair::AllZones if low && spent => FairTest::Skip,
+            Fair::AllZones if low && self.machine.policy.zone_reclaim_mode != 0 && !local => {
                 FairTest::Skip
             }
-            Fair::V313 if low && local && spent && !gfp.has(Gfp::THISNODE) => FairTest::Skip,
-            Fair::V312 | Fair::V313 => FairTest::Use,
-            Fair::V316 | Fair::V44 if !flags.has(AllocFlags::FAIR) => FairTest::Use,
-            Fair::V316 | Fair::V44 if !local => FairTest::Stop,
-            Fair::V316 if spent => FairTest::Skip,
-            Fair::V44 if depleted => FairTest::Skip,
-            Fair::V316 | Fair::V44 => FairTest::Use,
+            Fair::LocalNode if low && local && spent && !gfp.has(Gfp::THISNODE) => FairTest::Skip,
+            Fair::AllZones | Fair::LocalNode => FairTest::Use,
+            Fair::FairPass | Fair::SpentFlag if !flags.has(AllocFlags::FAIR) => FairTest::Use,
+            Fair::FairPass | Fair::SpentFlag if !local => FairTest::Stop,
+            Fair::FairPass if spent => FairTest::Skip,
+            Fair::SpentFlag if depleted => FairTest::Skip,
+            Fair::FairPass | Fair::SpentFlag => FairTest::Use,
         }
     }
 
@@ -54,7 +54,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         if !flags.has(AllocFlags::FAIR) {
             return false;
         }
-        let always = self.machine.policy.fair == Fair::V316;
+        let always = self.machine.policy.fair == Fair::FairPass;
         if skipped || always {
             let ZoneSnapshot { node, kind, .. } = self.machine.snapshots[preferred.index()];
             for (at, snapshot) in self.machine.zones() {
@@ -70,9 +70,9 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     pub(crate) fn reset_fair_batches(&mut self, request: &Request) -> Result<(), AllocError> {
         let attempt = self.machine.attempt(self.caches.node, request)?;
         let local_only = match self.machine.policy.fair {
-            Fair::V312 => self.machine.policy.zone_reclaim_mode != 0,
-            Fair::V313 => true,
-            Fair::Off | Fair::V316 | Fair::V44 => return Ok(()),
+            Fair::AllZones => self.machine.policy.zone_reclaim_mode != 0,
+            Fair::LocalNode => true,
+            Fair::Off | Fair::FairPass | Fair::SpentFlag => return Ok(()),
         };
         let Some(preferred) = self.preferred_zone(&attempt) else { return Ok(()) };
         let snapshots = self.machine.snapshots;

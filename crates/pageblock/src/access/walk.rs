@@ -303,9 +303,11 @@ enum Visit {
 fn adds_to_reserve(policy: &Policy, flags: AllocFlags, from_cpu_list: bool) -> bool {
     let applies = match policy.reserve {
         Reserve::MigrateReserve => false,
-        Reserve::Highatomic44 | Reserve::Highatomic67 => true,
-        Reserve::Highatomic72 => !from_cpu_list,
-        Reserve::Highatomic73 => !from_cpu_list && flags.selected_watermark() == Watermark::Min,
+        Reserve::Highatomic | Reserve::HighatomicRounded => true,
+        Reserve::HighatomicFirst => !from_cpu_list,
+        Reserve::HighatomicBelowLow => {
+            !from_cpu_list && flags.selected_watermark() == Watermark::Min
+        }
     };
     applies && reserves_for(policy, flags)
 }

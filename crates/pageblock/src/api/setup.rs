@@ -335,7 +335,7 @@ fn fast_flags(setup: &Setup<'_>, zone: &Zone<'_>) -> AllocFlags {
         }
         Nofragment::DefragMode => true,
     };
-    let fair = matches!(setup.policy.fair, Fair::V316 | Fair::V44);
+    let fair = matches!(setup.policy.fair, Fair::FairPass | Fair::SpentFlag);
     let mut flags = AllocFlags::WMARK_LOW.with(AllocFlags::CPUSET);
     if nofragment {
         flags = flags.with(AllocFlags::NOFRAGMENT);

@@ -342,7 +342,10 @@ impl CpuCache {
     ) -> Option<Index> {
         let to_reserve = order > 0 && flags.has(AllocFlags::HIGHATOMIC);
         if to_reserve
-            && matches!(zone.policy().reserve, Reserve::Highatomic72 | Reserve::Highatomic73)
+            && matches!(
+                zone.policy().reserve,
+                Reserve::HighatomicFirst | Reserve::HighatomicBelowLow
+            )
         {
             return None;
         }

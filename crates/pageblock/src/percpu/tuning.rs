@@ -61,7 +61,7 @@ impl CpuCache {
             PcpFree::Batch | PcpFree::FreeFactor => u32::MAX,
             PcpFree::FreeHigh | PcpFree::FreeHighScaled => 0,
             // The least that any of them asks for.
-            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => batch,
+            PcpFree::FreeCount | PcpFree::FreeCountPastMin | PcpFree::FreeCountWholeBlocks => batch,
         };
         let below = if within && steady { self.high } else { 0 };
         let pair_keeps = u8::from(rising_to > 1);
@@ -150,7 +150,7 @@ impl CpuCache {
     fn is_long_run(&self, policy: &Policy) -> bool {
         let CacheLimits { batch, high_min, .. } = self.limits;
         let enough = match policy.pcp_free {
-            PcpFree::FreeCount617 | PcpFree::FreeCount619 => batch + high_min / 2,
+            PcpFree::FreeCountPastMin | PcpFree::FreeCountWholeBlocks => batch + high_min / 2,
             _ => batch,
         };
         self.free_count >= enough && (!self.free_high_batch || self.count >= batch)
@@ -170,7 +170,7 @@ impl CpuCache {
             PcpFree::FreeFactor | PcpFree::FreeHigh | PcpFree::FreeHighScaled => {
                 self.drain_by_factor(policy, free_high, zone)
             }
-            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
+            PcpFree::FreeCount | PcpFree::FreeCountPastMin | PcpFree::FreeCountWholeBlocks => {
                 self.drain_by_count(policy, free_high, zone)
             }
         }

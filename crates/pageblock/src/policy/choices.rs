@@ -27,13 +27,13 @@ choices! {
         /// Up to 4.3: up to two blocks a zone, the last fallback.
         MigrateReserve = "migrate_reserve",
         /// 4.4 to 6.7: blocks are reserved as high-order atomic requests come; at most 1 % of the zone and a block.
-        Highatomic44 = "highatomic44",
+        Highatomic = "highatomic",
         /// From 6.8: none where 1 % is less than a block, else 1 % rounded up to blocks.
-        Highatomic67 = "highatomic67",
+        HighatomicRounded = "highatomic_rounded",
         /// 7.2: an empty CPU list sends the request to the zone, where the reserve is tried first.
-        Highatomic72 = "highatomic72",
+        HighatomicFirst = "highatomic_first",
         /// From 7.3: only requests below the low watermark reserve.
-        Highatomic73 = "highatomic73",
+        HighatomicBelowLow = "highatomic_below_low",
     }
     /// The distance of the low and high watermark from the minimum.
     WmarkGap {
@@ -47,11 +47,11 @@ choices! {
         /// Up to 4.3: the demand halves with each order.
         HalvePerOrder = "halve_per_order",
         /// 4.4 to 6.2: some list must hold a large enough block.
-        ListExists44 = "list_exists44",
+        ListExists = "list_exists",
         /// From 6.3: reserve flags combine in sequence.
-        ListExists63 = "list_exists63",
+        FlagsCombine = "flags_combine",
         /// From 6.13 (and in 6.12.y): only free highatomic pages are subtracted, not all reserved ones.
-        ListExists612 = "list_exists612",
+        FreeHighatomic = "free_highatomic",
     }
     /// The quick check for order 0 before the full one (`zone_watermark_fast`).
     WmarkFast {
@@ -74,11 +74,11 @@ choices! {
         /// Up to 4.20.
         Off = "off",
         /// 5.0 to 5.6: in every zone.
-        V50 = "v50",
+        EveryZone = "every_zone",
         /// 5.7 to 5.10: not in zones smaller than four pageblocks.
-        V58 = "v58",
+        LargeZones = "large_zones",
         /// From 5.11 (and in 5.10.y): kswapd is woken only if the boost happened.
-        V510 = "v510",
+        WakeIfBoosted = "wake_if_boosted",
     }
     /// Spreading over zones before fragmenting one.
     Nofragment {
@@ -94,13 +94,13 @@ choices! {
         /// Before 3.12 and from 4.8.
         Off = "off",
         /// 3.12: batches of all zones, reset in the slow path.
-        V312 = "v312",
+        AllZones = "all_zones",
         /// 3.13 and 3.14: only among the zones of the local node.
-        V313 = "v313",
+        LocalNode = "local_node",
         /// 3.15 and 3.16: a fair pass, then one without.
-        V316 = "v316",
+        FairPass = "fair_pass",
         /// 3.17 to 4.7: a flag marks spent zones.
-        V44 = "v44",
+        SpentFlag = "spent_flag",
     }
     /// Passing over nodes whose kswapd runs, in a first pass.
     SkipActiveNode {
@@ -144,20 +144,20 @@ choices! {
     ClaimRule {
         /// 3.10: free pages of the block move; the rest goes to the requested type. The event prints
         /// the type after the operation.
-        V310 = "v310",
+        RestTakenEventAfter = "rest_taken_event_after",
         /// 3.12: the rest always goes to the requested type.
-        V312 = "v312",
+        RestTaken = "rest_taken",
         /// 3.13 to 3.19: the rest stays with its type unless the block was claimed.
-        V316 = "v316",
+        RestStays = "rest_stays",
         /// 3.19.y: the rest follows the moved pages.
-        V319 = "v319",
+        RestFollows = "rest_follows",
         /// 4.0 to 4.11: the rest always goes to the requested type.
-        V42 = "v42",
+        RestTakenByBlock = "rest_taken_by_block",
         /// 4.12 to 6.9: compatible allocated pages count towards the half; moved pages are then
         /// allocated from smallest first.
-        V412 = "v412",
+        CompatibleCounts = "compatible_counts",
         /// From 6.10: the type of a list is always the type of its blocks; nothing moves without a claim.
-        V610 = "v610",
+        TypesAgree = "types_agree",
     }
     /// Which fallbacks try to claim the whole pageblock.
     ClaimPred {
@@ -204,9 +204,9 @@ choices! {
         /// 6.7 to 6.15: as many as were freed in a row.
         FreeCount = "free_count",
         /// 6.16 to 6.18: high orders in a row empty the lists only past half of the minimum.
-        FreeCount617 = "free_count617",
+        FreeCountPastMin = "free_count_past_min",
         /// From 6.19: a batch at a time, each rounded up to whole blocks.
-        FreeCount619 = "free_count619",
+        FreeCountWholeBlocks = "free_count_whole_blocks",
     }
     /// Which type a drained page is freed to.
     PcpType {
@@ -234,9 +234,9 @@ choices! {
         /// Up to 3.17: all.
         Free = "free",
         /// 3.18 to 4.5: up to a pageblock when the freed page's block is isolated.
-        Iso319 = "iso319",
+        FreedIsolated = "freed_isolated",
         /// 4.6 to 5.17 (and in 4.4.y): not past a pageblock when one of the two is isolated.
-        Iso44 = "iso44",
+        EitherIsolated = "either_isolated",
         /// 5.18 to 6.9: nor when one of them is highatomic or CMA.
         Mergeable = "mergeable",
         /// 6.10 to 6.18: the buddy's first block takes the type of the freed page.
@@ -263,11 +263,11 @@ choices! {
         /// Up to 5.0.
         Off = "off",
         /// 5.1 to 6.9: not from a movable block below the pageblock order.
-        V51 = "v51",
+        NotMovable = "not_movable",
         /// 6.10 to 6.14: from a movable block if the request is movable.
-        V610 = "v610",
+        IfMovable = "if_movable",
         /// From 6.15: reported as an extfrag event.
-        V615 = "v615",
+        IfMovableReported = "if_movable_reported",
     }
     /// Whether blocks over the pageblock order are freed in pieces of that order.
     SplitLarge {

@@ -211,7 +211,7 @@ impl Policy {
     /// again.
     #[must_use]
     pub const fn list_type_strict(&self) -> bool {
-        matches!(self.claim_rule, ClaimRule::V610)
+        matches!(self.claim_rule, ClaimRule::TypesAgree)
             && matches!(self.retype, Retype::Together)
             && matches!(self.isolation, Isolation::Split)
             && matches!(self.merge_rule, MergeRule::Retype | MergeRule::RetypeAll)
@@ -221,15 +221,18 @@ impl Policy {
     /// Tells whether a block on a CPU list is on that of its remembered type. Up to 4.3 a request can get a block
     /// with the type of the list that it came from.
     pub(crate) const fn remembers_list(&self) -> bool {
-        matches!(self.claim_rule, ClaimRule::V412 | ClaimRule::V610)
-            || (matches!(self.claim_rule, ClaimRule::V42)
+        matches!(self.claim_rule, ClaimRule::CompatibleCounts | ClaimRule::TypesAgree)
+            || (matches!(self.claim_rule, ClaimRule::RestTakenByBlock)
                 && !matches!(self.reserve, Reserve::MigrateReserve))
     }
 
     /// Tells whether the limits of CPU lists count what was freed in a row.
     #[must_use]
     pub const fn counts_frees(&self) -> bool {
-        matches!(self.pcp_free, PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619)
+        matches!(
+            self.pcp_free,
+            PcpFree::FreeCount | PcpFree::FreeCountPastMin | PcpFree::FreeCountWholeBlocks
+        )
     }
 
     /// Reads `NAME,switch=value,...`. `fallback_pick=hybrid(3)` sets `hybrid_threshold` too.

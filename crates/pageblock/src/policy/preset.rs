@@ -53,7 +53,7 @@ const V3_10: Policy = Policy {
     below_high: BelowHigh::Off,
     cma: CmaUse::InFallback,
     fallback_pick: FallbackPick::Largest,
-    claim_rule: ClaimRule::V310,
+    claim_rule: ClaimRule::RestTakenEventAfter,
     claim_pred: ClaimPred::Reclaimable,
     pcp_orders: PcpOrders::Order0,
     pcp_empty: PcpEmpty::Fails,
@@ -128,37 +128,37 @@ presets! {
     V3_11 = "linux-3.11", V3_10 {};
     /// fair zone allocator; kswapd balances to the high watermark
     V3_12 = "linux-3.12", V3_11 {
-        fair: Fair::V312,
-        claim_rule: ClaimRule::V312,
+        fair: Fair::AllZones,
+        claim_rule: ClaimRule::RestTaken,
     };
     /// fairness only among the zones of a node
     V3_13 = "linux-3.13", V3_12 {
-        fair: Fair::V313,
+        fair: Fair::LocalNode,
     };
     /// a fair pass before the slow path; asynchronous compaction for huge pages
     V3_16 = "linux-3.16", V3_13 {
-        fair: Fair::V316,
-        claim_rule: ClaimRule::V316,
+        fair: Fair::FairPass,
+        claim_rule: ClaimRule::RestStays,
         thp_contended: ThpContended::ByTask,
         thp_waits: ThpWaits::Off,
     };
     /// the remainder follows moved pages; isolated blocks limit merging
     V3_19 = "linux-3.19", V3_16 {
-        claim_rule: ClaimRule::V319,
-        merge_rule: MergeRule::Iso319,
+        claim_rule: ClaimRule::RestFollows,
+        merge_rule: MergeRule::FreedIsolated,
     };
     /// unmovable requests claim blocks too; CMA before the fallback
     V4_2 = "linux-4.2", V3_19 {
-        claim_rule: ClaimRule::V42,
+        claim_rule: ClaimRule::RestTakenByBlock,
         claim_pred: ClaimPred::Kernel,
         cma: CmaUse::BeforeFallback,
     };
     /// highatomic reserve instead of the migrate reserve; watermarks look for a block
     V4_4 = "linux-4.4", V4_2 {
-        reserve: Reserve::Highatomic44,
-        wmark_check: WmarkCheck::ListExists44,
-        fair: Fair::V44,
-        merge_rule: MergeRule::Iso44,
+        reserve: Reserve::Highatomic,
+        wmark_check: WmarkCheck::ListExists,
+        fair: Fair::SpentFlag,
+        merge_rule: MergeRule::EitherIsolated,
         retry_wakes: RetryWakes::On,
         oom_reach: OomReach::WithoutProgress,
         oom_without_fs: OomWithoutFs::Progresses,
@@ -176,7 +176,7 @@ presets! {
     V4_9 = "linux-4.9", V4_8 {};
     /// compatible pages count for a claim; compaction first for kernel requests
     V4_12 = "linux-4.12", V4_9 {
-        claim_rule: ClaimRule::V412,
+        claim_rule: ClaimRule::CompatibleCounts,
         nofail_kills: NofailKills::Off,
         compact_first: CompactFirst::KernelBlocks,
         skipped_gives_up: SkippedGivesUp::On,
@@ -195,12 +195,12 @@ presets! {
     V4_20 = "linux-4.20", V4_19 {};
     /// watermark boost; fragmentation avoidance present but never set
     V5_0 = "linux-5.0", V4_20 {
-        boost: Boost::V50,
+        boost: Boost::EveryZone,
     };
     /// fragmentation avoidance works; compaction captures pages, searches lists and samples
     V5_1 = "linux-5.1", V5_0 {
         nofragment: Nofragment::On,
-        capture: Capture::V51,
+        capture: Capture::NotMovable,
     };
     /// as 5.1
     V5_2 = "linux-5.2", V5_1 {};
@@ -208,14 +208,14 @@ presets! {
     V5_4 = "linux-5.4", V5_2 {};
     /// CMA used when it is half of free memory; reclaim by cost
     V5_8 = "linux-5.8", V5_4 {
-        boost: Boost::V58,
+        boost: Boost::LargeZones,
         cma: CmaUse::HalfRule,
         min_free_kbytes_max: 262_144,
     };
     /// converted and untouched pages to the tail; proactive compaction
     V5_10 = "linux-5.10", V5_8 {
         wmark_fast: WmarkFast::Unusable,
-        boost: Boost::V510,
+        boost: Boost::WakeIfBoosted,
         move_to: MoveTo::Tail,
         untouched_to: UntouchedTo::Tail,
     };
@@ -245,7 +245,7 @@ presets! {
     };
     /// flags for reserves reworked
     V6_3 = "linux-6.3", V6_1 {
-        wmark_check: WmarkCheck::ListExists63,
+        wmark_check: WmarkCheck::FlagsCombine,
     };
     /// as 6.3
     V6_4 = "linux-6.4", V6_3 {};
@@ -255,7 +255,7 @@ presets! {
     };
     /// CPU lists tune themselves; small zones reserve no highatomic block
     V6_7 = "linux-6.7", V6_6 {
-        reserve: Reserve::Highatomic67,
+        reserve: Reserve::HighatomicRounded,
         below_high: BelowHigh::On,
         pcp_high: PcpHigh::Autotune,
         pcp_free: PcpFree::FreeCount,
@@ -266,17 +266,17 @@ presets! {
     V6_9 = "linux-6.9", V6_8 {};
     /// freelist hygiene: a list has the type of its blocks (seed 4)
     V6_10 = "linux-6.10", V6_9 {
-        claim_rule: ClaimRule::V610,
+        claim_rule: ClaimRule::TypesAgree,
         retype: Retype::Together,
         isolation: Isolation::Split,
         pcp_thp_lists: PcpThpLists::Two,
         pcp_type: PcpType::Reread,
         merge_rule: MergeRule::Retype,
-        capture: Capture::V610,
+        capture: Capture::IfMovable,
     };
     /// free highatomic pages counted; large blocks freed in pieces
     V6_12 = "linux-6.12", V6_10 {
-        wmark_check: WmarkCheck::ListExists612,
+        wmark_check: WmarkCheck::FreeHighatomic,
         split_large: SplitLarge::On,
     };
     /// as 6.12
@@ -286,12 +286,12 @@ presets! {
     /// claim from the largest, steal the smallest; vm.defrag_mode exists
     V6_15 = "linux-6.15", V6_14 {
         fallback_pick: FallbackPick::ClaimThenSteal,
-        capture: Capture::V615,
+        capture: Capture::IfMovableReported,
         highatomic_high: HighatomicHigh::WithHigh,
     };
     /// CPU lists are emptied for high orders later
     V6_17 = "linux-6.17", V6_15 {
-        pcp_free: PcpFree::FreeCount617,
+        pcp_free: PcpFree::FreeCountPastMin,
     };
     /// nodes whose kswapd runs are passed over
     V6_18 = "linux-6.18", V6_17 {
@@ -299,23 +299,23 @@ presets! {
     };
     /// merging retypes the whole buddy; CPU lists are emptied a batch at a time
     V6_19 = "linux-6.19", V6_18 {
-        pcp_free: PcpFree::FreeCount619,
+        pcp_free: PcpFree::FreeCountWholeBlocks,
         merge_rule: MergeRule::RetypeAll,
     };
     /// one loop in the slow path; highatomic before CPU lists are refilled
     V7_2 = "linux-7.2", V6_19 {
-        reserve: Reserve::Highatomic72,
+        reserve: Reserve::HighatomicFirst,
         slowpath: Slowpath::OneLoop,
     };
     /// highatomic blocks only below the low watermark
     V7_3 = "linux-7.3", V7_2 {
-        reserve: Reserve::Highatomic73,
+        reserve: Reserve::HighatomicBelowLow,
         defrag_blocks: DefragBlocks::On,
     };
     /// 6.1.192: reserve flags of 6.3, two CPU lists for huge pages
     DEBIAN_6_1 = "debian-6.1", V6_1 {
         pcp_free: PcpFree::FreeHighScaled,
-        wmark_check: WmarkCheck::ListExists63,
+        wmark_check: WmarkCheck::FlagsCombine,
         pcp_thp_lists: PcpThpLists::Two,
     };
     /// 6.12.107: claim and steal of 6.15, retyping of 6.19

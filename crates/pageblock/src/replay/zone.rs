@@ -288,7 +288,7 @@ impl Zone<'_> {
             return Err(FrameError::NotFree(fallback.pfn));
         }
         let kswapd = crate::base::alloc_flags::AllocFlags::KSWAPD;
-        let strict = self.policy().claim_rule == ClaimRule::V610;
+        let strict = self.policy().claim_rule == ClaimRule::TypesAgree;
         if fallback.outcome == Outcome::Single && strict {
             return Ok(());
         }

@@ -29,8 +29,8 @@ pub fn slow_alloc_flags(policy: &Policy, demand: &Demand, caller: &Caller) -> Al
         WmarkCheck::HalvePerOrder => {
             harder(flags, demand, caller, !demand.gfp.has(Gfp::DIRECT_RECLAIM))
         }
-        WmarkCheck::ListExists44 => harder(flags, demand, caller, is_atomic(demand.gfp)),
-        WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => {
+        WmarkCheck::ListExists => harder(flags, demand, caller, is_atomic(demand.gfp)),
+        WmarkCheck::FlagsCombine | WmarkCheck::FreeHighatomic => {
             reserves(policy, flags, demand, caller)
         }
     }

@@ -220,8 +220,8 @@ impl SlowPath<'_> {
             return self.over(Step::Fail);
         }
         let more = match self.policy.wmark_check {
-            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => AllocFlags::HARDER,
-            WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => AllocFlags::MIN_RESERVE,
+            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists => AllocFlags::HARDER,
+            WmarkCheck::FlagsCombine | WmarkCheck::FreeHighatomic => AllocFlags::MIN_RESERVE,
         };
         let flags = AllocFlags::WMARK_MIN.with(AllocFlags::CPUSET).with(more);
         self.go(At::NofailTry, Step::TryAlloc { flags, nodes: self.nodes })

@@ -26,7 +26,7 @@ impl Zone<'_> {
             debug_assert!(boost >= self.boost, "a fallback lowers the boost");
             self.boost = boost;
         }
-        let unconditional = matches!(self.policy.boost, Boost::V50 | Boost::V58);
+        let unconditional = matches!(self.policy.boost, Boost::EveryZone | Boost::LargeZones);
         let marks = self.policy.boost != Boost::Off && (unconditional || boost.is_some());
         if marks && flags.has(AllocFlags::KSWAPD) {
             self.boosted = true;

@@ -192,7 +192,7 @@ impl Zone<'_> {
     fn merge_cap(&self, i: Index) -> Order {
         let max = self.geometry.max_order;
         let isolated = || self.map.block_type(i) == Migratetype::Isolate;
-        if self.policy.merge_rule == MergeRule::Iso319 && isolated() {
+        if self.policy.merge_rule == MergeRule::FreedIsolated && isolated() {
             self.geometry.pageblock_order.min(max)
         } else {
             max
@@ -208,8 +208,8 @@ impl Zone<'_> {
         let isolate = mt == Migratetype::Isolate || other == Migratetype::Isolate;
         let mergeable = mt.is_mergeable() && other.is_mergeable();
         match self.policy.merge_rule {
-            MergeRule::Free | MergeRule::Iso319 => true,
-            MergeRule::Iso44 => !isolate,
+            MergeRule::Free | MergeRule::FreedIsolated => true,
+            MergeRule::EitherIsolated => !isolate,
             MergeRule::Mergeable | MergeRule::Retype | MergeRule::RetypeAll => mergeable,
         }
     }
@@ -222,7 +222,10 @@ impl Zone<'_> {
         match self.policy.merge_rule {
             MergeRule::Retype => self.set_block_type(buddy, mt),
             MergeRule::RetypeAll => self.set_block_types(buddy, order, mt),
-            MergeRule::Free | MergeRule::Iso319 | MergeRule::Iso44 | MergeRule::Mergeable => {}
+            MergeRule::Free
+            | MergeRule::FreedIsolated
+            | MergeRule::EitherIsolated
+            | MergeRule::Mergeable => {}
         }
     }
 

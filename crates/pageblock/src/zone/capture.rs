@@ -58,14 +58,14 @@ impl Zone<'_> {
             && !self.is_whole_block(order)
             && match self.policy.capture {
                 Capture::Off => return false,
-                Capture::V51 => true,
-                Capture::V610 | Capture::V615 => slot.migratetype != Movable,
+                Capture::NotMovable => true,
+                Capture::IfMovable | Capture::IfMovableReported => slot.migratetype != Movable,
             };
         if pollutes || matches!(mt, Cma | Isolate) || self.policy.capture == Capture::Off {
             return false;
         }
         let pfn = self.map.pfn(i);
-        if self.policy.capture == Capture::V615 && mt != slot.migratetype {
+        if self.policy.capture == Capture::IfMovableReported && mt != slot.migratetype {
             observer.event(Event::Extfrag(Extfrag {
                 pfn,
                 alloc_order: slot.order,

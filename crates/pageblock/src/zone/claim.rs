@@ -41,13 +41,13 @@ impl Zone<'_> {
             })
         };
         match self.policy.claim_rule {
-            ClaimRule::V610 => {
+            ClaimRule::TypesAgree => {
                 let page = self.take_strict(i, order, start, fallback, flags, observer)?;
                 let owned = self.map.block_type(page) == start;
                 observer.event(event(self, page, fallback.from, owned));
                 Some((page, start))
             }
-            ClaimRule::V412 => {
+            ClaimRule::CompatibleCounts => {
                 self.refile(i, start, fallback, flags);
                 let owned = self.map.block_type(i) == start;
                 observer.event(event(self, i, fallback.from, owned));
@@ -58,13 +58,14 @@ impl Zone<'_> {
             rule => {
                 let (new, rest) = self.move_and_split(i, order, start, fallback, rule);
                 let owned = match rule {
-                    ClaimRule::V310 => new == start,
-                    ClaimRule::V312 | ClaimRule::V316 => {
+                    ClaimRule::RestTakenEventAfter => new == start,
+                    ClaimRule::RestTaken | ClaimRule::RestStays => {
                         matches!(fallback.outcome, Outcome::Claim | Outcome::ClaimWhole)
                     }
                     _ => self.map.block_type(i) == start,
                 };
-                let printed = if rule == ClaimRule::V310 { new } else { fallback.from };
+                let printed =
+                    if rule == ClaimRule::RestTakenEventAfter { new } else { fallback.from };
                 observer.event(event(self, i, printed, owned));
                 self.trace_zone_locked(i, order, start, start, observer);
                 Some((i, rest))
@@ -94,11 +95,11 @@ impl Zone<'_> {
         }
         let claimed = matches!(outcome, Outcome::Claim | Outcome::ClaimWhole);
         let moved = claimed || outcome == Outcome::Refile;
-        let follows_move = matches!(rule, ClaimRule::V310 | ClaimRule::V319);
+        let follows_move = matches!(rule, ClaimRule::RestTakenEventAfter | ClaimRule::RestFollows);
         let new = if claimed || (follows_move && moved) { start } else { from };
         let rest = match rule {
             _ if from == Cma => Cma,
-            ClaimRule::V316 | ClaimRule::V319 => new,
+            ClaimRule::RestStays | ClaimRule::RestFollows => new,
             _ => start,
         };
         self.remove(i, found, list);

@@ -240,7 +240,8 @@ impl Zone<'_> {
     }
 
     fn decide(&self, (i, order, from): Candidate, start: Migratetype, looks: &mut u32) -> Outcome {
-        let counts_alike = matches!(self.policy.claim_rule, ClaimRule::V412 | ClaimRule::V610);
+        let counts_alike =
+            matches!(self.policy.claim_rule, ClaimRule::CompatibleCounts | ClaimRule::TypesAgree);
         if from == Cma || (counts_alike && self.map.block_type(i) == HighAtomic) {
             return Outcome::Single;
         }
@@ -267,11 +268,11 @@ impl Zone<'_> {
         let half = self.geometry.pageblock_pages() / 2;
         if free + alike >= half || self.mobility_off {
             // From 6.10 on the pages are counted first, and moved in a second pass.
-            if self.policy.claim_rule == ClaimRule::V610 {
+            if self.policy.claim_rule == ClaimRule::TypesAgree {
                 *looks += looked;
             }
             Outcome::Claim
-        } else if self.policy.claim_rule == ClaimRule::V610 {
+        } else if self.policy.claim_rule == ClaimRule::TypesAgree {
             Outcome::Single
         } else {
             Outcome::Refile

@@ -18,7 +18,7 @@ impl Zone<'_> {
         let percent = self.managed / 100;
         match self.policy.reserve {
             policy::Reserve::MigrateReserve => 0,
-            policy::Reserve::Highatomic44 => percent + block,
+            policy::Reserve::Highatomic => percent + block,
             _ if percent < block => 0,
             _ => percent.next_multiple_of(block),
         }
@@ -31,7 +31,7 @@ impl Zone<'_> {
         let mt = self.map.block_type(i);
         let movable_block = match self.policy.reserve {
             policy::Reserve::MigrateReserve => false,
-            policy::Reserve::Highatomic44 => !matches!(mt, HighAtomic | Isolate | Cma),
+            policy::Reserve::Highatomic => !matches!(mt, HighAtomic | Isolate | Cma),
             _ => mt.is_mergeable(),
         };
         if self.reserved_highatomic >= self.highatomic_cap() || !movable_block {
@@ -148,7 +148,7 @@ pub enum Unreserve {
 pub(crate) fn reserves_for(policy: &Policy, flags: AllocFlags) -> bool {
     match policy.wmark_check {
         WmarkCheck::HalvePerOrder => false,
-        WmarkCheck::ListExists44 => flags.has(AllocFlags::NON_BLOCK),
+        WmarkCheck::ListExists => flags.has(AllocFlags::NON_BLOCK),
         _ => flags.has(AllocFlags::HIGHATOMIC),
     }
 }

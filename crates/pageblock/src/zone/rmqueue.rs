@@ -45,9 +45,9 @@ impl Zone<'_> {
             return Some(i);
         }
         let last = match self.policy.wmark_check {
-            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => return None,
-            WmarkCheck::ListExists63 => AllocFlags::OOM,
-            WmarkCheck::ListExists612 => AllocFlags::OOM.with(AllocFlags::NON_BLOCK),
+            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists => return None,
+            WmarkCheck::FlagsCombine => AllocFlags::OOM,
+            WmarkCheck::FreeHighatomic => AllocFlags::OOM.with(AllocFlags::NON_BLOCK),
         };
         if !flags.has_any(last) {
             return None;
@@ -160,7 +160,7 @@ impl Zone<'_> {
         list: Migratetype,
     ) -> Migratetype {
         match self.policy.claim_rule {
-            ClaimRule::V310 | ClaimRule::V312 => match self.map.block_type(i) {
+            ClaimRule::RestTakenEventAfter | ClaimRule::RestTaken => match self.map.block_type(i) {
                 special @ (Migratetype::Cma | Migratetype::Isolate) => special,
                 _ => requested,
             },

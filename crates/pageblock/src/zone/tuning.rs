@@ -246,8 +246,8 @@ pub fn migrate_reserve_blocks(min_wmark: u64, pageblock_order: Order) -> u64 {
 /// Returns the watermark boost of a zone after a fragmenting fallback (`boost_watermark`), in pages; `None`
 /// where it is not boosted. `stored_high` is the high watermark without `boost`, the boost so far.
 ///
-/// From 5.11 kswapd is woken for the boost only after `Some`; in 5.0 to 5.10 ([`Boost::V50`],
-/// [`Boost::V58`]) also after `None`.
+/// From 5.11 kswapd is woken for the boost only after `Some`; in 5.0 to 5.10 ([`Boost::EveryZone`],
+/// [`Boost::LargeZones`]) also after `None`.
 #[must_use]
 pub fn boost_watermark(
     policy: &Policy,
@@ -259,8 +259,8 @@ pub fn boost_watermark(
     let block = pages(pageblock_order);
     let too_small = match policy.boost {
         Boost::Off => return None,
-        Boost::V50 => false,
-        Boost::V58 | Boost::V510 => 4 * block > managed,
+        Boost::EveryZone => false,
+        Boost::LargeZones | Boost::WakeIfBoosted => 4 * block > managed,
     };
     let max = mul_div(stored_high, policy.watermark_boost_factor.into(), 10_000);
     if too_small || max == 0 {
@@ -458,8 +458,8 @@ mod tests {
 
     #[test]
     fn boost_rises_by_a_block_to_its_cap() {
-        let v510 = policy("linux-5.10");
-        let boost = |high, boost, managed| boost_watermark(&v510, high, boost, managed, 9);
+        let wakes = policy("linux-5.10");
+        let boost = |high, boost, managed| boost_watermark(&wakes, high, boost, managed, 9);
         assert_eq!(boost(25_585, 0, 5_406_170), Some(512));
         assert_eq!(boost(25_585, 38_000, 5_406_170), Some(38_377));
         assert_eq!(boost(25_585, 38_377, 5_406_170), Some(38_377));

@@ -133,7 +133,7 @@ fn watermark_ok(
 fn reduced_mark(zone: &impl ZoneStat, mark: i64, flags: AllocFlags) -> i64 {
     let mut min = mark;
     match zone.policy().wmark_check {
-        WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => {
+        WmarkCheck::HalvePerOrder | WmarkCheck::ListExists => {
             if flags.has(AllocFlags::MIN_RESERVE) {
                 min -= min / 2;
             }
@@ -143,7 +143,7 @@ fn reduced_mark(zone: &impl ZoneStat, mark: i64, flags: AllocFlags) -> i64 {
                 min -= min / 4;
             }
         }
-        WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => {
+        WmarkCheck::FlagsCombine | WmarkCheck::FreeHighatomic => {
             if flags.has(AllocFlags::MIN_RESERVE) {
                 min -= min / 2;
                 if flags.has(AllocFlags::NON_BLOCK) {
@@ -163,14 +163,14 @@ fn reduced_mark(zone: &impl ZoneStat, mark: i64, flags: AllocFlags) -> i64 {
 fn unusable_free(zone: &impl ZoneStat, flags: AllocFlags) -> u64 {
     let highatomic = match zone.policy().wmark_check {
         WmarkCheck::HalvePerOrder => 0,
-        WmarkCheck::ListExists44 if flags.has_any(AllocFlags::NON_BLOCK.with(AllocFlags::OOM)) => 0,
-        WmarkCheck::ListExists63 | WmarkCheck::ListExists612
+        WmarkCheck::ListExists if flags.has_any(AllocFlags::NON_BLOCK.with(AllocFlags::OOM)) => 0,
+        WmarkCheck::FlagsCombine | WmarkCheck::FreeHighatomic
             if flags.has_any(AllocFlags::RESERVES) =>
         {
             0
         }
-        WmarkCheck::ListExists44 | WmarkCheck::ListExists63 => zone.reserved_highatomic(),
-        WmarkCheck::ListExists612 => zone.free_pages_of(HighAtomic),
+        WmarkCheck::ListExists | WmarkCheck::FlagsCombine => zone.reserved_highatomic(),
+        WmarkCheck::FreeHighatomic => zone.free_pages_of(HighAtomic),
     };
     let cma = if flags.has(AllocFlags::CMA) { 0 } else { zone.free_pages_of(Cma) };
     highatomic + cma
@@ -200,7 +200,7 @@ fn has_block_for(zone: &impl ZoneStat, order: Order, flags: AllocFlags) -> bool 
         return true;
     }
     let reserve = match zone.policy().wmark_check {
-        WmarkCheck::ListExists44 => AllocFlags::NON_BLOCK.with(AllocFlags::OOM),
+        WmarkCheck::ListExists => AllocFlags::NON_BLOCK.with(AllocFlags::OOM),
         _ => AllocFlags::HIGHATOMIC.with(AllocFlags::OOM),
     };
     flags.has_any(reserve) && any_from(zone, order, &[HighAtomic])
@@ -262,8 +262,8 @@ fn watermark_in_full(
         return true;
     }
     let urgent = match zone.policy().wmark_check {
-        WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => gfp.has(Gfp::ATOMIC),
-        WmarkCheck::ListExists63 | WmarkCheck::ListExists612 => flags.has(AllocFlags::MIN_RESERVE),
+        WmarkCheck::HalvePerOrder | WmarkCheck::ListExists => gfp.has(Gfp::ATOMIC),
+        WmarkCheck::FlagsCombine | WmarkCheck::FreeHighatomic => flags.has(AllocFlags::MIN_RESERVE),
     };
     // The attempt's own watermark counts, even where `mark` is the high one that is tested
     // before it.

@@ -176,7 +176,7 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// above its watermarks, this policy may use what is below them: it cannot reclaim.
     fn alloc_slow(&mut self, cpu: usize, request: &Request) -> Option<Pfn> {
         let gfp = request.gfp;
-        if matches!(self.allocator.policy().fair, Fair::V312 | Fair::V313) {
+        if matches!(self.allocator.policy().fair, Fair::AllZones | Fair::LocalNode) {
             // Those kernels begin a new fair round here, and only here.
             let _ = self.allocator.reset_fair_batches(CpuId(cpu), request);
         }

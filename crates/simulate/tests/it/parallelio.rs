@@ -23,7 +23,8 @@ fn run(name: &str) -> Run {
 
 #[test]
 fn fairness_protects_the_foreground() {
-    let (old, new) = (run("linux-3.11"), run("linux-3.11,kswapd_wake=zone_balanced,fair=v312"));
+    let (old, new) =
+        (run("linux-3.11"), run("linux-3.11,kswapd_wake=zone_balanced,fair=all_zones"));
     let value = |run: &Run, name: &str| run.samples[name][0];
     for size in ["2639M", "4487M"] {
         let both = |name: &str| {
@@ -56,7 +57,7 @@ fn fairness_equalizes_page_ages() {
         assert_eq!(means.len(), 4, "{means:?}");
         means.iter().max().unwrap() * 100 / means.iter().min().unwrap().max(&1)
     };
-    let (old, new) = (spread("linux-3.11"), spread("linux-3.11,fair=v312"));
+    let (old, new) = (spread("linux-3.11"), spread("linux-3.11,fair=all_zones"));
     assert!(old > 200 && new < 150, "oldest to youngest: {old} %, {new} %");
 }
 

@@ -97,7 +97,7 @@ impl CpuCache {
     #[must_use]
     pub fn drain(&self, policy: &Policy, n: u32, index: ListIndex) -> Drain {
         let chunk = match policy.pcp_free {
-            PcpFree::FreeCount619 => self.limits.batch.max(1),
+            PcpFree::FreeCountWholeBlocks => self.limits.batch.max(1),
             _ => u32::MAX,
         };
         // The loop starts with the list after this one.
@@ -114,7 +114,7 @@ impl CpuCache {
     #[must_use]
     pub fn drain_round(&self, policy: &Policy) -> Drain {
         let most = match policy.pcp_free {
-            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
+            PcpFree::FreeCount | PcpFree::FreeCountPastMin | PcpFree::FreeCountWholeBlocks => {
                 self.limits.batch.max(1) << policy.pcp_batch_scale_max
             }
             _ => u32::MAX,

@@ -194,7 +194,8 @@ impl ModelZone {
     }
 
     fn fate(&self, (pfn, order, from): Found, want: Migratetype) -> Fate {
-        let recent = matches!(self.policy.claim_rule, ClaimRule::V412 | ClaimRule::V610);
+        let recent =
+            matches!(self.policy.claim_rule, ClaimRule::CompatibleCounts | ClaimRule::TypesAgree);
         let block = self.block_type(pfn);
         if from == Cma || (recent && block == HighAtomic) {
             return Fate::Single;
@@ -217,7 +218,7 @@ impl ModelZone {
         };
         if 2 * (free + alike) >= self.pageblock_pages() || self.mobility_off {
             Fate::Claim
-        } else if self.policy.claim_rule == ClaimRule::V610 {
+        } else if self.policy.claim_rule == ClaimRule::TypesAgree {
             Fate::Single
         } else {
             Fate::Moved
@@ -235,12 +236,12 @@ impl ModelZone {
     ) -> (u64, Migratetype) {
         let event = |pfn, printed, own| extfrag(pfn, (order, want), (found, printed), own);
         match self.policy.claim_rule {
-            ClaimRule::V610 => {
+            ClaimRule::TypesAgree => {
                 let page = self.use_hygienic(order, want, (pfn, found, from), fate, flags, out);
                 out.events.push(event(page, from, self.block_type(page) == want));
                 (page, want)
             }
-            ClaimRule::V412 => {
+            ClaimRule::CompatibleCounts => {
                 if fate != Fate::Whole && self.block_type(pfn) != HighAtomic {
                     self.boost(flags);
                 }
@@ -266,8 +267,8 @@ impl ModelZone {
                 let (new, rest) = self.use_old(order, want, (pfn, found, from), fate, rule);
                 let claimed = matches!(fate, Fate::Whole | Fate::Claim);
                 out.events.push(match rule {
-                    ClaimRule::V310 => event(pfn, new, new == want),
-                    ClaimRule::V312 | ClaimRule::V316 => event(pfn, from, claimed),
+                    ClaimRule::RestTakenEventAfter => event(pfn, new, new == want),
+                    ClaimRule::RestTaken | ClaimRule::RestStays => event(pfn, from, claimed),
                     _ => event(pfn, from, self.block_type(pfn) == want),
                 });
                 self.locked(pfn, order, want, want, out);
@@ -332,12 +333,14 @@ impl ModelZone {
         }
         let new = match (fate, rule) {
             (Fate::Whole | Fate::Claim, _) => want,
-            (Fate::Moved, ClaimRule::V310 | ClaimRule::V319) => want,
+            (Fate::Moved, ClaimRule::RestTakenEventAfter | ClaimRule::RestFollows) => want,
             _ => from,
         };
         let rest = match rule {
             _ if from == Cma => Cma,
-            ClaimRule::V310 | ClaimRule::V312 | ClaimRule::V42 => want,
+            ClaimRule::RestTakenEventAfter | ClaimRule::RestTaken | ClaimRule::RestTakenByBlock => {
+                want
+            }
             _ => new,
         };
         self.unlist(pfn);
@@ -347,7 +350,8 @@ impl ModelZone {
 
     /// The type that a refill remembers for a page.
     pub(crate) fn remembered(&self, pfn: u64, want: Migratetype, list: Migratetype) -> Migratetype {
-        if !matches!(self.policy.claim_rule, ClaimRule::V310 | ClaimRule::V312) {
+        if !matches!(self.policy.claim_rule, ClaimRule::RestTakenEventAfter | ClaimRule::RestTaken)
+        {
             return list;
         }
         match self.block_type(pfn) {
@@ -362,10 +366,10 @@ impl ModelZone {
         if policy.boost == Boost::Off {
             return;
         }
-        let tiny = 4 * block > self.managed && policy.boost != Boost::V50;
+        let tiny = 4 * block > self.managed && policy.boost != Boost::EveryZone;
         let most = high * u64::from(policy.watermark_boost_factor) / 10_000;
         let boosts = policy.watermark_boost_factor != 0 && !tiny && most != 0;
-        let always = matches!(policy.boost, Boost::V50 | Boost::V58);
+        let always = matches!(policy.boost, Boost::EveryZone | Boost::LargeZones);
         if boosts {
             self.boost = (self.boost + block).min(most.max(block));
         }

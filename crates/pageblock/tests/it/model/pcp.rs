@@ -160,7 +160,7 @@ impl Cache {
             PcpFree::FreeFactor | PcpFree::FreeHigh | PcpFree::FreeHighScaled => {
                 self.free_by_factor(zone, order)
             }
-            PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
+            PcpFree::FreeCount | PcpFree::FreeCountPastMin | PcpFree::FreeCountWholeBlocks => {
                 self.free_by_count(zone, order)
             }
         };
@@ -252,7 +252,8 @@ impl Cache {
     /// of each may be more than was due.
     pub(crate) fn drain(&mut self, zone: &mut ModelZone, n: i64, index: usize, out: &mut Out) {
         let mut due = n.min(self.count());
-        let chunk = if self.policy.pcp_free == PcpFree::FreeCount619 { self.batch } else { due };
+        let chunk =
+            if self.policy.pcp_free == PcpFree::FreeCountWholeBlocks { self.batch } else { due };
         while due > 0 && self.count() > 0 {
             self.drain_chunk(zone, due.min(chunk), index, out);
             due -= chunk;
@@ -263,7 +264,7 @@ impl Cache {
     pub(crate) fn drain_all(&mut self, zone: &mut ModelZone, out: &mut Out) {
         while self.count() > 0 {
             let round = match self.policy.pcp_free {
-                PcpFree::FreeCount | PcpFree::FreeCount617 | PcpFree::FreeCount619 => {
+                PcpFree::FreeCount | PcpFree::FreeCountPastMin | PcpFree::FreeCountWholeBlocks => {
                     self.batch.max(1) << self.policy.pcp_batch_scale_max
                 }
                 _ => self.count(),

@@ -38,7 +38,7 @@ impl ModelZone {
         let reserve = self.lowmem_reserve[highest as usize] as i64;
         let check = self.policy.wmark_check;
         match check {
-            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => {
+            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists => {
                 if oom {
                     min -= min / 2;
                 } else if harder {
@@ -68,7 +68,7 @@ impl ModelZone {
         if free <= min + reserve {
             return false;
         }
-        let urgent = oom || if check == WmarkCheck::ListExists44 { harder } else { atomic };
+        let urgent = oom || if check == WmarkCheck::ListExists { harder } else { atomic };
         let usable = |mt| match mt {
             Unmovable | Movable | Reclaimable => true,
             Cma => has(AllocFlags::CMA),
@@ -86,11 +86,11 @@ impl ModelZone {
         let any = |bits| flags.has_any(bits);
         let kept = match self.policy.wmark_check {
             WmarkCheck::HalvePerOrder => 0,
-            WmarkCheck::ListExists44 if any(AllocFlags::NON_BLOCK.with(AllocFlags::OOM)) => 0,
-            WmarkCheck::ListExists44 => reserved,
+            WmarkCheck::ListExists if any(AllocFlags::NON_BLOCK.with(AllocFlags::OOM)) => 0,
+            WmarkCheck::ListExists => reserved,
             _ if any(AllocFlags::RESERVES) => 0,
-            WmarkCheck::ListExists63 => reserved,
-            WmarkCheck::ListExists612 => free,
+            WmarkCheck::FlagsCombine => reserved,
+            WmarkCheck::FreeHighatomic => free,
         };
         kept as i64
     }
@@ -116,7 +116,7 @@ impl ModelZone {
             return true;
         }
         let urgent = match self.policy.wmark_check {
-            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => gfp.has(Gfp::ATOMIC),
+            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists => gfp.has(Gfp::ATOMIC),
             _ => flags.has(AllocFlags::MIN_RESERVE),
         };
         fast == WmarkFast::Unusable
@@ -152,9 +152,11 @@ impl ModelZone {
             return Some(pfn);
         }
         let last_resort = match self.policy.wmark_check {
-            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists44 => false,
-            WmarkCheck::ListExists63 => flags.has(AllocFlags::OOM),
-            WmarkCheck::ListExists612 => flags.has_any(AllocFlags::OOM.with(AllocFlags::NON_BLOCK)),
+            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists => false,
+            WmarkCheck::FlagsCombine => flags.has(AllocFlags::OOM),
+            WmarkCheck::FreeHighatomic => {
+                flags.has_any(AllocFlags::OOM.with(AllocFlags::NON_BLOCK))
+            }
         };
         if last_resort { self.take_from(order, HighAtomic, want, out) } else { None }
     }
@@ -162,7 +164,7 @@ impl ModelZone {
     fn urgent_high_order(&self, flags: AllocFlags) -> bool {
         match self.policy.wmark_check {
             WmarkCheck::HalvePerOrder => false,
-            WmarkCheck::ListExists44 => flags.has(AllocFlags::NON_BLOCK),
+            WmarkCheck::ListExists => flags.has(AllocFlags::NON_BLOCK),
             _ => flags.has(AllocFlags::HIGHATOMIC),
         }
     }
@@ -218,9 +220,9 @@ impl Model {
         let Want { order, mt, gfp, .. } = want;
         add(gfp.has(Gfp::KSWAPD_RECLAIM), AllocFlags::KSWAPD);
         add(mt == Movable, AllocFlags::CMA);
-        add(matches!(self.policy.fair, Fair::V316 | Fair::V44), AllocFlags::FAIR);
+        add(matches!(self.policy.fair, Fair::FairPass | Fair::SpentFlag), AllocFlags::FAIR);
         let atomic = gfp.has(Gfp::HIGH) && !gfp.has_any_of(Gfp::DIRECT_RECLAIM, Gfp::NOMEMALLOC);
-        let recent = self.policy.reserve == Reserve::Highatomic73;
+        let recent = self.policy.reserve == Reserve::HighatomicBelowLow;
         add(recent && order > 0 && atomic, AllocFlags::HIGHATOMIC);
         let spreads = zones.first().is_some_and(|&z| {
             let preferred = &self.zones[z];
@@ -302,13 +304,13 @@ impl Model {
                 continue;
             }
             if flags.has(AllocFlags::FAIR) {
-                let v316 = self.policy.fair == Fair::V316;
+                let fair_pass = self.policy.fair == Fair::FairPass;
                 let kind = self.zones[preferred].kind;
-                if v316 || skipped_fair {
+                if fair_pass || skipped_fair {
                     let lower = |z: &&mut ModelZone| z.node == home && z.kind <= kind;
                     self.zones.iter_mut().filter(lower).for_each(ModelZone::new_fair_round);
                 }
-                if v316 || skipped_fair || several {
+                if fair_pass || skipped_fair || several {
                     flags = flags.without(AllocFlags::FAIR);
                     continue;
                 }
@@ -327,15 +329,15 @@ impl Model {
         let low = flags.watermark() == Some(Watermark::Low);
         match self.policy.fair {
             Fair::Off => Some(true),
-            Fair::V312 => {
+            Fair::AllZones => {
                 let remote = self.policy.zone_reclaim_mode != 0 && !local;
                 Some(!(low && (spent || remote)))
             }
-            Fair::V313 => Some(!(low && local && spent && !want.gfp.has(Gfp::THISNODE))),
+            Fair::LocalNode => Some(!(low && local && spent && !want.gfp.has(Gfp::THISNODE))),
             _ if !flags.has(AllocFlags::FAIR) => Some(true),
             _ if !local => None,
-            Fair::V316 => Some(!spent),
-            Fair::V44 => Some(!zone.fair_depleted),
+            Fair::FairPass => Some(!spent),
+            Fair::SpentFlag => Some(!zone.fair_depleted),
         }
     }
 
@@ -360,8 +362,8 @@ impl Model {
         let (zone, cache) = (&mut self.zones[at], &mut self.caches[at][cpu]);
         let reserve = self.policy.reserve;
         let to_reserve = order > 0 && flags.has(AllocFlags::HIGHATOMIC);
-        let may_refill =
-            !(to_reserve && matches!(reserve, Reserve::Highatomic72 | Reserve::Highatomic73));
+        let may_refill = !(to_reserve
+            && matches!(reserve, Reserve::HighatomicFirst | Reserve::HighatomicBelowLow));
         let cached = cache.alloc(zone, (order, mt), flags, out, may_refill);
         let has_list = cache.index(order, mt).is_some();
         let only_list = has_list && self.policy.pcp_empty == PcpEmpty::Fails;
@@ -379,9 +381,9 @@ impl Model {
         zone.fair_depleted |= zone.alloc_batch <= 0;
         let reserves = match reserve {
             Reserve::MigrateReserve => false,
-            Reserve::Highatomic44 | Reserve::Highatomic67 => true,
-            Reserve::Highatomic72 => cached.is_none(),
-            Reserve::Highatomic73 => {
+            Reserve::Highatomic | Reserve::HighatomicRounded => true,
+            Reserve::HighatomicFirst => cached.is_none(),
+            Reserve::HighatomicBelowLow => {
                 cached.is_none() && flags.selected_watermark() == Watermark::Min
             }
         };
@@ -397,8 +399,8 @@ impl Model {
         let Some(&preferred) = zones.first() else { return };
         let home = self.zones[preferred].node;
         let local_only = match self.policy.fair {
-            Fair::V312 => self.policy.zone_reclaim_mode != 0,
-            Fair::V313 => true,
+            Fair::AllZones => self.policy.zone_reclaim_mode != 0,
+            Fair::LocalNode => true,
             _ => return,
         };
         for at in zones {

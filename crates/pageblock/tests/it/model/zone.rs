@@ -201,7 +201,7 @@ impl ModelZone {
     ) {
         let max = self.geometry.max_order;
         let limited =
-            self.policy.merge_rule == MergeRule::Iso319 && self.block_type(pfn) == Isolate;
+            self.policy.merge_rule == MergeRule::FreedIsolated && self.block_type(pfn) == Isolate;
         let cap = if limited { max.min(self.geometry.pageblock_order) } else { max };
         while order < cap {
             if self.capture(pfn, order, mt, out) {
@@ -233,8 +233,8 @@ impl ModelZone {
             return true;
         }
         match self.policy.merge_rule {
-            MergeRule::Free | MergeRule::Iso319 => true,
-            MergeRule::Iso44 => mt != Isolate && other != Isolate,
+            MergeRule::Free | MergeRule::FreedIsolated => true,
+            MergeRule::EitherIsolated => mt != Isolate && other != Isolate,
             _ => mt.is_mergeable() && other.is_mergeable(),
         }
     }
@@ -244,13 +244,15 @@ impl ModelZone {
         let small_movable = mt == Movable && !self.is_whole(order);
         let refused = match self.policy.capture {
             Capture::Off => true,
-            Capture::V51 => small_movable,
-            Capture::V610 | Capture::V615 => small_movable && slot.migratetype != Movable,
+            Capture::NotMovable => small_movable,
+            Capture::IfMovable | Capture::IfMovableReported => {
+                small_movable && slot.migratetype != Movable
+            }
         };
         if slot.pfn.is_some() || slot.order != order || matches!(mt, Cma | Isolate) || refused {
             return false;
         }
-        if self.policy.capture == Capture::V615 && slot.migratetype != mt {
+        if self.policy.capture == Capture::IfMovableReported && slot.migratetype != mt {
             let own = self.block_type(pfn) == slot.migratetype;
             out.events.push(extfrag(pfn, (order, slot.migratetype), (order, mt), own));
         }
