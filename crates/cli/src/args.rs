@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pageblock_measure::certificate::Grade;
 use pageblock_simulate::workload;
 
 use crate::machines;
@@ -43,6 +44,34 @@ pub(crate) enum Json {
     Runs,
     /// Their comparison
     Comparison,
+}
+
+/// The least grade of a recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum MinGrade {
+    /// Every part of a what-if is supported
+    #[value(name = "A")]
+    A,
+    /// Every part is, some for large changes only
+    #[value(name = "B")]
+    B,
+    /// Some parts are
+    #[value(name = "C")]
+    C,
+    /// Decisions are judged
+    #[value(name = "D")]
+    D,
+}
+
+impl From<MinGrade> for Grade {
+    fn from(min: MinGrade) -> Self {
+        match min {
+            MinGrade::A => Self::A,
+            MinGrade::B => Self::B,
+            MinGrade::C => Self::C,
+            MinGrade::D => Self::D,
+        }
+    }
 }
 
 /// The rule for stars.
@@ -204,6 +233,12 @@ pub(crate) struct VerifyArgs {
     /// and the replay, or if the recording has gaps
     #[arg(long, value_name = "SHARE")]
     pub(crate) min_drains: Option<f64>,
+    /// Exit with 1 if the recording's grade is below this
+    #[arg(long, value_name = "GRADE", conflicts_with_all = ["decisions_only", "policy"])]
+    pub(crate) min_grade: Option<MinGrade>,
+    /// Judge decisions only: no free replay, and no grade
+    #[arg(long)]
+    pub(crate) decisions_only: bool,
     /// Print this many of the first mismatches, with their context
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) mismatches: usize,
@@ -236,6 +271,9 @@ pub(crate) struct ReplayArgs {
     /// The policy of the first column, with which the others are compared; by default the recorded one
     #[arg(long, value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) baseline: Option<String>,
+    /// Print what the recording does not support as well
+    #[arg(long)]
+    pub(crate) uncertified: bool,
     /// Print JSON: the list of runs, or their comparison (docs/json.md)
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "runs")]

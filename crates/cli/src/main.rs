@@ -14,6 +14,7 @@ mod args;
 mod bench;
 mod compare;
 mod excerpt;
+mod grade;
 mod interrupt;
 mod jobs;
 mod machines;

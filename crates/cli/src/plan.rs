@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use pageblock::policy::Policy;
 use pageblock::preset::Preset;
 use pageblock_kernel::{Named, file};
+use pageblock_measure::certificate::Grade;
 use pageblock_measure::multiops::StarRule;
 use pageblock_measure::published::Table;
 use pageblock_simulate::scaled;
@@ -46,7 +47,7 @@ impl NamedPolicy {
     }
 
     /// Makes the kernel of a recording.
-    fn recorded(preset: &Preset) -> Self {
+    pub(crate) fn recorded(preset: &Preset) -> Self {
         // Both tables have the same names.
         let kernel = Named::parse(preset.name).expect("every preset is a kernel");
         Self::of(kernel)
@@ -143,6 +144,10 @@ pub(crate) struct VerifyPlan {
     pub(crate) min_exact: f64,
     /// Smallest share of drains that are in both the recording and the replay, 0 to 1; 0 if none was given.
     pub(crate) min_drains: f64,
+    /// The least grade; `None` if none was given.
+    pub(crate) min_grade: Option<Grade>,
+    /// Whether the recording is graded: by a free replay under its own policy.
+    pub(crate) graded: bool,
     pub(crate) mismatches: usize,
     pub(crate) format: Format,
 }
@@ -155,6 +160,8 @@ impl VerifyPlan {
             min_shape: share("--min-shape", args.min_shape)?,
             min_exact: share("--min-exact", args.min_exact)?,
             min_drains: share("--min-drains", args.min_drains)?,
+            min_grade: args.min_grade.map(Grade::from),
+            graded: !args.decisions_only && args.policy.is_none(),
             mismatches: args.mismatches,
             format: Format::new(args.json),
         })
@@ -169,6 +176,8 @@ pub(crate) struct ReplayPlan {
     pub(crate) policies: Vec<NamedPolicy>,
     /// Whether a baseline was given; else it is the recorded policy.
     pub(crate) has_baseline: bool,
+    /// Whether to print what the recording does not support.
+    pub(crate) uncertified: bool,
     pub(crate) format: RunFormat,
 }
 
@@ -191,6 +200,7 @@ impl ReplayPlan {
             recording: recording(args.recording)?,
             policies: given.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
             has_baseline,
+            uncertified: args.uncertified,
             format: args.json.into(),
         })
     }

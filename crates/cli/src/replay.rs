@@ -6,15 +6,14 @@ use pageblock::preset::Preset;
 use pageblock_measure::compare::{Comparison, Options};
 use pageblock_measure::{Calibration, Run};
 use pageblock_replay::demand::Demands;
-use pageblock_replay::guided::kind;
 use pageblock_replay::machine::recorded_preset;
-use pageblock_replay::open_loop;
-use pageblock_report::{replay as print, verify as certificate};
+use pageblock_replay::open_loop::{self, Replayed};
+use pageblock_report::{replay as print, verify as words};
 
 use crate::plan::{NamedPolicy, ReplayPlan, RunFormat};
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::{Verdict, compare, interrupt, output, verify};
+use crate::{Verdict, compare, grade, interrupt, output};
 
 /// The note on every free replay.
 const OPEN_LOOP: &str = "Open loop: reclaim and compaction are as recorded; only \
@@ -25,10 +24,9 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let mut session = Session::open(&plan.recording)?;
     interrupt::watch()?;
     let own = recorded_preset(&session.recording);
-    let fidelity = verify::verify(&session, own.name, &own.policy, 0)?;
-    let certificate = certificate::certificate(&fidelity);
-    if fidelity.is_void() || fidelity.not_judged.contains(kind::CPU_LIST_FRAME) {
-        let gap = fidelity.gaps.first().map(certificate::gap).unwrap_or_default();
+    let (fidelity, mut certificate) = grade::decisions(&session, own)?;
+    if !grade::can_be_replayed(&fidelity) {
+        let gap = fidelity.gaps.first().map(words::gap).unwrap_or_default();
         eprintln!("replay: nothing can be replayed: {gap}");
         return Ok(Verdict::No);
     }
@@ -37,8 +35,11 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let mut runs = Vec::new();
     for NamedPolicy { name, policy, .. } in &policies {
         match replay_one(&session, &demands, name, policy)? {
-            Some(run) => {
-                runs.push(run);
+            Some(replayed) => {
+                if certificate.is_none() && *policy == own.policy {
+                    certificate = Some(grade::of_replay(&session, &demands, &fidelity, &replayed)?);
+                }
+                runs.push(replayed.run);
                 interrupt::keep(format!(
                     "{} of {} policies are done",
                     runs.len(),
@@ -52,26 +53,29 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
         bail!("interrupted before the first policy was done");
     }
     let calibration = calibrate(&demands, own, &policies, &runs);
-    let mut notes: Vec<String> = fidelity.gaps.iter().map(certificate::gap).collect();
+    let mut notes: Vec<String> = fidelity.gaps.iter().map(words::gap).collect();
     notes.push(OPEN_LOOP.to_owned());
     if runs.len() < policies.len() {
         notes.push(format!("Interrupted: {} of {} policies are done.", runs.len(), policies.len()));
     }
+    let graded = certificate.as_ref().map(|of| pageblock_report::certificate::grade(of) + "; ");
+    let line = graded.unwrap_or_default() + &words::certificate(&fidelity);
     for run in &mut runs {
-        run.certificate = Some(certificate.clone());
+        run.certificate = Some(line.clone());
         run.calibration.clone_from(&calibration);
         run.notes.clone_from(&notes);
     }
-    let options = Options::default();
+    let supports = certificate.map(|certificate| certificate.parts);
+    let options = Options { supports, ..Options::default() };
     output::print(&match plan.format {
-        RunFormat::Text => print::print(&Comparison::of_runs(&runs, &options)?),
+        RunFormat::Text => print::print(&Comparison::of_runs(&runs, &options)?, plan.uncertified),
         format => compare::text(runs, format, &options, None)?,
     })?;
     Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
 }
 
 /// Finds the recording's requests.
-fn demands(session: &Session) -> Result<Demands, pageblock_replay::Error> {
+pub(crate) fn demands(session: &Session) -> Result<Demands, pageblock_replay::Error> {
     let bar = Progress::new("finding demands", 0, "events");
     open_loop::demands(&session.recording, &session.columnar, &mut |done, total| {
         bar.resize(total);
@@ -80,18 +84,18 @@ fn demands(session: &Session) -> Result<Demands, pageblock_replay::Error> {
 }
 
 /// Replays under one policy; `None` if Ctrl-C interrupted it.
-fn replay_one(
+pub(crate) fn replay_one(
     session: &Session,
     demands: &Demands,
     name: &str,
     policy: &Policy,
-) -> anyhow::Result<Option<Run>> {
+) -> anyhow::Result<Option<Replayed>> {
     let bar = Progress::new(name, demands.count, "demands");
-    let run = open_loop::replay(&session.recording, demands, name, policy, &mut |done, _| {
+    let replayed = open_loop::replay(&session.recording, demands, name, policy, &mut |done, _| {
         bar.set(done);
         !interrupt::requested()
     })?;
-    Ok(run)
+    Ok(replayed)
 }
 
 /// Compares the free replay under the recorded policy with the recorded kernel's events; `None` if Ctrl-C
@@ -103,6 +107,7 @@ fn calibrate(
     runs: &[Run],
 ) -> Option<Calibration> {
     let (_, run) = policies.iter().zip(runs).find(|(named, _)| named.policy == own.policy)?;
-    let calibration = Calibration::of(&demands.recorded, run);
+    let recorded = demands.recorded.extfrag.clone().unwrap_or_default();
+    let calibration = Calibration::of(&recorded, run);
     Some(Calibration { policy: own.name.to_owned(), ..calibration })
 }

@@ -1,30 +1,42 @@
 //! `pageblock verify`: guided replay of a recording.
 
-use pageblock_measure::Verification;
 use pageblock_measure::verification::{CASES_JUDGED, DRAINS};
+use pageblock_measure::{Certificate, Verification};
 use pageblock_replay::VerifyOptions;
 use pageblock_replay::machine::recorded_preset;
 
 use crate::plan::{Format, VerifyPlan};
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::{Verdict, output};
+use crate::{Verdict, grade, interrupt, output};
 
 pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
-    let session = Session::open(&plan.recording)?;
+    let mut session = Session::open(&plan.recording)?;
+    interrupt::watch()?;
     let own = recorded_preset(&session.recording);
     let (name, policy) = match &plan.policy {
         Some(named) => (named.name.as_str(), named.policy),
         None => (own.name, own.policy),
     };
     let verification = verify(&session, name, &policy, plan.mismatches)?;
+    let certificate = match plan.graded {
+        true => grade::make(&mut session, own, &verification)?,
+        false => None,
+    };
+    let refusal = refusal(&verification, plan).or_else(|| below(certificate.as_ref(), plan));
     match plan.format {
-        Format::Json => output::print(&verification.to_json())?,
+        Format::Json => output::print(&grade::to_json(verification, certificate))?,
         Format::Text => {
-            output::print(&pageblock_report::verify::print(&verification, plan.mismatches))?;
+            let graded = certificate.map(|of| pageblock_report::certificate::print(&of, name));
+            let graded = graded.map_or(String::new(), |graded| graded + "\n");
+            let decisions = pageblock_report::verify::print(&verification, plan.mismatches);
+            output::print(&(graded + &decisions))?;
         }
     }
-    let Some(reason) = refusal(&verification, plan) else { return Ok(Verdict::Yes) };
+    if interrupt::requested() {
+        return Ok(Verdict::Interrupted);
+    }
+    let Some(reason) = refusal else { return Ok(Verdict::Yes) };
     eprintln!("verify: {reason}");
     Ok(Verdict::No)
 }
@@ -51,6 +63,12 @@ pub(crate) fn verify(
         },
     )?;
     Ok(result)
+}
+
+/// Returns why a grade fails the plan, if it does.
+fn below(certificate: Option<&Certificate>, plan: &VerifyPlan) -> Option<String> {
+    let (min, grade) = (plan.min_grade?, certificate?.grade);
+    (grade > min).then(|| format!("--min-grade {min:?}: the grade is {grade:?}"))
 }
 
 /// Returns why a verification fails the plan, if it does: because nothing could be judged, because a requested
@@ -102,6 +120,8 @@ mod tests {
             min_shape,
             min_exact,
             min_drains,
+            min_grade: None,
+            graded: false,
             mismatches: 0,
             format: Format::Text,
         }

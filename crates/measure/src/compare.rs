@@ -1,8 +1,11 @@
 //! The comparison of runs as data: labelled rows of values, and their difference from a baseline.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::calibration::Calibration;
+use crate::certificate::{Part, Support};
 use crate::error::Error;
 use crate::event_unit::{EventUnit, NOTE_ACROSS_6_10, NOTE_OF_SECTION};
 use crate::metrics::{self, Subject, Value};
@@ -25,6 +28,8 @@ pub struct Options {
     /// The comparison of a free replay under the recorded policy with the recording; if `None`, the
     /// first calibration of a run is used.
     pub calibration: Option<Calibration>,
+    /// What the recording supports of each part.
+    pub supports: Option<BTreeMap<Part, Support>>,
 }
 
 impl Default for Options {
@@ -35,6 +40,7 @@ impl Default for Options {
             notes: Vec::new(),
             certificate: None,
             calibration: None,
+            supports: None,
         }
     }
 }
@@ -86,6 +92,9 @@ pub struct Section {
     /// Why some rows have no difference, and what to compare instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What the recording supports of it; `None` if it is not graded.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub support: Option<Support>,
     /// The rows.
     pub rows: Vec<ComparisonRow>,
 }
@@ -150,7 +159,9 @@ impl Comparison {
                 .collect();
             if !rows.is_empty() {
                 let note = note(&subject, runs);
-                sections.push(Section { title: subject.title, note, rows });
+                let supports = options.supports.as_ref();
+                let support = supports.and_then(|of| of.get(&subject.part?).copied());
+                sections.push(Section { title: subject.title, note, support, rows });
             }
         }
         Ok(Self {

@@ -7,6 +7,7 @@
 
 pub mod blocks;
 pub mod calibration;
+pub mod certificate;
 pub mod comparable;
 pub mod compare;
 pub mod counters;
@@ -38,6 +39,7 @@ pub mod verification;
 pub mod vmstat;
 
 pub use calibration::Calibration;
+pub use certificate::{Certificate, Judgement};
 pub use counters::Counters;
 pub use error::Error;
 pub use event_unit::EventUnit;

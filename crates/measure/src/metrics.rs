@@ -6,6 +6,7 @@ use pageblock::frame::{ORDER_LIMIT, Order, pages};
 use pageblock::mobility::Migratetype;
 use serde::Serialize;
 
+use crate::certificate::Part;
 use crate::ended::EndReason;
 use crate::event_unit::EventUnit;
 use crate::extfrag::{ExtfragKey, Harm};
@@ -128,18 +129,24 @@ pub struct Subject {
     pub title: String,
     /// Whether they count `mm_page_alloc_extfrag` events.
     pub counts_events: bool,
+    /// What part of a what-if it is, if a certificate of a recording grades it.
+    pub part: Option<Part>,
     /// The metrics.
     pub metrics: Vec<Metric>,
 }
 
 impl Subject {
     fn new(title: impl Into<String>, metrics: Vec<Metric>) -> Self {
-        Self { title: title.into(), counts_events: false, metrics }
+        Self { title: title.into(), counts_events: false, part: None, metrics }
     }
 
     fn of_events(title: impl Into<String>, mut metrics: Vec<Metric>) -> Self {
         metrics.iter_mut().for_each(|metric| metric.counts_events = true);
-        Self { title: title.into(), counts_events: true, metrics }
+        Self { title: title.into(), counts_events: true, part: None, metrics }
+    }
+
+    fn graded_as(self, part: Part) -> Self {
+        Self { part: Some(part), ..self }
     }
 }
 
@@ -162,16 +169,21 @@ fn common(runs: &[Run], pageblock_order: Order) -> Vec<Subject> {
                 "External fragmentation events (mm_page_alloc_extfrag below order {pageblock_order})"
             ),
             fragmentation_events(pageblock_order),
-        ),
+        )
+        .graded_as(Part::Fragmentation),
         Subject::of_events(
             "All fallbacks by what they do to the block (mm_page_alloc_extfrag)",
             harms(),
-        ),
-        Subject::new("Pages allocated into a block of another type (pages)", type_mismatch()),
-        Subject::new("Pageblocks at the end (blocks)", blocks()),
-        Subject::new("Unusable free space at the end (% of free pages)", unusable(runs)),
-        Subject::new("Free pages at the end by order of their block (pages)", free_pages(runs)),
-        Subject::new("Allocations that failed (requests)", failures()),
+        )
+        .graded_as(Part::Effects),
+        Subject::new("Pages allocated into a block of another type (pages)", type_mismatch())
+            .graded_as(Part::Mismatch),
+        Subject::new("Pageblocks at the end (blocks)", blocks()).graded_as(Part::Blocks),
+        Subject::new("Unusable free space at the end (% of free pages)", unusable(runs))
+            .graded_as(Part::FreePages),
+        Subject::new("Free pages at the end by order of their block (pages)", free_pages(runs))
+            .graded_as(Part::FreePages),
+        Subject::new("Allocations that failed (requests)", failures()).graded_as(Part::Failures),
         Subject::new("Work of the allocator (operations)", work()),
         Subject::new("Counters (as mmtests names them)", vmstat_rows()),
     ]

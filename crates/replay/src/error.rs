@@ -37,9 +37,9 @@ pub enum Error {
     /// A file of demands has one of no known kind.
     #[error("the file of demands has one of kind {0}; known are 0 to 11")]
     Demand(u8),
-    /// The file of demands cannot hold the recorded fallbacks.
-    #[error("the recorded fallbacks cannot be written: {0}")]
-    Recorded(#[from] toml::ser::Error),
+    /// The file of demands cannot hold what was recorded.
+    #[error("what was recorded cannot be written: {0}")]
+    Recorded(#[from] serde_json::Error),
     /// No allocator can be made for the machine.
     #[error("the machine cannot be modelled: {0}")]
     Setup(#[from] SetupError),

@@ -2,6 +2,7 @@
 //! ([`verify()`]), and under any other ([`open_loop`]).
 #![forbid(unsafe_code)]
 
+pub mod certify;
 pub mod demand;
 pub mod error;
 mod gaps;
@@ -10,6 +11,7 @@ pub mod infer;
 pub mod look_ahead;
 pub mod machine;
 pub mod open_loop;
+mod recorded;
 pub mod verify;
 
 pub use error::Error;

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod calibration;
+pub mod certificate;
 pub mod full;
 pub mod json;
 pub mod mmtests;

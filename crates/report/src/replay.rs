@@ -3,21 +3,30 @@
 use pageblock_measure::compare::{Comparison, Section};
 
 use crate::calibration;
+use crate::certificate::supports;
 use crate::mmtests::{Bracket, Cell, FIELD_2018, MmtestsRow, Table};
 
 /// The meaning of the percentages of a comparison.
 pub const LEGEND: &str = "Percentages: positive is better, as in mmtests. Rows for which neither way \
     is better (Blocks, FreePages, claims, some Ops) show the plain change.";
 
-/// Prints the certificate, the calibration, the notes, the legend, and a titled table for each section.
+/// Prints the certificate, the calibration, the notes, the legend, and a titled table for each section that the
+/// recording supports; with `uncertified` for every section.
 #[must_use]
-pub fn print(comparison: &Comparison) -> String {
+pub fn print(comparison: &Comparison, uncertified: bool) -> String {
     let line = comparison.calibration.as_ref().map(calibration::line);
     let certificate = comparison.certificate.as_deref();
     let mut text = print_preamble(certificate, line.as_deref(), &comparison.notes);
     let calibration = comparison.calibration.as_ref().map(calibration::print);
     let tables = comparison.sections.iter().map(|section| {
-        titled(&section.title, section.note.as_deref()) + &table(comparison, section).print()
+        let support = section.support.map(|of| format!("(supports {})\n", supports(of)));
+        if !uncertified && section.support.is_some_and(|support| !support.is_printed()) {
+            let support = support.unwrap_or_default();
+            return format!("{}\n{support}(not printed: --uncertified prints it)\n", section.title);
+        }
+        titled(&section.title, section.note.as_deref())
+            + &support.unwrap_or_default()
+            + &table(comparison, section).print()
     });
     text += &calibration.into_iter().chain(tables).collect::<Vec<_>>().join("\n");
     text
@@ -103,7 +112,7 @@ mod tests {
             run.extfrag_unit = Some(unit);
         }
         let options = Options { certificate: Some("all exact".into()), ..Options::default() };
-        let text = print(&Comparison::of_runs(&runs, &options).unwrap());
+        let text = print(&Comparison::of_runs(&runs, &options).unwrap(), false);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "Certificate: all exact");
         assert!(lines[1].starts_with("Note: Linux 6.10 lies between"));

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use pageblock::frame::Pfn;
 use pageblock::request::Gfp;
-use pageblock_measure::ExtfragMatrix;
+use pageblock_measure::certificate::Outcome;
 use pageblock_recording::{
-    Batch, Column, ColumnType, Columnar, Snapshot, TableReader, TableWriter, What,
+    Batch, Column, ColumnType, Columnar, Snapshot, TableReader, TableWriter,
 };
-use serde::{Deserialize, Serialize};
 
 use super::{Demand, DemandFinder, Timed};
 use crate::error::Error;
 use crate::guided::Guided;
+use crate::recorded::RecordedOutcome;
 
 mod op {
     pub(super) const ALLOC: u8 = 0;
@@ -42,7 +42,7 @@ const COLUMNS: &[(&str, ColumnType)] = &[
 ];
 
 /// Changes with the meaning of the columns.
-const FORMAT: &str = "6";
+const FORMAT: &str = "7";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
@@ -51,16 +51,10 @@ pub struct Demands {
     pub events: u64,
     /// How many there are.
     pub count: u64,
-    /// The fallbacks that the recorded kernel reported.
-    pub recorded: ExtfragMatrix,
+    /// What happened in the recording.
+    pub recorded: Outcome,
     /// The state before the first demand.
     pub start: Snapshot,
-}
-
-/// What the file says beside the columns.
-#[derive(Serialize, Deserialize)]
-struct Recorded {
-    extfrag: ExtfragMatrix,
 }
 
 impl Demands {
@@ -78,13 +72,14 @@ impl Demands {
             path: path.into(),
             events: number("events")?,
             count: number("count")?,
-            recorded: toml::from_str::<Recorded>(metadata.get("recorded")?).ok()?.extfrag,
+            recorded: serde_json::from_str(metadata.get("recorded")?).ok()?,
             start,
         })
     }
 
     /// Writes the demands of a recording's window, which begins with the state `start`, to `path`.
-    /// `guided` is a guided replay from that state.
+    /// `guided` is a guided replay from that state; `end` is the
+    /// recorded state at the end of the window.
     ///
     /// # Errors
     /// Where the events cannot be read, or the file not written.
@@ -95,21 +90,20 @@ impl Demands {
         mut finder: DemandFinder<'_>,
         guided: &mut Guided<'_, '_>,
         start: Snapshot,
+        end: Option<&Snapshot>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Self, Error> {
         let mut writer = DemandWriter::create(path)?;
         let mut chunks = source.chunks()?;
         let mut event = 0;
         let mut found = Vec::new();
-        let mut recorded = ExtfragMatrix::new();
+        let mut recorded = RecordedOutcome::new(source.first_t_us);
         while let Some(chunk) = chunks.next_chunk()? {
             for record in chunk {
                 if window.contains(&event) {
                     guided.push(event, record);
                     finder.push(event, record, guided.inferred(), &mut found);
-                    if let What::Extfrag(x) = &record.what {
-                        recorded.record(x);
-                    }
+                    recorded.push(record, guided.allocator());
                 }
                 event += 1;
             }
@@ -123,9 +117,9 @@ impl Demands {
             writer.push(timed)?;
         }
         let events = window.end.saturating_sub(window.start);
-        let recorded = Recorded { extfrag: recorded };
+        let recorded = recorded.finish(end, guided.allocator());
         let count = writer.finish(events, &recorded, &identity(source))?;
-        Ok(Self { path: path.into(), events, count, recorded: recorded.extfrag, start })
+        Ok(Self { path: path.into(), events, count, recorded, start })
     }
 
     /// Streams the demands, some at a time.
@@ -205,14 +199,14 @@ impl DemandWriter {
         Ok(())
     }
 
-    fn finish(mut self, events: u64, recorded: &Recorded, source: &str) -> Result<u64, Error> {
+    fn finish(mut self, events: u64, recorded: &Outcome, source: &str) -> Result<u64, Error> {
         self.flush()?;
         let metadata = BTreeMap::from([
             ("format".to_owned(), FORMAT.to_owned()),
             ("source".to_owned(), source.to_owned()),
             ("events".to_owned(), events.to_string()),
             ("count".to_owned(), self.count.to_string()),
-            ("recorded".to_owned(), toml::to_string(recorded)?),
+            ("recorded".to_owned(), serde_json::to_string(recorded)?),
         ]);
         self.table.finish(&metadata)?;
         Ok(self.count)

@@ -190,6 +190,12 @@ impl<'a, 'm> Guided<'a, 'm> {
         &self.inferred
     }
 
+    /// Returns the allocator, in the state after the last event.
+    #[must_use]
+    pub(crate) fn allocator(&self) -> &Allocator<'m> {
+        self.allocator
+    }
+
     /// Follows one event.
     pub fn push(&mut self, event: u64, record: &Record) {
         self.inferred.clear();

@@ -7,6 +7,7 @@ mod placement;
 mod result;
 mod run;
 mod start;
+mod watch;
 
 use pageblock::alloc::{AllocError, Allocator};
 use pageblock::alloc_flags::AllocFlags;
@@ -17,18 +18,19 @@ use pageblock::policy::Fair;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
 use pageblock::zone::Zone;
-use pageblock_measure::Tally;
 use pageblock_measure::mismatch::TypeMismatch;
 
 use self::placement::Placement;
+pub use self::result::Replayed;
 pub use self::run::{demands, replay};
 pub use self::start::start;
+use self::watch::Watch;
 use crate::demand::{Demand, Timed};
 
 /// A free replay under way.
 pub struct Replay<'a, 'm> {
     allocator: &'a mut Allocator<'m>,
-    tally: Tally,
+    tally: Watch,
     mismatch: TypeMismatch,
     placement: Placement,
     /// By zone: the boost when kswapd's run or the second began.
@@ -63,10 +65,11 @@ impl<'a, 'm> Replay<'a, 'm> {
     #[must_use]
     pub fn new(allocator: &'a mut Allocator<'m>) -> Self {
         let placement = Placement::of(allocator);
+        let pageblock_order = allocator.geometry().pageblock_order;
         let boosts = allocator.zones().iter().map(pageblock::zone::Zone::boost).collect();
         Self {
             allocator,
-            tally: Tally::new(),
+            tally: Watch::new(pageblock_order),
             mismatch: TypeMismatch::new(),
             placement,
             boosts,
@@ -81,6 +84,7 @@ impl<'a, 'm> Replay<'a, 'm> {
     /// Serves one demand.
     pub fn push(&mut self, timed: Timed) {
         let cpu = usize::from(timed.cpu).min(self.allocator.cpus() - 1);
+        self.tally.at(timed.t_ms);
         match timed.demand {
             Demand::Alloc { pfn, order, gfp, past_list } => {
                 self.placement.forget(pfn, order);

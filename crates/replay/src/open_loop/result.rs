@@ -1,14 +1,42 @@
-//! The result of a replay as a run.
+//! The result of a replay.
 
+use pageblock::frame::ORDER_LIMIT;
+use pageblock_measure::certificate::Outcome;
 use pageblock_measure::{EventUnit, Run, names};
 
 use super::Replay;
+use crate::recorded::end_state;
+
+/// The result of a replay.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// The run, for tables.
+    pub run: Run,
+    /// What is compared with the recording.
+    pub outcome: Outcome,
+}
 
 impl Replay<'_, '_> {
-    /// Returns the run, after the last demand.
+    /// Returns the result, after the last demand.
     #[must_use]
-    pub fn finish(self, policy: &str, workload: &str, machine: &str) -> Run {
-        let mut run = Run::from_tally(&self.tally);
+    pub fn finish(self, policy: &str, workload: &str, machine: &str) -> Replayed {
+        let outcome = self.compared();
+        Replayed { run: self.run(policy, workload, machine), outcome }
+    }
+
+    fn compared(&self) -> Outcome {
+        let tally = &self.tally.tally;
+        Outcome {
+            extfrag: Some(tally.extfrag().clone()),
+            fallbacks: self.tally.fallbacks.clone().unwrap_or_default(),
+            mismatch: Some(self.mismatch.counters()),
+            failed: (0..=ORDER_LIMIT).map(|order| tally.failed(order)).sum(),
+            end: Some(end_state(self.allocator)),
+        }
+    }
+
+    fn run(self, policy: &str, workload: &str, machine: &str) -> Run {
+        let mut run = Run::from_tally(&self.tally.tally);
         run.policy = policy.to_owned();
         run.workload = workload.to_owned();
         run.machine = machine.to_owned();

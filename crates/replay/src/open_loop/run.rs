@@ -1,10 +1,9 @@
 //! A free replay of a recording, from its files to a run.
 
 use pageblock::policy::Policy;
-use pageblock_measure::Run;
 use pageblock_recording::{Columnar, Recording};
 
-use super::{Replay, start};
+use super::{Replay, Replayed, start};
 use crate::demand::{DemandFinder, Demands};
 use crate::error::Error;
 use crate::infer;
@@ -38,7 +37,9 @@ pub fn demands(
     let finder = DemandFinder::new(recording, &look_ahead, orders);
     let window = infer::first_event(recording, columnar)..columnar.end_event();
     let state = start.snapshot.clone();
-    Demands::write(&path, columnar, window, finder, &mut guided, state, &mut |done| {
+    let whole = columnar.end_event() >= columnar.windows.end_event();
+    let end = recording.end.as_ref().filter(|_| whole);
+    Demands::write(&path, columnar, window, finder, &mut guided, state, end, &mut |done| {
         progress(columnar.events + done, total);
     })
 }
@@ -54,7 +55,7 @@ pub fn replay(
     name: &str,
     policy: &Policy,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Option<Run>, Error> {
+) -> Result<Option<Replayed>, Error> {
     let machine = Machine::of(recording)?;
     let mut memory = machine.table_memory(*policy)?;
     let recorded = recorded_preset(recording).policy;

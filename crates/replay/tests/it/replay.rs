@@ -30,9 +30,9 @@ fn shipped(test: &str) -> Shipped {
 
 fn run(shipped: &Shipped, policy: &str) -> Run {
     let parsed = Policy::parse(policy).expect("it is a policy");
-    open_loop::replay(&shipped.recording, &shipped.demands, policy, &parsed, &mut |_, _| true)
-        .expect("it can be replayed")
-        .expect("it was not stopped")
+    let replayed =
+        open_loop::replay(&shipped.recording, &shipped.demands, policy, &parsed, &mut |_, _| true);
+    replayed.expect("it can be replayed").expect("it was not stopped")
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn demands_are_kept_and_found_again() {
 fn the_recorded_policy_comes_near_to_the_recording() {
     let shipped = shipped("near");
     let run = run(&shipped, "debian-6.12");
-    let calibration = Calibration::of(&shipped.demands.recorded, &run);
+    let calibration = Calibration::of(shipped.demands.recorded.extfrag.as_ref().unwrap(), &run);
     let (recorded, replayed) = calibration.total();
     assert_eq!(recorded, 1204);
     assert!((recorded * 3 / 4..recorded * 4 / 3).contains(&replayed), "{replayed} events");
@@ -96,7 +96,7 @@ fn every_policy_can_serve_a_recording() {
                 replay.push(*demand);
             }
         }
-        let counters = replay.finish(name, "", "").counters;
+        let counters = replay.finish(name, "", "").run.counters;
         allocator.check().unwrap_or_else(|wrong| panic!("{name} at the end: {wrong}"));
         assert_eq!(counters.get("mm_page_alloc"), requests, "{name}");
         assert_eq!(counters.get("free_unknown"), Some(0), "{name}");

@@ -1,0 +1,78 @@
+//! The grade of a recording: made once by a free replay under the recorded policy, and kept in the cache.
+
+use anyhow::Result;
+use pageblock::preset::Preset;
+use pageblock_measure::certificate::{Certificate, Judgement};
+use pageblock_measure::{Error, Verification};
+use pageblock_replay::certify;
+use pageblock_replay::demand::Demands;
+use pageblock_replay::guided::kind;
+use pageblock_replay::open_loop::Replayed;
+
+use crate::plan::NamedPolicy;
+use crate::session::Session;
+use crate::{replay, verify};
+
+/// Returns the decisions under the recorded policy, and the certificate if it was kept.
+pub(crate) fn decisions(
+    session: &Session,
+    own: &Preset,
+) -> Result<(Verification, Option<Certificate>)> {
+    if let Some((decisions, certificate)) =
+        certify::kept(&session.recording, &session.columnar, &program())
+    {
+        return Ok((decisions, Some(certificate)));
+    }
+    Ok((verify::verify(session, own.name, &own.policy, 0)?, None))
+}
+
+/// Reports whether a recording can be replayed freely.
+pub(crate) fn can_be_replayed(decisions: &Verification) -> bool {
+    !decisions.is_void() && !decisions.not_judged.contains(kind::CPU_LIST_FRAME)
+}
+
+/// Makes the certificate of a recording by a free replay, and keeps it; `None` if Ctrl-C interrupted it.
+pub(crate) fn make(
+    session: &mut Session,
+    own: &Preset,
+    decisions: &Verification,
+) -> Result<Option<Certificate>> {
+    if !can_be_replayed(decisions) {
+        let inferred = !session.recording.start.exact;
+        return Ok(Some(Certificate::new(decisions, inferred, Vec::new())));
+    }
+    let demands = session.make(replay::demands)?;
+    let NamedPolicy { name, policy, .. } = NamedPolicy::recorded(own);
+    let replayed = replay::replay_one(session, &demands, &name, &policy)?;
+    replayed.map(|replayed| of_replay(session, &demands, decisions, &replayed)).transpose()
+}
+
+/// Makes the certificate of a recording from a free replay under the recorded policy, and keeps it.
+pub(crate) fn of_replay(
+    session: &Session,
+    demands: &Demands,
+    decisions: &Verification,
+    replayed: &Replayed,
+) -> Result<Certificate> {
+    let Session { recording, columnar, .. } = session;
+    let certificate = certify::certify(recording, demands, decisions, &replayed.outcome);
+    match certify::keep(columnar, &program(), decisions, &certificate) {
+        // A full disk costs the next call some time, and nothing else.
+        Ok(()) | Err(Error::Write { .. }) => Ok(certificate),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns a judgement for programs.
+pub(crate) fn to_json(decisions: Verification, certificate: Option<Certificate>) -> String {
+    Judgement { program: env!("CARGO_PKG_VERSION").to_owned(), decisions, certificate }.to_json()
+}
+
+/// Returns what tells this program from another one of its version.
+fn program() -> String {
+    let built = std::env::current_exe().and_then(|exe| exe.metadata());
+    let built = built.and_then(|file| Ok((file.len(), file.modified()?))).ok();
+    let time = built.and_then(|(_, time)| time.duration_since(std::time::UNIX_EPOCH).ok());
+    let bytes = built.map_or(0, |(bytes, _)| bytes);
+    format!("{} {bytes} {}", env!("CARGO_PKG_VERSION"), time.unwrap_or_default().as_nanos())
+}

@@ -1,0 +1,109 @@
+use pageblock::mobility::Migratetype::{Movable, Unmovable};
+
+use super::*;
+use crate::blocks::TypeCounts;
+use crate::extfrag::{ExtfragKey, ExtfragMatrix};
+use crate::names;
+
+/// An outcome with so many steals, mismatched pages, and free pages of order 0 among 10,000.
+fn outcome(steals: u64, mismatched: u64, single: u64) -> Outcome {
+    let mut extfrag = ExtfragMatrix::new();
+    let key = ExtfragKey {
+        alloc_mt: Movable,
+        fallback_mt: Unmovable,
+        alloc_order: 0,
+        fallback_order: 3,
+        owned: false,
+    };
+    extfrag.add(key, steals);
+    let mut mismatch = crate::Counters::new();
+    mismatch.set(names::TYPE_MISMATCH_PAGES, mismatched);
+    mismatch.set(names::type_mismatch(Movable, Unmovable), mismatched);
+    let mut fallbacks = Course::starting(0);
+    (0..steals).for_each(|t| fallbacks.push(t * 1000 / steals));
+    let mut end = EndState::default();
+    end.add_free(0, Some(Movable), single);
+    end.add_free(2, Some(Movable), (10_000 - single) / 4);
+    let mut blocks = TypeCounts::default();
+    blocks[Movable] = 100;
+    end.blocks = Some(blocks);
+    let (extfrag, mismatch, end) = (Some(extfrag), Some(mismatch), Some(end));
+    Outcome { extfrag, fallbacks, mismatch, failed: 3, end }
+}
+
+fn certify(recorded: &Outcome, replayed: &Outcome) -> Certificate {
+    let mut decisions = Verification::default();
+    decisions.kind_mut("refill frame").cases = 1;
+    Certificate::new(&decisions, false, recorded.distances(replayed, 9))
+}
+
+#[test]
+fn a_replay_that_is_as_recorded_supports_everything() {
+    let same = outcome(1000, 500, 4000);
+    let certificate = certify(&same, &same);
+    assert_eq!(certificate.grade, Grade::A);
+    assert!(certificate.distances.iter().all(|d| d.permyriad == 0), "{certificate:?}");
+    assert_eq!(certificate.distances.len(), 10);
+}
+
+/// A what-if may not show a change that is smaller than the replay's own error, nor anything where that is large.
+#[test]
+fn each_part_is_supported_by_its_own_distances() {
+    let certificate = certify(&outcome(1000, 500, 4000), &outcome(1100, 900, 4000));
+    assert_eq!(
+        certificate.support(Part::Fragmentation),
+        Support::Supported { margin_permyriad: 1000 }
+    );
+    assert_eq!(
+        certificate.support(Part::Mismatch),
+        Support::LargeChanges { margin_permyriad: 8000 }
+    );
+    assert_eq!(certificate.grade, Grade::B);
+    let certificate = certify(&outcome(1000, 500, 4000), &outcome(3100, 500, 9000));
+    let unsupported = |margin_permyriad| Support::Unsupported { margin_permyriad };
+    assert_eq!(certificate.support(Part::Fragmentation), unsupported(21_000));
+    assert_eq!(certificate.support(Part::FreePages), unsupported(5000));
+    assert_eq!(certificate.grade, Grade::C);
+}
+
+#[test]
+fn what_was_rare_is_not_tested() {
+    let certificate = certify(&outcome(2, 500, 4000), &outcome(5, 500, 4000));
+    assert_eq!(certificate.support(Part::Fragmentation), Support::Rare);
+    assert_eq!(certificate.grade, Grade::A);
+    let certificate = certify(&outcome(2, 500, 4000), &outcome(23, 500, 4000));
+    let unsupported = Support::Unsupported { margin_permyriad: 10_500 };
+    assert_eq!(certificate.support(Part::Fragmentation), unsupported);
+}
+
+#[test]
+fn what_was_not_recorded_is_unknown() {
+    let replayed = outcome(1000, 500, 4000);
+    let recorded = Outcome { extfrag: None, end: None, ..replayed.clone() };
+    let certificate = certify(&recorded, &replayed);
+    for part in [Part::Fragmentation, Part::Effects, Part::Blocks, Part::FreePages] {
+        assert_eq!(certificate.support(part), Support::Unknown);
+    }
+    assert_eq!(certificate.grade, Grade::C);
+    let mut decisions = Verification::default();
+    assert_eq!(Certificate::new(&decisions, false, Vec::new()).grade, Grade::F);
+    decisions.kind_mut("refill frame").cases = 1;
+    assert_eq!(Certificate::new(&decisions, false, Vec::new()).grade, Grade::D);
+}
+
+#[test]
+fn types_of_free_pages_are_compared_where_they_are_known() {
+    let (recorded, mut replayed) = (outcome(9, 9, 4000), outcome(9, 9, 4000));
+    let end = replayed.end.as_mut().unwrap();
+    end.free_pages = [("0 Unmovable".into(), 4000), ("2 Movable".into(), 6000)].into();
+    let distance = |of: Measure, recorded: &Outcome| {
+        let distances = recorded.distances(&replayed, 9);
+        distances.iter().find(|d| d.measure == of).map(|d| d.permyriad)
+    };
+    assert_eq!(distance(Measure::FreeByOrder, &recorded), Some(0));
+    assert_eq!(distance(Measure::FreeByType, &recorded), Some(4000));
+    let mut unknown = recorded;
+    unknown.end.as_mut().unwrap().free_pages = [("0 ?".into(), 4000), ("2 ?".into(), 6000)].into();
+    assert_eq!(distance(Measure::FreeByOrder, &unknown), Some(0));
+    assert_eq!(distance(Measure::FreeByType, &unknown), None);
+}

@@ -1,0 +1,71 @@
+//! The certificate of a recording: what its what-ifs support.
+
+use std::path::{Path, PathBuf};
+
+use pageblock_measure::certificate::{Certificate, Judgement, Outcome};
+use pageblock_measure::verification::{Gap, Verification};
+use pageblock_recording::{Columnar, Recording};
+
+use crate::demand::Demands;
+
+/// Grades a recording by its guided replay and by a free replay, both under the recorded policy.
+#[must_use]
+pub fn certify(
+    recording: &Recording,
+    demands: &Demands,
+    decisions: &Verification,
+    replayed: &Outcome,
+) -> Certificate {
+    let lacks = |event: &str| {
+        let missing = |gap: &Gap| matches!(gap, Gap::MissingEvent { event: e } if e == event);
+        decisions.gaps.iter().any(missing)
+    };
+    let mut recorded = demands.recorded.clone();
+    if lacks("mm_page_alloc_extfrag") {
+        recorded.extfrag = None;
+    }
+    if lacks("mm_page_alloc_extfrag") || lacks("mm_page_alloc_zone_locked") {
+        // Without them the types of pageblocks are those of the start.
+        (recorded.mismatch, recorded.end) = (None, None);
+    }
+    let distances = recorded.distances(replayed, recording.pageblock_order);
+    Certificate::new(decisions, !recording.start.exact, distances)
+}
+
+/// Returns where the judgement of a recording is kept, beside its columnar form.
+fn kept_at(columnar: &Columnar) -> PathBuf {
+    columnar.path.with_extension("judgement.json")
+}
+
+/// Returns the kept judgement of a recording, if this program made it, by these rules and of this columnar form.
+/// `program` names the program.
+#[must_use]
+pub fn kept(
+    recording: &Recording,
+    columnar: &Columnar,
+    program: &str,
+) -> Option<(Verification, Certificate)> {
+    let path = kept_at(columnar);
+    let modified = |path: &Path| path.metadata().ok()?.modified().ok();
+    if modified(&path)? < modified(&columnar.path)? {
+        return None;
+    }
+    let Judgement { program: by, decisions, certificate } = Judgement::load(&path).ok()?;
+    let certificate = certificate.filter(Certificate::is_current)?;
+    (by == program && decisions.recording == recording.name).then_some((decisions, certificate))
+}
+
+/// Keeps the judgement of a recording beside its columnar form.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn keep(
+    columnar: &Columnar,
+    program: &str,
+    decisions: &Verification,
+    certificate: &Certificate,
+) -> Result<(), pageblock_measure::Error> {
+    let decisions = Verification { mismatches: Vec::new(), ..decisions.clone() };
+    let certificate = Some(certificate.clone());
+    Judgement { program: program.to_owned(), decisions, certificate }.save(&kept_at(columnar))
+}

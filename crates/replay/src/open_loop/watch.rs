@@ -1,0 +1,42 @@
+//! Counts the events of a replay, and when fallbacks happen.
+
+use pageblock::event::{Event, Observer};
+use pageblock::frame::Order;
+use pageblock_measure::certificate::Course;
+use pageblock_measure::{ExtfragKey, Tally};
+
+/// The events of a replay so far.
+pub(super) struct Watch {
+    pub(super) tally: Tally,
+    pub(super) fallbacks: Option<Course>,
+    pageblock_order: Order,
+    now_ms: u32,
+}
+
+impl Watch {
+    pub(super) fn new(pageblock_order: Order) -> Self {
+        Self { tally: Tally::new(), fallbacks: None, pageblock_order, now_ms: 0 }
+    }
+
+    /// Notes the time of the demand that is served next, in milliseconds.
+    #[inline]
+    pub(super) fn at(&mut self, t_ms: u32) {
+        self.now_ms = t_ms;
+        if self.fallbacks.is_none() {
+            self.fallbacks = Some(Course::starting(t_ms.into()));
+        }
+    }
+}
+
+impl Observer for Watch {
+    #[inline]
+    fn event(&mut self, event: Event) {
+        if let Event::Extfrag(extfrag) = &event
+            && ExtfragKey::from(extfrag).fragmenting(self.pageblock_order)
+            && let Some(fallbacks) = &mut self.fallbacks
+        {
+            fallbacks.push(self.now_ms.into());
+        }
+        self.tally.event(event);
+    }
+}
