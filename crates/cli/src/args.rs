@@ -96,6 +96,9 @@ pub(crate) enum Command {
     /// Check the allocator against a recording of a real kernel, decision by decision
     #[command(after_help = POLICY_HELP)]
     Verify(VerifyArgs),
+    /// Explain the allocation failures and OOM reports in a kernel's log
+    #[command(after_help = EXPLAIN_HELP)]
+    Explain(ExplainArgs),
     /// Save the first events of a recording as a small recording
     Excerpt(ExcerptArgs),
     /// Simulate a machine with a workload under one or more policies, and compare
@@ -138,6 +141,10 @@ pub(crate) enum Command {
         folder: PathBuf,
     },
 }
+
+const EXPLAIN_HELP: &str = "\
+dmesg | pageblock explain, journalctl -k | pageblock explain, or a file with a pasted report. Times, names of hosts,
+quotes and wrapped lines do not matter. Exit status: 1 where the log has no report.";
 
 const REPEAT_HELP: &str = "\
 The file holds the workload, the machine, the scale, the kernel with every switch, and the seed: no policy file and
@@ -242,6 +249,16 @@ pub(crate) struct VerifyArgs {
     /// Print this many of the first mismatches, with their context
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) mismatches: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// The log; - or nothing is standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub(crate) file: PathBuf,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

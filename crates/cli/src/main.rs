@@ -14,6 +14,7 @@ mod args;
 mod bench;
 mod compare;
 mod excerpt;
+mod explain;
 mod grade;
 mod interrupt;
 mod jobs;
@@ -66,6 +67,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
     match args.command {
         Command::Policy(args) => policy::run(args),
         Command::Excerpt(args) => excerpt::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Run(args) => run::run(RunPlan::new(args)?),
         Command::Repeat(args) => repeat::run(args),
         Command::Compare(args) => compare::run(&args),

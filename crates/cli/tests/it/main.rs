@@ -3,6 +3,7 @@
 mod arguments;
 mod bench;
 mod docs;
+mod explain;
 mod gaps;
 mod inputs;
 mod machines;

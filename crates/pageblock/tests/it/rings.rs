@@ -16,6 +16,7 @@ const CRATES: [&str; 11] = [
     "kernel",
     "recording",
     "measure",
+    "doctor",
     "vm",
     "replay",
     "simulate",

@@ -78,8 +78,7 @@ impl Demands {
     }
 
     /// Writes the demands of a recording's window, which begins with the state `start`, to `path`.
-    /// `guided` is a guided replay from that state; `end` is the
-    /// recorded state at the end of the window.
+    /// `guided` is a guided replay from that state; `end` is the recorded state at the end of the window.
     ///
     /// # Errors
     /// Where the events cannot be read, or the file not written.
@@ -89,8 +88,7 @@ impl Demands {
         window: Range<u64>,
         mut finder: DemandFinder<'_>,
         guided: &mut Guided<'_, '_>,
-        start: Snapshot,
-        end: Option<&Snapshot>,
+        (start, end): (Snapshot, Option<&Snapshot>),
         progress: &mut dyn FnMut(u64),
     ) -> Result<Self, Error> {
         let mut writer = DemandWriter::create(path)?;

@@ -39,7 +39,7 @@ pub fn demands(
     let state = start.snapshot.clone();
     let whole = columnar.end_event() >= columnar.windows.end_event();
     let end = recording.end.as_ref().filter(|_| whole);
-    Demands::write(&path, columnar, window, finder, &mut guided, state, end, &mut |done| {
+    Demands::write(&path, columnar, window, finder, &mut guided, (state, end), &mut |done| {
         progress(columnar.events + done, total);
     })
 }

@@ -1,0 +1,129 @@
+//! What kind of failure it is.
+
+use serde::Serialize;
+
+use crate::gfp::Flags;
+use crate::log::{Kind, Report, ZoneKind};
+use crate::watermark::{Check, Verdict};
+
+/// The largest order for which the kernel tries hard (`PAGE_ALLOC_COSTLY_ORDER`).
+pub const COSTLY_ORDER: u32 = 3;
+
+/// Why a request failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// A caller that cannot wait found the reserves used up; memory could have been reclaimed.
+    Burst,
+    /// Memory is free, but no free block is large enough.
+    Fragmentation,
+    /// What is free is CMA's, which the request may not use.
+    OnlyCma,
+    /// What is free is in the highatomic reserve.
+    OnlyHighatomic,
+    /// The zones that the request may use are short, while others have memory.
+    ZoneMask,
+    /// The nodes that the request may use are short, while others have memory.
+    NodeMask,
+    /// A memory cgroup is at its limit; the machine may have memory.
+    Cgroup,
+    /// Memory is used up, and little of it can be reclaimed.
+    Shortage,
+    /// Memory is used up, and what could be reclaimed was not, in time.
+    SlowReclaim,
+    /// The printed state would serve the request: it changed since the failure.
+    Changed,
+    /// Nobody asked: a state without a request.
+    NoRequest,
+    /// What was printed does not tell.
+    Unknown,
+}
+
+/// How sure a class is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// It follows from printed numbers.
+    High,
+    /// Numbers are missing, or it is an inference.
+    Medium,
+    /// It is the best guess.
+    Low,
+}
+
+/// Returns the class of a report and how sure it is. `others` are the checks of the zones and nodes that the request
+/// may not use, as if it might.
+#[must_use]
+pub fn classify(
+    report: &Report,
+    flags: Option<Flags>,
+    checks: &[Check],
+    others: &[Check],
+) -> (Class, Confidence) {
+    let Some(flags) = flags else {
+        return match report.kind {
+            Kind::MemcgOom => (Class::Cgroup, Confidence::High),
+            Kind::Dump => (Class::NoRequest, Confidence::High),
+            _ => (Class::Unknown, Confidence::Low),
+        };
+    };
+    if report.kind == Kind::MemcgOom {
+        return (Class::Cgroup, Confidence::High);
+    }
+    if report.memory.zones.is_empty() {
+        return (Class::Unknown, Confidence::Low);
+    }
+    let any = |verdict| checks.iter().any(|check| check.verdict == verdict);
+    let sure = match checks.iter().all(|check| check.reserve.is_some()) {
+        true => Confidence::High,
+        false => Confidence::Medium,
+    };
+    let fits_elsewhere = |node: bool| {
+        let own = |other: &Check| checks.iter().any(|check| check.node == other.node);
+        others.iter().any(|other| other.verdict == Verdict::Fits && own(other) != node)
+    };
+    if any(Verdict::Fits) {
+        return (Class::Changed, Confidence::Medium);
+    }
+    if any(Verdict::OtherBlocks) {
+        let cma = checks.iter().any(|check| check.other_is_cma);
+        return (if cma { Class::OnlyCma } else { Class::OnlyHighatomic }, sure);
+    }
+    if any(Verdict::NoBlock) || any(Verdict::TooFewLarge) {
+        return (Class::Fragmentation, sure);
+    }
+    if any(Verdict::BelowWithoutCma) {
+        return (Class::OnlyCma, sure);
+    }
+    if any(Verdict::BelowWithoutHighatomic) {
+        return (Class::OnlyHighatomic, sure);
+    }
+    if checks.is_empty() || checks.iter().all(|check| check.verdict == Verdict::Unknown) {
+        return (Class::Unknown, Confidence::Low);
+    }
+    if fits_elsewhere(true) {
+        return (Class::NodeMask, sure);
+    }
+    if fits_elsewhere(false) && flags.highest_zone() < ZoneKind::Normal {
+        return (Class::ZoneMask, sure);
+    }
+    if !flags.direct_reclaim && reclaimable(report) {
+        return (Class::Burst, sure);
+    }
+    if reclaimable(report) {
+        (Class::SlowReclaim, Confidence::Medium)
+    } else {
+        (Class::Shortage, sure)
+    }
+}
+
+/// Tells whether a good part of memory (a twentieth) could have been reclaimed: page cache, or anonymous memory while
+/// there is swap.
+fn reclaimable(report: &Report) -> bool {
+    let memory = &report.memory;
+    let managed: u64 = memory.zones.iter().filter_map(|zone| zone.managed).sum();
+    let file_by_zone: u64 = memory.zones.iter().map(|zone| zone.file).sum();
+    let file = memory.file_pages.map_or(file_by_zone, |pages| pages * memory.page_kb());
+    let swap = memory.free_swap_kb.unwrap_or(0);
+    (file + swap).saturating_mul(20) > managed
+}

@@ -1,0 +1,103 @@
+//! Explains the reports in a kernel's log.
+
+use serde::Serialize;
+
+use crate::advice::{self, Advice};
+use crate::class::{self, Class, Confidence};
+use crate::gfp::{self, Flags};
+use crate::log::{self, Report};
+use crate::watermark::{self, Check};
+
+/// What a report means.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Explanation {
+    /// The report.
+    pub report: Report,
+    /// What the request's flags allow; `None` if it has none.
+    pub flags: Option<Flags>,
+    /// The zones that it may use, the highest of each node first.
+    pub zones: Vec<Check>,
+    /// Why it failed.
+    pub class: Class,
+    /// How sure that is.
+    pub confidence: Confidence,
+    /// What helps, best first.
+    pub helps: Vec<Advice>,
+    /// What is often advised, and does not.
+    pub does_not_help: Vec<Advice>,
+    /// What the log lacks.
+    pub missing: Vec<&'static str>,
+}
+
+/// Explains every report in a log.
+#[must_use]
+pub fn explain(text: &str) -> Vec<Explanation> {
+    log::reports(&log::lines(text)).into_iter().map(explain_report).collect()
+}
+
+fn explain_report(report: Report) -> Explanation {
+    let (flags, version, order) =
+        (Flags::of(&report), gfp::version(&report), report.order.unwrap_or(0));
+    let allowed = |node: u32| {
+        let masks = [&report.nodemask, &report.mems_allowed];
+        masks.into_iter().flatten().all(|mask| in_mask(mask, node))
+    };
+    let memory = &report.memory;
+    let zones =
+        flags.map_or(Vec::new(), |flags| watermark::checks(memory, order, flags, version, allowed));
+    let anywhere = flags.map_or(Vec::new(), |flags| {
+        let any_zone = Flags { dma: false, dma32: false, ..flags };
+        watermark::checks(memory, order, any_zone, version, |_| true)
+    });
+    let is_own = |other: &Check| zones.iter().any(|z| (z.node, z.kind) == (other.node, other.kind));
+    let others: Vec<Check> = anywhere.into_iter().filter(|other| !is_own(other)).collect();
+    let (class, confidence) = class::classify(&report, flags, &zones, &others);
+    let advised = flags.unwrap_or_default();
+    Explanation {
+        missing: missing(&report, &zones),
+        helps: advice::helps(class, order, advised, version),
+        does_not_help: advice::does_not_help(class, order, advised),
+        report,
+        flags,
+        zones,
+        class,
+        confidence,
+    }
+}
+
+/// Tells whether a list of nodes, such as `0-1,3`, has a node.
+fn in_mask(mask: &str, node: u32) -> bool {
+    mask.split(',').any(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        match (first.parse(), last.parse()) {
+            (Ok(first), Ok(last)) => (first..=last).contains(&node),
+            // A mask that cannot be read excludes nothing.
+            _ => true,
+        }
+    })
+}
+
+fn missing(report: &Report, zones: &[Check]) -> Vec<&'static str> {
+    let memory = &report.memory;
+    let mut missing = Vec::new();
+    if memory.zones.is_empty() {
+        missing.push("the state of memory (from Mem-Info on)");
+        return missing;
+    }
+    if report.version.is_none() {
+        missing.push("the kernel's version (the line with `Not tainted`)");
+    }
+    if memory.zones.iter().any(|zone| zone.free.is_none() || zone.min.is_none()) {
+        missing.push("the watermarks of a zone");
+    }
+    if memory.zones.iter().any(|zone| zone.lists.is_empty()) {
+        missing.push("the free lists of a zone");
+    }
+    if zones.iter().any(|zone| zone.reserve.is_none()) {
+        missing.push("the reserves of lower zones (lowmem_reserve)");
+    }
+    if memory.repeats {
+        missing.push("the header of a second dump: two are mixed, and the first counts");
+    }
+    missing
+}

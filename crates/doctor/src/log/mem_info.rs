@@ -1,0 +1,303 @@
+//! The state of memory in a report (`show_mem`, `show_free_areas`): numbers in kB as printed.
+
+use serde::Serialize;
+
+use super::Line;
+
+/// A kind of zone, from the lowest to the highest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+pub enum ZoneKind {
+    /// `ZONE_DMA`.
+    DMA,
+    /// `ZONE_DMA32`.
+    DMA32,
+    /// `ZONE_NORMAL`.
+    Normal,
+    /// `ZONE_HIGHMEM`.
+    HighMem,
+    /// `ZONE_MOVABLE`.
+    Movable,
+    /// `ZONE_DEVICE`.
+    Device,
+}
+
+impl ZoneKind {
+    fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "DMA" => Self::DMA,
+            "DMA32" => Self::DMA32,
+            "Normal" => Self::Normal,
+            "HighMem" => Self::HighMem,
+            "Movable" => Self::Movable,
+            "Device" => Self::Device,
+            _ => return None,
+        })
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DMA => "DMA",
+            Self::DMA32 => "DMA32",
+            Self::Normal => "Normal",
+            Self::HighMem => "HighMem",
+            Self::Movable => "Movable",
+            Self::Device => "Device",
+        }
+    }
+}
+
+/// The free blocks of one order.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct FreeList {
+    /// How many there are.
+    pub blocks: u64,
+    /// The size of one in kB.
+    pub block_kb: u64,
+    /// The types that have some, as letters; `None` where the kernel prints none (before 3.8).
+    pub types: Option<String>,
+}
+
+/// One zone. Sizes are kB; `None`: not printed, or cut off.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Zone {
+    /// The node; 0 where the kernel does not print one.
+    pub node: u32,
+    /// The kind.
+    pub kind: ZoneKind,
+    /// The line of its watermarks.
+    pub line: Option<usize>,
+    /// The line of its free lists.
+    pub list_line: Option<usize>,
+    /// Free memory.
+    pub free: Option<u64>,
+    /// The boost, which `min`, `low` and `high` have in them.
+    pub boost: Option<u64>,
+    /// The min watermark.
+    pub min: Option<u64>,
+    /// The low watermark.
+    pub low: Option<u64>,
+    /// The high watermark.
+    pub high: Option<u64>,
+    /// Memory in highatomic pageblocks.
+    pub reserved_highatomic: Option<u64>,
+    /// Free memory in highatomic pageblocks.
+    pub free_highatomic: Option<u64>,
+    /// Free CMA memory.
+    pub free_cma: Option<u64>,
+    /// The memory that the allocator has.
+    pub managed: Option<u64>,
+    /// The page cache.
+    pub file: u64,
+    /// Pages that requests for higher zones must leave, by the index of the requested zone.
+    pub lowmem_reserve: Vec<u64>,
+    /// The free lists by order.
+    pub lists: Vec<FreeList>,
+}
+
+/// The state of memory.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct MemInfo {
+    /// The zones, by node and kind.
+    pub zones: Vec<Zone>,
+    /// Page cache that can be reclaimed, in pages.
+    pub file_pages: Option<u64>,
+    /// Free swap in kB.
+    pub free_swap_kb: Option<u64>,
+    /// Whether the same zone was printed twice: a second dump without a header follows.
+    pub repeats: bool,
+}
+
+impl MemInfo {
+    /// Returns the size of a page in kB, which only the free lists tell.
+    #[must_use]
+    pub fn page_kb(&self) -> u64 {
+        let first = self.zones.iter().find_map(|zone| zone.lists.first());
+        first.map_or(4, |list| list.block_kb.max(1))
+    }
+
+    fn zone(&mut self, node: u32, kind: ZoneKind) -> &mut Zone {
+        let same = |zone: &Zone| (zone.node, zone.kind) == (node, kind);
+        let at = self.zones.iter().position(same).unwrap_or_else(|| {
+            self.zones.push(Zone {
+                node,
+                kind,
+                line: None,
+                list_line: None,
+                free: None,
+                boost: None,
+                min: None,
+                low: None,
+                high: None,
+                reserved_highatomic: None,
+                free_highatomic: None,
+                free_cma: None,
+                managed: None,
+                file: 0,
+                lowmem_reserve: Vec::new(),
+                lists: Vec::new(),
+            });
+            self.zones.len() - 1
+        });
+        &mut self.zones[at]
+    }
+
+    /// Reads the state that some lines have, in whatever way they are wrapped.
+    #[must_use]
+    pub fn parse(lines: &[Line]) -> Self {
+        let mut parser = Parser { info: Self::default(), node: 0, now: Now::Nothing };
+        for line in lines {
+            // A type's letters are not always parted from the next number.
+            let text = line.text.replace(')', ") ");
+            for word in text.split_ascii_whitespace() {
+                parser.word(word, line.number);
+            }
+        }
+        let mut info = parser.info;
+        info.zones.retain(|zone| zone.free.is_some() || !zone.lists.is_empty());
+        info.zones.sort_by_key(|zone| (zone.node, zone.kind));
+        info
+    }
+}
+
+/// What the words are about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Now {
+    Nothing,
+    /// `Node` was read: its number is next.
+    Node,
+    /// A zone's name was read.
+    Zone(ZoneKind),
+    /// The numbers of a zone.
+    Numbers(ZoneKind),
+    /// The reserves of a zone.
+    Reserve(ZoneKind),
+    /// The free lists of a zone.
+    Lists(ZoneKind),
+    /// `Free swap` was read.
+    Swap,
+}
+
+struct Parser {
+    info: MemInfo,
+    node: u32,
+    now: Now,
+}
+
+impl Parser {
+    fn word(&mut self, word: &str, line: usize) {
+        if let Now::Lists(kind) = self.now
+            && self.list(kind, word, line)
+        {
+            return;
+        }
+        match self.now {
+            Now::Node => {
+                self.now = Now::Nothing;
+                if let Ok(node) = word.parse() {
+                    self.node = node;
+                    return;
+                }
+            }
+            Now::Zone(kind) if word.starts_with("free:") => {
+                let node = self.node;
+                self.info.repeats |= self.info.zone(node, kind).free.is_some();
+                self.now = Now::Numbers(kind);
+                self.info.zone(node, kind).line.get_or_insert(line);
+                self.number(kind, word);
+                return;
+            }
+            Now::Numbers(kind) if word.starts_with("lowmem_reserve") => {
+                self.now = Now::Reserve(kind);
+                return;
+            }
+            Now::Numbers(kind) if word.contains(':') => {
+                self.number(kind, word);
+                return;
+            }
+            Now::Reserve(kind) => {
+                if let Ok(pages) = word.parse() {
+                    let node = self.node;
+                    self.info.zone(node, kind).lowmem_reserve.push(pages);
+                    return;
+                }
+            }
+            Now::Swap => {
+                if let Some(kb) = word.trim_start_matches('=').strip_suffix("kB") {
+                    self.info.free_swap_kb = kb.parse().ok();
+                } else if word == "=" || word == "swap" {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.begin(word);
+    }
+
+    /// Begins with what a word announces.
+    fn begin(&mut self, word: &str) {
+        self.now = match word {
+            "Node" => Now::Node,
+            "Free" => Now::Swap,
+            _ => match (ZoneKind::parse(word), word.strip_suffix(':').and_then(ZoneKind::parse)) {
+                (Some(kind), _) => Now::Zone(kind),
+                (_, Some(kind)) => Now::Lists(kind),
+                // Between the numbers of a zone stands what later versions add.
+                _ if matches!(self.now, Now::Numbers(_)) => self.now,
+                _ => Now::Nothing,
+            },
+        };
+        if let Some((key, value)) = word.split_once(':')
+            && matches!(key, "active_file" | "inactive_file")
+            && let Ok(pages) = value.parse::<u64>()
+        {
+            *self.info.file_pages.get_or_insert(0) += pages;
+        }
+    }
+
+    fn number(&mut self, kind: ZoneKind, word: &str) {
+        let node = self.node;
+        let Some((key, value)) = word.split_once(':') else { return };
+        let kb = value.strip_suffix("kB").or_else(|| value.strip_suffix("KB"));
+        // A value without its unit was cut off.
+        let Some(kb) = kb.and_then(|kb| kb.parse::<u64>().ok()) else { return };
+        let zone = self.info.zone(node, kind);
+        let field = match key {
+            "free" => &mut zone.free,
+            "boost" => &mut zone.boost,
+            "min" => &mut zone.min,
+            "low" => &mut zone.low,
+            "high" => &mut zone.high,
+            "reserved_highatomic" => &mut zone.reserved_highatomic,
+            "free_highatomic" => &mut zone.free_highatomic,
+            "free_cma" => &mut zone.free_cma,
+            "managed" => &mut zone.managed,
+            "active_file" | "inactive_file" => {
+                zone.file += kb;
+                return;
+            }
+            _ => return,
+        };
+        field.get_or_insert(kb);
+    }
+
+    /// Reads a part of a free list, such as `12*64kB` or `(UM)`; returns whether it is one.
+    fn list(&mut self, kind: ZoneKind, word: &str, line: usize) -> bool {
+        let node = self.node;
+        let zone = self.info.zone(node, kind);
+        if let Some(letters) = word.strip_prefix('(').and_then(|w| w.strip_suffix(')')) {
+            let last = zone.lists.last_mut();
+            last.into_iter().for_each(|list| list.types = Some(letters.to_owned()));
+            return true;
+        }
+        let Some((blocks, size)) = word.split_once('*') else { return false };
+        let size = size.strip_suffix("kB").and_then(|kb| kb.parse().ok());
+        let (Ok(blocks), Some(block_kb)) = (blocks.parse(), size) else { return false };
+        zone.list_line.get_or_insert(line);
+        if zone.lists.iter().all(|list| list.block_kb < block_kb) {
+            zone.lists.push(FreeList { blocks, block_kb, types: None });
+        }
+        true
+    }
+}

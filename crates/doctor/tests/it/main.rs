@@ -1,0 +1,3 @@
+//! Real reports, explained.
+
+mod reports;

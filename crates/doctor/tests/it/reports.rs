@@ -1,0 +1,135 @@
+//! Each file in `tests/reports` is a real report with the right diagnosis, which was worked out by hand from the
+//! printed numbers; `SOURCES.md` says where it is from and how.
+
+use std::path::PathBuf;
+
+use pageblock_doctor::class::{Class, Confidence};
+use pageblock_doctor::watermark::Verdict;
+use pageblock_doctor::{Explanation, explain};
+
+fn explained(name: &str) -> Vec<Explanation> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/reports").join(name);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    explain(&text)
+}
+
+fn one(name: &str) -> Explanation {
+    let mut all = explained(name);
+    assert_eq!(all.len(), 1, "{name}");
+    all.remove(0)
+}
+
+fn verdicts(of: &Explanation) -> Vec<(&'static str, Verdict)> {
+    of.zones.iter().map(|zone| (zone.kind.name(), zone.verdict)).collect()
+}
+
+#[test]
+fn an_order_5_request_that_finds_only_smaller_blocks() {
+    let found = explained("5.10-arm64-order-5.txt");
+    assert_eq!(found.len(), 2);
+    let first = &found[0];
+    assert_eq!((first.class, first.report.order), (Class::Fragmentation, Some(5)));
+    assert_eq!(first.report.version.as_deref(), Some("5.10.2"));
+    assert_eq!(verdicts(first), [("DMA32", Verdict::NoBlock), ("DMA", Verdict::NoBlock)]);
+    // 2807 pages must stay in DMA for requests that can use nothing else.
+    assert_eq!(first.zones[1].reserve, Some(2807 * 4));
+    assert_eq!((first.zones[0].unusable_cma, first.zones[0].unusable_highatomic), (776, 2048));
+    let second = &found[1];
+    assert_eq!((second.class, second.report.order), (Class::Fragmentation, Some(6)));
+    assert!(second.helps.iter().any(|advice| advice.what.contains("compact_memory")));
+    assert!(second.does_not_help.iter().any(|advice| advice.what.contains("min_free_kbytes")));
+}
+
+/// DMA has 7120 kB free, and needs 412 kB and 1677 pages: exactly as much, which is not enough.
+#[test]
+fn a_page_fault_on_a_machine_whose_memory_is_used_up() {
+    let found = one("4.12-order-0-used-up.txt");
+    assert_eq!(found.class, Class::Shortage);
+    assert_eq!(verdicts(&found), [("DMA32", Verdict::Below), ("DMA", Verdict::Below)]);
+    assert_eq!((found.zones[1].free, found.zones[1].needed()), (7120, 412 + 1677 * 4));
+    assert!(found.does_not_help.iter().any(|advice| advice.what.contains("drop_caches")));
+}
+
+/// DMA32 has 48516 kB free, 72 kB less than its watermark and reserve ask for.
+#[test]
+fn the_oom_killer_where_the_reserve_of_a_lower_zone_decides() {
+    let found = one("3.13-oom.txt");
+    assert_eq!((found.class, found.report.mode), (Class::Shortage, Some(0x2_00da)));
+    let dma32 = found.zones.iter().find(|zone| zone.kind.name() == "DMA32").unwrap();
+    assert_eq!((dma32.free, dma32.needed()), (48_516, 31_704 + 4221 * 4));
+    assert!(
+        found.zones.iter().all(|zone| zone.verdict == Verdict::Below),
+        "{:?}",
+        verdicts(&found)
+    );
+}
+
+/// 529024 kB are free, but for 523848 kB of CMA: 5176 kB, and the watermark is 5396 kB.
+#[test]
+fn the_oom_killer_where_only_cma_is_free() {
+    let found = one("5.4-arm64-oom-cma.txt");
+    assert_eq!((found.class, found.confidence), (Class::OnlyCma, Confidence::High));
+    assert_eq!(verdicts(&found), [("DMA32", Verdict::BelowWithoutCma)]);
+    assert!(found.does_not_help.iter().any(|advice| advice.what.contains("min_free_kbytes")));
+}
+
+/// All free blocks are in the highatomic reserve, from which single pages did not come. A second dump has no request.
+#[test]
+fn an_atomic_request_that_finds_only_the_highatomic_reserve() {
+    let found = explained("4.14-android-atomic-highatomic.txt");
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0].class, Class::OnlyHighatomic);
+    assert_eq!(verdicts(&found[0]), [("Normal", Verdict::OtherBlocks)]);
+    assert_eq!(found[1].class, Class::NoRequest);
+    assert_eq!(found[1].report.memory.zones[0].free, Some(9956));
+}
+
+/// Normal is 116 kB below its watermark, and what is free in DMA is all CMA.
+#[test]
+fn a_request_that_does_not_wait_on_a_machine_with_cma() {
+    let found = one("4.9-arm64-nowait-cma.txt");
+    assert_eq!(found.class, Class::OnlyCma);
+    let expected = [("Normal", Verdict::Below), ("DMA", Verdict::BelowWithoutCma)];
+    assert_eq!(verdicts(&found), expected);
+}
+
+/// HighMem is not for this request. Low memory is 1576 kB above its watermark, and has a reserve of up to 20 MiB that
+/// this version does not print. The numbers are wrapped.
+#[test]
+fn the_oom_killer_for_low_memory_on_32_bits() {
+    let found = one("4.14-arm-oom-lowmem.txt");
+    assert_eq!((found.class, found.report.order), (Class::Shortage, Some(1)));
+    assert_eq!(verdicts(&found), [("DMA", Verdict::Below)]);
+    let highmem = &found.report.memory.zones[1];
+    assert_eq!((highmem.kind.name(), highmem.free_cma), ("HighMem", Some(553_588)));
+    assert_eq!(highmem.lists[0].blocks, 8121);
+    assert_eq!(highmem.lists[12].types, None);
+}
+
+#[test]
+fn a_state_that_somebody_asked_for_with_sysrq_m() {
+    let found = one("3.8-sysrq-m.txt");
+    assert_eq!(found.class, Class::NoRequest);
+    let zones: Vec<_> = found.report.memory.zones.iter().map(|zone| zone.kind.name()).collect();
+    assert_eq!(zones, ["DMA", "DMA32"]);
+    assert_eq!(found.report.memory.zones[1].lists[0].blocks, 1608);
+}
+
+#[test]
+fn text_without_a_report_gives_none() {
+    assert_eq!(explain("nothing here\nusb 1-1: new high-speed USB device\n"), []);
+    assert_eq!(explain(""), []);
+}
+
+/// Any cut leaves what can be said, and no panic.
+#[test]
+fn reports_cut_anywhere_are_explained_as_far_as_they_go() {
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/reports/5.10-arm64-order-5.txt");
+    let text = std::fs::read_to_string(path).unwrap();
+    for end in (0..text.len()).step_by(97).filter(|&end| text.is_char_boundary(end)) {
+        for found in explain(&text[..end]) {
+            assert_ne!(found.class, Class::Changed, "cut at byte {end}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Why requests for memory failed, as text.
+
+use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
+use pageblock_doctor::log::{Kind, Report};
+use pageblock_doctor::watermark::{Check, Verdict};
+use pageblock_doctor::{Explanation, advice::Advice};
+
+use crate::table::Table;
+
+/// Prints the explanations of a log with so many lines.
+#[must_use]
+pub fn print(found: &[Explanation], lines: usize) -> String {
+    if found.is_empty() {
+        return format!(
+            "No report in {lines} lines. Looked for: \"page allocation failure\", \"page allocation stalls\", \
+             \"invoked oom-killer\", the state of memory that SysRq-m prints (\"Mem-Info\").\n"
+        );
+    }
+    let mut text = String::new();
+    for (n, explanation) in found.iter().enumerate() {
+        if n > 0 {
+            text.push('\n');
+        }
+        text += &print_one(explanation);
+    }
+    text
+}
+
+fn print_one(of: &Explanation) -> String {
+    let mut text = format!("Line {}: {}\n", of.report.line, request(of));
+    let confidence = match of.confidence {
+        Confidence::High => "it follows from the printed numbers",
+        Confidence::Medium => "likely; not all that it depends on is printed",
+        Confidence::Low => "a guess",
+    };
+    text += &format!("{} ({confidence})\n", why(of));
+    if !of.zones.is_empty() {
+        text.push('\n');
+        text += &zones(of);
+    }
+    for missing in &of.missing {
+        text += &format!("Missing: {missing}\n");
+    }
+    text += &advice("Helps", &of.helps);
+    text + &advice("Often advised, and does not help", &of.does_not_help)
+}
+
+/// Returns who asked for what.
+fn request(of: &Explanation) -> String {
+    let Report { kind, task, order, version, flags, mode, .. } = &of.report;
+    let task = task.as_deref().unwrap_or("a task");
+    let on = version.as_ref().map_or(String::new(), |version| format!(" on {version}"));
+    let what = match kind {
+        Kind::Dump => return format!("the state of memory, without a request{on}"),
+        Kind::Failure => "got no memory",
+        Kind::Stall => "waits long for memory",
+        Kind::Oom => "invoked the OOM killer",
+        Kind::MemcgOom => "invoked the OOM killer of its memory cgroup",
+    };
+    let mut text = format!("{task}{on} {what}");
+    if let Some(order) = order {
+        let kb = of.report.memory.page_kb() << order.min(&20);
+        text += &format!(": order {order} ({kb} kB)");
+    }
+    if let Some(names) = flags {
+        text += &format!(", {names}");
+    } else if let Some(mode) = mode {
+        text += &format!(", flags {mode:#x}");
+    }
+    of.flags.map_or(text.clone(), |flags| format!("{text}: {}", flags.kind()))
+}
+
+fn why(of: &Explanation) -> String {
+    let order = of.report.order.unwrap_or(0);
+    let costly = match order > COSTLY_ORDER {
+        true => " The kernel does not try hard for orders above 3.",
+        false => "",
+    };
+    match of.class {
+        Class::Burst => "Reserve used up by a burst: the caller cannot wait, and free memory is at the watermark \
+                         that holds for it; there is memory to reclaim, but not in time."
+            .to_owned(),
+        Class::Fragmentation => format!(
+            "Fragmentation: enough memory is free, but no block of order {order} or larger that this request may \
+             use.{costly}"
+        ),
+        Class::OnlyCma => "Only CMA is free: this request may not use it, though it counts as free.".to_owned(),
+        Class::OnlyHighatomic => {
+            "Only the highatomic reserve is free, which this request may not use.".to_owned()
+        }
+        Class::ZoneMask => "Zones: those that the request may use are short; higher ones have memory.".to_owned(),
+        Class::NodeMask => "Nodes: those that the request may use are short; others have memory.".to_owned(),
+        Class::Cgroup => "Memory cgroup: its limit was reached, whatever the machine has.".to_owned(),
+        Class::Shortage => "True shortage: memory is used up, and next to nothing can be reclaimed.".to_owned(),
+        Class::SlowReclaim => {
+            "Reclaim did not keep up: memory is used up, though some of it could be reclaimed.".to_owned()
+        }
+        Class::Changed => {
+            "The state that was printed would serve the request: memory was freed in between.".to_owned()
+        }
+        Class::NoRequest => "Nobody asked for memory here: this is a state, not a failure.".to_owned(),
+        Class::Unknown => "The log does not say why.".to_owned(),
+    }
+}
+
+fn zones(of: &Explanation) -> String {
+    let order = of.report.order.unwrap_or(0);
+    let mut table =
+        Table::new().text("zone").number("free [kB]").number("not for it").number("must be left");
+    table = table.number(&format!("blocks >= order {order}")).text("").text("lines");
+    for zone in &of.zones {
+        let lines: Vec<String> = zone.lines.iter().map(ToString::to_string).collect();
+        table.row([
+            format!("node {} {}", zone.node, zone.kind.name()),
+            zone.free.to_string(),
+            (zone.unusable_cma + zone.unusable_highatomic).to_string(),
+            left(zone),
+            zone.blocks.map_or("?".to_owned(), |blocks| blocks.to_string()),
+            verdict(zone.verdict).to_owned(),
+            lines.join(", "),
+        ]);
+    }
+    table.print()
+}
+
+fn left(zone: &Check) -> String {
+    match zone.reserve {
+        Some(0) => zone.mark.to_string(),
+        Some(reserve) => format!("{} + {reserve}", zone.mark),
+        None => format!("{} + ?", zone.mark),
+    }
+}
+
+const fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Below => "too little is free",
+        Verdict::BelowWithoutCma => "too little without CMA",
+        Verdict::BelowWithoutHighatomic => "too little without the highatomic reserve",
+        Verdict::NoBlock => "enough is free, no block is large enough",
+        Verdict::OtherBlocks => "enough is free, in blocks that are not for it",
+        Verdict::TooFewLarge => "too little is free in large blocks",
+        Verdict::Fits => "would serve it",
+        Verdict::Unknown => "not printed",
+    }
+}
+
+fn advice(title: &str, all: &[Advice]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{title}\n");
+    for Advice { what, why } in all {
+        text += &format!("  * {what}\n    {why}\n");
+    }
+    text
+}
