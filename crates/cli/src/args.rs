@@ -99,6 +99,9 @@ pub(crate) enum Command {
     /// Explain the allocation failures and OOM reports in a kernel's log
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
+    /// Record the page allocator of this machine while a command runs; needs root
+    #[command(after_help = RECORD_HELP)]
+    Record(RecordArgs),
     /// Save the first events of a recording as a small recording
     Excerpt(ExcerptArgs),
     /// Simulate a machine with a workload under one or more policies, and compare
@@ -141,6 +144,13 @@ pub(crate) enum Command {
         folder: PathBuf,
     },
 }
+
+const RECORD_HELP: &str = "\
+pageblock record -- make -j8          until the command ends; its exit status is passed on
+pageblock record --duration 60        for a minute
+pageblock record                      until Ctrl-C
+Tracing is switched on in an instance of its own and off again at the end, whatever happens. After the program was
+killed, --clean (and the next recording) switches off what it left on, and --salvage makes a recording of OUT.partial.";
 
 const EXPLAIN_HELP: &str = "\
 dmesg | pageblock explain, journalctl -k | pageblock explain, or a file with a pasted report. Times, names of hosts,
@@ -252,6 +262,37 @@ pub(crate) struct VerifyArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct RecordArgs {
+    /// The folder to write; it must not exist. By default recording, recording-2, ...
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) duration: Option<u64>,
+    /// Stop when the events take so many MiB
+    #[arg(long, value_name = "MIB", default_value_t = 16_384)]
+    pub(crate) max_size: u64,
+    /// The size of each CPU's buffer in KiB
+    #[arg(long, value_name = "KIB", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(64..=4_194_304))]
+    pub(crate) buffer_size: u64,
+    /// Record every event of compaction, vmscan, migrate and huge_memory, not only those that a replay reads
+    #[arg(long)]
+    pub(crate) all_events: bool,
+    /// Print what would be switched on, and stop
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Switch off what a killed recorder left on, and stop
+    #[arg(long, conflicts_with_all = ["dry_run", "command", "duration"])]
+    pub(crate) clean: bool,
+    /// Make a recording of the OUT.partial that a killed recorder left behind
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["dry_run", "command", "duration", "clean"])]
+    pub(crate) salvage: Option<PathBuf>,
+    /// The command to run
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -39,6 +39,18 @@ pub(crate) fn watch() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Installs a handler by which the first Ctrl-C, or a request to end, only asks the command to stop ([`requested`]).
+pub(crate) fn watch_quietly() -> anyhow::Result<()> {
+    ctrlc::set_handler(|| {
+        let mut state = state();
+        if state.requested {
+            std::process::exit(INTERRUPTED.into());
+        }
+        state.requested = true;
+    })?;
+    Ok(())
+}
+
 /// Sets what is finished: from now on the first Ctrl-C requests to print it ([`requested`]).
 pub(crate) fn keep(finished: String) {
     state().finished = Some(finished);

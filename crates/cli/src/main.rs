@@ -25,6 +25,7 @@ mod plan;
 mod policy;
 mod progress;
 mod published;
+mod record;
 mod repeat;
 mod replay;
 mod run;
@@ -44,6 +45,8 @@ pub(crate) enum Verdict {
     No,
     /// Ctrl-C ended it; finished results are printed.
     Interrupted,
+    /// A command that was run has this exit status.
+    Status(u8),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
     match run(args) {
         Ok(Verdict::Yes) => ExitCode::SUCCESS,
         Ok(Verdict::No) => ExitCode::from(1),
+        Ok(Verdict::Status(status)) => ExitCode::from(status),
         Ok(Verdict::Interrupted) => ExitCode::from(interrupt::INTERRUPTED),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -68,6 +72,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Policy(args) => policy::run(args),
         Command::Excerpt(args) => excerpt::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Record(args) => record::run(&args),
         Command::Run(args) => run::run(RunPlan::new(args)?),
         Command::Repeat(args) => repeat::run(args),
         Command::Compare(args) => compare::run(&args),

@@ -18,6 +18,7 @@ const CRATES: [&str; 11] = [
     "measure",
     "doctor",
     "vm",
+    "recorder",
     "replay",
     "simulate",
     "report",

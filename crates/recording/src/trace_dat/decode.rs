@@ -11,8 +11,10 @@ use super::print::{Print, plain};
 use crate::record::{Other, What};
 use crate::tsv::Decoding;
 
-/// The prefix that recorders write before the name of a marker.
+/// The prefix that some recorders write before the name of a marker.
 const MARKER_PREFIX: &[u8] = b"PB ";
+/// The marks around snapshots, which need no prefix.
+const MARKS: [&[u8]; 6] = [b"S0", b"S1", b"S2", b"E0", b"E1", b"E2"];
 
 /// Decodes the records of one trace.
 pub(crate) struct Decoder {
@@ -136,7 +138,8 @@ impl Decoder {
             Kind::Print { buf } => {
                 let text = buf.text(record, endian).ok_or(SHORT)?.trim_ascii_end();
                 let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
-                match text.strip_prefix(MARKER_PREFIX) {
+                let name = text.strip_prefix(MARKER_PREFIX);
+                match name.or_else(|| MARKS.contains(&text).then_some(text)) {
                     Some(name) => What::Marker(lossy(name)),
                     None => {
                         What::Other(Box::new(Other { name: "print".into(), args: lossy(text) }))

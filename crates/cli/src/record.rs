@@ -1,0 +1,157 @@
+//! `pageblock record`: records the machine that it runs on.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use pageblock_recorder::{Plan, Session, Summary, Tracefs, salvage};
+
+use crate::args::RecordArgs;
+use crate::{Verdict, interrupt, output};
+
+/// How often the end of a recording is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Why a recording ended.
+enum End {
+    Command(ExitStatus),
+    Time,
+    Size,
+    Asked,
+    Failed,
+}
+
+pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
+    if let Some(partial) = &args.salvage {
+        let out = args.out.clone().map_or_else(|| whole_name(partial), Ok)?;
+        salvage(partial, &out)?;
+        output::print(&format!("{}: whole up to its last page; no end state\n", out.display()))?;
+        return Ok(Verdict::Yes);
+    }
+    for left in Tracefs::clean()? {
+        output::note(&format!("switched off {left}, which a killed recorder had left on\n"));
+    }
+    if args.clean {
+        return Ok(Verdict::Yes);
+    }
+    let out = args.out.clone().unwrap_or_else(free_name);
+    let plan = Plan { out, buffer_kib: args.buffer_size, all_events: args.all_events };
+    let (events, cpus) = Session::preview(&plan)?;
+    let of = |group: &str| events.iter().filter(|event| event.starts_with(group)).count();
+    output::note(&format!(
+        "recording to {}: {} tracepoints ({} of kmem) in an instance of tracefs of its own, buffers of {} MiB\n",
+        plan.out.display(),
+        events.len(),
+        of("kmem/"),
+        args.buffer_size * cpus as u64 / 1024,
+    ));
+    if args.dry_run {
+        output::print(&events.iter().map(|event| format!("{event}\n")).collect::<String>())?;
+        return Ok(Verdict::Yes);
+    }
+    interrupt::watch_quietly()?;
+    let session = Session::start(plan)?;
+    let end = match record(args, &session) {
+        Ok(end) => end,
+        Err(error) => {
+            session.discard()?;
+            return Err(error);
+        }
+    };
+    let summary = session.finish()?;
+    output::note(&describe(&summary, &end));
+    Ok(match end {
+        End::Command(status) => Verdict::Status(exit_status(status)),
+        End::Failed => Verdict::No,
+        End::Time | End::Size | End::Asked => Verdict::Yes,
+    })
+}
+
+/// Waits for the end of the recording.
+fn record(args: &RecordArgs, session: &Session) -> anyhow::Result<End> {
+    let mut child = start(&args.command)?;
+    let began = Instant::now();
+    let size = args.max_size.saturating_mul(1 << 20);
+    loop {
+        if let Some(child) = &mut child
+            && let Some(status) = child.try_wait().context("the command")?
+        {
+            return Ok(End::Command(status));
+        }
+        let end = if session.has_failed() {
+            Some(End::Failed)
+        } else if interrupt::requested() {
+            Some(End::Asked)
+        } else if args.duration.is_some_and(|s| began.elapsed() >= Duration::from_secs(s)) {
+            Some(End::Time)
+        } else if session.bytes() >= size {
+            Some(End::Size)
+        } else {
+            None
+        };
+        if let Some(end) = end {
+            // The command goes on where the recording is what ends.
+            return Ok(end);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn start(command: &[String]) -> anyhow::Result<Option<Child>> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(None) };
+    match Command::new(program).args(arguments).spawn() {
+        Ok(child) => Ok(Some(child)),
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!("{program}: no such command"),
+        Err(error) => Err(error).with_context(|| program.clone()),
+    }
+}
+
+fn exit_status(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+
+    let signal = || status.signal().map_or(1, |signal| 128 + signal);
+    u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1)
+}
+
+fn describe(summary: &Summary, end: &End) -> String {
+    let why = match end {
+        End::Command(_) => "the command ended",
+        End::Time => "the time is over",
+        End::Size => "the events reached --max-size; the rest of the command is not recorded",
+        End::Asked => "asked to stop",
+        End::Failed => "events could not be written; what is whole was kept",
+    };
+    let Summary { out, bytes, events, lost } = summary;
+    let all: u64 = events.iter().map(|(_, events)| events).sum();
+    let mut text =
+        format!("{}: {all} events, {} MiB; {why}\n", out.display(), bytes.div_ceil(1 << 20));
+    let lost: Vec<_> = lost.iter().filter(|(_, lost)| *lost > 0).collect();
+    for (cpu, lost) in &lost {
+        text += &format!("CPU {cpu} lost {lost} events: a larger --buffer-size keeps them\n");
+    }
+    if lost.is_empty() {
+        text += "no event was lost\n";
+    }
+    text + &format!("next: pageblock verify {}\n", out.display())
+}
+
+/// Returns the first of recording, recording-2, ... that is free.
+fn free_name() -> PathBuf {
+    let names =
+        (1..).map(|n| if n == 1 { "recording".to_owned() } else { format!("recording-{n}") });
+    let is_free = |name: &String| {
+        !Path::new(name).exists() && !Path::new(&format!("{name}.partial")).exists()
+    };
+    let mut free = names.filter(is_free);
+    PathBuf::from(free.next().unwrap_or_default())
+}
+
+/// Returns the name of a folder without `.partial`.
+fn whole_name(partial: &Path) -> anyhow::Result<PathBuf> {
+    match partial.extension() {
+        Some(end) if end == "partial" => Ok(partial.with_extension("")),
+        _ => bail!("{}: name the folder to write with -o", partial.display()),
+    }
+}

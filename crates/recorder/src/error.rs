@@ -1,0 +1,92 @@
+//! Why a machine cannot be recorded.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Why a recording cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file of the kernel or of the recording cannot be read or written.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no tracefs.
+    #[error(
+        "no tracefs at /sys/kernel/tracing or /sys/kernel/debug/tracing; mount it with `mount -t tracefs none \
+         /sys/kernel/tracing`, or read another tool's capture"
+    )]
+    NoTracefs,
+    /// Only root may.
+    #[error(
+        "{path}: root is needed to record; without it, `pageblock explain` reads a log and `pageblock verify` a \
+         recording",
+        path = path.display()
+    )]
+    NotRoot {
+        /// What could not be opened.
+        path: PathBuf,
+    },
+    /// The kernel lacks an event without which nothing can be replayed.
+    #[error("this kernel has no tracepoint {0}; it is needed")]
+    NoEvent(&'static str),
+    /// The folder to write exists.
+    #[error("{path} exists; name another with -o", path = .0.display())]
+    Exists(PathBuf),
+    /// A folder is not one that a recorder left behind.
+    #[error("{path} is not what a killed recorder leaves behind: it has no {missing}", path = path.display())]
+    NotPartial {
+        /// The folder.
+        path: PathBuf,
+        /// What it lacks.
+        missing: &'static str,
+    },
+    /// A file of the kernel is not as expected.
+    #[error("{path}: found {found}; allowed: {expected}", path = path.display())]
+    Unexpected {
+        /// The file.
+        path: PathBuf,
+        /// What stands there.
+        found: String,
+        /// What may.
+        expected: &'static str,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| {
+            let path = path.to_owned();
+            match source.kind() {
+                io::ErrorKind::PermissionDenied => Self::NotRoot { path },
+                _ => Self::Io { path, source },
+            }
+        }
+    }
+}
+
+/// Reads a file of the kernel as text.
+pub(crate) fn read(path: &Path) -> Result<String, Error> {
+    // Some files of tracefs have one answer only, which is cut where the buffer is small.
+    let mut buffer = vec![0; 1 << 18];
+    let mut bytes = Vec::new();
+    let mut file = File::open(path).map_err(Error::io(path))?;
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Ok(n) => bytes.extend_from_slice(&buffer[..n]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io(path)(error)),
+        }
+    }
+}
+
+/// Writes a file.
+pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+    std::fs::write(path, content).map_err(Error::io(path))
+}

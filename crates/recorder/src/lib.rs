@@ -1,0 +1,19 @@
+//! Records the page allocator of the machine it runs on: every event of the tracepoints that the replay needs, and the
+//! state of memory at the start and at the end.
+//!
+//! [`Session::start`] switches tracing on in an instance of its own, [`Session::finish`] switches everything off
+//! and leaves a folder that `pageblock_recording::Recording::open` reads. While it runs, and after it was killed, the
+//! folder has `.partial` at the end of its name; [`salvage`] makes a recording of one that was left behind.
+#![forbid(unsafe_code)]
+
+mod drain;
+mod error;
+mod frames;
+mod session;
+mod state;
+mod trace_dat;
+mod tracefs;
+
+pub use error::Error;
+pub use session::{Plan, Session, Summary, salvage};
+pub use tracefs::{Group, Tracefs};

@@ -1,0 +1,253 @@
+//! The state of the machine at one end of a recording, and its settings.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use crate::error::{Error, read};
+use crate::frames::{Span, write_frames};
+
+/// Files of `/proc` that are copied as they are.
+const COPIES: [&str; 6] =
+    ["buddyinfo", "pagetypeinfo", "zoneinfo", "vmstat", "meminfo", "slabinfo"];
+/// Tables of a word a frame, which are compressed.
+const TABLES: [&str; 2] = ["kpageflags", "kpagecount"];
+/// Settings: single files, and folders whose files are all copied.
+const SETTINGS: [&str; 5] =
+    ["/proc/version", "/proc/cmdline", "/proc/iomem", "/proc/swaps", "/proc/config.gz"];
+const SETTING_FOLDERS: [&str; 2] = ["/proc/sys/vm", "/sys/kernel/mm/transparent_hugepage"];
+/// The largest setting that is kept.
+const SETTING_BYTES: u64 = 1 << 20;
+
+/// Writes the state of memory into a folder: `snapshot.txt`, and copies of files in `/proc`.
+pub(crate) fn write_state(folder: &Path) -> Result<(), Error> {
+    fs::create_dir_all(folder).map_err(Error::io(folder))?;
+    let proc = Path::new("/proc");
+    for name in COPIES {
+        let path = proc.join(name);
+        // Some kernels lack one of them.
+        if path.exists() {
+            let text = read(&path)?;
+            fs::write(folder.join(name), text).map_err(Error::io(&folder.join(name)))?;
+        }
+    }
+    let path = proc.join("zoneinfo");
+    let (lines, spans) = zones(&read(&path)?, &path)?;
+    let to = folder.join("snapshot.txt.zst");
+    let file = File::create(&to).map_err(Error::io(&to))?;
+    let compressed = zstd::Encoder::new(file, 3).map_err(Error::io(&to))?;
+    let mut out = BufWriter::new(compressed);
+    let head = "# page-allocator snapshot v1 (host): from /proc/kpageflags and /proc/zoneinfo while the machine ran\n";
+    out.write_all(head.as_bytes()).map_err(Error::io(&to))?;
+    out.write_all(lines.as_bytes()).map_err(Error::io(&to))?;
+    write_frames(&proc.join("kpageflags"), &spans, &mut out, &to)?;
+    let compressed = out.into_inner().map_err(|error| Error::io(&to)(error.into_error()))?;
+    compressed.finish().map_err(Error::io(&to))?;
+    Ok(())
+}
+
+/// Copies the tables of frames, compressed.
+pub(crate) fn write_tables(folder: &Path) -> Result<(), Error> {
+    for name in TABLES {
+        let (from, to) = (Path::new("/proc").join(name), folder.join(format!("{name}.zst")));
+        let source = File::open(&from).map_err(Error::io(&from))?;
+        let file = File::create(&to).map_err(Error::io(&to))?;
+        zstd::stream::copy_encode(source, file, 1).map_err(Error::io(&to))?;
+    }
+    Ok(())
+}
+
+/// Returns the lines of a snapshot that `/proc/zoneinfo` gives, and the zones' frames.
+fn zones(text: &str, path: &Path) -> Result<(String, Vec<Span>), Error> {
+    let parts = text.split("\nNode ").map(|part| part.strip_prefix("Node ").unwrap_or(part));
+    let mut lines = String::new();
+    let mut spans = Vec::new();
+    for part in parts.filter(|part| !part.trim().is_empty()) {
+        let unexpected = |expected| Error::Unexpected {
+            path: path.to_owned(),
+            found: part.lines().next().unwrap_or_default().to_owned(),
+            expected,
+        };
+        let head = part.lines().next().and_then(|head| head.split_once(", zone"));
+        let Some((node, zone)) = head else { return Err(unexpected("Node N, zone NAME")) };
+        let (Ok(node), zone) = (node.trim().parse::<u32>(), zone.trim()) else {
+            return Err(unexpected("Node N, zone NAME"));
+        };
+        let value = |key: &str| {
+            let after = |line: &str| line.trim().strip_prefix(key)?.trim().parse::<u64>().ok();
+            part.lines().find_map(after)
+        };
+        let spanned = value("spanned").unwrap_or(0);
+        if spanned == 0 {
+            continue;
+        }
+        let Some(start) = value("start_pfn:") else {
+            return Err(unexpected("a zone with start_pfn"));
+        };
+        lines += &zone_line(part, node, zone, start, &value);
+        lines += &lists(part, node, zone);
+        spans.push(Span { node, zone: zone.to_owned(), start, end: start + spanned });
+    }
+    Ok((lines, spans))
+}
+
+fn zone_line(
+    part: &str,
+    node: u32,
+    zone: &str,
+    start: u64,
+    value: &dyn Fn(&str) -> Option<u64>,
+) -> String {
+    let mut line = format!("zone node={node} zone={zone} start_pfn={start}");
+    let keys = [
+        "nr_free_pages",
+        "boost",
+        "min",
+        "low",
+        "high",
+        "promo",
+        "spanned",
+        "present",
+        "managed",
+        "cma",
+    ];
+    for key in keys {
+        // `high` is a prefix of keys of the per-CPU lists, which come later.
+        if let Some(number) = value(&format!("{key} ")) {
+            line += &format!(" {key}={number}");
+        }
+    }
+    let reserve = part.lines().find_map(|line| line.trim().strip_prefix("protection: ("));
+    if let Some(reserve) = reserve {
+        let numbers: Vec<&str> = reserve.trim_end_matches(')').split(',').map(str::trim).collect();
+        line += &format!(" lowmem_reserve={}", numbers.join("/"));
+    }
+    line + "\n"
+}
+
+/// Returns the lines of the per-CPU lists.
+fn lists(part: &str, node: u32, zone: &str) -> String {
+    let mut lines = String::new();
+    let mut open = false;
+    for line in part.lines().map(str::trim) {
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let value = value.trim();
+        match key.trim() {
+            "cpu" => {
+                if open {
+                    lines.push('\n');
+                }
+                lines += &format!("pcpinfo node={node} zone={zone} cpu={value}");
+                open = true;
+            }
+            key @ ("count" | "high" | "batch" | "high_min" | "high_max") if open => {
+                lines += &format!(" {key}={value}");
+            }
+            _ => {}
+        }
+    }
+    if open {
+        lines.push('\n');
+    }
+    lines
+}
+
+/// Writes `static.tar`: settings of the machine, the events' formats, and what the recorder says of itself.
+pub(crate) fn write_settings(folder: &Path, more: &[(String, Vec<u8>)]) -> Result<(), Error> {
+    let to = folder.join("static.tar");
+    let file = File::create(&to).map_err(Error::io(&to))?;
+    let mut tar = tar::Builder::new(file);
+    let mut add = |name: &str, content: &[u8]| {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        let name = name.trim_start_matches('/').replace('/', "__");
+        tar.append_data(&mut header, name, content).map_err(Error::io(&to))
+    };
+    for path in SETTINGS {
+        if let Some(content) = setting(Path::new(path)) {
+            add(path, &content)?;
+        }
+    }
+    for folder in SETTING_FOLDERS {
+        for (path, content) in settings_below(Path::new(folder), 2) {
+            add(&path, &content)?;
+        }
+    }
+    for (name, content) in more {
+        add(name, content)?;
+    }
+    tar.finish().map_err(Error::io(&to))
+}
+
+/// Returns the content of a setting; some can only be written, and are left out.
+fn setting(path: &Path) -> Option<Vec<u8>> {
+    use std::io::Read;
+
+    let mut content = Vec::new();
+    File::open(path).ok()?.take(SETTING_BYTES).read_to_end(&mut content).ok()?;
+    Some(content)
+}
+
+fn settings_below(folder: &Path, depth: u32) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            if depth > 1 {
+                found.extend(settings_below(&path, depth - 1));
+            }
+        } else if let Some(content) = setting(&path) {
+            found.push((path.display().to_string(), content));
+        }
+    }
+    found
+}
+
+/// Returns the names of the tasks that run, by process id, those of threads too.
+pub(crate) fn names() -> Vec<(u32, String)> {
+    let mut names = Vec::new();
+    let numbers = |folder: &Path| -> Vec<u32> {
+        let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    };
+    for pid in numbers(Path::new("/proc")) {
+        let tasks = Path::new("/proc").join(pid.to_string()).join("task");
+        for task in numbers(&tasks) {
+            // A task may end meanwhile.
+            if let Ok(name) = fs::read_to_string(tasks.join(task.to_string()).join("comm")) {
+                names.push((task, name.trim_end().to_owned()));
+            }
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zoneinfo_gives_the_lines_of_zones_and_lists() {
+        let text = "Node 0, zone      DMA\n  per-node stats\n      nr_inactive_anon 12\n  pages free     3840\n        \
+                    boost    0\n        min      10\n        low      13\n        high     16\n        promo    19\n        \
+                    spanned  4095\n        present  3998\n        managed  3840\n        cma      0\n        protection: \
+                    (0, 3019, 24137)\n      nr_free_pages 3840\n  pagesets\n    cpu: 0\n              count:    5\n              \
+                    high:     0\n              batch:    1\n              high_min: 6\n              high_max: 240\n  vm stats \
+                    threshold: 8\n    cpu: 1\n              count:    0\n              high:     0\n              batch:    1\n  \
+                    node_unreclaimable:  0\n  start_pfn:           1\nNode 0, zone  Movable\n  pages free     0\n        \
+                    spanned  0\n        managed  0\n";
+        let (lines, spans) = zones(text, Path::new("zoneinfo")).unwrap();
+        assert_eq!(
+            lines,
+            "zone node=0 zone=DMA start_pfn=1 nr_free_pages=3840 boost=0 min=10 low=13 high=16 promo=19 spanned=4095 \
+             present=3998 managed=3840 cma=0 lowmem_reserve=0/3019/24137\n\
+             pcpinfo node=0 zone=DMA cpu=0 count=5 high=0 batch=1 high_min=6 high_max=240\n\
+             pcpinfo node=0 zone=DMA cpu=1 count=0 high=0 batch=1\n"
+        );
+        assert_eq!(spans, [Span { node: 0, zone: "DMA".into(), start: 1, end: 4096 }]);
+        assert!(zones("Nod", Path::new("zoneinfo")).is_err());
+    }
+}

@@ -1,0 +1,219 @@
+//! An instance of tracefs: events, buffers, marks, and what was left behind by recorders that were killed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, read, write};
+
+/// The names of instances begin so; the process id follows.
+const PREFIX: &str = "pageblock-";
+
+/// Tracepoints without which nothing can be replayed.
+const NEEDED: [&str; 2] = ["mm_page_alloc", "mm_page_free"];
+
+/// Tracepoints of a group that the replay reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// The group.
+    pub name: &'static str,
+    /// Its tracepoints.
+    pub events: &'static [&'static str],
+}
+
+/// What the replay reads, where the kernel has it.
+pub(crate) const GROUPS: [Group; 6] = [
+    Group {
+        name: "kmem",
+        events: &[
+            "mm_page_alloc",
+            "mm_page_free",
+            "mm_page_free_batched",
+            "mm_page_alloc_zone_locked",
+            "mm_page_pcpu_drain",
+            "mm_page_alloc_extfrag",
+        ],
+    },
+    Group {
+        name: "compaction",
+        events: &[
+            "mm_compaction_begin",
+            "mm_compaction_end",
+            "mm_compaction_isolate_freepages",
+            "mm_compaction_isolate_migratepages",
+            "mm_compaction_fast_isolate_freepages",
+            "mm_compaction_migratepages",
+            "mm_compaction_try_to_compact_pages",
+            "mm_compaction_kcompactd_sleep",
+            "mm_compaction_kcompactd_wake",
+            "mm_compaction_wakeup_kcompactd",
+        ],
+    },
+    Group {
+        name: "vmscan",
+        events: &[
+            "mm_vmscan_kswapd_sleep",
+            "mm_vmscan_kswapd_wake",
+            "mm_vmscan_wakeup_kswapd",
+            "mm_vmscan_direct_reclaim_begin",
+            "mm_vmscan_direct_reclaim_end",
+        ],
+    },
+    Group { name: "migrate", events: &["mm_migrate_pages"] },
+    Group { name: "huge_memory", events: &["mm_collapse_huge_page"] },
+    Group { name: "oom", events: &["mark_victim"] },
+];
+
+/// An instance of tracefs; switched off and removed when it is dropped.
+#[derive(Debug)]
+pub struct Tracefs {
+    root: PathBuf,
+    pub(crate) dir: PathBuf,
+}
+
+/// Finds where tracefs is mounted.
+pub(crate) fn mount() -> Result<PathBuf, Error> {
+    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
+    for place in &places {
+        match fs::metadata(place.join("instances")) {
+            Ok(_) => return Ok(place.clone()),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Err(Error::NotRoot { path: place.clone() });
+            }
+            Err(_) => {}
+        }
+    }
+    Err(Error::NoTracefs)
+}
+
+impl Tracefs {
+    /// Makes an instance of this process, without events.
+    ///
+    /// # Errors
+    /// If there is no tracefs, or it cannot be written.
+    pub fn create() -> Result<Self, Error> {
+        let root = mount()?;
+        let dir = root.join("instances").join(format!("{PREFIX}{}", std::process::id()));
+        fs::create_dir(&dir).map_err(Error::io(&dir))?;
+        let this = Self { root, dir };
+        this.set("tracing_on", "0")?;
+        Ok(this)
+    }
+
+    /// Removes the instances of recorders that do not run any more; returns their names.
+    ///
+    /// # Errors
+    /// If there is no tracefs, or an instance cannot be removed.
+    pub fn clean() -> Result<Vec<String>, Error> {
+        let root = mount()?;
+        let instances = root.join("instances");
+        let mut removed = Vec::new();
+        for entry in fs::read_dir(&instances).map_err(Error::io(&instances))? {
+            let name = entry.map_err(Error::io(&instances))?.file_name();
+            let name = name.to_string_lossy().into_owned();
+            let pid = name.strip_prefix(PREFIX).and_then(|pid| pid.parse::<u32>().ok());
+            if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+                drop(Self { root: root.clone(), dir: instances.join(&name) });
+                removed.push(name);
+            }
+        }
+        Ok(removed)
+    }
+
+    fn set(&self, file: &str, value: &str) -> Result<(), Error> {
+        write(&self.dir.join(file), value)
+    }
+
+    /// Switches tracing on or off.
+    pub(crate) fn trace(&self, on: bool) -> Result<(), Error> {
+        self.set("tracing_on", if on { "1" } else { "0" })
+    }
+
+    /// Sets the size of each CPU's buffer.
+    pub(crate) fn buffer(&self, kib: u64) -> Result<(), Error> {
+        self.set("buffer_size_kb", &kib.to_string())
+    }
+
+    /// Returns the tracepoints to record, those of whole groups if `all`: what this kernel has, as `group/event`.
+    pub(crate) fn events(&self, all: bool) -> Result<Vec<String>, Error> {
+        let mut events = Vec::new();
+        for group in GROUPS {
+            let dir = self.dir.join("events").join(group.name);
+            if all && group.name != "kmem" {
+                let Ok(entries) = fs::read_dir(&dir) else { continue };
+                let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+                let has_format = |name: &String| dir.join(name).join("format").is_file();
+                let mut names: Vec<String> = names.filter(has_format).collect();
+                names.sort();
+                events.extend(names.into_iter().map(|name| format!("{}/{name}", group.name)));
+                continue;
+            }
+            let there = group.events.iter().filter(|name| dir.join(name).join("format").is_file());
+            events.extend(there.map(|name| format!("{}/{name}", group.name)));
+        }
+        match NEEDED.into_iter().find(|needed| !events.contains(&format!("kmem/{needed}"))) {
+            Some(missing) => Err(Error::NoEvent(missing)),
+            None => Ok(events),
+        }
+    }
+
+    /// Switches tracepoints on.
+    pub(crate) fn enable(&self, events: &[String]) -> Result<(), Error> {
+        events.iter().try_for_each(|event| self.set(&format!("events/{event}/enable"), "1"))
+    }
+
+    /// Returns the format of a tracepoint of the kernel.
+    pub(crate) fn format(&self, event: &str) -> Result<String, Error> {
+        read(&self.root.join("events").join(event).join("format"))
+    }
+
+    /// Returns `header_page` or `header_event`.
+    pub(crate) fn header(&self, name: &str) -> Result<String, Error> {
+        read(&self.root.join("events").join(name))
+    }
+
+    /// Returns the names of tasks that tracefs saved.
+    pub(crate) fn saved_names(&self) -> Result<String, Error> {
+        read(&self.root.join("saved_cmdlines"))
+    }
+
+    /// Writes a mark into the trace.
+    pub(crate) fn mark(&self, name: &str) -> Result<(), Error> {
+        self.set("trace_marker", name)
+    }
+
+    /// Returns the CPUs that have a buffer.
+    pub(crate) fn cpus(&self) -> Result<Vec<u32>, Error> {
+        let dir = self.dir.join("per_cpu");
+        let entries = fs::read_dir(&dir).map_err(Error::io(&dir))?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut cpus: Vec<u32> =
+            names.filter_map(|n| n.strip_prefix("cpu")?.parse().ok()).collect();
+        cpus.sort_unstable();
+        Ok(cpus)
+    }
+
+    /// Returns the statistics of a CPU's buffer.
+    pub(crate) fn stats(&self, cpu: u32) -> Result<String, Error> {
+        read(&self.dir.join(format!("per_cpu/cpu{cpu}/stats")))
+    }
+
+    /// Returns where a CPU's buffer is read.
+    pub(crate) fn pipe(&self, cpu: u32) -> PathBuf {
+        self.dir.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"))
+    }
+}
+
+impl Drop for Tracefs {
+    fn drop(&mut self) {
+        // Each step is tried whatever became of the one before: nothing may stay switched on.
+        let _ = self.set("tracing_on", "0");
+        let _ = self.set("events/enable", "0");
+        // The instance is busy for a moment after its last reader has gone.
+        for _ in 0..50 {
+            if fs::remove_dir(&self.dir).is_ok() || !self.dir.exists() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
