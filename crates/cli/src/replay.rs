@@ -58,8 +58,7 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     if runs.len() < policies.len() {
         notes.push(format!("Interrupted: {} of {} policies are done.", runs.len(), policies.len()));
     }
-    let graded = certificate.as_ref().map(|of| pageblock_report::certificate::grade(of) + "; ");
-    let line = graded.unwrap_or_default() + &words::certificate(&fidelity);
+    let line = words::certificate(&fidelity, certificate.as_ref());
     for run in &mut runs {
         run.certificate = Some(line.clone());
         run.calibration.clone_from(&calibration);

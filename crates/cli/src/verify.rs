@@ -27,10 +27,8 @@ pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
     match plan.format {
         Format::Json => output::print(&grade::to_json(verification, certificate))?,
         Format::Text => {
-            let graded = certificate.map(|of| pageblock_report::certificate::print(&of, name));
-            let graded = graded.map_or(String::new(), |graded| graded + "\n");
-            let decisions = pageblock_report::verify::print(&verification, plan.mismatches);
-            output::print(&(graded + &decisions))?;
+            let (graded, mismatches) = (certificate.as_ref(), plan.mismatches);
+            output::print(&pageblock_report::verify::print(&verification, graded, mismatches))?;
         }
     }
     if interrupt::requested() {

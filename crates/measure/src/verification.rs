@@ -45,6 +45,9 @@ pub struct Verification {
     /// not as agreement.
     #[serde(default)]
     pub drains: KindResult,
+    /// The decisions of each tenth of the events, which show whether the replay drifts away.
+    #[serde(default)]
+    pub drift: Vec<KindResult>,
 }
 
 /// A gap of a recording.
@@ -121,6 +124,17 @@ impl KindResult {
         self.shape += u64::from(agreement >= Agreement::Shape);
         self.exact += u64::from(agreement >= Agreement::Exact);
         self.explained += u64::from(agreement == Agreement::Explained);
+    }
+
+    /// Returns the decisions that were counted since an earlier count.
+    #[must_use]
+    pub const fn since(&self, before: &Self) -> Self {
+        Self {
+            cases: self.cases - before.cases,
+            shape: self.shape - before.shape,
+            exact: self.exact - before.exact,
+            explained: self.explained - before.explained,
+        }
     }
 
     /// Returns the share with the right shape in hundredths of a percent, rounded down: 10000 means

@@ -1,9 +1,9 @@
 //! What happened in a recording, counted as a free replay counts it.
 
+use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
-use pageblock::zone::FrameState;
 use pageblock_measure::blocks::TypeCounts;
 use pageblock_measure::certificate::{Course, EndState, Outcome};
 use pageblock_measure::mismatch::TypeMismatch;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pageblock::alloc::Allocator;
 use pageblock::policy::{PcpOrders, Policy};
 use pageblock_measure::Verification;
+use pageblock_measure::verification::KindResult;
 use pageblock_recording::{Columnar, Record, Recording};
 
 use crate::error::Error;
@@ -13,6 +14,9 @@ use crate::guided::Guided;
 use crate::infer::{self, Start};
 use crate::look_ahead::{CpuListOrders, LookAhead, LookAheadFinder};
 use crate::machine::{self, Machine};
+
+/// The parts of a recording whose decisions are counted apart.
+const TENTHS: u64 = 10;
 
 /// What a verification keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,9 +80,18 @@ fn follow(
     let mut allocator = machine.allocator(*policy, &start.snapshot, &mut memory)?;
     let mut guided = guide(&mut allocator, recording, &start, &look_ahead, options.mismatches);
     let half = total / 2;
-    pass.run(columnar, &mut |event, record| guided.push(event, record), &mut |done| {
-        progress(half + done, total);
-    })?;
+    let tenth = (pass.end - pass.start).div_ceil(TENTHS);
+    let mut tenths = vec![KindResult::default()];
+    let mut each = |event: u64, record: &Record| {
+        guided.push(event, record);
+        if (event + 1 - pass.start).is_multiple_of(tenth) {
+            tenths.push(guided.total());
+        }
+    };
+    pass.run(columnar, &mut each, &mut |done| progress(half + done, total))?;
+    if !(pass.end - pass.start).is_multiple_of(tenth) {
+        tenths.push(guided.total());
+    }
     if pass.whole
         && options.limit.is_none()
         && let Some(end) = &recording.end
@@ -87,6 +100,9 @@ fn follow(
     }
     let mut result = guided.finish();
     result.notes.splice(0..0, start.notes);
+    if result.not_judged.is_empty() {
+        result.drift = tenths.windows(2).map(|pair| pair[1].since(&pair[0])).collect();
+    }
     Ok(result)
 }
 

@@ -18,7 +18,7 @@ pub fn grade(certificate: &Certificate) -> String {
         Grade::D => "decisions are judged, but no part of a what-if is supported",
         Grade::F => "nothing is judged",
     };
-    format!("grade {letter:?}: {means}")
+    format!("grade {letter:?}, {means}")
 }
 
 /// Prints the grade, how far a free replay is from the recording, and what that supports.

@@ -85,6 +85,7 @@ pub(crate) fn print_preamble(
 #[cfg(test)]
 mod tests {
     use pageblock::mobility::Migratetype;
+    use pageblock_measure::certificate::{Part, Support};
     use pageblock_measure::compare::Options;
     use pageblock_measure::event_unit::EventUnit;
     use pageblock_measure::extfrag::ExtfragKey;
@@ -103,6 +104,23 @@ mod tests {
         };
         run.extfrag.add(key, fallbacks);
         run
+    }
+
+    /// What the recording cannot support is not printed, but for those who insist.
+    #[test]
+    fn unsupported_sections_are_left_out() {
+        let runs = [run("linux-6.9", 100), run("linux-6.8", 300)];
+        let unsupported = Support::Unsupported { margin_permyriad: 17_143 };
+        let supports = [(Part::Fragmentation, unsupported), (Part::Effects, Support::Rare)];
+        let options = Options { supports: Some(supports.into()), ..Options::default() };
+        let comparison = Comparison::of_runs(&runs, &options).unwrap();
+        let text = print(&comparison, false);
+        let title = "External fragmentation events (mm_page_alloc_extfrag below order 9)\n\
+                     (supports nothing: the replay is off by 171.43 %)\n";
+        assert!(text.contains(&format!("{title}(not printed: --uncertified prints it)\n")));
+        assert!(!text.contains("Extfrag total") && text.contains("Fallback total"), "{text}");
+        let text = print(&comparison, true);
+        assert!(text.contains(title) && text.contains("Extfrag total"), "{text}");
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! How well a guided replay reproduced a recording, as a table and as one line.
 
+use pageblock_measure::Certificate;
 use pageblock_measure::verification::{DRAINS, Gap, KindResult, Mismatch, Verification};
 
+use crate::certificate;
 use crate::table::Table;
 
 /// Returns the certificate: one line to be printed above every what-if of the recording.
 #[must_use]
-pub fn certificate(verification: &Verification) -> String {
+pub fn certificate(verification: &Verification, certificate: Option<&Certificate>) -> String {
     let Verification { recording, preset, events, .. } = verification;
     let end = match (verification.end_state_recorded, verification.end_state_equal) {
         (false, _) => "not recorded",
@@ -19,8 +21,9 @@ pub fn certificate(verification: &Verification) -> String {
         return format!("{recording} under {preset}: not judged: {gap}");
     }
     let total = verification.total();
+    let grade = certificate.map_or(String::new(), |of| format!("{}; ", certificate::grade(of)));
     let mut text = format!(
-        "{recording} under {preset}: {} % of {} decisions in {events} events have the recorded \
+        "{recording} under {preset}: {grade}{} % of {} decisions in {events} events have the recorded \
          shape, {} % are exact",
         percent(total.shape_permyriad()),
         total.cases,
@@ -107,11 +110,16 @@ pub fn gap(gap: &Gap) -> String {
     }
 }
 
-/// Prints the certificate, what the recording lacks, a table with a row for each kind of decision, notes, and
-/// the first `mismatches` mismatches with their context. Percentages are rounded down: 100.00 means all.
+/// Prints the certificate, what the recording lacks, a table with a row for each kind of decision, notes, the
+/// grade with its reasons, and the first `mismatches` mismatches with their context. Percentages are rounded
+/// down: 100.00 means all.
 #[must_use]
-pub fn print(verification: &Verification, mismatches: usize) -> String {
-    let mut text = format!("{}\n\n", certificate(verification));
+pub fn print(
+    verification: &Verification,
+    graded: Option<&Certificate>,
+    mismatches: usize,
+) -> String {
+    let mut text = format!("{}\n\n", certificate(verification, graded));
     for found in &verification.gaps {
         text += &format!("Missing: {}\n", gap(found));
     }
@@ -129,6 +137,15 @@ pub fn print(verification: &Verification, mismatches: usize) -> String {
     }
     for note in &notes {
         text += &format!("Note: {note}\n");
+    }
+    let drift = verification.drift.iter().map(|tenth| percent(tenth.exact_permyriad()));
+    let drift: Vec<String> = drift.collect();
+    if !drift.is_empty() && !verification.is_void() {
+        let tenths = drift.join(" ");
+        text += &format!("\nExact decisions in each tenth of the events [%]: {tenths}\n");
+    }
+    if let Some(graded) = graded {
+        text += &format!("\n{}", certificate::print(graded, &verification.preset));
     }
     for mismatch in verification.mismatches.iter().take(mismatches) {
         text.push('\n');
@@ -224,7 +241,7 @@ mod tests {
                     events have the recorded shape, 75.00 % are exact; the worst kind is \
                     mm_page_alloc, 74.99 % of 20001 exact; the end state is not equal\n";
         assert_eq!(
-            print(&verification, 1),
+            print(&verification, None, 1),
             [
                 head,
                 "\n",
@@ -264,7 +281,7 @@ mod tests {
             KindResult { cases: 10, shape: 10, exact: 10, explained: 0 };
         verification.not_judged.insert("drain frame".into());
         assert_eq!(
-            print(&verification, 0),
+            print(&verification, None, 0),
             concat!(
                 "field under linux-6.18: 100.00 % of 10 decisions in 900 events have the recorded ",
                 "shape, 100.00 % are exact; not judged: drain frame; the end state is not recorded\n",
@@ -285,7 +302,7 @@ mod tests {
             ..verification
         };
         let void = Verification { kinds: [].into(), ..void };
-        let text = print(&void, 0);
+        let text = print(&void, None, 0);
         assert!(text.starts_with("field under linux-6.18: not judged: no marks S1 and S2: "));
         assert!(!text.contains(" % ") && !text.contains("decision  "), "{text}");
     }

@@ -36,6 +36,20 @@ fn verify_judges_the_shipped_recording() {
     let fallback = &json["kinds"]["fallback"];
     assert!(fallback["cases"].as_u64() > Some(1000));
     assert_eq!(fallback["shape"], fallback["cases"]);
+    assert_eq!(json["drift"].as_array().map(Vec::len), Some(10));
+    // The recording's own fallbacks: a free replay comes near to them, and says how near.
+    let certificate = &json["certificate"];
+    assert_eq!((&certificate["grade"], &certificate["lost"]), (&"B".into(), &0.into()));
+    let total = &certificate["distances"][0];
+    assert_eq!((&total["measure"], &total["recorded"]), (&"fallback_total".into(), &1204.into()));
+    assert!(total["permyriad"].as_u64() < Some(2000));
+    assert_eq!(certificate["parts"]["blocks"]["support"], "supported");
+    assert_eq!(certificate["parts"]["failures"]["support"], "rare");
+    let low = pageblock("verify", &["verify", &recording, "--min-grade", "A"]);
+    assert_eq!((low.status, low.stderr.as_str()), (1, "verify: --min-grade A: the grade is B\n"));
+    let decisions = pageblock("verify", &["verify", &recording, "--decisions-only", "--json"]);
+    let decisions: serde_json::Value = serde_json::from_str(&decisions.stdout).expect("JSON");
+    assert_eq!((decisions.get("certificate"), &decisions["kinds"]), (None, &json["kinds"]));
     let strict = pageblock("verify", &["verify", &recording, "--min-exact", "1"]);
     assert_eq!(strict.status, 1);
     assert!(strict.stdout.starts_with("debian-6.12-640m under debian-6.12: "), "{}", strict.stdout);
@@ -61,7 +75,9 @@ fn replay_compares_policies_below_the_certificate() {
     let policies = ["--policy", "linux-6.9", "--policy", "linux-6.10"];
     let table = pageblock("replay", &[&["replay", &recording], &policies[..]].concat());
     assert_eq!((table.status, table.stderr.as_str()), (0, ""));
-    assert!(table.stdout.starts_with("Certificate: debian-6.12-640m under debian-6.12: "));
+    assert!(table.stdout.starts_with("Certificate: debian-6.12-640m under debian-6.12: grade B, "));
+    let margin = "Pages allocated into a block of another type (pages)\n(supports large changes only, above ";
+    assert!(table.stdout.contains(margin), "{}", table.stdout);
     let calibration = "\nCalibration: free replay under debian-6.12, the recorded policy, has ";
     assert!(table.stdout.contains(calibration), "{}", table.stdout);
     for row in ["Extfrag total", "Mismatch total", "Blocks Unmovable", "Work zone-lock-acquired"] {

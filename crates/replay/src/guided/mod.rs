@@ -33,6 +33,7 @@ use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
 use pageblock::request::Request;
 use pageblock_measure::Verification;
+use pageblock_measure::verification::KindResult;
 use pageblock_recording::{Record, What};
 
 use self::in_flight::{Cpu, Delayed, LastSeen};
@@ -194,6 +195,11 @@ impl<'a, 'm> Guided<'a, 'm> {
     #[must_use]
     pub(crate) fn allocator(&self) -> &Allocator<'m> {
         self.allocator
+    }
+
+    /// Returns the decisions so far, of all kinds.
+    pub(crate) fn total(&self) -> KindResult {
+        self.tally.total()
     }
 
     /// Follows one event.

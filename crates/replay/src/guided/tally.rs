@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use pageblock::frame::Pfn;
 use pageblock_measure::Verification;
-use pageblock_measure::verification::{Agreement, Mismatch};
+use pageblock_measure::verification::{Agreement, KindResult, Mismatch};
 use pageblock_recording::Record;
 
 use super::words;
@@ -80,6 +80,10 @@ impl Tally {
             before: VecDeque::new(),
             inferred: BTreeSet::new(),
         }
+    }
+
+    pub(super) fn total(&self) -> KindResult {
+        self.verification.total()
     }
 
     /// Notes the event that decisions are compared with from now on.

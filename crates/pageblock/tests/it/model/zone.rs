@@ -366,13 +366,13 @@ impl ModelZone {
         let block = self.pageblock_pages();
         let cap = match self.policy.reserve {
             ReservePolicy::MigrateReserve => return,
-            ReservePolicy::Highatomic44 => percent + block,
+            ReservePolicy::Highatomic => percent + block,
             _ if percent < block => return,
             _ => percent.div_ceil(block) * block,
         };
         let mt = self.block_type(pfn);
         let eligible = match self.policy.reserve {
-            ReservePolicy::Highatomic44 => !matches!(mt, HighAtomic | Isolate | Cma),
+            ReservePolicy::Highatomic => !matches!(mt, HighAtomic | Isolate | Cma),
             _ => mt.is_mergeable(),
         };
         if self.reserved_highatomic >= cap || !eligible {
