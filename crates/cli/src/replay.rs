@@ -21,11 +21,11 @@ the allocator decides anew. A request that failed in the recording counts as fai
 policy has a block for it at that moment.";
 
 pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
-    let mut session = Session::open(&plan.recording)?;
+    let mut session = Session::open(&plan.recording, &plan.capture)?;
     interrupt::watch()?;
     let own = recorded_preset(&session.recording);
     let (fidelity, mut certificate) = grade::decisions(&session, own)?;
-    if !grade::can_be_replayed(&fidelity) {
+    if !grade::can_be_replayed(&session, &fidelity) {
         let gap = fidelity.gaps.first().map(words::gap).unwrap_or_default();
         eprintln!("replay: nothing can be replayed: {gap}");
         return Ok(Verdict::No);
