@@ -1,6 +1,7 @@
 //! A capture of another tool: one file of events, without the state of the machine.
 
 use std::collections::BTreeMap;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -8,6 +9,7 @@ use crate::events::{START_BYTES, refuse_others};
 use crate::input::Input;
 use crate::kernel::KernelVersion;
 use crate::perf_data::PerfData;
+use crate::procfs::BuddyInfo;
 use crate::recording::Recording;
 use crate::snapshot::{PcpInfo, Snapshot, Watermarks, ZoneSnapshot};
 use crate::trace_dat::TraceDat;
@@ -54,7 +56,7 @@ pub(crate) fn open(path: &Path, options: &CaptureOptions) -> Result<Recording, E
     let decoding = Decoding { numbering: kernel.numbering(), cma: true };
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let start = match &options.proc {
-        Some(folder) => zones_of(&ProcFiles::open(folder)?),
+        Some(folder) => zones_of(&ProcFiles::open(folder)?, folder)?,
         None => Snapshot::default(),
     };
     // What is kept of a capture depends on the options: the folder tells one from another.
@@ -100,9 +102,12 @@ fn facts(path: &Path) -> Result<Facts, Error> {
     Ok(Facts { kernel: release.and_then(KernelVersion::parse), comms: BTreeMap::new() })
 }
 
-/// Returns the zones of a machine, with the limits of its CPU lists, and nothing in them.
-fn zones_of(files: &ProcFiles) -> Snapshot {
-    let mut snapshot = Snapshot::default();
+/// Returns the zones of a machine, with the limits of its CPU lists and the numbers of its free blocks, and nothing
+/// in them.
+fn zones_of(files: &ProcFiles, folder: &Path) -> Result<Snapshot, Error> {
+    let buddyinfo = Cursor::new(files.buddyinfo.clone());
+    let buddyinfo = BuddyInfo::read(Input::from_reader(buddyinfo, &folder.join("buddyinfo"))?)?;
+    let mut snapshot = Snapshot { buddyinfo: Some(buddyinfo), ..Snapshot::default() };
     for zone in files.zones.iter().filter(|zone| zone.managed > 0) {
         let at = snapshot.zones.len() as u16;
         let [min, low, high] = zone.wmark;
@@ -126,5 +131,5 @@ fn zones_of(files: &ProcFiles) -> Snapshot {
             ..PcpInfo::default()
         }));
     }
-    snapshot
+    Ok(snapshot)
 }

@@ -115,9 +115,10 @@ impl Events {
     #[must_use]
     pub fn lost_unplaced(&self) -> LostByCpu {
         match &self.0 {
-            Source::Tsv(_) | Source::PerfData(_) | Source::Llfree(_) => LostByCpu::new(),
+            Source::Tsv(_) | Source::Llfree(_) => LostByCpu::new(),
             Source::Text(reader) => reader.lost_unplaced(),
             Source::TraceDat(trace) => trace.lost_unplaced(),
+            Source::PerfData(perf) => perf.lost_unplaced(),
         }
     }
 }

@@ -32,7 +32,9 @@ const FLAGS: u32 = (1 << 24) - 1;
 
 /// Reports whether a file starts like a trace.
 pub(crate) fn is_trace(start: &[u8]) -> bool {
-    let word = |at: usize| start.get(at..at + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    let word = |at: usize| {
+        start.get(at..at + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+    };
     start.len() >= PAGE_BYTES
         && word(0) > 0
         && (1..=CPUS_LIMIT).contains(&word(4))
@@ -176,7 +178,11 @@ impl LlfreeReader {
         let Some(entry) = cpu.peek() else { return Ok(None) };
         if entry.order > ORDER_LIMIT {
             let place = self.source.place(cpu.at + ((cpu.entry + 1) * ENTRY_BYTES) as u64);
-            return Err(Error::unexpected(place, format!("order {}", entry.order), "an order from 0 to 15"));
+            return Err(Error::unexpected(
+                place,
+                format!("order {}", entry.order),
+                "an order from 0 to 15",
+            ));
         }
         let (pfn, order) = (Pfn(entry.pfn), entry.order);
         let gfp = Gfp(entry.flags & FLAGS);
@@ -258,7 +264,11 @@ impl<'f> Writer<'f> {
         Ok(Self { file, out, pages, first_t_us: None, max_pfn: 0, written })
     }
 
-    fn write(mut self, recording: &Recording, progress: &mut dyn FnMut(u64)) -> Result<Written, Error> {
+    fn write(
+        mut self,
+        recording: &Recording,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Written, Error> {
         let place = |what: String, expected: &str| Error::Convert {
             file: recording.events_file.clone(),
             why: format!("{what}; allowed in a trace of LLFree: {expected}"),
@@ -285,7 +295,10 @@ impl<'f> Writer<'f> {
                 return Err(place(format!("CPU {}", record.cpu), "CPUs below 4096"));
             }
             self.max_pfn = self.max_pfn.max(last);
-            self.push(record.cpu, Entry { t_us, pfn: pfn.0, alloc, order, flags, pid: record.pid })?;
+            self.push(
+                record.cpu,
+                Entry { t_us, pfn: pfn.0, alloc, order, flags, pid: record.pid },
+            )?;
         }
         self.finish()
     }
@@ -304,7 +317,8 @@ impl<'f> Writer<'f> {
     }
 
     fn flush(&mut self, cpu: u16) -> Result<(), Error> {
-        let Some((page, entries)) = self.pages.get_mut(&cpu).filter(|(_, entries)| *entries > 0) else {
+        let Some((page, entries)) = self.pages.get_mut(&cpu).filter(|(_, entries)| *entries > 0)
+        else {
             return Ok(());
         };
         page[..4].copy_from_slice(&u32::from(cpu).to_le_bytes());
@@ -321,7 +335,8 @@ impl<'f> Writer<'f> {
             self.flush(cpu)?;
         }
         let cores = cpus.last().map_or(0, |&cpu| u32::from(cpu) + 1);
-        let header = [self.written.pages, cores, self.max_pfn as u32].map(u32::to_le_bytes).concat();
+        let header =
+            [self.written.pages, cores, self.max_pfn as u32].map(u32::to_le_bytes).concat();
         let file = self.file.into_inner().map_err(|e| Error::io(self.out, e.into_error()))?;
         let mut at_start = file;
         at_start.seek(SeekFrom::Start(0)).map_err(|e| Error::io(self.out, e))?;

@@ -112,8 +112,18 @@ impl ProcFiles {
             let mut words = line.split_ascii_whitespace();
             let (Some(key), Some(value)) = (words.next(), words.next()) else { return Ok(()) };
             const KEYS: [&str; 12] = [
-                "spanned", "present", "managed", "start_pfn:", "min", "low", "high", "cpu:", "high:",
-                "batch:", "high_min:", "high_max:",
+                "spanned",
+                "present",
+                "managed",
+                "start_pfn:",
+                "min",
+                "low",
+                "high",
+                "cpu:",
+                "high:",
+                "batch:",
+                "high_min:",
+                "high_max:",
             ];
             if !KEYS.contains(&key) {
                 return Ok(());

@@ -3,7 +3,9 @@
 use std::io::Cursor;
 
 use byteorder::{BigEndian, LittleEndian};
-use linux_perf_event_reader::{AttrFlags, Endianness, PerfEventAttr, RecordParseInfo, SampleFormat};
+use linux_perf_event_reader::{
+    AttrFlags, Endianness, PerfEventAttr, RecordParseInfo, SampleFormat,
+};
 
 use crate::error::Error;
 use crate::trace_dat::format::Endian;
@@ -104,10 +106,12 @@ impl Container {
         }
         let each = usize::try_from(attr_bytes).unwrap_or(usize::MAX);
         for at in attrs.step_by(each).take(LIMIT as usize) {
-            let description = walk.source.read_vec(at, attr_bytes, "the description of an event")?;
+            let description =
+                walk.source.read_vec(at, attr_bytes, "the description of an event")?;
             let mut ids = Walk::file(walk.source, self.endian, at + attr_bytes - 16);
             let ids = section(&mut ids, "the ids of an event")?;
-            let ids = walk.source.read_vec(ids.start, ids.end - ids.start, "the ids of an event")?;
+            let ids =
+                walk.source.read_vec(ids.start, ids.end - ids.start, "the ids of an event")?;
             let place = walk.source.place(at);
             self.attr(&description, &ids).map_err(|e| Error::unexpected(place, e.0, e.1))?;
         }

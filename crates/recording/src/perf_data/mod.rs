@@ -29,8 +29,6 @@ const LOST_SAMPLES: u32 = 13;
 const ATTR: u32 = 64;
 const FINISHED_ROUND: u32 = 68;
 const FEATURE: u32 = 80;
-/// The first of the records that perf itself writes, and not the kernel.
-const USER: u32 = 64;
 /// Samples that a filter of perf dropped are not lost.
 const MISC_DROPPED_BY_FILTER: u16 = 1 << 15;
 
@@ -50,6 +48,9 @@ pub struct PerfData {
     /// Command names by process id, as far as the file was read.
     pub comms: BTreeMap<u32, String>,
     lost: LostByCpu,
+    /// The losses by the counters of events, which perf reads when it ends: those of the ring buffer's records are
+    /// among them.
+    counted: u64,
     done: bool,
 }
 
@@ -79,6 +80,7 @@ impl PerfData {
             rounds: Rounds::default(),
             comms: BTreeMap::new(),
             lost: LostByCpu::new(),
+            counted: 0,
             done: false,
         })
     }
@@ -99,6 +101,13 @@ impl PerfData {
     #[must_use]
     pub fn lost_by_cpu(&self) -> &LostByCpu {
         &self.lost
+    }
+
+    /// Returns, after the last event, the losses beyond [`PerfData::lost`], whose positions are unknown.
+    #[must_use]
+    pub fn lost_unplaced(&self) -> LostByCpu {
+        let unplaced = self.counted.saturating_sub(self.lost());
+        if unplaced > 0 { LostByCpu::from([(None, unplaced)]) } else { LostByCpu::new() }
     }
 
     /// Returns how many bytes of the file were read.
@@ -151,7 +160,6 @@ impl PerfData {
                     self.rounds.push(t_ns, item);
                 }
             }
-            USER.. => {}
             _ => {}
         }
         Ok(())
@@ -163,18 +171,25 @@ impl PerfData {
         let body = self.stream.body();
         let place = || self.stream.source.place(head.at);
         let wrong = |found: &str, expected: &str| Error::unexpected(place(), found, expected);
-        let cut = |_| wrong("a record that ends early", "a record as long as its event's description says");
+        let cut = |_| {
+            wrong("a record that ends early", "a record as long as its event's description says")
+        };
         let Some(attr) = self.container.attr_of(body, head.kind == SAMPLE) else {
             return Err(wrong("a record", "the description of an event before it"));
         };
         let (data, info) = (RawData::Single(body), attr.info);
         let record = RawEventRecord::new(RecordType(head.kind), head.misc, data, info);
-        let number = |at: usize| body.get(at..at + 8).map(|bytes| self.container.endian.number(bytes));
+        let number =
+            |at: usize| body.get(at..at + 8).map(|bytes| self.container.endian.number(bytes));
         match head.kind {
-            LOST | LOST_SAMPLES => {
-                let dropped = head.kind == LOST_SAMPLES && head.misc & MISC_DROPPED_BY_FILTER != 0;
-                let events = number(if head.kind == LOST { 8 } else { 0 });
-                let Some(events) = events.filter(|_| !dropped) else { return Ok(None) };
+            LOST_SAMPLES => {
+                if head.misc & MISC_DROPPED_BY_FILTER == 0 {
+                    self.counted = self.counted.saturating_add(number(0).unwrap_or(0));
+                }
+                Ok(None)
+            }
+            LOST => {
+                let Some(events) = number(8) else { return Ok(None) };
                 let common = attr.sample_id_all.then(|| record.common_data()).transpose();
                 let common = common.map_err(cut)?.unwrap_or_default();
                 let cpu = common.cpu.and_then(|cpu| u16::try_from(cpu).ok());
@@ -196,9 +211,13 @@ impl PerfData {
                     return Ok(None);
                 };
                 let (Some(t_ns), Some(cpu)) = (sample.timestamp, sample.cpu) else {
-                    return Err(wrong("a sample without time or CPU", "samples as of perf record -a"));
+                    return Err(wrong(
+                        "a sample without time or CPU",
+                        "samples as of perf record -a",
+                    ));
                 };
-                let cpu = u16::try_from(cpu).map_err(|_| wrong("a large CPU", "CPUs up to 65535"))?;
+                let cpu =
+                    u16::try_from(cpu).map_err(|_| wrong("a large CPU", "CPUs up to 65535"))?;
                 let (pid, what) = decoder
                     .decode(&raw.as_slice())
                     .map_err(|expected| wrong("something else in a sample", expected))?;

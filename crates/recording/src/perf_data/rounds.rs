@@ -100,12 +100,13 @@ mod tests {
     #[test]
     fn an_item_is_given_out_when_no_older_one_can_follow() {
         let mut rounds = Rounds::default();
-        let all = |rounds: &mut Rounds<u64>| std::iter::from_fn(|| rounds.next()).collect::<Vec<_>>();
+        let all =
+            |rounds: &mut Rounds<u64>| std::iter::from_fn(|| rounds.next()).collect::<Vec<_>>();
         for t in [5, 9, 2] {
             rounds.push(t, t);
         }
         rounds.end_round();
-        assert_eq!(all(&mut rounds), []);
+        assert_eq!(all(&mut rounds), [0; 0]);
         for t in [7, 12] {
             rounds.push(t, t);
         }

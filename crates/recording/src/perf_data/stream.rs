@@ -146,7 +146,11 @@ impl Stream {
         let size = self.endian.number(&bytes[6..]) as usize;
         if size < HEADER_BYTES {
             let found = format!("a record of {size} bytes");
-            return Err(Error::unexpected(self.source.place(at), found, "at least its 8 bytes of header"));
+            return Err(Error::unexpected(
+                self.source.place(at),
+                found,
+                "at least its 8 bytes of header",
+            ));
         }
         Ok((Head { kind, misc, at }, size))
     }

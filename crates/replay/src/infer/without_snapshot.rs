@@ -4,7 +4,8 @@
 //!   list, what it first frees was in use.
 //! * Where only requests and frees were recorded, what is first allocated was free in the zone: an allocation that
 //!   came from a CPU list had come from there.
-//! * Frames that no event names are left out, as if they were in use.
+//! * Frames that no event names are left out, as if they were in use; but if there is a copy of the machine's
+//!   buddyinfo, as many of them are free, by order, as it says.
 //! * Without the machine's zoneinfo the zones are those of x86-64, from the lowest to the highest frame named. They
 //!   have no watermarks, as most of the machine's free memory is unknown; the limits of CPU lists are those of a
 //!   zone of that size.
@@ -16,10 +17,11 @@ use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::Movable;
 use pageblock::tuning;
 use pageblock_recording::{
-    Columnar, PageUse, PcpInfo, Record, Recording, UsedRange, What, ZoneSnapshot,
+    Columnar, FreeBlock, PageUse, PcpInfo, Record, Recording, Snapshot, UsedRange, What,
+    ZoneSnapshot,
 };
 
-use super::{Evidence, FREE, IN_USE, Start, free_blocks};
+use super::{Evidence, FREE, IN_USE, Start, UNKNOWN, free_blocks};
 use crate::error::Error;
 use crate::look_ahead::CpuListOrders;
 use crate::machine::recorded_preset;
@@ -29,6 +31,9 @@ const DMA_END: u64 = 1 << 12;
 const DMA32_END: u64 = 1 << 20;
 /// Zones begin and end with a block of the largest order.
 const ZONE_ALIGN: Order = 10;
+
+/// What a replay can name: 16 TiB.
+const FRAMES: u64 = 1 << 32;
 
 /// What the events name.
 #[derive(Default)]
@@ -89,15 +94,13 @@ pub fn complete(recording: &mut Recording, columnar: &Columnar) -> Result<(), Er
     if let Some(pfn) = named.outside {
         return Err(Error::OtherMachine(pfn));
     }
+    if let Some((_, end)) = named.frames.values().find(|(_, end)| *end > FRAMES) {
+        return Err(Error::FarFrame(Pfn(end - 1)));
+    }
     recording.requests_only = named.requests > 0 && named.zone_events == 0;
     let start = &mut recording.start;
     if start.zones.is_empty() {
         start.zones = zones(&named);
-    }
-    for zone in &mut start.zones {
-        let start = zone.start_pfn.0;
-        zone.nr_free_pages = 0;
-        debug_assert!(zone.spanned > 0, "{start}");
     }
     let listed = start.pcpinfo.iter().map(|info| info.cpu + 1).max().unwrap_or(0);
     if listed < named.cpus {
@@ -159,7 +162,13 @@ pub(super) fn start(
                     evidence.learn(pfn, mt);
                     evidence.take(event, pfn, order);
                 }
-                ref what => evidence.push(event, record.cpu, record.pid, what),
+                ref what => {
+                    evidence.push(event, record.cpu, record.pid, what);
+                    // A list has pages of its type's pageblocks, but for a few that were stolen.
+                    if let What::Alloc { pfn: Some(pfn), mt, .. } = *what {
+                        evidence.learn(pfn, mt);
+                    }
+                }
             }
             event += 1;
         }
@@ -169,8 +178,12 @@ pub(super) fn start(
 
 fn conclude(mut evidence: Evidence, recording: &Recording) -> Start {
     let mut snapshot = recording.start.clone();
-    let free: Vec<bool> = evidence.before_snapshot.iter().map(|&was| was == FREE).collect();
+    let mut free = vec![false; evidence.before_snapshot.len()];
+    for (frame, _) in evidence.before_snapshot.iter().enumerate().filter(|&(_, &was)| was == FREE) {
+        free[frame] = true;
+    }
     snapshot.free = free_blocks(&snapshot, &free);
+    let filled = fill(&mut snapshot, &evidence, &mut free);
     let guessed = evidence.guess_types(&snapshot);
     snapshot.used = used(&evidence);
     for block in &snapshot.free {
@@ -183,11 +196,58 @@ fn conclude(mut evidence: Evidence, recording: &Recording) -> Start {
     let pages: u64 = snapshot.free.iter().map(|block| 1u64 << block.order).sum();
     let in_use: u64 = snapshot.used.iter().map(|used| used.count).sum();
     let told = format!(
-        "the start state is inferred from the events: {pages} pages were free, {known} blocks on CPU \
+        "the start state is inferred from the events: {pages} pages were free, {filled} of them by \
+         buddyinfo alone, {known} blocks on CPU \
          lists, {} pages in use; decisions on those are counted apart, as inferred",
         in_use.saturating_sub(snapshot.pcp.iter().map(|page| 1u64 << page.order).sum()),
     );
     Start { snapshot, inferred, guessed, limits_read_before: None, notes: vec![told] }
+}
+
+/// Makes frames that no event names free until each order has as many free blocks as buddyinfo says, from the
+/// highest down; returns how many. No block is put beside a free one: it would be one of the next order.
+fn fill(snapshot: &mut Snapshot, evidence: &Evidence, free: &mut [bool]) -> u64 {
+    let Some(buddyinfo) = snapshot.buddyinfo.take() else { return 0 };
+    let mut filled = 0;
+    for (at, zone) in snapshot.zones.iter().enumerate() {
+        let Some(counts) = buddyinfo.free.get(&(zone.node, zone.name.clone())) else { continue };
+        let largest = counts.len().saturating_sub(1).min(usize::from(ZONE_ALIGN));
+        let mut end = zone.span().end.0;
+        for order in (0..=largest).rev() {
+            let of_order =
+                |b: &&FreeBlock| usize::from(b.zone) == at && usize::from(b.order) == order;
+            let have = snapshot.free.iter().filter(of_order).count() as u64;
+            // With its buddy, which stays in use; of the largest order there are no buddies.
+            let room = 1u64 << if order == largest { order } else { order + 1 };
+            for _ in have..counts[order] {
+                let Some(start) = untouched(evidence, free, zone.start_pfn.0, end, room) else {
+                    break;
+                };
+                free[start as usize..(start + (1 << order)) as usize].fill(true);
+                filled += 1 << order;
+                end = start;
+            }
+        }
+    }
+    if filled > 0 {
+        snapshot.free = free_blocks(snapshot, free);
+    }
+    filled
+}
+
+/// Returns the start of the highest room of so many frames, aligned to them, that no event names.
+fn untouched(evidence: &Evidence, free: &[bool], low: u64, high: u64, room: u64) -> Option<u64> {
+    let mut start = high / room * room;
+    while start >= low + room {
+        start -= room;
+        let frames = start as usize..(start + room) as usize;
+        let unnamed =
+            evidence.before_snapshot.get(frames.clone())?.iter().all(|&was| was == UNKNOWN);
+        if unnamed && !free.get(frames)?.contains(&true) {
+            return Some(start);
+        }
+    }
+    None
 }
 
 /// Returns the frames that were in use: what a movable pageblock has is movable.
@@ -201,7 +261,9 @@ fn used(evidence: &Evidence) -> Vec<UsedRange> {
         let movable = evidence.type_of(pfn) == Movable;
         let state = if movable { PageUse::OtherLru } else { PageUse::KernelOrPcp };
         match ranges.last_mut() {
-            Some(last) if last.state == state && last.pfn.0 + last.count == pfn.0 => last.count += 1,
+            Some(last) if last.state == state && last.pfn.0 + last.count == pfn.0 => {
+                last.count += 1
+            }
             _ => ranges.push(UsedRange { state, pfn, count: 1 }),
         }
     }
