@@ -32,7 +32,7 @@ fn run(shipped: &Shipped, policy: &str) -> Run {
     let parsed = Policy::parse(policy).expect("it is a policy");
     let replayed =
         open_loop::replay(&shipped.recording, &shipped.demands, policy, &parsed, &mut |_, _| true);
-    replayed.expect("it can be replayed").expect("it was not stopped")
+    replayed.expect("it can be replayed").expect("it was not stopped").run
 }
 
 #[test]
