@@ -98,7 +98,7 @@ pub(crate) fn replay_one(
 }
 
 /// Compares the free replay under the recorded policy with the recorded kernel's events; `None` if Ctrl-C
-/// interrupted it.
+/// interrupted it, or the recording has no such events to compare.
 fn calibrate(
     demands: &Demands,
     own: &Preset,
@@ -106,7 +106,7 @@ fn calibrate(
     runs: &[Run],
 ) -> Option<Calibration> {
     let (_, run) = policies.iter().zip(runs).find(|(named, _)| named.policy == own.policy)?;
-    let recorded = demands.recorded.extfrag.clone().unwrap_or_default();
+    let recorded = demands.recorded.extfrag.clone()?;
     let calibration = Calibration::of(&recorded, run);
     Some(Calibration { policy: own.name.to_owned(), ..calibration })
 }

@@ -74,7 +74,7 @@ fn the_machine_of_a_capture_comes_from_copies_of_its_proc() {
         let text = zone("DMA32", 4096, (1 << 20) - 4096) + &normal;
         std::fs::write(proc.path().join("zoneinfo"), text).unwrap();
     };
-    write(zone("Normal", 1 << 20, 1 << 20));
+    write(zone("Normal", 1 << 20, 7 << 20));
     let free = "Node 0, zone Normal 0 3 0 0 0 0 0 0 0 0 2\n";
     std::fs::write(proc.path().join("buddyinfo"), free).unwrap();
     let (recording, columnar) = open("mmpipe.data.xz", Some(proc.path()), cache.path()).unwrap();
