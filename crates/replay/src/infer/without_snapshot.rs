@@ -184,6 +184,7 @@ fn conclude(mut evidence: Evidence, recording: &Recording) -> Start {
     }
     snapshot.free = free_blocks(&snapshot, &free);
     let filled = fill(&mut snapshot, &evidence, &mut free);
+    give_one_type(&mut evidence, &snapshot.free);
     let guessed = evidence.guess_types(&snapshot);
     snapshot.used = used(&evidence);
     for block in &snapshot.free {
@@ -202,6 +203,20 @@ fn conclude(mut evidence: Evidence, recording: &Recording) -> Start {
         in_use.saturating_sub(snapshot.pcp.iter().map(|page| 1u64 << page.order).sum()),
     );
     Start { snapshot, inferred, guessed, limits_read_before: None, notes: vec![told] }
+}
+
+/// Gives the pageblocks of each free block the type that the events tell of the first of them: a block is on one
+/// list.
+fn give_one_type(evidence: &mut Evidence, free: &[FreeBlock]) {
+    for block in free.iter().filter(|block| block.order > evidence.pageblock_order) {
+        let last = Pfn(block.pfn.0 + (1 << block.order) - 1);
+        let blocks = evidence.block(block.pfn)..evidence.block(last) + 1;
+        if let Some(types) = evidence.types.get_mut(blocks)
+            && let Some(told) = types.iter().copied().flatten().next()
+        {
+            types.fill(Some(told));
+        }
+    }
 }
 
 /// Makes frames that no event names free until each order has as many free blocks as buddyinfo says, from the
@@ -262,7 +277,7 @@ fn used(evidence: &Evidence) -> Vec<UsedRange> {
         let state = if movable { PageUse::OtherLru } else { PageUse::KernelOrPcp };
         match ranges.last_mut() {
             Some(last) if last.state == state && last.pfn.0 + last.count == pfn.0 => {
-                last.count += 1
+                last.count += 1;
             }
             _ => ranges.push(UsedRange { state, pfn, count: 1 }),
         }
