@@ -230,11 +230,24 @@ pub(crate) enum PolicyCommand {
     },
 }
 
+/// What a capture does not say.
+#[derive(clap::Args, Debug)]
+pub(crate) struct CaptureArgs {
+    /// The kernel that was recorded, where a capture does not say it or says another
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) kernel: Option<String>,
+    /// A folder with a copy of /proc/zoneinfo of the machine of a capture, or /proc
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) proc: Option<PathBuf>,
+}
+
 #[derive(clap::Args, Debug)]
 pub(crate) struct VerifyArgs {
-    /// The folder of the recording
+    /// The folder of the recording, or a capture: a trace.dat, a perf.data, a printed trace, a trace of LLFree
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: PathBuf,
+    #[command(flatten)]
+    pub(crate) capture: CaptureArgs,
     /// The policy to replay under; by default the recorded kernel's own
     #[arg(long, value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) policy: Option<String>,
@@ -320,9 +333,11 @@ pub(crate) struct ExcerptArgs {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ReplayArgs {
-    /// The folder of the recording
+    /// The folder of the recording, or a capture: a trace.dat, a perf.data, a printed trace, a trace of LLFree
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: PathBuf,
+    #[command(flatten)]
+    pub(crate) capture: CaptureArgs,
     /// A policy to replay beside the recorded one; repeatable
     #[arg(long = "policy", value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) policies: Vec<String>,

@@ -26,8 +26,11 @@ pub(crate) fn decisions(
     Ok((verify::verify(session, own.name, &own.policy, 0)?, None))
 }
 
-/// Reports whether a recording can be replayed freely.
-pub(crate) fn can_be_replayed(decisions: &Verification) -> bool {
+/// Reports whether a recording can be replayed freely: requests and frees alone can.
+pub(crate) fn can_be_replayed(session: &Session, decisions: &Verification) -> bool {
+    if session.recording.requests_only {
+        return session.columnar.end_event() > 0;
+    }
     !decisions.is_void() && !decisions.not_judged.contains(kind::CPU_LIST_FRAME)
 }
 
@@ -37,7 +40,7 @@ pub(crate) fn make(
     own: &Preset,
     decisions: &Verification,
 ) -> Result<Option<Certificate>> {
-    if !can_be_replayed(decisions) {
+    if !can_be_replayed(session, decisions) {
         let inferred = !session.recording.start.exact;
         return Ok(Some(Certificate::new(decisions, inferred, Vec::new())));
     }

@@ -10,11 +10,12 @@ use pageblock_kernel::{Named, file};
 use pageblock_measure::certificate::Grade;
 use pageblock_measure::multiops::StarRule;
 use pageblock_measure::published::Table;
+use pageblock_recording::{CaptureOptions, KernelVersion};
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::Scale;
 use pageblock_simulate::workload;
 
-use crate::args::{Json, ReplayArgs, RunArgs, Stars, VerifyArgs};
+use crate::args::{CaptureArgs, Json, ReplayArgs, RunArgs, Stars, VerifyArgs};
 use crate::jobs::{self, Job, Jobs};
 use crate::output::in_line;
 use crate::{machines, published};
@@ -136,6 +137,7 @@ impl Format {
 #[derive(Clone, Debug)]
 pub(crate) struct VerifyPlan {
     pub(crate) recording: PathBuf,
+    pub(crate) capture: CaptureOptions,
     /// `None` means the recorded kernel's own.
     pub(crate) policy: Option<NamedPolicy>,
     /// Smallest share of decisions with the right shape, 0 to 1; 0 if none was given.
@@ -156,6 +158,7 @@ impl VerifyPlan {
     pub(crate) fn new(args: VerifyArgs) -> anyhow::Result<Self> {
         Ok(Self {
             recording: recording(args.recording)?,
+            capture: capture(args.capture)?,
             policy: args.policy.as_deref().map(NamedPolicy::parse).transpose()?,
             min_shape: share("--min-shape", args.min_shape)?,
             min_exact: share("--min-exact", args.min_exact)?,
@@ -172,6 +175,7 @@ impl VerifyPlan {
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayPlan {
     pub(crate) recording: PathBuf,
+    pub(crate) capture: CaptureOptions,
     /// The baseline first if one was given, then the others in the order given.
     pub(crate) policies: Vec<NamedPolicy>,
     /// Whether a baseline was given; else it is the recorded policy.
@@ -198,6 +202,7 @@ impl ReplayPlan {
         }
         Ok(Self {
             recording: recording(args.recording)?,
+            capture: capture(args.capture)?,
             policies: given.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
             has_baseline,
             uncertified: args.uncertified,
@@ -315,11 +320,22 @@ impl RunPlan {
 const MAX_SEEDS: u64 = 1000;
 
 fn recording(path: PathBuf) -> anyhow::Result<PathBuf> {
-    if path.is_dir() {
+    if path.is_dir() || path.is_file() {
         return Ok(path);
     }
-    let problem = if path.exists() { "is no folder" } else { "does not exist" };
-    bail!("recording {} {problem}; a recording is a folder with start/ and events", path.display())
+    let problem = if path.exists() { "is no folder or file" } else { "does not exist" };
+    bail!(
+        "recording {} {problem}; a recording is a folder with start/ and events, or a capture",
+        path.display()
+    )
+}
+
+fn capture(args: CaptureArgs) -> anyhow::Result<CaptureOptions> {
+    let kernel = args.kernel.map(|text| {
+        let version = KernelVersion::parse(&text);
+        version.with_context(|| format!("--kernel '{text}' is no version such as 6.1 or 6.12.94"))
+    });
+    Ok(CaptureOptions { kernel: kernel.transpose()?, proc: args.proc })
 }
 
 fn share(option: &str, share: Option<f64>) -> anyhow::Result<f64> {

@@ -21,11 +21,11 @@ the allocator decides anew. A request that failed in the recording counts as fai
 policy has a block for it at that moment.";
 
 pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
-    let mut session = Session::open(&plan.recording)?;
+    let mut session = Session::open(&plan.recording, &plan.capture)?;
     interrupt::watch()?;
     let own = recorded_preset(&session.recording);
     let (fidelity, mut certificate) = grade::decisions(&session, own)?;
-    if !grade::can_be_replayed(&fidelity) {
+    if !grade::can_be_replayed(&session, &fidelity) {
         let gap = fidelity.gaps.first().map(words::gap).unwrap_or_default();
         eprintln!("replay: nothing can be replayed: {gap}");
         return Ok(Verdict::No);
@@ -98,7 +98,7 @@ pub(crate) fn replay_one(
 }
 
 /// Compares the free replay under the recorded policy with the recorded kernel's events; `None` if Ctrl-C
-/// interrupted it.
+/// interrupted it, or the recording has no such events to compare.
 fn calibrate(
     demands: &Demands,
     own: &Preset,
@@ -106,7 +106,7 @@ fn calibrate(
     runs: &[Run],
 ) -> Option<Calibration> {
     let (_, run) = policies.iter().zip(runs).find(|(named, _)| named.policy == own.policy)?;
-    let recorded = demands.recorded.extfrag.clone().unwrap_or_default();
+    let recorded = demands.recorded.extfrag.clone()?;
     let calibration = Calibration::of(&recorded, run);
     Some(Calibration { policy: own.name.to_owned(), ..calibration })
 }

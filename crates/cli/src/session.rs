@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-use pageblock_recording::{Columnar, Error, Recording};
+use anyhow::{Context, bail};
+use pageblock_recording::{CaptureOptions, Columnar, Error, Recording};
 use tempfile::TempDir;
 
 use crate::progress::Progress;
@@ -18,9 +18,18 @@ pub(crate) struct Session {
 
 impl Session {
     /// Opens a recording. If the cache cannot be written, prints a warning and works without it.
-    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path, capture: &CaptureOptions) -> anyhow::Result<Self> {
         let path = path.canonicalize().with_context(|| path.display().to_string())?;
-        let recording = Recording::open(&path)?;
+        let recording = Recording::open_with(&path, capture)?;
+        if recording.start_known && *capture != CaptureOptions::default() {
+            bail!("--kernel and --proc are for captures: {} says both itself", path.display());
+        }
+        let mut session = Self::of(recording)?;
+        pageblock_replay::infer::complete(&mut session.recording, &session.columnar)?;
+        Ok(session)
+    }
+
+    fn of(recording: Recording) -> anyhow::Result<Self> {
         let cache = cache_dir();
         let made = std::fs::create_dir_all(&cache);
         let made = made.map_err(|source| Error::Io { file: cache.clone(), source });

@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::{Verdict, grade, interrupt, output};
 
 pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
-    let mut session = Session::open(&plan.recording)?;
+    let mut session = Session::open(&plan.recording, &plan.capture)?;
     interrupt::watch()?;
     let own = recorded_preset(&session.recording);
     let (name, policy) = match &plan.policy {
@@ -108,12 +108,14 @@ fn refusal(verification: &Verification, plan: &VerifyPlan) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use pageblock_measure::verification::{Gap, KindResult};
+    use pageblock_recording::CaptureOptions;
 
     use super::*;
 
     fn plan(min_shape: f64, min_exact: f64, min_drains: f64) -> VerifyPlan {
         VerifyPlan {
             recording: "recording".into(),
+            capture: CaptureOptions::default(),
             policy: None,
             min_shape,
             min_exact,

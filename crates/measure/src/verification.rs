@@ -77,6 +77,18 @@ pub enum Gap {
         /// The tracepoint.
         event: String,
     },
+    /// Only requests and frees were recorded, and nothing of what CPU lists and zones do.
+    RequestsOnly,
+    /// There is no start state: it is inferred from the events.
+    NoStartState {
+        /// Whether the zones are those of the machine.
+        zones_known: bool,
+    },
+    /// Nothing says which kernel was recorded.
+    KernelAssumed {
+        /// The assumed version.
+        version: String,
+    },
     /// Marks around a snapshot are missing.
     MissingMarks {
         /// Their names.

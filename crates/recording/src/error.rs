@@ -84,6 +84,14 @@ pub enum Error {
         /// The problem.
         why: String,
     },
+    /// The events do not fit another format.
+    #[error("{}: {why}", file.display())]
+    Convert {
+        /// The file with the events.
+        file: PathBuf,
+        /// What does not fit, and what is allowed.
+        why: String,
+    },
     /// A part of a recording is absent.
     #[error("{}: no {what}; allowed: {expected}", path.display())]
     Missing {

@@ -4,14 +4,16 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::input::Input;
+use crate::llfree::LlfreeReader;
 use crate::losses::LostByCpu;
-use crate::record::Record;
+use crate::perf_data::PerfData;
+use crate::record::{Record, What};
 use crate::text::TextReader;
 use crate::trace_dat::TraceDat;
 use crate::tsv::{Decoding, TsvReader};
 
 /// The bytes that are needed to detect a file's format: one line.
-const START_BYTES: usize = 4096;
+pub(crate) const START_BYTES: usize = 4096;
 
 /// Streams the events of a file. After an error the stream ends.
 pub struct Events(Source);
@@ -20,11 +22,26 @@ enum Source {
     Tsv(TsvReader),
     Text(TextReader),
     TraceDat(Box<TraceDat>),
+    PerfData(Box<PerfData>),
+    Llfree(LlfreeReader),
 }
 
+/// Events of the slab allocator and of accounting, which capture all of `kmem:*`: they say nothing of pages.
+const NOT_OF_PAGES: [&str; 9] = [
+    "kmalloc",
+    "kmalloc_node",
+    "kfree",
+    "kmem_cache_alloc",
+    "kmem_cache_alloc_node",
+    "kmem_cache_free",
+    "rss_stat",
+    "mm_calculate_totalreserve_pages",
+    "mm_setup_per_zone_wmarks",
+];
+
 impl Events {
-    /// Opens a file, plain or compressed, and detects its format by its first bytes: a `trace.dat`, an
-    /// `events.tsv`, or else a trace as printed by ftrace, perf or trace-cmd.
+    /// Opens a file, plain or compressed, and detects its format by its first bytes: a `trace.dat`, a
+    /// `perf.data`, an `events.tsv`, a trace of LLFree, or else a trace as printed by ftrace, perf or trace-cmd.
     ///
     /// # Errors
     /// If it cannot be opened, a header is damaged, or it is a file of another tool.
@@ -34,6 +51,10 @@ impl Events {
         let start = input.peek(START_BYTES)?;
         Ok(Self(if start.starts_with(b"\x17\x08\x44tracing") {
             Source::TraceDat(Box::new(TraceDat::open(path, decoding)?))
+        } else if crate::perf_data::is_magic(start) {
+            Source::PerfData(Box::new(PerfData::open(path, decoding)?))
+        } else if crate::llfree::is_trace(start) {
+            Source::Llfree(LlfreeReader::open(path)?)
         } else if start.starts_with(b"# pb-events") || is_tsv(start) {
             Source::Tsv(TsvReader::new(input, decoding))
         } else {
@@ -49,6 +70,8 @@ impl Events {
             Source::Tsv(reader) => reader.input().file_bytes_read(),
             Source::Text(reader) => reader.input().file_bytes_read(),
             Source::TraceDat(trace) => trace.bytes_read(),
+            Source::PerfData(perf) => perf.bytes_read(),
+            Source::Llfree(reader) => reader.bytes_read(),
         }
     }
 
@@ -59,6 +82,8 @@ impl Events {
             Source::Tsv(reader) => reader.input().file_bytes(),
             Source::Text(reader) => reader.input().file_bytes(),
             Source::TraceDat(trace) => Some(trace.bytes()),
+            Source::PerfData(perf) => Some(perf.bytes()),
+            Source::Llfree(reader) => Some(reader.bytes()),
         }
     }
 
@@ -67,9 +92,10 @@ impl Events {
     #[must_use]
     pub fn lost(&self) -> u64 {
         match &self.0 {
-            Source::Tsv(_) => 0,
+            Source::Tsv(_) | Source::Llfree(_) => 0,
             Source::Text(reader) => reader.lost(),
             Source::TraceDat(trace) => trace.lost(),
+            Source::PerfData(perf) => perf.lost(),
         }
     }
 
@@ -77,9 +103,10 @@ impl Events {
     #[must_use]
     pub fn lost_by_cpu(&self) -> LostByCpu {
         match &self.0 {
-            Source::Tsv(_) => LostByCpu::new(),
+            Source::Tsv(_) | Source::Llfree(_) => LostByCpu::new(),
             Source::Text(reader) => reader.lost_by_cpu().clone(),
             Source::TraceDat(trace) => trace.lost_by_cpu(),
+            Source::PerfData(perf) => perf.lost_by_cpu().clone(),
         }
     }
 
@@ -88,30 +115,25 @@ impl Events {
     #[must_use]
     pub fn lost_unplaced(&self) -> LostByCpu {
         match &self.0 {
-            Source::Tsv(_) => LostByCpu::new(),
+            Source::Tsv(_) | Source::Llfree(_) => LostByCpu::new(),
             Source::Text(reader) => reader.lost_unplaced(),
             Source::TraceDat(trace) => trace.lost_unplaced(),
+            Source::PerfData(perf) => perf.lost_unplaced(),
         }
     }
 }
 
-/// Rejects files that other tools write, and says how to convert them.
+/// Rejects files that other tools compressed.
 ///
 /// # Errors
 /// If it is such a file, or cannot be read.
 pub(crate) fn refuse_others(input: &mut Input) -> Result<(), Error> {
-    let (found, expected) = match input.peek(START_BYTES)? {
-        // In either byte order.
-        [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..]
-        | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => {
-            ("a perf.data file", "what `perf script` prints of it, as trace.txt")
-        }
-        [0x1f, 0x8b, ..] => ("a gzip file", "a plain file, or one compressed with xz or zstd"),
-        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..] => {
-            ("a bzip2 file", "a plain file, or one compressed with xz or zstd")
-        }
+    let found = match input.peek(START_BYTES)? {
+        [0x1f, 0x8b, ..] => "a gzip file",
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..] => "a bzip2 file",
         _ => return Ok(()),
     };
+    let expected = "a plain file, or one compressed with xz or zstd";
     Err(Error::unexpected(input.place(), found, expected))
 }
 
@@ -128,10 +150,19 @@ impl Iterator for Events {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        match &mut self.0 {
-            Source::Tsv(reader) => reader.next(),
-            Source::Text(reader) => reader.next(),
-            Source::TraceDat(trace) => trace.next(),
+        loop {
+            let record = match &mut self.0 {
+                Source::Tsv(reader) => return reader.next(),
+                Source::Text(reader) => reader.next(),
+                Source::TraceDat(trace) => trace.next(),
+                Source::PerfData(perf) => perf.next(),
+                Source::Llfree(reader) => return reader.next(),
+            };
+            match &record {
+                Some(Ok(Record { what: What::Other(other), .. }))
+                    if NOT_OF_PAGES.contains(&&*other.name) => {}
+                _ => return record,
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! [`Recording::open`] reads a folder's state and settings; [`Recording::events`] streams its events.
 #![forbid(unsafe_code)]
 
+mod capture;
 pub mod columnar;
 mod error;
 mod events;
@@ -11,7 +12,9 @@ mod excerpt;
 mod gfp;
 mod input;
 mod kernel;
+pub mod llfree;
 mod losses;
+mod perf_data;
 mod procfs;
 mod record;
 mod recording;
@@ -30,6 +33,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use capture::CaptureOptions;
 pub use columnar::{Chunks, Columnar, Layout, Records};
 pub use error::{Damage, Error, Expected, Malformed, Place};
 pub use events::Events;
@@ -37,6 +41,7 @@ pub use excerpt::write_line;
 pub use input::{Input, Line};
 pub use kernel::KernelVersion;
 pub use losses::{Losses, LostByCpu};
+pub use perf_data::PerfData;
 pub use procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};
 pub use record::{Other, Record, What};
 pub use recording::Recording;
@@ -49,7 +54,7 @@ pub use text::{TextLine, TextParser, TextReader};
 pub use trace_dat::TraceDat;
 pub use tsv::{Decoding, LineParser, TsvReader};
 pub use window::{Window, WindowFinder, Windows};
-pub use zoneinfo::{ProcFiles, ZoneFigures};
+pub use zoneinfo::{ListFigures, ProcFiles, ZoneFigures};
 
 /// The limit of frame numbers in a recording: 64-bit addresses reach at most 2^52 pages.
 pub const PFN_LIMIT: u64 = 1 << 52;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pageblock::frame::Order;
 
+use crate::capture::CaptureOptions;
 use crate::error::Error;
 use crate::events::Events;
 use crate::input::Input;
@@ -18,7 +19,7 @@ use crate::tsv::Decoding;
 pub struct Recording {
     /// The folder's name.
     pub name: String,
-    /// The folder.
+    /// The folder; of a capture its file, followed by what the user says about it, if anything.
     pub dir: PathBuf,
     /// The recorded kernel.
     pub kernel: KernelVersion,
@@ -37,18 +38,28 @@ pub struct Recording {
     pub settings: BTreeMap<String, String>,
     /// The file with the events.
     pub events_file: PathBuf,
+    /// Whether the state at the start was recorded; else it is to be inferred from the events.
+    pub start_known: bool,
+    /// Whether the kernel's version is assumed, as nothing says it.
+    pub kernel_assumed: bool,
+    /// Whether there are requests and frees only, and no event of what zones give and take: `perf kmem record
+    /// --page` records so.
+    pub requests_only: bool,
 }
 
 impl Recording {
-    /// Opens a folder with `start/`, `end/` (optional) and `events.tsv`, `trace.dat` or `trace.txt`
-    /// (a printed trace), each plain or compressed.
+    /// Opens a folder with `start/`, `end/` (optional) and `events.tsv`, `trace.dat`, `perf.data` or `trace.txt`
+    /// (a printed trace), each plain or compressed; or a capture of another tool, which is one file.
     ///
     /// # Errors
     /// If a needed part is missing, or a part that is there cannot be read.
     pub fn open(dir: &Path) -> Result<Self, Error> {
+        if dir.is_file() {
+            return crate::capture::open(dir, &CaptureOptions::default());
+        }
         if !dir.is_dir() {
-            let what = "such folder";
-            let expected = "the folder of a recording";
+            let what = "such file or folder";
+            let expected = "the folder of a recording, or a capture of another tool";
             return Err(Error::Missing { path: dir.to_owned(), what, expected });
         }
         let name =
@@ -76,6 +87,9 @@ impl Recording {
             comms: comms(dir)?,
             settings,
             events_file,
+            start_known: true,
+            kernel_assumed: false,
+            requests_only: false,
         })
     }
 
@@ -88,19 +102,16 @@ impl Recording {
     }
 }
 
-/// Finds the file with the events; finds a `perf.data` only to reject it.
+/// Finds the file with the events.
 fn events_file(dir: &Path) -> Result<PathBuf, Error> {
-    let names = ["events.tsv", "trace.dat", "trace.txt"];
+    let names = ["events.tsv", "trace.dat", "perf.data", "trace.txt"];
     if let Some(file) = names.into_iter().find_map(|name| crate::find(dir, name)) {
         return Ok(file);
-    }
-    if let Some(file) = crate::find(dir, "perf.data") {
-        crate::events::refuse_others(&mut Input::open(&file)?)?;
     }
     Err(Error::Missing {
         path: dir.to_owned(),
         what: "events",
-        expected: "events.tsv, trace.dat or trace.txt, or any with .xz or .zst",
+        expected: "events.tsv, trace.dat, perf.data or trace.txt, or any with .xz or .zst",
     })
 }
 

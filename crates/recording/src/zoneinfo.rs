@@ -21,6 +21,27 @@ pub struct ZoneFigures {
     pub spanned: u64,
     /// The pages given to the allocator.
     pub managed: u64,
+    /// The size without holes.
+    pub present: u64,
+    /// The min, low and high watermark.
+    pub wmark: [u64; 3],
+    /// Its per-CPU lists.
+    pub lists: Vec<ListFigures>,
+}
+
+/// The limits of the lists of a CPU for a zone, in pages.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ListFigures {
+    /// The CPU.
+    pub cpu: u16,
+    /// The limit.
+    pub high: u64,
+    /// Pages moved under one hold of the zone's lock.
+    pub batch: u64,
+    /// The lower bound of the limit (6.7 and later).
+    pub high_min: Option<u64>,
+    /// The upper bound of the limit (6.7 and later).
+    pub high_max: Option<u64>,
 }
 
 /// The description of a machine in `/proc` and `/sys`. Texts are empty if the file is absent.
@@ -90,7 +111,21 @@ impl ProcFiles {
             }
             let mut words = line.split_ascii_whitespace();
             let (Some(key), Some(value)) = (words.next(), words.next()) else { return Ok(()) };
-            if !["spanned", "managed", "start_pfn:", "cpu:"].contains(&key) {
+            const KEYS: [&str; 12] = [
+                "spanned",
+                "present",
+                "managed",
+                "start_pfn:",
+                "min",
+                "low",
+                "high",
+                "cpu:",
+                "high:",
+                "batch:",
+                "high_min:",
+                "high_max:",
+            ];
+            if !KEYS.contains(&key) {
                 return Ok(());
             }
             let zone = files.zones.last_mut().ok_or("a line `Node N, zone NAME` first")?;
@@ -99,10 +134,25 @@ impl ProcFiles {
             match key {
                 "spanned" => zone.spanned = value,
                 "managed" => zone.managed = value,
+                "present" => zone.present = value,
+                "min" => zone.wmark[0] = value,
+                "low" => zone.wmark[1] = value,
+                "high" => zone.wmark[2] = value,
+                "high:" | "batch:" | "high_min:" | "high_max:" => {
+                    let list = zone.lists.last_mut().ok_or("a line `cpu: N` first")?;
+                    match key {
+                        "high:" => list.high = value,
+                        "batch:" => list.batch = value,
+                        "high_min:" => list.high_min = Some(value),
+                        _ => list.high_max = Some(value),
+                    }
+                }
                 "start_pfn:" => zone.start_pfn = value,
                 _ => {
                     let cpu = u32::try_from(value).map_err(|_| "the number of a CPU")?;
                     files.cpus.insert(cpu);
+                    let cpu = u16::try_from(cpu).map_err(|_| "the number of a CPU")?;
+                    zone.lists.push(ListFigures { cpu, ..ListFigures::default() });
                 }
             }
             Ok(())
@@ -170,9 +220,10 @@ mod tests {
              Node 0, zone  Movable\n  pages free     0\n        spanned  0\n        managed  0\n",
         )
         .unwrap();
-        let dma =
-            ZoneFigures { name: "DMA".into(), start_pfn: 1, spanned: 4095, managed: 3840, node: 0 };
-        assert_eq!(files.zones[0], dma);
+        let dma = &files.zones[0];
+        assert_eq!((dma.name.as_str(), dma.start_pfn), ("DMA", 1));
+        assert_eq!((dma.spanned, dma.present, dma.managed), (4095, 3998, 3840));
+        assert_eq!(dma.lists.iter().map(|list| list.cpu).collect::<Vec<_>>(), [0, 3]);
         assert_eq!((files.zones.len(), files.cpus), (2, [0, 3].into()));
     }
 

@@ -28,6 +28,10 @@ pub fn certify(
         // Without them the types of pageblocks are those of the start.
         (recorded.mismatch, recorded.end) = (None, None);
     }
+    if !recording.start_known {
+        // Both ends would have the memory that no event names, and agree in it.
+        recorded.end = None;
+    }
     let distances = recorded.distances(replayed, recording.pageblock_order);
     Certificate::new(decisions, !recording.start.exact, distances)
 }

@@ -20,6 +20,14 @@ pub enum Error {
     /// The snapshot has a frame that is in no zone.
     #[error("the snapshot has a frame {0} that is in none of its zones")]
     Frame(Pfn),
+    /// A capture names a frame that is in no zone of the machine that the user gave.
+    #[error(
+        "the capture names frame {0}, which no zone of the given zoneinfo has; allowed: that of the recorded machine"
+    )]
+    OtherMachine(Pfn),
+    /// A capture names a frame beyond any machine's.
+    #[error("the capture names frame {0}; allowed: frames below 2^32, 16 TiB")]
+    FarFrame(Pfn),
     /// The tables of the machine's frames do not fit.
     #[error(
         "the snapshot's zones end at frame {frames}: their tables need {gib} GiB of address space, \

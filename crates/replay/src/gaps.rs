@@ -36,8 +36,18 @@ pub(crate) fn known(recording: &Recording, columnar: &Columnar, followed: Range<
         let events = windows.end_event().saturating_sub(followed.start);
         gaps.push(Gap::Cut { followed: followed.end - followed.start, events });
     }
-    if windows.start.markers.is_empty() {
+    if recording.requests_only {
+        gaps.push(Gap::RequestsOnly);
+    }
+    if !recording.start_known {
+        let zones_known = recording.start.zones.iter().any(|zone| zone.wmark.high > 0);
+        gaps.push(Gap::NoStartState { zones_known });
+    } else if windows.start.markers.is_empty() {
         gaps.push(marks(["S1", "S2"]));
+    }
+    if recording.kernel_assumed {
+        let (major, minor) = (recording.kernel.major, recording.kernel.minor);
+        gaps.push(Gap::KernelAssumed { version: format!("{major}.{minor}") });
     }
     if recording.end.is_some() && windows.end.as_ref().is_some_and(|end| end.markers.is_empty()) {
         gaps.push(marks(["E1", "E2"]));

@@ -48,7 +48,7 @@ pub fn verify(
 ) -> Result<Verification, Error> {
     let machine = Machine::of(recording)?;
     let pass = Pass::of(recording, columnar, options.limit);
-    let mut result = if pass.start == pass.end {
+    let mut result = if pass.start == pass.end || recording.requests_only {
         let mut nothing = Verification::default();
         gaps::nothing_is_judged(&mut nothing);
         nothing
@@ -196,7 +196,7 @@ impl Pass {
         let windows = &columnar.windows;
         let end = columnar.end_event().max(start);
         let limit = limit.map_or(u64::MAX, |limit| start.saturating_add(limit));
-        if windows.start.markers.is_empty() {
+        if recording.start_known && windows.start.markers.is_empty() {
             // Which event is the first after the start state is not known.
             return Self { start, end: start, whole: false };
         }

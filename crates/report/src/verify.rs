@@ -81,6 +81,29 @@ pub fn gap(gap: &Gap) -> String {
             };
             format!("no {event} was recorded: {what}")
         }
+        Gap::RequestsOnly => {
+            "there are only requests and frees, and no event of what CPU lists and zones \
+             do: no decision can be judged, and a replay has nothing to be compared with"
+                .to_owned()
+        }
+        Gap::NoStartState { zones_known } => {
+            let zones = match zones_known {
+                true => "the zones and limits are those of --proc",
+                false => {
+                    "the zones are x86-64's, of the frames named, without watermarks (--proc \
+                          FOLDER gives them)"
+                }
+            };
+            format!(
+                "no start state: it is inferred from what the events take and give back; memory \
+                 that no event names is left out; {zones}"
+            )
+        }
+        Gap::KernelAssumed { version } => {
+            format!(
+                "the kernel's version is not in the file: {version} is assumed (--kernel names another)"
+            )
+        }
         Gap::MissingMarks { marks } if marks[0] == "S1" => {
             "no marks S1 and S2: the first event after the start snapshot is unknown, and nothing \
              can be judged"

@@ -93,24 +93,8 @@ const SECTIONS_LIMIT: usize = 1000;
 /// Reads the headers.
 pub(crate) fn read(source: &mut Source) -> Result<Header, Error> {
     let mut walk = Walk::file(source, Endian::Little, 0);
-    walk.mark(b"\x17\x08\x44tracing")?;
     let at = walk.place();
-    let version = walk.text("a version")?;
-    let endian_and_long = walk.bytes(2, "byte order and word size")?;
-    walk.endian = if endian_and_long[0] == 0 { Endian::Little } else { Endian::Big };
-    let page_bytes = walk.u32("a page size")? as usize;
-    let layout = PageLayout { endian: walk.endian, page_bytes, commit: (8, 8), data: 16 };
-    let mut header = Header {
-        layout,
-        codec: Codec::None,
-        formats: Vec::new(),
-        cpus: Vec::new(),
-        uname: None,
-        comms: BTreeMap::new(),
-        clock: Clock::default(),
-        counted: BTreeMap::new(),
-        other_buffer: false,
-    };
+    let (version, mut header) = start(&mut walk)?;
     match version.as_str() {
         "6" => header.read_v6(&mut walk)?,
         "7" => header.read_v7(&mut walk)?,
@@ -130,8 +114,44 @@ pub(crate) fn read(source: &mut Source) -> Result<Header, Error> {
     Ok(header)
 }
 
+/// Reads what `perf` puts in its files at this position: the headers of a trace up to the command names.
+pub(crate) fn read_formats(source: &mut Source, at: u64) -> Result<Header, Error> {
+    let mut walk = Walk::file(source, Endian::Little, at);
+    let place = walk.place();
+    let (version, mut header) = start(&mut walk)?;
+    header.event_headers(&mut walk)?;
+    match version.as_str() {
+        "0.5" => {}
+        "0.6" => header.cmdlines(&mut walk)?,
+        _ => return Err(Error::malformed(place, version.as_bytes(), "version 0.5 or 0.6")),
+    }
+    Ok(header)
+}
+
+/// Reads the fields that all versions begin with; returns the version.
+fn start(walk: &mut Walk<'_>) -> Result<(String, Header), Error> {
+    walk.mark(b"\x17\x08\x44tracing")?;
+    let version = walk.text("a version")?;
+    let endian_and_long = walk.bytes(2, "byte order and word size")?;
+    walk.endian = if endian_and_long[0] == 0 { Endian::Little } else { Endian::Big };
+    let page_bytes = walk.u32("a page size")? as usize;
+    let layout = PageLayout { endian: walk.endian, page_bytes, commit: (8, 8), data: 16 };
+    let header = Header {
+        layout,
+        codec: Codec::None,
+        formats: Vec::new(),
+        cpus: Vec::new(),
+        uname: None,
+        comms: BTreeMap::new(),
+        clock: Clock::default(),
+        counted: BTreeMap::new(),
+        other_buffer: false,
+    };
+    Ok((version, header))
+}
+
 impl Header {
-    fn read_v6(&mut self, walk: &mut Walk<'_>) -> Result<(), Error> {
+    fn event_headers(&mut self, walk: &mut Walk<'_>) -> Result<(), Error> {
         self.header_info(walk)?;
         self.ftrace_events(walk)?;
         self.event_formats(walk)?;
@@ -139,6 +159,11 @@ impl Header {
             let bytes = walk.u32(what)?;
             walk.at += u64::from(bytes);
         }
+        Ok(())
+    }
+
+    fn read_v6(&mut self, walk: &mut Walk<'_>) -> Result<(), Error> {
+        self.event_headers(walk)?;
         self.cmdlines(walk)?;
         let mut cpus = walk.u32("a number of CPUs")?;
         let at = walk.place();

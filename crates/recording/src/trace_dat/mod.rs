@@ -1,12 +1,12 @@
 //! `trace.dat` of trace-cmd, versions 6 and 7: the kernel's own ring-buffer pages per CPU, merged by time.
 
-mod decode;
+pub(crate) mod decode;
 mod expr;
-mod format;
-mod header;
+pub(crate) mod format;
+pub(crate) mod header;
 mod print;
 mod ring;
-mod source;
+pub(crate) mod source;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -64,12 +64,14 @@ fn kernel_in(header: &Header) -> Option<KernelVersion> {
     Some(KernelVersion { text: uname.clone(), ..version })
 }
 
-fn open_source(path: &Path) -> Result<Source, Error> {
+/// Opens a file with random access; one that is compressed as a whole is decompressed first.
+pub(crate) fn open_source(path: &Path) -> Result<Source, Error> {
     let mut file = File::open(path).map_err(|e| Error::io(path, e))?;
     let mut magic = Vec::new();
-    Read::by_ref(&mut file).take(3).read_to_end(&mut magic).map_err(|e| Error::io(path, e))?;
+    Read::by_ref(&mut file).take(8).read_to_end(&mut magic).map_err(|e| Error::io(path, e))?;
     file.rewind().map_err(|e| Error::io(path, e))?;
-    let file = if magic == b"\x17\x08\x44" { file } else { unpacked(path)? };
+    let packed = magic.starts_with(b"\xfd7zXZ") || magic.starts_with(b"\x28\xb5\x2f\xfd");
+    let file = if packed { unpacked(path)? } else { file };
     Source::new(Box::new(file), path)
 }
 

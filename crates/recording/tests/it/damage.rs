@@ -228,7 +228,7 @@ fn a_file_of_proc_is_limited() {
 fn a_folder_without_a_part_says_which() {
     let temp = TempDir::new("parts");
     let message = |dir: &Path| Recording::open(dir).unwrap_err().to_string();
-    assert!(message(&temp.0.join("absent")).contains("no such folder"));
+    assert!(message(&temp.0.join("absent")).contains("no such file or folder"));
     assert!(message(&temp.0).contains("no kernel version"));
     let dir = small_recording(&temp, "");
     std::fs::remove_file(dir.join("events.tsv")).unwrap();

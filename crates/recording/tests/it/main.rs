@@ -1,5 +1,6 @@
 //! Tests of the crate, also with recordings of real kernels if they are available.
 
+mod captures;
 mod columnar;
 mod damage;
 mod excerpt;

@@ -33,6 +33,15 @@ pub(crate) fn read_events(bytes: &[u8]) {
     std::fs::remove_file(&path).unwrap();
 }
 
+/// Reads the bytes as a `perf.data`, whatever they begin with.
+pub(crate) fn read_perf_data(bytes: &[u8]) {
+    let path = std::env::temp_dir().join(format!("pageblock-perf-{}", std::process::id()));
+    std::fs::write(&path, bytes).unwrap();
+    let events = pageblock_recording::PerfData::open(&path, DECODING);
+    one_line(events.and_then(|events| events.take(EVENTS).try_for_each(|e| e.map(drop))));
+    std::fs::remove_file(&path).unwrap();
+}
+
 fn one_line<T>(result: Result<T, Error>) {
     if let Err(error) = result {
         let text = error.to_string();
@@ -60,4 +69,9 @@ fn every_seed_of_snapshots_is_read_or_refused_in_a_line() {
 #[test]
 fn every_seed_of_events_is_read_or_refused_in_a_line() {
     each_seed("events", read_events);
+}
+
+#[test]
+fn every_seed_of_perf_data_is_read_or_refused_in_a_line() {
+    each_seed("perf_data", read_perf_data);
 }

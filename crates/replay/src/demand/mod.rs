@@ -12,6 +12,7 @@ mod store;
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
+use pageblock_recording::{Record, What};
 
 pub use self::finder::DemandFinder;
 pub use self::store::{DemandChunks, Demands};
@@ -98,6 +99,20 @@ pub struct Timed {
     pub cpu: u8,
     /// The demand.
     pub demand: Demand,
+}
+
+/// Returns the demand of a request or a free alone, without the events around it.
+fn request(record: &Record) -> Option<Timed> {
+    let demand = match record.what {
+        What::Alloc { pfn: Some(pfn), order, gfp, .. } => {
+            Demand::Alloc { pfn, order, gfp, past_list: false }
+        }
+        What::Alloc { pfn: None, order, gfp, .. } => Demand::Failed { order, gfp },
+        What::Free { pfn, order } => Demand::Free { pfn, order, past_list: false },
+        _ => return None,
+    };
+    let cpu = u8::try_from(record.cpu).ok()?;
+    Some(Timed { t_ms: (record.t_us / 1000) as u32, cpu, demand })
 }
 
 /// Returns the type that an unknown page in use was most likely requested as.

@@ -120,6 +120,39 @@ impl Demands {
         Ok(Self { path: path.into(), events, count, recorded, start })
     }
 
+    /// Writes the demands of a recording that has requests and frees only; where a request was served from, it
+    /// does not say.
+    ///
+    /// # Errors
+    /// Where the events cannot be read, or the file not written.
+    pub fn write_requests(
+        path: &Path,
+        source: &Columnar,
+        window: Range<u64>,
+        start: Snapshot,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Self, Error> {
+        let mut writer = DemandWriter::create(path)?;
+        let mut chunks = source.chunks()?;
+        let mut event = 0;
+        let mut recorded = Outcome::default();
+        while let Some(chunk) = chunks.next_chunk()? {
+            for record in chunk {
+                if window.contains(&event)
+                    && let Some(timed) = super::request(record)
+                {
+                    recorded.failed += u64::from(matches!(timed.demand, Demand::Failed { .. }));
+                    writer.push(timed)?;
+                }
+                event += 1;
+            }
+            progress(event);
+        }
+        let events = window.end.saturating_sub(window.start);
+        let count = writer.finish(events, &recorded, &identity(source))?;
+        Ok(Self { path: path.into(), events, count, recorded, start })
+    }
+
     /// Streams the demands, some at a time.
     ///
     /// # Errors

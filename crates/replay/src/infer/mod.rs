@@ -17,6 +17,7 @@
 
 mod cpu_lists;
 mod moment;
+mod without_snapshot;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +29,7 @@ use pageblock_recording::{
 };
 
 use self::moment::Counters;
+pub use self::without_snapshot::complete;
 use crate::error::Error;
 use crate::look_ahead::CpuListOrders;
 
@@ -64,6 +66,9 @@ pub fn start(
     if recording.start.exact {
         let snapshot = recording.start.clone();
         return Ok(Start { snapshot, ..Start::default() });
+    }
+    if !recording.start_known {
+        return without_snapshot::start(recording, columnar, orders);
     }
     let markers = columnar.windows.start.markers.clone();
     let mut evidence = Evidence::new(recording, markers.end, orders);

@@ -28,6 +28,12 @@ pub fn demands(
     if let Some(demands) = Demands::open(&path, columnar, start.snapshot.clone()) {
         return Ok(demands);
     }
+    if recording.requests_only {
+        let window = 0..columnar.end_event();
+        return Demands::write_requests(&path, columnar, window, start.snapshot, &mut |done| {
+            progress(done, columnar.events);
+        });
+    }
     let total = 2 * columnar.events;
     let look_ahead =
         find_look_ahead(recording, columnar, &policy, &mut |done| progress(done, total))?;

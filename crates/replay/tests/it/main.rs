@@ -1,5 +1,6 @@
 //! The laboratory against the recordings beside the repository.
 
+mod captures;
 mod gaps;
 mod opening;
 mod proc;

@@ -254,7 +254,8 @@ mod tests {
     use pageblock::ids::NodeId;
 
     fn zone(node: u16, name: &str, start_pfn: u64, spanned: u64, managed: u64) -> ZoneFigures {
-        ZoneFigures { node, name: name.to_owned(), start_pfn, spanned, managed }
+        let name = name.to_owned();
+        ZoneFigures { node, name, start_pfn, spanned, managed, ..ZoneFigures::default() }
     }
 
     /// Returns a server with two nodes, the second with the larger part of memory.

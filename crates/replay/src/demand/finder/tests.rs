@@ -24,6 +24,9 @@ fn recording() -> Recording {
         comms: BTreeMap::new(),
         settings: BTreeMap::new(),
         events_file: PathBuf::new(),
+        start_known: true,
+        kernel_assumed: false,
+        requests_only: false,
     }
 }
 
