@@ -178,6 +178,17 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The instance is busy as long as a thread reads it.
+        self.shared.ending.store(true, Relaxed);
+        let _ = self.tracefs.trace(false);
+        for drain in std::mem::take(&mut self.drains) {
+            let _ = drain.join();
+        }
+    }
+}
+
 /// Makes a recording of what a killed recorder left behind, without the end state.
 ///
 /// # Errors

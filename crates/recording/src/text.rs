@@ -125,9 +125,20 @@ impl TextParser {
                 let (_, name) = args.rsplit_once("PB ").unwrap_or_default();
                 What::Marker(name.trim().into())
             }
+            "tracing_mark_write" | "print" if is_mark(args) => What::Marker(mark(args).into()),
             _ => What::Other(Box::new(Other { name: event.into(), args: args.into() })),
         })
     }
+}
+
+/// Returns the last word of a printed text, which follows the address or function that printed it.
+fn mark(args: &str) -> &str {
+    args.rsplit([' ', ':']).next().unwrap_or_default()
+}
+
+/// Tells whether a text is one of the marks around snapshots.
+fn is_mark(args: &str) -> bool {
+    matches!(mark(args), "S0" | "S1" | "S2" | "E0" | "E1" | "E2") && args.split(' ').count() <= 2
 }
 
 /// The part of a line before the fields.
@@ -424,6 +435,7 @@ mod tests {
             "1500000 1 1 Z 7 0 2 1",
         );
         check("wl-1 [001] d..3. 1.5: tracing_mark_write: PB S1", "1500000 1 1 M S1");
+        check("wl-1 [001] d..3. 1.5: tracing_mark_write: E2", "1500000 1 1 M E2");
         check(
             "wl-1 [001] 1.5: mm_vmscan_kswapd_sleep: nid=0",
             "1500000 1 1 E mm_vmscan_kswapd_sleep nid=0",

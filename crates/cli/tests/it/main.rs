@@ -10,6 +10,7 @@ mod machines;
 mod manual;
 mod policy;
 mod programs;
+mod record;
 mod recordings;
 mod repeat;
 mod runs;

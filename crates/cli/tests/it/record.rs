@@ -1,0 +1,86 @@
+//! `pageblock record` on this machine, where it may be recorded.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::{Ran, pageblock, ran, refuses};
+
+fn program(folder: &Path, arguments: &str) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pageblock"));
+    ran(command.current_dir(folder).args(arguments.split_whitespace()))
+}
+
+fn instance_of(pid: u32) -> bool {
+    Path::new(&format!("/sys/kernel/tracing/instances/pageblock-{pid}")).exists()
+}
+
+/// A command's recording is verified, and its exit status passed on. A recorder that was killed leaves tracing on,
+/// which the next one switches off, and a folder that becomes a recording.
+#[test]
+fn a_machine_is_recorded_and_left_as_it_was() {
+    let dry = pageblock("record --dry-run");
+    if dry.status != 0 {
+        eprintln!("skipped: this machine cannot be recorded: {}", dry.stderr.trim_end());
+        return;
+    }
+    assert!(dry.stdout.contains("kmem/mm_page_alloc\n"), "{}", dry.stdout);
+    let folder = tempfile::tempdir().expect("there is room");
+    let folder = folder.path();
+    let recorded = program(folder, "record --buffer-size 8192 -o r -- false");
+    assert_eq!(recorded.status, 1, "{}", recorded.stderr);
+    assert!(recorded.stderr.contains("no event was lost\n"), "{}", recorded.stderr);
+    let cache = format!("PAGEBLOCK_CACHE={}", folder.join("cache").display());
+    let verified = ran(Command::new("env").current_dir(folder).args([
+        &cache,
+        env!("CARGO_BIN_EXE_pageblock"),
+        "verify",
+        "r",
+        "--json",
+    ]));
+    assert_eq!(verified.status, 0, "{}", verified.stderr);
+    let json: serde_json::Value = serde_json::from_str(&verified.stdout).expect("it prints JSON");
+    assert_eq!(
+        (&json["gaps"], &json["end_state_recorded"]),
+        (&serde_json::json!([]), &true.into())
+    );
+    assert!(json["kinds"]["CPU-list frame"]["cases"].as_u64() > Some(100));
+
+    let mut killed = Command::new(env!("CARGO_BIN_EXE_pageblock"))
+        .current_dir(folder)
+        .args(["record", "--buffer-size", "8192", "-o", "k"])
+        .spawn()
+        .expect("the program was built");
+    let pages = folder.join("k.partial/start/kpagecount.zst");
+    let began = Instant::now();
+    while !pages.exists() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    killed.kill().expect("it runs");
+    killed.wait().expect("it was killed");
+    assert!(instance_of(killed.id()));
+    let cleaned = program(folder, "record --clean");
+    assert_eq!(cleaned.status, 0, "{}", cleaned.stderr);
+    assert!(!instance_of(killed.id()), "{}", cleaned.stderr);
+    let saved = program(folder, "record --salvage k.partial");
+    assert_eq!((saved.status, saved.stderr.as_str()), (0, ""));
+    assert!(folder.join("k/trace.dat").is_file() && !folder.join("k.partial").exists());
+
+    let wrong = program(folder, "record -o w -- no-such-command");
+    assert_eq!(wrong.status, 2);
+    assert!(
+        wrong.stderr.ends_with("error: no-such-command: no such command\n"),
+        "{}",
+        wrong.stderr
+    );
+    assert!(!folder.join("w.partial").exists());
+}
+
+#[test]
+fn what_is_no_remainder_of_a_recorder_is_refused() {
+    refuses("record --salvage /proc", "error: /proc: name the folder to write with -o");
+    refuses(
+        "record --salvage /proc -o /tmp/none",
+        "error: /proc is not what a killed recorder leaves",
+    );
+}

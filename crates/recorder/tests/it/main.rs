@@ -1,0 +1,100 @@
+//! Records the machine that the tests run on, where they may.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use pageblock_recorder::{Error, Plan, Session, Tracefs, salvage};
+use pageblock_recording::{Recording, What};
+
+/// Returns whether this machine can be recorded; says so where it cannot.
+fn can_record() -> bool {
+    match Tracefs::clean() {
+        Ok(_) => true,
+        Err(error) => {
+            eprintln!("skipped: this machine cannot be recorded: {error}");
+            false
+        }
+    }
+}
+
+fn plan(folder: &Path) -> Plan {
+    Plan { out: folder.join("r"), buffer_kib: 4096, all_events: false }
+}
+
+fn instances() -> Vec<PathBuf> {
+    let own = format!("pageblock-{}", std::process::id());
+    let entries = std::fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten();
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths.filter(|path| path.file_name().is_some_and(|name| name == own.as_str())).collect()
+}
+
+/// Does what allocates and frees memory.
+fn work() {
+    for _ in 0..20 {
+        Command::new("true").status().expect("there is such a command");
+    }
+}
+
+/// One test after the other: an instance has the process's name.
+#[test]
+fn machines_are_recorded() {
+    if !can_record() {
+        return;
+    }
+    a_recording_has_events_marks_and_states();
+    what_a_killed_recorder_leaves_is_salvaged();
+    a_discarded_recording_leaves_nothing();
+}
+
+fn a_recording_has_events_marks_and_states() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = Session::start(plan(folder.path())).unwrap();
+    assert_eq!(instances().len(), 1);
+    work();
+    let summary = session.finish().unwrap();
+    assert_eq!(instances(), Vec::<PathBuf>::new());
+    assert!(summary.lost.iter().all(|(_, lost)| *lost == 0), "{summary:?}");
+    let recording = Recording::open(&summary.out).unwrap();
+    assert!(!recording.start.zones.is_empty() && !recording.start.exact);
+    assert!(recording.end.is_some());
+    let records: Vec<_> = recording.events().unwrap().map(Result::unwrap).collect();
+    let marks: Vec<_> = records.iter().filter_map(|record| record.what.marker()).collect();
+    assert_eq!(marks, ["S1", "S2", "E1", "E2"]);
+    let count = |of: fn(&What) -> bool| records.iter().filter(|record| of(&record.what)).count();
+    assert!(count(|what| matches!(what, What::Alloc { .. })) > 1000);
+    assert!(count(|what| matches!(what, What::Free { .. })) > 1000);
+    let written: u64 = summary.events.iter().map(|(_, events)| events).sum();
+    assert_eq!(written, records.len() as u64);
+    let names = |name: &str| recording.comms.values().any(|comm| comm == name);
+    assert!(names("kswapd0") && names("kcompactd0"));
+    assert!(matches!(Session::start(plan(folder.path())), Err(Error::Exists(_))));
+}
+
+fn what_a_killed_recorder_leaves_is_salvaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = Session::start(plan(folder.path())).unwrap();
+    work();
+    std::thread::sleep(Duration::from_millis(300));
+    // As after SIGKILL: nothing is finished. A page is cut, as by a full disk.
+    drop(session);
+    let partial = folder.path().join("r.partial");
+    let raw = partial.join("trace.raw/cpu0.raw");
+    let mut bytes = std::fs::read(&raw).unwrap();
+    bytes.extend([7; 100]);
+    std::fs::write(&raw, bytes).unwrap();
+    let out = folder.path().join("saved");
+    salvage(&partial, &out).unwrap();
+    let recording = Recording::open(&out).unwrap();
+    assert!(recording.end.is_none());
+    let events: Result<Vec<_>, _> = recording.events().unwrap().collect();
+    events.unwrap();
+    assert!(matches!(salvage(&out, &folder.path().join("x")), Err(Error::NotPartial { .. })));
+}
+
+fn a_discarded_recording_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    Session::start(plan(folder.path())).unwrap().discard().unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert_eq!(instances(), Vec::<PathBuf>::new());
+}
