@@ -26,7 +26,7 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let own = recorded_preset(&session.recording);
     let (fidelity, mut certificate) = grade::decisions(&session, own)?;
     if !grade::can_be_replayed(&session, &fidelity) {
-        let gap = fidelity.gaps.first().map(words::gap).unwrap_or_default();
+        let gap = fidelity.main_gap().map(words::gap).unwrap_or_default();
         eprintln!("replay: nothing can be replayed: {gap}");
         return Ok(Verdict::No);
     }

@@ -78,7 +78,7 @@ fn refusal(verification: &Verification, plan: &VerifyPlan) -> Option<String> {
         ("--min-drains", plan.min_drains),
     ];
     let asked_for = asked.iter().find(|(_, min)| *min > 0.0);
-    if let Some(first) = verification.gaps.first() {
+    if let Some(first) = verification.main_gap() {
         let gap = pageblock_report::verify::gap(first);
         if verification.is_void() {
             return Some(format!("nothing is judged: {gap}"));

@@ -230,6 +230,22 @@ impl Verification {
         !self.gaps.is_empty() && self.total().cases == 0
     }
 
+    /// Returns the gap that explains best why decisions are not judged: one that takes figures away before one that
+    /// only makes them less certain.
+    #[must_use]
+    pub fn main_gap(&self) -> Option<&Gap> {
+        let takes_away = |gap: &&Gap| {
+            !matches!(
+                gap,
+                Gap::NoStartState { .. }
+                    | Gap::KernelAssumed { .. }
+                    | Gap::LostEvents { .. }
+                    | Gap::Cut { .. }
+            )
+        };
+        self.gaps.iter().find(takes_away).or(self.gaps.first())
+    }
+
     /// Reports whether every decision was exact and the end states are equal.
     #[must_use]
     pub fn is_exact(&self) -> bool {
@@ -276,6 +292,19 @@ mod tests {
             KindResult { cases: 1_000_003, shape: 1_000_002, exact: 1_000_000, explained: 1 };
         assert_eq!(kind, counts);
         assert_eq!(kind.shape_permyriad(), Some(9_999));
+    }
+
+    #[test]
+    fn the_gap_that_takes_figures_away_explains_why_nothing_is_judged() {
+        let lost = Gap::LostEvents { cpu: None, lost: 1, recorded: 1 };
+        let missing = Gap::MissingEvent { event: "mm_page_pcpu_drain".into() };
+        let cut = Gap::Cut { followed: 5, events: 9 };
+        let main = |gaps: &[&Gap]| {
+            let gaps = gaps.iter().map(|&gap| gap.clone()).collect();
+            Verification { gaps, ..Verification::default() }.main_gap().cloned()
+        };
+        assert_eq!(main(&[&lost, &cut, &missing]), Some(missing.clone()));
+        assert_eq!(main(&[&lost, &cut]), Some(lost.clone()));
     }
 
     #[test]

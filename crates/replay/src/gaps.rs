@@ -81,6 +81,8 @@ pub(crate) struct Seen {
     pub(crate) allocated_in_zone: u64,
     /// A CPU list should have given pages back, and gave none.
     pub(crate) not_drained: u64,
+    /// The limits of CPU lists are inferred, so that one may be larger.
+    pub(crate) limits_are_inferred: bool,
     /// The zone gave a block that the model still had on a CPU list.
     pub(crate) left_list_unseen: u64,
     /// The zone gave a block of another type's list.
@@ -104,12 +106,13 @@ impl Seen {
     /// Returns the tracepoints that were not recorded: they have no event where others show that some
     /// happened.
     fn missing(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let not_drained = if self.limits_are_inferred { 0 } else { self.not_drained };
         [
             (ALLOC, self.alloc, self.free + self.zone_locked),
             (FREE, self.free, self.alloc),
             (FREE_BATCHED, self.free_batched, self.free / FREES_WITHOUT_BATCH),
             (ZONE_LOCKED, self.zone_locked, self.allocated_in_zone),
-            (DRAIN, self.drain, self.not_drained + self.left_list_unseen),
+            (DRAIN, self.drain, not_drained + self.left_list_unseen),
             (EXTFRAG, self.extfrag, self.of_another_type),
         ]
         .into_iter()
@@ -151,5 +154,22 @@ fn made_meaningless(event: &str) -> &'static [&'static str] {
         ALLOC => &[kind::CPU_LIST_FRAME, kind::DRAIN_COUNT, kind::DRAIN_FRAME, kind::REFILL_COUNT],
         FREE_BATCHED => &[kind::DRAIN_COUNT, kind::DRAIN_FRAME],
         _ => &kind::ALL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_drain_is_a_sign_only_where_the_limits_of_lists_are_known() {
+        let seen = |limits_are_inferred, left_list_unseen| {
+            let seen = Seen { limits_are_inferred, left_list_unseen, ..Seen::default() };
+            Seen { alloc: 9, free: 9, zone_locked: 9, not_drained: 1, ..seen }
+        };
+        let missing = |seen: Seen| seen.missing().collect::<Vec<_>>();
+        assert_eq!(missing(seen(false, 0)), [DRAIN]);
+        assert!(missing(seen(true, 0)).is_empty());
+        assert_eq!(missing(seen(true, 1)), [DRAIN]);
     }
 }

@@ -126,6 +126,9 @@ pub(crate) fn guide<'a, 'm>(
     }
     guided.start_is_inferred(&start.inferred);
     guided.types_are_guessed(&start.guessed);
+    if !recording.start_known {
+        guided.limits_are_inferred();
+    }
     if !recording.start.exact {
         let blocks = start.snapshot.free.iter().map(|block| (block.pfn, block.order));
         guided.places_are_unknown(blocks);

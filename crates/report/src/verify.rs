@@ -17,7 +17,7 @@ pub fn certificate(verification: &Verification, certificate: Option<&Certificate
         (true, None) => "not compared",
     };
     if verification.is_void() {
-        let gap = verification.gaps.first().map(gap).unwrap_or_default();
+        let gap = verification.main_gap().map(gap).unwrap_or_default();
         return format!("{recording} under {preset}: not judged: {gap}");
     }
     let total = verification.total();

@@ -185,6 +185,11 @@ impl<'a, 'm> Guided<'a, 'm> {
         self.tally.start_is_inferred(frames);
     }
 
+    /// Has a missing drain be no sign that drains were not recorded.
+    pub(crate) fn limits_are_inferred(&mut self) {
+        self.seen.limits_are_inferred = true;
+    }
+
     /// Returns what was inferred from the last event.
     #[must_use]
     pub fn inferred(&self) -> &[Inferred] {

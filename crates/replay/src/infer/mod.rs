@@ -17,6 +17,7 @@
 
 mod cpu_lists;
 mod moment;
+mod rest_of_block;
 mod without_snapshot;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,6 +113,8 @@ struct Evidence {
     counters: Counters,
     /// The event that first takes the frame from the free lists, plus one.
     taken: Vec<u64>,
+    /// The order that this was for.
+    asked: Vec<Order>,
     /// By pageblock.
     types: Vec<Option<Migratetype>>,
     /// By CPU: allocated from its lists, in order; drained from them, in order.
@@ -139,6 +142,7 @@ impl Evidence {
             snapshot_end,
             counters: Counters::new(orders),
             taken: vec![0; end],
+            asked: vec![0; end],
             types: vec![None; blocks],
             heads: BTreeMap::new(),
             tails: BTreeMap::new(),
@@ -254,6 +258,7 @@ impl Evidence {
             && let Some(slot) = self.taken.get_mut(pfn.0 as usize)
         {
             *slot = event + 1;
+            self.asked[pfn.0 as usize] = order;
         }
     }
 

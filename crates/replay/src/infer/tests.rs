@@ -3,7 +3,7 @@
 use super::*;
 use pageblock_recording::PcpInfo;
 
-fn snapshot(free: &[(u64, Order)]) -> Snapshot {
+pub(super) fn snapshot(free: &[(u64, Order)]) -> Snapshot {
     let block =
         |&(pfn, order): &(u64, Order)| FreeBlock { zone: 0, order, mt: None, pfn: Pfn(pfn) };
     Snapshot {
@@ -13,13 +13,14 @@ fn snapshot(free: &[(u64, Order)]) -> Snapshot {
     }
 }
 
-fn evidence(snapshot_end: u64) -> Evidence {
+pub(super) fn evidence(snapshot_end: u64) -> Evidence {
     Evidence {
         touched: vec![false; 16],
         before_snapshot: vec![UNKNOWN; 16],
         snapshot_end,
         counters: Counters::new(CpuListOrders { up_to: 3, and: None }),
         taken: vec![0; 16],
+        asked: vec![0; 16],
         types: vec![None; 1],
         heads: BTreeMap::new(),
         tails: BTreeMap::new(),

@@ -4,7 +4,8 @@
 //!   list, what it first frees was in use.
 //! * Where only requests and frees were recorded, what is first allocated was free in the zone: an allocation that
 //!   came from a CPU list had come from there.
-//! * Frames that no event names are left out, as if they were in use; but if there is a copy of the machine's
+//! * A free block that was left while a larger one was taken was as large, also where no event names all of it.
+//! * Other frames that no event names are left out, as if they were in use; but if there is a copy of the machine's
 //!   buddyinfo, as many of them are free, by order, as it says.
 //! * Without the machine's zoneinfo the zones are those of x86-64, from the lowest to the highest frame named. They
 //!   have no watermarks, as most of the machine's free memory is unknown; the limits of CPU lists are those of a
@@ -182,6 +183,7 @@ fn conclude(mut evidence: Evidence, recording: &Recording) -> Start {
     for (frame, _) in evidence.before_snapshot.iter().enumerate().filter(|&(_, &was)| was == FREE) {
         free[frame] = true;
     }
+    evidence.free_rest_of_blocks(&snapshot, &mut free);
     snapshot.free = free_blocks(&snapshot, &free);
     let filled = fill(&mut snapshot, &evidence, &mut free);
     give_one_type(&mut evidence, &snapshot.free);
