@@ -70,6 +70,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
 }
 
 /// Waits for the end of the recording.
+#[expect(clippy::disallowed_methods, reason = "the machine is recorded in real time")]
 fn record(args: &RecordArgs, session: &Session) -> anyhow::Result<End> {
     let mut child = start(&args.command)?;
     let began = Instant::now();

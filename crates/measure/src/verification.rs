@@ -46,7 +46,7 @@ pub struct Verification {
     #[serde(default)]
     pub drains: KindResult,
     /// The decisions of each tenth of the events, which show whether the replay drifts away.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<KindResult>,
 }
 

@@ -204,6 +204,7 @@ impl Tracefs {
 }
 
 impl Drop for Tracefs {
+    #[expect(clippy::disallowed_methods, reason = "the kernel works in real time")]
     fn drop(&mut self) {
         // Each step is tried whatever became of the one before: nothing may stay switched on.
         let _ = self.set("tracing_on", "0");

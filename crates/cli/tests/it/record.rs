@@ -18,6 +18,7 @@ fn instance_of(pid: u32) -> bool {
 /// A command's recording is verified, and its exit status passed on. A recorder that was killed leaves tracing on,
 /// which the next one switches off, and a folder that becomes a recording.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the recorder works in real time")]
 fn a_machine_is_recorded_and_left_as_it_was() {
     let dry = pageblock("record --dry-run");
     if dry.status != 0 {

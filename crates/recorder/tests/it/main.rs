@@ -71,6 +71,7 @@ fn a_recording_has_events_marks_and_states() {
     assert!(matches!(Session::start(plan(folder.path())), Err(Error::Exists(_))));
 }
 
+#[expect(clippy::disallowed_methods, reason = "the kernel works in real time")]
 fn what_a_killed_recorder_leaves_is_salvaged() {
     let folder = tempfile::tempdir().unwrap();
     let session = Session::start(plan(folder.path())).unwrap();
