@@ -11,7 +11,7 @@ const RINGS: [&str; 9] =
     ["policy", "base", "table", "zone", "percpu", "access", "slowpath", "api", "replay"];
 
 /// The workspace's crates, lowest first.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 13] = [
     "pageblock",
     "kernel",
     "recording",
