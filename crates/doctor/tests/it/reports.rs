@@ -115,6 +115,25 @@ fn a_state_that_somebody_asked_for_with_sysrq_m() {
     assert_eq!(found.report.memory.zones[1].lists[0].blocks, 1608);
 }
 
+/// The line with the request was lost. The mail's source joins lines by `=`, in the middle of words and numbers.
+#[test]
+fn states_whose_request_was_lost_are_read_all_the_same() {
+    let found = one("5.11-oom-mail-source.txt");
+    assert_eq!(found.class, Class::NoRequest);
+    let zones = &found.report.memory.zones;
+    assert_eq!(
+        zones.iter().map(|zone| zone.kind.name()).collect::<Vec<_>>(),
+        ["DMA", "DMA32", "Normal"]
+    );
+    assert_eq!((zones[2].free, zones[2].high), (Some(1_970_692), Some(107_248)));
+    assert_eq!(zones[1].reserved_highatomic, Some(24_576));
+    assert_eq!((zones[2].lists[8].blocks, zones[2].lists[10].blocks), (3, 472));
+    let found = one("6.19-xen-header-lost.txt");
+    assert_eq!((found.class, found.report.memory.free_swap_kb), (Class::NoRequest, Some(891_356)));
+    let dma = &found.report.memory.zones[0];
+    assert_eq!((dma.boost, dma.free_highatomic, dma.lowmem_reserve[2]), (Some(0), Some(0), 194));
+}
+
 #[test]
 fn text_without_a_report_gives_none() {
     assert_eq!(explain("nothing here\nusb 1-1: new high-speed USB device\n"), []);
