@@ -288,9 +288,9 @@ pub(crate) struct RecordArgs {
     /// Stop when the events take so many MiB
     #[arg(long, value_name = "MIB", default_value_t = 16_384)]
     pub(crate) max_size: u64,
-    /// The size of each CPU's buffer in KiB
-    #[arg(long, value_name = "KIB", default_value_t = 65_536, value_parser = clap::value_parser!(u64).range(64..=4_194_304))]
-    pub(crate) buffer_size: u64,
+    /// The size of each CPU's buffer in KiB; by default 65536, less where all would take more than a 64th of the memory
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u64).range(64..=4_194_304))]
+    pub(crate) buffer_size: Option<u64>,
     /// Record every event of compaction, vmscan, migrate and huge_memory, not only those that a replay reads
     #[arg(long)]
     pub(crate) all_events: bool,

@@ -11,9 +11,12 @@ struct State {
     /// The finished results to be printed, in words.
     finished: Option<String>,
     requested: bool,
+    /// Ctrl-C was pressed again.
+    insisted: bool,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { finished: None, requested: false });
+static STATE: Mutex<State> =
+    Mutex::new(State { finished: None, requested: false, insisted: false });
 
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -39,13 +42,12 @@ pub(crate) fn watch() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs a handler by which the first Ctrl-C, or a request to end, only asks the command to stop ([`requested`]).
+/// Installs a handler by which Ctrl-C, or a request to end, only asks the command to stop ([`requested`]), and asks more
+/// strongly the second time ([`insisted`]). It never ends the program, which has to switch off what it switched on.
 pub(crate) fn watch_quietly() -> anyhow::Result<()> {
     ctrlc::set_handler(|| {
         let mut state = state();
-        if state.requested {
-            std::process::exit(INTERRUPTED.into());
-        }
+        state.insisted = state.requested;
         state.requested = true;
     })?;
     Ok(())
@@ -59,4 +61,9 @@ pub(crate) fn keep(finished: String) {
 /// Reports whether Ctrl-C was pressed: the command should stop and print its results.
 pub(crate) fn requested() -> bool {
     state().requested
+}
+
+/// Reports whether Ctrl-C was pressed a second time: the command should leave the rest of its work.
+pub(crate) fn insisted() -> bool {
+    state().insisted
 }

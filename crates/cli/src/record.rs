@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use pageblock_recorder::{Plan, Session, Summary, Tracefs, salvage};
+use pageblock_recorder::{Error, Plan, Preview, Session, Summary, Tracefs, salvage};
 
 use crate::args::RecordArgs;
 use crate::{Verdict, interrupt, output};
@@ -26,33 +26,50 @@ enum End {
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
     if let Some(partial) = &args.salvage {
         let out = args.out.clone().map_or_else(|| whole_name(partial), Ok)?;
-        salvage(partial, &out)?;
+        interrupt::watch_quietly()?;
+        match salvage(partial, &out, &interrupt::requested) {
+            Err(Error::Stopped) => return Ok(Verdict::Interrupted),
+            done => done?,
+        }
         output::print(&format!("{}: whole up to its last page; no end state\n", out.display()))?;
         return Ok(Verdict::Yes);
     }
     for left in Tracefs::clean()? {
-        output::note(&format!("switched off {left}, which a killed recorder had left on\n"));
+        output::note(&if left.removed {
+            format!("switched off {}, which a killed recorder had left on\n", left.name)
+        } else {
+            format!(
+                "{} is read by a process that is not seen here; it was left as it is\n",
+                left.name
+            )
+        });
     }
     if args.clean {
         return Ok(Verdict::Yes);
     }
     let out = args.out.clone().unwrap_or_else(free_name);
     let plan = Plan { out, buffer_kib: args.buffer_size, all_events: args.all_events };
-    let (events, cpus) = Session::preview(&plan)?;
+    let Preview { events, cpus, buffer_kib } = Session::preview(&plan)?;
     let of = |group: &str| events.iter().filter(|event| event.starts_with(group)).count();
     output::note(&format!(
         "recording to {}: {} tracepoints ({} of kmem) in an instance of tracefs of its own, buffers of {} MiB\n",
         plan.out.display(),
         events.len(),
         of("kmem/"),
-        args.buffer_size * cpus as u64 / 1024,
+        buffer_kib * cpus as u64 / 1024,
     ));
     if args.dry_run {
         output::print(&events.iter().map(|event| format!("{event}\n")).collect::<String>())?;
         return Ok(Verdict::Yes);
     }
     interrupt::watch_quietly()?;
-    let session = Session::start(plan)?;
+    let session = match Session::start(plan, &interrupt::requested) {
+        Err(Error::Stopped) => {
+            output::note("stopped before the start state was taken; nothing was recorded\n");
+            return Ok(Verdict::Interrupted);
+        }
+        session => session?,
+    };
     let end = match record(args, &session) {
         Ok(end) => end,
         Err(error) => {
@@ -60,7 +77,13 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
             return Err(error);
         }
     };
-    let summary = session.finish()?;
+    let summary = match session.finish(&interrupt::insisted) {
+        Err(error) if interrupt::insisted() => {
+            output::note(&format!("{error}\n"));
+            return Ok(Verdict::Interrupted);
+        }
+        summary => summary?,
+    };
     output::note(&describe(&summary, &end));
     Ok(match end {
         End::Command(status) => Verdict::Status(exit_status(status)),
@@ -72,6 +95,9 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
 /// Waits for the end of the recording.
 #[expect(clippy::disallowed_methods, reason = "the machine is recorded in real time")]
 fn record(args: &RecordArgs, session: &Session) -> anyhow::Result<End> {
+    if interrupt::requested() {
+        return Ok(End::Asked);
+    }
     let mut child = start(&args.command)?;
     let began = Instant::now();
     let size = args.max_size.saturating_mul(1 << 20);

@@ -46,6 +46,21 @@ pub enum Error {
         /// What it lacks.
         missing: &'static str,
     },
+    /// The caller asked to stop.
+    #[error("stopped")]
+    Stopped,
+    /// A recording could not be finished, but what was recorded can be saved.
+    #[error(
+        "{why}; what was recorded is kept: `pageblock record --salvage {partial} -o FOLDER` makes a recording of it, on \
+         another disk too",
+        partial = partial.display()
+    )]
+    Kept {
+        /// The folder of what was recorded.
+        partial: PathBuf,
+        /// Why it could not be finished.
+        why: Box<Error>,
+    },
     /// A file of the kernel is not as expected.
     #[error("{path}: found {found}; allowed: {expected}", path = path.display())]
     Unexpected {
@@ -59,6 +74,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// Says that a folder exists where that is why it cannot be made.
+    pub(crate) fn creating(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| match source.kind() {
+            io::ErrorKind::AlreadyExists => Self::Exists(path.to_owned()),
+            _ => Self::io(path)(source),
+        }
+    }
+
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             let path = path.to_owned();

@@ -5,6 +5,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::error::Error;
+use crate::stop::{Stop, Stoppable};
 
 /// Bits of `/proc/kpageflags` (include/uapi/linux/kernel-page-flags.h).
 mod bit {
@@ -39,6 +40,7 @@ pub(crate) fn write_frames(
     spans: &[Span],
     out: &mut impl Write,
     to: &Path,
+    stop: Stop<'_>,
 ) -> Result<(), Error> {
     let mut file = File::open(flags).map_err(Error::io(flags))?;
     for span in spans {
@@ -49,7 +51,8 @@ pub(crate) fn write_frames(
         while pfn < span.end {
             let frames = CHUNK_FRAMES.min((span.end - pfn) as usize);
             bytes.clear();
-            Read::take(&mut file, frames as u64 * 8)
+            Stoppable::new(&mut file, stop)
+                .take(frames as u64 * 8)
                 .read_to_end(&mut bytes)
                 .map_err(Error::io(flags))?;
             for word in bytes.chunks_exact(8) {
@@ -132,6 +135,8 @@ impl<W: Write> Runs<'_, W> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
 
     #[test]
@@ -146,11 +151,12 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let span = Span { node: 0, zone: "DMA".into(), start: 1, end: 100 };
         let mut out = Vec::new();
-        write_frames(&path, &[span], &mut out, &path).unwrap();
+        write_frames(&path, slice::from_ref(&span), &mut out, &path, &|| false).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "used reserved 1 1\nfree 0 DMA 1 -1 2\nfree 0 DMA 2 -1 4\nfree 0 DMA 0 -1 8\nused anon 9 3\n\
              used file 12 1\nused slab 15 1\nused kernel-or-pcp 16 1\n"
         );
+        assert!(write_frames(&path, &[span], &mut Vec::new(), &path, &|| true).is_err());
     }
 }

@@ -9,11 +9,15 @@
 mod drain;
 mod error;
 mod frames;
+mod salvage;
 mod session;
 mod state;
+mod stop;
 mod trace_dat;
 mod tracefs;
 
 pub use error::Error;
-pub use session::{Plan, Session, Summary, salvage};
-pub use tracefs::{Group, Tracefs};
+pub use salvage::salvage;
+pub use session::{Plan, Preview, Session, Summary};
+pub use stop::Stop;
+pub use tracefs::{Group, Left, Tracefs};

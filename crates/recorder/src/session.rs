@@ -5,25 +5,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::drain::{Drain, Shared, file_of};
+use crate::drain::{Drain, Shared};
 use crate::error::{Error, read, write};
+use crate::salvage::{META, PAGES, complete, partial_of};
 use crate::state::{names, write_settings, write_state, write_tables};
-use crate::trace_dat::{self, End, Meta};
+use crate::stop::{Stop, reason};
+use crate::trace_dat::{End, Meta};
 use crate::tracefs::Tracefs;
-
-/// The folder of the pages in a recording that is not finished.
-const PAGES: &str = "trace.raw";
-const META: &str = "meta.json";
 
 /// What to record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// The folder to write.
     pub out: PathBuf,
-    /// The size of each CPU's buffer in KiB.
-    pub buffer_kib: u64,
+    /// The size of each CPU's buffer in KiB; by default as the machine's memory allows.
+    pub buffer_kib: Option<u64>,
     /// Whether to record every tracepoint of the groups compaction, vmscan, migrate and huge_memory.
     pub all_events: bool,
+}
+
+/// What a recording would switch on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Preview {
+    /// The tracepoints.
+    pub events: Vec<String>,
+    /// The number of CPUs that have a buffer.
+    pub cpus: usize,
+    /// The size of each CPU's buffer in KiB.
+    pub buffer_kib: u64,
 }
 
 /// A recording under way. Dropped without [`Session::finish`] or [`Session::discard`] it leaves the folder with `.partial` at its end.
@@ -51,41 +60,55 @@ pub struct Summary {
     pub lost: Vec<(u32, u64)>,
 }
 
-fn partial_of(out: &Path) -> PathBuf {
-    let mut name = out.as_os_str().to_owned();
-    name.push(".partial");
-    name.into()
-}
-
 impl Session {
-    /// Returns what a recording would switch on, without switching it on: the tracepoints, and the CPUs with a buffer.
+    /// Returns what a recording would switch on, without switching it on.
     ///
     /// # Errors
     /// If there is no tracefs, or a needed tracepoint is missing.
-    pub fn preview(plan: &Plan) -> Result<(Vec<String>, usize), Error> {
+    pub fn preview(plan: &Plan) -> Result<Preview, Error> {
         let tracefs = Tracefs::create()?;
-        Ok((tracefs.events(plan.all_events)?, tracefs.cpus()?.len()))
+        let cpus = tracefs.cpus()?.len();
+        let buffer_kib = buffer_kib(plan, cpus)?;
+        Ok(Preview { events: tracefs.events(plan.all_events)?, cpus, buffer_kib })
     }
 
     /// Switches tracing on and takes the start state.
     ///
     /// # Errors
-    /// If the folder exists, tracing cannot be switched on, or a file cannot be written. Nothing stays switched on.
-    pub fn start(plan: Plan) -> Result<Self, Error> {
+    /// If the folder exists, tracing cannot be switched on, a file cannot be written, or the caller stops it. Nothing stays
+    /// switched on, and no folder is left.
+    pub fn start(mut plan: Plan, stop: Stop<'_>) -> Result<Self, Error> {
+        // Without a slash at the end, after which `.partial` would be a name inside the folder.
+        plan.out = plan.out.components().collect();
         let partial = partial_of(&plan.out);
-        if let Some(there) = [&plan.out, &partial].into_iter().find(|path| path.exists()) {
-            return Err(Error::Exists(there.clone()));
+        if plan.out.exists() {
+            return Err(Error::Exists(plan.out));
         }
         let tracefs = Tracefs::create()?;
         let events = tracefs.events(plan.all_events)?;
-        let meta = meta(&tracefs, &events)?;
-        tracefs.buffer(plan.buffer_kib)?;
+        if let Some(parent) = partial.parent() {
+            fs::create_dir_all(parent).map_err(Error::io(parent))?;
+        }
+        fs::create_dir(&partial).map_err(Error::creating(&partial))?;
+        Self::switch_on(plan, partial.clone(), tracefs, &events, stop).map_err(|error| {
+            let _ = fs::remove_dir_all(&partial);
+            reason(error, stop)
+        })
+    }
+
+    fn switch_on(
+        plan: Plan,
+        partial: PathBuf,
+        tracefs: Tracefs,
+        events: &[String],
+        stop: Stop<'_>,
+    ) -> Result<Self, Error> {
+        let meta = meta(&tracefs, events)?;
+        tracefs.buffer(buffer_kib(&plan, meta.cpus.len())?)?;
         let pages = partial.join(PAGES);
-        fs::create_dir_all(&pages).map_err(Error::io(&pages))?;
+        fs::create_dir(&pages).map_err(Error::io(&pages))?;
         let json = serde_json::to_string(&meta).unwrap_or_default();
         write(&pages.join(META), json)?;
-        let more = formats_as_settings(&meta);
-        write_settings(&partial, &more)?;
         let mut session = Self {
             plan,
             partial,
@@ -95,25 +118,27 @@ impl Session {
             drains: Vec::new(),
             tasks: names(),
         };
-        session.begin(&events)?;
+        session.begin(events, stop)?;
         Ok(session)
     }
 
-    fn begin(&mut self, events: &[String]) -> Result<(), Error> {
+    fn begin(&mut self, events: &[String], stop: Stop<'_>) -> Result<(), Error> {
         let pages = self.partial.join(PAGES);
         for &cpu in &self.meta.cpus {
             let drain =
                 Drain::start(&self.tracefs, cpu, &pages, self.meta.page_bytes, &self.shared)?;
             self.drains.push(drain);
         }
+        // Events name threads, so that the settings wait until all of them run.
+        write_settings(&self.partial, &formats_as_settings(&self.meta)?)?;
         self.tracefs.enable(events)?;
         self.tracefs.trace(true)?;
         let start = self.partial.join("start");
         self.tracefs.mark("S1")?;
-        write_state(&start)?;
+        write_state(&start, stop)?;
         self.tracefs.mark("S2")?;
         // Whoever reads these tables does not replay them: they need not be of the moment.
-        write_tables(&start)
+        write_tables(&start, stop)
     }
 
     /// Returns the bytes of events so far.
@@ -144,9 +169,17 @@ impl Session {
     /// Takes the end state, switches everything off, and gives the recording its name.
     ///
     /// # Errors
-    /// If a file could not be written. What was recorded until then stays in the folder with `.partial` at its end.
-    pub fn finish(mut self) -> Result<Summary, Error> {
-        let state = self.end_state();
+    /// If a file could not be written, or the caller stops it: [`Error::Kept`] names the folder of what was recorded until then.
+    pub fn finish(mut self, stop: Stop<'_>) -> Result<Summary, Error> {
+        self.end(stop).map_err(|error| Error::Kept {
+            partial: self.partial.clone(),
+            why: Box::new(reason(error, stop)),
+        })
+    }
+
+    fn end(&mut self, stop: Stop<'_>) -> Result<Summary, Error> {
+        // Where events could not be written, the thread that failed says why.
+        let state = if self.has_failed() { Ok(()) } else { self.end_state(stop) };
         self.tracefs.trace(false)?;
         self.shared.ending.store(true, Relaxed);
         let drained: Vec<_> =
@@ -165,15 +198,17 @@ impl Session {
             out: self.plan.out.clone(),
             bytes: self.bytes(),
             events: count(&["read events:"]),
-            lost: count(&["overrun:", "dropped events:"]),
+            lost: count(&["overrun:", "commit overrun:", "dropped events:"]),
         };
-        complete(&self.partial, &self.plan.out, &self.meta, &end, &self.tasks)?;
+        let pages = self.partial.join(PAGES);
+        let Self { partial, plan, meta, tasks, .. } = self;
+        complete(partial, &pages, &plan.out, meta, &end, tasks, stop)?;
         Ok(summary)
     }
 
-    fn end_state(&self) -> Result<(), Error> {
+    fn end_state(&self, stop: Stop<'_>) -> Result<(), Error> {
         self.tracefs.mark("E1")?;
-        write_state(&self.partial.join("end"))?;
+        write_state(&self.partial.join("end"), stop)?;
         self.tracefs.mark("E2")
     }
 }
@@ -187,57 +222,6 @@ impl Drop for Session {
             let _ = drain.join();
         }
     }
-}
-
-/// Makes a recording of what a killed recorder left behind, without the end state.
-///
-/// # Errors
-/// If the folder is not such a folder, or the recording cannot be written.
-pub fn salvage(partial: &Path, out: &Path) -> Result<(), Error> {
-    if out.exists() {
-        return Err(Error::Exists(out.to_owned()));
-    }
-    let not = |missing| Error::NotPartial { path: partial.to_owned(), missing };
-    let path = partial.join(PAGES).join(META);
-    if !path.is_file() {
-        return Err(not("trace.raw/meta.json"));
-    }
-    if !partial.join("start/snapshot.txt.zst").is_file() {
-        return Err(not("start state"));
-    }
-    let meta: Meta = serde_json::from_str(&read(&path)?).map_err(|_| not("valid meta.json"))?;
-    complete(partial, out, &meta, &End::default(), &[])
-}
-
-/// Writes what is still missing and gives the recording its name.
-fn complete(
-    partial: &Path,
-    out: &Path,
-    meta: &Meta,
-    end: &End,
-    tasks: &[(u32, String)],
-) -> Result<(), Error> {
-    let pages = partial.join(PAGES);
-    let trace = partial.join("trace.dat");
-    // What an earlier attempt left.
-    let _ = fs::remove_file(&trace);
-    trace_dat::write(meta, end, &pages, &trace)?;
-    let mut names: std::collections::BTreeMap<u32, String> = tasks.iter().cloned().collect();
-    for line in end.names.lines() {
-        if let Some((pid, name)) = line.split_once(' ')
-            && let Ok(pid) = pid.parse()
-        {
-            names.entry(pid).or_insert_with(|| name.to_owned());
-        }
-    }
-    let json = serde_json::to_string(&names).unwrap_or_default();
-    write(&partial.join("comms.json"), json)?;
-    fs::rename(partial, out).map_err(Error::io(out))?;
-    let pages = out.join(PAGES);
-    for &cpu in &meta.cpus {
-        let _ = fs::remove_file(file_of(&pages, cpu));
-    }
-    fs::remove_dir_all(&pages).map_err(Error::io(&pages))
 }
 
 fn meta(tracefs: &Tracefs, events: &[String]) -> Result<Meta, Error> {
@@ -276,17 +260,68 @@ fn page_bytes(header_page: &str) -> Option<usize> {
     Some(number("offset:")? + number("size:")?)
 }
 
-fn formats_as_settings(meta: &Meta) -> Vec<(String, Vec<u8>)> {
+fn formats_as_settings(meta: &Meta) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let format = |(name, text): &(String, String)| {
         (format!("events/{name}/format"), text.clone().into_bytes())
     };
-    let recorder = format!("{{\"recorder_pid\": {}}}\n", meta.recorder);
-    let own = ("pageblock/recorder.json".to_owned(), recorder.into_bytes());
-    meta.formats.iter().map(format).chain([own]).collect()
+    let recorder =
+        serde_json::json!({"recorder_pid": meta.recorder, "recorder_threads": threads()?});
+    let own = ("pageblock/recorder.json".to_owned(), format!("{recorder}\n").into_bytes());
+    Ok(meta.formats.iter().map(format).chain([own]).collect())
+}
+
+/// Returns the threads of this process: an event's `common_pid` is a thread.
+fn threads() -> Result<Vec<u32>, Error> {
+    let tasks = Path::new("/proc/self/task");
+    let mut threads = Vec::new();
+    for entry in fs::read_dir(tasks).map_err(Error::io(tasks))? {
+        let name = entry.map_err(Error::io(tasks))?.file_name();
+        threads.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()));
+    }
+    threads.sort_unstable();
+    Ok(threads)
+}
+
+/// Returns the size of each CPU's buffer that a plan asks for, or that suits the machine.
+fn buffer_kib(plan: &Plan, cpus: usize) -> Result<u64, Error> {
+    match plan.buffer_kib {
+        Some(kib) => Ok(kib),
+        None => {
+            let meminfo = read(Path::new("/proc/meminfo"))?;
+            let total = number(&meminfo.replace(" kB", ""), "MemTotal:");
+            Ok(suitable_kib(total, cpus as u64))
+        }
+    }
+}
+
+/// Returns the size of each CPU's buffer for a machine: all together take at most a 64th of its memory.
+fn suitable_kib(memory_kib: u64, cpus: u64) -> u64 {
+    (memory_kib / 64 / cpus.max(1)).clamp(1 << 10, 64 << 10)
 }
 
 /// Returns a number of a buffer's statistics.
 fn number(stats: &str, key: &str) -> u64 {
     let value = |line: &str| line.trim().strip_prefix(key)?.trim().parse().ok();
     stats.lines().find_map(value).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_suit_the_memory_of_the_machine() {
+        assert_eq!(suitable_kib(24 << 20, 2), 64 << 10);
+        assert_eq!(suitable_kib(640 << 10, 2), 5 << 10);
+        assert_eq!(suitable_kib(256 << 20, 256), 16 << 10);
+        assert_eq!(suitable_kib(128 << 10, 8), 1 << 10);
+    }
+
+    #[test]
+    fn overruns_of_both_kinds_are_numbers_of_their_own() {
+        let stats =
+            "entries: 7\noverrun: 5\ncommit overrun: 3\ndropped events: 2\nread events: 9\n";
+        let keys = ["overrun:", "commit overrun:", "dropped events:", "read events:"];
+        assert_eq!(keys.map(|key| number(stats, key)), [5, 3, 2, 9]);
+    }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::error::{Error, read};
 use crate::frames::{Span, write_frames};
+use crate::stop::{Stop, Stoppable};
 
 /// Files of `/proc` that are copied as they are.
 const COPIES: [&str; 6] =
@@ -19,8 +20,11 @@ const SETTING_FOLDERS: [&str; 2] = ["/proc/sys/vm", "/sys/kernel/mm/transparent_
 /// The largest setting that is kept.
 const SETTING_BYTES: u64 = 1 << 20;
 
+/// The state of memory in a folder.
+pub(crate) const SNAPSHOT: &str = "snapshot.txt.zst";
+
 /// Writes the state of memory into a folder: `snapshot.txt`, and copies of files in `/proc`.
-pub(crate) fn write_state(folder: &Path) -> Result<(), Error> {
+pub(crate) fn write_state(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(Error::io(folder))?;
     let proc = Path::new("/proc");
     for name in COPIES {
@@ -33,26 +37,28 @@ pub(crate) fn write_state(folder: &Path) -> Result<(), Error> {
     }
     let path = proc.join("zoneinfo");
     let (lines, spans) = zones(&read(&path)?, &path)?;
-    let to = folder.join("snapshot.txt.zst");
+    // The snapshot has its name only when it is whole: a recorder may be killed at any time.
+    let to = folder.join("snapshot.part");
     let file = File::create(&to).map_err(Error::io(&to))?;
     let compressed = zstd::Encoder::new(file, 3).map_err(Error::io(&to))?;
     let mut out = BufWriter::new(compressed);
     let head = "# page-allocator snapshot v1 (host): from /proc/kpageflags and /proc/zoneinfo while the machine ran\n";
     out.write_all(head.as_bytes()).map_err(Error::io(&to))?;
     out.write_all(lines.as_bytes()).map_err(Error::io(&to))?;
-    write_frames(&proc.join("kpageflags"), &spans, &mut out, &to)?;
+    write_frames(&proc.join("kpageflags"), &spans, &mut out, &to, stop)?;
     let compressed = out.into_inner().map_err(|error| Error::io(&to)(error.into_error()))?;
     compressed.finish().map_err(Error::io(&to))?;
-    Ok(())
+    let whole = folder.join(SNAPSHOT);
+    fs::rename(&to, &whole).map_err(Error::io(&whole))
 }
 
 /// Copies the tables of frames, compressed.
-pub(crate) fn write_tables(folder: &Path) -> Result<(), Error> {
+pub(crate) fn write_tables(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
     for name in TABLES {
         let (from, to) = (Path::new("/proc").join(name), folder.join(format!("{name}.zst")));
         let source = File::open(&from).map_err(Error::io(&from))?;
         let file = File::create(&to).map_err(Error::io(&to))?;
-        zstd::stream::copy_encode(source, file, 1).map_err(Error::io(&to))?;
+        zstd::stream::copy_encode(Stoppable::new(source, stop), file, 1).map_err(Error::io(&to))?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::drain::file_of;
 use crate::error::Error;
+use crate::stop::{Stop, Stoppable};
 
 const OPTION_DONE: u16 = 0;
 const OPTION_CPUSTAT: u16 = 2;
@@ -41,11 +42,29 @@ pub(crate) struct End {
     pub(crate) names: String,
 }
 
-/// Writes the whole pages in `folder` as a trace.
-pub(crate) fn write(meta: &Meta, end: &End, folder: &Path, to: &Path) -> Result<(), Error> {
+/// Writes the whole pages in `folder` as a trace; leaves no file where it cannot.
+pub(crate) fn write(
+    meta: &Meta,
+    end: &End,
+    folder: &Path,
+    to: &Path,
+    stop: Stop<'_>,
+) -> Result<(), Error> {
+    write_whole(meta, end, folder, to, stop).inspect_err(|_| {
+        let _ = std::fs::remove_file(to);
+    })
+}
+
+fn write_whole(
+    meta: &Meta,
+    end: &End,
+    folder: &Path,
+    to: &Path,
+    stop: Stop<'_>,
+) -> Result<(), Error> {
     let file = File::create_new(to).map_err(Error::io(to))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
-    compose(meta, end, folder, &mut out).map_err(Error::io(to))?;
+    compose(meta, end, folder, &mut out, stop).map_err(Error::io(to))?;
     let file = out.into_inner().map_err(|error| Error::io(to)(error.into_error()))?;
     file.sync_all().map_err(Error::io(to))
 }
@@ -55,6 +74,7 @@ fn compose(
     end: &End,
     folder: &Path,
     out: &mut (impl Write + Seek),
+    stop: Stop<'_>,
 ) -> std::io::Result<()> {
     out.write_all(b"\x17\x08\x44tracing6\0")?;
     out.write_all(&[u8::from(cfg!(target_endian = "big")), 8])?;
@@ -77,7 +97,7 @@ fn compose(
     }
     out.write_all(&OPTION_DONE.to_ne_bytes())?;
     out.write_all(b"flyrecord\0")?;
-    pages(meta, cpus, folder, out)
+    pages(meta, cpus, folder, out, stop)
 }
 
 fn sized(out: &mut impl Write, mark: &[u8], text: &str) -> std::io::Result<()> {
@@ -124,6 +144,7 @@ fn pages(
     cpus: u32,
     folder: &Path,
     out: &mut (impl Write + Seek),
+    stop: Stop<'_>,
 ) -> std::io::Result<()> {
     let page = meta.page_bytes as u64;
     let bytes = |cpu| {
@@ -141,7 +162,7 @@ fn pages(
     out.seek(SeekFrom::Start((table + 16 * u64::from(cpus)).next_multiple_of(page)))?;
     for cpu in meta.cpus.iter().copied().filter(|&cpu| bytes(cpu) > 0) {
         let stored = BufReader::with_capacity(1 << 20, File::open(file_of(folder, cpu))?);
-        std::io::copy(&mut stored.take(bytes(cpu)), out)?;
+        std::io::copy(&mut Stoppable::new(stored, stop).take(bytes(cpu)), out)?;
     }
     Ok(())
 }

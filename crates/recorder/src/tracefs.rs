@@ -70,6 +70,15 @@ pub struct Tracefs {
     pub(crate) dir: PathBuf,
 }
 
+/// What a recorder that does not run any more left on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Left {
+    /// The instance's name.
+    pub name: String,
+    /// Whether it was removed; some process outside this container may use it.
+    pub removed: bool,
+}
+
 /// Finds where tracefs is mounted.
 pub(crate) fn mount() -> Result<PathBuf, Error> {
     let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
@@ -99,24 +108,26 @@ impl Tracefs {
         Ok(this)
     }
 
-    /// Removes the instances of recorders that do not run any more; returns their names.
+    /// Removes the instances of recorders that do not run any more; returns what it found.
     ///
     /// # Errors
-    /// If there is no tracefs, or an instance cannot be removed.
-    pub fn clean() -> Result<Vec<String>, Error> {
+    /// If there is no tracefs, or it cannot be read.
+    pub fn clean() -> Result<Vec<Left>, Error> {
         let root = mount()?;
         let instances = root.join("instances");
-        let mut removed = Vec::new();
+        let mut left = Vec::new();
         for entry in fs::read_dir(&instances).map_err(Error::io(&instances))? {
             let name = entry.map_err(Error::io(&instances))?.file_name();
             let name = name.to_string_lossy().into_owned();
             let pid = name.strip_prefix(PREFIX).and_then(|pid| pid.parse::<u32>().ok());
             if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-                drop(Self { root: root.clone(), dir: instances.join(&name) });
-                removed.push(name);
+                // Nothing is switched off in it first: a recorder of another container has a process id that is
+                // not seen here, and the kernel refuses to remove an instance that is read.
+                let removed = remove(&instances.join(&name));
+                left.push(Left { name, removed });
             }
         }
-        Ok(removed)
+        Ok(left)
     }
 
     fn set(&self, file: &str, value: &str) -> Result<(), Error> {
@@ -203,18 +214,24 @@ impl Tracefs {
     }
 }
 
+/// Removes an instance, which switches everything in it off; reports whether it is gone.
+#[expect(clippy::disallowed_methods, reason = "the kernel works in real time")]
+fn remove(dir: &Path) -> bool {
+    // An instance is busy for a moment after its last reader has gone.
+    for _ in 0..50 {
+        if fs::remove_dir(dir).is_ok() || !dir.exists() {
+            return true;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    false
+}
+
 impl Drop for Tracefs {
-    #[expect(clippy::disallowed_methods, reason = "the kernel works in real time")]
     fn drop(&mut self) {
         // Each step is tried whatever became of the one before: nothing may stay switched on.
         let _ = self.set("tracing_on", "0");
         let _ = self.set("events/enable", "0");
-        // The instance is busy for a moment after its last reader has gone.
-        for _ in 0..50 {
-            if fs::remove_dir(&self.dir).is_ok() || !self.dir.exists() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        remove(&self.dir);
     }
 }

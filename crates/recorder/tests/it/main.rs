@@ -7,6 +7,8 @@ use std::time::Duration;
 use pageblock_recorder::{Error, Plan, Session, Tracefs, salvage};
 use pageblock_recording::{Recording, What};
 
+const GO_ON: fn() -> bool = || false;
+
 /// Returns whether this machine can be recorded; says so where it cannot.
 fn can_record() -> bool {
     match Tracefs::clean() {
@@ -19,7 +21,7 @@ fn can_record() -> bool {
 }
 
 fn plan(folder: &Path) -> Plan {
-    Plan { out: folder.join("r"), buffer_kib: 4096, all_events: false }
+    Plan { out: folder.join("r"), buffer_kib: Some(4096), all_events: false }
 }
 
 fn instances() -> Vec<PathBuf> {
@@ -45,14 +47,15 @@ fn machines_are_recorded() {
     a_recording_has_events_marks_and_states();
     what_a_killed_recorder_leaves_is_salvaged();
     a_discarded_recording_leaves_nothing();
+    what_stops_a_recording_leaves_nothing_on();
 }
 
 fn a_recording_has_events_marks_and_states() {
     let folder = tempfile::tempdir().unwrap();
-    let session = Session::start(plan(folder.path())).unwrap();
+    let session = Session::start(plan(folder.path()), &GO_ON).unwrap();
     assert_eq!(instances().len(), 1);
     work();
-    let summary = session.finish().unwrap();
+    let summary = session.finish(&GO_ON).unwrap();
     assert_eq!(instances(), Vec::<PathBuf>::new());
     assert!(summary.lost.iter().all(|(_, lost)| *lost == 0), "{summary:?}");
     let recording = Recording::open(&summary.out).unwrap();
@@ -68,13 +71,17 @@ fn a_recording_has_events_marks_and_states() {
     assert_eq!(written, records.len() as u64);
     let names = |name: &str| recording.comms.values().any(|comm| comm == name);
     assert!(names("kswapd0") && names("kcompactd0"));
-    assert!(matches!(Session::start(plan(folder.path())), Err(Error::Exists(_))));
+    let own = own_threads(&summary.out);
+    let recorders = records.iter().filter(|record| own.contains(&record.pid)).count();
+    // A thread for each CPU beside the one that takes the states.
+    assert!(own.len() > summary.events.len() && recorders > 0, "{own:?}");
+    assert!(matches!(Session::start(plan(folder.path()), &GO_ON), Err(Error::Exists(_))));
 }
 
 #[expect(clippy::disallowed_methods, reason = "the kernel works in real time")]
 fn what_a_killed_recorder_leaves_is_salvaged() {
     let folder = tempfile::tempdir().unwrap();
-    let session = Session::start(plan(folder.path())).unwrap();
+    let session = Session::start(plan(folder.path()), &GO_ON).unwrap();
     work();
     std::thread::sleep(Duration::from_millis(300));
     // As after SIGKILL: nothing is finished. A page is cut, as by a full disk.
@@ -84,18 +91,73 @@ fn what_a_killed_recorder_leaves_is_salvaged() {
     let mut bytes = std::fs::read(&raw).unwrap();
     bytes.extend([7; 100]);
     std::fs::write(&raw, bytes).unwrap();
-    let out = folder.path().join("saved");
-    salvage(&partial, &out).unwrap();
+    // What was written of an end state does not belong to events that were not all written.
+    std::fs::create_dir(partial.join("end")).unwrap();
+    std::fs::write(partial.join("end/snapshot.txt.zst"), "cut").unwrap();
+    let copy = folder.path().join("elsewhere/copy/");
+    std::fs::create_dir(folder.path().join("elsewhere")).unwrap();
+    let stopped = salvage(&partial, &copy, &|| true);
+    assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
+    assert_eq!(std::fs::read_dir(folder.path().join("elsewhere")).unwrap().count(), 0);
+    salvage(&partial, &copy, &GO_ON).unwrap();
+    assert!(partial.exists());
+    let of_copy: Vec<_> = Recording::open(&copy).unwrap().events().unwrap().collect();
+    let out = folder.path().join("r");
+    salvage(&partial, &out, &GO_ON).unwrap();
+    assert!(!partial.exists());
     let recording = Recording::open(&out).unwrap();
     assert!(recording.end.is_none());
     let events: Result<Vec<_>, _> = recording.events().unwrap().collect();
-    events.unwrap();
-    assert!(matches!(salvage(&out, &folder.path().join("x")), Err(Error::NotPartial { .. })));
+    let events = events.unwrap();
+    assert!(!events.is_empty() && events.len() == of_copy.len());
+    assert!(matches!(
+        salvage(&out, &folder.path().join("x"), &GO_ON),
+        Err(Error::NotPartial { .. })
+    ));
 }
 
 fn a_discarded_recording_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    Session::start(plan(folder.path())).unwrap().discard().unwrap();
+    Session::start(plan(folder.path()), &GO_ON).unwrap().discard().unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     assert_eq!(instances(), Vec::<PathBuf>::new());
+}
+
+/// A second Ctrl-C, or one while the start state is taken, and a name with a slash at its end.
+fn what_stops_a_recording_leaves_nothing_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let stopped = Session::start(plan(folder.path()), &|| true);
+    assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
+    assert_eq!(instances(), Vec::<PathBuf>::new());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+
+    let out = folder.path().join("r/");
+    let session = Session::start(Plan { out, ..plan(folder.path()) }, &GO_ON).unwrap();
+    work();
+    let stopped = session.finish(&|| true);
+    let Err(Error::Kept { partial, why }) = stopped else { panic!("{stopped:?}") };
+    assert!(matches!(*why, Error::Stopped));
+    assert_eq!(instances(), Vec::<PathBuf>::new());
+    assert_eq!(partial, folder.path().join("r.partial"));
+    salvage(&partial, &folder.path().join("r"), &GO_ON).unwrap();
+    Recording::open(&folder.path().join("r"))
+        .unwrap()
+        .events()
+        .unwrap()
+        .for_each(|e| drop(e.unwrap()));
+}
+
+/// Returns the threads that a recording names as the recorder's.
+fn own_threads(recording: &Path) -> Vec<u32> {
+    let tar = std::fs::File::open(recording.join("static.tar")).unwrap();
+    let mut tar = tar::Archive::new(tar);
+    let mut entries = tar.entries().unwrap().map(Result::unwrap);
+    let mut own = entries
+        .find(|entry| entry.path().unwrap().as_os_str() == "pageblock__recorder.json")
+        .unwrap();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut own, &mut text).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let threads = json["recorder_threads"].as_array().unwrap();
+    threads.iter().map(|thread| thread.as_u64().unwrap() as u32).collect()
 }

@@ -1,0 +1,117 @@
+//! From the pages of the ring buffers to a recording: at the end of a session, or from what a killed recorder left.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::drain::file_of;
+use crate::error::{Error, read, write};
+use crate::state::SNAPSHOT;
+use crate::stop::{Stop, reason};
+use crate::trace_dat::{self, End, Meta};
+
+/// The folder of the pages in a recording that is not finished.
+pub(crate) const PAGES: &str = "trace.raw";
+pub(crate) const META: &str = "meta.json";
+
+/// Returns the folder's name while it is not finished.
+pub(crate) fn partial_of(out: &Path) -> PathBuf {
+    let mut name = out.as_os_str().to_owned();
+    name.push(".partial");
+    name.into()
+}
+
+/// Makes a recording of what a killed recorder left behind, without the end state: in its place, or as a copy where
+/// the recording is to have another name or disk.
+///
+/// # Errors
+/// If the folder is not such a folder, or the recording cannot be written, or the caller stops it. What was left behind stays.
+pub fn salvage(partial: &Path, out: &Path, stop: Stop<'_>) -> Result<(), Error> {
+    let absolute = |path| std::path::absolute(path).map_err(Error::io(path));
+    // `absolute` keeps a slash at the end, `components` does not.
+    let partial: PathBuf = absolute(partial)?.components().collect();
+    let out: PathBuf = absolute(out)?.components().collect();
+    if out.exists() {
+        return Err(Error::Exists(out));
+    }
+    let not = |missing| Error::NotPartial { path: partial.clone(), missing };
+    let pages = partial.join(PAGES);
+    let path = pages.join(META);
+    if !path.is_file() {
+        return Err(not("trace.raw/meta.json"));
+    }
+    if !partial.join("start").join(SNAPSHOT).is_file() {
+        return Err(not("start state"));
+    }
+    let meta: Meta = serde_json::from_str(&read(&path)?).map_err(|_| not("valid meta.json"))?;
+    let place = partial_of(&out);
+    let done = if place == partial {
+        without_end(&partial)
+            .and_then(|()| complete(&place, &pages, &out, &meta, &End::default(), &[], stop))
+    } else {
+        fs::create_dir(&place).map_err(Error::creating(&place))?;
+        let copied = copy_start(&partial, &place)
+            .and_then(|()| complete(&place, &pages, &out, &meta, &End::default(), &[], stop));
+        copied.inspect_err(|_| {
+            let _ = fs::remove_dir_all(&place);
+        })
+    };
+    done.map_err(|error| reason(error, stop))
+}
+
+/// Removes an end state: the events up to it were not all written.
+fn without_end(partial: &Path) -> Result<(), Error> {
+    let end = partial.join("end");
+    if end.exists() { fs::remove_dir_all(&end).map_err(Error::io(&end)) } else { Ok(()) }
+}
+
+/// Copies the start state and the settings.
+fn copy_start(from: &Path, to: &Path) -> Result<(), Error> {
+    let copy = |name: &Path| -> Result<(), Error> {
+        let there = to.join(name);
+        fs::copy(from.join(name), &there).map_err(Error::io(&there))?;
+        Ok(())
+    };
+    let start = Path::new("start");
+    let (source, target) = (from.join(start), to.join(start));
+    fs::create_dir(&target).map_err(Error::io(&target))?;
+    for entry in fs::read_dir(&source).map_err(Error::io(&source))? {
+        copy(&start.join(entry.map_err(Error::io(&source))?.file_name()))?;
+    }
+    copy(Path::new("static.tar"))
+}
+
+/// Writes what is still missing in `folder` and gives the recording its name.
+pub(crate) fn complete(
+    folder: &Path,
+    pages: &Path,
+    out: &Path,
+    meta: &Meta,
+    end: &End,
+    tasks: &[(u32, String)],
+    stop: Stop<'_>,
+) -> Result<(), Error> {
+    let trace = folder.join("trace.dat");
+    // What an earlier attempt left.
+    let _ = fs::remove_file(&trace);
+    trace_dat::write(meta, end, pages, &trace, stop)?;
+    let mut names: BTreeMap<u32, String> = tasks.iter().cloned().collect();
+    for line in end.names.lines() {
+        if let Some((pid, name)) = line.split_once(' ')
+            && let Ok(pid) = pid.parse()
+        {
+            names.entry(pid).or_insert_with(|| name.to_owned());
+        }
+    }
+    let json = serde_json::to_string(&names).unwrap_or_default();
+    write(&folder.join("comms.json"), json)?;
+    fs::rename(folder, out).map_err(Error::io(out))?;
+    let pages = out.join(PAGES);
+    if !pages.exists() {
+        return Ok(());
+    }
+    for &cpu in &meta.cpus {
+        let _ = fs::remove_file(file_of(&pages, cpu));
+    }
+    fs::remove_dir_all(&pages).map_err(Error::io(&pages))
+}
