@@ -67,6 +67,24 @@ fn a_machine_is_recorded_and_left_as_it_was() {
     assert_eq!((saved.status, saved.stderr.as_str()), (0, ""));
     assert!(folder.join("k/trace.dat").is_file() && !folder.join("k.partial").exists());
 
+    let mut begun = Command::new(env!("CARGO_BIN_EXE_pageblock"))
+        .current_dir(folder)
+        .args(["record", "--buffer-size", "8192", "-o", "c/"])
+        .spawn()
+        .expect("the program was built");
+    let pid = begun.id().to_string();
+    let pages = folder.join("c.partial/start/kpagecount.zst");
+    let began = Instant::now();
+    while !pages.exists() && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for _ctrl_c in 0..2 {
+        Command::new("kill").args(["-INT", &pid]).status().expect("there is such a command");
+    }
+    let status = begun.wait().expect("it was interrupted").code();
+    assert!(matches!(status, Some(0 | 130)), "{status:?}");
+    assert!(!instance_of(begun.id()));
+
     let wrong = program(folder, "record -o w -- no-such-command");
     assert_eq!(wrong.status, 2);
     assert!(
