@@ -12,7 +12,9 @@ fn program(folder: &Path, arguments: &str) -> Ran {
 }
 
 fn instance_of(pid: u32) -> bool {
-    Path::new(&format!("/sys/kernel/tracing/instances/pageblock-{pid}")).exists()
+    ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
+        .iter()
+        .any(|tracefs| Path::new(tracefs).join(format!("instances/pageblock-{pid}")).exists())
 }
 
 /// A command's recording is verified, and its exit status passed on. A recorder that was killed leaves tracing on,
