@@ -56,7 +56,7 @@ impl Session {
         &mut self,
         make: impl Fn(&Self) -> Result<T, pageblock_replay::Error>,
     ) -> anyhow::Result<T> {
-        let cache = self.columnar.path.parent().unwrap_or(Path::new("")).to_owned();
+        let cache = self.columnar.cache.parent().unwrap_or(Path::new("")).to_owned();
         match make(self) {
             Err(pageblock_replay::Error::Recording(Error::Io { file, source }))
                 if self.temporary.is_none() && file.starts_with(&cache) =>

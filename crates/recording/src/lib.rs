@@ -9,11 +9,14 @@ pub mod columnar;
 mod error;
 mod events;
 mod excerpt;
+mod files;
 mod gfp;
 mod input;
 mod kernel;
 pub mod llfree;
 mod losses;
+mod names;
+mod pbrec;
 mod perf_data;
 mod procfs;
 mod record;
@@ -34,13 +37,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use capture::CaptureOptions;
-pub use columnar::{Chunks, Columnar, Layout, Records};
+pub use columnar::{Chunks, Columnar, Records};
 pub use error::{Damage, Error, Expected, Malformed, Place};
 pub use events::Events;
 pub use excerpt::write_line;
 pub use input::{Input, Line};
 pub use kernel::KernelVersion;
 pub use losses::{Losses, LostByCpu};
+pub use pbrec::pack;
 pub use perf_data::PerfData;
 pub use procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};
 pub use record::{Other, Record, What};
@@ -49,7 +53,7 @@ pub use snapshot::{
     BlockInfo, CompactState, FreeBlock, PageUse, PcpInfo, PcpPage, Snapshot, UsedRange, Watermarks,
     ZoneSnapshot,
 };
-pub use table::{Batch, Column, ColumnType, TableReader, TableWriter};
+pub use table::{Batch, Column, ColumnType, TableReader, TableWriter, TextColumn, Texts};
 pub use text::{TextLine, TextParser, TextReader};
 pub use trace_dat::TraceDat;
 pub use tsv::{Decoding, LineParser, TsvReader};

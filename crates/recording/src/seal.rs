@@ -9,8 +9,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 const MARK: &str = "pageblock-seal:";
 const DIGITS: usize = 16;
-/// The size of the part at the end of the file in which the seal is searched for.
-const TAIL_BYTES: u64 = 64 << 10;
+/// What ends a file: the length of the footer, which holds the seal, and a mark.
+const TRAILER_BYTES: u64 = 10;
+const TRAILER_MARK: &[u8] = b"ARROW1";
 
 /// Returns the text to be stored in the metadata.
 pub(crate) fn blank_seal() -> String {
@@ -37,10 +38,17 @@ pub(crate) fn is_intact(file: &mut File) -> io::Result<bool> {
 /// Returns the position of the digits.
 fn find(file: &mut File) -> io::Result<Option<u64>> {
     let len = file.seek(SeekFrom::End(0))?;
-    let from = len.saturating_sub(TAIL_BYTES);
+    let Some(end) = len.checked_sub(TRAILER_BYTES) else { return Ok(None) };
+    file.seek(SeekFrom::Start(end))?;
+    let mut trailer = [0; TRAILER_BYTES as usize];
+    file.read_exact(&mut trailer)?;
+    let (footer, mark) = trailer.split_at(4);
+    let footer = i32::from_le_bytes(footer.try_into().unwrap_or_default());
+    let from = u64::try_from(footer).ok().and_then(|footer| end.checked_sub(footer));
+    let Some(from) = from.filter(|_| mark == TRAILER_MARK) else { return Ok(None) };
     file.seek(SeekFrom::Start(from))?;
     let mut tail = Vec::new();
-    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
+    file.take(end - from).read_to_end(&mut tail)?;
     let at = memchr::memmem::rfind(&tail, MARK.as_bytes()).map(|at| at + MARK.len());
     Ok(at.filter(|at| at + DIGITS <= tail.len()).map(|at| from + at as u64))
 }

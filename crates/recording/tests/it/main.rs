@@ -6,6 +6,7 @@ mod damage;
 mod excerpt;
 mod forms;
 mod made;
+mod pbrec;
 mod readers;
 mod recordings;
 mod text;

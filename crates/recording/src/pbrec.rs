@@ -1,0 +1,157 @@
+//! A recording as one file, `.pbrec`: an Arrow IPC file with a row for each event and the other files of a
+//! recording attached.
+//!
+//! What is attached stands at the start of the file, in the schema's metadata, so that a file that was cut still has
+//! it; the state at the end, windows and losses stand in the footer's.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::columnar::{Columnar, Conversion, SCHEMA, SCHEMA_KEY};
+use crate::error::Error;
+use crate::files::{Attachments, Files};
+use crate::kernel::KernelVersion;
+use crate::recording::Recording;
+use crate::table::TableReader;
+
+/// The first bytes of an Arrow IPC file.
+pub(crate) const MAGIC: &[u8] = b"ARROW1";
+
+const KERNEL: &str = "kernel";
+const NAME: &str = "name";
+const ASSUMED: &str = "kernel_assumed";
+const REQUESTS_ONLY: &str = "requests_only";
+
+/// Packs the folder of a recording, or a capture, into one file, which appears only when it is complete.
+/// `progress` is called now and then with the bytes of the events read so far and their number.
+///
+/// # Errors
+/// If the recording cannot be read, or `out` exists or cannot be written.
+pub fn pack(
+    folder: &Path,
+    out: &Path,
+    progress: &mut dyn FnMut(u64, Option<u64>),
+) -> Result<(), Error> {
+    Recording::open(folder)?.save(out, progress)
+}
+
+impl Recording {
+    /// Writes the recording as one file, as [`pack`] does.
+    ///
+    /// # Errors
+    /// If the recording cannot be read, or `out` exists or cannot be written.
+    pub fn save(
+        &self,
+        out: &Path,
+        progress: &mut dyn FnMut(u64, Option<u64>),
+    ) -> Result<(), Error> {
+        must_be_new(out)?;
+        let attachments = self.attachments()?;
+        start_file(out, self, &attachments)?.write_all(self, progress)
+    }
+
+    /// Returns the files beside the events; of a capture, what it says of names.
+    pub(crate) fn attachments(&self) -> Result<Attachments, Error> {
+        if self.dir.is_dir() {
+            return Files::Folder(self.dir.clone()).attach();
+        }
+        if is_pbrec(&self.events_file)? {
+            return attachments_of(&self.events_file);
+        }
+        let mut files = Attachments { of: self.events_file.clone(), files: BTreeMap::new() };
+        if !self.comms.is_empty() {
+            let json = serde_json::to_vec(&self.comms).unwrap_or_default();
+            files.insert("comms.json".to_owned(), &json)?;
+        }
+        Ok(files)
+    }
+}
+
+/// Starts the file of a recording with these attachments.
+pub(crate) fn start_file(
+    out: &Path,
+    recording: &Recording,
+    attachments: &Attachments,
+) -> Result<Conversion, Error> {
+    let mut head: HashMap<String, String> = attachments.texts(false).collect();
+    let mut say = |key: &str, value: String| head.insert(key.to_owned(), value);
+    say(SCHEMA_KEY, SCHEMA.to_owned());
+    say(KERNEL, recording.kernel.text.clone());
+    say(NAME, recording.name.clone());
+    if recording.kernel_assumed {
+        say(ASSUMED, "true".to_owned());
+    }
+    if recording.requests_only {
+        say(REQUESTS_ONLY, "true".to_owned());
+    }
+    let mut conversion = Conversion::new(out, recording, head)?;
+    conversion.footer(attachments.texts(true).collect());
+    Ok(conversion)
+}
+
+/// Refuses to write over what exists.
+pub(crate) fn must_be_new(out: &Path) -> Result<(), Error> {
+    if out.try_exists().map_err(|e| Error::io(out, e))? {
+        let why = "it exists; allowed: a name that does not exist";
+        return Err(Error::io(out, io::Error::new(io::ErrorKind::AlreadyExists, why)));
+    }
+    Ok(())
+}
+
+/// Reports whether a file is one of columns by its first bytes, or an empty or cut one by its name.
+pub(crate) fn is_pbrec(path: &Path) -> Result<bool, Error> {
+    let mut start = Vec::new();
+    let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    file.take(MAGIC.len() as u64).read_to_end(&mut start).map_err(|e| Error::io(path, e))?;
+    let named = path.extension().is_some_and(|end| end == "pbrec");
+    Ok(start == MAGIC || (named && MAGIC.starts_with(&start)))
+}
+
+/// Opens the columns of a `.pbrec`.
+pub(crate) fn columnar(path: &Path) -> Result<Columnar, Error> {
+    Columnar::open(path).map_err(|error| as_pbrec(path, error))
+}
+
+/// Takes an error of a file of columns as one of a recording that the user has.
+fn as_pbrec(path: &Path, error: Error) -> Error {
+    match error {
+        Error::Columnar { why, .. } => Error::pbrec(path, why),
+        error => error,
+    }
+}
+
+fn attachments_of(path: &Path) -> Result<Attachments, Error> {
+    let reader = TableReader::open_verified(path, &[]).map_err(|e| as_pbrec(path, e))?;
+    let mut texts = reader.head();
+    texts.extend(reader.metadata().clone());
+    Attachments::read(path, &texts)
+}
+
+/// Opens a `.pbrec`; `kernel` is what the user says of a recording that does not say its own.
+pub(crate) fn open(path: &Path) -> Result<Recording, Error> {
+    // The checksum is verified first: whatever else is read is as it was written.
+    let columnar = columnar(path)?;
+    let head = TableReader::open_verified(&columnar.path, &[])
+        .map_err(|e| as_pbrec(path, e))?
+        .head();
+    recording_of(path, &head, attachments_of(path)?)
+}
+
+/// Makes a recording of the texts at the start of a file and of its attachments.
+pub(crate) fn recording_of(
+    path: &Path,
+    head: &HashMap<String, String>,
+    attachments: Attachments,
+) -> Result<Recording, Error> {
+    let is = |key: &str| head.get(key).is_some_and(|value| value == "true");
+    let kernel = head.get(KERNEL).and_then(|text| KernelVersion::parse(text));
+    let kernel = kernel.ok_or_else(|| Error::pbrec(path, "it has no version of its kernel"))?;
+    let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let files = Files::Attached(attachments);
+    let mut recording = Recording::of(&files, stem, kernel, path.to_owned())?;
+    recording.kernel_assumed = is(ASSUMED);
+    recording.requests_only = is(REQUESTS_ONLY);
+    Ok(recording)
+}
