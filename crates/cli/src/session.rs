@@ -29,6 +29,11 @@ impl Session {
         Ok(session)
     }
 
+    /// Opens a recording to look at what was recorded: no start state is inferred.
+    pub(crate) fn recorded(path: &Path, capture: &CaptureOptions) -> anyhow::Result<Self> {
+        Self::of(Recording::open_with(path, capture)?)
+    }
+
     fn of(recording: Recording) -> anyhow::Result<Self> {
         let cache = cache_dir();
         let made = std::fs::create_dir_all(&cache);

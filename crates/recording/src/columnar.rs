@@ -7,6 +7,7 @@ use std::time::UNIX_EPOCH;
 use crate::error::Error;
 use crate::gfp::GfpTexts;
 use crate::losses::{LossFinder, Losses};
+use crate::part::Position;
 use crate::record::Record;
 use crate::recording::Recording;
 use crate::rows::{Codes, EventWriter, decode, names};
@@ -33,6 +34,8 @@ pub struct Columnar {
     pub losses: Losses,
     /// The time of the first event in microseconds.
     pub first_t_us: u64,
+    /// The time of the last event in microseconds.
+    pub last_t_us: u64,
 }
 
 impl Recording {
@@ -94,6 +97,8 @@ pub(crate) struct Conversion {
     writer: EventWriter,
     finder: WindowFinder,
     first_t_us: Option<u64>,
+    last_t_us: u64,
+    events: u64,
     footer: BTreeMap<String, String>,
 }
 
@@ -106,7 +111,8 @@ impl Conversion {
     ) -> Result<Self, Error> {
         let writer = EventWriter::create(path, head)?;
         let finder = WindowFinder::new(target);
-        Ok(Self { writer, finder, first_t_us: None, footer: BTreeMap::new() })
+        let footer = BTreeMap::new();
+        Ok(Self { writer, finder, first_t_us: None, last_t_us: 0, events: 0, footer })
     }
 
     /// Adds texts at the end of the file.
@@ -116,8 +122,15 @@ impl Conversion {
 
     pub(crate) fn push(&mut self, record: &Record) -> Result<(), Error> {
         self.first_t_us.get_or_insert(record.t_us);
+        self.last_t_us = record.t_us;
+        self.events += 1;
         self.finder.push(record);
         self.writer.push(record)
+    }
+
+    /// Returns the number of events so far.
+    pub(crate) fn events(&self) -> u64 {
+        self.events
     }
 
     /// Reports whether all events have been written.
@@ -156,6 +169,7 @@ impl Conversion {
         footer.insert("events".to_owned(), windows.events.to_string());
         footer.insert("losses".to_owned(), losses.text());
         footer.insert("first_t_us".to_owned(), self.first_t_us.unwrap_or(0).to_string());
+        footer.insert("last_t_us".to_owned(), self.last_t_us.to_string());
         footer.insert("window.start".to_owned(), window_text(&windows.start));
         if let Some(end) = &windows.end {
             footer.insert("window.end".to_owned(), window_text(end));
@@ -212,8 +226,42 @@ impl Columnar {
         let losses = Losses::parse(text)
             .ok_or_else(|| Error::columnar(path, format!("its losses are {text}")))?;
         let first_t_us = number("first_t_us")?;
+        let last_t_us = number("last_t_us")?;
         let path = path.to_owned();
-        Ok(Self { cache: path.clone(), path, events, windows, losses, first_t_us })
+        Ok(Self { cache: path.clone(), path, events, windows, losses, first_t_us, last_t_us })
+    }
+
+    /// Returns the number of the first event at or after a position; `default` without one.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn event_at(&self, position: Option<Position>, default: u64) -> Result<u64, Error> {
+        let time = match position {
+            None => return Ok(default),
+            Some(Position::Event(event)) => return Ok(event),
+            Some(Position::Time(time)) => {
+                i64::try_from(self.first_t_us.saturating_add(time)).unwrap_or(i64::MAX)
+            }
+        };
+        let mut reader = TableReader::open_verified(&self.path, &["t_us"])?;
+        let mut passed = 0;
+        while let Some(batch) = reader.next_batch()? {
+            if let Some(at) = batch.i64(0)?.iter().position(|&t| t >= time) {
+                return Ok(passed + at as u64);
+            }
+            passed += batch.len() as u64;
+        }
+        Ok(passed)
+    }
+
+    /// Streams the events from one on.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn records_from(&self, event: u64) -> Result<Records, Error> {
+        let mut chunks = self.chunks()?;
+        chunks.skip(event)?;
+        Ok(Records { chunks, ready: Vec::new().into_iter(), done: false })
     }
 
     /// Returns the end (exclusive) of the events that can be replayed: those before the end snapshot and before
@@ -319,6 +367,22 @@ impl Chunks {
     /// Returns the number of events that have not been read.
     pub(crate) fn left(&self) -> u64 {
         self.left
+    }
+
+    /// Passes over the first events.
+    fn skip(&mut self, events: u64) -> Result<(), Error> {
+        let mut rest = events.min(self.left);
+        self.left -= rest;
+        while rest > 0 {
+            let Some(batch) = self.reader.next_batch()? else { return Ok(()) };
+            let rows = batch.len() as u64;
+            if rest < rows {
+                self.decoding.load(batch)?;
+                self.decoding.row = rest as usize;
+            }
+            rest = rest.saturating_sub(rows);
+        }
+        Ok(())
     }
 
     fn fill(&mut self) -> Result<bool, Error> {

@@ -4,19 +4,22 @@
 //! [`Recording::open`] reads a folder's state and settings; [`Recording::events`] streams its events.
 #![forbid(unsafe_code)]
 
+mod anonymise;
 mod capture;
 pub mod columnar;
 mod error;
 mod events;
-mod excerpt;
 mod files;
+mod folder;
 mod gfp;
 mod input;
 mod kernel;
 pub mod llfree;
 mod losses;
 mod names;
+mod part;
 mod pbrec;
+mod salvage;
 mod perf_data;
 mod procfs;
 mod record;
@@ -40,11 +43,13 @@ pub use capture::CaptureOptions;
 pub use columnar::{Chunks, Columnar, Records};
 pub use error::{Damage, Error, Expected, Malformed, Place};
 pub use events::Events;
-pub use excerpt::write_line;
+pub use folder::write_line;
 pub use input::{Input, Line};
 pub use kernel::KernelVersion;
 pub use losses::{Losses, LostByCpu};
+pub use part::{Part, Position, Written};
 pub use pbrec::pack;
+pub use salvage::salvage;
 pub use perf_data::PerfData;
 pub use procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};
 pub use record::{Other, Record, What};

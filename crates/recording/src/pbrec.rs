@@ -6,14 +6,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pageblock::frame::ORDER_LIMIT;
 
 use crate::columnar::{Columnar, Conversion, SCHEMA, SCHEMA_KEY};
 use crate::error::Error;
 use crate::files::{Attachments, Files};
 use crate::kernel::KernelVersion;
 use crate::recording::Recording;
+use crate::seal::{blank_note, note_of, write_note};
 use crate::table::TableReader;
 
 /// The first bytes of an Arrow IPC file.
@@ -23,6 +28,9 @@ const KERNEL: &str = "kernel";
 const NAME: &str = "name";
 const ASSUMED: &str = "kernel_assumed";
 const REQUESTS_ONLY: &str = "requests_only";
+const PAGEBLOCK_ORDER: &str = "pageblock_order";
+/// The key of what was found out about a recording later.
+pub(crate) const NOTE: &str = "note";
 
 /// Packs the folder of a recording, or a capture, into one file, which appears only when it is complete.
 /// `progress` is called now and then with the bytes of the events read so far and their number.
@@ -50,6 +58,38 @@ impl Recording {
         must_be_new(out)?;
         let attachments = self.attachments()?;
         start_file(out, self, &attachments)?.write_all(self, progress)
+    }
+
+    /// Returns the note that was kept in a `.pbrec` ([`Recording::keep_note`]); `None` if there is none.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        let reader = TableReader::open_verified(&self.events_file, &[]).ok()?;
+        let packed = STANDARD.decode(note_of(reader.metadata().get(NOTE)?)).ok()?;
+        // A note that was changed or half-written is none.
+        String::from_utf8(zstd::decode_all(&packed[..]).ok()?).ok().filter(|note| !note.is_empty())
+    }
+
+    /// Keeps a text in a `.pbrec`: what was found out about the recording, such as its grade. The rest of the file stays as it
+    /// is. Returns `false` if this is not a `.pbrec`, it has no room for the text, or it may not be written.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn keep_note(&self, note: &str) -> Result<bool, Error> {
+        if !is_pbrec(&self.events_file)? {
+            return Ok(false);
+        }
+        if self.note().as_deref() == Some(note) {
+            return Ok(true);
+        }
+        let failed = |error| Error::io(&self.events_file, error);
+        let mut packer = zstd::Encoder::new(Vec::new(), 19).map_err(failed)?;
+        packer.include_checksum(true).map_err(failed)?;
+        let packed = packer.write_all(note.as_bytes()).and_then(|()| packer.finish());
+        let text = STANDARD.encode(packed.map_err(failed)?);
+        match File::options().read(true).write(true).open(&self.events_file) {
+            Ok(mut file) => write_note(&mut file, &text).map_err(failed),
+            Err(_) => Ok(false),
+        }
     }
 
     /// Returns the files beside the events; of a capture, what it says of names.
@@ -80,6 +120,7 @@ pub(crate) fn start_file(
     say(SCHEMA_KEY, SCHEMA.to_owned());
     say(KERNEL, recording.kernel.text.clone());
     say(NAME, recording.name.clone());
+    say(PAGEBLOCK_ORDER, recording.pageblock_order.to_string());
     if recording.kernel_assumed {
         say(ASSUMED, "true".to_owned());
     }
@@ -88,6 +129,7 @@ pub(crate) fn start_file(
     }
     let mut conversion = Conversion::new(out, recording, head)?;
     conversion.footer(attachments.texts(true).collect());
+    conversion.footer(BTreeMap::from([(NOTE.to_owned(), blank_note())]));
     Ok(conversion)
 }
 
@@ -115,7 +157,7 @@ pub(crate) fn columnar(path: &Path) -> Result<Columnar, Error> {
 }
 
 /// Takes an error of a file of columns as one of a recording that the user has.
-fn as_pbrec(path: &Path, error: Error) -> Error {
+pub(crate) fn as_pbrec(path: &Path, error: Error) -> Error {
     match error {
         Error::Columnar { why, .. } => Error::pbrec(path, why),
         error => error,
@@ -153,5 +195,9 @@ pub(crate) fn recording_of(
     let mut recording = Recording::of(&files, stem, kernel, path.to_owned())?;
     recording.kernel_assumed = is(ASSUMED);
     recording.requests_only = is(REQUESTS_ONLY);
+    let order = head.get(PAGEBLOCK_ORDER).and_then(|order| order.parse().ok());
+    if let Some(order) = order.filter(|&order| order <= ORDER_LIMIT) {
+        recording.pageblock_order = order;
+    }
     Ok(recording)
 }

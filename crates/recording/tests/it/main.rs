@@ -3,7 +3,7 @@
 mod captures;
 mod columnar;
 mod damage;
-mod excerpt;
+mod part;
 mod forms;
 mod made;
 mod pbrec;
