@@ -250,9 +250,8 @@ impl CaptureArgs {
     /// Checks the arguments.
     pub(crate) fn options(&self) -> anyhow::Result<CaptureOptions> {
         let version = |text: &String| {
-            KernelVersion::parse(text).with_context(|| {
-                format!("--kernel '{text}' is no version such as 6.1 or 6.12.94")
-            })
+            KernelVersion::parse(text)
+                .with_context(|| format!("--kernel '{text}' is no version such as 6.1 or 6.12.94"))
         };
         let kernel = self.kernel.as_ref().map(version).transpose()?;
         Ok(CaptureOptions { kernel, proc: self.proc.clone() })

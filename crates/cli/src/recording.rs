@@ -7,7 +7,9 @@ use pageblock_recording::{CaptureOptions, Error, Part, Recording, Written, llfre
 use pageblock_replay::contents;
 use pageblock_report::{contents as print, table::Table};
 
-use crate::args::recording::{ConvertArgs, HeadArgs, LookArgs, OutArgs, RecordingCommand, SliceArgs};
+use crate::args::recording::{
+    ConvertArgs, HeadArgs, LookArgs, OutArgs, RecordingCommand, SliceArgs,
+};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::{Verdict, grade, interrupt, output};
@@ -54,8 +56,14 @@ fn head(args: &HeadArgs) -> anyhow::Result<Verdict> {
     let session = Session::recorded(&args.recording, &CaptureOptions::default())?;
     let Session { recording, columnar, .. } = &session;
     let from = columnar.event_at(args.from, 0)?;
-    let mut table =
-        Table::new().number("event").number("time [s]").number("CPU").number("pid").text("command").text("what").text("");
+    let mut table = Table::new()
+        .number("event")
+        .number("time [s]")
+        .number("CPU")
+        .number("pid")
+        .text("command")
+        .text("what")
+        .text("");
     for (number, record) in (from..).zip(columnar.records_from(from)?.take(args.events)) {
         let record = record?;
         table.row([
@@ -85,10 +93,11 @@ fn part_of(path: &Path, part: &Part, out: &Path) -> anyhow::Result<Verdict> {
     must_be_pbrec(out)?;
     let session = Session::recorded(path, &CaptureOptions::default())?;
     let bar = Progress::new("writing", 0, "events");
-    let written = session.recording.write_part(&session.columnar, part, out, &mut |done, all| {
-        bar.resize(all);
-        bar.set(done);
-    })?;
+    let written =
+        session.recording.write_part(&session.columnar, part, out, &mut |done, all| {
+            bar.resize(all);
+            bar.set(done);
+        })?;
     drop(bar);
     let Written { first, events, start, end } = written;
     let state = match (start, end) {
@@ -131,7 +140,10 @@ fn convert(args: &ConvertArgs) -> anyhow::Result<Verdict> {
             "a folder of text".to_owned()
         }
         (other, Ok(_)) => {
-            bail!("{}: the ending .{other}; allowed: .pbrec, .llfree, or none for a folder", out.display())
+            bail!(
+                "{}: the ending .{other}; allowed: .pbrec, .llfree, or none for a folder",
+                out.display()
+            )
         }
     };
     drop(bar);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::error::Error;
 use crate::files::{Attachments, STATIC};
-use crate::recording::Recording;
 use crate::record::What;
+use crate::recording::Recording;
 
 /// Settings that are kept, by the beginning of their path.
 const SETTINGS: [&str; 4] = ["proc/sys/vm/", "sys/kernel/mm/", "pageblock/", "events/"];
@@ -149,7 +149,8 @@ mod tests {
     #[test]
     fn names_of_commands_go_and_those_of_kernel_threads_stay() {
         let mut names = Anonymiser::default();
-        let all = ["secret", "kworker/1:2-mm_percpu_wq", "bash", "secret", "jbd2/vda1-8", "kswapd0"];
+        let all =
+            ["secret", "kworker/1:2-mm_percpu_wq", "bash", "secret", "jbd2/vda1-8", "kswapd0"];
         assert_eq!(
             all.map(|name| names.name(name)),
             ["command-1", "kworker/1:2", "command-2", "command-1", "jbd2", "kswapd0"]
@@ -158,8 +159,14 @@ mod tests {
 
     #[test]
     fn values_that_are_names_go() {
-        assert_eq!(without_names("pid=1 comm=my secret app oom_score_adj=3"), "pid=1 comm=- oom_score_adj=3");
-        assert_eq!(without_names("scan_pfn=0x1 filename=/home/a b is_shmem=0"), "scan_pfn=0x1 filename=- is_shmem=0");
+        assert_eq!(
+            without_names("pid=1 comm=my secret app oom_score_adj=3"),
+            "pid=1 comm=- oom_score_adj=3"
+        );
+        assert_eq!(
+            without_names("scan_pfn=0x1 filename=/home/a b is_shmem=0"),
+            "scan_pfn=0x1 filename=- is_shmem=0"
+        );
         assert!(!has_key("order=3 mode=sync", "comm"));
     }
 

@@ -62,7 +62,7 @@ impl Recording {
             return Ok(columnar);
         }
         let head = HashMap::from([(SCHEMA_KEY.to_owned(), SCHEMA.to_owned())]);
-        let mut writer = Conversion::new(&path, self, head)?;
+        let mut writer = Writer::new(&path, self, head)?;
         writer.footer(source);
         writer.write_all(self, progress)?;
         Columnar::open(&path)
@@ -92,8 +92,8 @@ impl Recording {
     }
 }
 
-/// Events on their way into a file of columns.
-pub(crate) struct Conversion {
+/// Writes events into a file of columns ([`Recording::writer`]), which appears when it is complete.
+pub struct Writer {
     writer: EventWriter,
     finder: WindowFinder,
     first_t_us: Option<u64>,
@@ -102,7 +102,7 @@ pub(crate) struct Conversion {
     footer: BTreeMap<String, String>,
 }
 
-impl Conversion {
+impl Writer {
     /// Starts a file for the events of `target`, between whose snapshots they lie. `head` are texts at its start.
     pub(crate) fn new(
         path: &Path,
@@ -120,7 +120,11 @@ impl Conversion {
         self.footer.extend(texts);
     }
 
-    pub(crate) fn push(&mut self, record: &Record) -> Result<(), Error> {
+    /// Appends an event.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn push(&mut self, record: &Record) -> Result<(), Error> {
         self.first_t_us.get_or_insert(record.t_us);
         self.last_t_us = record.t_us;
         self.events += 1;
@@ -163,7 +167,10 @@ impl Conversion {
     }
 
     /// Writes the rest and gives the file its name.
-    pub(crate) fn finish(self, losses: &Losses) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// If the file cannot be written or renamed.
+    pub fn finish(self, losses: &Losses) -> Result<(), Error> {
         let windows = self.finder.finish();
         let mut footer = self.footer;
         footer.insert("events".to_owned(), windows.events.to_string());

@@ -157,7 +157,9 @@ impl Attachments {
 
     /// Adds a file.
     pub(crate) fn insert(&mut self, path: String, content: &[u8]) -> Result<(), Error> {
-        let packed = zstd::encode_all(content, ZSTD_LEVEL).map_err(|e| Error::io(&self.of, e))?;
+        // With the size known, small files cost little.
+        let packed =
+            zstd::bulk::compress(content, ZSTD_LEVEL).map_err(|e| Error::io(&self.of, e))?;
         let all: usize = self.files.values().map(Vec::len).sum();
         if all + packed.len() > LIMIT_BYTES {
             let why = format!(

@@ -19,12 +19,12 @@ mod losses;
 mod names;
 mod part;
 mod pbrec;
-mod salvage;
 mod perf_data;
 mod procfs;
 mod record;
 mod recording;
 mod rows;
+mod salvage;
 mod seal;
 mod snapshot;
 pub mod table;
@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use capture::CaptureOptions;
-pub use columnar::{Chunks, Columnar, Records};
+pub use columnar::{Chunks, Columnar, Records, Writer};
 pub use error::{Damage, Error, Expected, Malformed, Place};
 pub use events::Events;
 pub use folder::write_line;
@@ -49,11 +49,11 @@ pub use kernel::KernelVersion;
 pub use losses::{Losses, LostByCpu};
 pub use part::{Part, Position, Written};
 pub use pbrec::pack;
-pub use salvage::salvage;
 pub use perf_data::PerfData;
 pub use procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};
 pub use record::{Other, Record, What};
 pub use recording::Recording;
+pub use salvage::salvage;
 pub use snapshot::{
     BlockInfo, CompactState, FreeBlock, PageUse, PcpInfo, PcpPage, Snapshot, UsedRange, Watermarks,
     ZoneSnapshot,

@@ -70,8 +70,8 @@ impl Recording {
         }
         let windows = &columnar.windows;
         let start = self.start_known && has(from, to, &windows.start, from == 0);
-        let end = start
-            && windows.end.as_ref().is_some_and(|w| has(from, to, w, to == columnar.events));
+        let end =
+            start && windows.end.as_ref().is_some_and(|w| has(from, to, w, to == columnar.events));
         let mut files = self.attachments()?;
         let mut target = self.clone();
         if !start {

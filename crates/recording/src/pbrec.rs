@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pageblock::frame::ORDER_LIMIT;
 
-use crate::columnar::{Columnar, Conversion, SCHEMA, SCHEMA_KEY};
+use crate::columnar::{Columnar, SCHEMA, SCHEMA_KEY, Writer};
 use crate::error::Error;
 use crate::files::{Attachments, Files};
 use crate::kernel::KernelVersion;
@@ -55,9 +55,16 @@ impl Recording {
         out: &Path,
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<(), Error> {
+        self.writer(out)?.write_all(self, progress)
+    }
+
+    /// Starts a `.pbrec` of this recording's kernel, states and settings for other events.
+    ///
+    /// # Errors
+    /// If the recording's files cannot be read, or `out` exists or cannot be written.
+    pub fn writer(&self, out: &Path) -> Result<Writer, Error> {
         must_be_new(out)?;
-        let attachments = self.attachments()?;
-        start_file(out, self, &attachments)?.write_all(self, progress)
+        start_file(out, self, &self.attachments()?)
     }
 
     /// Returns the note that was kept in a `.pbrec` ([`Recording::keep_note`]); `None` if there is none.
@@ -114,7 +121,7 @@ pub(crate) fn start_file(
     out: &Path,
     recording: &Recording,
     attachments: &Attachments,
-) -> Result<Conversion, Error> {
+) -> Result<Writer, Error> {
     let mut head: HashMap<String, String> = attachments.texts(false).collect();
     let mut say = |key: &str, value: String| head.insert(key.to_owned(), value);
     say(SCHEMA_KEY, SCHEMA.to_owned());
@@ -127,7 +134,7 @@ pub(crate) fn start_file(
     if recording.requests_only {
         say(REQUESTS_ONLY, "true".to_owned());
     }
-    let mut conversion = Conversion::new(out, recording, head)?;
+    let mut conversion = Writer::new(out, recording, head)?;
     conversion.footer(attachments.texts(true).collect());
     conversion.footer(BTreeMap::from([(NOTE.to_owned(), blank_note())]));
     Ok(conversion)
@@ -175,9 +182,8 @@ fn attachments_of(path: &Path) -> Result<Attachments, Error> {
 pub(crate) fn open(path: &Path) -> Result<Recording, Error> {
     // The checksum is verified first: whatever else is read is as it was written.
     let columnar = columnar(path)?;
-    let head = TableReader::open_verified(&columnar.path, &[])
-        .map_err(|e| as_pbrec(path, e))?
-        .head();
+    let head =
+        TableReader::open_verified(&columnar.path, &[]).map_err(|e| as_pbrec(path, e))?.head();
     recording_of(path, &head, attachments_of(path)?)
 }
 

@@ -271,8 +271,7 @@ impl Snapshot {
     /// If the snapshot or a file that is there cannot be read.
     pub(crate) fn open(files: &Files, side: &str, decoding: Decoding) -> Result<Self, Error> {
         let open = |name: &str| files.open(&format!("{side}/{name}"));
-        let input =
-            open("snapshot.txt")?.ok_or_else(|| Self::missing(&files.path().join(side)))?;
+        let input = open("snapshot.txt")?.ok_or_else(|| Self::missing(&files.path().join(side)))?;
         let mut snapshot = Self::read(input, decoding)?;
         if let Some(input) = open("pagetypeinfo")? {
             snapshot.pagetypeinfo = Some(PageTypeInfo::read(input)?);

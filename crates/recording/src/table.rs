@@ -185,8 +185,7 @@ impl TableWriter {
         let schema = Arc::new(Schema::new_with_metadata(fields, head));
         let names = columns.iter().map(|(_, kind)| kind.names()).collect();
         let path = path.to_owned();
-        let mut table =
-            Self { path, unfinished, writer: None, schema: Arc::clone(&schema), names };
+        let mut table = Self { path, unfinished, writer: None, schema: Arc::clone(&schema), names };
         let options = IpcWriteOptions::default()
             .try_with_compression(Some(CompressionType::ZSTD))
             .map_err(|e| table.error(e))?;

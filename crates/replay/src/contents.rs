@@ -79,9 +79,12 @@ pub fn statistics(
         }
     }
     counts.finish(recording, &mut of);
-    of.lost = columnar.losses.by_cpu.iter().map(|(cpu, &lost)| {
-        (cpu.map_or("-".to_owned(), |cpu| cpu.to_string()), lost)
-    }).collect();
+    of.lost = columnar
+        .losses
+        .by_cpu
+        .iter()
+        .map(|(cpu, &lost)| (cpu.map_or("-".to_owned(), |cpu| cpu.to_string()), lost))
+        .collect();
     Ok(Some(of))
 }
 

@@ -37,17 +37,35 @@ pub fn print(of: &Contents) -> String {
     let start = match (of.start_state, of.start_exact) {
         (false, _) => "not recorded: a replay infers it from the events",
         (true, true) => "recorded, exact: with the order of lists and the types of blocks",
-        (true, false) => "recorded, from /proc: the order of lists and the types of blocks are inferred",
+        (true, false) => {
+            "recorded, from /proc: the order of lists and the types of blocks are inferred"
+        }
     };
     text += &line("start state", start);
     text += &line("end state", if of.end_state { "recorded" } else { "not recorded" });
-    text += &line("pageblock", &format!("order {}, {} KiB with pages of 4 KiB", of.pageblock_order, 4 << of.pageblock_order));
-    text += &line("names", &format!("{} commands, {} settings of the machine", of.commands, of.settings));
+    text += &line(
+        "pageblock",
+        &format!(
+            "order {}, {} KiB with pages of 4 KiB",
+            of.pageblock_order,
+            4 << of.pageblock_order
+        ),
+    );
+    text += &line(
+        "names",
+        &format!("{} commands, {} settings of the machine", of.commands, of.settings),
+    );
     if !of.zones.is_empty() {
-        let mut table = Table::new().text("zone").number("node").number("managed [MiB]").number("free [MiB]");
+        let mut table =
+            Table::new().text("zone").number("node").number("managed [MiB]").number("free [MiB]");
         for zone in &of.zones {
             let mib = |pages: u64| (pages >> 8).to_string();
-            table.row([zone.zone.clone(), zone.node.to_string(), mib(zone.managed), mib(zone.free)]);
+            table.row([
+                zone.zone.clone(),
+                zone.node.to_string(),
+                mib(zone.managed),
+                mib(zone.free),
+            ]);
         }
         text.push('\n');
         text += &table.print();
@@ -87,7 +105,8 @@ pub fn statistics(of: &Statistics) -> String {
 }
 
 fn events(of: &Statistics) -> String {
-    let mut table = Table::new().text("event").number("events").number("share [%]").number("a second");
+    let mut table =
+        Table::new().text("event").number("events").number("share [%]").number("a second");
     let mut kinds: Vec<_> = of.by_event.iter().collect();
     kinds.sort_by_key(|&(name, &events)| (std::cmp::Reverse(events), name));
     let row = |name: &str, events: u64| {
@@ -134,12 +153,14 @@ fn fallbacks(of: &Statistics) -> String {
         let harm = Harm::ALL.iter().position(|harm| *harm == key.harm()).unwrap_or(0);
         row[2 + harm] += events;
     }
-    let mut table = Table::new().text("requested").text("taken from").number("fallbacks").number("fragmenting");
+    let mut table =
+        Table::new().text("requested").text("taken from").number("fallbacks").number("fragmenting");
     for harm in Harm::ALL {
         table = table.number(harm.name());
     }
     for ((to, from), counts) in rows {
-        table.row([to.to_owned(), from.to_owned()].into_iter().chain(counts.map(|n| n.to_string())));
+        table
+            .row([to.to_owned(), from.to_owned()].into_iter().chain(counts.map(|n| n.to_string())));
     }
     format!("\nFallbacks\n{}", table.print())
 }

@@ -125,6 +125,10 @@ mod tests {
         assert_eq!(position("2.5s"), Ok(Position::Time(2_500_000)));
         assert_eq!(position("300ms"), Ok(Position::Time(300_000)));
         assert_eq!(position("1min"), Ok(Position::Time(60_000_000)));
-        assert!(["-1", "s", "1e30s", "NaNs", "2 parsecs", ""].iter().all(|text| position(text).is_err()));
+        assert!(
+            ["-1", "s", "1e30s", "NaNs", "2 parsecs", ""]
+                .iter()
+                .all(|text| position(text).is_err())
+        );
     }
 }

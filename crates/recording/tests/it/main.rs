@@ -3,9 +3,9 @@
 mod captures;
 mod columnar;
 mod damage;
-mod part;
 mod forms;
 mod made;
+mod part;
 mod pbrec;
 mod readers;
 mod recordings;

@@ -160,9 +160,13 @@ fn a_note_is_kept_in_the_file_and_the_rest_stays() {
         assert_eq!(again.note().as_deref(), Some(note));
     }
     let text: String = (0..40_000u32).map(|n| char::from(33 + (n * n % 89) as u8)).collect();
-    let long: String = text.chars().zip(0u32..).map(|(c, n)| if n.is_power_of_two() { 'x' } else { c }).collect();
+    let long: String =
+        text.chars().zip(0u32..).map(|(c, n)| if n.is_power_of_two() { 'x' } else { c }).collect();
     let kept = file.keep_note(&long).unwrap();
-    assert_eq!(file.note().as_deref(), Some(if kept { &long } else { "a longer text\nof two lines" }));
+    assert_eq!(
+        file.note().as_deref(),
+        Some(if kept { &long } else { "a longer text\nof two lines" })
+    );
     let (whole, _) = whole();
     assert!(!whole.keep_note("x").unwrap(), "a folder keeps none");
 }
