@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Some((pfn, order)) => What::Free { pfn, order },
             None => {
                 let order = [0, 0, 0, 0, 0, 0, 1, 3][(word >> 32) as usize & 7];
-                let pfn = Pfn((word >> 36) % FRAMES & !((1 << order) - 1));
+                let pfn = Pfn(((word >> 36) % FRAMES) & !((1 << order) - 1));
                 let (gfp, mt) = match word & 64 {
                     0 => (Gfp::GFP_HIGHUSER_MOVABLE, Migratetype::Movable),
                     _ => (Gfp::GFP_KERNEL, Migratetype::Unmovable),

@@ -1,6 +1,6 @@
 //! What a recording holds.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use pageblock::mobility::Migratetype;
 use pageblock_measure::ExtfragKey;
@@ -22,7 +22,7 @@ pub fn contents(
     let start = &recording.start;
     let zones = start.zones.iter().filter(|zone| zone.managed > 0);
     let zones = zones.map(|zone| ZoneContents {
-        node: zone.node as u16,
+        node: zone.node,
         zone: zone.name.to_string(),
         managed: zone.managed,
         free: zone.nr_free_pages,
@@ -91,11 +91,11 @@ pub fn statistics(
 /// Counts that are turned into names at the end.
 #[derive(Default)]
 struct Counts {
-    events: HashMap<Box<str>, u64>,
+    events: BTreeMap<Box<str>, u64>,
     cpus: Vec<u64>,
     /// By type and order: requests, and those that failed.
     requests: BTreeMap<(Migratetype, u8), (u64, u64)>,
-    tasks: HashMap<u32, CommandStatistics>,
+    tasks: BTreeMap<u32, CommandStatistics>,
 }
 
 impl Counts {
