@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::error::Error;
+use crate::files::{Attachments, Files};
 use crate::gfp::GfpTexts;
 use crate::losses::{LossFinder, Losses};
 use crate::part::Position;
@@ -159,6 +160,11 @@ impl Writer {
             }
         }
         progress(events.file_bytes_read(), events.file_bytes());
+        if let Some(comms) = events.comms().filter(|comms| !comms.is_empty()) {
+            let mut names = Attachments::of(&recording.events_file);
+            names.insert_comms(comms)?;
+            self.footer(names.texts(false).collect());
+        }
         let losses = match events.losses() {
             Some(losses) => losses.clone(),
             None => losses.finish(events.lost_by_cpu(), &events.lost_unplaced()),
@@ -269,6 +275,15 @@ impl Columnar {
         let mut chunks = self.chunks()?;
         chunks.skip(event)?;
         Ok(Records { chunks, ready: Vec::new().into_iter(), done: false })
+    }
+
+    /// Returns the names of processes that stood among the events of a capture.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn comms(&self) -> Result<BTreeMap<u32, String>, Error> {
+        let texts = TableReader::open_verified(&self.path, &[])?.metadata().clone();
+        crate::recording::comms(&Files::Attached(Attachments::read(&self.path, &texts)?))
     }
 
     /// Returns the end (exclusive) of the events that can be replayed: those before the end snapshot and before
