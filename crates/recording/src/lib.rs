@@ -27,6 +27,7 @@ mod rows;
 mod salvage;
 mod seal;
 mod snapshot;
+mod stream;
 pub mod table;
 mod tar;
 mod text;

@@ -8,7 +8,7 @@ use crate::files::Attachments;
 use crate::losses::Losses;
 use crate::pbrec::{as_pbrec, must_be_new, recording_of, start_file};
 use crate::rows::names;
-use crate::table::StreamReader;
+use crate::stream::StreamReader;
 
 /// Writes the events that a cut `.pbrec` still has, with the state at its start, as a whole one. Returns their number. The state
 /// at the end and the losses, which stand at the end of a file, are gone.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter};
+use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use crate::error::Error;
-use crate::seal::{TRAILER_MARK, blank_seal, is_intact, seal};
+use crate::seal::{blank_seal, is_intact, seal};
 
 /// The suffix of a table's name while it is being written.
 const UNFINISHED: &str = ".unfinished";
@@ -331,52 +331,9 @@ impl TableReader {
     }
 }
 
-/// Reads the batches of a table that may be cut, from its start.
-pub(crate) struct StreamReader {
-    path: PathBuf,
-    reader: arrow_ipc::reader::StreamReader<BufReader<File>>,
-}
-
-impl StreamReader {
-    /// Opens a table with these columns in this order. Nothing is known of its end.
-    pub(crate) fn open(path: &Path, columns: &[&str]) -> Result<Self, Error> {
-        guarded(path, || {
-            let file = File::open(path).map_err(|e| Error::io(path, e))?;
-            let mut file = BufReader::with_capacity(1 << 16, file);
-            // A file is a stream after a mark that is padded with zeros.
-            let start = file.fill_buf().map_err(|e| Error::io(path, e))?;
-            let mark = TRAILER_MARK.len();
-            let padding = start.iter().skip(mark).take_while(|&&byte| byte == 0).count();
-            file.seek_relative((mark + padding) as i64).map_err(|e| Error::io(path, e))?;
-            let reader = arrow_ipc::reader::StreamReader::try_new(file, None);
-            let reader = reader.map_err(|e| Error::columnar(path, e))?;
-            let schema = reader.schema();
-            if !schema.fields().iter().map(|field| field.name()).eq(columns) {
-                return Err(Error::columnar(path, "it has other columns"));
-            }
-            Ok(Self { path: path.to_owned(), reader })
-        })
-    }
-
-    /// Returns the texts at the start.
-    pub(crate) fn head(&self) -> HashMap<String, String> {
-        self.reader.schema().metadata().clone().into()
-    }
-
-    /// Reads the next batch; `None` after the last whole one.
-    pub(crate) fn next_batch(&mut self) -> Option<Batch> {
-        let Self { path, reader } = self;
-        let batch = guarded(path, || match reader.next() {
-            Some(Ok(batch)) => Ok(batch),
-            _ => Err(Error::columnar(path, "it ends here")),
-        });
-        Some(Batch { batch: batch.ok()?, path: self.path.clone() })
-    }
-}
-
 /// Runs a call of the Arrow reader, which checks most of what it reads, but not all: it may panic on a damaged
 /// file, which is reported as an error here.
-fn guarded<T>(path: &Path, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+pub(crate) fn guarded<T>(path: &Path, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(call))
         .unwrap_or_else(|_| Err(Error::columnar(path, "it is damaged")))
 }
@@ -408,8 +365,8 @@ impl<'a> TextColumn<'a> {
 
 /// Some consecutive rows of a table.
 pub struct Batch {
-    batch: RecordBatch,
-    path: PathBuf,
+    pub(crate) batch: RecordBatch,
+    pub(crate) path: PathBuf,
 }
 
 macro_rules! column_of {
