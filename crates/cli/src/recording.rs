@@ -122,7 +122,7 @@ fn convert(args: &ConvertArgs) -> anyhow::Result<Verdict> {
         ("pbrec", Err(error)) if is_cut(&error) => {
             let bar = Progress::new("salvaging", 0, "events");
             let events = pageblock_recording::salvage(path, out, &mut |events| bar.set(events))
-                .with_context(|| error.to_string())?;
+                .context("nothing of it can be saved")?;
             format!("{events} events; the file was cut, and the state at its end is lost")
         }
         (_, Err(error)) => return Err(error),

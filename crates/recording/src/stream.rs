@@ -29,6 +29,7 @@ pub(crate) struct StreamReader {
     file: BufReader<File>,
     left: u64,
     decoder: StreamDecoder,
+    first: Option<Batch>,
 }
 
 impl StreamReader {
@@ -44,13 +45,17 @@ impl StreamReader {
         let mark = mark + start.iter().skip(mark).take_while(|&&byte| byte == 0).count();
         file.seek_relative(mark as i64).map_err(failed)?;
         let left = left.saturating_sub(mark as u64);
-        let mut stream = Self { path: path.to_owned(), file, left, decoder: StreamDecoder::new() };
+        let decoder = StreamDecoder::new();
+        let mut stream = Self { path: path.to_owned(), file, left, decoder, first: None };
         let columns_are = |decoder: &StreamDecoder| {
             let schema = decoder.schema()?;
             Some(schema.fields().iter().map(|field| field.name()).eq(columns))
         };
-        let message = stream.message().ok_or_else(|| stream.damaged())?;
-        stream.decode(message)?;
+        // A description without a body is taken in with the bytes after it.
+        while stream.decoder.schema().is_none() {
+            let message = stream.message().ok_or_else(|| stream.damaged())?;
+            stream.first = stream.decode(message)?;
+        }
         match columns_are(&stream.decoder) {
             Some(true) => Ok(stream),
             Some(false) => Err(Error::columnar(path, "it has other columns")),
@@ -65,6 +70,9 @@ impl StreamReader {
 
     /// Reads the next batch; `None` after the last whole one.
     pub(crate) fn next_batch(&mut self) -> Option<Batch> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
         loop {
             let message = self.message()?;
             if let Some(batch) = self.decode(message).ok()? {
