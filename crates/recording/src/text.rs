@@ -203,7 +203,7 @@ impl<'a> Task<'a> {
         if let Some((before, _)) = text.strip_suffix(')').and_then(|text| text.rsplit_once('(')) {
             text = before.trim_end();
         }
-        let digits = |text: &str| text.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);
+        let digits = |text: &str| text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let start = digits(text);
         let pid = text[start..].parse().ok()?;
         let mut comm = &text[..start];

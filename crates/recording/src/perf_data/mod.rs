@@ -6,6 +6,7 @@ mod rounds;
 mod stream;
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use linux_perf_event_reader::{EventRecord, RawData, RawEventRecord, RecordType};
@@ -171,7 +172,7 @@ impl PerfData {
         let body = self.stream.body();
         let place = || self.stream.source.place(head.at);
         let wrong = |found: &str, expected: &str| Error::unexpected(place(), found, expected);
-        let cut = |_| {
+        let cut = || {
             wrong("a record that ends early", "a record as long as its event's description says")
         };
         let Some(attr) = self.container.attr_of(body, head.kind == SAMPLE) else {
@@ -191,19 +192,19 @@ impl PerfData {
             LOST => {
                 let Some(events) = number(8) else { return Ok(None) };
                 let common = attr.sample_id_all.then(|| record.common_data()).transpose();
-                let common = common.map_err(cut)?.unwrap_or_default();
+                let common = common.map_err(|_| cut())?.unwrap_or_default();
                 let cpu = common.cpu.and_then(|cpu| u16::try_from(cpu).ok());
                 Ok(Some((common.timestamp.unwrap_or(0), Item::Lost { cpu, events })))
             }
             COMM => {
-                if let EventRecord::Comm(comm) = record.parse().map_err(cut)? {
+                if let EventRecord::Comm(comm) = parse(&record).ok_or_else(cut)? {
                     let name = String::from_utf8_lossy(&comm.name.as_slice()).into_owned();
                     self.comms.insert(comm.tid as u32, name);
                 }
                 Ok(None)
             }
             _ => {
-                let EventRecord::Sample(sample) = record.parse().map_err(cut)? else {
+                let EventRecord::Sample(sample) = parse(&record).ok_or_else(cut)? else {
                     return Ok(None);
                 };
                 let (Some(raw), Some(decoder)) = (sample.raw, &mut self.decoder) else {
@@ -261,4 +262,9 @@ impl Iterator for PerfData {
         }
         record
     }
+}
+
+/// Parses a record. The parser multiplies counts of a damaged record without a check: where that panics, it is none.
+fn parse<'a>(record: &RawEventRecord<'a>) -> Option<EventRecord<'a>> {
+    catch_unwind(AssertUnwindSafe(|| record.parse())).ok()?.ok()
 }
