@@ -15,6 +15,7 @@ mod bench;
 mod compare;
 mod excerpt;
 mod explain;
+mod forecast;
 mod grade;
 mod interrupt;
 mod jobs;
@@ -72,6 +73,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Policy(args) => policy::run(args),
         Command::Excerpt(args) => excerpt::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Forecast(args) => forecast::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Run(args) => run::run(RunPlan::new(args)?),
         Command::Repeat(args) => repeat::run(args),

@@ -7,6 +7,7 @@
 pub mod calibration;
 pub mod certificate;
 pub mod explain;
+pub mod forecast;
 pub mod full;
 pub mod json;
 pub mod mmtests;
