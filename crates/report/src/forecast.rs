@@ -269,11 +269,17 @@ fn cells_of(cells: &[char], style: Style) -> String {
 pub fn verified(before: &Forecast, after: &Forecast) -> String {
     let mut table = Table::new().number("order").number("size").number("free before");
     table = table.number("forecast: at least").number("at most").number("free after").text("");
+    let free = |of: &Forecast| of.orders.first().map_or(0, |range| range.free);
+    let change = free(after) as i64 - free(before) as i64;
+    // Each page that was allocated or freed meanwhile can cost or give one block of every size.
+    let (taken, freed) = (change.min(0).unsigned_abs(), change.max(0).unsigned_abs());
     let mut outside = 0;
     for (range, now) in before.orders.iter().zip(&after.orders) {
         let verdict = match now.free {
-            free if free < range.at_least => "fewer than forecast",
-            free if free > range.at_most => "more than forecast",
+            free if free > range.at_most + freed => "more than forecast",
+            free if free > range.at_most => "memory was freed meanwhile",
+            free if free + taken < range.at_least => "fewer than forecast",
+            free if free < range.at_least => "memory was allocated meanwhile",
             _ => "",
         };
         outside += usize::from(!verdict.is_empty());
@@ -287,8 +293,6 @@ pub fn verified(before: &Forecast, after: &Forecast) -> String {
             verdict.to_owned(),
         ]);
     }
-    let free = |of: &Forecast| of.orders.first().map_or(0, |range| range.free);
-    let change = free(after) as i64 - free(before) as i64;
     format!(
         "{}{} of {} sizes are within the forecast. Free memory changed by {change} pages meanwhile.\n",
         table.print(),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::kind::Kind;
 use super::tally::Tally;
 use crate::proc::zoneinfo::Zone;
 
@@ -37,29 +38,46 @@ impl Range {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Pins(pub(super) u64);
 
+/// The free frames outside free pageblocks to which compaction may move pages: those of movable pageblocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Room {
+    pub(super) at_least: u64,
+    pub(super) at_most: u64,
+}
+
 /// Returns the ranges of a zone for all its orders.
-pub(super) fn ranges(tally: &Tally, zone: &Zone, pins: Pins) -> Vec<Range> {
-    let free_frames = tally.frames[super::kind::Kind::Free as usize];
+pub(super) fn ranges(tally: &Tally, zone: &Zone, room: Option<Room>, pins: Pins) -> Vec<Range> {
+    let free_frames = tally.frames[Kind::Free as usize];
+    let pages = 1_u64 << tally.sizes.pageblock;
+    let outside: u64 = tally.blocks.iter().map(|block| u64::from(block.free)).sum::<u64>();
+    let whole = tally.blocks.iter().filter(|block| u64::from(block.free) == pages).count() as u64;
+    let outside = outside - whole * pages;
+    let room = room.unwrap_or(Room { at_least: outside, at_most: outside });
     // Pages of the per-CPU lists, and movable pages without flags.
     let hidden = zone.on_cpu_lists + zone.counter("nr_zspages");
-    let state = compacted(tally, zone);
+    let state = compacted(tally, zone, room.at_least);
     let mut ranges = Vec::new();
     for units in &tally.units {
-        let freed = by_unknown(&units.unknown, hidden);
+        let is_gigantic = units.order == tally.sizes.gigantic;
+        // Blocks of 1 GiB are emptied one by one, to any free frame outside.
+        let targets = match is_gigantic {
+            true => u64::MAX,
+            false => room.at_most.min(outside) + hidden,
+        };
+        let made = taken(&units.moving, targets) + taken(&units.unknown, hidden);
         let fit = (free_frames + hidden) >> units.order;
-        let at_most = (units.clean + freed).min(fit).max(units.free);
+        let at_most = (units.free + made).min(fit).max(units.free);
         let sure = match units.order {
-            order if order == tally.sizes.gigantic => {
-                // Blocks of 1 GiB are emptied one by one, to any room outside.
-                let room = free_frames.saturating_sub(zone.marks[0]) >> order;
-                units.sure.min(room).max(units.free)
+            order if is_gigantic => {
+                units.sure.min(free_frames.saturating_sub(zone.marks[0]) >> order).max(units.free)
             }
             order if order < tally.sizes.pageblock => state.parts(tally, order),
             order => state.whole(tally, order),
         };
         // A pinned page keeps one block from becoming free.
         let at_least = sure.saturating_sub(pins.0).max(sure.min(units.free)).min(at_most);
-        let possible = units.clean + units.unknown.iter().map(|&n| u64::from(n)).sum::<u64>();
+        let all = |histogram: &[u32]| histogram.iter().map(|&n| u64::from(n)).sum::<u64>();
+        let possible = all(&units.moving) + all(&units.unknown);
         ranges.push(Range {
             order: units.order,
             blocks: units.whole,
@@ -72,13 +90,14 @@ pub(super) fn ranges(tally: &Tally, zone: &Zone, pins: Pins) -> Vec<Range> {
     ranges
 }
 
-/// Returns how many blocks would become free if so many of their pages of unknown use were free ones, at best.
-fn by_unknown(histogram: &[u32], mut hidden: u64) -> u64 {
+/// Returns how many blocks a number of pages is enough for, those that need few first. `histogram` has the blocks by the
+/// number of pages that they need.
+fn taken(histogram: &[u32], mut pages: u64) -> u64 {
     let mut blocks = 0;
-    for (pages, &count) in (1_u64..).zip(histogram.iter().skip(1)) {
-        let now = u64::from(count).min(hidden / pages);
+    for (each, &count) in (1_u64..).zip(histogram.iter().skip(1)) {
+        let now = u64::from(count).min(pages / each);
         blocks += now;
-        hidden -= now * pages;
+        pages -= now * each;
         if now < u64::from(count) {
             break;
         }
@@ -101,8 +120,8 @@ enum After {
 struct Compacted(Vec<After>);
 
 /// Runs the two scanners over a zone: pages that surely move leave the lowest pageblocks for the free frames of the
-/// highest, until the scanners meet.
-fn compacted(tally: &Tally, zone: &Zone) -> Compacted {
+/// highest, until the scanners meet or a folio may end the run.
+fn compacted(tally: &Tally, zone: &Zone, mut total: u64) -> Compacted {
     let blocks = &tally.blocks;
     let mut after = vec![After::Same; blocks.len()];
     let pages = 1_u32 << tally.sizes.pageblock;
@@ -119,16 +138,17 @@ fn compacted(tally: &Tally, zone: &Zone) -> Compacted {
     let mut target = blocks.len();
     let mut room = 0_u64;
     for at in 0..blocks.len() {
-        if at >= target {
+        if at >= target || blocks[at].may_end_run {
             break;
         }
         let mut moving = u64::from(blocks[at].sure);
         while moving > room {
             moving -= room;
             let next = (at + 1..target).rev().find(|&other| is_target(other));
-            let Some(next) = next else { return Compacted(after) };
+            let Some(next) = next.filter(|_| total > 0) else { return Compacted(after) };
             target = next;
-            room = u64::from(blocks[target].free);
+            room = u64::from(blocks[target].free).min(total);
+            total -= room;
             after[target] = After::Filled;
         }
         room -= moving;

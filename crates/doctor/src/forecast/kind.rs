@@ -140,7 +140,6 @@ impl Kind {
         match self {
             Self::Free => Movable::Free,
             Self::Anon | Self::File | Self::Shmem => Movable::Yes,
-            Self::LargeFolio if rules.large_folios => Movable::Yes,
             Self::Unevictable if !rules.unevictable => Movable::No,
             Self::LargeFolio | Self::Dirty | Self::Unevictable | Self::HugeFolio | Self::OffLru => {
                 Movable::Maybe
@@ -161,7 +160,7 @@ impl Kind {
 /// What this kernel's compaction moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rules {
-    /// Folios above order 0: from 6.9.
+    /// Folios above order 0 are moved, and a run ends at one for which no free block of its size is at hand: from 6.9.
     pub large_folios: bool,
     /// Unevictable pages (`vm.compact_unevictable_allowed`).
     pub unevictable: bool,

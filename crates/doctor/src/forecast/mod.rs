@@ -126,7 +126,7 @@ pub fn forecast(root: &Path, begin: &dyn Fn(u64), watch: Watch<'_>) -> Result<Fo
         .map(|(zone, tally)| ZoneForecast {
             node: zone.node,
             zone: zone.name.clone(),
-            orders: bounds::ranges(tally, zone, pins),
+            orders: bounds::ranges(tally, zone, source.room(zone), pins),
         })
         .collect();
     let (mut held, mut held_gigantic) = (Held::default(), Held::default());

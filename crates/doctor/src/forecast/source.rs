@@ -2,8 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use pageblock_recording::{Decoding, KernelVersion, PageUse, Recording, Snapshot};
+use pageblock::mobility::{Migratetype, Numbering};
+use pageblock_recording::{
+    BuddyInfo, Decoding, Input, KernelVersion, PageTypeInfo, PageUse, Recording, Snapshot,
+};
 
+use super::bounds::Room;
 use super::frames::{self, Table, Watch};
 use super::kind::{Kind, Rules};
 use super::tally::{Sizes, Tally};
@@ -20,6 +24,8 @@ pub(super) struct Source {
     pub(super) sizes: Sizes,
     pub(super) rules: Rules,
     pub(super) missing: Vec<Missing>,
+    types: Option<PageTypeInfo>,
+    lists: Option<BuddyInfo>,
 }
 
 impl Source {
@@ -55,7 +61,8 @@ impl Source {
             .and_then(|text| KernelVersion::parse(&text))
             .or_else(|| Some(Recording::open(parent?).ok()?.kernel));
         if version.is_none() {
-            let why = "no such file: large folios are counted as pages that may move";
+            let why =
+                "no such file: taken as before 6.9, whose compaction passes over large folios";
             missing.push(Missing { file: "/proc/version".to_owned(), why: why.to_owned() });
         }
         let page_kb = page_kb(&meminfo, &zones);
@@ -69,7 +76,34 @@ impl Source {
             large_folios: version.as_ref().is_some_and(|version| version.at_least(6, 9)),
             unevictable: unevictable.is_none_or(|value| value != "0"),
         };
-        Ok(Self { tree, zones, version, page_kb, sizes, rules, missing })
+        let types = (!types.is_empty()).then(|| parse(types, PageTypeInfo::read)).transpose()?;
+        let lists =
+            (!buddyinfo.is_empty()).then(|| parse(buddyinfo, BuddyInfo::read)).transpose()?;
+        Ok(Self { tree, zones, version, page_kb, sizes, rules, missing, types, lists })
+    }
+
+    /// Returns the room of a zone for pages that move, where the lists by type can be read.
+    pub(super) fn room(&self, zone: &Zone) -> Option<Room> {
+        let (types, lists) = (self.types.as_ref()?, self.lists.as_ref()?);
+        let name = (u16::try_from(zone.node).ok()?, zone.name.clone());
+        let all = lists.free.get(&name)?;
+        let small = usize::from(self.sizes.pageblock).min(all.len());
+        let mut room = Room { at_least: 0, at_most: 0 };
+        for (order, &blocks) in all.iter().enumerate().take(small) {
+            let (mut targets, mut others) = (0, 0);
+            for ((of, mt), counts) in &types.free {
+                let count = counts.get(order).copied().unwrap_or(0);
+                match mt {
+                    _ if *of != name => {}
+                    Migratetype::Movable | Migratetype::Cma => targets += count,
+                    _ => others += count,
+                }
+            }
+            // The kernel stops counting a list at 100,000.
+            room.at_least += targets << order;
+            room.at_most += blocks.saturating_sub(others) << order;
+        }
+        Some(room)
     }
 
     /// Returns the frames that will be read.
@@ -133,7 +167,7 @@ impl Source {
         let why = "only snapshot.txt: dirty and mlocked pages and large folios count as pages that surely move";
         self.missing.push(Missing { file: "/proc/kpageflags".to_owned(), why: why.to_owned() });
         let legacy = self.version.as_ref().map(KernelVersion::numbering);
-        let numbering = legacy.unwrap_or(pageblock::mobility::Numbering::Modern);
+        let numbering = legacy.unwrap_or(Numbering::Modern);
         let types = self.tree.read("/proc/pagetypeinfo").unwrap_or_default();
         let snapshot = Snapshot::open(&folder, Decoding { numbering, cma: types.contains("CMA") })?;
         let mut runs: Vec<(u64, u64, Kind)> = Vec::new();
@@ -170,6 +204,14 @@ impl Source {
         let found = self.tree.find("/proc/kpageflags").or_else(|| self.tree.find("snapshot.txt"));
         found.unwrap_or_else(|| self.tree.root().to_owned())
     }
+}
+
+fn parse<T>(
+    text: String,
+    read: fn(Input) -> Result<T, pageblock_recording::Error>,
+) -> Result<T, Error> {
+    let name = if text.starts_with("Node") { "buddyinfo" } else { "pagetypeinfo" };
+    Ok(read(Input::from_reader(std::io::Cursor::new(text), Path::new(name))?)?)
 }
 
 const fn of_use(state: PageUse) -> Kind {

@@ -29,6 +29,8 @@ pub struct Block {
     pub unknown: u16,
     /// Does not move, holes included.
     pub never: u16,
+    /// Whether it has a folio above order 0 that may end a run of compaction.
+    pub may_end_run: bool,
     /// What most of its used frames are; `Free` if it has none.
     pub most: Kind,
 }
@@ -50,8 +52,8 @@ pub struct Units {
     pub free: u64,
     /// Those with free frames and frames that move only.
     pub sure: u64,
-    /// Those without a frame that stays, and without one of unknown use.
-    pub clean: u64,
+    /// Those of frames that are free, move or may move, by the number of frames that are not free.
+    pub moving: Vec<u32>,
     /// Those without a frame that stays, by the number of frames of unknown use.
     pub unknown: Vec<u32>,
     /// Those without a hole.
@@ -70,7 +72,8 @@ struct Sum {
 
 impl Units {
     fn new(order: u8) -> Self {
-        Self { order, unknown: vec![0; (1 << order) + 1], ..Self::default() }
+        let none = || vec![0; (1 << order) + 1];
+        Self { order, moving: none(), unknown: none(), ..Self::default() }
     }
 
     /// Adds equal blocks.
@@ -82,7 +85,7 @@ impl Units {
         self.sure += if sum.free + sum.sure == all { blocks } else { 0 };
         if sum.free + sum.sure + sum.maybe + sum.unknown == all {
             match sum.unknown {
-                0 => self.clean += blocks,
+                0 => self.moving[(sum.sure + sum.maybe) as usize] += count,
                 unknown => self.unknown[unknown as usize] += count,
             }
         }
@@ -254,6 +257,7 @@ impl Tally {
             maybe: sum.maybe as u16,
             unknown: sum.unknown as u16,
             never: (pages - sum.free - sum.sure - sum.maybe - sum.unknown) as u16,
+            may_end_run: self.rules.large_folios && kinds[Kind::LargeFolio as usize] > 0,
             most,
         });
         if !sum.hole {

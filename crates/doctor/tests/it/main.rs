@@ -1,3 +1,4 @@
 //! Real reports, explained.
 
+mod forecast;
 mod reports;
