@@ -13,6 +13,7 @@ mod args;
 #[cfg(feature = "bench")]
 mod bench;
 mod compare;
+mod doctor;
 mod excerpt;
 mod explain;
 mod forecast;
@@ -73,6 +74,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Policy(args) => policy::run(args),
         Command::Excerpt(args) => excerpt::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Forecast(args) => forecast::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Run(args) => run::run(RunPlan::new(args)?),

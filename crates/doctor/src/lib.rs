@@ -1,10 +1,11 @@
 //! Explains why the page allocator failed, from what a machine printed.
 //!
-//! [`explain`](explain::explain) takes a kernel's log; [`forecast`](forecast::forecast) reads what every frame is used
-//! for. Nothing here prints.
+//! [`explain`](explain::explain) takes a kernel's log, [`checkup`](checkup::checkup) samples of a machine's files, and
+//! [`forecast`](forecast::forecast) reads what every frame is used for. Nothing here prints.
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod checkup;
 pub mod class;
 mod error;
 pub mod explain;

@@ -111,7 +111,6 @@ pub(super) fn read(
         }
     }
     runs.end();
-    tally.push(Kind::Hole, end - at);
     tally.finish();
     Ok(())
 }

@@ -192,7 +192,6 @@ impl Source {
                 tally.push(kind, end.saturating_sub(start.max(at)));
                 at = at.max(end);
             }
-            tally.push(Kind::Hole, zone.end().saturating_sub(at));
             tally.finish();
             tallies.push(tally);
         }

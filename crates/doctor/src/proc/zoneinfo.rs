@@ -72,8 +72,12 @@ impl Zone {
     }
 }
 
-/// The largest frame number: 64-bit addresses reach at most 2^52 pages.
-const FRAME_LIMIT: u64 = 1 << 52;
+/// The limit of numbers of pages and frames, far above real ones.
+const PAGES: u64 = 1 << 48;
+/// The limit of a zone's frames: 64 TiB of pages of 4 KiB.
+const SPAN: u64 = 1 << 34;
+/// The limit of zones: 1024 nodes (`MAX_NUMNODES`) with 4.
+const ZONES: usize = 4096;
 
 /// Reads the zones that have memory, in the order of the file. `path` is named in errors.
 ///
@@ -94,6 +98,9 @@ pub fn read(text: &str, path: &Path) -> Result<Vec<Zone>, Error> {
             let (node, name) =
                 rest.split_once(", zone").ok_or_else(|| unexpected("`Node N, zone NAME`"))?;
             let node = node.trim().parse().map_err(|_| unexpected("`Node N, zone NAME`"))?;
+            if zones.len() == ZONES {
+                return Err(unexpected("4096 zones at most"));
+            }
             zones.push(Zone { node, name: name.trim().to_owned(), ..Zone::default() });
             of_node = false;
             continue;
@@ -129,14 +136,12 @@ pub fn read(text: &str, path: &Path) -> Result<Vec<Zone>, Error> {
             expected: "at least one zone with memory, as in /proc/zoneinfo",
         });
     }
-    if let Some(zone) =
-        zones.iter().find(|zone| zone.start >= FRAME_LIMIT || zone.spanned >= FRAME_LIMIT)
-    {
+    if let Some(zone) = zones.iter().find(|zone| zone.start >= PAGES || zone.spanned >= SPAN) {
         return Err(Error::Unexpected {
             path: path.to_owned(),
             line: 0,
             found: zone.label(),
-            expected: "a zone below frame 2^52",
+            expected: "a zone of less than 2^34 frames, below frame 2^48",
         });
     }
     Ok(zones)
@@ -145,5 +150,5 @@ pub fn read(text: &str, path: &Path) -> Result<Vec<Zone>, Error> {
 /// Returns a number; some counters can go below zero for a moment.
 fn number_of(word: &str) -> Option<u64> {
     let number: i128 = word.parse().ok()?;
-    Some(number.clamp(0, i128::from(u64::MAX)) as u64)
+    Some(number.clamp(0, i128::from(PAGES)) as u64)
 }
