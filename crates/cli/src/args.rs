@@ -105,6 +105,9 @@ pub(crate) enum Command {
     /// Tell how many large blocks compaction could make, and what holds the others; needs root on a live machine
     #[command(after_help = FORECAST_HELP)]
     Forecast(ForecastArgs),
+    /// Print the state of memory for Prometheus (node_exporter's textfile collector)
+    #[command(after_help = METRICS_HELP)]
+    Metrics(MetricsArgs),
     /// Record the page allocator of this machine while a command runs; needs root
     #[command(after_help = RECORD_HELP)]
     Record(RecordArgs),
@@ -171,6 +174,10 @@ const FORECAST_HELP: &str = "\
 Reads /proc/kpageflags, /proc/kpagecount and /proc/zoneinfo, and changes nothing. A state that `pageblock record` saved
 (FOLDER, FOLDER/start, FOLDER/end) or a copied tree with these files is read instead where it is named.
 docs/forecast.md says what the bounds stand on.";
+
+const METRICS_HELP: &str = "\
+pageblock metrics --out /var/lib/node_exporter/textfile/pageblock.prom, from cron or a timer. docs/metrics.md has the
+metrics and alert rules.";
 
 const REPEAT_HELP: &str = "\
 The file holds the workload, the machine, the scale, the kernel with every switch, and the seed: no policy file and
@@ -351,6 +358,16 @@ pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct MetricsArgs {
+    /// The root of a copied tree; by default this machine
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Write a file, whole or not at all, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]

@@ -22,6 +22,7 @@ mod interrupt;
 mod jobs;
 mod machines;
 mod manual;
+mod metrics;
 mod output;
 mod plan;
 mod policy;
@@ -76,6 +77,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Explain(args) => explain::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Forecast(args) => forecast::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Run(args) => run::run(RunPlan::new(args)?),
         Command::Repeat(args) => repeat::run(args),

@@ -76,8 +76,17 @@ fn answer(of: &Checkup) -> String {
         Some((finding, command)) => {
             format!("First:         {}\n               for: {}\n", command.run, finding.symptom)
         }
-        None if of.findings.is_empty() => "First:         nothing to do\n".to_owned(),
+        None if of.findings.is_empty() => format!("First:         {}\n", nothing_found(of)),
         None => format!("First:         {}\n", of.findings[0].symptom),
+    }
+}
+
+/// Returns what to do where nothing was found.
+const fn nothing_found(of: &Checkup) -> &'static str {
+    match (of.fragmented, of.hurts) {
+        (Fragmented::No, _) | (_, Hurts::No) => "nothing to do",
+        (_, Hurts::Unknown) => "two samples while it is used: they tell whether it hurts",
+        _ => "`pageblock forecast` (as root): what compaction could give",
     }
 }
 

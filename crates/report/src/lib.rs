@@ -11,6 +11,7 @@ pub mod explain;
 pub mod forecast;
 pub mod full;
 pub mod json;
+pub mod metrics;
 pub mod mmtests;
 pub mod monitors;
 pub mod published;

@@ -119,7 +119,15 @@ impl Sample {
             None => sample.free_blocks = BTreeMap::new(),
         }
         let types = text("/proc/pagetypeinfo", &mut missing);
-        sample.types = parsed(types, "/proc/pagetypeinfo", PageTypeInfo::read, &mut missing);
+        let has_text = !types.trim().is_empty();
+        sample.types = parsed(types, "/proc/pagetypeinfo", PageTypeInfo::read, &mut missing)
+            .filter(|types| !types.blocks.is_empty());
+        if has_text
+            && sample.types.is_none()
+            && missing.iter().all(|m| m.file != "/proc/pagetypeinfo")
+        {
+            missing.push(gone("/proc/pagetypeinfo", "no pageblocks by type in it"));
+        }
         sample.pressure = pressure(&text("/proc/pressure/memory", &mut missing));
         sample.sysctls = super::settings::sysctls(tree);
         if sample.sysctls.is_empty() {

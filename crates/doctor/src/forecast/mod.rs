@@ -46,7 +46,7 @@ pub struct Forecast {
     pub frames: Vec<Frames>,
     /// Free pages on per-CPU lists, which cannot be told from kernel memory.
     pub on_cpu_lists: u64,
-    /// Pages that are pinned now (`nr_foll_pin_acquired` less `nr_foll_pin_released`); null before 5.8.
+    /// Pages that are pinned now (`nr_foll_pin_acquired` less `nr_foll_pin_released`); null where the kernel does not count them.
     pub pinned: Option<u64>,
     /// Pageblocks by the number of pages that hold them.
     pub held: Held,

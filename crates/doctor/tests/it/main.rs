@@ -1,4 +1,6 @@
 //! Real reports, explained.
 
 mod forecast;
+mod fuzzed;
+mod patterns;
 mod reports;
