@@ -183,8 +183,10 @@ pub fn map(of: &Forecast, style: Style) -> String {
     let columns = 1 << columns.ilog2();
     let cells = 1_usize << (of.gigantic_order - of.pageblock_order);
     let rows = of.map.len() as u64;
-    let gib = if style.whole_map { 1 } else { rows.div_ceil(MAP_ROWS).next_power_of_two() };
-    let each = if style.whole_map { 1 } else { (cells * gib as usize).div_ceil(columns).max(1) };
+    let is_small = rows * (cells as u64).div_ceil(columns as u64) <= MAP_ROWS;
+    let whole = style.whole_map || is_small;
+    let gib = if whole { 1 } else { rows.div_ceil(MAP_ROWS).next_power_of_two() };
+    let each = if whole { 1 } else { (cells * gib as usize).div_ceil(columns).max(1) };
     let unit = size(of.pageblock_order, of.page_kb);
     let mut text = match each {
         1 => format!("\nA cell is a pageblock ({unit}), a row {gib} GiB:\n"),
@@ -209,10 +211,13 @@ pub fn map(of: &Forecast, style: Style) -> String {
         }
     }
     for (name, all) in together {
-        let picture: Vec<char> = all.chunks(each).map(most_common).collect();
+        let mut picture: Vec<char> = all.chunks(each).map(most_common).collect();
+        let end = picture.iter().rposition(|&cell| cell != ' ').map_or(0, |last| last + 1);
+        picture.truncate(end);
         for (n, line) in picture.chunks(columns).enumerate() {
             let name = if n == 0 { name.as_str() } else { "" };
-            text += &format!("{name:<label$} {}\n", cells_of(line, style));
+            text += format!("{name:<label$} {}", cells_of(line, style)).trim_end();
+            text.push('\n');
         }
     }
     text
@@ -224,7 +229,7 @@ fn label_of(row: &MapRow) -> String {
 
 fn most_common(cells: &[char]) -> char {
     let mut counts: BTreeMap<char, usize> = BTreeMap::new();
-    for &cell in cells {
+    for &cell in cells.iter().filter(|&&cell| cell != ' ') {
         *counts.entry(cell).or_default() += 1;
     }
     let most = counts.into_iter().max_by_key(|&(cell, count)| (count, cell));

@@ -138,7 +138,7 @@ fn compacted(tally: &Tally, zone: &Zone, mut total: u64) -> Compacted {
     let mut target = blocks.len();
     let mut room = 0_u64;
     for at in 0..blocks.len() {
-        if at >= target || blocks[at].may_end_run {
+        if at >= target || blocks[at].large > 0 {
             break;
         }
         let mut moving = u64::from(blocks[at].sure);

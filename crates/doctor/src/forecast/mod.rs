@@ -257,7 +257,7 @@ fn cell(block: &Block, pages: u32) -> char {
         () if block.most == Kind::Hole && u32::from(block.never) == pages => ' ',
         () if matches!(block.most, Kind::HugeFolio | Kind::Hugetlb) => 'H',
         () if block.most == Kind::Reserved && u32::from(held) * 2 > pages => 'r',
-        () if block.never == 0 && block.unknown == 0 && block.maybe == 0 => 'm',
+        () if held == 0 && block.maybe == block.large => 'm',
         () if held == 0 => '?',
         () if held <= FEW => '1',
         () if u32::from(held) * 2 > pages => 'K',

@@ -29,8 +29,8 @@ pub struct Block {
     pub unknown: u16,
     /// Does not move, holes included.
     pub never: u16,
-    /// Whether it has a folio above order 0 that may end a run of compaction.
-    pub may_end_run: bool,
+    /// Of those that may move: in folios above order 0, which move from 6.9 on, though a run may end at one.
+    pub large: u16,
     /// What most of its used frames are; `Free` if it has none.
     pub most: Kind,
 }
@@ -257,7 +257,11 @@ impl Tally {
             maybe: sum.maybe as u16,
             unknown: sum.unknown as u16,
             never: (pages - sum.free - sum.sure - sum.maybe - sum.unknown) as u16,
-            may_end_run: self.rules.large_folios && kinds[Kind::LargeFolio as usize] > 0,
+            large: if self.rules.large_folios {
+                kinds[Kind::LargeFolio as usize] as u16
+            } else {
+                0
+            },
             most,
         });
         if !sum.hole {
