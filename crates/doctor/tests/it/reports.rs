@@ -161,7 +161,7 @@ fn a_request_without_watermarks_that_finds_nothing() {
     let found = one("5.18-arm-memalloc-empty.txt");
     assert_eq!(found.class, Class::SlowReclaim);
     assert!(found.flags.is_some_and(|flags| flags.memalloc));
-    assert_eq!((found.zones[0].free, found.zones[0].mark), (0, 0));
+    assert_eq!((found.zones[0].free, found.zones[0].verdict), (0, Verdict::Below));
     assert_eq!(found.report.memory.free_swap_kb, Some(1_009_180));
 }
 
