@@ -14,7 +14,6 @@ mod args;
 mod bench;
 mod compare;
 mod doctor;
-mod excerpt;
 mod explain;
 mod forecast;
 mod grade;
@@ -29,6 +28,7 @@ mod policy;
 mod progress;
 mod published;
 mod record;
+mod recording;
 mod repeat;
 mod replay;
 mod run;
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
 fn run(args: Args) -> anyhow::Result<Verdict> {
     match args.command {
         Command::Policy(args) => policy::run(args),
-        Command::Excerpt(args) => excerpt::run(&args),
+        Command::Recording(command) => recording::run(&command),
         Command::Explain(args) => explain::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Forecast(args) => forecast::run(&args),

@@ -7,6 +7,7 @@
 pub mod calibration;
 pub mod certificate;
 pub mod checkup;
+pub mod contents;
 pub mod explain;
 pub mod forecast;
 pub mod full;

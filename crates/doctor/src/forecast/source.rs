@@ -157,19 +157,22 @@ impl Source {
     /// Reads the snapshot that `pageblock record` writes beside the files.
     fn of_snapshot(&mut self) -> Result<Vec<Tally>, Error> {
         let folder = self.tree.root().to_owned();
-        if self.tree.find("snapshot.txt").is_none() {
+        let Some(file) = self.tree.find("snapshot.txt") else {
             return Err(Error::Missing {
                 path: folder,
                 what: "kpageflags",
                 expected: "/proc/kpageflags, or a copy of it (plain, .zst or .xz), or snapshot.txt",
             });
-        }
+        };
         let why = "only snapshot.txt: dirty and mlocked pages and large folios count as pages that surely move";
         self.missing.push(Missing { file: "/proc/kpageflags".to_owned(), why: why.to_owned() });
         let legacy = self.version.as_ref().map(KernelVersion::numbering);
         let numbering = legacy.unwrap_or(Numbering::Modern);
         let types = self.tree.read("/proc/pagetypeinfo").unwrap_or_default();
-        let snapshot = Snapshot::open(&folder, Decoding { numbering, cma: types.contains("CMA") })?;
+        let snapshot = Snapshot::read(
+            Input::open(&file)?,
+            Decoding { numbering, cma: types.contains("CMA") },
+        )?;
         let mut runs: Vec<(u64, u64, Kind)> = Vec::new();
         runs.extend(snapshot.free.iter().map(|b| (b.pfn.0, 1 << b.order, Kind::Free)));
         runs.extend(snapshot.pcp.iter().map(|b| (b.pfn.0, 1 << b.order, Kind::KernelOrFree)));
