@@ -1,5 +1,6 @@
 //! Command-line arguments. [`plan`](crate::plan) checks them.
 
+pub(crate) mod doctor;
 pub(crate) mod recording;
 
 use std::path::PathBuf;
@@ -104,8 +105,11 @@ pub(crate) enum Command {
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
     /// Examine this machine, or copied files: is its memory fragmented, does it hurt, what first?
-    #[command(after_help = DOCTOR_HELP)]
-    Doctor(DoctorArgs),
+    #[command(after_help = doctor::DOCTOR_HELP)]
+    Doctor(doctor::DoctorArgs),
+    /// Record what this machine's memory does for weeks, in a file of a fixed size; keep the hour around a failure
+    #[command(after_help = doctor::FLIGHT_HELP, args_conflicts_with_subcommands = true)]
+    Flight(doctor::FlightArgs),
     /// Tell how many large blocks compaction could make, and what holds the others; needs root on a live machine
     #[command(after_help = FORECAST_HELP)]
     Forecast(ForecastArgs),
@@ -169,11 +173,6 @@ killed, --clean (and the next recording) switches off what it left on, and --sal
 const EXPLAIN_HELP: &str = "\
 dmesg | pageblock explain, journalctl -k | pageblock explain, or a file with a pasted report. Times, names of hosts,
 quotes and wrapped lines do not matter. Exit status: 1 where the log has no report.";
-
-const DOCTOR_HELP: &str = "\
-Reads files of /proc and /sys twice, and changes nothing; what is missing or not permitted is said. DIR is a copied tree
-with proc and sys, such as a sosreport, or a folder with the files of /proc themselves.
-Exit status: 0 where nothing is wrong or only notices, 1 for warnings, 3 where it hurts now, 2 for wrong usage or input.";
 
 const FORECAST_HELP: &str = "\
 Reads /proc/kpageflags, /proc/kpagecount and /proc/zoneinfo, and changes nothing. A state that `pageblock record` saved
@@ -353,25 +352,6 @@ pub(crate) struct ExplainArgs {
     /// The log; - or nothing is standard input
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) file: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct DoctorArgs {
-    /// The root of a copied tree; by default this machine
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
-    /// The same tree copied later, for rates
-    #[arg(long, value_name = "DIR", requires = "root")]
-    pub(crate) later: Option<PathBuf>,
-    /// The time between the two samples, such as 10s, 500ms or 2m; 0 takes one sample and gives no rates
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = crate::doctor::interval, conflicts_with = "root")]
-    pub(crate) interval: std::time::Duration,
-    /// Print the zones, every command, and what does nothing here
-    #[arg(long)]
-    pub(crate) details: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

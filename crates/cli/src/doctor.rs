@@ -1,26 +1,53 @@
 //! `pageblock doctor`: examines a machine.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::bail;
 use pageblock_doctor::checkup::{Sample, Severity, checkup};
+use pageblock_doctor::flight::{self, Flight};
 use pageblock_doctor::proc::tree::Tree;
 use pageblock_report::checkup as print;
 use pageblock_report::json::to_json;
 
-use crate::args::DoctorArgs;
+use crate::args::doctor::DoctorArgs;
 use crate::{Verdict, interrupt, output};
 
 /// The exit status where it hurts now.
 const HURTS: u8 = 3;
-/// How often Ctrl-C is looked for.
-const LOOK: Duration = Duration::from_millis(20);
 /// The longest interval.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// The time between two moments of a flight file, milliseconds.
+const FLIGHT_MS: u64 = 60_000;
 
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<Verdict> {
     interrupt::watch_quietly()?;
+    let Some((first, second)) = samples(args)? else { return Ok(Verdict::Interrupted) };
+    let checkup = checkup(&first, second.as_ref());
+    output::print(&match args.json {
+        true => to_json(&checkup),
+        false => print::print(&checkup, args.details),
+    })?;
+    Ok(match checkup.severity() {
+        Some(Severity::Critical) => Verdict::Status(HURTS),
+        Some(Severity::Warning) => Verdict::No,
+        Some(Severity::Notice) | None => Verdict::Yes,
+    })
+}
+
+/// Takes one sample or two; `None` after Ctrl-C.
+fn samples(args: &DoctorArgs) -> anyhow::Result<Option<(Sample, Option<Sample>)>> {
+    if let Some(file) = &args.flight {
+        let flight = Flight::open(file)?;
+        let last = flight::last_ms(&flight)?;
+        let to = args.to.map_or(last, |when| when.ms(last));
+        let from = args.from.map_or(to.saturating_sub(FLIGHT_MS), |when| when.ms(last));
+        if from >= to {
+            bail!("--from {} is not before --to {}", flight::time(from), flight::time(to));
+        }
+        let (first, second) = flight::pair(&flight, from, to)?;
+        return Ok(Some((first, Some(second))));
+    }
     let tree = open(args.root.as_deref().unwrap_or(Path::new("/")))?;
     let later = args.later.as_deref().map(open).transpose()?;
     let two = later.is_some() || (tree.is_live() && args.interval > Duration::ZERO);
@@ -34,23 +61,14 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<Verdict> {
     let second = match &later {
         Some(later) => Some(Sample::read(later, true)),
         None if two => {
-            if !wait(args.interval) {
-                return Ok(Verdict::Interrupted);
+            if interrupt::wait(args.interval) {
+                return Ok(None);
             }
             Some(Sample::read(&tree, true))
         }
         None => None,
     };
-    let checkup = checkup(&first, second.as_ref());
-    output::print(&match args.json {
-        true => to_json(&checkup),
-        false => print::print(&checkup, args.details),
-    })?;
-    Ok(match checkup.severity() {
-        Some(Severity::Critical) => Verdict::Status(HURTS),
-        Some(Severity::Warning) => Verdict::No,
-        Some(Severity::Notice) | None => Verdict::Yes,
-    })
+    Ok(Some((first, second)))
 }
 
 fn open(root: &Path) -> anyhow::Result<Tree> {
@@ -58,19 +76,6 @@ fn open(root: &Path) -> anyhow::Result<Tree> {
         bail!("{}: no such folder; expected a copied tree with proc and sys", root.display());
     }
     Ok(Tree::new(root))
-}
-
-/// Waits for the second sample; false after Ctrl-C.
-#[expect(clippy::disallowed_methods, reason = "rates are over real time")]
-fn wait(interval: Duration) -> bool {
-    let began = Instant::now();
-    while let Some(left) = interval.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
-        if interrupt::requested() {
-            return false;
-        }
-        std::thread::sleep(LOOK.min(left));
-    }
-    !interrupt::requested()
 }
 
 /// Reads a time such as `10s`, `500ms`, `2m`, or seconds.

@@ -15,6 +15,7 @@ mod bench;
 mod compare;
 mod doctor;
 mod explain;
+mod flight;
 mod forecast;
 mod grade;
 mod interrupt;
@@ -76,6 +77,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Recording(command) => recording::run(&command),
         Command::Explain(args) => explain::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Flight(args) => flight::run(&args),
         Command::Forecast(args) => forecast::run(&args),
         Command::Metrics(args) => metrics::run(&args),
         Command::Record(args) => record::run(&args),

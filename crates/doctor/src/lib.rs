@@ -1,7 +1,8 @@
 //! Explains why the page allocator failed, from what a machine printed.
 //!
 //! [`explain`](explain::explain) takes a kernel's log, [`checkup`](checkup::checkup) samples of a machine's files, and
-//! [`forecast`](forecast::forecast) reads what every frame is used for. Nothing here prints.
+//! [`forecast`](forecast::forecast) reads what every frame is used for, and [`flight`] records a machine for weeks. Nothing here
+//! prints.
 #![forbid(unsafe_code)]
 
 pub mod advice;
@@ -9,6 +10,7 @@ pub mod checkup;
 pub mod class;
 mod error;
 pub mod explain;
+pub mod flight;
 pub mod forecast;
 pub mod gfp;
 pub mod log;

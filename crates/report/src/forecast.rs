@@ -165,7 +165,7 @@ fn notes(of: &Forecast) -> String {
             );
         }
         None => {
-            text += "Pinned pages: this kernel does not count them; \"at least\" assumes none\n"
+            text += "Pinned pages: this kernel does not count them; \"at least\" assumes none\n";
         }
     }
     for missing in &of.missing {

@@ -9,6 +9,7 @@ pub mod certificate;
 pub mod checkup;
 pub mod contents;
 pub mod explain;
+pub mod flight;
 pub mod forecast;
 pub mod full;
 pub mod json;

@@ -115,7 +115,7 @@ impl Signs {
 /// Returns the log of a tree, that of this machine from `/dev/kmsg`.
 pub(super) fn read(tree: &Tree) -> Result<String, Missing> {
     if !tree.is_live() {
-        let found = LOGS.iter().find(|file| tree.find(file).is_some());
+        let found = LOGS.iter().find(|file| tree.has(file));
         let why = "no log in the tree: failures of the past are not known";
         return tree.read(found.ok_or_else(|| gone("dmesg", why))?);
     }

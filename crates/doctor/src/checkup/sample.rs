@@ -93,7 +93,7 @@ impl Sample {
         let version = version.or_else(|| tree.setting("/sos_commands/kernel/uname_-a"));
         match version.as_deref().and_then(version_of) {
             Some((numbers, text)) => {
-                (sample.version, sample.version_text) = (Some(numbers), Some(text))
+                (sample.version, sample.version_text) = (Some(numbers), Some(text));
             }
             None => missing.push(gone("/proc/version", "commands are those of any version")),
         }

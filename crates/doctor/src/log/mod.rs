@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use regex_lite::Regex;
 
 pub use self::mem_info::{FreeList, MemInfo, Zone, ZoneKind};
+pub(crate) use self::report::begins;
 pub use self::report::{Kind, Report, reports};
 
 /// A line of a log.

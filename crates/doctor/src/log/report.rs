@@ -101,7 +101,7 @@ fn further_states(lines: &[Line]) -> Vec<usize> {
 }
 
 /// Returns what a line begins.
-fn begins(text: &str) -> Option<Kind> {
+pub(crate) fn begins(text: &str) -> Option<Kind> {
     if let Some(found) = FAILURE.captures(text) {
         let stalls = found.get(2).is_some_and(|word| word.as_str() != "failure");
         return Some(if stalls { Kind::Stall } else { Kind::Failure });

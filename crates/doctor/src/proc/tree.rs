@@ -1,5 +1,6 @@
-//! Where the files of a machine are: below `/`, in a copied tree such as a sosreport, or side by side in a folder.
+//! Where the files of a machine are: below `/`, in a copied tree such as a sosreport, side by side in a folder, or in memory.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ const FILE_BYTES: u64 = 64 << 20;
 #[derive(Clone, Debug)]
 pub struct Tree {
     root: PathBuf,
+    /// The files by the kernel's names, where they are in memory.
+    texts: Option<BTreeMap<String, Result<String, String>>>,
 }
 
 /// Why a file is not there.
@@ -28,7 +31,14 @@ impl Tree {
     /// Makes a tree from its root: `/`, or a folder with `proc` and `sys`, or one with the files of `/proc` themselves.
     #[must_use]
     pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self { root: root.to_owned(), texts: None }
+    }
+
+    /// Makes a tree of files in memory, each a text or why it could not be read, by the names that the kernel gives them.
+    /// `name` is what errors call the tree.
+    #[must_use]
+    pub fn of_texts(name: &Path, texts: BTreeMap<String, Result<String, String>>) -> Self {
+        Self { root: name.to_owned(), texts: Some(texts) }
     }
 
     /// Returns the root.
@@ -40,7 +50,16 @@ impl Tree {
     /// Tells whether it is the machine that this program runs on.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        self.root == Path::new("/")
+        self.texts.is_none() && self.root == Path::new("/")
+    }
+
+    /// Tells whether there is such a file.
+    #[must_use]
+    pub fn has(&self, file: &str) -> bool {
+        match &self.texts {
+            Some(texts) => texts.get(file).is_some_and(Result::is_ok),
+            None => self.find(file).is_some(),
+        }
     }
 
     /// Returns the path of a file that the kernel names so, such as `/proc/vmstat`: the first that is there of those
@@ -61,6 +80,10 @@ impl Tree {
     /// If it is not there, cannot be read, or is compressed and damaged.
     pub fn read(&self, file: &str) -> Result<String, Missing> {
         let missing = |why: String| Missing { file: file.to_owned(), why };
+        if let Some(texts) = &self.texts {
+            let text = texts.get(file).ok_or_else(|| missing("no such file".to_owned()))?;
+            return text.clone().map_err(missing);
+        }
         let path = self.find(file).ok_or_else(|| missing("no such file".to_owned()))?;
         let bytes = match path.extension().and_then(|end| end.to_str()) {
             Some("zst" | "xz") => pageblock_recording::Input::open(&path)
@@ -85,6 +108,12 @@ impl Tree {
     /// Returns the names in a folder, sorted; none if it is not there.
     #[must_use]
     pub fn names(&self, folder: &str) -> Vec<String> {
+        if let Some(texts) = &self.texts {
+            let inside = format!("{}/", folder.trim_end_matches('/'));
+            let names =
+                texts.keys().filter_map(|file| file.strip_prefix(&inside)?.split('/').next());
+            return names.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect();
+        }
         let path = self.root.join(folder.trim_start_matches('/'));
         let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
         let mut names: Vec<String> =

@@ -13,7 +13,7 @@ pub(super) fn large_cache(facts: &Facts<'_>) -> Option<Finding> {
     if arc * 4 < total || unusable < 500 {
         return None;
     }
-    let (half, now) = (arc / 2 << 10, arc << 10);
+    let (half, now) = ((arc / 2) << 10, arc << 10);
     let file = "/sys/module/zfs/parameters/zfs_arc_max";
     Some(Finding {
         name: "large_cache",
