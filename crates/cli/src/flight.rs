@@ -52,13 +52,13 @@ fn record(args: &FlyArgs) -> anyhow::Result<Verdict> {
         begun += &format!("memory could not be locked ({why}); a stall may delay samples\n");
     }
     output::note(&begun);
-    let asked = fly(args, &mut recorder)?;
+    fly(args, &mut recorder)?;
     output::note(&ended(args, &recorder.finish()?));
-    Ok(if asked { Verdict::Interrupted } else { Verdict::Yes })
+    Ok(Verdict::Yes)
 }
 
-/// Records until the end; tells whether it was asked to stop.
-fn fly(args: &FlyArgs, recorder: &mut Recorder) -> anyhow::Result<bool> {
+/// Records until the end of its time, or until it is asked to stop.
+fn fly(args: &FlyArgs, recorder: &mut Recorder) -> anyhow::Result<()> {
     let began = Instant::now();
     let mut next = Duration::ZERO;
     loop {
@@ -82,10 +82,11 @@ fn fly(args: &FlyArgs, recorder: &mut Recorder) -> anyhow::Result<bool> {
         let end = args.duration.unwrap_or(Duration::MAX);
         if next > end {
             let left = end.saturating_sub(began.elapsed());
-            return Ok(interrupt::wait(left));
+            interrupt::wait(left);
+            return Ok(());
         }
         if interrupt::wait(next.saturating_sub(began.elapsed())) {
-            return Ok(true);
+            return Ok(());
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
-use pageblock_doctor::checkup::{Checkup, Sample, Severity};
+use pageblock_doctor::checkup::{Checkup, FolioSize, Sample, Severity};
 
 /// Metrics under way.
 #[derive(Default)]
@@ -37,6 +37,7 @@ pub fn metrics(sample: &Sample, of: &Checkup) -> String {
     lists(&mut text, of);
     zones(&mut text, of);
     counters(&mut text, sample);
+    sizes_and_daemons(&mut text, sample);
     if let Some(pressure) = &sample.pressure {
         let name = "pageblock_memory_pressure_seconds_total";
         text.metric(name, "counter", "Time in which tasks waited for memory (PSI).");
@@ -142,7 +143,7 @@ fn zones(text: &mut Text, of: &Checkup) {
 /// (those that begin so, where a name ends with `*`).
 type Counter = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-const COUNTERS: [Counter; 6] = [
+const COUNTERS: [Counter; 8] = [
     (
         "pageblock_direct_compaction_total",
         "Requests that compacted memory themselves, by result.",
@@ -173,6 +174,8 @@ const COUNTERS: [Counter; 6] = [
         "Pages that compaction looked at.",
         &[("scanner=migrate", "compact_migrate_scanned"), ("scanner=free", "compact_free_scanned")],
     ),
+    ("pageblock_oom_kills_total", "Tasks that the OOM killer ended.", &[("", "oom_kill")]),
+    ("pageblock_swapped_out_pages_total", "Pages that were swapped out.", &[("", "pswpout")]),
 ];
 
 fn counters(text: &mut Text, sample: &Sample) {
@@ -186,6 +189,32 @@ fn counters(text: &mut Text, sample: &Sample) {
         for (label, value) in sums {
             let label = label.split_once('=').map(|(key, value)| (key, value.to_owned()));
             text.value(name, label.as_slice(), value);
+        }
+    }
+}
+
+/// Faults by size of folio, and the CPU time of the kernel's threads for memory.
+fn sizes_and_daemons(text: &mut Text, sample: &Sample) {
+    let results = [("folio", "anon_fault_alloc"), ("fallback", "anon_fault_fallback")];
+    let counted = |size: &&FolioSize| results.iter().any(|(_, key)| size.stats.contains_key(*key));
+    let sizes: Vec<&FolioSize> = sample.huge.sizes.iter().filter(counted).collect();
+    if !sizes.is_empty() {
+        let name = "pageblock_folio_faults_total";
+        text.metric(name, "counter", "Faults that wanted a large folio of a size, by result.");
+        for size in sizes {
+            for (result, key) in results {
+                if let Some(value) = size.stats.get(key) {
+                    let bytes = ("size_bytes", (size.kb * 1024).to_string());
+                    text.value(name, &[bytes, ("result", result.to_owned())], value);
+                }
+            }
+        }
+    }
+    if !sample.daemons.is_empty() {
+        let name = "pageblock_daemon_cpu_seconds_total";
+        text.metric(name, "counter", "CPU time of kswapd, kcompactd and khugepaged.");
+        for (daemon, seconds) in &sample.daemons {
+            text.value(name, &[("daemon", daemon.clone())], seconds);
         }
     }
 }

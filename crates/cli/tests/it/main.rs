@@ -5,10 +5,12 @@ mod bench;
 mod docs;
 mod doctor;
 mod explain;
+mod flight;
 mod gaps;
 mod inputs;
 mod machines;
 mod manual;
+mod metrics;
 mod policy;
 mod programs;
 mod record;
@@ -72,7 +74,7 @@ pub(crate) fn file(name: &str, content: &str) -> PathBuf {
 }
 
 /// Keys whose values are objects with arbitrary names: counters, zones, kinds, switches.
-const FREE_NAMES: [&str; 15] = [
+const FREE_NAMES: [&str; 16] = [
     "counters",
     "samples",
     "free_blocks",
@@ -83,6 +85,7 @@ const FREE_NAMES: [&str; 15] = [
     "kinds",
     "switches",
     "daemons",
+    "files",
     "by_event",
     "requests",
     "failed",

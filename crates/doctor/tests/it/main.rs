@@ -1,5 +1,6 @@
 //! Real reports, explained.
 
+mod flight;
 mod forecast;
 mod fuzzed;
 mod patterns;
