@@ -8,8 +8,8 @@ use zstd::zstd_safe::{CParameter, DParameter};
 
 use super::frame::MOST_BYTES;
 
-/// The level of compression; higher ones take more time and save little here.
-const LEVEL: i32 = 3;
+/// The level of compression; higher ones save little here.
+const LEVEL: i32 = 9;
 /// The log of the bytes that compression looks back.
 const WINDOW: u32 = 18;
 

@@ -98,10 +98,11 @@ struct File {
 }
 
 impl File {
-    fn new(text: &FileText) -> Self {
+    fn new(name: &str, text: &FileText) -> Self {
         match text {
             Ok(text) => {
-                let (template, numbers) = Template::of(text);
+                // It fills its names to columns, others their numbers.
+                let (template, numbers) = Template::of(text, name != "/proc/zoneinfo");
                 Self { template, numbers, why: None, bytes: text.len() }
             }
             Err(why) => Self { why: Some(why.clone()), ..Self::default() },
@@ -145,7 +146,7 @@ impl State {
             if let Some(numbers) = numbers.and_then(|text| own.template.numbers(text)) {
                 changed.insert(file, numbers);
             } else if file >= known || *text != own.text() {
-                self.files[file] = File::new(text);
+                self.files[file] = File::new(name, text);
                 texts.push((u32::try_from(file).unwrap_or(u32::MAX), text.clone()));
             }
         }
@@ -185,8 +186,9 @@ impl State {
         }
         self.files.resize_with(self.names.len(), File::default);
         for (file, text) in packed.texts {
-            let own = self.files.get_mut(file as usize).ok_or("a file without a name")?;
-            let new = File::new(&text);
+            let name = self.names.get(file as usize).ok_or("a file without a name")?;
+            let own = &mut self.files[file as usize];
+            let new = File::new(name, &text);
             self.bytes = self.bytes - own.bytes + new.bytes;
             if self.bytes > MOST_BYTES {
                 return Err("files of more than 16 MiB");

@@ -32,8 +32,8 @@ struct Found {
 const DIGITS: usize = 17;
 
 impl Template {
-    /// Splits a text.
-    pub(super) fn of(text: &str) -> (Self, Vec<u64>) {
+    /// Splits a text, in which blanks before a number fill a column, or belong to what is before them.
+    pub(super) fn of(text: &str, columns: bool) -> (Self, Vec<u64>) {
         let mut template = Self::default();
         let mut numbers = Vec::new();
         let mut before = String::new();
@@ -41,7 +41,8 @@ impl Template {
         while let Some(first) = rest.chars().next() {
             let blanks = rest.bytes().take_while(|&byte| byte == b' ').count();
             // One blank separates; more fill a column.
-            let found = if blanks == 1 { None } else { Found::at(rest, true) };
+            let fills = blanks == 0 || (columns && blanks > 1);
+            let found = if fills { Found::at(rest, true) } else { None };
             if let Some(found) = found {
                 let width = if found.blanks > 0 { found.blanks + found.bytes } else { 0 };
                 let before = std::mem::take(&mut before);
@@ -125,10 +126,12 @@ mod tests {
     use super::*;
 
     fn halves(text: &str) -> (Template, Vec<u64>) {
-        let (template, numbers) = Template::of(text);
-        assert_eq!(template.text(&numbers), text);
-        assert_eq!(template.numbers(text), Some(numbers.clone()), "{text:?} {template:?}");
-        (template, numbers)
+        for columns in [false, true] {
+            let (template, numbers) = Template::of(text, columns);
+            assert_eq!(template.text(&numbers), text);
+            assert_eq!(template.numbers(text), Some(numbers.clone()), "{text:?} {template:?}");
+        }
+        Template::of(text, true)
     }
 
     #[test]
@@ -143,6 +146,8 @@ mod tests {
         let (template, numbers) = halves("some avg10=0.05 avg60=12.00 total=1234\n");
         assert_eq!(numbers, [10, 5, 60, 1200, 1234]);
         assert!(template.numbers("some avg10=9.95 avg60=0.01 total=99999\n").is_some());
+        let (template, _) = Template::of("   count:    990\n", false);
+        assert_eq!(template.numbers("   count:    1002\n"), Some(vec![1002]));
         halves("nr_free_pages 12345\nnr_x -5\nboot 007 v6.18.44 1.2.3 99999999999999999999\n");
     }
 

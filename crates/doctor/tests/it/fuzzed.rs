@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pageblock_doctor::checkup::{Sample, checkup};
+use pageblock_doctor::flight::{Flight, bundle, pair, timeline};
 use pageblock_doctor::forecast::forecast;
 use pageblock_doctor::proc::tree::Tree;
 
@@ -69,6 +70,59 @@ pub(crate) fn forecast_of(input: &[u8]) {
     }
 }
 
+/// Reads the bytes as a flight file; those that do not begin as one are taken for the samples of one, parted by `=== `, with
+/// right checksums around them.
+pub(crate) fn flight(input: &[u8]) {
+    let sealed = if input.starts_with(b"PBFLIGHT") { input.to_vec() } else { sealed(input) };
+    let folder = Folder::with(b"", "flight");
+    let path = folder.0.join("a.ring");
+    std::fs::write(&path, sealed).unwrap();
+    let Ok(flight) = Flight::open(&path) else { return };
+    let mut times = Vec::new();
+    let extent = flight.each(&mut |moment| {
+        times.push(moment.wall_ms());
+        true
+    });
+    assert_eq!(extent.unwrap().samples, times.len() as u64);
+    let made = timeline(&flight, 0, u64::MAX, 1000);
+    assert_eq!(made.is_ok(), !times.is_empty());
+    if let (Some(first), Some(last)) = (times.first(), times.last()) {
+        let (_, second) = pair(&flight, *first, *last).unwrap();
+        checkup(&second, None);
+        bundle(&flight, None).unwrap();
+        bundle(&flight, Some(*first)).unwrap();
+    }
+}
+
+/// Makes a flight file of samples, each compressed and with its checksum.
+fn sealed(input: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+    let mut header = [b"PBFLIGHT".as_slice(), &[1, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0]].concat();
+    header.extend(xxh3_64(&header).to_le_bytes());
+    header.resize(4096, 0);
+    let number = 1_u64.to_le_bytes();
+    header.extend(number);
+    header.extend(xxh3_64(&number).to_le_bytes());
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+    let mut rest = Some(input);
+    let mut first = true;
+    while let Some(sample) = rest {
+        let (sample, later) = split(sample, HEADING);
+        rest = later;
+        encoder.write_all(sample).unwrap();
+        encoder.flush().unwrap();
+        let bytes = std::mem::take(encoder.get_mut());
+        let length = bytes.len() as u32 | if first { 1 << 31 } else { 0 };
+        header.extend(length.to_le_bytes());
+        header.extend(xxh3_64_with_seed(&bytes, (1 << 32) ^ u64::from(length)).to_le_bytes());
+        header.extend(bytes);
+        first = false;
+    }
+    header
+}
+
 fn split<'a>(input: &'a [u8], mark: &[u8]) -> (&'a [u8], Option<&'a [u8]>) {
     match input.windows(mark.len()).position(|window| window == mark) {
         Some(at) => (&input[..at], Some(&input[at + mark.len()..])),
@@ -126,13 +180,15 @@ fn every_seed_gives_a_result_or_a_line() {
     each_seed("explain", explain);
     each_seed("examine", examine);
     each_seed("forecast", forecast_of);
+    each_seed("flight", flight);
 }
 
 /// Real files, cut at every place of a grid and with bytes changed.
 #[test]
 fn damaged_machines_give_a_result_or_a_line() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds");
-    let calls: [(&str, fn(&[u8])); 2] = [("examine", examine), ("forecast", forecast_of)];
+    let calls: [(&str, fn(&[u8])); 3] =
+        [("examine", examine), ("forecast", forecast_of), ("flight", flight)];
     for (target, call) in calls {
         for file in std::fs::read_dir(seeds.join(target)).unwrap() {
             let bytes = std::fs::read(file.unwrap().path()).unwrap();
