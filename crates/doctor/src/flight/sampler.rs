@@ -41,6 +41,7 @@ const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 const COUNTERS_MS: u64 = 10_000;
 const SELDOM_MS: u64 = 60_000;
 const SEARCH_MS: u64 = 600_000;
+const NO_FILE: &str = "no such file";
 /// The most bytes of a file, far above real ones.
 const FILE_BYTES: usize = 8 << 20;
 
@@ -92,10 +93,12 @@ impl Sampler {
         if due(self.seldom_at, SELDOM_MS) {
             self.seldom_at = Some(now_ms);
             let names = SELDOM.map(str::to_owned).into_iter().chain(self.settings.iter().cloned());
-            files.extend(names.map(|name| {
+            let read = names.map(|name| {
                 let text = self.read_once(&name);
                 (name, text)
-            }));
+            });
+            // Kernels differ in these.
+            files.extend(read.filter(|(_, text)| *text != Err(NO_FILE.to_owned())));
         }
         files
     }
@@ -170,7 +173,7 @@ fn whole(file: &File, buffer: &mut Vec<u8>) -> std::io::Result<String> {
 
 fn why(error: &std::io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound => "no such file".to_owned(),
+        ErrorKind::NotFound => NO_FILE.to_owned(),
         ErrorKind::PermissionDenied => "no permission".to_owned(),
         _ => error.to_string(),
     }

@@ -23,9 +23,9 @@ fn copy(from: &Path, to: &Path) {
         let path = entry.unwrap().path();
         let target = to.join(path.file_name().unwrap());
         if path.is_dir() {
-            copy(&path, &target)
+            copy(&path, &target);
         } else {
-            fs::copy(&path, &target).map(drop).unwrap()
+            fs::copy(&path, &target).unwrap();
         }
     }
 }
@@ -134,7 +134,7 @@ fn what_was_read_comes_back_byte_for_byte() {
             let own = fs::read_to_string(machine.root().join(&name[1..])).unwrap();
             assert_eq!(files[name], Ok(own), "{name}");
         }
-        assert_eq!(files["/proc/slabinfo"], Err("no such file".to_owned()));
+        assert!(!files.contains_key("/proc/slabinfo"), "this machine has none");
     }
 }
 
@@ -235,11 +235,11 @@ fn the_hour_around_a_failure_is_kept() {
     assert_eq!(told.iter().map(|(second, _)| *second).collect::<Vec<_>>(), [5000, 5000 + 1800]);
     let path = &told[0].1;
     assert_eq!(path.file_name().unwrap(), "20231114T233640Z-oom.flight");
-    assert_eq!(kept(machine.folder.path()).unwrap(), [path.clone()]);
+    assert_eq!(kept(machine.folder.path()).unwrap(), std::slice::from_ref(path));
     let hour = moments(path);
-    let times = hour.iter().map(|(ms, _)| (ms - START_MS) / 1000);
+    let mut times = hour.iter().map(|(ms, _)| (ms - START_MS) / 1000);
     assert!(hour[0].0 <= START_MS + 3200 * 1000);
-    assert_eq!(times.last(), Some(6800));
+    assert_eq!(times.next_back(), Some(6800));
     let made = bundle(&Flight::open(path).unwrap(), None).unwrap();
     assert_eq!(made.event.as_ref().map(|event| event.kind), Some(EventKind::Oom));
     assert_eq!(made.explanations.len(), 1);

@@ -88,7 +88,7 @@ pub(crate) fn flight(input: &[u8]) {
     assert_eq!(made.is_ok(), !times.is_empty());
     if let (Some(first), Some(last)) = (times.first(), times.last()) {
         let (_, second) = pair(&flight, *first, *last).unwrap();
-        checkup(&second, None);
+        assert!(checkup(&second, None).unusable.is_sorted());
         bundle(&flight, None).unwrap();
         bundle(&flight, Some(*first)).unwrap();
     }
@@ -163,6 +163,10 @@ impl Drop for Folder {
     }
 }
 
+/// What a target does with an input.
+#[cfg(test)]
+type Call = fn(&[u8]);
+
 /// Calls a function with every seed of a target.
 #[cfg(test)]
 fn each_seed(target: &str, call: fn(&[u8])) {
@@ -187,7 +191,7 @@ fn every_seed_gives_a_result_or_a_line() {
 #[test]
 fn damaged_machines_give_a_result_or_a_line() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds");
-    let calls: [(&str, fn(&[u8])); 3] =
+    let calls: [(&str, Call); 3] =
         [("examine", examine), ("forecast", forecast_of), ("flight", flight)];
     for (target, call) in calls {
         for file in std::fs::read_dir(seeds.join(target)).unwrap() {
