@@ -301,8 +301,9 @@ fn a_machine_with_large_files_stays_within_the_limit() {
     let mut recorder = Recorder::start(machine.plan(0)).unwrap();
     for second in 0..3600_u64 {
         // 2,000 counters that change by chance.
+        let mixed = |x: u64| (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let number =
-            |n: u64| (second * 7919 + n * 104_729).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            |n: u64| mixed(mixed((second * 2000 + n).wrapping_mul(0x9e37_79b9_7f4a_7c15))) >> 40;
         let text: String = (0..2000).map(|n| format!("counter{n} {}\n", number(n))).collect();
         fs::write(machine.root().join("proc/vmstat"), text).unwrap();
         recorder.sample(at(second)).unwrap();
