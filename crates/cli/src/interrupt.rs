@@ -2,7 +2,8 @@
 //! to stop and print them, and the second ends it.
 
 use std::io::IsTerminal;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The exit status of a program that Ctrl-C ended, by the convention of shells.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -17,6 +18,9 @@ struct State {
 
 static STATE: Mutex<State> =
     Mutex::new(State { finished: None, requested: false, insisted: false });
+
+/// Tells that a stop was requested.
+static REQUESTED: Condvar = Condvar::new();
 
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -49,6 +53,7 @@ pub(crate) fn watch_quietly() -> anyhow::Result<()> {
         let mut state = state();
         state.insisted = state.requested;
         state.requested = true;
+        REQUESTED.notify_all();
     })?;
     Ok(())
 }
@@ -66,4 +71,10 @@ pub(crate) fn requested() -> bool {
 /// Reports whether Ctrl-C was pressed a second time: the command should leave the rest of its work.
 pub(crate) fn insisted() -> bool {
     state().insisted
+}
+
+/// Waits for a time, or until Ctrl-C; reports whether it was pressed.
+pub(crate) fn wait(time: Duration) -> bool {
+    let waited = REQUESTED.wait_timeout_while(state(), time, |state| !state.requested);
+    waited.unwrap_or_else(PoisonError::into_inner).0.requested
 }

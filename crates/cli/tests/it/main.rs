@@ -3,11 +3,14 @@
 mod arguments;
 mod bench;
 mod docs;
+mod doctor;
 mod explain;
+mod flight;
 mod gaps;
 mod inputs;
 mod machines;
 mod manual;
+mod metrics;
 mod policy;
 mod programs;
 mod record;
@@ -71,7 +74,7 @@ pub(crate) fn file(name: &str, content: &str) -> PathBuf {
 }
 
 /// Keys whose values are objects with arbitrary names: counters, zones, kinds, switches.
-const FREE_NAMES: [&str; 14] = [
+const FREE_NAMES: [&str; 16] = [
     "counters",
     "samples",
     "free_blocks",
@@ -81,6 +84,8 @@ const FREE_NAMES: [&str; 14] = [
     "mixed_blocks",
     "kinds",
     "switches",
+    "daemons",
+    "files",
     "by_event",
     "requests",
     "failed",

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use regex_lite::Regex;
 
 pub use self::mem_info::{FreeList, MemInfo, Zone, ZoneKind};
+pub(crate) use self::report::begins;
 pub use self::report::{Kind, Report, reports};
 
 /// A line of a log.
@@ -58,7 +59,7 @@ fn plain(log: &str) -> Vec<(usize, String)> {
 
 /// Tells whether a log was copied from the source of a mail, where `=` at a line's end joins it with the next.
 fn is_quoted_printable(log: &str) -> bool {
-    log.contains("=3D") && log.lines().filter(|line| line.ends_with('=')).count() >= 3
+    log.contains("=3D") && log.lines().any(|line| line.ends_with('='))
 }
 
 fn unquoted(log: &str) -> Vec<(usize, String)> {

@@ -1,0 +1,159 @@
+//! What a mailing list would ask for: the state before and after a failure, and what it means.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::frame::{EventKind, FileText};
+use super::read::Flight;
+use super::timeline::{Happened, Moments, Timeline, moments, timeline};
+use crate::checkup::{Checkup, Sample, checkup};
+use crate::error::Error;
+use crate::explain::{Explanation, explain};
+use crate::proc::tree::Missing;
+
+/// The time between a failure and the states before and after it.
+const AROUND_MS: u64 = 60_000;
+/// The time before the last sample, where no failure is in the file.
+const LATELY_MS: u64 = 5 * 60_000;
+/// The rows around a failure: ten minutes before and after, by the minute.
+const ROWS_MS: u64 = 10 * 60_000;
+const ROW_MS: u64 = 60_000;
+
+/// What a mailing list would ask for.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bundle {
+    /// The flight file.
+    pub file: String,
+    /// The failure or stall; null where the file has none.
+    pub event: Option<Happened>,
+    /// The state before.
+    pub before: Around,
+    /// The state after.
+    pub after: Around,
+    /// The examination of what happened in between.
+    pub checkup: Checkup,
+    /// The reports of the log, explained.
+    pub explanations: Vec<Explanation>,
+    /// The lines of the log.
+    pub log: String,
+    /// The minutes around it.
+    pub timeline: Timeline,
+    /// The counters of `/proc/vmstat` that changed: name, before, after.
+    pub changed: Vec<(String, u64, u64)>,
+}
+
+/// The files at a moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Around {
+    /// The time, in UTC.
+    pub time: String,
+    /// The files by the kernel's name.
+    pub files: BTreeMap<String, String>,
+    /// Those that could not be read.
+    pub missing: Vec<Missing>,
+}
+
+impl Around {
+    fn new((wall_ms, files): (u64, BTreeMap<String, FileText>)) -> Self {
+        let mut around =
+            Self { time: super::time(wall_ms), files: BTreeMap::new(), missing: Vec::new() };
+        for (file, text) in files {
+            match text {
+                Ok(text) if file == "/proc/cmdline" => {
+                    around.files.insert(file, of_memory(&text));
+                }
+                Ok(text) => {
+                    around.files.insert(file, text);
+                }
+                Err(why) => around.missing.push(Missing { file, why }),
+            }
+        }
+        around
+    }
+}
+
+/// Returns the parameters of a command line that concern memory: others name disks, hosts and worse.
+fn of_memory(cmdline: &str) -> String {
+    const NAMES: [&str; 18] = [
+        "cma",
+        "compact",
+        "default_hugepagesz",
+        "defrag",
+        "hugepages",
+        "hugetlb",
+        "kernelcore",
+        "lru_gen",
+        "mem",
+        "movable",
+        "numa",
+        "page_owner",
+        "page_poison",
+        "page_reporting",
+        "slab",
+        "slub",
+        "thp_",
+        "transparent_hugepage",
+    ];
+    let words = cmdline.split_whitespace();
+    let kept: Vec<&str> =
+        words.filter(|word| NAMES.iter().any(|name| word.starts_with(name))).collect();
+    kept.join(" ") + "\n"
+}
+
+/// Makes a bundle of a flight file: of the time `at` (milliseconds since 1970), or else of the last failure, or the last
+/// stall, or the last minutes.
+///
+/// # Errors
+/// If the file cannot be read or has no sample.
+pub fn bundle(flight: &Flight, at: Option<u64>) -> Result<Bundle, Error> {
+    let (mut events, mut last_ms) = (Vec::new(), 0);
+    flight.each(&mut |moment| {
+        last_ms = moment.wall_ms();
+        events.extend(moment.events.iter().map(|event| Happened::new(moment, event)));
+        true
+    })?;
+    let event = match at {
+        Some(at) => {
+            let apart = |event: &&Happened| event.wall_ms.abs_diff(at);
+            events.iter().min_by_key(apart).filter(|event| apart(event) <= ROWS_MS)
+        }
+        None => {
+            let failure = events.iter().rev().find(|event| event.kind != EventKind::Stall);
+            failure.or_else(|| events.last())
+        }
+    };
+    let (first, second) = match at.or(event.map(|event| event.wall_ms)) {
+        Some(time) => (time.saturating_sub(AROUND_MS), time.saturating_add(AROUND_MS)),
+        None => (last_ms.saturating_sub(LATELY_MS), last_ms),
+    };
+    let event = event.cloned();
+    let Moments { first: before, second: after, mut log } = moments(flight, first, second)?;
+    // Lines of failures long before are another bundle's.
+    log.retain(|(time, _)| *time >= first.saturating_sub(ROWS_MS));
+    let log: String = log.into_iter().map(|(_, lines)| lines).collect();
+    let read = |files: &BTreeMap<String, FileText>, log| {
+        Sample::read(&flight.tree(files.clone(), log), true)
+    };
+    let samples = [read(&before.1, None), read(&after.1, Some(log.as_str()))];
+    let changed = samples[1].vmstat.iter().filter_map(|(name, &now)| {
+        let then = *samples[0].vmstat.get(name)?;
+        (then != now).then(|| (name.clone(), then, now))
+    });
+    Ok(Bundle {
+        file: flight.path().display().to_string(),
+        event,
+        checkup: checkup(&samples[0], Some(&samples[1])),
+        explanations: explain(&log),
+        timeline: timeline(
+            flight,
+            first.saturating_sub(ROWS_MS),
+            second.saturating_add(ROWS_MS),
+            ROW_MS,
+        )?,
+        changed: changed.collect(),
+        before: Around::new(before),
+        after: Around::new(after),
+        log,
+    })
+}

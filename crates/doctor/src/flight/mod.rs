@@ -1,0 +1,89 @@
+//! A flight recorder: what a machine's memory did in the last day, and around each failure.
+//!
+//! [`Recorder`] samples the files that [`checkup`](crate::checkup) reads into a [`Ring`] of a fixed size; [`Flight`] reads one,
+//! [`timeline`] its rates by the row, and [`bundle`] what a mailing list would ask for.
+
+mod bundle;
+mod codec;
+mod frame;
+mod kmsg;
+mod layout;
+mod pace;
+mod read;
+mod recorder;
+mod ring;
+mod sampler;
+mod stall;
+mod template;
+mod timeline;
+mod when;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+pub use self::bundle::{Around, Bundle, bundle};
+pub use self::frame::{Event, EventKind, FileText, Frame};
+pub use self::read::{Extent, Flight, Moment};
+pub use self::recorder::{Now, Plan, Recorded, Recorder, Seen, kept};
+pub use self::ring::Ring;
+pub use self::timeline::{Happened, Row, Timeline, pair, timeline};
+pub use self::when::{When, first_ms, last_ms};
+
+/// The size of a ring by default: at 1 MB an hour, a day.
+pub const RING_BYTES: u64 = 24 << 20;
+
+/// Returns a time in UTC, such as `2026-11-23T18:40:05Z`.
+#[must_use]
+pub fn time(wall_ms: u64) -> String {
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(bounded(wall_ms)))
+        .to_string()
+}
+
+/// Returns the largest time before the year 9999, which has a text, if a time is later.
+fn bounded(wall_ms: u64) -> u64 {
+    wall_ms.min(253_000_000_000_000)
+}
+
+/// Returns a time as it stands in the name of a file: `20261123T184005Z`.
+fn file_time(wall_ms: u64) -> String {
+    time(wall_ms).replace(['-', ':'], "")
+}
+
+/// Tells whether a file has a name that begins as [`file_time`].
+fn is_kept_name(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().as_bytes();
+    name.len() > 17
+        && name[..15].iter().enumerate().all(|(at, byte)| match at {
+            8 => *byte == b'T',
+            _ => byte.is_ascii_digit(),
+        })
+        && &name[15..17] == b"Z-"
+}
+
+/// Writes a file whole or not at all.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Keeps the memory of this process in RAM: a recorder that waits for its own pages records no stall.
+///
+/// # Errors
+/// If the limit of locked memory (`LimitMEMLOCK`) forbids it.
+pub fn stay_in_memory() -> io::Result<()> {
+    use rustix::mm::{MlockAllFlags, mlockall};
+
+    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?)
+}
+
+/// Returns the CPU seconds that this process used.
+#[must_use]
+pub fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
