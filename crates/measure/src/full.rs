@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use crate::compare::Options;
-use crate::ended;
 use crate::error::Error;
 use crate::monitors::{self, MonitorRow};
 use crate::multiops::StarRule;
@@ -22,8 +21,6 @@ pub struct FullComparison {
     /// The measures over seeds, with the policies and the notes.
     #[serde(flatten)]
     pub over_seeds: SeedComparison,
-    /// A line for each policy with runs that did not finish.
-    pub ended: Vec<String>,
     /// The rule for stars.
     pub stars: StarRule,
     /// The tables of the workload; empty if the runs have no data for them.
@@ -80,7 +77,6 @@ impl FullComparison {
         Ok(Self {
             summary: Summary::of_runs(runs, options)?,
             over_seeds,
-            ended: ended::notes(runs),
             stars: options.stars,
             tables: tables::of_runs(runs, options.baseline, options.stars)?,
             kernels: kernels(runs, options.baseline),

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::certificate::{Part, Support};
-use crate::compare::Options;
+use crate::compare::{self, Options};
+use crate::ended;
 use crate::error::Error;
 use crate::event_unit::EventUnit;
 use crate::index::unusable_free_index;
@@ -29,6 +30,10 @@ pub struct Summary {
     pub baseline: usize,
     /// The number of seeds; 0 for replays, which have none.
     pub seeds: usize,
+    /// A line for each policy with runs that did not finish.
+    pub ended: Vec<String>,
+    /// How well the recorded kernel's own policy reproduced the recording.
+    pub certificate: Option<String>,
     /// The measures, in the order of importance.
     pub measures: Vec<Measure>,
 }
@@ -191,6 +196,8 @@ impl Summary {
             subject,
             policies: policies.iter().map(|runs| runs[0].policy.clone()).collect(),
             baseline: options.baseline,
+            ended: ended::notes(runs),
+            certificate: compare::certificate(runs, options),
             seeds: if is_replay { 0 } else { first.len() },
             measures,
         })

@@ -9,8 +9,7 @@ use crate::{monitors, published, seeds, tables};
 #[must_use]
 pub fn print(comparison: &FullComparison) -> String {
     let columns = &comparison.over_seeds.columns;
-    let mut text: String = comparison.ended.iter().map(|line| format!("{line}\n")).collect();
-    text += &tables::print(columns, &comparison.tables);
+    let mut text = tables::print(columns, &comparison.tables);
     let over = match comparison.over_seeds.seeds.len() {
         1 => String::new(),
         seeds => format!(", means over {seeds} seeds"),
@@ -54,7 +53,7 @@ mod tests {
         };
         let run = Run { policy: "linux-6.3".into(), ended: Some(ended), ..Run::default() };
         let full = FullComparison::of_runs(&[run], &Options::default()).unwrap();
-        let text = print(&full);
+        let text = crate::summary::Tables::All.below(&full.summary, &print(&full));
         assert!(
             text.starts_with(
                 "linux-6.3 vanilla: 1 of 1 runs did not finish; seed 0: livelock, user (order 0, GFP_NOFS), no \

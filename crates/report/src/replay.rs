@@ -10,13 +10,12 @@ use crate::mmtests::{Bracket, Cell, FIELD_2018, MmtestsRow, Table};
 pub const LEGEND: &str = "Percentages: positive is better, as in mmtests. Rows for which neither way \
     is better (Blocks, FreePages, claims, some Ops) show the plain change.";
 
-/// Prints the certificate, the calibration, the notes, the legend, and a titled table for each section that the
+/// Prints the calibration, the notes, the legend, and a titled table for each section that the
 /// recording supports; with `uncertified` for every section.
 #[must_use]
 pub fn print(comparison: &Comparison, uncertified: bool) -> String {
     let line = comparison.calibration.as_ref().map(calibration::line);
-    let certificate = comparison.certificate.as_deref();
-    let mut text = print_preamble(certificate, line.as_deref(), &comparison.notes);
+    let mut text = print_preamble(line.as_deref(), &comparison.notes);
     let calibration = comparison.calibration.as_ref().map(calibration::print);
     let tables = comparison.sections.iter().map(|section| {
         let support = section.support.map(|of| format!("(supports {})\n", supports(of)));
@@ -63,16 +62,9 @@ pub(crate) fn titled(title: &str, note: Option<&str>) -> String {
     format!("{title}\n{note}")
 }
 
-/// Prints a certificate, a calibration's line, notes and the legend, and an empty line below them.
-pub(crate) fn print_preamble(
-    certificate: Option<&str>,
-    calibration: Option<&str>,
-    notes: &[String],
-) -> String {
+/// Prints a calibration's line, notes and the legend, and an empty line below them.
+pub(crate) fn print_preamble(calibration: Option<&str>, notes: &[String]) -> String {
     let mut text = String::new();
-    if let Some(certificate) = certificate {
-        text += &format!("Certificate: {}\n", certificate.trim_end());
-    }
     if let Some(calibration) = calibration {
         text += &format!("Calibration: {calibration}\n");
     }
@@ -124,19 +116,17 @@ mod tests {
     }
 
     #[test]
-    fn certificate_and_notes_are_printed_above_the_tables() {
+    fn notes_are_printed_above_the_tables() {
         let mut runs = [run("linux-6.9", 804_694), run("linux-6.12,claim=whole", 408_912)];
         for (run, unit) in runs.iter_mut().zip([EventUnit::Block, EventUnit::Page]) {
             run.extfrag_unit = Some(unit);
         }
-        let options = Options { certificate: Some("all exact".into()), ..Options::default() };
-        let text = print(&Comparison::of_runs(&runs, &options).unwrap(), false);
+        let text = print(&Comparison::of_runs(&runs, &Options::default()).unwrap(), false);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "Certificate: all exact");
-        assert!(lines[1].starts_with("Note: Linux 6.10 lies between"));
-        assert_eq!(lines[2..4], [LEGEND, ""]);
+        assert!(lines[0].starts_with("Note: Linux 6.10 lies between"));
+        assert_eq!(lines[1..3], [LEGEND, ""]);
         assert_eq!(
-            lines[4..10].join("\n"),
+            lines[3..9].join("\n"),
             concat!(
                 "External fragmentation events (mm_page_alloc_extfrag below order 9)\n",
                 "(one event is a block before Linux 6.10 and a page from then on: compare \"Pages allocated into a block of another type\")\n",

@@ -7,11 +7,11 @@ use crate::mmtests::{Bracket, Cell, FIELD_2018, MmtestsRow, Table};
 use crate::replay::{print_preamble, titled};
 use crate::table;
 
-/// Prints the certificate, the notes, and for each section a titled table of means over the seeds in the layout
+/// Prints the notes, and for each section a titled table of means over the seeds in the layout
 /// of mmtests. If there are enough seeds, the paired statistics of the same rows follow.
 #[must_use]
 pub fn print(comparison: &SeedComparison) -> String {
-    let mut text = print_preamble(comparison.certificate.as_deref(), None, &comparison.notes);
+    let mut text = print_preamble(None, &comparison.notes);
     let seeds = comparison.seeds.len();
     let over = if seeds == 1 { String::new() } else { format!(": means over {seeds} seeds") };
     let sections = comparison.sections.iter().map(|section| {

@@ -102,7 +102,14 @@ pub fn print(summary: &Summary) -> String {
 
 fn heading(summary: &Summary) -> String {
     let Summary { subject, seeds, .. } = summary;
-    match seeds {
+    let mut text: String = summary.ended.iter().map(|line| format!("{line}\n")).collect();
+    if let Some(certificate) = &summary.certificate {
+        text += &format!("Certificate: {}\n", certificate.trim_end());
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text + &match seeds {
         0 => format!("{subject}\n"),
         1 => format!("{subject}, one seed\n"),
         _ => format!("{subject}, {seeds} seeds\n"),
