@@ -285,7 +285,10 @@ pub(crate) struct RecordArgs {
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub(crate) duration: Option<u64>,
-    /// Stop when the events take so many MiB
+    /// Keep only the last so many seconds, until the end; SIGUSR1 saves them and goes on
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    pub(crate) ring: Option<u64>,
+    /// Stop when the events take so many MiB; with --ring the oldest are given up instead
     #[arg(long, value_name = "MIB", default_value_t = 16_384)]
     pub(crate) max_size: u64,
     /// The size of each CPU's buffer in KiB; by default 65536, less where all would take more than a 64th of the memory
@@ -298,10 +301,10 @@ pub(crate) struct RecordArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Switch off what a killed recorder left on, and stop
-    #[arg(long, conflicts_with_all = ["dry_run", "command", "duration"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "command", "duration", "ring"])]
     pub(crate) clean: bool,
     /// Make a recording of the OUT.partial that a killed recorder left behind
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["dry_run", "command", "duration", "clean"])]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["dry_run", "command", "duration", "ring", "clean"])]
     pub(crate) salvage: Option<PathBuf>,
     /// The command to run
     #[arg(last = true, value_name = "COMMAND")]

@@ -3,10 +3,11 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use pageblock_recorder::{Error, Plan, Preview, Session, Summary, Tracefs, salvage};
+use pageblock_recorder::{Error, Plan, Preview, RingPlan, Session, Summary, Tracefs, salvage};
 
 use crate::args::RecordArgs;
 use crate::{Verdict, interrupt, output};
@@ -21,6 +22,8 @@ enum End {
     Size,
     Asked,
     Failed,
+    /// What a ring needs could not be done.
+    Broken(Error),
 }
 
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
@@ -48,7 +51,9 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Yes);
     }
     let out = args.out.clone().unwrap_or_else(free_name);
-    let plan = Plan { out, buffer_kib: args.buffer_size, all_events: args.all_events };
+    let bytes = args.max_size.saturating_mul(1 << 20);
+    let ring = args.ring.map(|seconds| RingPlan { keep: Duration::from_secs(seconds), bytes });
+    let plan = Plan { out, buffer_kib: args.buffer_size, all_events: args.all_events, ring };
     let Preview { events, cpus, buffer_kib } = Session::preview(&plan)?;
     let of = |group: &str| events.iter().filter(|event| event.starts_with(group)).count();
     output::note(&format!(
@@ -63,14 +68,16 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Yes);
     }
     interrupt::watch_quietly()?;
-    let session = match Session::start(plan, &interrupt::requested) {
+    let save = interrupt::flag_of_usr1(args.ring.is_some())?;
+    let mut session = match Session::start(plan, &interrupt::requested) {
         Err(Error::Stopped) => {
             output::note("stopped before the start state was taken; nothing was recorded\n");
             return Ok(Verdict::Interrupted);
         }
         session => session?,
     };
-    let end = match record(args, &session) {
+    let end = match record(args, &mut session, &save) {
+        Ok(End::Broken(error)) => return Err(session.abandon(error).into()),
         Ok(end) => end,
         Err(error) => {
             session.discard()?;
@@ -84,17 +91,17 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
         }
         summary => summary?,
     };
-    output::note(&describe(&summary, &end));
+    output::note(&describe(&summary, why(&end)));
     Ok(match end {
         End::Command(status) => Verdict::Status(exit_status(status)),
-        End::Failed => Verdict::No,
+        End::Failed | End::Broken(_) => Verdict::No,
         End::Time | End::Size | End::Asked => Verdict::Yes,
     })
 }
 
 /// Waits for the end of the recording.
 #[expect(clippy::disallowed_methods, reason = "the machine is recorded in real time")]
-fn record(args: &RecordArgs, session: &Session) -> anyhow::Result<End> {
+fn record(args: &RecordArgs, session: &mut Session, save: &AtomicBool) -> anyhow::Result<End> {
     if interrupt::requested() {
         return Ok(End::Asked);
     }
@@ -113,10 +120,10 @@ fn record(args: &RecordArgs, session: &Session) -> anyhow::Result<End> {
             Some(End::Asked)
         } else if args.duration.is_some_and(|s| began.elapsed() >= Duration::from_secs(s)) {
             Some(End::Time)
-        } else if session.bytes() >= size {
+        } else if args.ring.is_none() && session.bytes() >= size {
             Some(End::Size)
         } else {
-            None
+            keep_ring(session, save).err().map(End::Broken)
         };
         if let Some(end) = end {
             // The command goes on where the recording is what ends.
@@ -124,6 +131,17 @@ fn record(args: &RecordArgs, session: &Session) -> anyhow::Result<End> {
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Does what a ring needs, and saves it where a signal asks for that.
+fn keep_ring(session: &mut Session, save: &AtomicBool) -> Result<(), Error> {
+    session.tick(&interrupt::insisted)?;
+    if save.swap(false, Relaxed)
+        && let Some(summary) = session.save(&interrupt::insisted)?
+    {
+        output::note(&describe(&summary, "saved; the recording goes on"));
+    }
+    Ok(())
 }
 
 fn start(command: &[String]) -> anyhow::Result<Option<Child>> {
@@ -142,18 +160,29 @@ fn exit_status(status: ExitStatus) -> u8 {
     u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1)
 }
 
-fn describe(summary: &Summary, end: &End) -> String {
-    let why = match end {
+fn why(end: &End) -> &'static str {
+    match end {
         End::Command(_) => "the command ended",
         End::Time => "the time is over",
         End::Size => "the events reached --max-size; the rest of the command is not recorded",
         End::Asked => "asked to stop",
-        End::Failed => "events could not be written; what is whole was kept",
-    };
-    let Summary { out, bytes, events, lost } = summary;
+        End::Failed | End::Broken(_) => "events could not be written; what is whole was kept",
+    }
+}
+
+fn describe(summary: &Summary, why: &str) -> String {
+    let Summary { out, bytes, events, lost, kept } = summary;
     let all: u64 = events.iter().map(|(_, events)| events).sum();
     let mut text =
         format!("{}: {all} events, {} MiB; {why}\n", out.display(), bytes.div_ceil(1 << 20));
+    if let Some((covers, shortened)) = kept {
+        text += &format!("the last {} s", covers.as_secs());
+        text += if *shortened {
+            "; the events reached --max-size, older ones were given up\n"
+        } else {
+            "\n"
+        };
+    }
     let lost: Vec<_> = lost.iter().filter(|(_, lost)| *lost > 0).collect();
     for (cpu, lost) in &lost {
         text += &format!("CPU {cpu} lost {lost} events: a larger --buffer-size keeps them\n");

@@ -9,6 +9,7 @@
 mod drain;
 mod error;
 mod frames;
+mod ring;
 mod salvage;
 mod session;
 mod state;
@@ -17,6 +18,7 @@ mod trace_dat;
 mod tracefs;
 
 pub use error::Error;
+pub use ring::RingPlan;
 pub use salvage::salvage;
 pub use session::{Plan, Preview, Session, Summary};
 pub use stop::Stop;

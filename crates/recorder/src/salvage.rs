@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::drain::file_of;
+use crate::drain::Spool;
 use crate::error::{Error, read, write};
+use crate::ring::{segments, take_start};
 use crate::state::SNAPSHOT;
 use crate::stop::{Stop, reason};
 use crate::trace_dat::{self, End, Meta};
@@ -40,18 +41,31 @@ pub fn salvage(partial: &Path, out: &Path, stop: Stop<'_>) -> Result<(), Error> 
     if !path.is_file() {
         return Err(not("trace.raw/meta.json"));
     }
-    if !partial.join("start").join(SNAPSHOT).is_file() {
-        return Err(not("start state"));
-    }
+    let parts = segments(&pages)?;
+    let spool = Spool { folder: pages, segmented: !parts.is_empty() };
+    let folders = parts.iter().map(|(_, folder)| folder.as_path());
+    let states = std::iter::once(partial.as_path()).chain(folders);
+    let state = states.map(|folder| folder.join("start")).find(|s| s.join(SNAPSHOT).is_file());
+    let Some(state) = state else { return Err(not("start state")) };
     let meta: Meta = serde_json::from_str(&read(&path)?).map_err(|_| not("valid meta.json"))?;
     let place = partial_of(&out);
+    let none = End::default();
     let done = if place == partial {
         without_end(&partial)
-            .and_then(|()| complete(&place, &pages, &out, &meta, &End::default(), &[], stop))
+            .and_then(|()| take_start(&partial, &spool))
+            .and_then(|pages| complete(&place, &pages, &out, &meta, &none, &[], stop))
     } else {
         fs::create_dir(&place).map_err(Error::creating(&place))?;
-        let copied = copy_start(&partial, &place)
-            .and_then(|()| complete(&place, &pages, &out, &meta, &End::default(), &[], stop));
+        let pages: Vec<PathBuf> = match spool.segmented {
+            true => parts
+                .into_iter()
+                .map(|(_, folder)| folder)
+                .skip_while(|folder| !state.starts_with(folder) && state != partial.join("start"))
+                .collect(),
+            false => vec![spool.folder],
+        };
+        let copied = copy_start(&partial, &state, &place)
+            .and_then(|()| complete(&place, &pages, &out, &meta, &none, &[], stop));
         copied.inspect_err(|_| {
             let _ = fs::remove_dir_all(&place);
         })
@@ -66,25 +80,21 @@ fn without_end(partial: &Path) -> Result<(), Error> {
 }
 
 /// Copies the start state and the settings.
-fn copy_start(from: &Path, to: &Path) -> Result<(), Error> {
-    let copy = |name: &Path| -> Result<(), Error> {
-        let there = to.join(name);
-        fs::copy(from.join(name), &there).map_err(Error::io(&there))?;
-        Ok(())
-    };
-    let start = Path::new("start");
-    let (source, target) = (from.join(start), to.join(start));
+fn copy_start(from: &Path, state: &Path, to: &Path) -> Result<(), Error> {
+    let copy = |from: &Path, to: PathBuf| fs::copy(from, &to).map(drop).map_err(Error::io(&to));
+    let target = to.join("start");
     fs::create_dir(&target).map_err(Error::io(&target))?;
-    for entry in fs::read_dir(&source).map_err(Error::io(&source))? {
-        copy(&start.join(entry.map_err(Error::io(&source))?.file_name()))?;
+    for entry in fs::read_dir(state).map_err(Error::io(state))? {
+        let entry = entry.map_err(Error::io(state))?;
+        copy(&entry.path(), target.join(entry.file_name()))?;
     }
-    copy(Path::new("static.tar"))
+    copy(&from.join("static.tar"), to.join("static.tar"))
 }
 
 /// Writes what is still missing in `folder` and gives the recording its name.
 pub(crate) fn complete(
     folder: &Path,
-    pages: &Path,
+    pages: &[PathBuf],
     out: &Path,
     meta: &Meta,
     end: &End,
@@ -107,11 +117,5 @@ pub(crate) fn complete(
     write(&folder.join("comms.json"), json)?;
     fs::rename(folder, out).map_err(Error::io(out))?;
     let pages = out.join(PAGES);
-    if !pages.exists() {
-        return Ok(());
-    }
-    for &cpu in &meta.cpus {
-        let _ = fs::remove_file(file_of(&pages, cpu));
-    }
-    fs::remove_dir_all(&pages).map_err(Error::io(&pages))
+    if pages.exists() { fs::remove_dir_all(&pages).map_err(Error::io(&pages)) } else { Ok(()) }
 }

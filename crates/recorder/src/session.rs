@@ -4,9 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
-use crate::drain::{Drain, Shared};
+use crate::drain::{Drain, Shared, Spool};
 use crate::error::{Error, read, write};
+use crate::ring::{Ring, RingPlan, since, take_start};
 use crate::salvage::{META, PAGES, complete, partial_of};
 use crate::state::{names, write_settings, write_state, write_tables};
 use crate::stop::{Stop, reason};
@@ -22,6 +24,8 @@ pub struct Plan {
     pub buffer_kib: Option<u64>,
     /// Whether to record every tracepoint of the groups compaction, vmscan, migrate and huge_memory.
     pub all_events: bool,
+    /// Keep the last minutes only, until the end.
+    pub ring: Option<RingPlan>,
 }
 
 /// What a recording would switch on.
@@ -38,13 +42,15 @@ pub struct Preview {
 /// A recording under way. Dropped without [`Session::finish`] or [`Session::discard`] it leaves the folder with `.partial` at its end.
 #[derive(Debug)]
 pub struct Session {
-    plan: Plan,
-    partial: PathBuf,
-    tracefs: Tracefs,
-    meta: Meta,
-    shared: Arc<Shared>,
-    drains: Vec<Drain>,
-    tasks: Vec<(u32, String)>,
+    pub(crate) plan: Plan,
+    pub(crate) partial: PathBuf,
+    pub(crate) tracefs: Tracefs,
+    pub(crate) meta: Meta,
+    pub(crate) spool: Spool,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) drains: Vec<Drain>,
+    pub(crate) tasks: Vec<(u32, String)>,
+    pub(crate) ring: Option<Ring>,
 }
 
 /// What was recorded.
@@ -58,6 +64,24 @@ pub struct Summary {
     pub events: Vec<(u32, u64)>,
     /// Events lost, by CPU.
     pub lost: Vec<(u32, u64)>,
+    /// Of a ring: the time that it covers, and whether that is less than asked for, as there were too many bytes.
+    pub kept: Option<(Duration, bool)>,
+}
+
+impl Summary {
+    pub(crate) fn new(out: &Path, bytes: u64, end: &End) -> Self {
+        let count = |names: &[&str]| {
+            let of = |stats: &str| names.iter().map(|name| number(stats, name)).sum();
+            end.stats.iter().map(|(cpu, stats)| (*cpu, of(stats))).collect()
+        };
+        Self {
+            out: out.to_owned(),
+            bytes,
+            events: count(&["read events:"]),
+            lost: count(&["overrun:", "commit overrun:", "dropped events:"]),
+            kept: None,
+        }
+    }
 }
 
 impl Session {
@@ -109,11 +133,14 @@ impl Session {
         fs::create_dir(&pages).map_err(Error::io(&pages))?;
         let json = serde_json::to_string(&meta).unwrap_or_default();
         write(&pages.join(META), json)?;
+        let spool = Spool { folder: pages, segmented: plan.ring.is_some() };
         let mut session = Self {
+            ring: plan.ring.map(Ring::new),
             plan,
             partial,
             tracefs,
             meta,
+            spool,
             shared: Arc::default(),
             drains: Vec::new(),
             tasks: names(),
@@ -123,20 +150,24 @@ impl Session {
     }
 
     fn begin(&mut self, events: &[String], stop: Stop<'_>) -> Result<(), Error> {
-        let pages = self.partial.join(PAGES);
+        let first = self.spool.segment(0);
+        if self.spool.segmented {
+            fs::create_dir(&first).map_err(Error::io(&first))?;
+        }
         for &cpu in &self.meta.cpus {
-            let drain =
-                Drain::start(&self.tracefs, cpu, &pages, self.meta.page_bytes, &self.shared)?;
+            let (bytes, shared) = (self.meta.page_bytes, &self.shared);
+            let drain = Drain::start(&self.tracefs, cpu, &self.spool, bytes, shared)?;
             self.drains.push(drain);
         }
         // Events name threads, so that the settings wait until all of them run.
         write_settings(&self.partial, &formats_as_settings(&self.meta)?)?;
         self.tracefs.enable(events)?;
         self.tracefs.trace(true)?;
+        if self.spool.segmented {
+            return self.mark_state("S", &first.join("start"), stop);
+        }
         let start = self.partial.join("start");
-        self.tracefs.mark("S1")?;
-        write_state(&start, stop)?;
-        self.tracefs.mark("S2")?;
+        self.mark_state("S", &start, stop)?;
         // Whoever reads these tables does not replay them: they need not be of the moment.
         write_tables(&start, stop)
     }
@@ -179,7 +210,9 @@ impl Session {
 
     fn end(&mut self, stop: Stop<'_>) -> Result<Summary, Error> {
         // Where events could not be written, the thread that failed says why.
-        let state = if self.has_failed() { Ok(()) } else { self.end_state(stop) };
+        let end = self.partial.join("end");
+        let state = if self.has_failed() { Ok(()) } else { self.mark_state("E", &end, stop) };
+        let kept = self.ring.as_ref().map(|ring| (ring.covers(), ring.shortened));
         self.tracefs.trace(false)?;
         self.shared.ending.store(true, Relaxed);
         let drained: Vec<_> =
@@ -189,27 +222,32 @@ impl Session {
         self.tasks.extend(names());
         let stats = self.meta.cpus.iter().map(|&cpu| Ok((cpu, self.tracefs.stats(cpu)?)));
         let stats: Vec<(u32, String)> = stats.collect::<Result<_, Error>>()?;
-        let end = End { stats, names: self.tracefs.saved_names()? };
-        let count = |names: &[&str]| {
-            let of = |stats: &str| names.iter().map(|name| number(stats, name)).sum();
-            end.stats.iter().map(|(cpu, stats)| (*cpu, of(stats))).collect()
-        };
-        let summary = Summary {
-            out: self.plan.out.clone(),
-            bytes: self.bytes(),
-            events: count(&["read events:"]),
-            lost: count(&["overrun:", "commit overrun:", "dropped events:"]),
-        };
-        let pages = self.partial.join(PAGES);
-        let Self { partial, plan, meta, tasks, .. } = self;
+        let base = self.ring.as_ref().map_or(&[][..], Ring::base);
+        let end = End { stats: since(&stats, base), names: self.tracefs.saved_names()? };
+        let mut summary = Summary::new(&self.plan.out, self.bytes(), &end);
+        summary.kept = kept;
+        let Self { partial, plan, meta, tasks, spool, .. } = self;
+        let pages = take_start(partial, spool)?;
         complete(partial, &pages, &plan.out, meta, &end, tasks, stop)?;
         Ok(summary)
     }
 
-    fn end_state(&self, stop: Stop<'_>) -> Result<(), Error> {
-        self.tracefs.mark("E1")?;
-        write_state(&self.partial.join("end"), stop)?;
-        self.tracefs.mark("E2")
+    /// Takes a state between two marks.
+    pub(crate) fn mark_state(
+        &self,
+        mark: &str,
+        folder: &Path,
+        stop: Stop<'_>,
+    ) -> Result<(), Error> {
+        self.tracefs.mark(&format!("{mark}1"))?;
+        write_state(folder, stop)?;
+        self.tracefs.mark(&format!("{mark}2"))
+    }
+
+    /// Switches everything off after an error; what was recorded is kept, as the error that is returned says.
+    #[must_use]
+    pub fn abandon(self, why: Error) -> Error {
+        Error::Kept { partial: self.partial.clone(), why: Box::new(why) }
     }
 }
 

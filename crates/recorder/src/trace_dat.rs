@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -42,15 +42,15 @@ pub(crate) struct End {
     pub(crate) names: String,
 }
 
-/// Writes the whole pages in `folder` as a trace; leaves no file where it cannot.
+/// Writes the whole pages in `folders`, one after the other, as a trace; leaves no file where it cannot.
 pub(crate) fn write(
     meta: &Meta,
     end: &End,
-    folder: &Path,
+    folders: &[PathBuf],
     to: &Path,
     stop: Stop<'_>,
 ) -> Result<(), Error> {
-    write_whole(meta, end, folder, to, stop).inspect_err(|_| {
+    write_whole(meta, end, folders, to, stop).inspect_err(|_| {
         let _ = std::fs::remove_file(to);
     })
 }
@@ -58,13 +58,13 @@ pub(crate) fn write(
 fn write_whole(
     meta: &Meta,
     end: &End,
-    folder: &Path,
+    folders: &[PathBuf],
     to: &Path,
     stop: Stop<'_>,
 ) -> Result<(), Error> {
     let file = File::create_new(to).map_err(Error::io(to))?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
-    compose(meta, end, folder, &mut out, stop).map_err(Error::io(to))?;
+    compose(meta, end, folders, &mut out, stop).map_err(Error::io(to))?;
     let file = out.into_inner().map_err(|error| Error::io(to)(error.into_error()))?;
     file.sync_all().map_err(Error::io(to))
 }
@@ -72,7 +72,7 @@ fn write_whole(
 fn compose(
     meta: &Meta,
     end: &End,
-    folder: &Path,
+    folders: &[PathBuf],
     out: &mut (impl Write + Seek),
     stop: Stop<'_>,
 ) -> std::io::Result<()> {
@@ -97,7 +97,7 @@ fn compose(
     }
     out.write_all(&OPTION_DONE.to_ne_bytes())?;
     out.write_all(b"flyrecord\0")?;
-    pages(meta, cpus, folder, out, stop)
+    pages(meta, cpus, folders, out, stop)
 }
 
 fn sized(out: &mut impl Write, mark: &[u8], text: &str) -> std::io::Result<()> {
@@ -142,15 +142,16 @@ fn option(out: &mut impl Write, id: u16, data: &[u8]) -> std::io::Result<()> {
 fn pages(
     meta: &Meta,
     cpus: u32,
-    folder: &Path,
+    folders: &[PathBuf],
     out: &mut (impl Write + Seek),
     stop: Stop<'_>,
 ) -> std::io::Result<()> {
     let page = meta.page_bytes as u64;
-    let bytes = |cpu| {
+    let whole = |folder: &PathBuf, cpu| {
         let stored = file_of(folder, cpu).metadata().map_or(0, |file| file.len());
         stored / page * page
     };
+    let bytes = |cpu| folders.iter().map(|folder| whole(folder, cpu)).sum::<u64>();
     let table = out.stream_position()?;
     let mut at = (table + 16 * u64::from(cpus)).next_multiple_of(page);
     for cpu in 0..cpus {
@@ -160,9 +161,14 @@ fn pages(
         at += bytes;
     }
     out.seek(SeekFrom::Start((table + 16 * u64::from(cpus)).next_multiple_of(page)))?;
-    for cpu in meta.cpus.iter().copied().filter(|&cpu| bytes(cpu) > 0) {
-        let stored = BufReader::with_capacity(1 << 20, File::open(file_of(folder, cpu))?);
-        std::io::copy(&mut Stoppable::new(stored, stop).take(bytes(cpu)), out)?;
+    for &cpu in &meta.cpus {
+        for folder in folders {
+            let bytes = whole(folder, cpu);
+            if bytes > 0 {
+                let stored = BufReader::with_capacity(1 << 20, File::open(file_of(folder, cpu))?);
+                std::io::copy(&mut Stoppable::new(stored, stop).take(bytes), out)?;
+            }
+        }
     }
     Ok(())
 }

@@ -203,9 +203,14 @@ impl Tracefs {
         Ok(cpus)
     }
 
+    /// Returns the file of the statistics of a CPU's buffer.
+    pub(crate) fn stats_file(&self, cpu: u32) -> PathBuf {
+        self.dir.join(format!("per_cpu/cpu{cpu}/stats"))
+    }
+
     /// Returns the statistics of a CPU's buffer.
     pub(crate) fn stats(&self, cpu: u32) -> Result<String, Error> {
-        read(&self.dir.join(format!("per_cpu/cpu{cpu}/stats")))
+        read(&self.stats_file(cpu))
     }
 
     /// Returns where a CPU's buffer is read.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use pageblock_recorder::{Error, Plan, Session, Tracefs, salvage};
+use pageblock_recorder::{Error, Plan, RingPlan, Session, Tracefs, salvage};
 use pageblock_recording::{Recording, What};
 
 const GO_ON: fn() -> bool = || false;
@@ -21,14 +21,19 @@ fn can_record() -> bool {
 }
 
 fn plan(folder: &Path) -> Plan {
-    Plan { out: folder.join("r"), buffer_kib: Some(4096), all_events: false }
+    Plan { out: folder.join("r"), buffer_kib: Some(4096), all_events: false, ring: None }
 }
 
 fn instances() -> Vec<PathBuf> {
     let own = format!("pageblock-{}", std::process::id());
-    let entries = std::fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten();
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    paths.filter(|path| path.file_name().is_some_and(|name| name == own.as_str())).collect()
+    let mounts = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);
+    // The same instance may be seen at both.
+    mounts
+        .map(|at| at.join("instances").join(&own))
+        .into_iter()
+        .find(|p| p.exists())
+        .into_iter()
+        .collect()
 }
 
 /// Does what allocates and frees memory.
@@ -48,6 +53,7 @@ fn machines_are_recorded() {
     what_a_killed_recorder_leaves_is_salvaged();
     a_discarded_recording_leaves_nothing();
     what_stops_a_recording_leaves_nothing_on();
+    a_ring_keeps_the_last_segments_with_a_state();
 }
 
 fn a_recording_has_events_marks_and_states() {
@@ -145,6 +151,89 @@ fn what_stops_a_recording_leaves_nothing_on() {
         .events()
         .unwrap()
         .for_each(|e| drop(e.unwrap()));
+}
+
+/// Works for a while, and lets the ring do what it needs.
+#[expect(clippy::disallowed_methods, reason = "the kernel works in real time")]
+fn run(session: &mut Session, time: Duration) {
+    let began = std::time::Instant::now();
+    while began.elapsed() < time {
+        session.tick(&GO_ON).unwrap();
+        work();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether a recording begins with its start state, and has all that it needs to be replayed; returns its events.
+fn whole(out: &Path, written: Option<u64>) -> usize {
+    let recording = Recording::open(out).unwrap();
+    let mut events = recording.events().unwrap();
+    let records: Vec<_> = events.by_ref().map(Result::unwrap).collect();
+    assert_eq!(events.lost_unplaced().len(), 0);
+    let marks: Vec<_> = records.iter().filter_map(|record| record.what.marker()).collect();
+    assert_eq!(marks[..2], ["S1", "S2"]);
+    if let Some(written) = written {
+        assert_eq!(marks[marks.len() - 2..], ["E1", "E2"]);
+        assert_eq!(written, records.len() as u64);
+        let window = recording.windows().unwrap();
+        assert_eq!(
+            window.end.unwrap().markers.end + 1,
+            window.events.min(u64::MAX) - after_end(&records)
+        );
+    }
+    assert!(!recording.start.zones.is_empty());
+    records.len()
+}
+
+/// Returns the number of events after the last mark.
+fn after_end(records: &[pageblock_recording::Record]) -> u64 {
+    records.iter().rev().take_while(|record| record.what.marker() != Some("E2")).count() as u64
+}
+
+fn a_ring_keeps_the_last_segments_with_a_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = RingPlan { keep: Duration::from_secs(1), bytes: 1 << 30 };
+    let plan = Plan { ring: Some(ring), ..plan(folder.path()) };
+    let mut session = Session::start(plan, &GO_ON).unwrap();
+    let raw = folder.path().join("r.partial/trace.raw");
+    // States of a large machine take long, and segments are made longer then.
+    let began = std::time::Instant::now();
+    while raw.join("000000").exists() && began.elapsed() < Duration::from_secs(300) {
+        run(&mut session, Duration::from_millis(500));
+    }
+    assert!(!raw.join("000000").exists(), "the oldest segment is removed");
+    let saved = session.save(&GO_ON).unwrap().unwrap();
+    assert_eq!(saved.out, folder.path().join("r-1"));
+    let events = |summary: &pageblock_recorder::Summary| {
+        assert!(summary.lost.iter().all(|(_, lost)| *lost == 0), "{summary:?}");
+        Some(summary.events.iter().map(|(_, events)| events).sum())
+    };
+    assert!(whole(&saved.out, events(&saved)) > 1000);
+    run(&mut session, Duration::from_millis(100));
+    let last = session.finish(&GO_ON).unwrap();
+    assert!(whole(&last.out, events(&last)) > 1000);
+    assert!(last.kept.is_some_and(|(_, shortened)| !shortened));
+    assert_eq!(instances(), Vec::<PathBuf>::new());
+    a_killed_ring_is_salvaged();
+}
+
+fn a_killed_ring_is_salvaged() {
+    let folder = tempfile::tempdir().unwrap();
+    // So few bytes that the oldest is given up.
+    let ring = RingPlan { keep: Duration::from_secs(3600), bytes: 1 << 16 };
+    let plan = Plan { ring: Some(ring), ..plan(folder.path()) };
+    let mut session = Session::start(plan, &GO_ON).unwrap();
+    let partial = folder.path().join("r.partial");
+    let began = std::time::Instant::now();
+    while partial.join("trace.raw/000000").exists() && began.elapsed() < Duration::from_secs(300) {
+        run(&mut session, Duration::from_millis(500));
+    }
+    drop(session);
+    let (copy, out) = (folder.path().join("copy"), folder.path().join("r"));
+    salvage(&partial, &copy, &GO_ON).unwrap();
+    salvage(&partial, &out, &GO_ON).unwrap();
+    assert!(!partial.exists());
+    assert_eq!(whole(&copy, None), whole(&out, None));
 }
 
 /// Returns the threads that a recording names as the recorder's.
