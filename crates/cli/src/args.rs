@@ -1,10 +1,14 @@
 //! Command-line arguments. [`plan`](crate::plan) checks them.
 
+pub(crate) mod recording;
+
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pageblock_measure::certificate::Grade;
+use pageblock_recording::{CaptureOptions, KernelVersion};
 use pageblock_simulate::workload;
 
 use crate::machines;
@@ -102,8 +106,9 @@ pub(crate) enum Command {
     /// Record the page allocator of this machine while a command runs; needs root
     #[command(after_help = RECORD_HELP)]
     Record(RecordArgs),
-    /// Save the first events of a recording as a small recording
-    Excerpt(ExcerptArgs),
+    /// Look into recordings, cut them, write them in other formats
+    #[command(subcommand)]
+    Recording(recording::RecordingCommand),
     /// Simulate a machine with a workload under one or more policies, and compare
     #[command(after_help = run_help())]
     Run(RunArgs),
@@ -241,9 +246,21 @@ pub(crate) struct CaptureArgs {
     pub(crate) proc: Option<PathBuf>,
 }
 
+impl CaptureArgs {
+    /// Checks the arguments.
+    pub(crate) fn options(&self) -> anyhow::Result<CaptureOptions> {
+        let version = |text: &String| {
+            KernelVersion::parse(text)
+                .with_context(|| format!("--kernel '{text}' is no version such as 6.1 or 6.12.94"))
+        };
+        let kernel = self.kernel.as_ref().map(version).transpose()?;
+        Ok(CaptureOptions { kernel, proc: self.proc.clone() })
+    }
+}
+
 #[derive(clap::Args, Debug)]
 pub(crate) struct VerifyArgs {
-    /// The folder of the recording, or a capture: a trace.dat, a perf.data, a printed trace, a trace of LLFree
+    /// The recording: a .pbrec, a folder, or a capture (trace.dat, perf.data, a printed trace, a trace of LLFree)
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: PathBuf,
     #[command(flatten)]
@@ -322,21 +339,8 @@ pub(crate) struct ExplainArgs {
 }
 
 #[derive(clap::Args, Debug)]
-pub(crate) struct ExcerptArgs {
-    /// The folder of the recording
-    #[arg(value_name = "RECORDING")]
-    pub(crate) recording: PathBuf,
-    /// The folder to write; it must not exist
-    #[arg(value_name = "FOLDER")]
-    pub(crate) folder: PathBuf,
-    /// The number of events to keep, from the start snapshot on
-    #[arg(long, value_name = "N", default_value_t = 500_000)]
-    pub(crate) events: u64,
-}
-
-#[derive(clap::Args, Debug)]
 pub(crate) struct ReplayArgs {
-    /// The folder of the recording, or a capture: a trace.dat, a perf.data, a printed trace, a trace of LLFree
+    /// The recording: a .pbrec, a folder, or a capture (trace.dat, perf.data, a printed trace, a trace of LLFree)
     #[arg(value_name = "RECORDING")]
     pub(crate) recording: PathBuf,
     #[command(flatten)]

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use pageblock::preset::Preset;
-use pageblock_measure::certificate::{Certificate, Judgement};
+use pageblock_measure::certificate::{Certificate, Grade, Judgement};
 use pageblock_measure::{Error, Verification};
 use pageblock_replay::certify;
 use pageblock_replay::demand::Demands;
@@ -24,6 +24,15 @@ pub(crate) fn decisions(
         return Ok((decisions, Some(certificate)));
     }
     Ok((verify::verify(session, own.name, &own.policy, 0)?, None))
+}
+
+/// Returns the grade that was kept with a recording: in its file, else in the cache.
+pub(crate) fn kept(session: &Session) -> Option<Grade> {
+    let note = session.recording.note();
+    let noted = note.and_then(|note| Judgement::from_json(&note));
+    let noted = noted.and_then(|judgement| judgement.certificate);
+    let cached = || Some(certify::kept(&session.recording, &session.columnar, &program())?.1);
+    noted.filter(Certificate::is_current).or_else(cached).map(|certificate| certificate.grade)
 }
 
 /// Reports whether a recording can be replayed freely: requests and frees alone can.
@@ -59,6 +68,8 @@ pub(crate) fn of_replay(
 ) -> Result<Certificate> {
     let Session { recording, columnar, .. } = session;
     let certificate = certify::certify(recording, demands, decisions, &replayed.outcome);
+    let noted = Verification { mismatches: Vec::new(), ..decisions.clone() };
+    recording.keep_note(&to_json(noted, Some(certificate.clone())))?;
     match certify::keep(columnar, &program(), decisions, &certificate) {
         // A full disk costs the next call some time, and nothing else.
         Ok(()) | Err(Error::Write { .. }) => Ok(certificate),

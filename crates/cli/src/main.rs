@@ -13,7 +13,6 @@ mod args;
 #[cfg(feature = "bench")]
 mod bench;
 mod compare;
-mod excerpt;
 mod explain;
 mod grade;
 mod interrupt;
@@ -26,6 +25,7 @@ mod policy;
 mod progress;
 mod published;
 mod record;
+mod recording;
 mod repeat;
 mod replay;
 mod run;
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 fn run(args: Args) -> anyhow::Result<Verdict> {
     match args.command {
         Command::Policy(args) => policy::run(args),
-        Command::Excerpt(args) => excerpt::run(&args),
+        Command::Recording(command) => recording::run(&command),
         Command::Explain(args) => explain::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Run(args) => run::run(RunPlan::new(args)?),

@@ -10,12 +10,12 @@ use pageblock_kernel::{Named, file};
 use pageblock_measure::certificate::Grade;
 use pageblock_measure::multiops::StarRule;
 use pageblock_measure::published::Table;
-use pageblock_recording::{CaptureOptions, KernelVersion};
+use pageblock_recording::CaptureOptions;
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::Scale;
 use pageblock_simulate::workload;
 
-use crate::args::{CaptureArgs, Json, ReplayArgs, RunArgs, Stars, VerifyArgs};
+use crate::args::{Json, ReplayArgs, RunArgs, Stars, VerifyArgs};
 use crate::jobs::{self, Job, Jobs};
 use crate::output::in_line;
 use crate::{machines, published};
@@ -158,7 +158,7 @@ impl VerifyPlan {
     pub(crate) fn new(args: VerifyArgs) -> anyhow::Result<Self> {
         Ok(Self {
             recording: recording(args.recording)?,
-            capture: capture(args.capture)?,
+            capture: args.capture.options()?,
             policy: args.policy.as_deref().map(NamedPolicy::parse).transpose()?,
             min_shape: share("--min-shape", args.min_shape)?,
             min_exact: share("--min-exact", args.min_exact)?,
@@ -202,7 +202,7 @@ impl ReplayPlan {
         }
         Ok(Self {
             recording: recording(args.recording)?,
-            capture: capture(args.capture)?,
+            capture: args.capture.options()?,
             policies: given.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
             has_baseline,
             uncertified: args.uncertified,
@@ -325,17 +325,9 @@ fn recording(path: PathBuf) -> anyhow::Result<PathBuf> {
     }
     let problem = if path.exists() { "is no folder or file" } else { "does not exist" };
     bail!(
-        "recording {} {problem}; a recording is a folder with start/ and events, or a capture",
+        "recording {} {problem}; a recording is a .pbrec, a folder with start/ and events, or a capture",
         path.display()
     )
-}
-
-fn capture(args: CaptureArgs) -> anyhow::Result<CaptureOptions> {
-    let kernel = args.kernel.map(|text| {
-        let version = KernelVersion::parse(&text);
-        version.with_context(|| format!("--kernel '{text}' is no version such as 6.1 or 6.12.94"))
-    });
-    Ok(CaptureOptions { kernel: kernel.transpose()?, proc: args.proc })
 }
 
 fn share(option: &str, share: Option<f64>) -> anyhow::Result<f64> {

@@ -29,6 +29,11 @@ impl Session {
         Ok(session)
     }
 
+    /// Opens a recording to look at what was recorded: no start state is inferred.
+    pub(crate) fn recorded(path: &Path, capture: &CaptureOptions) -> anyhow::Result<Self> {
+        Self::of(Recording::open_with(path, capture)?)
+    }
+
     fn of(recording: Recording) -> anyhow::Result<Self> {
         let cache = cache_dir();
         let made = std::fs::create_dir_all(&cache);
@@ -56,7 +61,7 @@ impl Session {
         &mut self,
         make: impl Fn(&Self) -> Result<T, pageblock_replay::Error>,
     ) -> anyhow::Result<T> {
-        let cache = self.columnar.path.parent().unwrap_or(Path::new("")).to_owned();
+        let cache = self.columnar.cache.parent().unwrap_or(Path::new("")).to_owned();
         match make(self) {
             Err(pageblock_replay::Error::Recording(Error::Io { file, source }))
                 if self.temporary.is_none() && file.starts_with(&cache) =>

@@ -10,6 +10,7 @@ pub mod calibration;
 pub mod certificate;
 pub mod comparable;
 pub mod compare;
+pub mod contents;
 pub mod counters;
 pub mod ended;
 pub mod error;

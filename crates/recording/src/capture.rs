@@ -83,6 +83,10 @@ pub(crate) fn open(path: &Path, options: &CaptureOptions) -> Result<Recording, E
 
 fn facts(path: &Path) -> Result<Facts, Error> {
     let decoding = Decoding { numbering: pageblock::mobility::Numbering::Modern, cma: true };
+    if crate::pbrec::is_pbrec(path)? {
+        let Recording { kernel, comms, kernel_assumed, .. } = crate::pbrec::open(path)?;
+        return Ok(Facts { kernel: Some(kernel).filter(|_| !kernel_assumed), comms });
+    }
     let mut input = Input::open(path)?;
     refuse_others(&mut input)?;
     let start = input.peek(START_BYTES)?;

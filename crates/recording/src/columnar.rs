@@ -1,45 +1,47 @@
-//! A recording's events as columns: converted once, kept in a cache, read many times faster.
-//!
-//! One row per event. Columns: `t` (microseconds: [`Layout`]), `cpu`, `pid`, `op` ([`op`]), `pfn`, `order`,
-//! `mt` (this library's own numbers, [`pageblock::mobility::Migratetype`] as a number), `arg` and `text`.
+//! A recording's events as columns: of a folder converted once and kept in a cache, of a `.pbrec` the file itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::error::Error;
+use crate::gfp::GfpTexts;
 use crate::losses::{LossFinder, Losses};
+use crate::part::Position;
 use crate::record::Record;
 use crate::recording::Recording;
-use crate::rows::{EventWriter, NAMES, decode};
-pub use crate::rows::{Layout, column, op};
+use crate::rows::{Codes, EventWriter, decode, names};
 use crate::table::{Batch, TableReader};
 use crate::window::{Window, WindowFinder, Windows};
 
-/// The version of the columns' meaning; a file of another version is converted again.
-const FORMAT_VERSION: &str = "2";
+/// The version of the columns' meaning (docs/recordings.md); a cache of another version is converted again.
+pub(crate) const SCHEMA: &str = "1";
+/// The key of [`SCHEMA`], at the start of the file.
+pub(crate) const SCHEMA_KEY: &str = "pageblock.schema";
 
 /// A recording's events as columns in a file.
 #[derive(Clone, Debug)]
 pub struct Columnar {
     /// The file.
     pub path: PathBuf,
+    /// The path in the cache folder beside which is kept what is made of the events.
+    pub cache: PathBuf,
     /// The number of events.
     pub events: u64,
-    /// The widths of some columns.
-    pub layout: Layout,
     /// The positions of the snapshots.
     pub windows: Windows,
     /// The events that the recorder lost, if the events file says.
     pub losses: Losses,
     /// The time of the first event in microseconds.
     pub first_t_us: u64,
+    /// The time of the last event in microseconds.
+    pub last_t_us: u64,
 }
 
 impl Recording {
-    /// Returns the recording's columnar form: the file in the cache folder if it exists and matches the current
-    /// events file, else a newly converted one. `progress` is called now and then with the bytes of the events
-    /// file read so far and its size.
+    /// Returns the recording's columnar form: a `.pbrec` itself; of another recording the file in the cache folder
+    /// if it exists and matches the current events file, else a newly converted one. `progress` is called now and
+    /// then with the bytes of the events file read so far and its size.
     ///
     /// # Errors
     /// If the events cannot be read or the file cannot be written.
@@ -49,6 +51,9 @@ impl Recording {
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<Columnar, Error> {
         let path = cache_dir.join(format!("{}-{:016x}.pbrec", self.name, self.path_hash()));
+        if crate::pbrec::is_pbrec(&self.events_file)? {
+            return Ok(Columnar { cache: path, ..crate::pbrec::columnar(&self.events_file)? });
+        }
         let source = self.source()?;
         if path.is_file()
             && let Ok(columnar) = Columnar::open(&path)
@@ -56,9 +61,10 @@ impl Recording {
         {
             return Ok(columnar);
         }
-        if !self.convert(&path, Layout::Narrow, &source, progress)? {
-            self.convert(&path, Layout::Wide, &source, progress)?;
-        }
+        let head = HashMap::from([(SCHEMA_KEY.to_owned(), SCHEMA.to_owned())]);
+        let mut writer = Writer::new(&path, self, head)?;
+        writer.footer(source);
+        writer.write_all(self, progress)?;
         Columnar::open(&path)
     }
 
@@ -78,53 +84,104 @@ impl Recording {
         let modified = stat.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         Ok(BTreeMap::from([
-            ("pageblock.format".to_owned(), FORMAT_VERSION.to_owned()),
             ("source.file".to_owned(), name.into_owned()),
             ("source.bytes".to_owned(), stat.len().to_string()),
             ("source.modified_ns".to_owned(), modified.unwrap_or_default().as_nanos().to_string()),
             ("source.decoding".to_owned(), format!("{:?}", self.decoding)),
         ]))
     }
+}
 
-    /// Converts the events. Returns `false`, and writes nothing, if they do not fit the layout.
-    fn convert(
-        &self,
+/// Writes events into a file of columns ([`Recording::writer`]), which appears when it is complete.
+pub struct Writer {
+    writer: EventWriter,
+    finder: WindowFinder,
+    first_t_us: Option<u64>,
+    last_t_us: u64,
+    events: u64,
+    footer: BTreeMap<String, String>,
+}
+
+impl Writer {
+    /// Starts a file for the events of `target`, between whose snapshots they lie. `head` are texts at its start.
+    pub(crate) fn new(
         path: &Path,
-        layout: Layout,
-        source: &BTreeMap<String, String>,
+        target: &Recording,
+        head: HashMap<String, String>,
+    ) -> Result<Self, Error> {
+        let writer = EventWriter::create(path, head)?;
+        let finder = WindowFinder::new(target);
+        let footer = BTreeMap::new();
+        Ok(Self { writer, finder, first_t_us: None, last_t_us: 0, events: 0, footer })
+    }
+
+    /// Adds texts at the end of the file.
+    pub(crate) fn footer(&mut self, texts: BTreeMap<String, String>) {
+        self.footer.extend(texts);
+    }
+
+    /// Appends an event.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn push(&mut self, record: &Record) -> Result<(), Error> {
+        self.first_t_us.get_or_insert(record.t_us);
+        self.last_t_us = record.t_us;
+        self.events += 1;
+        self.finder.push(record);
+        self.writer.push(record)
+    }
+
+    /// Returns the number of events so far.
+    pub(crate) fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Reports whether all events have been written.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.writer.is_flushed()
+    }
+
+    /// Writes every event of a recording.
+    pub(crate) fn write_all(
+        mut self,
+        recording: &Recording,
         progress: &mut dyn FnMut(u64, Option<u64>),
-    ) -> Result<bool, Error> {
-        let mut writer = EventWriter::create(path, layout)?;
-        let mut finder = WindowFinder::new(self);
+    ) -> Result<(), Error> {
         let mut losses = LossFinder::default();
-        let mut events = self.events()?;
-        let mut first_t_us = None;
+        let mut events = recording.events()?;
         while let Some(record) = events.next() {
             let record = record?;
-            first_t_us.get_or_insert(record.t_us);
-            finder.push(&record);
             losses.push(&record, events.lost(), || events.lost_by_cpu());
-            if !writer.push(&record)? {
-                return Ok(false);
-            }
-            if writer.is_flushed() {
+            self.push(&record)?;
+            if self.is_flushed() {
                 progress(events.file_bytes_read(), events.file_bytes());
             }
         }
         progress(events.file_bytes_read(), events.file_bytes());
-        let windows = finder.finish();
-        let mut metadata = source.clone();
-        metadata.insert("layout".to_owned(), format!("{layout:?}"));
-        metadata.insert("events".to_owned(), windows.events.to_string());
-        let losses = losses.finish(events.lost_by_cpu(), &events.lost_unplaced());
-        metadata.insert("losses".to_owned(), losses.text());
-        metadata.insert("first_t_us".to_owned(), first_t_us.unwrap_or(0).to_string());
-        metadata.insert("window.start".to_owned(), window_text(&windows.start));
+        let losses = match events.losses() {
+            Some(losses) => losses.clone(),
+            None => losses.finish(events.lost_by_cpu(), &events.lost_unplaced()),
+        };
+        self.finish(&losses)
+    }
+
+    /// Writes the rest and gives the file its name.
+    ///
+    /// # Errors
+    /// If the file cannot be written or renamed.
+    pub fn finish(self, losses: &Losses) -> Result<(), Error> {
+        let windows = self.finder.finish();
+        let mut footer = self.footer;
+        footer.insert("events".to_owned(), windows.events.to_string());
+        footer.insert("losses".to_owned(), losses.text());
+        footer.insert("first_t_us".to_owned(), self.first_t_us.unwrap_or(0).to_string());
+        footer.insert("last_t_us".to_owned(), self.last_t_us.to_string());
+        footer.insert("window.start".to_owned(), window_text(&windows.start));
         if let Some(end) = &windows.end {
-            metadata.insert("window.end".to_owned(), window_text(end));
+            footer.insert("window.end".to_owned(), window_text(end));
         }
-        writer.finish(&metadata)?;
-        Ok(true)
+        self.writer.finish(&footer)
     }
 }
 
@@ -145,7 +202,7 @@ impl Columnar {
     /// # Errors
     /// If it is not a columnar file of this version.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let reader = TableReader::open(path, &NAMES)?;
+        let reader = TableReader::open(path, &names())?;
         let metadata = reader.metadata();
         let get = |key: &str| {
             metadata.get(key).ok_or_else(|| Error::columnar(path, format!("it has no {key}")))
@@ -158,14 +215,14 @@ impl Columnar {
             parse_window(text)
                 .ok_or_else(|| Error::columnar(path, format!("it has the window {text}")))
         };
-        if get("pageblock.format")? != FORMAT_VERSION {
-            return Err(Error::columnar(path, "it is of another version"));
+        match reader.head().get(SCHEMA_KEY) {
+            Some(version) if version == SCHEMA => {}
+            Some(version) => {
+                let why = format!("its schema has version {version}, and this program reads 1");
+                return Err(Error::columnar(path, why));
+            }
+            None => return Err(Error::columnar(path, format!("it has no {SCHEMA_KEY}"))),
         }
-        let layout = match get("layout")?.as_str() {
-            "Narrow" => Layout::Narrow,
-            "Wide" => Layout::Wide,
-            other => return Err(Error::columnar(path, format!("its layout is {other}"))),
-        };
         let events = number("events")?;
         let windows = Windows {
             start: window(get("window.start")?)?,
@@ -176,7 +233,42 @@ impl Columnar {
         let losses = Losses::parse(text)
             .ok_or_else(|| Error::columnar(path, format!("its losses are {text}")))?;
         let first_t_us = number("first_t_us")?;
-        Ok(Self { path: path.to_owned(), events, layout, windows, losses, first_t_us })
+        let last_t_us = number("last_t_us")?;
+        let path = path.to_owned();
+        Ok(Self { cache: path.clone(), path, events, windows, losses, first_t_us, last_t_us })
+    }
+
+    /// Returns the number of the first event at or after a position; `default` without one.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn event_at(&self, position: Option<Position>, default: u64) -> Result<u64, Error> {
+        let time = match position {
+            None => return Ok(default),
+            Some(Position::Event(event)) => return Ok(event),
+            Some(Position::Time(time)) => {
+                i64::try_from(self.first_t_us.saturating_add(time)).unwrap_or(i64::MAX)
+            }
+        };
+        let mut reader = TableReader::open_verified(&self.path, &["t_us"])?;
+        let mut passed = 0;
+        while let Some(batch) = reader.next_batch()? {
+            if let Some(at) = batch.i64(0)?.iter().position(|&t| t >= time) {
+                return Ok(passed + at as u64);
+            }
+            passed += batch.len() as u64;
+        }
+        Ok(passed)
+    }
+
+    /// Streams the events from one on.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn records_from(&self, event: u64) -> Result<Records, Error> {
+        let mut chunks = self.chunks()?;
+        chunks.skip(event)?;
+        Ok(Records { chunks, ready: Vec::new().into_iter(), done: false })
     }
 
     /// Returns the end (exclusive) of the events that can be replayed: those before the end snapshot and before
@@ -196,7 +288,7 @@ impl Columnar {
     /// # Errors
     /// If the file cannot be opened.
     pub fn batches(&self) -> Result<TableReader, Error> {
-        TableReader::open_verified(&self.path, &NAMES)
+        TableReader::open_verified(&self.path, &names())
     }
 
     /// Streams the events in chunks: faster than [`Columnar::records`].
@@ -207,11 +299,7 @@ impl Columnar {
         Ok(Chunks {
             path: self.path.clone(),
             reader: self.batches()?,
-            layout: self.layout,
-            batch: None,
-            row: 0,
-            chunk: Vec::new(),
-            t_us: self.first_t_us,
+            decoding: BatchDecoder::default(),
             left: self.events,
         })
     }
@@ -228,15 +316,49 @@ impl Columnar {
 /// The number of rows that are decoded at a time.
 const CHUNK_ROWS: usize = 1024;
 
+/// Decodes a batch chunk by chunk.
+#[derive(Default)]
+pub(crate) struct BatchDecoder {
+    batch: Option<Batch>,
+    codes: Codes,
+    gfp: GfpTexts,
+    row: usize,
+    chunk: Vec<Record>,
+}
+
+impl BatchDecoder {
+    /// Sets the batch to decode.
+    pub(crate) fn load(&mut self, batch: Batch) -> Result<(), Error> {
+        self.codes = Codes::of(&batch)?;
+        self.batch = Some(batch);
+        self.row = 0;
+        Ok(())
+    }
+
+    /// Decodes the next events; `false` after the last of the batch.
+    pub(crate) fn fill(&mut self) -> Result<bool, Error> {
+        let Some(batch) = &self.batch else { return Ok(false) };
+        if self.row >= batch.len() {
+            return Ok(false);
+        }
+        let rows = self.row..(self.row + CHUNK_ROWS).min(batch.len());
+        self.row = rows.end;
+        self.chunk.clear();
+        decode(batch, rows, &self.codes, &mut self.gfp, &mut self.chunk)?;
+        Ok(true)
+    }
+
+    /// Returns the events that were decoded last.
+    pub(crate) fn chunk(&self) -> &[Record] {
+        &self.chunk
+    }
+}
+
 /// Streams the events of a columnar file in chunks.
 pub struct Chunks {
     path: PathBuf,
     reader: TableReader,
-    layout: Layout,
-    batch: Option<Batch>,
-    row: usize,
-    chunk: Vec<Record>,
-    t_us: u64,
+    decoding: BatchDecoder,
     left: u64,
 }
 
@@ -246,30 +368,44 @@ impl Chunks {
     /// # Errors
     /// If the file is damaged.
     pub fn next_chunk(&mut self) -> Result<Option<&[Record]>, Error> {
-        Ok(self.fill()?.then_some(&self.chunk))
+        Ok(self.fill()?.then_some(self.decoding.chunk()))
+    }
+
+    /// Returns the number of events that have not been read.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Passes over the first events.
+    fn skip(&mut self, events: u64) -> Result<(), Error> {
+        let mut rest = events.min(self.left);
+        self.left -= rest;
+        while rest > 0 {
+            let Some(batch) = self.reader.next_batch()? else { return Ok(()) };
+            let rows = batch.len() as u64;
+            if rest < rows {
+                self.decoding.load(batch)?;
+                self.decoding.row = rest as usize;
+            }
+            rest = rest.saturating_sub(rows);
+        }
+        Ok(())
     }
 
     fn fill(&mut self) -> Result<bool, Error> {
         loop {
-            if let Some(batch) = &self.batch
-                && self.row < batch.len()
-            {
-                let rows = self.row..(self.row + CHUNK_ROWS).min(batch.len());
-                self.row = rows.end;
-                self.chunk.clear();
-                decode(batch, rows, self.layout, &mut self.t_us, &mut self.chunk)?;
-                self.left = self.left.saturating_sub(self.chunk.len() as u64);
+            if self.decoding.fill()? {
+                self.left = self.left.saturating_sub(self.decoding.chunk.len() as u64);
                 return Ok(true);
             }
-            self.row = 0;
-            self.batch = self.reader.next_batch()?;
-            if self.batch.is_none() {
+            let Some(batch) = self.reader.next_batch()? else {
                 if self.left > 0 {
                     let why = format!("it lacks {} events at its end", self.left);
                     return Err(Error::columnar(&self.path, why));
                 }
                 return Ok(false);
-            }
+            };
+            self.decoding.load(batch)?;
         }
     }
 }
@@ -279,6 +415,13 @@ pub struct Records {
     chunks: Chunks,
     ready: std::vec::IntoIter<Record>,
     done: bool,
+}
+
+impl Records {
+    /// Returns the number of events that have not been read.
+    pub(crate) fn left(&self) -> u64 {
+        self.chunks.left() + self.ready.len() as u64
+    }
 }
 
 impl Iterator for Records {
@@ -295,7 +438,7 @@ impl Iterator for Records {
         match self.chunks.fill() {
             Ok(true) => {
                 let chunk = Vec::with_capacity(CHUNK_ROWS);
-                self.ready = std::mem::replace(&mut self.chunks.chunk, chunk).into_iter();
+                self.ready = std::mem::replace(&mut self.chunks.decoding.chunk, chunk).into_iter();
                 self.ready.next().map(Ok)
             }
             Ok(false) => {

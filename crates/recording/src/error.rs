@@ -84,6 +84,18 @@ pub enum Error {
         /// The problem.
         why: String,
     },
+    /// A recording in one file is cut or damaged.
+    #[error(
+        "{}: not a whole recording: {why}; allowed: a .pbrec as it was written (pageblock recording \
+         convert writes one of what is whole)",
+        file.display()
+    )]
+    Pbrec {
+        /// The file.
+        file: PathBuf,
+        /// The problem.
+        why: String,
+    },
     /// The events do not fit another format.
     #[error("{}: {why}", file.display())]
     Convert {
@@ -113,6 +125,11 @@ impl Error {
     /// Makes an error for a columnar file.
     pub(crate) fn columnar(file: &Path, why: impl fmt::Display) -> Self {
         Self::Columnar { file: file.to_owned(), why: why.to_string().replace('\n', " ") }
+    }
+
+    /// Makes an error for a recording in one file.
+    pub(crate) fn pbrec(file: &Path, why: impl fmt::Display) -> Self {
+        Self::Pbrec { file: file.to_owned(), why: why.to_string().replace('\n', " ") }
     }
 
     /// Makes an error for content at `at` that is `found` where `expected` is allowed.

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use crate::columnar::{Columnar, Records};
 use crate::error::Error;
 use crate::input::Input;
 use crate::llfree::LlfreeReader;
-use crate::losses::LostByCpu;
+use crate::losses::{Losses, LostByCpu};
 use crate::perf_data::PerfData;
 use crate::record::{Record, What};
 use crate::text::TextReader;
@@ -24,6 +25,14 @@ enum Source {
     TraceDat(Box<TraceDat>),
     PerfData(Box<PerfData>),
     Llfree(LlfreeReader),
+    Pbrec(Box<Packed>),
+}
+
+/// The events of a `.pbrec`.
+struct Packed {
+    columnar: Columnar,
+    records: Records,
+    bytes: u64,
 }
 
 /// Events of the slab allocator and of accounting, which capture all of `kmem:*`: they say nothing of pages.
@@ -40,8 +49,8 @@ const NOT_OF_PAGES: [&str; 9] = [
 ];
 
 impl Events {
-    /// Opens a file, plain or compressed, and detects its format by its first bytes: a `trace.dat`, a
-    /// `perf.data`, an `events.tsv`, a trace of LLFree, or else a trace as printed by ftrace, perf or trace-cmd.
+    /// Opens a file, plain or compressed, and detects its format by its first bytes: a `.pbrec`, a
+    /// `trace.dat`, a `perf.data`, an `events.tsv`, a trace of LLFree, or else a trace as printed by ftrace, perf or trace-cmd.
     ///
     /// # Errors
     /// If it cannot be opened, a header is damaged, or it is a file of another tool.
@@ -49,7 +58,12 @@ impl Events {
         let mut input = Input::open(path)?;
         refuse_others(&mut input)?;
         let start = input.peek(START_BYTES)?;
-        Ok(Self(if start.starts_with(b"\x17\x08\x44tracing") {
+        Ok(Self(if start.starts_with(crate::pbrec::MAGIC) {
+            let columnar = crate::pbrec::columnar(path)?;
+            let records = columnar.records()?;
+            let bytes = input.file_bytes().unwrap_or(0);
+            Source::Pbrec(Box::new(Packed { columnar, records, bytes }))
+        } else if start.starts_with(b"\x17\x08\x44tracing") {
             Source::TraceDat(Box::new(TraceDat::open(path, decoding)?))
         } else if crate::perf_data::is_magic(start) {
             Source::PerfData(Box::new(PerfData::open(path, decoding)?))
@@ -72,6 +86,7 @@ impl Events {
             Source::TraceDat(trace) => trace.bytes_read(),
             Source::PerfData(perf) => perf.bytes_read(),
             Source::Llfree(reader) => reader.bytes_read(),
+            Source::Pbrec(packed) => packed.bytes_read(),
         }
     }
 
@@ -84,6 +99,15 @@ impl Events {
             Source::TraceDat(trace) => Some(trace.bytes()),
             Source::PerfData(perf) => Some(perf.bytes()),
             Source::Llfree(reader) => Some(reader.bytes()),
+            Source::Pbrec(packed) => Some(packed.bytes),
+        }
+    }
+
+    /// Returns all losses at once, if the file says so: a `.pbrec` does, and counts none below.
+    pub(crate) fn losses(&self) -> Option<&Losses> {
+        match &self.0 {
+            Source::Pbrec(packed) => Some(&packed.columnar.losses),
+            _ => None,
         }
     }
 
@@ -92,7 +116,7 @@ impl Events {
     #[must_use]
     pub fn lost(&self) -> u64 {
         match &self.0 {
-            Source::Tsv(_) | Source::Llfree(_) => 0,
+            Source::Tsv(_) | Source::Llfree(_) | Source::Pbrec(_) => 0,
             Source::Text(reader) => reader.lost(),
             Source::TraceDat(trace) => trace.lost(),
             Source::PerfData(perf) => perf.lost(),
@@ -103,7 +127,7 @@ impl Events {
     #[must_use]
     pub fn lost_by_cpu(&self) -> LostByCpu {
         match &self.0 {
-            Source::Tsv(_) | Source::Llfree(_) => LostByCpu::new(),
+            Source::Tsv(_) | Source::Llfree(_) | Source::Pbrec(_) => LostByCpu::new(),
             Source::Text(reader) => reader.lost_by_cpu().clone(),
             Source::TraceDat(trace) => trace.lost_by_cpu(),
             Source::PerfData(perf) => perf.lost_by_cpu().clone(),
@@ -115,11 +139,20 @@ impl Events {
     #[must_use]
     pub fn lost_unplaced(&self) -> LostByCpu {
         match &self.0 {
-            Source::Tsv(_) | Source::Llfree(_) => LostByCpu::new(),
+            Source::Tsv(_) | Source::Llfree(_) | Source::Pbrec(_) => LostByCpu::new(),
             Source::Text(reader) => reader.lost_unplaced(),
             Source::TraceDat(trace) => trace.lost_unplaced(),
             Source::PerfData(perf) => perf.lost_unplaced(),
         }
+    }
+}
+
+impl Packed {
+    /// Returns the bytes read, as the share of events read.
+    fn bytes_read(&self) -> u64 {
+        let (all, left) = (self.columnar.events.max(1), self.records.left());
+        let read = self.columnar.events.saturating_sub(left);
+        (u128::from(self.bytes) * u128::from(read) / u128::from(all)) as u64
     }
 }
 
@@ -157,6 +190,7 @@ impl Iterator for Events {
                 Source::TraceDat(trace) => trace.next(),
                 Source::PerfData(perf) => perf.next(),
                 Source::Llfree(reader) => return reader.next(),
+                Source::Pbrec(packed) => return packed.records.next(),
             };
             match &record {
                 Some(Ok(Record { what: What::Other(other), .. }))

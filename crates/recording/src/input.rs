@@ -116,6 +116,11 @@ impl Input {
         &self.file
     }
 
+    /// Returns how the file is compressed, `xz` or `zstd`, if it is.
+    pub(crate) fn compression(&self) -> Option<&'static str> {
+        self.compression
+    }
+
     /// Returns how many bytes of the file, as stored, were read.
     #[must_use]
     pub fn file_bytes_read(&self) -> u64 {

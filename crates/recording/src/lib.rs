@@ -4,21 +4,27 @@
 //! [`Recording::open`] reads a folder's state and settings; [`Recording::events`] streams its events.
 #![forbid(unsafe_code)]
 
+mod anonymise;
 mod capture;
 pub mod columnar;
 mod error;
 mod events;
-mod excerpt;
+mod files;
+mod folder;
 mod gfp;
 mod input;
 mod kernel;
 pub mod llfree;
 mod losses;
+mod names;
+mod part;
+mod pbrec;
 mod perf_data;
 mod procfs;
 mod record;
 mod recording;
 mod rows;
+mod salvage;
 mod seal;
 mod snapshot;
 pub mod table;
@@ -34,22 +40,25 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use capture::CaptureOptions;
-pub use columnar::{Chunks, Columnar, Layout, Records};
+pub use columnar::{Chunks, Columnar, Records, Writer};
 pub use error::{Damage, Error, Expected, Malformed, Place};
 pub use events::Events;
-pub use excerpt::write_line;
+pub use folder::write_line;
 pub use input::{Input, Line};
 pub use kernel::KernelVersion;
 pub use losses::{Losses, LostByCpu};
+pub use part::{Part, Position, Written};
+pub use pbrec::pack;
 pub use perf_data::PerfData;
 pub use procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};
 pub use record::{Other, Record, What};
 pub use recording::Recording;
+pub use salvage::salvage;
 pub use snapshot::{
     BlockInfo, CompactState, FreeBlock, PageUse, PcpInfo, PcpPage, Snapshot, UsedRange, Watermarks,
     ZoneSnapshot,
 };
-pub use table::{Batch, Column, ColumnType, TableReader, TableWriter};
+pub use table::{Batch, Column, ColumnType, TableReader, TableWriter, TextColumn, Texts};
 pub use text::{TextLine, TextParser, TextReader};
 pub use trace_dat::TraceDat;
 pub use tsv::{Decoding, LineParser, TsvReader};

@@ -239,6 +239,7 @@ pub fn write(
     out: &Path,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Written, Error> {
+    crate::pbrec::must_be_new(out)?;
     let folder = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = tempfile::NamedTempFile::new_in(folder).map_err(|e| Error::io(folder, e))?;
     let written = Writer::new(file.as_file(), out)?.write(recording, progress)?;

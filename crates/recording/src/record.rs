@@ -1,5 +1,7 @@
 //! One event of a recording.
 
+use std::fmt;
+
 use pageblock::event::{Event, Extfrag};
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
@@ -137,12 +139,68 @@ impl What {
         })
     }
 
+    /// Returns the name of the event, as the kernel has it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Alloc { .. } => "mm_page_alloc",
+            Self::Free { .. } => "mm_page_free",
+            Self::FreeBatched { .. } => "mm_page_free_batched",
+            Self::ZoneLocked { .. } => "mm_page_alloc_zone_locked",
+            Self::Drain { .. } => "mm_page_pcpu_drain",
+            Self::Extfrag(_) => "mm_page_alloc_extfrag",
+            Self::Isolate { .. } => "isolate_free_page",
+            Self::Bulk { .. } => "alloc_pages_bulk",
+            Self::Marker(_) => "marker",
+            Self::Other(other) => &other.name,
+        }
+    }
+
     /// Returns the marker's name, if this is a marker.
     #[must_use]
     pub fn marker(&self) -> Option<&str> {
         match self {
             Self::Marker(name) => Some(name),
             _ => None,
+        }
+    }
+}
+
+/// Prints the arguments in the words of the tracepoint.
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Alloc { pfn, order, mt, gfp } => {
+                match pfn {
+                    Some(pfn) => write!(f, "pfn={pfn}")?,
+                    None => write!(f, "pfn=none")?,
+                }
+                write!(f, " order={order} migratetype={} gfp_flags={gfp}", mt.name())
+            }
+            Self::Free { pfn, order } => write!(f, "pfn={pfn} order={order}"),
+            Self::FreeBatched { pfn } => write!(f, "pfn={pfn}"),
+            Self::ZoneLocked { pfn, order, mt, refill } => {
+                let (mt, refill) = (mt.name(), u8::from(*refill));
+                write!(f, "pfn={pfn} order={order} migratetype={mt} percpu_refill={refill}")
+            }
+            Self::Drain { pfn, order, mt } => {
+                write!(f, "pfn={pfn} order={order} migratetype={}", mt.name())
+            }
+            Self::Extfrag(x) => write!(
+                f,
+                "pfn={} alloc_order={} fallback_order={} alloc_migratetype={} \
+                 fallback_migratetype={} change_ownership={}",
+                x.pfn,
+                x.alloc_order,
+                x.fallback_order,
+                x.alloc_migratetype.name(),
+                x.fallback_migratetype.name(),
+                u8::from(x.change_ownership)
+            ),
+            Self::Isolate { pfn, order, ret } => write!(f, "pfn={pfn} order={order} ret={ret}"),
+            Self::Bulk { pages } => write!(f, "pages={pages}"),
+            Self::Marker(text) => f.write_str(text),
+            Self::Other(other) => f.write_str(&other.args),
         }
     }
 }

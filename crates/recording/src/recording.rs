@@ -1,4 +1,4 @@
-//! A recording: a folder with events, the state at the start and at the end, and settings.
+//! A recording: one file or a folder with events, the state at the start and at the end, and settings.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use pageblock::frame::Order;
 use crate::capture::CaptureOptions;
 use crate::error::Error;
 use crate::events::Events;
-use crate::input::Input;
+use crate::files::{EVENTS, Files};
 use crate::kernel::KernelVersion;
 use crate::procfs::PageTypeInfo;
 use crate::snapshot::Snapshot;
@@ -17,9 +17,9 @@ use crate::tsv::Decoding;
 /// A recording of a kernel. The events are read on demand ([`Recording::events`]).
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The folder's name.
+    /// The folder's name; of a `.pbrec` its name without the ending.
     pub name: String,
-    /// The folder; of a capture its file, followed by what the user says about it, if anything.
+    /// The folder; of a `.pbrec` or a capture its file, followed by what the user says about it, if anything.
     pub dir: PathBuf,
     /// The recorded kernel.
     pub kernel: KernelVersion,
@@ -48,18 +48,21 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens a folder with `start/`, `end/` (optional) and `events.tsv`, `trace.dat`, `perf.data` or `trace.txt`
-    /// (a printed trace), each plain or compressed; or a capture of another tool, which is one file.
+    /// Opens a `.pbrec`; a folder with `start/`, `end/` (optional) and `events.tsv`, `trace.dat`, `perf.data` or
+    /// `trace.txt` (a printed trace), each plain or compressed; or a capture of another tool, which is one file.
     ///
     /// # Errors
     /// If a needed part is missing, or a part that is there cannot be read.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         if dir.is_file() {
+            if crate::pbrec::is_pbrec(dir)? {
+                return crate::pbrec::open(dir);
+            }
             return crate::capture::open(dir, &CaptureOptions::default());
         }
         if !dir.is_dir() {
             let what = "such file or folder";
-            let expected = "the folder of a recording, or a capture of another tool";
+            let expected = "a .pbrec, the folder of a recording, or a capture of another tool";
             return Err(Error::Missing { path: dir.to_owned(), what, expected });
         }
         let name =
@@ -67,27 +70,44 @@ impl Recording {
                 || dir.display().to_string(),
                 |name| name.to_string_lossy().into_owned(),
             );
-        let settings = settings(dir)?;
-        let kernel = kernel(dir, &name, &settings)?;
-        let types = page_types(&dir.join("start"))?;
-        let cma = types.as_ref().is_some_and(PageTypeInfo::has_cma);
+        let files = Files::Folder(dir.to_owned());
+        let kernel = kernel(&files, &name)?;
+        if crate::find(&dir.join("start"), "snapshot.txt").is_none() {
+            return Err(Snapshot::missing(&dir.join("start")));
+        }
+        Self::of(&files, name, kernel, events_file(dir)?)
+    }
+
+    /// Makes a recording of its files. Without a folder `start` the state at the start is unknown.
+    pub(crate) fn of(
+        files: &Files,
+        name: String,
+        kernel: KernelVersion,
+        events_file: PathBuf,
+    ) -> Result<Self, Error> {
+        let start_known = files.has_folder("start");
+        let types = match files.open("start/pagetypeinfo")? {
+            Some(input) => Some(PageTypeInfo::read(input)?),
+            None => None,
+        };
+        let cma = types.as_ref().map_or(!start_known, PageTypeInfo::has_cma);
         let decoding = Decoding { numbering: kernel.numbering(), cma };
-        let start = Snapshot::open(&dir.join("start"), decoding)?;
-        let end = dir.join("end");
-        let end = if end.is_dir() { Some(Snapshot::open(&end, decoding)?) } else { None };
-        let events_file = events_file(dir)?;
+        let state = |side| Snapshot::open(files, side, decoding);
+        let settings = files.settings()?.into_iter();
         Ok(Self {
             name,
-            dir: dir.to_owned(),
+            dir: files.path().to_owned(),
             kernel,
             decoding,
             pageblock_order: types.map_or(9, |types| types.pageblock_order),
-            start,
-            end,
-            comms: comms(dir)?,
-            settings,
+            start: if start_known { state("start")? } else { Snapshot::default() },
+            end: if files.has_folder("end") { Some(state("end")?) } else { None },
+            comms: comms(files)?,
+            settings: settings
+                .map(|(path, text)| (path, String::from_utf8_lossy(&text).into_owned()))
+                .collect(),
             events_file,
-            start_known: true,
+            start_known,
             kernel_assumed: false,
             requests_only: false,
         })
@@ -104,8 +124,7 @@ impl Recording {
 
 /// Finds the file with the events.
 fn events_file(dir: &Path) -> Result<PathBuf, Error> {
-    let names = ["events.tsv", "trace.dat", "perf.data", "trace.txt"];
-    if let Some(file) = names.into_iter().find_map(|name| crate::find(dir, name)) {
+    if let Some(file) = EVENTS.into_iter().find_map(|name| crate::find(dir, name)) {
         return Ok(file);
     }
     Err(Error::Missing {
@@ -115,28 +134,14 @@ fn events_file(dir: &Path) -> Result<PathBuf, Error> {
     })
 }
 
-/// Returns the contents of `static.tar`, by the paths that its names encode.
-fn settings(dir: &Path) -> Result<BTreeMap<String, String>, Error> {
-    let mut settings = BTreeMap::new();
-    if let Some(path) = crate::find(dir, "static.tar") {
-        crate::tar::each_file(Input::open(&path)?, |name, content| {
-            let text = String::from_utf8_lossy(&content).into_owned();
-            settings.insert(name.trim_start_matches("./").replace("__", "/"), text);
-        })?;
-    }
-    Ok(settings)
-}
-
-fn kernel(
-    dir: &Path,
-    name: &str,
-    settings: &BTreeMap<String, String>,
-) -> Result<KernelVersion, Error> {
-    if let Some(kernel) = settings.get("proc/version").and_then(|text| KernelVersion::parse(text)) {
+fn kernel(files: &Files, name: &str) -> Result<KernelVersion, Error> {
+    let version = files.settings()?.remove("proc/version");
+    let version = version.map(|text| String::from_utf8_lossy(&text).into_owned());
+    if let Some(kernel) = version.and_then(|text| KernelVersion::parse(&text)) {
         return Ok(kernel);
     }
-    if let Some(path) = crate::find(dir, "README.md") {
-        let text = Input::open(&path)?.read_to_end(1 << 20)?;
+    if let Some(mut input) = files.open("README.md")? {
+        let text = input.read_to_end(1 << 20)?;
         let text = String::from_utf8_lossy(&text);
         let line = text
             .lines()
@@ -146,27 +151,21 @@ fn kernel(
             return Ok(kernel);
         }
     }
-    if let Some(path) = crate::find(dir, "trace.dat")
+    if let Some(path) = crate::find(files.path(), "trace.dat")
         && let Some(kernel) = crate::trace_dat::kernel_of(&path)?
     {
         return Ok(kernel);
     }
     KernelVersion::from_folder_name(name).ok_or_else(|| Error::Missing {
-        path: dir.to_owned(),
+        path: files.path().to_owned(),
         what: "kernel version",
         expected: "proc__version in static.tar, a line `* kernel: x.y.z` in README.md, the system's \
                    name in trace.dat, or x.y as a part of the folder's name",
     })
 }
 
-fn page_types(start: &Path) -> Result<Option<PageTypeInfo>, Error> {
-    let Some(path) = crate::find(start, "pagetypeinfo") else { return Ok(None) };
-    PageTypeInfo::read(Input::open(&path)?).map(Some)
-}
-
-fn comms(dir: &Path) -> Result<BTreeMap<u32, String>, Error> {
-    let Some(path) = crate::find(dir, "comms.json") else { return Ok(BTreeMap::new()) };
-    let mut input = Input::open(&path)?;
+fn comms(files: &Files) -> Result<BTreeMap<u32, String>, Error> {
+    let Some(mut input) = files.open("comms.json")? else { return Ok(BTreeMap::new()) };
     let text = input.read_to_end(64 << 20)?;
     serde_json::from_slice(&text).map_err(|error| {
         let line = error.line() as u64;

@@ -1,248 +1,283 @@
 //! Encodes events as rows of columns and decodes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
 use pageblock::event::Extfrag;
-use pageblock::frame::{ORDER_LIMIT, Pfn};
+use pageblock::frame::{ORDER_LIMIT, Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
 
 use crate::error::Error;
+use crate::gfp::GfpTexts;
+use crate::names::{EVENTS, NO_TYPE, TYPES};
 use crate::record::{Other, Record, What};
-use crate::table::{Batch, Column, ColumnType, TableWriter};
+use crate::table::{Batch, Column, ColumnType, TableWriter, TextColumn, Texts};
 
 /// The rows of a batch, whose columns together fit in a level-2 cache.
 const BATCH_ROWS: usize = 1 << 16;
+/// The bytes of texts from which a batch is written early.
+const BATCH_TEXT_BYTES: usize = 8 << 20;
 
-/// The values of the column `op`.
-pub mod op {
-    /// `mm_page_alloc` that was served; `arg` is the flags ([`pageblock::request::Gfp`]).
-    pub const ALLOC: u8 = 0;
-    /// `mm_page_alloc` that failed; `arg` is the flags.
-    pub const ALLOC_FAILED: u8 = 1;
-    /// `mm_page_free`.
-    pub const FREE: u8 = 2;
-    /// `mm_page_free_batched`.
-    pub const FREE_BATCHED: u8 = 3;
-    /// `mm_page_alloc_zone_locked`; `arg` is 1 if the block goes to a per-CPU list.
-    pub const ZONE_LOCKED: u8 = 4;
-    /// `mm_page_pcpu_drain`.
-    pub const DRAIN: u8 = 5;
-    /// `mm_page_alloc_extfrag`; `order` and `mt` are the request's; `arg` is the fallback order, plus the
-    /// fallback type shifted by 8, plus the change of ownership shifted by 16.
-    pub const EXTFRAG: u8 = 6;
-    /// The probe on isolation; `arg` is the return value as a signed number.
-    pub const ISOLATE: u8 = 7;
-    /// The probe on the bulk allocator; `arg` is the number of pages.
-    pub const BULK: u8 = 8;
-    /// A marker; `text` is its name.
-    pub const MARKER: u8 = 9;
-    /// Another event; `text` is its name, a blank, and its arguments.
-    pub const OTHER: u8 = 10;
+/// The places of events in [`EVENTS`].
+pub(crate) mod op {
+    pub(crate) const ALLOC: u8 = 0;
+    pub(crate) const FREE: u8 = 1;
+    pub(crate) const FREE_BATCHED: u8 = 2;
+    pub(crate) const ZONE_LOCKED: u8 = 3;
+    pub(crate) const DRAIN: u8 = 4;
+    pub(crate) const EXTFRAG: u8 = 5;
+    pub(crate) const ISOLATE: u8 = 6;
+    pub(crate) const BULK: u8 = 7;
+    pub(crate) const MARKER: u8 = 8;
+    pub(crate) const OTHER: u8 = 9;
+    /// The first event that is kept as text.
+    pub(crate) const NAMED: u8 = 10;
 }
 
-/// The indexes of the columns in a batch of [`crate::Columnar::batches`].
-pub mod column {
-    /// Time.
-    pub const T: usize = 0;
-    /// CPU.
-    pub const CPU: usize = 1;
-    /// Process id.
-    pub const PID: usize = 2;
-    /// Kind of event: [`super::op`].
-    pub const OP: usize = 3;
-    /// First frame.
-    pub const PFN: usize = 4;
-    /// Order.
-    pub const ORDER: usize = 5;
-    /// Migratetype.
-    pub const MT: usize = 6;
-    /// Further data of the event: [`super::op`].
-    pub const ARG: usize = 7;
-    /// Text of markers and other events.
-    pub const TEXT: usize = 8;
+/// The columns of a table of events: their order is that of [`column`].
+const COLUMNS: [(&str, ColumnType); 14] = [
+    ("t_us", ColumnType::I64),
+    ("cpu", ColumnType::U16),
+    ("pid", ColumnType::U32),
+    ("event", ColumnType::Names(EVENTS)),
+    ("pfn", ColumnType::I64),
+    ("order", ColumnType::I8),
+    ("migratetype", ColumnType::Names(TYPES)),
+    ("gfp", ColumnType::Text),
+    ("fallback_order", ColumnType::I8),
+    ("fallback_migratetype", ColumnType::Names(TYPES)),
+    ("change_ownership", ColumnType::I8),
+    ("percpu_refill", ColumnType::I8),
+    ("value", ColumnType::I64),
+    ("args", ColumnType::Text),
+];
+
+mod column {
+    pub(super) const T: usize = 0;
+    pub(super) const CPU: usize = 1;
+    pub(super) const PID: usize = 2;
+    pub(super) const EVENT: usize = 3;
+    pub(super) const PFN: usize = 4;
+    pub(super) const ORDER: usize = 5;
+    pub(super) const MT: usize = 6;
+    pub(super) const GFP: usize = 7;
+    pub(super) const FALLBACK_ORDER: usize = 8;
+    pub(super) const FALLBACK_MT: usize = 9;
+    pub(super) const OWNERSHIP: usize = 10;
+    pub(super) const REFILL: usize = 11;
+    pub(super) const VALUE: usize = 12;
+    pub(super) const ARGS: usize = 13;
 }
 
-/// The columns' names.
-pub(crate) const NAMES: [&str; 9] = ["t", "cpu", "pid", "op", "pfn", "order", "mt", "arg", "text"];
-
-/// The widths of the columns `t`, `cpu` and `pfn`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
-    /// `t` is the time since the previous row, 0 in the first row ([`crate::Columnar::first_t_us`]), in 32
-    /// bits; `cpu` has 8 and `pfn` 32 bits.
-    Narrow,
-    /// `t` is absolute in 64 bits, `cpu` has 16 and `pfn` 64 bits: for streams whose times are out of order or
-    /// too far apart, or whose numbers are large.
-    Wide,
+/// Returns the columns' names.
+pub(crate) fn names() -> [&'static str; COLUMNS.len()] {
+    COLUMNS.map(|(name, _)| name)
 }
+
+/// What a column holds where it does not apply.
+const NONE: i8 = -1;
 
 /// Rows that have not been written yet.
 #[derive(Default)]
 struct Rows {
-    t: Vec<u64>,
+    t: Vec<i64>,
     cpu: Vec<u16>,
     pid: Vec<u32>,
-    op: Vec<u8>,
-    pfn: Vec<u64>,
-    order: Vec<u8>,
-    mt: Vec<u8>,
-    arg: Vec<u32>,
-    text: Vec<Box<str>>,
-}
-
-impl Rows {
-    fn is_empty(&self) -> bool {
-        self.op.is_empty()
-    }
+    event: Vec<i8>,
+    pfn: Vec<i64>,
+    order: Vec<i8>,
+    mt: Vec<i8>,
+    gfp: Texts,
+    fallback_order: Vec<i8>,
+    fallback_mt: Vec<i8>,
+    ownership: Vec<i8>,
+    refill: Vec<i8>,
+    value: Vec<i64>,
+    args: Texts,
 }
 
 /// Writes events as columns.
 pub(crate) struct EventWriter {
     table: TableWriter,
-    layout: Layout,
     rows: Rows,
-    t_us: Option<u64>,
+    /// The texts of the flags that were written.
+    gfp: HashMap<u32, Box<str>>,
+    events: HashMap<&'static str, i8>,
 }
 
 impl EventWriter {
-    pub(crate) fn create(path: &Path, layout: Layout) -> Result<Self, Error> {
-        use ColumnType::{Text, U8, U16, U32, U64};
-        let (t, cpu, pfn) = match layout {
-            Layout::Narrow => (U32, U8, U32),
-            Layout::Wide => (U64, U16, U64),
-        };
-        let types = [t, cpu, U32, U8, pfn, U8, U8, U32, Text];
-        let columns: Vec<_> = NAMES.into_iter().zip(types).collect();
-        let table = TableWriter::create(path, &columns)?;
-        Ok(Self { table, layout, rows: Rows::default(), t_us: None })
+    /// Starts a table of events; `head` are the texts at its start.
+    pub(crate) fn create(path: &Path, head: HashMap<String, String>) -> Result<Self, Error> {
+        let table = TableWriter::create_with(path, &COLUMNS, head)?;
+        let named = (0..).zip(EVENTS).skip(usize::from(op::NAMED));
+        let events = named.map(|(at, &name)| (name, at)).collect();
+        Ok(Self { table, rows: Rows::default(), gfp: HashMap::new(), events })
     }
 
-    /// Appends an event; returns `false` if it does not fit the layout.
-    pub(crate) fn push(&mut self, record: &Record) -> Result<bool, Error> {
-        let Cells { op, pfn, order, mt, arg, text } = Cells::of(&record.what);
-        let t = match self.layout {
-            Layout::Narrow => {
-                let delta = record.t_us.checked_sub(self.t_us.unwrap_or(record.t_us));
-                let fits = |n| n <= u64::from(u32::MAX);
-                match delta {
-                    Some(delta) if fits(delta) && fits(pfn) && record.cpu < 256 => delta,
-                    _ => return Ok(false),
-                }
-            }
-            Layout::Wide => record.t_us,
-        };
-        self.t_us = Some(record.t_us);
-        let rows = &mut self.rows;
-        rows.t.push(t);
+    /// Appends an event.
+    pub(crate) fn push(&mut self, record: &Record) -> Result<(), Error> {
+        let Self { rows, gfp, events, .. } = self;
+        let cells = Cells::of(&record.what, events);
+        rows.t.push(record.t_us as i64);
         rows.cpu.push(record.cpu);
         rows.pid.push(record.pid);
-        rows.op.push(op);
-        rows.pfn.push(pfn);
-        rows.order.push(order);
-        rows.mt.push(mt);
-        rows.arg.push(arg);
-        rows.text.push(text);
-        if rows.op.len() == BATCH_ROWS {
+        rows.event.push(cells.event);
+        rows.pfn.push(cells.pfn);
+        rows.order.push(cells.order);
+        rows.mt.push(cells.mt);
+        rows.fallback_order.push(cells.fallback_order);
+        rows.fallback_mt.push(cells.fallback_mt);
+        rows.ownership.push(cells.ownership);
+        rows.refill.push(cells.refill);
+        rows.value.push(cells.value);
+        match &record.what {
+            What::Alloc { gfp: flags, .. } => {
+                rows.gfp.push(gfp.entry(flags.0).or_insert_with(|| flags.to_string().into()));
+            }
+            _ => rows.gfp.push(""),
+        }
+        match &record.what {
+            What::Marker(name) => rows.args.push(name),
+            What::Other(other) if cells.event == op::OTHER as i8 => {
+                rows.args.push(&format!("{} {}", other.name, other.args));
+            }
+            What::Other(other) => rows.args.push(&other.args),
+            _ => rows.args.push(""),
+        }
+        if rows.event.len() == BATCH_ROWS || rows.args.bytes() > BATCH_TEXT_BYTES {
             self.flush()?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Reports whether all appended events have been written.
     pub(crate) fn is_flushed(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.event.is_empty()
     }
 
     fn flush(&mut self) -> Result<(), Error> {
         let rows = std::mem::take(&mut self.rows);
-        let (t, cpu, pfn) = match self.layout {
-            Layout::Narrow => (
-                Column::U32(rows.t.into_iter().map(|v| v as u32).collect()),
-                Column::U8(rows.cpu.into_iter().map(|v| v as u8).collect()),
-                Column::U32(rows.pfn.into_iter().map(|v| v as u32).collect()),
-            ),
-            Layout::Wide => (Column::U64(rows.t), Column::U16(rows.cpu), Column::U64(rows.pfn)),
-        };
-        let (pid, op, order) = (Column::U32(rows.pid), Column::U8(rows.op), Column::U8(rows.order));
-        let (mt, arg, text) = (Column::U8(rows.mt), Column::U32(rows.arg), Column::Text(rows.text));
-        self.table.write(vec![t, cpu, pid, op, pfn, order, mt, arg, text])
+        self.table.write(vec![
+            Column::I64(rows.t),
+            Column::U16(rows.cpu),
+            Column::U32(rows.pid),
+            Column::Names(rows.event),
+            Column::I64(rows.pfn),
+            Column::I8(rows.order),
+            Column::Names(rows.mt),
+            Column::Text(rows.gfp),
+            Column::I8(rows.fallback_order),
+            Column::Names(rows.fallback_mt),
+            Column::I8(rows.ownership),
+            Column::I8(rows.refill),
+            Column::I64(rows.value),
+            Column::Text(rows.args),
+        ])
     }
 
     pub(crate) fn finish(mut self, metadata: &BTreeMap<String, String>) -> Result<(), Error> {
-        if !self.rows.is_empty() {
+        if !self.is_flushed() {
             self.flush()?;
         }
         self.table.finish(metadata)
     }
 }
 
-/// A row's values other than time, CPU and process.
-#[derive(Default)]
+/// The numbers of a row other than time, CPU and process.
 struct Cells {
-    op: u8,
-    pfn: u64,
-    order: u8,
-    mt: u8,
-    arg: u32,
-    text: Box<str>,
+    event: i8,
+    pfn: i64,
+    order: i8,
+    mt: i8,
+    fallback_order: i8,
+    fallback_mt: i8,
+    ownership: i8,
+    refill: i8,
+    value: i64,
 }
 
 impl Cells {
-    fn of(what: &What) -> Self {
+    fn of(what: &What, events: &HashMap<&'static str, i8>) -> Self {
+        let row = |event: u8| Self {
+            event: event as i8,
+            pfn: NONE.into(),
+            order: NONE,
+            mt: NO_TYPE,
+            fallback_order: NONE,
+            fallback_mt: NO_TYPE,
+            ownership: NONE,
+            refill: NONE,
+            value: 0,
+        };
+        let block = |event, pfn: &Pfn, order: Order| Self {
+            pfn: pfn.0 as i64,
+            order: order as i8,
+            ..row(event)
+        };
         match what {
-            What::Alloc { pfn, order, mt, gfp } => Self {
-                op: if pfn.is_some() { op::ALLOC } else { op::ALLOC_FAILED },
-                pfn: pfn.map_or(0, |pfn| pfn.0),
-                order: *order,
-                mt: *mt as u8,
-                arg: gfp.0,
-                ..Self::default()
+            What::Alloc { pfn, order, mt, .. } => Self {
+                pfn: pfn.map_or(NONE.into(), |pfn| pfn.0 as i64),
+                order: *order as i8,
+                mt: *mt as i8,
+                ..row(op::ALLOC)
             },
-            What::Free { pfn, order } => {
-                Self { op: op::FREE, pfn: pfn.0, order: *order, ..Self::default() }
-            }
-            What::FreeBatched { pfn } => {
-                Self { op: op::FREE_BATCHED, pfn: pfn.0, ..Self::default() }
-            }
+            What::Free { pfn, order } => block(op::FREE, pfn, *order),
+            What::FreeBatched { pfn } => block(op::FREE_BATCHED, pfn, 0),
             What::ZoneLocked { pfn, order, mt, refill } => Self {
-                op: op::ZONE_LOCKED,
-                pfn: pfn.0,
-                order: *order,
-                mt: *mt as u8,
-                arg: u32::from(*refill),
-                ..Self::default()
+                mt: *mt as i8,
+                refill: i8::from(*refill),
+                ..block(op::ZONE_LOCKED, pfn, *order)
             },
             What::Drain { pfn, order, mt } => {
-                Self { op: op::DRAIN, pfn: pfn.0, order: *order, mt: *mt as u8, ..Self::default() }
+                Self { mt: *mt as i8, ..block(op::DRAIN, pfn, *order) }
             }
             What::Extfrag(x) => Self {
-                op: op::EXTFRAG,
-                pfn: x.pfn.0,
-                order: x.alloc_order,
-                mt: x.alloc_migratetype as u8,
-                arg: u32::from(x.fallback_order)
-                    | (x.fallback_migratetype as u32) << 8
-                    | u32::from(x.change_ownership) << 16,
-                ..Self::default()
+                mt: x.alloc_migratetype as i8,
+                fallback_order: x.fallback_order as i8,
+                fallback_mt: x.fallback_migratetype as i8,
+                ownership: i8::from(x.change_ownership),
+                ..block(op::EXTFRAG, &x.pfn, x.alloc_order)
             },
-            What::Isolate { pfn, order, ret } => Self {
-                op: op::ISOLATE,
-                pfn: pfn.0,
-                order: *order,
-                arg: (*ret).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32 as u32,
-                ..Self::default()
-            },
-            What::Bulk { pages } => Self { op: op::BULK, arg: *pages, ..Self::default() },
-            What::Marker(name) => Self { op: op::MARKER, text: name.clone(), ..Self::default() },
-            What::Other(other) => Self {
-                op: op::OTHER,
-                text: format!("{} {}", other.name, other.args).into(),
-                ..Self::default()
-            },
+            What::Isolate { pfn, order, ret } => {
+                Self { value: *ret, ..block(op::ISOLATE, pfn, *order) }
+            }
+            What::Bulk { pages } => Self { value: i64::from(*pages), ..row(op::BULK) },
+            What::Marker(_) => row(op::MARKER),
+            What::Other(other) => {
+                let event = events.get(&*other.name).copied();
+                row(event.map_or(op::OTHER, |event| event as u8))
+            }
         }
+    }
+}
+
+/// What the names of a batch stand for.
+#[derive(Default)]
+pub(crate) struct Codes {
+    events: Vec<u8>,
+    types: Vec<Option<Migratetype>>,
+    fallback_types: Vec<Option<Migratetype>>,
+}
+
+impl Codes {
+    /// Finds the names of a batch; an unknown one makes an error of the rows that have it.
+    pub(crate) fn of(batch: &Batch) -> Result<Self, Error> {
+        let (_, events) = batch.names(column::EVENT)?;
+        let (_, types) = batch.names(column::MT)?;
+        let (_, fallback_types) = batch.names(column::FALLBACK_MT)?;
+        let place = |names: &[&str], name: &str| names.iter().position(|known| *known == name);
+        let types_of = |types: TextColumn<'_>| {
+            let of = |row| Migratetype::from_index(place(TYPES, types.get(row))?);
+            (0..types.len()).map(of).collect()
+        };
+        let event = |row| place(EVENTS, events.get(row)).map_or(u8::MAX, |at| at as u8);
+        Ok(Self {
+            events: (0..events.len()).map(event).collect(),
+            types: types_of(types),
+            fallback_types: types_of(fallback_types),
+        })
     }
 }
 
@@ -250,85 +285,124 @@ impl Cells {
 pub(crate) fn decode(
     batch: &Batch,
     rows: Range<usize>,
-    layout: Layout,
-    t_us: &mut u64,
+    codes: &Codes,
+    gfp: &mut GfpTexts,
     records: &mut Vec<Record>,
 ) -> Result<(), Error> {
+    let t = &batch.i64(column::T)?[rows.clone()];
+    let cpu = &batch.u16(column::CPU)?[rows.clone()];
     let pid = &batch.u32(column::PID)?[rows.clone()];
-    let op = &batch.u8(column::OP)?[rows.clone()];
-    let order = &batch.u8(column::ORDER)?[rows.clone()];
-    let mt = &batch.u8(column::MT)?[rows.clone()];
-    let arg = &batch.u32(column::ARG)?[rows.clone()];
-    let first = rows.start;
-    // Decodes the event of a row, counted from the first.
-    let what = |row: usize, pfn: u64| {
-        what_of(op[row], pfn, order[row], mt[row], arg[row], || {
-            batch.text(column::TEXT, first + row)
-        })
-        .ok_or_else(|| batch.damaged(first + row))
+    let event = &batch.names(column::EVENT)?.0[rows.clone()];
+    let mut decoder = Decoder {
+        codes,
+        gfp,
+        pfn: batch.i64(column::PFN)?,
+        order: batch.i8(column::ORDER)?,
+        mt: batch.names(column::MT)?.0,
+        gfp_texts: batch.texts(column::GFP)?,
+        fallback_order: batch.i8(column::FALLBACK_ORDER)?,
+        fallback_mt: batch.names(column::FALLBACK_MT)?.0,
+        ownership: batch.i8(column::OWNERSHIP)?,
+        refill: batch.i8(column::REFILL)?,
+        value: batch.i64(column::VALUE)?,
+        args: batch.texts(column::ARGS)?,
     };
-    match layout {
-        Layout::Narrow => {
-            let t = &batch.u32(column::T)?[rows.clone()];
-            let cpu = &batch.u8(column::CPU)?[rows.clone()];
-            let pfn = &batch.u32(column::PFN)?[rows];
-            for row in 0..pid.len() {
-                *t_us = t_us.wrapping_add(u64::from(t[row]));
-                let what = what(row, u64::from(pfn[row]))?;
-                records.push(Record { t_us: *t_us, cpu: u16::from(cpu[row]), pid: pid[row], what });
-            }
-        }
-        Layout::Wide => {
-            let t = &batch.u64(column::T)?[rows.clone()];
-            let cpu = &batch.u16(column::CPU)?[rows.clone()];
-            let pfn = &batch.u64(column::PFN)?[rows];
-            for row in 0..pid.len() {
-                let what = what(row, pfn[row])?;
-                records.push(Record { t_us: t[row], cpu: cpu[row], pid: pid[row], what });
-            }
-        }
+    let first = rows.start;
+    for row in 0..event.len() {
+        let op = codes.events.get(event[row] as usize).copied().unwrap_or(u8::MAX);
+        let what = decoder.what(op, first + row).ok_or_else(|| batch.damaged(first + row))?;
+        records.push(Record { t_us: t[row] as u64, cpu: cpu[row], pid: pid[row], what });
     }
     Ok(())
 }
 
-/// Decodes the event of a row; `None` if the values do not represent one.
-#[inline]
-fn what_of<'a>(
-    op: u8,
-    pfn: u64,
-    order: u8,
-    mt: u8,
-    arg: u32,
-    text: impl FnOnce() -> Result<&'a str, Error>,
-) -> Option<What> {
-    let mt = Migratetype::from_index(usize::from(mt))?;
-    if order > ORDER_LIMIT || pfn >= crate::PFN_LIMIT {
-        return None;
+/// The columns of a batch by which events differ.
+struct Decoder<'a> {
+    codes: &'a Codes,
+    gfp: &'a mut GfpTexts,
+    pfn: &'a [i64],
+    order: &'a [i8],
+    mt: &'a [i8],
+    gfp_texts: TextColumn<'a>,
+    fallback_order: &'a [i8],
+    fallback_mt: &'a [i8],
+    ownership: &'a [i8],
+    refill: &'a [i8],
+    value: &'a [i64],
+    args: TextColumn<'a>,
+}
+
+impl Decoder<'_> {
+    /// Decodes the event of a row; `None` if the values do not represent one.
+    #[inline]
+    fn what(&mut self, op: u8, row: usize) -> Option<What> {
+        Some(match op {
+            op::ALLOC => What::Alloc {
+                pfn: if self.pfn[row] == i64::from(NONE) { None } else { Some(self.pfn(row)?) },
+                order: order(self.order[row])?,
+                mt: self.mt(row)?,
+                gfp: self.flags(row)?,
+            },
+            op::FREE => What::Free { pfn: self.pfn(row)?, order: order(self.order[row])? },
+            op::FREE_BATCHED => What::FreeBatched { pfn: self.pfn(row)? },
+            op::ZONE_LOCKED => What::ZoneLocked {
+                pfn: self.pfn(row)?,
+                order: order(self.order[row])?,
+                mt: self.mt(row)?,
+                refill: self.refill[row] == 1,
+            },
+            op::DRAIN => What::Drain {
+                pfn: self.pfn(row)?,
+                order: order(self.order[row])?,
+                mt: self.mt(row)?,
+            },
+            op::EXTFRAG => What::Extfrag(Extfrag {
+                pfn: self.pfn(row)?,
+                alloc_order: order(self.order[row])?,
+                fallback_order: order(self.fallback_order[row])?,
+                alloc_migratetype: self.mt(row)?,
+                fallback_migratetype: {
+                    let types = &self.codes.fallback_types;
+                    types.get(self.fallback_mt[row] as usize).copied().flatten()?
+                },
+                change_ownership: self.ownership[row] == 1,
+            }),
+            op::ISOLATE => What::Isolate {
+                pfn: self.pfn(row)?,
+                order: order(self.order[row])?,
+                ret: self.value[row],
+            },
+            op::BULK => What::Bulk { pages: u32::try_from(self.value[row]).ok()? },
+            op::MARKER => What::Marker(self.args.get(row).into()),
+            op::OTHER => {
+                let text = self.args.get(row);
+                let (name, args) = text.split_once(' ').unwrap_or((text, ""));
+                What::Other(Box::new(Other { name: name.into(), args: args.into() }))
+            }
+            named => What::Other(Box::new(Other {
+                name: (*EVENTS.get(usize::from(named))?).into(),
+                args: self.args.get(row).into(),
+            })),
+        })
     }
-    let pfn = Pfn(pfn);
-    Some(match op {
-        op::ALLOC => What::Alloc { pfn: Some(pfn), order, mt, gfp: Gfp(arg) },
-        op::ALLOC_FAILED => What::Alloc { pfn: None, order, mt, gfp: Gfp(arg) },
-        op::FREE => What::Free { pfn, order },
-        op::FREE_BATCHED => What::FreeBatched { pfn },
-        op::ZONE_LOCKED => What::ZoneLocked { pfn, order, mt, refill: arg != 0 },
-        op::DRAIN => What::Drain { pfn, order, mt },
-        op::EXTFRAG => What::Extfrag(Extfrag {
-            pfn,
-            alloc_order: order,
-            fallback_order: Some(arg as u8).filter(|&order| order <= ORDER_LIMIT)?,
-            alloc_migratetype: mt,
-            fallback_migratetype: Migratetype::from_index((arg >> 8 & 0xff) as usize)?,
-            change_ownership: arg >> 16 != 0,
-        }),
-        op::ISOLATE => What::Isolate { pfn, order, ret: i64::from(arg as i32) },
-        op::BULK => What::Bulk { pages: arg },
-        op::MARKER => What::Marker(text().ok()?.into()),
-        op::OTHER => {
-            let text = text().ok()?;
-            let (name, args) = text.split_once(' ').unwrap_or((text, ""));
-            What::Other(Box::new(Other { name: name.into(), args: args.into() }))
-        }
-        _ => return None,
-    })
+
+    #[inline]
+    fn pfn(&self, row: usize) -> Option<Pfn> {
+        Some(Pfn(u64::try_from(self.pfn[row]).ok().filter(|&pfn| pfn < crate::PFN_LIMIT)?))
+    }
+
+    #[inline]
+    fn mt(&self, row: usize) -> Option<Migratetype> {
+        self.codes.types.get(self.mt[row] as usize).copied().flatten()
+    }
+
+    #[inline]
+    fn flags(&mut self, row: usize) -> Option<Gfp> {
+        self.gfp.get(self.gfp_texts.get(row).as_bytes())
+    }
+}
+
+#[inline]
+fn order(value: i8) -> Option<Order> {
+    Order::try_from(value).ok().filter(|&order| order <= ORDER_LIMIT)
 }

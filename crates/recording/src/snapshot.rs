@@ -11,6 +11,7 @@ use pageblock::mobility::Migratetype;
 
 use self::parse::Parser;
 use crate::error::Error;
+use crate::files::Files;
 use crate::input::Input;
 use crate::procfs::{BuddyInfo, PageTypeInfo, VmStat};
 use crate::tsv::Decoding;
@@ -264,34 +265,40 @@ impl Snapshot {
         })
     }
 
-    /// Reads `snapshot.txt`, plain or compressed, and the files of `/proc` beside it.
+    /// Reads `snapshot.txt` of a side, `start` or `end`, and the files of `/proc` beside it.
     ///
     /// # Errors
     /// If the snapshot or a file that is there cannot be read.
-    pub fn open(folder: &Path, decoding: Decoding) -> Result<Self, Error> {
-        let path = crate::find(folder, "snapshot.txt").ok_or_else(|| Error::Missing {
-            path: folder.to_owned(),
-            what: "snapshot",
-            expected: "snapshot.txt, snapshot.txt.xz or snapshot.txt.zst",
-        })?;
-        let mut snapshot = Self::read(Input::open(&path)?, decoding)?;
-        if let Some(path) = crate::find(folder, "pagetypeinfo") {
-            snapshot.pagetypeinfo = Some(PageTypeInfo::read(Input::open(&path)?)?);
+    pub(crate) fn open(files: &Files, side: &str, decoding: Decoding) -> Result<Self, Error> {
+        let open = |name: &str| files.open(&format!("{side}/{name}"));
+        let input = open("snapshot.txt")?.ok_or_else(|| Self::missing(&files.path().join(side)))?;
+        let mut snapshot = Self::read(input, decoding)?;
+        if let Some(input) = open("pagetypeinfo")? {
+            snapshot.pagetypeinfo = Some(PageTypeInfo::read(input)?);
         }
-        if let Some(path) = crate::find(folder, "buddyinfo") {
-            snapshot.buddyinfo = Some(BuddyInfo::read(Input::open(&path)?)?);
+        if let Some(input) = open("buddyinfo")? {
+            snapshot.buddyinfo = Some(BuddyInfo::read(input)?);
         }
-        if let Some(path) = crate::find(folder, "vmstat") {
-            snapshot.vmstat = Some(VmStat::read(Input::open(&path)?)?);
+        if let Some(input) = open("vmstat")? {
+            snapshot.vmstat = Some(VmStat::read(input)?);
         }
         for name in ["meminfo", "zoneinfo", "slabinfo"] {
-            if let Some(path) = crate::find(folder, name) {
-                let bytes = Input::open(&path)?.read_to_end(16 << 20)?;
+            if let Some(mut input) = open(name)? {
+                let bytes = input.read_to_end(16 << 20)?;
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 snapshot.texts.insert(name.to_owned(), text);
             }
         }
         Ok(snapshot)
+    }
+
+    /// Returns the error for a folder without a snapshot.
+    pub(crate) fn missing(folder: &Path) -> Error {
+        Error::Missing {
+            path: folder.to_owned(),
+            what: "snapshot",
+            expected: "snapshot.txt, snapshot.txt.xz or snapshot.txt.zst",
+        }
     }
 
     /// Returns the zone that contains a frame.

@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::{BufRead as _, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::types::{
+    ArrowPrimitiveType, Int8Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
 use arrow_array::{
-    Array, ArrayRef, RecordBatch, StringArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+    Array, ArrayRef, DictionaryArray, Int8Array, Int64Array, RecordBatch, StringArray, UInt8Array,
+    UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_ipc::CompressionType;
 use arrow_ipc::reader::FileReader;
@@ -18,7 +21,7 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use crate::error::Error;
-use crate::seal::{blank_seal, is_intact, seal};
+use crate::seal::{TRAILER_MARK, blank_seal, is_intact, seal};
 
 /// The suffix of a table's name while it is being written.
 const UNFINISHED: &str = ".unfinished";
@@ -35,6 +38,12 @@ pub enum ColumnType {
     U32,
     /// 64 bits.
     U64,
+    /// 8 bits with a sign.
+    I8,
+    /// 64 bits with a sign.
+    I64,
+    /// One of at most 128 names.
+    Names(&'static [&'static str]),
     /// Text, mostly empty.
     Text,
 }
@@ -50,8 +59,40 @@ pub enum Column {
     U32(Vec<u32>),
     /// 64 bits each.
     U64(Vec<u64>),
+    /// 8 bits each, with a sign.
+    I8(Vec<i8>),
+    /// 64 bits each, with a sign.
+    I64(Vec<i64>),
+    /// The places of names in [`ColumnType::Names`].
+    Names(Vec<i8>),
     /// Texts.
-    Text(Vec<Box<str>>),
+    Text(Texts),
+}
+
+/// Texts, one after the other.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Texts {
+    bytes: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    /// Appends a text.
+    pub fn push(&mut self, text: &str) {
+        self.bytes += text;
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Returns the bytes of all texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| &self.bytes[std::mem::replace(&mut start, end)..end])
+    }
 }
 
 impl ColumnType {
@@ -61,20 +102,37 @@ impl ColumnType {
             Self::U16 => DataType::UInt16,
             Self::U32 => DataType::UInt32,
             Self::U64 => DataType::UInt64,
+            Self::I8 => DataType::Int8,
+            Self::I64 => DataType::Int64,
+            Self::Names(_) => {
+                DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8))
+            }
             Self::Text => DataType::Utf8,
         }
+    }
+
+    /// Returns the names, shared by all batches of a table.
+    fn names(self) -> Option<ArrayRef> {
+        let Self::Names(names) = self else { return None };
+        Some(Arc::new(StringArray::from_iter_values(names)))
     }
 }
 
 impl Column {
-    fn into_array(self) -> ArrayRef {
-        match self {
+    fn into_array(self, names: Option<&ArrayRef>) -> Result<ArrayRef, ArrowError> {
+        Ok(match self {
             Self::U8(values) => Arc::new(UInt8Array::from(values)),
             Self::U16(values) => Arc::new(UInt16Array::from(values)),
             Self::U32(values) => Arc::new(UInt32Array::from(values)),
             Self::U64(values) => Arc::new(UInt64Array::from(values)),
-            Self::Text(values) => Arc::new(StringArray::from_iter_values(values)),
-        }
+            Self::I8(values) => Arc::new(Int8Array::from(values)),
+            Self::I64(values) => Arc::new(Int64Array::from(values)),
+            Self::Names(keys) => {
+                let names = names.map_or_else(|| Arc::new(StringArray::new_null(0)), Arc::clone);
+                Arc::new(DictionaryArray::<Int8Type>::try_new(Int8Array::from(keys), names)?)
+            }
+            Self::Text(texts) => Arc::new(StringArray::from_iter_values(texts.iter())),
+        })
     }
 }
 
@@ -85,6 +143,8 @@ pub struct TableWriter {
     unfinished: PathBuf,
     writer: Option<FileWriter<BufWriter<File>>>,
     schema: Arc<Schema>,
+    /// The names of each column that has some.
+    names: Vec<Option<ArrayRef>>,
 }
 
 impl TableWriter {
@@ -93,6 +153,19 @@ impl TableWriter {
     /// # Errors
     /// If the file cannot be created.
     pub fn create(path: &Path, columns: &[(&str, ColumnType)]) -> Result<Self, Error> {
+        Self::create_with(path, columns, HashMap::new())
+    }
+
+    /// Does the same as [`TableWriter::create`], with texts at the start of the file, which a file that was cut
+    /// still has.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn create_with(
+        path: &Path,
+        columns: &[(&str, ColumnType)],
+        head: HashMap<String, String>,
+    ) -> Result<Self, Error> {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
         if let Some(dir) = dir {
             std::fs::create_dir_all(dir).map_err(|e| Error::io(dir, e))?;
@@ -109,9 +182,10 @@ impl TableWriter {
         let _ = file.lock();
         let fields: Vec<_> =
             columns.iter().map(|(name, kind)| Field::new(*name, kind.arrow(), false)).collect();
-        let schema = Arc::new(Schema::new(fields));
-        let mut table =
-            Self { path: path.to_owned(), unfinished, writer: None, schema: Arc::clone(&schema) };
+        let schema = Arc::new(Schema::new_with_metadata(fields, head));
+        let names = columns.iter().map(|(_, kind)| kind.names()).collect();
+        let path = path.to_owned();
+        let mut table = Self { path, unfinished, writer: None, schema: Arc::clone(&schema), names };
         let options = IpcWriteOptions::default()
             .try_with_compression(Some(CompressionType::ZSTD))
             .map_err(|e| table.error(e))?;
@@ -129,8 +203,10 @@ impl TableWriter {
     /// # Errors
     /// If the columns are not those of the table, or the file cannot be written.
     pub fn write(&mut self, columns: Vec<Column>) -> Result<(), Error> {
-        let arrays = columns.into_iter().map(Column::into_array).collect();
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays);
+        let arrays: Result<Vec<_>, _> =
+            columns.into_iter().zip(&self.names).map(|(c, n)| c.into_array(n.as_ref())).collect();
+        let schema = Arc::clone(&self.schema);
+        let batch = arrays.and_then(|arrays| RecordBatch::try_new(schema, arrays));
         let batch = batch.map_err(|e| self.error(e))?;
         let Some(writer) = &mut self.writer else { return Ok(()) };
         writer.write(&batch).map_err(|e| self.error(e))
@@ -235,6 +311,12 @@ impl TableReader {
         self.reader.custom_metadata()
     }
 
+    /// Returns the texts that were passed to [`TableWriter::create_with`].
+    #[must_use]
+    pub fn head(&self) -> HashMap<String, String> {
+        self.reader.schema().metadata().clone().into()
+    }
+
     /// Reads the next batch; `None` after the last.
     ///
     /// # Errors
@@ -249,11 +331,79 @@ impl TableReader {
     }
 }
 
+/// Reads the batches of a table that may be cut, from its start.
+pub(crate) struct StreamReader {
+    path: PathBuf,
+    reader: arrow_ipc::reader::StreamReader<BufReader<File>>,
+}
+
+impl StreamReader {
+    /// Opens a table with these columns in this order. Nothing is known of its end.
+    pub(crate) fn open(path: &Path, columns: &[&str]) -> Result<Self, Error> {
+        guarded(path, || {
+            let file = File::open(path).map_err(|e| Error::io(path, e))?;
+            let mut file = BufReader::with_capacity(1 << 16, file);
+            // A file is a stream after a mark that is padded with zeros.
+            let start = file.fill_buf().map_err(|e| Error::io(path, e))?;
+            let mark = TRAILER_MARK.len();
+            let padding = start.iter().skip(mark).take_while(|&&byte| byte == 0).count();
+            file.seek_relative((mark + padding) as i64).map_err(|e| Error::io(path, e))?;
+            let reader = arrow_ipc::reader::StreamReader::try_new(file, None);
+            let reader = reader.map_err(|e| Error::columnar(path, e))?;
+            let schema = reader.schema();
+            if !schema.fields().iter().map(|field| field.name()).eq(columns) {
+                return Err(Error::columnar(path, "it has other columns"));
+            }
+            Ok(Self { path: path.to_owned(), reader })
+        })
+    }
+
+    /// Returns the texts at the start.
+    pub(crate) fn head(&self) -> HashMap<String, String> {
+        self.reader.schema().metadata().clone().into()
+    }
+
+    /// Reads the next batch; `None` after the last whole one.
+    pub(crate) fn next_batch(&mut self) -> Option<Batch> {
+        let Self { path, reader } = self;
+        let batch = guarded(path, || match reader.next() {
+            Some(Ok(batch)) => Ok(batch),
+            _ => Err(Error::columnar(path, "it ends here")),
+        });
+        Some(Batch { batch: batch.ok()?, path: self.path.clone() })
+    }
+}
+
 /// Runs a call of the Arrow reader, which checks most of what it reads, but not all: it may panic on a damaged
 /// file, which is reported as an error here.
 fn guarded<T>(path: &Path, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(call))
         .unwrap_or_else(|_| Err(Error::columnar(path, "it is damaged")))
+}
+
+/// A column of texts.
+#[derive(Clone, Copy)]
+pub struct TextColumn<'a>(&'a StringArray);
+
+impl<'a> TextColumn<'a> {
+    /// Returns the text of a row; none if there is no such row.
+    #[inline]
+    #[must_use]
+    pub fn get(self, row: usize) -> &'a str {
+        if row < self.0.len() { self.0.value(row) } else { "" }
+    }
+
+    /// Returns the number of texts.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// Reports whether there are none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// Some consecutive rows of a table.
@@ -295,24 +445,35 @@ impl Batch {
         u32, u32, UInt32Type);
     column_of!(/// The values of a column of 64 bits.
         u64, u64, UInt64Type);
+    column_of!(/// The values of a column of 8 bits with a sign.
+        i8, i8, Int8Type);
+    column_of!(/// The values of a column of 64 bits with a sign.
+        i64, i64, Int64Type);
 
-    /// Returns the text in a row of a text column.
+    /// Returns a column of texts.
     ///
     /// # Errors
-    /// If the column has another type, or no such row.
-    pub fn text(&self, column: usize, row: usize) -> Result<&str, Error> {
+    /// If the column has another type.
+    pub fn texts(&self, column: usize) -> Result<TextColumn<'_>, Error> {
         let array = self.batch.columns().get(column).and_then(|c| c.as_string_opt::<i32>());
-        match array {
-            Some(array) if row < array.len() => Ok(array.value(row)),
-            _ => Err(Error::columnar(&self.path, "a column of texts is missing")),
-        }
+        let array = array.filter(|array| array.null_count() == 0);
+        let why = || Error::columnar(&self.path, format!("column {column} is not of texts"));
+        array.map(TextColumn).ok_or_else(why)
     }
 
-    /// Reports whether the column has a text in any row.
-    #[must_use]
-    pub fn has_text(&self, column: usize) -> bool {
-        let array = self.batch.columns().get(column).and_then(|c| c.as_string_opt::<i32>());
-        array.is_some_and(|array| !array.value_data().is_empty())
+    /// Returns a column of names: the place of each row's name, and the names.
+    ///
+    /// # Errors
+    /// If the column has another type.
+    pub fn names(&self, column: usize) -> Result<(&[i8], TextColumn<'_>), Error> {
+        let array = self.batch.columns().get(column);
+        let array = array.and_then(|c| c.as_dictionary_opt::<Int8Type>());
+        let array = array.filter(|array| array.null_count() == 0);
+        array
+            .and_then(|array| Some((&array.keys().values()[..], array.values().as_string_opt()?)))
+            .filter(|(_, names)| names.null_count() == 0)
+            .map(|(keys, names)| (keys, TextColumn(names)))
+            .ok_or_else(|| Error::columnar(&self.path, format!("column {column} has no names")))
     }
 
     /// Returns the error for a row that does not represent an event.

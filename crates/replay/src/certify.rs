@@ -38,7 +38,7 @@ pub fn certify(
 
 /// Returns where the judgement of a recording is kept, beside its columnar form.
 fn kept_at(columnar: &Columnar) -> PathBuf {
-    columnar.path.with_extension("judgement.json")
+    columnar.cache.with_extension("judgement.json")
 }
 
 /// Returns the kept judgement of a recording, if this program made it, by these rules and of this columnar form.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod certify;
+pub mod contents;
 pub mod demand;
 pub mod error;
 mod gaps;

@@ -6,6 +6,7 @@
 
 pub mod calibration;
 pub mod certificate;
+pub mod contents;
 pub mod explain;
 pub mod full;
 pub mod json;

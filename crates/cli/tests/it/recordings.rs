@@ -131,3 +131,60 @@ fn a_truncated_recording_is_one_line_with_the_position() {
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("events.tsv.zst") && ran.stderr.contains("byte 100000"));
 }
+
+/// A recording as one file: what is in it, a part of it, and the grade that stays in it.
+#[test]
+fn a_recording_is_one_file_that_is_looked_into_cut_and_converted() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let name = |name: &str| folder.path().join(name).display().to_string();
+    let run = |arguments: &[&str]| pageblock("one-file", arguments);
+    let (whole, part, torn) = (name("a.pbrec"), name("part.pbrec"), name("torn.pbrec"));
+    let made = run(&["recording", "convert", &recording(), "-o", &whole]);
+    assert_eq!((made.status, made.stderr.as_str()), (0, ""));
+    let again = run(&["recording", "convert", &recording(), "-o", &whole]);
+    assert_eq!(again.status, 2);
+    assert!(again.stderr.ends_with("it exists; allowed: a name that does not exist\n"));
+
+    let info = |file: &str| {
+        let info = run(&["recording", "info", file, "--json"]);
+        assert_eq!(info.status, 0, "{}", info.stderr);
+        let json: serde_json::Value = serde_json::from_str(&info.stdout).expect("it prints JSON");
+        crate::is_documented(&json);
+        json
+    };
+    assert_eq!(info(&whole)["events"], 650_002);
+    assert_eq!(info(&whole)["grade"], serde_json::Value::Null);
+    let verified = run(&["verify", &whole]);
+    assert!(verified.stdout.contains("grade B"), "{}", verified.stdout);
+    assert_eq!(info(&whole)["grade"], "B");
+    let elsewhere = pageblock("one-file-2", &["recording", "info", &whole]);
+    assert!(elsewhere.stdout.contains("; grade B\n"), "it is in the file: {}", elsewhere.stdout);
+
+    let stats = run(&["recording", "stats", &whole, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&stats.stdout).expect("it prints JSON");
+    crate::is_documented(&json);
+    assert_eq!(json["by_event"]["mm_page_alloc_extfrag"], 1248);
+
+    let cut = run(&["recording", "slice", &whole, "--from", "1s", "--to", "2s", "-o", &part]);
+    assert!(cut.stdout.ends_with("a replay infers the start from the events\n"), "{}", cut.stdout);
+    let seconds = info(&part)["seconds"].as_f64().expect("a number");
+    assert!((0.9..=1.0).contains(&seconds), "{seconds}");
+    let head = run(&["recording", "head", &part, "-n", "3"]);
+    assert_eq!(head.stdout.lines().count(), 4, "{}", head.stdout);
+
+    let bytes = std::fs::read(&whole).expect("it is there");
+    std::fs::write(&torn, &bytes[..bytes.len() / 2]).expect("there is room");
+    let refused = run(&["verify", &torn]);
+    assert_eq!(refused.status, 2);
+    assert!(refused.stderr.contains("torn.pbrec: not a whole recording: "), "{}", refused.stderr);
+    let saved = run(&["recording", "convert", &torn, "-o", &name("saved.pbrec")]);
+    assert!(saved.stdout.contains("the file was cut"), "{}{}", saved.stdout, saved.stderr);
+    assert!(info(&name("saved.pbrec"))["events"].as_u64() > Some(100_000));
+
+    let other = run(&["recording", "convert", &part, "-o", &name("x.csv")]);
+    assert!(other.stderr.contains("allowed: .pbrec, .llfree, or none"), "{}", other.stderr);
+    let llfree = run(&["recording", "convert", &part, "-o", &name("x.llfree")]);
+    assert_eq!(llfree.status, 0, "{}", llfree.stderr);
+    let replayed = run(&["replay", &name("x.llfree"), "--policy", "linux-6.12"]);
+    assert_eq!(replayed.status, 0, "{}", replayed.stderr);
+}

@@ -302,6 +302,12 @@ impl Judgement {
         file::parse(path, &file::read(path, "the judgement of a recording", 64 << 20)?)
     }
 
+    /// Reads it from JSON; `None` if that is something else.
+    #[must_use]
+    pub fn from_json(json: &str) -> Option<Self> {
+        serde_json::from_str(json).ok()
+    }
+
     /// Writes it, completely or not at all.
     ///
     /// # Errors

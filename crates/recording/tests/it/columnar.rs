@@ -73,7 +73,7 @@ pub(crate) fn small_recording(temp: &TempDir, events: &str) -> PathBuf {
     dir
 }
 
-const EVENTS: &str = "\
+pub(crate) const EVENTS: &str = "\
 10 0 1 M S1
 11 1 7 A 512 0 1 GFP_HIGHUSER_MOVABLE|__GFP_ZERO
 11 1 7 A - 9 1 GFP_TRANSHUGE

@@ -3,9 +3,10 @@
 mod captures;
 mod columnar;
 mod damage;
-mod excerpt;
 mod forms;
 mod made;
+mod part;
+mod pbrec;
 mod readers;
 mod recordings;
 mod text;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use pageblock::mobility::Numbering;
 use pageblock_recording::{
-    BuddyInfo, Decoding, Error, Events, Input, PageTypeInfo, Snapshot, VmStat,
+    BuddyInfo, Decoding, Error, Events, Input, PageTypeInfo, Recording, Snapshot, VmStat,
 };
 
 const DECODING: Decoding = Decoding { numbering: Numbering::Modern, cma: true };
@@ -42,6 +42,22 @@ pub(crate) fn read_perf_data(bytes: &[u8]) {
     std::fs::remove_file(&path).unwrap();
 }
 
+/// Reads the bytes as a `.pbrec`, as it is and, without its checksum, as one that was cut.
+pub(crate) fn read_pbrec(bytes: &[u8]) {
+    let path = std::env::temp_dir().join(format!("pageblock-{}.pbrec", std::process::id()));
+    let out = path.with_extension("saved.pbrec");
+    std::fs::write(&path, bytes).unwrap();
+    one_line(Recording::open(&path));
+    let saved = pageblock_recording::salvage(&path, &out, &mut |_| {});
+    if saved.is_ok() {
+        // What was written is whole, even if its states are not those of a recording.
+        one_line(Recording::open(&out).map(|saved| saved.events().unwrap().for_each(drop)));
+        std::fs::remove_file(&out).unwrap();
+    }
+    one_line(saved);
+    std::fs::remove_file(&path).unwrap();
+}
+
 fn one_line<T>(result: Result<T, Error>) {
     if let Err(error) = result {
         let text = error.to_string();
@@ -74,4 +90,9 @@ fn every_seed_of_events_is_read_or_refused_in_a_line() {
 #[test]
 fn every_seed_of_perf_data_is_read_or_refused_in_a_line() {
     each_seed("perf_data", read_perf_data);
+}
+
+#[test]
+fn every_seed_of_pbrec_is_read_or_refused_in_a_line() {
+    each_seed("pbrec", read_pbrec);
 }

@@ -20,7 +20,7 @@ pub fn demands(
     columnar: &Columnar,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Demands, Error> {
-    let path = columnar.path.with_extension("demands.pbrec");
+    let path = columnar.cache.with_extension("demands.pbrec");
     let policy = recorded_preset(recording).policy;
     let machine = Machine::of(recording)?;
     let orders = cpu_list_orders(recording, &policy);

@@ -46,7 +46,7 @@ fn the_same_demands_and_policy_give_the_same_run() {
 #[test]
 fn demands_are_kept_and_found_again() {
     let shipped = shipped("kept");
-    let path = shipped.columnar.path.with_extension("demands.pbrec");
+    let path = shipped.columnar.cache.with_extension("demands.pbrec");
     let start = || shipped.demands.start.clone();
     let kept = Demands::open(&path, &shipped.columnar, start()).expect("they were written");
     assert_eq!(kept.recorded, shipped.demands.recorded);

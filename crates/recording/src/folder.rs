@@ -1,0 +1,153 @@
+//! Writes a recording as a folder of plain and compressed text, which other tools and people can read.
+
+use std::fmt::Write as _;
+use std::fs::{File, Permissions};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::files::{Attachments, STATIC};
+use crate::pbrec::must_be_new;
+use crate::record::{Record, What};
+use crate::recording::Recording;
+use crate::tsv::Decoding;
+
+/// Compression of events: a tenth of the text at tens of megabytes a second.
+const ZSTD_LEVEL: i32 = 9;
+/// Files from this size on are compressed.
+const LARGE_BYTES: usize = 64 << 10;
+
+impl Recording {
+    /// Writes the recording into a new folder: `events.tsv.zst`, the states, settings and names. The folder appears
+    /// only when it is complete. `progress` is called now and then with the bytes of the events read so far and their number.
+    ///
+    /// # Errors
+    /// If the recording cannot be read, the folder exists, or it cannot be written.
+    pub fn write_folder(
+        &self,
+        dir: &Path,
+        progress: &mut dyn FnMut(u64, Option<u64>),
+    ) -> Result<(), Error> {
+        let failed = |e| Error::io(dir, e);
+        must_be_new(dir)?;
+        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let unfinished = tempfile::Builder::new()
+            .prefix(".recording-")
+            .permissions(Permissions::from_mode(0o755))
+            .tempdir_in(parent.unwrap_or(Path::new(".")))
+            .map_err(failed)?;
+        self.write_files(&self.attachments()?, unfinished.path())?;
+        self.write_events(&unfinished.path().join("events.tsv.zst"), progress)?;
+        std::fs::rename(unfinished.path(), dir).map_err(failed)?;
+        // The folder was renamed, so there is nothing left to remove.
+        let _ = unfinished.keep();
+        Ok(())
+    }
+
+    fn write_files(&self, files: &Attachments, dir: &Path) -> Result<(), Error> {
+        let mut settings = tar::Builder::new(Vec::new());
+        for path in files.files.keys() {
+            let content = files.content(path)?;
+            if let Some(setting) = path.strip_prefix(STATIC) {
+                let mut header = tar::Header::new_gnu();
+                header.set_size(content.len() as u64);
+                header.set_mode(0o644);
+                let name = setting.replace('/', "__");
+                let added = settings.append_data(&mut header, name, &content[..]);
+                added.map_err(|e| Error::io(&files.of, e))?;
+            } else {
+                write_file(dir, path, &content)?;
+            }
+        }
+        let settings = settings.into_inner().map_err(|e| Error::io(&files.of, e))?;
+        write_file(dir, "static.tar", &settings)?;
+        if files.files.contains_key("README.md") {
+            return Ok(());
+        }
+        let readme = format!("# {}\n\n* kernel: `{}`\n", self.name, self.kernel.text);
+        write_file(dir, "README.md", readme.as_bytes())
+    }
+
+    fn write_events(
+        &self,
+        path: &Path,
+        progress: &mut dyn FnMut(u64, Option<u64>),
+    ) -> Result<(), Error> {
+        let failed = |e| Error::io(path, e);
+        let file = BufWriter::new(File::create(path).map_err(failed)?);
+        let mut out = zstd::Encoder::new(file, ZSTD_LEVEL).map_err(failed)?;
+        out.include_checksum(true).map_err(failed)?;
+        let mut lines = HEADER.to_owned();
+        let mut events = self.events()?;
+        while let Some(record) = events.next() {
+            write_line(&mut lines, &record?, self.decoding);
+            if lines.len() > 1 << 18 {
+                out.write_all(lines.as_bytes()).map_err(failed)?;
+                lines.clear();
+                progress(events.file_bytes_read(), events.file_bytes());
+            }
+        }
+        out.write_all(lines.as_bytes()).map_err(failed)?;
+        let file = out.finish().map_err(failed)?;
+        file.into_inner().map_err(|e| failed(e.into_error()))?.sync_all().map_err(failed)
+    }
+}
+
+/// Writes a file of a recording, compressed if it is large.
+fn write_file(dir: &Path, name: &str, content: &[u8]) -> Result<(), Error> {
+    let large = content.len() >= LARGE_BYTES;
+    let path = dir.join(if large { format!("{name}.zst") } else { name.to_owned() });
+    let failed = |e| Error::io(&path, e);
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    if !large {
+        return std::fs::write(&path, content).map_err(failed);
+    }
+    let mut out = zstd::Encoder::new(File::create(&path).map_err(failed)?, 19).map_err(failed)?;
+    out.include_checksum(true).map_err(failed)?;
+    out.write_all(content).map_err(failed)?;
+    out.finish().map(drop).map_err(failed)
+}
+
+const HEADER: &str = "# pb-events v1: t_us cpu pid op args | A pfn order mt gfp (pfn - = failed) | \
+                      F pfn order | B pfn | Z pfn order mt refill | D pfn order mt | X pfn \
+                      alloc_order fallback_order alloc_mt fallback_mt change_ownership | I pfn order \
+                      ret | K npages | M marker | E name args\n";
+
+/// Appends an event as a line of `events.tsv`, with its line end.
+pub fn write_line(out: &mut String, record: &Record, decoding: Decoding) {
+    let Record { t_us, cpu, pid, what } = record;
+    let number = |mt| decoding.number(mt);
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{t_us} {cpu} {pid} ");
+    let _ = match what {
+        What::Alloc { pfn: Some(pfn), order, mt, gfp } => {
+            writeln!(out, "A {pfn} {order} {} {gfp}", number(*mt))
+        }
+        What::Alloc { pfn: None, order, mt, gfp } => {
+            writeln!(out, "A - {order} {} {gfp}", number(*mt))
+        }
+        What::Free { pfn, order } => writeln!(out, "F {pfn} {order}"),
+        What::FreeBatched { pfn } => writeln!(out, "B {pfn}"),
+        What::ZoneLocked { pfn, order, mt, refill } => {
+            writeln!(out, "Z {pfn} {order} {} {}", number(*mt), u8::from(*refill))
+        }
+        What::Drain { pfn, order, mt } => writeln!(out, "D {pfn} {order} {}", number(*mt)),
+        What::Extfrag(x) => writeln!(
+            out,
+            "X {} {} {} {} {} {}",
+            x.pfn,
+            x.alloc_order,
+            x.fallback_order,
+            number(x.alloc_migratetype),
+            number(x.fallback_migratetype),
+            u8::from(x.change_ownership)
+        ),
+        What::Isolate { pfn, order, ret } => writeln!(out, "I {pfn} {order} {ret}"),
+        What::Bulk { pages } => writeln!(out, "K {pages}"),
+        What::Marker(name) => writeln!(out, "M {name}"),
+        What::Other(other) => writeln!(out, "E {} {}", other.name, other.args),
+    };
+}
