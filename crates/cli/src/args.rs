@@ -314,6 +314,9 @@ pub(crate) struct RecordArgs {
     /// Record every event of compaction, vmscan, migrate and huge_memory, not only those that a replay reads
     #[arg(long)]
     pub(crate) all_events: bool,
+    /// Record who asks: a stack for each fallback and each request for an unmovable page or for several; a table at the end
+    #[arg(long)]
+    pub(crate) stacks: bool,
     /// Print what would be switched on, and stop
     #[arg(long)]
     pub(crate) dry_run: bool,

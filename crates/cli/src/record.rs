@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use pageblock_recorder::{Error, Plan, Preview, RingPlan, Session, Summary, Tracefs, salvage};
+use pageblock_recording::Recording;
+use pageblock_replay::call_sites::CallSiteFinder;
 
 use crate::args::RecordArgs;
 use crate::{Verdict, interrupt, output};
@@ -53,7 +55,8 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
     let out = args.out.clone().unwrap_or_else(free_name);
     let bytes = args.max_size.saturating_mul(1 << 20);
     let ring = args.ring.map(|seconds| RingPlan { keep: Duration::from_secs(seconds), bytes });
-    let plan = Plan { out, buffer_kib: args.buffer_size, all_events: args.all_events, ring };
+    let RecordArgs { buffer_size: buffer_kib, all_events, stacks, .. } = *args;
+    let plan = Plan { out, buffer_kib, all_events, stacks, ring };
     let Preview { events, cpus, buffer_kib } = Session::preview(&plan)?;
     let of = |group: &str| events.iter().filter(|event| event.starts_with(group)).count();
     output::note(&format!(
@@ -92,6 +95,9 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
         summary => summary?,
     };
     output::note(&describe(&summary, why(&end)));
+    if args.stacks {
+        output::print(&call_sites(&summary.out)?)?;
+    }
     Ok(match end {
         End::Command(status) => Verdict::Status(exit_status(status)),
         End::Failed | End::Broken(_) => Verdict::No,
@@ -191,6 +197,15 @@ fn describe(summary: &Summary, why: &str) -> String {
         text += "no event was lost\n";
     }
     text + &format!("next: pageblock verify {}\n", out.display())
+}
+
+/// Returns the table of who asked for pages.
+fn call_sites(recording: &Path) -> anyhow::Result<String> {
+    let mut finder = CallSiteFinder::default();
+    for record in Recording::open(recording)?.events()? {
+        finder.push(&record?);
+    }
+    Ok(pageblock_report::call_sites::print(&finder.finish()))
 }
 
 /// Returns the first of recording, recording-2, ... that is free.

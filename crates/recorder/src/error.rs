@@ -35,6 +35,9 @@ pub enum Error {
     /// The kernel lacks an event without which nothing can be replayed.
     #[error("this kernel has no tracepoint {0}; it is needed")]
     NoEvent(&'static str),
+    /// The kernel takes no stacks of events.
+    #[error("{path}: this kernel takes no stacks (CONFIG_STACKTRACE); record without --stacks", path = .0.display())]
+    NoStacks(PathBuf),
     /// The folder to write exists.
     #[error("{path} exists; name another with -o", path = .0.display())]
     Exists(PathBuf),

@@ -13,7 +13,7 @@ use crate::salvage::{META, PAGES, complete, partial_of};
 use crate::state::{names, write_settings, write_state, write_tables};
 use crate::stop::{Stop, reason};
 use crate::trace_dat::{End, Meta};
-use crate::tracefs::Tracefs;
+use crate::tracefs::{STACK, Tracefs};
 
 /// What to record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,6 +24,8 @@ pub struct Plan {
     pub buffer_kib: Option<u64>,
     /// Whether to record every tracepoint of the groups compaction, vmscan, migrate and huge_memory.
     pub all_events: bool,
+    /// Whether to record the call sites of the events that matter.
+    pub stacks: bool,
     /// Keep the last minutes only, until the end.
     pub ring: Option<RingPlan>,
 }
@@ -127,7 +129,11 @@ impl Session {
         events: &[String],
         stop: Stop<'_>,
     ) -> Result<Self, Error> {
-        let meta = meta(&tracefs, events)?;
+        let mut meta = meta(&tracefs, events)?;
+        if plan.stacks {
+            meta.formats.push((STACK.to_owned(), tracefs.format(STACK)?));
+            meta.symbols = symbols()?;
+        }
         tracefs.buffer(buffer_kib(&plan, meta.cpus.len())?)?;
         let pages = partial.join(PAGES);
         fs::create_dir(&pages).map_err(Error::io(&pages))?;
@@ -162,6 +168,9 @@ impl Session {
         // Events name threads, so that the settings wait until all of them run.
         write_settings(&self.partial, &formats_as_settings(&self.meta)?)?;
         self.tracefs.enable(events)?;
+        if self.plan.stacks {
+            self.tracefs.take_stacks()?;
+        }
         self.tracefs.trace(true)?;
         if self.spool.segmented {
             return self.mark_state("S", &first.join("start"), stop);
@@ -286,7 +295,21 @@ fn meta(tracefs: &Tracefs, events: &[String]) -> Result<Meta, Error> {
             std::env::consts::ARCH
         ),
         recorder: std::process::id(),
+        symbols: String::new(),
     })
+}
+
+/// Returns the functions of the kernel by address; nothing where it hides the addresses.
+fn symbols() -> Result<String, Error> {
+    let text = read(Path::new("/proc/kallsyms"))?;
+    let is_function = |line: &&str| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let function = words.next().is_some_and(|kind| matches!(kind, "t" | "T" | "w" | "W"));
+        function && words.next().is_some_and(|name| !name.starts_with("__pfx_"))
+    };
+    let hidden = text.lines().all(|line| line.starts_with("0000000000000000 "));
+    let lines = text.lines().filter(is_function).map(|line| format!("{line}\n"));
+    Ok(if hidden { String::new() } else { lines.collect() })
 }
 
 /// Returns the size of a ring buffer's page: where its data begin, and how large they are.

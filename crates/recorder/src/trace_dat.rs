@@ -31,6 +31,9 @@ pub(crate) struct Meta {
     pub(crate) uname: String,
     /// The recorder's process.
     pub(crate) recorder: u32,
+    /// The kernel's functions by address, where stacks are recorded.
+    #[serde(default)]
+    pub(crate) symbols: String,
 }
 
 /// What is known at the end.
@@ -82,9 +85,10 @@ fn compose(
     sized(out, b"header_page\0", &meta.header_page)?;
     sized(out, b"header_event\0", &meta.header_event)?;
     formats(meta, out)?;
-    for _kallsyms_and_printk in 0..2 {
-        out.write_all(&0_u32.to_ne_bytes())?;
-    }
+    out.write_all(&u32::try_from(meta.symbols.len()).unwrap_or(0).to_ne_bytes())?;
+    out.write_all(meta.symbols.as_bytes())?;
+    let printk_formats = 0_u32;
+    out.write_all(&printk_formats.to_ne_bytes())?;
     out.write_all(&(end.names.len() as u64).to_ne_bytes())?;
     out.write_all(end.names.as_bytes())?;
     // The CPUs of a machine need not be numbered without gaps; those that are missing have no pages.

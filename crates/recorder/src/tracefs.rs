@@ -11,6 +11,16 @@ const PREFIX: &str = "pageblock-";
 /// Tracepoints without which nothing can be replayed.
 const NEEDED: [&str; 2] = ["mm_page_alloc", "mm_page_free"];
 
+/// The event of a stack.
+pub(crate) const STACK: &str = "ftrace/kernel_stack";
+
+/// The tracepoints that a stack follows, and when: every fallback, and requests that may cause one. Most requests are for
+/// single movable pages; a stack for each would cost more than all else.
+const STACKS: [(&str, &str); 2] = [
+    ("mm_page_alloc_extfrag", "stacktrace"),
+    ("mm_page_alloc", "stacktrace if order > 0 || migratetype != 1"),
+];
+
 /// Tracepoints of a group that the replay reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Group {
@@ -170,6 +180,18 @@ impl Tracefs {
     /// Switches tracepoints on.
     pub(crate) fn enable(&self, events: &[String]) -> Result<(), Error> {
         events.iter().try_for_each(|event| self.set(&format!("events/{event}/enable"), "1"))
+    }
+
+    /// Takes the call site of the events that matter from now on.
+    pub(crate) fn take_stacks(&self) -> Result<(), Error> {
+        STACKS.into_iter().try_for_each(|(event, trigger)| {
+            self.set(&format!("events/kmem/{event}/trigger"), trigger).map_err(
+                |error| match error {
+                    Error::Io { path, .. } => Error::NoStacks(path),
+                    error => error,
+                },
+            )
+        })
     }
 
     /// Returns the format of a tracepoint of the kernel.

@@ -21,7 +21,13 @@ fn can_record() -> bool {
 }
 
 fn plan(folder: &Path) -> Plan {
-    Plan { out: folder.join("r"), buffer_kib: Some(4096), all_events: false, ring: None }
+    Plan {
+        out: folder.join("r"),
+        buffer_kib: Some(4096),
+        all_events: false,
+        stacks: false,
+        ring: None,
+    }
 }
 
 fn instances() -> Vec<PathBuf> {

@@ -8,7 +8,8 @@ use pageblock::request::Gfp;
 use super::expr::flags_text;
 use super::format::{Endian, Field, Format};
 use super::print::{Print, plain};
-use crate::record::{Other, What};
+use super::symbols::Symbols;
+use crate::record::{CALLED_BY, Other, STACK, What};
 use crate::tsv::Decoding;
 
 /// The prefix that some recorders write before the name of a marker.
@@ -25,6 +26,8 @@ pub(crate) struct Decoder {
     /// By the event's id.
     events: Vec<Option<EventDecoder>>,
     flags: FlagTable,
+    /// The functions in stacks; none unless they are set.
+    pub(crate) symbols: Symbols,
 }
 
 struct EventDecoder {
@@ -42,6 +45,7 @@ enum Kind {
     Extfrag { pfn: Field, orders: [Field; 2], types: [Field; 2], change: Option<Field> },
     Bulk { ret: Field },
     Print { buf: Field },
+    Stack { callers: Field },
     Other,
 }
 
@@ -78,14 +82,22 @@ impl Decoder {
             }
             events[index] = Some(EventDecoder { format, kind, print });
         }
-        Ok(Self { endian, decoding, id, pid, events, flags: FlagTable::new(flags) })
+        Ok(Self {
+            endian,
+            decoding,
+            id,
+            pid,
+            events,
+            flags: FlagTable::new(flags),
+            symbols: Symbols::default(),
+        })
     }
 
     /// Decodes one record to a process id and an event; `Err` says what is allowed.
     #[inline]
     pub(crate) fn decode(&mut self, record: &[u8]) -> Result<(u32, What), &'static str> {
         const SHORT: &str = "a record as long as its event's format says";
-        let Self { endian, decoding, id, pid, events, flags } = self;
+        let Self { endian, decoding, id, pid, events, flags, symbols } = self;
         let (endian, decoding) = (*endian, *decoding);
         let id = id.read(record, endian).ok_or(SHORT)?;
         let pid = pid.read(record, endian).ok_or(SHORT)? as u32;
@@ -146,10 +158,24 @@ impl Decoder {
                     }
                 }
             }
+            Kind::Stack { callers } => {
+                let args = stack(callers, record, endian, symbols).into();
+                What::Other(Box::new(Other { name: STACK.into(), args }))
+            }
             Kind::Other => What::Other(Box::new(event.other(record, endian))),
         };
         Ok((pid, what))
     }
+}
+
+/// Returns the functions of a stack, which extends to the record's end whatever its field's size is.
+fn stack(callers: &Field, record: &[u8], endian: Endian, symbols: &mut Symbols) -> String {
+    let words = record.get(callers.offset..).unwrap_or_default().chunks_exact(8);
+    let addresses = words.map(|word| endian.number(word));
+    // Where a stack is shorter than its record, all ones or zero end it.
+    let addresses = addresses.take_while(|&address| address != 0 && address != u64::MAX);
+    let names: Vec<String> = addresses.map(|address| symbols.name(address)).collect();
+    names.join(CALLED_BY)
 }
 
 impl EventDecoder {
@@ -194,6 +220,7 @@ impl Kind {
                 change: field("change_ownership"),
             },
             ("pb", "pb_bulk_ret") => Self::Bulk { ret: field("ret")? },
+            ("ftrace", STACK) => Self::Stack { callers: format.field("caller")?.clone() },
             ("ftrace", "print") => Self::Print { buf: format.field("buf")?.clone() },
             _ => return None,
         })
