@@ -314,6 +314,9 @@ pub(crate) struct RecordArgs {
     /// Record every event of compaction, vmscan, migrate and huge_memory, not only those that a replay reads
     #[arg(long)]
     pub(crate) all_events: bool,
+    /// Set no probes on the kernel's functions that move pages without an event
+    #[arg(long)]
+    pub(crate) no_probes: bool,
     /// Record who asks: a stack for each fallback and each request for an unmovable page or for several; a table at the end
     #[arg(long)]
     pub(crate) stacks: bool,

@@ -56,18 +56,28 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
     let bytes = args.max_size.saturating_mul(1 << 20);
     let ring = args.ring.map(|seconds| RingPlan { keep: Duration::from_secs(seconds), bytes });
     let RecordArgs { buffer_size: buffer_kib, all_events, stacks, .. } = *args;
-    let plan = Plan { out, buffer_kib, all_events, stacks, ring };
-    let Preview { events, cpus, buffer_kib } = Session::preview(&plan)?;
+    let probes = !args.no_probes;
+    let plan = Plan { out, buffer_kib, all_events, probes, stacks, ring };
+    let Preview { events, probes, cpus, buffer_kib } = Session::preview(&plan)?;
     let of = |group: &str| events.iter().filter(|event| event.starts_with(group)).count();
     output::note(&format!(
-        "recording to {}: {} tracepoints ({} of kmem) in an instance of tracefs of its own, buffers of {} MiB\n",
+        "recording to {}: {} tracepoints ({} of kmem) and {} probes in an instance of tracefs of its own, buffers of {} MiB\n",
         plan.out.display(),
         events.len(),
         of("kmem/"),
+        probes.events.len(),
         buffer_kib * cpus as u64 / 1024,
     ));
+    if !probes.inferred.is_empty() {
+        output::note(&format!(
+            "this kernel takes no probe for: {}; a replay infers them\n",
+            probes.inferred.join(", ")
+        ));
+    }
     if args.dry_run {
-        output::print(&events.iter().map(|event| format!("{event}\n")).collect::<String>())?;
+        let probes = probes.events.into_iter().map(|event| format!("probe {event}"));
+        let all = events.into_iter().chain(probes);
+        output::print(&all.map(|name| name + "\n").collect::<String>())?;
         return Ok(Verdict::Yes);
     }
     interrupt::watch_quietly()?;

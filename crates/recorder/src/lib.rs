@@ -9,6 +9,7 @@
 mod drain;
 mod error;
 mod frames;
+mod probes;
 mod ring;
 mod salvage;
 mod session;
@@ -18,6 +19,7 @@ mod trace_dat;
 mod tracefs;
 
 pub use error::Error;
+pub use probes::Probes;
 pub use ring::RingPlan;
 pub use salvage::salvage;
 pub use session::{Plan, Preview, Session, Summary};

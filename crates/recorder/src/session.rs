@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::drain::{Drain, Shared, Spool};
 use crate::error::{Error, read, write};
+use crate::probes::{GROUP, Probes};
 use crate::ring::{Ring, RingPlan, since, take_start};
 use crate::salvage::{META, PAGES, complete, partial_of};
 use crate::state::{names, write_settings, write_state, write_tables};
@@ -24,6 +25,8 @@ pub struct Plan {
     pub buffer_kib: Option<u64>,
     /// Whether to record every tracepoint of the groups compaction, vmscan, migrate and huge_memory.
     pub all_events: bool,
+    /// Whether to set probes on what moves pages without an event.
+    pub probes: bool,
     /// Whether to record the call sites of the events that matter.
     pub stacks: bool,
     /// Keep the last minutes only, until the end.
@@ -35,6 +38,8 @@ pub struct Plan {
 pub struct Preview {
     /// The tracepoints.
     pub events: Vec<String>,
+    /// The probes.
+    pub probes: Probes,
     /// The number of CPUs that have a buffer.
     pub cpus: usize,
     /// The size of each CPU's buffer in KiB.
@@ -95,7 +100,8 @@ impl Session {
         let tracefs = Tracefs::create()?;
         let cpus = tracefs.cpus()?.len();
         let buffer_kib = buffer_kib(plan, cpus)?;
-        Ok(Preview { events: tracefs.events(plan.all_events)?, cpus, buffer_kib })
+        let probes = if plan.probes { tracefs.possible_probes()? } else { Probes::default() };
+        Ok(Preview { events: tracefs.events(plan.all_events)?, probes, cpus, buffer_kib })
     }
 
     /// Switches tracing on and takes the start state.
@@ -130,10 +136,16 @@ impl Session {
         stop: Stop<'_>,
     ) -> Result<Self, Error> {
         let mut meta = meta(&tracefs, events)?;
+        // Tracing is off yet.
+        let probes = if plan.probes { tracefs.probe()? } else { Probes::default() };
+        for event in &probes.events {
+            meta.formats.push((format!("{GROUP}/{event}"), tracefs.probe_format(event)?));
+        }
         if plan.stacks {
             meta.formats.push((STACK.to_owned(), tracefs.format(STACK)?));
             meta.symbols = symbols()?;
         }
+        meta.inferred = probes.inferred.iter().map(|&what| what.to_owned()).collect();
         tracefs.buffer(buffer_kib(&plan, meta.cpus.len())?)?;
         let pages = partial.join(PAGES);
         fs::create_dir(&pages).map_err(Error::io(&pages))?;
@@ -296,6 +308,7 @@ fn meta(tracefs: &Tracefs, events: &[String]) -> Result<Meta, Error> {
         ),
         recorder: std::process::id(),
         symbols: String::new(),
+        inferred: Vec::new(),
     })
 }
 
@@ -325,8 +338,11 @@ fn formats_as_settings(meta: &Meta) -> Result<Vec<(String, Vec<u8>)>, Error> {
     let format = |(name, text): &(String, String)| {
         (format!("events/{name}/format"), text.clone().into_bytes())
     };
-    let recorder =
-        serde_json::json!({"recorder_pid": meta.recorder, "recorder_threads": threads()?});
+    let recorder = serde_json::json!({
+        "recorder_pid": meta.recorder,
+        "recorder_threads": threads()?,
+        "inferred": meta.inferred,
+    });
     let own = ("pageblock/recorder.json".to_owned(), format!("{recorder}\n").into_bytes());
     Ok(meta.formats.iter().map(format).chain([own]).collect())
 }

@@ -31,6 +31,9 @@ pub(crate) struct Meta {
     pub(crate) uname: String,
     /// The recorder's process.
     pub(crate) recorder: u32,
+    /// What moves pages without an event or a probe.
+    #[serde(default)]
+    pub(crate) inferred: Vec<String>,
     /// The kernel's functions by address, where stacks are recorded.
     #[serde(default)]
     pub(crate) symbols: String,

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, read, write};
+use crate::probes::{self, Probes};
 
 /// The names of instances begin so; the process id follows.
 const PREFIX: &str = "pageblock-";
@@ -137,6 +138,12 @@ impl Tracefs {
                 left.push(Left { name, removed });
             }
         }
+        // After the instances, which use them.
+        let gone = |pid: u32| !Path::new(&format!("/proc/{pid}")).exists();
+        let probes = probes::remove(&root, gone).into_iter();
+        left.extend(
+            probes.map(|(name, removed)| Left { name: format!("the probe {name}"), removed }),
+        );
         Ok(left)
     }
 
@@ -180,6 +187,26 @@ impl Tracefs {
     /// Switches tracepoints on.
     pub(crate) fn enable(&self, events: &[String]) -> Result<(), Error> {
         events.iter().try_for_each(|event| self.set(&format!("events/{event}/enable"), "1"))
+    }
+
+    /// Returns the probes that could be set.
+    pub(crate) fn possible_probes(&self) -> Result<Probes, Error> {
+        probes::possible(&self.root)
+    }
+
+    /// Sets and enables probes.
+    pub(crate) fn probe(&self) -> Result<Probes, Error> {
+        let probes = probes::set(&self.root)?;
+        let group = probes::group_of(std::process::id());
+        for event in &probes.events {
+            self.set(&format!("events/{group}/{event}/enable"), "1")?;
+        }
+        Ok(probes)
+    }
+
+    /// Returns the format of a probe of this process.
+    pub(crate) fn probe_format(&self, event: &str) -> Result<String, Error> {
+        self.format(&format!("{}/{event}", probes::group_of(std::process::id())))
     }
 
     /// Takes the call site of the events that matter from now on.
@@ -260,5 +287,7 @@ impl Drop for Tracefs {
         let _ = self.set("tracing_on", "0");
         let _ = self.set("events/enable", "0");
         remove(&self.dir);
+        let own = std::process::id();
+        probes::remove(&self.root, |pid| pid == own);
     }
 }

@@ -25,6 +25,7 @@ fn plan(folder: &Path) -> Plan {
         out: folder.join("r"),
         buffer_kib: Some(4096),
         all_events: false,
+        probes: true,
         stacks: false,
         ring: None,
     }

@@ -1,5 +1,7 @@
 //! Decodes ring-buffer records into events, by the fields that the event's format names.
 
+use std::collections::BTreeMap;
+
 use pageblock::event::Extfrag;
 use pageblock::frame::{ORDER_LIMIT, Order, Pfn};
 use pageblock::mobility::Migratetype;
@@ -17,6 +19,9 @@ const MARKER_PREFIX: &[u8] = b"PB ";
 /// The marks around snapshots, which need no prefix.
 const MARKS: [&[u8]; 6] = [b"S0", b"S1", b"S2", b"E0", b"E1", b"E2"];
 
+/// The size of the kernel's `struct page` on 64-bit machines, but with some options for debugging.
+const PAGE_STRUCT: u64 = 64;
+
 /// Decodes the records of one trace.
 pub(crate) struct Decoder {
     endian: Endian,
@@ -26,6 +31,8 @@ pub(crate) struct Decoder {
     /// By the event's id.
     events: Vec<Option<EventDecoder>>,
     flags: FlagTable,
+    /// The blocks that tasks are about to isolate.
+    isolating: BTreeMap<u32, (Pfn, Order)>,
     /// The functions in stacks; none unless they are set.
     pub(crate) symbols: Symbols,
 }
@@ -37,15 +44,55 @@ struct EventDecoder {
 }
 
 enum Kind {
-    Alloc { pfn: Field, order: Field, mt: Field, gfp: Field },
-    Free { pfn: Field, order: Field },
-    FreeBatched { pfn: Field },
-    ZoneLocked { pfn: Field, order: Field, mt: Field, refill: Option<Field> },
-    Drain { pfn: Field, order: Field, mt: Field },
-    Extfrag { pfn: Field, orders: [Field; 2], types: [Field; 2], change: Option<Field> },
-    Bulk { ret: Field },
-    Print { buf: Field },
-    Stack { callers: Field },
+    Alloc {
+        pfn: Field,
+        order: Field,
+        mt: Field,
+        gfp: Field,
+    },
+    Free {
+        pfn: Field,
+        order: Field,
+    },
+    FreeBatched {
+        pfn: Field,
+    },
+    ZoneLocked {
+        pfn: Field,
+        order: Field,
+        mt: Field,
+        refill: Option<Field>,
+    },
+    Drain {
+        pfn: Field,
+        order: Field,
+        mt: Field,
+    },
+    Extfrag {
+        pfn: Field,
+        orders: [Field; 2],
+        types: [Field; 2],
+        change: Option<Field>,
+    },
+    Bulk {
+        ret: Field,
+    },
+    /// A probe at the begin of `__isolate_free_page`; it is not known yet whether it takes the block.
+    IsolateBegin {
+        page: Field,
+        order: Field,
+        base: Field,
+    },
+    /// A probe at its end.
+    IsolateEnd {
+        ret: Field,
+    },
+    Print {
+        buf: Field,
+    },
+    Stack {
+        callers: Field,
+    },
     Other,
 }
 
@@ -89,6 +136,7 @@ impl Decoder {
             pid,
             events,
             flags: FlagTable::new(flags),
+            isolating: BTreeMap::new(),
             symbols: Symbols::default(),
         })
     }
@@ -97,7 +145,7 @@ impl Decoder {
     #[inline]
     pub(crate) fn decode(&mut self, record: &[u8]) -> Result<(u32, What), &'static str> {
         const SHORT: &str = "a record as long as its event's format says";
-        let Self { endian, decoding, id, pid, events, flags, symbols } = self;
+        let Self { endian, decoding, id, pid, events, flags, isolating, symbols } = self;
         let (endian, decoding) = (*endian, *decoding);
         let id = id.read(record, endian).ok_or(SHORT)?;
         let pid = pid.read(record, endian).ok_or(SHORT)? as u32;
@@ -147,6 +195,18 @@ impl Decoder {
                 })
             }
             Kind::Bulk { ret } => What::Bulk { pages: number(ret)? as u32 },
+            Kind::IsolateBegin { page, order: o, base } => {
+                let (page, base) = (number(page)?, number(base)?);
+                if let Some(bytes) = page.checked_sub(base).filter(|bytes| bytes % PAGE_STRUCT == 0)
+                {
+                    isolating.insert(pid, (Pfn(bytes / PAGE_STRUCT), order(o)?));
+                }
+                What::Other(Box::new(event.other(record, endian)))
+            }
+            Kind::IsolateEnd { ret } => match isolating.remove(&pid) {
+                Some((pfn, order)) => What::Isolate { pfn, order, ret: number(ret)? as i64 },
+                None => What::Other(Box::new(event.other(record, endian))),
+            },
             Kind::Print { buf } => {
                 let text = buf.text(record, endian).ok_or(SHORT)?.trim_ascii_end();
                 let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
@@ -219,7 +279,15 @@ impl Kind {
                 types: [field("alloc_migratetype")?, field("fallback_migratetype")?],
                 change: field("change_ownership"),
             },
-            ("pb", "pb_bulk_ret") => Self::Bulk { ret: field("ret")? },
+            ("pageblock", "isolate_free_page") => Self::IsolateBegin {
+                page: field("page")?,
+                order: field("order")?,
+                base: field("base")?,
+            },
+            ("pageblock", "isolate_free_page_ret") => Self::IsolateEnd { ret: field("ret")? },
+            ("pb", "pb_bulk_ret") | ("pageblock", "alloc_pages_bulk_ret") => {
+                Self::Bulk { ret: field("ret")? }
+            }
             ("ftrace", STACK) => Self::Stack { callers: format.field("caller")?.clone() },
             ("ftrace", "print") => Self::Print { buf: format.field("buf")?.clone() },
             _ => return None,
