@@ -187,7 +187,7 @@ fn why(end: &End) -> &'static str {
 }
 
 fn describe(summary: &Summary, why: &str) -> String {
-    let Summary { out, bytes, events, lost, kept } = summary;
+    let Summary { out, bytes, events, lost, kept, cost } = summary;
     let all: u64 = events.iter().map(|(_, events)| events).sum();
     let mut text =
         format!("{}: {all} events, {} MiB; {why}\n", out.display(), bytes.div_ceil(1 << 20));
@@ -206,6 +206,11 @@ fn describe(summary: &Summary, why: &str) -> String {
     if lost.is_empty() {
         text += "no event was lost\n";
     }
+    text += &format!(
+        "the recorder took {:.2} s of CPU and {} MiB\n",
+        cost.cpu.as_secs_f64(),
+        cost.peak_kib.div_ceil(1 << 10)
+    );
     text + &format!("next: pageblock verify {}\n", out.display())
 }
 

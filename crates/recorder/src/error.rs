@@ -32,6 +32,18 @@ pub enum Error {
         /// What could not be opened.
         path: PathBuf,
     },
+    /// The kernel forbids it even to root.
+    #[error(
+        "{path}: the kernel is locked down ({mode}, /sys/kernel/security/lockdown), which forbids tracing even to root; boot \
+         with lockdown=none, or read a recording of another machine",
+        path = path.display()
+    )]
+    LockedDown {
+        /// What could not be opened.
+        path: PathBuf,
+        /// The mode of the lockdown.
+        mode: String,
+    },
     /// The kernel lacks an event without which nothing can be replayed.
     #[error("this kernel has no tracepoint {0}; it is needed")]
     NoEvent(&'static str),
@@ -85,11 +97,28 @@ impl Error {
         }
     }
 
+    /// Says why something is forbidden.
+    pub(crate) fn denied(path: &Path) -> Self {
+        let modes = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+        Self::denied_under(path, &modes)
+    }
+
+    /// Says why something is forbidden; the mode of the lockdown stands in brackets.
+    fn denied_under(path: &Path, modes: &str) -> Self {
+        let path = path.to_owned();
+        let mode = modes.split(['[', ']']).nth(1).filter(|mode| *mode != "none");
+        // Without root the lockdown is not what forbids it.
+        match mode.filter(|_| rustix::process::geteuid().is_root()) {
+            Some(mode) => Self::LockedDown { path, mode: mode.to_owned() },
+            None => Self::NotRoot { path },
+        }
+    }
+
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             let path = path.to_owned();
             match source.kind() {
-                io::ErrorKind::PermissionDenied => Self::NotRoot { path },
+                io::ErrorKind::PermissionDenied => Self::denied(&path),
                 _ => Self::Io { path, source },
             }
         }
@@ -115,4 +144,20 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
 /// Writes a file.
 pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
     std::fs::write(path, content).map_err(Error::io(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lockdown_is_told_from_a_missing_right() {
+        let under = |modes| Error::denied_under(Path::new("/x"), modes).to_string();
+        assert!(under("[none] integrity confidentiality\n").contains("root is needed"));
+        assert!(under("").contains("root is needed"));
+        if rustix::process::geteuid().is_root() {
+            let text = under("none integrity [confidentiality]\n");
+            assert!(text.contains("locked down (confidentiality"), "{text}");
+        }
+    }
 }

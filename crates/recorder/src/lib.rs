@@ -6,6 +6,7 @@
 //! folder has `.partial` at the end of its name; [`salvage`] makes a recording of one that was left behind.
 #![forbid(unsafe_code)]
 
+mod cost;
 mod drain;
 mod error;
 mod frames;
@@ -18,6 +19,7 @@ mod stop;
 mod trace_dat;
 mod tracefs;
 
+pub use cost::Cost;
 pub use error::Error;
 pub use probes::Probes;
 pub use ring::RingPlan;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use crate::cost::Cost;
 use crate::drain::{Drain, Shared, Spool};
 use crate::error::{Error, read, write};
 use crate::probes::{GROUP, Probes};
@@ -71,6 +72,8 @@ pub struct Summary {
     pub events: Vec<(u32, u64)>,
     /// Events lost, by CPU.
     pub lost: Vec<(u32, u64)>,
+    /// What the recorder took.
+    pub cost: Cost,
     /// Of a ring: the time that it covers, and whether that is less than asked for, as there were too many bytes.
     pub kept: Option<(Duration, bool)>,
 }
@@ -86,6 +89,7 @@ impl Summary {
             bytes,
             events: count(&["read events:"]),
             lost: count(&["overrun:", "commit overrun:", "dropped events:"]),
+            cost: Cost::now(),
             kept: None,
         }
     }
@@ -250,6 +254,7 @@ impl Session {
         let Self { partial, plan, meta, tasks, spool, .. } = self;
         let pages = take_start(partial, spool)?;
         complete(partial, &pages, &plan.out, meta, &end, tasks, stop)?;
+        summary.cost = Cost::now();
         Ok(summary)
     }
 

@@ -14,8 +14,10 @@ const COPIES: [&str; 6] =
 /// Tables of a word a frame, which are compressed.
 const TABLES: [&str; 2] = ["kpageflags", "kpagecount"];
 /// Settings: single files, and folders whose files are all copied.
-const SETTINGS: [&str; 5] =
-    ["/proc/version", "/proc/cmdline", "/proc/iomem", "/proc/swaps", "/proc/config.gz"];
+const SETTINGS: [&str; 4] = ["/proc/version", "/proc/cmdline", "/proc/iomem", "/proc/swaps"];
+/// Where the kernel's configuration may stand, `*` for its release; the first that exists is kept.
+const CONFIGS: [&str; 4] =
+    ["/proc/config.gz", "/boot/config-*", "/lib/modules/*/config", "/lib/modules/*/build/.config"];
 const SETTING_FOLDERS: [&str; 2] = ["/proc/sys/vm", "/sys/kernel/mm/transparent_hugepage"];
 /// The largest setting that is kept.
 const SETTING_BYTES: u64 = 1 << 20;
@@ -174,6 +176,12 @@ pub(crate) fn write_settings(folder: &Path, more: &[(String, Vec<u8>)]) -> Resul
         if let Some(content) = setting(Path::new(path)) {
             add(path, &content)?;
         }
+    }
+    let release = read(Path::new("/proc/sys/kernel/osrelease"))?;
+    let mut configs = CONFIGS.iter().map(|path| path.replace('*', release.trim()));
+    if let Some((content, path)) = configs.find_map(|path| Some((setting(Path::new(&path))?, path)))
+    {
+        add(&path, &content)?;
     }
     for folder in SETTING_FOLDERS {
         for (path, content) in settings_below(Path::new(folder), 2) {

@@ -97,7 +97,7 @@ pub(crate) fn mount() -> Result<PathBuf, Error> {
         match fs::metadata(place.join("instances")) {
             Ok(_) => return Ok(place.clone()),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                return Err(Error::NotRoot { path: place.clone() });
+                return Err(Error::denied(place));
             }
             Err(_) => {}
         }
