@@ -155,7 +155,7 @@ pageblock record -- make -j8          until the command ends; its exit status is
 pageblock record --duration 60        for a minute
 pageblock record                      until Ctrl-C
 Tracing is switched on in an instance of its own and off again at the end, whatever happens. After the program was
-killed, --clean (and the next recording) switches off what it left on, and --salvage makes a recording of OUT.partial.";
+killed, --clean (and the next recording) switches off what it left on, and --salvage makes a recording of NAME.partial.";
 
 const EXPLAIN_HELP: &str = "\
 dmesg | pageblock explain, journalctl -k | pageblock explain, or a file with a pasted report. Times, names of hosts,
@@ -296,8 +296,8 @@ pub(crate) struct VerifyArgs {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct RecordArgs {
-    /// The folder to write; it must not exist. By default recording, recording-2, ...
-    #[arg(short, long, value_name = "FOLDER")]
+    /// What to write: NAME.pbrec is one file, any other NAME a folder. By default recording.pbrec, recording-2.pbrec, ...
+    #[arg(short, long, value_name = "NAME")]
     pub(crate) out: Option<PathBuf>,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
@@ -326,7 +326,7 @@ pub(crate) struct RecordArgs {
     /// Switch off what a killed recorder left on, and stop
     #[arg(long, conflicts_with_all = ["dry_run", "command", "duration", "ring"])]
     pub(crate) clean: bool,
-    /// Make a recording of the OUT.partial that a killed recorder left behind
+    /// Make a recording of the NAME.partial that a killed recorder left behind
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["dry_run", "command", "duration", "ring", "clean"])]
     pub(crate) salvage: Option<PathBuf>,
     /// The command to run

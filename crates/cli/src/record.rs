@@ -12,6 +12,7 @@ use pageblock_recording::Recording;
 use pageblock_replay::call_sites::CallSiteFinder;
 
 use crate::args::RecordArgs;
+use crate::progress::Progress;
 use crate::{Verdict, interrupt, output};
 
 /// How often the end of a recording is looked for.
@@ -32,7 +33,11 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
     if let Some(partial) = &args.salvage {
         let out = args.out.clone().map_or_else(|| whole_name(partial), Ok)?;
         interrupt::watch_quietly()?;
-        match salvage(partial, &out, &interrupt::requested) {
+        let bar = Progress::new("writing", 0, "bytes");
+        let done =
+            salvage(partial, &out, &interrupt::requested, &mut |done, all| show(&bar, done, all));
+        drop(bar);
+        match done {
             Err(Error::Stopped) => return Ok(Verdict::Interrupted),
             done => done?,
         }
@@ -97,7 +102,10 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
             return Err(error);
         }
     };
-    let summary = match session.finish(&interrupt::insisted) {
+    let bar = Progress::new("writing", 0, "bytes");
+    let finished = session.finish(&interrupt::insisted, &mut |done, all| show(&bar, done, all));
+    drop(bar);
+    let summary = match finished {
         Err(error) if interrupt::insisted() => {
             output::note(&format!("{error}\n"));
             return Ok(Verdict::Interrupted);
@@ -113,6 +121,11 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
         End::Failed | End::Broken(_) => Verdict::No,
         End::Time | End::Size | End::Asked => Verdict::Yes,
     })
+}
+
+fn show(bar: &Progress, done: u64, all: Option<u64>) {
+    all.into_iter().for_each(|all| bar.resize(all));
+    bar.set(done);
 }
 
 /// Waits for the end of the recording.
@@ -153,7 +166,7 @@ fn record(args: &RecordArgs, session: &mut Session, save: &AtomicBool) -> anyhow
 fn keep_ring(session: &mut Session, save: &AtomicBool) -> Result<(), Error> {
     session.tick(&interrupt::insisted)?;
     if save.swap(false, Relaxed)
-        && let Some(summary) = session.save(&interrupt::insisted)?
+        && let Some(summary) = session.save(&interrupt::insisted, &mut |_, _| {})?
     {
         output::note(&describe(&summary, "saved; the recording goes on"));
     }
@@ -187,10 +200,13 @@ fn why(end: &End) -> &'static str {
 }
 
 fn describe(summary: &Summary, why: &str) -> String {
-    let Summary { out, bytes, events, lost, kept, cost } = summary;
+    let Summary { out, bytes, events, lost, kept, cost, whole_cost } = summary;
     let all: u64 = events.iter().map(|(_, events)| events).sum();
-    let mut text =
-        format!("{}: {all} events, {} MiB; {why}\n", out.display(), bytes.div_ceil(1 << 20));
+    let mut text = format!(
+        "{}: {all} events, {} MiB as the kernel stores them; {why}\n",
+        out.display(),
+        bytes.div_ceil(1 << 20)
+    );
     if let Some((covers, shortened)) = kept {
         text += &format!("the last {} s", covers.as_secs());
         text += if *shortened {
@@ -207,9 +223,11 @@ fn describe(summary: &Summary, why: &str) -> String {
         text += "no event was lost\n";
     }
     text += &format!(
-        "the recorder took {:.2} s of CPU and {} MiB\n",
+        "the recorder took {:.2} s of CPU time and {} MiB of memory, and {:.2} s and {} MiB to write the recording\n",
         cost.cpu.as_secs_f64(),
-        cost.peak_kib.div_ceil(1 << 10)
+        cost.peak_kib.div_ceil(1 << 10),
+        whole_cost.cpu.saturating_sub(cost.cpu).as_secs_f64(),
+        whole_cost.peak_kib.div_ceil(1 << 10),
     );
     text + &format!("next: pageblock verify {}\n", out.display())
 }
@@ -223,10 +241,11 @@ fn call_sites(recording: &Path) -> anyhow::Result<String> {
     Ok(pageblock_report::call_sites::print(&finder.finish()))
 }
 
-/// Returns the first of recording, recording-2, ... that is free.
+/// Returns the first of recording.pbrec, recording-2.pbrec, ... that is free.
 fn free_name() -> PathBuf {
-    let names =
-        (1..).map(|n| if n == 1 { "recording".to_owned() } else { format!("recording-{n}") });
+    let names = (1..).map(|n| {
+        if n == 1 { "recording.pbrec".to_owned() } else { format!("recording-{n}.pbrec") }
+    });
     let is_free = |name: &String| {
         !Path::new(name).exists() && !Path::new(&format!("{name}.partial")).exists()
     };

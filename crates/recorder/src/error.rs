@@ -16,6 +16,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// What was recorded cannot be read, or not be written as one file.
+    #[error(transparent)]
+    Recording(#[from] pageblock_recording::Error),
     /// There is no tracefs.
     #[error(
         "no tracefs at /sys/kernel/tracing or /sys/kernel/debug/tracing; mount it with `mount -t tracefs none \
@@ -66,7 +69,7 @@ pub enum Error {
     Stopped,
     /// A recording could not be finished, but what was recorded can be saved.
     #[error(
-        "{why}; what was recorded is kept: `pageblock record --salvage {partial} -o FOLDER` makes a recording of it, on \
+        "{why}; what was recorded is kept: `pageblock record --salvage {partial} -o NAME.pbrec` makes a recording of it, on \
          another disk too",
         partial = partial.display()
     )]

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use crate::cost::Cost;
 use crate::drain::{Spool, file_of};
 use crate::error::{Error, write};
-use crate::salvage::{META, PAGES, complete, partial_of};
+use crate::finish::{Progress, Remains, is_file};
+use crate::salvage::{META, PAGES, partial_of};
 use crate::session::{Session, Summary};
 use crate::state::{SNAPSHOT, write_state};
 use crate::stop::{Stop, reason};
@@ -160,13 +162,15 @@ impl Session {
     ///
     /// # Errors
     /// If a file cannot be written, or the caller stops it.
-    pub fn save(&mut self, stop: Stop<'_>) -> Result<Option<Summary>, Error> {
+    pub fn save(
+        &mut self,
+        stop: Stop<'_>,
+        progress: Progress<'_>,
+    ) -> Result<Option<Summary>, Error> {
         let Some(ring) = &mut self.ring else { return Ok(None) };
         ring.saved += 1;
         let covers = ring.covers();
-        let mut name = self.plan.out.clone().into_os_string();
-        name.push(format!("-{}", ring.saved));
-        let out = PathBuf::from(name);
+        let out = numbered(&self.plan.out, ring.saved);
         if out.exists() {
             return Err(Error::Exists(out));
         }
@@ -198,11 +202,25 @@ impl Session {
         let mut summary = Summary::new(&out, bytes, &end);
         summary.kept = Some((covers, shortened));
         self.tasks.extend(crate::state::names());
-        let segments = take_start(&partial, &spool)?;
-        complete(&partial, &segments, &out, &self.meta, &end, &self.tasks, stop)
+        let pages = take_start(&partial, &spool)?;
+        let (meta, tasks) = (&self.meta, &self.tasks[..]);
+        Remains { folder: &partial, pages, meta, end: &end, tasks }
+            .make(&out, stop, progress)
             .map_err(|error| reason(error, stop))?;
+        summary.whole_cost = Cost::now();
         Ok(Some(summary))
     }
+}
+
+/// Returns the name of a recording that is saved meanwhile.
+fn numbered(out: &Path, number: u64) -> PathBuf {
+    let whole = if is_file(out) { out.with_extension("") } else { out.to_owned() };
+    let mut name = whole.into_os_string();
+    name.push(format!("-{number}"));
+    if is_file(out) {
+        name.push(".pbrec");
+    }
+    name.into()
 }
 
 fn bytes_below(spool: &Spool, cpus: &[u32]) -> Result<u64, Error> {

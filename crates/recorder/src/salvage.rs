@@ -1,15 +1,15 @@
 //! From the pages of the ring buffers to a recording: at the end of a session, or from what a killed recorder left.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::drain::Spool;
-use crate::error::{Error, read, write};
+use crate::error::{Error, read};
+use crate::finish::{Progress, Remains};
 use crate::ring::{segments, take_start};
 use crate::state::SNAPSHOT;
 use crate::stop::{Stop, reason};
-use crate::trace_dat::{self, End, Meta};
+use crate::trace_dat::{End, Meta};
 
 /// The folder of the pages in a recording that is not finished.
 pub(crate) const PAGES: &str = "trace.raw";
@@ -27,7 +27,12 @@ pub(crate) fn partial_of(out: &Path) -> PathBuf {
 ///
 /// # Errors
 /// If the folder is not such a folder, or the recording cannot be written, or the caller stops it. What was left behind stays.
-pub fn salvage(partial: &Path, out: &Path, stop: Stop<'_>) -> Result<(), Error> {
+pub fn salvage(
+    partial: &Path,
+    out: &Path,
+    stop: Stop<'_>,
+    progress: Progress<'_>,
+) -> Result<(), Error> {
     let absolute = |path| std::path::absolute(path).map_err(Error::io(path));
     // `absolute` keeps a slash at the end, `components` does not.
     let partial: PathBuf = absolute(partial)?.components().collect();
@@ -49,11 +54,12 @@ pub fn salvage(partial: &Path, out: &Path, stop: Stop<'_>) -> Result<(), Error> 
     let Some(state) = state else { return Err(not("start state")) };
     let meta: Meta = serde_json::from_str(&read(&path)?).map_err(|_| not("valid meta.json"))?;
     let place = partial_of(&out);
-    let none = End::default();
+    let end = End::default();
+    let remains = |folder, pages| Remains { folder, pages, meta: &meta, end: &end, tasks: &[] };
     let done = if place == partial {
         without_end(&partial)
             .and_then(|()| take_start(&partial, &spool))
-            .and_then(|pages| complete(&place, &pages, &out, &meta, &none, &[], stop))
+            .and_then(|pages| remains(&place, pages).make(&out, stop, progress))
     } else {
         fs::create_dir(&place).map_err(Error::creating(&place))?;
         let pages: Vec<PathBuf> = match spool.segmented {
@@ -65,7 +71,7 @@ pub fn salvage(partial: &Path, out: &Path, stop: Stop<'_>) -> Result<(), Error> 
             false => vec![spool.folder],
         };
         let copied = copy_start(&partial, &state, &place)
-            .and_then(|()| complete(&place, &pages, &out, &meta, &none, &[], stop));
+            .and_then(|()| remains(&place, pages).make(&out, stop, progress));
         copied.inspect_err(|_| {
             let _ = fs::remove_dir_all(&place);
         })
@@ -89,33 +95,4 @@ fn copy_start(from: &Path, state: &Path, to: &Path) -> Result<(), Error> {
         copy(&entry.path(), target.join(entry.file_name()))?;
     }
     copy(&from.join("static.tar"), to.join("static.tar"))
-}
-
-/// Writes what is still missing in `folder` and gives the recording its name.
-pub(crate) fn complete(
-    folder: &Path,
-    pages: &[PathBuf],
-    out: &Path,
-    meta: &Meta,
-    end: &End,
-    tasks: &[(u32, String)],
-    stop: Stop<'_>,
-) -> Result<(), Error> {
-    let trace = folder.join("trace.dat");
-    // What an earlier attempt left.
-    let _ = fs::remove_file(&trace);
-    trace_dat::write(meta, end, pages, &trace, stop)?;
-    let mut names: BTreeMap<u32, String> = tasks.iter().cloned().collect();
-    for line in end.names.lines() {
-        if let Some((pid, name)) = line.split_once(' ')
-            && let Ok(pid) = pid.parse()
-        {
-            names.entry(pid).or_insert_with(|| name.to_owned());
-        }
-    }
-    let json = serde_json::to_string(&names).unwrap_or_default();
-    write(&folder.join("comms.json"), json)?;
-    fs::rename(folder, out).map_err(Error::io(out))?;
-    let pages = out.join(PAGES);
-    if pages.exists() { fs::remove_dir_all(&pages).map_err(Error::io(&pages)) } else { Ok(()) }
 }

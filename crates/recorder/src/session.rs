@@ -9,9 +9,11 @@ use std::time::Duration;
 use crate::cost::Cost;
 use crate::drain::{Drain, Shared, Spool};
 use crate::error::{Error, read, write};
+use crate::finish::{Progress, Remains};
+use crate::open_files;
 use crate::probes::{GROUP, Probes};
 use crate::ring::{Ring, RingPlan, since, take_start};
-use crate::salvage::{META, PAGES, complete, partial_of};
+use crate::salvage::{META, PAGES, partial_of};
 use crate::state::{names, write_settings, write_state, write_tables};
 use crate::stop::{Stop, reason};
 use crate::trace_dat::{End, Meta};
@@ -20,7 +22,7 @@ use crate::tracefs::{STACK, Tracefs};
 /// What to record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// The folder to write.
+    /// The file to write, which ends in `.pbrec`, or a folder with any other name.
     pub out: PathBuf,
     /// The size of each CPU's buffer in KiB; by default as the machine's memory allows.
     pub buffer_kib: Option<u64>,
@@ -64,16 +66,18 @@ pub struct Session {
 /// What was recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Summary {
-    /// The folder.
+    /// The file or folder.
     pub out: PathBuf,
-    /// The bytes of events.
+    /// The bytes of events as the kernel stores them.
     pub bytes: u64,
     /// Events recorded, by CPU.
     pub events: Vec<(u32, u64)>,
     /// Events lost, by CPU.
     pub lost: Vec<(u32, u64)>,
-    /// What the recorder took.
+    /// What the recorder took until the recording ended.
     pub cost: Cost,
+    /// What it took until the recording had its form.
+    pub whole_cost: Cost,
     /// Of a ring: the time that it covers, and whether that is less than asked for, as there were too many bytes.
     pub kept: Option<(Duration, bool)>,
 }
@@ -90,6 +94,7 @@ impl Summary {
             events: count(&["read events:"]),
             lost: count(&["overrun:", "commit overrun:", "dropped events:"]),
             cost: Cost::now(),
+            whole_cost: Cost::default(),
             kept: None,
         }
     }
@@ -176,6 +181,8 @@ impl Session {
         if self.spool.segmented {
             fs::create_dir(&first).map_err(Error::io(&first))?;
         }
+        // The buffer, the file, and both ends of a pipe.
+        open_files::allow(4 * self.meta.cpus.len());
         for &cpu in &self.meta.cpus {
             let (bytes, shared) = (self.meta.page_bytes, &self.shared);
             let drain = Drain::start(&self.tracefs, cpu, &self.spool, bytes, shared)?;
@@ -226,14 +233,14 @@ impl Session {
     ///
     /// # Errors
     /// If a file could not be written, or the caller stops it: [`Error::Kept`] names the folder of what was recorded until then.
-    pub fn finish(mut self, stop: Stop<'_>) -> Result<Summary, Error> {
-        self.end(stop).map_err(|error| Error::Kept {
+    pub fn finish(mut self, stop: Stop<'_>, progress: Progress<'_>) -> Result<Summary, Error> {
+        self.end(stop, progress).map_err(|error| Error::Kept {
             partial: self.partial.clone(),
             why: Box::new(reason(error, stop)),
         })
     }
 
-    fn end(&mut self, stop: Stop<'_>) -> Result<Summary, Error> {
+    fn end(&mut self, stop: Stop<'_>, progress: Progress<'_>) -> Result<Summary, Error> {
         // Where events could not be written, the thread that failed says why.
         let end = self.partial.join("end");
         let state = if self.has_failed() { Ok(()) } else { self.mark_state("E", &end, stop) };
@@ -253,8 +260,9 @@ impl Session {
         summary.kept = kept;
         let Self { partial, plan, meta, tasks, spool, .. } = self;
         let pages = take_start(partial, spool)?;
-        complete(partial, &pages, &plan.out, meta, &end, tasks, stop)?;
-        summary.cost = Cost::now();
+        Remains { folder: partial, pages, meta, end: &end, tasks }
+            .make(&plan.out, stop, progress)?;
+        summary.whole_cost = Cost::now();
         Ok(summary)
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::error::Error;
+use crate::events::Events;
 use crate::gfp::GfpTexts;
 use crate::losses::{LossFinder, Losses};
 use crate::part::Position;
@@ -64,7 +65,7 @@ impl Recording {
         let head = HashMap::from([(SCHEMA_KEY.to_owned(), SCHEMA.to_owned())]);
         let mut writer = Writer::new(&path, self, head)?;
         writer.footer(source);
-        writer.write_all(self, progress)?;
+        writer.write_all(self.events()?, progress)?;
         Columnar::open(&path)
     }
 
@@ -142,14 +143,13 @@ impl Writer {
         self.writer.is_flushed()
     }
 
-    /// Writes every event of a recording.
+    /// Writes all events, and what they say of losses.
     pub(crate) fn write_all(
         mut self,
-        recording: &Recording,
+        mut events: Events,
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<(), Error> {
         let mut losses = LossFinder::default();
-        let mut events = recording.events()?;
         while let Some(record) = events.next() {
             let record = record?;
             losses.push(&record, events.lost(), || events.lost_by_cpu());

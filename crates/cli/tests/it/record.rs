@@ -30,15 +30,16 @@ fn a_machine_is_recorded_and_left_as_it_was() {
     assert!(dry.stdout.contains("kmem/mm_page_alloc\n"), "{}", dry.stdout);
     let folder = tempfile::tempdir().expect("there is room");
     let folder = folder.path();
-    let recorded = program(folder, "record --buffer-size 8192 -o r -- false");
+    let recorded = program(folder, "record --buffer-size 8192 -- false");
     assert_eq!(recorded.status, 1, "{}", recorded.stderr);
     assert!(recorded.stderr.contains("no event was lost\n"), "{}", recorded.stderr);
+    assert!(!folder.join("recording.pbrec.partial").exists());
     let cache = format!("PAGEBLOCK_CACHE={}", folder.join("cache").display());
     let verified = ran(Command::new("env").current_dir(folder).args([
         &cache,
         env!("CARGO_BIN_EXE_pageblock"),
         "verify",
-        "r",
+        "recording.pbrec",
         "--json",
     ]));
     assert_eq!(verified.status, 0, "{}", verified.stderr);

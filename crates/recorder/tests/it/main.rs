@@ -57,6 +57,7 @@ fn machines_are_recorded() {
         return;
     }
     a_recording_has_events_marks_and_states();
+    a_recording_is_one_file_without_a_copy_of_its_pages();
     what_a_killed_recorder_leaves_is_salvaged();
     a_discarded_recording_leaves_nothing();
     what_stops_a_recording_leaves_nothing_on();
@@ -68,7 +69,7 @@ fn a_recording_has_events_marks_and_states() {
     let session = Session::start(plan(folder.path()), &GO_ON).unwrap();
     assert_eq!(instances().len(), 1);
     work();
-    let summary = session.finish(&GO_ON).unwrap();
+    let summary = session.finish(&GO_ON, &mut |_, _| {}).unwrap();
     assert_eq!(instances(), Vec::<PathBuf>::new());
     assert!(summary.lost.iter().all(|(_, lost)| *lost == 0), "{summary:?}");
     let recording = Recording::open(&summary.out).unwrap();
@@ -109,14 +110,14 @@ fn what_a_killed_recorder_leaves_is_salvaged() {
     std::fs::write(partial.join("end/snapshot.txt.zst"), "cut").unwrap();
     let copy = folder.path().join("elsewhere/copy/");
     std::fs::create_dir(folder.path().join("elsewhere")).unwrap();
-    let stopped = salvage(&partial, &copy, &|| true);
+    let stopped = salvage(&partial, &copy, &|| true, &mut |_, _| {});
     assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
     assert_eq!(std::fs::read_dir(folder.path().join("elsewhere")).unwrap().count(), 0);
-    salvage(&partial, &copy, &GO_ON).unwrap();
+    salvage(&partial, &copy, &GO_ON, &mut |_, _| {}).unwrap();
     assert!(partial.exists());
     let of_copy: Vec<_> = Recording::open(&copy).unwrap().events().unwrap().collect();
     let out = folder.path().join("r");
-    salvage(&partial, &out, &GO_ON).unwrap();
+    salvage(&partial, &out, &GO_ON, &mut |_, _| {}).unwrap();
     assert!(!partial.exists());
     let recording = Recording::open(&out).unwrap();
     assert!(recording.end.is_none());
@@ -124,9 +125,35 @@ fn what_a_killed_recorder_leaves_is_salvaged() {
     let events = events.unwrap();
     assert!(!events.is_empty() && events.len() == of_copy.len());
     assert!(matches!(
-        salvage(&out, &folder.path().join("x"), &GO_ON),
+        salvage(&out, &folder.path().join("x"), &GO_ON, &mut |_, _| {}),
         Err(Error::NotPartial { .. })
     ));
+}
+
+fn a_recording_is_one_file_without_a_copy_of_its_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let to = |name: &str| Plan { out: file(name), ..plan(folder.path()) };
+    let session = Session::start(to("r.pbrec"), &GO_ON).unwrap();
+    work();
+    let mut told = 0;
+    let summary = session.finish(&GO_ON, &mut |done, _| told = done).unwrap();
+    assert!(told > 0 && summary.whole_cost.cpu >= summary.cost.cpu);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let recording = Recording::open(&file("r.pbrec")).unwrap();
+    assert!(recording.end.is_some() && recording.settings.contains_key("pageblock/recorder.json"));
+    let events = summary.events.iter().map(|(_, events)| *events).sum();
+    assert_eq!(whole(&file("r.pbrec"), Some(events)) as u64, events);
+
+    let session = Session::start(to("s.pbrec"), &GO_ON).unwrap();
+    work();
+    let stopped = session.finish(&|| true, &mut |_, _| {});
+    let Err(Error::Kept { partial, .. }) = stopped else { panic!("{stopped:?}") };
+    assert!(partial == file("s.pbrec.partial") && !file("s.pbrec").exists());
+    salvage(&partial, &file("copy"), &GO_ON, &mut |_, _| {}).unwrap();
+    salvage(&partial, &file("s.pbrec"), &GO_ON, &mut |_, _| {}).unwrap();
+    assert!(!partial.exists());
+    assert_eq!(whole(&file("copy"), None), whole(&file("s.pbrec"), None));
 }
 
 fn a_discarded_recording_leaves_nothing() {
@@ -147,12 +174,12 @@ fn what_stops_a_recording_leaves_nothing_on() {
     let out = folder.path().join("r/");
     let session = Session::start(Plan { out, ..plan(folder.path()) }, &GO_ON).unwrap();
     work();
-    let stopped = session.finish(&|| true);
+    let stopped = session.finish(&|| true, &mut |_, _| {});
     let Err(Error::Kept { partial, why }) = stopped else { panic!("{stopped:?}") };
     assert!(matches!(*why, Error::Stopped));
     assert_eq!(instances(), Vec::<PathBuf>::new());
     assert_eq!(partial, folder.path().join("r.partial"));
-    salvage(&partial, &folder.path().join("r"), &GO_ON).unwrap();
+    salvage(&partial, &folder.path().join("r"), &GO_ON, &mut |_, _| {}).unwrap();
     Recording::open(&folder.path().join("r"))
         .unwrap()
         .events()
@@ -183,10 +210,7 @@ fn whole(out: &Path, written: Option<u64>) -> usize {
         assert_eq!(marks[marks.len() - 2..], ["E1", "E2"]);
         assert_eq!(written, records.len() as u64);
         let window = recording.windows().unwrap();
-        assert_eq!(
-            window.end.unwrap().markers.end + 1,
-            window.events.min(u64::MAX) - after_end(&records)
-        );
+        assert_eq!(window.end.unwrap().markers.end + 1, window.events - after_end(&records));
     }
     assert!(!recording.start.zones.is_empty());
     records.len()
@@ -209,7 +233,7 @@ fn a_ring_keeps_the_last_segments_with_a_state() {
         run(&mut session, Duration::from_millis(500));
     }
     assert!(!raw.join("000000").exists(), "the oldest segment is removed");
-    let saved = session.save(&GO_ON).unwrap().unwrap();
+    let saved = session.save(&GO_ON, &mut |_, _| {}).unwrap().unwrap();
     assert_eq!(saved.out, folder.path().join("r-1"));
     let events = |summary: &pageblock_recorder::Summary| {
         assert!(summary.lost.iter().all(|(_, lost)| *lost == 0), "{summary:?}");
@@ -217,7 +241,7 @@ fn a_ring_keeps_the_last_segments_with_a_state() {
     };
     assert!(whole(&saved.out, events(&saved)) > 1000);
     run(&mut session, Duration::from_millis(100));
-    let last = session.finish(&GO_ON).unwrap();
+    let last = session.finish(&GO_ON, &mut |_, _| {}).unwrap();
     assert!(whole(&last.out, events(&last)) > 1000);
     assert!(last.kept.is_some_and(|(_, shortened)| !shortened));
     assert_eq!(instances(), Vec::<PathBuf>::new());
@@ -237,8 +261,8 @@ fn a_killed_ring_is_salvaged() {
     }
     drop(session);
     let (copy, out) = (folder.path().join("copy"), folder.path().join("r"));
-    salvage(&partial, &copy, &GO_ON).unwrap();
-    salvage(&partial, &out, &GO_ON).unwrap();
+    salvage(&partial, &copy, &GO_ON, &mut |_, _| {}).unwrap();
+    salvage(&partial, &out, &GO_ON, &mut |_, _| {}).unwrap();
     assert!(!partial.exists());
     assert_eq!(whole(&copy, None), whole(&out, None));
 }
