@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use pageblock_recorder::{Error, Plan, Preview, RingPlan, Session, Summary, Tracefs, salvage};
+use pageblock_recorder::{
+    Error, Plan, Preview, RingPlan, Session, Summary, Tracefs, Tracepoints, salvage,
+};
 use pageblock_recording::Recording;
 use pageblock_replay::call_sites::CallSiteFinder;
 
@@ -64,6 +66,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
     let probes = !args.no_probes;
     let plan = Plan { out, buffer_kib, all_events, probes, stacks, ring };
     let Preview { events, probes, cpus, buffer_kib } = Session::preview(&plan)?;
+    let Tracepoints { there: events, missing } = events;
     let of = |group: &str| events.iter().filter(|event| event.starts_with(group)).count();
     output::note(&format!(
         "recording to {}: {} tracepoints ({} of kmem) and {} probes in an instance of tracefs of its own, buffers of {} MiB\n",
@@ -73,6 +76,12 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
         probes.events.len(),
         buffer_kib * cpus as u64 / 1024,
     ));
+    if !missing.is_empty() {
+        output::note(&format!(
+            "this kernel has no tracepoint {}; the recording goes without\n",
+            missing.join(", ")
+        ));
+    }
     if !probes.inferred.is_empty() {
         output::note(&format!(
             "this kernel takes no probe for: {}; a replay infers them\n",

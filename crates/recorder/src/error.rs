@@ -47,6 +47,12 @@ pub enum Error {
         /// The mode of the lockdown.
         mode: String,
     },
+    /// Something else forbids it even to root.
+    #[error(
+        "{path}: it is forbidden even to root: by a lockdown of the kernel (`dmesg | grep -i lockdown`), or in a container          without CAP_SYS_ADMIN; record on the host, or read a recording of another machine",
+        path = .0.display()
+    )]
+    Forbidden(PathBuf),
     /// The kernel lacks an event without which nothing can be replayed.
     #[error("this kernel has no tracepoint {0}; it is needed")]
     NoEvent(&'static str),
@@ -111,9 +117,10 @@ impl Error {
         let path = path.to_owned();
         let mode = modes.split(['[', ']']).nth(1).filter(|mode| *mode != "none");
         // Without root the lockdown is not what forbids it.
-        match mode.filter(|_| rustix::process::geteuid().is_root()) {
-            Some(mode) => Self::LockedDown { path, mode: mode.to_owned() },
-            None => Self::NotRoot { path },
+        match (rustix::process::geteuid().is_root(), mode) {
+            (false, _) => Self::NotRoot { path },
+            (true, Some(mode)) => Self::LockedDown { path, mode: mode.to_owned() },
+            (true, None) => Self::Forbidden(path),
         }
     }
 
@@ -156,11 +163,16 @@ mod tests {
     #[test]
     fn a_lockdown_is_told_from_a_missing_right() {
         let under = |modes| Error::denied_under(Path::new("/x"), modes).to_string();
-        assert!(under("[none] integrity confidentiality\n").contains("root is needed"));
-        assert!(under("").contains("root is needed"));
-        if rustix::process::geteuid().is_root() {
-            let text = under("none integrity [confidentiality]\n");
-            assert!(text.contains("locked down (confidentiality"), "{text}");
+        let texts =
+            ["", "[none] integrity confidentiality\n", "none integrity [confidentiality]\n"];
+        let root = rustix::process::geteuid().is_root();
+        let expected = if root {
+            ["even to root: by", "even to root: by", "locked down (confidentiality"]
+        } else {
+            ["root is needed"; 3]
+        };
+        for (modes, expected) in texts.into_iter().zip(expected) {
+            assert!(under(modes).contains(expected), "{modes}");
         }
     }
 }

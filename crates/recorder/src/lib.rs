@@ -29,4 +29,4 @@ pub use ring::RingPlan;
 pub use salvage::salvage;
 pub use session::{Plan, Preview, Session, Summary};
 pub use stop::Stop;
-pub use tracefs::{Group, Left, Tracefs};
+pub use tracefs::{Group, Left, Tracefs, Tracepoints};

@@ -7,7 +7,7 @@ use crate::drain::Spool;
 use crate::error::{Error, read};
 use crate::finish::{Progress, Remains};
 use crate::ring::{segments, take_start};
-use crate::state::SNAPSHOT;
+use crate::state::{SNAPSHOT, remove_parts};
 use crate::stop::{Stop, reason};
 use crate::trace_dat::{End, Meta};
 
@@ -59,6 +59,7 @@ pub fn salvage(
     let done = if place == partial {
         without_end(&partial)
             .and_then(|()| take_start(&partial, &spool))
+            .and_then(|pages| remove_parts(&partial.join("start")).map(|()| pages))
             .and_then(|pages| remains(&place, pages).make(&out, stop, progress))
     } else {
         fs::create_dir(&place).map_err(Error::creating(&place))?;
@@ -71,6 +72,7 @@ pub fn salvage(
             false => vec![spool.folder],
         };
         let copied = copy_start(&partial, &state, &place)
+            .and_then(|()| remove_parts(&place.join("start")))
             .and_then(|()| remains(&place, pages).make(&out, stop, progress));
         copied.inspect_err(|_| {
             let _ = fs::remove_dir_all(&place);

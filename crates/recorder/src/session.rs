@@ -17,7 +17,7 @@ use crate::salvage::{META, PAGES, partial_of};
 use crate::state::{names, write_settings, write_state, write_tables};
 use crate::stop::{Stop, reason};
 use crate::trace_dat::{End, Meta};
-use crate::tracefs::{STACK, Tracefs};
+use crate::tracefs::{STACK, Tracefs, Tracepoints};
 
 /// What to record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,8 +39,8 @@ pub struct Plan {
 /// What a recording would switch on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Preview {
-    /// The tracepoints.
-    pub events: Vec<String>,
+    /// The tracepoints, and those that are missing.
+    pub events: Tracepoints,
     /// The probes.
     pub probes: Probes,
     /// The number of CPUs that have a buffer.
@@ -126,7 +126,7 @@ impl Session {
             return Err(Error::Exists(plan.out));
         }
         let tracefs = Tracefs::create()?;
-        let events = tracefs.events(plan.all_events)?;
+        let events = tracefs.events(plan.all_events)?.there;
         if let Some(parent) = partial.parent() {
             fs::create_dir_all(parent).map_err(Error::io(parent))?;
         }

@@ -25,6 +25,9 @@ const SETTING_BYTES: u64 = 1 << 20;
 /// The state of memory in a folder.
 pub(crate) const SNAPSHOT: &str = "snapshot.txt.zst";
 
+/// The ending of a file that is being written.
+const PART: &str = "part";
+
 /// Writes the state of memory into a folder: `snapshot.txt`, and copies of files in `/proc`.
 pub(crate) fn write_state(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(Error::io(folder))?;
@@ -39,8 +42,9 @@ pub(crate) fn write_state(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
     }
     let path = proc.join("zoneinfo");
     let (lines, spans) = zones(&read(&path)?, &path)?;
-    // The snapshot has its name only when it is whole: a recorder may be killed at any time.
-    let to = folder.join("snapshot.part");
+    // A file has its name only when it is whole: a recorder may be killed at any time.
+    let whole = folder.join(SNAPSHOT);
+    let to = whole.with_extension(PART);
     let file = File::create(&to).map_err(Error::io(&to))?;
     let compressed = zstd::Encoder::new(file, 3).map_err(Error::io(&to))?;
     let mut out = BufWriter::new(compressed);
@@ -50,17 +54,29 @@ pub(crate) fn write_state(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
     write_frames(&proc.join("kpageflags"), &spans, &mut out, &to, stop)?;
     let compressed = out.into_inner().map_err(|error| Error::io(&to)(error.into_error()))?;
     compressed.finish().map_err(Error::io(&to))?;
-    let whole = folder.join(SNAPSHOT);
     fs::rename(&to, &whole).map_err(Error::io(&whole))
 }
 
 /// Copies the tables of frames, compressed.
 pub(crate) fn write_tables(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
     for name in TABLES {
-        let (from, to) = (Path::new("/proc").join(name), folder.join(format!("{name}.zst")));
+        let (from, whole) = (Path::new("/proc").join(name), folder.join(format!("{name}.zst")));
+        let to = whole.with_extension(PART);
         let source = File::open(&from).map_err(Error::io(&from))?;
         let file = File::create(&to).map_err(Error::io(&to))?;
         zstd::stream::copy_encode(Stoppable::new(source, stop), file, 1).map_err(Error::io(&to))?;
+        fs::rename(&to, &whole).map_err(Error::io(&whole))?;
+    }
+    Ok(())
+}
+
+/// Removes the files of a state that are not whole.
+pub(crate) fn remove_parts(folder: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
+        let path = entry.map_err(Error::io(folder))?.path();
+        if path.extension().is_some_and(|ending| ending == PART) {
+            fs::remove_file(&path).map_err(Error::io(&path))?;
+        }
     }
     Ok(())
 }

@@ -90,6 +90,37 @@ pub struct Left {
     pub removed: bool,
 }
 
+/// The tracepoints of a kernel, as `group/event`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tracepoints {
+    /// Those to record.
+    pub there: Vec<String>,
+    /// Those that the replay reads and this kernel lacks.
+    pub missing: Vec<String>,
+}
+
+impl Tracepoints {
+    fn below(events: &Path, all: bool) -> Self {
+        let mut found = Self::default();
+        for Group { name: group, events: names } in GROUPS {
+            let dir = events.join(group);
+            let has_format = |name: &str| dir.join(name).join("format").is_file();
+            let known = names.iter().map(|name| (*name).to_owned());
+            let (mut there, missing): (Vec<_>, Vec<_>) = known.partition(|name| has_format(name));
+            if all && group != "kmem" {
+                let entries = fs::read_dir(&dir).into_iter().flatten();
+                let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+                there = names.filter(|name| has_format(name)).collect();
+                there.sort();
+            }
+            let of_group = |name: String| format!("{group}/{name}");
+            found.there.extend(there.into_iter().map(of_group));
+            found.missing.extend(missing.into_iter().map(of_group));
+        }
+        found
+    }
+}
+
 /// Finds where tracefs is mounted.
 pub(crate) fn mount() -> Result<PathBuf, Error> {
     let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
@@ -161,26 +192,12 @@ impl Tracefs {
         self.set("buffer_size_kb", &kib.to_string())
     }
 
-    /// Returns the tracepoints to record, those of whole groups if `all`: what this kernel has, as `group/event`.
-    pub(crate) fn events(&self, all: bool) -> Result<Vec<String>, Error> {
-        let mut events = Vec::new();
-        for group in GROUPS {
-            let dir = self.dir.join("events").join(group.name);
-            if all && group.name != "kmem" {
-                let Ok(entries) = fs::read_dir(&dir) else { continue };
-                let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-                let has_format = |name: &String| dir.join(name).join("format").is_file();
-                let mut names: Vec<String> = names.filter(has_format).collect();
-                names.sort();
-                events.extend(names.into_iter().map(|name| format!("{}/{name}", group.name)));
-                continue;
-            }
-            let there = group.events.iter().filter(|name| dir.join(name).join("format").is_file());
-            events.extend(there.map(|name| format!("{}/{name}", group.name)));
-        }
-        match NEEDED.into_iter().find(|needed| !events.contains(&format!("kmem/{needed}"))) {
+    /// Returns the tracepoints to record, those of whole groups if `all`.
+    pub(crate) fn events(&self, all: bool) -> Result<Tracepoints, Error> {
+        let found = Tracepoints::below(&self.dir.join("events"), all);
+        match NEEDED.into_iter().find(|needed| found.missing.contains(&format!("kmem/{needed}"))) {
             Some(missing) => Err(Error::NoEvent(missing)),
-            None => Ok(events),
+            None => Ok(found),
         }
     }
 
@@ -289,5 +306,26 @@ impl Drop for Tracefs {
         remove(&self.dir);
         let own = std::process::id();
         probes::remove(&self.root, |pid| pid == own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tracepoints_that_a_kernel_lacks_are_named() {
+        let events = tempfile::tempdir().unwrap();
+        let has = ["kmem/mm_page_alloc", "kmem/mm_page_free", "vmscan/mm_vmscan_other"];
+        for event in has {
+            let dir = events.path().join(event);
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("format"), "").unwrap();
+        }
+        let found = Tracepoints::below(events.path(), false);
+        assert_eq!(found.there, has[..2]);
+        assert!(found.missing.contains(&"migrate/mm_migrate_pages".to_owned()));
+        assert!(!found.missing.contains(&has[0].to_owned()));
+        assert_eq!(Tracepoints::below(events.path(), true).there, has);
     }
 }

@@ -137,6 +137,13 @@ fn events_file(dir: &Path) -> Result<PathBuf, Error> {
     if let Some(file) = EVENTS.into_iter().find_map(|name| crate::find(dir, name)) {
         return Ok(file);
     }
+    if dir.join("trace.raw").is_dir() {
+        return Err(Error::Missing {
+            path: dir.to_owned(),
+            what: "events yet, as its recorder was stopped before it wrote them",
+            expected: "what `pageblock record --salvage` makes of it",
+        });
+    }
     Err(Error::Missing {
         path: dir.to_owned(),
         what: "events",

@@ -118,7 +118,7 @@ impl CallSiteFinder {
 fn site(stack: &str) -> Vec<&str> {
     let plain = |name: &&str| !PASSING.iter().any(|start| name.starts_with(start));
     let all: Vec<&str> = stack.split(CALLED_BY).collect();
-    let from = all.iter().position(|name| plain(name)).unwrap_or(0);
+    let from = all.iter().position(plain).unwrap_or(0);
     all[from..].iter().copied().take(NAMED).collect()
 }
 

@@ -66,6 +66,8 @@ fn a_machine_is_recorded_and_left_as_it_was() {
     let cleaned = program(folder, "record --clean");
     assert_eq!(cleaned.status, 0, "{}", cleaned.stderr);
     assert!(!instance_of(killed.id()), "{}", cleaned.stderr);
+    let left = program(folder, "verify k.partial");
+    assert!(left.status == 2 && left.stderr.contains("record --salvage"), "{}", left.stderr);
     let saved = program(folder, "record --salvage k.partial");
     assert_eq!((saved.status, saved.stderr.as_str()), (0, ""));
     assert!(folder.join("k/trace.dat").is_file() && !folder.join("k.partial").exists());

@@ -108,6 +108,8 @@ fn what_a_killed_recorder_leaves_is_salvaged() {
     // What was written of an end state does not belong to events that were not all written.
     std::fs::create_dir(partial.join("end")).unwrap();
     std::fs::write(partial.join("end/snapshot.txt.zst"), "cut").unwrap();
+    // A table that was being written.
+    std::fs::write(partial.join("start/kpageflags.part"), "cut").unwrap();
     let copy = folder.path().join("elsewhere/copy/");
     std::fs::create_dir(folder.path().join("elsewhere")).unwrap();
     let stopped = salvage(&partial, &copy, &|| true, &mut |_, _| {});
@@ -121,6 +123,9 @@ fn what_a_killed_recorder_leaves_is_salvaged() {
     assert!(!partial.exists());
     let recording = Recording::open(&out).unwrap();
     assert!(recording.end.is_none());
+    assert!(
+        !out.join("start/kpageflags.part").exists() && !copy.join("start/kpageflags.part").exists()
+    );
     let events: Result<Vec<_>, _> = recording.events().unwrap().collect();
     let events = events.unwrap();
     assert!(!events.is_empty() && events.len() == of_copy.len());
