@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -17,6 +18,9 @@ use crate::tracefs::Tracefs;
 
 /// How long a thread waits for its buffer to fill, before it reads what there is.
 const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// How often a page that is not full is stored too: what a killed recorder loses is not older.
+const STORE_EVERY: Duration = Duration::from_secs(1);
 
 /// The pages that a pipe between the buffer and the file holds.
 const PIPE_PAGES: usize = 64;
@@ -150,6 +154,7 @@ impl Reader {
             room = self.page_bytes;
         }
         let mut segment = 0;
+        let mut stored = Instant::now();
         loop {
             // Looked at before the pages, so that what comes in between is read in the next round.
             let last = self.shared.ending.load(Relaxed);
@@ -169,6 +174,10 @@ impl Reader {
                 segment = now;
                 self.begin(segment)?;
             }
+            if stored.elapsed() >= STORE_EVERY {
+                self.partly_read |= self.read_page()?;
+                stored = Instant::now();
+            }
             let mut fds = [PollFd::new(&self.pages, PollFlags::IN)];
             match poll(&mut fds, Some(&WAIT)) {
                 // Enough is there that the page is full: the rest of it.
@@ -184,7 +193,7 @@ impl Reader {
 
     /// Writes what happened until now into the file of the last segment, and begins the next.
     fn begin(&mut self, segment: u64) -> Result<(), Error> {
-        self.partly_read = self.read_page()?;
+        self.partly_read |= self.read_page()?;
         (self.to, self.file) = create(&self.spool, segment, self.cpu)?;
         let stats = read(&self.stats)?;
         *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = (segment, stats);

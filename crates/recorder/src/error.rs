@@ -108,8 +108,15 @@ impl Error {
 
     /// Says why something is forbidden.
     pub(crate) fn denied(path: &Path) -> Self {
-        let modes = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-        Self::denied_under(path, &modes)
+        Self::denied_under(path, &lockdown())
+    }
+
+    /// Says why an instance of tracefs cannot be made: a locked-down kernel calls it an invalid argument.
+    pub(crate) fn making(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| match Self::denied(path) {
+            locked @ Self::LockedDown { .. } => locked,
+            _ => Self::io(path)(source),
+        }
     }
 
     /// Says why something is forbidden; the mode of the lockdown stands in brackets.
@@ -133,6 +140,11 @@ impl Error {
             }
         }
     }
+}
+
+/// Returns the modes of the kernel's lockdown, the current one in brackets; nothing where it has none.
+fn lockdown() -> String {
+    std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default()
 }
 
 /// Reads a file of the kernel as text.

@@ -78,7 +78,10 @@ pub fn salvage(
             let _ = fs::remove_dir_all(&place);
         })
     };
-    done.map_err(|error| reason(error, stop))
+    done.map_err(|error| match reason(error, stop) {
+        Error::Stopped => Error::Stopped,
+        why => Error::Kept { partial: partial.clone(), why: Box::new(why) },
+    })
 }
 
 /// Removes an end state: the events up to it were not all written.

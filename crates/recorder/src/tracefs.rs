@@ -130,10 +130,17 @@ pub(crate) fn mount() -> Result<PathBuf, Error> {
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 return Err(Error::denied(place));
             }
+            // A kernel that is locked down when it boots leaves tracefs empty.
+            Err(_) if is_tracefs(place) => return Err(Error::denied(place)),
             Err(_) => {}
         }
     }
     Err(Error::NoTracefs)
+}
+
+fn is_tracefs(place: &Path) -> bool {
+    const TRACEFS_MAGIC: u64 = 0x7472_6163;
+    rustix::fs::statfs(place).is_ok_and(|mounted| mounted.f_type as u64 == TRACEFS_MAGIC)
 }
 
 impl Tracefs {
@@ -144,7 +151,7 @@ impl Tracefs {
     pub fn create() -> Result<Self, Error> {
         let root = mount()?;
         let dir = root.join("instances").join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir(&dir).map_err(Error::io(&dir))?;
+        fs::create_dir(&dir).map_err(Error::making(&dir))?;
         let this = Self { root, dir };
         this.set("tracing_on", "0")?;
         Ok(this)
