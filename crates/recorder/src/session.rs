@@ -251,6 +251,9 @@ impl Session {
             std::mem::take(&mut self.drains).into_iter().map(Drain::join).collect();
         drained.into_iter().collect::<Result<(), _>>()?;
         state?;
+        if self.ring.is_none() {
+            write_tables(&end, stop)?;
+        }
         self.tasks.extend(names());
         let stats = self.meta.cpus.iter().map(|&cpu| Ok((cpu, self.tracefs.stats(cpu)?)));
         let stats: Vec<(u32, String)> = stats.collect::<Result<_, Error>>()?;

@@ -75,6 +75,9 @@ fn a_recording_has_events_marks_and_states() {
     let recording = Recording::open(&summary.out).unwrap();
     assert!(!recording.start.zones.is_empty() && !recording.start.exact);
     assert!(recording.end.is_some());
+    for table in ["start/kpageflags", "start/kpagecount", "end/kpageflags", "end/kpagecount"] {
+        assert!(summary.out.join(format!("{table}.zst")).is_file(), "{table}");
+    }
     let records: Vec<_> = recording.events().unwrap().map(Result::unwrap).collect();
     let marks: Vec<_> = records.iter().filter_map(|record| record.what.marker()).collect();
     assert_eq!(marks, ["S1", "S2", "E1", "E2"]);
