@@ -360,6 +360,8 @@ pub(crate) struct ReplayArgs {
     /// Print what the recording does not support as well
     #[arg(long)]
     pub(crate) uncertified: bool,
+    #[command(flatten)]
+    pub(crate) tables: TablesArgs,
     /// Print JSON: the list of runs, or their comparison (docs/json.md)
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "runs")]
@@ -399,6 +401,8 @@ pub(crate) struct RunArgs {
     /// Save each run to a file when it is done, for `pageblock compare`
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tables: TablesArgs,
     /// Print JSON: the list of runs, or their comparison (docs/json.md); with --published the comparison
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true)]
     pub(crate) json: Option<Option<Json>>,
@@ -417,6 +421,14 @@ pub(crate) struct RepeatArgs {
     pub(crate) save: Option<PathBuf>,
 }
 
+/// The tables below the summary.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct TablesArgs {
+    /// The tables to print below the summary: all, summary (none), or those with this text in their title
+    #[arg(long, value_name = "TABLES", default_value = "all", conflicts_with = "json")]
+    pub(crate) tables: String,
+}
+
 #[derive(clap::Args, Debug)]
 pub(crate) struct CompareArgs {
     /// Files of saved runs; the first policy is the baseline
@@ -431,6 +443,8 @@ pub(crate) struct CompareArgs {
     /// Also print the published table
     #[arg(long)]
     pub(crate) published: bool,
+    #[command(flatten)]
+    pub(crate) tables: TablesArgs,
     /// Print JSON: the list of runs, or their comparison (docs/json.md); with --published the comparison
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true)]
     pub(crate) json: Option<Option<Json>>,

@@ -8,6 +8,7 @@ use pageblock_measure::compare::Options;
 use pageblock_measure::full::FullComparison;
 use pageblock_measure::published::Table;
 use pageblock_measure::{EventUnit, Run, comparable};
+use pageblock_report::summary::Tables;
 use pageblock_report::{full, json};
 use pageblock_simulate::workload;
 
@@ -28,7 +29,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     }
     let published = if args.published { Some(published_table(&runs)?) } else { None };
     let options = Options { stars: args.stars.into(), ..Options::default() };
-    output::print(&text(runs, format, &options, published)?)?;
+    let tables = Tables::parse(&args.tables.tables);
+    output::print(&text(runs, format, &tables, &options, published)?)?;
     Ok(Verdict::Yes)
 }
 
@@ -78,6 +80,7 @@ fn given_twice(runs: &[Run]) -> Option<usize> {
 pub(crate) fn text(
     mut runs: Vec<Run>,
     format: RunFormat,
+    tables: &Tables,
     options: &Options,
     published: Option<&Table>,
 ) -> anyhow::Result<String> {
@@ -101,7 +104,7 @@ pub(crate) fn text(
     comparison.published = published.map(|table| table.beside(&runs)).transpose()?;
     Ok(match format {
         RunFormat::Comparison => json::to_json(&comparison),
-        _ => full::print(&comparison),
+        _ => tables.below(&comparison.summary, &full::print(&comparison)),
     })
 }
 

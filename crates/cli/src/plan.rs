@@ -11,6 +11,7 @@ use pageblock_measure::certificate::Grade;
 use pageblock_measure::multiops::StarRule;
 use pageblock_measure::published::Table;
 use pageblock_recording::CaptureOptions;
+use pageblock_report::summary::Tables;
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::Scale;
 use pageblock_simulate::workload;
@@ -182,6 +183,7 @@ pub(crate) struct ReplayPlan {
     pub(crate) has_baseline: bool,
     /// Whether to print what the recording does not support.
     pub(crate) uncertified: bool,
+    pub(crate) tables: Tables,
     pub(crate) format: RunFormat,
 }
 
@@ -206,6 +208,7 @@ impl ReplayPlan {
             policies: given.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
             has_baseline,
             uncertified: args.uncertified,
+            tables: Tables::parse(&args.tables.tables),
             format: args.json.into(),
         })
     }
@@ -236,6 +239,7 @@ pub(crate) struct RunPlan {
     pub(crate) stars: StarRule,
     /// The published table to be printed as well.
     pub(crate) published: Option<&'static Table>,
+    pub(crate) tables: Tables,
     pub(crate) format: RunFormat,
 }
 
@@ -311,6 +315,7 @@ impl RunPlan {
             jobs: Jobs { list: list.collect(), at_a_time, save: args.save },
             stars: args.stars.into(),
             published,
+            tables: Tables::parse(&args.tables.tables),
             format,
         })
     }

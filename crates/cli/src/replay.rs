@@ -4,6 +4,7 @@ use anyhow::bail;
 use pageblock::policy::Policy;
 use pageblock::preset::Preset;
 use pageblock_measure::compare::{Comparison, Options};
+use pageblock_measure::summary::Summary;
 use pageblock_measure::{Calibration, Run};
 use pageblock_replay::demand::Demands;
 use pageblock_replay::machine::recorded_preset;
@@ -67,8 +68,11 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let supports = certificate.map(|certificate| certificate.parts);
     let options = Options { supports, ..Options::default() };
     output::print(&match plan.format {
-        RunFormat::Text => print::print(&Comparison::of_runs(&runs, &options)?, plan.uncertified),
-        format => compare::text(runs, format, &options, None)?,
+        RunFormat::Text => {
+            let tables = print::print(&Comparison::of_runs(&runs, &options)?, plan.uncertified);
+            plan.tables.below(&Summary::of_runs(&runs, &options)?, &tables)
+        }
+        format => compare::text(runs, format, &plan.tables, &options, None)?,
     })?;
     Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
 }

@@ -20,6 +20,6 @@ pub(crate) fn run(plan: RunPlan) -> anyhow::Result<Verdict> {
         }
     }
     let options = Options { stars: plan.stars, ..Options::default() };
-    output::print(&compare::text(runs, plan.format, &options, plan.published)?)?;
+    output::print(&compare::text(runs, plan.format, &plan.tables, &options, plan.published)?)?;
     Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
 }

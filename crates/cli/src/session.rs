@@ -39,7 +39,7 @@ impl Session {
         let made = std::fs::create_dir_all(&cache);
         let made = made.map_err(|source| Error::Io { file: cache.clone(), source });
         match made.and_then(|()| columnar(&recording, &cache)) {
-            Ok(columnar) => Ok(Self { recording, columnar, temporary: None }),
+            Ok(columnar) => Self::with(recording, columnar, None),
             Err(Error::Io { file, source }) if file.starts_with(&cache) => {
                 warn(&cache, &source);
                 Self::without_cache(recording)
@@ -52,7 +52,18 @@ impl Session {
         let temporary = tempfile::Builder::new().prefix("pageblock-").tempdir();
         let temporary = temporary.context("a folder for temporary files")?;
         let columnar = columnar(&recording, temporary.path())?;
-        Ok(Self { recording, columnar, temporary: Some(temporary) })
+        Self::with(recording, columnar, Some(temporary))
+    }
+
+    fn with(
+        mut recording: Recording,
+        columnar: Columnar,
+        temporary: Option<TempDir>,
+    ) -> anyhow::Result<Self> {
+        if !recording.start_known {
+            recording.comms.extend(columnar.comms()?);
+        }
+        Ok(Self { recording, columnar, temporary })
     }
 
     /// Creates a file beside the columnar form; if the cache cannot be written, prints a warning and creates it

@@ -10,12 +10,15 @@ use crate::multiops::StarRule;
 use crate::published::PublishedComparison;
 use crate::run::Run;
 use crate::seeds::SeedComparison;
+use crate::summary::Summary;
 use crate::tables::{self, Table};
 
 /// A complete comparison. Its JSON has these keys and those of [`SeedComparison`] at one level
 /// (docs/json.md); numbers that are not finite are null there.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FullComparison {
+    /// The measures that decide.
+    pub summary: Summary,
     /// The measures over seeds, with the policies and the notes.
     #[serde(flatten)]
     pub over_seeds: SeedComparison,
@@ -73,8 +76,10 @@ impl FullComparison {
     /// # Errors
     /// As [`SeedComparison::of_runs`].
     pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
+        let over_seeds = SeedComparison::of_runs(runs, options)?;
         Ok(Self {
-            over_seeds: SeedComparison::of_runs(runs, options)?,
+            summary: Summary::of_runs(runs, options)?,
+            over_seeds,
             ended: ended::notes(runs),
             stars: options.stars,
             tables: tables::of_runs(runs, options.baseline, options.stars)?,

@@ -35,6 +35,7 @@ pub mod run;
 pub mod seeds;
 pub mod setup;
 pub mod stats;
+pub mod summary;
 pub mod tables;
 pub mod trend;
 pub mod verification;

@@ -121,8 +121,7 @@ pub(crate) fn anonymous_files(
     let mut names = Anonymiser::default();
     let anonymous = |(&pid, name): (&u32, &String)| (pid, names.name(name));
     recording.comms = recording.comms.iter().map(anonymous).collect();
-    let json = serde_json::to_vec(&recording.comms).unwrap_or_default();
-    files.insert("comms.json".to_owned(), &json)
+    files.insert_comms(&recording.comms)
 }
 
 fn is_kept(path: &str) -> bool {

@@ -6,6 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use crate::error::Error;
 use crate::events::Events;
+use crate::files::{Attachments, Files};
 use crate::gfp::GfpTexts;
 use crate::losses::{LossFinder, Losses};
 use crate::part::Position;
@@ -65,7 +66,7 @@ impl Recording {
         let head = HashMap::from([(SCHEMA_KEY.to_owned(), SCHEMA.to_owned())]);
         let mut writer = Writer::new(&path, self, head)?;
         writer.footer(source);
-        writer.write_all(self.events()?, progress)?;
+        writer.write_all(self.events()?, &self.events_file, progress)?;
         Columnar::open(&path)
     }
 
@@ -143,10 +144,11 @@ impl Writer {
         self.writer.is_flushed()
     }
 
-    /// Writes all events, and what they say of losses.
+    /// Writes all events, and what they say of losses and names; `of` is where they are from.
     pub(crate) fn write_all(
         mut self,
         mut events: Events,
+        of: &Path,
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<(), Error> {
         let mut losses = LossFinder::default();
@@ -159,6 +161,11 @@ impl Writer {
             }
         }
         progress(events.file_bytes_read(), events.file_bytes());
+        if let Some(comms) = events.comms().filter(|comms| !comms.is_empty()) {
+            let mut names = Attachments::of(of);
+            names.insert_comms(comms)?;
+            self.footer(names.texts(false).collect());
+        }
         let losses = match events.losses() {
             Some(losses) => losses.clone(),
             None => losses.finish(events.lost_by_cpu(), &events.lost_unplaced()),
@@ -269,6 +276,15 @@ impl Columnar {
         let mut chunks = self.chunks()?;
         chunks.skip(event)?;
         Ok(Records { chunks, ready: Vec::new().into_iter(), done: false })
+    }
+
+    /// Returns the names of processes that stood among the events of a capture.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn comms(&self) -> Result<BTreeMap<u32, String>, Error> {
+        let texts = TableReader::open_verified(&self.path, &[])?.metadata().clone();
+        crate::recording::comms(&Files::Attached(Attachments::read(&self.path, &texts)?))
     }
 
     /// Returns the end (exclusive) of the events that can be replayed: those before the end snapshot and before

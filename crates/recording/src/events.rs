@@ -1,5 +1,6 @@
 //! The events of a file in any of the formats.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::columnar::{Columnar, Records};
@@ -100,6 +101,15 @@ impl Events {
             Source::PerfData(perf) => Some(perf.bytes()),
             Source::Llfree(reader) => Some(reader.bytes()),
             Source::Pbrec(packed) => Some(packed.bytes),
+        }
+    }
+
+    /// Returns the names of processes that stand among the events, as far as the file was read.
+    pub(crate) fn comms(&self) -> Option<&BTreeMap<u32, String>> {
+        match &self.0 {
+            Source::Text(reader) => Some(reader.comms()),
+            Source::PerfData(perf) => Some(&perf.comms),
+            Source::Tsv(_) | Source::TraceDat(_) | Source::Llfree(_) | Source::Pbrec(_) => None,
         }
     }
 

@@ -160,6 +160,16 @@ impl Attachments {
         Ok(Self { of: of.to_owned(), files })
     }
 
+    /// Starts without a file.
+    pub(crate) fn of(of: &Path) -> Self {
+        Self { of: of.to_owned(), files: BTreeMap::new() }
+    }
+
+    /// Adds the names of processes.
+    pub(crate) fn insert_comms(&mut self, comms: &BTreeMap<u32, String>) -> Result<(), Error> {
+        self.insert("comms.json".to_owned(), &serde_json::to_vec(comms).unwrap_or_default())
+    }
+
     /// Adds a file.
     pub(crate) fn insert(&mut self, path: String, content: &[u8]) -> Result<(), Error> {
         // With the size known, small files cost little.

@@ -69,7 +69,7 @@ impl Recording {
         out: &Path,
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<(), Error> {
-        self.writer(out)?.write_all(events, progress)
+        self.writer(out)?.write_all(events, &self.events_file, progress)
     }
 
     /// Starts a `.pbrec` of this recording's kernel, states and settings for other events.
@@ -121,10 +121,9 @@ impl Recording {
         if is_pbrec(&self.events_file)? {
             return attachments_of(&self.events_file);
         }
-        let mut files = Attachments { of: self.events_file.clone(), files: BTreeMap::new() };
+        let mut files = Attachments::of(&self.events_file);
         if !self.comms.is_empty() {
-            let json = serde_json::to_vec(&self.comms).unwrap_or_default();
-            files.insert("comms.json".to_owned(), &json)?;
+            files.insert_comms(&self.comms)?;
         }
         Ok(files)
     }

@@ -181,7 +181,7 @@ fn kernel(files: &Files, name: &str) -> Result<KernelVersion, Error> {
     })
 }
 
-fn comms(files: &Files) -> Result<BTreeMap<u32, String>, Error> {
+pub(crate) fn comms(files: &Files) -> Result<BTreeMap<u32, String>, Error> {
     let Some(mut input) = files.open("comms.json")? else { return Ok(BTreeMap::new()) };
     let text = input.read_to_end(64 << 20)?;
     serde_json::from_slice(&text).map_err(|error| {

@@ -4,6 +4,7 @@
 //! as `key=value`. The formats differ in the form of the task (`name-12`, `name-12 ( 12)`, `name 12`, `name
 //! 12/13`), in the digits of the time, and in the event's name (prefix `kmem:`).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use pageblock::event::Extfrag;
@@ -46,13 +47,14 @@ pub enum TextLine {
 pub struct TextParser {
     decoding: Decoding,
     gfp: GfpTexts,
+    comms: BTreeMap<u32, String>,
 }
 
 impl TextParser {
     /// Makes a parser for the events of a kernel.
     #[must_use]
     pub fn new(decoding: Decoding) -> Self {
-        Self { decoding, gfp: GfpTexts::default() }
+        Self { decoding, gfp: GfpTexts::default(), comms: BTreeMap::new() }
     }
 
     /// Parses one line without its line end.
@@ -69,14 +71,24 @@ impl TextParser {
         };
         match Head::parse(text) {
             Some(head) => {
-                let Head { t_us, cpu, pid, event, args } = head;
+                let Head { t_us, cpu, task, event, args } = head;
+                let Task { pid, comm } = task;
                 let what = self.what(event, args)?;
+                self.name(pid, comm);
                 Ok(TextLine::Event(Record { t_us, cpu, pid, what }))
             }
             None => beside(text).ok_or(Expected(
                 "an event as ftrace, perf script or trace-cmd report print it: \
                  task-pid [cpu] seconds: event: key=value ...",
             )),
+        }
+    }
+
+    /// Keeps the last name of a process.
+    fn name(&mut self, pid: u32, comm: &str) {
+        // ftrace prints <...> where it does not know the name.
+        if !matches!(comm, "" | "<...>") && self.comms.get(&pid).is_none_or(|known| known != comm) {
+            self.comms.insert(pid, comm.to_owned());
         }
     }
 
@@ -145,9 +157,16 @@ fn is_mark(args: &str) -> bool {
 struct Head<'a> {
     t_us: u64,
     cpu: u16,
-    pid: u32,
+    task: Task<'a>,
     event: &'a str,
     args: &'a str,
+}
+
+/// A process as a line names it.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    pid: u32,
+    comm: &'a str,
 }
 
 impl<'a> Head<'a> {
@@ -160,7 +179,7 @@ impl<'a> Head<'a> {
     fn around(text: &'a str, at: usize) -> Option<Self> {
         let (cpu, rest) = text[at + 2..].split_once(']')?;
         let cpu = cpu.parse().ok()?;
-        let pid = pid(&text[..at])?;
+        let task = Task::parse(&text[..at])?;
         let mut rest = rest.trim_start();
         // ftrace and trace-cmd print flags between CPU and time.
         for _ in 0..2 {
@@ -168,7 +187,7 @@ impl<'a> Head<'a> {
             let after = after.trim_start();
             if let Some(t_us) = word.strip_suffix(':').and_then(time_us) {
                 let (event, args) = event(after)?;
-                return Some(Self { t_us, cpu, pid, event, args });
+                return Some(Self { t_us, cpu, task, event, args });
             }
             rest = after;
         }
@@ -176,15 +195,25 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Parses the process id at the end of the task.
-fn pid(task: &str) -> Option<u32> {
-    let mut task = task.trim_end();
-    // ftrace's option record-tgid adds the thread group.
-    if let Some((before, _)) = task.strip_suffix(')').and_then(|task| task.rsplit_once('(')) {
-        task = before.trim_end();
+impl<'a> Task<'a> {
+    /// Parses the name and the process id at its end.
+    fn parse(text: &'a str) -> Option<Self> {
+        let mut text = text.trim();
+        // ftrace's option record-tgid adds the thread group.
+        if let Some((before, _)) = text.strip_suffix(')').and_then(|text| text.rsplit_once('(')) {
+            text = before.trim_end();
+        }
+        let digits = |text: &str| text.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);
+        let start = digits(text);
+        let pid = text[start..].parse().ok()?;
+        let mut comm = &text[..start];
+        // perf prints 12/13 for a thread of a process.
+        if let Some(process) = comm.strip_suffix('/') {
+            comm = &process[..digits(process)];
+        }
+        let comm = comm.strip_suffix('-').unwrap_or(comm).trim_end();
+        Some(Self { pid, comm })
     }
-    let start = task.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);
-    task[start..].parse().ok()
 }
 
 /// Parses `seconds.fraction` as microseconds, rounded down.
@@ -316,6 +345,12 @@ impl TextReader {
     #[must_use]
     pub fn input(&self) -> &Input {
         &self.input
+    }
+
+    /// Returns the names of processes by their ids, as far as the file was read.
+    #[must_use]
+    pub fn comms(&self) -> &BTreeMap<u32, String> {
+        &self.parser.comms
     }
 
     /// Returns the number of events that the ring buffer lost, as far as the file was read.

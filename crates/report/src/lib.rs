@@ -17,6 +17,7 @@ pub mod published;
 pub mod ratio;
 pub mod replay;
 pub mod seeds;
+pub mod summary;
 pub mod table;
 pub mod tables;
 pub mod verify;

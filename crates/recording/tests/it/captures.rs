@@ -68,6 +68,24 @@ fn perf_data_and_perf_script_are_one_recording() {
 }
 
 #[test]
+fn the_names_among_the_events_are_kept_in_one_file() {
+    let dir = TempDir::new("names");
+    for (capture, pid, name) in [
+        ("mmpipe.txt.xz", 15240, "rustc"),
+        ("mmpipe.data.xz", 15240, "rustc"),
+        ("trace_pipe.txt.xz", 16422, "lto cgu.2.rcgu."),
+    ] {
+        let capture = Recording::open(&file(capture)).unwrap();
+        let out = dir.0.join(format!("{}.pbrec", capture.name));
+        capture.save(&out, &mut |_, _| {}).unwrap();
+        assert_eq!(Recording::open(&out).unwrap().comms.get(&pid).map(String::as_str), Some(name));
+        // A file in the cache names them too.
+        let cached = capture.columnar(&dir.0, &mut |_, _| {}).unwrap();
+        assert_eq!(cached.comms().unwrap().get(&pid).map(String::as_str), Some(name));
+    }
+}
+
+#[test]
 fn lost_samples_are_counted_once_and_by_cpu() {
     let mut events = Recording::open(&file("lossy.data.xz")).unwrap().events().unwrap();
     assert_eq!(events.by_ref().filter(Result::is_ok).count(), 1585);

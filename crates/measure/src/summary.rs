@@ -1,0 +1,366 @@
+//! The few measures that decide between policies, each with its change and whether the change is more than chance.
+
+use serde::Serialize;
+
+use crate::certificate::{Part, Support};
+use crate::compare::Options;
+use crate::error::Error;
+use crate::event_unit::EventUnit;
+use crate::index::unusable_free_index;
+use crate::metrics::Value;
+use crate::names;
+use crate::paired::{self, PairedResult};
+use crate::run::Run;
+use crate::seeds::{MIN_PAIRS, by_policy};
+use crate::stats::Direction;
+use crate::vmstat;
+
+/// The share of false alarms that a summary allows over all its changes.
+const LEVEL: f64 = 0.05;
+
+/// The measures that decide, under every policy.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Summary {
+    /// The workload or the recording, and the machine.
+    pub subject: String,
+    /// The policies.
+    pub policies: Vec<String>,
+    /// The policy that the others are compared with, from 0.
+    pub baseline: usize,
+    /// The number of seeds; 0 for replays, which have none.
+    pub seeds: usize,
+    /// The measures, in the order of importance.
+    pub measures: Vec<Measure>,
+}
+
+/// One measure under every policy.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Measure {
+    /// What is measured, with its unit in brackets.
+    pub name: &'static str,
+    /// Which way is better.
+    pub direction: Direction,
+    /// What the recording supports of it; `None` if it is not graded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub support: Option<Support>,
+    /// Whether it counts events whose unit is another under some of the policies.
+    pub units_differ: bool,
+    /// One cell for each policy.
+    pub cells: Vec<SummaryCell>,
+}
+
+/// A measure under one policy.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct SummaryCell {
+    /// The mean over the seeds.
+    pub mean: f64,
+    /// The change from the baseline as a share of it: the median of the paired changes, with fewer than
+    /// [`MIN_PAIRS`] seeds that of the means. `None` in the baseline itself, if the baseline has 0, and if the
+    /// values differ in meaning.
+    pub change: Option<f64>,
+    /// The 95 % interval of the change; `None` with fewer than [`MIN_PAIRS`] seeds.
+    pub interval: Option<(f64, f64)>,
+    /// The p of the exact Wilcoxon signed-rank test after Holm's correction for all changes of the summary.
+    pub p: Option<f64>,
+    /// What the change is.
+    pub verdict: Judged,
+}
+
+/// What a change is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judged {
+    /// There is no change to judge, or nothing to judge it by.
+    Open,
+    /// It can be chance; in a replay, the replay's own error.
+    Chance,
+    /// Better, by more than chance.
+    Better,
+    /// Worse, by more than chance.
+    Worse,
+}
+
+struct Spec {
+    name: &'static str,
+    direction: Direction,
+    counts_events: bool,
+    part: Option<Part>,
+    read: fn(&Run) -> Option<f64>,
+}
+
+const fn spec(
+    name: &'static str,
+    direction: Direction,
+    part: Option<Part>,
+    read: fn(&Run) -> Option<f64>,
+) -> Spec {
+    Spec { name, direction, counts_events: false, part, read }
+}
+
+const fn events(name: &'static str, read: fn(&Run) -> Option<f64>) -> Spec {
+    let part = Some(Part::Fragmentation);
+    Spec { name, direction: Direction::Lower, counts_events: true, part, read }
+}
+
+const SPECS: [Spec; 12] = {
+    use Direction::{Higher, Lower};
+    use pageblock::mobility::Migratetype::{Movable, Reclaimable, Unmovable};
+    [
+        spec("Runs that did not finish", Lower, None, |run| Some(f64::from(run.ended.is_some()))),
+        spec("Huge pages on fault [%]", Higher, None, huge_on_fault),
+        spec("Requests that failed", Lower, Some(Part::Failures), failed),
+        events("Fragmenting fallbacks, unmovable", |run| fallbacks(run, Unmovable)),
+        events("Fragmenting fallbacks, reclaimable", |run| fallbacks(run, Reclaimable)),
+        events("Fragmenting fallbacks, movable", |run| fallbacks(run, Movable)),
+        spec("Pages in a block of another type", Lower, Some(Part::Mismatch), |run| {
+            counter(run, names::TYPE_MISMATCH_PAGES)
+        }),
+        spec("Mixed pageblocks at the end", Lower, Some(Part::Blocks), |run| {
+            Some(run.mixed_blocks?.total() as f64)
+        }),
+        spec("Free in too small blocks [%]", Lower, Some(Part::FreePages), unusable),
+        spec("Allocation stalls", Lower, None, stalls),
+        spec("Pages reclaimed", Lower, None, |run| sum(run, ["pgsteal_kswapd", "pgsteal_direct"])),
+        spec("Pages scanned by compaction", Lower, None, |run| {
+            sum(run, ["compact_migrate_scanned", "compact_free_scanned"])
+        }),
+    ]
+};
+
+fn counter(run: &Run, name: &str) -> Option<f64> {
+    run.counters.get(name).map(|count| count as f64)
+}
+
+fn sum(run: &Run, names: [&str; 2]) -> Option<f64> {
+    names.iter().filter_map(|name| counter(run, name)).reduce(|a, b| a + b)
+}
+
+fn stalls(run: &Run) -> Option<f64> {
+    let op = vmstat::OPS.iter().find(|op| op.label == "Allocation stalls")?;
+    op.value(&run.counters).map(Value::as_f64)
+}
+
+fn huge_on_fault(run: &Run) -> Option<f64> {
+    let got = counter(run, "thp_fault_alloc")?;
+    let wanted = got + counter(run, "thp_fault_fallback")?;
+    (wanted > 0.0).then(|| 100.0 * got / wanted)
+}
+
+fn failed(run: &Run) -> Option<f64> {
+    let orders = 0..=pageblock::frame::ORDER_LIMIT;
+    let failed = orders.filter_map(|order| counter(run, &names::alloc_failed(order)));
+    failed.reduce(|a, b| a + b)
+}
+
+fn fallbacks(run: &Run, mt: pageblock::mobility::Migratetype) -> Option<f64> {
+    let order = run.pageblock_order();
+    Some(run.extfrag.sum(|key| key.fragmenting(order) && key.alloc_mt == mt) as f64)
+}
+
+/// Returns the share of all free pages in blocks below the order of a pageblock.
+fn unusable(run: &Run) -> Option<f64> {
+    let mut all: Vec<u64> = Vec::new();
+    for blocks in run.free_blocks.values() {
+        all.resize(all.len().max(blocks.len()), 0);
+        all.iter_mut().zip(blocks).for_each(|(sum, blocks)| *sum += blocks);
+    }
+    let order = run.pageblock_order();
+    (usize::from(order) < all.len()).then(|| unusable_free_index(&all, order) as f64 / 10.0)
+}
+
+impl Summary {
+    /// Summarises runs that [`crate::seeds::SeedComparison::of_runs`] accepts.
+    ///
+    /// # Errors
+    /// If policies ran different numbers of seeds.
+    pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
+        let mut policies = by_policy(runs);
+        policies.iter_mut().for_each(|runs| runs.sort_by_key(|run| run.seed));
+        let mut measures = Vec::new();
+        for spec in &SPECS {
+            measures.extend(Measure::new(spec, &policies, options)?);
+        }
+        correct(&mut measures);
+        let first = &policies[0];
+        let is_replay = first.iter().all(|run| run.seed == 0) && first.len() == 1;
+        let subject = match first[0].machine.as_str() {
+            "" => first[0].workload.clone(),
+            machine => format!("{} on {machine}", first[0].workload),
+        };
+        Ok(Self {
+            subject,
+            policies: policies.iter().map(|runs| runs[0].policy.clone()).collect(),
+            baseline: options.baseline,
+            seeds: if is_replay { 0 } else { first.len() },
+            measures,
+        })
+    }
+}
+
+impl Measure {
+    /// `None` if a run lacks it, or all have 0.
+    fn new(spec: &Spec, policies: &[Vec<&Run>], options: &Options) -> Result<Option<Self>, Error> {
+        let values = |runs: &Vec<&Run>| runs.iter().map(|run| (spec.read)(run)).collect();
+        let values: Option<Vec<Vec<f64>>> = policies.iter().map(values).collect();
+        let Some(values) = values.filter(|values| values.iter().flatten().any(|&v| v != 0.0))
+        else {
+            return Ok(None);
+        };
+        let graded = |part| options.supports.as_ref().and_then(|all| all.get(&part).copied());
+        let support = spec.part.and_then(graded);
+        let base = options.baseline;
+        let mut units_differ = false;
+        let mut cells = Vec::new();
+        for (at, new) in values.iter().enumerate() {
+            let mean = mean(new);
+            let comparable =
+                !spec.counts_events || EventUnit::comparable(policies[base][0], policies[at][0]);
+            units_differ |= !comparable;
+            let mut cell =
+                SummaryCell { mean, change: None, interval: None, p: None, verdict: Judged::Open };
+            if at != base && comparable {
+                cell.judge(&values[base], new, spec.direction, support)?;
+            }
+            cells.push(cell);
+        }
+        let Spec { name, direction, .. } = *spec;
+        Ok(Some(Self { name, direction, support, units_differ, cells }))
+    }
+}
+
+impl SummaryCell {
+    fn judge(
+        &mut self,
+        base: &[f64],
+        new: &[f64],
+        direction: Direction,
+        support: Option<Support>,
+    ) -> Result<(), Error> {
+        if base.len() >= MIN_PAIRS {
+            let PairedResult { median_ratio, interval, wilcoxon_p, .. } =
+                paired::compare(base, new)?;
+            self.change = Some(median_ratio - 1.0);
+            self.interval = Some((interval.0 - 1.0, interval.1 - 1.0));
+            self.p = Some(wilcoxon_p);
+        } else {
+            self.change = Some(paired::ratio(mean(base), self.mean) - 1.0);
+        }
+        self.change = self.change.filter(|change| change.is_finite());
+        self.verdict = match (support, self.change) {
+            (
+                Some(
+                    Support::Supported { margin_permyriad }
+                    | Support::LargeChanges { margin_permyriad },
+                ),
+                Some(change),
+            ) => {
+                let large = change.abs() * 10_000.0 > margin_permyriad as f64;
+                if large { way(mean(new) - mean(base), direction) } else { Judged::Chance }
+            }
+            _ => match self.p {
+                // The final word is spoken after the correction.
+                Some(_) => way(mean(new) - mean(base), direction),
+                None => Judged::Open,
+            },
+        };
+        Ok(())
+    }
+}
+
+/// Corrects the p of all changes for their number, and takes back what may be chance.
+fn correct(measures: &mut [Measure]) {
+    let cells = measures.iter_mut().flat_map(|measure| &mut measure.cells);
+    let tested: Vec<&mut SummaryCell> = cells.filter(|cell| cell.p.is_some()).collect();
+    let p: Vec<f64> = tested.iter().filter_map(|cell| cell.p).collect();
+    for (cell, p) in tested.into_iter().zip(paired::holm(&p)) {
+        cell.p = Some(p);
+        if p >= LEVEL {
+            cell.verdict = Judged::Chance;
+        }
+    }
+}
+
+fn way(difference: f64, direction: Direction) -> Judged {
+    let better = match direction {
+        Direction::Lower => difference < 0.0,
+        Direction::Higher => difference > 0.0,
+        Direction::Neither => return Judged::Open,
+    };
+    match (difference == 0.0, better) {
+        (true, _) => Judged::Chance,
+        (false, true) => Judged::Better,
+        (false, false) => Judged::Worse,
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(policy: &str, stalls: &[u64], huge: u64) -> Vec<Run> {
+        let run = |(seed, &stalls): (usize, &u64)| {
+            let mut run = Run { policy: policy.into(), seed: seed as u64 + 1, ..Run::default() };
+            run.counters.set("allocstall_normal", stalls);
+            run.counters.set("thp_fault_alloc", huge);
+            run.counters.set("thp_fault_fallback", 100 - huge);
+            run
+        };
+        stalls.iter().enumerate().map(run).collect()
+    }
+
+    fn summary(a: Vec<Run>, b: Vec<Run>) -> Summary {
+        Summary::of_runs(&[a, b].concat(), &Options::default()).unwrap()
+    }
+
+    #[track_caller]
+    fn measure<'a>(summary: &'a Summary, name: &str) -> &'a Measure {
+        summary.measures.iter().find(|measure| measure.name == name).unwrap()
+    }
+
+    #[test]
+    fn a_change_in_every_seed_is_told_apart_and_noise_is_not() {
+        let a: Vec<u64> = (100..112).collect();
+        let less: Vec<u64> = a.iter().map(|n| n / 2).collect();
+        let noise: Vec<u64> = a.iter().map(|n| if n % 2 == 0 { n + 3 } else { n - 3 }).collect();
+        let found = summary(runs("a", &a, 40), runs("b", &less, 40));
+        let stalls = measure(&found, "Allocation stalls").cells[1];
+        assert_eq!(stalls.verdict, Judged::Better);
+        assert!(stalls.change.is_some_and(|c| (-0.51..-0.49).contains(&c)), "{stalls:?}");
+        assert_eq!(measure(&found, "Huge pages on fault [%]").cells[1].verdict, Judged::Chance);
+        let found = summary(runs("a", &a, 40), runs("b", &noise, 60));
+        assert_eq!(measure(&found, "Allocation stalls").cells[1].verdict, Judged::Chance);
+        assert_eq!(measure(&found, "Huge pages on fault [%]").cells[1].verdict, Judged::Better);
+    }
+
+    #[test]
+    fn few_seeds_decide_nothing_and_zeros_are_left_out() {
+        let found = summary(runs("a", &[0, 0], 10), runs("b", &[0, 0], 90));
+        assert!(found.measures.iter().all(|measure| measure.name != "Allocation stalls"));
+        let huge = measure(&found, "Huge pages on fault [%]").cells[1];
+        assert_eq!((huge.verdict, huge.change, huge.interval), (Judged::Open, Some(8.0), None));
+    }
+
+    #[test]
+    fn a_replay_is_judged_by_its_own_error() {
+        let mut base = runs("a", &[5], 10);
+        let mut new = runs("b", &[5], 10);
+        for (run, pages) in [(&mut base[0], 1000), (&mut new[0], 900)] {
+            run.seed = 0;
+            run.counters.set(names::TYPE_MISMATCH_PAGES, pages);
+        }
+        let verdict = |margin_permyriad| {
+            let supports = [(Part::Mismatch, Support::Supported { margin_permyriad })];
+            let options = Options { supports: Some(supports.into()), ..Options::default() };
+            let runs = [base.clone(), new.clone()].concat();
+            let summary = Summary::of_runs(&runs, &options).unwrap();
+            assert_eq!(summary.seeds, 0);
+            measure(&summary, "Pages in a block of another type").cells[1].verdict
+        };
+        assert_eq!(verdict(900), Judged::Better);
+        assert_eq!(verdict(1100), Judged::Chance);
+    }
+}
