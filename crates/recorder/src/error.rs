@@ -49,7 +49,8 @@ pub enum Error {
     },
     /// Something else forbids it even to root.
     #[error(
-        "{path}: it is forbidden even to root: by a lockdown of the kernel (`dmesg | grep -i lockdown`), or in a container          without CAP_SYS_ADMIN; record on the host, or read a recording of another machine",
+        "{path}: it is forbidden even to root: by a lockdown of the kernel (`dmesg | grep -i lockdown`), or in a container \
+         without CAP_SYS_ADMIN; record on the host, or read a recording of another machine",
         path = .0.display()
     )]
     Forbidden(PathBuf),
