@@ -33,18 +33,7 @@ enum End {
 
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
     if let Some(partial) = &args.salvage {
-        let out = args.out.clone().map_or_else(|| whole_name(partial), Ok)?;
-        interrupt::watch_quietly()?;
-        let bar = Progress::new("writing", 0, "bytes");
-        let done =
-            salvage(partial, &out, &interrupt::requested, &mut |done, all| show(&bar, done, all));
-        drop(bar);
-        match done {
-            Err(Error::Stopped) => return Ok(Verdict::Interrupted),
-            done => done?,
-        }
-        output::print(&format!("{}: whole up to its last page; no end state\n", out.display()))?;
-        return Ok(Verdict::Yes);
+        return save_left(args, partial);
     }
     for left in Tracefs::clean()? {
         output::note(&if left.removed {
@@ -65,7 +54,36 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
     let RecordArgs { buffer_size: buffer_kib, all_events, stacks, .. } = *args;
     let probes = !args.no_probes;
     let plan = Plan { out, buffer_kib, all_events, probes, stacks, ring };
-    let Preview { events, probes, cpus, buffer_kib } = Session::preview(&plan)?;
+    let preview = Session::preview(&plan)?;
+    announce(&plan, &preview);
+    if args.dry_run {
+        let probes = preview.probes.events.into_iter().map(|event| format!("probe {event}"));
+        let all = preview.events.there.into_iter().chain(probes);
+        output::print(&all.map(|name| name + "\n").collect::<String>())?;
+        return Ok(Verdict::Yes);
+    }
+    make(args, plan)
+}
+
+/// Makes a recording of what a killed recorder left behind.
+fn save_left(args: &RecordArgs, partial: &Path) -> anyhow::Result<Verdict> {
+    let out = args.out.clone().map_or_else(|| whole_name(partial), Ok)?;
+    interrupt::watch_quietly()?;
+    let bar = Progress::new("writing", 0, "bytes");
+    let done =
+        salvage(partial, &out, &interrupt::requested, &mut |done, all| show(&bar, done, all));
+    drop(bar);
+    match done {
+        Err(Error::Stopped) => return Ok(Verdict::Interrupted),
+        done => done?,
+    }
+    output::print(&format!("{}: whole up to its last page; no end state\n", out.display()))?;
+    Ok(Verdict::Yes)
+}
+
+/// Says what is to be switched on, and what cannot be.
+fn announce(plan: &Plan, preview: &Preview) {
+    let Preview { events, probes, cpus, buffer_kib } = preview;
     let Tracepoints { there: events, missing } = events;
     let of = |group: &str| events.iter().filter(|event| event.starts_with(group)).count();
     output::note(&format!(
@@ -74,7 +92,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
         events.len(),
         of("kmem/"),
         probes.events.len(),
-        buffer_kib * cpus as u64 / 1024,
+        buffer_kib * *cpus as u64 / 1024,
     ));
     if !missing.is_empty() {
         output::note(&format!(
@@ -88,12 +106,10 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
             probes.inferred.join(", ")
         ));
     }
-    if args.dry_run {
-        let probes = probes.events.into_iter().map(|event| format!("probe {event}"));
-        let all = events.into_iter().chain(probes);
-        output::print(&all.map(|name| name + "\n").collect::<String>())?;
-        return Ok(Verdict::Yes);
-    }
+}
+
+/// Records, from the start state to the summary.
+fn make(args: &RecordArgs, plan: Plan) -> anyhow::Result<Verdict> {
     interrupt::watch_quietly()?;
     let save = interrupt::flag_of_usr1(args.ring.is_some())?;
     let mut session = match Session::start(plan, &interrupt::requested) {

@@ -101,7 +101,10 @@ fn a_machine_is_recorded_and_left_as_it_was() {
     let status = begun.wait().expect("it was interrupted").code();
     assert!(matches!(status, Some(0 | 130)), "{status:?}");
     assert!(!instance_of(begun.id()));
+    a_command_that_does_not_exist_leaves_nothing(folder);
+}
 
+fn a_command_that_does_not_exist_leaves_nothing(folder: &Path) {
     let wrong = program(folder, "record -o w -- no-such-command");
     assert_eq!(wrong.status, 2);
     assert!(

@@ -207,17 +207,7 @@ impl Decoder {
                 Some((pfn, order)) => What::Isolate { pfn, order, ret: number(ret)? as i64 },
                 None => What::Other(Box::new(event.other(record, endian))),
             },
-            Kind::Print { buf } => {
-                let text = buf.text(record, endian).ok_or(SHORT)?.trim_ascii_end();
-                let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
-                let name = text.strip_prefix(MARKER_PREFIX);
-                match name.or_else(|| MARKS.contains(&text).then_some(text)) {
-                    Some(name) => What::Marker(lossy(name)),
-                    None => {
-                        What::Other(Box::new(Other { name: "print".into(), args: lossy(text) }))
-                    }
-                }
-            }
+            Kind::Print { buf } => printed(buf.text(record, endian).ok_or(SHORT)?.trim_ascii_end()),
             Kind::Stack { callers } => {
                 let args = stack(callers, record, endian, symbols).into();
                 What::Other(Box::new(Other { name: STACK.into(), args }))
@@ -225,6 +215,16 @@ impl Decoder {
             Kind::Other => What::Other(Box::new(event.other(record, endian))),
         };
         Ok((pid, what))
+    }
+}
+
+/// Returns what a text in the trace is: a mark, or something else.
+fn printed(text: &[u8]) -> What {
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
+    let name = text.strip_prefix(MARKER_PREFIX);
+    match name.or_else(|| MARKS.contains(&text).then_some(text)) {
+        Some(name) => What::Marker(lossy(name)),
+        None => What::Other(Box::new(Other { name: "print".into(), args: lossy(text) })),
     }
 }
 
