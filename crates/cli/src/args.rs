@@ -168,7 +168,7 @@ pageblock record -- make -j8          until the command ends; its exit status is
 pageblock record --duration 60        for a minute
 pageblock record                      until Ctrl-C
 Tracing is switched on in an instance of its own and off again at the end, whatever happens. After the program was
-killed, --clean (and the next recording) switches off what it left on, and --salvage makes a recording of OUT.partial.";
+killed, --clean (and the next recording) switches off what it left on, and --salvage makes a recording of NAME.partial.";
 
 const EXPLAIN_HELP: &str = "\
 dmesg | pageblock explain, journalctl -k | pageblock explain, or a file with a pasted report. Times, names of hosts,
@@ -318,13 +318,16 @@ pub(crate) struct VerifyArgs {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct RecordArgs {
-    /// The folder to write; it must not exist. By default recording, recording-2, ...
-    #[arg(short, long, value_name = "FOLDER")]
+    /// What to write: NAME.pbrec is one file, any other NAME a folder. By default recording.pbrec, recording-2.pbrec, ...
+    #[arg(short, long, value_name = "NAME")]
     pub(crate) out: Option<PathBuf>,
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub(crate) duration: Option<u64>,
-    /// Stop when the events take so many MiB
+    /// Keep only the last so many seconds, until the end; SIGUSR1 saves them and goes on
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    pub(crate) ring: Option<u64>,
+    /// Stop when the events take so many MiB; with --ring the oldest are given up instead
     #[arg(long, value_name = "MIB", default_value_t = 16_384)]
     pub(crate) max_size: u64,
     /// The size of each CPU's buffer in KiB; by default 65536, less where all would take more than a 64th of the memory
@@ -333,14 +336,20 @@ pub(crate) struct RecordArgs {
     /// Record every event of compaction, vmscan, migrate and huge_memory, not only those that a replay reads
     #[arg(long)]
     pub(crate) all_events: bool,
+    /// Set no probes on the kernel's functions that move pages without an event
+    #[arg(long)]
+    pub(crate) no_probes: bool,
+    /// Record who asks: a stack for each fallback and each request for an unmovable page or for several; a table at the end
+    #[arg(long)]
+    pub(crate) stacks: bool,
     /// Print what would be switched on, and stop
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Switch off what a killed recorder left on, and stop
-    #[arg(long, conflicts_with_all = ["dry_run", "command", "duration"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "command", "duration", "ring"])]
     pub(crate) clean: bool,
-    /// Make a recording of the OUT.partial that a killed recorder left behind
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["dry_run", "command", "duration", "clean"])]
+    /// Make a recording of the NAME.partial that a killed recorder left behind
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["dry_run", "command", "duration", "ring", "clean"])]
     pub(crate) salvage: Option<PathBuf>,
     /// The command to run
     #[arg(last = true, value_name = "COMMAND")]

@@ -2,7 +2,8 @@
 //! to stop and print them, and the second ends it.
 
 use std::io::IsTerminal;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The exit status of a program that Ctrl-C ended, by the convention of shells.
@@ -56,6 +57,15 @@ pub(crate) fn watch_quietly() -> anyhow::Result<()> {
         REQUESTED.notify_all();
     })?;
     Ok(())
+}
+
+/// Returns a flag that SIGUSR1 sets, if it is to be watched.
+pub(crate) fn flag_of_usr1(watched: bool) -> anyhow::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    if watched {
+        signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&flag))?;
+    }
+    Ok(flag)
 }
 
 /// Sets what is finished: from now on the first Ctrl-C requests to print it ([`requested`]).

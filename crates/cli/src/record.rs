@@ -3,12 +3,18 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use pageblock_recorder::{Error, Plan, Preview, Session, Summary, Tracefs, salvage};
+use pageblock_recorder::{
+    Error, Plan, Preview, RingPlan, Session, Summary, Tracefs, Tracepoints, salvage,
+};
+use pageblock_recording::Recording;
+use pageblock_replay::call_sites::CallSiteFinder;
 
 use crate::args::RecordArgs;
+use crate::progress::Progress;
 use crate::{Verdict, interrupt, output};
 
 /// How often the end of a recording is looked for.
@@ -21,18 +27,13 @@ enum End {
     Size,
     Asked,
     Failed,
+    /// What a ring needs could not be done.
+    Broken(Error),
 }
 
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
     if let Some(partial) = &args.salvage {
-        let out = args.out.clone().map_or_else(|| whole_name(partial), Ok)?;
-        interrupt::watch_quietly()?;
-        match salvage(partial, &out, &interrupt::requested) {
-            Err(Error::Stopped) => return Ok(Verdict::Interrupted),
-            done => done?,
-        }
-        output::print(&format!("{}: whole up to its last page; no end state\n", out.display()))?;
-        return Ok(Verdict::Yes);
+        return save_left(args, partial);
     }
     for left in Tracefs::clean()? {
         output::note(&if left.removed {
@@ -48,53 +49,113 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Yes);
     }
     let out = args.out.clone().unwrap_or_else(free_name);
-    let plan = Plan { out, buffer_kib: args.buffer_size, all_events: args.all_events };
-    let Preview { events, cpus, buffer_kib } = Session::preview(&plan)?;
+    let bytes = args.max_size.saturating_mul(1 << 20);
+    let ring = args.ring.map(|seconds| RingPlan { keep: Duration::from_secs(seconds), bytes });
+    let RecordArgs { buffer_size: buffer_kib, all_events, stacks, .. } = *args;
+    let probes = !args.no_probes;
+    let plan = Plan { out, buffer_kib, all_events, probes, stacks, ring };
+    let preview = Session::preview(&plan)?;
+    announce(&plan, &preview);
+    if args.dry_run {
+        let probes = preview.probes.events.into_iter().map(|event| format!("probe {event}"));
+        let all = preview.events.there.into_iter().chain(probes);
+        output::print(&all.map(|name| name + "\n").collect::<String>())?;
+        return Ok(Verdict::Yes);
+    }
+    make(args, plan)
+}
+
+/// Makes a recording of what a killed recorder left behind.
+fn save_left(args: &RecordArgs, partial: &Path) -> anyhow::Result<Verdict> {
+    let out = args.out.clone().map_or_else(|| whole_name(partial), Ok)?;
+    interrupt::watch_quietly()?;
+    let bar = Progress::new("writing", 0, "bytes");
+    let done =
+        salvage(partial, &out, &interrupt::requested, &mut |done, all| show(&bar, done, all));
+    drop(bar);
+    match done {
+        Err(Error::Stopped) => return Ok(Verdict::Interrupted),
+        done => done?,
+    }
+    output::print(&format!("{}: whole up to its last page; no end state\n", out.display()))?;
+    Ok(Verdict::Yes)
+}
+
+/// Says what is to be switched on, and what cannot be.
+fn announce(plan: &Plan, preview: &Preview) {
+    let Preview { events, probes, cpus, buffer_kib } = preview;
+    let Tracepoints { there: events, missing } = events;
     let of = |group: &str| events.iter().filter(|event| event.starts_with(group)).count();
     output::note(&format!(
-        "recording to {}: {} tracepoints ({} of kmem) in an instance of tracefs of its own, buffers of {} MiB\n",
+        "recording to {}: {} tracepoints ({} of kmem) and {} probes in an instance of tracefs of its own, buffers of {} MiB\n",
         plan.out.display(),
         events.len(),
         of("kmem/"),
-        buffer_kib * cpus as u64 / 1024,
+        probes.events.len(),
+        buffer_kib * *cpus as u64 / 1024,
     ));
-    if args.dry_run {
-        output::print(&events.iter().map(|event| format!("{event}\n")).collect::<String>())?;
-        return Ok(Verdict::Yes);
+    if !missing.is_empty() {
+        output::note(&format!(
+            "this kernel has no tracepoint {}; the recording goes without\n",
+            missing.join(", ")
+        ));
     }
+    if !probes.inferred.is_empty() {
+        output::note(&format!(
+            "this kernel takes no probe for: {}; a replay infers them\n",
+            probes.inferred.join(", ")
+        ));
+    }
+}
+
+/// Records, from the start state to the summary.
+fn make(args: &RecordArgs, plan: Plan) -> anyhow::Result<Verdict> {
     interrupt::watch_quietly()?;
-    let session = match Session::start(plan, &interrupt::requested) {
+    let save = interrupt::flag_of_usr1(args.ring.is_some())?;
+    let mut session = match Session::start(plan, &interrupt::requested) {
         Err(Error::Stopped) => {
             output::note("stopped before the start state was taken; nothing was recorded\n");
             return Ok(Verdict::Interrupted);
         }
         session => session?,
     };
-    let end = match record(args, &session) {
+    let end = match record(args, &mut session, &save) {
+        Ok(End::Broken(error)) => return Err(session.abandon(error).into()),
         Ok(end) => end,
         Err(error) => {
             session.discard()?;
             return Err(error);
         }
     };
-    let summary = match session.finish(&interrupt::insisted) {
+    let bar = Progress::new("writing", 0, "bytes");
+    let finished = session.finish(&interrupt::insisted, &mut |done, all| show(&bar, done, all));
+    drop(bar);
+    let summary = match finished {
         Err(error) if interrupt::insisted() => {
             output::note(&format!("{error}\n"));
             return Ok(Verdict::Interrupted);
         }
         summary => summary?,
     };
-    output::note(&describe(&summary, &end));
+    output::note(&describe(&summary, why(&end)));
+    if args.stacks {
+        output::print(&call_sites(&summary.out)?)?;
+    }
     Ok(match end {
         End::Command(status) => Verdict::Status(exit_status(status)),
-        End::Failed => Verdict::No,
+        End::Failed | End::Broken(_) => Verdict::No,
         End::Time | End::Size | End::Asked => Verdict::Yes,
     })
 }
 
+fn show(bar: &Progress, done: u64, all: Option<u64>) {
+    all.into_iter().for_each(|all| bar.resize(all));
+    bar.set(done);
+}
+
 /// Waits for the end of the recording.
 #[expect(clippy::disallowed_methods, reason = "the machine is recorded in real time")]
-fn record(args: &RecordArgs, session: &Session) -> anyhow::Result<End> {
+fn record(args: &RecordArgs, session: &mut Session, save: &AtomicBool) -> anyhow::Result<End> {
     if interrupt::requested() {
         return Ok(End::Asked);
     }
@@ -113,10 +174,10 @@ fn record(args: &RecordArgs, session: &Session) -> anyhow::Result<End> {
             Some(End::Asked)
         } else if args.duration.is_some_and(|s| began.elapsed() >= Duration::from_secs(s)) {
             Some(End::Time)
-        } else if session.bytes() >= size {
+        } else if args.ring.is_none() && session.bytes() >= size {
             Some(End::Size)
         } else {
-            None
+            keep_ring(session, save).err().map(End::Broken)
         };
         if let Some(end) = end {
             // The command goes on where the recording is what ends.
@@ -124,6 +185,17 @@ fn record(args: &RecordArgs, session: &Session) -> anyhow::Result<End> {
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Does what a ring needs, and saves it where a signal asks for that.
+fn keep_ring(session: &mut Session, save: &AtomicBool) -> Result<(), Error> {
+    session.tick(&interrupt::insisted)?;
+    if save.swap(false, Relaxed)
+        && let Some(summary) = session.save(&interrupt::insisted, &mut |_, _| {})?
+    {
+        output::note(&describe(&summary, "saved; the recording goes on"));
+    }
+    Ok(())
 }
 
 fn start(command: &[String]) -> anyhow::Result<Option<Child>> {
@@ -142,18 +214,32 @@ fn exit_status(status: ExitStatus) -> u8 {
     u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1)
 }
 
-fn describe(summary: &Summary, end: &End) -> String {
-    let why = match end {
+fn why(end: &End) -> &'static str {
+    match end {
         End::Command(_) => "the command ended",
         End::Time => "the time is over",
         End::Size => "the events reached --max-size; the rest of the command is not recorded",
         End::Asked => "asked to stop",
-        End::Failed => "events could not be written; what is whole was kept",
-    };
-    let Summary { out, bytes, events, lost } = summary;
+        End::Failed | End::Broken(_) => "events could not be written; what is whole was kept",
+    }
+}
+
+fn describe(summary: &Summary, why: &str) -> String {
+    let Summary { out, bytes, events, lost, kept, cost, whole_cost } = summary;
     let all: u64 = events.iter().map(|(_, events)| events).sum();
-    let mut text =
-        format!("{}: {all} events, {} MiB; {why}\n", out.display(), bytes.div_ceil(1 << 20));
+    let mut text = format!(
+        "{}: {all} events, {} MiB as the kernel stores them; {why}\n",
+        out.display(),
+        bytes.div_ceil(1 << 20)
+    );
+    if let Some((covers, shortened)) = kept {
+        text += &format!("the last {} s", covers.as_secs());
+        text += if *shortened {
+            "; the events reached --max-size, older ones were given up\n"
+        } else {
+            "\n"
+        };
+    }
     let lost: Vec<_> = lost.iter().filter(|(_, lost)| *lost > 0).collect();
     for (cpu, lost) in &lost {
         text += &format!("CPU {cpu} lost {lost} events: a larger --buffer-size keeps them\n");
@@ -161,13 +247,30 @@ fn describe(summary: &Summary, end: &End) -> String {
     if lost.is_empty() {
         text += "no event was lost\n";
     }
+    text += &format!(
+        "the recorder took {:.2} s of CPU time and {} MiB of memory, and {:.2} s and {} MiB to write the recording\n",
+        cost.cpu.as_secs_f64(),
+        cost.peak_kib.div_ceil(1 << 10),
+        whole_cost.cpu.saturating_sub(cost.cpu).as_secs_f64(),
+        whole_cost.peak_kib.div_ceil(1 << 10),
+    );
     text + &format!("next: pageblock verify {}\n", out.display())
 }
 
-/// Returns the first of recording, recording-2, ... that is free.
+/// Returns the table of who asked for pages.
+fn call_sites(recording: &Path) -> anyhow::Result<String> {
+    let mut finder = CallSiteFinder::default();
+    for record in Recording::open(recording)?.events()? {
+        finder.push(&record?);
+    }
+    Ok(pageblock_report::call_sites::print(&finder.finish()))
+}
+
+/// Returns the first of recording.pbrec, recording-2.pbrec, ... that is free.
 fn free_name() -> PathBuf {
-    let names =
-        (1..).map(|n| if n == 1 { "recording".to_owned() } else { format!("recording-{n}") });
+    let names = (1..).map(|n| {
+        if n == 1 { "recording.pbrec".to_owned() } else { format!("recording-{n}.pbrec") }
+    });
     let is_free = |name: &String| {
         !Path::new(name).exists() && !Path::new(&format!("{name}.partial")).exists()
     };

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use pageblock_recording::{CaptureOptions, Error, Part, Recording, Written, llfree};
+use pageblock_replay::call_sites::CallSiteFinder;
 use pageblock_replay::contents;
 use pageblock_report::{contents as print, table::Table};
 
@@ -19,6 +20,7 @@ pub(crate) fn run(command: &RecordingCommand) -> anyhow::Result<Verdict> {
         RecordingCommand::Info(args) => info(args),
         RecordingCommand::Head(args) => head(args),
         RecordingCommand::Stats(args) => stats(args),
+        RecordingCommand::Stacks(args) => stacks(args),
         RecordingCommand::Slice(args) => slice(args),
         RecordingCommand::Convert(args) => convert(args),
         RecordingCommand::Anonymise(args) => anonymise(args),
@@ -48,6 +50,24 @@ fn stats(args: &LookArgs) -> anyhow::Result<Verdict> {
     output::print(&match args.json {
         true => serde_json::to_string_pretty(&of)? + "\n",
         false => print::statistics(&of),
+    })?;
+    Ok(Verdict::Yes)
+}
+
+fn stacks(args: &LookArgs) -> anyhow::Result<Verdict> {
+    let session = Session::recorded(&args.recording, &args.capture.options()?)?;
+    interrupt::watch()?;
+    let bar = Progress::new("counting", session.columnar.events, "events");
+    let mut finder = CallSiteFinder::default();
+    for (number, record) in (0..).zip(session.columnar.records_from(0)?) {
+        finder.push(&record?);
+        bar.set(number);
+    }
+    drop(bar);
+    let of = finder.finish();
+    output::print(&match args.json {
+        true => serde_json::to_string_pretty(&of)? + "\n",
+        false => pageblock_report::call_sites::print(&of),
     })?;
     Ok(Verdict::Yes)
 }

@@ -7,6 +7,7 @@
 
 pub mod blocks;
 pub mod calibration;
+pub mod call_sites;
 pub mod certificate;
 pub mod comparable;
 pub mod compare;

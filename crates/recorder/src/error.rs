@@ -16,6 +16,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// What was recorded cannot be read, or not be written as one file.
+    #[error(transparent)]
+    Recording(#[from] pageblock_recording::Error),
     /// There is no tracefs.
     #[error(
         "no tracefs at /sys/kernel/tracing or /sys/kernel/debug/tracing; mount it with `mount -t tracefs none \
@@ -32,9 +35,31 @@ pub enum Error {
         /// What could not be opened.
         path: PathBuf,
     },
+    /// The kernel forbids it even to root.
+    #[error(
+        "{path}: the kernel is locked down ({mode}, /sys/kernel/security/lockdown), which forbids tracing even to root; boot \
+         with lockdown=none, or read a recording of another machine",
+        path = path.display()
+    )]
+    LockedDown {
+        /// What could not be opened.
+        path: PathBuf,
+        /// The mode of the lockdown.
+        mode: String,
+    },
+    /// Something else forbids it even to root.
+    #[error(
+        "{path}: it is forbidden even to root: by a lockdown of the kernel (`dmesg | grep -i lockdown`), or in a container \
+         without CAP_SYS_ADMIN; record on the host, or read a recording of another machine",
+        path = .0.display()
+    )]
+    Forbidden(PathBuf),
     /// The kernel lacks an event without which nothing can be replayed.
     #[error("this kernel has no tracepoint {0}; it is needed")]
     NoEvent(&'static str),
+    /// The kernel takes no stacks of events.
+    #[error("{path}: this kernel takes no stacks (CONFIG_STACKTRACE); record without --stacks", path = .0.display())]
+    NoStacks(PathBuf),
     /// The folder to write exists.
     #[error("{path} exists; name another with -o", path = .0.display())]
     Exists(PathBuf),
@@ -51,7 +76,7 @@ pub enum Error {
     Stopped,
     /// A recording could not be finished, but what was recorded can be saved.
     #[error(
-        "{why}; what was recorded is kept: `pageblock record --salvage {partial} -o FOLDER` makes a recording of it, on \
+        "{why}; what was recorded is kept: `pageblock record --salvage {partial} -o NAME.pbrec` makes a recording of it, on \
          another disk too",
         partial = partial.display()
     )]
@@ -82,15 +107,45 @@ impl Error {
         }
     }
 
+    /// Says why something is forbidden.
+    pub(crate) fn denied(path: &Path) -> Self {
+        Self::denied_under(path, &lockdown())
+    }
+
+    /// Says why an instance of tracefs cannot be made: a locked-down kernel calls it an invalid argument.
+    pub(crate) fn making(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| match Self::denied(path) {
+            locked @ Self::LockedDown { .. } => locked,
+            _ => Self::io(path)(source),
+        }
+    }
+
+    /// Says why something is forbidden; the mode of the lockdown stands in brackets.
+    fn denied_under(path: &Path, modes: &str) -> Self {
+        let path = path.to_owned();
+        let mode = modes.split(['[', ']']).nth(1).filter(|mode| *mode != "none");
+        // Without root the lockdown is not what forbids it.
+        match (rustix::process::geteuid().is_root(), mode) {
+            (false, _) => Self::NotRoot { path },
+            (true, Some(mode)) => Self::LockedDown { path, mode: mode.to_owned() },
+            (true, None) => Self::Forbidden(path),
+        }
+    }
+
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             let path = path.to_owned();
             match source.kind() {
-                io::ErrorKind::PermissionDenied => Self::NotRoot { path },
+                io::ErrorKind::PermissionDenied => Self::denied(&path),
                 _ => Self::Io { path, source },
             }
         }
     }
+}
+
+/// Returns the modes of the kernel's lockdown, the current one in brackets; nothing where it has none.
+fn lockdown() -> String {
+    std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default()
 }
 
 /// Reads a file of the kernel as text.
@@ -112,4 +167,25 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
 /// Writes a file.
 pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
     std::fs::write(path, content).map_err(Error::io(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lockdown_is_told_from_a_missing_right() {
+        let under = |modes| Error::denied_under(Path::new("/x"), modes).to_string();
+        let texts =
+            ["", "[none] integrity confidentiality\n", "none integrity [confidentiality]\n"];
+        let root = rustix::process::geteuid().is_root();
+        let expected = if root {
+            ["even to root: by", "even to root: by", "locked down (confidentiality"]
+        } else {
+            ["root is needed"; 3]
+        };
+        for (modes, expected) in texts.into_iter().zip(expected) {
+            assert!(under(modes).contains(expected), "{modes}");
+        }
+    }
 }

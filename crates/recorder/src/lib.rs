@@ -2,13 +2,18 @@
 //! state of memory at the start and at the end.
 //!
 //! [`Session::start`] switches tracing on in an instance of its own, [`Session::finish`] switches everything off
-//! and leaves a folder that `pageblock_recording::Recording::open` reads. While it runs, and after it was killed, the
-//! folder has `.partial` at the end of its name; [`salvage`] makes a recording of one that was left behind.
+//! and leaves a recording that `pageblock_recording::Recording::open` reads: one file, or a folder. While it runs, and after it was
+//! killed, there is a folder with `.partial` at the end of its name; [`salvage`] makes a recording of one that was left behind.
 #![forbid(unsafe_code)]
 
+mod cost;
 mod drain;
 mod error;
+mod finish;
 mod frames;
+mod open_files;
+mod probes;
+mod ring;
 mod salvage;
 mod session;
 mod state;
@@ -16,8 +21,12 @@ mod stop;
 mod trace_dat;
 mod tracefs;
 
+pub use cost::Cost;
 pub use error::Error;
+pub use finish::Progress;
+pub use probes::Probes;
+pub use ring::RingPlan;
 pub use salvage::salvage;
 pub use session::{Plan, Preview, Session, Summary};
 pub use stop::Stop;
-pub use tracefs::{Group, Left, Tracefs};
+pub use tracefs::{Group, Left, Tracefs, Tracepoints};

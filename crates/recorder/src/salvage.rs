@@ -1,14 +1,15 @@
 //! From the pages of the ring buffers to a recording: at the end of a session, or from what a killed recorder left.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::drain::file_of;
-use crate::error::{Error, read, write};
-use crate::state::SNAPSHOT;
+use crate::drain::Spool;
+use crate::error::{Error, read};
+use crate::finish::{Progress, Remains};
+use crate::ring::{segments, take_start};
+use crate::state::{SNAPSHOT, remove_parts};
 use crate::stop::{Stop, reason};
-use crate::trace_dat::{self, End, Meta};
+use crate::trace_dat::{End, Meta};
 
 /// The folder of the pages in a recording that is not finished.
 pub(crate) const PAGES: &str = "trace.raw";
@@ -26,7 +27,12 @@ pub(crate) fn partial_of(out: &Path) -> PathBuf {
 ///
 /// # Errors
 /// If the folder is not such a folder, or the recording cannot be written, or the caller stops it. What was left behind stays.
-pub fn salvage(partial: &Path, out: &Path, stop: Stop<'_>) -> Result<(), Error> {
+pub fn salvage(
+    partial: &Path,
+    out: &Path,
+    stop: Stop<'_>,
+    progress: Progress<'_>,
+) -> Result<(), Error> {
     let absolute = |path| std::path::absolute(path).map_err(Error::io(path));
     // `absolute` keeps a slash at the end, `components` does not.
     let partial: PathBuf = absolute(partial)?.components().collect();
@@ -40,23 +46,42 @@ pub fn salvage(partial: &Path, out: &Path, stop: Stop<'_>) -> Result<(), Error> 
     if !path.is_file() {
         return Err(not("trace.raw/meta.json"));
     }
-    if !partial.join("start").join(SNAPSHOT).is_file() {
-        return Err(not("start state"));
-    }
+    let parts = segments(&pages)?;
+    let spool = Spool { folder: pages, segmented: !parts.is_empty() };
+    let folders = parts.iter().map(|(_, folder)| folder.as_path());
+    let states = std::iter::once(partial.as_path()).chain(folders);
+    let state = states.map(|folder| folder.join("start")).find(|s| s.join(SNAPSHOT).is_file());
+    let Some(state) = state else { return Err(not("start state")) };
     let meta: Meta = serde_json::from_str(&read(&path)?).map_err(|_| not("valid meta.json"))?;
     let place = partial_of(&out);
+    let end = End::default();
+    let remains = |folder, pages| Remains { folder, pages, meta: &meta, end: &end, tasks: &[] };
     let done = if place == partial {
         without_end(&partial)
-            .and_then(|()| complete(&place, &pages, &out, &meta, &End::default(), &[], stop))
+            .and_then(|()| take_start(&partial, &spool))
+            .and_then(|pages| remove_parts(&partial.join("start")).map(|()| pages))
+            .and_then(|pages| remains(&place, pages).make(&out, stop, progress))
     } else {
         fs::create_dir(&place).map_err(Error::creating(&place))?;
-        let copied = copy_start(&partial, &place)
-            .and_then(|()| complete(&place, &pages, &out, &meta, &End::default(), &[], stop));
+        let pages: Vec<PathBuf> = match spool.segmented {
+            true => parts
+                .into_iter()
+                .map(|(_, folder)| folder)
+                .skip_while(|folder| !state.starts_with(folder) && state != partial.join("start"))
+                .collect(),
+            false => vec![spool.folder],
+        };
+        let copied = copy_start(&partial, &state, &place)
+            .and_then(|()| remove_parts(&place.join("start")))
+            .and_then(|()| remains(&place, pages).make(&out, stop, progress));
         copied.inspect_err(|_| {
             let _ = fs::remove_dir_all(&place);
         })
     };
-    done.map_err(|error| reason(error, stop))
+    done.map_err(|error| match reason(error, stop) {
+        Error::Stopped => Error::Stopped,
+        why => Error::Kept { partial: partial.clone(), why: Box::new(why) },
+    })
 }
 
 /// Removes an end state: the events up to it were not all written.
@@ -66,52 +91,13 @@ fn without_end(partial: &Path) -> Result<(), Error> {
 }
 
 /// Copies the start state and the settings.
-fn copy_start(from: &Path, to: &Path) -> Result<(), Error> {
-    let copy = |name: &Path| -> Result<(), Error> {
-        let there = to.join(name);
-        fs::copy(from.join(name), &there).map_err(Error::io(&there))?;
-        Ok(())
-    };
-    let start = Path::new("start");
-    let (source, target) = (from.join(start), to.join(start));
+fn copy_start(from: &Path, state: &Path, to: &Path) -> Result<(), Error> {
+    let copy = |from: &Path, to: PathBuf| fs::copy(from, &to).map(drop).map_err(Error::io(&to));
+    let target = to.join("start");
     fs::create_dir(&target).map_err(Error::io(&target))?;
-    for entry in fs::read_dir(&source).map_err(Error::io(&source))? {
-        copy(&start.join(entry.map_err(Error::io(&source))?.file_name()))?;
+    for entry in fs::read_dir(state).map_err(Error::io(state))? {
+        let entry = entry.map_err(Error::io(state))?;
+        copy(&entry.path(), target.join(entry.file_name()))?;
     }
-    copy(Path::new("static.tar"))
-}
-
-/// Writes what is still missing in `folder` and gives the recording its name.
-pub(crate) fn complete(
-    folder: &Path,
-    pages: &Path,
-    out: &Path,
-    meta: &Meta,
-    end: &End,
-    tasks: &[(u32, String)],
-    stop: Stop<'_>,
-) -> Result<(), Error> {
-    let trace = folder.join("trace.dat");
-    // What an earlier attempt left.
-    let _ = fs::remove_file(&trace);
-    trace_dat::write(meta, end, pages, &trace, stop)?;
-    let mut names: BTreeMap<u32, String> = tasks.iter().cloned().collect();
-    for line in end.names.lines() {
-        if let Some((pid, name)) = line.split_once(' ')
-            && let Ok(pid) = pid.parse()
-        {
-            names.entry(pid).or_insert_with(|| name.to_owned());
-        }
-    }
-    let json = serde_json::to_string(&names).unwrap_or_default();
-    write(&folder.join("comms.json"), json)?;
-    fs::rename(folder, out).map_err(Error::io(out))?;
-    let pages = out.join(PAGES);
-    if !pages.exists() {
-        return Ok(());
-    }
-    for &cpu in &meta.cpus {
-        let _ = fs::remove_file(file_of(&pages, cpu));
-    }
-    fs::remove_dir_all(&pages).map_err(Error::io(&pages))
+    copy(&from.join("static.tar"), to.join("static.tar"))
 }

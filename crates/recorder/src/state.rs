@@ -14,14 +14,19 @@ const COPIES: [&str; 6] =
 /// Tables of a word a frame, which are compressed.
 const TABLES: [&str; 2] = ["kpageflags", "kpagecount"];
 /// Settings: single files, and folders whose files are all copied.
-const SETTINGS: [&str; 5] =
-    ["/proc/version", "/proc/cmdline", "/proc/iomem", "/proc/swaps", "/proc/config.gz"];
+const SETTINGS: [&str; 4] = ["/proc/version", "/proc/cmdline", "/proc/iomem", "/proc/swaps"];
+/// Where the kernel's configuration may stand, `*` for its release; the first that exists is kept.
+const CONFIGS: [&str; 4] =
+    ["/proc/config.gz", "/boot/config-*", "/lib/modules/*/config", "/lib/modules/*/build/.config"];
 const SETTING_FOLDERS: [&str; 2] = ["/proc/sys/vm", "/sys/kernel/mm/transparent_hugepage"];
 /// The largest setting that is kept.
 const SETTING_BYTES: u64 = 1 << 20;
 
 /// The state of memory in a folder.
 pub(crate) const SNAPSHOT: &str = "snapshot.txt.zst";
+
+/// The ending of a file that is being written.
+const PART: &str = "part";
 
 /// Writes the state of memory into a folder: `snapshot.txt`, and copies of files in `/proc`.
 pub(crate) fn write_state(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
@@ -37,8 +42,9 @@ pub(crate) fn write_state(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
     }
     let path = proc.join("zoneinfo");
     let (lines, spans) = zones(&read(&path)?, &path)?;
-    // The snapshot has its name only when it is whole: a recorder may be killed at any time.
-    let to = folder.join("snapshot.part");
+    // A file has its name only when it is whole: a recorder may be killed at any time.
+    let whole = folder.join(SNAPSHOT);
+    let to = whole.with_extension(PART);
     let file = File::create(&to).map_err(Error::io(&to))?;
     let compressed = zstd::Encoder::new(file, 3).map_err(Error::io(&to))?;
     let mut out = BufWriter::new(compressed);
@@ -48,17 +54,29 @@ pub(crate) fn write_state(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
     write_frames(&proc.join("kpageflags"), &spans, &mut out, &to, stop)?;
     let compressed = out.into_inner().map_err(|error| Error::io(&to)(error.into_error()))?;
     compressed.finish().map_err(Error::io(&to))?;
-    let whole = folder.join(SNAPSHOT);
     fs::rename(&to, &whole).map_err(Error::io(&whole))
 }
 
 /// Copies the tables of frames, compressed.
 pub(crate) fn write_tables(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
     for name in TABLES {
-        let (from, to) = (Path::new("/proc").join(name), folder.join(format!("{name}.zst")));
+        let (from, whole) = (Path::new("/proc").join(name), folder.join(format!("{name}.zst")));
+        let to = whole.with_extension(PART);
         let source = File::open(&from).map_err(Error::io(&from))?;
         let file = File::create(&to).map_err(Error::io(&to))?;
         zstd::stream::copy_encode(Stoppable::new(source, stop), file, 1).map_err(Error::io(&to))?;
+        fs::rename(&to, &whole).map_err(Error::io(&whole))?;
+    }
+    Ok(())
+}
+
+/// Removes the files of a state that are not whole.
+pub(crate) fn remove_parts(folder: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
+        let path = entry.map_err(Error::io(folder))?.path();
+        if path.extension().is_some_and(|ending| ending == PART) {
+            fs::remove_file(&path).map_err(Error::io(&path))?;
+        }
     }
     Ok(())
 }
@@ -174,6 +192,12 @@ pub(crate) fn write_settings(folder: &Path, more: &[(String, Vec<u8>)]) -> Resul
         if let Some(content) = setting(Path::new(path)) {
             add(path, &content)?;
         }
+    }
+    let release = read(Path::new("/proc/sys/kernel/osrelease"))?;
+    let mut configs = CONFIGS.iter().map(|path| path.replace('*', release.trim()));
+    if let Some((content, path)) = configs.find_map(|path| Some((setting(Path::new(&path))?, path)))
+    {
+        add(&path, &content)?;
     }
     for folder in SETTING_FOLDERS {
         for (path, content) in settings_below(Path::new(folder), 2) {

@@ -4,12 +4,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, read, write};
+use crate::probes::{self, Probes};
 
 /// The names of instances begin so; the process id follows.
 const PREFIX: &str = "pageblock-";
 
 /// Tracepoints without which nothing can be replayed.
 const NEEDED: [&str; 2] = ["mm_page_alloc", "mm_page_free"];
+
+/// The event of a stack.
+pub(crate) const STACK: &str = "ftrace/kernel_stack";
+
+/// The tracepoints that a stack follows, and when: every fallback, and requests that may cause one. Most requests are for
+/// single movable pages; a stack for each would cost more than all else.
+const STACKS: [(&str, &str); 2] = [
+    ("mm_page_alloc_extfrag", "stacktrace"),
+    ("mm_page_alloc", "stacktrace if order > 0 || migratetype != 1"),
+];
 
 /// Tracepoints of a group that the replay reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +90,37 @@ pub struct Left {
     pub removed: bool,
 }
 
+/// The tracepoints of a kernel, as `group/event`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tracepoints {
+    /// Those to record.
+    pub there: Vec<String>,
+    /// Those that the replay reads and this kernel lacks.
+    pub missing: Vec<String>,
+}
+
+impl Tracepoints {
+    fn below(events: &Path, all: bool) -> Self {
+        let mut found = Self::default();
+        for Group { name: group, events: names } in GROUPS {
+            let dir = events.join(group);
+            let has_format = |name: &str| dir.join(name).join("format").is_file();
+            let known = names.iter().map(|name| (*name).to_owned());
+            let (mut there, missing): (Vec<_>, Vec<_>) = known.partition(|name| has_format(name));
+            if all && group != "kmem" {
+                let entries = fs::read_dir(&dir).into_iter().flatten();
+                let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+                there = names.filter(|name| has_format(name)).collect();
+                there.sort();
+            }
+            let of_group = |name: String| format!("{group}/{name}");
+            found.there.extend(there.into_iter().map(of_group));
+            found.missing.extend(missing.into_iter().map(of_group));
+        }
+        found
+    }
+}
+
 /// Finds where tracefs is mounted.
 pub(crate) fn mount() -> Result<PathBuf, Error> {
     let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
@@ -86,12 +128,19 @@ pub(crate) fn mount() -> Result<PathBuf, Error> {
         match fs::metadata(place.join("instances")) {
             Ok(_) => return Ok(place.clone()),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                return Err(Error::NotRoot { path: place.clone() });
+                return Err(Error::denied(place));
             }
+            // A kernel that is locked down when it boots leaves tracefs empty.
+            Err(_) if is_tracefs(place) => return Err(Error::denied(place)),
             Err(_) => {}
         }
     }
     Err(Error::NoTracefs)
+}
+
+fn is_tracefs(place: &Path) -> bool {
+    const TRACEFS_MAGIC: u64 = 0x7472_6163;
+    rustix::fs::statfs(place).is_ok_and(|mounted| mounted.f_type as u64 == TRACEFS_MAGIC)
 }
 
 impl Tracefs {
@@ -102,7 +151,7 @@ impl Tracefs {
     pub fn create() -> Result<Self, Error> {
         let root = mount()?;
         let dir = root.join("instances").join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir(&dir).map_err(Error::io(&dir))?;
+        fs::create_dir(&dir).map_err(Error::making(&dir))?;
         let this = Self { root, dir };
         this.set("tracing_on", "0")?;
         Ok(this)
@@ -127,6 +176,12 @@ impl Tracefs {
                 left.push(Left { name, removed });
             }
         }
+        // After the instances, which use them.
+        let gone = |pid: u32| !Path::new(&format!("/proc/{pid}")).exists();
+        let probes = probes::remove(&root, gone).into_iter();
+        left.extend(
+            probes.map(|(name, removed)| Left { name: format!("the probe {name}"), removed }),
+        );
         Ok(left)
     }
 
@@ -144,32 +199,50 @@ impl Tracefs {
         self.set("buffer_size_kb", &kib.to_string())
     }
 
-    /// Returns the tracepoints to record, those of whole groups if `all`: what this kernel has, as `group/event`.
-    pub(crate) fn events(&self, all: bool) -> Result<Vec<String>, Error> {
-        let mut events = Vec::new();
-        for group in GROUPS {
-            let dir = self.dir.join("events").join(group.name);
-            if all && group.name != "kmem" {
-                let Ok(entries) = fs::read_dir(&dir) else { continue };
-                let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-                let has_format = |name: &String| dir.join(name).join("format").is_file();
-                let mut names: Vec<String> = names.filter(has_format).collect();
-                names.sort();
-                events.extend(names.into_iter().map(|name| format!("{}/{name}", group.name)));
-                continue;
-            }
-            let there = group.events.iter().filter(|name| dir.join(name).join("format").is_file());
-            events.extend(there.map(|name| format!("{}/{name}", group.name)));
-        }
-        match NEEDED.into_iter().find(|needed| !events.contains(&format!("kmem/{needed}"))) {
+    /// Returns the tracepoints to record, those of whole groups if `all`.
+    pub(crate) fn events(&self, all: bool) -> Result<Tracepoints, Error> {
+        let found = Tracepoints::below(&self.dir.join("events"), all);
+        match NEEDED.into_iter().find(|needed| found.missing.contains(&format!("kmem/{needed}"))) {
             Some(missing) => Err(Error::NoEvent(missing)),
-            None => Ok(events),
+            None => Ok(found),
         }
     }
 
     /// Switches tracepoints on.
     pub(crate) fn enable(&self, events: &[String]) -> Result<(), Error> {
         events.iter().try_for_each(|event| self.set(&format!("events/{event}/enable"), "1"))
+    }
+
+    /// Returns the probes that could be set.
+    pub(crate) fn possible_probes(&self) -> Result<Probes, Error> {
+        probes::possible(&self.root)
+    }
+
+    /// Sets and enables probes.
+    pub(crate) fn probe(&self) -> Result<Probes, Error> {
+        let probes = probes::set(&self.root)?;
+        let group = probes::group_of(std::process::id());
+        for event in &probes.events {
+            self.set(&format!("events/{group}/{event}/enable"), "1")?;
+        }
+        Ok(probes)
+    }
+
+    /// Returns the format of a probe of this process.
+    pub(crate) fn probe_format(&self, event: &str) -> Result<String, Error> {
+        self.format(&format!("{}/{event}", probes::group_of(std::process::id())))
+    }
+
+    /// Takes the call site of the events that matter from now on.
+    pub(crate) fn take_stacks(&self) -> Result<(), Error> {
+        STACKS.into_iter().try_for_each(|(event, trigger)| {
+            self.set(&format!("events/kmem/{event}/trigger"), trigger).map_err(
+                |error| match error {
+                    Error::Io { path, .. } => Error::NoStacks(path),
+                    error => error,
+                },
+            )
+        })
     }
 
     /// Returns the format of a tracepoint of the kernel.
@@ -203,9 +276,14 @@ impl Tracefs {
         Ok(cpus)
     }
 
+    /// Returns the file of the statistics of a CPU's buffer.
+    pub(crate) fn stats_file(&self, cpu: u32) -> PathBuf {
+        self.dir.join(format!("per_cpu/cpu{cpu}/stats"))
+    }
+
     /// Returns the statistics of a CPU's buffer.
     pub(crate) fn stats(&self, cpu: u32) -> Result<String, Error> {
-        read(&self.dir.join(format!("per_cpu/cpu{cpu}/stats")))
+        read(&self.stats_file(cpu))
     }
 
     /// Returns where a CPU's buffer is read.
@@ -233,5 +311,28 @@ impl Drop for Tracefs {
         let _ = self.set("tracing_on", "0");
         let _ = self.set("events/enable", "0");
         remove(&self.dir);
+        let own = std::process::id();
+        probes::remove(&self.root, |pid| pid == own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tracepoints_that_a_kernel_lacks_are_named() {
+        let events = tempfile::tempdir().unwrap();
+        let has = ["kmem/mm_page_alloc", "kmem/mm_page_free", "vmscan/mm_vmscan_other"];
+        for event in has {
+            let dir = events.path().join(event);
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("format"), "").unwrap();
+        }
+        let found = Tracepoints::below(events.path(), false);
+        assert_eq!(found.there, has[..2]);
+        assert!(found.missing.contains(&"migrate/mm_migrate_pages".to_owned()));
+        assert!(!found.missing.contains(&has[0].to_owned()));
+        assert_eq!(Tracepoints::below(events.path(), true).there, has);
     }
 }

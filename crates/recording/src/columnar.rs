@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::error::Error;
+use crate::events::Events;
 use crate::files::{Attachments, Files};
 use crate::gfp::GfpTexts;
 use crate::losses::{LossFinder, Losses};
@@ -65,7 +66,7 @@ impl Recording {
         let head = HashMap::from([(SCHEMA_KEY.to_owned(), SCHEMA.to_owned())]);
         let mut writer = Writer::new(&path, self, head)?;
         writer.footer(source);
-        writer.write_all(self, progress)?;
+        writer.write_all(self.events()?, &self.events_file, progress)?;
         Columnar::open(&path)
     }
 
@@ -143,14 +144,14 @@ impl Writer {
         self.writer.is_flushed()
     }
 
-    /// Writes every event of a recording.
+    /// Writes all events, and what they say of losses and names; `of` is where they are from.
     pub(crate) fn write_all(
         mut self,
-        recording: &Recording,
+        mut events: Events,
+        of: &Path,
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<(), Error> {
         let mut losses = LossFinder::default();
-        let mut events = recording.events()?;
         while let Some(record) = events.next() {
             let record = record?;
             losses.push(&record, events.lost(), || events.lost_by_cpu());
@@ -161,7 +162,7 @@ impl Writer {
         }
         progress(events.file_bytes_read(), events.file_bytes());
         if let Some(comms) = events.comms().filter(|comms| !comms.is_empty()) {
-            let mut names = Attachments::of(&recording.events_file);
+            let mut names = Attachments::of(of);
             names.insert_comms(comms)?;
             self.footer(names.texts(false).collect());
         }

@@ -157,6 +157,12 @@ impl Events {
     }
 }
 
+impl From<TraceDat> for Events {
+    fn from(trace: TraceDat) -> Self {
+        Self(Source::TraceDat(Box::new(trace)))
+    }
+}
+
 impl Packed {
     /// Returns the bytes read, as the share of events read.
     fn bytes_read(&self) -> u64 {

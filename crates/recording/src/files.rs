@@ -107,11 +107,16 @@ impl Files {
         files_below(&dir, "", DEPTH, &mut found)?;
         for (name, path) in found {
             let mut input = Input::open(&path)?;
-            let compressed = input.compression().is_some();
-            let content = input.read_to_end(LIMIT_BYTES)?;
+            let compression = input.compression();
             let plain = name.strip_suffix(".xz").or_else(|| name.strip_suffix(".zst"));
-            let name = plain.filter(|_| compressed).unwrap_or(&name);
-            all.insert(name.to_owned(), &content)?;
+            let name = plain.filter(|_| compression.is_some()).unwrap_or(&name).to_owned();
+            if compression == Some("zstd") {
+                // Read to its end to find damage; large tables are not kept unpacked.
+                while !input.next_chunk()?.is_empty() {}
+                all.keep(name, fs::read(&path).map_err(|e| Error::io(&path, e))?)?;
+            } else {
+                all.insert(name, &input.read_to_end(LIMIT_BYTES)?)?;
+            }
         }
         Ok(all)
     }
@@ -170,6 +175,11 @@ impl Attachments {
         // With the size known, small files cost little.
         let packed =
             zstd::bulk::compress(content, ZSTD_LEVEL).map_err(|e| Error::io(&self.of, e))?;
+        self.keep(path, packed)
+    }
+
+    /// Adds a file that is compressed.
+    fn keep(&mut self, path: String, packed: Vec<u8>) -> Result<(), Error> {
         let all: usize = self.files.values().map(Vec::len).sum();
         if all + packed.len() > LIMIT_BYTES {
             let why = format!(

@@ -15,6 +15,7 @@ use pageblock::frame::ORDER_LIMIT;
 
 use crate::columnar::{Columnar, SCHEMA, SCHEMA_KEY, Writer};
 use crate::error::Error;
+use crate::events::Events;
 use crate::files::{Attachments, Files};
 use crate::kernel::KernelVersion;
 use crate::recording::Recording;
@@ -55,7 +56,20 @@ impl Recording {
         out: &Path,
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<(), Error> {
-        self.writer(out)?.write_all(self, progress)
+        self.save_events(self.events()?, out, progress)
+    }
+
+    /// Writes the recording as one file, as [`pack`] does, with these events.
+    ///
+    /// # Errors
+    /// If the recording or the events cannot be read, or `out` exists or cannot be written.
+    pub fn save_events(
+        &self,
+        events: Events,
+        out: &Path,
+        progress: &mut dyn FnMut(u64, Option<u64>),
+    ) -> Result<(), Error> {
+        self.writer(out)?.write_all(events, &self.events_file, progress)
     }
 
     /// Starts a `.pbrec` of this recording's kernel, states and settings for other events.

@@ -7,6 +7,11 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
 
+/// The name of the events that have a stack: functions, the innermost first, with [`CALLED_BY`] between them.
+pub const STACK: &str = "kernel_stack";
+/// What stands between two functions of a stack.
+pub const CALLED_BY: &str = " <- ";
+
 /// An event with its time, CPU and task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {

@@ -65,6 +65,16 @@ impl Recording {
             let expected = "a .pbrec, the folder of a recording, or a capture of another tool";
             return Err(Error::Missing { path: dir.to_owned(), what, expected });
         }
+        let mut recording = Self::open_states(dir)?;
+        recording.events_file = events_file(dir)?;
+        Ok(recording)
+    }
+
+    /// Opens the states and settings of a folder whose events are elsewhere ([`Recording::save_events`]).
+    ///
+    /// # Errors
+    /// If a needed part is missing, or a part that is there cannot be read.
+    pub fn open_states(dir: &Path) -> Result<Self, Error> {
         let name =
             dir.canonicalize().ok().as_deref().unwrap_or(dir).file_name().map_or_else(
                 || dir.display().to_string(),
@@ -75,7 +85,7 @@ impl Recording {
         if crate::find(&dir.join("start"), "snapshot.txt").is_none() {
             return Err(Snapshot::missing(&dir.join("start")));
         }
-        Self::of(&files, name, kernel, events_file(dir)?)
+        Self::of(&files, name, kernel, dir.join(EVENTS[0]))
     }
 
     /// Makes a recording of its files. Without a folder `start` the state at the start is unknown.
@@ -126,6 +136,13 @@ impl Recording {
 fn events_file(dir: &Path) -> Result<PathBuf, Error> {
     if let Some(file) = EVENTS.into_iter().find_map(|name| crate::find(dir, name)) {
         return Ok(file);
+    }
+    if dir.join("trace.raw").is_dir() {
+        return Err(Error::Missing {
+            path: dir.to_owned(),
+            what: "events yet, as its recorder was stopped before it wrote them",
+            expected: "what `pageblock record --salvage` makes of it",
+        });
     }
     Err(Error::Missing {
         path: dir.to_owned(),

@@ -2,6 +2,7 @@
 //! ([`verify()`]), and under any other ([`open_loop`]).
 #![forbid(unsafe_code)]
 
+pub mod call_sites;
 pub mod certify;
 pub mod contents;
 pub mod demand;

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod calibration;
+pub mod call_sites;
 pub mod certificate;
 pub mod checkup;
 pub mod contents;

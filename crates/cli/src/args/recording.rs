@@ -15,6 +15,8 @@ pub(crate) enum RecordingCommand {
     Head(HeadArgs),
     /// Count events by kind, requests by type and order, fallbacks, commands
     Stats(LookArgs),
+    /// Print who asked for pages, of a recording made with --stacks
+    Stacks(LookArgs),
     /// Write a part of a recording as one file
     #[command(after_help = SLICE_HELP)]
     Slice(SliceArgs),

@@ -17,6 +17,15 @@ fn instance_of(pid: u32) -> bool {
         .any(|tracefs| Path::new(tracefs).join(format!("instances/pageblock-{pid}")).exists())
 }
 
+/// Reports whether the marks of the start state are in the files of a recording under way.
+fn has_marks(raw: &Path) -> bool {
+    let files = std::fs::read_dir(raw).into_iter().flatten().filter_map(Result::ok);
+    let stored: Vec<u8> =
+        files.flat_map(|file| std::fs::read(file.path()).unwrap_or_default()).collect();
+    let has = |mark: &[u8]| stored.windows(mark.len()).any(|bytes| bytes == mark);
+    has(b"S1\n") && has(b"S2\n")
+}
+
 /// A command's recording is verified, and its exit status passed on. A recorder that was killed leaves tracing on,
 /// which the next one switches off, and a folder that becomes a recording.
 #[test]
@@ -30,15 +39,16 @@ fn a_machine_is_recorded_and_left_as_it_was() {
     assert!(dry.stdout.contains("kmem/mm_page_alloc\n"), "{}", dry.stdout);
     let folder = tempfile::tempdir().expect("there is room");
     let folder = folder.path();
-    let recorded = program(folder, "record --buffer-size 8192 -o r -- false");
+    let recorded = program(folder, "record --buffer-size 8192 -- false");
     assert_eq!(recorded.status, 1, "{}", recorded.stderr);
     assert!(recorded.stderr.contains("no event was lost\n"), "{}", recorded.stderr);
+    assert!(!folder.join("recording.pbrec.partial").exists());
     let cache = format!("PAGEBLOCK_CACHE={}", folder.join("cache").display());
     let verified = ran(Command::new("env").current_dir(folder).args([
         &cache,
         env!("CARGO_BIN_EXE_pageblock"),
         "verify",
-        "r",
+        "recording.pbrec",
         "--json",
     ]));
     assert_eq!(verified.status, 0, "{}", verified.stderr);
@@ -54,9 +64,9 @@ fn a_machine_is_recorded_and_left_as_it_was() {
         .args(["record", "--buffer-size", "8192", "-o", "k"])
         .spawn()
         .expect("the program was built");
-    let pages = folder.join("k.partial/start/kpagecount.zst");
+    let raw = folder.join("k.partial/trace.raw");
     let began = Instant::now();
-    while !pages.exists() && began.elapsed() < Duration::from_secs(60) {
+    while !has_marks(&raw) && began.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(20));
     }
     killed.kill().expect("it runs");
@@ -65,9 +75,14 @@ fn a_machine_is_recorded_and_left_as_it_was() {
     let cleaned = program(folder, "record --clean");
     assert_eq!(cleaned.status, 0, "{}", cleaned.stderr);
     assert!(!instance_of(killed.id()), "{}", cleaned.stderr);
+    let left = program(folder, "verify k.partial");
+    assert!(left.status == 2 && left.stderr.contains("record --salvage"), "{}", left.stderr);
     let saved = program(folder, "record --salvage k.partial");
     assert_eq!((saved.status, saved.stderr.as_str()), (0, ""));
     assert!(folder.join("k/trace.dat").is_file() && !folder.join("k.partial").exists());
+    let stats = program(folder, "recording stats k --json");
+    let json: serde_json::Value = serde_json::from_str(&stats.stdout).expect("it prints JSON");
+    assert_eq!(json["by_event"]["marker"], 2, "{}", stats.stdout);
 
     let mut begun = Command::new(env!("CARGO_BIN_EXE_pageblock"))
         .current_dir(folder)
@@ -86,7 +101,10 @@ fn a_machine_is_recorded_and_left_as_it_was() {
     let status = begun.wait().expect("it was interrupted").code();
     assert!(matches!(status, Some(0 | 130)), "{status:?}");
     assert!(!instance_of(begun.id()));
+    a_command_that_does_not_exist_leaves_nothing(folder);
+}
 
+fn a_command_that_does_not_exist_leaves_nothing(folder: &Path) {
     let wrong = program(folder, "record -o w -- no-such-command");
     assert_eq!(wrong.status, 2);
     assert!(

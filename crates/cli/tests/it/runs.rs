@@ -236,7 +236,9 @@ fn saved_runs_are_what_is_printed() {
     assert_eq!(prints(&format!("compare --json=runs {}", saved.display())), runs);
     let comparison = prints(&format!("compare --json=comparison {}", saved.display()));
     assert_eq!(prints(&run(&format!("{policies} --json=comparison"))), comparison);
-    for key in ["summary", "columns", "seeds", "stars", "tables", "duration", "vmstat", "sections", "notes"] {
+    for key in [
+        "summary", "columns", "seeds", "stars", "tables", "duration", "vmstat", "sections", "notes",
+    ] {
         assert!(comparison.contains(&format!("\n  \"{key}\": ")), "{key}");
     }
     // There are no paired statistics below five seeds.

@@ -1,5 +1,7 @@
 //! Decodes ring-buffer records into events, by the fields that the event's format names.
 
+use std::collections::BTreeMap;
+
 use pageblock::event::Extfrag;
 use pageblock::frame::{ORDER_LIMIT, Order, Pfn};
 use pageblock::mobility::Migratetype;
@@ -8,13 +10,17 @@ use pageblock::request::Gfp;
 use super::expr::flags_text;
 use super::format::{Endian, Field, Format};
 use super::print::{Print, plain};
-use crate::record::{Other, What};
+use super::symbols::Symbols;
+use crate::record::{CALLED_BY, Other, STACK, What};
 use crate::tsv::Decoding;
 
 /// The prefix that some recorders write before the name of a marker.
 const MARKER_PREFIX: &[u8] = b"PB ";
 /// The marks around snapshots, which need no prefix.
 const MARKS: [&[u8]; 6] = [b"S0", b"S1", b"S2", b"E0", b"E1", b"E2"];
+
+/// The size of the kernel's `struct page` on 64-bit machines, but with some options for debugging.
+const PAGE_STRUCT: u64 = 64;
 
 /// Decodes the records of one trace.
 pub(crate) struct Decoder {
@@ -25,6 +31,10 @@ pub(crate) struct Decoder {
     /// By the event's id.
     events: Vec<Option<EventDecoder>>,
     flags: FlagTable,
+    /// The blocks that tasks are about to isolate.
+    isolating: BTreeMap<u32, (Pfn, Order)>,
+    /// The functions in stacks; none unless they are set.
+    pub(crate) symbols: Symbols,
 }
 
 struct EventDecoder {
@@ -34,14 +44,55 @@ struct EventDecoder {
 }
 
 enum Kind {
-    Alloc { pfn: Field, order: Field, mt: Field, gfp: Field },
-    Free { pfn: Field, order: Field },
-    FreeBatched { pfn: Field },
-    ZoneLocked { pfn: Field, order: Field, mt: Field, refill: Option<Field> },
-    Drain { pfn: Field, order: Field, mt: Field },
-    Extfrag { pfn: Field, orders: [Field; 2], types: [Field; 2], change: Option<Field> },
-    Bulk { ret: Field },
-    Print { buf: Field },
+    Alloc {
+        pfn: Field,
+        order: Field,
+        mt: Field,
+        gfp: Field,
+    },
+    Free {
+        pfn: Field,
+        order: Field,
+    },
+    FreeBatched {
+        pfn: Field,
+    },
+    ZoneLocked {
+        pfn: Field,
+        order: Field,
+        mt: Field,
+        refill: Option<Field>,
+    },
+    Drain {
+        pfn: Field,
+        order: Field,
+        mt: Field,
+    },
+    Extfrag {
+        pfn: Field,
+        orders: [Field; 2],
+        types: [Field; 2],
+        change: Option<Field>,
+    },
+    Bulk {
+        ret: Field,
+    },
+    /// A probe at the begin of `__isolate_free_page`; it is not known yet whether it takes the block.
+    IsolateBegin {
+        page: Field,
+        order: Field,
+        base: Field,
+    },
+    /// A probe at its end.
+    IsolateEnd {
+        ret: Field,
+    },
+    Print {
+        buf: Field,
+    },
+    Stack {
+        callers: Field,
+    },
     Other,
 }
 
@@ -78,14 +129,23 @@ impl Decoder {
             }
             events[index] = Some(EventDecoder { format, kind, print });
         }
-        Ok(Self { endian, decoding, id, pid, events, flags: FlagTable::new(flags) })
+        Ok(Self {
+            endian,
+            decoding,
+            id,
+            pid,
+            events,
+            flags: FlagTable::new(flags),
+            isolating: BTreeMap::new(),
+            symbols: Symbols::default(),
+        })
     }
 
     /// Decodes one record to a process id and an event; `Err` says what is allowed.
     #[inline]
     pub(crate) fn decode(&mut self, record: &[u8]) -> Result<(u32, What), &'static str> {
         const SHORT: &str = "a record as long as its event's format says";
-        let Self { endian, decoding, id, pid, events, flags } = self;
+        let Self { endian, decoding, id, pid, events, flags, isolating, symbols } = self;
         let (endian, decoding) = (*endian, *decoding);
         let id = id.read(record, endian).ok_or(SHORT)?;
         let pid = pid.read(record, endian).ok_or(SHORT)? as u32;
@@ -135,21 +195,47 @@ impl Decoder {
                 })
             }
             Kind::Bulk { ret } => What::Bulk { pages: number(ret)? as u32 },
-            Kind::Print { buf } => {
-                let text = buf.text(record, endian).ok_or(SHORT)?.trim_ascii_end();
-                let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
-                let name = text.strip_prefix(MARKER_PREFIX);
-                match name.or_else(|| MARKS.contains(&text).then_some(text)) {
-                    Some(name) => What::Marker(lossy(name)),
-                    None => {
-                        What::Other(Box::new(Other { name: "print".into(), args: lossy(text) }))
-                    }
+            Kind::IsolateBegin { page, order: o, base } => {
+                let (page, base) = (number(page)?, number(base)?);
+                if let Some(bytes) = page.checked_sub(base).filter(|bytes| bytes % PAGE_STRUCT == 0)
+                {
+                    isolating.insert(pid, (Pfn(bytes / PAGE_STRUCT), order(o)?));
                 }
+                What::Other(Box::new(event.other(record, endian)))
+            }
+            Kind::IsolateEnd { ret } => match isolating.remove(&pid) {
+                Some((pfn, order)) => What::Isolate { pfn, order, ret: number(ret)? as i64 },
+                None => What::Other(Box::new(event.other(record, endian))),
+            },
+            Kind::Print { buf } => printed(buf.text(record, endian).ok_or(SHORT)?.trim_ascii_end()),
+            Kind::Stack { callers } => {
+                let args = stack(callers, record, endian, symbols).into();
+                What::Other(Box::new(Other { name: STACK.into(), args }))
             }
             Kind::Other => What::Other(Box::new(event.other(record, endian))),
         };
         Ok((pid, what))
     }
+}
+
+/// Returns what a text in the trace is: a mark, or something else.
+fn printed(text: &[u8]) -> What {
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
+    let name = text.strip_prefix(MARKER_PREFIX);
+    match name.or_else(|| MARKS.contains(&text).then_some(text)) {
+        Some(name) => What::Marker(lossy(name)),
+        None => What::Other(Box::new(Other { name: "print".into(), args: lossy(text) })),
+    }
+}
+
+/// Returns the functions of a stack, which extends to the record's end whatever its field's size is.
+fn stack(callers: &Field, record: &[u8], endian: Endian, symbols: &mut Symbols) -> String {
+    let words = record.get(callers.offset..).unwrap_or_default().chunks_exact(8);
+    let addresses = words.map(|word| endian.number(word));
+    // Where a stack is shorter than its record, all ones or zero end it.
+    let addresses = addresses.take_while(|&address| address != 0 && address != u64::MAX);
+    let names: Vec<String> = addresses.map(|address| symbols.name(address)).collect();
+    names.join(CALLED_BY)
 }
 
 impl EventDecoder {
@@ -193,7 +279,16 @@ impl Kind {
                 types: [field("alloc_migratetype")?, field("fallback_migratetype")?],
                 change: field("change_ownership"),
             },
-            ("pb", "pb_bulk_ret") => Self::Bulk { ret: field("ret")? },
+            ("pageblock", "isolate_free_page") => Self::IsolateBegin {
+                page: field("page")?,
+                order: field("order")?,
+                base: field("base")?,
+            },
+            ("pageblock", "isolate_free_page_ret") => Self::IsolateEnd { ret: field("ret")? },
+            ("pb", "pb_bulk_ret") | ("pageblock", "alloc_pages_bulk_ret") => {
+                Self::Bulk { ret: field("ret")? }
+            }
+            ("ftrace", STACK) => Self::Stack { callers: format.field("caller")?.clone() },
             ("ftrace", "print") => Self::Print { buf: format.field("buf")?.clone() },
             _ => return None,
         })

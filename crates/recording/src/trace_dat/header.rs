@@ -19,6 +19,8 @@ pub(crate) struct Header {
     pub(crate) clock: Clock,
     /// The ring buffer's counters by CPU.
     pub(crate) counted: BTreeMap<u32, Counted>,
+    /// The position and size of the kernel's symbols, where they are stored plainly.
+    pub(crate) symbols: Option<(u64, u64)>,
     /// Whether the following counters are those of another buffer.
     other_buffer: bool,
 }
@@ -145,6 +147,7 @@ fn start(walk: &mut Walk<'_>) -> Result<(String, Header), Error> {
         comms: BTreeMap::new(),
         clock: Clock::default(),
         counted: BTreeMap::new(),
+        symbols: None,
         other_buffer: false,
     };
     Ok((version, header))
@@ -155,10 +158,11 @@ impl Header {
         self.header_info(walk)?;
         self.ftrace_events(walk)?;
         self.event_formats(walk)?;
-        for what in ["kallsyms", "printk formats"] {
-            let bytes = walk.u32(what)?;
-            walk.at += u64::from(bytes);
-        }
+        let bytes = walk.u32("the size of the symbols")?;
+        self.symbols = (bytes > 0).then_some((walk.at, bytes.into()));
+        walk.at += u64::from(bytes);
+        let bytes = walk.u32("the size of the printk formats")?;
+        walk.at += u64::from(bytes);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod header;
 mod print;
 mod ring;
 pub(crate) mod source;
+mod symbols;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -18,6 +19,7 @@ use decode::Decoder;
 use header::{Clock, CpuPart, Header};
 use ring::{Cursor, PageLayout, Slot};
 use source::{Codec, Source};
+use symbols::Symbols;
 
 use crate::error::Error;
 use crate::input::Input;
@@ -114,9 +116,14 @@ impl TraceDat {
     fn new(mut source: Source, decoding: Decoding) -> Result<Self, Error> {
         let header = header::read(&mut source)?;
         let kernel = kernel_in(&header);
-        let Header { layout, codec, formats, cpus, comms, clock, counted, .. } = header;
-        let decoder = Decoder::new(formats, layout.endian, decoding)
+        let Header { layout, codec, formats, cpus, comms, clock, counted, symbols, .. } = header;
+        let symbols = match symbols {
+            Some((at, bytes)) => source.read_vec(at, bytes, "symbols of the kernel")?,
+            None => Vec::new(),
+        };
+        let mut decoder = Decoder::new(formats, layout.endian, decoding)
             .map_err(|expected| Error::unexpected(source.place(0), "event formats", expected))?;
+        decoder.symbols = Symbols::new(symbols);
         let mut trace = Self {
             source,
             layout,

@@ -78,13 +78,14 @@ fn zone_of(pfn: Pfn) -> ZoneKind {
     }
 }
 
-/// Gives a recording without a start state the zones and CPUs that its events name, unless it has them; others
-/// stay as they are.
+/// Gives a recording without a start state the zones and CPUs that its events name, unless it has them, and every
+/// recording the limits of CPU lists that its kernel does not print.
 ///
 /// # Errors
 /// Where the events cannot be read, or name a frame that is in none of the zones.
 pub fn complete(recording: &mut Recording, columnar: &Columnar) -> Result<(), Error> {
     if recording.start_known {
+        unprinted_limits(recording);
         return Ok(());
     }
     let mut named = Named::default();
@@ -107,7 +108,26 @@ pub fn complete(recording: &mut Recording, columnar: &Columnar) -> Result<(), Er
     if listed < named.cpus {
         recording.start.pcpinfo = lists(recording, named.cpus);
     }
+    unprinted_limits(recording);
     Ok(())
+}
+
+/// Adds the limits between which a kernel tunes the size of its CPU lists, as it computes them: some versions tune, and
+/// print only the size of the moment.
+fn unprinted_limits(recording: &mut Recording) {
+    const FRACTION: &str = "proc/sys/vm/percpu_pagelist_high_fraction";
+    let fixed = recording.settings.get(FRACTION).is_some_and(|text| text.trim() != "0");
+    let policy = &recorded_preset(recording).policy;
+    let Snapshot { zones, pcpinfo, .. } = &mut recording.start;
+    let cpus = pcpinfo.iter().map(|info| u64::from(info.cpu) + 1).max().unwrap_or(0);
+    for info in pcpinfo.iter_mut().filter(|info| info.high_min.is_none() && !fixed) {
+        let Some(zone) = zones.get(usize::from(info.zone)) else { continue };
+        let sizes = tuning::pcp_sizes(policy, zone.managed, zone.wmark.low, cpus);
+        let tuned = sizes.high_min..=sizes.high_max;
+        if sizes.high_min < sizes.high_max && tuned.contains(&info.high) {
+            (info.high_min, info.high_max) = (Some(sizes.high_min), Some(sizes.high_max));
+        }
+    }
 }
 
 fn zones(named: &Named) -> Vec<ZoneSnapshot> {
