@@ -103,6 +103,15 @@ pub(crate) enum Command {
     /// Explain the allocation failures and OOM reports in a kernel's log
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
+    /// Examine this machine, or copied files: is its memory fragmented, does it hurt, what first?
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(DoctorArgs),
+    /// Tell how many large blocks compaction could make, and what holds the others; needs root on a live machine
+    #[command(after_help = FORECAST_HELP)]
+    Forecast(ForecastArgs),
+    /// Print the state of memory for Prometheus (node_exporter's textfile collector)
+    #[command(after_help = METRICS_HELP)]
+    Metrics(MetricsArgs),
     /// Record the page allocator of this machine while a command runs; needs root
     #[command(after_help = RECORD_HELP)]
     Record(RecordArgs),
@@ -160,6 +169,20 @@ killed, --clean (and the next recording) switches off what it left on, and --sal
 const EXPLAIN_HELP: &str = "\
 dmesg | pageblock explain, journalctl -k | pageblock explain, or a file with a pasted report. Times, names of hosts,
 quotes and wrapped lines do not matter. Exit status: 1 where the log has no report.";
+
+const DOCTOR_HELP: &str = "\
+Reads files of /proc and /sys twice, and changes nothing; what is missing or not permitted is said. DIR is a copied tree
+with proc and sys, such as a sosreport, or a folder with the files of /proc themselves.
+Exit status: 0 where nothing is wrong or only notices, 1 for warnings, 3 where it hurts now, 2 for wrong usage or input.";
+
+const FORECAST_HELP: &str = "\
+Reads /proc/kpageflags, /proc/kpagecount and /proc/zoneinfo, and changes nothing. A state that `pageblock record` saved
+(FOLDER, FOLDER/start, FOLDER/end) or a copied tree with these files is read instead where it is named.
+docs/forecast.md says what the bounds stand on.";
+
+const METRICS_HELP: &str = "\
+pageblock metrics --out /var/lib/node_exporter/textfile/pageblock.prom, from cron or a timer. docs/metrics.md has the
+metrics and alert rules.";
 
 const REPEAT_HELP: &str = "\
 The file holds the workload, the machine, the scale, the kernel with every switch, and the seed: no policy file and
@@ -330,6 +353,51 @@ pub(crate) struct ExplainArgs {
     /// The log; - or nothing is standard input
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// The root of a copied tree; by default this machine
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// The same tree copied later, for rates
+    #[arg(long, value_name = "DIR", requires = "root")]
+    pub(crate) later: Option<PathBuf>,
+    /// The time between the two samples, such as 10s, 500ms or 2m; 0 takes one sample and gives no rates
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = crate::doctor::interval, conflicts_with = "root")]
+    pub(crate) interval: std::time::Duration,
+    /// Print the zones, every command, and what does nothing here
+    #[arg(long)]
+    pub(crate) details: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct MetricsArgs {
+    /// The root of a copied tree; by default this machine
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Write a file, whole or not at all, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ForecastArgs {
+    /// A saved state or a copied tree; by default this machine
+    #[arg(value_name = "SNAPSHOT")]
+    pub(crate) snapshot: Option<PathBuf>,
+    /// Print the map with a cell for each pageblock
+    #[arg(long)]
+    pub(crate) map: bool,
+    /// Then compact this machine's memory (writes /proc/sys/vm/compact_memory) and print what became of the forecast
+    #[arg(long, conflicts_with = "snapshot")]
+    pub(crate) verify: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -13,12 +13,15 @@ mod args;
 #[cfg(feature = "bench")]
 mod bench;
 mod compare;
+mod doctor;
 mod explain;
+mod forecast;
 mod grade;
 mod interrupt;
 mod jobs;
 mod machines;
 mod manual;
+mod metrics;
 mod output;
 mod plan;
 mod policy;
@@ -72,6 +75,9 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Policy(args) => policy::run(args),
         Command::Recording(command) => recording::run(&command),
         Command::Explain(args) => explain::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Forecast(args) => forecast::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Run(args) => run::run(RunPlan::new(args)?),
         Command::Repeat(args) => repeat::run(args),

@@ -73,6 +73,10 @@ pub fn classify(
     if report.memory.zones.is_empty() {
         return (Class::Unknown, Confidence::Low);
     }
+    if checks.is_empty() && (report.mems_allowed.is_some() || report.nodemask.is_some()) {
+        // The nodes that are printed are those that it may use, and none has a zone for it.
+        return (Class::NodeMask, Confidence::Medium);
+    }
     let any = |verdict| checks.iter().any(|check| check.verdict == verdict);
     let sure = match checks.iter().all(|check| check.reserve.is_some()) {
         true => Confidence::High,
@@ -106,6 +110,11 @@ pub fn classify(
     }
     if fits_elsewhere(false) && flags.highest_zone() < ZoneKind::Normal {
         return (Class::ZoneMask, sure);
+    }
+    let higher = |zone: &crate::log::Zone| zone.kind > flags.highest_zone();
+    if flags.highest_zone() < ZoneKind::Normal && !report.memory.zones.iter().any(higher) {
+        // Zones that it may not use are not printed.
+        return (Class::ZoneMask, Confidence::Medium);
     }
     if !flags.direct_reclaim && reclaimable(report) {
         return (Class::Burst, sure);

@@ -1,13 +1,19 @@
 //! Explains why the page allocator failed, from what a machine printed.
 //!
-//! [`explain`](explain::explain) takes a kernel's log. Nothing here reads a file or prints.
+//! [`explain`](explain::explain) takes a kernel's log, [`checkup`](checkup::checkup) samples of a machine's files, and
+//! [`forecast`](forecast::forecast) reads what every frame is used for. Nothing here prints.
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod checkup;
 pub mod class;
+mod error;
 pub mod explain;
+pub mod forecast;
 pub mod gfp;
 pub mod log;
+pub mod proc;
 pub mod watermark;
 
+pub use error::Error;
 pub use explain::{Explanation, explain};

@@ -138,6 +138,8 @@ fn check(
         match blocks {
             None if order == 0 => Verdict::Fits,
             None => Verdict::Unknown,
+            // Reserves may be used to their end, and the end is there.
+            Some(0) if flags.memalloc && usable <= rest => Verdict::Below,
             Some(_) if !flags.memalloc && !above(usable.saturating_sub(hidden)) => Verdict::Below,
             Some(0) if check.other_blocks > 0 => Verdict::OtherBlocks,
             Some(0) => Verdict::NoBlock,

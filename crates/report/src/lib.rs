@@ -6,10 +6,13 @@
 
 pub mod calibration;
 pub mod certificate;
+pub mod checkup;
 pub mod contents;
 pub mod explain;
+pub mod forecast;
 pub mod full;
 pub mod json;
+pub mod metrics;
 pub mod mmtests;
 pub mod monitors;
 pub mod published;

@@ -17,7 +17,10 @@ fn wrong_usage_is_one_line() {
 
 #[test]
 fn plans_are_checked_before_work_starts() {
-    refuses("verify /nowhere", "error: recording /nowhere does not exist; a recording is a folder");
+    refuses(
+        "verify /nowhere",
+        "error: recording /nowhere does not exist; a recording is a .pbrec, a folder ",
+    );
     refuses("verify /dev/null", "error: recording /dev/null is no folder or file; ");
     refuses("verify / --min-shape 99", "error: --min-shape 99 is not a share from 0 to 1");
     refuses("verify / --min-exact=-1", "error: --min-exact -1 is not a share from 0 to 1");

@@ -3,6 +3,7 @@
 mod arguments;
 mod bench;
 mod docs;
+mod doctor;
 mod explain;
 mod gaps;
 mod inputs;
@@ -71,7 +72,7 @@ pub(crate) fn file(name: &str, content: &str) -> PathBuf {
 }
 
 /// Keys whose values are objects with arbitrary names: counters, zones, kinds, switches.
-const FREE_NAMES: [&str; 14] = [
+const FREE_NAMES: [&str; 15] = [
     "counters",
     "samples",
     "free_blocks",
@@ -81,6 +82,7 @@ const FREE_NAMES: [&str; 14] = [
     "mixed_blocks",
     "kinds",
     "switches",
+    "daemons",
     "by_event",
     "requests",
     "failed",

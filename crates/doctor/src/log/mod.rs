@@ -58,7 +58,7 @@ fn plain(log: &str) -> Vec<(usize, String)> {
 
 /// Tells whether a log was copied from the source of a mail, where `=` at a line's end joins it with the next.
 fn is_quoted_printable(log: &str) -> bool {
-    log.contains("=3D") && log.lines().filter(|line| line.ends_with('=')).count() >= 3
+    log.contains("=3D") && log.lines().any(|line| line.ends_with('='))
 }
 
 fn unquoted(log: &str) -> Vec<(usize, String)> {

@@ -56,7 +56,7 @@ static MODE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?:mode:|gfp_mask=)\s*0x([0-9a-fA-F]+)\s*(?:\(([A-Za-z0-9_|\s]+)\))?")
 });
 static NODEMASK: LazyLock<Regex> = LazyLock::new(|| pattern(r"nodemask=\(?([0-9,\-]+)\)?"));
-static MEMS: LazyLock<Regex> = LazyLock::new(|| pattern(r"mems_allowed=([0-9,\-]+)"));
+static MEMS: LazyLock<Regex> = LazyLock::new(|| pattern(r"mems_allowed=(\d[0-9,\-]*\d|\d)"));
 static VERSION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[Tt]ainted:? .*?\b(\d+\.\d+(?:\.\d+)?[^\s]*)(?:\s+#|\s*$)"));
 
@@ -113,6 +113,17 @@ fn begins(text: &str) -> Option<Kind> {
     (dump && text.to_ascii_lowercase().contains("sysrq")).then_some(Kind::Dump)
 }
 
+/// Returns the version, which mail may have wrapped to the next line.
+fn version(head: &str) -> Option<String> {
+    let lines: Vec<&str> = head.lines().collect();
+    let found = |text: &str| Some(VERSION.captures(text)?.get(1)?.as_str().to_owned());
+    let wrapped = || {
+        let pairs = lines.windows(2).filter(|pair| pair[0].ends_with("ainted"));
+        pairs.map(|pair| pair.join(" ")).find_map(|pair| found(&pair))
+    };
+    lines.iter().find_map(|line| found(line)).or_else(wrapped)
+}
+
 fn report(kind: Kind, lines: &[Line]) -> Report {
     // What describes the request may be wrapped, or follow the stack.
     let before = |line: &&Line| !is_header(&line.text);
@@ -137,8 +148,12 @@ fn report(kind: Kind, lines: &[Line]) -> Report {
         mode: word(MODE.captures(&request), 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok()),
         flags: flags.map(|names| names.split_ascii_whitespace().collect()),
         nodemask: word(NODEMASK.captures(&request), 1),
-        mems_allowed: word(MEMS.captures(&head), 1),
-        version: head.lines().find_map(|line| word(VERSION.captures(line), 1)),
+        // OOM reports print it at their end.
+        mems_allowed: word(MEMS.captures(&head), 1).or_else(|| {
+            let line = whole().find(|line| line.contains("oom-kill:constraint="))?;
+            word(MEMS.captures(line), 1)
+        }),
+        version: version(&head),
         memory: MemInfo::parse(lines),
     }
 }

@@ -1,3 +1,6 @@
 //! Real reports, explained.
 
+mod forecast;
+mod fuzzed;
+mod patterns;
 mod reports;

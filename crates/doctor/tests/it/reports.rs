@@ -134,6 +134,61 @@ fn states_whose_request_was_lost_are_read_all_the_same() {
     assert_eq!((dma.boost, dma.free_highatomic, dma.lowmem_reserve[2]), (Some(0), Some(0), 194));
 }
 
+/// Free memory of Normal is 916 kB below the min watermark, which a boost of 28672 kB has raised. The request comes from
+/// kswapd, may not use reserves, and there are cache and swap.
+#[test]
+fn kswapds_own_request_below_a_boosted_watermark() {
+    let found = one("6.19-nofs-without-reserves.txt");
+    assert_eq!((found.class, found.report.task.as_deref()), (Class::SlowReclaim, Some("kswapd0")));
+    let expected = ["Normal", "DMA32", "DMA"].map(|zone| (zone, Verdict::Below));
+    assert_eq!(verdicts(&found), expected);
+    // From 6.13 only free highatomic pages are not for it: 32 kB of the 2048 kB reserved.
+    assert_eq!(found.zones[0].unusable_highatomic, 32);
+    assert_eq!((found.zones[1].free, found.zones[1].needed()), (52_184, 15_860 + 9127 * 4));
+}
+
+/// Memory is full of tmpfs, which counts as page cache; without swap none of it can be reclaimed.
+#[test]
+fn the_oom_killer_on_a_machine_full_of_tmpfs() {
+    let found = one("6.15-oom-shmem.txt");
+    assert_eq!((found.class, found.confidence), (Class::Shortage, Confidence::High));
+    assert_eq!(verdicts(&found), ["Normal", "DMA32", "DMA"].map(|zone| (zone, Verdict::Below)));
+    assert_eq!((found.zones[0].free, found.zones[0].needed()), (63_212, 63_532));
+}
+
+#[test]
+fn a_request_without_watermarks_that_finds_nothing() {
+    let found = one("5.18-arm-memalloc-empty.txt");
+    assert_eq!(found.class, Class::SlowReclaim);
+    assert!(found.flags.is_some_and(|flags| flags.memalloc));
+    assert_eq!((found.zones[0].free, found.zones[0].verdict), (0, Verdict::Below));
+    assert_eq!(found.report.memory.free_swap_kb, Some(1_009_180));
+}
+
+/// Only the zone DMA may serve it, and no other is printed: that memory is used up does not follow.
+#[test]
+fn a_driver_that_may_use_the_lowest_zone_only() {
+    let found = one("5.14-dma-pool-order-10.txt");
+    assert_eq!((found.class, found.confidence), (Class::ZoneMask, Confidence::Medium));
+    assert_eq!(verdicts(&found), [("DMA", Verdict::Below)]);
+}
+
+/// 124 GiB are free on the one node that the cpuset allows, all in Movable, which is not for this request.
+#[test]
+fn a_cpuset_whose_node_has_no_zone_for_the_request() {
+    let found = one("5.8-oom-cpuset-movable-node.txt");
+    assert_eq!(found.class, Class::NodeMask);
+    assert_eq!(found.report.mems_allowed.as_deref(), Some("4"));
+    assert!(found.zones.is_empty());
+    assert!(found.helps.iter().any(|advice| advice.what.contains("cpuset.mems")));
+}
+
+#[test]
+fn the_oom_killer_of_a_memory_cgroup_without_a_state() {
+    let found = one("5.0-memcg-oom.txt");
+    assert_eq!((found.class, found.confidence), (Class::Cgroup, Confidence::High));
+}
+
 #[test]
 fn text_without_a_report_gives_none() {
     assert_eq!(explain("nothing here\nusb 1-1: new high-speed USB device\n"), []);

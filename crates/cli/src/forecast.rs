@@ -1,0 +1,80 @@
+//! `pageblock forecast`: how many large blocks compaction could make.
+
+use std::cell::Cell;
+use std::io::IsTerminal;
+use std::path::Path;
+
+use pageblock_doctor::Error;
+use pageblock_doctor::forecast::{Forecast, compactor, forecast};
+use pageblock_report::forecast as print;
+use pageblock_report::json::to_json;
+
+use crate::args::ForecastArgs;
+use crate::progress::Progress;
+use crate::{Verdict, interrupt, output};
+
+/// The columns of a terminal that does not say how many it has, and of files.
+const COLUMNS: usize = 80;
+
+pub(crate) fn run(args: &ForecastArgs) -> anyhow::Result<Verdict> {
+    interrupt::watch_quietly()?;
+    let root = args.snapshot.as_deref().unwrap_or(Path::new("/"));
+    let compactor = args.verify.then(compactor).transpose()?;
+    let Some(before) = take(root)? else { return Ok(Verdict::Interrupted) };
+    let Some(compactor) = compactor else {
+        show(args, &before)?;
+        return Ok(Verdict::Yes);
+    };
+    if !args.json {
+        show(args, &before)?;
+    }
+    output::note(
+        "compacting the memory of this machine: writing 1 to /proc/sys/vm/compact_memory\n",
+    );
+    compactor.compact()?;
+    let Some(after) = take(root)? else { return Ok(Verdict::Interrupted) };
+    output::print(&match args.json {
+        true => to_json(&serde_json::json!({ "before": before, "after": after })),
+        false => format!("\n{}", print::verified(&before, &after)),
+    })?;
+    Ok(Verdict::Yes)
+}
+
+/// Makes the forecast, with a progress bar; `None` if it was interrupted.
+fn take(root: &Path) -> anyhow::Result<Option<Forecast>> {
+    let progress = Progress::new("frames", 0, "frames");
+    let read = Cell::new(0);
+    let watch = |frames: u64| {
+        read.set(read.get() + frames);
+        progress.set(read.get());
+        interrupt::requested()
+    };
+    match forecast(root, &|frames| progress.resize(frames), &watch) {
+        Err(Error::Stopped) => Ok(None),
+        made => Ok(Some(made?)),
+    }
+}
+
+fn show(args: &ForecastArgs, forecast: &Forecast) -> anyhow::Result<()> {
+    if args.json {
+        output::print(&to_json(forecast))?;
+        return Ok(());
+    }
+    output::print(&print::print(forecast))?;
+    let terminal = std::io::stdout().is_terminal();
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let width =
+        console::Term::stdout().size_checked().map_or(COLUMNS, |(_, columns)| columns.into());
+    let style = print::Style {
+        width: if terminal { width } else { COLUMNS },
+        colors: terminal && !plain,
+        whole_map: args.map,
+    };
+    let map = print::map(forecast, style);
+    // The only escapes in it are its own colours, as no name has one.
+    match style.colors {
+        true => output::write(map.as_bytes())?,
+        false => output::print(&map)?,
+    }
+    Ok(())
+}

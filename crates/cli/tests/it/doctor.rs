@@ -1,0 +1,106 @@
+//! `pageblock doctor` and `pageblock forecast` on copied machines.
+
+use std::fs;
+use std::path::Path;
+
+use crate::{is_documented, pageblock, refuses};
+
+fn machine(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../doctor/tests/machines");
+    folder.join(name).to_str().expect("the path is UTF-8").to_owned()
+}
+
+#[test]
+fn the_first_lines_are_the_answer() {
+    let ran = pageblock(&format!("doctor --root {}", machine("6.12-640m-fragmented")));
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines[1], "Fragmented?    yes: 100 % of free memory is in blocks below 2 MiB");
+    assert!(lines[2].starts_with("Does it hurt?  not known: rates need two samples"));
+    assert!(lines[3].starts_with("First:         two samples"));
+    assert!(ran.stdout.contains("Missing: /proc/version: "));
+    assert!(ran.stdout.lines().all(|line| line.len() < 200));
+    let details =
+        pageblock(&format!("doctor --details --root {}", machine("6.12-640m-fragmented")));
+    assert!(
+        details.stdout.contains("fragmentation index of node 0 DMA32 where a request would fail")
+    );
+}
+
+#[test]
+fn two_copies_give_rates_and_the_exit_status_says_how_bad_it_is() {
+    let quiet = machine("6.18-24g");
+    let folder = tempfile::tempdir().expect("a folder");
+    let later = folder.path();
+    fs::create_dir(later.join("proc")).unwrap();
+    let copied = |name: &str| fs::read_to_string(Path::new(&quiet).join(name)).unwrap();
+    for name in ["buddyinfo", "zoneinfo", "meminfo"] {
+        fs::write(later.join("proc").join(name), copied(&format!("proc/{name}"))).unwrap();
+    }
+    let seconds: f64 = copied("proc/uptime").split_whitespace().next().unwrap().parse().unwrap();
+    fs::write(later.join("proc/uptime"), format!("{:.2} 0\n", seconds + 10.0)).unwrap();
+    let vmstat = copied("proc/vmstat").replace("compact_stall 0\n", "compact_stall 500\n");
+    fs::write(later.join("proc/vmstat"), vmstat).unwrap();
+    let ran = pageblock(&format!("doctor --root {quiet} --later {}", later.display()));
+    assert_eq!(ran.status, 3, "{}", ran.stdout);
+    assert!(ran.stdout.contains("Does it hurt?  yes: 50.0 requests/s compact memory themselves"));
+    assert!(ran.stdout.contains("Critical: latency spikes"));
+    let ran = pageblock(&format!("doctor --json --root {quiet} --later {}", later.display()));
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).expect("it prints JSON");
+    is_documented(&json);
+    assert_eq!(
+        (&json["hurts"], &json["findings"][0]["name"]),
+        (&"yes".into(), &"direct_compaction".into())
+    );
+}
+
+#[test]
+fn wrong_folders_and_times_are_refused() {
+    refuses(
+        "doctor --root /there/is/nothing",
+        "error: /there/is/nothing: no such folder; expected a copied tree",
+    );
+    let empty = tempfile::tempdir().expect("a folder");
+    refuses(&format!("doctor --root {}", empty.path().display()), "error: ");
+    refuses(
+        "doctor --interval 5x",
+        "error: invalid value '5x' for '--interval <TIME>': a time from 0.5s to 24h",
+    );
+    refuses("doctor --interval 0.1s", "error: invalid value '0.1s'");
+    refuses(&format!("forecast {}", empty.path().display()), "error: ");
+}
+
+#[test]
+fn a_forecast_is_text_a_map_and_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let zone = "Node 0, zone   Normal\n  pages free     700\n        min      8\n        low      10\n        high     12\n        \
+                spanned  1024\n        present  1024\n        managed  1024\n  start_pfn:           0\n";
+    fs::write(folder.path().join("zoneinfo"), zone).unwrap();
+    // A pageblock that one slab page holds, and one of page cache with 189 free frames.
+    let (free, slab, cache) = (1_u64 << 10, 1_u64 << 7, 1_u64 << 3 | 1 << 5);
+    let words = [vec![free; 511], vec![slab], vec![free; 189], vec![cache; 323]].concat();
+    let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+    fs::write(folder.path().join("kpageflags"), bytes).unwrap();
+    let ran = pageblock(&format!("forecast {}", folder.path().display()));
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let mut lines = ran.stdout.lines();
+    assert_eq!(
+        lines.next(),
+        Some("2 MiB blocks: 0 of 2 are free; compaction could make up to 1 more.")
+    );
+    assert_eq!(
+        lines.next(),
+        Some("  1 hold a page that does not move, or may not, 1 of them by 3 pages or fewer.")
+    );
+    assert_eq!(ran.stdout.lines().last(), Some("0 Normal 0 1m"));
+    // Letters, as this is no terminal.
+    assert!(!ran.stdout.contains('\u{1b}'));
+    let ran = pageblock(&format!("forecast --json {}", folder.path().display()));
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).expect("it prints JSON");
+    is_documented(&json);
+    assert_eq!(json["held"]["bins"][0]["pages"][0]["kind"], "slab");
+    refuses(
+        &format!("forecast --verify {}", folder.path().display()),
+        "error: the argument '--verify' cannot be used with",
+    );
+}

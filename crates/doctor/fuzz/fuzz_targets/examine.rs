@@ -1,0 +1,8 @@
+//! Any bytes as the files of a machine:
+//! `cargo +nightly fuzz run examine corpus seeds/examine` in `crates/doctor/fuzz`.
+#![no_main]
+
+#[path = "../../tests/it/fuzzed.rs"]
+mod fuzzed;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzed::examine(data));

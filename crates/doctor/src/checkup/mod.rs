@@ -1,0 +1,176 @@
+//! A machine is examined: is its memory fragmented, does it hurt, what first.
+
+mod finding;
+mod health;
+mod klog;
+mod patterns;
+mod rates;
+mod sample;
+mod settings;
+
+use serde::Serialize;
+
+pub use self::finding::{Command, Finding, Severity};
+pub use self::health::ZoneHealth;
+pub use self::klog::{Failures, Signs};
+pub use self::rates::Rates;
+pub use self::sample::{Pressure, Sample, ZoneName};
+pub use self::settings::{FolioSize, HugePages, Hugetlb};
+use crate::class::Class;
+use crate::proc::tree::Missing;
+
+/// How fragmented free memory is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fragmented {
+    /// There are no lists to tell.
+    Unknown,
+    /// Less than 30 % of it is in blocks below a pageblock.
+    No,
+    /// Less than 70 % of it.
+    Partly,
+    /// More, but orders up to 3 are there.
+    Yes,
+    /// Half of it is in blocks below order 3.
+    Badly,
+}
+
+/// Whether it hurts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hurts {
+    /// It was not measured: one sample without signs of the past.
+    Unknown,
+    /// Nothing says so.
+    No,
+    /// It did, as the log says.
+    Did,
+    /// It does.
+    Yes,
+}
+
+/// The result of an examination.
+#[derive(Clone, Debug, Serialize)]
+pub struct Checkup {
+    /// The kernel's version.
+    pub version: Option<String>,
+    /// The size of a page in kB.
+    pub page_kb: u64,
+    /// The order of a pageblock.
+    pub pageblock_order: u8,
+    /// How fragmented free memory is.
+    pub fragmented: Fragmented,
+    /// Whether it hurts.
+    pub hurts: Hurts,
+    /// Why it hurts.
+    pub why: Vec<String>,
+    /// Free memory in pages.
+    pub free: u64,
+    /// The share of all free memory in blocks too small for an order, in thousandths, by order.
+    pub unusable: Vec<u64>,
+    /// The findings, the worst first.
+    pub findings: Vec<Finding>,
+    /// The zones.
+    pub zones: Vec<ZoneHealth>,
+    /// What happened between two samples.
+    pub rates: Option<Rates>,
+    /// Pressure stall information of memory.
+    pub pressure: Option<Pressure>,
+    /// Transparent huge pages.
+    pub huge: HugePages,
+    /// hugetlb pages.
+    pub hugetlb: Hugetlb,
+    /// What the log says.
+    pub log: Option<Signs>,
+    /// What could not be read.
+    pub missing: Vec<Missing>,
+}
+
+/// Examines a machine by one sample, or two.
+#[must_use]
+pub fn checkup(first: &Sample, second: Option<&Sample>) -> Checkup {
+    let mut sample = second.unwrap_or(first).clone();
+    sample.log = sample.log.or_else(|| first.log.clone());
+    let sample = &sample;
+    let mut missing = sample.missing.clone();
+    let rates = match second.map(|second| Rates::between(first, second)) {
+        Some(Ok(rates)) => Some(rates),
+        Some(Err(why)) => {
+            missing.push(sample::gone("rates", why));
+            None
+        }
+        None => None,
+    };
+    let zones = health::zones(sample);
+    let facts = patterns::Facts { sample, rates: rates.as_ref(), zones: &zones };
+    let findings = patterns::findings(&facts);
+    let pageblock_order = facts.pageblock_order();
+    let fragmented = fragmented(&facts, pageblock_order);
+    let (hurts, why) = hurts(sample, rates.as_ref(), sample.log.as_ref());
+    let orders = zones.iter().map(|zone| zone.free_blocks.len()).max().unwrap_or(0);
+    Checkup {
+        version: sample.version_text.clone(),
+        page_kb: sample.page_kb,
+        pageblock_order,
+        fragmented,
+        hurts,
+        why,
+        free: zones.iter().map(|zone| zone.free).sum(),
+        unusable: (0..orders).filter_map(|order| health::unusable(&zones, order)).collect(),
+        findings,
+        zones,
+        rates,
+        pressure: sample.pressure,
+        huge: sample.huge.clone(),
+        hugetlb: sample.hugetlb.clone(),
+        log: sample.log.clone(),
+        missing,
+    }
+}
+
+fn fragmented(facts: &patterns::Facts<'_>, pageblock_order: u8) -> Fragmented {
+    let (Some(pageblock), Some(small)) = (facts.unusable(pageblock_order), facts.unusable(3))
+    else {
+        return Fragmented::Unknown;
+    };
+    match (pageblock, small) {
+        (_, 500..) => Fragmented::Badly,
+        (700.., _) => Fragmented::Yes,
+        (300.., _) => Fragmented::Partly,
+        _ => Fragmented::No,
+    }
+}
+
+/// Returns whether fragmentation hurts, and why.
+fn hurts(sample: &Sample, rates: Option<&Rates>, log: Option<&Signs>) -> (Hurts, Vec<String>) {
+    let mut now = Vec::new();
+    if let Some(rates) = rates {
+        if rates.compact_stall >= 1.0 {
+            now.push(format!("{:.1} requests/s compact memory themselves", rates.compact_stall));
+        }
+        if rates.thp_fallback >= 1.0 && rates.thp_fallback >= rates.thp_alloc {
+            now.push(format!("{:.1} faults/s get no huge page", rates.thp_fallback));
+        }
+    }
+    if !now.is_empty() {
+        return (Hurts::Yes, now);
+    }
+    let failures: u64 =
+        log.map_or(0, |log| log.of(Class::Fragmentation, 0..=63).map(|f| f.count).sum());
+    if failures > 0 {
+        return (Hurts::Did, vec![format!("the log has {failures} failures for fragmentation")]);
+    }
+    match rates {
+        Some(_) => (Hurts::No, Vec::new()),
+        None if sample.vmstat.is_empty() => (Hurts::Unknown, vec!["no /proc/vmstat".to_owned()]),
+        None => (Hurts::Unknown, vec!["rates need two samples (--interval, --later)".to_owned()]),
+    }
+}
+
+impl Checkup {
+    /// Returns how bad the worst finding is.
+    #[must_use]
+    pub fn severity(&self) -> Option<Severity> {
+        self.findings.iter().map(|finding| finding.severity).max()
+    }
+}

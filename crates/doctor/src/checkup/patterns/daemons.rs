@@ -1,0 +1,177 @@
+//! kswapd, kcompactd, and requests that do their work.
+
+use super::{Facts, nothing, percent};
+use crate::checkup::finding::{Command, Finding, Severity};
+use crate::class::Confidence;
+
+/// The share of a CPU, in percent, from which a thread is busy.
+const BUSY: f64 = 50.0;
+/// Pages scanned a second from which kswapd is busy, where its CPU time is not known.
+const SCANNED: f64 = 50_000.0;
+/// The share of scanned pages that reclaim frees when it goes well.
+const EFFICIENT: f64 = 0.3;
+
+fn busiest(facts: &Facts<'_>, prefix: &str) -> Option<(String, f64)> {
+    let threads = facts.rates?.daemons.iter().filter(|(name, _)| name.starts_with(prefix));
+    threads.map(|(name, &cpu)| (name.clone(), cpu)).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// kswapd is busy and frees little.
+pub(super) fn kswapd(facts: &Facts<'_>) -> Option<Finding> {
+    let rates = facts.rates?;
+    let thread = busiest(facts, "kswapd");
+    let busy = thread.as_ref().map_or(rates.kswapd_scanned >= SCANNED, |(_, cpu)| *cpu >= BUSY);
+    if !busy {
+        return None;
+    }
+    let freed = rates.kswapd_freed / rates.kswapd_scanned.max(1.0);
+    let boosted: u64 = facts.zones.iter().map(|zone| zone.boost).sum();
+    if rates.kswapd_scanned >= 1.0 && freed >= EFFICIENT && boosted == 0 {
+        // It works for somebody who reads files or allocates: that is its job.
+        return None;
+    }
+    let mut evidence: Vec<String> =
+        thread.map(|(name, cpu)| format!("{name} uses {cpu:.0} % of a CPU")).into_iter().collect();
+    evidence.push(format!(
+        "it looks at {:.0} pages/s and frees {:.0} % of them",
+        rates.kswapd_scanned,
+        freed * 100.0
+    ));
+    let mut commands = Vec::new();
+    let cause = if boosted > 0 {
+        evidence.push(format!("watermarks are boosted by {} MiB", facts.mib(boosted)));
+        let risk = "fragmentation grows faster, as nobody makes room for unmovable pages";
+        commands.extend(facts.sysctl("watermark_boost_factor", 0, ((5, 0), 15_000), risk));
+        "fragmentation events raise the watermarks for a moment, and kswapd reclaims cache up to them"
+    } else {
+        commands.push(Command {
+            run: "find what cannot be reclaimed: Dirty, Writeback, Unevictable and SUnreclaim in /proc/meminfo".to_owned(),
+            undo: None,
+            risk: "none: it reads",
+        });
+        "reclaim looks at pages that it cannot free: dirty, in use, or without swap"
+    };
+    Some(Finding {
+        name: "kswapd_busy",
+        severity: Severity::Warning,
+        confidence: if boosted > 0 { Confidence::High } else { Confidence::Medium },
+        symptom: "kswapd uses much CPU time".to_owned(),
+        evidence,
+        cause: cause.to_owned(),
+        commands,
+        does_nothing: vec![
+            nothing("vm.swappiness=0", "kswapd then looks at page cache only, as often"),
+            nothing("drop_caches in cron", "the cache is read again, and reclaimed again"),
+        ],
+    })
+}
+
+/// kcompactd is busy.
+pub(super) fn kcompactd(facts: &Facts<'_>) -> Option<Finding> {
+    let (name, cpu) = busiest(facts, "kcompactd").filter(|(_, cpu)| *cpu >= BUSY)?;
+    let rates = facts.rates?;
+    let mut evidence = vec![
+        format!("{name} uses {cpu:.0} % of a CPU"),
+        format!("it looks at {:.0} pages/s", rates.kcompactd_scanned),
+    ];
+    let order = facts.pageblock_order();
+    evidence.extend(facts.unusable(order).map(|share| {
+        format!("all the same, {} of free memory is in blocks below order {order}", percent(share))
+    }));
+    let mut commands = Vec::new();
+    let defrag_mode = facts.sample.sysctl("defrag_mode") == Some(1);
+    let cause = if defrag_mode {
+        commands.extend(facts.sysctl(
+            "defrag_mode",
+            0,
+            ((6, 15), 0),
+            "more unmovable pages among movable ones",
+        ));
+        "under defrag_mode kcompactd works until the high watermark is free in whole pageblocks"
+    } else {
+        let risk = "huge pages are found ready less often, and faults compact themselves";
+        let on = facts.sample.sysctl("compaction_proactiveness").is_none_or(|now| now > 0);
+        commands.extend(
+            on.then(|| facts.sysctl("compaction_proactiveness", 0, ((5, 9), 20), risk)).flatten(),
+        );
+        "kcompactd retries what it cannot reach: pages that do not move hold the blocks"
+    };
+    commands.push(Command {
+        run: "pageblock forecast (as root): what holds the blocks, and how much compaction could give".to_owned(),
+        undo: None,
+        risk: "none: it reads",
+    });
+    Some(Finding {
+        name: "kcompactd_busy",
+        severity: Severity::Warning,
+        confidence: Confidence::Medium,
+        symptom: "kcompactd uses much CPU time".to_owned(),
+        evidence,
+        cause: cause.to_owned(),
+        commands,
+        does_nothing: vec![
+            nothing("a lower vm.extfrag_threshold", "lower means more compaction, not less"),
+            nothing("a larger vm.min_free_kbytes", "it keeps more memory free, not larger blocks"),
+        ],
+    })
+}
+
+/// Requests compact memory themselves, and wait for it.
+pub(super) fn direct_compaction(facts: &Facts<'_>) -> Option<Finding> {
+    let rates = facts.rates.filter(|rates| rates.compact_stall >= 1.0)?;
+    let fails = 100.0 * rates.compact_fail / rates.compact_stall;
+    let huge = &facts.sample.huge;
+    let (enabled, defrag) = (huge.enabled.as_deref(), huge.defrag.as_deref());
+    let mut evidence = vec![format!(
+        "{:.1} requests/s compact memory themselves, {fails:.0} % of them in vain",
+        rates.compact_stall
+    )];
+    // Which settings let a fault compact.
+    let by_faults = matches!(
+        (enabled, defrag),
+        (Some("always"), Some("always"))
+            | (Some("always" | "madvise"), Some("madvise" | "defer+madvise"))
+    ) || (enabled == Some("madvise") && defrag == Some("always"));
+    let faults = rates.thp_alloc + rates.thp_fallback;
+    let mut commands = Vec::new();
+    let cause = if by_faults && faults > 0.0 {
+        let (enabled, defrag) = (enabled.unwrap_or_default(), defrag.unwrap_or_default());
+        evidence.push(format!(
+            "transparent_hugepage: enabled={enabled}, defrag={defrag}; {faults:.1} faults/s ask for a huge page"
+        ));
+        let file = "/sys/kernel/mm/transparent_hugepage/defrag";
+        let quieter = match defrag {
+            "always" if facts.sample.at_least((4, 11)) => Some("defer+madvise"),
+            "always" | "madvise" | "defer+madvise" if facts.sample.at_least((4, 6)) => {
+                Some("defer")
+            }
+            _ => None,
+        };
+        commands.extend(quieter.map(|quieter| Command {
+            run: format!("echo {quieter} > {file}"),
+            undo: Some(format!("echo {defrag} > {file}")),
+            risk: "fewer huge pages at first; khugepaged makes them later",
+        }));
+        "page faults compact memory to get huge pages"
+    } else {
+        let risk = "kcompactd uses CPU time in the background";
+        if facts.sample.sysctl("compaction_proactiveness").is_none_or(|now| now < 40) {
+            commands.extend(facts.sysctl("compaction_proactiveness", 40, ((5, 9), 20), risk));
+        }
+        "requests of order 1 and more (sockets, slabs, drivers) find no block; huge-page faults may not compact here"
+    };
+    let hurts = rates.compact_stall >= 20.0 || rates.pressure_some.is_some_and(|some| some >= 5.0);
+    Some(Finding {
+        name: "direct_compaction",
+        severity: if hurts { Severity::Critical } else { Severity::Warning },
+        confidence: if by_faults && faults > 0.0 { Confidence::High } else { Confidence::Medium },
+        symptom: "latency spikes: requests wait while they compact memory".to_owned(),
+        evidence,
+        cause: cause.to_owned(),
+        commands,
+        does_nothing: vec![
+            nothing("vm.extfrag_threshold=500", "that is the default"),
+            nothing("a larger vm.min_free_kbytes", "it keeps more memory free, not larger blocks"),
+        ],
+    })
+}

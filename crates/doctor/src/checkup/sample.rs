@@ -1,0 +1,259 @@
+//! What a machine says of its memory at one moment.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::Path;
+
+use pageblock_recording::{BuddyInfo, Input, PageTypeInfo};
+use serde::Serialize;
+
+use super::klog::Signs;
+use super::settings::{HugePages, Hugetlb};
+use crate::forecast::page_kb;
+use crate::gfp::Version;
+use crate::proc::tree::{Missing, Tree};
+use crate::proc::zoneinfo::{self, Zone};
+
+/// The most free blocks of an order that are believed: those of 64 TiB.
+const MOST_BLOCKS: u64 = 1 << 34;
+/// The largest counter that is believed.
+const MOST: i128 = 1 << 54;
+
+/// A zone's name.
+pub type ZoneName = (u32, String);
+
+/// The state of a machine.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// The kernel's version.
+    pub version: Option<Version>,
+    /// As text.
+    pub version_text: Option<String>,
+    /// The size of a page in kB.
+    pub page_kb: u64,
+    /// The zones with memory.
+    pub zones: Vec<Zone>,
+    /// Free blocks by order, by zone.
+    pub free_blocks: BTreeMap<ZoneName, Vec<u64>>,
+    /// The lists and pageblocks by type.
+    pub types: Option<PageTypeInfo>,
+    /// `/proc/vmstat`.
+    pub vmstat: BTreeMap<String, u64>,
+    /// `/proc/meminfo`, kB.
+    pub meminfo: BTreeMap<String, u64>,
+    /// `/proc/pressure/memory`.
+    pub pressure: Option<Pressure>,
+    /// The files of `/proc/sys/vm`.
+    pub sysctls: BTreeMap<String, String>,
+    /// The settings and counters of huge pages.
+    pub huge: HugePages,
+    /// hugetlb pages.
+    pub hugetlb: Hugetlb,
+    /// The ZFS cache, bytes.
+    pub arc_bytes: Option<u64>,
+    /// The seconds since boot.
+    pub uptime: Option<f64>,
+    /// The CPU time of the kernel's threads for memory, seconds.
+    pub daemons: BTreeMap<String, f64>,
+    /// The command line of node_exporter, if it runs.
+    pub exporter: Option<String>,
+    /// What the kernel's log says of memory; `None` if there is no log.
+    pub log: Option<Signs>,
+    /// What could not be read.
+    pub missing: Vec<Missing>,
+}
+
+/// Pressure stall information of memory: percent of time over 10, 60 and 300 s, and microseconds since boot.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Pressure {
+    /// At least one task waited.
+    pub some: [f64; 3],
+    /// All tasks waited.
+    pub full: [f64; 3],
+    /// Microseconds for `some`.
+    #[serde(skip)]
+    pub some_us: u64,
+    /// Microseconds for `full`.
+    #[serde(skip)]
+    pub full_us: u64,
+}
+
+impl Sample {
+    /// Reads the files of a tree; what cannot be read is in [`missing`](Self::missing). The log is left out where it was read
+    /// before.
+    #[must_use]
+    pub fn read(tree: &Tree, with_log: bool) -> Self {
+        let mut sample = Self::default();
+        let mut missing = Vec::new();
+        let text = |file: &str, missing: &mut Vec<Missing>| {
+            tree.read(file).map_err(|why| missing.push(why)).unwrap_or_default()
+        };
+        let version =
+            tree.setting("/proc/version").or_else(|| tree.setting("/proc/sys/kernel/osrelease"));
+        let version = version.or_else(|| tree.setting("/sos_commands/kernel/uname_-a"));
+        match version.as_deref().and_then(version_of) {
+            Some((numbers, text)) => {
+                (sample.version, sample.version_text) = (Some(numbers), Some(text))
+            }
+            None => missing.push(gone("/proc/version", "commands are those of any version")),
+        }
+        sample.meminfo = pairs(&text("/proc/meminfo", &mut missing));
+        sample.vmstat = pairs(&text("/proc/vmstat", &mut missing));
+        let zones = text("/proc/zoneinfo", &mut missing);
+        if !zones.is_empty() {
+            match zoneinfo::read(&zones, Path::new("/proc/zoneinfo")) {
+                Ok(zones) => sample.zones = zones,
+                Err(error) => missing.push(gone("/proc/zoneinfo", &error.to_string())),
+            }
+        }
+        sample.page_kb = page_kb(&meminfo_line(&sample.meminfo), &sample.zones);
+        let lists = text("/proc/buddyinfo", &mut missing);
+        match parsed(lists, "/proc/buddyinfo", BuddyInfo::read, &mut missing) {
+            Some(info) => {
+                let named = |((node, zone), blocks): ((u16, String), Vec<u64>)| {
+                    let blocks = blocks.into_iter().map(|blocks| blocks.min(MOST_BLOCKS)).collect();
+                    ((u32::from(node), zone), blocks)
+                };
+                sample.free_blocks = info.free.into_iter().map(named).collect();
+            }
+            None => sample.free_blocks = BTreeMap::new(),
+        }
+        let types = text("/proc/pagetypeinfo", &mut missing);
+        let has_text = !types.trim().is_empty();
+        sample.types = parsed(types, "/proc/pagetypeinfo", PageTypeInfo::read, &mut missing)
+            .filter(|types| !types.blocks.is_empty());
+        if has_text
+            && sample.types.is_none()
+            && missing.iter().all(|m| m.file != "/proc/pagetypeinfo")
+        {
+            missing.push(gone("/proc/pagetypeinfo", "no pageblocks by type in it"));
+        }
+        sample.pressure = pressure(&text("/proc/pressure/memory", &mut missing));
+        sample.sysctls = super::settings::sysctls(tree);
+        if sample.sysctls.is_empty() {
+            missing
+                .push(gone("/proc/sys/vm", "no such folder: commands do not say how to undo them"));
+        }
+        sample.huge = HugePages::read(tree);
+        if sample.huge.enabled.is_none() {
+            missing.push(gone("/sys/kernel/mm/transparent_hugepage", "no such folder"));
+        }
+        sample.hugetlb = Hugetlb::read(tree, &sample.meminfo);
+        let arc = tree.setting("/proc/spl/kstat/zfs/arcstats");
+        sample.arc_bytes = arc.and_then(|text| {
+            let line = text.lines().find(|line| line.starts_with("size "))?;
+            line.split_whitespace().nth(2)?.parse().ok()
+        });
+        sample.uptime = tree
+            .setting("/proc/uptime")
+            .and_then(|text| text.split_whitespace().next()?.parse().ok())
+            .filter(|uptime: &f64| uptime.is_finite());
+        super::settings::tasks(tree, &mut sample.daemons, &mut sample.exporter);
+        if with_log {
+            match super::klog::read(tree) {
+                Ok(log) => sample.log = Some(Signs::find(&log)),
+                Err(why) => missing.push(why),
+            }
+        }
+        sample.missing = missing;
+        sample
+    }
+
+    /// Returns a counter of `/proc/vmstat`; 0 if it is not there.
+    #[must_use]
+    pub fn counter(&self, name: &str) -> u64 {
+        self.vmstat.get(name).copied().unwrap_or(0)
+    }
+
+    /// Returns a figure of `/proc/meminfo` in kB.
+    #[must_use]
+    pub fn kb(&self, name: &str) -> Option<u64> {
+        self.meminfo.get(name).copied()
+    }
+
+    /// Returns a sysctl of `vm` as a number.
+    #[must_use]
+    pub fn sysctl(&self, name: &str) -> Option<u64> {
+        self.sysctls.get(name)?.parse().ok()
+    }
+
+    /// Tells whether the kernel has a sysctl of `vm`: by the files if there are any, else by the version that brought it.
+    #[must_use]
+    pub fn has_sysctl(&self, name: &str, since: Version) -> bool {
+        match self.sysctls.is_empty() {
+            true => self.at_least(since),
+            false => self.sysctls.contains_key(name),
+        }
+    }
+
+    /// Tells whether the kernel is of that version or a later one; true if its version is unknown.
+    #[must_use]
+    pub fn at_least(&self, version: Version) -> bool {
+        self.version.is_none_or(|own| own >= version)
+    }
+}
+
+pub(super) fn gone(file: &str, why: &str) -> Missing {
+    Missing { file: file.to_owned(), why: why.to_owned() }
+}
+
+fn meminfo_line(meminfo: &BTreeMap<String, u64>) -> String {
+    meminfo.get("MemTotal").map_or(String::new(), |kb| format!("MemTotal: {kb} kB\n"))
+}
+
+/// Returns the version in the text of `/proc/version`, of `uname -a`, or a release.
+fn version_of(text: &str) -> Option<(Version, String)> {
+    let release = text
+        .split_whitespace()
+        .find(|word| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit()))?;
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let version = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+    Some((version, release.to_owned()))
+}
+
+/// Returns names and numbers, one pair a line.
+pub(super) fn pairs(text: &str) -> BTreeMap<String, u64> {
+    let pair = |line: &str| {
+        let mut words = line.split_whitespace();
+        let name = words.next()?.trim_end_matches(':');
+        // Some counters can go below zero for a moment.
+        let value: i128 = words.next()?.parse().ok()?;
+        Some((name.to_owned(), value.clamp(0, MOST) as u64))
+    };
+    text.lines().filter_map(pair).collect()
+}
+
+fn parsed<T>(
+    text: String,
+    file: &str,
+    read: fn(Input) -> Result<T, pageblock_recording::Error>,
+    missing: &mut Vec<Missing>,
+) -> Option<T> {
+    if text.trim().is_empty() {
+        return None;
+    }
+    let made = Input::from_reader(Cursor::new(text), Path::new(file)).and_then(read);
+    made.map_err(|error| missing.push(gone(file, &error.to_string()))).ok()
+}
+
+fn pressure(text: &str) -> Option<Pressure> {
+    let mut pressure = Pressure::default();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (averages, total) = match words.next()? {
+            "some" => (&mut pressure.some, &mut pressure.some_us),
+            "full" => (&mut pressure.full, &mut pressure.full_us),
+            _ => continue,
+        };
+        for word in words {
+            let (key, value) = word.split_once('=')?;
+            match key {
+                "avg10" => averages[0] = value.parse().ok()?,
+                "avg60" => averages[1] = value.parse().ok()?,
+                "avg300" => averages[2] = value.parse().ok()?,
+                _ => *total = value.parse().ok()?,
+            }
+        }
+    }
+    (!text.trim().is_empty()).then_some(pressure)
+}

@@ -1,0 +1,151 @@
+//! Reads `/proc/kpageflags` and `/proc/kpagecount`, live or saved, a part at a time.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use pageblock_recording::Input;
+
+use super::kind::{Kind, bit, kind};
+use super::tally::Tally;
+use crate::error::Error;
+
+/// Frames that are read at a time: a part of 256 KiB stays in a cache.
+const CHUNK: usize = 1 << 15;
+
+/// Asks whether to stop, and is told the frames that were read.
+pub type Watch<'a> = &'a dyn Fn(u64) -> bool;
+
+/// A table with a word for each frame.
+pub(super) struct Table {
+    path: PathBuf,
+    source: Source,
+    /// The next frame.
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+enum Source {
+    File(File),
+    Compressed(Box<Input>),
+}
+
+impl Table {
+    /// Opens a table; it is compressed if its name says so.
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let source = match path.extension().and_then(|end| end.to_str()) {
+            Some("zst" | "xz") => Source::Compressed(Box::new(Input::open(path)?)),
+            _ => Source::File(File::open(path).map_err(Error::io(path))?),
+        };
+        Ok(Self { path: path.to_owned(), source, at: 0, bytes: Vec::new() })
+    }
+
+    /// Returns the words of frames; fewer where the table ends.
+    fn words(&mut self, from: u64, count: usize) -> Result<&[u8], Error> {
+        match &mut self.source {
+            Source::File(file) => {
+                if self.at != from {
+                    file.seek(SeekFrom::Start(from * 8)).map_err(Error::io(&self.path))?;
+                }
+                self.bytes.clear();
+                let mut limited = Read::by_ref(file).take(count as u64 * 8);
+                limited.read_to_end(&mut self.bytes).map_err(Error::io(&self.path))?;
+            }
+            Source::Compressed(input) => {
+                while self.at < from {
+                    let step = CHUNK.min((from - self.at) as usize);
+                    self.bytes.resize(step * 8, 0);
+                    input.read_exact(&mut self.bytes, "the words of frames")?;
+                    self.at += step as u64;
+                }
+                self.bytes.resize(count * 8, 0);
+                input.read_exact(&mut self.bytes, "the words of frames")?;
+            }
+        }
+        let whole = self.bytes.len() / 8;
+        self.at = from + whole as u64;
+        Ok(&self.bytes[..whole * 8])
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().unwrap_or_default())
+}
+
+/// Adds the frames from `start` to `end` to a tally.
+pub(super) fn read(
+    flags: &mut Table,
+    mut counts: Option<&mut Table>,
+    (start, end): (u64, u64),
+    tally: &mut Tally,
+    watch: Watch<'_>,
+) -> Result<(), Error> {
+    let mut runs = Runs { kind: Kind::Hole, frames: 0, folio: false, tally };
+    let mut last = (bit::NO_PAGE, 0);
+    let mut at = start;
+    while at < end {
+        let frames = CHUNK.min((end - at) as usize);
+        let words = flags.words(at, frames)?;
+        let maps = match &mut counts {
+            Some(table) => table.words(at, frames)?,
+            None => &[],
+        };
+        for (n, bytes) in words.chunks_exact(8).enumerate() {
+            let flags = word(bytes);
+            let maps = maps.get(n * 8..n * 8 + 8).map_or(0, word);
+            if (flags, maps) == last && flags & (bit::HEAD | bit::TAIL) == 0 {
+                runs.frames += 1;
+                continue;
+            }
+            last = (flags, maps);
+            runs.push(flags, maps);
+        }
+        let read = (words.len() / 8) as u64;
+        at += read;
+        if watch(read) {
+            return Err(Error::Stopped);
+        }
+        if read < frames as u64 {
+            // The kernel has no more frames.
+            break;
+        }
+    }
+    runs.end();
+    tally.finish();
+    Ok(())
+}
+
+/// The run of frames of one kind that is read.
+struct Runs<'a> {
+    kind: Kind,
+    frames: u64,
+    /// Whether it is one folio above order 0, whose size shows at its end.
+    folio: bool,
+    tally: &'a mut Tally,
+}
+
+impl Runs<'_> {
+    fn push(&mut self, flags: u64, maps: u64) {
+        let head = flags & bit::HEAD != 0 && flags & bit::LRU != 0;
+        let now = kind(flags, maps, self.kind);
+        let tail = flags & bit::TAIL != 0;
+        if now == self.kind && !head && (tail || !self.folio) {
+            self.frames += 1;
+            return;
+        }
+        self.end();
+        self.kind = now;
+        self.frames = 1;
+        self.folio = head;
+    }
+
+    fn end(&mut self) {
+        let huge = self.folio && self.frames >> self.tally.sizes.pageblock > 0;
+        let kind = match self.kind {
+            Kind::LargeFolio if huge => Kind::HugeFolio,
+            kind => kind,
+        };
+        self.tally.push(kind, self.frames);
+        self.frames = 0;
+    }
+}

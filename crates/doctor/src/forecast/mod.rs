@@ -1,0 +1,266 @@
+//! How many large blocks compaction could make, and what holds the others.
+
+mod bounds;
+mod frames;
+mod held;
+mod kind;
+mod source;
+mod tally;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+pub use self::bounds::Range;
+pub use self::frames::Watch;
+pub use self::held::{Bin, Held, Holder};
+pub use self::kind::{KINDS, Kind, Movable, Rules};
+pub use self::source::page_kb;
+pub use self::tally::{Block, Sizes, Tally, Units};
+
+use self::bounds::Pins;
+use self::source::Source;
+use crate::error::Error;
+use crate::proc::tree::{Missing, Tree};
+use crate::proc::zoneinfo::Zone;
+
+/// The forecast for a machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Forecast {
+    /// The file with the use of frames.
+    pub file: PathBuf,
+    /// The kernel's version.
+    pub version: Option<String>,
+    /// The size of a page in kB.
+    pub page_kb: u64,
+    /// The order of a pageblock.
+    pub pageblock_order: u8,
+    /// The order of 1 GiB.
+    pub gigantic_order: u8,
+    /// All zones together, by order.
+    pub orders: Vec<Range>,
+    /// The zones.
+    pub zones: Vec<ZoneForecast>,
+    /// Frames by kind, most first.
+    pub frames: Vec<Frames>,
+    /// Free pages on per-CPU lists, which cannot be told from kernel memory.
+    pub on_cpu_lists: u64,
+    /// Pages that are pinned now (`nr_foll_pin_acquired` less `nr_foll_pin_released`); null where the kernel does not count them.
+    pub pinned: Option<u64>,
+    /// Pageblocks by the number of pages that hold them.
+    pub held: Held,
+    /// Blocks of 1 GiB by the number of pages that hold them.
+    pub held_gigantic: Held,
+    /// The slab caches with the most pages.
+    pub slabs: Vec<Slab>,
+    /// What could not be read.
+    pub missing: Vec<Missing>,
+    /// What every pageblock is, a letter each.
+    pub map: Vec<MapRow>,
+}
+
+/// The forecast for a zone.
+#[derive(Clone, Debug, Serialize)]
+pub struct ZoneForecast {
+    /// The node.
+    pub node: u32,
+    /// The zone.
+    pub zone: String,
+    /// By order.
+    pub orders: Vec<Range>,
+}
+
+/// Frames of a kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Frames {
+    /// The kind.
+    pub kind: Kind,
+    /// The pages.
+    pub pages: u64,
+}
+
+/// A slab cache.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Slab {
+    /// Its name.
+    pub name: String,
+    /// Its pages.
+    pub pages: u64,
+}
+
+/// The pageblocks of a gigabyte, or a part of one, in a zone.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct MapRow {
+    /// The node.
+    pub node: u32,
+    /// The zone.
+    pub zone: String,
+    /// The address of the row in GiB.
+    pub gib: u64,
+    /// A letter for each pageblock: `.` free, `m` all of it moves, `?` it may move or is free on a per-CPU list, `1` held by
+    /// 1 to 3 pages, `x` by more, `K` mostly by kernel memory, `H` a huge page, `r` reserved, blank no memory.
+    pub cells: String,
+}
+
+/// The pages that hold a block of which the map says "few".
+pub const FEW: u16 = 3;
+/// The slab caches that are named.
+const SLABS: usize = 8;
+
+/// Makes the forecast for the machine below a root. `begin` is told how many frames will be read, `watch` how many were, and
+/// says whether to stop.
+///
+/// # Errors
+/// If the use of frames or the zones cannot be read, or the caller asked to stop.
+pub fn forecast(root: &Path, begin: &dyn Fn(u64), watch: Watch<'_>) -> Result<Forecast, Error> {
+    let mut source = Source::open(root)?;
+    begin(source.frames());
+    let tallies = source.tallies(watch)?;
+    let pinned = pinned(&source.tree);
+    let pins = Pins(pinned.unwrap_or(0));
+    let zones: Vec<ZoneForecast> = source
+        .zones
+        .iter()
+        .zip(&tallies)
+        .map(|(zone, tally)| ZoneForecast {
+            node: zone.node,
+            zone: zone.name.clone(),
+            orders: bounds::ranges(tally, zone, source.room(zone), pins),
+        })
+        .collect();
+    let (mut held, mut held_gigantic) = (Held::default(), Held::default());
+    let mut frames = Kind::ALL.map(|kind| Frames { kind, pages: 0 });
+    for tally in &tallies {
+        held.merge(&tally.held);
+        held_gigantic.merge(&tally.held_gigantic);
+        for (sum, &pages) in frames.iter_mut().zip(&tally.frames) {
+            sum.pages += pages;
+        }
+    }
+    held.sort();
+    held_gigantic.sort();
+    let mut frames = frames.to_vec();
+    frames.retain(|frames| frames.pages > 0 && frames.kind != Kind::Hole);
+    frames.sort_by_key(|frames| (std::cmp::Reverse(frames.pages), frames.kind));
+    let map =
+        source.zones.iter().zip(&tallies).flat_map(|(zone, tally)| map(zone, tally)).collect();
+    let slabs = slabs(&source.tree, &mut source.missing);
+    Ok(Forecast {
+        file: source.file(),
+        version: source.version.as_ref().map(ToString::to_string),
+        page_kb: source.page_kb,
+        pageblock_order: source.sizes.pageblock,
+        gigantic_order: source.sizes.gigantic,
+        orders: sum(&zones),
+        zones,
+        frames,
+        on_cpu_lists: source.zones.iter().map(|zone| zone.on_cpu_lists).sum(),
+        pinned,
+        held,
+        held_gigantic,
+        slabs,
+        missing: source.missing,
+        map,
+    })
+}
+
+fn sum(zones: &[ZoneForecast]) -> Vec<Range> {
+    let mut orders = zones.first().map_or(Vec::new(), |zone| zone.orders.clone());
+    for zone in zones.iter().skip(1) {
+        for (sum, range) in orders.iter_mut().zip(&zone.orders) {
+            sum.add(range);
+        }
+    }
+    orders
+}
+
+/// Returns the pages that are pinned for devices; `None` where the kernel does not count them.
+fn pinned(tree: &Tree) -> Option<u64> {
+    let text = tree.read("/proc/vmstat").ok()?;
+    let counter = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse().ok()
+    };
+    Some(counter("nr_foll_pin_acquired ")?.saturating_sub(counter("nr_foll_pin_released ")?))
+}
+
+/// Returns the slab caches with the most pages.
+fn slabs(tree: &Tree, missing: &mut Vec<Missing>) -> Vec<Slab> {
+    let text = match tree.read("/proc/slabinfo") {
+        Ok(text) => text,
+        Err(why) => {
+            missing.push(why);
+            return Vec::new();
+        }
+    };
+    // name active objects size objects_of_a_slab pages_of_a_slab : tunables ... : slabdata active slabs shared
+    let slab = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let data = words.iter().position(|&word| word == "slabdata")?;
+        let slabs: u64 = words.get(data + 2)?.parse().ok()?;
+        let each: u64 = words.get(5)?.parse().ok()?;
+        Some(Slab { name: (*words.first()?).to_owned(), pages: slabs.saturating_mul(each) })
+    };
+    let mut slabs: Vec<Slab> =
+        text.lines().filter_map(slab).filter(|slab| slab.pages > 0).collect();
+    slabs.sort_by(|a, b| b.pages.cmp(&a.pages).then_with(|| a.name.cmp(&b.name)));
+    slabs.truncate(SLABS);
+    slabs
+}
+
+/// The file that compacts every zone when it is written.
+const COMPACT_MEMORY: &str = "/proc/sys/vm/compact_memory";
+
+/// Opens what compacts the memory of this machine, without doing it.
+///
+/// # Errors
+/// If this user may not, or the kernel cannot compact.
+pub fn compactor() -> Result<Compactor, Error> {
+    let path = Path::new(COMPACT_MEMORY);
+    let file = std::fs::OpenOptions::new().write(true).open(path).map_err(Error::io(path))?;
+    Ok(Compactor(file))
+}
+
+/// What compacts the memory of this machine.
+#[derive(Debug)]
+pub struct Compactor(std::fs::File);
+
+impl Compactor {
+    /// Compacts every zone; returns when it is done.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn compact(mut self) -> Result<(), Error> {
+        self.0.write_all(b"1").map_err(Error::io(Path::new(COMPACT_MEMORY)))
+    }
+}
+
+/// Returns the rows of a zone's map that have memory.
+fn map(zone: &Zone, tally: &Tally) -> Vec<MapRow> {
+    let shift = tally.sizes.gigantic - tally.sizes.pageblock;
+    let pages = 1_u32 << tally.sizes.pageblock;
+    let first = tally.first >> shift;
+    let rows = tally.blocks.chunks(1 << shift).zip(first..).map(|(blocks, gib)| MapRow {
+        node: zone.node,
+        zone: zone.name.clone(),
+        gib,
+        cells: blocks.iter().map(|block| cell(block, pages)).collect(),
+    });
+    rows.filter(|row| !row.cells.trim().is_empty()).collect()
+}
+
+fn cell(block: &Block, pages: u32) -> char {
+    let held = block.held();
+    match () {
+        () if u32::from(block.free) == pages => '.',
+        () if block.most == Kind::Hole && u32::from(block.never) == pages => ' ',
+        () if matches!(block.most, Kind::HugeFolio | Kind::Hugetlb) => 'H',
+        () if block.most == Kind::Reserved && u32::from(held) * 2 > pages => 'r',
+        () if held == 0 && block.maybe == block.large => 'm',
+        () if held == 0 => '?',
+        () if held <= FEW => '1',
+        () if u32::from(held) * 2 > pages => 'K',
+        () => 'x',
+    }
+}

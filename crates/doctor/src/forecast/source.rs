@@ -1,0 +1,245 @@
+//! Where the state of frames comes from: this machine, a copied tree, or what `pageblock record` saved.
+
+use std::path::{Path, PathBuf};
+
+use pageblock::mobility::{Migratetype, Numbering};
+use pageblock_recording::{
+    BuddyInfo, Decoding, Input, KernelVersion, PageTypeInfo, PageUse, Recording, Snapshot,
+};
+
+use super::bounds::Room;
+use super::frames::{self, Table, Watch};
+use super::kind::{Kind, Rules};
+use super::tally::{Sizes, Tally};
+use crate::error::Error;
+use crate::proc::tree::{Missing, Tree};
+use crate::proc::zoneinfo::{self, Zone};
+
+/// The files of a machine, and what they say of it.
+pub(super) struct Source {
+    pub(super) tree: Tree,
+    pub(super) zones: Vec<Zone>,
+    pub(super) version: Option<KernelVersion>,
+    pub(super) page_kb: u64,
+    pub(super) sizes: Sizes,
+    pub(super) rules: Rules,
+    pub(super) missing: Vec<Missing>,
+    types: Option<PageTypeInfo>,
+    lists: Option<BuddyInfo>,
+}
+
+impl Source {
+    /// Opens the tree at a root, or a recording's folder (its start).
+    pub(super) fn open(root: &Path) -> Result<Self, Error> {
+        let recording = root.join("start").is_dir().then(|| root.join("start"));
+        let parent = recording.as_ref().map(|_| root).or_else(|| {
+            // One end of a recording was named.
+            let parent = root.parent()?;
+            (root.ends_with("start") || root.ends_with("end")).then_some(parent)
+        });
+        let tree = Tree::new(recording.as_deref().unwrap_or(root));
+        let path = tree.find("/proc/zoneinfo").ok_or_else(|| Error::Missing {
+            path: tree.root().to_owned(),
+            what: "zoneinfo",
+            expected: "this machine, a copied tree with proc/zoneinfo, or a state that `pageblock record` saved",
+        })?;
+        let mut missing = Vec::new();
+        let mut read = |file: &str| match tree.read(file) {
+            Ok(text) => text,
+            Err(why) => {
+                missing.push(why);
+                String::new()
+            }
+        };
+        let zones = zoneinfo::read(&read("/proc/zoneinfo"), &path)?;
+        let meminfo = read("/proc/meminfo");
+        let types = read("/proc/pagetypeinfo");
+        let buddyinfo = read("/proc/buddyinfo");
+        let version = tree
+            .setting("/proc/version")
+            .or_else(|| tree.setting("/proc/sys/kernel/osrelease"))
+            .and_then(|text| KernelVersion::parse(&text))
+            .or_else(|| Some(Recording::open(parent?).ok()?.kernel));
+        if version.is_none() {
+            let why =
+                "no such file: taken as before 6.9, whose compaction passes over large folios";
+            missing.push(Missing { file: "/proc/version".to_owned(), why: why.to_owned() });
+        }
+        let page_kb = page_kb(&meminfo, &zones);
+        let pageblock = number_after(&types, "Page block order:").unwrap_or(9).min(13) as u8;
+        let columns =
+            buddyinfo.lines().next().map_or(11, |line| line.split_whitespace().count() - 4);
+        let gigantic = (1024 * 1024 / page_kb).ilog2() as u8;
+        let sizes = Sizes { pageblock, largest: columns.clamp(1, 14) as u8 - 1, gigantic };
+        let unevictable = tree.setting("/proc/sys/vm/compact_unevictable_allowed");
+        let rules = Rules {
+            large_folios: version.as_ref().is_some_and(|version| version.at_least(6, 9)),
+            unevictable: unevictable.is_none_or(|value| value != "0"),
+        };
+        let types = (!types.is_empty()).then(|| parse(types, PageTypeInfo::read)).transpose()?;
+        let lists =
+            (!buddyinfo.is_empty()).then(|| parse(buddyinfo, BuddyInfo::read)).transpose()?;
+        Ok(Self { tree, zones, version, page_kb, sizes, rules, missing, types, lists })
+    }
+
+    /// Returns the room of a zone for pages that move, where the lists by type can be read.
+    pub(super) fn room(&self, zone: &Zone) -> Option<Room> {
+        let (types, lists) = (self.types.as_ref()?, self.lists.as_ref()?);
+        let name = (u16::try_from(zone.node).ok()?, zone.name.clone());
+        let all = lists.free.get(&name)?;
+        let small = usize::from(self.sizes.pageblock).min(all.len());
+        let mut room = Room { at_least: 0, at_most: 0 };
+        for (order, &blocks) in all.iter().enumerate().take(small) {
+            let (mut targets, mut others) = (0, 0);
+            for ((of, mt), counts) in &types.free {
+                let count = counts.get(order).copied().unwrap_or(0);
+                match mt {
+                    _ if *of != name => {}
+                    Migratetype::Movable | Migratetype::Cma => targets += count,
+                    _ => others += count,
+                }
+            }
+            // The kernel stops counting a list at 100,000.
+            room.at_least += targets << order;
+            room.at_most += blocks.saturating_sub(others) << order;
+        }
+        Some(room)
+    }
+
+    /// Returns the frames that will be read.
+    pub(super) fn frames(&self) -> u64 {
+        self.zones.iter().map(|zone| zone.spanned).sum()
+    }
+
+    /// Reads what the frames of every zone are used for.
+    pub(super) fn tallies(&mut self, watch: Watch<'_>) -> Result<Vec<Tally>, Error> {
+        let Some(flags) = self.tree.find("/proc/kpageflags") else { return self.of_snapshot() };
+        let mut flags_table = Table::open(&flags)?;
+        let mut counts = match self.tree.find("/proc/kpagecount").map(|path| Table::open(&path)) {
+            Some(Ok(table)) => Some(table),
+            _ => {
+                let why = "not readable: kernel memory that is mapped is not told from free memory on per-CPU lists";
+                let file = "/proc/kpagecount".to_owned();
+                self.missing.push(Missing { file, why: why.to_owned() });
+                None
+            }
+        };
+        let mut order: Vec<usize> = (0..self.zones.len()).collect();
+        // A compressed table is read from its beginning to its end.
+        order.sort_by_key(|&at| self.zones[at].start);
+        let mut tallies: Vec<Option<Tally>> = self.zones.iter().map(|_| None).collect();
+        for at in order {
+            let zone = &self.zones[at];
+            let mut tally = Tally::new(zone.start, self.sizes, self.rules);
+            let span = (zone.start, zone.end());
+            frames::read(&mut flags_table, counts.as_mut(), span, &mut tally, watch)?;
+            tallies[at] = Some(tally);
+        }
+        let tallies: Vec<Tally> = tallies.into_iter().flatten().collect();
+        self.check(&tallies, &flags)?;
+        Ok(tallies)
+    }
+
+    /// Refuses the tables of kernels that mark only the first frame of a free block.
+    fn check(&self, tallies: &[Tally], flags: &Path) -> Result<(), Error> {
+        let counted: u64 = tallies.iter().map(|tally| tally.frames[Kind::Free as usize]).sum();
+        let free: u64 = self.zones.iter().map(|zone| zone.free).sum();
+        if counted >= free / 2 || free < 1 << 13 {
+            return Ok(());
+        }
+        let why = format!(
+            "{counted} frames are marked free, of {free} free pages in zoneinfo: this kernel marks only the first frame \
+             of a free block, or the two are of different machines"
+        );
+        Err(Error::Unusable { path: flags.to_owned(), why })
+    }
+
+    /// Reads the snapshot that `pageblock record` writes beside the files.
+    fn of_snapshot(&mut self) -> Result<Vec<Tally>, Error> {
+        let folder = self.tree.root().to_owned();
+        let Some(file) = self.tree.find("snapshot.txt") else {
+            return Err(Error::Missing {
+                path: folder,
+                what: "kpageflags",
+                expected: "/proc/kpageflags, or a copy of it (plain, .zst or .xz), or snapshot.txt",
+            });
+        };
+        let why = "only snapshot.txt: dirty and mlocked pages and large folios count as pages that surely move";
+        self.missing.push(Missing { file: "/proc/kpageflags".to_owned(), why: why.to_owned() });
+        let legacy = self.version.as_ref().map(KernelVersion::numbering);
+        let numbering = legacy.unwrap_or(Numbering::Modern);
+        let types = self.tree.read("/proc/pagetypeinfo").unwrap_or_default();
+        let snapshot = Snapshot::read(
+            Input::open(&file)?,
+            Decoding { numbering, cma: types.contains("CMA") },
+        )?;
+        let mut runs: Vec<(u64, u64, Kind)> = Vec::new();
+        runs.extend(snapshot.free.iter().map(|b| (b.pfn.0, 1 << b.order, Kind::Free)));
+        runs.extend(snapshot.pcp.iter().map(|b| (b.pfn.0, 1 << b.order, Kind::KernelOrFree)));
+        runs.extend(
+            snapshot.used.iter().map(|range| (range.pfn.0, range.count, of_use(range.state))),
+        );
+        runs.sort_unstable_by_key(|run| run.0);
+        let mut tallies = Vec::new();
+        for zone in &self.zones {
+            let mut tally = Tally::new(zone.start, self.sizes, self.rules);
+            let mut at = zone.start;
+            let first = runs.partition_point(|run| run.0 < zone.start);
+            for &(start, frames, kind) in &runs[first..] {
+                if start >= zone.end() {
+                    break;
+                }
+                let end = start.saturating_add(frames).min(zone.end());
+                // Lines cannot overlap.
+                tally.push(Kind::Hole, start.saturating_sub(at));
+                tally.push(kind, end.saturating_sub(start.max(at)));
+                at = at.max(end);
+            }
+            tally.finish();
+            tallies.push(tally);
+        }
+        Ok(tallies)
+    }
+
+    /// Returns the file that the frames come from.
+    pub(super) fn file(&self) -> PathBuf {
+        let found = self.tree.find("/proc/kpageflags").or_else(|| self.tree.find("snapshot.txt"));
+        found.unwrap_or_else(|| self.tree.root().to_owned())
+    }
+}
+
+fn parse<T>(
+    text: String,
+    read: fn(Input) -> Result<T, pageblock_recording::Error>,
+) -> Result<T, Error> {
+    let name = if text.starts_with("Node") { "buddyinfo" } else { "pagetypeinfo" };
+    Ok(read(Input::from_reader(std::io::Cursor::new(text), Path::new(name))?)?)
+}
+
+const fn of_use(state: PageUse) -> Kind {
+    match state {
+        PageUse::File => Kind::File,
+        PageUse::Anon => Kind::Anon,
+        PageUse::Shmem => Kind::Shmem,
+        PageUse::Slab => Kind::Slab,
+        PageUse::PageTable => Kind::PageTable,
+        PageUse::Reserved => Kind::Reserved,
+        PageUse::Kernel | PageUse::Other => Kind::Kernel,
+        PageUse::IsolatedFree | PageUse::KernelOrPcp => Kind::KernelOrFree,
+        PageUse::OtherLru => Kind::OffLru,
+    }
+}
+
+/// Returns the size of a page in kB: what `MemTotal` has for each managed page.
+#[must_use]
+pub fn page_kb(meminfo: &str, zones: &[Zone]) -> u64 {
+    let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
+    let total = number_after(meminfo, "MemTotal:").unwrap_or(managed * 4);
+    let kb = (total as f64 / managed.max(1) as f64).round().max(1.0) as u64;
+    kb.next_power_of_two().clamp(4, 64)
+}
+
+fn number_after(text: &str, key: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.trim().strip_prefix(key))?;
+    rest.split_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,307 @@
+//! How many large blocks compaction could make, as text.
+
+use std::collections::BTreeMap;
+
+use pageblock_doctor::forecast::{Forecast, Held, MapRow, Range};
+
+use crate::table::Table;
+
+/// How a forecast is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Style {
+    /// The columns of the terminal.
+    pub width: usize,
+    /// Whether cells of the map are coloured.
+    pub colors: bool,
+    /// Whether the map has a cell for each pageblock.
+    pub whole_map: bool,
+}
+
+/// The rows of a map that is not whole.
+const MAP_ROWS: u64 = 24;
+/// Bins of blocks that are printed, and kinds of pages in each.
+const KINDS: usize = 3;
+
+/// Prints a forecast without its map.
+#[must_use]
+pub fn print(of: &Forecast) -> String {
+    let mut text = answer(of);
+    text.push('\n');
+    text += &orders(of);
+    text += &held(of);
+    text += &notes(of);
+    text
+}
+
+/// Returns a number with commas.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Returns the size of a block of an order.
+fn size(order: u8, page_kb: u64) -> String {
+    match page_kb << order {
+        kb if kb >= 1 << 20 => format!("{} GiB", kb >> 20),
+        kb if kb >= 1 << 10 => format!("{} MiB", kb >> 10),
+        kb => format!("{kb} KiB"),
+    }
+}
+
+fn answer(of: &Forecast) -> String {
+    let (pageblock, gigantic) = (of.pageblock_order, of.gigantic_order);
+    let mut text = String::new();
+    for (order, held) in [(pageblock, &of.held), (gigantic, &of.held_gigantic)] {
+        let Some(range) = of.orders.iter().find(|range| range.order == order) else { continue };
+        text += &sentence(range, held, of);
+    }
+    text
+}
+
+fn sentence(range: &Range, held: &Held, of: &Forecast) -> String {
+    let size = size(range.order, of.page_kb);
+    let more = match (range.at_least, range.at_most) {
+        (_, most) if most <= range.free => "compaction can make no more".to_owned(),
+        (least, most) if least <= range.free => {
+            format!("compaction could make up to {} more", grouped(most - range.free))
+        }
+        (least, most) => format!(
+            "compaction could make {} to {} more",
+            grouped(least - range.free),
+            grouped(most - range.free)
+        ),
+    };
+    let mut text = format!(
+        "{size} blocks: {} of {} are free; {more}.\n",
+        grouped(range.free),
+        grouped(range.blocks)
+    );
+    let few = held.up_to(3);
+    if held.blocks() > 0 {
+        let few = match few {
+            0 => String::new(),
+            few => format!(", {} of them by 3 pages or fewer", grouped(few)),
+        };
+        text += &format!(
+            "  {} hold a page that does not move, or may not{few}.\n",
+            grouped(held.blocks())
+        );
+    }
+    text
+}
+
+fn orders(of: &Forecast) -> String {
+    let mut table = Table::new().number("order").number("size").number("blocks").number("free");
+    table = table.number("after compaction: at least").number("at most").number("never");
+    for range in &of.orders {
+        table.row([
+            range.order.to_string(),
+            size(range.order, of.page_kb),
+            grouped(range.blocks),
+            grouped(range.free),
+            grouped(range.at_least),
+            grouped(range.at_most),
+            grouped(range.held),
+        ]);
+    }
+    table.print()
+}
+
+fn held(of: &Forecast) -> String {
+    let mut text = String::new();
+    for (order, held) in [(of.pageblock_order, &of.held), (of.gigantic_order, &of.held_gigantic)] {
+        if held.bins.is_empty() {
+            continue;
+        }
+        let heading = format!("{} blocks", size(order, of.page_kb));
+        let mut table = Table::new().number("pages that stay").number(&heading).text("mostly");
+        for bin in &held.bins {
+            let pages = match bin.from == bin.to {
+                true => grouped(bin.from),
+                false => format!("{} to {}", grouped(bin.from), grouped(bin.to.min(1 << order))),
+            };
+            let kinds = bin.pages.iter().filter(|holder| holder.blocks > 0).take(KINDS);
+            let kinds: Vec<String> = kinds
+                .map(|holder| format!("{} {}", holder.kind.name(), grouped(holder.blocks)))
+                .collect();
+            table.row([pages, grouped(bin.blocks), kinds.join(", ")]);
+        }
+        text.push('\n');
+        text += &table.print();
+    }
+    text
+}
+
+fn notes(of: &Forecast) -> String {
+    let mib = |pages: u64| grouped(pages * of.page_kb / 1024);
+    let frames = of.frames.iter().take(8);
+    let frames: Vec<String> =
+        frames.map(|frames| format!("{} {}", frames.kind.name(), mib(frames.pages))).collect();
+    let mut text = format!("\nMemory [MiB]: {}\n", frames.join(", "));
+    if of.on_cpu_lists > 0 {
+        text += &format!(
+            "On per-CPU lists, free: {} MiB, among \"kernel or per-CPU lists\"\n",
+            mib(of.on_cpu_lists)
+        );
+    }
+    if !of.slabs.is_empty() {
+        let slabs: Vec<String> =
+            of.slabs.iter().map(|slab| format!("{} {}", slab.name, mib(slab.pages))).collect();
+        text += &format!("Slab caches [MiB]: {}\n", slabs.join(", "));
+    }
+    match of.pinned {
+        Some(0) => text += "Pinned for devices: nothing\n",
+        Some(pages) => {
+            text += &format!(
+                "Pinned for devices: {} pages; each may keep a block that \"at least\" counts\n",
+                grouped(pages)
+            );
+        }
+        None => {
+            text += "Pinned pages: this kernel does not count them; \"at least\" assumes none\n"
+        }
+    }
+    for missing in &of.missing {
+        text += &format!("Missing: {}: {}\n", missing.file, missing.why);
+    }
+    text
+}
+
+/// Prints the map: a cell for each pageblock and a row for each GiB, or fewer of both where the whole map is not wanted.
+#[must_use]
+pub fn map(of: &Forecast, style: Style) -> String {
+    let label = of.map.iter().map(|row| label_of(row).len()).max().unwrap_or(0);
+    let columns = style.width.saturating_sub(label + 1).max(16);
+    // A power of two, so that columns are the same addresses in each row.
+    let columns = 1 << columns.ilog2();
+    let cells = 1_usize << (of.gigantic_order - of.pageblock_order);
+    let rows = of.map.len() as u64;
+    let is_small = rows * (cells as u64).div_ceil(columns as u64) <= MAP_ROWS;
+    let whole = style.whole_map || is_small;
+    let gib = if whole { 1 } else { rows.div_ceil(MAP_ROWS).next_power_of_two() };
+    let each = if whole { 1 } else { (cells * gib as usize).div_ceil(columns).max(1) };
+    let unit = size(of.pageblock_order, of.page_kb);
+    let mut text = match each {
+        1 => format!("\nA cell is a pageblock ({unit}), a row {gib} GiB:\n"),
+        n => {
+            format!("\nA cell is {n} pageblocks ({unit} each; the most common), a row {gib} GiB:\n")
+        }
+    };
+    text += &legend(style);
+    let mut together: Vec<(String, Vec<char>)> = Vec::new();
+    let mut last = None;
+    for row in &of.map {
+        let group = (row.node, &row.zone, row.gib / gib);
+        if last != Some(group) {
+            together.push((label_of(row), Vec::new()));
+            last = Some(group);
+        }
+        if let Some((_, all)) = together.last_mut() {
+            // Rows without memory are left out of the list, not out of the picture.
+            let at = (row.gib % gib) as usize * cells;
+            all.resize(at.max(all.len()), ' ');
+            all.extend(row.cells.chars());
+        }
+    }
+    for (name, all) in together {
+        let mut picture: Vec<char> = all.chunks(each).map(most_common).collect();
+        let end = picture.iter().rposition(|&cell| cell != ' ').map_or(0, |last| last + 1);
+        picture.truncate(end);
+        for (n, line) in picture.chunks(columns).enumerate() {
+            let name = if n == 0 { name.as_str() } else { "" };
+            text += format!("{name:<label$} {}", cells_of(line, style)).trim_end();
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn label_of(row: &MapRow) -> String {
+    format!("{} {} {}", row.node, row.zone, row.gib)
+}
+
+fn most_common(cells: &[char]) -> char {
+    let mut counts: BTreeMap<char, usize> = BTreeMap::new();
+    for &cell in cells.iter().filter(|&&cell| cell != ' ') {
+        *counts.entry(cell).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|&(cell, count)| (count, cell));
+    most.map_or(' ', |(cell, _)| cell)
+}
+
+/// The letters, what they mean, and their background in a terminal (ECMA-48).
+const LEGEND: [(char, &str, u8); 8] = [
+    ('.', "free", 42),
+    ('m', "movable", 44),
+    ('?', "may move", 46),
+    ('1', "held by 1 to 3 pages", 43),
+    ('x', "held by more", 45),
+    ('K', "mostly kernel", 41),
+    ('H', "huge page", 47),
+    ('r', "reserved", 100),
+];
+
+fn legend(style: Style) -> String {
+    let entries = LEGEND.map(|(cell, what, _)| format!("{} {what}", cells_of(&[cell], style)));
+    let (first, second) = entries.split_at(5);
+    format!("{}\n{}\n", first.join("   "), second.join("   "))
+}
+
+fn cells_of(cells: &[char], style: Style) -> String {
+    if !style.colors {
+        return cells.iter().collect::<String>().trim_end().to_owned();
+    }
+    let mut text = String::new();
+    for run in cells.chunk_by(|a, b| a == b) {
+        let run_text: String = run.iter().collect();
+        match LEGEND.iter().find(|(cell, ..)| *cell == run[0]) {
+            Some((.., color)) => text += &format!("\x1b[30;{color}m{run_text}\x1b[0m"),
+            None => text += &run_text,
+        }
+    }
+    text
+}
+
+/// Prints a forecast beside what compaction made of it.
+#[must_use]
+pub fn verified(before: &Forecast, after: &Forecast) -> String {
+    let mut table = Table::new().number("order").number("size").number("free before");
+    table = table.number("forecast: at least").number("at most").number("free after").text("");
+    let free = |of: &Forecast| of.orders.first().map_or(0, |range| range.free);
+    let change = free(after) as i64 - free(before) as i64;
+    // Each page that was allocated or freed meanwhile can cost or give one block of every size.
+    let (taken, freed) = (change.min(0).unsigned_abs(), change.max(0).unsigned_abs());
+    let mut outside = 0;
+    for (range, now) in before.orders.iter().zip(&after.orders) {
+        let verdict = match now.free {
+            free if free > range.at_most + freed => "more than forecast",
+            free if free > range.at_most => "memory was freed meanwhile",
+            free if free + taken < range.at_least => "fewer than forecast",
+            free if free < range.at_least => "memory was allocated meanwhile",
+            _ => "",
+        };
+        outside += usize::from(!verdict.is_empty());
+        table.row([
+            range.order.to_string(),
+            size(range.order, before.page_kb),
+            grouped(range.free),
+            grouped(range.at_least),
+            grouped(range.at_most),
+            grouped(now.free),
+            verdict.to_owned(),
+        ]);
+    }
+    format!(
+        "{}{} of {} sizes are within the forecast. Free memory changed by {change} pages meanwhile.\n",
+        table.print(),
+        before.orders.len() - outside,
+        before.orders.len(),
+    )
+}
