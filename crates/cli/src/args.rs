@@ -378,7 +378,7 @@ pub(crate) struct MetricsArgs {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ForecastArgs {
-    /// A saved state or a copied tree; by default this machine
+    /// A copied tree, a recording (its start), or one end of a recording's folder; by default this machine
     #[arg(value_name = "SNAPSHOT")]
     pub(crate) snapshot: Option<PathBuf>,
     /// Print the map with a cell for each pageblock
@@ -387,6 +387,15 @@ pub(crate) struct ForecastArgs {
     /// Then compact this machine's memory (writes /proc/sys/vm/compact_memory) and print what became of the forecast
     #[arg(long, conflicts_with = "snapshot")]
     pub(crate) verify: bool,
+    /// Try what is often advised on this state: compaction, dropping caches, settings
+    #[arg(long, conflicts_with = "verify")]
+    pub(crate) remedies: bool,
+    /// The order that requests need; by default the one that failed most often in the kernel's log
+    #[arg(long, value_name = "N", requires = "remedies")]
+    pub(crate) order: Option<u8>,
+    /// Try settings on the demand of this recording too
+    #[arg(long, value_name = "RECORDING", requires = "remedies")]
+    pub(crate) recording: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -21,6 +21,9 @@ pub(crate) fn run(args: &ForecastArgs) -> anyhow::Result<Verdict> {
     let root = args.snapshot.as_deref().unwrap_or(Path::new("/"));
     let compactor = args.verify.then(compactor).transpose()?;
     let Some(before) = take(root)? else { return Ok(Verdict::Interrupted) };
+    if args.remedies {
+        return crate::remedies::run(args, root, &before);
+    }
     let Some(compactor) = compactor else {
         show(args, &before)?;
         return Ok(Verdict::Yes);
@@ -55,7 +58,7 @@ fn take(root: &Path) -> anyhow::Result<Option<Forecast>> {
     }
 }
 
-fn show(args: &ForecastArgs, forecast: &Forecast) -> anyhow::Result<()> {
+pub(crate) fn show(args: &ForecastArgs, forecast: &Forecast) -> anyhow::Result<()> {
     if args.json {
         output::print(&to_json(forecast))?;
         return Ok(());

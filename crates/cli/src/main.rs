@@ -30,6 +30,7 @@ mod progress;
 mod published;
 mod record;
 mod recording;
+mod remedies;
 mod repeat;
 mod replay;
 mod run;

@@ -45,6 +45,14 @@ impl Recording {
         Ok(())
     }
 
+    /// Writes what stands beside the events into a folder: the states, settings and names.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub fn write_state(&self, dir: &Path) -> Result<(), Error> {
+        self.write_files(&self.attachments()?, dir)
+    }
+
     fn write_files(&self, files: &Attachments, dir: &Path) -> Result<(), Error> {
         let mut settings = tar::Builder::new(Vec::new());
         for path in files.files.keys() {

@@ -12,7 +12,7 @@ use pageblock::replay::ListEnd;
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
 use pageblock::zone::{Geometry, Zone};
-use pageblock_recording::{PageUse, PcpInfo, Recording, Snapshot, ZoneSnapshot};
+use pageblock_recording::{KernelVersion, PageUse, PcpInfo, Recording, Snapshot, ZoneSnapshot};
 
 use crate::error::Error;
 
@@ -42,7 +42,14 @@ impl Machine {
     /// # Errors
     /// Where its snapshot contradicts itself.
     pub fn of(recording: &Recording) -> Result<Self, Error> {
-        let snapshot = &recording.start;
+        Self::of_snapshot(&recording.start, recording.pageblock_order)
+    }
+
+    /// Returns the machine of a snapshot.
+    ///
+    /// # Errors
+    /// Where it contradicts itself.
+    pub fn of_snapshot(snapshot: &Snapshot, pageblock_order: Order) -> Result<Self, Error> {
         let mut zones = Vec::new();
         for zone in &snapshot.zones {
             // The zone of a device, too, has no pages for the allocator.
@@ -63,8 +70,7 @@ impl Machine {
         reserve_tables(snapshot.end_pfn().0)?;
         let cpus = snapshot.pcpinfo.iter().map(|p| usize::from(p.cpu) + 1).max().unwrap_or(1);
         let cpu_nodes = (0..cpus).map(|cpu| NodeId(home_node(snapshot, cpu))).collect();
-        let geometry =
-            Geometry { pageblock_order: recording.pageblock_order, ..Geometry::default() };
+        let geometry = Geometry { pageblock_order, ..Geometry::default() };
         Ok(Self { zones, cpu_nodes, geometry })
     }
 
@@ -132,7 +138,12 @@ fn home_node(snapshot: &Snapshot, cpu: usize) -> u8 {
 /// Returns the preset of the kernel that made a recording: a distribution's own where there is one.
 #[must_use]
 pub fn recorded_preset(recording: &Recording) -> &'static Preset {
-    let kernel = &recording.kernel;
+    preset_of(&recording.kernel)
+}
+
+/// Returns the preset of a kernel: a distribution's own where there is one.
+#[must_use]
+pub fn preset_of(kernel: &KernelVersion) -> &'static Preset {
     if kernel.text.contains("ebian") {
         let name = format!("debian-{}.{}", kernel.major, kernel.minor);
         if let Some(preset) = preset::find(&name) {

@@ -34,7 +34,7 @@ pub fn print(of: &Forecast) -> String {
 }
 
 /// Returns a number with commas.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -47,7 +47,7 @@ fn grouped(number: u64) -> String {
 }
 
 /// Returns the size of a block of an order.
-fn size(order: u8, page_kb: u64) -> String {
+pub(crate) fn size(order: u8, page_kb: u64) -> String {
     match page_kb << order {
         kb if kb >= 1 << 20 => format!("{} GiB", kb >> 20),
         kb if kb >= 1 << 10 => format!("{} MiB", kb >> 10),

@@ -19,6 +19,7 @@ pub mod mmtests;
 pub mod monitors;
 pub mod published;
 pub mod ratio;
+pub mod remedies;
 pub mod replay;
 pub mod seeds;
 pub mod summary;

@@ -59,6 +59,14 @@ pub struct Failures {
 }
 
 impl Signs {
+    /// Finds what the log of a machine says.
+    ///
+    /// # Errors
+    /// If there is no log, or this user may not read it.
+    pub fn of_machine(tree: &Tree) -> Result<Self, Missing> {
+        Ok(Self::find(&read(tree)?))
+    }
+
     /// Finds what a log says.
     #[must_use]
     pub fn find(log: &str) -> Self {

@@ -124,39 +124,69 @@ struct Compacted(Vec<After>);
 fn compacted(tally: &Tally, zone: &Zone, mut total: u64) -> Compacted {
     let blocks = &tally.blocks;
     let mut after = vec![After::Same; blocks.len()];
-    let pages = 1_u32 << tally.sizes.pageblock;
     // Below the min watermark no target is taken.
     if zone.free < zone.marks[0] + CLUSTER {
         return Compacted(after);
     }
-    // Targets are in movable pageblocks, which are not free as a whole. What stays in a block is a sign that its type is
-    // another.
-    let is_target = |at: usize| {
-        let block = blocks[at];
-        block.held() == 0 && block.free > 0 && u32::from(block.free) < pages
-    };
-    let mut target = blocks.len();
+    let mut scanner = FreeScanner { tally, end: blocks.len(), found: true };
     let mut room = 0_u64;
-    for at in 0..blocks.len() {
-        if at >= target || blocks[at].large > 0 {
+    let mut emptied = Vec::new();
+    'run: for at in 0..blocks.len() {
+        if at >= scanner.end || blocks[at].large > 0 {
             break;
         }
         let mut moving = u64::from(blocks[at].sure);
         while moving > room {
             moving -= room;
-            let next = (at + 1..target).rev().find(|&other| is_target(other));
-            let Some(next) = next.filter(|_| total > 0) else { return Compacted(after) };
-            target = next;
-            room = u64::from(blocks[target].free).min(total);
+            let Some((target, free)) = scanner.next(at).filter(|_| total > 0) else { break 'run };
+            room = free.min(total);
             total -= room;
             after[target] = After::Filled;
         }
         room -= moving;
         if blocks[at].sure > 0 {
             after[at] = After::Emptied;
+            emptied.push(at);
         }
     }
+    // The pages that were freed last stay on the list of the CPU that compacts.
+    let mut listed = 0;
+    while let Some(at) = emptied.pop().filter(|_| listed < zone.list_limit) {
+        listed += u64::from(blocks[at].sure);
+        after[at] = After::Same;
+    }
     Compacted(after)
+}
+
+/// What looks for room, from the highest pageblock down.
+struct FreeScanner<'a> {
+    tally: &'a Tally,
+    /// The pageblock above the next one.
+    end: usize,
+    /// Whether the last pageblock that it looked into had room, so that every page of the next is looked at.
+    found: bool,
+}
+
+impl FreeScanner<'_> {
+    /// Returns the next pageblock above another that surely gives room, and its pages.
+    fn next(&mut self, above: usize) -> Option<(usize, u64)> {
+        let pages = 1_u32 << self.tally.sizes.pageblock;
+        while self.end > above + 1 {
+            self.end -= 1;
+            let block = &self.tally.blocks[self.end];
+            if u32::from(block.free) == pages {
+                continue;
+            }
+            // Targets are in movable pageblocks. What stays in a block is a sign that its type is another.
+            let is_target = block.held() == 0 && block.free > 0;
+            let every = self.found || !self.tally.rules.sampling;
+            self.found = is_target && (every || block.sampled);
+            if self.found {
+                return Some((self.end, if every { block.free.into() } else { 1 }));
+            }
+        }
+        None
+    }
 }
 
 /// The pages that are moved at a time (`COMPACT_CLUSTER_MAX`).

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use pageblock_recording::Input;
 
-use super::kind::{Kind, bit, kind};
-use super::tally::Tally;
+use super::kind::{Kind, bit, is_dropped, kind};
 use crate::error::Error;
 
 /// Frames that are read at a time: a part of 256 KiB stays in a cache.
@@ -15,6 +14,26 @@ const CHUNK: usize = 1 << 15;
 
 /// Asks whether to stop, and is told the frames that were read.
 pub type Watch<'a> = &'a dyn Fn(u64) -> bool;
+
+/// Consecutive frames of one use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Their use.
+    pub kind: Kind,
+    /// The number of frames.
+    pub frames: u64,
+    /// Whether `drop_caches` frees them: clean page cache that no process maps.
+    pub dropped: bool,
+}
+
+/// Takes what the frames of a zone are used for, from its first frame on. A folio above order 0 is a run of its own where
+/// frames are read from `/proc/kpageflags`.
+pub trait Sink {
+    /// Takes the next frames.
+    fn push(&mut self, run: Run);
+    /// Ends the zone.
+    fn finish(&mut self) {}
+}
 
 /// A table with a word for each frame.
 pub(super) struct Table {
@@ -72,15 +91,15 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap_or_default())
 }
 
-/// Adds the frames from `start` to `end` to a tally.
-pub(super) fn read(
+/// Gives the frames from `start` to `end` to a sink. A folio of at least so many frames is a huge one.
+pub(super) fn read<S: Sink>(
     flags: &mut Table,
     mut counts: Option<&mut Table>,
-    (start, end): (u64, u64),
-    tally: &mut Tally,
+    (start, end, huge): (u64, u64, u64),
+    sink: &mut S,
     watch: Watch<'_>,
 ) -> Result<(), Error> {
-    let mut runs = Runs { kind: Kind::Hole, frames: 0, folio: false, tally };
+    let mut runs = Runs { kind: Kind::Hole, frames: 0, folio: false, dropped: false, huge, sink };
     let mut last = (bit::NO_PAGE, 0);
     let mut at = start;
     while at < end {
@@ -111,25 +130,30 @@ pub(super) fn read(
         }
     }
     runs.end();
-    tally.finish();
+    sink.finish();
     Ok(())
 }
 
 /// The run of frames of one kind that is read.
-struct Runs<'a> {
+struct Runs<'a, S> {
     kind: Kind,
     frames: u64,
     /// Whether it is one folio above order 0, whose size shows at its end.
     folio: bool,
-    tally: &'a mut Tally,
+    dropped: bool,
+    huge: u64,
+    sink: &'a mut S,
 }
 
-impl Runs<'_> {
+impl<S: Sink> Runs<'_, S> {
     fn push(&mut self, flags: u64, maps: u64) {
         let head = flags & bit::HEAD != 0 && flags & bit::LRU != 0;
         let now = kind(flags, maps, self.kind);
         let tail = flags & bit::TAIL != 0;
-        if now == self.kind && !head && (tail || !self.folio) {
+        // The tails of a folio are dropped with its head.
+        let dropped = if tail { self.dropped } else { is_dropped(now, flags, maps) };
+        let same = now == self.kind && dropped == self.dropped;
+        if same && !head && (tail || !self.folio) {
             self.frames += 1;
             return;
         }
@@ -137,15 +161,17 @@ impl Runs<'_> {
         self.kind = now;
         self.frames = 1;
         self.folio = head;
+        self.dropped = dropped;
     }
 
     fn end(&mut self) {
-        let huge = self.folio && self.frames >> self.tally.sizes.pageblock > 0;
         let kind = match self.kind {
-            Kind::LargeFolio if huge => Kind::HugeFolio,
+            Kind::LargeFolio if self.folio && self.frames >= self.huge => Kind::HugeFolio,
             kind => kind,
         };
-        self.tally.push(kind, self.frames);
+        if self.frames > 0 {
+            self.sink.push(Run { kind, frames: self.frames, dropped: self.dropped });
+        }
         self.frames = 0;
     }
 }

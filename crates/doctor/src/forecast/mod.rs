@@ -13,14 +13,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 pub use self::bounds::Range;
-pub use self::frames::Watch;
+pub use self::frames::{Run, Sink, Watch};
 pub use self::held::{Bin, Held, Holder};
 pub use self::kind::{KINDS, Kind, Movable, Rules};
-pub use self::source::page_kb;
+pub use self::source::{Source, page_kb};
 pub use self::tally::{Block, Sizes, Tally, Units};
 
 use self::bounds::Pins;
-use self::source::Source;
 use crate::error::Error;
 use crate::proc::tree::{Missing, Tree};
 use crate::proc::zoneinfo::Zone;
@@ -147,7 +146,7 @@ pub fn forecast(root: &Path, begin: &dyn Fn(u64), watch: Watch<'_>) -> Result<Fo
         source.zones.iter().zip(&tallies).flat_map(|(zone, tally)| map(zone, tally)).collect();
     let slabs = slabs(&source.tree, &mut source.missing);
     Ok(Forecast {
-        file: source.file(),
+        file: file_of(root, &source),
         version: source.version.as_ref().map(ToString::to_string),
         page_kb: source.page_kb,
         pageblock_order: source.sizes.pageblock,
@@ -163,6 +162,11 @@ pub fn forecast(root: &Path, begin: &dyn Fn(u64), watch: Watch<'_>) -> Result<Fo
         missing: source.missing,
         map,
     })
+}
+
+/// Returns the file with the use of frames; of a `.pbrec`, the file itself.
+fn file_of(root: &Path, source: &Source) -> PathBuf {
+    if root.is_file() { root.to_owned() } else { source.file() }
 }
 
 fn sum(zones: &[ZoneForecast]) -> Vec<Range> {

@@ -1,14 +1,16 @@
 //! Where the state of frames comes from: this machine, a copied tree, or what `pageblock record` saved.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pageblock::mobility::{Migratetype, Numbering};
 use pageblock_recording::{
     BuddyInfo, Decoding, Input, KernelVersion, PageTypeInfo, PageUse, Recording, Snapshot,
 };
+use tempfile::TempDir;
 
 use super::bounds::Room;
-use super::frames::{self, Table, Watch};
+use super::frames::{self, Run, Sink, Table, Watch};
 use super::kind::{Kind, Rules};
 use super::tally::{Sizes, Tally};
 use crate::error::Error;
@@ -16,21 +18,48 @@ use crate::proc::tree::{Missing, Tree};
 use crate::proc::zoneinfo::{self, Zone};
 
 /// The files of a machine, and what they say of it.
-pub(super) struct Source {
-    pub(super) tree: Tree,
-    pub(super) zones: Vec<Zone>,
-    pub(super) version: Option<KernelVersion>,
-    pub(super) page_kb: u64,
-    pub(super) sizes: Sizes,
-    pub(super) rules: Rules,
-    pub(super) missing: Vec<Missing>,
-    types: Option<PageTypeInfo>,
+pub struct Source {
+    /// The tree of files.
+    pub tree: Tree,
+    /// The zones with memory, in the order of `zoneinfo`.
+    pub zones: Vec<Zone>,
+    /// The kernel.
+    pub version: Option<KernelVersion>,
+    /// The size of a page in kB.
+    pub page_kb: u64,
+    /// The sizes of blocks.
+    pub sizes: Sizes,
+    /// What this kernel's compaction moves.
+    pub rules: Rules,
+    /// What could not be read.
+    pub missing: Vec<Missing>,
+    /// Pageblocks and free blocks by type.
+    pub types: Option<PageTypeInfo>,
     lists: Option<BuddyInfo>,
+    /// The settings of a recording, by path without the first `/`.
+    settings: BTreeMap<String, String>,
+    /// Where the files of a `.pbrec` are as long as they are read.
+    _unpacked: Option<TempDir>,
 }
 
 impl Source {
-    /// Opens the tree at a root, or a recording's folder (its start).
-    pub(super) fn open(root: &Path) -> Result<Self, Error> {
+    /// Opens the tree at a root, or a recording (its start).
+    ///
+    /// # Errors
+    /// If there is no readable `zoneinfo`, or a file contradicts its format.
+    pub fn open(root: &Path) -> Result<Self, Error> {
+        if !root.is_file() {
+            return Self::open_folder(root, None);
+        }
+        let recording = Recording::open(root)?;
+        let folder = tempfile::tempdir().map_err(Error::io(root))?;
+        recording.write_state(folder.path())?;
+        let mut source = Self::open_folder(folder.path(), Some(recording))?;
+        source._unpacked = Some(folder);
+        Ok(source)
+    }
+
+    fn open_folder(root: &Path, whole: Option<Recording>) -> Result<Self, Error> {
         let recording = root.join("start").is_dir().then(|| root.join("start"));
         let parent = recording.as_ref().map(|_| root).or_else(|| {
             // One end of a recording was named.
@@ -58,8 +87,10 @@ impl Source {
         let version = tree
             .setting("/proc/version")
             .or_else(|| tree.setting("/proc/sys/kernel/osrelease"))
-            .and_then(|text| KernelVersion::parse(&text))
-            .or_else(|| Some(Recording::open(parent?).ok()?.kernel));
+            .and_then(|text| KernelVersion::parse(&text));
+        let whole = whole.or_else(|| Recording::open(parent.filter(|_| version.is_none())?).ok());
+        let version = version.or_else(|| Some(whole.as_ref()?.kernel.clone()));
+        let settings = whole.map_or_else(BTreeMap::new, |recording| recording.settings);
         if version.is_none() {
             let why =
                 "no such file: taken as before 6.9, whose compaction passes over large folios";
@@ -71,15 +102,34 @@ impl Source {
             buddyinfo.lines().next().map_or(11, |line| line.split_whitespace().count() - 4);
         let gigantic = (1024 * 1024 / page_kb).ilog2() as u8;
         let sizes = Sizes { pageblock, largest: columns.clamp(1, 14) as u8 - 1, gigantic };
-        let unevictable = tree.setting("/proc/sys/vm/compact_unevictable_allowed");
+        let unevictable = setting(&tree, &settings, "compact_unevictable_allowed");
         let rules = Rules {
             large_folios: version.as_ref().is_some_and(|version| version.at_least(6, 9)),
             unevictable: unevictable.is_none_or(|value| value != "0"),
+            sampling: version.as_ref().is_none_or(|version| version.at_least(5, 1)),
         };
         let types = (!types.is_empty()).then(|| parse(types, PageTypeInfo::read)).transpose()?;
         let lists =
             (!buddyinfo.is_empty()).then(|| parse(buddyinfo, BuddyInfo::read)).transpose()?;
-        Ok(Self { tree, zones, version, page_kb, sizes, rules, missing, types, lists })
+        Ok(Self {
+            tree,
+            zones,
+            version,
+            page_kb,
+            sizes,
+            rules,
+            missing,
+            types,
+            lists,
+            settings,
+            _unpacked: None,
+        })
+    }
+
+    /// Returns a setting of `/proc/sys/vm`; `None` if it was not read or this kernel does not have it.
+    #[must_use]
+    pub fn sysctl(&self, name: &str) -> Option<String> {
+        setting(&self.tree, &self.settings, name)
     }
 
     /// Returns the room of a zone for pages that move, where the lists by type can be read.
@@ -107,13 +157,31 @@ impl Source {
     }
 
     /// Returns the frames that will be read.
-    pub(super) fn frames(&self) -> u64 {
+    #[must_use]
+    pub fn frames(&self) -> u64 {
         self.zones.iter().map(|zone| zone.spanned).sum()
     }
 
     /// Reads what the frames of every zone are used for.
     pub(super) fn tallies(&mut self, watch: Watch<'_>) -> Result<Vec<Tally>, Error> {
-        let Some(flags) = self.tree.find("/proc/kpageflags") else { return self.of_snapshot() };
+        let (sizes, rules) = (self.sizes, self.rules);
+        let tallies = self.read(&mut |_, zone| Tally::new(zone.start, sizes, rules), watch)?;
+        if let Some(flags) = self.tree.find("/proc/kpageflags") {
+            self.check(&tallies, &flags)?;
+        }
+        Ok(tallies)
+    }
+
+    /// Reads what the frames of every zone are used for into a sink for each; `make` is given the zone and its index.
+    ///
+    /// # Errors
+    /// If there is nothing that says it, or it cannot be read.
+    pub fn read<S: Sink>(
+        &mut self,
+        make: &mut dyn FnMut(usize, &Zone) -> S,
+        watch: Watch<'_>,
+    ) -> Result<Vec<S>, Error> {
+        let Some(flags) = self.tree.find("/proc/kpageflags") else { return self.of_snapshot(make) };
         let mut flags_table = Table::open(&flags)?;
         let mut counts = match self.tree.find("/proc/kpagecount").map(|path| Table::open(&path)) {
             Some(Ok(table)) => Some(table),
@@ -127,17 +195,15 @@ impl Source {
         let mut order: Vec<usize> = (0..self.zones.len()).collect();
         // A compressed table is read from its beginning to its end.
         order.sort_by_key(|&at| self.zones[at].start);
-        let mut tallies: Vec<Option<Tally>> = self.zones.iter().map(|_| None).collect();
+        let mut sinks: Vec<Option<S>> = self.zones.iter().map(|_| None).collect();
         for at in order {
             let zone = &self.zones[at];
-            let mut tally = Tally::new(zone.start, self.sizes, self.rules);
-            let span = (zone.start, zone.end());
-            frames::read(&mut flags_table, counts.as_mut(), span, &mut tally, watch)?;
-            tallies[at] = Some(tally);
+            let mut sink = make(at, zone);
+            let span = (zone.start, zone.end(), 1 << self.sizes.pageblock);
+            frames::read(&mut flags_table, counts.as_mut(), span, &mut sink, watch)?;
+            sinks[at] = Some(sink);
         }
-        let tallies: Vec<Tally> = tallies.into_iter().flatten().collect();
-        self.check(&tallies, &flags)?;
-        Ok(tallies)
+        Ok(sinks.into_iter().flatten().collect())
     }
 
     /// Refuses the tables of kernels that mark only the first frame of a free block.
@@ -155,7 +221,10 @@ impl Source {
     }
 
     /// Reads the snapshot that `pageblock record` writes beside the files.
-    fn of_snapshot(&mut self) -> Result<Vec<Tally>, Error> {
+    fn of_snapshot<S: Sink>(
+        &mut self,
+        make: &mut dyn FnMut(usize, &Zone) -> S,
+    ) -> Result<Vec<S>, Error> {
         let folder = self.tree.root().to_owned();
         let Some(file) = self.tree.find("snapshot.txt") else {
             return Err(Error::Missing {
@@ -180,9 +249,9 @@ impl Source {
             snapshot.used.iter().map(|range| (range.pfn.0, range.count, of_use(range.state))),
         );
         runs.sort_unstable_by_key(|run| run.0);
-        let mut tallies = Vec::new();
-        for zone in &self.zones {
-            let mut tally = Tally::new(zone.start, self.sizes, self.rules);
+        let mut sinks = Vec::new();
+        for (number, zone) in self.zones.iter().enumerate() {
+            let mut sink = make(number, zone);
             let mut at = zone.start;
             let first = runs.partition_point(|run| run.0 < zone.start);
             for &(start, frames, kind) in &runs[first..] {
@@ -191,21 +260,35 @@ impl Source {
                 }
                 let end = start.saturating_add(frames).min(zone.end());
                 // Lines cannot overlap.
-                tally.push(Kind::Hole, start.saturating_sub(at));
-                tally.push(kind, end.saturating_sub(start.max(at)));
+                let push = |sink: &mut S, kind: Kind, frames: u64| {
+                    // Which page cache is dirty or mapped is not in it.
+                    let run = Run { kind, frames, dropped: kind == Kind::File };
+                    if frames > 0 {
+                        sink.push(run);
+                    }
+                };
+                push(&mut sink, Kind::Hole, start.saturating_sub(at));
+                push(&mut sink, kind, end.saturating_sub(start.max(at)));
                 at = at.max(end);
             }
-            tally.finish();
-            tallies.push(tally);
+            sink.finish();
+            sinks.push(sink);
         }
-        Ok(tallies)
+        Ok(sinks)
     }
 
     /// Returns the file that the frames come from.
-    pub(super) fn file(&self) -> PathBuf {
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
         let found = self.tree.find("/proc/kpageflags").or_else(|| self.tree.find("snapshot.txt"));
         found.unwrap_or_else(|| self.tree.root().to_owned())
     }
+}
+
+/// Returns a setting of `/proc/sys/vm`, from a tree or from what a recording kept.
+fn setting(tree: &Tree, settings: &BTreeMap<String, String>, name: &str) -> Option<String> {
+    let path = format!("proc/sys/vm/{name}");
+    tree.setting(&format!("/{path}")).or_else(|| Some(settings.get(&path)?.trim().to_owned()))
 }
 
 fn parse<T>(

@@ -2,6 +2,7 @@
 //!
 //! Memory does not grow with frames: a pageblock takes about 50 bytes.
 
+use super::frames::{Run, Sink};
 use super::held::Held;
 use super::kind::{KINDS, Kind, Movable, Rules};
 
@@ -31,9 +32,14 @@ pub struct Block {
     pub never: u16,
     /// Of those that may move: in folios above order 0, which move from 6.9 on, though a run may end at one.
     pub large: u16,
+    /// Whether every 32nd frame, from its first on, includes a free one.
+    pub sampled: bool,
     /// What most of its used frames are; `Free` if it has none.
     pub most: Kind,
 }
+
+/// The largest distance of the pages of a pageblock that are looked at for room (`COMPACT_CLUSTER_MAX`).
+const STRIDE: usize = 32;
 
 impl Block {
     /// Returns the frames that keep it from becoming free.
@@ -68,6 +74,22 @@ struct Sum {
     unknown: u32,
     maybe: u32,
     hole: bool,
+}
+
+impl Sink for Tally {
+    fn push(&mut self, run: Run) {
+        self.add(run.kind, run.frames);
+    }
+
+    /// Ends the zone: what is missing of its last block of 1 GiB is a hole.
+    fn finish(&mut self) {
+        let holes = self.frames[Kind::Hole as usize];
+        let pages = 1_u64 << self.sizes.pageblock;
+        let whole = 1_u64 << self.sizes.gigantic;
+        let have = self.blocks.len() as u64 * pages + self.open.len() as u64;
+        self.add(Kind::Hole, have.next_multiple_of(whole) - have);
+        self.frames[Kind::Hole as usize] = holes;
+    }
 }
 
 impl Units {
@@ -124,7 +146,7 @@ pub struct Tally {
     pub held: Held,
     /// The blocks of 1 GiB that pages hold.
     pub held_gigantic: Held,
-    rules: Rules,
+    pub(super) rules: Rules,
     /// The kinds of the frames of the pageblock that is read.
     open: Vec<Kind>,
     /// The blocks of a pageblock and more that are read, in the order of `units`.
@@ -154,7 +176,7 @@ impl Tally {
             open: Vec::with_capacity(1 << sizes.pageblock),
             gigantic: [0; KINDS],
         };
-        tally.push(Kind::Hole, start - gigantic);
+        tally.add(Kind::Hole, start - gigantic);
         tally.frames = [0; KINDS];
         tally
     }
@@ -166,7 +188,7 @@ impl Tally {
     }
 
     /// Adds frames of one kind.
-    pub fn push(&mut self, kind: Kind, mut frames: u64) {
+    fn add(&mut self, kind: Kind, mut frames: u64) {
         self.frames[kind as usize] += frames;
         let pages = 1_u64 << self.sizes.pageblock;
         while frames > 0 {
@@ -184,16 +206,6 @@ impl Tally {
         }
     }
 
-    /// Ends the zone: what is missing of its last block of 1 GiB is a hole.
-    pub fn finish(&mut self) {
-        let holes = self.frames[Kind::Hole as usize];
-        let pages = 1_u64 << self.sizes.pageblock;
-        let whole = 1_u64 << self.sizes.gigantic;
-        let have = self.blocks.len() as u64 * pages + self.open.len() as u64;
-        self.push(Kind::Hole, have.next_multiple_of(whole) - have);
-        self.frames[Kind::Hole as usize] = holes;
-    }
-
     fn close_uniform(&mut self, kind: Kind) {
         let order = self.sizes.pageblock;
         for part in 0..order {
@@ -206,7 +218,7 @@ impl Tally {
         }
         let mut kinds = [0; KINDS];
         kinds[kind as usize] = 1 << order;
-        self.end_block(self.sum_of(kind, 1 << order), &kinds);
+        self.end_block(self.sum_of(kind, 1 << order), &kinds, kind == Kind::Free);
     }
 
     const fn sum_of(&self, kind: Kind, frames: u32) -> Sum {
@@ -227,6 +239,7 @@ impl Tally {
         for &kind in &self.open {
             kinds[kind as usize] += 1;
         }
+        let sampled = self.open.iter().step_by(STRIDE).any(|&kind| kind == Kind::Free);
         let each: [Sum; KINDS] = Kind::ALL.map(|kind| self.sum_of(kind, 1));
         let mut sums: Vec<Sum> = self.open.drain(..).map(|kind| each[kind as usize]).collect();
         for order in 0..self.sizes.pageblock {
@@ -243,11 +256,11 @@ impl Tally {
             }
             sums.truncate(sums.len() / 2);
         }
-        self.end_block(sums[0], &kinds);
+        self.end_block(sums[0], &kinds, sampled);
     }
 
     /// Adds a pageblock to the blocks above it.
-    fn end_block(&mut self, sum: Sum, kinds: &[u32; KINDS]) {
+    fn end_block(&mut self, sum: Sum, kinds: &[u32; KINDS], sampled: bool) {
         let pages = 1_u32 << self.sizes.pageblock;
         let used = Kind::ALL.into_iter().skip(1).max_by_key(|&kind| kinds[kind as usize]);
         let most = used.filter(|_| sum.free < pages).unwrap_or(Kind::Free);
@@ -262,6 +275,7 @@ impl Tally {
             } else {
                 0
             },
+            sampled,
             most,
         });
         if !sum.hole {

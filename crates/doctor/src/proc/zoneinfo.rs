@@ -30,6 +30,8 @@ pub struct Zone {
     pub reserve: Vec<u64>,
     /// Pages on the per-CPU lists.
     pub on_cpu_lists: u64,
+    /// The most pages that the lists of one CPU hold: their limit now, or what they grow to by frees in a row (6.7 and later).
+    pub list_limit: u64,
     /// The counters of `/proc/vmstat` for the zone.
     pub counters: BTreeMap<String, u64>,
 }
@@ -64,6 +66,8 @@ impl Zone {
             "managed" => self.managed = value,
             "cma" => self.cma = value,
             "count:" => self.on_cpu_lists = self.on_cpu_lists.saturating_add(value),
+            "high:" => self.list_limit = self.list_limit.max(value),
+            "batch:" => self.list_limit = self.list_limit.max(value.saturating_mul(BATCHES)),
             "start_pfn:" => self.start = value,
             _ => {
                 self.counters.insert(key.to_owned(), value);
@@ -72,6 +76,9 @@ impl Zone {
     }
 }
 
+/// The batches that a CPU list holds at least when pages are freed in a row: one more than it frees at once
+/// (`CONFIG_PCP_BATCH_SCALE_MAX`).
+const BATCHES: u64 = (1 << 5) + 1;
 /// The limit of numbers of pages and frames, far above real ones.
 const PAGES: u64 = 1 << 48;
 /// The limit of a zone's frames: 64 TiB of pages of 4 KiB.

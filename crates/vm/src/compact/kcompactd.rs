@@ -10,6 +10,7 @@ use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
 use pageblock::policy::Nofragment;
 use pageblock::slowpath::CompactResult;
+use pageblock::zone::Zone;
 use pageblock_kernel::rules::kcompactd::{Background, Proactive};
 
 use super::suitable::{Suitable, extfrag_for_order};
@@ -49,7 +50,7 @@ struct Run {
 
 /// Returns the scores of a node at which proactive compaction stops and starts, in percent.
 #[must_use]
-fn proactive_marks(proactiveness: u64, rule: Proactive) -> (u64, u64) {
+pub fn proactive_marks(proactiveness: u64, rule: Proactive) -> (u64, u64) {
     let low = 100 - proactiveness.min(100);
     match rule {
         Proactive::HalfBelow => (low, (low + (low / 2).min(10)).min(100)),
@@ -58,6 +59,19 @@ fn proactive_marks(proactiveness: u64, rule: Proactive) -> (u64, u64) {
             (low, (low + 10).min(100))
         }
     }
+}
+
+/// Returns the share of the free memory of a node's zones that cannot serve huge pages, weighted by their sizes, in percent
+/// (`fragmentation_score_node`).
+#[must_use]
+pub fn fragmentation_score<'z, 'm: 'z>(zones: impl Iterator<Item = &'z Zone<'m>>) -> u64 {
+    let zones: Vec<&Zone<'_>> = zones.collect();
+    let present: u64 = zones.iter().map(|zone| zone.present()).sum();
+    let score = |zone: &&Zone<'_>| {
+        let order = zone.geometry().pageblock_order;
+        zone.present() * extfrag_for_order(zone, order) / (present + 1)
+    };
+    zones.iter().map(score).sum()
 }
 
 impl Kcompactd {
@@ -87,16 +101,8 @@ impl<O: Observer> Vm<'_, O> {
         }
     }
 
-    /// Returns the share of a node's free memory that cannot serve huge pages, weighted by the sizes of its zones, in
-    /// percent (`fragmentation_score_node`).
     fn fragmentation_score(&self, node: usize) -> u64 {
-        let present: u64 = self.zones_of(node).map(|z| self.allocator.zones()[z].present()).sum();
-        let score = |zone: usize| {
-            let zone = &self.allocator.zones()[zone];
-            let order = zone.geometry().pageblock_order;
-            zone.present() * extfrag_for_order(zone, order) / (present + 1)
-        };
-        self.zones_of(node).map(score).sum()
+        fragmentation_score(self.zones_of(node).map(|zone| &self.allocator.zones()[zone]))
     }
 
     /// Runs one step of a node's kcompactd on a CPU.

@@ -85,7 +85,9 @@ pub struct ZoneCompact {
 }
 
 impl ZoneCompact {
-    pub(crate) fn new(zone: &Zone<'_>) -> Self {
+    /// Returns the state of a zone that was never compacted.
+    #[must_use]
+    pub fn new(zone: &Zone<'_>) -> Self {
         let (start, last) = (zone.span().start.0, last_block(zone));
         Self {
             migrate: [start; 2],

@@ -1,0 +1,85 @@
+//! `pageblock forecast --remedies`: what is often advised, tried on a state.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use anyhow::bail;
+use pageblock_doctor::Error as DoctorError;
+use pageblock_doctor::forecast::Forecast;
+use pageblock_recording::CaptureOptions;
+use pageblock_report::json::to_json;
+use pageblock_report::remedies as print;
+use pageblock_trial::demand::{DemandTrials, demand_trials};
+use pageblock_trial::{Error, State, remedies};
+
+use crate::args::ForecastArgs;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::{Verdict, forecast, interrupt, output, replay};
+
+/// The remedies, for a bar.
+const TRIALS: u64 = 8;
+
+pub(crate) fn run(
+    args: &ForecastArgs,
+    root: &Path,
+    forecast: &Forecast,
+) -> anyhow::Result<Verdict> {
+    let trials = match state(root).and_then(|state| {
+        let progress = Progress::new("trials", TRIALS, "remedies");
+        let done = Cell::new(0);
+        remedies(&state, args.order, &|| {
+            done.set(done.get() + 1);
+            progress.set(done.get());
+            interrupt::requested()
+        })
+    }) {
+        Err(Error::Doctor(DoctorError::Stopped)) => return Ok(Verdict::Interrupted),
+        tried => tried?,
+    };
+    if !args.json {
+        forecast::show(args, forecast)?;
+        output::print(&print::print(&trials))?;
+    }
+    let demand = match &args.recording {
+        None => None,
+        Some(recording) => match demand(recording)? {
+            None => return Ok(Verdict::Interrupted),
+            demand => demand,
+        },
+    };
+    output::print(&match (args.json, &demand) {
+        (true, _) => to_json(&serde_json::json!({
+            "forecast": forecast, "trials": trials, "demand": demand,
+        })),
+        (false, Some(demand)) => print::demand(demand),
+        (false, None) => String::new(),
+    })?;
+    Ok(Verdict::Yes)
+}
+
+fn state(root: &Path) -> Result<State, Error> {
+    let progress = Progress::new("frames", 0, "frames");
+    let read = Cell::new(0);
+    State::read(root, &|frames| progress.resize(frames), &|frames| {
+        read.set(read.get() + frames);
+        progress.set(read.get());
+        interrupt::requested()
+    })
+}
+
+/// Tries settings on the demand of a recording; `None` if it was interrupted.
+fn demand(path: &Path) -> anyhow::Result<Option<DemandTrials>> {
+    let mut session = Session::open(path, &CaptureOptions::default())?;
+    let demands = session.make(replay::demands)?;
+    if demands.count == 0 {
+        bail!("{}: it has no request that can be served again", path.display());
+    }
+    let bar = Progress::new("demand", demands.count, "demands");
+    let tried = demand_trials(&session.recording, &demands, &mut |setting, done, _| {
+        bar.say(setting.to_owned());
+        bar.set(done);
+        !interrupt::requested()
+    })?;
+    Ok(tried)
+}

@@ -1,0 +1,302 @@
+//! An allocator in the state of a machine, and what remedies do to it.
+
+use std::cell::Cell;
+
+use pageblock::alloc::Allocator;
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::frame::{Order, Pfn};
+use pageblock::ids::{CpuId, ZoneIndex};
+use pageblock::layout::ZoneKind;
+use pageblock::mobility::Migratetype::{Movable, Unmovable};
+use pageblock::zone::{FrameError, Zone};
+use pageblock_kernel::rules::compaction::Compaction;
+use pageblock_vm::compact::kcompactd::fragmentation_score;
+use pageblock_vm::compact::{Compactor, Content, Goal, Mode, ZoneCompact, ZoneStep};
+
+use crate::error::Error;
+use crate::remedy::{OrderGain, Span};
+use crate::state::{DROPPED, State, Use};
+
+/// What is assumed where a state does not tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Assumed {
+    /// What may move does not; a folio above order 0 ends a run; nothing on per-CPU lists becomes free.
+    Worst,
+    /// What may move does; per-CPU lists are drained, and their pages stand where they hold the fewest blocks.
+    Best,
+}
+
+/// The CPU that compacts.
+const CPU: CpuId = CpuId(0);
+
+/// An allocator in the state of a machine.
+pub(crate) struct Trial<'m> {
+    allocator: Allocator<'m>,
+    frames: Frames,
+    rules: Compaction,
+    extfrag_threshold: i64,
+    /// Pages that were moved.
+    pub(crate) moved: u64,
+}
+
+/// What frames are used for while memory is compacted.
+struct Frames {
+    uses: Vec<u8>,
+    assumed: Assumed,
+    moves_folios: bool,
+    /// A folio was met that may end the run.
+    ends: Cell<bool>,
+}
+
+impl Content for Frames {
+    fn is_movable(&self, pfn: Pfn, _: Mode) -> bool {
+        match Use::of(self.uses.get(pfn.0 as usize).copied().unwrap_or(0)) {
+            Use::Moves => true,
+            Use::MayMove => self.assumed == Assumed::Best,
+            Use::Folio if self.moves_folios => {
+                self.ends.set(self.assumed == Assumed::Worst);
+                self.assumed == Assumed::Best
+            }
+            _ => false,
+        }
+    }
+
+    fn migrate(&mut self, from: Pfn, to: Pfn, _: Mode) -> bool {
+        self.uses[to.0 as usize] = self.uses[from.0 as usize];
+        self.uses[from.0 as usize] = Use::Free as u8;
+        true
+    }
+
+    fn hold(&mut self, pfn: Pfn, held: bool) {
+        self.uses[pfn.0 as usize] = if held { Use::Stays } else { Use::Free } as u8;
+    }
+}
+
+impl State {
+    /// Builds an allocator in this state, and does something to it.
+    pub(crate) fn with<T>(
+        &self,
+        assumed: Assumed,
+        act: impl FnOnce(&mut Trial<'_>) -> T,
+    ) -> Result<T, Error> {
+        let policy = self.kernel.allocator;
+        let mut memory = self.machine.table_memory(policy)?;
+        let mut allocator = self.machine.allocator(policy, &self.snapshot, &mut memory)?;
+        let mut uses = self.uses.clone();
+        if assumed == Assumed::Best {
+            free_listed(&mut uses, self.on_cpu_lists, 1 << self.pageblock_order());
+        }
+        for at in 0..allocator.zones().len() {
+            if let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(at), CPU) {
+                impose(zone, &uses)?;
+            }
+        }
+        let moves_folios = self.moves_folios;
+        Ok(act(&mut Trial {
+            allocator,
+            frames: Frames { uses, assumed, moves_folios, ends: Cell::new(false) },
+            rules: self.kernel.compaction,
+            extfrag_threshold: self.kernel.sysctl.extfrag_threshold.into(),
+            moved: 0,
+        }))
+    }
+
+    /// Does the same under both assumptions.
+    pub(crate) fn try_both<T>(&self, act: impl Fn(&mut Trial<'_>) -> T) -> Result<[T; 2], Error> {
+        Ok([self.with(Assumed::Worst, &act)?, self.with(Assumed::Best, &act)?])
+    }
+}
+
+/// Makes pages of unknown use free, where they alone hold a pageblock, those of the fewest first.
+fn free_listed(uses: &mut [u8], mut pages: u64, pageblock: usize) {
+    let unknown = |block: &[u8]| -> Option<u64> {
+        let stays = block.iter().any(|&used| matches!(Use::of(used), Use::Stays | Use::Absent));
+        let unknown = block.iter().filter(|&&used| Use::of(used) == Use::Unknown).count() as u64;
+        (!stays && unknown > 0).then_some(unknown)
+    };
+    let counts = uses.chunks(pageblock).enumerate();
+    let mut blocks: Vec<(u64, usize)> =
+        counts.filter_map(|(at, block)| Some((unknown(block)?, at))).collect();
+    blocks.sort_unstable();
+    for (count, at) in blocks {
+        let Some(left) = pages.checked_sub(count) else { return };
+        pages = left;
+        let end = ((at + 1) * pageblock).min(uses.len());
+        for used in &mut uses[at * pageblock..end] {
+            if Use::of(*used) == Use::Unknown {
+                *used = Use::Free as u8;
+            }
+        }
+    }
+}
+
+/// Brings a zone into the state that frames are in: free frames are merged as far as they are buddies.
+fn impose(zone: &mut Zone<'_>, uses: &[u8]) -> Result<(), Error> {
+    let span = zone.span();
+    let largest = zone.geometry().max_order;
+    let mut pfn = span.start;
+    while pfn < span.end {
+        let used = Use::of(uses.get(pfn.0 as usize).copied().unwrap_or(0));
+        let failed = |source: FrameError| Error::Contradiction { pfn, source };
+        match used {
+            Use::Absent => {}
+            Use::Free => {
+                let rest = &uses[pfn.0 as usize..span.end.0 as usize];
+                let free = rest.iter().take(1 << largest);
+                let free = free.take_while(|&&used| Use::of(used) == Use::Free).count() as u64;
+                let order = (free.ilog2().min(pfn.0.trailing_zeros()) as Order).min(largest);
+                let list = zone.block_type(pfn).unwrap_or(Movable);
+                zone.impose_free_block(pfn, order, list).map_err(failed)?;
+                pfn = Pfn(pfn.0 + (1 << order));
+                continue;
+            }
+            Use::Moves | Use::MayMove | Use::Folio => {
+                zone.impose_allocated(pfn, 0, true).map_err(failed)?;
+            }
+            Use::Unknown | Use::Stays => zone.impose_allocated(pfn, 0, false).map_err(failed)?,
+        }
+        pfn = Pfn(pfn.0 + 1);
+    }
+    Ok(())
+}
+
+impl Trial<'_> {
+    /// Returns the free blocks of an order; a larger one counts as several.
+    pub(crate) fn free_blocks(&self, order: Order) -> u64 {
+        let of = |zone: &Zone<'_>| -> u64 {
+            (order..=zone.geometry().max_order).map(|o| zone.nr_free(o) << (o - order)).sum()
+        };
+        self.allocator.zones().iter().map(of).sum()
+    }
+
+    /// Returns how many zones there are.
+    pub(crate) fn zones(&self) -> &[Zone<'_>] {
+        self.allocator.zones()
+    }
+
+    /// Returns the largest fragmentation score of a node, for proactive compaction.
+    pub(crate) fn score(&self) -> u64 {
+        let zones = self.allocator.zones();
+        let of_node = |zone: &Zone<'_>| {
+            let node = zone.node();
+            fragmentation_score(zones.iter().filter(move |zone| zone.node() == node))
+        };
+        zones.iter().map(of_node).max().unwrap_or(0)
+    }
+
+    /// Frees what `drop_caches` frees. Returns the pages.
+    pub(crate) fn drop_caches(&mut self) -> u64 {
+        let mut dropped = 0;
+        for pfn in 0..self.frames.uses.len() {
+            let used = &mut self.frames.uses[pfn];
+            if *used & DROPPED == 0 {
+                continue;
+            }
+            if self.allocator.free(CPU, Pfn(pfn as u64), 0, &mut ()).is_ok() {
+                *used = Use::Free as u8;
+                dropped += 1;
+            }
+        }
+        self.drain();
+        dropped
+    }
+
+    /// Compacts every zone as far as possible, as `compact_memory` does: what is freed last stays on the CPU's lists until they
+    /// are drained.
+    pub(crate) fn compact_memory(&mut self) {
+        for at in 0..self.allocator.zones().len() {
+            let goal = Goal { mode: Mode::Sync, ignore_hints: true, ..self.goal(at, None) };
+            self.run(goal);
+        }
+        self.drain();
+    }
+
+    /// Drains the CPU lists, at best.
+    fn drain(&mut self) {
+        if self.frames.assumed == Assumed::Best {
+            self.allocator.drain_all(&mut ());
+        }
+    }
+
+    /// Compacts every zone as kcompactd does by itself, until the score is so low.
+    pub(crate) fn compact_proactively(&mut self, low: u64) {
+        for at in 0..self.allocator.zones().len() {
+            let goal = Goal { proactive: Some(low), ignore_hints: true, ..self.goal(at, None) };
+            self.run(goal);
+        }
+        self.drain();
+    }
+
+    /// Compacts for a request of an order, zone by zone from the highest down, until there is a block. Tells whether there is.
+    pub(crate) fn compact_for(&mut self, order: Order) -> bool {
+        let pageblock = self.allocator.geometry().pageblock_order;
+        for at in (0..self.allocator.zones().len()).rev() {
+            let goal = Goal {
+                order: Some(order),
+                // Huge pages and larger blocks are asked for by users, smaller ones by the kernel.
+                migratetype: if order >= pageblock { Movable } else { Unmovable },
+                whole_zone: false,
+                direct: Some(order),
+                ..self.goal(at, Some(order))
+            };
+            if self.run(goal) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn goal(&self, zone: usize, order: Option<Order>) -> Goal {
+        Goal {
+            zone,
+            order,
+            migratetype: Movable,
+            mode: Mode::SyncLight,
+            highest: if order.is_some() { ZoneKind::Movable } else { self.zones()[zone].kind() },
+            flags: AllocFlags::WMARK_MIN,
+            whole_zone: true,
+            ignore_hints: false,
+            any_block: false,
+            direct: None,
+            proactive: None,
+            whole_blocks: false,
+            extfrag_threshold: self.extfrag_threshold,
+        }
+    }
+
+    /// Runs a compaction to its end. Tells whether it captured a block or a block of its order is free.
+    fn run(&mut self, goal: Goal) -> bool {
+        let mut state = ZoneCompact::new(&self.allocator.zones()[goal.zone]);
+        let mut compactor = Compactor::new(goal, self.rules);
+        self.frames.ends.set(false);
+        loop {
+            let step = compactor.step(
+                &mut self.allocator,
+                &mut state,
+                &mut self.frames,
+                CPU.index(),
+                &mut (),
+            );
+            self.moved += compactor.scanned.moved;
+            match step {
+                ZoneStep::More if !self.frames.ends.get() => {}
+                ZoneStep::Captured(_) => return true,
+                _ => break,
+            }
+        }
+        let zone = &self.allocator.zones()[goal.zone];
+        goal.order.is_some_and(|order| {
+            zone.watermark_ok(order, zone.watermarks().min, goal.highest, AllocFlags(0))
+        })
+    }
+}
+
+/// Returns free blocks of orders before and after, from two trials.
+pub(crate) fn gains(orders: &[Order], before: &[u64], after: [&[u64]; 2]) -> Vec<OrderGain> {
+    let gain = |at: usize| OrderGain {
+        order: orders[at],
+        before: before[at],
+        after: Span::of(after[0][at], after[1][at]),
+    };
+    (0..orders.len()).map(gain).collect()
+}

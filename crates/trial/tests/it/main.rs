@@ -1,0 +1,3 @@
+//! Integration tests of trials.
+
+mod guests;
