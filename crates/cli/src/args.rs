@@ -2,6 +2,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod recording;
+mod run;
 
 use std::path::PathBuf;
 
@@ -13,7 +14,9 @@ use pageblock_recording::{CaptureOptions, KernelVersion};
 use pageblock_simulate::workload;
 
 use crate::machines;
-use crate::suggest::{machine, policy, workload_name};
+use crate::suggest::{machine, policy};
+
+pub(crate) use self::run::{CompareArgs, RepeatArgs, RunArgs, TablesArgs};
 
 const POLICY_HELP: &str = "\
 A policy is NAME, NAME,switch=value,... or the path of a TOML file (it ends with .toml or has a /).
@@ -423,86 +426,4 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "runs")]
     pub(crate) json: Option<Json>,
-}
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct RunArgs {
-    /// The workload
-    #[arg(value_name = "WORKLOAD", value_parser = workload_name(), hide_possible_values = true)]
-    pub(crate) workload: String,
-    /// A policy to run; repeatable. The first is the baseline
-    #[arg(long = "policy", value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
-    pub(crate) policies: Vec<String>,
-    /// The machine; by default the one for which the workload was published
-    #[arg(long, value_name = "MACHINE", value_parser = machine(), hide_possible_values = true)]
-    pub(crate) machine: Option<String>,
-    /// Also print the published table, and run its policies if none is given
-    #[arg(long)]
-    pub(crate) published: bool,
-    /// Run with N seeds, 1 to 1000
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seeds: u64,
-    /// The first seed
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
-    pub(crate) first_seed: u64,
-    /// Scale the machine and the workload, such as 1/8; values in kilobytes that a policy sets, such as
-    /// min_free_kbytes, apply to the whole machine and shrink too
-    #[arg(long, value_name = "FRACTION", default_value = "1")]
-    pub(crate) scale: String,
-    /// Run this many simulations at a time; by default the number of CPUs
-    #[arg(long, value_name = "N")]
-    pub(crate) jobs: Option<usize>,
-    /// mmtests' rule for stars: classic (2018 to 2024), modern (since), or off
-    #[arg(long, value_name = "RULE", default_value = "classic")]
-    pub(crate) stars: Stars,
-    /// Save each run to a file when it is done, for `pageblock compare`
-    #[arg(long, value_name = "FILE")]
-    pub(crate) save: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) tables: TablesArgs,
-    /// Print JSON: the list of runs, or their comparison (docs/json.md); with --published the comparison
-    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true)]
-    pub(crate) json: Option<Option<Json>>,
-}
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct RepeatArgs {
-    /// A file of saved runs: what `run --save` wrote, or `run --json` printed
-    #[arg(value_name = "RUN")]
-    pub(crate) file: PathBuf,
-    /// Run so many simulations at a time; the number of CPUs by default
-    #[arg(long, value_name = "N")]
-    pub(crate) jobs: Option<usize>,
-    /// Save each repeated run to a file when it is done
-    #[arg(long, value_name = "FILE")]
-    pub(crate) save: Option<PathBuf>,
-}
-
-/// The tables below the summary.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct TablesArgs {
-    /// The tables to print below the summary: all, summary (none), or those with this text in their title
-    #[arg(long, value_name = "TABLES", default_value = "all", conflicts_with = "json")]
-    pub(crate) tables: String,
-}
-
-#[derive(clap::Args, Debug)]
-pub(crate) struct CompareArgs {
-    /// Files of saved runs; the first policy is the baseline
-    #[arg(value_name = "RUN", required = true)]
-    pub(crate) files: Vec<PathBuf>,
-    /// Compare what the runs have in common, even if workload, machine or scale differ
-    #[arg(long)]
-    pub(crate) force: bool,
-    /// mmtests' rule for stars: classic (2018 to 2024), modern (since), or off
-    #[arg(long, value_name = "RULE", default_value = "classic")]
-    pub(crate) stars: Stars,
-    /// Also print the published table
-    #[arg(long)]
-    pub(crate) published: bool,
-    #[command(flatten)]
-    pub(crate) tables: TablesArgs,
-    /// Print JSON: the list of runs, or their comparison (docs/json.md); with --published the comparison
-    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true)]
-    pub(crate) json: Option<Option<Json>>,
 }
