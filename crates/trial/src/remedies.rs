@@ -237,7 +237,7 @@ impl Judge<'_> {
     fn drop_caches(&self) -> Result<[Remedy; 2], Error> {
         let orders = self.orders();
         let command = "echo 1 > /proc/sys/vm/drop_caches";
-        let dropped = self.attempt(&orders, Trial::drop_caches)?;
+        let dropped = self.attempt(&orders, |trial| trial.drop_caches())?;
         let alone = self.row(
             "drop the page cache",
             Some(command),
