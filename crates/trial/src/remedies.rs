@@ -131,10 +131,10 @@ impl Judge<'_> {
             let dropped = act(trial);
             (before, Outcome { blocks: count(trial), moved: trial.moved, dropped })
         })?;
-        let [(before, worst), (_, best)] = tried;
+        let [(before, worst), (before_best, best)] = tried;
         let cost =
             Cost { moved: Span::of(worst.moved, best.moved), dropped: worst.dropped, kept_free: 0 };
-        Ok((gains(orders, &before, [&worst.blocks, &best.blocks]), cost))
+        Ok((gains(orders, [[&before, &worst.blocks], [&before_best, &best.blocks]]), cost))
     }
 
     /// Makes the row of a remedy that was tried.
