@@ -2,5 +2,6 @@
 
 mod forecast;
 mod fuzzed;
+mod guests;
 mod patterns;
 mod reports;
