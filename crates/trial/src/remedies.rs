@@ -234,6 +234,10 @@ impl Judge<'_> {
         Ok(Remedy { name, command: None, verdict, effect: None, cost, confidence: Some(sure), why })
     }
 
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method is of one lifetime, the closure of any"
+    )]
     fn drop_caches(&self) -> Result<[Remedy; 2], Error> {
         let orders = self.orders();
         let command = "echo 1 > /proc/sys/vm/drop_caches";
