@@ -14,6 +14,7 @@ use pageblock_recording::{CaptureOptions, KernelVersion};
 use pageblock_simulate::workload;
 
 use crate::machines;
+use crate::remedies::TrialArgs;
 use crate::suggest::{machine, policy};
 
 pub(crate) use self::run::{CompareArgs, RepeatArgs, RunArgs, TablesArgs};
@@ -390,15 +391,8 @@ pub(crate) struct ForecastArgs {
     /// Then compact this machine's memory (writes /proc/sys/vm/compact_memory) and print what became of the forecast
     #[arg(long, conflicts_with = "snapshot")]
     pub(crate) verify: bool,
-    /// Try what is often advised on this state: compaction, dropping caches, settings
-    #[arg(long, conflicts_with = "verify")]
-    pub(crate) remedies: bool,
-    /// The order that requests need; by default the one that failed most often in the kernel's log
-    #[arg(long, value_name = "N", requires = "remedies")]
-    pub(crate) order: Option<u8>,
-    /// Try settings on the demand of this recording too
-    #[arg(long, value_name = "RECORDING", requires = "remedies")]
-    pub(crate) recording: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) trial: TrialArgs,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

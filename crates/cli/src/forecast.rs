@@ -21,7 +21,7 @@ pub(crate) fn run(args: &ForecastArgs) -> anyhow::Result<Verdict> {
     let root = args.snapshot.as_deref().unwrap_or(Path::new("/"));
     let compactor = args.verify.then(compactor).transpose()?;
     let Some(before) = take(root)? else { return Ok(Verdict::Interrupted) };
-    if args.remedies {
+    if args.trial.remedies {
         return crate::remedies::run(args, root, &before);
     }
     let Some(compactor) = compactor else {

@@ -1,7 +1,7 @@
 //! `pageblock forecast --remedies`: what is often advised, tried on a state.
 
 use std::cell::Cell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use pageblock_doctor::Error as DoctorError;
@@ -17,6 +17,20 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::{Verdict, forecast, interrupt, output, replay};
 
+/// What is tried.
+#[derive(clap::Args, Debug)]
+pub(crate) struct TrialArgs {
+    /// Try what is often advised on this state: compaction, dropping caches, settings
+    #[arg(long, conflicts_with = "verify")]
+    pub(crate) remedies: bool,
+    /// The order that requests need; by default the one that failed most often in the kernel's log
+    #[arg(long, value_name = "N", requires = "remedies")]
+    pub(crate) order: Option<u8>,
+    /// Try settings on the demand of this recording too
+    #[arg(long, value_name = "RECORDING", requires = "remedies")]
+    pub(crate) recording: Option<PathBuf>,
+}
+
 /// The remedies, for a bar.
 const TRIALS: u64 = 8;
 
@@ -28,7 +42,7 @@ pub(crate) fn run(
     let trials = match state(root).and_then(|state| {
         let progress = Progress::new("trials", TRIALS, "remedies");
         let done = Cell::new(0);
-        remedies(&state, args.order, &|| {
+        remedies(&state, args.trial.order, &|| {
             done.set(done.get() + 1);
             progress.set(done.get());
             interrupt::requested()
@@ -41,7 +55,7 @@ pub(crate) fn run(
         forecast::show(args, forecast)?;
         output::print(&print::print(&trials))?;
     }
-    let demand = match &args.recording {
+    let demand = match &args.trial.recording {
         None => None,
         Some(recording) => match demand(recording)? {
             None => return Ok(Verdict::Interrupted),

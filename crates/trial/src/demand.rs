@@ -20,7 +20,7 @@ use crate::remedy::Verdict;
 pub struct DemandTrials {
     /// The recording.
     pub recording: String,
-    /// The seconds of demand.
+    /// Its requests and frees.
     pub requests: u64,
     /// The order of a pageblock.
     pub pageblock_order: u8,

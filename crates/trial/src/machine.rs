@@ -291,12 +291,14 @@ impl Trial<'_> {
     }
 }
 
-/// Returns free blocks of orders before and after, from two trials.
-pub(crate) fn gains(orders: &[Order], before: &[u64], after: [&[u64]; 2]) -> Vec<OrderGain> {
+/// Returns free blocks of orders before and after, from two trials: at the worst, and at the best.
+pub(crate) fn gains(orders: &[Order], [worst, best]: [[&[u64]; 2]; 2]) -> Vec<OrderGain> {
+    let change = |[before, after]: [&[u64]; 2], at: usize| after[at] as i64 - before[at] as i64;
     let gain = |at: usize| OrderGain {
         order: orders[at],
-        before: before[at],
-        after: Span::of(after[0][at], after[1][at]),
+        before: worst[0][at],
+        after: Span::of(worst[1][at], best[1][at]),
+        change: [change(worst, at), change(best, at)],
     };
     (0..orders.len()).map(gain).collect()
 }

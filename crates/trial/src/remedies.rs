@@ -131,10 +131,10 @@ impl Judge<'_> {
             let dropped = act(trial);
             (before, Outcome { blocks: count(trial), moved: trial.moved, dropped })
         })?;
-        let [(before, worst), (_, best)] = tried;
+        let [(before, worst), (before_best, best)] = tried;
         let cost =
             Cost { moved: Span::of(worst.moved, best.moved), dropped: worst.dropped, kept_free: 0 };
-        Ok((gains(orders, &before, [&worst.blocks, &best.blocks]), cost))
+        Ok((gains(orders, [[&before, &worst.blocks], [&before_best, &best.blocks]]), cost))
     }
 
     /// Makes the row of a remedy that was tried.
@@ -234,6 +234,10 @@ impl Judge<'_> {
         Ok(Remedy { name, command: None, verdict, effect: None, cost, confidence: Some(sure), why })
     }
 
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method is of one lifetime, the closure of any"
+    )]
     fn drop_caches(&self) -> Result<[Remedy; 2], Error> {
         let orders = self.orders();
         let command = "echo 1 > /proc/sys/vm/drop_caches";

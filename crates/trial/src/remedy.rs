@@ -55,6 +55,8 @@ pub struct OrderGain {
     pub before: u64,
     /// After.
     pub after: Span,
+    /// What the remedy changes, at the worst and at the best: what is assumed of the state is the same before and after.
+    pub change: [i64; 2],
 }
 
 /// A number between two bounds.
@@ -104,11 +106,12 @@ impl Effect {
         let Some(gain) = self.orders.iter().find(|gain| gain.order == order) else {
             return Verdict::NotJudged;
         };
-        match gain.after {
-            after if after.at_least > gain.before => Verdict::Gains,
-            after if after.at_most > gain.before => Verdict::MayGain,
-            after if after.at_most < gain.before => Verdict::Worse,
-            _ => Verdict::GainsNothing,
+        let [worst, best] = gain.change;
+        match (worst.min(best), worst.max(best)) {
+            (1.., _) => Verdict::Gains,
+            (_, 1..) => Verdict::MayGain,
+            (_, 0) => Verdict::GainsNothing,
+            _ => Verdict::Worse,
         }
     }
 }

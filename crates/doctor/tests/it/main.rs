@@ -3,5 +3,6 @@
 mod flight;
 mod forecast;
 mod fuzzed;
+mod guests;
 mod patterns;
 mod reports;

@@ -42,6 +42,19 @@ int main(int n, char **a) {
     for (long i = 0; i < pages; i++) if (next() % 2) madvise(p + i * 4096, 4096, MADV_DONTNEED);
     done();
   }
+  if (!strcmp(mode, "dust")) {             // memory is filled; pipe pages take single free pages in every pageblock
+    static char page[4096]; int fd[2], slots = 0; long every = atol(a[3]), pages = available("MemTotal:"), used = 0, gaps = 0;
+    char *p = touch(pages);
+    while (used < pages && available("MemFree:") > percent * 256) for (int i = 0; i < 64; i++) p[used++ * 4096] = 1;
+    for (long i = 0; i < used; i++) if (next() % every == 0) { madvise(p + i * 4096, 4096, MADV_DONTNEED); gaps++; }
+    for (; gaps > 0; gaps--) {
+      if (!slots) { if (pipe(fd)) { perror("pipe"); return 1; } slots = fcntl(fd[1], F_SETPIPE_SZ, 1 << 20) >> 12; if (slots <= 0) slots = 16; fcntl(fd[1], F_SETFL, O_NONBLOCK); }
+      if (write(fd[1], page, 4096) != 4096) { perror("write"); return 1; }
+      slots--;
+    }
+    for (long i = 0; i < used; i++) if (next() % 2) madvise(p + i * 4096, 4096, MADV_DONTNEED);
+    done();
+  }
   if (!strcmp(mode, "cache")) {            // pages of the page cache beside pages of anonymous memory
     long pages = available("MemAvailable:") * percent / 100 / 2; char *p = touch(pages);
     int fd = open("/mnt/data", O_RDONLY); static char page[4096];

@@ -46,7 +46,7 @@ fn holds(of: Span, outcome: u64, what: &str) {
 
 #[test]
 fn forecasts_hold_what_kernels_then_made() {
-    for name in ["regular", "random", "held"] {
+    for name in ["regular", "random", "held", "dust"] {
         for kernel in KERNELS {
             let folder = guest(name, kernel);
             let forecast = forecast(folder.path(), &|_| (), &|_| false).unwrap();
@@ -65,7 +65,7 @@ fn forecasts_hold_what_kernels_then_made() {
 /// every 32nd, finds none in 6.12, whose CPU lists hold the pages of the first pageblocks; in 6.1 it finds them.
 #[test]
 fn compaction_in_a_trial_is_that_of_the_kernel() {
-    for name in ["regular", "random", "held"] {
+    for name in ["regular", "random", "held", "dust"] {
         for kernel in KERNELS {
             let folder = guest(name, kernel);
             let trials = trials(folder.path(), None);
