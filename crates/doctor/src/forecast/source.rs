@@ -54,7 +54,14 @@ impl Source {
         let recording = Recording::open(root)?;
         let folder = tempfile::tempdir().map_err(Error::io(root))?;
         recording.write_state(folder.path())?;
-        let mut source = Self::open_folder(folder.path(), Some(recording))?;
+        let opened = Self::open_folder(folder.path(), Some(recording));
+        // The folder is gone when somebody reads its name.
+        let mut source = opened.map_err(|error| match error {
+            Error::Missing { what, expected, .. } => {
+                Error::Missing { path: root.to_owned(), what, expected }
+            }
+            error => error,
+        })?;
         source._unpacked = Some(folder);
         Ok(source)
     }

@@ -147,6 +147,16 @@ fn what_is_missing_is_named_and_the_rest_goes_on() {
     assert!(matches!(forecast_stopped(folder.path()), Err(Error::Unexpected { .. })));
 }
 
+/// A file that is no recording is named itself, not the folder that it was unpacked to.
+#[test]
+fn a_file_without_a_state_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.txt");
+    fs::write(&file, "# tracer: nop\n").unwrap();
+    let error = made(&file).unwrap_err().to_string();
+    assert!(error.contains("trace.txt"), "{error}");
+}
+
 fn forecast_stopped(folder: &Path) -> Result<Forecast, Error> {
     forecast(folder, &|_| (), &|_| true)
 }
