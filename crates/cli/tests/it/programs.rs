@@ -24,6 +24,8 @@ struct Scenario {
     nodes: &'static [(u64, u64)],
     /// Where the zones DMA32 and, above it, Normal meet, in MiB.
     dma32_end_mib: u64,
+    /// The part at the end of memory that is for contiguous buffers.
+    cma_mib: u64,
     programs: &'static [Program],
 }
 
@@ -37,40 +39,65 @@ enum Program {
     MustNotFail,
     MayFail,
     Churn(u64),
+    Buffers,
 }
 
 const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "faults", nodes: &[(0, 64)], dma32_end_mib: 0, programs: &[Program::Faults] },
+    Scenario {
+        name: "faults",
+        nodes: &[(0, 64)],
+        dma32_end_mib: 0,
+        cma_mib: 0,
+        programs: &[Program::Faults],
+    },
     Scenario {
         name: "pool",
         nodes: &[(0, 32), (32, 96)],
         dma32_end_mib: 0,
+        cma_mib: 0,
         programs: &[Program::Pool],
     },
     Scenario {
         name: "collapse",
         nodes: &[(0, 128)],
         dma32_end_mib: 0,
+        cma_mib: 0,
         programs: &[Program::Collapse],
     },
-    Scenario { name: "holes", nodes: &[(0, 128)], dma32_end_mib: 0, programs: &[Program::Holes] },
+    Scenario {
+        name: "holes",
+        nodes: &[(0, 128)],
+        dma32_end_mib: 0,
+        cma_mib: 0,
+        programs: &[Program::Holes],
+    },
     Scenario {
         name: "must-not-fail",
         nodes: &[(0, 64)],
         dma32_end_mib: 0,
+        cma_mib: 0,
         programs: &[Program::Hog, Program::MustNotFail],
     },
     Scenario {
         name: "may-fail",
         nodes: &[(0, 64)],
         dma32_end_mib: 0,
+        cma_mib: 0,
         programs: &[Program::Hog, Program::MayFail],
     },
     Scenario {
         name: "churn",
         nodes: &[(0, 96)],
         dma32_end_mib: 32,
+        cma_mib: 0,
         programs: &[Program::Churn(1), Program::Churn(2), Program::Churn(3)],
+    },
+    Scenario {
+        name: "cma",
+        nodes: &[(0, 96)],
+        dma32_end_mib: 0,
+        cma_mib: 64,
+        programs: &[Program::Buffers],
     },
 ];
 
@@ -81,9 +108,9 @@ impl Scenario {
         };
         let nodes: String = self.nodes.iter().map(node).collect();
         let text = format!(
-            "name = \"{}\"\ndma_end_mib = 0\ndma32_end_mib = {}\n{nodes}\
+            "name = \"{}\"\ndma_end_mib = 0\ndma32_end_mib = {}\ncma_mib = {}\n{nodes}\
              [disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = 400\n",
-            self.name, self.dma32_end_mib
+            self.name, self.dma32_end_mib, self.cma_mib
         );
         machine_file::parse(&text, Scale::WHOLE).expect("it is a machine")
     }
@@ -125,6 +152,7 @@ impl Workload for Scenario {
                     Program::MustNotFail => kernel_pages(&ctx, Gfp::NOFAIL | Gfp::THISNODE).await,
                     Program::MayFail => kernel_pages(&ctx, Gfp::RETRY_MAYFAIL).await,
                     Program::Churn(seed) => churn(&ctx, seed).await,
+                    Program::Buffers => buffers(&ctx).await,
                 }
             }));
         }
@@ -242,6 +270,26 @@ async fn insist(ctx: &Ctx<'_>, blocks: &mut Vec<Pfn>) {
     let request = Request::new(9, Gfp::GFP_KERNEL | Gfp::NOWARN);
     for _ in 0..200 {
         blocks.extend(ctx.kernel_block(request, Owner::Driver).await);
+    }
+}
+
+/// Faults most of memory, CMA too, gives all but every 13th page back, and asks for kernel buffers, for which the free
+/// blocks of CMA do not count: compaction finds them at the start of the pageblocks to which it migrates.
+async fn buffers(ctx: &Ctx<'_>) {
+    const PAGES: u32 = 20_000;
+    let space = ctx.with(|w| w.vm.create_mapping(PAGES));
+    for index in 0..PAGES {
+        ctx.fault_base(space, index).await.expect("there is memory");
+    }
+    let cpu = ctx.cpu();
+    for index in (0..PAGES).filter(|index| index % 13 != 0) {
+        ctx.with(|w| w.vm.unmap_page(cpu, space, index));
+    }
+    let request = Request::new(3, Gfp::GFP_KERNEL | Gfp::NOWARN);
+    for _ in 0..3000 {
+        if ctx.kernel_block(request, Owner::Driver).await.is_err() {
+            break;
+        }
     }
 }
 
