@@ -2,7 +2,7 @@
 
 use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::{CacheLimits, CacheState, CpuCache};
-use pageblock::frame::{Order, Pfn};
+use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
@@ -15,6 +15,7 @@ use pageblock::zone::{Geometry, Zone};
 use pageblock_recording::{KernelVersion, PageUse, PcpInfo, Recording, Snapshot, ZoneSnapshot};
 
 use crate::error::Error;
+use crate::holes;
 
 /// The bytes for each frame of the largest table that a replay has: what becomes of the last free.
 const TABLE_BYTES: u64 = 24;
@@ -109,8 +110,10 @@ impl Machine {
         for at in 0..self.zones.len() {
             restore_zone(&mut allocator, at, snapshot)?;
         }
-        restore_pages(&mut allocator, snapshot)?;
+        let holes = holes::of(snapshot, self.geometry.pageblock_order);
+        restore_pages(&mut allocator, snapshot, &holes)?;
         restore_caches(&mut allocator, snapshot)?;
+        holes::mark(&mut allocator, &holes)?;
         Ok(allocator)
     }
 }
@@ -183,7 +186,11 @@ fn restore_zone(
     Ok(())
 }
 
-fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(), Error> {
+fn restore_pages(
+    allocator: &mut Allocator<'_>,
+    snapshot: &Snapshot,
+    holes: &[FrameRange],
+) -> Result<(), Error> {
     for block in &snapshot.blocks {
         if let (Some(mt), Some(at)) = (block.mt, zone_at(allocator, snapshot, block.zone))
             && let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
@@ -203,6 +210,9 @@ fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(
         for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
             // Zones that have no pages for the allocator are left out of it.
             let Some(at) = zone_of(allocator, pfn) else { continue };
+            if holes.iter().any(|hole| hole.contains(pfn)) {
+                continue;
+            }
             if let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) {
                 zone.impose_allocated(pfn, 0, movable)?;
             }

@@ -16,6 +16,7 @@
 //! What is inferred from a decision cannot judge it: such cases are counted apart.
 
 mod cpu_lists;
+mod fill;
 mod moment;
 mod rest_of_block;
 mod without_snapshot;
