@@ -8,22 +8,44 @@ use std::cmp::Reverse;
 
 use pageblock::alloc::Allocator;
 use pageblock::frame::{FrameRange, Order, Pfn};
-use pageblock_recording::{PageUse, Snapshot, ZoneSnapshot};
+use pageblock::zone::Zone;
+use pageblock_recording::{PageUse, Snapshot, UsedRange, ZoneSnapshot};
 
 use crate::error::Error;
 
-/// Returns the holes of a snapshot. One that is inferred from events does not name every frame, and tells of none.
-pub(crate) fn of(snapshot: &Snapshot, pageblock_order: Order) -> Vec<FrameRange> {
-    let present: u64 = snapshot.zones.iter().map(|zone| zone.present).sum();
-    let frames: u64 = named(snapshot).map(|(_, count)| count).fold(0, u64::saturating_add);
-    if snapshot.exact || frames < present {
-        return Vec::new();
+/// Removes from a snapshot the frames that it names although they do not exist.
+pub(crate) fn forget(snapshot: &mut Snapshot, pageblock_order: Order) {
+    if !names_all(snapshot) {
+        return;
     }
     let zones = snapshot.zones.iter().filter(|zone| zone.managed > 0);
-    zones.flat_map(|zone| of_zone(snapshot, zone, pageblock_order)).collect()
+    let holes: Vec<FrameRange> =
+        zones.flat_map(|zone| named_holes(snapshot, zone, pageblock_order)).collect();
+    for hole in holes {
+        let cut = |used: UsedRange| {
+            let end = used.pfn.0.saturating_add(used.count);
+            let before = (used.pfn.0, end.min(hole.start.0));
+            let after = (used.pfn.0.max(hole.end.0), end);
+            let rest = |(from, to): (u64, u64)| UsedRange {
+                pfn: Pfn(from),
+                count: to.saturating_sub(from),
+                ..used
+            };
+            [rest(before), rest(after)].into_iter().filter(|rest| rest.count > 0)
+        };
+        snapshot.used = std::mem::take(&mut snapshot.used).into_iter().flat_map(cut).collect();
+    }
 }
 
-fn of_zone(snapshot: &Snapshot, zone: &ZoneSnapshot, pageblock_order: Order) -> Vec<FrameRange> {
+/// Reports whether a snapshot names every frame that exists: one that is inferred from events does not.
+fn names_all(snapshot: &Snapshot) -> bool {
+    let present: u64 = snapshot.zones.iter().map(|zone| zone.present).sum();
+    let frames: u64 = named(snapshot).map(|(_, count)| count).fold(0, u64::saturating_add);
+    !snapshot.exact && frames >= present
+}
+
+/// Returns the holes of a zone that a snapshot names.
+fn named_holes(snapshot: &Snapshot, zone: &ZoneSnapshot, order: Order) -> Vec<FrameRange> {
     let within = |(pfn, count): (Pfn, u64)| {
         let start = pfn.max(zone.span().start);
         let end = Pfn(pfn.0.saturating_add(count)).min(zone.span().end);
@@ -32,10 +54,9 @@ fn of_zone(snapshot: &Snapshot, zone: &ZoneSnapshot, pageblock_order: Order) -> 
     let frames: u64 = named(snapshot).map(|run| within(run).len()).sum();
     let mut too_many = frames.saturating_sub(zone.present);
     let without_flags = snapshot.used.iter().filter(|used| used.state == PageUse::KernelOrPcp);
-    let pageblock = 1 << pageblock_order;
     let whole_blocks = |run: FrameRange| FrameRange {
-        start: Pfn(run.start.0.next_multiple_of(pageblock)),
-        end: run.end.align_down(pageblock_order),
+        start: Pfn(run.start.0.next_multiple_of(1 << order)),
+        end: run.end.align_down(order),
     };
     let runs = without_flags.map(|used| whole_blocks(within((used.pfn, used.count))));
     let mut runs: Vec<FrameRange> = runs.filter(|run| run.start < run.end).collect();
@@ -45,18 +66,23 @@ fn of_zone(snapshot: &Snapshot, zone: &ZoneSnapshot, pageblock_order: Order) -> 
         too_many -= if is_hole { run.len() } else { 0 };
         is_hole
     });
-    runs.extend(unnamed(snapshot, zone.span(), pageblock_order));
     runs
 }
 
 /// Marks holes, so that they are not counted as memory.
 ///
 /// # Errors
-/// Where a frame is in no zone, or in use.
-pub(crate) fn mark(allocator: &mut Allocator<'_>, holes: &[FrameRange]) -> Result<(), Error> {
-    let mark =
-        |hole: &FrameRange| allocator.mark_holes(*hole).map_err(|_| Error::Frame(hole.start));
-    holes.iter().try_for_each(mark)
+/// Where a frame of a hole is in use.
+pub(crate) fn mark(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(), Error> {
+    if !names_all(snapshot) {
+        return Ok(());
+    }
+    let order = allocator.geometry().pageblock_order;
+    let spans: Vec<FrameRange> = allocator.zones().iter().map(Zone::span).collect();
+    for hole in spans.into_iter().flat_map(|span| unnamed(snapshot, span, order)) {
+        allocator.mark_holes(hole).map_err(|_| Error::Frame(hole.start))?;
+    }
+    Ok(())
 }
 
 /// Returns the runs of frames that a snapshot names: where they begin, and how many they are.
@@ -92,7 +118,7 @@ fn unnamed(snapshot: &Snapshot, span: FrameRange, order: Order) -> Vec<FrameRang
 #[cfg(test)]
 mod tests {
     use pageblock::policy::Policy;
-    use pageblock_recording::{FreeBlock, PageUse, UsedRange, ZoneSnapshot};
+    use pageblock_recording::FreeBlock;
 
     use crate::machine::Machine;
     use crate::recorded::end_state;
@@ -130,6 +156,12 @@ mod tests {
         // A kernel may name frames that do not exist.
         let without_flags = used(1000, 1048);
         snapshot.used.push(UsedRange { state: PageUse::KernelOrPcp, ..without_flags });
+        assert_eq!(counted(&snapshot), 8);
+        forget(&mut snapshot, 9);
+        assert_eq!(
+            snapshot.used[2..],
+            [used(1000, 24)].map(|used| UsedRange { state: PageUse::KernelOrPcp, ..used })
+        );
         assert_eq!(counted(&snapshot), 6);
         snapshot.used.pop();
         // As where the start state is inferred: what is not named may exist.

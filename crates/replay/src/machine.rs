@@ -2,7 +2,7 @@
 
 use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::{CacheLimits, CacheState, CpuCache};
-use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::frame::{Order, Pfn};
 use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype;
@@ -110,10 +110,9 @@ impl Machine {
         for at in 0..self.zones.len() {
             restore_zone(&mut allocator, at, snapshot)?;
         }
-        let holes = holes::of(snapshot, self.geometry.pageblock_order);
-        restore_pages(&mut allocator, snapshot, &holes)?;
+        restore_pages(&mut allocator, snapshot)?;
         restore_caches(&mut allocator, snapshot)?;
-        holes::mark(&mut allocator, &holes)?;
+        holes::mark(&mut allocator, snapshot)?;
         Ok(allocator)
     }
 }
@@ -186,11 +185,7 @@ fn restore_zone(
     Ok(())
 }
 
-fn restore_pages(
-    allocator: &mut Allocator<'_>,
-    snapshot: &Snapshot,
-    holes: &[FrameRange],
-) -> Result<(), Error> {
+fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(), Error> {
     for block in &snapshot.blocks {
         if let (Some(mt), Some(at)) = (block.mt, zone_at(allocator, snapshot, block.zone))
             && let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
@@ -210,9 +205,6 @@ fn restore_pages(
         for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
             // Zones that have no pages for the allocator are left out of it.
             let Some(at) = zone_of(allocator, pfn) else { continue };
-            if holes.iter().any(|hole| hole.contains(pfn)) {
-                continue;
-            }
             if let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) {
                 zone.impose_allocated(pfn, 0, movable)?;
             }

@@ -33,6 +33,7 @@ use pageblock_recording::{
 use self::moment::Counters;
 pub use self::without_snapshot::complete;
 use crate::error::Error;
+use crate::holes;
 use crate::look_ahead::CpuListOrders;
 
 /// A start state, and what of it was inferred.
@@ -265,6 +266,7 @@ impl Evidence {
 
     fn conclude(mut self, recording: &Recording, since: u64) -> Start {
         let mut snapshot = recording.start.clone();
+        holes::forget(&mut snapshot, self.pageblock_order);
         let read = self.go_back(&mut snapshot, since);
         let guessed = self.guess_types(&snapshot);
         let mut inferred = self.order_lists(&mut snapshot);
