@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use pageblock::frame::{Order, Pfn};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::Movable;
+use pageblock::policy::Policy;
 use pageblock::tuning;
 use pageblock_recording::{
     Columnar, FreeBlock, PageUse, PcpInfo, Record, Recording, Snapshot, UsedRange, What,
@@ -118,13 +119,20 @@ fn unprinted_limits(recording: &mut Recording) {
     const FRACTION: &str = "proc/sys/vm/percpu_pagelist_high_fraction";
     let fixed = recording.settings.get(FRACTION).is_some_and(|text| text.trim() != "0");
     let policy = &recorded_preset(recording).policy;
-    let Snapshot { zones, pcpinfo, .. } = &mut recording.start;
+    if !fixed {
+        add_limits(&mut recording.start, policy);
+    }
+}
+
+fn add_limits(Snapshot { zones, pcpinfo, .. }: &mut Snapshot, policy: &Policy) {
     let cpus = pcpinfo.iter().map(|info| u64::from(info.cpu) + 1).max().unwrap_or(0);
-    for info in pcpinfo.iter_mut().filter(|info| info.high_min.is_none() && !fixed) {
+    for info in pcpinfo.iter_mut().filter(|info| info.high_min.is_none()) {
         let Some(zone) = zones.get(usize::from(info.zone)) else { continue };
         let sizes = tuning::pcp_sizes(policy, zone.managed, zone.wmark.low, cpus);
         let tuned = sizes.high_min..=sizes.high_max;
-        if sizes.high_min < sizes.high_max && tuned.contains(&info.high) {
+        // A list that was never used has the limit that it was made with, until its first free.
+        let is_tuned = info.high == 0 || tuned.contains(&info.high);
+        if sizes.high_min < sizes.high_max && is_tuned {
             (info.high_min, info.high_max) = (Some(sizes.high_min), Some(sizes.high_max));
         }
     }
@@ -259,4 +267,22 @@ fn used(evidence: &Evidence) -> Vec<UsedRange> {
         }
     }
     ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_was_never_used_is_tuned_too() {
+        let mut zone = ZoneSnapshot { managed: 3840, ..ZoneSnapshot::default() };
+        zone.wmark.low = 237;
+        let list = |cpu, high| PcpInfo { cpu, high, batch: 1, ..PcpInfo::default() };
+        let lists = vec![list(0, 0), list(1, 130), list(2, 7)];
+        let mut start = Snapshot { zones: vec![zone], pcpinfo: lists, ..Snapshot::default() };
+        add_limits(&mut start, &Policy::parse("debian-6.12").unwrap());
+        let limits: Vec<_> = start.pcpinfo.iter().map(|i| (i.high_min, i.high_max)).collect();
+        // What an administrator set is kept.
+        assert_eq!(limits, [(Some(79), Some(160)), (Some(79), Some(160)), (None, None)]);
+    }
 }
