@@ -131,6 +131,8 @@ struct Evidence {
     zones: Vec<FrameRange>,
     /// The lists of pages that a refill found empty: CPU, zone, type.
     ran_out: BTreeSet<(u16, u16, Migratetype)>,
+    /// The lists of blocks of an order above 0 that a refill found empty: CPU, zone, order.
+    blocks_ran_out: BTreeSet<(u16, u16, Order)>,
     pageblock_order: Order,
 }
 
@@ -153,6 +155,7 @@ impl Evidence {
             drains: BTreeMap::new(),
             zones: recording.start.zones.iter().map(ZoneSnapshot::span).collect(),
             ran_out: BTreeSet::new(),
+            blocks_ran_out: BTreeSet::new(),
             pageblock_order: recording.pageblock_order,
         }
     }
@@ -168,8 +171,12 @@ impl Evidence {
                 if refill {
                     self.hold(cpu, pfn);
                     let zone = self.zones.iter().position(|z| (z.start..z.end).contains(&pfn));
-                    let zone = zone.filter(|_| order == 0);
-                    self.ran_out.extend(zone.map(|zone| (cpu, zone as u16, mt)));
+                    if let Some(zone) = zone.map(|zone| zone as u16) {
+                        match order {
+                            0 => drop(self.ran_out.insert((cpu, zone, mt))),
+                            _ => drop(self.blocks_ran_out.insert((cpu, zone, order))),
+                        }
+                    }
                 }
             }
             What::Extfrag(x) => {
