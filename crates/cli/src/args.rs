@@ -267,7 +267,7 @@ pub(crate) struct CaptureArgs {
     /// The kernel that was recorded, where a capture does not say it or says another
     #[arg(long, value_name = "VERSION")]
     pub(crate) kernel: Option<String>,
-    /// A folder with a copy of /proc/zoneinfo of the machine of a capture, or /proc
+    /// A folder with copies of zoneinfo, buddyinfo and pagetypeinfo of the machine of a capture, or /proc
     #[arg(long, value_name = "FOLDER")]
     pub(crate) proc: Option<PathBuf>,
 }
@@ -326,13 +326,13 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, value_name = "NAME")]
     pub(crate) out: Option<PathBuf>,
     /// Stop after so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) duration: Option<u64>,
     /// Keep only the last so many seconds, until the end; SIGUSR1 saves them and goes on
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=604_800))]
     pub(crate) ring: Option<u64>,
     /// Stop when the events take so many MiB; with --ring the oldest are given up instead
-    #[arg(long, value_name = "MIB", default_value_t = 16_384)]
+    #[arg(long, value_name = "MIB", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_size: u64,
     /// The size of each CPU's buffer in KiB; by default 65536, less where all would take more than a 64th of the memory
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u64).range(64..=4_194_304))]

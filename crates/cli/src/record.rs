@@ -101,10 +101,13 @@ fn announce(plan: &Plan, preview: &Preview) {
         ));
     }
     if !probes.inferred.is_empty() {
-        output::note(&format!(
-            "this kernel takes no probe for: {}; a replay infers them\n",
-            probes.inferred.join(", ")
-        ));
+        let lack = if probes.taken {
+            "takes no probe for"
+        } else {
+            "has no kprobes (CONFIG_KPROBE_EVENTS) for"
+        };
+        let inferred = probes.inferred.join(", ");
+        output::note(&format!("this kernel {lack}: {inferred}; a replay infers them\n"));
     }
 }
 
@@ -137,7 +140,7 @@ fn make(args: &RecordArgs, plan: Plan) -> anyhow::Result<Verdict> {
         }
         summary => summary?,
     };
-    output::note(&describe(&summary, why(&end)));
+    output::note(&describe(&summary, &why(&end, !args.command.is_empty())));
     if args.stacks {
         output::print(&call_sites(&summary.out)?)?;
     }
@@ -214,14 +217,18 @@ fn exit_status(status: ExitStatus) -> u8 {
     u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1)
 }
 
-fn why(end: &End) -> &'static str {
-    match end {
-        End::Command(_) => "the command ended",
-        End::Time => "the time is over",
-        End::Size => "the events reached --max-size; the rest of the command is not recorded",
-        End::Asked => "asked to stop",
-        End::Failed | End::Broken(_) => "events could not be written; what is whole was kept",
-    }
+fn why(end: &End, has_command: bool) -> String {
+    let (why, goes_on) = match end {
+        End::Command(_) => ("the command ended", false),
+        End::Time => ("the time is over", has_command),
+        End::Size => ("the events reached --max-size", has_command),
+        End::Asked => ("asked to stop", false),
+        End::Failed | End::Broken(_) => {
+            ("events could not be written; what is whole was kept", false)
+        }
+    };
+    let rest = if goes_on { "; the rest of the command is not recorded" } else { "" };
+    format!("{why}{rest}")
 }
 
 fn describe(summary: &Summary, why: &str) -> String {

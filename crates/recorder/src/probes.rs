@@ -75,6 +75,8 @@ pub struct Probes {
     pub events: Vec<String>,
     /// What moves pages without an event or a probe: a replay infers it.
     pub inferred: Vec<&'static str>,
+    /// Whether the kernel takes probes at all.
+    pub taken: bool,
 }
 
 /// Returns the group of a process's probes while it records.
@@ -85,7 +87,7 @@ pub(crate) fn group_of(pid: u32) -> String {
 /// Returns the probes that this kernel may take, without setting them.
 pub(crate) fn possible(root: &Path) -> Result<Probes, Error> {
     let functions = functions(root)?;
-    let mut probes = Probes::default();
+    let mut probes = Probes { taken: takes_probes(root), ..Probes::default() };
     for silent in &SILENT {
         if silent.functions.iter().any(|name| functions.contains(name)) {
             probes.events.extend(names(silent));
@@ -100,7 +102,7 @@ pub(crate) fn possible(root: &Path) -> Result<Probes, Error> {
 pub(crate) fn set(root: &Path) -> Result<Probes, Error> {
     let functions = functions(root)?;
     let group = group_of(std::process::id());
-    let mut probes = Probes::default();
+    let mut probes = Probes { taken: takes_probes(root), ..Probes::default() };
     for silent in &SILENT {
         let set =
             silent.functions.iter().filter(|name| functions.contains(*name)).any(|function| {
@@ -128,9 +130,14 @@ fn names(silent: &Silent) -> Vec<String> {
     entry.into_iter().chain(returned).collect()
 }
 
+/// Reports whether the kernel takes probes.
+fn takes_probes(root: &Path) -> bool {
+    root.join("kprobe_events").exists()
+}
+
 /// Returns the functions of [`SILENT`] that the kernel has; none where it takes no probes.
 fn functions(root: &Path) -> Result<Vec<&'static str>, Error> {
-    if !root.join("kprobe_events").exists() {
+    if !takes_probes(root) {
         return Ok(Vec::new());
     }
     let symbols = read(Path::new("/proc/kallsyms"))?;

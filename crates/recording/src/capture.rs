@@ -9,7 +9,7 @@ use crate::events::{START_BYTES, refuse_others};
 use crate::input::Input;
 use crate::kernel::KernelVersion;
 use crate::perf_data::PerfData;
-use crate::procfs::BuddyInfo;
+use crate::procfs::{BuddyInfo, PageTypeInfo};
 use crate::recording::Recording;
 use crate::snapshot::{PcpInfo, Snapshot, Watermarks, ZoneSnapshot};
 use crate::trace_dat::TraceDat;
@@ -112,6 +112,11 @@ fn zones_of(files: &ProcFiles, folder: &Path) -> Result<Snapshot, Error> {
     let buddyinfo = Cursor::new(files.buddyinfo.clone());
     let buddyinfo = BuddyInfo::read(Input::from_reader(buddyinfo, &folder.join("buddyinfo"))?)?;
     let mut snapshot = Snapshot { buddyinfo: Some(buddyinfo), ..Snapshot::default() };
+    if !files.pagetypeinfo.is_empty() {
+        let types = Cursor::new(files.pagetypeinfo.clone());
+        let types = Input::from_reader(types, &folder.join("pagetypeinfo"))?;
+        snapshot.pagetypeinfo = Some(PageTypeInfo::read(types)?);
+    }
     for zone in files.zones.iter().filter(|zone| zone.managed > 0) {
         let at = snapshot.zones.len() as u16;
         let [min, low, high] = zone.wmark;

@@ -33,6 +33,14 @@ impl KernelVersion {
         Some(Self { major, minor, patch, text: text.to_owned() })
     }
 
+    /// Parses a version from the text of `/proc/version` or of `uname -a`, in which the host's name stands first.
+    #[must_use]
+    pub fn from_uname(text: &str) -> Option<Self> {
+        let of_words = || text.split_ascii_whitespace().find_map(Self::parse);
+        let version = Self::parse(text).or_else(of_words)?;
+        Some(Self { text: text.trim().to_owned(), ..version })
+    }
+
     /// Parses a version from a folder's name: the first `-` separated part that is `x.y` or `x.y.z`.
     #[must_use]
     pub fn from_folder_name(name: &str) -> Option<Self> {
@@ -91,6 +99,15 @@ mod tests {
         check("7.2", Some("7.2.0"));
         check("6", None);
         check("kernel", None);
+    }
+
+    #[test]
+    fn the_text_of_uname_gives_the_version_again() {
+        let uname = "Linux host 6.18.44-vendor #1 SMP x86_64";
+        let version = KernelVersion::from_uname(uname).unwrap();
+        assert_eq!((version.major, version.minor, version.patch), (6, 18, 44));
+        assert_eq!(KernelVersion::from_uname(&version.text), Some(version));
+        assert_eq!(KernelVersion::from_uname("Linux host"), None);
     }
 
     #[test]

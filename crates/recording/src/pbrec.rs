@@ -207,7 +207,7 @@ pub(crate) fn recording_of(
     attachments: Attachments,
 ) -> Result<Recording, Error> {
     let is = |key: &str| head.get(key).is_some_and(|value| value == "true");
-    let kernel = head.get(KERNEL).and_then(|text| KernelVersion::parse(text));
+    let kernel = head.get(KERNEL).and_then(|text| KernelVersion::from_uname(text));
     let kernel = kernel.ok_or_else(|| Error::pbrec(path, "it has no version of its kernel"))?;
     let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let files = Files::Attached(attachments);

@@ -9,6 +9,7 @@ pub mod demand;
 pub mod error;
 mod gaps;
 pub mod guided;
+mod holes;
 pub mod infer;
 pub mod look_ahead;
 pub mod machine;

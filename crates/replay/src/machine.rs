@@ -15,6 +15,7 @@ use pageblock::zone::{Geometry, Zone};
 use pageblock_recording::{KernelVersion, PageUse, PcpInfo, Recording, Snapshot, ZoneSnapshot};
 
 use crate::error::Error;
+use crate::holes;
 
 /// The bytes for each frame of the largest table that a replay has: what becomes of the last free.
 const TABLE_BYTES: u64 = 24;
@@ -111,6 +112,7 @@ impl Machine {
         }
         restore_pages(&mut allocator, snapshot)?;
         restore_caches(&mut allocator, snapshot)?;
+        holes::mark(&mut allocator, snapshot)?;
         Ok(allocator)
     }
 }

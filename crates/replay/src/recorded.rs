@@ -81,12 +81,17 @@ pub(crate) fn end_state(allocator: &Allocator<'_>) -> EndState {
                 }
             }
         }
-        for (pfn, mt, _) in zone.pageblocks() {
-            // /proc/pagetypeinfo does not count pageblocks that are holes.
-            let frames = pfn.0..pfn.0 + geometry.pageblock_pages();
-            let is_memory =
-                |frame| !matches!(zone.state(Pfn(frame)), None | Some(FrameState::Hole));
-            blocks[mt] += u64::from(frames.into_iter().any(is_memory));
+        // As /proc/pagetypeinfo counts them: from the zone's first frame on, which need not be the first of its block, and
+        // without those that are holes.
+        let pages = geometry.pageblock_pages();
+        for frame in (zone.span().start.0..zone.span().end.0).step_by(pages as usize) {
+            let block = frame / pages * pages;
+            let mut frames = (block..block + pages).map(|frame| zone.state(Pfn(frame)));
+            if frames.any(|state| !matches!(state, None | Some(FrameState::Hole)))
+                && let Some(mt) = zone.block_type(Pfn(frame))
+            {
+                blocks[mt] += 1;
+            }
         }
     }
     end.blocks = Some(blocks);

@@ -14,7 +14,7 @@ pub fn certificate(verification: &Verification, certificate: Option<&Certificate
         (false, _) => "not recorded",
         (true, Some(true)) => "equal",
         (true, Some(false)) => "not equal",
-        (true, None) => "not compared",
+        (true, None) => "not compared block by block",
     };
     if verification.is_void() {
         let gap = verification.main_gap().map(gap).unwrap_or_default();

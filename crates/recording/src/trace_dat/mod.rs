@@ -60,10 +60,7 @@ pub(crate) fn kernel_of(path: &Path) -> Result<Option<KernelVersion>, Error> {
 }
 
 fn kernel_in(header: &Header) -> Option<KernelVersion> {
-    let uname = header.uname.as_ref()?;
-    let mut words = uname.split_ascii_whitespace();
-    let version = words.find_map(KernelVersion::parse)?;
-    Some(KernelVersion { text: uname.clone(), ..version })
+    KernelVersion::from_uname(header.uname.as_ref()?)
 }
 
 /// Opens a file with random access; one that is compressed as a whole is decompressed first.

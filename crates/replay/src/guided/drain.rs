@@ -11,6 +11,7 @@ use pageblock_measure::verification::Agreement;
 use super::Guided;
 use super::alloc::{Promise, Task};
 use super::frees::IN_FLIGHT;
+use super::limits::Votes;
 use super::tally::{agreement, imposed, kind};
 use super::words::or_none;
 
@@ -36,6 +37,8 @@ pub(super) struct Draining {
     pub(super) before: Tuning,
     /// What it left.
     pub(super) after: Tuning,
+    /// What each guess of the limits said.
+    pub(super) votes: Votes,
     /// The list that gave the last block.
     pub(super) last: Option<ListIndex>,
 }
@@ -68,6 +71,7 @@ impl Draining {
             order: 0,
             before: now,
             after: now,
+            votes: Votes::default(),
             last: None,
         }
     }
@@ -212,6 +216,7 @@ impl Guided<'_, '_> {
         let Draining { got, owner, zone: at, drain, .. } = draining;
         let Some(want) = draining.want else { return };
         if want == 0 && got == 0 {
+            self.learn_limits(&draining, false);
             return self.tally.agree(kind::DRAIN_COUNT);
         }
         let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
@@ -232,6 +237,7 @@ impl Guided<'_, '_> {
         self.seen.not_drained += u64::from(want > 0 && got == 0);
         // What was learned from the kernel's answer was not foreseen.
         let explained = !exact && self.explain(&draining);
+        self.learn_limits(&draining, explained);
         let shape = exact || (want > 0) == (got > 0);
         self.drains.count(got > 0, want > 0, exact, exact || explained);
         self.tally.compare_drain(both, exact, explained && !both);

@@ -1,7 +1,7 @@
 //! Blocks that come back: to a CPU list, to the zone, or from the one to the other.
 
 use pageblock::FrameState;
-use pageblock::cpu_cache::ZoneFlags;
+use pageblock::cpu_cache::{CpuCache, ZoneFlags};
 use pageblock::frame::{Order, Pfn};
 use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype;
@@ -140,6 +140,8 @@ impl Guided<'_, '_> {
         }
         let flags =
             ZoneFlags { reclaim_active: zone.reclaim_active(), below_high: zone.below_high() };
+        let drains = |cache: &mut CpuCache| cache.pages_to_drain(&policy, order, flags) > 0;
+        let votes = self.limits.each([cpu, at], cache, drains);
         let before = Tuning::of(cache);
         let n = cache.pages_to_drain(&policy, order, flags);
         let after = Tuning::of(cache);
@@ -158,6 +160,7 @@ impl Guided<'_, '_> {
             order,
             before,
             after,
+            votes,
             last: None,
         });
     }

@@ -4,12 +4,16 @@ use pageblock::cpu_cache::CacheState;
 use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock_recording::Other;
 
+use super::drain::Draining;
 use super::{Guided, LimitsRead};
 
 impl Guided<'_, '_> {
     /// Decays the limits of a CPU's lists, once a second.
     pub(super) fn decay(&mut self, cpu: u16, now: u64) {
-        let Some(second) = self.look_ahead.ticks().second(cpu, now) else { return };
+        let Some(second) = self.look_ahead.ticks().second(cpu, now) else {
+            let policy = *self.allocator.policy();
+            return self.limits.pass(usize::from(cpu), now, self.allocator, &policy);
+        };
         let cpu = usize::from(cpu);
         let last = std::mem::replace(&mut self.cpus[cpu].second, second);
         if last == 0 || last >= second {
@@ -44,7 +48,24 @@ impl Guided<'_, '_> {
                 self.allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(cpu))
             {
                 cache.impose_state(CacheState { high, ..cache.state() });
+                self.limits.read(cpu, zone, high);
             }
+        }
+    }
+
+    /// Learns from a decision which guess of the limits is right; one that was explained otherwise tells nothing.
+    pub(super) fn learn_limits(&mut self, draining: &Draining, explained: bool) {
+        let Draining { owner, zone: at, got, votes, before, .. } = draining;
+        let (at, owner) = (*at, *owner);
+        let Some((_, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
+        else {
+            return;
+        };
+        if explained {
+            return;
+        }
+        if let Some(high) = self.limits.learn([owner, at], votes, *got > 0, before.count, cache) {
+            cache.impose_state(CacheState { high, ..cache.state() });
         }
     }
 

@@ -16,6 +16,7 @@ mod fallback;
 mod frees;
 mod in_flight;
 mod kswapd;
+mod limits;
 mod refill;
 mod search;
 mod tally;
@@ -37,6 +38,7 @@ use pageblock_measure::verification::KindResult;
 use pageblock_recording::{Record, What};
 
 use self::in_flight::{Cpu, Delayed, LastSeen};
+use self::limits::Limits;
 pub use self::tally::kind;
 use self::tally::{Tally, imposed};
 pub use self::unseen::Inferred;
@@ -115,6 +117,7 @@ pub struct Guided<'a, 'm> {
     free_high_batch: u64,
     /// The limits that a start snapshot has of the per-CPU lists.
     limits_read: Option<LimitsRead>,
+    limits: Limits,
     seen: Seen,
     tally: Tally,
 }
@@ -140,6 +143,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             }
         }
         let cpus = vec![Cpu::default(); allocator.cpus()];
+        let limits = Limits::new(allocator, look_ahead.ticks().are_known());
         Self {
             now: 0,
             allocator,
@@ -175,6 +179,7 @@ impl<'a, 'm> Guided<'a, 'm> {
             left_below: 0,
             free_high_batch: 0,
             limits_read: None,
+            limits,
             seen: Seen::default(),
             tally: Tally::new(mismatches),
         }
@@ -343,6 +348,11 @@ impl<'a, 'm> Guided<'a, 'm> {
         }
         if let Some(note) = self.drains.note() {
             self.tally.note(note);
+        }
+        if let Some(ms) = self.limits.found_ms() {
+            self.tally.note(format!(
+                "inferred: limits of CPU lists decay about {ms} ms into each second of the recorder's clock, as drains tell"
+            ));
         }
         for (count, what) in [
             (self.failed_attempts, "attempts to refill a per-CPU list found nothing in the zone"),

@@ -1,6 +1,7 @@
 //! Refills of CPU lists: which blocks of the zone belong to one, and how many there should be.
 
 use pageblock::alloc_flags::AllocFlags;
+use pageblock::cpu_cache::CpuCache;
 use pageblock::fallback::Mode;
 use pageblock::frame::{Order, Pfn};
 use pageblock::ids::{CpuId, ListIndex, ZoneIndex};
@@ -73,7 +74,10 @@ impl Guided<'_, '_> {
             self.walk_before_refill(at, TaskRequest { cpu, pid, order, mt, highest })
         };
         let (zone, cache) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))?;
-        let want = cache.refill_count(&policy, order, zone.below_high());
+        let below_high = zone.below_high();
+        let refill = |cache: &mut CpuCache| cache.refill_count(&policy, order, below_high) > 0;
+        self.limits.each([cpu, at], cache, refill);
+        let want = cache.refill_count(&policy, order, below_high);
         let mode = Mode::Normal;
         let refill = Refill {
             zone: at,

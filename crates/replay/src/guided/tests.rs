@@ -301,3 +301,29 @@ fn the_limits_of_cpu_lists_hold_from_where_they_were_read() {
         }
     });
 }
+
+#[test]
+fn drains_tell_when_limits_decay() {
+    on_machine(&[], &[], |guided| {
+        let policy = *guided.allocator.policy();
+        let list = [0, NORMAL];
+        let limits = CacheLimits { batch: 10, high_min: 100, high_max: 1000 };
+        for second in 1..4 {
+            let limits_read = vec![(0, NORMAL, 1000)];
+            guided.limits_are_read_before(0, limits_read);
+            guided.impose_limits_read(0);
+            for (ms, drains) in [(100, false), (300, false), (330, true), (900, true)] {
+                guided.limits.pass(0, second * 1_000_000 + ms * 1000, guided.allocator, &policy);
+                let zone = ZoneIndex::new(NORMAL);
+                let (_, cache) = guided.allocator.zone_and_cache(zone, CpuId(0)).unwrap();
+                cache.impose_state(CacheState { limits, ..cache.state() });
+                cache.impose_count(900);
+                let votes = guided.limits.each(list, cache, |cache| cache.high() <= 900);
+                let high = guided.limits.learn(list, &votes, drains, 900, cache);
+                let high = high.unwrap_or(cache.high());
+                cache.impose_state(CacheState { high, ..cache.state() });
+            }
+        }
+        assert_eq!(guided.limits.found_ms(), Some(312));
+    });
+}

@@ -7,6 +7,7 @@
 //! Source: `get_page_from_freelist`.
 
 use pageblock::alloc_flags::AllocFlags;
+use pageblock::cpu_cache::CpuCache;
 use pageblock::fallback::Mode;
 use pageblock::frame::Order;
 use pageblock::ids::{CpuId, ZoneIndex};
@@ -132,7 +133,10 @@ impl Guided<'_, '_> {
         };
         if cache.list_index(order, mt).is_some() {
             cache.impose_alloc();
-            let _ = cache.refill_count(&policy, order, zone.below_high());
+            let below_high = zone.below_high();
+            let refill = |cache: &mut CpuCache| cache.refill_count(&policy, order, below_high) > 0;
+            self.limits.each([cpu, at], cache, refill);
+            let _ = cache.refill_count(&policy, order, below_high);
             self.failed_attempts += 1;
         }
     }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use pageblock::frame::Pfn;
+use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
 use pageblock_recording::{PageUse, PcpPage, Snapshot};
 
 use super::{Evidence, Listed, free_frames};
+
+/// Lists of higher orders than this (`PAGE_ALLOC_COSTLY_ORDER`) are those of huge pages.
+const COSTLY_ORDER: Order = 3;
 
 impl Evidence {
     /// Puts pages on the CPU lists, as many as the snapshot counts: those that no event touches fill
@@ -34,11 +37,52 @@ impl Evidence {
                 types.find(|&mt| !self.ran_out.contains(&(cpu, zone, mt)))
             };
             let known_pages = heads.iter().chain(&tails);
-            let middle = middle(snapshot, cpu, known_pages, room, &mut fillers);
-            pages.extend(heads.into_iter().chain(middle).chain(tails));
+            let (middle, missing) = middle(snapshot, cpu, known_pages, room, &mut fillers);
+            let blocks: Vec<PcpPage> = missing
+                .into_iter()
+                .flat_map(|(zone, pages)| self.huge_pages(cpu, zone, pages, &mut fillers))
+                .collect();
+            pages.extend(heads.into_iter().chain(middle).chain(blocks).chain(tails));
         }
         snapshot.pcp = pages;
         known
+    }
+
+    /// Huge pages for so many pages that are missing, if no refill found their list empty.
+    fn huge_pages(&self, cpu: u16, zone: u16, missing: u64, fillers: &mut Fillers) -> Vec<PcpPage> {
+        let mut blocks = Vec::new();
+        let mut missing = missing;
+        let mut orders: Vec<Order> = (COSTLY_ORDER + 1..=self.pageblock_order).collect();
+        orders.retain(|&order| self.counters.lists(order));
+        for order in orders.into_iter().rev() {
+            if self.blocks_ran_out.contains(&(cpu, zone, order)) || missing >> order == 0 {
+                continue;
+            }
+            for mt in [Movable, Unmovable, Reclaimable] {
+                let Some(pool) = fillers.get_mut(&(zone, mt)) else { continue };
+                let pages = 1usize << order;
+                let (all, mut kept) = (std::mem::take(pool), Vec::new());
+                let mut at = all.len();
+                while at > 0 {
+                    // The frames of a pool are by number.
+                    let first = at.checked_sub(pages).map(|first| all[first]);
+                    let block = first.filter(|first| {
+                        first.is_aligned(order) && all[at - 1].0 - first.0 == pages as u64 - 1
+                    });
+                    if let Some(pfn) = block.filter(|_| missing >> order > 0) {
+                        at -= pages;
+                        missing -= pages as u64;
+                        blocks.push(PcpPage { cpu, zone, index: 0, order, mt: Some(mt), pfn });
+                    } else {
+                        at -= 1;
+                        kept.push(all[at]);
+                    }
+                }
+                kept.reverse();
+                *pool = kept;
+            }
+        }
+        blocks
     }
 
     /// Pages that may be on CPU lists, and that no event touches.
@@ -60,27 +104,32 @@ impl Evidence {
 /// Pages that may be on CPU lists, by zone and type.
 type Fillers = BTreeMap<(u16, Migratetype), Vec<Pfn>>;
 
-/// Pages that make a CPU's lists as long as the snapshot counts them. `room` tells which type's list of a
-/// zone may have held pages that no event touches.
+/// Pages that make a CPU's lists as long as the snapshot counts them, and how many are missing still, by zone. `room` tells
+/// which type's list of a zone may have held pages that no event touches.
 fn middle<'p>(
     snapshot: &Snapshot,
     cpu: u16,
     known: impl Iterator<Item = &'p PcpPage>,
     room: impl Fn(u16) -> Option<Migratetype>,
     fillers: &mut Fillers,
-) -> Vec<PcpPage> {
+) -> (Vec<PcpPage>, Vec<(u16, u64)>) {
     let mut listed: BTreeMap<u16, u64> = BTreeMap::new();
     for page in known {
         *listed.entry(page.zone).or_default() += 1 << page.order;
     }
-    let mut middle = Vec::new();
+    let (mut middle, mut rest) = (Vec::new(), Vec::new());
     for info in snapshot.pcpinfo.iter().filter(|info| info.cpu == cpu) {
-        let Some(mt) = room(info.zone) else { continue };
         let missing = info.count.saturating_sub(listed.get(&info.zone).copied().unwrap_or(0));
+        let Some(mt) = room(info.zone) else {
+            rest.push((info.zone, missing));
+            continue;
+        };
         let pool = fillers.entry((info.zone, mt)).or_default();
-        let left = pool.len() - (missing as usize).min(pool.len());
+        let found = (missing as usize).min(pool.len());
+        let left = pool.len() - found;
+        rest.push((info.zone, missing - found as u64));
         let page = |pfn| PcpPage { cpu, zone: info.zone, index: 0, order: 0, mt: Some(mt), pfn };
         middle.extend(pool.drain(left..).map(page));
     }
-    middle
+    (middle, rest)
 }

@@ -16,6 +16,7 @@
 //! What is inferred from a decision cannot judge it: such cases are counted apart.
 
 mod cpu_lists;
+mod fill;
 mod moment;
 mod rest_of_block;
 mod without_snapshot;
@@ -32,6 +33,7 @@ use pageblock_recording::{
 use self::moment::Counters;
 pub use self::without_snapshot::complete;
 use crate::error::Error;
+use crate::holes;
 use crate::look_ahead::CpuListOrders;
 
 /// A start state, and what of it was inferred.
@@ -129,6 +131,8 @@ struct Evidence {
     zones: Vec<FrameRange>,
     /// The lists of pages that a refill found empty: CPU, zone, type.
     ran_out: BTreeSet<(u16, u16, Migratetype)>,
+    /// The lists of blocks of an order above 0 that a refill found empty: CPU, zone, order.
+    blocks_ran_out: BTreeSet<(u16, u16, Order)>,
     pageblock_order: Order,
 }
 
@@ -151,6 +155,7 @@ impl Evidence {
             drains: BTreeMap::new(),
             zones: recording.start.zones.iter().map(ZoneSnapshot::span).collect(),
             ran_out: BTreeSet::new(),
+            blocks_ran_out: BTreeSet::new(),
             pageblock_order: recording.pageblock_order,
         }
     }
@@ -166,8 +171,12 @@ impl Evidence {
                 if refill {
                     self.hold(cpu, pfn);
                     let zone = self.zones.iter().position(|z| (z.start..z.end).contains(&pfn));
-                    let zone = zone.filter(|_| order == 0);
-                    self.ran_out.extend(zone.map(|zone| (cpu, zone as u16, mt)));
+                    if let Some(zone) = zone.map(|zone| zone as u16) {
+                        match order {
+                            0 => drop(self.ran_out.insert((cpu, zone, mt))),
+                            _ => drop(self.blocks_ran_out.insert((cpu, zone, order))),
+                        }
+                    }
                 }
             }
             What::Extfrag(x) => {
@@ -264,6 +273,7 @@ impl Evidence {
 
     fn conclude(mut self, recording: &Recording, since: u64) -> Start {
         let mut snapshot = recording.start.clone();
+        holes::forget(&mut snapshot, self.pageblock_order);
         let read = self.go_back(&mut snapshot, since);
         let guessed = self.guess_types(&snapshot);
         let mut inferred = self.order_lists(&mut snapshot);

@@ -33,6 +33,11 @@ impl Counters {
         Self { orders, changes: Vec::new(), direct: BTreeMap::new() }
     }
 
+    /// Reports whether CPUs have lists of an order.
+    pub(super) fn lists(&self, order: Order) -> bool {
+        self.orders.has(order)
+    }
+
     pub(super) fn push(&mut self, event: u64, cpu: u16, what: &What, snapshot: &Snapshot) {
         let (pfn, order, free, listed) = match *what {
             What::ZoneLocked { pfn, order, refill, .. } => {

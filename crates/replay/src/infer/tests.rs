@@ -29,6 +29,7 @@ pub(super) fn evidence(snapshot_end: u64) -> Evidence {
         drains: BTreeMap::new(),
         zones: vec![FrameRange { start: Pfn(0), end: Pfn(16) }],
         ran_out: BTreeSet::new(),
+        blocks_ran_out: BTreeSet::new(),
         pageblock_order: 9,
     }
 }
@@ -74,6 +75,24 @@ fn a_list_that_ran_out_had_no_pages_that_no_event_touches() {
     evidence.fill_cpu_lists(&mut snapshot);
     let cpus: Vec<u16> = snapshot.pcp.iter().map(|page| page.cpu).collect();
     assert_eq!(cpus, [0, 0, 0]);
+}
+
+#[test]
+fn pages_that_are_on_no_list_of_single_ones_lie_on_that_of_huge_pages() {
+    let info = PcpInfo { count: 20, ..PcpInfo::default() };
+    let mut snapshot = Snapshot { pcpinfo: vec![info], ..snapshot(&[]) };
+    snapshot.used.push(UsedRange { state: PageUse::KernelOrPcp, pfn: Pfn(0), count: 16 });
+    let mut evidence = evidence(0);
+    evidence.pageblock_order = 4;
+    evidence.counters = Counters::new(CpuListOrders { up_to: 3, and: Some(4) });
+    evidence.ran_out.insert((0, 0, Movable));
+    let lists = |evidence: &Evidence, mut snapshot: Snapshot| -> Vec<_> {
+        evidence.fill_cpu_lists(&mut snapshot);
+        snapshot.pcp.iter().map(|page| (page.pfn.0, page.order)).collect()
+    };
+    assert_eq!(lists(&evidence, snapshot.clone()), [(0, 4)]);
+    evidence.blocks_ran_out.insert((0, 0, 4));
+    assert_eq!(lists(&evidence, snapshot), []);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //!   came from a CPU list had come from there.
 //! * A free block that was left while a larger one was taken was as large, also where no event names all of it.
 //! * Other frames that no event names are left out, as if they were in use; but if there is a copy of the machine's
-//!   buddyinfo, as many of them are free, by order, as it says.
+//!   buddyinfo, as many of them are free, by order, as it says, and by order and type as its pagetypeinfo says.
 //! * Without the machine's zoneinfo the zones are those of x86-64, from the lowest to the highest frame named. They
 //!   have no watermarks, as most of the machine's free memory is unknown; the limits of CPU lists are those of a
 //!   zone of that size.
@@ -16,13 +16,14 @@ use std::collections::BTreeMap;
 use pageblock::frame::{Order, Pfn};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::Movable;
+use pageblock::policy::Policy;
 use pageblock::tuning;
 use pageblock_recording::{
     Columnar, FreeBlock, PageUse, PcpInfo, Record, Recording, Snapshot, UsedRange, What,
     ZoneSnapshot,
 };
 
-use super::{Evidence, FREE, IN_USE, Start, UNKNOWN, free_blocks};
+use super::{Evidence, FREE, IN_USE, Start, free_blocks};
 use crate::error::Error;
 use crate::look_ahead::CpuListOrders;
 use crate::machine::recorded_preset;
@@ -118,13 +119,20 @@ fn unprinted_limits(recording: &mut Recording) {
     const FRACTION: &str = "proc/sys/vm/percpu_pagelist_high_fraction";
     let fixed = recording.settings.get(FRACTION).is_some_and(|text| text.trim() != "0");
     let policy = &recorded_preset(recording).policy;
-    let Snapshot { zones, pcpinfo, .. } = &mut recording.start;
+    if !fixed {
+        add_limits(&mut recording.start, policy);
+    }
+}
+
+fn add_limits(Snapshot { zones, pcpinfo, .. }: &mut Snapshot, policy: &Policy) {
     let cpus = pcpinfo.iter().map(|info| u64::from(info.cpu) + 1).max().unwrap_or(0);
-    for info in pcpinfo.iter_mut().filter(|info| info.high_min.is_none() && !fixed) {
+    for info in pcpinfo.iter_mut().filter(|info| info.high_min.is_none()) {
         let Some(zone) = zones.get(usize::from(info.zone)) else { continue };
         let sizes = tuning::pcp_sizes(policy, zone.managed, zone.wmark.low, cpus);
         let tuned = sizes.high_min..=sizes.high_max;
-        if sizes.high_min < sizes.high_max && tuned.contains(&info.high) {
+        // A list that was never used has the limit that it was made with, until its first free.
+        let is_tuned = info.high == 0 || tuned.contains(&info.high);
+        if sizes.high_min < sizes.high_max && is_tuned {
             (info.high_min, info.high_max) = (Some(sizes.high_min), Some(sizes.high_max));
         }
     }
@@ -205,7 +213,7 @@ fn conclude(mut evidence: Evidence, recording: &Recording) -> Start {
     }
     evidence.free_rest_of_blocks(&snapshot, &mut free);
     snapshot.free = free_blocks(&snapshot, &free);
-    let filled = fill(&mut snapshot, &evidence, &mut free);
+    let filled = evidence.fill_free(&mut snapshot, &mut free);
     give_one_type(&mut evidence, &snapshot.free);
     let guessed = evidence.guess_types(&snapshot);
     snapshot.used = used(&evidence);
@@ -220,7 +228,7 @@ fn conclude(mut evidence: Evidence, recording: &Recording) -> Start {
     let in_use: u64 = snapshot.used.iter().map(|used| used.count).sum();
     let told = format!(
         "the start state is inferred from the events: {pages} pages were free, {filled} of them by \
-         buddyinfo alone, {known} blocks on CPU \
+         buddyinfo and pagetypeinfo alone, {known} blocks on CPU \
          lists, {} pages in use; decisions on those are counted apart, as inferred",
         in_use.saturating_sub(snapshot.pcp.iter().map(|page| 1u64 << page.order).sum()),
     );
@@ -241,52 +249,6 @@ fn give_one_type(evidence: &mut Evidence, free: &[FreeBlock]) {
     }
 }
 
-/// Makes frames that no event names free until each order has as many free blocks as buddyinfo says, from the
-/// highest down; returns how many. No block is put beside a free one: it would be one of the next order.
-fn fill(snapshot: &mut Snapshot, evidence: &Evidence, free: &mut [bool]) -> u64 {
-    let Some(buddyinfo) = snapshot.buddyinfo.take() else { return 0 };
-    let mut filled = 0;
-    for (at, zone) in snapshot.zones.iter().enumerate() {
-        let Some(counts) = buddyinfo.free.get(&(zone.node, zone.name.clone())) else { continue };
-        let largest = counts.len().saturating_sub(1).min(usize::from(ZONE_ALIGN));
-        let mut end = zone.span().end.0;
-        for order in (0..=largest).rev() {
-            let of_order =
-                |b: &&FreeBlock| usize::from(b.zone) == at && usize::from(b.order) == order;
-            let have = snapshot.free.iter().filter(of_order).count() as u64;
-            // With its buddy, which stays in use; of the largest order there are no buddies.
-            let room = 1u64 << if order == largest { order } else { order + 1 };
-            for _ in have..counts[order] {
-                let Some(start) = untouched(evidence, free, zone.start_pfn.0, end, room) else {
-                    break;
-                };
-                free[start as usize..(start + (1 << order)) as usize].fill(true);
-                filled += 1 << order;
-                end = start;
-            }
-        }
-    }
-    if filled > 0 {
-        snapshot.free = free_blocks(snapshot, free);
-    }
-    filled
-}
-
-/// Returns the start of the highest room of so many frames, aligned to them, that no event names.
-fn untouched(evidence: &Evidence, free: &[bool], low: u64, high: u64, room: u64) -> Option<u64> {
-    let mut start = high / room * room;
-    while start >= low + room {
-        start -= room;
-        let frames = start as usize..(start + room) as usize;
-        let unnamed =
-            evidence.before_snapshot.get(frames.clone())?.iter().all(|&was| was == UNKNOWN);
-        if unnamed && !free.get(frames)?.contains(&true) {
-            return Some(start);
-        }
-    }
-    None
-}
-
 /// Returns the frames that were in use: what a movable pageblock has is movable.
 fn used(evidence: &Evidence) -> Vec<UsedRange> {
     let mut ranges: Vec<UsedRange> = Vec::new();
@@ -305,4 +267,22 @@ fn used(evidence: &Evidence) -> Vec<UsedRange> {
         }
     }
     ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_was_never_used_is_tuned_too() {
+        let mut zone = ZoneSnapshot { managed: 3840, ..ZoneSnapshot::default() };
+        zone.wmark.low = 237;
+        let list = |cpu, high| PcpInfo { cpu, high, batch: 1, ..PcpInfo::default() };
+        let lists = vec![list(0, 0), list(1, 130), list(2, 7)];
+        let mut start = Snapshot { zones: vec![zone], pcpinfo: lists, ..Snapshot::default() };
+        add_limits(&mut start, &Policy::parse("debian-6.12").unwrap());
+        let limits: Vec<_> = start.pcpinfo.iter().map(|i| (i.high_min, i.high_max)).collect();
+        // What an administrator set is kept.
+        assert_eq!(limits, [(Some(79), Some(160)), (Some(79), Some(160)), (None, None)]);
+    }
 }

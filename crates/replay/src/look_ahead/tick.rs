@@ -35,6 +35,12 @@ pub struct Ticks {
 }
 
 impl Ticks {
+    /// Tells whether the times are known.
+    #[must_use]
+    pub fn are_known(&self) -> bool {
+        self.phase.is_some()
+    }
+
     /// Tells whether a task works for one CPU, as the one whose lists decay does.
     #[must_use]
     pub fn is_worker(&self, pid: u32) -> bool {

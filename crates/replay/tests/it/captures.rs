@@ -83,7 +83,10 @@ fn the_machine_of_a_capture_comes_from_copies_of_its_proc() {
     assert_eq!(verification.gaps, [Gap::NoStartState { zones_known: true }]);
     // Three blocks of order 1 and two of order 10, of which the events name none.
     let note = &verification.notes[0];
-    assert!(note.contains(&format!("{} of them by buddyinfo alone", 3 * 2 + 2 * 1024)), "{note}");
+    assert!(
+        note.contains(&format!("{} of them by buddyinfo and pagetypeinfo alone", 3 * 2 + 2 * 1024)),
+        "{note}"
+    );
     write(zone("Normal", 1 << 20, 1024));
     let other = open("mmpipe.data.xz", Some(proc.path()), cache.path()).err().unwrap().to_string();
     assert!(other.contains("which no zone of the given zoneinfo has"), "{other}");
