@@ -33,8 +33,10 @@ mod recording;
 mod remedies;
 mod repeat;
 mod replay;
+mod report;
 mod run;
 mod session;
+mod subjects;
 mod suggest;
 mod verify;
 
@@ -87,6 +89,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Compare(args) => compare::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),
+        Command::Report(args) => report::run(&args),
         Command::Machine(command) => machines::run(&command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::man(&folder),

@@ -299,6 +299,8 @@ impl RunPlan {
         }
         if let Some(path) = &args.save {
             pageblock_measure::run::can_save(path).context("--save")?;
+        } else if args.pictures && format != RunFormat::Runs {
+            bail!("--pictures: nothing would keep them; --save FILE does, and --json prints them");
         }
         let machine = Arc::new(machine);
         let kernels: Vec<_> = policies.into_iter().map(|named| Arc::new(named.kernel)).collect();
@@ -312,7 +314,12 @@ impl RunPlan {
             })
         });
         Ok(Self {
-            jobs: Jobs { list: list.collect(), at_a_time, save: args.save },
+            jobs: Jobs {
+                list: list.collect(),
+                at_a_time,
+                save: args.save,
+                pictures: args.pictures,
+            },
             stars: args.stars.into(),
             published,
             tables: Tables::parse(&args.tables.tables),
