@@ -59,11 +59,12 @@ impl Page {
         for comparison in &self.comparisons {
             main += &comparison::html(comparison);
         }
-        main += &self.sources();
         let parts = [
             ("{{title}}", escape(&self.title)),
             ("{{style}}", STYLE.to_owned()),
+            ("{{heading}}", escape(&self.title)),
             ("{{comparison}}", main),
+            ("{{sources}}", self.sources()),
             ("{{data}}", self.data()),
             ("{{program}}", PROGRAM.to_owned()),
         ];
