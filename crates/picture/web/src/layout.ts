@@ -32,15 +32,16 @@ export function perGigabyte(history: History): number {
   return Math.max(1, 2 ** 18 / history.blockPages);
 }
 
-/** Chooses how many cells a row has so that the picture fits: a gigabyte, or a part of one where it is small. */
+/** Chooses how many cells a row has, a gigabyte or a part of one, so that the cells are as large as fits. */
 export function chooseColumns(history: History, width: number, height: number): number {
   const gigabyte = perGigabyte(history);
   const blocks = present(history).reduce((sum, has) => sum + has, 0);
-  for (let columns = Math.min(32, gigabyte); columns < gigabyte; columns *= 2) {
+  let [best, largest] = [gigabyte, 0];
+  for (let columns = gigabyte; columns >= Math.min(16, gigabyte); columns /= 2) {
     const cell = Math.min(16, Math.floor((width - GUTTER) / columns));
-    if (cell > 0 && Math.ceil(blocks / columns) * cell <= height) return columns;
+    if (cell > largest && Math.ceil(blocks / columns) * cell <= height) [best, largest] = [columns, cell];
   }
-  return gigabyte;
+  return best;
 }
 
 export function rows(history: History, columns: number, width: number): Layout {

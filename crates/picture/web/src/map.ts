@@ -186,7 +186,7 @@ export class BlockMap {
   }
 
   private height(): number {
-    return Math.max(200, window.innerHeight * 0.6);
+    return Math.max(400, window.innerHeight * 1.2);
   }
 
   private layoutOf(history: History): Layout {
