@@ -141,6 +141,9 @@ pub(crate) enum Command {
     /// Draw runs and recordings on one page: pageblocks over time, free memory, who took what
     #[command(after_help = report::REPORT_HELP)]
     Report(report::ReportArgs),
+    /// Draw one picture of runs and recordings: SVG, PNG, or text for a mail
+    #[command(after_help = report::PLOT_HELP)]
+    Plot(report::PlotArgs),
     /// Measure speed
     #[cfg(feature = "bench")]
     #[command(subcommand)]

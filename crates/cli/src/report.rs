@@ -9,7 +9,7 @@ use crate::{Verdict, interrupt, output};
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
     pageblock_measure::file::can_save(&args.out)?;
     interrupt::watch()?;
-    let Pictured { title, subjects, comparisons } = subjects::load(&args.of, true)?;
+    let Pictured { title, subjects, comparisons, .. } = subjects::load(&args.of, true)?;
     let page = Page { title, command: subjects::command_line(), subjects, comparisons };
     let html = page.html();
     pageblock_measure::file::save_bytes(&args.out, html.as_bytes())?;

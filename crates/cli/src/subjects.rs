@@ -27,6 +27,8 @@ pub(crate) struct Pictured {
     pub(crate) title: String,
     pub(crate) subjects: Vec<Subject>,
     pub(crate) comparisons: Vec<PageComparison>,
+    /// The runs of every policy and seed.
+    pub(crate) runs: Vec<Run>,
 }
 
 /// Returns this program's command line, as a shell would take it.
@@ -43,7 +45,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Loads the runs, and replays the recordings. `compared` has them compared as well.
+/// Loads the runs, and replays the recordings. `compared` has them compared; else they are kept.
 pub(crate) fn load(args: &PicturedArgs, compared: bool) -> anyhow::Result<Pictured> {
     let mut pictured = Pictured::default();
     let mut groups: Vec<Vec<Run>> = Vec::new();
@@ -67,6 +69,8 @@ pub(crate) fn load(args: &PicturedArgs, compared: bool) -> anyhow::Result<Pictur
         pictured.subjects.extend(drawn.map(simulated));
         if compared {
             pictured.comparisons.push(compare_runs(runs)?);
+        } else {
+            pictured.runs.extend(runs);
         }
         titles.push(title);
     }
@@ -204,6 +208,8 @@ fn recording(
         let tables = print::print(&Comparison::of_runs(&runs, &options)?, false);
         let summary = Summary::of_runs(&runs, &options)?;
         pictured.comparisons.push(PageComparison { summary, tables });
+    } else {
+        pictured.runs.extend(runs);
     }
     Ok(name)
 }

@@ -86,6 +86,8 @@ impl Opened {
     /// Returns the share of free memory in blocks too small for an order, in percent; `None` if nothing is free.
     #[must_use]
     pub fn unusable(&self, sample: usize, order: Order) -> Option<f64> {
-        unusable_free_index(&self.free_blocks(sample), order).map(|share| 100.0 * share)
+        let free = self.free_blocks(sample);
+        let any = free.iter().any(|&blocks| blocks > 0);
+        any.then(|| unusable_free_index(&free, order) as f64 / 10.0)
     }
 }

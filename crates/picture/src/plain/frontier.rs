@@ -34,7 +34,11 @@ pub(super) fn text(points: &[Point]) -> Result<String, Error> {
     let most = short(most);
     text += &format!("    +{}\n     0{most:>60}\n", "-".repeat(COLUMNS + 1));
     text += "     pages reclaimed, scanned by compaction and moved\n";
-    for letter in points.iter().map(|point| (point.letter, &point.name)).collect::<std::collections::BTreeMap<_, _>>() {
+    for letter in points
+        .iter()
+        .map(|point| (point.letter, &point.name))
+        .collect::<std::collections::BTreeMap<_, _>>()
+    {
         text += &format!("{} {}\n", letter.0, letter.1);
     }
     Ok(text + "* several\n")

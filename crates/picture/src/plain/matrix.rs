@@ -19,8 +19,10 @@ pub(super) fn text(run: &Opened) -> String {
         for requested in types {
             let mut line = format!("{:<14}", requested.name());
             for from in types {
-                let found = counts.iter().find(|row| row.requested == requested && row.from == from);
-                let cell = found.map_or("0".to_owned(), |row| format!("{} ({})", row.blocks, row.events));
+                let found =
+                    counts.iter().find(|row| row.requested == requested && row.from == from);
+                let cell =
+                    found.map_or("0".to_owned(), |row| format!("{} ({})", row.blocks, row.events));
                 line += &format!("{:>19}", if requested == from { "" } else { &cell });
             }
             text += line.trim_end();

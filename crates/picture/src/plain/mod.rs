@@ -17,7 +17,12 @@ pub const WIDTH: usize = 72;
 ///
 /// # Errors
 /// [`Error::Nothing`] where the runs have no data for it.
-pub fn text(kind: PlotKind, runs: &[Opened], points: &[Point], share: f64) -> Result<String, Error> {
+pub fn text(
+    kind: PlotKind,
+    runs: &[Opened],
+    points: &[Point],
+    share: f64,
+) -> Result<String, Error> {
     match kind {
         PlotKind::Frontier => frontier::text(points),
         _ if runs.is_empty() => Err(Error::Nothing("no run has its history (run --pictures)")),

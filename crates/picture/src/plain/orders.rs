@@ -13,9 +13,9 @@ pub(super) fn text(run: &Opened, share: f64) -> String {
         time(run.history.times_us[sample])
     );
     for order in 0..free.len() {
-        let unusable = run.unusable(sample, order as u8).map_or("-".to_owned(), |share| {
-            format!("{share:.0} %")
-        });
+        let unusable = run
+            .unusable(sample, order as u8)
+            .map_or("-".to_owned(), |share| format!("{share:.0} %"));
         let (blocks, mib) = (free[order], mib(order));
         let bar = bar(mib, most, 32);
         text += format!("{order:>5} {blocks:>11} {mib:>9.1} {unusable:>9} {bar}").trim_end();

@@ -12,10 +12,16 @@ const RAMP: &[u8] = b" .:-=+*#%@";
 pub(super) fn text(run: &Opened) -> String {
     let times = &run.history.times_us;
     let end = times.last().copied().unwrap_or(0);
-    let mut text = format!("0 to {}; each curve from ' ' (0) over .:-=+*#% to @ (its most)\n", time(end));
+    let mut text =
+        format!("0 to {}; each curve from ' ' (0) over .:-=+*#% to @ (its most)\n", time(end));
     for curve in series::timeline(run) {
         let most = curve.values.iter().copied().fold(0.0, f64::max);
-        text += &format!("{}, at most {}\n  |{}|\n", curve.title, series::short(most), line(&curve.values, times, most));
+        text += &format!(
+            "{}, at most {}\n  |{}|\n",
+            curve.title,
+            series::short(most),
+            line(&curve.values, times, most)
+        );
     }
     text
 }

@@ -33,7 +33,14 @@ export function perGigabyte(history: History): number {
 }
 
 /** Chooses how many cells a row has, a gigabyte or a part of one, so that the cells are as large as fits. */
-export function chooseColumns(history: History, width: number, height: number): number {
+export function chooseColumns(history: History, width: number, screen: number): number {
+  const [near, cell] = largestCells(history, width, Math.max(300, screen * 0.7));
+  // What fits on the screen in cells too small for marks is given more than the screen.
+  return cell >= 6 ? near : largestCells(history, width, Math.max(500, screen * 1.2))[0];
+}
+
+/** Returns the columns that have the largest cells within a height, and the cell. */
+function largestCells(history: History, width: number, height: number): [number, number] {
   const gigabyte = perGigabyte(history);
   const blocks = present(history).reduce((sum, has) => sum + has, 0);
   let [best, largest] = [gigabyte, 0];
@@ -41,7 +48,7 @@ export function chooseColumns(history: History, width: number, height: number): 
     const cell = Math.min(16, Math.floor((width - GUTTER) / columns));
     if (cell > largest && Math.ceil(blocks / columns) * cell <= height) [best, largest] = [columns, cell];
   }
-  return best;
+  return [best, largest];
 }
 
 export function rows(history: History, columns: number, width: number): Layout {

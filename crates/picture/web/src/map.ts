@@ -186,7 +186,7 @@ export class BlockMap {
   }
 
   private height(): number {
-    return Math.max(400, window.innerHeight * 1.2);
+    return Math.max(400, window.innerHeight);
   }
 
   private layoutOf(history: History): Layout {

@@ -37,8 +37,8 @@ export function occupancy(clock: Clock): HTMLElement {
   const element = section(
     "occupancy",
     "Pageblocks by what is in them",
-    "Left of each pair, pageblocks by the class of their content; then by how many eighths of them are free, as LLFree draws " +
-      "it: much free memory in blocks that are neither full nor empty is fragmented.",
+    "Above, pageblocks by the class of their content; below, by how many eighths of them are free, as LLFree draws it: free " +
+      "memory in blocks that are neither full nor empty is fragmented.",
   );
   const content: ChartOf = ({ history }) => {
     const colors = theme();
