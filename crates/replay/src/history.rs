@@ -128,11 +128,11 @@ impl<'r> RecordedWatch<'r> {
 
     fn sample(&mut self, at: u64, allocator: &Allocator<'_>) {
         let requested = &self.requested;
-        let kind = |pfn: Pfn, movable, block| {
+        let kind = |pfn: Pfn, block| {
             let known = requested.get(pfn.0 as usize).and_then(|mt| mt.checked_sub(1));
             known
                 .and_then(|mt| Migratetype::from_index(usize::from(mt)))
-                .unwrap_or_else(|| assumed_type(movable, block))
+                .unwrap_or_else(|| assumed_type(false, block))
         };
         let at = self.moments.since_first(at);
         self.builder.sample(at, allocator, kind, self.counters.iter());

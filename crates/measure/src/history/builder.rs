@@ -15,7 +15,7 @@ use super::planes::Planes;
 use super::{History, ZoneHistory};
 
 /// The samples of a history, where a machine has no more than [`CELLS`] / [`SAMPLES`] pageblocks.
-const SAMPLES: usize = 240;
+const SAMPLES: usize = 160;
 /// The most cells of a history: what a browser holds.
 const CELLS: usize = 16 << 20;
 /// The fewest samples, whatever the machine's size.
@@ -99,13 +99,14 @@ impl HistoryBuilder {
         None
     }
 
-    /// Takes a sample at a time of the machine. `requested` returns the type that the pages at a frame in use were requested as; it gets
-    /// whether the allocator knows them as movable, and their pageblock's type. `counters` are counts since a common beginning.
+    /// Takes a sample at a time of the machine. `requested` returns the type that the pages at a frame were requested
+    /// as, of those that the allocator does not know as movable; it gets their pageblock's type. `counters` are counts
+    /// since a common beginning.
     pub fn sample<'n>(
         &mut self,
         time_us: u64,
         allocator: &Allocator<'_>,
-        mut requested: impl FnMut(Pfn, bool, Migratetype) -> Migratetype,
+        mut requested: impl FnMut(Pfn, Migratetype) -> Migratetype,
         counters: impl IntoIterator<Item = (&'n str, u64)>,
     ) {
         let before = self.history.samples();

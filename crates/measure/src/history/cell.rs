@@ -1,9 +1,9 @@
 //! One pageblock at one moment.
 
-use pageblock::FrameState;
 use pageblock::frame::{Pfn, pages};
 use pageblock::mobility::Migratetype;
 use pageblock::zone::Zone;
+use pageblock::{BlockUsage, FrameState};
 
 /// The bytes of a cell in a history.
 pub(super) const CELL_BYTES: usize = 4;
@@ -72,56 +72,45 @@ pub struct Cell {
 
 impl Cell {
     /// Returns the pageblock of this frame in its zone. `requested` returns the type that the pages at a
-    /// frame were requested as; it gets whether the allocator knows them as movable, and the pageblock's type.
+    /// frame were requested as, of those that the allocator does not know as movable; it gets the pageblock's type.
     pub(super) fn of(
         zone: &Zone<'_>,
         first: Pfn,
-        requested: &mut impl FnMut(Pfn, bool, Migratetype) -> Migratetype,
+        requested: &mut impl FnMut(Pfn, Migratetype) -> Migratetype,
     ) -> Self {
+        let inside = first.max(zone.span().start);
+        let migratetype = zone.block_type(inside).unwrap_or(Migratetype::Movable);
+        let mut usage = zone.block_usage(first).unwrap_or_default();
         let size = zone.geometry().pageblock_pages();
-        let span = zone.span();
-        let (mut pfn, end) = (first.0.max(span.start.0), (first.0 + size).min(span.end.0));
-        let migratetype = zone.block_type(Pfn(pfn)).unwrap_or(Migratetype::Movable);
-        let (mut free, mut reserved) = (0, 0);
-        let (mut movable, mut unmovable, mut reclaimable, mut own) = (0, 0, 0, 0);
-        while pfn < end {
-            let left = end - pfn;
-            pfn += match zone.state(Pfn(pfn)) {
-                Some(FrameState::Free { order, .. } | FrameState::CpuList { order, .. }) => {
-                    let here = pages(order).min(left);
-                    free += here;
-                    here
+        if zone.state(first) == Some(FrameState::Tail) {
+            // All of it is the tail of a block larger than a pageblock.
+            usage = match block_over(zone, first) {
+                Some(FrameState::Allocated { movable: true, .. }) => {
+                    BlockUsage { movable: size, ..BlockUsage::default() }
                 }
-                Some(FrameState::Allocated { order, movable: can_move }) => {
-                    let here = pages(order).min(left);
-                    let mt = requested(Pfn(pfn), can_move, migratetype);
-                    match mt {
-                        Migratetype::Movable | Migratetype::Cma => movable += here,
-                        Migratetype::Reclaimable => reclaimable += here,
-                        _ => unmovable += here,
-                    }
-                    own += if mt == home(migratetype) { here } else { 0 };
-                    here
+                Some(FrameState::Allocated { .. }) => {
+                    BlockUsage { unmovable: size, ..BlockUsage::default() }
                 }
-                Some(FrameState::Reserved) => {
-                    reserved += 1;
-                    1
-                }
-                // The tail of a block that began in the pageblock before, of an order above a pageblock's.
-                Some(FrameState::Tail) => {
-                    let order = zone.geometry().max_order;
-                    match block_over(zone, Pfn(pfn), order) {
-                        Some(FrameState::Allocated { movable: true, .. }) => movable += left,
-                        Some(FrameState::Allocated { .. }) => unmovable += left,
-                        _ => free += left,
-                    }
-                    left
-                }
-                Some(FrameState::Hole) | None => 1,
+                _ => BlockUsage { free: size, ..BlockUsage::default() },
             };
         }
-        let used = movable + unmovable + reclaimable;
-        let content = match (movable > 0, unmovable > 0, reclaimable > 0) {
+        let BlockUsage { movable, unmovable: fixed, free, reserved } = usage;
+        let home = home(migratetype);
+        let mut own = if home == Migratetype::Movable { movable } else { 0 };
+        let (mut moved, mut unmovable, mut reclaimable) = (movable, 0, 0);
+        if fixed > 0 {
+            for_each_fixed(zone, first, size, &mut |pfn, pages| {
+                let mt = requested(pfn, migratetype);
+                match mt {
+                    Migratetype::Movable | Migratetype::Cma => moved += pages,
+                    Migratetype::Reclaimable => reclaimable += pages,
+                    _ => unmovable += pages,
+                }
+                own += if mt == home { pages } else { 0 };
+            });
+        }
+        let used = moved + unmovable + reclaimable;
+        let content = match (moved > 0, unmovable > 0, reclaimable > 0) {
             (true, false, false) => Content::Movable,
             (false, true, _) => Content::Unmovable,
             (false, false, true) => Content::Reclaimable,
@@ -170,9 +159,34 @@ const fn home(block: Migratetype) -> Migratetype {
     }
 }
 
+/// Calls back with the blocks of pages in use of a pageblock that the allocator does not know as movable.
+fn for_each_fixed(zone: &Zone<'_>, first: Pfn, size: u64, each: &mut impl FnMut(Pfn, u64)) {
+    let (mut pfn, end) = (first.0, first.0 + size);
+    while pfn < end {
+        let here = Pfn(pfn);
+        pfn += match zone.state(here) {
+            Some(FrameState::Allocated { order, movable }) => {
+                let pages = pages(order).min(end - pfn);
+                if !movable {
+                    each(here, pages);
+                }
+                pages
+            }
+            Some(FrameState::Free { order, .. } | FrameState::CpuList { order, .. }) => {
+                pages(order)
+            }
+            Some(FrameState::Tail) if here == first => {
+                each(here, size);
+                size
+            }
+            _ => 1,
+        };
+    }
+}
+
 /// Returns the state of the block that covers a frame, which is not its first.
-fn block_over(zone: &Zone<'_>, pfn: Pfn, max_order: u8) -> Option<FrameState> {
-    (1..=max_order).find_map(|order| {
+fn block_over(zone: &Zone<'_>, pfn: Pfn) -> Option<FrameState> {
+    (1..=zone.geometry().max_order).find_map(|order| {
         let head = pfn.align_down(order);
         let state = zone.state(head)?;
         match state {

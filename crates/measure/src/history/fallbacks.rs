@@ -57,6 +57,8 @@ pub(super) struct Fallbacks {
     takers: BTreeMap<(String, Option<String>), usize>,
     taken: Vec<Taker>,
     taker_blocks: BTreeSet<(usize, u32)>,
+    /// The taker, the kind and the block of the last fallback: most fallbacks follow one of their own kind.
+    before: Option<(usize, (Harm, Migratetype, Migratetype), u32)>,
     /// By block: the last to claim or pollute it, plus one.
     last: Vec<u32>,
 }
@@ -83,8 +85,10 @@ impl Fallbacks {
         }
         let Some(block) = block else { return };
         let number = block as u32;
-        self.blocks.insert((kind.0, kind.1, kind.2, number));
-        taker.blocks += u64::from(self.taker_blocks.insert((at, number)));
+        if self.before.replace((at, kind, number)) != Some((at, kind, number)) {
+            self.blocks.insert((kind.0, kind.1, kind.2, number));
+            taker.blocks += u64::from(self.taker_blocks.insert((at, number)));
+        }
         if !matches!(key.alloc_mt, Migratetype::Movable | Migratetype::Cma) {
             if block >= self.last.len() {
                 self.last.resize(block + 1, 0);
@@ -94,6 +98,12 @@ impl Fallbacks {
     }
 
     fn taker(&mut self, command: &str, site: Option<&str>) -> usize {
+        if let Some((at, ..)) = self.before {
+            let last = &self.taken[at];
+            if last.command == command && last.site.as_deref() == site {
+                return at;
+            }
+        }
         let key = (command.to_owned(), site.map(str::to_owned));
         *self.takers.entry(key).or_insert_with(|| {
             self.taken.push(Taker {

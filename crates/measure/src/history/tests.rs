@@ -39,7 +39,7 @@ fn with_machine(body: impl FnOnce(&mut Allocator<'_>)) {
 }
 
 fn sample(builder: &mut HistoryBuilder, time_us: u64, allocator: &Allocator<'_>, stalls: u64) {
-    let requested = |_, movable, _| if movable { Movable } else { Unmovable };
+    let requested = |_, _| Unmovable;
     builder.sample(
         time_us,
         allocator,

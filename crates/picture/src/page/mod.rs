@@ -125,3 +125,6 @@ fn escape(text: &str) -> String {
     }
     html
 }
+
+#[cfg(test)]
+mod tests;

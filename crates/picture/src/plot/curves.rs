@@ -11,8 +11,10 @@ use crate::series::{self, Series, short};
 const PANEL: u32 = 130;
 const HEAD: u32 = 24;
 
-fn seconds(run: &Opened) -> Vec<f64> {
-    run.history.times_us.iter().map(|&us| us as f64 / 1e6).collect()
+/// Returns how far a run was at each sample, in percent: of the time of a recording, of the work of a simulated run.
+fn progress(run: &Opened) -> Vec<f64> {
+    let last = (run.cells.len() - 1).max(1) as f64;
+    (0..run.cells.len()).map(|at| 100.0 * at as f64 / last).collect()
 }
 
 /// Draws free memory by order over time as stacked areas, the largest orders at the bottom, a run below the other.
@@ -64,15 +66,16 @@ fn stacked<DB: DrawingBackend>(
     most: f64,
     scale: i32,
 ) -> Result<(), Error> {
-    let times = seconds(run);
-    let end = times.last().copied().unwrap_or(1.0).max(1e-6);
-    let caption = format!("{}: free memory by order [MiB]", fitted(&run.name, 60));
+    let times = progress(run);
+    let end = run.history.times_us.last().map_or(0.0, |&us| us as f64 / 1e6);
+    let caption = format!("{}: free memory by order [MiB], {end:.1} s", fitted(&run.name, 60));
     let mut chart = ChartBuilder::on(area)
         .caption(caption, (FONT, 14 * scale))
         .margin(6 * scale)
         .x_label_area_size(24 * scale)
         .y_label_area_size(52 * scale)
-        .build_cartesian_2d(0.0..end, 0.0..most)
+        .margin_right(24 * scale)
+        .build_cartesian_2d(0.0..100.0, 0.0..most)
         .map_err(failed)?;
     mesh(&mut chart, scale)?;
     // From the top down, so that each area covers the rest of the one before.
@@ -97,7 +100,7 @@ fn mesh<DB: DrawingBackend>(
         .light_line_style(TRANSPARENT)
         .bold_line_style(GRID)
         .axis_style(FAINT)
-        .x_label_formatter(&|seconds| format!("{} s", short(*seconds)))
+        .x_label_formatter(&|share| format!("{} %", short(*share)))
         .y_label_formatter(&|value| short(*value))
         .x_labels(8)
         .y_labels(4)
@@ -137,10 +140,11 @@ pub(super) fn timeline<DB: DrawingBackend>(
         let stroke = line(at).stroke_width(3 * scale as u32);
         let sample = [(10 * scale, y + 7 * scale), (34 * scale, y + 7 * scale)];
         legend.draw(&PathElement::new(sample, stroke)).map_err(failed)?;
-        write(&legend, &fitted(&run.name, 90), (42 * scale, y), 14 * scale, INK)?;
+        let end = run.history.times_us.last().map_or(0.0, |&us| us as f64 / 1e6);
+        let name = format!("{}, {end:.1} s", fitted(&run.name, 90));
+        write(&legend, &name, (42 * scale, y), 14 * scale, INK)?;
     }
     let panels = panels(runs);
-    let end = runs.iter().filter_map(|run| seconds(run).last().copied()).fold(1e-6, f64::max);
     for ((title, curves), area) in panels.iter().zip(plots.split_evenly((panels.len(), 1))) {
         let values = curves.iter().flat_map(|(_, values)| values);
         let most = values.copied().fold(0.0, f64::max);
@@ -149,11 +153,12 @@ pub(super) fn timeline<DB: DrawingBackend>(
             .margin(4 * scale)
             .x_label_area_size(20 * scale)
             .y_label_area_size(52 * scale)
-            .build_cartesian_2d(0.0..end, 0.0..(most * 1.05).max(1.0))
+            .margin_right(24 * scale)
+            .build_cartesian_2d(0.0..100.0, 0.0..(most * 1.05).max(1.0))
             .map_err(failed)?;
         mesh(&mut chart, scale)?;
         for (at, values) in curves {
-            let points = seconds(&runs[*at]).into_iter().zip(values.iter().copied());
+            let points = progress(&runs[*at]).into_iter().zip(values.iter().copied());
             let stroke = line(*at).stroke_width(scale as u32 + 1);
             chart.draw_series(LineSeries::new(points, stroke)).map_err(failed)?;
         }

@@ -88,7 +88,8 @@ pub(super) fn draw<DB: DrawingBackend>(
         let seconds = run.history.times_us[sample] as f64 / 1e6;
         write(root, &fitted(&run.name, 48), (x * scale, 8 * scale), 15 * scale, INK)?;
         let (held, all) = (run.held(sample), counted(run, sample));
-        let words = format!("at {seconds:.1} s: {held} of {all} blocks held");
+        let words =
+            format!("at {seconds:.1} s: {held} of {all} blocks hold pages that cannot be moved");
         write(root, &words, (x * scale, 25 * scale), 12 * scale, FAINT)?;
         one(root, run, &layout, sample, (x, TOP), scale)?;
         bottom = bottom.max(TOP + layout.height());

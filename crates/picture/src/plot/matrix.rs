@@ -86,7 +86,8 @@ fn one<DB: DrawingBackend>(
             let (blocks, events) = found.map_or((0, 0), |found| (found.blocks, found.events));
             text(&blocks.to_string(), left + 8, top + 5, 13, INK)?;
             if events > 0 {
-                text(&format!("{events} events"), left + 8, top + 22, 10, INK)?;
+                let plural = if events == 1 { "" } else { "s" };
+                text(&format!("{events} event{plural}"), left + 8, top + 22, 10, INK)?;
             }
         }
     }

@@ -31,7 +31,7 @@ impl FreeHistory {
         }
         let counters = watch.tally.counters();
         let at = self.moments.since_first(at_us);
-        let requested = |pfn, movable, block| placement.requested(pfn, movable, block);
+        let requested = |pfn, block| placement.requested(pfn, block);
         self.builder.sample(at, allocator, requested, counters.iter());
     }
 }

@@ -95,7 +95,7 @@ impl World<'_> {
         history.builder.sample(
             self.sched.now / MICROSECOND,
             vm.allocator(),
-            |pfn, _, _| content_type(vm, pfn),
+            |pfn, _| content_type(vm, pfn),
             counters.iter(),
         );
         history.taken += 1;
