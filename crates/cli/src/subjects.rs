@@ -123,8 +123,10 @@ fn join(groups: &mut Vec<Vec<Run>>, file: &Path) -> anyhow::Result<()> {
 
 fn simulated(run: &Run) -> Subject {
     let Run { policy, workload, machine, seed, .. } = run;
+    // A scaled machine says so in its name.
+    let whole = machine.split(" at ").next().unwrap_or(machine);
     let mut command =
-        format!("pageblock run {workload} --machine {machine} --policy {}", quoted(policy));
+        format!("pageblock run {workload} --machine {} --policy {}", quoted(whole), quoted(policy));
     if let Some(setup) = run.setup.as_ref().filter(|setup| setup.scale != "1") {
         command += &format!(" --scale {}", setup.scale);
     }
@@ -160,7 +162,11 @@ fn recording(
 ) -> anyhow::Result<String> {
     let mut session = Session::open(path, &args.capture.options()?)?;
     let own = recorded_preset(&session.recording);
-    let (fidelity, certificate) = grade::decisions(&session, own)?;
+    let (fidelity, kept) = grade::decisions(&session, own)?;
+    let certificate = match kept {
+        Some(certificate) => Some(certificate),
+        None => grade::make(&mut session, own, &fidelity)?,
+    };
     let line = words::certificate(&fidelity, certificate.as_ref());
     let name = session.recording.name.clone();
     let file = quoted(&path.display().to_string());

@@ -24,33 +24,33 @@ pub(crate) struct Moments {
     last_us: u64,
     count: u64,
     taken: u64,
+    next_us: u64,
 }
 
 impl Moments {
     pub(crate) fn of(columnar: &Columnar, samples: usize) -> Self {
         let (first_us, last_us) = (columnar.first_t_us, columnar.last_t_us);
-        Self { first_us, last_us, count: samples.max(2) as u64, taken: 0 }
+        Self { first_us, last_us, count: samples.max(2) as u64, taken: 0, next_us: first_us }
     }
 
     /// Returns the next moment, if it is before this time.
     #[inline]
     pub(crate) fn before(&mut self, t_us: u64) -> Option<u64> {
-        let next = self.next();
-        (next < t_us && self.taken < self.count).then(|| {
-            self.taken += 1;
-            next
-        })
+        let next = self.next_us;
+        if next >= t_us {
+            return None;
+        }
+        self.taken += 1;
+        let span = u128::from(self.last_us.saturating_sub(self.first_us));
+        let passed = span * u128::from(self.taken) / u128::from(self.count - 1);
+        let more = self.taken < self.count;
+        self.next_us = if more { self.first_us + passed as u64 } else { u64::MAX };
+        Some(next)
     }
 
     /// Returns the moments that are left, at the end.
     pub(crate) fn rest(&mut self) -> Option<u64> {
         self.before(u64::MAX)
-    }
-
-    fn next(&self) -> u64 {
-        let span = u128::from(self.last_us.saturating_sub(self.first_us));
-        let passed = span * u128::from(self.taken) / u128::from(self.count - 1);
-        self.first_us + passed as u64
     }
 
     /// Returns a time since the first moment.

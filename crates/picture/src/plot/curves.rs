@@ -109,9 +109,12 @@ fn mesh<DB: DrawingBackend>(
         .map_err(failed)
 }
 
-/// The curves of all runs by title, in their order.
-fn panels(runs: &[Opened]) -> Vec<(&'static str, Vec<(usize, Vec<f64>)>)> {
-    let mut panels: Vec<(&'static str, Vec<(usize, Vec<f64>)>)> = Vec::new();
+/// A measure, and the curve of each run that has it.
+type Panel = (&'static str, Vec<(usize, Vec<f64>)>);
+
+/// Returns the curves of all runs by measure, in their order.
+fn panels(runs: &[Opened]) -> Vec<Panel> {
+    let mut panels: Vec<Panel> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
         for Series { title, values } in series::timeline(run) {
             match panels.iter_mut().find(|(known, _)| *known == title) {
