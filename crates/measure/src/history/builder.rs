@@ -15,7 +15,7 @@ use super::planes::Planes;
 use super::{History, ZoneHistory};
 
 /// The samples of a history, where a machine has no more than [`CELLS`] / [`SAMPLES`] pageblocks.
-const SAMPLES: usize = 160;
+const SAMPLES: usize = 128;
 /// The most cells of a history: what a browser holds.
 const CELLS: usize = 16 << 20;
 /// The fewest samples, whatever the machine's size.
