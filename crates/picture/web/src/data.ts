@@ -203,7 +203,7 @@ export class History {
 /** A run or a recording with its opened history. */
 export interface Subject extends Omit<RawSubject, "history"> {
   history: History;
-  /** A, B, C and so on. */
+  /** A, B, C and so on, or R of a recording. */
   letter: string;
 }
 
@@ -218,9 +218,11 @@ export async function open(): Promise<{ subjects: Subject[]; missing: Missing[] 
   if (data.layout !== 1) throw new Error(`the page's data have layout ${data.layout}; its program reads 1`);
   const subjects: Subject[] = [];
   const missing: Missing[] = [];
+  let lettered = 0;
   for (const raw of data.subjects) {
     if (raw.history) {
-      const letter = String.fromCharCode(65 + (subjects.length % 26));
+      // The letters of the comparison are those of runs and replays; what was recorded is not in it.
+      const letter = raw.kind === "recorded" ? "R" : String.fromCharCode(65 + (lettered++ % 26));
       subjects.push({ ...raw, history: await History.of(raw.history), letter });
     } else {
       missing.push(raw);

@@ -137,8 +137,8 @@ export class BlockMap {
     return el(
       "div",
       { class: "controls" },
-      label("A ", a),
-      ...(clock.subjects.length > 1 ? [label("B ", b)] : []),
+      label("Show ", a),
+      ...(clock.subjects.length > 1 ? [label("beside ", b)] : []),
       label("Rows ", this.arrange),
       button("\u2212", "Smaller cells", -1),
       button("+", "Larger cells", 1),
