@@ -87,7 +87,7 @@ async function interact(page, file) {
   assert.match(block, /frames \d+ to \d+, node \d+ \w+; type \w+, content [\w' ]+, \d\/8 free/, file);
   // Keys.
   await first.focus();
-  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowLeft");
   assert.notEqual(await page.textContent("#detail"), block, `${file}: arrow key`);
   // Scrub.
   const end = await picture(page, ".maps canvas");
