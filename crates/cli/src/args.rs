@@ -2,6 +2,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod recording;
+pub(crate) mod report;
 mod run;
 
 use std::path::PathBuf;
@@ -137,6 +138,12 @@ pub(crate) enum Command {
     /// Replay the requests of a recording under other policies, and compare
     #[command(after_help = POLICY_HELP)]
     Replay(ReplayArgs),
+    /// Draw runs and recordings on one page: pageblocks over time, free memory, who took what
+    #[command(after_help = report::REPORT_HELP)]
+    Report(report::ReportArgs),
+    /// Draw one picture of runs and recordings: SVG, PNG, or text for a mail
+    #[command(after_help = report::PLOT_HELP)]
+    Plot(report::PlotArgs),
     /// Measure speed
     #[cfg(feature = "bench")]
     #[command(subcommand)]

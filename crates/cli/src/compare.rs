@@ -1,5 +1,6 @@
 //! `pageblock compare`, and the comparison that commands print of the runs they make.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::bail;
@@ -34,26 +35,32 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::Yes)
 }
 
+/// Returns the runs of a file, with what older versions did not save.
+pub(crate) fn load_file(file: &Path) -> anyhow::Result<Vec<Run>> {
+    let mut loaded = pageblock_measure::run::load(file)?;
+    if loaded.is_empty() {
+        bail!("{}: the file contains no runs", file.display());
+    }
+    for run in &mut loaded {
+        // Of a policy file only the name is known.
+        run.extfrag_unit = run.extfrag_unit.or_else(|| {
+            NamedPolicy::parse(&run.policy).ok().map(|named| EventUnit::of(&named.policy))
+        });
+        if run.tables.is_none()
+            && let Some(workload) = workload::find(&run.workload)
+        {
+            run.tables = Some(workload::tables(workload)?);
+        }
+    }
+    Ok(loaded)
+}
+
 /// Returns the runs of all files, and the file of each. They must be the same in everything but policy and
 /// seed, unless `--force` is given.
 fn load(args: &CompareArgs) -> anyhow::Result<(Vec<Run>, Vec<&Path>)> {
     let (mut runs, mut files): (Vec<Run>, Vec<&Path>) = Default::default();
     for file in &args.files {
-        let loaded = pageblock_measure::run::load(file)?;
-        if loaded.is_empty() {
-            bail!("{}: the file contains no runs", file.display());
-        }
-        for mut run in loaded {
-            // Files of older versions lack it. Of a policy file only the name is known.
-            run.extfrag_unit = run.extfrag_unit.or_else(|| {
-                NamedPolicy::parse(&run.policy).ok().map(|named| EventUnit::of(&named.policy))
-            });
-            // A file of an older version has no tables.
-            if run.tables.is_none()
-                && let Some(workload) = workload::find(&run.workload)
-            {
-                run.tables = Some(workload::tables(workload)?);
-            }
+        for run in load_file(file)? {
             let difference = runs.first().and_then(|first| comparable::difference(first, &run));
             if let Some(difference) = difference.filter(|_| !args.force) {
                 let (a, b) = (files[0].display(), file.display());
@@ -70,7 +77,7 @@ fn load(args: &CompareArgs) -> anyhow::Result<(Vec<Run>, Vec<&Path>)> {
 }
 
 /// Returns the index of a run with the same policy and seed as an earlier one.
-fn given_twice(runs: &[Run]) -> Option<usize> {
+pub(crate) fn given_twice(runs: &[Run]) -> Option<usize> {
     let same = |a: &Run, b: &Run| a.seed == b.seed && a.policy == b.policy;
     (1..runs.len()).find(|&at| runs[..at].iter().any(|run| same(run, &runs[at])))
 }
@@ -78,7 +85,7 @@ fn given_twice(runs: &[Run]) -> Option<usize> {
 /// Prints runs, or their comparison, with the `published` table beside it. Seeds that not every policy ran are
 /// excluded from the comparison.
 pub(crate) fn text(
-    mut runs: Vec<Run>,
+    runs: Vec<Run>,
     format: RunFormat,
     tables: &Tables,
     options: &Options,
@@ -87,25 +94,29 @@ pub(crate) fn text(
     if format == RunFormat::Runs {
         return Ok(pageblock_measure::run::to_json(&runs));
     }
-    let policies: Vec<String> = pageblock_measure::seeds::by_policy(&runs)
-        .iter()
-        .map(|policy| policy[0].policy.clone())
-        .collect();
-    let complete = |seed: u64, runs: &[Run]| {
-        policies.iter().all(|p| runs.iter().any(|r| r.seed == seed && r.policy == *p))
-    };
-    let all = runs.clone();
-    runs.retain(|run| complete(run.seed, &all));
-    if runs.is_empty() {
-        let policies: Vec<_> = policies.iter().map(|policy| Named::brief(policy)).collect();
-        bail!("no seed was run under every policy: {}", policies.join(" "));
-    }
+    let runs = under_every_policy(runs)?;
     let mut comparison = FullComparison::of_runs(&runs, options)?;
     comparison.published = published.map(|table| table.beside(&runs)).transpose()?;
     Ok(match format {
         RunFormat::Comparison => json::to_json(&comparison),
         _ => tables.below(&comparison.summary, &full::print(&comparison)),
     })
+}
+
+/// Returns the runs of the seeds that every policy ran.
+pub(crate) fn under_every_policy(mut runs: Vec<Run>) -> anyhow::Result<Vec<Run>> {
+    let policies: Vec<String> = pageblock_measure::seeds::by_policy(&runs)
+        .iter()
+        .map(|policy| policy[0].policy.clone())
+        .collect();
+    let ran: BTreeSet<(u64, String)> =
+        runs.iter().map(|run| (run.seed, run.policy.clone())).collect();
+    runs.retain(|run| policies.iter().all(|policy| ran.contains(&(run.seed, policy.clone()))));
+    if runs.is_empty() {
+        let policies: Vec<_> = policies.iter().map(|policy| Named::brief(policy)).collect();
+        bail!("no seed was run under every policy: {}", policies.join(" "));
+    }
+    Ok(runs)
 }
 
 /// Returns the comparable part of interrupted runs: if no seed was run under every policy, the runs of the

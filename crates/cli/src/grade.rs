@@ -55,7 +55,7 @@ pub(crate) fn make(
     }
     let demands = session.make(replay::demands)?;
     let NamedPolicy { name, policy, .. } = NamedPolicy::recorded(own);
-    let replayed = replay::replay_one(session, &demands, &name, &policy)?;
+    let replayed = replay::replay_one(session, &demands, &name, &policy, false)?;
     replayed.map(|replayed| of_replay(session, &demands, decisions, &replayed)).transpose()
 }
 

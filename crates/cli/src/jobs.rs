@@ -11,6 +11,7 @@ use anyhow::bail;
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_simulate::sim::machine_file::MachineSpec;
+use pageblock_simulate::sim::world::World;
 use pageblock_simulate::simulate::Simulation;
 use pageblock_simulate::workload::Workload;
 
@@ -37,6 +38,8 @@ pub(crate) struct Jobs {
     pub(crate) at_a_time: usize,
     /// The file that each run is saved to when it is done.
     pub(crate) save: Option<PathBuf>,
+    /// Whether the runs keep the history of the machine's memory.
+    pub(crate) pictures: bool,
 }
 
 /// The number of simulations at a time: as asked for, else one a CPU.
@@ -99,10 +102,14 @@ impl Jobs {
             return None;
         }
         let simulation = Simulation { machine, kernel, workload: *workload, seed: *seed };
-        let result = simulation.run(&mut |world| {
+        let mut progress = |world: &World<'_>| {
             work.shares[worker].store(world.share_done().to_bits(), Relaxed);
             !work.stopped.load(Relaxed)
-        });
+        };
+        let result = match self.pictures {
+            true => simulation.run_with_history(&mut progress),
+            false => simulation.run(&mut progress),
+        };
         work.shares[worker].store(0, Relaxed);
         Some((at, result.transpose()?.map_err(Into::into)))
     }

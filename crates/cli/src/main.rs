@@ -25,6 +25,7 @@ mod manual;
 mod metrics;
 mod output;
 mod plan;
+mod plot;
 mod policy;
 mod progress;
 mod published;
@@ -33,8 +34,10 @@ mod recording;
 mod remedies;
 mod repeat;
 mod replay;
+mod report;
 mod run;
 mod session;
+mod subjects;
 mod suggest;
 mod verify;
 
@@ -87,6 +90,8 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Compare(args) => compare::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),
+        Command::Report(args) => report::run(&args),
+        Command::Plot(args) => plot::run(&args),
         Command::Machine(command) => machines::run(&command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::man(&folder),

@@ -297,9 +297,7 @@ impl RunPlan {
             scaled::kernel(kernel, &machine, workload)
                 .with_context(|| format!("--policy {}", Named::brief(name)))?;
         }
-        if let Some(path) = &args.save {
-            pageblock_measure::run::can_save(path).context("--save")?;
-        }
+        can_keep(args.save.as_deref(), args.pictures, format)?;
         let machine = Arc::new(machine);
         let kernels: Vec<_> = policies.into_iter().map(|named| Arc::new(named.kernel)).collect();
         let list = (args.first_seed..end).flat_map(|seed| {
@@ -312,12 +310,28 @@ impl RunPlan {
             })
         });
         Ok(Self {
-            jobs: Jobs { list: list.collect(), at_a_time, save: args.save },
+            jobs: Jobs {
+                list: list.collect(),
+                at_a_time,
+                save: args.save,
+                pictures: args.pictures,
+            },
             stars: args.stars.into(),
             published,
             tables: Tables::parse(&args.tables.tables),
             format,
         })
+    }
+}
+
+/// Checks that the runs can be saved, if they are to be, and that somebody keeps their pictures.
+fn can_keep(save: Option<&Path>, pictures: bool, format: RunFormat) -> anyhow::Result<()> {
+    match save {
+        Some(path) => pageblock_measure::run::can_save(path).context("--save"),
+        None if pictures && format != RunFormat::Runs => {
+            bail!("--pictures: nothing would keep them; --save FILE does, and --json prints them")
+        }
+        None => Ok(()),
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) fn run(args: RepeatArgs) -> anyhow::Result<Verdict> {
         list: list.collect::<Result<_, _>>()?,
         at_a_time: jobs::at_a_time(args.jobs)?,
         save: args.save,
+        pictures: saved.iter().any(|run| run.history.is_some()),
     });
     if let Some(path) = &jobs.save {
         pageblock_measure::run::can_save(path).context("--save")?;

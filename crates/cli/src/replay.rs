@@ -25,27 +25,46 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let mut session = Session::open(&plan.recording, &plan.capture)?;
     interrupt::watch()?;
     let own = recorded_preset(&session.recording);
-    let (fidelity, mut certificate) = grade::decisions(&session, own)?;
-    if !grade::can_be_replayed(&session, &fidelity) {
-        let gap = fidelity.main_gap().map(words::gap).unwrap_or_default();
-        eprintln!("replay: nothing can be replayed: {gap}");
-        return Ok(Verdict::No);
+    let policies = plan.with_recorded(own);
+    let (runs, options) = match replays(&mut session, own, &policies, false)? {
+        Ok(replayed) => replayed,
+        Err(gap) => {
+            eprintln!("replay: nothing can be replayed: {gap}");
+            return Ok(Verdict::No);
+        }
+    };
+    output::print(&match plan.format {
+        RunFormat::Text => {
+            let tables = print::print(&Comparison::of_runs(&runs, &options)?, plan.uncertified);
+            plan.tables.below(&Summary::of_runs(&runs, &options)?, &tables)
+        }
+        format => compare::text(runs, format, &plan.tables, &options, None)?,
+    })?;
+    Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
+}
+
+/// Replays freely under each policy, of which one is the recorded kernel's, and grades the recording. Returns the
+/// runs with the options of their comparison, or why nothing can be replayed.
+pub(crate) fn replays(
+    session: &mut Session,
+    own: &Preset,
+    policies: &[NamedPolicy],
+    with_history: bool,
+) -> anyhow::Result<Result<(Vec<Run>, Options), String>> {
+    let (fidelity, mut certificate) = grade::decisions(session, own)?;
+    if !grade::can_be_replayed(session, &fidelity) {
+        return Ok(Err(fidelity.main_gap().map(words::gap).unwrap_or_default()));
     }
     let demands = session.make(demands)?;
-    let policies = plan.with_recorded(own);
     let mut runs = Vec::new();
-    for NamedPolicy { name, policy, .. } in &policies {
-        match replay_one(&session, &demands, name, policy)? {
+    for NamedPolicy { name, policy, .. } in policies {
+        match replay_one(session, &demands, name, policy, with_history)? {
             Some(replayed) => {
                 if certificate.is_none() && *policy == own.policy {
-                    certificate = Some(grade::of_replay(&session, &demands, &fidelity, &replayed)?);
+                    certificate = Some(grade::of_replay(session, &demands, &fidelity, &replayed)?);
                 }
                 runs.push(replayed.run);
-                interrupt::keep(format!(
-                    "{} of {} policies are done",
-                    runs.len(),
-                    plan.policies.len()
-                ));
+                interrupt::keep(format!("{} of {} policies are done", runs.len(), policies.len()));
             }
             None => break,
         }
@@ -53,7 +72,7 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     if runs.is_empty() {
         bail!("interrupted before the first policy was done");
     }
-    let calibration = calibrate(&demands, own, &policies, &runs);
+    let calibration = calibrate(&demands, own, policies, &runs);
     let mut notes: Vec<String> = fidelity.gaps.iter().map(words::gap).collect();
     notes.push(OPEN_LOOP.to_owned());
     if runs.len() < policies.len() {
@@ -66,15 +85,7 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
         run.notes.clone_from(&notes);
     }
     let supports = certificate.map(|certificate| certificate.parts);
-    let options = Options { supports, ..Options::default() };
-    output::print(&match plan.format {
-        RunFormat::Text => {
-            let tables = print::print(&Comparison::of_runs(&runs, &options)?, plan.uncertified);
-            plan.tables.below(&Summary::of_runs(&runs, &options)?, &tables)
-        }
-        format => compare::text(runs, format, &plan.tables, &options, None)?,
-    })?;
-    Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
+    Ok(Ok((runs, Options { supports, ..Options::default() })))
 }
 
 /// Finds the recording's requests.
@@ -92,13 +103,20 @@ pub(crate) fn replay_one(
     demands: &Demands,
     name: &str,
     policy: &Policy,
+    with_history: bool,
 ) -> anyhow::Result<Option<Replayed>> {
     let bar = Progress::new(name, demands.count, "demands");
-    let replayed = open_loop::replay(&session.recording, demands, name, policy, &mut |done, _| {
+    let Session { recording, columnar, .. } = session;
+    let progress = &mut |done, _| {
         bar.set(done);
         !interrupt::requested()
-    })?;
-    Ok(replayed)
+    };
+    Ok(match with_history {
+        true => {
+            open_loop::replay_with_history(recording, columnar, demands, name, policy, progress)?
+        }
+        false => open_loop::replay(recording, demands, name, policy, progress)?,
+    })
 }
 
 /// Compares the free replay under the recorded policy with the recorded kernel's events; `None` if Ctrl-C

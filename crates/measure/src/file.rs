@@ -109,15 +109,21 @@ pub(crate) fn format<T: Serialize + ?Sized>(value: &T) -> String {
 /// content or the new, never a part. A symbolic link stays a link; anything but a regular file, such as
 /// a pipe, is written directly.
 pub(crate) fn save<T: Serialize + ?Sized>(path: &Path, value: &T) -> Result<(), Error> {
+    save_bytes(path, format(value).as_bytes())
+}
+
+/// Writes bytes likewise.
+///
+/// # Errors
+/// [`Error::Write`].
+pub fn save_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let error = |source| Error::Write { path: path.to_owned(), source };
-    let json = format(value);
     let (target, is_special) = target(path);
     if is_special {
-        return fs::write(&target, json).map_err(error);
+        return fs::write(&target, bytes).map_err(error);
     }
     let temporary = temporary_beside(&target);
-    let written =
-        write_synced(&temporary, json.as_bytes()).and_then(|()| fs::rename(&temporary, &target));
+    let written = write_synced(&temporary, bytes).and_then(|()| fs::rename(&temporary, &target));
     written.map_err(|source| {
         // The temporary file may not exist; the error to report is the first one.
         let _ = fs::remove_file(&temporary);
@@ -126,7 +132,10 @@ pub(crate) fn save<T: Serialize + ?Sized>(path: &Path, value: &T) -> Result<(), 
 }
 
 /// Checks that a file could be written there, by creating an empty one beside it.
-pub(crate) fn can_save(path: &Path) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::Write`].
+pub fn can_save(path: &Path) -> Result<(), Error> {
     let error = |source| Error::Write { path: path.to_owned(), source };
     let (target, is_special) = target(path);
     if is_special {

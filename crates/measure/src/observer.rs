@@ -1,6 +1,6 @@
 //! Counts events as they happen.
 
-use pageblock::event::{Event, Observer};
+use pageblock::event::{Event, Extfrag, Observer};
 use pageblock::frame::{NR_PAGE_ORDERS, ORDER_LIMIT, Order, Pfn, pages};
 use pageblock::mobility::{MIGRATETYPES, Migratetype};
 
@@ -25,6 +25,7 @@ pub struct Tally {
     failed: [u64; ORDERS],
     pages_by_request: [u64; MIGRATETYPES],
     taken: Option<Vec<TakenBlock>>,
+    fallbacks: Option<Vec<Extfrag>>,
 }
 
 /// A block taken from a free list.
@@ -53,6 +54,16 @@ impl Tally {
     /// Returns the blocks taken from free lists since the last call; none unless they are recorded.
     pub fn take_taken(&mut self) -> Vec<TakenBlock> {
         self.taken.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Starts recording fallbacks, for [`take_fallbacks`](Self::take_fallbacks).
+    pub fn record_fallbacks(&mut self) {
+        self.fallbacks.get_or_insert_default();
+    }
+
+    /// Returns the fallbacks since the last call; none unless they are recorded.
+    pub fn take_fallbacks(&mut self) -> Vec<Extfrag> {
+        self.fallbacks.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Returns the number of events so far.
@@ -135,14 +146,18 @@ impl Observer for Tally {
                 }
             }
             Event::PcpuDrain { .. } => self.drains += 1,
-            Event::Extfrag(fallback) => self.extfrag.record(&fallback),
+            Event::Extfrag(fallback) => {
+                self.extfrag.record(&fallback);
+                if let Some(fallbacks) = &mut self.fallbacks {
+                    fallbacks.push(fallback);
+                }
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pageblock::event::Extfrag;
     use pageblock::frame::Pfn;
     use pageblock::request::Gfp;
 

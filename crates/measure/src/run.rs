@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::event_unit::EventUnit;
 use crate::extfrag::ExtfragMatrix;
 use crate::file;
+use crate::history::History;
 use crate::index;
 use crate::observer::Tally;
 use crate::setup::SetupRecord;
@@ -81,6 +82,9 @@ pub struct Run {
     /// The machine that was simulated, whole; absent in runs of older versions, and in those that are no simulations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<SetupRecord>,
+    /// The history of its memory, if it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
 }
 
 /// A kernel as a run stores it: its preset and every switch with its value, so that it can be reproduced

@@ -40,5 +40,6 @@ pub use base::{alloc_flags, event, frame, ids, interrupts, layout, mobility, req
 pub use percpu::cache as cpu_cache;
 pub use policy::preset;
 pub use table::map::{BYTES_PER_FRAME, FrameState};
+pub use table::usage::BlockUsage;
 pub use table::{memory, movement};
 pub use zone::{capture, compaction, fallback, isolate, reserve, tuning, watermark};

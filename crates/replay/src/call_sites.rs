@@ -10,7 +10,7 @@ use pageblock_recording::{CALLED_BY, Record, STACK, What};
 /// The functions that a call site names: the one that asked for memory and those that called it.
 const NAMED: usize = 3;
 /// The events without a stack so far that a stack of a CPU may belong to.
-const PENDING: usize = 4;
+pub(crate) const PENDING: usize = 4;
 
 /// The beginnings of the names of functions that pass a request on: the page allocator's, and those of what is built on it.
 const PASSING: [&str; 35] = [
@@ -115,7 +115,7 @@ impl CallSiteFinder {
 }
 
 /// Returns the functions of a stack from the one that asked for memory on.
-fn site(stack: &str) -> Vec<&str> {
+pub(crate) fn site(stack: &str) -> Vec<&str> {
     let plain = |name: &&str| !PASSING.iter().any(|start| name.starts_with(start));
     let all: Vec<&str> = stack.split(CALLED_BY).collect();
     let from = all.iter().position(plain).unwrap_or(0);

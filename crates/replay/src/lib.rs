@@ -9,6 +9,7 @@ pub mod demand;
 pub mod error;
 mod gaps;
 pub mod guided;
+pub mod history;
 mod holes;
 pub mod infer;
 pub mod look_ahead;

@@ -187,14 +187,14 @@ fn workers(recording: &Recording) -> BTreeSet<u32> {
 }
 
 /// The events between the states at the start and at the end.
-struct Pass {
+pub(crate) struct Pass {
     start: u64,
     end: u64,
     whole: bool,
 }
 
 impl Pass {
-    fn of(recording: &Recording, columnar: &Columnar, limit: Option<u64>) -> Self {
+    pub(crate) fn of(recording: &Recording, columnar: &Columnar, limit: Option<u64>) -> Self {
         let start = infer::first_event(recording, columnar);
         let windows = &columnar.windows;
         let end = columnar.end_event().max(start);
@@ -216,7 +216,7 @@ impl Pass {
         window.map_or(self.end, |window| window.markers.end.max(self.end))
     }
 
-    fn run(
+    pub(crate) fn run(
         &self,
         columnar: &Columnar,
         each: &mut dyn FnMut(u64, &Record),

@@ -116,7 +116,9 @@ fn heading(summary: &Summary) -> String {
     }
 }
 
-fn letter(at: usize) -> String {
+/// Returns the letter that stands for a policy, from 0.
+#[must_use]
+pub fn letter(at: usize) -> String {
     match u8::try_from(at) {
         Ok(at) if at < 26 => char::from(b'A' + at).to_string(),
         _ => format!("P{at}"),
@@ -164,7 +166,8 @@ fn table(summary: &Summary, others: &[usize]) -> String {
 }
 
 /// Returns a change in percent, marked where it is more than chance.
-fn change(cell: &SummaryCell) -> String {
+#[must_use]
+pub fn change(cell: &SummaryCell) -> String {
     let mark = match cell.verdict {
         Judged::Better => " +",
         Judged::Worse => " -",
@@ -173,7 +176,9 @@ fn change(cell: &SummaryCell) -> String {
     cell.change.map_or("-  ".to_owned(), |change| percent(change) + mark)
 }
 
-fn certainty(cell: &SummaryCell) -> [String; 2] {
+/// Returns the interval of a change and its p; empty where there is none.
+#[must_use]
+pub fn certainty(cell: &SummaryCell) -> [String; 2] {
     let interval =
         cell.interval.map(|(low, high)| format!("{} to {}", percent(low), percent(high)));
     let p = cell.p.map(|p| if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") });
@@ -181,7 +186,8 @@ fn certainty(cell: &SummaryCell) -> [String; 2] {
 }
 
 /// Returns what is better and worse under a policy, in words.
-fn sentence(summary: &Summary, at: usize) -> String {
+#[must_use]
+pub fn sentence(summary: &Summary, at: usize) -> String {
     let name = letter(at);
     let of = |verdict| changes(summary, at, verdict);
     let (better, worse, chance) = (of(Judged::Better), of(Judged::Worse), of(Judged::Chance));
@@ -250,7 +256,9 @@ fn percent(change: f64) -> String {
     }
 }
 
-fn number(value: f64) -> String {
+/// Returns a value as a summary prints it.
+#[must_use]
+pub fn number(value: f64) -> String {
     if value.abs() >= 1000.0 || value.fract() == 0.0 {
         format!("{value:.0}")
     } else {

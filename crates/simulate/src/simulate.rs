@@ -5,7 +5,6 @@ use std::mem::MaybeUninit;
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Pfn, pages};
-use pageblock::mobility::Migratetype;
 use pageblock::setup::Setup;
 use pageblock_kernel::{Kernel, Named, Switch};
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
@@ -16,7 +15,6 @@ use pageblock_vm::Vm;
 use pageblock_vm::cil;
 use pageblock_vm::config::Config;
 use pageblock_vm::inode::XFS;
-use pageblock_vm::page::Owner;
 
 use crate::error::Error;
 use crate::scaled;
@@ -24,6 +22,7 @@ use crate::sim::cost::YEAR_2018;
 use crate::sim::daemons;
 use crate::sim::disk::Disk;
 use crate::sim::executor::Executor;
+use crate::sim::history::content_type;
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::read_ahead::SAMPLES_MAX;
 use crate::sim::world::World;
@@ -77,6 +76,22 @@ impl Simulation<'_> {
     /// # Errors
     /// If the workload does not fit the machine, or the simulation has a defect.
     pub fn run(&self, progress: &mut Progress<'_>) -> Result<Option<Run>, Error> {
+        self.simulate(false, progress)
+    }
+
+    /// Runs it like [`run`](Self::run), and keeps the history of the machine's memory.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_with_history(&self, progress: &mut Progress<'_>) -> Result<Option<Run>, Error> {
+        self.simulate(true, progress)
+    }
+
+    fn simulate(
+        &self,
+        with_history: bool,
+        progress: &mut Progress<'_>,
+    ) -> Result<Option<Run>, Error> {
         let machine = self.machine;
         self.workload.fits(machine)?;
         let kernel = scaled::kernel(self.kernel, machine, self.workload)?;
@@ -98,6 +113,9 @@ impl Simulation<'_> {
         let disk = Disk::new(machine.disk);
         let mut world = World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, self.seed);
         world.scale = machine.scale;
+        if with_history {
+            world.record_history();
+        }
         let mut executor = Executor::new(world);
         daemons::spawn(&mut executor);
         let outcome = self.workload.run(&mut executor, machine, self.seed, progress)?;
@@ -112,9 +130,11 @@ impl Simulation<'_> {
         Ok(Some(run))
     }
 
-    fn result(&self, world: &World<'_>, outcome: Outcome) -> Result<Run, Error> {
+    fn result(&self, world: &mut World<'_>, outcome: Outcome) -> Result<Run, Error> {
+        let history = world.finish_history();
         let vm = &world.vm;
         let mut run = Run::from_tally(&vm.observer);
+        run.history = history;
         self.kernel.label.clone_into(&mut run.policy);
         run.kernel = Some(record(self.kernel));
         run.setup = Some(SetupRecord {
@@ -161,19 +181,6 @@ impl Simulation<'_> {
         run.notes.extend(outcome.notes);
         run.set_blocks(census(vm));
         Ok(run)
-    }
-}
-
-/// Returns the migratetype of a request for a page of this owner.
-fn content_type(vm: &Vm<'_, Tally>, pfn: Pfn) -> Migratetype {
-    let page = vm.pages().get(pfn);
-    match page.kind() {
-        Owner::Anon | Owner::File | Owner::Compaction => Migratetype::Movable,
-        Owner::Zsmalloc if vm.kernel().memory.zsmalloc_movable => Migratetype::Movable,
-        Owner::Slab if vm.slabs().caches()[page.owner as usize].spec.reclaimable => {
-            Migratetype::Reclaimable
-        }
-        _ => Migratetype::Unmovable,
     }
 }
 

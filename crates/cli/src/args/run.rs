@@ -38,6 +38,9 @@ pub(crate) struct RunArgs {
     /// Save each run to a file when it is done, for `pageblock compare`
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
+    /// Keep the history of memory in each run, for `pageblock report` and `pageblock plot`
+    #[arg(long)]
+    pub(crate) pictures: bool,
     #[command(flatten)]
     pub(crate) tables: TablesArgs,
     /// Print JSON: the list of runs, or their comparison (docs/json.md); with --published the comparison

@@ -105,7 +105,7 @@ fn text_files(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("it is a folder of the project") {
         let path = entry.expect("it can be read").path();
         if path.is_dir() {
-            if path.file_name().is_some_and(|name| name != "target") {
+            if path.file_name().is_some_and(|name| name != "target" && name != "node_modules") {
                 text_files(&path, into);
             }
         } else if path

@@ -11,6 +11,7 @@ mod inputs;
 mod machines;
 mod manual;
 mod metrics;
+mod pictures;
 mod policy;
 mod programs;
 mod record;

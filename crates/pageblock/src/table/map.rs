@@ -8,6 +8,7 @@ use crate::base::frame::{FrameRange, ORDER_LIMIT, Order, Pfn};
 use crate::base::mobility::Migratetype;
 use crate::base::sync::{AtomicU8, AtomicU32, Relaxed};
 use crate::table::memory::{Tables, TablesLayout};
+use crate::table::usage::BlockUsage;
 
 /// The index of a frame in its zone's tables.
 pub(crate) type Index = u32;
@@ -71,7 +72,7 @@ const FREE: u8 = 0x80;
 
 impl FrameState {
     #[inline(always)]
-    const fn encode(self) -> u8 {
+    pub(crate) const fn encode(self) -> u8 {
         match self {
             Self::Hole => HOLE,
             Self::Reserved => RESERVED,
@@ -82,7 +83,7 @@ impl FrameState {
         }
     }
 
-    const fn decode(byte: u8) -> Self {
+    pub(crate) const fn decode(byte: u8) -> Self {
         let order = byte & 0xf;
         match byte {
             TAIL => Self::Tail,
@@ -192,6 +193,12 @@ impl<'m> PageMap<'m> {
         let start = self.offset(range.start);
         let len = usize::try_from(range.len()).ok()?;
         self.states.get(start..start.checked_add(len)?)
+    }
+
+    /// Returns how the frames of the pageblock from `i` on are used.
+    pub(crate) fn usage(&self, i: Index) -> BlockUsage {
+        let (start, pages) = (i as usize, 1 << self.pageblock_order);
+        BlockUsage::of(self.states.get(start..start + pages).unwrap_or_default())
     }
 
     /// Tells whether every frame of a range is reserved.

@@ -5,3 +5,4 @@ pub(crate) mod freelist;
 pub(crate) mod map;
 pub mod memory;
 pub mod movement;
+pub(crate) mod usage;

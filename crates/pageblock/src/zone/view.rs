@@ -8,6 +8,7 @@ use crate::base::mobility::Migratetype;
 use crate::policy::Policy;
 use crate::table::map::{FrameState, PageMap};
 use crate::table::movement::Movements;
+use crate::table::usage::BlockUsage;
 use crate::zone::capture::CaptureSlot;
 use crate::zone::retune::CacheTuning;
 use crate::zone::tuning::Watermarks;
@@ -206,6 +207,14 @@ impl<'m> Zone<'m> {
     #[must_use]
     pub fn block_type(&self, pfn: Pfn) -> Option<Migratetype> {
         self.map.index(pfn).map(|i| self.map.block_type(i))
+    }
+
+    /// Returns how the frames of the pageblock that holds a frame are used; `None` where the zone has no such frame.
+    /// Of a block larger than a pageblock only its first pageblock counts it.
+    #[must_use]
+    pub fn block_usage(&self, pfn: Pfn) -> Option<BlockUsage> {
+        let first = pfn.align_down(self.geometry.pageblock_order);
+        self.map.index(first).map(|i| self.map.usage(i))
     }
 
     /// Returns the pageblocks whose first frame is in the zone: that frame, the type, the skip hint.

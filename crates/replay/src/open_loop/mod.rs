@@ -3,6 +3,7 @@
 //! The loop is open. What reclaim and compaction did in the recording, they do here: the same pages
 //! are freed, and as many taken. Only the allocator decides anew.
 
+mod history;
 mod placement;
 mod result;
 mod run;
@@ -20,9 +21,10 @@ use pageblock::reserve::Unreserve;
 use pageblock::zone::Zone;
 use pageblock_measure::mismatch::TypeMismatch;
 
+use self::history::FreeHistory;
 use self::placement::Placement;
 pub use self::result::Replayed;
-pub use self::run::{demands, replay};
+pub use self::run::{demands, replay, replay_with_history};
 pub use self::start::start;
 use self::watch::Watch;
 use crate::demand::{Demand, Timed};
@@ -43,6 +45,8 @@ pub struct Replay<'a, 'm> {
     /// scanners of a run of compaction, which go towards each other.
     targets: Pfn,
     evacuated: Pfn,
+    /// The history of its memory, if it was asked for.
+    history: Option<Box<FreeHistory>>,
 }
 
 /// What a replay counts beside the events.
@@ -78,12 +82,14 @@ impl<'a, 'm> Replay<'a, 'm> {
             isolated: Pfn(0),
             targets: Pfn(u64::MAX),
             evacuated: Pfn(0),
+            history: None,
         }
     }
 
     /// Serves one demand.
     pub fn push(&mut self, timed: Timed) {
         let cpu = usize::from(timed.cpu).min(self.allocator.cpus() - 1);
+        self.watch_history(timed.t_ms);
         self.tally.at(timed.t_ms);
         match timed.demand {
             Demand::Alloc { pfn, order, gfp, past_list } => {

@@ -119,6 +119,15 @@ impl Placement {
         self.requested.get_mut(start..end).unwrap_or_default().fill(mt as u8 + 1);
     }
 
+    /// Returns the type that the page in a frame here, not known as movable, was requested as: where that is not known, the one that it
+    /// most likely was.
+    pub(super) fn requested(&self, here: Pfn, block: Migratetype) -> Migratetype {
+        let known = self.requested.get(here.0 as usize).and_then(|mt| mt.checked_sub(1));
+        known
+            .and_then(|mt| Migratetype::from_index(usize::from(mt)))
+            .unwrap_or_else(|| assumed_type(false, block))
+    }
+
     /// A recorded frame is allocated that was not known to be free: what it was is left in place.
     pub(super) fn forget(&mut self, recorded: Pfn, order: Order) {
         let start = recorded.0 as usize;

@@ -19,9 +19,10 @@ pub struct Replayed {
 impl Replay<'_, '_> {
     /// Returns the result, after the last demand.
     #[must_use]
-    pub fn finish(self, policy: &str, workload: &str, machine: &str) -> Replayed {
+    pub fn finish(mut self, policy: &str, workload: &str, machine: &str) -> Replayed {
         let outcome = self.compared();
-        Replayed { run: self.run(policy, workload, machine), outcome }
+        let history = self.finish_history();
+        Replayed { run: Run { history, ..self.run(policy, workload, machine) }, outcome }
     }
 
     fn compared(&self) -> Outcome {

@@ -62,11 +62,39 @@ pub fn replay(
     policy: &Policy,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Option<Replayed>, Error> {
+    serve(recording, demands, None, (name, policy), progress)
+}
+
+/// Replays the demands of a recording like [`replay`], and keeps the history of the machine's memory.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_with_history(
+    recording: &Recording,
+    columnar: &Columnar,
+    demands: &Demands,
+    name: &str,
+    policy: &Policy,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Option<Replayed>, Error> {
+    serve(recording, demands, Some(columnar), (name, policy), progress)
+}
+
+fn serve(
+    recording: &Recording,
+    demands: &Demands,
+    history_of: Option<&Columnar>,
+    (name, policy): (&str, &Policy),
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Option<Replayed>, Error> {
     let machine = Machine::of(recording)?;
     let mut memory = machine.table_memory(*policy)?;
     let recorded = recorded_preset(recording).policy;
     let mut allocator = start(&machine, &recorded, policy, &demands.start, &mut memory)?;
     let mut replay = Replay::new(&mut allocator);
+    if let Some(columnar) = history_of {
+        replay.record_history(columnar);
+    }
     let mut chunks = demands.chunks()?;
     let mut done = 0;
     while let Some(chunk) = chunks.next_chunk()? {

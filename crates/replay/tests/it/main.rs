@@ -2,6 +2,7 @@
 
 mod captures;
 mod gaps;
+mod history;
 mod opening;
 mod proc;
 mod replay;

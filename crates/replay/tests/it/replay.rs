@@ -10,13 +10,13 @@ use pageblock_replay::demand::Demands;
 use pageblock_replay::machine::{Machine, recorded_preset};
 use pageblock_replay::open_loop::{self, Replay};
 
-struct Shipped {
-    recording: Recording,
-    columnar: Columnar,
-    demands: Demands,
+pub(crate) struct Shipped {
+    pub(crate) recording: Recording,
+    pub(crate) columnar: Columnar,
+    pub(crate) demands: Demands,
 }
 
-fn shipped(test: &str) -> Shipped {
+pub(crate) fn shipped(test: &str) -> Shipped {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../recordings");
     let path = folder.join("debian-6.12-640m").canonicalize().expect("it is in the repository");
     let recording = Recording::open(&path).expect("it is whole");

@@ -4,7 +4,7 @@ use pageblock::ids::ZoneIndex;
 use pageblock::tuning::KBYTES_PER_PAGE;
 use pageblock_kernel::rules::reclaim::LruLists;
 use pageblock_measure::mismatch::TypeMismatch;
-use pageblock_measure::{Counters, Tally, names};
+use pageblock_measure::{Counters, names};
 use pageblock_vm::placed::Placed;
 use pageblock_vm::stalls::Stalls;
 
@@ -14,7 +14,7 @@ use super::{MICROSECOND, MILLISECOND};
 impl World<'_> {
     /// Starts counting: the workload begins.
     pub fn start_counting(&mut self) {
-        self.vm.observer = Tally::new();
+        self.restart_tally();
         self.vm.stalls = Stalls::default();
         self.vm.placed = Placed::default();
         self.start_counting_looks();
@@ -33,7 +33,7 @@ impl World<'_> {
         counters
     }
 
-    fn counters_since_boot(&self) -> Counters {
+    pub(super) fn counters_since_boot(&self) -> Counters {
         let mut counters: Counters = self.vm.stat.iter().collect();
         let allocator = self.vm.allocator();
         for (at, zone) in allocator.zones().iter().enumerate() {

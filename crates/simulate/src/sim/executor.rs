@@ -77,6 +77,7 @@ impl<'m> Executor<'m> {
             let now_ms = world.sched.now / MILLISECOND;
             world.vm.set_age_clock(now_ms);
             world.watch_progress();
+            world.watch_history();
             if world.task_steps.is_multiple_of(ASK_EVERY) && !go_on(&world) {
                 return false;
             }
@@ -89,6 +90,7 @@ impl<'m> Executor<'m> {
                         drop(world);
                         let polled = poll(&mut self.bodies[task]);
                         world = self.world.borrow_mut();
+                        world.blame(task);
                         world.stopped(task, polled);
                     }
                 }

@@ -10,6 +10,7 @@ pub mod daemons;
 pub mod disk;
 pub mod executor;
 pub mod files;
+pub(crate) mod history;
 pub mod huge;
 pub mod livelock;
 pub mod machine_file;

@@ -14,6 +14,7 @@ use rand_pcg::rand_core::{RngCore, SeedableRng};
 use super::Nanos;
 use super::cost::Costs;
 use super::disk::Disk;
+use super::history::HistoryWatch;
 use super::livelock::LivelockWatch;
 use super::machine_file::Scale;
 use super::progress::PhaseProgress;
@@ -99,6 +100,8 @@ pub struct World<'m> {
     pub failure: Option<String>,
     pub(crate) stopping: bool,
     pub(crate) watch: LivelockWatch,
+    /// The history of its memory, if it was asked for.
+    pub(crate) history: Option<Box<HistoryWatch>>,
 }
 
 /// A zone's lock acquisitions, and the pages that fallbacks scanned under the lock.
@@ -199,6 +202,7 @@ impl<'m> World<'m> {
             failure: None,
             stopping: false,
             watch: LivelockWatch::default(),
+            history: None,
         }
     }
 

@@ -10,7 +10,7 @@ use pageblock_simulate::workload::netperf::NetperfUdp;
 use pageblock_simulate::workload::thpfioscale::{Form, Sizes};
 use pageblock_vm::slab::SlabAllocator;
 
-fn machine(nodes: u64, mib: u64) -> MachineSpec {
+pub(crate) fn machine(nodes: u64, mib: u64) -> MachineSpec {
     let mut text = "name = \"tiny\"\ndma32_end_mib = 32\n".to_owned();
     for node in 0..nodes {
         let (start, end) = (node * mib, (node + 1) * mib);

@@ -1,0 +1,29 @@
+//! `pageblock report`: runs and recordings on a page.
+
+use pageblock_picture::page::Page;
+
+use crate::args::report::ReportArgs;
+use crate::subjects::{self, Pictured};
+use crate::{Verdict, interrupt, output};
+
+pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
+    pageblock_measure::file::can_save(&args.out)?;
+    interrupt::watch()?;
+    let Pictured { title, subjects, comparisons, .. } = subjects::load(&args.of, true)?;
+    let page = Page { title, command: subjects::command_line(), subjects, comparisons };
+    let html = page.html();
+    pageblock_measure::file::save_bytes(&args.out, html.as_bytes())?;
+    let drawn = page.subjects.iter().filter(|subject| subject.history.is_some()).count();
+    output::note(&format!(
+        "{}: {drawn} of {} with pictures, {:.1} MB\n",
+        output::in_line(&args.out.display().to_string()),
+        page.subjects.len(),
+        html.len() as f64 / 1e6
+    ));
+    if drawn == 0 {
+        output::note(
+            "No history is kept in these runs: `pageblock run ... --pictures --save FILE` keeps it.\n",
+        );
+    }
+    Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
+}

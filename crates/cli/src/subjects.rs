@@ -1,0 +1,232 @@
+//! What pictures are drawn of: saved runs, and recordings that are replayed for it.
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use pageblock_kernel::Named;
+use pageblock_measure::compare::{Comparison, Options};
+use pageblock_measure::full::FullComparison;
+use pageblock_measure::summary::Summary;
+use pageblock_measure::{History, Run, comparable};
+use pageblock_picture::page::PageComparison;
+use pageblock_picture::{Kind, Subject};
+use pageblock_replay::{history, machine::recorded_preset};
+use pageblock_report::{full, replay as print, verify as words};
+
+use crate::args::report::PicturedArgs;
+use crate::output::in_line;
+use crate::plan::NamedPolicy;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::{compare, grade, interrupt, replay};
+
+/// What is drawn.
+#[derive(Default)]
+pub(crate) struct Pictured {
+    pub(crate) title: String,
+    pub(crate) subjects: Vec<Subject>,
+    pub(crate) comparisons: Vec<PageComparison>,
+    /// The runs of every policy and seed.
+    pub(crate) runs: Vec<Run>,
+}
+
+/// Returns this program's command line, as a shell would take it.
+pub(crate) fn command_line() -> String {
+    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    std::iter::once("pageblock".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,./:+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// Loads the runs, and replays the recordings. `compared` has them compared; else they are kept.
+pub(crate) fn load(args: &PicturedArgs, compared: bool) -> anyhow::Result<Pictured> {
+    let mut pictured = Pictured::default();
+    let mut groups: Vec<Vec<Run>> = Vec::new();
+    let mut titles = Vec::new();
+    for source in &args.sources {
+        if is_runs(source)? {
+            join(&mut groups, source)?;
+        } else {
+            titles.push(recording(source, args, compared, &mut pictured)?);
+        }
+    }
+    for runs in groups {
+        let title = format!("{} on {}", runs[0].workload, runs[0].machine);
+        if let Some(seed) = args.seed
+            && !runs.iter().any(|run| run.seed == seed)
+        {
+            bail!("--seed {seed}: no run of {title} has it");
+        }
+        let seed = args.seed.unwrap_or_else(|| first_seed(&runs));
+        let drawn = runs.iter().filter(|run| run.seed == seed);
+        pictured.subjects.extend(drawn.map(simulated));
+        if compared {
+            pictured.comparisons.push(compare_runs(runs)?);
+        } else {
+            pictured.runs.extend(runs);
+        }
+        titles.push(title);
+    }
+    pictured.title = titles.join("; ");
+    Ok(pictured)
+}
+
+/// Returns the first seed that has a history, else the first.
+fn first_seed(runs: &[Run]) -> u64 {
+    let with = runs.iter().filter(|run| run.history.is_some()).map(|run| run.seed).min();
+    with.or_else(|| runs.iter().map(|run| run.seed).min()).unwrap_or(0)
+}
+
+/// Tells whether a file holds saved runs: JSON. Everything else is taken for a recording.
+fn is_runs(path: &Path) -> anyhow::Result<bool> {
+    let meta = path.metadata().with_context(|| path.display().to_string())?;
+    if meta.is_dir() {
+        return Ok(false);
+    }
+    if !meta.is_file() {
+        // A pipe can be read once only.
+        return Ok(true);
+    }
+    let mut first = Vec::new();
+    let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
+    file.take(64).read_to_end(&mut first).with_context(|| path.display().to_string())?;
+    Ok(matches!(first.trim_ascii_start().first(), Some(b'[' | b'{')))
+}
+
+/// Adds the runs of a file to those that they can be compared with.
+fn join(groups: &mut Vec<Vec<Run>>, file: &Path) -> anyhow::Result<()> {
+    for run in compare::load_file(file)? {
+        if let Some(history) = &run.history {
+            let checked = history.cells().map(|_| ());
+            checked.map_err(|wrong| anyhow::anyhow!("{}: {wrong}", file.display()))?;
+        }
+        let group = groups.iter_mut().find(|runs| comparable::difference(&runs[0], &run).is_none());
+        match group {
+            Some(runs) => runs.push(run),
+            None => groups.push(vec![run]),
+        }
+        if let Some(runs) = groups.iter().find(|runs| compare::given_twice(runs).is_some()) {
+            let Run { policy, seed, .. } = &runs[runs.len() - 1];
+            let policy = Named::brief(policy);
+            bail!("{}: policy {policy} with seed {seed} is given twice", file.display());
+        }
+    }
+    Ok(())
+}
+
+fn simulated(run: &Run) -> Subject {
+    let Run { policy, workload, machine, seed, .. } = run;
+    // A scaled machine says so in its name.
+    let whole = machine.split(" at ").next().unwrap_or(machine);
+    let mut command =
+        format!("pageblock run {workload} --machine {} --policy {}", quoted(whole), quoted(policy));
+    if let Some(setup) = run.setup.as_ref().filter(|setup| setup.scale != "1") {
+        command += &format!(" --scale {}", setup.scale);
+    }
+    if *seed != 1 {
+        command += &format!(" --first-seed {seed}");
+    }
+    Subject {
+        name: in_line(policy),
+        kind: if run.calibration.is_some() { Kind::Replayed } else { Kind::Simulated },
+        workload: workload.clone(),
+        machine: machine.clone(),
+        seed: Some(*seed),
+        command: command + " --pictures --save FILE",
+        certificate: run.certificate.clone(),
+        notes: run.notes.clone(),
+        history: run.history.clone(),
+    }
+}
+
+fn compare_runs(runs: Vec<Run>) -> anyhow::Result<PageComparison> {
+    let runs = compare::under_every_policy(runs)?;
+    let comparison = FullComparison::of_runs(&runs, &Options::default())?;
+    let tables = full::print(&comparison);
+    Ok(PageComparison { summary: comparison.summary, tables })
+}
+
+/// Replays a recording; returns what it is in a line.
+fn recording(
+    path: &Path,
+    args: &PicturedArgs,
+    compared: bool,
+    pictured: &mut Pictured,
+) -> anyhow::Result<String> {
+    let mut session = Session::open(path, &args.capture.options()?)?;
+    let own = recorded_preset(&session.recording);
+    let (fidelity, kept) = grade::decisions(&session, own)?;
+    let certificate = match kept {
+        Some(certificate) => Some(certificate),
+        None => grade::make(&mut session, own, &fidelity)?,
+    };
+    let line = words::certificate(&fidelity, certificate.as_ref());
+    let name = session.recording.name.clone();
+    let file = quoted(&path.display().to_string());
+    let subject = Subject {
+        name: in_line(&name),
+        kind: Kind::Recorded,
+        workload: name.clone(),
+        machine: session.recording.kernel.text.clone(),
+        seed: None,
+        command: format!("pageblock report {file}"),
+        certificate: Some(line),
+        notes: fidelity.gaps.iter().map(words::gap).collect(),
+        history: None,
+    };
+    let void = session.recording.requests_only || fidelity.is_void();
+    let history = if void { None } else { recorded(&session)? };
+    pictured.subjects.push(Subject { history, ..subject.clone() });
+    let mut policies = Vec::new();
+    for policy in &args.policies {
+        let named = NamedPolicy::parse(policy)?;
+        if named.policy != own.policy {
+            policies.push(named);
+        }
+    }
+    if policies.is_empty() && !session.recording.requests_only {
+        return Ok(name);
+    }
+    policies.insert(0, NamedPolicy::recorded(own));
+    let (mut runs, options) = match replay::replays(&mut session, own, &policies, true)? {
+        Ok(replayed) => replayed,
+        Err(gap) => bail!("{}: nothing can be replayed: {gap}", path.display()),
+    };
+    for (run, NamedPolicy { name, .. }) in runs.iter_mut().zip(&policies) {
+        pictured.subjects.push(Subject {
+            name: in_line(name),
+            kind: Kind::Replayed,
+            command: format!("pageblock report {file} --policy {}", quoted(name)),
+            notes: run.notes.clone(),
+            certificate: run.certificate.clone(),
+            history: run.history.take(),
+            ..subject.clone()
+        });
+    }
+    if compared {
+        let tables = print::print(&Comparison::of_runs(&runs, &options)?, false);
+        let summary = Summary::of_runs(&runs, &options)?;
+        pictured.comparisons.push(PageComparison { summary, tables });
+    } else {
+        pictured.runs.extend(runs);
+    }
+    Ok(name)
+}
+
+/// Returns what happened in a recording; `None` if Ctrl-C interrupted it.
+fn recorded(session: &Session) -> anyhow::Result<Option<History>> {
+    let bar = Progress::new("looking at pageblocks", 0, "events");
+    let Session { recording, columnar, .. } = session;
+    Ok(history::recorded(recording, columnar, &mut |done, total| {
+        bar.resize(total);
+        bar.set(done);
+        !interrupt::requested()
+    })?)
+}

@@ -1,0 +1,16 @@
+//! Pictures of runs and recordings: a page in one file, drawings for papers, and text for mails.
+//!
+//! Everything is drawn from [`pageblock_measure::History`], and nothing is measured here.
+#![forbid(unsafe_code)]
+
+pub mod error;
+mod opened;
+pub mod page;
+pub mod plain;
+pub mod plot;
+mod series;
+mod subject;
+
+pub use error::Error;
+pub use opened::Opened;
+pub use subject::{Kind, Subject};

@@ -1,0 +1,171 @@
+//! Pictures for papers: SVG and PNG, by plotters. The text of a PNG is set in DejaVu Sans, which is part of the program.
+
+mod colors;
+mod curves;
+mod frontier;
+mod map;
+mod matrix;
+
+use std::sync::Once;
+
+use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
+
+pub use self::frontier::{Point, points};
+use crate::error::Error;
+use crate::opened::Opened;
+
+/// What a picture shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PlotKind {
+    /// The pageblocks at one moment.
+    Map,
+    /// Free memory by order over time.
+    Orders,
+    /// Claims, pollutions and steals by types.
+    Matrix,
+    /// Free memory, held pageblocks, and the work for memory over time.
+    Timeline,
+    /// Huge pages against the work for them, for every policy and seed.
+    Frontier,
+}
+
+/// The form of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Lines and text.
+    Svg,
+    /// Pixels.
+    Png,
+}
+
+/// The area that a picture is drawn on, and its runs.
+type Area<DB> = DrawingArea<DB, plotters::coord::Shift>;
+
+const FONT: &str = "sans-serif";
+/// The pixels of a PNG for a unit of its layout.
+const PNG_SCALE: u32 = 2;
+
+/// Draws a picture; `share` is the moment of a map, from 0 (the beginning) to 1 (the end).
+///
+/// # Errors
+/// [`Error::Nothing`] where the runs have no data for it, [`Error::Draw`] where the library fails.
+pub fn draw(
+    kind: PlotKind,
+    format: Format,
+    runs: &[Opened],
+    points: &[Point],
+    share: f64,
+) -> Result<Vec<u8>, Error> {
+    match kind {
+        PlotKind::Frontier if points.is_empty() => {
+            return Err(Error::Nothing("no run counts huge pages and the work for them"));
+        }
+        PlotKind::Frontier => {}
+        _ if runs.is_empty() => {
+            return Err(Error::Nothing("no run has its history (run --pictures)"));
+        }
+        _ => {}
+    }
+    fonts();
+    let drawing = Drawing { kind, runs, points, share };
+    let (width, height) = drawing.size();
+    match format {
+        Format::Svg => {
+            let mut text = String::new();
+            {
+                let root = SVGBackend::with_string(&mut text, (width, height)).into_drawing_area();
+                drawing.draw(&root, 1)?;
+                root.present().map_err(failed)?;
+            }
+            Ok(text.into_bytes())
+        }
+        Format::Png => {
+            let (width, height) = (width * PNG_SCALE, height * PNG_SCALE);
+            let mut pixels = vec![0; (width * height * 3) as usize];
+            {
+                let backend = BitMapBackend::with_buffer(&mut pixels, (width, height));
+                let root = backend.into_drawing_area();
+                drawing.draw(&root, PNG_SCALE as i32)?;
+                root.present().map_err(failed)?;
+            }
+            encode(&pixels, width, height)
+        }
+    }
+}
+
+fn encode(pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, Error> {
+    let failed = |error: png::EncodingError| Error::Draw(error.to_string());
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header().map_err(failed)?;
+    writer.write_image_data(pixels).map_err(failed)?;
+    writer.finish().map_err(failed)?;
+    Ok(bytes)
+}
+
+fn fonts() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // A font that this program brings is well-formed; without it a PNG would have no text.
+        let _ = register_font(FONT, FontStyle::Normal, dejavu::sans::regular());
+        let _ = register_font(FONT, FontStyle::Bold, dejavu::sans::bold());
+    });
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::Draw(error.to_string())
+}
+
+/// A picture to be drawn.
+struct Drawing<'d> {
+    kind: PlotKind,
+    runs: &'d [Opened],
+    points: &'d [Point],
+    share: f64,
+}
+
+impl Drawing<'_> {
+    fn size(&self) -> (u32, u32) {
+        match self.kind {
+            PlotKind::Map => map::size(self.runs),
+            PlotKind::Orders => (860, 60 + 260 * self.runs.len() as u32),
+            PlotKind::Matrix => matrix::size(self.runs),
+            PlotKind::Timeline => curves::timeline_size(self.runs),
+            PlotKind::Frontier => (860, 560 + 22 * frontier::names(self.points).len() as u32),
+        }
+    }
+
+    fn draw<DB: DrawingBackend>(&self, root: &Area<DB>, scale: i32) -> Result<(), Error> {
+        root.fill(&WHITE).map_err(failed)?;
+        match self.kind {
+            PlotKind::Map => map::draw(root, self.runs, self.share, scale),
+            PlotKind::Orders => curves::orders(root, self.runs, scale),
+            PlotKind::Matrix => matrix::draw(root, self.runs, scale),
+            PlotKind::Timeline => curves::timeline(root, self.runs, scale),
+            PlotKind::Frontier => frontier::draw(root, self.points, scale),
+        }
+    }
+}
+
+/// Writes a line of text with its upper left corner at a place.
+fn write<DB: DrawingBackend>(
+    area: &Area<DB>,
+    text: &str,
+    place: (i32, i32),
+    size: i32,
+    color: RGBColor,
+) -> Result<(), Error> {
+    let style = (FONT, size).into_font().color(&color);
+    area.draw(&Text::new(text.to_owned(), place, style)).map_err(failed)
+}
+
+/// Returns a name that fits a width of so many letters.
+fn fitted(name: &str, letters: usize) -> String {
+    match name.char_indices().nth(letters) {
+        Some((at, _)) => format!("{}...", &name[..at.saturating_sub(3)]),
+        None => name.to_owned(),
+    }
+}

@@ -1,0 +1,238 @@
+//! The history of a recorded machine's memory: what happened, by guided replay, and what a free replay makes of it.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use pageblock::alloc::Allocator;
+use pageblock::event::Extfrag;
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
+use pageblock_measure::{Counters, History, HistoryBuilder};
+use pageblock_recording::{Columnar, Other, Record, Recording, STACK, What};
+
+use crate::call_sites::{PENDING, site};
+use crate::demand::assumed_type;
+use crate::error::Error;
+use crate::infer;
+use crate::machine::{Machine, recorded_preset};
+use crate::verify::{Pass, cpu_list_orders, find_look_ahead, guide};
+
+/// The moments of a recording at which samples are taken, at equal distances of time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moments {
+    first_us: u64,
+    last_us: u64,
+    count: u64,
+    taken: u64,
+    next_us: u64,
+}
+
+impl Moments {
+    pub(crate) fn of(columnar: &Columnar, samples: usize) -> Self {
+        let (first_us, last_us) = (columnar.first_t_us, columnar.last_t_us);
+        Self { first_us, last_us, count: samples.max(2) as u64, taken: 0, next_us: first_us }
+    }
+
+    /// Returns the next moment, if it is before this time.
+    #[inline]
+    pub(crate) fn before(&mut self, t_us: u64) -> Option<u64> {
+        let next = self.next_us;
+        if next >= t_us {
+            return None;
+        }
+        self.taken += 1;
+        let span = u128::from(self.last_us.saturating_sub(self.first_us));
+        let passed = span * u128::from(self.taken) / u128::from(self.count - 1);
+        let more = self.taken < self.count;
+        self.next_us = if more { self.first_us + passed as u64 } else { u64::MAX };
+        Some(next)
+    }
+
+    /// Returns the moments that are left, at the end.
+    pub(crate) fn rest(&mut self) -> Option<u64> {
+        self.before(u64::MAX)
+    }
+
+    /// Returns a time since the first moment.
+    pub(crate) fn since_first(&self, t_us: u64) -> u64 {
+        t_us.saturating_sub(self.first_us)
+    }
+}
+
+/// Returns what happened in a recording, by a guided replay under the recorded policy. `progress` is called with the
+/// events done and their number, over two passes; where it gives `false`, the replay stops, and there is no history.
+///
+/// # Errors
+/// Where the recording cannot be read, or no machine fits its start state.
+pub fn recorded(
+    recording: &Recording,
+    columnar: &Columnar,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Option<History>, Error> {
+    let policy = recorded_preset(recording).policy;
+    let machine = Machine::of(recording)?;
+    let start = infer::start(recording, columnar, cpu_list_orders(recording, &policy))?;
+    let total = 2 * columnar.events;
+    let look_ahead = find_look_ahead(recording, columnar, &policy, &mut |done| {
+        progress(done, total);
+    })?;
+    let mut memory = machine.table_memory(policy)?;
+    let mut allocator = machine.allocator(policy, &start.snapshot, &mut memory)?;
+    let mut watch = RecordedWatch::new(&allocator, recording, columnar);
+    let mut guided = guide(&mut allocator, recording, &start, &look_ahead, 0);
+    let pass = Pass::of(recording, columnar, None);
+    let going = Cell::new(true);
+    pass.run(
+        columnar,
+        &mut |event, record| {
+            if going.get() {
+                watch.before(record, guided.allocator());
+                guided.push(event, record);
+                watch.after(record);
+            }
+        },
+        &mut |done| going.set(going.get() && progress(columnar.events + done, total)),
+    )?;
+    Ok(going.get().then(|| watch.finish(guided.allocator())))
+}
+
+/// A history being made beside a guided replay.
+struct RecordedWatch<'r> {
+    builder: HistoryBuilder,
+    moments: Moments,
+    recording: &'r Recording,
+    /// By frame: the type that was requested, plus one; 0 where it is not known.
+    requested: Vec<u8>,
+    counters: Counters,
+    /// By CPU: the last requests and fallbacks, whose stacks may follow.
+    pending: BTreeMap<u16, Vec<Option<(u32, Extfrag)>>>,
+}
+
+impl<'r> RecordedWatch<'r> {
+    fn new(allocator: &Allocator<'_>, recording: &'r Recording, columnar: &Columnar) -> Self {
+        let mut builder = HistoryBuilder::new(allocator);
+        builder.note(START_NOTE.to_owned());
+        let moments = Moments::of(columnar, builder.samples());
+        let end = allocator.zones().iter().map(|z| z.span().end.0).max().unwrap_or(0) as usize;
+        let (counters, pending) = (Counters::new(), BTreeMap::new());
+        Self { builder, moments, recording, requested: vec![0; end], counters, pending }
+    }
+
+    /// Takes the samples that are due before an event.
+    #[inline]
+    fn before(&mut self, record: &Record, allocator: &Allocator<'_>) {
+        while let Some(at) = self.moments.before(record.t_us) {
+            self.sample(at, allocator);
+        }
+    }
+
+    fn sample(&mut self, at: u64, allocator: &Allocator<'_>) {
+        let requested = &self.requested;
+        let kind = |pfn: Pfn, block| {
+            let known = requested.get(pfn.0 as usize).and_then(|mt| mt.checked_sub(1));
+            known
+                .and_then(|mt| Migratetype::from_index(usize::from(mt)))
+                .unwrap_or_else(|| assumed_type(false, block))
+        };
+        let at = self.moments.since_first(at);
+        self.builder.sample(at, allocator, kind, self.counters.iter());
+    }
+
+    /// Notes an event that the replay has followed.
+    fn after(&mut self, record: &Record) {
+        match &record.what {
+            What::Alloc { pfn: Some(pfn), order, gfp, .. } => {
+                let mt = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
+                self.request(*pfn, *order, mt as u8 + 1);
+                self.wait_for_stack(record.cpu, None);
+            }
+            What::Alloc { pfn: None, order, .. } => {
+                self.counters.add(pageblock_measure::names::alloc_failed(*order), 1);
+            }
+            What::Free { pfn, order } => self.request(*pfn, *order, 0),
+            What::Isolate { pfn, order, ret } if *ret > 0 => self.request(*pfn, *order, 0),
+            What::Extfrag(fallback) => {
+                self.wait_for_stack(record.cpu, Some((record.pid, *fallback)));
+            }
+            What::Other(other) if &*other.name == STACK => {
+                let last = self.pending.get_mut(&record.cpu).and_then(Vec::pop).flatten();
+                if let Some((pid, fallback)) = last {
+                    let functions = site(&other.args).join(" < ");
+                    self.fallback(pid, &fallback, Some(&functions));
+                }
+            }
+            What::Other(other) => self.count(record.pid, other),
+            _ => {}
+        }
+    }
+
+    fn request(&mut self, pfn: Pfn, order: Order, value: u8) {
+        let start = pfn.0 as usize;
+        let end = (start + (1 << order)).min(self.requested.len());
+        self.requested.get_mut(start..end).unwrap_or_default().fill(value);
+    }
+
+    fn wait_for_stack(&mut self, cpu: u16, fallback: Option<(u32, Extfrag)>) {
+        let pending = self.pending.entry(cpu).or_default();
+        pending.push(fallback);
+        let oldest = if pending.len() > PENDING { pending.remove(0) } else { None };
+        if let Some((pid, fallback)) = oldest {
+            self.fallback(pid, &fallback, None);
+        }
+    }
+
+    fn fallback(&mut self, pid: u32, fallback: &Extfrag, site: Option<&str>) {
+        match self.recording.comms.get(&pid) {
+            Some(command) => self.builder.fallback(fallback, command, site),
+            None => self.builder.fallback(fallback, &format!("pid {pid}"), site),
+        }
+    }
+
+    /// Counts what reclaim and compaction report, under the names of `/proc/vmstat`.
+    fn count(&mut self, pid: u32, other: &Other) {
+        let number = |key| other.arg(key).and_then(|value| value.parse().ok()).unwrap_or(0);
+        let by_kswapd = || {
+            let command = self.recording.comms.get(&pid);
+            command.is_some_and(|command| command.starts_with("kswapd"))
+        };
+        let counts: &[(&str, u64)] = match &*other.name {
+            "mm_vmscan_direct_reclaim_begin" => &[("allocstall", 1)],
+            "mm_vmscan_direct_reclaim_end" => &[("pgsteal_direct", number("nr_reclaimed"))],
+            "mm_vmscan_kswapd_wake" => &[("pageoutrun", 1)],
+            "mm_vmscan_lru_shrink_inactive" if by_kswapd() => &[
+                ("pgscan_kswapd", number("nr_scanned")),
+                ("pgsteal_kswapd", number("nr_reclaimed")),
+            ],
+            "mm_vmscan_lru_shrink_inactive" => &[("pgscan_direct", number("nr_scanned"))],
+            "mm_compaction_try_to_compact_pages" => &[("compact_stall", 1)],
+            "mm_compaction_isolate_migratepages" => {
+                &[("compact_migrate_scanned", number("nr_scanned"))]
+            }
+            "mm_compaction_isolate_freepages" => &[("compact_free_scanned", number("nr_scanned"))],
+            "mm_compaction_kcompactd_wake" => &[("compact_daemon_wake", 1)],
+            "mm_migrate_pages" => &[
+                ("pgmigrate_success", number("nr_succeeded")),
+                ("pgmigrate_fail", number("nr_failed")),
+            ],
+            _ => &[],
+        };
+        for &(name, count) in counts {
+            self.counters.add(name, count);
+        }
+    }
+
+    fn finish(mut self, allocator: &Allocator<'_>) -> History {
+        for (pid, fallback) in std::mem::take(&mut self.pending).into_values().flatten().flatten() {
+            self.fallback(pid, &fallback, None);
+        }
+        while let Some(at) = self.moments.rest() {
+            self.sample(at, allocator);
+        }
+        self.builder.finish()
+    }
+}
+
+/// The note on every history of a recording.
+pub(crate) const START_NOTE: &str = "What a page was requested as is known from its allocation on. Pages in use since \
+before the recording count as movable where the state at the start has them as user memory or page cache, else as the \
+type of their pageblock, in movable ones as unmovable.";
