@@ -9,6 +9,7 @@ pub mod blocks;
 pub mod calibration;
 pub mod call_sites;
 pub mod certificate;
+pub mod clock;
 pub mod comparable;
 pub mod compare;
 pub mod contents;
