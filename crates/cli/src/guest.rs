@@ -8,14 +8,14 @@ use anyhow::{Context, bail};
 use pageblock_guest::boot::Limits;
 use pageblock_guest::kernel::Kernel;
 use pageblock_guest::message::Message;
+use pageblock_guest::modules;
 use pageblock_guest::qemu::{self, Accelerator, Qemu};
 use pageblock_guest::series::{self, Event, Plan};
 use pageblock_guest::settings::Settings;
-use pageblock_guest::{modules, workload as guest_workload};
+use pageblock_guest::workload::GuestWorkload;
 use pageblock_measure::compare::Options;
 use pageblock_report::summary::Tables;
 use pageblock_simulate::sim::machine_file::{self, MachineSpec, Scale};
-use pageblock_simulate::workload::{self, Workload};
 
 use crate::args::guest::{Accelerator as Wanted, GuestArgs, GuestCommand};
 use crate::plan::RunFormat;
@@ -68,13 +68,7 @@ pub(crate) fn run(command: &GuestCommand) -> anyhow::Result<Verdict> {
 
 /// Checks the arguments, before anything is started.
 fn plan(args: &GuestArgs) -> anyhow::Result<Plan> {
-    let Some(workload) = workload::find(&args.workload) else {
-        bail!(
-            "there is no workload '{}'; guests run {}",
-            args.workload,
-            guest_workload::NAMES.join(", ")
-        );
-    };
+    let workload = GuestWorkload::find(&args.workload)?;
     if !(1..=1000).contains(&args.repeat) {
         bail!("--repeat {}: 1 to 1000 times are possible", args.repeat);
     }
@@ -86,7 +80,7 @@ fn plan(args: &GuestArgs) -> anyhow::Result<Plan> {
         bail!("--sysctl {}: it is given twice", args.sysctls[at]);
     }
     let machine = machine(args, workload)?;
-    guest_workload::amounts(workload, &machine)?;
+    workload.amounts(&machine, Accelerator::Tcg)?;
     let qemu = Qemu::find(args.qemu.as_deref())?;
     let kernels = args.kernels.iter().map(|given| Kernel::find(given, &modules::may_need));
     let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
@@ -112,10 +106,9 @@ fn plan(args: &GuestArgs) -> anyhow::Result<Plan> {
 }
 
 /// The simulated machine that the guest stands for.
-fn machine(args: &GuestArgs, workload: &dyn Workload) -> anyhow::Result<MachineSpec> {
+fn machine(args: &GuestArgs, workload: GuestWorkload) -> anyhow::Result<MachineSpec> {
     let Some(mib) = args.memory else {
-        let scale =
-            Scale::parse(args.scale.as_deref().unwrap_or(guest_workload::default_scale(workload)))?;
+        let scale = Scale::parse(args.scale.as_deref().unwrap_or(workload.default_scale()))?;
         return machines::load(args.machine.as_deref().unwrap_or(workload.machine()), scale);
     };
     let (cpus, nodes) = (args.cpus, args.nodes);

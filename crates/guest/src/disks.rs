@@ -72,7 +72,7 @@ fn format(path: &Path, filesystem: Filesystem) -> Result<(), Error> {
         Filesystem::Ext4 => ("mkfs.ext4", &["-q", "-F", "-O", "^metadata_csum,^orphan_file"]),
     };
     let failed = |why: &str| Error::Program(format!("{program} {}: {why}", path.display()));
-    let output = Command::new(program).args(arguments).arg(path).output();
+    let output = Command::new(tool(program)).args(arguments).arg(path).output();
     let output = output.map_err(|error| failed(&error.to_string()))?;
     match output.status.success() {
         true => Ok(()),
@@ -80,4 +80,26 @@ fn format(path: &Path, filesystem: Filesystem) -> Result<(), Error> {
             String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("it failed"),
         )),
     }
+}
+
+/// Returns the path of a program for disks, which users' paths often lack.
+pub(crate) fn tool(name: &str) -> PathBuf {
+    let folders = ["/usr/sbin", "/sbin"].map(|folder| Path::new(folder).join(name));
+    folders.into_iter().find(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(name))
+}
+
+/// Copies the recording from the disk that the guest wrote it to.
+///
+/// # Errors
+/// [`Error::Program`] if there is none.
+pub(crate) fn take_recording(folder: &Path) -> Result<(), Error> {
+    let (disk, out) = (folder.join("recording.disk"), folder.join("recording.pbrec"));
+    let command = format!("dump /recording.pbrec {}", out.display());
+    let output = Command::new(tool("debugfs")).arg("-R").arg(command).arg(&disk).output();
+    let failed = |why: &str| Error::Program(format!("debugfs {}: {why}", disk.display()));
+    let output = output.map_err(|error| failed(&error.to_string()))?;
+    if out.metadata().is_ok_and(|meta| meta.len() > 0) {
+        return Ok(());
+    }
+    Err(failed(String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no recording")))
 }

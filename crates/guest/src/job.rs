@@ -73,6 +73,68 @@ pub enum Load {
     Boot,
     /// Small files, written and read at random, beside memory that should get huge pages.
     Thpfioscale(Thpfioscale),
+    /// Builds, a memory cache and batches of huge pages.
+    Hugealloc(Hugealloc),
+    /// A load that recordings were made with.
+    Mixed(Mixed),
+}
+
+/// The amounts of hugealloc.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Hugealloc {
+    /// Builds.
+    pub builds: u64,
+    /// Jobs of a build.
+    pub jobs: u64,
+    /// Programs of a job.
+    pub programs: u64,
+    /// Pages of the memory of a job, the least and the most.
+    pub job_pages: (u64, u64),
+    /// Pages of a source.
+    pub source_pages: u64,
+    /// Headers.
+    pub headers: u64,
+    /// Headers that a job reads.
+    pub headers_read: u64,
+    /// Pages of a header.
+    pub header_pages: u64,
+    /// Pages of an object.
+    pub object_pages: u64,
+    /// Batches of a build.
+    pub batches: u64,
+    /// Huge pages of a batch.
+    pub batch: u64,
+    /// Pages of the memory cache.
+    pub cache: u64,
+    /// Pages that it touches each time.
+    pub touches: u64,
+    /// The time between two turns of it, in microseconds.
+    pub turn_us: u64,
+}
+
+/// The amounts of a load that recordings were made with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Mixed {
+    /// What it does.
+    pub mixture: Mixture,
+    /// The pages of memory, of which its amounts are shares.
+    pub pages: u64,
+    /// Its rounds.
+    pub rounds: u64,
+    /// The rounds from one burst of huge pages to the next; 0 for none.
+    pub burst_each: u64,
+}
+
+/// What a load does that recordings were made with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mixture {
+    /// Processes, files that are written and read again, some kernel memory, bursts of huge pages.
+    Mixed,
+    /// Files, and unmovable memory that swings by 30 % of memory, with bursts of huge pages.
+    Oscillating,
+    /// Kernel memory that grows and shrinks.
+    Kernel,
 }
 
 /// The amounts of thpfioscale.

@@ -10,11 +10,11 @@ use pageblock_measure::ended::{EndReason, Ended};
 use pageblock_measure::{Counters, EventUnit, ExtfragKey, ExtfragMatrix, Run, clock::Clock};
 use pageblock_recording::{BuddyInfo, Input, KernelVersion, PageTypeInfo, ProcFiles};
 use pageblock_simulate::sim::machine_file::MachineSpec;
-use pageblock_simulate::workload::{self, Workload};
 
 use crate::error::Error;
 use crate::message::{Files, Measured, Message};
 use crate::qemu::Accelerator;
+use crate::workload::GuestWorkload;
 
 /// Counters of `/proc/vmstat` whose names begin as those of levels do.
 const COUNTED: [&str; 5] = [
@@ -33,7 +33,7 @@ pub struct Subject<'s> {
     /// The column's name: the kernel and what was set.
     pub policy: &'s str,
     /// The workload.
-    pub workload: &'static dyn Workload,
+    pub workload: GuestWorkload,
     /// The simulated machine that the guest stands for.
     pub machine: &'s MachineSpec,
     /// The kernel's release.
@@ -79,7 +79,7 @@ impl Subject<'_> {
             seed: self.seed,
             counters: self.counters(start, end)?,
             extfrag_unit: Some(EventUnit::of(&Named::parse(preset.name)?.kernel.allocator)),
-            tables: Some(workload::tables(self.workload)?),
+            tables: self.workload.tables()?,
             clock: (self.accelerator == Accelerator::Tcg).then_some(Clock::Emulated),
             samples: measured.samples,
             notes: self.notes(start)?,

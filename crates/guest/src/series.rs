@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use pageblock_measure::Run;
 use pageblock_simulate::sim::machine_file::MachineSpec;
-use pageblock_simulate::workload::Workload;
 use serde::Serialize;
 
 use crate::boot::{self, Files, Limits};
@@ -26,7 +25,7 @@ use crate::outcome::Subject;
 use crate::program::{self, HostFile};
 use crate::qemu::{Accelerator, Guest, Qemu};
 use crate::settings::Settings;
-use crate::workload::{self, Amounts};
+use crate::workload::{self, Amounts, GuestWorkload};
 
 /// What QEMU itself takes beside a guest's memory, in MiB.
 const QEMU_MIB: u64 = 200;
@@ -39,7 +38,7 @@ const RECORDING_MIB: u64 = 16 << 10;
 #[derive(Debug)]
 pub struct Plan {
     /// The workload.
-    pub workload: &'static dyn Workload,
+    pub workload: GuestWorkload,
     /// The simulated machine that the guests stand for.
     pub machine: MachineSpec,
     /// The kernels.
@@ -199,8 +198,8 @@ impl Plan {
         let folder = self.out.join(folder_name(&policy)).join(format!("run-{}", one.seed));
         fs::create_dir_all(&folder).map_err(Error::at(&folder))?;
         let hardware = Hardware::of(&self.machine);
-        let amounts = workload::amounts(self.workload, &self.machine)?;
-        let filesystem = filesystem(&amounts);
+        let amounts = self.workload.amounts(&self.machine, self.accelerator)?;
+        let filesystem = filesystem(self.workload, &amounts);
         let modules = modules::needed(one.kernel, filesystem)?;
         let job = self.job(one, &amounts, filesystem, &modules, &hardware)?;
         let request = Request {
@@ -307,8 +306,9 @@ pub fn kvm_runs(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<bool, Error> {
 }
 
 /// Returns the file system of a load's files: XFS where the host can make one, as in the simulation.
-fn filesystem(amounts: &Amounts) -> Option<Filesystem> {
-    let xfs = Command::new("mkfs.xfs").arg("-V").output().is_ok();
+fn filesystem(workload: GuestWorkload, amounts: &Amounts) -> Option<Filesystem> {
+    let xfs = workload.wants_xfs()
+        && Command::new(crate::disks::tool("mkfs.xfs")).arg("-V").output().is_ok();
     (amounts.data_mib > 0).then_some(if xfs { Filesystem::Xfs } else { Filesystem::Ext4 })
 }
 
@@ -389,6 +389,12 @@ impl Start<'_> {
             }),
             _ => Ok(messages),
         });
+        let result = match result {
+            Ok(messages) if job.record => {
+                crate::disks::take_recording(self.folder).map(|()| messages)
+            }
+            result => result,
+        };
         made.extend(["kernel", "initramfs"].map(|name| self.folder.join(name)));
         for file in made {
             // What is left behind is found and replaced by the next run.

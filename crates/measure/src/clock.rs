@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::run::Run;
+use crate::tables::operations::Operations;
 
 /// A clock whose times are not compared with others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -12,11 +13,50 @@ pub enum Clock {
     Emulated,
 }
 
-/// Returns the runs of each policy without the samples that an emulator timed.
-pub(crate) fn without_emulated_times(policies: &[Vec<&Run>]) -> Vec<Vec<Run>> {
-    let timed = |run: &&Run| match run.clock {
-        Some(Clock::Emulated) => Run { samples: Default::default(), ..(*run).clone() },
-        None => (*run).clone(),
-    };
-    policies.iter().map(|runs| runs.iter().map(timed).collect()).collect()
+/// Takes out of a table of times what an emulator timed, and what was compared with it; `None` if nothing else is in it.
+pub(crate) fn without_emulated_times(
+    mut table: Operations,
+    policies: &[Vec<&Run>],
+    baseline: usize,
+) -> Option<Operations> {
+    let emulated = |runs: &Vec<&Run>| runs.iter().any(|run| run.clock == Some(Clock::Emulated));
+    let emulated: Vec<bool> = policies.iter().map(emulated).collect();
+    if emulated.iter().all(|&emulated| emulated) {
+        return None;
+    }
+    for cells in table.rows.iter_mut().map(|row| &mut row.cells) {
+        for (cell, &itself) in cells.iter_mut().zip(&emulated) {
+            if itself {
+                cell.value = f64::NAN;
+            }
+            if itself || emulated[baseline] {
+                cell.delta = f64::NAN;
+                cell.star = false;
+            }
+        }
+    }
+    Some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multiops::{StatCell, StatRow};
+    use crate::tables::Style;
+
+    #[test]
+    fn emulated_times_are_in_no_table() {
+        let cell = StatCell { value: 5.0, delta: 1.0, star: true };
+        let row =
+            StatRow { statistic: "Amean".into(), operation: "x".into(), cells: vec![cell, cell] };
+        let table = Operations { title: "t".into(), style: Style::Mmtests2018, rows: vec![row] };
+        let (timed, emulated) =
+            (Run::default(), Run { clock: Some(Clock::Emulated), ..Run::default() });
+        let policies = [vec![&timed], vec![&emulated]];
+        let kept = without_emulated_times(table.clone(), &policies, 0).unwrap();
+        let cells = &kept.rows[0].cells;
+        assert_eq!(cells[0], cell);
+        assert!(cells[1].value.is_nan() && cells[1].delta.is_nan() && !cells[1].star);
+        assert_eq!(without_emulated_times(table, &[vec![&emulated]], 0), None);
+    }
 }

@@ -78,11 +78,6 @@ impl Mapping {
         self.advise(0, self.pages(), Advice::LinuxNoHugepage)
     }
 
-    /// Gives pages back; they are zeros when they are touched again.
-    pub(crate) fn give_back(&self, page: usize, pages: usize) -> io::Result<()> {
-        self.advise(page, pages, Advice::LinuxDontNeed)
-    }
-
     /// Reports whether a page is there (`mincore`).
     pub(crate) fn is_there(&self, page: usize) -> io::Result<bool> {
         let mut there = 0_u8;
@@ -125,7 +120,5 @@ mod tests {
         mapping.fill(10, 3);
         assert!(mapping.is_there(1999).unwrap() && mapping.is_there(12).unwrap());
         assert!(!mapping.is_there(13).unwrap());
-        mapping.give_back(11, 1).unwrap();
-        assert!(!mapping.is_there(11).unwrap() && mapping.is_there(12).unwrap());
     }
 }

@@ -4,7 +4,7 @@ mod devices;
 mod init;
 pub(crate) mod memory;
 mod report;
-mod state;
+pub(crate) mod state;
 
 use std::process::ExitCode;
 

@@ -62,3 +62,9 @@ pub(super) fn count_fallbacks() -> Result<(), String> {
 pub(super) fn fallbacks() -> String {
     event().and_then(|event| fs::read_to_string(event.join("hist")).ok()).unwrap_or_default()
 }
+
+/// Returns the number of fallbacks so far.
+pub(crate) fn fallback_hits() -> u64 {
+    let hits = |line: &str| line.trim().strip_prefix("Hits:")?.trim().parse::<u64>().ok();
+    fallbacks().lines().filter_map(hits).sum()
+}

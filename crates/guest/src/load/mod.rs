@@ -1,10 +1,13 @@
 //! What loads do in the guest, each as its simulated counterpart does it.
 
+mod hugealloc;
+mod mixed;
 mod thpfioscale;
 
 use std::fs;
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -24,12 +27,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         let measured = match &job.load {
             Load::Boot => Measured::default(),
             Load::Thpfioscale(sizes) => thpfioscale::run(sizes, job.seed)?,
+            Load::Hugealloc(sizes) => hugealloc::run(sizes, job.seed)?,
+            Load::Mixed(sizes) => mixed::run(sizes, job.seed)?,
         };
         return tell(&Message::Measured(measured));
     }
     match words.split_first() {
         Some((&"fio-writer", rest)) => thpfioscale::writer(&numbers(rest)?),
         Some((&"fio-reader", rest)) => thpfioscale::reader(&numbers(rest)?),
+        Some((&"compile", rest)) => hugealloc::compile(&numbers(rest)?),
+        Some((&"memory-cache", rest)) => hugealloc::memory_cache(&numbers(rest)?),
+        Some((&"toucher", rest)) => mixed::toucher(&numbers(rest)?),
+        Some((&"nothing", _)) => Ok(()),
         _ => Err("this program is for guests that pageblock starts: pageblock guest run --help"
             .to_owned()),
     }
@@ -60,6 +69,11 @@ fn start(name: &str, numbers: &[u64]) -> Result<Child, String> {
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| format!("{name}: {error}"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a load runs in the guest's time")]
+fn rest(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// Waits for a process of the load.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise, sync};
 
-use super::{Random, begin, finish, start};
+use super::{Random, begin, finish, rest, start};
 use crate::inside::memory::{HUGE, Mapping, PAGE};
 use crate::job::Thpfioscale;
 use crate::message::Measured;
@@ -48,11 +48,6 @@ pub(super) fn run(sizes: &Thpfioscale, seed: u64) -> Result<Measured, String> {
     measured.counters.insert("real_init_ms".to_owned(), init.as_millis() as u64);
     measured.counters.insert("real_elapsed_ms".to_owned(), begun.elapsed().as_millis() as u64);
     Ok(measured)
-}
-
-#[expect(clippy::disallowed_methods, reason = "the readers read for as long as the writers wrote")]
-fn rest(time: Duration) {
-    std::thread::sleep(time);
 }
 
 /// The arguments of a process of fio.

@@ -76,15 +76,16 @@ pub enum Table {
 /// [`Error::Baseline`] (of the policies).
 pub fn of_runs(runs: &[Run], baseline: usize, stars: StarRule) -> Result<Vec<Table>, Error> {
     let policies = by_policy(runs);
-    let timed = clock::without_emulated_times(&policies);
-    let timed: Vec<Vec<&Run>> = timed.iter().map(|runs| runs.iter().collect()).collect();
+    let timed = |table| clock::without_emulated_times(table, &policies, baseline);
     let mut tables = Vec::new();
     for spec in of_workloads(runs).flat_map(|tables| &tables.tables) {
         let table = match spec {
             TableSpec::Statistics(spec) => {
-                spec.statistics(&timed, baseline, stars)?.map(Table::Operations)
+                spec.statistics(&policies, baseline, stars)?.and_then(timed).map(Table::Operations)
             }
-            TableSpec::Means(spec) => spec.means(&timed, baseline)?.map(Table::Operations),
+            TableSpec::Means(spec) => {
+                spec.means(&policies, baseline)?.and_then(timed).map(Table::Operations)
+            }
             TableSpec::Shares(spec) => spec.table(&policies, baseline)?.map(Table::Operations),
             TableSpec::Iterations(spec) => spec.table(&policies, baseline)?.map(Table::Iterations),
             TableSpec::State(spec) => spec.table(&policies).map(Table::State),
