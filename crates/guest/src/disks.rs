@@ -45,7 +45,7 @@ pub(crate) fn make(
 /// Checks that the host's disk has room for what the guest may write.
 fn check_room(folder: &Path, mib: u64) -> Result<(), Error> {
     let room = rustix::fs::statvfs(folder).map_err(|error| Error::at(folder)(error.into()))?;
-    let available = room.f_bavail * room.f_frsize >> 20;
+    let available = (room.f_bavail * room.f_frsize) >> 20;
     if available < mib {
         return Err(Error::NoRoom(format!(
             "{}: a guest's disks take up to {mib} MiB, {available} MiB are free",

@@ -100,8 +100,8 @@ impl GuestWorkload {
     #[must_use]
     pub fn default_scale(&self) -> &'static str {
         match self {
-            Self::Simulated(workload) if workload.name().starts_with("thpfioscale") => "1/32",
-            Self::Simulated(_) => "1/4",
+            Self::Simulated(workload) if workload.name().starts_with("thpfioscale") => "1/64",
+            Self::Simulated(_) => "1/8",
             Self::Recorded(..) => "1",
         }
     }
@@ -228,7 +228,7 @@ pub fn settings(
     let mut list = vec![lru, set("/proc/sys/net/core/wmem_default", "4194304")];
     match workload {
         GuestWorkload::Recorded(..) => {
-            list.extend([huge("enabled", "madvise"), huge("defrag", "madvise")])
+            list.extend([huge("enabled", "madvise"), huge("defrag", "madvise")]);
         }
         GuestWorkload::Simulated(workload) => {
             let kernel = simulated_kernel(workload, machine, version)?;

@@ -17,7 +17,7 @@ pub(crate) enum GuestCommand {
 
 const GUEST_HELP: &str = "\
 pageblock guest run thpfioscale --kernel linux-image-6.1.0-56-cloud-amd64_6.1.192-2_amd64.deb --repeat 5 -o real
-pageblock run thpfioscale --scale 1/32 --policy debian-6.1 --seeds 5 --save sim.json
+pageblock run thpfioscale --machine skylake-1s-guest --scale 1/64 --policy debian-6.1 --seeds 5 --save sim.json
 pageblock compare sim.json real/runs.json
 A kernel is a Debian or Ubuntu package, a folder that it was unpacked to, a built source tree, an image (bzImage) that has its
 drivers built in, or the name of a package that apt can download. Nothing is installed in the guest. Without a KVM that runs
@@ -53,7 +53,7 @@ pub(crate) struct GuestArgs {
     /// The simulated machine whose memory and CPUs the guest gets; by default the one of the workload
     #[arg(long, value_name = "MACHINE", value_parser = machine(), hide_possible_values = true)]
     pub(crate) machine: Option<String>,
-    /// Scale the machine and the workload, as `pageblock run` does; by default 1/32 for thpfioscale
+    /// Scale the machine and the workload, as `pageblock run` does; by default 1/64 for thpfioscale, 1/8 for hugealloc
     #[arg(long, value_name = "FRACTION")]
     pub(crate) scale: Option<String>,
     /// A machine of so many MiB instead, which is written to the folder as machine.toml

@@ -95,6 +95,6 @@ impl Random {
 
     /// Returns a number below `n`.
     fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.0.next_u64()) * u128::from(n) >> 64) as u64
+        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
 }
