@@ -1,5 +1,7 @@
 //! `pageblock guest run`: real kernels under simulated workloads.
 
+mod prediction;
+
 use std::fs;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -48,11 +50,22 @@ pub(crate) fn run(command: &GuestCommand) -> anyhow::Result<Verdict> {
         }
     };
     announce(&plan);
+    let foretold = match args.predict {
+        Some(seeds) => Some(prediction::foretell(&plan, seeds)?),
+        None => None,
+    };
+    if interrupt::requested() {
+        return Ok(Verdict::Interrupted);
+    }
     let runs = watch(&plan)?;
     if runs.is_empty() {
         return Ok(Verdict::Interrupted);
     }
     let stopped = runs.len() < plan.runs();
+    if let Some(foretold) = foretold {
+        output::print(&prediction::score(&plan, &foretold, &runs, args.json.is_some())?)?;
+        return Ok(if stopped { Verdict::Interrupted } else { Verdict::Yes });
+    }
     let runs = if stopped { compare::comparable_part(runs) } else { runs };
     let options = Options { stars: args.stars.into(), ..Options::default() };
     output::print(&compare::text(

@@ -17,6 +17,7 @@ pub mod load;
 pub mod message;
 pub mod modules;
 pub mod outcome;
+pub mod predict;
 pub mod program;
 pub mod qemu;
 pub mod series;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use pageblock_measure::Run;
+use pageblock_measure::prediction::Column;
 use pageblock_simulate::sim::machine_file::MachineSpec;
 use serde::Serialize;
 
@@ -22,6 +23,7 @@ use crate::kernel::Kernel;
 use crate::message::Message;
 use crate::modules::{self, Module};
 use crate::outcome::Subject;
+use crate::predict;
 use crate::program::{self, HostFile};
 use crate::qemu::{Accelerator, Guest, Qemu};
 use crate::settings::Settings;
@@ -124,6 +126,16 @@ impl Plan {
     #[must_use]
     pub fn runs(&self) -> usize {
         self.seeds.len() * self.kernels.len() * self.settings.len()
+    }
+
+    /// Returns the columns, as they are predicted.
+    #[must_use]
+    pub fn columns(&self) -> Vec<Column> {
+        let versions: Vec<_> = self.kernels.iter().map(|kernel| kernel.version.clone()).collect();
+        predict::columns(&versions, &self.settings, &|kernel, settings| {
+            let (kernel, settings) = (&self.kernels[kernel], &self.settings[settings]);
+            self.policy(One { kernel, settings, seed: 0 })
+        })
     }
 
     /// Returns the name of a column: the kernel by its version, by its release where two have the same version, and what

@@ -31,6 +31,7 @@ pub mod names;
 pub mod observer;
 pub mod paired;
 mod parse_words;
+pub mod prediction;
 pub mod published;
 pub mod run;
 pub mod seeds;

@@ -65,6 +65,10 @@ pub(crate) struct GuestArgs {
     /// The NUMA nodes of that machine
     #[arg(long, value_name = "N", requires = "memory", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=16))]
     pub(crate) nodes: u64,
+    /// Simulate every column first, N seeds each, and print how well it foretold the real kernels
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "10",
+          value_parser = clap::value_parser!(u64).range(5..=1000))]
+    pub(crate) predict: Option<u64>,
     /// Also record the page allocator in the guest: recording.pbrec beside each run
     #[arg(long)]
     pub(crate) record: bool,
