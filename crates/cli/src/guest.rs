@@ -154,15 +154,16 @@ fn accelerator(plan: &Plan) -> anyhow::Result<Accelerator> {
     }
     output::note("trying KVM\n");
     let runs = series::kvm_runs(plan, &interrupt::requested)?;
+    if !runs {
+        output::note("KVM does not run a guest here\n");
+    }
     Ok(if runs { Accelerator::Kvm } else { Accelerator::Tcg })
 }
 
 fn announce(plan: &Plan) {
     let how = match plan.accelerator {
         Accelerator::Kvm => "KVM".to_owned(),
-        Accelerator::Tcg => {
-            "emulated CPUs, as KVM does not run a guest here: times are the emulator's".to_owned()
-        }
+        Accelerator::Tcg => "emulated CPUs: times are the emulator's".to_owned(),
     };
     let kernels: Vec<_> = plan.kernels.iter().map(|kernel| kernel.release.as_str()).collect();
     output::note(&format!(

@@ -75,8 +75,35 @@ pub enum Load {
     Thpfioscale(Thpfioscale),
     /// Builds, a memory cache and batches of huge pages.
     Hugealloc(Hugealloc),
+    /// A memory cache with its client, while dd writes files.
+    Parallelio(Parallelio),
     /// A load that recordings were made with.
     Mixed(Mixed),
+}
+
+/// The amounts of parallelio.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Parallelio {
+    /// Iterations of each size of the file.
+    pub iterations: u64,
+    /// dd's files in pages, with their sizes in MiB on the whole machine, which name the rows.
+    pub files: Vec<(u64, u64)>,
+    /// Items in the pool.
+    pub items: u64,
+    /// Pages of an item, in hundredths.
+    pub item_pages_percent: u64,
+    /// Sets in percent of operations; the others are gets.
+    pub sets_percent: u64,
+    /// The time of an operation, in nanoseconds.
+    pub operation_ns: u64,
+    /// The time for which operations go on once the pool is full, in nanoseconds.
+    pub duration_ns: u64,
+    /// The memory in use at which dd begins, in percent.
+    pub begins_percent: u64,
+    /// The time between two looks at it, in nanoseconds.
+    pub looks_ns: u64,
+    /// The time from then until dd begins, in nanoseconds.
+    pub waits_ns: u64,
 }
 
 /// The amounts of hugealloc.

@@ -199,47 +199,74 @@ fn folder(path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Found, Error> {
     Ok(found)
 }
 
-/// Lets apt download the package with a name.
+/// The beginnings of the names of packages that a kernel is divided among.
+const PARTS: [&str; 3] = ["linux-image-", "linux-binary-", "linux-modules-"];
+
+/// Lets apt download the package with a name, and those that the rest of the kernel is in.
 fn download(name: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Kernel, Error> {
-    let no = |why: String| Error::NoKernel { path: name.to_owned(), why };
-    let plain = |c: char| c.is_ascii_alphanumeric() || "+-.=:~/".contains(c);
+    let no = |why: &str| Error::NoKernel { path: name.to_owned(), why: why.to_owned() };
     let text = name.to_string_lossy();
-    if text.contains('/') && !text.contains('=')
-        || text.starts_with('-')
-        || !text.chars().all(plain)
-    {
-        return Err(no("there is no such file or folder".to_owned()));
+    let plain = |c: char| c.is_ascii_alphanumeric() || "+-.=:~".contains(c);
+    if text.starts_with('-') || !text.chars().all(plain) {
+        return Err(no("there is no such file or folder"));
     }
-    let folder = tempfile::tempdir().map_err(Error::at(name))?;
-    let output = Command::new("apt-get")
-        .args(["download", "-qq", &text])
-        .current_dir(folder.path())
-        .output();
-    let output = output.map_err(|_| {
-        no("there is no such file or folder, and no apt-get that could download a package of that name".to_owned())
-    })?;
-    let packages: Vec<PathBuf> = fs::read_dir(folder.path())
-        .map_err(Error::at(folder.path()))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|ending| ending == "deb"))
-        .collect();
-    let [package_file] = packages.as_slice() else {
-        let error = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-        return Err(no(format!(
-            "there is no such file or folder, and apt-get download does not give it: {error}"
-        )));
-    };
-    let found = package(package_file, wanted)?;
-    if found.images.is_empty() {
-        let depends = Command::new("dpkg-deb")
-            .args(["-f".as_ref(), package_file.as_os_str(), "Depends".as_ref()])
-            .output();
-        let depends = depends
-            .map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
-            .unwrap_or_default();
-        return Err(no(format!("the package has no kernel; it depends on {depends}")));
+    let (mut names, mut found) = (vec![text.into_owned()], Found::default());
+    let mut at = 0;
+    while let Some(package_name) = names.get(at) {
+        let folder = tempfile::tempdir().map_err(Error::at(name))?;
+        let file = fetch(package_name, folder.path()).map_err(|why| no(&why))?;
+        let part = package(&file, wanted)?;
+        found.images.extend(part.images);
+        found.modules.extend(part.modules);
+        found.built_in = found.built_in.or(part.built_in);
+        for part in depends(&file) {
+            if !names.contains(&part) {
+                names.push(part);
+            }
+        }
+        at += 1;
     }
     Kernel::from_found(name, found)
+}
+
+/// Downloads a package into a folder.
+fn fetch(name: &str, folder: &Path) -> Result<PathBuf, String> {
+    let output =
+        Command::new("apt-get").args(["download", "-qq", name]).current_dir(folder).output();
+    let output = output.map_err(|_| {
+        "there is no such file or folder, and no apt-get that could download a package of that name".to_owned()
+    })?;
+    let files = fs::read_dir(folder).map_err(|error| error.to_string())?;
+    let mut packages = files.filter_map(|entry| Some(entry.ok()?.path()));
+    packages.find(|path| path.extension().is_some_and(|ending| ending == "deb")).ok_or_else(|| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let error = said
+            .lines()
+            .find(|line| line.starts_with("E: "))
+            .unwrap_or("no package came")
+            .to_owned();
+        format!(
+            "there is no such file or folder, and apt-get download {name}: {}",
+            error.trim_start_matches("E: ")
+        )
+    })
+}
+
+/// Returns the packages that the rest of a package's kernel is in.
+fn depends(file: &Path) -> Vec<String> {
+    let output = Command::new("dpkg-deb").arg("-f").arg(file).arg("Depends").output();
+    let text = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
+    parts_among(&text)
+}
+
+fn parts_among(depends: &str) -> Vec<String> {
+    let names = depends.split(',').filter_map(|one| one.split_whitespace().next());
+    names
+        .filter(|name| PARTS.iter().any(|part| name.starts_with(part)))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
@@ -255,6 +282,12 @@ mod tests {
         );
         assert_eq!(name("a/virtio_blk.ko").as_deref(), Some("virtio_blk|"));
         assert_eq!(name("a/modules.dep"), None);
+    }
+
+    #[test]
+    fn the_other_packages_of_a_kernel_are_among_what_it_depends_on() {
+        let depends = "dracut | initramfs-tools (>= 0.120), linux-base-7.2.13 (= 7.2.13-1), linux-binary-7.2.13 (= 7.2.13-1), linux-modules-7.2.13 (= 7.2.13-1)";
+        assert_eq!(parts_among(depends), ["linux-binary-7.2.13", "linux-modules-7.2.13"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use pageblock_recording::KernelVersion;
+use pageblock_simulate::sim::disk::DiskSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -38,6 +39,27 @@ pub struct Qemu {
     pub version: String,
 }
 
+/// The speed of a rotational disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// Bytes a second.
+    pub bytes_per_s: u64,
+    /// Reads a second.
+    pub reads_per_s: u64,
+}
+
+impl Pace {
+    /// Returns the pace of a disk that is slower than the host's memory by far: a read takes milliseconds.
+    #[must_use]
+    pub fn of(disk: &DiskSpec) -> Option<Self> {
+        const ROTATES_NS: u64 = 4_000_000;
+        (disk.read_ns >= ROTATES_NS).then(|| Self {
+            bytes_per_s: disk.write_bytes_per_s,
+            reads_per_s: (disk.read_places as u64 * 1_000_000_000 / disk.read_ns).max(1),
+        })
+    }
+}
+
 /// A guest to be started.
 #[derive(Clone, Debug)]
 pub struct Guest {
@@ -49,6 +71,8 @@ pub struct Guest {
     pub hardware: Hardware,
     /// The disks' files, in the order of their names in the guest.
     pub disks: Vec<PathBuf>,
+    /// How fast all of them are together; `None` for as fast as they can.
+    pub pace: Option<Pace>,
     /// Receives what the kernel prints.
     pub console: PathBuf,
     /// Receives what the guest's program reports.
@@ -70,6 +94,21 @@ impl Qemu {
             };
             Error::Program(format!("{}: {error}{hint}", program.display()))
         })?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let why = said
+                .lines()
+                .next()
+                .unwrap_or("it does not run")
+                .trim_start_matches("setpriv: ")
+                .to_owned();
+            let hint = if given.is_none() {
+                ": install qemu-system-x86, or name one with --qemu"
+            } else {
+                ""
+            };
+            return Err(Error::Program(format!("{why}{hint}")));
+        }
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let version = text.split_whitespace().skip_while(|word| *word != "version").nth(1);
         let number = version.and_then(|version| version.split('.').next()?.parse().ok());
@@ -105,7 +144,7 @@ impl Qemu {
     #[must_use]
     pub fn command(&self, accelerator: Accelerator, guest: &Guest) -> Command {
         let mut command = configured(&self.program);
-        let Guest { image, initramfs, hardware, disks, console, report } = guest;
+        let Guest { image, initramfs, hardware, disks, pace, console, report } = guest;
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         match accelerator {
             Accelerator::Kvm => command.args(["-accel", "kvm", "-cpu", "host"]),
@@ -135,11 +174,15 @@ impl Qemu {
             command.arg("-chardev").arg(format!("file,id={id},path={path}"));
             command.arg("-serial").arg(format!("chardev:{id}"));
         }
+        let pace = pace.map_or(String::new(), |pace| {
+            let Pace { bytes_per_s, reads_per_s } = pace;
+            format!(",throttling.group=disk,throttling.bps-total={bytes_per_s},throttling.iops-read={reads_per_s}")
+        });
         for disk in disks {
             let path = disk.display().to_string().replace(',', ",,");
-            command
-                .arg("-drive")
-                .arg(format!("file={path},if=virtio,format=raw,cache=unsafe,discard=unmap"));
+            let drive =
+                format!("file={path},if=virtio,format=raw,cache=unsafe,discard=unmap{pace}");
+            command.arg("-drive").arg(drive);
         }
         command.stdin(Stdio::null());
         command

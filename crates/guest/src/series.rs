@@ -25,7 +25,7 @@ use crate::modules::{self, Module};
 use crate::outcome::Subject;
 use crate::predict;
 use crate::program::{self, HostFile};
-use crate::qemu::{Accelerator, Guest, Qemu};
+use crate::qemu::{Accelerator, Guest, Pace, Qemu};
 use crate::settings::Settings;
 use crate::workload::{self, Amounts, GuestWorkload};
 
@@ -431,7 +431,8 @@ impl Start<'_> {
             .map_err(Error::at(&archive))?;
         let Written { console, report } = self.files();
         let hardware = self.hardware.clone();
-        let guest = Guest { image, initramfs: archive, hardware, disks, console, report };
+        let pace = Pace::of(&self.plan.machine.disk);
+        let guest = Guest { image, initramfs: archive, hardware, disks, pace, console, report };
         Ok(self.plan.qemu.command(accelerator, &guest))
     }
 }

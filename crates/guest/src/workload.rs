@@ -4,11 +4,14 @@ use pageblock_kernel::{Kernel, Named, Switch};
 use pageblock_measure::tables::Tables;
 use pageblock_recording::KernelVersion;
 use pageblock_simulate::scaled;
+use pageblock_simulate::sim::cost::YEAR_2018;
 use pageblock_simulate::sim::machine_file::{MachineSpec, Scale};
-use pageblock_simulate::workload::{self as simulated, Workload, hugealloc, thpfioscale};
+use pageblock_simulate::workload::{
+    self as simulated, Workload, hugealloc, parallelio, thpfioscale,
+};
 
 use crate::error::Error;
-use crate::job::{Hugealloc, Load, Mixed, Mixture, Setting, Thpfioscale};
+use crate::job::{Hugealloc, Load, Mixed, Mixture, Parallelio, Setting, Thpfioscale};
 use crate::qemu::Accelerator;
 use crate::settings::Settings;
 
@@ -34,12 +37,13 @@ pub enum GuestWorkload {
 }
 
 /// The workloads that guests run.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 9] = [
     "thpfioscale",
     "thpfioscale-defrag",
     "thpfioscale-madvhugepage",
     "hugealloc",
     "hugealloc-short",
+    "parallelio",
     "mixed",
     "oscillating",
     "kernel-memory",
@@ -101,6 +105,7 @@ impl GuestWorkload {
     pub fn default_scale(&self) -> &'static str {
         match self {
             Self::Simulated(workload) if workload.name().starts_with("thpfioscale") => "1/64",
+            Self::Simulated(workload) if workload.name() == "parallelio" => "1/32",
             Self::Simulated(_) => "1/8",
             Self::Recorded(..) => "1",
         }
@@ -150,6 +155,7 @@ impl GuestWorkload {
                     thpfioscale::Form::ALL.into_iter().find(|form| form.name() == workload.name());
                 match form {
                     Some(form) => of_thpfioscale(form, machine),
+                    None if workload.name() == "parallelio" => of_parallelio(machine),
                     None => of_hugealloc(workload.name(), machine, accelerator),
                 }
             }
@@ -169,6 +175,24 @@ fn of_thpfioscale(form: thpfioscale::Form, machine: &MachineSpec) -> Result<Amou
         madvise: form == thpfioscale::Form::Madvhugepage,
     });
     Ok(Amounts { load, data_mib: sizes.file_pages() / 256 * 5 / 4 + BESIDE_FILES_MIB })
+}
+
+fn of_parallelio(machine: &MachineSpec) -> Result<Amounts, Error> {
+    let sizes = parallelio::Sizes::of(machine)?;
+    let pages = sizes.files.iter().map(|(pages, _)| *pages).max().unwrap_or(0);
+    let load = Load::Parallelio(Parallelio {
+        iterations: parallelio::ITERATIONS,
+        items: sizes.items,
+        item_pages_percent: parallelio::ITEM_PAGES,
+        sets_percent: parallelio::SETS,
+        operation_ns: YEAR_2018.memcached,
+        duration_ns: sizes.duration,
+        begins_percent: parallelio::DD_BEGINS,
+        looks_ns: sizes.shrunk(parallelio::DD_LOOKS),
+        waits_ns: sizes.shrunk(parallelio::DD_WAITS),
+        files: sizes.files,
+    });
+    Ok(Amounts { load, data_mib: pages / 256 + BESIDE_FILES_MIB })
 }
 
 fn of_hugealloc(

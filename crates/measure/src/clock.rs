@@ -13,18 +13,20 @@ pub enum Clock {
     Emulated,
 }
 
-/// Takes out of a table of times what an emulator timed, and what was compared with it; `None` if nothing else is in it.
+/// Takes out of a table what an emulator timed, and what was compared with it; `None` if nothing else is in it.
 pub(crate) fn without_emulated_times(
     mut table: Operations,
+    is_count: &dyn Fn(&str) -> bool,
     policies: &[Vec<&Run>],
     baseline: usize,
 ) -> Option<Operations> {
     let emulated = |runs: &Vec<&Run>| runs.iter().any(|run| run.clock == Some(Clock::Emulated));
     let emulated: Vec<bool> = policies.iter().map(emulated).collect();
     if emulated.iter().all(|&emulated| emulated) {
-        return None;
+        table.rows.retain(|row| is_count(&row.operation));
     }
-    for cells in table.rows.iter_mut().map(|row| &mut row.cells) {
+    let times = table.rows.iter_mut().filter(|row| !is_count(&row.operation));
+    for cells in times.map(|row| &mut row.cells) {
         for (cell, &itself) in cells.iter_mut().zip(&emulated) {
             if itself {
                 cell.value = f64::NAN;
@@ -35,7 +37,7 @@ pub(crate) fn without_emulated_times(
             }
         }
     }
-    Some(table)
+    (!table.rows.is_empty()).then_some(table)
 }
 
 #[cfg(test)]
@@ -53,10 +55,12 @@ mod tests {
         let (timed, emulated) =
             (Run::default(), Run { clock: Some(Clock::Emulated), ..Run::default() });
         let policies = [vec![&timed], vec![&emulated]];
-        let kept = without_emulated_times(table.clone(), &policies, 0).unwrap();
+        let kept = without_emulated_times(table.clone(), &|_| false, &policies, 0).unwrap();
         let cells = &kept.rows[0].cells;
         assert_eq!(cells[0], cell);
         assert!(cells[1].value.is_nan() && cells[1].delta.is_nan() && !cells[1].star);
-        assert_eq!(without_emulated_times(table, &[vec![&emulated]], 0), None);
+        let all = [vec![&emulated]];
+        assert_eq!(without_emulated_times(table.clone(), &|_| false, &all, 0), None);
+        assert!(without_emulated_times(table, &|name| name == "x", &all, 0).is_some());
     }
 }

@@ -107,7 +107,7 @@ mod tests {
         assert!(lines[1].starts_with("2 of them foretold a change: 1 in the right direction"));
         assert_eq!(
             lines[5],
-            "b       real-6.1.192  Allocation stalls            -50  -55 to -45       -40   -46 to -34  direction factor"
+            "b       real-6.1.192  Allocation stalls            -50  -55 to -45       -40  -46 to -34  direction factor"
         );
         assert!(lines[6].contains("x12") && lines[6].ends_with("  -"));
         assert_eq!(lines[7], "not judged: d against a: fewer than 5 runs");

@@ -68,3 +68,21 @@ pub(crate) fn fallback_hits() -> u64 {
     let hits = |line: &str| line.trim().strip_prefix("Hits:")?.trim().parse::<u64>().ok();
     fallbacks().lines().filter_map(hits).sum()
 }
+
+/// Returns a counter of `/proc/vmstat`.
+pub(crate) fn counter(name: &str) -> Option<u64> {
+    line("/proc/vmstat", name)
+}
+
+/// Returns a value of `/proc/meminfo`, whose names end in a colon.
+pub(crate) fn meminfo_kb(name: &str) -> Option<u64> {
+    line("/proc/meminfo", name)
+}
+
+fn line(file: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let mut words = text.lines().map(str::split_whitespace);
+    words.find_map(
+        |mut words| if words.next() == Some(name) { words.next()?.parse().ok() } else { None },
+    )
+}

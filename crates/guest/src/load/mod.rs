@@ -2,6 +2,7 @@
 
 mod hugealloc;
 mod mixed;
+mod parallelio;
 mod thpfioscale;
 
 use std::fs;
@@ -28,6 +29,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             Load::Boot => Measured::default(),
             Load::Thpfioscale(sizes) => thpfioscale::run(sizes, job.seed)?,
             Load::Hugealloc(sizes) => hugealloc::run(sizes, job.seed)?,
+            Load::Parallelio(sizes) => parallelio::run(sizes, job.seed)?,
             Load::Mixed(sizes) => mixed::run(sizes, job.seed)?,
         };
         return tell(&Message::Measured(measured));
