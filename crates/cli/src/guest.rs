@@ -92,15 +92,20 @@ fn plan(args: &GuestArgs) -> anyhow::Result<Plan> {
     if let Some(at) = (1..settings.len()).find(|&at| settings[..at].contains(&settings[at])) {
         bail!("--sysctl {}: it is given twice", args.sysctls[at]);
     }
-    let machine = machine(args, workload)?;
+    let (machine, toml) = machine(args, workload)?;
     workload.amounts(&machine, Accelerator::Tcg)?;
-    let qemu = Qemu::find(args.qemu.as_deref())?;
     let kernels = args.kernels.iter().map(|given| Kernel::find(given, &modules::may_need));
     let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
     if let Some(at) = (1..kernels.len())
         .find(|&at| kernels[..at].iter().any(|k| k.release == kernels[at].release))
     {
         bail!("--kernel {}: {} is given twice", args.kernels[at].display(), kernels[at].release);
+    }
+    let qemu = Qemu::find(args.qemu.as_deref())?;
+    if let Some(text) = toml {
+        fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
+        let path = args.out.join("machine.toml");
+        fs::write(&path, text).with_context(|| path.display().to_string())?;
     }
     Ok(Plan {
         workload,
@@ -118,11 +123,15 @@ fn plan(args: &GuestArgs) -> anyhow::Result<Plan> {
     })
 }
 
-/// The simulated machine that the guest stands for.
-fn machine(args: &GuestArgs, workload: GuestWorkload) -> anyhow::Result<MachineSpec> {
+/// The simulated machine that the guest stands for, with its TOML where it has no file.
+fn machine(
+    args: &GuestArgs,
+    workload: GuestWorkload,
+) -> anyhow::Result<(MachineSpec, Option<String>)> {
     let Some(mib) = args.memory else {
         let scale = Scale::parse(args.scale.as_deref().unwrap_or(workload.default_scale()))?;
-        return machines::load(args.machine.as_deref().unwrap_or(workload.machine()), scale);
+        let machine = args.machine.as_deref().unwrap_or(workload.machine());
+        return Ok((machines::load(machine, scale)?, None));
     };
     let (cpus, nodes) = (args.cpus, args.nodes);
     if cpus % nodes != 0 {
@@ -141,10 +150,7 @@ fn machine(args: &GuestArgs, workload: GuestWorkload) -> anyhow::Result<MachineS
     }
     text += "\n# An emulated disk whose file is in the host's memory.\n[disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = 110\n";
     let machine = machine_file::parse(&text, Scale::WHOLE).context("--memory")?;
-    fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
-    let path = args.out.join("machine.toml");
-    fs::write(&path, text).with_context(|| path.display().to_string())?;
-    Ok(machine)
+    Ok((machine, Some(text)))
 }
 
 /// Tries whether KVM runs a guest.

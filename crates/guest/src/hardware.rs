@@ -8,8 +8,8 @@ use pageblock_simulate::sim::machine_file::MachineSpec;
 const MIB: u64 = 256;
 /// What a kernel's image and its first file system take of low memory, in MiB.
 const KERNEL_MIB: u64 = 72;
-/// What a kernel's hash tables, trace points and first slabs take, of the highest zone, in MiB.
-const EARLY_MIB: u64 = 64;
+/// What a kernel with memory above 4 GiB takes besides, for bounce buffers, in MiB.
+const BOUNCE_MIB: u64 = 64;
 /// What the kernel's table of pages takes: 64 bytes for each 4 KiB, in thousandths.
 const TABLE_PERMILLE: u64 = 16;
 
@@ -45,19 +45,20 @@ impl Hardware {
             zones.map(|zone| zone.managed).sum::<u64>()
         };
         let first = NodeId(0);
+        let high = machine.zones.iter().any(|zone| zone.kind == ZoneKind::Normal);
+        let bounce = if high { BOUNCE_MIB } else { 0 };
         let nodes = (0..machine.nodes()).map(|node| {
             let node = NodeId(node as u8);
-            let kernel = if node == first { KERNEL_MIB + EARLY_MIB } else { 0 };
+            let kernel = if node == first { KERNEL_MIB + bounce } else { 0 };
             let memory = with_table(pages_of(node, true)) + with_table(pages_of(node, false));
             Node {
                 cpus: machine.cpu_nodes.iter().filter(|&&of| of == node).count() as u64,
                 memory_mib: memory + kernel,
             }
         });
-        let early_low = if pages_of(first, false) == 0 { EARLY_MIB } else { 0 };
         Self {
             nodes: nodes.collect(),
-            low_mib: with_table(pages_of(first, true)) + KERNEL_MIB + early_low,
+            low_mib: with_table(pages_of(first, true)) + KERNEL_MIB,
             swap_mib: u64::from(machine.swap_pages).div_ceil(MIB),
         }
     }

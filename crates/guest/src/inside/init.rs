@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::system::{RebootCommand, reboot, uname};
 
 use super::report::{Port, complain};
-use super::{devices, state};
+use super::{devices, fallbacks, state};
 use crate::job::{FILE, Job};
 use crate::load;
 use crate::message::Message;
@@ -59,10 +59,10 @@ fn run_job(port: &Port) -> Result<(), String> {
         .map_err(|error| format!("open files: {error}"))?;
     keep_alive(port.clone());
     calm_down();
-    state::count_fallbacks()?;
+    fallbacks::count()?;
     port.send(&Message::Start { files: state::files() });
     let ended = load(port, job.record)?;
-    let (files, fallbacks) = (state::files(), state::fallbacks());
+    let (files, fallbacks) = (state::files(), fallbacks::text());
     if let Some(why) = ended {
         port.send(&Message::Ended { why });
     }

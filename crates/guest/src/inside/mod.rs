@@ -1,6 +1,7 @@
 //! The guest's program: the first process, and the processes of a load that it starts.
 
 mod devices;
+pub(crate) mod fallbacks;
 mod init;
 pub(crate) mod memory;
 mod report;

@@ -1,4 +1,4 @@
-//! The kernel's own counts: files of `/proc`, and histograms of fallbacks.
+//! The kernel's own counts: files of `/proc`.
 
 use std::fs;
 use std::path::Path;
@@ -17,8 +17,6 @@ const FILES: [&str; 9] = [
     "partitions",
     "pressure/memory",
 ];
-/// The largest order that fallbacks ask for.
-const ORDER_MAX: u8 = 10;
 
 /// Reads the files.
 pub(super) fn files() -> Files {
@@ -26,47 +24,6 @@ pub(super) fn files() -> Files {
         Some(((*name).to_owned(), fs::read_to_string(Path::new("/proc").join(name)).ok()?))
     };
     FILES.iter().filter_map(read).collect()
-}
-
-/// The folder of the event of fallbacks.
-fn event() -> Option<&'static Path> {
-    ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].into_iter().find_map(|root| {
-        let event = match root.contains("debug") {
-            false => "/sys/kernel/tracing/events/kmem/mm_page_alloc_extfrag",
-            true => "/sys/kernel/debug/tracing/events/kmem/mm_page_alloc_extfrag",
-        };
-        Path::new(event).is_dir().then_some(Path::new(event))
-    })
-}
-
-/// Lets the kernel count fallbacks: a histogram has up to three keys, so there is one for each order that is requested.
-pub(super) fn count_fallbacks() -> Result<(), String> {
-    let event =
-        event().ok_or("this kernel has no event kmem/mm_page_alloc_extfrag: CONFIG_FTRACE")?;
-    for order in 0..=ORDER_MAX {
-        let histogram = format!(
-            "hist:keys=alloc_migratetype,fallback_migratetype,fallback_order:vals=change_ownership:size=512 if alloc_order == {order}"
-        );
-        fs::OpenOptions::new()
-            .append(true)
-            .open(event.join("trigger"))
-            .and_then(|mut file| std::io::Write::write_all(&mut file, histogram.as_bytes()))
-            .map_err(|error| {
-                format!("this kernel counts no fallbacks (CONFIG_HIST_TRIGGERS): {error}")
-            })?;
-    }
-    Ok(())
-}
-
-/// Returns the histograms of fallbacks.
-pub(super) fn fallbacks() -> String {
-    event().and_then(|event| fs::read_to_string(event.join("hist")).ok()).unwrap_or_default()
-}
-
-/// Returns the number of fallbacks so far.
-pub(crate) fn fallback_hits() -> u64 {
-    let hits = |line: &str| line.trim().strip_prefix("Hits:")?.trim().parse::<u64>().ok();
-    fallbacks().lines().filter_map(hits).sum()
 }
 
 /// Returns a counter of `/proc/vmstat`.

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Advice, fadvise, sync};
 
 use super::{Random, begin, finish, rest, start};
+use crate::inside::fallbacks;
 use crate::inside::memory::{Mapping, PAGE};
-use crate::inside::state;
 use crate::job::Hugealloc;
 use crate::message::Measured;
 
@@ -110,7 +110,7 @@ fn counted() -> Result<BTreeMap<String, u64>, String> {
     };
     let mut counts: BTreeMap<String, u64> =
         COUNTERS.iter().map(|name| ((*name).to_owned(), sum(name))).collect();
-    counts.insert("mm_page_alloc_extfrag".to_owned(), state::fallback_hits());
+    counts.insert("mm_page_alloc_extfrag".to_owned(), fallbacks::hits());
     Ok(counts)
 }
 

@@ -73,8 +73,9 @@ fn start(name: &str, numbers: &[u64]) -> Result<Child, String> {
         .map_err(|error| format!("{name}: {error}"))
 }
 
+/// Waits.
 #[expect(clippy::disallowed_methods, reason = "a load runs in the guest's time")]
-fn rest(time: Duration) {
+pub(crate) fn rest(time: Duration) {
     std::thread::sleep(time);
 }
 
