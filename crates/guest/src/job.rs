@@ -29,8 +29,16 @@ pub struct Disks {
     pub data: Option<(String, Filesystem)>,
     /// The device for swap.
     pub swap: Option<String>,
+    /// The MiB of swap in compressed memory; 0 for none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub zram_mib: u64,
     /// The device that a recording is written to, and its file system.
     pub recording: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// A file system of the load's files.
@@ -77,8 +85,57 @@ pub enum Load {
     Hugealloc(Hugealloc),
     /// A memory cache with its client, while dd writes files.
     Parallelio(Parallelio),
+    /// Apps that are launched, used and paged out.
+    Apppressure(Apppressure),
     /// A load that recordings were made with.
     Mixed(Mixed),
+}
+
+/// The amounts of apppressure, each of the scaled machine; pairs are ranges, both ends included.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Apppressure {
+    /// Apps.
+    pub apps: u64,
+    /// Rounds over all apps; the first only builds them up.
+    pub rounds: u64,
+    /// By how much the machine is smaller.
+    pub divisor: u64,
+    /// Anonymous pages of an app.
+    pub anon: (u64, u64),
+    /// Pages of an app's own files.
+    pub own_pages: (u64, u64),
+    /// Pages of files that all use.
+    pub shared_pages: u64,
+    /// The user's files.
+    pub media_files: u64,
+    /// Threads, tables of pages, areas of memory, small objects and binder pages of an app.
+    pub threads: (u64, u64),
+    /// See `threads`.
+    pub tables: (u64, u64),
+    /// See `threads`.
+    pub areas: (u64, u64),
+    /// See `threads`.
+    pub small: (u64, u64),
+    /// See `threads`.
+    pub binder: (u64, u64),
+    /// Graphics buffers of an app.
+    pub buffers: (u64, u64),
+    /// Pages of a buffer.
+    pub buffer_pages: (u64, u64),
+    /// The time a launch computes, of a new and of a cached app, in microseconds.
+    pub think_us: (u64, u64),
+    /// The time between two turns of a use, in microseconds.
+    pub turn_us: u64,
+    /// Pages that are freed and filled in a turn, and pages of files that are read.
+    pub turn_anon: u64,
+    /// See `turn_anon`.
+    pub turn_files: u64,
+    /// The time in the background after which an app is paged out, in milliseconds.
+    pub page_out_after_ms: u64,
+    /// Pages of the system's own programs, and those touched in a turn.
+    pub system_pages: u64,
+    /// See `system_pages`.
+    pub system_touches: u64,
 }
 
 /// The amounts of parallelio.

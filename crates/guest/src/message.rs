@@ -25,10 +25,15 @@ pub enum Message {
         /// Seconds since its boot.
         seconds: u64,
     },
-    /// The files of `/proc` before the load.
+    /// The load is prepared: what is measured begins now.
+    Prepared,
+    /// The files of `/proc` before the load, or once it is prepared, and counts of events.
     Start {
         /// Their texts by name.
         files: Files,
+        /// The histograms of fallbacks.
+        #[serde(default)]
+        fallbacks: String,
     },
     /// What the load measured.
     Measured(Measured),

@@ -42,7 +42,11 @@ pub struct Module {
 ///
 /// # Errors
 /// [`Error::NoDriver`] if the kernel has a needed one neither as a module nor built in.
-pub fn needed(kernel: &Kernel, filesystem: Option<Filesystem>) -> Result<Vec<Module>, Error> {
+pub fn needed(
+    kernel: &Kernel,
+    filesystem: Option<Filesystem>,
+    zram: bool,
+) -> Result<Vec<Module>, Error> {
     let mut list = Vec::new();
     for name in CHECKSUMS.into_iter().filter(|_| filesystem.is_some()) {
         add(kernel, name, &mut list)?;
@@ -50,7 +54,10 @@ pub fn needed(kernel: &Kernel, filesystem: Option<Filesystem>) -> Result<Vec<Mod
     // Without a list of what is built in, the boot shows what is missing.
     let built_in =
         |name: &str| kernel.built_in.as_ref().is_none_or(|names| names.iter().any(|n| n == name));
-    let required = ["virtio_pci", "virtio_blk"].into_iter().chain(filesystem.map(Filesystem::name));
+    let required = ["virtio_pci", "virtio_blk"]
+        .into_iter()
+        .chain(filesystem.map(Filesystem::name))
+        .chain(zram.then_some("zram"));
     for name in required {
         if !kernel.modules.contains_key(name) && !built_in(name) {
             let (kernel, missing) = (kernel.release.clone(), name.to_owned());

@@ -64,7 +64,7 @@ impl Subject<'_> {
         let (mut start, mut end, mut measured, mut ended) = (None, None, Measured::default(), None);
         for message in messages {
             match message {
-                Message::Start { files } => start = Some(files),
+                Message::Start { files, fallbacks } => start = Some((files, fallbacks)),
                 Message::End { files, fallbacks } => end = Some((files, fallbacks)),
                 Message::Measured(of_load) => measured = of_load.clone(),
                 Message::Ended { why } => ended = Some(why),
@@ -72,7 +72,7 @@ impl Subject<'_> {
             }
         }
         let missing = || self.wrong("report", "it is not of a whole run");
-        let start = start.ok_or_else(missing)?;
+        let (start, fallbacks_before) = start.ok_or_else(missing)?;
         let (end, fallbacks) = end.ok_or_else(missing)?;
         let preset = pageblock_replay::machine::preset_of(self.version);
         let mut run = Run {
@@ -105,7 +105,8 @@ impl Subject<'_> {
         measured.counters.into_iter().for_each(|(name, count)| run.counters.set(name, count));
         run.notes.extend(measured.notes);
         self.state(end, &mut run)?;
-        run.extfrag = self.fallbacks(fallbacks, end)?;
+        run.extfrag =
+            since(&self.fallbacks(fallbacks, end)?, &self.fallbacks(fallbacks_before, end)?);
         Ok(run)
     }
 
@@ -186,6 +187,18 @@ impl Subject<'_> {
         }
         Ok(notes)
     }
+}
+
+/// Returns what was counted between two readings.
+fn since(end: &ExtfragMatrix, start: &ExtfragMatrix) -> ExtfragMatrix {
+    let mut matrix = ExtfragMatrix::new();
+    for (key, count) in end.iter() {
+        let count = count.saturating_sub(start.sum(|other| other == key));
+        if count > 0 {
+            matrix.add(*key, count);
+        }
+    }
+    matrix
 }
 
 fn free_kb(meminfo: &str) -> Option<u64> {

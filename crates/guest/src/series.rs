@@ -212,7 +212,7 @@ impl Plan {
         let hardware = Hardware::of(&self.machine);
         let amounts = self.workload.amounts(&self.machine, self.accelerator)?;
         let filesystem = filesystem(self.workload, &amounts);
-        let modules = modules::needed(one.kernel, filesystem)?;
+        let modules = modules::needed(one.kernel, filesystem, self.machine.zram)?;
         let job = self.job(one, &amounts, filesystem, &modules, &hardware)?;
         let request = Request {
             program: env!("CARGO_PKG_VERSION"),
@@ -266,13 +266,14 @@ impl Plan {
     ) -> Result<Job, Error> {
         let mut names = ["/dev/vda", "/dev/vdb", "/dev/vdc"].into_iter().map(str::to_owned);
         let data = filesystem.and_then(|filesystem| Some((names.next()?, filesystem)));
-        let swap = (hardware.swap_mib > 0).then(|| names.next()).flatten();
+        let zram_mib = if self.machine.zram { hardware.swap_mib } else { 0 };
+        let swap = (hardware.swap_mib > zram_mib).then(|| names.next()).flatten();
         let recording = self.record.then(|| names.next()).flatten();
         Ok(Job {
             load: amounts.load.clone(),
             seed: one.seed,
             modules: modules.iter().map(|module| initramfs::module_path(&module.name)).collect(),
-            disks: Disks { data, swap, recording },
+            disks: Disks { data, swap, zram_mib, recording },
             settings: workload::settings(
                 self.workload,
                 &self.machine,

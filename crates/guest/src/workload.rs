@@ -7,11 +7,11 @@ use pageblock_simulate::scaled;
 use pageblock_simulate::sim::cost::YEAR_2018;
 use pageblock_simulate::sim::machine_file::{MachineSpec, Scale};
 use pageblock_simulate::workload::{
-    self as simulated, Workload, hugealloc, parallelio, thpfioscale,
+    self as simulated, Workload, apppressure, hugealloc, parallelio, thpfioscale,
 };
 
 use crate::error::Error;
-use crate::job::{Hugealloc, Load, Mixed, Mixture, Parallelio, Setting, Thpfioscale};
+use crate::job::{Apppressure, Hugealloc, Load, Mixed, Mixture, Parallelio, Setting, Thpfioscale};
 use crate::qemu::Accelerator;
 use crate::settings::Settings;
 
@@ -21,6 +21,8 @@ const MIN_FREE: &str = "/proc/sys/vm/min_free_kbytes";
 const BESIDE_FILES_MIB: u64 = 1024;
 /// By how much an emulated CPU is slower than the simulated one: what goes on beside it has as much longer turns.
 const EMULATED_PACE: u64 = 5;
+/// The rounds of apps, as many as an emulated guest does in minutes; the first is not counted.
+const EMULATED_ROUNDS: u64 = 6;
 /// The rounds of a load that recordings were made with, and from one burst of huge pages to the next.
 const ROUNDS: u64 = 12;
 const BURST_EACH: u64 = 2;
@@ -37,13 +39,14 @@ pub enum GuestWorkload {
 }
 
 /// The workloads that guests run.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     "thpfioscale",
     "thpfioscale-defrag",
     "thpfioscale-madvhugepage",
     "hugealloc",
     "hugealloc-short",
     "parallelio",
+    "apppressure",
     "mixed",
     "oscillating",
     "kernel-memory",
@@ -156,6 +159,7 @@ impl GuestWorkload {
                 match form {
                     Some(form) => of_thpfioscale(form, machine),
                     None if workload.name() == "parallelio" => of_parallelio(machine),
+                    None if workload.name() == "apppressure" => of_apppressure(machine),
                     None => of_hugealloc(workload.name(), machine, accelerator),
                 }
             }
@@ -193,6 +197,37 @@ fn of_parallelio(machine: &MachineSpec) -> Result<Amounts, Error> {
         files: sizes.files,
     });
     Ok(Amounts { load, data_mib: pages / 256 + BESIDE_FILES_MIB })
+}
+
+fn of_apppressure(machine: &MachineSpec) -> Result<Amounts, Error> {
+    let amounts = apppressure::Amounts::of(machine)?;
+    let files = amounts.apps * amounts.own_pages.1
+        + amounts.shared_pages
+        + amounts.media_files * amounts.media_pages;
+    let load = Load::Apppressure(Apppressure {
+        apps: amounts.apps,
+        rounds: EMULATED_ROUNDS,
+        divisor: amounts.divisor,
+        anon: amounts.anon,
+        own_pages: amounts.own_pages,
+        shared_pages: amounts.shared_pages,
+        media_files: amounts.media_files,
+        threads: amounts.threads,
+        tables: amounts.tables,
+        areas: amounts.areas,
+        small: amounts.small,
+        binder: amounts.binder,
+        buffers: amounts.buffers,
+        buffer_pages: amounts.buffer_pages,
+        think_us: (amounts.think.0 / 1000, amounts.think.1 / 1000),
+        turn_us: amounts.turn / 1000,
+        turn_anon: amounts.turn_anon,
+        turn_files: amounts.turn_files,
+        page_out_after_ms: amounts.page_out_after / 1_000_000,
+        system_pages: amounts.system_pages,
+        system_touches: amounts.system_touches,
+    });
+    Ok(Amounts { load, data_mib: files / 256 + BESIDE_FILES_MIB })
 }
 
 fn of_hugealloc(
@@ -263,6 +298,14 @@ pub fn settings(
                 huge("enabled", &value("thp_enabled")),
                 huge("defrag", &value("thp_defrag")),
             ]);
+            if workload.name() == "apppressure" {
+                // As the scripts of phones set it up: swap is memory.
+                list.extend([
+                    set("/proc/sys/vm/watermark_scale_factor", "108"),
+                    set("/proc/sys/vm/swappiness", "100"),
+                    set("/proc/sys/vm/page-cluster", "0"),
+                ]);
+            }
             if workload.name().starts_with("hugealloc") {
                 // khugepaged has nothing to do there.
                 list.push(huge("khugepaged/scan_sleep_millisecs", "4000000000"));

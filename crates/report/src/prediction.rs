@@ -9,7 +9,7 @@ use crate::table::Table;
 pub fn print(score: &Score) -> String {
     let all = score.predictions.len();
     let share = |name: &str, count: usize| {
-        let percent = if all == 0 { 0 } else { (count * 100 + all / 2) / all };
+        let percent = (count * 100 + all / 2).checked_div(all).unwrap_or(0);
         format!("{name} {count} ({percent} %)")
     };
     let mut text = format!(

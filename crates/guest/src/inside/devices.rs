@@ -64,6 +64,11 @@ pub(super) fn mount_disks(disks: &Disks) -> Result<(), String> {
         wait_for(device)?;
         attach(device, "/recording", "ext4")?;
     }
+    if disks.zram_mib > 0 {
+        let size = format!("{}M", disks.zram_mib);
+        fs::write("/sys/block/zram0/disksize", size).map_err(|error| format!("zram0: {error}"))?;
+        make_swap("/dev/zram0").map_err(|error| format!("/dev/zram0: {error}"))?;
+    }
     if let Some(device) = &disks.swap {
         wait_for(device)?;
         make_swap(device).map_err(|error| format!("{device}: {error}"))?;

@@ -97,14 +97,12 @@ pub(crate) fn hits() -> u64 {
     text.lines().filter_map(hits).sum()
 }
 
-/// Returns the counts at the end, as the kernel prints histograms.
+/// Returns the counts so far, as the kernel prints histograms.
 pub(super) fn text() -> String {
     let Some(root) = tracing() else { return String::new() };
     if let Ok(text) = fs::read_to_string(event(&root).join("hist")) {
         return text;
     }
-    // What cannot be switched off is counted a little longer.
-    let _ = fs::write(event(&root).join("enable"), "0");
     rest(DRAINS);
     let mut text = String::new();
     let mut order = None;

@@ -60,7 +60,7 @@ fn run_job(port: &Port) -> Result<(), String> {
     keep_alive(port.clone());
     calm_down();
     fallbacks::count()?;
-    port.send(&Message::Start { files: state::files() });
+    port.send(&Message::Start { files: state::files(), fallbacks: String::new() });
     let ended = load(port, job.record)?;
     let (files, fallbacks) = (state::files(), fallbacks::text());
     if let Some(why) = ended {
@@ -105,7 +105,12 @@ fn load(port: &Port, record: bool) -> Result<Option<String>, String> {
     let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
     let output = child.stdout.take().ok_or("the load has no output")?;
     for line in BufReader::new(output).lines() {
-        port.send_line(line.map_err(|error| format!("the load's output: {error}"))?.as_bytes());
+        let line = line.map_err(|error| format!("the load's output: {error}"))?;
+        if matches!(serde_json::from_str(&line), Ok(Message::Prepared)) {
+            port.send(&Message::Start { files: state::files(), fallbacks: fallbacks::text() });
+            fs::write(load::COUNTED, "").map_err(|error| format!("{}: {error}", load::COUNTED))?;
+        }
+        port.send_line(line.as_bytes());
     }
     let status = child.wait().map_err(|error| format!("the load: {error}"))?;
     match (status.signal(), status.code()) {

@@ -3,7 +3,9 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_void};
+use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr::null_mut;
 
@@ -84,6 +86,23 @@ impl Mapping {
         self.advise(0, self.pages(), Advice::LinuxNoHugepage)
     }
 
+    /// Returns the address of the first page.
+    pub(crate) fn address(&self) -> u64 {
+        self.start as u64
+    }
+
+    /// Writes the first bytes of a page.
+    pub(crate) fn write(&mut self, page: usize, bytes: &[u8]) {
+        assert!(bytes.len() <= PAGE);
+        // SAFETY: at most a page's bytes, in the map, which this value alone has.
+        unsafe { self.at(page).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+
+    /// Gives pages back; they are zeros when they are touched again.
+    pub(crate) fn give_back(&self, page: usize, pages: usize) -> io::Result<()> {
+        self.advise(page, pages, Advice::LinuxDontNeed)
+    }
+
     /// Reports whether a page is there (`mincore`).
     pub(crate) fn is_there(&self, page: usize) -> io::Result<bool> {
         let mut there = 0_u8;
@@ -112,6 +131,47 @@ pub(crate) fn swap_on(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Asks the kernel to page out memory of another process (`process_madvise`).
+pub(crate) fn page_out(process: &OwnedFd, address: u64, bytes: u64) -> io::Result<()> {
+    let range = libc::iovec { iov_base: address as *mut c_void, iov_len: bytes as usize };
+    // SAFETY: the range is of another process and is not read here; paging out changes no content.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_process_madvise,
+            process.as_raw_fd(),
+            &raw const range,
+            1_usize,
+            libc::MADV_PAGEOUT,
+            0_u32,
+        )
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The request of a buffer from a heap of DMA-BUF (`struct dma_heap_allocation_data`).
+#[repr(C)]
+struct DmaHeapRequest {
+    len: u64,
+    fd: u32,
+    fd_flags: u32,
+    heap_flags: u64,
+}
+
+/// Takes a buffer from the system's heap of DMA-BUF.
+pub(crate) fn dma_buffer(bytes: u64) -> io::Result<OwnedFd> {
+    // `_IOWR('H', 0, struct dma_heap_allocation_data)`.
+    const ALLOCATE: libc::c_ulong = 0xc018_4800;
+    let heap = File::options().read(true).write(true).open("/dev/dma_heap/system")?;
+    let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u32;
+    let mut request = DmaHeapRequest { len: bytes, fd: 0, fd_flags: flags, heap_flags: 0 };
+    // SAFETY: the kernel reads and writes the request, which lives until it returns.
+    if unsafe { libc::ioctl(heap.as_raw_fd(), ALLOCATE, &raw mut request) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel opened it for this process, and nothing else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(request.fd as i32) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +186,8 @@ mod tests {
         mapping.fill(10, 3);
         assert!(mapping.is_there(1999).unwrap() && mapping.is_there(12).unwrap());
         assert!(!mapping.is_there(13).unwrap());
+        mapping.write(20, b"abc");
+        mapping.give_back(11, 1).unwrap();
+        assert!(!mapping.is_there(11).unwrap() && mapping.is_there(20).unwrap());
     }
 }

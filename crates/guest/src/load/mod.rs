@@ -1,5 +1,6 @@
 //! What loads do in the guest, each as its simulated counterpart does it.
 
+mod apppressure;
 mod hugealloc;
 mod mixed;
 mod parallelio;
@@ -7,8 +8,9 @@ mod thpfioscale;
 
 use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -18,6 +20,10 @@ use crate::message::{Measured, Message};
 
 /// The arguments with which the guest's first process starts the load.
 pub(crate) const LOAD: [&str; 1] = ["load"];
+
+/// The file that the first process makes once it has read the counts, and how long that may take.
+pub(crate) const COUNTED: &str = "/counted";
+const COUNTS: Duration = Duration::from_secs(60);
 
 /// Runs the load, or one of its processes, as the arguments say.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
@@ -30,6 +36,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             Load::Thpfioscale(sizes) => thpfioscale::run(sizes, job.seed)?,
             Load::Hugealloc(sizes) => hugealloc::run(sizes, job.seed)?,
             Load::Parallelio(sizes) => parallelio::run(sizes, job.seed)?,
+            Load::Apppressure(sizes) => apppressure::run(sizes, job.seed)?,
             Load::Mixed(sizes) => mixed::run(sizes, job.seed)?,
         };
         return tell(&Message::Measured(measured));
@@ -40,6 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         Some((&"compile", rest)) => hugealloc::compile(&numbers(rest)?),
         Some((&"memory-cache", rest)) => hugealloc::memory_cache(&numbers(rest)?),
         Some((&"toucher", rest)) => mixed::toucher(&numbers(rest)?),
+        Some((&"app", rest)) => apppressure::app(rest),
         Some((&"nothing", _)) => Ok(()),
         _ => Err("this program is for guests that pageblock starts: pageblock guest run --help"
             .to_owned()),
@@ -60,6 +68,19 @@ fn tell(message: &Message) -> Result<(), String> {
 /// Reports that a phase begins, with how much of the load lies before it.
 fn begin(name: &str, before: f64) -> Result<(), String> {
     tell(&Message::Phase { name: name.to_owned(), before })
+}
+
+/// Reports that what is measured begins now, and waits until the kernel's counts are read.
+fn prepared() -> Result<(), String> {
+    tell(&Message::Prepared)?;
+    let begun = Instant::now();
+    while !Path::new(COUNTED).exists() {
+        if begun.elapsed() > COUNTS {
+            return Err(format!("no counts after {} s", COUNTS.as_secs()));
+        }
+        rest(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 /// Starts this program as another process of the load.
@@ -94,6 +115,15 @@ struct Random(Pcg64);
 impl Random {
     fn new(seed: u64, purpose: u64) -> Self {
         Self(Pcg64::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ purpose))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// Returns a number of a range, both ends included.
+    fn between(&mut self, (least, most): (u64, u64)) -> u64 {
+        least + self.below(most - least + 1)
     }
 
     /// Returns a number below `n`.
