@@ -20,8 +20,7 @@ const BUS: [&str; 6] = [
 /// What file systems ask for by name once they run, so that no module's dependencies have it.
 const CHECKSUMS: [&str; 4] = ["crc32c_generic", "crc32c_cryptoapi", "libcrc32c", "crc16"];
 /// What other modules depend on.
-const NEEDED: [&str; 8] =
-    ["xfs", "ext4", "jbd2", "mbcache", "zram", "zsmalloc", "842_compress", "lzo_rle"];
+const NEEDED: [&str; 8] = ["xfs", "ext4", "jbd2", "mbcache", "zram", "zsmalloc", "lzo_rle", "lzo"];
 
 /// Reports whether a module may be needed by some guest, by its name with `_`.
 #[must_use]
@@ -49,6 +48,10 @@ pub fn needed(
 ) -> Result<Vec<Module>, Error> {
     let mut list = Vec::new();
     for name in CHECKSUMS.into_iter().filter(|_| filesystem.is_some()) {
+        add(kernel, name, &mut list)?;
+    }
+    for name in ["lzo_rle", "lzo"].into_iter().filter(|_| zram) {
+        // Up to 6.11 zram asks for its algorithm by name.
         add(kernel, name, &mut list)?;
     }
     // Without a list of what is built in, the boot shows what is missing.
