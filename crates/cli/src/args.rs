@@ -1,6 +1,7 @@
 //! Command-line arguments. [`plan`](crate::plan) checks them.
 
 pub(crate) mod doctor;
+pub(crate) mod guest;
 pub(crate) mod recording;
 pub(crate) mod report;
 mod run;
@@ -130,6 +131,9 @@ pub(crate) enum Command {
     /// Simulate a machine with a workload under one or more policies, and compare
     #[command(after_help = run_help())]
     Run(RunArgs),
+    /// Real kernels in QEMU under the simulated workloads
+    #[command(subcommand)]
+    Guest(guest::GuestCommand),
     /// Repeat saved runs from their file alone, and tell whether their event hashes are the same
     #[command(after_help = REPEAT_HELP)]
     Repeat(RepeatArgs),

@@ -24,6 +24,8 @@ const KNOWN: &[(&str, &str)] = &[
     ("phone-3g-kill", include_str!("../../../machines/phone-3g-kill.toml")),
     ("chromebook-4g", include_str!("../../../machines/chromebook-4g.toml")),
     ("phone-2g8", include_str!("../../../machines/phone-2g8.toml")),
+    ("skylake-1s-guest", include_str!("../../../machines/skylake-1s-guest.toml")),
+    ("guest-640m", include_str!("../../../machines/guest-640m.toml")),
 ];
 
 /// The size limit of a machine file, above that of 1024 nodes with two ranges and a comment each.

@@ -18,6 +18,7 @@ mod explain;
 mod flight;
 mod forecast;
 mod grade;
+mod guest;
 mod interrupt;
 mod jobs;
 mod machines;
@@ -86,6 +87,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Metrics(args) => metrics::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Run(args) => run::run(RunPlan::new(args)?),
+        Command::Guest(command) => guest::run(&command),
         Command::Repeat(args) => repeat::run(args),
         Command::Compare(args) => compare::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),

@@ -27,6 +27,11 @@ pub(crate) fn workload_name() -> Suggested {
     Suggested(|| workload::ALL.iter().map(|workload| workload.name()).collect())
 }
 
+/// Suggests workloads that guests run.
+pub(crate) fn guest_workload() -> Suggested {
+    Suggested(|| pageblock_guest::workload::NAMES.to_vec())
+}
+
 impl TypedValueParser for Suggested {
     type Value = String;
 

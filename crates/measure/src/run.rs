@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{BlockCensus, TypeCounts};
 use crate::calibration::Calibration;
+use crate::clock::Clock;
 use crate::counters::Counters;
 use crate::ended::Ended;
 use crate::error::Error;
@@ -76,6 +77,9 @@ pub struct Run {
     /// The tables and measures of the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tables: Option<Tables>,
+    /// The clock of the samples, where it is not the one that the workload's tables expect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
     /// The complete kernel that ran; absent in runs saved by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelRecord>,

@@ -85,12 +85,40 @@ pub enum Judged {
     Worse,
 }
 
-struct Spec {
+/// A measure of a summary, and how it is read.
+#[derive(Debug)]
+pub struct Spec {
     name: &'static str,
     direction: Direction,
     counts_events: bool,
     part: Option<Part>,
     read: fn(&Run) -> Option<f64>,
+}
+
+impl Spec {
+    /// Returns what is measured, with its unit in brackets.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Reports whether it counts events whose unit changed with Linux 6.10.
+    #[must_use]
+    pub const fn counts_events(&self) -> bool {
+        self.counts_events
+    }
+
+    /// Returns the value of a run; `None` if it was not measured.
+    #[must_use]
+    pub fn read(&self, run: &Run) -> Option<f64> {
+        (self.read)(run)
+    }
+}
+
+/// Returns the measures that a summary may have, in the order of importance.
+#[must_use]
+pub const fn measures() -> &'static [Spec] {
+    &SPECS
 }
 
 const fn spec(

@@ -83,7 +83,11 @@ impl From<&StatRow> for MmtestsRow {
                 .map(|c| {
                     // mmtests prints "NaN%" if the baseline has no such statistic.
                     let delta = Some(c.delta).filter(|delta| delta.is_finite());
-                    Cell { value: Some(c.value), delta, star: c.star && delta.is_some() }
+                    Cell {
+                        value: Some(c.value).filter(|value| !value.is_nan()),
+                        delta,
+                        star: c.star && delta.is_some(),
+                    }
                 })
                 .collect(),
         }

@@ -12,6 +12,7 @@ use self::iterations::{Iterations, IterationsSpec};
 use self::measures::MeasuresSpec;
 use self::operations::{Operations, OperationsSpec, SharesSpec};
 use self::state::{StateSpec, States};
+use crate::clock;
 use crate::error::Error;
 use crate::multiops::StarRule;
 use crate::run::Run;
@@ -75,13 +76,21 @@ pub enum Table {
 /// [`Error::Baseline`] (of the policies).
 pub fn of_runs(runs: &[Run], baseline: usize, stars: StarRule) -> Result<Vec<Table>, Error> {
     let policies = by_policy(runs);
+    let timed = |table, spec: &OperationsSpec| {
+        let is_count = |operation: &str| spec.is_count(operation);
+        clock::without_emulated_times(table, &is_count, &policies, baseline)
+    };
     let mut tables = Vec::new();
     for spec in of_workloads(runs).flat_map(|tables| &tables.tables) {
         let table = match spec {
             TableSpec::Statistics(spec) => {
-                spec.statistics(&policies, baseline, stars)?.map(Table::Operations)
+                let table = spec.statistics(&policies, baseline, stars)?;
+                table.and_then(|table| timed(table, spec)).map(Table::Operations)
             }
-            TableSpec::Means(spec) => spec.means(&policies, baseline)?.map(Table::Operations),
+            TableSpec::Means(spec) => {
+                let table = spec.means(&policies, baseline)?;
+                table.and_then(|table| timed(table, spec)).map(Table::Operations)
+            }
             TableSpec::Shares(spec) => spec.table(&policies, baseline)?.map(Table::Operations),
             TableSpec::Iterations(spec) => spec.table(&policies, baseline)?.map(Table::Iterations),
             TableSpec::State(spec) => spec.table(&policies).map(Table::State),

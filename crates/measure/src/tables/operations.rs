@@ -32,9 +32,17 @@ pub struct OperationSpec {
     pub whole: bool,
     /// The better direction: [`Direction::Higher`] selects harmonic means.
     pub better: Direction,
+    /// Whether samples are counts, which do not depend on whose clock it was.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub counts: bool,
     /// Whether it has rows for every number that another operation of the table has.
     #[serde(default)]
     pub always: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 pub(super) const fn one() -> u64 {
@@ -156,6 +164,15 @@ impl Operations {
 }
 
 impl OperationsSpec {
+    /// Reports whether the samples of an operation's row are counts.
+    pub(super) fn is_count(&self, operation: &str) -> bool {
+        let named = |spec: &&OperationSpec| match spec.samples.split_once(NUMBER) {
+            Some((before, after)) => operation.starts_with(before) && operation.ends_with(after),
+            None => operation == spec.samples,
+        };
+        self.operations.iter().find(named).is_some_and(|spec| spec.counts)
+    }
+
     /// Makes the table of all statistics: for each statistic, every operation.
     pub(super) fn statistics(
         &self,
@@ -237,7 +254,14 @@ mod tests {
     }
 
     fn operation(samples: &str, divide: u64, better: Direction) -> OperationSpec {
-        OperationSpec { samples: samples.into(), divide, whole: false, better, always: false }
+        OperationSpec {
+            samples: samples.into(),
+            divide,
+            whole: false,
+            better,
+            counts: false,
+            always: false,
+        }
     }
 
     fn faults() -> Vec<TableSpec> {

@@ -11,7 +11,7 @@ const RINGS: [&str; 9] =
     ["policy", "base", "table", "zone", "percpu", "access", "slowpath", "api", "replay"];
 
 /// The workspace's crates, lowest first.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "pageblock",
     "kernel",
     "recording",
@@ -21,6 +21,7 @@ const CRATES: [&str; 15] = [
     "recorder",
     "replay",
     "simulate",
+    "guest",
     "trial",
     "report",
     "picture",

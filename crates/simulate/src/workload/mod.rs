@@ -98,6 +98,7 @@ pub const ALL: &[&dyn Workload] = &[
     &android::AndroidUptime,
     &parallelio::ParallelIo,
     &hugealloc::Hugealloc::WHOLE,
+    &hugealloc::Hugealloc::SHORT,
     &apppressure::Form::Launch,
     &apppressure::Form::Kill,
     &apppressure::Form::Tabs,

@@ -23,23 +23,24 @@ use pageblock_measure::names;
 
 /// Iterations of each size. mmtests' default is five; the published writes correspond to eight files of each
 /// size.
-const ITERATIONS: u64 = 8;
+pub const ITERATIONS: u64 = 8;
 /// Pages of a MiB.
 const MIB: u64 = 256;
 /// The bytes that memcachetest assumes for an item of 16 KiB.
 const ITEM_BYTES: u64 = 16_384 + 4096;
 /// Anonymous pages that memcached uses for an item, in hundredths
 /// (docs/experiments/sources.md#memcached-and-network).
-const ITEM_PAGES: u64 = 431;
+pub const ITEM_PAGES: u64 = 431;
 /// The time for which memcachetest runs once the pool is full.
 const DURATION: Nanos = 200 * SECOND;
-/// The interval at which the benchmark checks the memory in use before dd, and the delay after that.
-const DD_LOOKS: Nanos = 2 * SECOND;
-const DD_WAITS: Nanos = 5 * SECOND;
+/// The interval at which the benchmark checks the memory in use before dd.
+pub const DD_LOOKS: Nanos = 2 * SECOND;
+/// The delay after that.
+pub const DD_WAITS: Nanos = 5 * SECOND;
 /// The memory in use at which dd begins, in percent: four fifths of the pool's four fifths.
-const DD_BEGINS: u64 = 64;
+pub const DD_BEGINS: u64 = 64;
 /// Sets in percent of operations; the others are gets (memcachetest's `-P`). (K)
-const SETS: u64 = 33;
+pub const SETS: u64 = 33;
 /// The variation of an operation's time, in thousandths either way. (K)
 const JITTER: u64 = 50;
 
@@ -108,7 +109,8 @@ impl Sizes {
     }
 
     /// Returns a time scaled with the machine.
-    const fn shrunk(&self, time: Nanos) -> Nanos {
+    #[must_use]
+    pub const fn shrunk(&self, time: Nanos) -> Nanos {
         self.duration / (DURATION / time)
     }
 }

@@ -29,12 +29,12 @@ use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos};
 
 /// fio jobs (`THPFIOSCALE_FIO_THREADS`).
-const JOBS: u64 = 4;
+pub const JOBS: u64 = 4;
 /// Pages of a file of 65,536 bytes.
-const FILE_PAGES: u32 = 16;
+pub const FILE_PAGES: u32 = 16;
 /// Files whose descriptors fill a page of fio's own memory: a quarter of a page each
 /// (docs/experiments/sources.md#files-on-xfs).
-const FILES_A_HEAP_PAGE: u64 = 4;
+pub const FILES_A_HEAP_PAGE: u64 = 4;
 /// CPUs of a node that the benchmark reserves for fio, and by which it divides the remaining ones.
 const CPUS_FOR_FIO: u64 = 4;
 /// Pages of a region.

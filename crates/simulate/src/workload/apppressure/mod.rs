@@ -6,6 +6,7 @@
 //! switched. No published test is public in full (docs/experiments/sources.md#apppressure). `sizes.rs` has the
 //! amounts, `process.rs` what an app does, `background.rs` the activity beside it.
 
+mod amounts;
 mod background;
 pub mod names;
 mod process;
@@ -36,6 +37,8 @@ use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
 use crate::sim::{MICROSECOND, MILLISECOND, Nanos};
 use sizes::{Sizes, Spec};
+
+pub use amounts::Amounts;
 
 /// Android's addition to the low and the high watermark: three screens of 1080 x 2400 pixels of 4 bytes, in KiB
 /// (`extra_free_kbytes`; from Android 12 on by `watermark_scale_factor`). (K)

@@ -19,21 +19,21 @@ use crate::sim::{MILLISECOND, Nanos, SECOND};
 
 /// The range of pages of a compiler's memory, from lib/string.c to mm/page_alloc.c; 13.4 thousand on average
 /// (docs/experiments/sources.md#compile-jobs).
-const JOB_PAGES: (u64, u64) = (7_100, 20_600);
+pub(super) const JOB_PAGES: (u64, u64) = (7_100, 20_600);
 /// CPU time of a job: 1,271 s of a build of 2,400 jobs (docs/experiments/sources.md#hugealloc).
 const JOB_TIME: Nanos = 530 * MILLISECOND;
 /// Processes of a job: sh, gcc, cc1, as (docs/experiments/sources.md#compile-jobs).
-const PROGRAMS: u64 = 4;
+pub(super) const PROGRAMS: u64 = 4;
 /// CPU time of each except cc1. (K)
 const PROGRAM_TIME: Nanos = 2 * MILLISECOND;
 /// Pages of a source file. (K): 40 KB.
-const SOURCE_PAGES: u32 = 10;
+pub(super) const SOURCE_PAGES: u32 = 10;
 /// Headers in use, and how many of them a job reads. (K)
-const HEADERS: (u64, u64) = (5_000, 300);
+pub(super) const HEADERS: (u64, u64) = (5_000, 300);
 /// Pages of a header. (K)
-const HEADER_PAGES: u32 = 3;
+pub(super) const HEADER_PAGES: u32 = 3;
 /// Pages of an object file. (K): 64 KB.
-const OBJECT_PAGES: u32 = 16;
+pub(super) const OBJECT_PAGES: u32 = 16;
 /// Pages that a page table maps.
 const TABLE_PAGES: u32 = 512;
 /// Pages that a compiler faults between two slices of computation.

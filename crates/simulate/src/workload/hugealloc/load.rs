@@ -17,9 +17,9 @@ use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
 
 /// The interval at which the cache serves its clients.
-const TURN: u64 = 10 * MILLISECOND;
+pub(super) const TURN: u64 = 10 * MILLISECOND;
 /// Pages that it touches each time. (K): 25,600 a second on the whole machine.
-const TOUCHES: u64 = 256;
+pub(super) const TOUCHES: u64 = 256;
 /// Blocks of order 3 from which replies are sent (`page_frag`), one each time, and how many are in flight. (K)
 const FRAGMENTS: usize = 8;
 /// Buffers of 1 KiB that arrive each time, and how many are in flight. (K)

@@ -1,0 +1,77 @@
+//! The guest's hardware: as much memory as the simulated machine has, and what the kernel itself takes.
+
+use pageblock::ids::NodeId;
+use pageblock::layout::ZoneKind;
+use pageblock_simulate::sim::machine_file::MachineSpec;
+
+/// Pages of a MiB.
+const MIB: u64 = 256;
+/// What a kernel's image and its first file system take of low memory, in MiB.
+const KERNEL_MIB: u64 = 72;
+/// What a kernel with memory above 4 GiB takes besides, for bounce buffers, in MiB.
+const BOUNCE_MIB: u64 = 64;
+/// What the kernel's table of pages takes: 64 bytes for each 4 KiB, in thousandths.
+const TABLE_PERMILLE: u64 = 16;
+
+/// A guest's hardware.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hardware {
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// Memory below 4 GiB in MiB.
+    pub low_mib: u64,
+    /// Swap in MiB.
+    pub swap_mib: u64,
+}
+
+/// A node of a guest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Node {
+    /// Its CPUs.
+    pub cpus: u64,
+    /// Its memory in MiB.
+    pub memory_mib: u64,
+}
+
+impl Hardware {
+    /// Returns the hardware on which a kernel has about as much memory to give as the simulated machine.
+    #[must_use]
+    pub fn of(machine: &MachineSpec) -> Self {
+        let with_table = |pages: u64| pages.div_ceil(MIB) * (1000 + TABLE_PERMILLE) / 1000;
+        let pages_of = |node: NodeId, low: bool| {
+            let zones = machine.zones.iter().filter(|zone| {
+                zone.node == node && low == matches!(zone.kind, ZoneKind::Dma | ZoneKind::Dma32)
+            });
+            zones.map(|zone| zone.managed).sum::<u64>()
+        };
+        let first = NodeId(0);
+        let high = machine.zones.iter().any(|zone| zone.kind == ZoneKind::Normal);
+        let bounce = if high { BOUNCE_MIB } else { 0 };
+        let nodes = (0..machine.nodes()).map(|node| {
+            let node = NodeId(node as u8);
+            let kernel = if node == first { KERNEL_MIB + bounce } else { 0 };
+            let memory = with_table(pages_of(node, true)) + with_table(pages_of(node, false));
+            Node {
+                cpus: machine.cpu_nodes.iter().filter(|&&of| of == node).count() as u64,
+                memory_mib: memory + kernel,
+            }
+        });
+        Self {
+            nodes: nodes.collect(),
+            low_mib: with_table(pages_of(first, true)) + KERNEL_MIB,
+            swap_mib: u64::from(machine.swap_pages).div_ceil(MIB),
+        }
+    }
+
+    /// Returns the memory of all nodes in MiB.
+    #[must_use]
+    pub fn memory_mib(&self) -> u64 {
+        self.nodes.iter().map(|node| node.memory_mib).sum()
+    }
+
+    /// Returns the CPUs of all nodes.
+    #[must_use]
+    pub fn cpus(&self) -> u64 {
+        self.nodes.iter().map(|node| node.cpus).sum()
+    }
+}

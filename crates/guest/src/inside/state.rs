@@ -1,0 +1,45 @@
+//! The kernel's own counts: files of `/proc`.
+
+use std::fs;
+use std::path::Path;
+
+use crate::message::Files;
+
+/// The files of `/proc` that are reported; those that a kernel lacks are left out.
+const FILES: [&str; 9] = [
+    "vmstat",
+    "buddyinfo",
+    "pagetypeinfo",
+    "zoneinfo",
+    "meminfo",
+    "version",
+    "swaps",
+    "partitions",
+    "pressure/memory",
+];
+
+/// Reads the files.
+pub(super) fn files() -> Files {
+    let read = |name: &&str| {
+        Some(((*name).to_owned(), fs::read_to_string(Path::new("/proc").join(name)).ok()?))
+    };
+    FILES.iter().filter_map(read).collect()
+}
+
+/// Returns a counter of `/proc/vmstat`.
+pub(crate) fn counter(name: &str) -> Option<u64> {
+    line("/proc/vmstat", name)
+}
+
+/// Returns a value of `/proc/meminfo`, whose names end in a colon.
+pub(crate) fn meminfo_kb(name: &str) -> Option<u64> {
+    line("/proc/meminfo", name)
+}
+
+fn line(file: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let mut words = text.lines().map(str::split_whitespace);
+    words.find_map(
+        |mut words| if words.next() == Some(name) { words.next()?.parse().ok() } else { None },
+    )
+}

@@ -1,0 +1,27 @@
+//! Real kernels in QEMU under the workloads that are also simulated, measured as a simulation is.
+//!
+//! On the host, [`kernel`] finds a kernel and its drivers, [`initramfs`] packs them with the guest's program, [`qemu`] starts
+//! it, and [`outcome`] makes a saved run of what it reports. In the guest, [`inside`] is the first process, and [`load`] the
+//! workload. [`job`] and [`message`] are what the two sides tell each other.
+#![deny(unsafe_code)]
+
+pub mod boot;
+mod disks;
+pub mod error;
+pub mod hardware;
+pub mod initramfs;
+pub mod inside;
+pub mod job;
+pub mod kernel;
+pub mod load;
+pub mod message;
+pub mod modules;
+pub mod outcome;
+pub mod predict;
+pub mod program;
+pub mod qemu;
+pub mod series;
+pub mod settings;
+pub mod workload;
+
+pub use error::Error;

@@ -1,0 +1,83 @@
+//! What is simulated to predict a series: each of its columns as a policy.
+
+use pageblock_kernel::{Named, Switch};
+use pageblock_measure::prediction::Column;
+use pageblock_recording::KernelVersion;
+
+use crate::settings::Settings;
+
+/// Returns the policy under which a kernel with settings is simulated; `None` if the simulation does not know a setting or
+/// its value.
+#[must_use]
+pub fn policy(version: &KernelVersion, settings: &Settings) -> Option<String> {
+    let mut policy = pageblock_replay::machine::preset_of(version).name.to_owned();
+    for setting in &settings.list {
+        let switch = match setting.file.rsplit_once('/')? {
+            ("/proc/sys/vm", name) => name.to_owned(),
+            ("/sys/kernel/mm/transparent_hugepage", name) => format!("thp_{name}"),
+            _ => return None,
+        };
+        Switch::find(&switch)?;
+        policy += &format!(",{switch}={}", setting.value);
+    }
+    Named::parse(&policy).is_ok().then_some(policy)
+}
+
+/// Returns the columns of a series in the order in which it runs them, with names of their policies. A setting is compared
+/// with the first setting of its kernel, and the first setting of a kernel with that of the kernel before it.
+#[must_use]
+pub fn columns(
+    kernels: &[KernelVersion],
+    settings: &[Settings],
+    real: &dyn Fn(usize, usize) -> String,
+) -> Vec<Column> {
+    let mut columns = Vec::new();
+    for (at, version) in kernels.iter().enumerate() {
+        for (setting, settings_of) in settings.iter().enumerate() {
+            columns.push(Column {
+                real: real(at, setting),
+                simulated: policy(version, settings_of),
+                against: match (at, setting) {
+                    (0, 0) => None,
+                    (_, 0) => Some((at - 1) * settings.len()),
+                    _ => Some(at * settings.len()),
+                },
+            });
+        }
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_switches() {
+        let of = |kernel: &str, settings: &str| {
+            policy(&KernelVersion::parse(kernel).unwrap(), &Settings::parse(settings).unwrap())
+        };
+        assert_eq!(of("6.9.1", "default").as_deref(), Some("linux-6.9"));
+        assert_eq!(
+            of(
+                "6.9.1",
+                "vm.watermark_boost_factor=0,/sys/kernel/mm/transparent_hugepage/defrag=always"
+            )
+            .as_deref(),
+            Some("linux-6.9,watermark_boost_factor=0,thp_defrag=always")
+        );
+        assert_eq!(of("6.9.1", "kernel.sysrq=1"), None);
+        assert_eq!(of("6.9.1", "vm.swappiness=many"), None);
+    }
+
+    #[test]
+    fn each_column_has_one_that_it_is_compared_with() {
+        let kernels = ["6.1", "6.12"].map(|text| KernelVersion::parse(text).unwrap());
+        let settings =
+            ["default", "vm.watermark_boost_factor=0"].map(|text| Settings::parse(text).unwrap());
+        let columns = columns(&kernels, &settings, &|kernel, setting| format!("{kernel}{setting}"));
+        let against: Vec<_> =
+            columns.iter().map(|column| (column.real.as_str(), column.against)).collect();
+        assert_eq!(against, [("00", None), ("01", Some(0)), ("10", Some(0)), ("11", Some(2))]);
+    }
+}

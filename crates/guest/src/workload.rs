@@ -1,0 +1,341 @@
+//! A simulated workload on a real kernel: the same amounts, and what the simulation sets.
+
+use pageblock_kernel::{Kernel, Named, Switch};
+use pageblock_measure::tables::Tables;
+use pageblock_recording::KernelVersion;
+use pageblock_simulate::scaled;
+use pageblock_simulate::sim::cost::YEAR_2018;
+use pageblock_simulate::sim::machine_file::{MachineSpec, Scale};
+use pageblock_simulate::workload::{
+    self as simulated, Workload, apppressure, hugealloc, parallelio, thpfioscale,
+};
+
+use crate::error::Error;
+use crate::job::{Apppressure, Hugealloc, Load, Mixed, Mixture, Parallelio, Setting, Thpfioscale};
+use crate::qemu::Accelerator;
+use crate::settings::Settings;
+
+/// The file of the setting that scales with the machine.
+const MIN_FREE: &str = "/proc/sys/vm/min_free_kbytes";
+/// MiB of disk beside the files' own: the file system's tables and log.
+const BESIDE_FILES_MIB: u64 = 1024;
+/// By how much an emulated CPU is slower than the simulated one: what goes on beside it has as much longer turns.
+const EMULATED_PACE: u64 = 5;
+/// The rounds of apps, as many as an emulated guest does in minutes; the first is not counted.
+const EMULATED_ROUNDS: u64 = 6;
+/// The rounds of a load that recordings were made with, and from one burst of huge pages to the next.
+const ROUNDS: u64 = 12;
+const BURST_EACH: u64 = 2;
+/// The machine of such a load.
+const MIXED_MACHINE: &str = "guest-640m";
+
+/// A workload that guests run.
+#[derive(Clone, Copy, Debug)]
+pub enum GuestWorkload {
+    /// One that is also simulated.
+    Simulated(&'static dyn Workload),
+    /// One that recordings were made with, under its name.
+    Recorded(&'static str, Mixture),
+}
+
+/// The workloads that guests run.
+pub const NAMES: [&str; 10] = [
+    "thpfioscale",
+    "thpfioscale-defrag",
+    "thpfioscale-madvhugepage",
+    "hugealloc",
+    "hugealloc-short",
+    "parallelio",
+    "apppressure",
+    "mixed",
+    "oscillating",
+    "kernel-memory",
+];
+
+const RECORDED: [GuestWorkload; 3] = [
+    GuestWorkload::Recorded("mixed", Mixture::Mixed),
+    GuestWorkload::Recorded("oscillating", Mixture::Oscillating),
+    GuestWorkload::Recorded("kernel-memory", Mixture::Kernel),
+];
+
+/// A workload's amounts on a machine.
+#[derive(Clone, Debug)]
+pub struct Amounts {
+    /// What the guest does.
+    pub load: Load,
+    /// The size of the disk of its files in MiB; 0 if it has none.
+    pub data_mib: u64,
+}
+
+impl GuestWorkload {
+    /// Returns the workload with this name.
+    ///
+    /// # Errors
+    /// [`Error::Workload`] if no guest runs one of that name.
+    pub fn find(name: &str) -> Result<Self, Error> {
+        let simulated =
+            || NAMES.contains(&name).then(|| simulated::find(name).map(Self::Simulated)).flatten();
+        let found =
+            RECORDED.into_iter().find(|workload| workload.name() == name).or_else(simulated);
+        found.ok_or_else(|| {
+            Error::Workload(format!("no guest runs '{name}'; allowed: {}", NAMES.join(", ")))
+        })
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Simulated(workload) => workload.name(),
+            Self::Recorded(name, _) => name,
+        }
+    }
+
+    /// Returns the name of the machine that its guest stands for.
+    #[must_use]
+    pub fn machine(&self) -> &'static str {
+        match self {
+            Self::Simulated(workload) if workload.name().starts_with("thpfioscale") => {
+                "skylake-1s-guest"
+            }
+            Self::Simulated(workload) => workload.machine(),
+            Self::Recorded(..) => MIXED_MACHINE,
+        }
+    }
+
+    /// Returns the scale at which an emulated guest is done in minutes.
+    #[must_use]
+    pub fn default_scale(&self) -> &'static str {
+        match self {
+            Self::Simulated(workload) if workload.name().starts_with("thpfioscale") => "1/64",
+            Self::Simulated(workload) if workload.name() == "parallelio" => "1/32",
+            Self::Simulated(_) => "1/8",
+            Self::Recorded(..) => "1",
+        }
+    }
+
+    /// Reports whether its files are on XFS, where the host can make one.
+    #[must_use]
+    pub fn wants_xfs(&self) -> bool {
+        matches!(self, Self::Simulated(workload) if workload.logs())
+    }
+
+    /// Returns its tables.
+    ///
+    /// # Errors
+    /// [`Error::Simulate`] if they are wrong.
+    pub fn tables(&self) -> Result<Option<Tables>, Error> {
+        match self {
+            Self::Simulated(workload) => Ok(Some(simulated::tables(*workload)?)),
+            Self::Recorded(..) => Ok(None),
+        }
+    }
+
+    /// Returns what it does on a machine.
+    ///
+    /// # Errors
+    /// [`Error::Simulate`] for a machine that it does not fit.
+    pub fn amounts(
+        &self,
+        machine: &MachineSpec,
+        accelerator: Accelerator,
+    ) -> Result<Amounts, Error> {
+        match self {
+            &Self::Recorded(_, mixture) => {
+                let sizes = Mixed {
+                    mixture,
+                    pages: machine.pages(),
+                    rounds: ROUNDS,
+                    burst_each: BURST_EACH,
+                };
+                Ok(Amounts {
+                    load: Load::Mixed(sizes),
+                    data_mib: machine.pages() / 256 + BESIDE_FILES_MIB,
+                })
+            }
+            Self::Simulated(workload) => {
+                let form =
+                    thpfioscale::Form::ALL.into_iter().find(|form| form.name() == workload.name());
+                match form {
+                    Some(form) => of_thpfioscale(form, machine),
+                    None if workload.name() == "parallelio" => of_parallelio(machine),
+                    None if workload.name() == "apppressure" => of_apppressure(machine),
+                    None => of_hugealloc(workload.name(), machine, accelerator),
+                }
+            }
+        }
+    }
+}
+
+fn of_thpfioscale(form: thpfioscale::Form, machine: &MachineSpec) -> Result<Amounts, Error> {
+    let sizes = thpfioscale::Sizes::of(machine)?;
+    let load = Load::Thpfioscale(Thpfioscale {
+        jobs: thpfioscale::JOBS,
+        files: sizes.files,
+        file_pages: thpfioscale::FILE_PAGES.into(),
+        files_a_heap_page: thpfioscale::FILES_A_HEAP_PAGE,
+        threads: sizes.threads,
+        regions: sizes.regions,
+        madvise: form == thpfioscale::Form::Madvhugepage,
+    });
+    Ok(Amounts { load, data_mib: sizes.file_pages() / 256 * 5 / 4 + BESIDE_FILES_MIB })
+}
+
+fn of_parallelio(machine: &MachineSpec) -> Result<Amounts, Error> {
+    let sizes = parallelio::Sizes::of(machine)?;
+    let pages = sizes.files.iter().map(|(pages, _)| *pages).max().unwrap_or(0);
+    let load = Load::Parallelio(Parallelio {
+        iterations: parallelio::ITERATIONS,
+        items: sizes.items,
+        item_pages_percent: parallelio::ITEM_PAGES,
+        sets_percent: parallelio::SETS,
+        operation_ns: YEAR_2018.memcached,
+        duration_ns: sizes.duration,
+        begins_percent: parallelio::DD_BEGINS,
+        looks_ns: sizes.shrunk(parallelio::DD_LOOKS),
+        waits_ns: sizes.shrunk(parallelio::DD_WAITS),
+        files: sizes.files,
+    });
+    Ok(Amounts { load, data_mib: pages / 256 + BESIDE_FILES_MIB })
+}
+
+fn of_apppressure(machine: &MachineSpec) -> Result<Amounts, Error> {
+    let amounts = apppressure::Amounts::of(machine)?;
+    let files = amounts.apps * amounts.own_pages.1
+        + amounts.shared_pages
+        + amounts.media_files * amounts.media_pages;
+    let load = Load::Apppressure(Apppressure {
+        apps: amounts.apps,
+        rounds: EMULATED_ROUNDS,
+        divisor: amounts.divisor,
+        anon: amounts.anon,
+        own_pages: amounts.own_pages,
+        shared_pages: amounts.shared_pages,
+        media_files: amounts.media_files,
+        threads: amounts.threads,
+        tables: amounts.tables,
+        areas: amounts.areas,
+        small: amounts.small,
+        binder: amounts.binder,
+        buffers: amounts.buffers,
+        buffer_pages: amounts.buffer_pages,
+        think_us: (amounts.think.0 / 1000, amounts.think.1 / 1000),
+        turn_us: amounts.turn / 1000,
+        turn_anon: amounts.turn_anon,
+        turn_files: amounts.turn_files,
+        page_out_after_ms: amounts.page_out_after / 1_000_000,
+        system_pages: amounts.system_pages,
+        system_touches: amounts.system_touches,
+    });
+    Ok(Amounts { load, data_mib: files / 256 + BESIDE_FILES_MIB })
+}
+
+fn of_hugealloc(
+    name: &str,
+    machine: &MachineSpec,
+    accelerator: Accelerator,
+) -> Result<Amounts, Error> {
+    let sizes = hugealloc::Sizes::of(machine)?;
+    let amounts = sizes.amounts();
+    let whole = hugealloc::Hugealloc::WHOLE;
+    let builds =
+        if name == "hugealloc" { whole.builds } else { hugealloc::Hugealloc::SHORT.builds };
+    let pace = if accelerator == Accelerator::Tcg { EMULATED_PACE } else { 1 };
+    let load = Load::Hugealloc(Hugealloc {
+        builds: builds.into(),
+        jobs: sizes.jobs,
+        programs: amounts.programs,
+        job_pages: amounts.job_pages,
+        source_pages: amounts.source_pages,
+        headers: amounts.headers.0,
+        headers_read: amounts.headers.1,
+        header_pages: amounts.header_pages,
+        object_pages: amounts.object_pages,
+        batches: sizes.batches,
+        batch: sizes.batch,
+        cache: sizes.cache,
+        touches: amounts.touches,
+        turn_us: amounts.turn / 1000 * pace,
+    });
+    let pages = sizes.jobs * (amounts.source_pages + 3 * amounts.object_pages)
+        + amounts.headers.0 * amounts.header_pages;
+    Ok(Amounts { load, data_mib: pages / 256 + BESIDE_FILES_MIB })
+}
+
+/// Returns what is set in the guest before the workload: what the simulation of this kernel sets, then what the user sets.
+/// Values in kilobytes apply to the whole machine and shrink with it, as in the simulation.
+///
+/// # Errors
+/// [`Error::Kernel`] and [`Error::Simulate`] if the simulation cannot say, [`Error::Setting`].
+pub fn settings(
+    workload: GuestWorkload,
+    machine: &MachineSpec,
+    version: &KernelVersion,
+    user: &Settings,
+) -> Result<Vec<Setting>, Error> {
+    let set = |file: &str, value: &str| Setting {
+        file: file.to_owned(),
+        value: value.to_owned(),
+        optional: false,
+    };
+    let huge = |file: &str, value: &str| {
+        set(&format!("/sys/kernel/mm/transparent_hugepage/{file}"), value)
+    };
+    // The simulation has the classic LRU alone.
+    let lru = Setting { optional: true, ..set("/sys/kernel/mm/lru_gen/enabled", "0") };
+    // Messages in flight fit in a socket.
+    let mut list = vec![lru, set("/proc/sys/net/core/wmem_default", "4194304")];
+    match workload {
+        GuestWorkload::Recorded(..) => {
+            list.extend([huge("enabled", "madvise"), huge("defrag", "madvise")]);
+        }
+        GuestWorkload::Simulated(workload) => {
+            let kernel = simulated_kernel(workload, machine, version)?;
+            let value = |name: &str| {
+                Switch::find(name).map(|switch| switch.get(&kernel).to_string()).unwrap_or_default()
+            };
+            list.extend([
+                huge("enabled", &value("thp_enabled")),
+                huge("defrag", &value("thp_defrag")),
+            ]);
+            if workload.name() == "apppressure" {
+                // As the scripts of phones set it up: swap is memory.
+                list.extend([
+                    set("/proc/sys/vm/watermark_scale_factor", "108"),
+                    set("/proc/sys/vm/swappiness", "100"),
+                    set("/proc/sys/vm/page-cluster", "0"),
+                ]);
+            }
+            if workload.name().starts_with("hugealloc") {
+                // khugepaged has nothing to do there.
+                list.push(huge("khugepaged/scan_sleep_millisecs", "4000000000"));
+            }
+            if machine.scale != Scale::WHOLE {
+                list.push(set(MIN_FREE, &kernel.allocator.min_free_kbytes.to_string()));
+            }
+        }
+    }
+    for setting in &user.list {
+        let mut setting = setting.clone();
+        if setting.file == MIN_FREE {
+            let kbytes: u64 = setting.value.parse().map_err(|_| Error::Setting {
+                setting: user.label.clone(),
+                why: "vm.min_free_kbytes is a whole number".to_owned(),
+            })?;
+            setting.value = machine.scale.of(kbytes).max(1).to_string();
+        }
+        list.retain(|other| other.file != setting.file);
+        list.push(setting);
+    }
+    Ok(list)
+}
+
+/// Returns the simulated kernel of a version under the workload's settings.
+fn simulated_kernel(
+    workload: &dyn Workload,
+    machine: &MachineSpec,
+    version: &KernelVersion,
+) -> Result<Kernel, Error> {
+    let preset = pageblock_replay::machine::preset_of(version);
+    Ok(scaled::kernel(&Named::parse(preset.name)?, machine, workload)?)
+}
