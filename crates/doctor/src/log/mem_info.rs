@@ -4,6 +4,13 @@ use serde::Serialize;
 
 use super::Line;
 
+// What no machine exceeds, 4 PiB: larger numbers are damage, and their sums would overflow.
+const MOST_KB: u64 = 1 << 42;
+const MOST_PAGES: u64 = 1 << 40;
+const MOST_BLOCKS: u64 = 1 << 36;
+const MOST_BLOCK_KB: u64 = 1 << 22;
+const MOST_PAGE_KB: u64 = 256;
+
 /// A kind of zone, from the lowest to the highest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub enum ZoneKind {
@@ -114,7 +121,7 @@ impl MemInfo {
     #[must_use]
     pub fn page_kb(&self) -> u64 {
         let first = self.zones.iter().find_map(|zone| zone.lists.first());
-        first.map_or(4, |list| list.block_kb.max(1))
+        first.map_or(4, |list| list.block_kb.clamp(1, MOST_PAGE_KB))
     }
 
     fn zone(&mut self, node: u32, kind: ZoneKind) -> &mut Zone {
@@ -217,7 +224,7 @@ impl Parser {
                 return;
             }
             Now::Reserve(kind) => {
-                if let Ok(pages) = word.parse() {
+                if let Some(pages) = at_most(word, MOST_PAGES) {
                     let node = self.node;
                     self.info.zone(node, kind).lowmem_reserve.push(pages);
                     return;
@@ -225,7 +232,7 @@ impl Parser {
             }
             Now::Swap => {
                 if let Some(kb) = word.trim_start_matches('=').strip_suffix("kB") {
-                    self.info.free_swap_kb = kb.parse().ok();
+                    self.info.free_swap_kb = at_most(kb, MOST_KB);
                 } else if word == "=" || word == "swap" {
                     return;
                 }
@@ -250,9 +257,10 @@ impl Parser {
         };
         if let Some((key, value)) = word.split_once(':')
             && matches!(key, "active_file" | "inactive_file")
-            && let Ok(pages) = value.parse::<u64>()
+            && let Some(pages) = at_most(value, MOST_PAGES)
         {
-            *self.info.file_pages.get_or_insert(0) += pages;
+            let file = self.info.file_pages.get_or_insert(0);
+            *file = (*file + pages).min(MOST_PAGES);
         }
     }
 
@@ -261,7 +269,7 @@ impl Parser {
         let Some((key, value)) = word.split_once(':') else { return };
         let kb = value.strip_suffix("kB").or_else(|| value.strip_suffix("KB"));
         // A value without its unit was cut off.
-        let Some(kb) = kb.and_then(|kb| kb.parse::<u64>().ok()) else { return };
+        let Some(kb) = kb.and_then(|kb| at_most(kb, MOST_KB)) else { return };
         let zone = self.info.zone(node, kind);
         let field = match key {
             "free" => &mut zone.free,
@@ -274,7 +282,7 @@ impl Parser {
             "free_cma" => &mut zone.free_cma,
             "managed" => &mut zone.managed,
             "active_file" | "inactive_file" => {
-                zone.file += kb;
+                zone.file = (zone.file + kb).min(MOST_KB);
                 return;
             }
             _ => return,
@@ -292,12 +300,21 @@ impl Parser {
             return true;
         }
         let Some((blocks, size)) = word.split_once('*') else { return false };
-        let size = size.strip_suffix("kB").and_then(|kb| kb.parse().ok());
-        let (Ok(blocks), Some(block_kb)) = (blocks.parse(), size) else { return false };
+        let size = size.strip_suffix("kB").and_then(|kb| at_most(kb, MOST_BLOCK_KB));
+        let (Some(blocks), Some(block_kb)) = (at_most(blocks, MOST_BLOCKS), size) else {
+            return false;
+        };
+        if !block_kb.is_power_of_two() {
+            return false;
+        }
         zone.list_line.get_or_insert(line);
         if zone.lists.iter().all(|list| list.block_kb < block_kb) {
             zone.lists.push(FreeList { blocks, block_kb, types: None });
         }
         true
     }
+}
+
+fn at_most(word: &str, most: u64) -> Option<u64> {
+    word.parse().ok().filter(|number| *number <= most)
 }

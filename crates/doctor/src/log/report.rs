@@ -48,6 +48,9 @@ pub struct Report {
     pub memory: MemInfo,
 }
 
+/// No kernel's blocks are that large; a larger number is damage.
+const MOST_ORDER: u32 = 20;
+
 static FAILURE: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:^|\s)(\S+): page allocation (failure|stalls for)"));
 static OOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:^|\s)(\S+) invoked oom-killer"));
@@ -144,7 +147,9 @@ fn report(kind: Kind, lines: &[Line]) -> Report {
         kind: if memcg { Kind::MemcgOom } else { kind },
         line: lines.first().map_or(1, |line| line.number),
         task: word(FAILURE.captures(&request), 1).or_else(|| word(OOM.captures(&request), 1)),
-        order: word(ORDER.captures(&request), 1).and_then(|order| order.parse().ok()),
+        order: word(ORDER.captures(&request), 1)
+            .and_then(|order| order.parse().ok())
+            .filter(|order| *order <= MOST_ORDER),
         mode: word(MODE.captures(&request), 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok()),
         flags: flags.map(|names| names.split_ascii_whitespace().collect()),
         nodemask: word(NODEMASK.captures(&request), 1),
