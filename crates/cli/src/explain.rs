@@ -33,7 +33,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     if name == "-" {
         let mut stdin = std::io::stdin().lock();
         if stdin.is_terminal() {
-            eprintln!("explain: paste a log, then press Ctrl-D");
+            output::note("explain: paste a log, then press Ctrl-D\n");
         }
         read(&mut stdin, &mut bytes).context("standard input")?;
     } else {

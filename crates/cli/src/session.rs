@@ -95,12 +95,12 @@ fn columnar(recording: &Recording, folder: &Path) -> Result<Columnar, Error> {
 }
 
 fn warn(cache: &Path, why: &std::io::Error) {
-    eprintln!(
+    crate::output::note(&format!(
         "warning: the cache folder {} cannot be written: {}; continuing without it \
-         (PAGEBLOCK_CACHE names another)",
+         (PAGEBLOCK_CACHE names another)\n",
         crate::output::in_line(&cache.display().to_string()),
         crate::without_os_numbers(&why.to_string())
-    );
+    ));
 }
 
 /// Returns the folder of columnar forms: `PAGEBLOCK_CACHE`, or the user's cache folder.
