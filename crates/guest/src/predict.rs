@@ -17,6 +17,14 @@ pub fn policy(version: &KernelVersion, settings: &Settings) -> Option<String> {
             ("/sys/kernel/mm/transparent_hugepage", name) => format!("thp_{name}"),
             _ => return None,
         };
+        if switch == "defrag_mode" {
+            policy += match setting.value.as_str() {
+                "0" => "",
+                "1" => ",nofragment=defrag_mode",
+                _ => return None,
+            };
+            continue;
+        }
         Switch::find(&switch)?;
         policy += &format!(",{switch}={}", setting.value);
     }
@@ -66,6 +74,11 @@ mod tests {
             .as_deref(),
             Some("linux-6.9,watermark_boost_factor=0,thp_defrag=always")
         );
+        assert_eq!(
+            of("7.2.13", "vm.defrag_mode=1").as_deref(),
+            Some("linux-7.2,nofragment=defrag_mode")
+        );
+        assert_eq!(of("7.2.13", "vm.defrag_mode=0").as_deref(), Some("linux-7.2"));
         assert_eq!(of("6.9.1", "kernel.sysrq=1"), None);
         assert_eq!(of("6.9.1", "vm.swappiness=many"), None);
     }
