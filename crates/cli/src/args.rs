@@ -8,14 +8,13 @@ mod run;
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pageblock_measure::certificate::Grade;
-use pageblock_recording::{CaptureOptions, KernelVersion};
+use pageblock_plan::machines;
+use pageblock_recording::CaptureOptions;
 use pageblock_simulate::workload;
 
-use crate::machines;
 use crate::remedies::TrialArgs;
 use crate::suggest::{machine, policy};
 
@@ -286,12 +285,7 @@ pub(crate) struct CaptureArgs {
 impl CaptureArgs {
     /// Checks the arguments.
     pub(crate) fn options(&self) -> anyhow::Result<CaptureOptions> {
-        let version = |text: &String| {
-            KernelVersion::parse(text)
-                .with_context(|| format!("--kernel '{text}' is no version such as 6.1 or 6.12.94"))
-        };
-        let kernel = self.kernel.as_ref().map(version).transpose()?;
-        Ok(CaptureOptions { kernel, proc: self.proc.clone() })
+        Ok(pageblock_plan::recording::capture(self.kernel.as_deref(), self.proc.clone())?)
     }
 }
 

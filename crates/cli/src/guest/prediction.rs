@@ -8,9 +8,10 @@ use pageblock_guest::workload::GuestWorkload;
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_measure::prediction::Score;
+use pageblock_plan::jobs::{self, Job, Jobs};
 use pageblock_report::{json, prediction};
 
-use crate::jobs::{self, Job, Jobs};
+use crate::progress::terminal;
 use crate::{interrupt, output};
 
 /// The file of the simulations in the folder of a series.
@@ -54,7 +55,7 @@ pub(super) fn foretell(plan: &Plan, seeds: u64) -> anyhow::Result<Vec<Run>> {
     std::fs::create_dir_all(&plan.out).with_context(|| plan.out.display().to_string())?;
     let jobs =
         Arc::new(Jobs { list, at_a_time: jobs::at_a_time(None)?, save: None, pictures: false });
-    let runs: Vec<Run> = jobs.run()?.into_values().collect();
+    let runs: Vec<Run> = jobs.run(terminal().as_ref())?.into_values().collect();
     if !interrupt::requested() {
         pageblock_measure::run::save(&path, &runs)?;
         output::note(&format!(
