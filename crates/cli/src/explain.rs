@@ -26,7 +26,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     }
     let mut stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
-        eprintln!("explain: paste a log, then press Ctrl-D");
+        output::note("explain: paste a log, then press Ctrl-D\n");
     }
     Ok(log::read_from(&mut stdin, "standard input")?)
 }

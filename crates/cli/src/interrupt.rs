@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::output;
+
 /// The exit status of a program that Ctrl-C ended, by the convention of shells.
 pub(crate) const INTERRUPTED: u8 = 130;
 
@@ -38,10 +40,12 @@ pub(crate) fn watch() -> anyhow::Result<()> {
         // Erase a progress bar first.
         let erase = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
         let Some(finished) = &state.finished else {
-            eprintln!("{erase}Interrupted: nothing is finished yet.");
+            output::note(&format!("{erase}Interrupted: nothing is finished yet.\n"));
             std::process::exit(INTERRUPTED.into());
         };
-        eprintln!("{erase}Interrupted: {finished}. Press Ctrl-C again to quit without printing.");
+        output::note(&format!(
+            "{erase}Interrupted: {finished}. Press Ctrl-C again to quit without printing.\n"
+        ));
         state.requested = true;
     })?;
     Ok(())

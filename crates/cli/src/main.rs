@@ -3,6 +3,8 @@
 //! Exit status: 0; 1 if a comparison fails; 2 for wrong usage or input; 130 after Ctrl-C. If the reader closes
 //! the pipe early, the program exits with 0.
 #![forbid(unsafe_code)]
+// A closed standard error must not end the program: `output` ignores it.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 use std::io::ErrorKind;
 use std::process::ExitCode;

@@ -18,7 +18,7 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let (runs, options) = match replays::replays(&mut session, own, &policies, false)? {
         Ok(replayed) => replayed,
         Err(gap) => {
-            eprintln!("replay: nothing can be replayed: {gap}");
+            output::note(&format!("replay: nothing can be replayed: {gap}\n"));
             return Ok(Verdict::No);
         }
     };

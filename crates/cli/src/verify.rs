@@ -35,7 +35,7 @@ pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Interrupted);
     }
     let Some(reason) = refusal else { return Ok(Verdict::Yes) };
-    eprintln!("verify: {reason}");
+    output::note(&format!("verify: {reason}\n"));
     Ok(Verdict::No)
 }
 

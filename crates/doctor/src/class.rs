@@ -33,7 +33,7 @@ pub enum Class {
     SlowReclaim,
     /// The printed state would serve the request: it changed since the failure.
     Changed,
-    /// Nobody asked: a state without a request.
+    /// A state without a request.
     NoRequest,
     /// What was printed does not tell.
     Unknown,
@@ -63,7 +63,7 @@ pub fn classify(
     let Some(flags) = flags else {
         return match report.kind {
             Kind::MemcgOom => (Class::Cgroup, Confidence::High),
-            Kind::Dump => (Class::NoRequest, Confidence::High),
+            Kind::Dump | Kind::State => (Class::NoRequest, Confidence::High),
             _ => (Class::Unknown, Confidence::Low),
         };
     };

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::advice::{self, Advice};
 use crate::class::{self, Class, Confidence};
 use crate::gfp::{self, Flags};
-use crate::log::{self, Report};
+use crate::log::{self, Kind, Report};
 use crate::watermark::{self, Check};
 
 /// What a report means.
@@ -36,15 +36,23 @@ pub fn explain(text: &str) -> Vec<Explanation> {
 }
 
 fn explain_report(report: Report) -> Explanation {
-    let (flags, version, order) =
-        (Flags::of(&report), gfp::version(&report), report.order.unwrap_or(0));
+    // What is printed without letters is from before 3.8.
+    let version =
+        gfp::version(&report).or_else(|| report.memory.has_no_letters().then_some((3, 7)));
+    let (flags, order) = (Flags::of(&report), report.order.unwrap_or(0));
     let allowed = |node: u32| {
         let masks = [&report.nodemask, &report.mems_allowed];
         masks.into_iter().flatten().all(|mask| in_mask(mask, node))
     };
     let memory = &report.memory;
-    let zones =
-        flags.map_or(Vec::new(), |flags| watermark::checks(memory, order, flags, version, allowed));
+    let zones = match (flags, report.kind) {
+        (Some(flags), _) => watermark::checks(memory, order, flags, version, allowed),
+        // As a page that the kernel needs for itself would find it.
+        (None, Kind::Dump | Kind::State) => {
+            watermark::checks(memory, 0, Flags::kernel(), version, allowed)
+        }
+        (None, _) => Vec::new(),
+    };
     let anywhere = flags.map_or(Vec::new(), |flags| {
         let any_zone = Flags { dma: false, dma32: false, ..flags };
         watermark::checks(memory, order, any_zone, version, |_| true)
@@ -83,6 +91,9 @@ fn missing(report: &Report, zones: &[Check]) -> Vec<&'static str> {
     if memory.zones.is_empty() {
         missing.push("the state of memory (from Mem-Info on)");
         return missing;
+    }
+    if report.kind == Kind::State {
+        missing.push("the request (`page allocation failure` or `invoked oom-killer`)");
     }
     if report.version.is_none() {
         missing.push("the kernel's version (the line with `Not tainted`)");

@@ -57,6 +57,11 @@ impl Flags {
         }
     }
 
+    /// Returns those of `GFP_KERNEL`.
+    pub(crate) fn kernel() -> Self {
+        Self::named("GFP_KERNEL")
+    }
+
     fn named(names: &str) -> Self {
         let mut flags = Self::default();
         names.split('|').for_each(|name| flags.add(name));

@@ -219,7 +219,10 @@ fn may_use(list: &FreeList, order: u32, flags: Flags, version: Option<Version>) 
 /// with cannot be told.
 fn reserve_index(memory: &MemInfo, highest: ZoneKind) -> Option<usize> {
     let len = memory.zones.iter().map(|zone| zone.lowmem_reserve.len()).max().filter(|&n| n > 0)?;
-    let printed = |kind| memory.zones.iter().any(|zone| zone.kind == kind);
+    let printed = |kind| match kind {
+        ZoneKind::HighMem => memory.has_highmem(),
+        _ => memory.zones.iter().any(|zone| zone.kind == kind),
+    };
     let mut kinds = vec![ZoneKind::Normal];
     if printed(ZoneKind::HighMem) {
         kinds.push(ZoneKind::HighMem);
@@ -236,6 +239,10 @@ fn reserve_index(memory: &MemInfo, highest: ZoneKind) -> Option<usize> {
         if kinds.len() < len && !kinds.contains(&kind) && !highmem {
             kinds.push(kind);
         }
+    }
+    if kinds.len() > len && !printed(ZoneKind::Movable) {
+        // Kernels before 2.6.23 have no such zone.
+        kinds.retain(|&kind| kind != ZoneKind::Movable);
     }
     kinds.sort_unstable();
     if kinds.len() != len {

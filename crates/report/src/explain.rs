@@ -35,7 +35,10 @@ fn print_one(of: &Explanation) -> String {
     };
     text += &format!("{} ({confidence})\n", why(of));
     if !of.zones.is_empty() {
-        text.push('\n');
+        text.push_str(match of.class {
+            Class::NoRequest => "\nFor a page of the kernel's own (order 0, GFP_KERNEL):\n",
+            _ => "\n",
+        });
         text += &zones(of);
     }
     for missing in &of.missing {
@@ -51,7 +54,7 @@ fn request(of: &Explanation) -> String {
     let task = task.as_deref().unwrap_or("a task");
     let on = version.as_ref().map_or(String::new(), |version| format!(" on {version}"));
     let what = match kind {
-        Kind::Dump => return format!("the state of memory, without a request{on}"),
+        Kind::Dump | Kind::State => return format!("the state of memory, without a request{on}"),
         Kind::Failure => "got no memory",
         Kind::Stall => "waits long for memory",
         Kind::Oom => "invoked the OOM killer",
@@ -80,6 +83,11 @@ fn why(of: &Explanation) -> String {
         Class::Burst => "Reserve used up by a burst: the caller cannot wait, and free memory is at the watermark \
                          that holds for it; there is memory to reclaim, but not in time."
             .to_owned(),
+        Class::Fragmentation if of.zones.iter().all(|zone| zone.verdict != Verdict::NoBlock) => {
+            "Fragmentation: a block is large enough, but up to Linux 4.3 what lies in smaller blocks does not count \
+             against the watermark, and too little is free beyond them."
+                .to_owned()
+        }
         Class::Fragmentation => format!(
             "Fragmentation: enough memory is free, but no block of order {order} or larger that this request may \
              use.{costly}"
@@ -97,6 +105,9 @@ fn why(of: &Explanation) -> String {
         }
         Class::Changed => {
             "The state that was printed would serve the request: memory was freed in between.".to_owned()
+        }
+        Class::NoRequest if of.report.kind == Kind::State => {
+            "The request is not in the log: this is a state only.".to_owned()
         }
         Class::NoRequest => "Nobody asked for memory here: this is a state, not a failure.".to_owned(),
         Class::Unknown => "The log does not say why.".to_owned(),

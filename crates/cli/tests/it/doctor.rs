@@ -104,3 +104,43 @@ fn a_forecast_is_text_a_map_and_json() {
         "error: the argument '--verify' cannot be used with",
     );
 }
+
+/// The state of a fragmented 6.12 guest, beside what compacting all memory then made of it.
+#[test]
+fn remedies_are_tried_on_a_state_and_say_what_they_gain() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = "../trial/tests/guests/dust-612.tar.zst";
+    let archive = fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(archive)).unwrap();
+    let tar = zstd::decode_all(archive).unwrap();
+    tar::Archive::new(&tar[..]).unpack(folder.path()).unwrap();
+    let path = folder.path().display();
+
+    let ran = pageblock(&format!("forecast {path} --remedies"));
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let row = |name: &str| {
+        let found = ran.stdout.lines().find(|line| line.starts_with(name));
+        found.unwrap_or_else(|| panic!("no {name} in {}", ran.stdout))
+    };
+    assert!(row("vm.min_free_kbytes=").contains("gains nothing"));
+    assert!(row("vm.defrag_mode").contains("not in this kernel"));
+    assert!(ran.stdout.contains("  echo 1 > /proc/sys/vm/compact_memory\n"));
+
+    let ran = pageblock(&format!("forecast {path} --remedies --json"));
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).expect("it prints JSON");
+    is_documented(&json);
+    let after = fs::read_to_string(folder.path().join("after.buddyinfo")).unwrap();
+    let blocks =
+        after.lines().filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok());
+    let made: u64 = blocks.sum();
+    let orders = json["trials"]["compaction"].as_array().expect("a list of orders");
+    let largest = &orders.last().expect("it has orders")["after"];
+    let holds =
+        largest["at_least"].as_u64() <= Some(made) && largest["at_most"].as_u64() >= Some(made);
+    assert!(holds, "{largest}: the kernel made {made}");
+
+    refuses(
+        &format!("forecast {path} --remedies --order 30"),
+        "error: --order 30: this kernel's largest order is 10",
+    );
+    refuses(&format!("forecast {path} --order 3"), "error: the following required arguments");
+}

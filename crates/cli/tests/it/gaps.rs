@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use pageblock_recording::{Record, Recording, What, write_line};
 
@@ -193,4 +194,18 @@ fn an_overwritten_trace_is_not_judged() {
     assert!(ran.stdout.contains("CPU 0 lost 1140775 of 11"), "{}", ran.stdout);
     assert!(ran.stdout.contains("CPU 1 lost 1238631 of 12"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("decision  "), "{}", ran.stdout);
+}
+
+#[test]
+fn a_reader_that_closes_standard_error_does_not_change_the_exit_status() {
+    let path = without("unheard", |what| matches!(what, What::Free { .. }));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pageblock"))
+        .args(["verify", &path, "--min-shape", "0.000001"])
+        .env("PAGEBLOCK_CACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("gaps"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stderr.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
 }

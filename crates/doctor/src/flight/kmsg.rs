@@ -86,7 +86,7 @@ fn kind_of(line: &str) -> Option<EventKind> {
         Some(Kind::Failure) => return Some(EventKind::Failure),
         Some(Kind::Stall) => return Some(EventKind::Stall),
         Some(Kind::Oom | Kind::MemcgOom) => return Some(EventKind::Oom),
-        Some(Kind::Dump) | None => {}
+        Some(Kind::Dump | Kind::State) | None => {}
     }
     let failed = (line.contains("cma_alloc:") && line.contains("alloc failed"))
         || line.contains("possible memory allocation deadlock");

@@ -112,6 +112,8 @@ pub struct MemInfo {
     pub file_pages: Option<u64>,
     /// Free swap in kB.
     pub free_swap_kb: Option<u64>,
+    /// Pages of high memory, or of zones for movable pages only.
+    pub highmem_pages: u64,
     /// Whether the same zone was printed twice: a second dump without a header follows.
     pub repeats: bool,
 }
@@ -122,6 +124,20 @@ impl MemInfo {
     pub fn page_kb(&self) -> u64 {
         let first = self.zones.iter().find_map(|zone| zone.lists.first());
         first.map_or(4, |list| list.block_kb.clamp(1, MOST_PAGE_KB))
+    }
+
+    /// Tells whether the free lists have no letters of types, which are printed from 3.8 on.
+    pub(crate) fn has_no_letters(&self) -> bool {
+        let lists = self.zones.iter().flat_map(|zone| &zone.lists);
+        let mut used = lists.filter(|list| list.blocks > 0).peekable();
+        used.peek().is_some() && used.all(|list| list.types.is_none())
+    }
+
+    /// Tells whether the machine has high memory, whose zone is not printed where the request may not use it.
+    pub(crate) fn has_highmem(&self) -> bool {
+        let printed = |kind| self.zones.iter().any(|zone| zone.kind == kind);
+        let movable_only = printed(ZoneKind::DMA32) || printed(ZoneKind::Movable);
+        printed(ZoneKind::HighMem) || (self.highmem_pages > 0 && !movable_only)
     }
 
     fn zone(&mut self, node: u32, kind: ZoneKind) -> &mut Zone {
@@ -155,6 +171,9 @@ impl MemInfo {
     pub fn parse(lines: &[Line]) -> Self {
         let mut parser = Parser { info: Self::default(), node: 0, now: Now::Nothing };
         for line in lines {
+            if let Some(pages) = line.text.strip_suffix("pages HighMem/MovableOnly") {
+                parser.info.highmem_pages = at_most(pages.trim(), MOST_PAGES).unwrap_or(0);
+            }
             // A type's letters are not always parted from the next number.
             let text = line.text.replace(')', ") ");
             for word in text.split_ascii_whitespace() {

@@ -19,8 +19,10 @@ pub enum Kind {
     Oom,
     /// The OOM killer of a memory cgroup.
     MemcgOom,
-    /// SysRq-m, or a dump without a request.
+    /// SysRq-m, or a further state within a report.
     Dump,
+    /// A state whose request is not in the log.
+    State,
 }
 
 /// A report.
@@ -72,7 +74,12 @@ fn pattern(text: &str) -> Regex {
 pub fn reports(lines: &[Line]) -> Vec<Report> {
     let begins: Vec<(usize, Kind)> =
         lines.iter().enumerate().filter_map(|(at, line)| Some((at, begins(&line.text)?))).collect();
-    let mut reports = Vec::new();
+    // A state whose first lines were lost.
+    let before = &lines[..begins.first().map_or(lines.len(), |first| first.0)];
+    let mut reports: Vec<Report> = Some(report(Kind::State, before))
+        .filter(|report| report.memory.zones.iter().any(|zone| zone.free.is_some()))
+        .into_iter()
+        .collect();
     for (n, &(at, kind)) in begins.iter().enumerate() {
         let end = begins.get(n + 1).map_or(lines.len(), |next| next.0);
         let mut states = further_states(&lines[at..end]);
@@ -80,13 +87,6 @@ pub fn reports(lines: &[Line]) -> Vec<Report> {
         reports.push(report(kind, &lines[at..at + states[0]]));
         for state in states.windows(2) {
             reports.push(report(Kind::Dump, &lines[at + state[0]..at + state[1]]));
-        }
-    }
-    if begins.is_empty() {
-        // A dump whose first lines were lost.
-        let memory = MemInfo::parse(lines);
-        if !memory.zones.is_empty() {
-            reports.push(Report { memory, ..report(Kind::Dump, lines) });
         }
     }
     reports
@@ -121,7 +121,7 @@ fn version(head: &str) -> Option<String> {
     let lines: Vec<&str> = head.lines().collect();
     let found = |text: &str| Some(VERSION.captures(text)?.get(1)?.as_str().to_owned());
     let wrapped = || {
-        let pairs = lines.windows(2).filter(|pair| pair[0].ends_with("ainted"));
+        let pairs = lines.windows(2).filter(|pair| pair[0].contains("ainted"));
         pairs.map(|pair| pair.join(" ")).find_map(|pair| found(&pair))
     };
     lines.iter().find_map(|line| found(line)).or_else(wrapped)

@@ -207,3 +207,63 @@ fn reports_cut_anywhere_are_explained_as_far_as_they_go() {
         }
     }
 }
+
+/// A block of 32 kB is free, and 1032 kB above 191 kB. But before 4.4 smaller blocks do not count: of 251 pages 72, 86
+/// and 92 lie in smaller ones, and the page that is left is not above an eighth of the watermark's 47.
+#[test]
+fn an_atomic_request_that_the_walk_over_orders_refuses() {
+    let found = one("2.6-mips-order-3-walk.txt");
+    assert_eq!((found.class, found.confidence), (Class::Fragmentation, Confidence::High));
+    assert_eq!(verdicts(&found), [("Normal", Verdict::TooFewLarge)]);
+    assert_eq!(
+        (found.zones[0].free, found.zones[0].mark, found.zones[0].blocks),
+        (1032, 191, Some(1))
+    );
+    assert!(
+        found.helps.iter().all(|advice| !advice.what.contains("proactiveness")),
+        "it came with 5.9"
+    );
+}
+
+/// 582004 kB are free, but for 516604 kB of CMA: 65400 kB, and the watermark is 65536 kB. The machine has high memory,
+/// which is not printed, so that Normal is the second of four zones. The next report has no state.
+#[test]
+fn a_state_before_a_request_whose_own_state_was_cut() {
+    let found = explained("6.1-arm-cma-512-boot.txt");
+    let classes: Vec<Class> = found.iter().map(|found| found.class).collect();
+    assert_eq!(classes, [Class::NoRequest, Class::Unknown]);
+    assert_eq!(verdicts(&found[0]), [("DMA", Verdict::BelowWithoutCma)]);
+    assert_eq!(found[0].zones[0].needed(), 65_536);
+    assert!(found[0].missing.iter().any(|missing| missing.contains("request")));
+    assert_eq!(found[1].report.version.as_deref(), Some("6.1.1-1-rpi-ARCH"));
+    assert!(found[1].missing.iter().any(|missing| missing.contains("Mem-Info")));
+}
+
+/// 20212 kB are free, but for 6788 kB of CMA: 13424 kB, and the watermark is 16384 kB. A quoted mail, wrapped within
+/// words and numbers, and cut within the list.
+#[test]
+fn a_quoted_and_wrapped_state() {
+    let found = explained("4.14-arm-quoted-wrapped.txt");
+    assert_eq!((found.len(), found[0].class), (2, Class::NoRequest));
+    assert_eq!(verdicts(&found[0]), [("Normal", Verdict::BelowWithoutCma)]);
+    assert_eq!((found[0].zones[0].free, found[0].zones[0].unusable_cma), (20_212, 6788));
+    assert_eq!(found[0].report.memory.zones[0].lists.len(), 8);
+    assert_eq!(
+        (found[1].report.order, found[1].report.task.as_deref()),
+        (Some(1), Some("python3"))
+    );
+    assert!(found[1].flags.is_some_and(|flags| flags.direct_reclaim && flags.fs));
+    assert_eq!(found[1].report.version.as_deref(), Some("4.14.79-v7+"));
+}
+
+/// 519112 kB are free, but for 513592 kB of CMA: 5520 kB, and the watermark is 10428 kB with its boost.
+#[test]
+fn a_boosted_watermark_on_a_machine_whose_low_memory_is_cma() {
+    let found = one("6.1-arm-oom-two-cut.txt");
+    assert_eq!(verdicts(&found), [("DMA", Verdict::BelowWithoutCma)]);
+    assert_eq!(
+        (found.zones[0].free - found.zones[0].unusable_cma, found.zones[0].needed()),
+        (5520, 10_428)
+    );
+    assert_eq!(found.report.memory.zones[0].boost, Some(7216));
+}
