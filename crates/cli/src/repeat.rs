@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_measure::setup::SetupRecord;
-use pageblock_plan::jobs::{self, Job, Jobs};
+use pageblock_plan::jobs::{self, Job, Jobs, Load};
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::{self, MachineError, MachineSpec, Scale};
 use pageblock_simulate::workload;
@@ -66,7 +66,12 @@ fn job(run: &Run) -> anyhow::Result<Job> {
         machine(setup).with_context(|| format!("setup, saved by pageblock {}", writer(setup)))?;
     workload.fits(&machine)?;
     scaled::kernel(&kernel, &machine, workload)?;
-    Ok(Job { machine: Arc::new(machine), kernel: Arc::new(kernel), workload, seed: run.seed })
+    Ok(Job {
+        machine: Arc::new(machine),
+        kernel: Arc::new(kernel),
+        workload: Load::Known(workload),
+        seed: run.seed,
+    })
 }
 
 fn lacks(key: &str) -> String {

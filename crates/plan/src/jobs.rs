@@ -13,12 +13,33 @@ use pageblock_simulate::sim::machine_file::MachineSpec;
 use pageblock_simulate::sim::world::World;
 use pageblock_simulate::simulate::Simulation;
 use pageblock_simulate::workload::Workload;
+use pageblock_simulate::workload::requests::Requests;
 
 use crate::error::{Result, bail};
 use crate::watch::Watch;
 
 /// How often the watcher is asked, and the bar drawn.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A workload to be simulated.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// One of those that are included.
+    Known(&'static dyn Workload),
+    /// One whose requests come from outside.
+    Own(Arc<Requests>),
+}
+
+impl Load {
+    /// Returns the workload.
+    #[must_use]
+    pub fn get(&self) -> &dyn Workload {
+        match self {
+            Self::Known(workload) => *workload,
+            Self::Own(workload) => workload.as_ref(),
+        }
+    }
+}
 
 /// One simulation to be done.
 #[derive(Clone, Debug)]
@@ -28,7 +49,7 @@ pub struct Job {
     /// The kernel.
     pub kernel: Arc<Named>,
     /// The workload.
-    pub workload: &'static dyn Workload,
+    pub workload: Load,
     /// The seed.
     pub seed: u64,
 }
@@ -113,7 +134,7 @@ impl Jobs {
         if work.stopped.load(Relaxed) {
             return None;
         }
-        let simulation = Simulation { machine, kernel, workload: *workload, seed: *seed };
+        let simulation = Simulation { machine, kernel, workload: workload.get(), seed: *seed };
         let mut progress = |world: &World<'_>| {
             work.shares[worker].store(world.share_done().to_bits(), Relaxed);
             !work.stopped.load(Relaxed)

@@ -10,7 +10,7 @@ use pageblock_simulate::sim::machine_file::Scale;
 use pageblock_simulate::workload::{self, Workload};
 
 use crate::error::{Place, Result, bail};
-use crate::jobs::{self, Job, Jobs};
+use crate::jobs::{self, Job, Jobs, Load};
 use crate::policy::{NamedPolicy, given_once};
 use crate::{machines, published};
 
@@ -70,14 +70,15 @@ impl RunPlan {
     /// Says what is wrong, and what is allowed.
     pub fn new(asked: RunRequest) -> Result<Self> {
         let workload = find_workload(&asked.workload)?;
-        Self::of(workload, asked)
+        Self::of(&Load::Known(workload), asked)
     }
 
     /// Checks what was asked for, but the workload, which is given.
     ///
     /// # Errors
     /// Says what is wrong, and what is allowed.
-    pub fn of(workload: &'static dyn Workload, asked: RunRequest) -> Result<Self> {
+    pub fn of(load: &Load, asked: RunRequest) -> Result<Self> {
+        let workload = load.get();
         let seeds = seeds(asked.first_seed, asked.seeds)?;
         let at_a_time = jobs::at_a_time(asked.jobs)?;
         let scale = Scale::parse(&asked.scale).at(|| "--scale")?;
@@ -120,7 +121,7 @@ impl RunPlan {
             kernels.iter().map(move |kernel| Job {
                 machine: Arc::clone(machine),
                 kernel: Arc::clone(kernel),
-                workload,
+                workload: load.clone(),
                 seed,
             })
         });

@@ -35,7 +35,7 @@ use crate::work::{watcher, work};
 #[pyfunction]
 #[pyo3(signature = (log, /))]
 pub(crate) fn explain(py: Python<'_>, log: &Bound<'_, PyAny>) -> PyResult<Report> {
-    let text = log.cast::<PyString>().ok().map(|text| text.to_string());
+    let text = log.cast::<PyString>().ok().map(ToString::to_string);
     let given = match (text, log.cast::<PyBytes>()) {
         (Some(text), _) if text.contains('\n') => Ok(text.into_bytes()),
         (_, Ok(bytes)) => Ok(bytes.as_bytes().to_vec()),
@@ -120,6 +120,7 @@ pub(crate) fn doctor(
 }
 
 /// Waits; returns whether it was stopped.
+#[expect(clippy::disallowed_methods, reason = "two samples of a machine are some time apart")]
 fn wait(watch: &dyn Watch, time: Duration) -> bool {
     let end = Instant::now() + time;
     while !watch.stopped() {
@@ -166,7 +167,6 @@ pub(crate) fn forecast(py: Python<'_>, root: Option<PathBuf>) -> PyResult<Report
 /// runs with several seeds `seed` is drawn, by default the first.
 #[pyfunction]
 #[pyo3(signature = (sources, out, *, kernels = None, seed = None, kernel = None, proc = None))]
-#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn report(
     py: Python<'_>,
     sources: Paths,

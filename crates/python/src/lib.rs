@@ -4,10 +4,12 @@
 //! interpreter's lock, while the calling thread looks for Ctrl-C. Results are Arrow tables by the PyCapsule interface.
 
 mod arrow;
+mod batch;
 mod error;
 mod events;
 mod examine;
 mod guest;
+mod import;
 mod kernel;
 mod recording;
 mod report;
@@ -16,6 +18,7 @@ mod runs;
 mod simulate;
 mod table;
 mod work;
+mod workload;
 
 use pyo3::prelude::*;
 
@@ -43,4 +46,6 @@ mod _pageblock {
     use super::table::Table;
     #[pymodule_export]
     use super::work::stop_all;
+    #[pymodule_export]
+    use super::workload::{Workload, operations};
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pageblock_measure::Run;
+use pageblock_plan::jobs::Load;
 use pageblock_plan::run::{RunPlan, RunRequest};
 use pyo3::prelude::*;
 
@@ -11,6 +12,7 @@ use crate::error::{Failure, asked};
 use crate::kernel::KernelArguments;
 use crate::runs::Runs;
 use crate::work::{watcher, work};
+use crate::workload::{Workload, requests, taken};
 
 /// How many seeds, or which.
 #[derive(FromPyObject)]
@@ -39,9 +41,18 @@ impl Seeds {
     }
 }
 
+/// A workload that is included, or one's own.
+#[derive(FromPyObject)]
+pub(crate) enum WorkloadArgument<'py> {
+    /// One's own.
+    Own(Bound<'py, Workload>),
+    /// A name.
+    Name(String),
+}
+
 /// Simulates a workload on a machine, under each kernel and seed, and returns the runs.
 ///
-/// The arguments are those of `pageblock run`: `workload` is a name of `workloads()`; `kernels` one or several, the first
+/// The arguments are those of `pageblock run`: `workload` is a name of `workloads()`, or a `Workload` of your own; `kernels` one or several, the first
 /// is the baseline of comparisons; `machine` a name of `machines()` or the path of a TOML file, by default the one that the
 /// workload was published for; `seeds` how many, 1 to 1000, or a range; `scale` shrinks machine and workload (`"1/8"` or a
 /// `Fraction`); `jobs` simulations at a time, by default one a CPU; `save` a file that gets each run when it is done;
@@ -52,7 +63,7 @@ impl Seeds {
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn run(
     py: Python<'_>,
-    workload: String,
+    workload: WorkloadArgument<'_>,
     kernels: Option<KernelArguments<'_>>,
     machine: Option<PathBuf>,
     seeds: Seeds,
@@ -63,8 +74,15 @@ pub(crate) fn run(
     published: bool,
 ) -> PyResult<Runs> {
     let (first_seed, seeds) = seeds.range()?;
+    let (name, own, raised) = match workload {
+        WorkloadArgument::Own(workload) => {
+            let (requests, raised) = requests(py, workload.get());
+            (requests.name.clone(), Some(Arc::new(requests)), Some(raised))
+        }
+        WorkloadArgument::Name(name) => (name, None, None),
+    };
     let request = RunRequest {
-        workload,
+        workload: name,
         policies: kernels.map(|kernels| kernels.policies()).transpose()?.unwrap_or_default(),
         machine: machine.map(|machine| machine.display().to_string()),
         published,
@@ -75,15 +93,23 @@ pub(crate) fn run(
         save,
         pictures,
     };
-    let runs: Vec<Run> = work(py, move |quiet| {
-        let jobs = Arc::new(RunPlan::new(request)?.jobs);
+    let made: PyResult<Vec<Run>> = work(py, move |quiet| {
+        let plan = match own {
+            Some(own) => RunPlan::of(&Load::Own(own), request)?,
+            None => RunPlan::new(request)?,
+        };
+        let jobs = Arc::new(plan.jobs);
         let runs = jobs.run(watcher(quiet).as_ref())?;
         if runs.len() < jobs.list.len() {
             return Err(Failure::Python(asked(format!("stopped: {}", jobs.finished(runs.len())))));
         }
         Ok(runs.into_values().collect())
-    })?;
-    Ok(Runs::new(runs))
+    });
+    // What the generator raised says more than that the simulation failed.
+    if let Some(error) = made.is_err().then(|| raised.as_ref().and_then(taken)).flatten() {
+        return Err(error);
+    }
+    Ok(Runs::new(made?))
 }
 
 /// Returns a scale as text: a number, a fraction or text.

@@ -8,7 +8,7 @@ use pageblock_guest::workload::GuestWorkload;
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_measure::prediction::Score;
-use pageblock_plan::jobs::{self, Job, Jobs};
+use pageblock_plan::jobs::{self, Job, Jobs, Load};
 use pageblock_report::{json, prediction};
 
 use crate::progress::terminal;
@@ -49,7 +49,7 @@ pub(super) fn foretell(plan: &Plan, seeds: u64) -> anyhow::Result<Vec<Run>> {
     for seed in 1..=seeds {
         for policy in &policies {
             let (machine, kernel) = (Arc::clone(&machine), Arc::new(Named::parse(policy)?));
-            list.push(Job { machine, kernel, workload, seed });
+            list.push(Job { machine, kernel, workload: Load::Known(workload), seed });
         }
     }
     std::fs::create_dir_all(&plan.out).with_context(|| plan.out.display().to_string())?;

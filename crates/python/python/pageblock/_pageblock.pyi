@@ -1,8 +1,8 @@
 # The documentation of these is in crates/python/src; help() shows it.
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, Protocol, TypeAlias, final
 
 from typing_extensions import Unpack
 
@@ -12,6 +12,11 @@ _Path: TypeAlias = str | os.PathLike[str]
 _Kernel: TypeAlias = "Kernel | _Path"
 _Stars: TypeAlias = Literal["classic", "modern", "off"]
 _Scale: TypeAlias = str | int | Fraction
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+_Batch: TypeAlias = Mapping[str, Any] | _ArrowStream
 
 class Error(Exception): ...
 
@@ -93,6 +98,24 @@ class Recording:
     ) -> Runs: ...
     def __len__(self) -> int: ...
 
+@final
+class Workload:
+    def __new__(
+        cls,
+        name: str,
+        generate: Callable[[int, int], Iterable[_Batch]],
+        *,
+        tasks: int = 1,
+        machine: str = "small-4g",
+    ) -> Workload: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def machine(self) -> str: ...
+    @property
+    def tasks(self) -> int: ...
+
+def operations() -> list[str]: ...
 def kernels() -> list[Kernel]: ...
 def switches() -> Table: ...
 def workloads() -> Table: ...
@@ -103,7 +126,7 @@ def compare(
     *runs: Runs | _Path, force: bool = False, published: bool = False, stars: _Stars = "classic"
 ) -> Report: ...
 def run(
-    workload: str,
+    workload: str | Workload,
     kernels: _Kernel | Sequence[_Kernel] | None = None,
     machine: _Path | None = None,
     seeds: int | Sequence[int] = 1,
