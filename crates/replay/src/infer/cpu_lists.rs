@@ -9,7 +9,7 @@ use pageblock_recording::{PageUse, PcpPage, Snapshot};
 use super::{Evidence, Listed, free_frames};
 
 /// Lists of higher orders than this (`PAGE_ALLOC_COSTLY_ORDER`) are those of huge pages.
-const COSTLY_ORDER: Order = 3;
+pub(super) const COSTLY_ORDER: Order = 3;
 
 impl Evidence {
     /// Puts pages on the CPU lists, as many as the snapshot counts: those that no event touches fill

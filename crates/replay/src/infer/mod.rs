@@ -10,7 +10,7 @@
 //!   a list of that CPU.
 //! * A list that a refill found empty has nothing left that no event touches.
 //! * A pageblock has the type of the list that a block of it first leaves or comes to (from 6.10 they
-//!   are the same).
+//!   are the same), and that of the request that takes a block again that the same CPU freed.
 //! * A free block stands the nearer to the head of its list the sooner it is taken.
 //!
 //! What is inferred from a decision cannot judge it: such cases are counted apart.
@@ -30,6 +30,7 @@ use pageblock_recording::{
     BlockInfo, Columnar, FreeBlock, PageUse, Recording, Snapshot, UsedRange, What, ZoneSnapshot,
 };
 
+use self::cpu_lists::COSTLY_ORDER;
 use self::moment::Counters;
 pub use self::without_snapshot::complete;
 use crate::error::Error;
@@ -126,6 +127,8 @@ struct Evidence {
     told: BTreeMap<u16, (usize, Pfn)>,
     /// By frame: the CPU whose list it came to last, plus one.
     holder: Vec<u16>,
+    /// Whether the frame was freed to that list, and lies there since.
+    freed: Vec<bool>,
     /// By task: the CPU whose lists it drained last.
     drains: BTreeMap<u32, u16>,
     zones: Vec<FrameRange>,
@@ -152,6 +155,7 @@ impl Evidence {
             tails: BTreeMap::new(),
             told: BTreeMap::new(),
             holder: vec![0; end],
+            freed: vec![false; end],
             drains: BTreeMap::new(),
             zones: recording.start.zones.iter().map(ZoneSnapshot::span).collect(),
             ran_out: BTreeSet::new(),
@@ -168,6 +172,7 @@ impl Evidence {
                     self.told.insert(cpu, (self.block(pfn), pfn));
                 }
                 self.take(event, pfn, order);
+                self.lies_freed(pfn, false);
                 if refill {
                     self.hold(cpu, pfn);
                     let zone = self.zones.iter().position(|z| (z.start..z.end).contains(&pfn));
@@ -188,13 +193,17 @@ impl Evidence {
                 self.learn(x.pfn, x.fallback_migratetype);
                 self.take(event, x.pfn, x.alloc_order);
             }
-            What::Alloc { pfn: Some(pfn), order, mt, .. }
-                if self.first(event, pfn, order, false) =>
-            {
-                self.heads.entry(cpu).or_default().push(Listed { pfn, order, mt });
+            What::Alloc { pfn: Some(pfn), order, mt, .. } => {
+                if self.reused(cpu, pfn) {
+                    self.learn(pfn, mt);
+                }
+                if self.first(event, pfn, order, false) {
+                    self.heads.entry(cpu).or_default().push(Listed { pfn, order, mt });
+                }
             }
             What::Drain { pfn, order, mt } => {
                 self.learn(pfn, mt);
+                self.lies_freed(pfn, false);
                 let first = self.first(event, pfn, order, false);
                 let owner = self.drained(cpu, pid, pfn, first);
                 if first {
@@ -204,6 +213,7 @@ impl Evidence {
             What::Free { pfn, order } => {
                 self.first(event, pfn, order, false);
                 self.hold(cpu, pfn);
+                self.lies_freed(pfn, order <= COSTLY_ORDER);
                 // What it drains now is of this CPU.
                 self.drains.remove(&pid);
             }
@@ -216,6 +226,20 @@ impl Evidence {
         if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
             *slot = cpu.saturating_add(1);
         }
+    }
+
+    fn lies_freed(&mut self, pfn: Pfn, lies: bool) {
+        if let Some(slot) = self.freed.get_mut(pfn.0 as usize) {
+            *slot = lies;
+        }
+    }
+
+    /// Notes that a block is allocated; tells whether it came from the list of the CPU that freed it, which is that of
+    /// its pageblock's type.
+    fn reused(&mut self, cpu: u16, pfn: Pfn) -> bool {
+        let at = pfn.0 as usize;
+        let freed = self.freed.get_mut(at).is_some_and(std::mem::take);
+        freed && self.holder[at] == cpu.saturating_add(1)
     }
 
     /// Returns the CPU whose list a block was on that a task drains. Of a block that was there at the start

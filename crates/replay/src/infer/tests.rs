@@ -26,6 +26,7 @@ pub(super) fn evidence(snapshot_end: u64) -> Evidence {
         tails: BTreeMap::new(),
         told: BTreeMap::new(),
         holder: vec![0; 16],
+        freed: vec![false; 16],
         drains: BTreeMap::new(),
         zones: vec![FrameRange { start: Pfn(0), end: Pfn(16) }],
         ran_out: BTreeSet::new(),
@@ -107,4 +108,23 @@ fn pages_that_no_event_touches_lie_on_a_list_that_did_not_run_out() {
     evidence.fill_cpu_lists(&mut snapshot);
     let types: Vec<_> = snapshot.pcp.iter().map(|page| page.mt).collect();
     assert_eq!(types, [Some(Unmovable); 2]);
+}
+
+#[test]
+fn a_pageblock_has_the_type_of_the_request_that_takes_a_page_freed_on_the_same_cpu() {
+    let type_after = |between: &[(u16, What)], alloc_cpu: u16| {
+        let mut evidence = evidence(0);
+        evidence.push(1, 0, 7, &What::Free { pfn: Pfn(3), order: 0 });
+        between.iter().for_each(|(cpu, what)| evidence.push(2, *cpu, 7, what));
+        let gfp = pageblock::request::Gfp::GFP_KERNEL;
+        let alloc = What::Alloc { pfn: Some(Pfn(3)), order: 0, gfp, mt: Unmovable };
+        evidence.push(3, alloc_cpu, 7, &alloc);
+        evidence.types[0]
+    };
+    assert_eq!(type_after(&[], 0), Some(Unmovable));
+    // It went to the zone and came back: by a fallback, perhaps.
+    let drain = What::Drain { pfn: Pfn(3), order: 0, mt: Movable };
+    assert_eq!(type_after(&[(1, drain)], 0), Some(Movable));
+    // How it came to this CPU is not known.
+    assert_eq!(type_after(&[], 1), None);
 }
