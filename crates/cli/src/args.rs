@@ -18,7 +18,7 @@ use pageblock_simulate::workload;
 use crate::remedies::TrialArgs;
 use crate::suggest::{machine, policy};
 
-pub(crate) use self::run::{CompareArgs, RepeatArgs, RunArgs, TablesArgs};
+pub(crate) use self::run::{CompareArgs, RepeatArgs, RunArgs, SWEEP_HELP, SweepArgs, TablesArgs};
 
 const POLICY_HELP: &str = "\
 A policy is NAME, NAME,switch=value,... or the path of a TOML file (it ends with .toml or has a /).
@@ -136,6 +136,9 @@ pub(crate) enum Command {
     /// Repeat saved runs from their file alone, and tell whether their event hashes are the same
     #[command(after_help = REPEAT_HELP)]
     Repeat(RepeatArgs),
+    /// Simulate every combination of kernels, switches, machines, workloads, scales and seeds: a table with a row a run
+    #[command(after_help = SWEEP_HELP)]
+    Sweep(SweepArgs),
     /// Compare saved runs
     Compare(CompareArgs),
     /// Replay the requests of a recording under other policies, and compare

@@ -38,6 +38,7 @@ mod replay;
 mod report;
 mod run;
 mod suggest;
+mod sweep;
 mod verify;
 
 use args::{Args, Command};
@@ -87,6 +88,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Run(args) => run::run(RunPlan::new(args)?),
         Command::Guest(command) => guest::run(&command),
         Command::Repeat(args) => repeat::run(args),
+        Command::Sweep(args) => sweep::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),

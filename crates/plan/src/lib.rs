@@ -20,6 +20,7 @@ pub mod replays;
 pub mod run;
 pub mod session;
 pub mod subjects;
+pub mod sweep;
 pub mod text;
 pub mod verify;
 pub mod watch;
