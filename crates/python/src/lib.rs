@@ -16,6 +16,7 @@ mod report;
 mod run_tables;
 mod runs;
 mod simulate;
+mod sweep;
 mod table;
 mod work;
 mod workload;
@@ -42,6 +43,8 @@ mod _pageblock {
     use super::runs::{Runs, compare, load};
     #[pymodule_export]
     use super::simulate::run;
+    #[pymodule_export]
+    use super::sweep::{Sweep, sweep_grid_of, sweep_run};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

@@ -65,6 +65,13 @@ impl Columns {
     }
 }
 
+impl Table {
+    /// Makes a table of a batch.
+    pub(crate) fn of(batch: RecordBatch) -> Self {
+        Self { batch }
+    }
+}
+
 /// A table in Arrow's columns.
 ///
 /// pandas (`DataFrame.from_arrow`), Polars (`DataFrame`), PyArrow (`table`) and DuckDB (the variable's name in a query)

@@ -35,6 +35,7 @@ from ._pageblock import (
     switches,
     workloads,
 )
+from ._sweep import sweep
 
 __all__ = [
     "Error",
@@ -57,6 +58,7 @@ __all__ = [
     "report",
     "run",
     "stop_all",
+    "sweep",
     "switches",
     "workloads",
 ]
