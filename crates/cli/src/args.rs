@@ -8,18 +8,17 @@ mod run;
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pageblock_measure::certificate::Grade;
-use pageblock_recording::{CaptureOptions, KernelVersion};
+use pageblock_plan::machines;
+use pageblock_recording::CaptureOptions;
 use pageblock_simulate::workload;
 
-use crate::machines;
 use crate::remedies::TrialArgs;
 use crate::suggest::{machine, policy};
 
-pub(crate) use self::run::{CompareArgs, RepeatArgs, RunArgs, TablesArgs};
+pub(crate) use self::run::{CompareArgs, RepeatArgs, RunArgs, SWEEP_HELP, SweepArgs, TablesArgs};
 
 const POLICY_HELP: &str = "\
 A policy is NAME, NAME,switch=value,... or the path of a TOML file (it ends with .toml or has a /).
@@ -137,6 +136,9 @@ pub(crate) enum Command {
     /// Repeat saved runs from their file alone, and tell whether their event hashes are the same
     #[command(after_help = REPEAT_HELP)]
     Repeat(RepeatArgs),
+    /// Simulate every combination of kernels, switches, machines, workloads, scales and seeds: a table with a row a run
+    #[command(after_help = SWEEP_HELP)]
+    Sweep(SweepArgs),
     /// Compare saved runs
     Compare(CompareArgs),
     /// Replay the requests of a recording under other policies, and compare
@@ -286,12 +288,7 @@ pub(crate) struct CaptureArgs {
 impl CaptureArgs {
     /// Checks the arguments.
     pub(crate) fn options(&self) -> anyhow::Result<CaptureOptions> {
-        let version = |text: &String| {
-            KernelVersion::parse(text)
-                .with_context(|| format!("--kernel '{text}' is no version such as 6.1 or 6.12.94"))
-        };
-        let kernel = self.kernel.as_ref().map(version).transpose()?;
-        Ok(CaptureOptions { kernel, proc: self.proc.clone() })
+        Ok(pageblock_plan::recording::capture(self.kernel.as_deref(), self.proc.clone())?)
     }
 }
 

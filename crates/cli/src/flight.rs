@@ -48,7 +48,7 @@ fn record(args: &FlyArgs) -> anyhow::Result<Verdict> {
         begun += &format!("/dev/kmsg: {why}; failures are told by counters only\n");
     }
     if let Err(error) = flight::stay_in_memory() {
-        let why = crate::without_os_numbers(&error.to_string());
+        let why = pageblock_plan::text::without_os_numbers(&error.to_string());
         begun += &format!("memory could not be locked ({why}); a stall may delay samples\n");
     }
     output::note(&begun);

@@ -1,101 +1,16 @@
-//! Machines by name, from a user's file, or from `/proc`.
+//! `pageblock machine list | show | from`.
 
-use std::path::Path;
-
-use anyhow::{Context, bail};
-use pageblock_recording::ProcFiles;
-use pageblock_simulate::sim::machine_file::{self, MachineSpec, Scale};
-use pageblock_simulate::sim::machine_proc;
+use pageblock_plan::machines;
 
 use crate::args::MachineCommand;
-use crate::plan::read_text;
 use crate::{Verdict, output};
-
-/// The machines included in the program.
-const KNOWN: &[(&str, &str)] = &[
-    ("skylake-1s", include_str!("../../../machines/skylake-1s.toml")),
-    ("haswell-2s", include_str!("../../../machines/haswell-2s.toml")),
-    ("small-4g", include_str!("../../../machines/small-4g.toml")),
-    ("small-1g", include_str!("../../../machines/small-1g.toml")),
-    ("numa-8g", include_str!("../../../machines/numa-8g.toml")),
-    ("single-4g", include_str!("../../../machines/single-4g.toml")),
-    ("weiner-1g8", include_str!("../../../machines/weiner-1g8.toml")),
-    ("phone-3g", include_str!("../../../machines/phone-3g.toml")),
-    ("phone-3g-kill", include_str!("../../../machines/phone-3g-kill.toml")),
-    ("chromebook-4g", include_str!("../../../machines/chromebook-4g.toml")),
-    ("phone-2g8", include_str!("../../../machines/phone-2g8.toml")),
-    ("skylake-1s-guest", include_str!("../../../machines/skylake-1s-guest.toml")),
-    ("guest-640m", include_str!("../../../machines/guest-640m.toml")),
-];
-
-/// The size limit of a machine file, above that of 1024 nodes with two ranges and a comment each.
-const FILE_BYTES: u64 = 256 << 10;
-
-/// Returns their names.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    KNOWN.iter().map(|(name, _)| *name)
-}
-
-/// Reads a machine argument: a name, or the path of a TOML file (it ends with .toml or has a /).
-pub(crate) fn load(argument: &str, scale: Scale) -> anyhow::Result<MachineSpec> {
-    if argument.ends_with(".toml") || argument.contains('/') {
-        let path = Path::new(argument);
-        let text = read_text(path, "a machine file", FILE_BYTES)?;
-        return machine_file::parse(&text, scale).with_context(|| path.display().to_string());
-    }
-    machine_file::parse(known(argument)?, scale).with_context(|| argument.to_owned())
-}
-
-/// Returns the TOML of a machine included in the program.
-fn known(name: &str) -> anyhow::Result<&'static str> {
-    let Some((_, text)) = KNOWN.iter().find(|(known, _)| *known == name) else {
-        let names = names().collect::<Vec<_>>().join(", ");
-        bail!("there is no machine '{name}'; there are {names}, or a .toml file");
-    };
-    Ok(text)
-}
 
 pub(crate) fn run(command: &MachineCommand) -> anyhow::Result<Verdict> {
     let text = match command {
-        MachineCommand::List => names().map(|name| format!("{name}\n")).collect(),
-        MachineCommand::Show { machine } => known(machine)?.to_owned(),
-        MachineCommand::From { folder, name } => from(folder, name.as_deref())?,
+        MachineCommand::List => machines::names().map(|name| format!("{name}\n")).collect(),
+        MachineCommand::Show { machine } => machines::known(machine)?.to_owned(),
+        MachineCommand::From { folder, name } => machines::from(folder, name.as_deref())?,
     };
     output::print(&text)?;
     Ok(Verdict::Yes)
-}
-
-/// Returns the TOML of the machine whose `/proc`, or a copy of it, is in the folder.
-fn from(folder: &Path, name: Option<&str>) -> anyhow::Result<String> {
-    let files = ProcFiles::open(folder)?;
-    let path = folder.canonicalize().with_context(|| folder.display().to_string())?;
-    let of_folder = path.file_name().unwrap_or_default().to_string_lossy();
-    let host = Some(files.hostname.trim()).filter(|host| !host.is_empty());
-    let name = name.or(host).unwrap_or(&of_folder);
-    machine_proc::describe(&files, name).with_context(|| folder.display().to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_machine_can_be_created_and_scaled() {
-        for (name, _) in KNOWN {
-            for scale in ["1", "1/8"] {
-                let machine = load(name, Scale::parse(scale).unwrap()).unwrap();
-                assert!(!machine.zones.is_empty(), "{name} at {scale}");
-            }
-        }
-        let pages = |name| load(name, Scale::WHOLE).unwrap().pages();
-        assert_eq!(pages("skylake-1s"), 32112 * 256);
-        assert_eq!(pages("haswell-2s"), 2 * 32028 * 256);
-        assert_eq!(pages("numa-8g"), 7920 * 256);
-        let phone = load("phone-2g8", Scale::WHOLE).unwrap();
-        let block = phone.geometry.pageblock_pages();
-        assert_eq!(
-            (phone.pages() / block, phone.cma.len() / block, phone.zones.len()),
-            (727, 113, 1)
-        );
-    }
 }

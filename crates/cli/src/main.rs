@@ -10,6 +10,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use clap::Parser;
+use pageblock_plan::error::line;
 
 mod args;
 #[cfg(feature = "bench")]
@@ -19,10 +20,8 @@ mod doctor;
 mod explain;
 mod flight;
 mod forecast;
-mod grade;
 mod guest;
 mod interrupt;
-mod jobs;
 mod machines;
 mod manual;
 mod metrics;
@@ -31,7 +30,6 @@ mod plan;
 mod plot;
 mod policy;
 mod progress;
-mod published;
 mod record;
 mod recording;
 mod remedies;
@@ -39,9 +37,8 @@ mod repeat;
 mod replay;
 mod report;
 mod run;
-mod session;
-mod subjects;
 mod suggest;
+mod sweep;
 mod verify;
 
 use args::{Args, Command};
@@ -72,7 +69,7 @@ fn main() -> ExitCode {
         Ok(Verdict::Interrupted) => ExitCode::from(interrupt::INTERRUPTED),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::note(&format!("error: {}\n", line(&error)));
+            output::note(&format!("error: {}\n", line(error.as_ref())));
             ExitCode::from(2)
         }
     }
@@ -91,6 +88,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Run(args) => run::run(RunPlan::new(args)?),
         Command::Guest(command) => guest::run(&command),
         Command::Repeat(args) => repeat::run(args),
+        Command::Sweep(args) => sweep::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),
@@ -106,32 +104,6 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
             "this program was built without its benchmarks; cargo build --release --features bench has them"
         ),
     }
-}
-
-/// Returns an error with its causes in one line; a cause that already ends the text before it is not repeated.
-fn line(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    for cause in error.chain() {
-        let text = without_os_numbers(&cause.to_string().replace('\n', ", "));
-        if !line.ends_with(&text) {
-            line += if line.is_empty() { "" } else { ": " };
-            line += &text;
-        }
-    }
-    line
-}
-
-/// Removes the error number that the standard library appends to the system's message.
-pub(crate) fn without_os_numbers(text: &str) -> String {
-    let mut parts = text.split(" (os error ");
-    let mut kept = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        match part.split_once(')') {
-            Some((number, rest)) if number.parse::<u32>().is_ok() => kept += rest,
-            _ => kept += &[" (os error ", part].concat(),
-        }
-    }
-    kept
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -1,74 +1,20 @@
 //! Plans: checked arguments.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use anyhow::{Context, bail};
-use pageblock::policy::Policy;
-use pageblock::preset::Preset;
-use pageblock_kernel::{Named, file};
+use anyhow::bail;
+use pageblock_kernel::Named;
 use pageblock_measure::certificate::Grade;
 use pageblock_measure::multiops::StarRule;
 use pageblock_measure::published::Table;
+use pageblock_plan::jobs::Jobs;
+use pageblock_plan::policy::given_once;
+use pageblock_plan::run::{self, RunRequest};
+use pageblock_plan::{NamedPolicy, recording};
 use pageblock_recording::CaptureOptions;
 use pageblock_report::summary::Tables;
-use pageblock_simulate::scaled;
-use pageblock_simulate::sim::machine_file::Scale;
-use pageblock_simulate::workload;
 
 use crate::args::{Json, ReplayArgs, RunArgs, Stars, VerifyArgs};
-use crate::jobs::{self, Job, Jobs};
-use crate::output::in_line;
-use crate::{machines, published};
-
-/// A policy as the user named it.
-#[derive(Clone, Debug)]
-pub(crate) struct NamedPolicy {
-    /// The argument; for a file its name without folder and extension.
-    pub(crate) name: String,
-    /// The allocator's part.
-    pub(crate) policy: Policy,
-    /// The whole kernel.
-    pub(crate) kernel: Named,
-}
-
-impl NamedPolicy {
-    /// Reads a policy argument: `NAME,switch=value,...`, or the path of a policy file.
-    pub(crate) fn parse(argument: &str) -> anyhow::Result<Self> {
-        if argument.ends_with(".toml") || argument.contains('/') {
-            return Self::read(Path::new(argument));
-        }
-        Ok(Self::of(Named::parse(argument)?))
-    }
-
-    fn read(path: &Path) -> anyhow::Result<Self> {
-        let place = || path.display().to_string();
-        let text = read_text(path, "a policy file", POLICY_BYTES)?;
-        let name = in_line(&path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy());
-        Ok(Self::of(file::parse(&text, &name).with_context(place)?))
-    }
-
-    /// Makes the kernel of a recording.
-    pub(crate) fn recorded(preset: &Preset) -> Self {
-        // Both tables have the same names.
-        let kernel = Named::parse(preset.name).expect("every preset is a kernel");
-        Self::of(kernel)
-    }
-
-    fn of(kernel: Named) -> Self {
-        Self { name: kernel.label.clone(), policy: kernel.kernel.allocator, kernel }
-    }
-}
-
-/// What `policy show --toml` writes, each value of each switch with its comment, takes an eighth of this.
-const POLICY_BYTES: u64 = 256 << 10;
-
-/// Reads a user's text file; rejects files above the limit, endless ones too.
-pub(crate) fn read_text(path: &Path, kind: &'static str, limit: u64) -> anyhow::Result<String> {
-    let bytes = pageblock_measure::file::read(path, kind, limit)?;
-    String::from_utf8(bytes)
-        .map_err(|_| anyhow::anyhow!("{}: {kind} is a text in UTF-8", path.display()))
-}
 
 /// The output format of results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -158,7 +104,7 @@ pub(crate) struct VerifyPlan {
 impl VerifyPlan {
     pub(crate) fn new(args: VerifyArgs) -> anyhow::Result<Self> {
         Ok(Self {
-            recording: recording(args.recording)?,
+            recording: recording::path(args.recording)?,
             capture: args.capture.options()?,
             policy: args.policy.as_deref().map(NamedPolicy::parse).transpose()?,
             min_shape: share("--min-shape", args.min_shape)?,
@@ -199,35 +145,16 @@ impl ReplayPlan {
             };
             given[..=at].rotate_right(1);
         }
-        if let Some(again) = (1..given.len()).find(|&at| given[..at].contains(&given[at])) {
-            bail!("--policy '{}' is given twice", Named::brief(&given[again]));
-        }
+        given_once(given.iter().map(String::as_str))?;
         Ok(Self {
-            recording: recording(args.recording)?,
+            recording: recording::path(args.recording)?,
             capture: args.capture.options()?,
-            policies: given.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?,
+            policies: named(&given)?,
             has_baseline,
             uncertified: args.uncertified,
             tables: Tables::parse(&args.tables.tables),
             format: args.json.into(),
         })
-    }
-
-    /// Returns the policies to replay under, including the recorded one: the others are compared with its
-    /// replay, as counts of a replay differ from the recorded ones.
-    pub(crate) fn with_recorded(&self, recorded: &Preset) -> Vec<NamedPolicy> {
-        let mut policies = self.policies.clone();
-        let place = policies.iter().position(|named| named.policy == recorded.policy);
-        let mut recorded = vec![match place {
-            Some(place) => policies.remove(place),
-            None => NamedPolicy::recorded(recorded),
-        }];
-        let at = match place {
-            Some(place) if self.has_baseline => place,
-            _ => usize::from(self.has_baseline),
-        };
-        policies.splice(at..at, recorded.drain(..));
-        policies
     }
 }
 
@@ -245,108 +172,30 @@ pub(crate) struct RunPlan {
 
 impl RunPlan {
     pub(crate) fn new(args: RunArgs) -> anyhow::Result<Self> {
-        let Some(workload) = workload::find(&args.workload) else {
-            let known: Vec<_> = workload::ALL.iter().map(|w| w.name()).collect();
-            let known = known.join(", ");
-            bail!("there is no workload '{}'; there are {known}", args.workload);
-        };
-        if args.seeds == 0 {
-            bail!("--seeds 0: at least one seed is needed");
-        }
-        if args.seeds > MAX_SEEDS {
-            bail!(
-                "--seeds {}: at most {MAX_SEEDS} are allowed; the exact paired tests take time with the \
-                 cube of the seeds",
-                args.seeds
-            );
-        }
-        let Some(end) = args.first_seed.checked_add(args.seeds) else {
-            bail!("--first-seed {} and {} seeds are too large", args.first_seed, args.seeds);
-        };
-        let at_a_time = jobs::at_a_time(args.jobs)?;
-        let scale = Scale::parse(&args.scale).context("--scale")?;
-        let name = args.machine.as_deref().unwrap_or(workload.machine());
-        let machine = machines::load(name, scale)?;
-        workload.fits(&machine)?;
-        let published = published::find(workload.name(), &machine.name);
-        if args.published && published.is_none() {
-            bail!("--published: nothing is published of {} on {}", workload.name(), machine.name);
-        }
-        let published_here = published.is_some();
-        let published = published.filter(|_| args.published);
         let format = RunFormat::new(args.json, args.published)?;
-        let policies = match published {
-            _ if !args.policies.is_empty() => args.policies,
-            Some(table) => table.policies.clone(),
-            None if published_here => bail!(
-                "--policy is missing: at least one policy is needed, or --published for those of the \
-                 published table"
-            ),
-            None => bail!("--policy is missing: at least one policy is needed"),
-        };
-        if let Some(again) = (1..policies.len()).find(|&at| policies[..at].contains(&policies[at]))
-        {
-            bail!("--policy '{}' is given twice", Named::brief(&policies[again]));
+        if args.pictures && args.save.is_none() && format != RunFormat::Runs {
+            bail!("--pictures: nothing would keep them; --save FILE does, and --json prints them");
         }
-        if let Some(table) = published {
-            published::check_policies(table, policies.iter().map(String::as_str))?;
-        }
-        let policies: Vec<NamedPolicy> =
-            policies.iter().map(|p| NamedPolicy::parse(p)).collect::<Result<_, _>>()?;
-        for NamedPolicy { name, kernel, .. } in &policies {
-            scaled::kernel(kernel, &machine, workload)
-                .with_context(|| format!("--policy {}", Named::brief(name)))?;
-        }
-        can_keep(args.save.as_deref(), args.pictures, format)?;
-        let machine = Arc::new(machine);
-        let kernels: Vec<_> = policies.into_iter().map(|named| Arc::new(named.kernel)).collect();
-        let list = (args.first_seed..end).flat_map(|seed| {
-            let (machine, kernels) = (&machine, &kernels);
-            kernels.iter().map(move |kernel| Job {
-                machine: Arc::clone(machine),
-                kernel: Arc::clone(kernel),
-                workload,
-                seed,
-            })
-        });
-        Ok(Self {
-            jobs: Jobs {
-                list: list.collect(),
-                at_a_time,
-                save: args.save,
-                pictures: args.pictures,
-            },
-            stars: args.stars.into(),
-            published,
-            tables: Tables::parse(&args.tables.tables),
-            format,
-        })
+        let run::RunPlan { jobs, published } = run::RunPlan::new(RunRequest {
+            workload: args.workload,
+            policies: named(&args.policies)?,
+            machine: args.machine,
+            published: args.published,
+            seeds: args.seeds,
+            first_seed: args.first_seed,
+            scale: args.scale,
+            jobs: args.jobs,
+            save: args.save,
+            pictures: args.pictures,
+        })?;
+        let tables = Tables::parse(&args.tables.tables);
+        Ok(Self { jobs, stars: args.stars.into(), published, tables, format })
     }
 }
 
-/// Checks that the runs can be saved, if they are to be, and that somebody keeps their pictures.
-fn can_keep(save: Option<&Path>, pictures: bool, format: RunFormat) -> anyhow::Result<()> {
-    match save {
-        Some(path) => pageblock_measure::run::can_save(path).context("--save"),
-        None if pictures && format != RunFormat::Runs => {
-            bail!("--pictures: nothing would keep them; --save FILE does, and --json prints them")
-        }
-        None => Ok(()),
-    }
-}
-
-/// The maximum number of seeds of a run.
-const MAX_SEEDS: u64 = 1000;
-
-fn recording(path: PathBuf) -> anyhow::Result<PathBuf> {
-    if path.is_dir() || path.is_file() {
-        return Ok(path);
-    }
-    let problem = if path.exists() { "is no folder or file" } else { "does not exist" };
-    bail!(
-        "recording {} {problem}; a recording is a .pbrec, a folder with start/ and events, or a capture",
-        path.display()
-    )
+/// Reads policy arguments.
+pub(crate) fn named(policies: &[String]) -> pageblock_plan::Result<Vec<NamedPolicy>> {
+    policies.iter().map(|policy| NamedPolicy::parse(policy)).collect()
 }
 
 fn share(option: &str, share: Option<f64>) -> anyhow::Result<f64> {

@@ -5,9 +5,10 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use pageblock_picture::plot::{self, Format};
 use pageblock_picture::{Opened, plain};
+use pageblock_plan::subjects::{self, Pictured};
 
 use crate::args::report::PlotArgs;
-use crate::subjects::{self, Pictured};
+use crate::progress::terminal;
 use crate::{Verdict, interrupt, output};
 
 pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<Verdict> {
@@ -20,7 +21,7 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<Verdict> {
         pageblock_measure::file::can_save(path).context("--out")?;
     }
     interrupt::watch()?;
-    let Pictured { subjects, runs, .. } = subjects::load(&args.of, false)?;
+    let Pictured { subjects, runs, .. } = subjects::load(&args.of.sources()?, false, &terminal())?;
     let opened = subjects.iter().map(Opened::of).collect::<Result<Vec<_>, _>>()?;
     let opened: Vec<Opened> = opened.into_iter().flatten().collect();
     let points = plot::points(&runs);

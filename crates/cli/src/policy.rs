@@ -3,6 +3,7 @@
 use pageblock::policy::Value;
 use pageblock_kernel::preset::PRESETS;
 use pageblock_kernel::{Named, Switch, file};
+use pageblock_plan::NamedPolicy;
 use pageblock_report::json::to_json;
 use pageblock_report::table::Table;
 use serde_json::{Map, json};
@@ -10,7 +11,7 @@ use serde_json::{Map, json};
 use crate::Verdict;
 use crate::args::PolicyCommand;
 use crate::output::print;
-use crate::plan::{Format, NamedPolicy};
+use crate::plan::Format;
 
 pub(crate) fn run(command: PolicyCommand) -> anyhow::Result<Verdict> {
     let parse = |argument: &str| anyhow::Ok(NamedPolicy::parse(argument)?.kernel);

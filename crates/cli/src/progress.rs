@@ -1,11 +1,15 @@
 //! Progress bars on standard error, if that is a terminal.
 
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
-use crate::output::in_line;
+use pageblock_plan::watch::{Bar, Watch};
+
+use crate::interrupt;
+use crate::output::{self, in_line};
 
 /// A progress bar of a long command. It draws nothing if standard error is not a terminal.
 pub(crate) struct Progress {
@@ -81,6 +85,57 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Returns the watcher of a program that runs in a terminal: bars, and Ctrl-C.
+pub(crate) fn terminal() -> Arc<dyn Watch> {
+    Arc::new(Terminal)
+}
+
+struct Terminal;
+
+impl Watch for Terminal {
+    fn bar(&self, what: &str, total: u64, unit: &str) -> Box<dyn Bar> {
+        Box::new(Progress::new(what, total, unit))
+    }
+
+    fn shares(&self, what: &str) -> Box<dyn Bar> {
+        Box::new(Progress::of_shares(what))
+    }
+
+    fn stopped(&self) -> bool {
+        interrupt::requested()
+    }
+
+    fn keep(&self, finished: String) {
+        interrupt::keep(finished);
+    }
+
+    fn warn(&self, text: &str) {
+        output::note(&format!("warning: {text}\n"));
+    }
+
+    fn note(&self, text: &str) {
+        output::note(&format!("{text}\n"));
+    }
+}
+
+impl Bar for Progress {
+    fn resize(&self, total: u64) {
+        Self::resize(self, total);
+    }
+
+    fn set(&self, done: u64) {
+        Self::set(self, done);
+    }
+
+    fn set_share(&self, share: f64) {
+        Self::set_share(self, share);
+    }
+
+    fn say(&self, what: String) {
+        Self::say(self, what);
     }
 }
 

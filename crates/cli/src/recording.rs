@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use pageblock_plan::{Session, grade};
 use pageblock_recording::{CaptureOptions, Error, Part, Recording, Written, llfree};
 use pageblock_replay::call_sites::CallSiteFinder;
 use pageblock_replay::contents;
@@ -11,9 +12,8 @@ use pageblock_report::{contents as print, table::Table};
 use crate::args::recording::{
     ConvertArgs, HeadArgs, LookArgs, OutArgs, RecordingCommand, SliceArgs,
 };
-use crate::progress::Progress;
-use crate::session::Session;
-use crate::{Verdict, grade, interrupt, output};
+use crate::progress::{Progress, terminal};
+use crate::{Verdict, interrupt, output};
 
 pub(crate) fn run(command: &RecordingCommand) -> anyhow::Result<Verdict> {
     match command {
@@ -28,7 +28,7 @@ pub(crate) fn run(command: &RecordingCommand) -> anyhow::Result<Verdict> {
 }
 
 fn info(args: &LookArgs) -> anyhow::Result<Verdict> {
-    let session = Session::recorded(&args.recording, &args.capture.options()?)?;
+    let session = Session::recorded(&args.recording, &args.capture.options()?, &terminal())?;
     let Session { recording, columnar, .. } = &session;
     let of = contents::contents(recording, columnar, grade::kept(&session))?;
     output::print(&match args.json {
@@ -39,7 +39,7 @@ fn info(args: &LookArgs) -> anyhow::Result<Verdict> {
 }
 
 fn stats(args: &LookArgs) -> anyhow::Result<Verdict> {
-    let session = Session::recorded(&args.recording, &args.capture.options()?)?;
+    let session = Session::recorded(&args.recording, &args.capture.options()?, &terminal())?;
     let Session { recording, columnar, .. } = &session;
     interrupt::watch()?;
     let bar = Progress::new("counting", columnar.events, "events");
@@ -55,7 +55,7 @@ fn stats(args: &LookArgs) -> anyhow::Result<Verdict> {
 }
 
 fn stacks(args: &LookArgs) -> anyhow::Result<Verdict> {
-    let session = Session::recorded(&args.recording, &args.capture.options()?)?;
+    let session = Session::recorded(&args.recording, &args.capture.options()?, &terminal())?;
     interrupt::watch()?;
     let bar = Progress::new("counting", session.columnar.events, "events");
     let mut finder = CallSiteFinder::default();
@@ -73,7 +73,7 @@ fn stacks(args: &LookArgs) -> anyhow::Result<Verdict> {
 }
 
 fn head(args: &HeadArgs) -> anyhow::Result<Verdict> {
-    let session = Session::recorded(&args.recording, &CaptureOptions::default())?;
+    let session = Session::recorded(&args.recording, &CaptureOptions::default(), &terminal())?;
     let Session { recording, columnar, .. } = &session;
     let from = columnar.event_at(args.from, 0)?;
     let mut table = Table::new()
@@ -111,7 +111,7 @@ fn anonymise(args: &OutArgs) -> anyhow::Result<Verdict> {
 
 fn part_of(path: &Path, part: &Part, out: &Path) -> anyhow::Result<Verdict> {
     must_be_pbrec(out)?;
-    let session = Session::recorded(path, &CaptureOptions::default())?;
+    let session = Session::recorded(path, &CaptureOptions::default(), &terminal())?;
     let bar = Progress::new("writing", 0, "events");
     let written =
         session.recording.write_part(&session.columnar, part, out, &mut |done, all| {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use pageblock_doctor::Error as DoctorError;
 use pageblock_doctor::forecast::Forecast;
+use pageblock_plan::{Session, replays};
 use pageblock_recording::CaptureOptions;
 use pageblock_report::json::to_json;
 use pageblock_report::remedies as print;
@@ -13,9 +14,8 @@ use pageblock_trial::demand::{DemandTrials, demand_trials};
 use pageblock_trial::{Error, State, remedies};
 
 use crate::args::ForecastArgs;
-use crate::progress::Progress;
-use crate::session::Session;
-use crate::{Verdict, forecast, interrupt, output, replay};
+use crate::progress::{Progress, terminal};
+use crate::{Verdict, forecast, interrupt, output};
 
 /// What is tried.
 #[derive(clap::Args, Debug)]
@@ -84,8 +84,8 @@ fn state(root: &Path) -> Result<State, Error> {
 
 /// Tries settings on the demand of a recording; `None` if it was interrupted.
 fn demand(path: &Path) -> anyhow::Result<Option<DemandTrials>> {
-    let mut session = Session::open(path, &CaptureOptions::default())?;
-    let demands = session.make(replay::demands)?;
+    let mut session = Session::open(path, &CaptureOptions::default(), &terminal())?;
+    let demands = session.make(replays::demands)?;
     if demands.count == 0 {
         bail!("{}: it has no request that can be served again", path.display());
     }

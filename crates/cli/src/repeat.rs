@@ -6,13 +6,14 @@ use anyhow::{Context, bail};
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_measure::setup::SetupRecord;
+use pageblock_plan::jobs::{self, Job, Jobs, Load};
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::{self, MachineError, MachineSpec, Scale};
 use pageblock_simulate::workload;
 
 use crate::args::RepeatArgs;
-use crate::jobs::{self, Job, Jobs};
 use crate::output::in_line;
+use crate::progress::terminal;
 use crate::{Verdict, interrupt, output};
 
 pub(crate) fn run(args: RepeatArgs) -> anyhow::Result<Verdict> {
@@ -34,7 +35,7 @@ pub(crate) fn run(args: RepeatArgs) -> anyhow::Result<Verdict> {
         pageblock_measure::run::can_save(path).context("--save")?;
     }
     interrupt::watch()?;
-    let repeated = jobs.run()?;
+    let repeated = jobs.run(terminal().as_ref())?;
     let (mut text, mut verdict) = (String::new(), Verdict::Yes);
     for (at, again) in &repeated {
         let run = &saved[*at];
@@ -65,7 +66,12 @@ fn job(run: &Run) -> anyhow::Result<Job> {
         machine(setup).with_context(|| format!("setup, saved by pageblock {}", writer(setup)))?;
     workload.fits(&machine)?;
     scaled::kernel(&kernel, &machine, workload)?;
-    Ok(Job { machine: Arc::new(machine), kernel: Arc::new(kernel), workload, seed: run.seed })
+    Ok(Job {
+        machine: Arc::new(machine),
+        kernel: Arc::new(kernel),
+        workload: Load::Known(workload),
+        seed: run.seed,
+    })
 }
 
 fn lacks(key: &str) -> String {

@@ -1,32 +1,21 @@
 //! `pageblock replay`: replays the requests of a recording under any policy.
 
-use anyhow::bail;
-use pageblock::policy::Policy;
-use pageblock::preset::Preset;
-use pageblock_measure::compare::{Comparison, Options};
+use pageblock_measure::compare::Comparison;
 use pageblock_measure::summary::Summary;
-use pageblock_measure::{Calibration, Run};
-use pageblock_replay::demand::Demands;
+use pageblock_plan::{Session, replays};
 use pageblock_replay::machine::recorded_preset;
-use pageblock_replay::open_loop::{self, Replayed};
-use pageblock_report::{replay as print, verify as words};
+use pageblock_report::replay as print;
 
-use crate::plan::{NamedPolicy, ReplayPlan, RunFormat};
-use crate::progress::Progress;
-use crate::session::Session;
-use crate::{Verdict, compare, grade, interrupt, output};
-
-/// The note on every free replay.
-const OPEN_LOOP: &str = "Open loop: reclaim and compaction are as recorded; only \
-the allocator decides anew. A request that failed in the recording counts as failed here unless the \
-policy has a block for it at that moment.";
+use crate::plan::{ReplayPlan, RunFormat};
+use crate::progress::terminal;
+use crate::{Verdict, compare, interrupt, output};
 
 pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
-    let mut session = Session::open(&plan.recording, &plan.capture)?;
+    let mut session = Session::open(&plan.recording, &plan.capture, &terminal())?;
     interrupt::watch()?;
     let own = recorded_preset(&session.recording);
-    let policies = plan.with_recorded(own);
-    let (runs, options) = match replays(&mut session, own, &policies, false)? {
+    let policies = replays::with_recorded(plan.policies.clone(), plan.has_baseline, own);
+    let (runs, options) = match replays::replays(&mut session, own, &policies, false)? {
         Ok(replayed) => replayed,
         Err(gap) => {
             output::note(&format!("replay: nothing can be replayed: {gap}\n"));
@@ -41,94 +30,4 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
         format => compare::text(runs, format, &plan.tables, &options, None)?,
     })?;
     Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
-}
-
-/// Replays freely under each policy, of which one is the recorded kernel's, and grades the recording. Returns the
-/// runs with the options of their comparison, or why nothing can be replayed.
-pub(crate) fn replays(
-    session: &mut Session,
-    own: &Preset,
-    policies: &[NamedPolicy],
-    with_history: bool,
-) -> anyhow::Result<Result<(Vec<Run>, Options), String>> {
-    let (fidelity, mut certificate) = grade::decisions(session, own)?;
-    if !grade::can_be_replayed(session, &fidelity) {
-        return Ok(Err(fidelity.main_gap().map(words::gap).unwrap_or_default()));
-    }
-    let demands = session.make(demands)?;
-    let mut runs = Vec::new();
-    for NamedPolicy { name, policy, .. } in policies {
-        match replay_one(session, &demands, name, policy, with_history)? {
-            Some(replayed) => {
-                if certificate.is_none() && *policy == own.policy {
-                    certificate = Some(grade::of_replay(session, &demands, &fidelity, &replayed)?);
-                }
-                runs.push(replayed.run);
-                interrupt::keep(format!("{} of {} policies are done", runs.len(), policies.len()));
-            }
-            None => break,
-        }
-    }
-    if runs.is_empty() {
-        bail!("interrupted before the first policy was done");
-    }
-    let calibration = calibrate(&demands, own, policies, &runs);
-    let mut notes: Vec<String> = fidelity.gaps.iter().map(words::gap).collect();
-    notes.push(OPEN_LOOP.to_owned());
-    if runs.len() < policies.len() {
-        notes.push(format!("Interrupted: {} of {} policies are done.", runs.len(), policies.len()));
-    }
-    let line = words::certificate(&fidelity, certificate.as_ref());
-    for run in &mut runs {
-        run.certificate = Some(line.clone());
-        run.calibration.clone_from(&calibration);
-        run.notes.clone_from(&notes);
-    }
-    let supports = certificate.map(|certificate| certificate.parts);
-    Ok(Ok((runs, Options { supports, ..Options::default() })))
-}
-
-/// Finds the recording's requests.
-pub(crate) fn demands(session: &Session) -> Result<Demands, pageblock_replay::Error> {
-    let bar = Progress::new("finding demands", 0, "events");
-    open_loop::demands(&session.recording, &session.columnar, &mut |done, total| {
-        bar.resize(total);
-        bar.set(done);
-    })
-}
-
-/// Replays under one policy; `None` if Ctrl-C interrupted it.
-pub(crate) fn replay_one(
-    session: &Session,
-    demands: &Demands,
-    name: &str,
-    policy: &Policy,
-    with_history: bool,
-) -> anyhow::Result<Option<Replayed>> {
-    let bar = Progress::new(name, demands.count, "demands");
-    let Session { recording, columnar, .. } = session;
-    let progress = &mut |done, _| {
-        bar.set(done);
-        !interrupt::requested()
-    };
-    Ok(match with_history {
-        true => {
-            open_loop::replay_with_history(recording, columnar, demands, name, policy, progress)?
-        }
-        false => open_loop::replay(recording, demands, name, policy, progress)?,
-    })
-}
-
-/// Compares the free replay under the recorded policy with the recorded kernel's events; `None` if Ctrl-C
-/// interrupted it, or the recording has no such events to compare.
-fn calibrate(
-    demands: &Demands,
-    own: &Preset,
-    policies: &[NamedPolicy],
-    runs: &[Run],
-) -> Option<Calibration> {
-    let (_, run) = policies.iter().zip(runs).find(|(named, _)| named.policy == own.policy)?;
-    let recorded = demands.recorded.extfrag.clone()?;
-    let calibration = Calibration::of(&recorded, run);
-    Some(Calibration { policy: own.name.to_owned(), ..calibration })
 }

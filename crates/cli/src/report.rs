@@ -1,16 +1,18 @@
 //! `pageblock report`: runs and recordings on a page.
 
 use pageblock_picture::page::Page;
+use pageblock_plan::subjects::{self, Pictured};
 
 use crate::args::report::ReportArgs;
-use crate::subjects::{self, Pictured};
+use crate::progress::terminal;
 use crate::{Verdict, interrupt, output};
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
     pageblock_measure::file::can_save(&args.out)?;
     interrupt::watch()?;
-    let Pictured { title, subjects, comparisons, .. } = subjects::load(&args.of, true)?;
-    let page = Page { title, command: subjects::command_line(), subjects, comparisons };
+    let Pictured { title, subjects, comparisons, .. } =
+        subjects::load(&args.of.sources()?, true, &terminal())?;
+    let page = Page { title, command: command_line(), subjects, comparisons };
     let html = page.html();
     pageblock_measure::file::save_bytes(&args.out, html.as_bytes())?;
     let drawn = page.subjects.iter().filter(|subject| subject.history.is_some()).count();
@@ -26,4 +28,10 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
         );
     }
     Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
+}
+
+/// Returns this program's command line, as a shell would take it.
+fn command_line() -> String {
+    let words = std::env::args_os().skip(1).map(|word| subjects::quoted(&word.to_string_lossy()));
+    std::iter::once("pageblock".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

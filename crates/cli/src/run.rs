@@ -4,19 +4,21 @@ use std::sync::Arc;
 
 use pageblock_measure::Run;
 use pageblock_measure::compare::Options;
+use pageblock_plan::compare::comparable_part;
 
 use crate::plan::{RunFormat, RunPlan};
+use crate::progress::terminal;
 use crate::{Verdict, compare, interrupt, output};
 
 pub(crate) fn run(plan: RunPlan) -> anyhow::Result<Verdict> {
     interrupt::watch()?;
     let jobs = Arc::new(plan.jobs);
-    let mut runs: Vec<Run> = jobs.run()?.into_values().collect();
+    let mut runs: Vec<Run> = jobs.run(terminal().as_ref())?.into_values().collect();
     if runs.len() < jobs.list.len() {
         let note = format!("Interrupted: {}.", jobs.finished(runs.len()));
         runs.iter_mut().for_each(|run| run.notes.push(note.clone()));
         if plan.format != RunFormat::Runs {
-            runs = compare::comparable_part(runs);
+            runs = comparable_part(runs);
         }
     }
     let options = Options { stars: plan.stars, ..Options::default() };

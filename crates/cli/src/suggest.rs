@@ -4,9 +4,8 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::Error;
 use clap::{Arg, Command};
 use pageblock::preset::PRESETS;
+use pageblock_plan::machines;
 use pageblock_simulate::workload;
-
-use crate::machines;
 
 /// A parser that accepts any text, and suggests names for completion.
 #[derive(Clone)]

@@ -2,16 +2,16 @@
 
 use pageblock_measure::verification::{CASES_JUDGED, DRAINS};
 use pageblock_measure::{Certificate, Verification};
-use pageblock_replay::VerifyOptions;
+use pageblock_plan::verify::verify;
+use pageblock_plan::{Session, grade};
 use pageblock_replay::machine::recorded_preset;
 
 use crate::plan::{Format, VerifyPlan};
-use crate::progress::Progress;
-use crate::session::Session;
-use crate::{Verdict, grade, interrupt, output};
+use crate::progress::terminal;
+use crate::{Verdict, interrupt, output};
 
 pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
-    let mut session = Session::open(&plan.recording, &plan.capture)?;
+    let mut session = Session::open(&plan.recording, &plan.capture, &terminal())?;
     interrupt::watch()?;
     let own = recorded_preset(&session.recording);
     let (name, policy) = match &plan.policy {
@@ -37,30 +37,6 @@ pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
     let Some(reason) = refusal else { return Ok(Verdict::Yes) };
     output::note(&format!("verify: {reason}\n"));
     Ok(Verdict::No)
-}
-
-/// Verifies an opened recording under a policy, with a progress bar.
-pub(crate) fn verify(
-    session: &Session,
-    name: &str,
-    policy: &pageblock::policy::Policy,
-    mismatches: usize,
-) -> anyhow::Result<Verification> {
-    let bar = Progress::new("verifying", 0, "events");
-    let options = VerifyOptions { mismatches, ..VerifyOptions::default() };
-    let Session { recording, columnar, .. } = session;
-    let result = pageblock_replay::verify(
-        recording,
-        columnar,
-        policy,
-        name,
-        options,
-        &mut |done, total| {
-            bar.resize(total);
-            bar.set(done);
-        },
-    )?;
-    Ok(result)
 }
 
 /// Returns why a grade fails the plan, if it does.

@@ -307,6 +307,20 @@ impl Columnar {
         TableReader::open_verified(&self.path, &names())
     }
 
+    /// Returns the names of the columns.
+    #[must_use]
+    pub fn column_names() -> Vec<&'static str> {
+        names().to_vec()
+    }
+
+    /// Streams some of the columns, batch by batch; they are named in the order of [`Columnar::column_names`].
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or there is no such column.
+    pub fn batches_of(&self, columns: &[&str]) -> Result<TableReader, Error> {
+        TableReader::open_verified(&self.path, columns)
+    }
+
     /// Streams the events in chunks: faster than [`Columnar::records`].
     ///
     /// # Errors

@@ -317,6 +317,12 @@ impl TableReader {
         self.reader.schema().metadata().clone().into()
     }
 
+    /// Returns the columns' names and types.
+    #[must_use]
+    pub fn schema(&self) -> Arc<Schema> {
+        self.reader.schema()
+    }
+
     /// Reads the next batch; `None` after the last.
     ///
     /// # Errors
@@ -379,6 +385,12 @@ macro_rules! column_of {
             self.primitive::<$kind>(column)
         }
     };
+}
+
+impl From<Batch> for RecordBatch {
+    fn from(batch: Batch) -> Self {
+        batch.batch
+    }
 }
 
 impl Batch {

@@ -36,7 +36,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "DIR", requires = "root")]
     pub(crate) later: Option<PathBuf>,
     /// The time between the two samples, such as 10s, 500ms or 2m; 0 takes one sample and gives no rates
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = crate::doctor::interval, conflicts_with = "root")]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = pageblock_plan::doctor::interval, conflicts_with = "root")]
     pub(crate) interval: Duration,
     /// Examine a machine that a flight file recorded, between two moments; the log is that of all its failures
     #[arg(long, value_name = "FILE", conflicts_with_all = ["root", "later", "interval"])]
@@ -82,7 +82,7 @@ pub(crate) struct FlyArgs {
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) size: Option<u64>,
     /// The time between two samples
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = crate::doctor::interval)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = pageblock_plan::doctor::interval)]
     pub(crate) interval: Duration,
     /// Keep the hour around a failed allocation, an OOM or a stall, in a file beside the ring
     #[arg(long)]
@@ -92,7 +92,7 @@ pub(crate) struct FlyArgs {
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) keep: u64,
     /// End after this time
-    #[arg(long, value_name = "TIME", value_parser = crate::doctor::interval)]
+    #[arg(long, value_name = "TIME", value_parser = pageblock_plan::doctor::interval)]
     pub(crate) duration: Option<Duration>,
     /// The folder that has proc, sys and dev of the machine, such as /host in a container
     #[arg(long, value_name = "DIR", default_value = "/")]
@@ -111,7 +111,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "TIME", value_parser = When::new, allow_hyphen_values = true)]
     pub(crate) to: Option<When>,
     /// The time of a row; by default a twentieth of all
-    #[arg(long, value_name = "TIME", value_parser = crate::doctor::interval)]
+    #[arg(long, value_name = "TIME", value_parser = pageblock_plan::doctor::interval)]
     pub(crate) every: Option<Duration>,
     /// Print JSON
     #[arg(long)]

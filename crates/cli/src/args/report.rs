@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use pageblock_picture::plot::PlotKind;
+use pageblock_plan::subjects::Sources;
 
 use super::CaptureArgs;
 use crate::suggest::policy;
@@ -85,4 +86,16 @@ pub(crate) struct PicturedArgs {
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,
+}
+
+impl PicturedArgs {
+    /// Checks the arguments.
+    pub(crate) fn sources(&self) -> anyhow::Result<Sources> {
+        Ok(Sources {
+            sources: self.sources.clone(),
+            policies: crate::plan::named(&self.policies)?,
+            seed: self.seed,
+            capture: self.capture.options()?,
+        })
+    }
 }

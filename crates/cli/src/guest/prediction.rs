@@ -8,9 +8,10 @@ use pageblock_guest::workload::GuestWorkload;
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_measure::prediction::Score;
+use pageblock_plan::jobs::{self, Job, Jobs, Load};
 use pageblock_report::{json, prediction};
 
-use crate::jobs::{self, Job, Jobs};
+use crate::progress::terminal;
 use crate::{interrupt, output};
 
 /// The file of the simulations in the folder of a series.
@@ -48,13 +49,13 @@ pub(super) fn foretell(plan: &Plan, seeds: u64) -> anyhow::Result<Vec<Run>> {
     for seed in 1..=seeds {
         for policy in &policies {
             let (machine, kernel) = (Arc::clone(&machine), Arc::new(Named::parse(policy)?));
-            list.push(Job { machine, kernel, workload, seed });
+            list.push(Job { machine, kernel, workload: Load::Known(workload), seed });
         }
     }
     std::fs::create_dir_all(&plan.out).with_context(|| plan.out.display().to_string())?;
     let jobs =
         Arc::new(Jobs { list, at_a_time: jobs::at_a_time(None)?, save: None, pictures: false });
-    let runs: Vec<Run> = jobs.run()?.into_values().collect();
+    let runs: Vec<Run> = jobs.run(terminal().as_ref())?.into_values().collect();
     if !interrupt::requested() {
         pageblock_measure::run::save(&path, &runs)?;
         output::note(&format!(

@@ -7,6 +7,7 @@ mod doctor;
 mod explain;
 mod flight;
 mod gaps;
+mod grid;
 mod guest;
 mod inputs;
 mod machines;

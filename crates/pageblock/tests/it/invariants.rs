@@ -114,6 +114,7 @@ fn unsafe_blocks_of_other_crates_stand_in_their_own_files() {
         ("capi", ["memory.rs", "lock.rs"]),
         ("bench", ["peers.rs", ""]),
         ("guest", ["inside/memory.rs", ""]),
+        ("python", ["import.rs", ""]),
     ] {
         let Some(path) = neighbour(name) else { return };
         let sources = sources_of(&path.join("src"));

@@ -11,7 +11,7 @@ const RINGS: [&str; 9] =
     ["policy", "base", "table", "zone", "percpu", "access", "slowpath", "api", "replay"];
 
 /// The workspace's crates, lowest first.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 18] = [
     "pageblock",
     "kernel",
     "recording",
@@ -26,7 +26,9 @@ const CRATES: [&str; 16] = [
     "report",
     "picture",
     "bench",
+    "plan",
     "capi",
+    "python",
     "cli",
 ];
 

@@ -8,6 +8,7 @@ pub mod hugealloc;
 pub mod monitors;
 pub mod netperf;
 pub mod parallelio;
+pub mod requests;
 pub mod thpfioscale;
 
 use std::fmt::Debug;
@@ -27,7 +28,7 @@ pub type Progress<'p> = dyn FnMut(&World<'_>) -> bool + 'p;
 /// A benchmark: what it does to a machine, from boot to the end.
 pub trait Workload: Debug + Sync {
     /// Returns its name, as `pageblock run` takes it.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Returns a line with what it does and the series that it was used for.
     fn summary(&self) -> &'static str;
@@ -38,7 +39,7 @@ pub trait Workload: Debug + Sync {
     }
 
     /// Returns the name of the machine that it was published for.
-    fn machine(&self) -> &'static str;
+    fn machine(&self) -> &str;
 
     /// Checks that it fits a machine.
     ///

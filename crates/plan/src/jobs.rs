@@ -7,43 +7,71 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use anyhow::bail;
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_simulate::sim::machine_file::MachineSpec;
 use pageblock_simulate::sim::world::World;
 use pageblock_simulate::simulate::Simulation;
 use pageblock_simulate::workload::Workload;
+use pageblock_simulate::workload::requests::Requests;
 
-use crate::interrupt;
-use crate::progress::Progress;
+use crate::error::{Result, bail};
+use crate::watch::Watch;
 
-/// How often Ctrl-C is looked for, and the bar drawn.
+/// How often the watcher is asked, and the bar drawn.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A workload to be simulated.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// One of those that are included.
+    Known(&'static dyn Workload),
+    /// One whose requests come from outside.
+    Own(Arc<Requests>),
+}
+
+impl Load {
+    /// Returns the workload.
+    #[must_use]
+    pub fn get(&self) -> &dyn Workload {
+        match self {
+            Self::Known(workload) => *workload,
+            Self::Own(workload) => workload.as_ref(),
+        }
+    }
+}
 
 /// One simulation to be done.
 #[derive(Clone, Debug)]
-pub(crate) struct Job {
-    pub(crate) machine: Arc<MachineSpec>,
-    pub(crate) kernel: Arc<Named>,
-    pub(crate) workload: &'static dyn Workload,
-    pub(crate) seed: u64,
+pub struct Job {
+    /// The machine.
+    pub machine: Arc<MachineSpec>,
+    /// The kernel.
+    pub kernel: Arc<Named>,
+    /// The workload.
+    pub workload: Load,
+    /// The seed.
+    pub seed: u64,
 }
 
 /// Simulations to be done.
 #[derive(Debug)]
-pub(crate) struct Jobs {
-    pub(crate) list: Vec<Job>,
+pub struct Jobs {
+    /// The simulations.
+    pub list: Vec<Job>,
     /// How many run at a time.
-    pub(crate) at_a_time: usize,
+    pub at_a_time: usize,
     /// The file that each run is saved to when it is done.
-    pub(crate) save: Option<PathBuf>,
+    pub save: Option<PathBuf>,
     /// Whether the runs keep the history of the machine's memory.
-    pub(crate) pictures: bool,
+    pub pictures: bool,
 }
 
 /// The number of simulations at a time: as asked for, else one a CPU.
-pub(crate) fn at_a_time(jobs: Option<usize>) -> anyhow::Result<usize> {
+///
+/// # Errors
+/// For 0.
+pub fn at_a_time(jobs: Option<usize>) -> Result<usize> {
     match jobs {
         Some(0) => bail!("--jobs 0: at least one simulation must run at a time"),
         Some(jobs) => Ok(jobs),
@@ -60,18 +88,23 @@ struct Work {
 }
 
 /// A run that is done, and its place among the jobs.
-type Done = (usize, anyhow::Result<Run>);
+type Done = (usize, Result<Run>);
 
 impl Jobs {
     /// What is finished, in words.
-    pub(crate) fn finished(&self, runs: usize) -> String {
+    #[must_use]
+    pub fn finished(&self, runs: usize) -> String {
         let saved = self.save.as_ref();
         let saved = saved.map_or(String::new(), |path| format!(", saved in {}", path.display()));
         format!("{runs} of {} runs are finished{saved}", self.list.len())
     }
 
-    /// Runs them; returns those that were done with their places, in their order. After Ctrl-C it waits for no worker.
-    pub(crate) fn run(self: &Arc<Self>) -> anyhow::Result<BTreeMap<usize, Run>> {
+    /// Runs them; returns those that were done with their places, in their order. When it is stopped it waits
+    /// for no worker.
+    ///
+    /// # Errors
+    /// If a simulation fails, or its run cannot be saved.
+    pub fn run(self: &Arc<Self>, watch: &dyn Watch) -> Result<BTreeMap<usize, Run>> {
         let work = Arc::new(Work {
             next: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
@@ -89,7 +122,7 @@ impl Jobs {
             });
         }
         drop(done);
-        let runs = self.collect(&work, &results);
+        let runs = self.collect(&work, &results, watch);
         work.stopped.store(true, Relaxed);
         runs
     }
@@ -101,7 +134,7 @@ impl Jobs {
         if work.stopped.load(Relaxed) {
             return None;
         }
-        let simulation = Simulation { machine, kernel, workload: *workload, seed: *seed };
+        let simulation = Simulation { machine, kernel, workload: workload.get(), seed: *seed };
         let mut progress = |world: &World<'_>| {
             work.shares[worker].store(world.share_done().to_bits(), Relaxed);
             !work.stopped.load(Relaxed)
@@ -114,22 +147,23 @@ impl Jobs {
         Some((at, result.transpose()?.map_err(Into::into)))
     }
 
-    /// Collects the runs that are done, until all are, one fails, or Ctrl-C is pressed.
+    /// Collects the runs that are done, until all are, one fails, or they are stopped.
     fn collect(
         &self,
         work: &Work,
         results: &Receiver<Done>,
-    ) -> anyhow::Result<BTreeMap<usize, Run>> {
+        watch: &dyn Watch,
+    ) -> Result<BTreeMap<usize, Run>> {
         let jobs = self.list.len();
-        let bar = Progress::of_shares("simulating");
+        let bar = watch.shares("simulating");
         let mut runs: BTreeMap<usize, Run> = BTreeMap::new();
-        while runs.len() < jobs && !interrupt::requested() {
+        while runs.len() < jobs && !watch.stopped() {
             let under_way: f64 = work.shares.iter().map(|s| f64::from_bits(s.load(Relaxed))).sum();
             bar.set_share((runs.len() as f64 + under_way) / jobs as f64);
             bar.say(format!("simulating, {} of {jobs} runs finished", runs.len()));
             match results.recv_timeout(LOOK_EVERY) {
                 Ok((at, run)) => {
-                    interrupt::keep(self.finished(runs.len() + 1));
+                    watch.keep(self.finished(runs.len() + 1));
                     runs.insert(at, run?);
                     self.save(&runs)?;
                 }
@@ -144,7 +178,7 @@ impl Jobs {
     }
 
     /// Saves what is done: nothing of it is lost, whatever comes after.
-    fn save(&self, runs: &BTreeMap<usize, Run>) -> anyhow::Result<()> {
+    fn save(&self, runs: &BTreeMap<usize, Run>) -> Result<()> {
         if let Some(path) = &self.save {
             let runs: Vec<Run> = runs.values().cloned().collect();
             pageblock_measure::run::save(path, &runs)?;

@@ -1,9 +1,9 @@
 //! What pictures are drawn of: saved runs, and recordings that are replayed for it.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use pageblock_kernel::Named;
 use pageblock_measure::compare::{Comparison, Options};
 use pageblock_measure::full::FullComparison;
@@ -11,33 +11,46 @@ use pageblock_measure::summary::Summary;
 use pageblock_measure::{History, Run, comparable};
 use pageblock_picture::page::PageComparison;
 use pageblock_picture::{Kind, Subject};
+use pageblock_recording::CaptureOptions;
 use pageblock_replay::{history, machine::recorded_preset};
 use pageblock_report::{full, replay as print, verify as words};
 
-use crate::args::report::PicturedArgs;
-use crate::output::in_line;
-use crate::plan::NamedPolicy;
-use crate::progress::Progress;
+use crate::error::{Error, Place, Result, bail};
+use crate::policy::NamedPolicy;
 use crate::session::Session;
-use crate::{compare, grade, interrupt, replay};
+use crate::text::in_line;
+use crate::watch::Watch;
+use crate::{compare, grade, replays};
 
 /// What is drawn.
 #[derive(Default)]
-pub(crate) struct Pictured {
-    pub(crate) title: String,
-    pub(crate) subjects: Vec<Subject>,
-    pub(crate) comparisons: Vec<PageComparison>,
+pub struct Pictured {
+    /// The title of a page.
+    pub title: String,
+    /// What has pictures.
+    pub subjects: Vec<Subject>,
+    /// The comparisons of the runs.
+    pub comparisons: Vec<PageComparison>,
     /// The runs of every policy and seed.
-    pub(crate) runs: Vec<Run>,
+    pub runs: Vec<Run>,
 }
 
-/// Returns this program's command line, as a shell would take it.
-pub(crate) fn command_line() -> String {
-    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
-    std::iter::once("pageblock".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+/// What is to be drawn.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Files of saved runs, and recordings.
+    pub sources: Vec<PathBuf>,
+    /// The policies that the recordings are replayed under, beside their own.
+    pub policies: Vec<NamedPolicy>,
+    /// The seed whose runs are drawn; by default the first that has a history.
+    pub seed: Option<u64>,
+    /// What captures do not say.
+    pub capture: CaptureOptions,
 }
 
-fn quoted(word: &str) -> String {
+/// Returns a word as a shell would take it.
+#[must_use]
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,./:+@%".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
@@ -46,7 +59,10 @@ fn quoted(word: &str) -> String {
 }
 
 /// Loads the runs, and replays the recordings. `compared` has them compared; else they are kept.
-pub(crate) fn load(args: &PicturedArgs, compared: bool) -> anyhow::Result<Pictured> {
+///
+/// # Errors
+/// If a source cannot be read, or cannot be compared with the others.
+pub fn load(args: &Sources, compared: bool, watch: &Arc<dyn Watch>) -> Result<Pictured> {
     let mut pictured = Pictured::default();
     let mut groups: Vec<Vec<Run>> = Vec::new();
     let mut titles = Vec::new();
@@ -54,7 +70,7 @@ pub(crate) fn load(args: &PicturedArgs, compared: bool) -> anyhow::Result<Pictur
         if is_runs(source)? {
             join(&mut groups, source)?;
         } else {
-            titles.push(recording(source, args, compared, &mut pictured)?);
+            titles.push(recording(source, args, compared, &mut pictured, watch)?);
         }
     }
     for runs in groups {
@@ -85,8 +101,8 @@ fn first_seed(runs: &[Run]) -> u64 {
 }
 
 /// Tells whether a file holds saved runs: JSON. Everything else is taken for a recording.
-fn is_runs(path: &Path) -> anyhow::Result<bool> {
-    let meta = path.metadata().with_context(|| path.display().to_string())?;
+fn is_runs(path: &Path) -> Result<bool> {
+    let meta = path.metadata().at(|| path.display())?;
     if meta.is_dir() {
         return Ok(false);
     }
@@ -95,17 +111,17 @@ fn is_runs(path: &Path) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let mut first = Vec::new();
-    let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
-    file.take(64).read_to_end(&mut first).with_context(|| path.display().to_string())?;
+    let file = std::fs::File::open(path).at(|| path.display())?;
+    file.take(64).read_to_end(&mut first).at(|| path.display())?;
     Ok(matches!(first.trim_ascii_start().first(), Some(b'[' | b'{')))
 }
 
 /// Adds the runs of a file to those that they can be compared with.
-fn join(groups: &mut Vec<Vec<Run>>, file: &Path) -> anyhow::Result<()> {
+fn join(groups: &mut Vec<Vec<Run>>, file: &Path) -> Result<()> {
     for run in compare::load_file(file)? {
         if let Some(history) = &run.history {
             let checked = history.cells().map(|_| ());
-            checked.map_err(|wrong| anyhow::anyhow!("{}: {wrong}", file.display()))?;
+            checked.map_err(|wrong| Error::Asked(format!("{}: {wrong}", file.display())))?;
         }
         let group = groups.iter_mut().find(|runs| comparable::difference(&runs[0], &run).is_none());
         match group {
@@ -146,7 +162,7 @@ fn simulated(run: &Run) -> Subject {
     }
 }
 
-fn compare_runs(runs: Vec<Run>) -> anyhow::Result<PageComparison> {
+fn compare_runs(runs: Vec<Run>) -> Result<PageComparison> {
     let runs = compare::under_every_policy(runs)?;
     let comparison = FullComparison::of_runs(&runs, &Options::default())?;
     let tables = full::print(&comparison);
@@ -156,11 +172,12 @@ fn compare_runs(runs: Vec<Run>) -> anyhow::Result<PageComparison> {
 /// Replays a recording; returns what it is in a line.
 fn recording(
     path: &Path,
-    args: &PicturedArgs,
+    args: &Sources,
     compared: bool,
     pictured: &mut Pictured,
-) -> anyhow::Result<String> {
-    let mut session = Session::open(path, &args.capture.options()?)?;
+    watch: &Arc<dyn Watch>,
+) -> Result<String> {
+    let mut session = Session::open(path, &args.capture, watch)?;
     let own = recorded_preset(&session.recording);
     let (fidelity, kept) = grade::decisions(&session, own)?;
     let certificate = match kept {
@@ -186,16 +203,15 @@ fn recording(
     pictured.subjects.push(Subject { history, ..subject.clone() });
     let mut policies = Vec::new();
     for policy in &args.policies {
-        let named = NamedPolicy::parse(policy)?;
-        if named.policy != own.policy {
-            policies.push(named);
+        if policy.policy != own.policy {
+            policies.push(policy.clone());
         }
     }
     if policies.is_empty() && !session.recording.requests_only {
         return Ok(name);
     }
     policies.insert(0, NamedPolicy::recorded(own));
-    let (mut runs, options) = match replay::replays(&mut session, own, &policies, true)? {
+    let (mut runs, options) = match replays::replays(&mut session, own, &policies, true)? {
         Ok(replayed) => replayed,
         Err(gap) => bail!("{}: nothing can be replayed: {gap}", path.display()),
     };
@@ -220,13 +236,13 @@ fn recording(
     Ok(name)
 }
 
-/// Returns what happened in a recording; `None` if Ctrl-C interrupted it.
-fn recorded(session: &Session) -> anyhow::Result<Option<History>> {
-    let bar = Progress::new("looking at pageblocks", 0, "events");
-    let Session { recording, columnar, .. } = session;
+/// Returns what happened in a recording; `None` if it was stopped.
+fn recorded(session: &Session) -> Result<Option<History>> {
+    let Session { recording, columnar, watch, .. } = session;
+    let bar = watch.bar("looking at pageblocks", 0, "events");
     Ok(history::recorded(recording, columnar, &mut |done, total| {
         bar.resize(total);
         bar.set(done);
-        !interrupt::requested()
+        !watch.stopped()
     })?)
 }

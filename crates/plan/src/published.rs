@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use pageblock_measure::published::{Published, Table};
 
+use crate::error::{Result, bail};
+
 /// The published tables of each series.
 const FILES: &[(&str, &str)] = &[
     (
@@ -25,21 +27,22 @@ static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
 });
 
 /// Finds the table of a workload on a machine of any scale.
-pub(crate) fn find(workload: &str, machine: &str) -> Option<&'static Table> {
+#[must_use]
+pub fn find(workload: &str, machine: &str) -> Option<&'static Table> {
     let (machine, _) = machine.split_once(" at ").unwrap_or((machine, ""));
     TABLES.iter().find(|table| table.workload == workload && table.machine == machine)
 }
 
 /// Checks that every column of a table has a policy.
-pub(crate) fn check_policies<'p>(
-    table: &Table,
-    policies: impl Iterator<Item = &'p str>,
-) -> anyhow::Result<()> {
+///
+/// # Errors
+/// Names those that are missing.
+pub fn check_policies<'p>(table: &Table, policies: impl Iterator<Item = &'p str>) -> Result<()> {
     let given: Vec<&str> = policies.collect();
     let missing: Vec<&str> =
         table.policies.iter().map(String::as_str).filter(|p| !given.contains(p)).collect();
     if !missing.is_empty() {
-        anyhow::bail!("--published: the table needs runs under {}", missing.join(" and "));
+        bail!("--published: the table needs runs under {}", missing.join(" and "));
     }
     Ok(())
 }
@@ -51,7 +54,7 @@ mod tests {
 
     use super::*;
     use crate::machines;
-    use crate::plan::NamedPolicy;
+    use crate::policy::NamedPolicy;
 
     #[test]
     fn every_table_names_what_exists() {

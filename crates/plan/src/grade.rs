@@ -1,6 +1,5 @@
 //! The grade of a recording: made once by a free replay under the recorded policy, and kept in the cache.
 
-use anyhow::Result;
 use pageblock::preset::Preset;
 use pageblock_measure::certificate::{Certificate, Grade, Judgement};
 use pageblock_measure::{Error, Verification};
@@ -9,15 +8,16 @@ use pageblock_replay::demand::Demands;
 use pageblock_replay::guided::kind;
 use pageblock_replay::open_loop::Replayed;
 
-use crate::plan::NamedPolicy;
+use crate::error::Result;
+use crate::policy::NamedPolicy;
 use crate::session::Session;
-use crate::{replay, verify};
+use crate::{replays, verify};
 
 /// Returns the decisions under the recorded policy, and the certificate if it was kept.
-pub(crate) fn decisions(
-    session: &Session,
-    own: &Preset,
-) -> Result<(Verification, Option<Certificate>)> {
+///
+/// # Errors
+/// If the recording cannot be read or replayed.
+pub fn decisions(session: &Session, own: &Preset) -> Result<(Verification, Option<Certificate>)> {
     if let Some((decisions, certificate)) =
         certify::kept(&session.recording, &session.columnar, &program())
     {
@@ -27,7 +27,8 @@ pub(crate) fn decisions(
 }
 
 /// Returns the grade that was kept with a recording: in its file, else in the cache.
-pub(crate) fn kept(session: &Session) -> Option<Grade> {
+#[must_use]
+pub fn kept(session: &Session) -> Option<Grade> {
     let note = session.recording.note();
     let noted = note.and_then(|note| Judgement::from_json(&note));
     let noted = noted.and_then(|judgement| judgement.certificate);
@@ -36,15 +37,19 @@ pub(crate) fn kept(session: &Session) -> Option<Grade> {
 }
 
 /// Reports whether a recording can be replayed freely: requests and frees alone can.
-pub(crate) fn can_be_replayed(session: &Session, decisions: &Verification) -> bool {
+#[must_use]
+pub fn can_be_replayed(session: &Session, decisions: &Verification) -> bool {
     if session.recording.requests_only {
         return session.columnar.end_event() > 0;
     }
     !decisions.is_void() && !decisions.not_judged.contains(kind::CPU_LIST_FRAME)
 }
 
-/// Makes the certificate of a recording by a free replay, and keeps it; `None` if Ctrl-C interrupted it.
-pub(crate) fn make(
+/// Makes the certificate of a recording by a free replay, and keeps it; `None` if it was stopped.
+///
+/// # Errors
+/// If the recording cannot be read or replayed.
+pub fn make(
     session: &mut Session,
     own: &Preset,
     decisions: &Verification,
@@ -53,14 +58,17 @@ pub(crate) fn make(
         let inferred = !session.recording.start.exact;
         return Ok(Some(Certificate::new(decisions, inferred, Vec::new())));
     }
-    let demands = session.make(replay::demands)?;
+    let demands = session.make(replays::demands)?;
     let NamedPolicy { name, policy, .. } = NamedPolicy::recorded(own);
-    let replayed = replay::replay_one(session, &demands, &name, &policy, false)?;
+    let replayed = replays::replay_one(session, &demands, &name, &policy, false)?;
     replayed.map(|replayed| of_replay(session, &demands, decisions, &replayed)).transpose()
 }
 
 /// Makes the certificate of a recording from a free replay under the recorded policy, and keeps it.
-pub(crate) fn of_replay(
+///
+/// # Errors
+/// If the certificate cannot be kept for another reason than a full disk.
+pub fn of_replay(
     session: &Session,
     demands: &Demands,
     decisions: &Verification,
@@ -78,7 +86,8 @@ pub(crate) fn of_replay(
 }
 
 /// Returns a judgement for programs.
-pub(crate) fn to_json(decisions: Verification, certificate: Option<Certificate>) -> String {
+#[must_use]
+pub fn to_json(decisions: Verification, certificate: Option<Certificate>) -> String {
     Judgement { program: env!("CARGO_PKG_VERSION").to_owned(), decisions, certificate }.to_json()
 }
 

@@ -1,0 +1,42 @@
+//! `pageblock sweep`: a table of a grid.
+
+use crate::{file, pageblock, refuses};
+
+const GRID: &str = "workloads = [\"hugealloc-short\"]\nkernels = [\"linux-6.9\", \"linux-6.10\"]\nscales = [\"1/64\"]\nseeds = 2\n";
+
+#[test]
+fn a_grid_is_run_once_and_gives_one_table() {
+    let grid = file("grid.toml", GRID);
+    let out = grid.with_extension("sweep");
+    let _ = std::fs::remove_dir_all(&out);
+    let grid = grid.display();
+    assert_eq!(pageblock(&format!("sweep {grid} --count")).stdout, "4\n");
+    assert!(!out.exists(), "--count writes nothing");
+    let first = pageblock(&format!("sweep {grid} --jobs 1"));
+    assert_eq!(first.stdout, format!("{}: 4 runs\n", out.join("runs.parquet").display()));
+    let table = std::fs::read(out.join("runs.parquet")).unwrap();
+    let again = pageblock(&format!("sweep {grid}"));
+    assert!(
+        again.stdout.ends_with("runs.parquet: 4 runs, 4 of them done before\n"),
+        "{}",
+        again.stdout
+    );
+    let other = grid.to_string() + ".other";
+    pageblock(&format!("sweep {grid} -o {other}"));
+    assert_eq!(std::fs::read(std::path::Path::new(&other).join("runs.parquet")).unwrap(), table);
+}
+
+#[test]
+fn mistakes_in_a_grid_are_named() {
+    let huge = file("huge.toml", &GRID.replace("seeds = 2", "seeds = 500000000"));
+    refuses(
+        &format!("sweep {}", huge.display()),
+        "error: the grid has 1000000000 runs; at most 1000000 are allowed in a sweep\n",
+    );
+    let unknown = file("unknown.toml", &GRID.replace("hugealloc-short", "nothing"));
+    refuses(
+        &format!("sweep {}", unknown.display()),
+        "error: there is no workload 'nothing'; there are ",
+    );
+    assert!(!unknown.with_extension("sweep").exists(), "nothing is begun");
+}

@@ -1,0 +1,182 @@
+//! Runs that are compared: those of files, and those that every policy ran.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use pageblock_kernel::Named;
+use pageblock_measure::compare::Options;
+use pageblock_measure::full::FullComparison;
+use pageblock_measure::published::Table;
+use pageblock_measure::{EventUnit, Run, comparable};
+use pageblock_simulate::workload;
+
+use crate::error::{Result, bail};
+use crate::policy::NamedPolicy;
+use crate::published;
+
+/// Returns the runs of a file, with what older versions did not save.
+///
+/// # Errors
+/// If the file cannot be read, or has no runs.
+pub fn load_file(file: &Path) -> Result<Vec<Run>> {
+    let mut loaded = pageblock_measure::run::load(file)?;
+    if loaded.is_empty() {
+        bail!("{}: the file contains no runs", file.display());
+    }
+    for run in &mut loaded {
+        // Of a policy file only the name is known.
+        run.extfrag_unit = run.extfrag_unit.or_else(|| {
+            NamedPolicy::parse(&run.policy).ok().map(|named| EventUnit::of(&named.policy))
+        });
+        if run.tables.is_none()
+            && let Some(workload) = workload::find(&run.workload)
+        {
+            run.tables = Some(workload::tables(workload)?);
+        }
+    }
+    Ok(loaded)
+}
+
+/// Returns the runs of all sources, each with its name: files, for one. They must be the same in everything but policy
+/// and seed; with `force` they lose what differs.
+///
+/// # Errors
+/// If the runs cannot be compared, or one is given twice.
+pub fn gather(sources: Vec<(String, Vec<Run>)>, force: bool) -> Result<Vec<Run>> {
+    let (mut runs, mut names): (Vec<Run>, Vec<String>) = Default::default();
+    for (name, of_source) in sources {
+        for run in of_source {
+            let difference = runs.first().and_then(|first| comparable::difference(first, &run));
+            if let Some(difference) = difference.filter(|_| !force) {
+                let place = match names[0] == name {
+                    true => name,
+                    false => format!("{} and {name}", names[0]),
+                };
+                bail!(
+                    "{place}: the runs differ in {difference}; --force compares what they have in common"
+                );
+            }
+            runs.push(run);
+            names.push(name.clone());
+        }
+    }
+    if force {
+        comparable::keep_common(&mut runs);
+    }
+    if let Some(again) = given_twice(&runs) {
+        let Run { policy, seed, .. } = &runs[again];
+        let (name, policy) = (&names[again], Named::brief(policy));
+        bail!("{name}: policy {policy} with seed {seed} is given twice");
+    }
+    if runs.is_empty() {
+        bail!("there are no runs to compare");
+    }
+    Ok(runs)
+}
+
+/// Returns the runs of files, as [`gather`] does.
+///
+/// # Errors
+/// If a file cannot be read, and those of [`gather`].
+pub fn load(files: &[PathBuf], force: bool) -> Result<Vec<Run>> {
+    let named = |file: &PathBuf| Ok((file.display().to_string(), load_file(file)?));
+    gather(files.iter().map(named).collect::<Result<_>>()?, force)
+}
+
+/// Compares runs, with the `published` table beside them. Seeds that not every policy ran are excluded.
+///
+/// # Errors
+/// If no seed was run under every policy, or the runs are not those of the table.
+pub fn compared(
+    runs: Vec<Run>,
+    options: &Options,
+    published: Option<&Table>,
+) -> Result<FullComparison> {
+    let runs = under_every_policy(runs)?;
+    let mut comparison = FullComparison::of_runs(&runs, options)?;
+    comparison.published = published.map(|table| table.beside(&runs)).transpose()?;
+    Ok(comparison)
+}
+
+/// Returns the published table of these runs, which must include its policies.
+///
+/// # Errors
+/// If nothing is published of them.
+pub fn published_table(runs: &[Run]) -> Result<&'static Table> {
+    let (workload, machine) = (&runs[0].workload, &runs[0].machine);
+    let Some(table) = published::find(workload, machine) else {
+        bail!("--published: nothing is published of {workload} on {machine}");
+    };
+    published::check_policies(table, runs.iter().map(|run| run.policy.as_str()))?;
+    Ok(table)
+}
+
+/// Returns the index of a run with the same policy and seed as an earlier one.
+#[must_use]
+pub fn given_twice(runs: &[Run]) -> Option<usize> {
+    let same = |a: &Run, b: &Run| a.seed == b.seed && a.policy == b.policy;
+    (1..runs.len()).find(|&at| runs[..at].iter().any(|run| same(run, &runs[at])))
+}
+
+/// Returns the runs of the seeds that every policy ran.
+///
+/// # Errors
+/// If there is no such seed.
+pub fn under_every_policy(mut runs: Vec<Run>) -> Result<Vec<Run>> {
+    let policies: Vec<String> = pageblock_measure::seeds::by_policy(&runs)
+        .iter()
+        .map(|policy| policy[0].policy.clone())
+        .collect();
+    let ran: BTreeSet<(u64, String)> =
+        runs.iter().map(|run| (run.seed, run.policy.clone())).collect();
+    runs.retain(|run| policies.iter().all(|policy| ran.contains(&(run.seed, policy.clone()))));
+    if runs.is_empty() {
+        let policies: Vec<_> = policies.iter().map(|policy| Named::brief(policy)).collect();
+        bail!("no seed was run under every policy: {}", policies.join(" "));
+    }
+    Ok(runs)
+}
+
+/// Returns the comparable part of interrupted runs: if no seed was run under every policy, the runs of the
+/// policies that ran the most common seed.
+#[must_use]
+pub fn comparable_part(mut runs: Vec<Run>) -> Vec<Run> {
+    let ran = |seed: u64| runs.iter().filter(|run| run.seed == seed).count();
+    let Some(seed) = runs.iter().map(|run| run.seed).max_by_key(|&seed| ran(seed)) else {
+        return runs;
+    };
+    let policies: Vec<String> =
+        runs.iter().filter(|run| run.seed == seed).map(|run| run.policy.clone()).collect();
+    runs.retain(|run| policies.contains(&run.policy));
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(policy: &str, seed: u64) -> Run {
+        Run { policy: policy.into(), seed, ..Run::default() }
+    }
+
+    #[test]
+    fn interrupted_runs_keep_what_can_be_compared() {
+        let kept = |runs: &[(&str, u64)]| -> Vec<(String, u64)> {
+            let runs = runs.iter().map(|&(policy, seed)| run(policy, seed)).collect();
+            comparable_part(runs).into_iter().map(|run| (run.policy, run.seed)).collect()
+        };
+        let of = |runs: &[(&str, u64)]| -> Vec<(String, u64)> {
+            runs.iter().map(|&(policy, seed)| (policy.to_owned(), seed)).collect()
+        };
+        assert_eq!(kept(&[("a", 1)]), of(&[("a", 1)]));
+        assert_eq!(kept(&[("a", 1), ("b", 1), ("a", 2)]), of(&[("a", 1), ("b", 1), ("a", 2)]));
+        assert_eq!(kept(&[("a", 1), ("b", 1), ("c", 2)]), of(&[("a", 1), ("b", 1)]));
+        assert_eq!(kept(&[]), of(&[]));
+    }
+
+    #[test]
+    fn a_policy_runs_a_seed_once() {
+        assert_eq!(given_twice(&[run("a", 1), run("b", 1), run("a", 2)]), None);
+        assert_eq!(given_twice(&[run("a", 1), run("b", 1), run("a", 1)]), Some(2));
+    }
+}

@@ -1,0 +1,31 @@
+//! What users ask for, checked and carried out: the plans that the program and the Python package share.
+//!
+//! A module for each thing that can be asked for: it turns words (names of policies, machines, workloads, paths) into
+//! values, and says in one line what is wrong with them. Long work shows how far it is to a [`Watch`], which may stop it.
+//! Nothing here prints.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod doctor;
+pub mod error;
+pub mod grade;
+pub mod guest;
+pub mod jobs;
+pub mod log;
+pub mod machines;
+pub mod policy;
+pub mod published;
+pub mod recording;
+pub mod replays;
+pub mod run;
+pub mod session;
+pub mod subjects;
+pub mod sweep;
+pub mod text;
+pub mod verify;
+pub mod watch;
+
+pub use error::{Error, Result};
+pub use policy::NamedPolicy;
+pub use session::Session;
+pub use watch::Watch;

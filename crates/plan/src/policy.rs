@@ -1,0 +1,71 @@
+//! Policies as users name them.
+
+use std::path::Path;
+
+use pageblock::policy::Policy;
+use pageblock::preset::Preset;
+use pageblock_kernel::{Named, file};
+
+use crate::error::{Place, Result, bail};
+use crate::text::{in_line, read_text};
+
+/// A policy as the user named it.
+#[derive(Clone, Debug)]
+pub struct NamedPolicy {
+    /// The argument; for a file its name without folder and extension.
+    pub name: String,
+    /// The allocator's part.
+    pub policy: Policy,
+    /// The whole kernel.
+    pub kernel: Named,
+}
+
+impl NamedPolicy {
+    /// Reads a policy argument: `NAME,switch=value,...`, or the path of a policy file.
+    ///
+    /// # Errors
+    /// If there is no such policy, or the file is wrong.
+    pub fn parse(argument: &str) -> Result<Self> {
+        if argument.ends_with(".toml") || argument.contains('/') {
+            return Self::read(Path::new(argument));
+        }
+        Ok(Self::of(Named::parse(argument)?))
+    }
+
+    fn read(path: &Path) -> Result<Self> {
+        let text = read_text(path, "a policy file", POLICY_BYTES)?;
+        let name = in_line(&path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy());
+        Ok(Self::of(file::parse(&text, &name).at(|| path.display())?))
+    }
+
+    /// Makes the kernel of a recording.
+    ///
+    /// # Panics
+    /// If the allocator's preset is no kernel's: both tables have the same names.
+    #[must_use]
+    pub fn recorded(preset: &Preset) -> Self {
+        let kernel = Named::parse(preset.name).expect("every preset is a kernel");
+        Self::of(kernel)
+    }
+
+    /// Makes a policy of a kernel.
+    #[must_use]
+    pub fn of(kernel: Named) -> Self {
+        Self { name: kernel.label.clone(), policy: kernel.kernel.allocator, kernel }
+    }
+}
+
+/// What `policy show --toml` writes, each value of each switch with its comment, takes an eighth of this.
+const POLICY_BYTES: u64 = 256 << 10;
+
+/// Checks that no policy is given twice.
+///
+/// # Errors
+/// Names the one that is.
+pub fn given_once<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<()> {
+    let names: Vec<&str> = names.into_iter().collect();
+    if let Some(again) = (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
+        bail!("--policy '{}' is given twice", Named::brief(names[again]));
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Sweeps: simulations of a grid, a row each. What is done stays done: each finished run is a line of a journal, and a sweep
+//! that is begun again goes on after it.
+
+mod grid;
+mod journal;
+mod table;
+mod threads;
+
+use std::collections::BTreeMap;
+
+use pageblock_kernel::{Named, Switch};
+use pageblock_measure::Run;
+use pageblock_measure::summary::measures;
+use pageblock_simulate::scaled;
+use pageblock_simulate::sim::machine_file::Scale;
+use pageblock_simulate::simulate::Simulation;
+use serde::{Deserialize, Serialize};
+
+pub use grid::{Grid, MAX_RUNS};
+pub use journal::{Journal, RESULT};
+pub use table::batch;
+pub use threads::run;
+
+use crate::error::{Place, Result, bail};
+use crate::machines;
+use crate::policy::NamedPolicy;
+use crate::run::find_workload;
+use crate::watch::Watch;
+
+/// One run of a sweep, as it is sent to a worker.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Cell {
+    /// The workload's name.
+    pub workload: String,
+    /// The kernel's text: `NAME,switch=value,...`.
+    pub kernel: String,
+    /// The machine: a name, or a path.
+    pub machine: String,
+    /// The scale of both.
+    pub scale: String,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// A finished run of a sweep.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// What was run.
+    pub cell: Cell,
+    /// The complete kernel: its preset, and every switch with its value.
+    pub resolved: BTreeMap<String, String>,
+    /// The machine's name, with the scale.
+    pub machine: String,
+    /// The hash of the stream of events.
+    pub event_hash: String,
+    /// How it ended, if the workload was not completed.
+    pub ended: Option<String>,
+    /// The measures that decide, by name; those that were measured.
+    pub measures: BTreeMap<String, f64>,
+    /// Every counter.
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl Cell {
+    /// Checks that it can be run.
+    ///
+    /// # Errors
+    /// Says what is wrong, and what is allowed.
+    pub fn check(&self) -> Result<()> {
+        let workload = find_workload(&self.workload)?;
+        let machine = machines::load(&self.machine, Scale::parse(&self.scale).at(|| "scale")?)?;
+        workload.fits(&machine)?;
+        let kernel = NamedPolicy::parse(&self.kernel)?.kernel;
+        let at = || format!("kernel {}", Named::brief(&self.kernel));
+        scaled::kernel(&kernel, &machine, workload).at(at)?;
+        Ok(())
+    }
+
+    /// Runs it; returns the [`Row`] as JSON.
+    ///
+    /// # Errors
+    /// Those of [`Cell::check`], a defect of the simulation, or that it was stopped.
+    pub fn run(&self, watch: &dyn Watch) -> Result<String> {
+        let workload = find_workload(&self.workload)?;
+        let machine = machines::load(&self.machine, Scale::parse(&self.scale).at(|| "scale")?)?;
+        let kernel = NamedPolicy::parse(&self.kernel)?.kernel;
+        let simulation =
+            Simulation { machine: &machine, kernel: &kernel, workload, seed: self.seed };
+        match simulation.run(&mut |_| !watch.stopped())? {
+            Some(run) => to_json(&self.row(&run, &kernel)),
+            None => bail!("stopped"),
+        }
+    }
+
+    fn row(&self, run: &Run, kernel: &Named) -> Row {
+        let switch =
+            |switch: Switch| (switch.name().to_owned(), switch.get(&kernel.kernel).to_string());
+        let base = ("base".to_owned(), kernel.base.name.to_owned());
+        Row {
+            cell: self.clone(),
+            resolved: Switch::all().map(switch).chain([base]).collect(),
+            machine: run.machine.clone(),
+            event_hash: run.event_hash.clone(),
+            ended: run.ended.as_ref().map(ToString::to_string),
+            measures: measures()
+                .iter()
+                .filter_map(|spec| Some((spec.name().to_owned(), spec.read(run)?)))
+                .collect(),
+            counters: run.counters.iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+        }
+    }
+}
+
+fn to_json(value: &impl Serialize) -> Result<String> {
+    match serde_json::to_string(value) {
+        Ok(text) => Ok(text),
+        Err(error) => bail!("a sweep: {error}"),
+    }
+}

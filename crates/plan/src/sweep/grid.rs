@@ -1,0 +1,308 @@
+//! Grids: every combination of kernels, switches, machines, workloads, scales and seeds.
+
+use std::collections::BTreeMap;
+
+use pageblock_kernel::Named;
+use serde::de::IntoDeserializer;
+use serde::{Deserialize, Serialize};
+
+use super::{Cell, to_json};
+use crate::error::{Place, Result, bail};
+use crate::policy::NamedPolicy;
+use crate::run::find_workload;
+
+/// The most runs of a sweep.
+pub const MAX_RUNS: u128 = 1_000_000;
+/// The scale where none is given.
+const WHOLE: &str = "1";
+
+/// A grid, as TOML or JSON has it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grid {
+    /// The workloads.
+    #[serde(default)]
+    workloads: Vec<String>,
+    /// The kernels.
+    #[serde(default)]
+    kernels: Vec<String>,
+    /// The machines; by default the one that each workload was published for.
+    #[serde(default)]
+    machines: Vec<String>,
+    /// The scales.
+    #[serde(default)]
+    scales: Vec<Word>,
+    /// The seeds: how many, or which.
+    #[serde(default)]
+    seeds: Option<Seeds>,
+    /// Switches and sysctls, each with its values; every combination is set on every kernel.
+    #[serde(default)]
+    switches: BTreeMap<String, Vec<Word>>,
+    /// Single runs beside the grid.
+    #[serde(default)]
+    runs: Vec<Single>,
+}
+
+/// A single run.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Single {
+    workload: String,
+    kernel: String,
+    machine: Option<String>,
+    scale: Option<Word>,
+    seed: Option<u64>,
+}
+
+/// A value: text, a number, or on and off.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+enum Word {
+    Flag(bool),
+    Number(u64),
+    Text(String),
+}
+
+/// How many seeds, or which.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+enum Seeds {
+    Count(u64),
+    These(Vec<u64>),
+}
+
+impl Word {
+    fn text(&self) -> String {
+        match self {
+            Self::Flag(flag) => if *flag { "on" } else { "off" }.to_owned(),
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+impl Grid {
+    /// Reads a grid from TOML; `name` is that of the file.
+    ///
+    /// # Errors
+    /// With the line.
+    pub fn from_toml(text: &str, name: &str) -> Result<Self> {
+        let read: std::result::Result<Self, _> = toml::from_str(text);
+        match read {
+            Ok(grid) => Ok(grid),
+            Err(error) => {
+                let before = &text[..error.span().map_or(0, |span| span.start)];
+                let line = 1 + before.matches('\n').count();
+                bail!("{name}: line {line}: {}", error.message().replace('\n', ", "))
+            }
+        }
+    }
+
+    /// Reads a grid from JSON, as other programs have it.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let value: serde_json::Value = match serde_json::from_str(text) {
+            Ok(value) => value,
+            Err(error) => bail!("grid: {error}"),
+        };
+        match Self::deserialize(value.into_deserializer()) {
+            Ok(grid) => Ok(grid),
+            Err(error) => bail!("grid: {error}"),
+        }
+    }
+
+    /// Returns it as JSON.
+    ///
+    /// # Errors
+    /// None that a grid could cause.
+    pub fn to_json(&self) -> Result<String> {
+        to_json(self)
+    }
+
+    fn numbers(&self) -> Vec<u64> {
+        match &self.seeds {
+            None => vec![1],
+            Some(Seeds::Count(count)) => (1..=*count).collect(),
+            Some(Seeds::These(seeds)) => seeds.clone(),
+        }
+    }
+
+    /// Counts the runs.
+    #[must_use]
+    pub fn count(&self) -> u128 {
+        let seeds = match &self.seeds {
+            None => 1,
+            Some(Seeds::Count(count)) => u128::from(*count),
+            Some(Seeds::These(seeds)) => seeds.len() as u128,
+        };
+        let of_one = |list: usize| list.max(1) as u128;
+        let switches = self.switches.values().map(|values| values.len() as u128);
+        switches
+            .chain([
+                self.workloads.len() as u128,
+                self.kernels.len() as u128,
+                of_one(self.machines.len()),
+                of_one(self.scales.len()),
+                seeds,
+            ])
+            .fold(1, u128::saturating_mul)
+            .saturating_add(self.runs.len() as u128)
+    }
+
+    /// Returns its runs, all of which can be run: the seeds of a kernel stand together.
+    ///
+    /// # Errors
+    /// If there are none or more than [`MAX_RUNS`], with their number; and for what is wrong with one.
+    pub fn cells(&self) -> Result<Vec<Cell>> {
+        match self.count() {
+            0 => bail!("the grid has no runs: it needs workloads, kernels and seeds, or runs"),
+            runs if runs > MAX_RUNS => {
+                bail!("the grid has {runs} runs; at most {MAX_RUNS} are allowed in a sweep")
+            }
+            _ => {}
+        }
+        let kernels = self.all_kernels()?;
+        let scales: Vec<String> = match self.scales.is_empty() {
+            true => vec![WHOLE.to_owned()],
+            false => self.scales.iter().map(Word::text).collect(),
+        };
+        let mut cells = Vec::new();
+        for name in &self.workloads {
+            let own = [find_workload(name)?.machine().to_owned()];
+            let machines = if self.machines.is_empty() { &own[..] } else { &self.machines };
+            for machine in machines {
+                for scale in &scales {
+                    for kernel in &kernels {
+                        let cell = |seed| Cell {
+                            workload: name.clone(),
+                            kernel: kernel.clone(),
+                            machine: machine.clone(),
+                            scale: scale.clone(),
+                            seed,
+                        };
+                        // A seed cannot be wrong.
+                        cell(1).check()?;
+                        cells.extend(self.numbers().into_iter().map(cell));
+                    }
+                }
+            }
+        }
+        for (number, single) in self.runs.iter().enumerate() {
+            cells.push(single.cell().at(|| format!("runs[{number}]"))?);
+        }
+        without_twins(&cells)?;
+        Ok(cells)
+    }
+
+    /// Returns every kernel with every combination of switches.
+    fn all_kernels(&self) -> Result<Vec<String>> {
+        let mut all = self.kernels.clone();
+        for (switch, values) in &self.switches {
+            let with = |kernel: &String| {
+                let kernel = kernel.clone();
+                values.iter().map(move |value| format!("{kernel},{switch}={}", value.text()))
+            };
+            all = all.iter().flat_map(with).collect();
+        }
+        // A file is the worker's own: its kernel travels by name only.
+        if let Some(file) = all.iter().find(|name| name.contains('/') || name.ends_with(".toml")) {
+            bail!("kernel {file}: a sweep takes NAME,switch=value,... and switches, no files");
+        }
+        all.iter().try_for_each(|kernel| NamedPolicy::parse(kernel).map(|_| ()))?;
+        Ok(all)
+    }
+}
+
+impl Single {
+    fn cell(&self) -> Result<Cell> {
+        let workload = find_workload(&self.workload)?;
+        let cell = Cell {
+            workload: self.workload.clone(),
+            kernel: self.kernel.clone(),
+            machine: self.machine.clone().unwrap_or_else(|| workload.machine().to_owned()),
+            scale: self.scale.as_ref().map_or(WHOLE.to_owned(), Word::text),
+            seed: self.seed.unwrap_or(1),
+        };
+        cell.check()?;
+        Ok(cell)
+    }
+}
+
+fn without_twins(cells: &[Cell]) -> Result<()> {
+    let mut seen = std::collections::BTreeSet::new();
+    for Cell { workload, kernel, machine, scale, seed } in cells {
+        if !seen.insert((workload, kernel, machine, scale, seed)) {
+            let kernel = Named::brief(kernel);
+            bail!(
+                "{workload} under {kernel} on {machine} at {scale} with seed {seed} is given twice"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(text: &str) -> Result<Vec<Cell>> {
+        Grid::from_toml(text, "grid.toml")?.cells()
+    }
+
+    #[track_caller]
+    fn refused(text: &str, words: &str) {
+        let error = grid(text).unwrap_err();
+        let line = crate::error::line(&error);
+        assert!(line.starts_with(words), "{line}");
+    }
+
+    #[test]
+    fn every_combination_is_a_run() {
+        let text = "workloads = [\"hugealloc-short\", \"netperf-udp\"]\nkernels = [\"linux-6.9\", \"linux-6.10\"]\n\
+                    scales = [\"1/64\"]\nseeds = 3\n[switches]\nplacement = [\"linux\", \"packed\"]\n";
+        let cells = grid(text).unwrap();
+        assert_eq!(cells.len(), 24);
+        assert_eq!(cells[3].kernel, "linux-6.9,placement=packed");
+        assert_eq!((cells[3].machine.as_str(), cells[3].seed), ("weiner-1g8", 1));
+        assert_eq!(cells[12].machine, "small-4g");
+    }
+
+    #[test]
+    fn single_runs_stand_beside_the_grid() {
+        let text = "[[runs]]\nworkload = \"netperf-udp\"\nkernel = \"linux-6.9\"\nscale = \"1/8\"\nseed = 7\n";
+        let cells = grid(text).unwrap();
+        assert_eq!((cells.len(), cells[0].seed, cells[0].scale.as_str()), (1, 7, "1/8"));
+        refused(
+            &text.repeat(2),
+            "netperf-udp under linux-6.9 on small-4g at 1/8 with seed 7 is given twice",
+        );
+    }
+
+    #[test]
+    fn a_grid_that_is_too_large_is_refused_with_its_number() {
+        let text = "workloads = [\"netperf-udp\"]\nkernels = [\"linux-6.9\"]\nseeds = 1000000000\n";
+        refused(text, "the grid has 1000000000 runs; at most 1000000 are allowed");
+        refused("seeds = 3\n", "the grid has no runs");
+    }
+
+    #[test]
+    fn mistakes_are_named_before_anything_runs() {
+        refused(
+            "workloads = [\"x\"]\nkernels = [\"linux-6.9\"]\n",
+            "there is no workload 'x'; there are ",
+        );
+        let start = "workloads = [\"netperf-udp\"]\n";
+        refused(&format!("{start}kernels = [\"linux-6.11\"]\n"), "unknown policy 'linux-6.11'; ");
+        refused(
+            &format!("{start}kernel = 1\n"),
+            "grid.toml: line 2: unknown field `kernel`, expected one of",
+        );
+        let switches = "kernels = [\"linux-6.9\"]\n[switches]\nplacement = [\"best\"]\n";
+        refused(
+            &format!("{start}{switches}"),
+            "switch 'placement' has no value 'best'; one of linux, packed",
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! The folder of a sweep: its grid, a journal with a line for each finished run, and the table at the end.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cell, Row, table, to_json};
+use crate::error::{Place, Result, bail};
+
+/// The name of the table in the folder.
+pub const RESULT: &str = "runs.parquet";
+const JOURNAL: &str = "runs.jsonl";
+
+/// The first line of a journal: lines of another program, or of other runs, are not gone on with.
+#[derive(PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Head {
+    program: String,
+    runs: usize,
+    /// A hash of all runs.
+    grid: String,
+}
+
+/// The runs of a sweep, and what is done of them.
+#[derive(Debug)]
+pub struct Journal {
+    folder: PathBuf,
+    cells: Vec<Cell>,
+    done: BTreeMap<usize, Row>,
+    file: File,
+}
+
+impl Journal {
+    /// Opens the journal of a sweep in a folder, which is made where it does not exist.
+    ///
+    /// # Errors
+    /// If the folder has the journal of another sweep, or a file cannot be read or written.
+    pub fn open(folder: &Path, cells: Vec<Cell>) -> Result<Self> {
+        fs::create_dir_all(folder).at(|| folder.display())?;
+        let path = folder.join(JOURNAL);
+        let head = Head {
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            runs: cells.len(),
+            grid: hash(&cells),
+        };
+        let old = match path.exists() {
+            true => fs::read_to_string(&path).at(|| path.display())?,
+            false => String::new(),
+        };
+        let (done, whole) = read(&old, &head, &cells, &path)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(&path)
+            .at(|| path.display())?;
+        // What was half written goes.
+        file.set_len(whole as u64).at(|| path.display())?;
+        std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).at(|| path.display())?;
+        let mut journal = Self { folder: folder.to_owned(), cells, done, file };
+        if whole == 0 {
+            journal.write(&format!("{}\n", to_json(&head)?))?;
+        }
+        Ok(journal)
+    }
+
+    /// Returns the number of runs.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Reports whether there are no runs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Returns the number of runs that are done.
+    #[must_use]
+    pub fn done(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Returns the runs that are not done, with their places.
+    #[must_use]
+    pub fn to_do(&self) -> Vec<(usize, Cell)> {
+        let left = self.cells.iter().enumerate().filter(|(at, _)| !self.done.contains_key(at));
+        left.map(|(at, cell)| (at, cell.clone())).collect()
+    }
+
+    /// Takes a finished run as [`Cell::run`] has it: it is not lost from now on.
+    ///
+    /// # Errors
+    /// If it is not the run of that place, or cannot be written.
+    pub fn take(&mut self, at: usize, row: &str) -> Result<()> {
+        // A number is read from its text once, whether now or by a sweep that goes on: the table has the same bytes.
+        let read: Row = match serde_json::from_str(row) {
+            Ok(read) => read,
+            Err(error) => bail!("run {at} of the sweep: a worker answered what is no run: {error}"),
+        };
+        if self.cells.get(at) != Some(&read.cell) {
+            bail!("run {at} of the sweep is another one: a worker answered what it was not asked");
+        }
+        self.write(&format!("[{at},{row}]\n"))?;
+        self.done.insert(at, read);
+        Ok(())
+    }
+
+    fn write(&mut self, line: &str) -> Result<()> {
+        self.file.write_all(line.as_bytes()).at(|| self.folder.join(JOURNAL).display().to_string())
+    }
+
+    /// Returns the rows that are done, in the order of the grid.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.done.values()
+    }
+
+    /// Writes the table, whole or not at all, and returns its path. It depends on the grid alone, not on who ran what when.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(&self) -> Result<PathBuf> {
+        let path = self.folder.join(RESULT);
+        table::save(&path, self.rows())?;
+        Ok(path)
+    }
+}
+
+/// Reads what is done, and the bytes of the whole lines.
+fn read(
+    text: &str,
+    head: &Head,
+    cells: &[Cell],
+    path: &Path,
+) -> Result<(BTreeMap<usize, Row>, usize)> {
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let mut done = BTreeMap::new();
+    for (number, line) in (1..).zip(text[..whole].lines()) {
+        let wrong = |what: &str| format!("{}: line {number}: {what}", path.display());
+        if number == 1 {
+            match serde_json::from_str::<Head>(line) {
+                Ok(found) if found == *head => {}
+                Ok(_) => bail!(
+                    "{}",
+                    wrong(
+                        "the folder has another sweep, or that of another version; name another folder"
+                    )
+                ),
+                Err(_) => bail!("{}", wrong("it is no journal of a sweep; name another folder")),
+            }
+            continue;
+        }
+        match serde_json::from_str::<(usize, Row)>(line) {
+            Ok((at, row)) if cells.get(at) == Some(&row.cell) => done.insert(at, row),
+            _ => bail!("{}", wrong("it is no run of this sweep")),
+        };
+    }
+    Ok((done, whole))
+}
+
+/// Returns a hash of the runs.
+fn hash(cells: &[Cell]) -> String {
+    let mut text = String::new();
+    for Cell { workload, kernel, machine, scale, seed } in cells {
+        text += &format!("{workload}\t{kernel}\t{machine}\t{scale}\t{seed}\n");
+    }
+    format!("{:016x}", xxhash_rust::xxh3::xxh3_64(text.as_bytes()))
+}

@@ -1,0 +1,105 @@
+//! A sweep on the threads of one machine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use super::{Cell, Journal};
+use crate::error::{Error, Result};
+use crate::watch::{Quiet, Watch};
+
+/// How often the watcher is asked, and the bar drawn.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Runs what is not done, as many at a time; returns whether all is done, which it is not if it was stopped.
+///
+/// # Errors
+/// If a run fails, or cannot be written; what was done before is kept.
+pub fn run(journal: &mut Journal, at_a_time: usize, watch: &dyn Watch) -> Result<bool> {
+    let to_do: Arc<Vec<(usize, Cell)>> = Arc::new(journal.to_do());
+    let (next, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(Quiet::default()));
+    let (done, results) = sync_channel::<(usize, Result<String>)>(0);
+    for _ in 0..at_a_time.min(to_do.len()) {
+        let (to_do, next, stop, done) =
+            (Arc::clone(&to_do), Arc::clone(&next), Arc::clone(&stop), done.clone());
+        std::thread::spawn(move || {
+            while let Some((at, cell)) = to_do.get(next.fetch_add(1, Relaxed)) {
+                if stop.stopped() || done.send((*at, cell.run(stop.as_ref()))).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    drop(done);
+    let bar = watch.bar("sweeping", journal.len() as u64, "runs");
+    let ended = loop {
+        bar.set(journal.done() as u64);
+        if watch.stopped() {
+            break Ok(false);
+        }
+        match results.recv_timeout(LOOK_EVERY) {
+            Ok((at, row)) => {
+                if let Err(error) = row.and_then(|row| journal.take(at, &row)) {
+                    break Err(error);
+                }
+                watch.keep(format!("{} of {} runs are finished", journal.done(), journal.len()));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) if journal.done() == journal.len() => {
+                break Ok(true);
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                break Err(Error::Asked("a simulation panicked".to_owned()));
+            }
+        }
+    };
+    stop.stop();
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::Grid;
+    use super::*;
+
+    const GRID: &str = "workloads = [\"hugealloc-short\"]\nkernels = [\"linux-6.9\", \"linux-6.10\"]\n\
+                        scales = [\"1/64\"]\nseeds = 3\n";
+
+    /// Runs what is not done of a grid; returns the table.
+    fn whole(grid: &Grid, folder: &Path) -> Vec<u8> {
+        let mut journal = Journal::open(folder, grid.cells().unwrap()).unwrap();
+        assert!(run(&mut journal, 2, &Quiet::default()).unwrap());
+        std::fs::read(journal.finish().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_sweep_goes_on_after_what_is_whole_and_gives_the_same_bytes() {
+        let grid = Grid::from_toml(GRID, "grid.toml").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let table = whole(&grid, folder.path());
+        let path = folder.path().join("runs.jsonl");
+        let lines: Vec<String> =
+            std::fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect();
+        // The head, three runs, and half of one.
+        std::fs::write(&path, format!("{}\n{}", lines[..4].join("\n"), &lines[4][..50])).unwrap();
+        let journal = Journal::open(folder.path(), grid.cells().unwrap()).unwrap();
+        assert_eq!((journal.done(), journal.to_do().len()), (3, 3));
+        drop(journal);
+        std::fs::remove_file(folder.path().join("runs.parquet")).unwrap();
+        assert_eq!(whole(&grid, folder.path()), table);
+        let kept = std::fs::read_to_string(&path).unwrap();
+        assert!(kept.starts_with(&lines[..4].join("\n")), "what was done is not run again");
+    }
+
+    #[test]
+    fn a_folder_of_another_sweep_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let cells = Grid::from_toml(GRID, "grid.toml").unwrap().cells().unwrap();
+        drop(Journal::open(folder.path(), cells.clone()).unwrap());
+        let error = Journal::open(folder.path(), cells[1..].to_vec()).unwrap_err().to_string();
+        assert!(error.ends_with("line 1: the folder has another sweep, or that of another version; name another folder"), "{error}");
+    }
+}

@@ -1,0 +1,75 @@
+"""Linux's page-frame allocator as a laboratory: recordings of real kernels, simulations, comparisons.
+
+What the program `pageblock` does, as functions. Results are tables by Arrow's PyCapsule interface: pandas, Polars, PyArrow and
+DuckDB take them without copies, and none of them is needed. `pageblock.Error` has the program's words; Ctrl-C ends long work.
+
+    >>> import pageblock
+    >>> runs = pageblock.run("hugealloc-short", ["linux-6.9", "linux-6.10"], scale="1/64", seeds=5)
+    >>> print(runs.compare())
+"""
+
+from typing import Any
+
+from . import _pageblock
+from ._pageblock import (
+    Error,
+    Events,
+    Kernel,
+    Recording,
+    Report,
+    Runs,
+    Table,
+    Workload,
+    compare,
+    doctor,
+    explain,
+    forecast,
+    guest_run,
+    kernels,
+    load,
+    machines,
+    operations,
+    report,
+    run,
+    stop_all,
+    switches,
+    workloads,
+)
+from ._sweep import sweep
+
+__all__ = [
+    "Error",
+    "Events",
+    "Kernel",
+    "Recording",
+    "Report",
+    "Runs",
+    "Table",
+    "Workload",
+    "compare",
+    "doctor",
+    "explain",
+    "forecast",
+    "guest_run",
+    "kernels",
+    "load",
+    "machines",
+    "operations",
+    "report",
+    "run",
+    "stop_all",
+    "sweep",
+    "switches",
+    "workloads",
+]
+
+
+def _switch(row: "dict[str, Any]") -> property:
+    """Returns the attribute of a switch, with its documentation."""
+    name = row["switch"]
+    text = f"{row['decides']} ({row['group']}; {row['allowed']}).\n\n{row['since']}"
+    return property(lambda kernel: kernel.switch(name), doc=text.strip())
+
+
+for _row in switches().to_dicts():
+    setattr(_pageblock.Kernel, _row["switch"], _switch(_row))

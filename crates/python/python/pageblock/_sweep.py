@@ -1,0 +1,148 @@
+"""Sweeps of a grid on any executor: threads, processes, Dask, or another one of `concurrent.futures`."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from fractions import Fraction
+from typing import Any, Protocol, cast
+
+from ._pageblock import Error, Kernel, Sweep, Table, stop_all, sweep_grid_of, sweep_run
+
+__all__ = ["sweep"]
+
+# So many futures are open at a time: enough for a cluster, few enough for a grid of a million runs.
+IN_FLIGHT = 2000
+# The time between two looks for Ctrl-C, and the shortest between two lines of progress, seconds.
+LOOK_EVERY = 0.2
+SAY_EVERY = 1.0
+
+
+class _Client(Protocol):
+    """What a Dask client has."""
+
+    def get_executor(self, **options: Any) -> Executor: ...
+
+
+def sweep(
+    grid: "Mapping[str, Any] | str | os.PathLike[str]",
+    out: "str | os.PathLike[str]",
+    *,
+    executor: "Executor | _Client | None" = None,
+    jobs: "int | None" = None,
+    progress: "bool | None" = None,
+) -> Table:
+    """Runs every combination of a grid and returns one table, a row a run, in the order of the grid.
+
+    `grid` has `workloads`, `kernels`, `machines`, `scales` (lists), `seeds` (how many, or a list), `switches` (a dict of lists, sysctls
+    too: every combination is set on every kernel), and `runs` (a list of dicts with `workload`, `kernel`, `machine`, `scale`, `seed`:
+    single runs); or it is the path of a TOML file with these keys. All of it is checked before anything runs, and a grid of more than
+    a million runs is refused with its number.
+
+    `out` is a folder. Each finished run is there at once (`runs.jsonl`), and a sweep of the same grid goes on after it. At the end
+    `runs.parquet` is written, which depends on the grid alone: not on the executor, the number of workers or the order.
+
+    `executor` is any of `concurrent.futures`, or a Dask client; without one, `jobs` threads of this process run the simulations, by
+    default one a CPU. With `progress` (by default on a terminal) a line says how far it is, and the time that is left.
+
+    The columns: `workload`, `kernel`, `machine`, `scale`, `seed`, `event_hash`, `ended`, `resolved_kernel` (JSON: the preset and every
+    switch), the measures that decide, and every counter.
+    """
+    work = Sweep(_json(grid), out)
+    if executor is None:
+        work.run(jobs)
+    else:
+        _on(work, _executor(executor), _Progress(work, progress))
+    work.finish()
+    return work.table()
+
+
+def _executor(given: "Executor | _Client") -> Executor:
+    if isinstance(given, Executor):
+        return given
+    if hasattr(given, "get_executor"):
+        # A run that is repeated after its worker died gives the same bytes.
+        return given.get_executor(pure=False, retries=3)
+    if type(given).__module__.startswith("ray"):
+        raise Error("executor: Ray has none of concurrent.futures; ray.util.joblib or a ThreadPoolExecutor of ray.get calls does")
+    raise Error(f"executor: a {type(given).__name__} is no executor of concurrent.futures and no Dask client (pip install 'pageblock[dask]')")
+
+
+def _on(work: Sweep, executor: Executor, progress: "_Progress") -> None:
+    """Submits what is not done, a window at a time, and takes what is done."""
+    # One list has everything that is open, so that Ctrl-C and errors cancel it.
+    to_do = iter(work.to_do())
+    open_: "dict[Future[str], int]" = {}
+    try:
+        while True:
+            _submit(executor, to_do, open_)
+            if not open_:
+                return
+            done, _ = wait(open_, timeout=LOOK_EVERY, return_when=FIRST_COMPLETED)
+            for future in done:
+                work.take(open_.pop(future), _result(future))
+            progress.say()
+    except BaseException:
+        for future in open_:
+            future.cancel()
+        stop_all()
+        raise
+    finally:
+        progress.end()
+
+
+def _submit(executor: Executor, to_do: "Iterable[tuple[int, str]]", open_: "dict[Future[str], int]") -> None:
+    for at, cell in to_do:
+        open_[executor.submit(cast("Callable[[str], str]", sweep_run), cell)] = at
+        if len(open_) >= IN_FLIGHT:
+            return
+
+
+def _result(future: "Future[str]") -> str:
+    try:
+        return future.result()
+    except CancelledError as error:
+        raise Error("a run was cancelled by its executor; the same call goes on after what is done") from error
+
+
+def _json(grid: "Mapping[str, Any] | str | os.PathLike[str]") -> str:
+    """Returns a grid as JSON."""
+    if isinstance(grid, (str, os.PathLike)):
+        return sweep_grid_of(grid)
+    return json.dumps(dict(grid), default=_plain)
+
+
+def _plain(value: object) -> object:
+    """Returns what JSON does not have: kernels and fractions by their text, ranges as lists."""
+    if isinstance(value, range):
+        return list(value)
+    if isinstance(value, (Kernel, Fraction)):
+        return str(value)
+    raise Error(f"grid: a {type(value).__name__} is no list, text, number or kernel")
+
+
+class _Progress:
+    """A line on standard error: how far it is, and the time that is left."""
+
+    def __init__(self, work: Sweep, wanted: "bool | None") -> None:
+        self.work, self.wanted = work, sys.stderr.isatty() if wanted is None else wanted
+        self.start, self.before = time.monotonic(), work.done
+        self.said = self.start
+
+    def say(self) -> None:
+        """Says it, if it was not said just before."""
+        now = time.monotonic()
+        if not self.wanted or now - self.said < SAY_EVERY:
+            return
+        self.said = now
+        done, whole = self.work.done, len(self.work)
+        here = done - self.before
+        left = f", {(whole - done) * (now - self.start) / here:.0f} s left" if here else ""
+        print(f"\r{done} of {whole} runs{left}   ", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Ends the line."""
+        if self.wanted and self.said > self.start:
+            print(file=sys.stderr)

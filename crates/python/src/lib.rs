@@ -1,0 +1,54 @@
+//! The extension module of the Python package `pageblock`: what the program does, as functions.
+//!
+//! Plans come from `pageblock-plan`, which the program uses too. Work is done on a thread of its own, without the
+//! interpreter's lock, while the calling thread looks for Ctrl-C. Results are Arrow tables by the PyCapsule interface.
+
+mod arrow;
+mod batch;
+mod error;
+mod events;
+mod examine;
+mod guest;
+mod import;
+mod kernel;
+mod recording;
+mod report;
+mod run_tables;
+mod runs;
+mod simulate;
+mod sweep;
+mod table;
+mod work;
+mod workload;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _pageblock {
+    #[pymodule_export]
+    use super::error::Error;
+    #[pymodule_export]
+    use super::events::Events;
+    #[pymodule_export]
+    use super::examine::{doctor, explain, forecast, report};
+    #[pymodule_export]
+    use super::guest::guest_run;
+    #[pymodule_export]
+    use super::kernel::{Kernel, kernels, machines, switches, workloads};
+    #[pymodule_export]
+    use super::recording::Recording;
+    #[pymodule_export]
+    use super::report::Report;
+    #[pymodule_export]
+    use super::runs::{Runs, compare, load};
+    #[pymodule_export]
+    use super::simulate::run;
+    #[pymodule_export]
+    use super::sweep::{Sweep, sweep_grid_of, sweep_run};
+    #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::work::stop_all;
+    #[pymodule_export]
+    use super::workload::{Workload, operations};
+}

@@ -1,0 +1,198 @@
+//! Recordings of real kernels.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pageblock_measure::{Certificate, Verification};
+use pageblock_plan::verify::verify;
+use pageblock_plan::{Session, grade, recording, replays};
+use pageblock_recording::CaptureOptions;
+use pageblock_replay::contents;
+use pageblock_replay::machine::recorded_preset;
+use pageblock_report::{contents as print, verify as words};
+use pyo3::prelude::*;
+
+use crate::error::{Failure, asked, failed};
+use crate::events::Events;
+use crate::kernel::{KernelArgument, KernelArguments};
+use crate::report::Report;
+use crate::runs::Runs;
+use crate::table::{Columns, Table};
+use crate::work::{watcher, work};
+
+/// A recording of a real kernel: a .pbrec, a folder, or a capture of perf, trace-cmd or LLFree.
+///
+/// `kernel` (a version) and `proc` (a folder with the machine's zoneinfo, buddyinfo and pagetypeinfo) say what a capture
+/// does not.
+#[pyclass(frozen, module = "pageblock")]
+pub(crate) struct Recording {
+    path: PathBuf,
+    capture: CaptureOptions,
+    session: Arc<Session>,
+}
+
+#[pymethods]
+impl Recording {
+    #[new]
+    #[pyo3(signature = (path, *, kernel = None, proc = None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        kernel: Option<&str>,
+        proc: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let path = recording::path(path).map_err(failed)?;
+        let capture = recording::capture(kernel, proc).map_err(failed)?;
+        let (path, capture, session) = work(py, move |quiet| {
+            let session = Session::recorded(&path, &capture, &watcher(quiet))?;
+            Ok((path, capture, session))
+        })?;
+        Ok(Self { path, capture, session: Arc::new(session) })
+    }
+
+    /// Opens a recording: the same as `Recording(path)`.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, kernel = None, proc = None))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        kernel: Option<&str>,
+        proc: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        Self::new(py, path, kernel, proc)
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.session.recording.name
+    }
+
+    /// The version of the recorded kernel.
+    #[getter]
+    fn kernel(&self) -> &str {
+        let text = self.session.recording.kernel.text.trim_start_matches("Linux version ");
+        text.split_whitespace().next().unwrap_or_default()
+    }
+
+    /// The number of events.
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(usize::try_from(self.session.columnar.events)?)
+    }
+
+    /// Returns the events, a row each: all columns, or those that are named.
+    #[pyo3(signature = (columns = None))]
+    fn events(&self, columns: Option<Vec<String>>) -> PyResult<Events> {
+        Events::new(&self.session, columns)
+    }
+
+    /// Counts the events, as `pageblock recording stats` does; the table has `event` and `count`.
+    fn stats(&self, py: Python<'_>) -> PyResult<Report> {
+        let session = Arc::clone(&self.session);
+        let of = work(py, move |quiet| {
+            let Session { recording, columnar, .. } = session.as_ref();
+            let watch = watcher(quiet);
+            let counted =
+                contents::statistics(recording, columnar, &mut |_| {}, &|| watch.stopped())?;
+            counted.ok_or_else(stopped)
+        })?;
+        let each = || of.by_event.iter();
+        let table = Columns::default()
+            .text("event", each().map(|(event, _)| Some(event)))
+            .counts("count", each().map(|(_, count)| Some(*count)))
+            .table()?;
+        Report::new(py, print::statistics(&of), pageblock_report::json::to_json(&of), table)
+    }
+
+    /// Lets the allocator take every decision that the recorded kernel took, and grades the recording, as
+    /// `pageblock verify` does.
+    ///
+    /// The table has a row for each kind of decision: `decision`, `cases`, `shape` and `exact` (how many of them have the
+    /// recorded shape, and are exactly the recorded ones). `kernel` judges by another policy than the recorded kernel's, and
+    /// gives no grade; `mismatches` is how many are shown.
+    #[pyo3(signature = (kernel = None, *, mismatches = 0))]
+    fn verify(
+        &self,
+        py: Python<'_>,
+        kernel: Option<KernelArgument<'_>>,
+        mismatches: usize,
+    ) -> PyResult<Report> {
+        let kernel = kernel.map(|kernel| kernel.get()).transpose()?;
+        let (path, capture) = (self.path.clone(), self.capture.clone());
+        let (verification, certificate) = work(py, move |quiet| {
+            let mut session = Session::open(&path, &capture, &watcher(quiet))?;
+            let own = recorded_preset(&session.recording);
+            let (name, policy) = match &kernel {
+                Some(kernel) => (kernel.policy.name.as_str(), kernel.policy.policy),
+                None => (own.name, own.policy),
+            };
+            let verification = verify(&session, name, &policy, mismatches)?;
+            let certificate = match kernel {
+                None => grade::make(&mut session, own, &verification)?,
+                Some(_) => None,
+            };
+            Ok((verification, certificate))
+        })?;
+        verified(py, verification, certificate, mismatches)
+    }
+
+    /// Replays the recorded requests under the recorded kernel's policy and under each of these, as `pageblock replay`
+    /// does, and returns a run for each; its `compare()` marks changes that are larger than the replay's own error.
+    /// `baseline` is the kernel that the others are compared with; by default the recorded one.
+    #[pyo3(signature = (kernels, *, baseline = None, pictures = false))]
+    fn replay(
+        &self,
+        py: Python<'_>,
+        kernels: KernelArguments<'_>,
+        baseline: Option<KernelArgument<'_>>,
+        pictures: bool,
+    ) -> PyResult<Runs> {
+        let mut policies = kernels.policies()?;
+        let has_baseline = baseline.is_some();
+        if let Some(baseline) = baseline {
+            let policy = baseline.get()?.policy;
+            policies.retain(|other| other.name != policy.name);
+            policies.insert(0, policy);
+        }
+        pageblock_plan::policy::given_once(policies.iter().map(|policy| policy.name.as_str()))
+            .map_err(failed)?;
+        let (path, capture) = (self.path.clone(), self.capture.clone());
+        let (runs, options) = work(py, move |quiet| {
+            let mut session = Session::open(&path, &capture, &watcher(quiet))?;
+            let own = recorded_preset(&session.recording);
+            let policies = replays::with_recorded(policies, has_baseline, own);
+            let replayed = replays::replays(&mut session, own, &policies, pictures)?;
+            replayed
+                .map_err(|gap| Failure::Python(asked(format!("nothing can be replayed: {gap}"))))
+        })?;
+        Ok(Runs { replayed: Some(options), ..Runs::new(runs) })
+    }
+
+    fn __repr__(&self) -> String {
+        let (name, kernel, events) = (self.name(), self.kernel(), self.session.columnar.events);
+        format!("<pageblock.Recording {name}: {events} events of {kernel}>")
+    }
+}
+
+fn stopped() -> Failure {
+    Failure::Python(asked("stopped"))
+}
+
+fn verified(
+    py: Python<'_>,
+    verification: Verification,
+    certificate: Option<Certificate>,
+    mismatches: usize,
+) -> PyResult<Report> {
+    let table: Table = {
+        let each = || verification.kinds.iter();
+        Columns::default()
+            .text("decision", each().map(|(name, _)| Some(name)))
+            .counts("cases", each().map(|(_, kind)| Some(kind.cases)))
+            .counts("shape", each().map(|(_, kind)| Some(kind.shape)))
+            .counts("exact", each().map(|(_, kind)| Some(kind.exact)))
+            .table()?
+    };
+    let text = words::print(&verification, certificate.as_ref(), mismatches);
+    Report::new(py, text, grade::to_json(verification, certificate), table)
+}

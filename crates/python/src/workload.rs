@@ -1,0 +1,133 @@
+//! A user's own workload: a generator of batches of requests.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pageblock_simulate::workload::requests::{Ask, Operation, Requests, Source, Stream};
+use pyo3::prelude::*;
+use pyo3::types::PyIterator;
+
+use crate::batch;
+use crate::error::asked;
+
+/// A workload whose requests come from a generator.
+///
+/// `generate(seed, task)` returns an iterable of batches for each of the `tasks`, which start on the CPUs in turn. A batch has
+/// a row for each request, in the order of time: a dict of columns (NumPy arrays or other buffers, or lists), or a table of
+/// Arrow (PyArrow, Polars):
+///
+/// `time_ns`: when, in nanoseconds of virtual time after boot; a task that is late goes on at once. `op`: a name of
+/// `pageblock.operations()` or its code. `id`: a number below 2**24 by which what is made can be named until it is freed.
+/// `amount`: the order of a block, the bytes of an object, the pages of a file, a mapping or a transfer. `offset`: the first
+/// page of a transfer. `amount` and `offset` may be left out where they are 0.
+///
+/// The same `seed` must give the same batches: then the run has the same bytes. An exception of the generator ends the
+/// simulation and is raised by `run`, with its lines.
+#[pyclass(frozen, module = "pageblock")]
+pub(crate) struct Workload {
+    #[pyo3(get)]
+    name: String,
+    #[pyo3(get)]
+    machine: String,
+    #[pyo3(get)]
+    tasks: u32,
+    generate: Py<PyAny>,
+}
+
+#[pymethods]
+impl Workload {
+    #[new]
+    #[pyo3(signature = (name, generate, *, tasks = 1, machine = "small-4g".to_owned()))]
+    fn new(
+        name: String,
+        generate: Bound<'_, PyAny>,
+        tasks: u32,
+        machine: String,
+    ) -> PyResult<Self> {
+        if !generate.is_callable() {
+            return Err(asked("generate: a function of seed and task that returns batches"));
+        }
+        if pageblock_simulate::workload::find(&name).is_some() {
+            return Err(asked(format!(
+                "'{name}' is a workload that is included; choose another name"
+            )));
+        }
+        Ok(Self { name, machine, tasks, generate: generate.unbind() })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<pageblock.Workload {}>", self.name)
+    }
+}
+
+/// Returns the names of the operations of a `Workload`; the place of each is its code.
+#[pyfunction]
+pub(crate) fn operations() -> Vec<&'static str> {
+    Operation::ALL.iter().map(|(name, _)| *name).collect()
+}
+
+/// What the generator raised first.
+type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// The workload as the simulation takes it, and where an exception of its generator will be.
+pub(crate) fn requests(py: Python<'_>, workload: &Workload) -> (Requests, Raised) {
+    let raised = Raised::default();
+    let generate = workload.generate.clone_ref(py);
+    let source = Generator { generate, raised: Arc::clone(&raised) };
+    let requests = Requests {
+        name: workload.name.clone(),
+        machine: workload.machine.clone(),
+        tasks: workload.tasks,
+        source: Arc::new(source),
+    };
+    (requests, raised)
+}
+
+/// Takes what the generator raised.
+pub(crate) fn taken(raised: &Raised) -> Option<PyErr> {
+    raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+struct Generator {
+    generate: Py<PyAny>,
+    raised: Raised,
+}
+
+impl fmt::Debug for Generator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Generator")
+    }
+}
+
+impl Source for Generator {
+    fn open(&self, seed: u64, task: u32) -> Result<Box<dyn Stream>, String> {
+        let begun = Python::attach(|py| {
+            let batches = self.generate.bind(py).call1((seed, task))?.try_iter()?;
+            Ok(batches.unbind())
+        });
+        let batches = begun.map_err(|error| keep(&self.raised, error))?;
+        Ok(Box::new(Batches { batches, raised: Arc::clone(&self.raised) }))
+    }
+}
+
+struct Batches {
+    batches: Py<PyIterator>,
+    raised: Raised,
+}
+
+impl Stream for Batches {
+    fn next(&mut self) -> Result<Option<Vec<Ask>>, String> {
+        let next = Python::attach(|py| {
+            let mut batches = self.batches.bind(py).clone();
+            batches.next().map(|batch| batch.and_then(|batch| batch::read(&batch))).transpose()
+        });
+        next.map_err(|error| keep(&self.raised, error))
+    }
+}
+
+/// Keeps an exception for the caller of `run`; the first one is it.
+fn keep(raised: &Raised, error: PyErr) -> String {
+    let mut raised = raised.lock().unwrap_or_else(PoisonError::into_inner);
+    raised.get_or_insert(error);
+    "the generator raised an exception".to_owned()
+}

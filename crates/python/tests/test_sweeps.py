@@ -1,0 +1,176 @@
+"""Sweeps on every engine."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pageblock
+
+from .libraries import polars, pyarrow
+
+GRID: dict[str, Any] = {
+    "workloads": ["hugealloc-short"],
+    "kernels": ["linux-6.9", pageblock.Kernel("linux-6.10")],
+    "switches": {"placement": ["linux", "packed"]},
+    "scales": ["1/64"],
+    "seeds": range(1, 4),
+}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Returns the bytes of the table, from threads."""
+    folder = tmp_path_factory.mktemp("threads")
+    table = pageblock.sweep(GRID, folder)
+    assert len(table) == 12
+    return (folder / "runs.parquet").read_bytes()
+
+
+def test_the_table_has_a_row_a_run(expected: bytes) -> None:
+    table = polars.read_parquet(expected)
+    assert table["seed"].to_list() == [1, 2, 3] * 4
+    assert table["kernel"].unique(maintain_order=True).to_list() == [
+        "linux-6.9,placement=linux", "linux-6.9,placement=packed", "linux-6.10,placement=linux", "linux-6.10,placement=packed",
+    ]  # fmt: skip
+    run = pageblock.run("hugealloc-short", "linux-6.9,placement=packed", scale="1/64", seeds=2)
+    assert run.to_dicts()[1]["event_hash"] == table["event_hash"][4]
+    assert table["pgfault"].null_count() == 0
+    assert '"placement":"packed"' in table["resolved_kernel"][3]
+
+
+class Backwards(Executor):
+    """Runs the last of its tasks first, here."""
+
+    def __init__(self) -> None:
+        self.tasks: list[tuple[Future[Any], Any, tuple[Any, ...]]] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        self.tasks.append((future, fn, args))
+        if len(self.tasks) == 12:
+            for first, work, with_ in reversed(self.tasks):
+                first.set_result(work(*with_))
+        return future
+
+
+def test_every_engine_gives_the_same_bytes(expected: bytes, tmp_path: Path) -> None:
+    for name, executor in [
+        ("two", ThreadPoolExecutor(2)),
+        ("processes", ProcessPoolExecutor(2)),
+        ("backwards", Backwards()),
+    ]:
+        with executor:
+            pageblock.sweep(GRID, tmp_path / name, executor=executor)
+        assert (tmp_path / name / "runs.parquet").read_bytes() == expected, name
+
+
+def test_what_is_there_is_not_run_again(expected: bytes, tmp_path: Path) -> None:
+    pageblock.sweep(GRID, tmp_path)
+    journal = tmp_path / "runs.jsonl"
+    lines = journal.read_text(encoding="utf-8").splitlines()
+    journal.write_text("\n".join(lines[:5]) + "\n" + lines[5][:100], encoding="utf-8")
+    ran: list[str] = []
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+            ran.append(args[0])
+            return super().submit(fn, *args, **kwargs)
+
+    with Counting(2) as executor:
+        pageblock.sweep(GRID, tmp_path, executor=executor)
+    assert len(ran) == 8
+    assert (tmp_path / "runs.parquet").read_bytes() == expected
+
+
+def test_a_toml_file_is_the_same_grid(expected: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text(
+        'workloads = ["hugealloc-short"]\nkernels = ["linux-6.9", "linux-6.10"]\nscales = ["1/64"]\nseeds = 3\n'
+        '[switches]\nplacement = ["linux", "packed"]\n',
+        encoding="utf-8",
+    )
+    pageblock.sweep(file, tmp_path / "out")
+    assert (tmp_path / "out/runs.parquet").read_bytes() == expected
+    pyarrow.parquet = __import__("pyarrow.parquet").parquet
+    pyarrow.parquet.write_table(pyarrow.table(pageblock.sweep(file, tmp_path / "out")), tmp_path / "runs.parquet")
+    assert polars.read_parquet(tmp_path / "runs.parquet").equals(polars.read_parquet(expected))
+
+
+def test_a_worker_of_dask_that_dies_loses_nothing(tmp_path: Path) -> None:
+    distributed: Any = pytest.importorskip("distributed")
+    grid: dict[str, Any] = {**GRID, "switches": {}, "seeds": 40}
+    pageblock.sweep(grid, tmp_path / "threads")
+    journal = tmp_path / "dask/runs.jsonl"
+
+    def kill(pid: int) -> int:
+        """Kills a worker when some runs are done; returns how many."""
+        while not journal.exists() or (done := journal.read_text(encoding="utf-8").count("\n") - 1) < 5:
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
+        return done
+
+    with (
+        distributed.LocalCluster(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+        ThreadPoolExecutor(1) as killer,
+    ):
+        pids = list(client.run(os.getpid).values())
+        assert len(pids) == 4
+        killed = killer.submit(kill, pids[0])
+        pageblock.sweep(grid, tmp_path / "dask", executor=client)
+        assert killed.result() < 60, "the worker died in the middle"
+    assert (tmp_path / "dask/runs.parquet").read_bytes() == (tmp_path / "threads/runs.parquet").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ({**GRID, "seeds": 250_000_000}, "the grid has 1000000000 runs; at most 1000000 are allowed in a sweep"),
+        ({**GRID, "workloads": ["nothing"]}, "there is no workload 'nothing'; there are "),
+        ({**GRID, "machines": ["nothing"]}, "there is no machine 'nothing'; there are "),
+        ({**GRID, "kernels": ["linux-6.11"]}, "unknown policy 'linux-6.11'; 6.11 behaves as"),
+        ({**GRID, "switches": {"placement": ["best"]}}, "switch 'placement' has no value 'best'; one of linux, packed"),
+        ({**GRID, "kernel": 1}, "grid: unknown field `kernel`, expected one of"),
+        ({"seeds": 3}, "the grid has no runs"),
+    ],
+)
+def test_mistakes_are_named_before_anything_is_written(grid: "dict[str, Any]", words: str, tmp_path: Path) -> None:
+    with pytest.raises(pageblock.Error) as raised:
+        pageblock.sweep(grid, tmp_path / "out")
+    assert str(raised.value).startswith(words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_executor_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(pageblock.Error, match="a list is no executor of concurrent.futures and no Dask client"):
+        pageblock.sweep(GRID, tmp_path, executor=[])  # type: ignore[arg-type]  # pyright: ignore
+
+
+def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
+    code = f"""
+import pageblock
+from concurrent.futures import ThreadPoolExecutor
+grid = {{"workloads": ["hugealloc-short"], "kernels": ["linux-6.9"], "scales": ["1/64"], "seeds": 100_000}}
+try:
+    with ThreadPoolExecutor(2) as executor:
+        pageblock.sweep(grid, {str(tmp_path)!r}, executor=executor)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    journal = tmp_path / "runs.jsonl"
+    while not journal.exists() or journal.read_text(encoding="utf-8").count("\n") < 4:
+        time.sleep(0.05)
+        assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    pressed = time.monotonic()
+    assert child.stdout is not None and child.stdout.readline() == "interrupted\n"
+    assert time.monotonic() - pressed < 5
+    assert journal.read_text(encoding="utf-8").count("\n") >= 4

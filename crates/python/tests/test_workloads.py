@@ -1,0 +1,137 @@
+"""Workloads of one's own."""
+
+import array
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+import pytest
+
+import pageblock
+from pageblock import Workload
+
+from .libraries import polars, pyarrow
+
+Batch = dict[str, Any]
+
+
+def mixed(seed: int, task: int) -> Iterator[Batch]:
+    """Yields requests of every kind: a cache of files, a mapping, blocks and objects that come and go."""
+    rng = numpy.random.default_rng([seed, task])
+    yield {"time_ns": [0, 0, 0], "op": ["file", "map", "map_huge"], "id": [0, 1, 2], "amount": [4096, 2048, 2048]}
+    for second in range(3):
+        start = second * 10**9
+        yield {
+            "time_ns": [start, start, start, start],
+            "op": ["write", "read", "touch", "touch"],
+            "id": [0, 0, 1, 2],
+            "amount": [1000, 1000, 512, 512],
+            "offset": [1000 * second, 0, 512 * second, 512 * second],
+        }
+        ids = numpy.arange(10, 1010)
+        ops = rng.integers(0, 4, 1000)
+        yield {
+            "time_ns": start + numpy.arange(1000) * 1000,
+            "op": ops.astype(numpy.uint8),
+            "id": ids,
+            "amount": numpy.where(ops < 2, rng.integers(0, 4, 1000), rng.integers(8, 4000, 1000)),
+        }
+        yield {"time_ns": numpy.full(1000, start + 5 * 10**8), "op": ["free"] * 1000, "id": rng.permutation(ids)}
+    yield {"time_ns": [3 * 10**9] * 3, "op": ["free"] * 3, "id": [0, 1, 2]}
+
+
+def one(batch: Any) -> Workload:
+    """Returns a workload of one batch."""
+    return Workload("one", lambda seed, task: [batch])
+
+
+def test_every_kind_of_request_runs_under_every_kernel() -> None:
+    kernels = pageblock.kernels()
+    runs = pageblock.run(Workload("mixed", mixed, tasks=2), kernels, scale="1/8")
+    counters = {(row["kernel"], row["counter"]): row["count"] for row in runs.counters().to_dicts()}
+    for kernel in kernels:
+        assert counters[kernel.name, "requests"] == 2 * (3 + 3 * 2004 + 3)
+        assert counters[kernel.name, "pgfault"] > 2 * 512
+    assert len({row["event_hash"] for row in runs.to_dicts()}) > 10
+
+
+def test_the_same_seed_gives_the_same_bytes() -> None:
+    own = Workload("mixed", mixed)
+    first = pageblock.run(own, "linux-6.12", seeds=2, scale="1/8")
+    assert first.to_json() == pageblock.run(own, "linux-6.12", seeds=2, scale="1/8", jobs=1).to_json()
+    hashes = [row["event_hash"] for row in first.to_dicts()]
+    assert hashes[0] != hashes[1]
+    assert "of another type" in str(pageblock.run(own, ["linux-6.9", "linux-6.12"], scale="1/8").compare())
+
+
+def test_batches_come_in_any_columns() -> None:
+    lists = {"time_ns": [0, 10, 20], "op": ["alloc", "object", "free"], "id": [1, 2, 1], "amount": [3, 64, 0]}
+    codes = {**lists, "op": [pageblock.operations().index(op) for op in lists["op"]]}
+    forms: list[Any] = [
+        lists,
+        codes,
+        {name: array.array("q", values) for name, values in codes.items()},
+        {name: numpy.array(values, dtype=numpy.uint16) for name, values in codes.items()},
+        {name: numpy.array(values * 2)[:3] for name, values in codes.items()},
+        pyarrow.table(lists),
+        pyarrow.record_batch(codes),
+        polars.DataFrame(lists),
+    ]
+    hashes = {pageblock.run(one(form), "linux-6.12", scale="1/8").to_dicts()[0]["event_hash"] for form in forms}
+    assert len(hashes) == 1
+
+
+def test_an_exception_names_its_line() -> None:
+    def broken(seed: int, task: int) -> Iterator[Batch]:
+        yield {"time_ns": [0], "op": ["alloc"], "id": [0]}
+        raise LookupError("here")
+
+    with pytest.raises(LookupError, match="here") as raised:
+        pageblock.run(Workload("broken", broken), "linux-6.12", scale="1/8", seeds=3)
+    lines = traceback.extract_tb(raised.value.__traceback__)
+    assert lines[-1].line == 'raise LookupError("here")'
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        ({"time_ns": [0], "op": ["take"], "id": [0]}, "there is no op 'take'; there are alloc, alloc_reclaimable, "),
+        ({"time_ns": [0], "op": [11], "id": [0]}, "row 0: there is no op 11; allowed: 0 alloc, "),
+        ({"time_ns": [0], "op": [0]}, "the batch lacks the column 'id'"),
+        ({"time_ns": [0], "op": [0], "id": [0], "size": [0]}, "a batch has no column 'size'; there are time_ns, op,"),
+        ({"time_ns": [0, 1], "op": [0], "id": [0]}, "the column 'op' has 1 rows, time_ns has 2"),
+        ({"time_ns": [0], "op": [0], "id": numpy.array([-1])}, "the column 'id' has -1; allowed: 0 and above"),
+        ({"time_ns": [0], "op": [0], "id": [0.5]}, "the column 'id' is a list; allowed: an array or a list of whole"),
+        ({"time_ns": numpy.array([0.5]), "op": [0], "id": [0]}, "the column 'time_ns' has values of format 'd'"),
+        ([0], "a batch is a dict of columns or a table of Arrow with time_ns, op, id, amount, offset; found list"),
+    ],
+)
+def test_wrong_batches_are_refused(batch: Any, words: str) -> None:
+    with pytest.raises(pageblock.Error) as raised:
+        pageblock.run(one(batch), "linux-6.12", scale="1/8")
+    assert str(raised.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        ({"time_ns": [0], "op": ["free"], "id": [7]}, "task 0, request 0: free of id 7, which stands for nothing"),
+        ({"time_ns": [0], "op": ["alloc"], "id": [1 << 24]}, "task 0, request 0: id 16777216: ids are below 16777216"),
+        ({"time_ns": [5, 4], "op": ["alloc"] * 2, "id": [0, 1]}, "task 0, request 1: time_ns 4 is before that of"),
+        ({"time_ns": [0, 0], "op": ["alloc"] * 2, "id": [0, 0]}, "task 0, request 1: id 0 stands for something else"),
+        ({"time_ns": [0], "op": ["alloc"], "id": [0], "amount": [60]}, "task 0, request 0: order 60: allowed: 0 to "),
+        ({"time_ns": [0], "op": ["read"], "id": [0]}, "task 0, request 0: id 0 is no file"),
+        ({"time_ns": [0], "op": ["map"], "id": [0]}, "task 0, request 0: mapping 0: allowed: 1 to "),
+    ],
+)
+def test_wrong_requests_are_named_by_their_number(batch: Any, words: str) -> None:
+    with pytest.raises(pageblock.Error) as raised:
+        pageblock.run(one(batch), "linux-6.12", scale="1/8")
+    assert words in str(raised.value)
+
+
+def test_memory_that_is_not_there_fails_or_kills_and_the_run_goes_on() -> None:
+    batch = {"time_ns": [0, 0, 0], "op": ["map", "touch", "free"], "id": [0, 0, 0], "amount": [1 << 19, 1 << 19, 0]}
+    run = pageblock.run(one(batch), "linux-6.12", scale="1/8")
+    assert any("died" in note or "Out of memory" in note for note in run.notes), run.notes
