@@ -66,8 +66,8 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
 
 
 def test_batches_come_in_any_columns() -> None:
-    lists = {"time_ns": [0, 10, 20], "op": ["alloc", "object", "free"], "id": [1, 2, 1], "amount": [3, 64, 0]}
-    codes = {**lists, "op": [pageblock.operations().index(op) for op in lists["op"]]}
+    lists: Batch = {"time_ns": [0, 10, 20], "op": ["alloc", "object", "free"], "id": [1, 2, 1], "amount": [3, 64, 0]}
+    codes: Batch = {**lists, "op": [pageblock.operations().index(op) for op in lists["op"]]}
     forms: list[Any] = [
         lists,
         codes,
