@@ -1,10 +1,14 @@
 //! Command-line arguments. [`plan`](crate::plan) checks them.
 
 pub(crate) mod doctor;
+#[cfg(feature = "full")]
 pub(crate) mod guest;
 pub(crate) mod recording;
+#[cfg(feature = "full")]
 pub(crate) mod report;
 mod run;
+#[cfg(feature = "full")]
+pub(crate) mod sweep;
 
 use std::path::PathBuf;
 
@@ -18,7 +22,7 @@ use pageblock_simulate::workload;
 use crate::remedies::TrialArgs;
 use crate::suggest::{machine, policy};
 
-pub(crate) use self::run::{CompareArgs, RepeatArgs, RunArgs, SWEEP_HELP, SweepArgs, TablesArgs};
+pub(crate) use self::run::{CompareArgs, RepeatArgs, RunArgs, TablesArgs};
 
 const POLICY_HELP: &str = "\
 A policy is NAME, NAME,switch=value,... or the path of a TOML file (it ends with .toml or has a /).
@@ -131,23 +135,27 @@ pub(crate) enum Command {
     #[command(after_help = run_help())]
     Run(RunArgs),
     /// Real kernels in QEMU under the simulated workloads
+    #[cfg(feature = "full")]
     #[command(subcommand)]
     Guest(guest::GuestCommand),
     /// Repeat saved runs from their file alone, and tell whether their event hashes are the same
     #[command(after_help = REPEAT_HELP)]
     Repeat(RepeatArgs),
     /// Simulate every combination of kernels, switches, machines, workloads, scales and seeds: a table with a row a run
-    #[command(after_help = SWEEP_HELP)]
-    Sweep(SweepArgs),
+    #[cfg(feature = "full")]
+    #[command(after_help = sweep::SWEEP_HELP)]
+    Sweep(sweep::SweepArgs),
     /// Compare saved runs
     Compare(CompareArgs),
     /// Replay the requests of a recording under other policies, and compare
     #[command(after_help = POLICY_HELP)]
     Replay(ReplayArgs),
     /// Draw runs and recordings on one page: pageblocks over time, free memory, who took what
+    #[cfg(feature = "full")]
     #[command(after_help = report::REPORT_HELP)]
     Report(report::ReportArgs),
     /// Draw one picture of runs and recordings: SVG, PNG, or text for a mail
+    #[cfg(feature = "full")]
     #[command(after_help = report::PLOT_HELP)]
     Plot(report::PlotArgs),
     /// Measure speed
@@ -161,6 +169,10 @@ pub(crate) enum Command {
         #[arg(hide = true, allow_hyphen_values = true, trailing_var_arg = true)]
         rest: Vec<String>,
     },
+    /// What other builds have
+    #[cfg(not(feature = "full"))]
+    #[command(external_subcommand)]
+    Other(Vec<String>),
     /// Machines to simulate: what there is, and a file of one that exists
     #[command(subcommand)]
     Machine(MachineCommand),

@@ -20,6 +20,7 @@ mod doctor;
 mod explain;
 mod flight;
 mod forecast;
+#[cfg(feature = "full")]
 mod guest;
 mod interrupt;
 mod machines;
@@ -27,6 +28,7 @@ mod manual;
 mod metrics;
 mod output;
 mod plan;
+#[cfg(feature = "full")]
 mod plot;
 mod policy;
 mod progress;
@@ -35,9 +37,11 @@ mod recording;
 mod remedies;
 mod repeat;
 mod replay;
+#[cfg(feature = "full")]
 mod report;
 mod run;
 mod suggest;
+#[cfg(feature = "full")]
 mod sweep;
 mod verify;
 
@@ -86,14 +90,23 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Metrics(args) => metrics::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Run(args) => run::run(RunPlan::new(args)?),
+        #[cfg(feature = "full")]
         Command::Guest(command) => guest::run(&command),
         Command::Repeat(args) => repeat::run(args),
+        #[cfg(feature = "full")]
         Command::Sweep(args) => sweep::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),
+        #[cfg(feature = "full")]
         Command::Report(args) => report::run(&args),
+        #[cfg(feature = "full")]
         Command::Plot(args) => plot::run(&args),
+        #[cfg(not(feature = "full"))]
+        Command::Other(words) => anyhow::bail!(
+            "there is no command '{}' in a build without default features; cargo build --release has all",
+            words.first().map_or("", String::as_str)
+        ),
         Command::Machine(command) => machines::run(&command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::man(&folder),

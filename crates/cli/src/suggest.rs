@@ -27,6 +27,7 @@ pub(crate) fn workload_name() -> Suggested {
 }
 
 /// Suggests workloads that guests run.
+#[cfg(feature = "full")]
 pub(crate) fn guest_workload() -> Suggested {
     Suggested(|| pageblock_guest::workload::NAMES.to_vec())
 }

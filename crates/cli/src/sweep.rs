@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pageblock_plan::sweep::{Grid, Journal, run as run_all};
 use pageblock_plan::{jobs, text};
 
-use crate::args::SweepArgs;
+use crate::args::sweep::SweepArgs;
 use crate::progress::terminal;
 use crate::{Verdict, interrupt, output};
 

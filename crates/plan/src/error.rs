@@ -47,6 +47,7 @@ pub enum Error {
     #[error(transparent)]
     Doctor(#[from] pageblock_doctor::Error),
     /// Guests.
+    #[cfg(feature = "full")]
     #[error(transparent)]
     Guest(#[from] pageblock_guest::error::Error),
     /// A file.

@@ -9,6 +9,7 @@ pub mod compare;
 pub mod doctor;
 pub mod error;
 pub mod grade;
+#[cfg(feature = "full")]
 pub mod guest;
 pub mod jobs;
 pub mod log;
@@ -19,7 +20,9 @@ pub mod recording;
 pub mod replays;
 pub mod run;
 pub mod session;
+#[cfg(feature = "full")]
 pub mod subjects;
+#[cfg(feature = "full")]
 pub mod sweep;
 pub mod text;
 pub mod verify;

@@ -1,0 +1,29 @@
+//! Arguments of `pageblock sweep`.
+
+use std::path::PathBuf;
+
+pub(crate) const SWEEP_HELP: &str = "\
+workloads = [\"hugealloc-short\"]
+kernels = [\"linux-6.9\", \"linux-6.10\"]
+scales = [\"1/64\"]            # machines = [...] too; by default the workload's
+seeds = 30                   # or a list
+[switches]                   # and sysctls: every combination
+placement = [\"linux\", \"packed\"]
+The folder keeps a journal with a line for each finished run, and at the end runs.parquet, which depends
+on the grid alone. The same command goes on with what is there. docs/python.md has more: clusters, other executors.";
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct SweepArgs {
+    /// The grid: a TOML file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The folder of the runs; by default beside the file, with its name and .sweep
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Run so many simulations at a time; the number of CPUs by default
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+    /// Check the grid, print the number of its runs, and run none
+    #[arg(long)]
+    pub(crate) count: bool,
+}
