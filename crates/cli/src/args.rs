@@ -9,6 +9,8 @@ pub(crate) mod report;
 mod run;
 #[cfg(feature = "full")]
 pub(crate) mod sweep;
+#[cfg(feature = "full")]
+pub(crate) mod watch;
 
 use std::path::PathBuf;
 
@@ -122,6 +124,10 @@ pub(crate) enum Command {
     /// Tell how many large blocks compaction could make, and what holds the others; needs root on a live machine
     #[command(after_help = FORECAST_HELP)]
     Forecast(ForecastArgs),
+    /// Watch this machine's memory in the terminal, or play back a recording, a flight file or a run
+    #[cfg(feature = "full")]
+    #[command(after_help = watch::WATCH_HELP)]
+    Watch(watch::WatchArgs),
     /// Print the state of memory for Prometheus (node_exporter's textfile collector)
     #[command(after_help = METRICS_HELP)]
     Metrics(MetricsArgs),
@@ -287,7 +293,7 @@ pub(crate) enum PolicyCommand {
 }
 
 /// What a capture does not say.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct CaptureArgs {
     /// The kernel that was recorded, where a capture does not say it or says another
     #[arg(long, value_name = "VERSION")]

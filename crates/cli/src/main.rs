@@ -44,6 +44,8 @@ mod suggest;
 #[cfg(feature = "full")]
 mod sweep;
 mod verify;
+#[cfg(feature = "full")]
+mod watch;
 
 use args::{Args, Command};
 use plan::{ReplayPlan, RunPlan, VerifyPlan};
@@ -88,6 +90,8 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Flight(args) => flight::run(&args),
         Command::Forecast(args) => forecast::run(&args),
         Command::Metrics(args) => metrics::run(&args),
+        #[cfg(feature = "full")]
+        Command::Watch(args) => watch::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Run(args) => run::run(RunPlan::new(args)?),
         #[cfg(feature = "full")]

@@ -10,7 +10,11 @@ pub mod plain;
 pub mod plot;
 mod series;
 mod subject;
+mod theme;
 
 pub use error::Error;
 pub use opened::Opened;
+pub use plain::character;
+pub use series::{Series, timeline};
 pub use subject::{Kind, Subject};
+pub use theme::{Rgb, Theme};

@@ -4,10 +4,11 @@ use crate::opened::Opened;
 
 /// A curve with a value for each sample.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Series {
+pub struct Series {
     /// What it shows, with its unit in brackets.
-    pub(crate) title: &'static str,
-    pub(crate) values: Vec<f64>,
+    pub title: &'static str,
+    /// By sample.
+    pub values: Vec<f64>,
 }
 
 /// The shortest time that a rate is of, as a share of the run: samples may be much nearer.
@@ -23,7 +24,8 @@ const RATES: [(&str, &[&str]); 5] = [
 ];
 
 /// Returns the curves of a timeline; counters that never changed are left out.
-pub(crate) fn timeline(run: &Opened) -> Vec<Series> {
+#[must_use]
+pub fn timeline(run: &Opened) -> Vec<Series> {
     let samples = 0..run.cells.len();
     let order = run.history.pageblock_order;
     let pages = |sample| {

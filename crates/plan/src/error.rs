@@ -7,7 +7,7 @@ use crate::text::without_os_numbers;
 /// The result of what was asked for.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something that was asked for cannot be done. [`line`] has it with its causes in one line.
+/// Why something that was asked for cannot be done. [`line()`] has it with its causes in one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -9,6 +9,7 @@
 mod cost;
 mod drain;
 mod error;
+mod fallbacks;
 mod finish;
 mod frames;
 mod open_files;
@@ -23,6 +24,7 @@ mod tracefs;
 
 pub use cost::Cost;
 pub use error::Error;
+pub use fallbacks::{FallbackEvents, SeenFallback, SeenFallbacks};
 pub use finish::Progress;
 pub use probes::Probes;
 pub use ring::RingPlan;

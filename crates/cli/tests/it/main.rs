@@ -23,6 +23,7 @@ mod runs;
 mod scenarios;
 mod sweep;
 mod switches;
+mod watch;
 mod words;
 
 use std::path::PathBuf;

@@ -27,6 +27,7 @@ pub use self::frame::{Event, EventKind, FileText, Frame};
 pub use self::read::{Extent, Flight, Moment};
 pub use self::recorder::{Now, Plan, Recorded, Recorder, Seen, kept};
 pub use self::ring::Ring;
+pub use self::sampler::Sampler;
 pub use self::timeline::{Happened, Row, Timeline, pair, timeline};
 pub use self::when::{When, first_ms, last_ms};
 

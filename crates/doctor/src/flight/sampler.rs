@@ -45,8 +45,8 @@ const NO_FILE: &str = "no such file";
 /// The most bytes of a file, far above real ones.
 const FILE_BYTES: usize = 8 << 20;
 
-/// Reads the files of a machine.
-pub(super) struct Sampler {
+/// Reads the files of a machine, each as often as it is worth.
+pub struct Sampler {
     root: PathBuf,
     /// Files that stay open.
     open: BTreeMap<&'static str, File>,
@@ -60,7 +60,9 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub(super) fn new(root: &Path) -> Self {
+    /// Makes a reader of the files below a root.
+    #[must_use]
+    pub fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
             open: BTreeMap::new(),
@@ -74,7 +76,7 @@ impl Sampler {
     }
 
     /// Reads the files that are due, by a clock that never goes back.
-    pub(super) fn read(&mut self, now_ms: u64) -> Vec<(String, FileText)> {
+    pub fn read(&mut self, now_ms: u64) -> Vec<(String, FileText)> {
         let due = |at: Option<u64>, every: u64| at.is_none_or(|at| now_ms >= at + every);
         if due(self.search_at, SEARCH_MS) {
             self.search_at = Some(now_ms);

@@ -8,6 +8,7 @@ use pageblock_recording::Input;
 
 use super::kind::{Kind, bit, is_dropped, kind};
 use crate::error::Error;
+use crate::proc::tree::Tree;
 
 /// Frames that are read at a time: a part of 256 KiB stays in a cache.
 const CHUNK: usize = 1 << 15;
@@ -89,6 +90,40 @@ impl Table {
 
 fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap_or_default())
+}
+
+/// The use of the frames of a machine, read part by part.
+pub struct Frames {
+    flags: Table,
+}
+
+impl Frames {
+    /// Opens `/proc/kpageflags` of a tree. `/proc/kpagecount` is left out, which would take as long again: kernel memory that is
+    /// mapped is not told from free memory on per-CPU lists.
+    ///
+    /// # Errors
+    /// If it is not there, or may not be read.
+    pub fn open(tree: &Tree) -> Result<Self, Error> {
+        let path = tree.find("/proc/kpageflags").ok_or_else(|| Error::Missing {
+            path: tree.root().to_owned(),
+            what: "kpageflags",
+            expected: "/proc/kpageflags, or a copy of it",
+        })?;
+        Ok(Self { flags: Table::open(&path)? })
+    }
+
+    /// Gives the frames from `start` to `end` to a sink; `start` is the first of a pageblock, and `huge` the frames of one.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn read<S: Sink>(
+        &mut self,
+        (start, end): (u64, u64),
+        huge: u64,
+        sink: &mut S,
+    ) -> Result<(), Error> {
+        read(&mut self.flags, None, (start, end, huge), sink, &|_| false)
+    }
 }
 
 /// Gives the frames from `start` to `end` to a sink. A folio of at least so many frames is a huge one.

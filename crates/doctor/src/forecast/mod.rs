@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 pub use self::bounds::Range;
-pub use self::frames::{Run, Sink, Watch};
+pub use self::frames::{Frames as FrameTable, Run, Sink, Watch};
 pub use self::held::{Bin, Held, Holder};
 pub use self::kind::{KINDS, Kind, Movable, Rules};
 pub use self::source::{Source, page_kb};

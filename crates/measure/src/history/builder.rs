@@ -15,7 +15,7 @@ use super::planes::Planes;
 use super::{History, ZoneHistory};
 
 /// The samples of a history, where a machine has no more than [`CELLS`] / [`SAMPLES`] pageblocks.
-const SAMPLES: usize = 128;
+const SAMPLES: usize = 96;
 /// The most cells of a history: what a browser holds.
 const CELLS: usize = 16 << 20;
 /// The fewest samples, whatever the machine's size.
@@ -137,15 +137,21 @@ impl HistoryBuilder {
 
     /// Appends the counters of a sample; one that was not there before was 0.
     fn count<'n>(&mut self, before: usize, counters: impl IntoIterator<Item = (&'n str, u64)>) {
-        let kept = counters.into_iter().filter(|(name, _)| is_kept(name));
-        let now: BTreeMap<String, u64> =
-            kept.map(|(name, count)| (name.to_owned(), count)).collect();
-        let first = self.first.get_or_insert_with(|| now.clone());
-        for (name, count) in &now {
+        let is_first = self.first.is_none();
+        let first = self.first.get_or_insert_default();
+        for (name, count) in counters.into_iter().filter(|(name, _)| is_kept(name)) {
+            if is_first {
+                first.insert(name.to_owned(), count);
+            }
             let since = count.saturating_sub(first.get(name).copied().unwrap_or(0));
-            let list = self.history.counters.entry(name.clone()).or_default();
-            list.resize(before, 0);
-            list.push(since);
+            match self.history.counters.get_mut(name) {
+                Some(list) => list.push(since),
+                None => {
+                    let mut list = vec![0; before];
+                    list.push(since);
+                    self.history.counters.insert(name.to_owned(), list);
+                }
+            }
         }
         for list in self.history.counters.values_mut() {
             list.resize(before + 1, list.last().copied().unwrap_or(0));

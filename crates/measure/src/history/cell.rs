@@ -80,8 +80,19 @@ impl Cell {
     ) -> Self {
         let inside = first.max(zone.span().start);
         let migratetype = zone.block_type(inside).unwrap_or(Migratetype::Movable);
-        let mut usage = zone.block_usage(first).unwrap_or_default();
+        let home = home(migratetype);
         let size = zone.geometry().pageblock_pages();
+        let (mut moved, mut unmovable, mut reclaimable, mut own) = (0, 0, 0, 0);
+        let mut fixed = |pfn: Pfn, pages: u64| {
+            let mt = requested(pfn, migratetype);
+            match mt {
+                Migratetype::Movable | Migratetype::Cma => moved += pages,
+                Migratetype::Reclaimable => reclaimable += pages,
+                _ => unmovable += pages,
+            }
+            own += if mt == home { pages } else { 0 };
+        };
+        let mut usage = zone.block_usage_with_fixed(first, &mut fixed).unwrap_or_default();
         if zone.state(first) == Some(FrameState::Tail) {
             // All of it is the tail of a block larger than a pageblock.
             usage = match block_over(zone, first) {
@@ -89,26 +100,15 @@ impl Cell {
                     BlockUsage { movable: size, ..BlockUsage::default() }
                 }
                 Some(FrameState::Allocated { .. }) => {
+                    fixed(first, size);
                     BlockUsage { unmovable: size, ..BlockUsage::default() }
                 }
                 _ => BlockUsage { free: size, ..BlockUsage::default() },
             };
         }
-        let BlockUsage { movable, unmovable: fixed, free, reserved } = usage;
-        let home = home(migratetype);
-        let mut own = if home == Migratetype::Movable { movable } else { 0 };
-        let (mut moved, mut unmovable, mut reclaimable) = (movable, 0, 0);
-        if fixed > 0 {
-            for_each_fixed(zone, first, size, &mut |pfn, pages| {
-                let mt = requested(pfn, migratetype);
-                match mt {
-                    Migratetype::Movable | Migratetype::Cma => moved += pages,
-                    Migratetype::Reclaimable => reclaimable += pages,
-                    _ => unmovable += pages,
-                }
-                own += if mt == home { pages } else { 0 };
-            });
-        }
+        let BlockUsage { movable, free, reserved, .. } = usage;
+        moved += movable;
+        own += if home == Migratetype::Movable { movable } else { 0 };
         let used = moved + unmovable + reclaimable;
         let content = match (moved > 0, unmovable > 0, reclaimable > 0) {
             (true, false, false) => Content::Movable,
@@ -156,31 +156,6 @@ const fn home(block: Migratetype) -> Migratetype {
     match block {
         Migratetype::Cma => Migratetype::Movable,
         block => block,
-    }
-}
-
-/// Calls back with the blocks of pages in use of a pageblock that the allocator does not know as movable.
-fn for_each_fixed(zone: &Zone<'_>, first: Pfn, size: u64, each: &mut impl FnMut(Pfn, u64)) {
-    let (mut pfn, end) = (first.0, first.0 + size);
-    while pfn < end {
-        let here = Pfn(pfn);
-        pfn += match zone.state(here) {
-            Some(FrameState::Allocated { order, movable }) => {
-                let pages = pages(order).min(end - pfn);
-                if !movable {
-                    each(here, pages);
-                }
-                pages
-            }
-            Some(FrameState::Free { order, .. } | FrameState::CpuList { order, .. }) => {
-                pages(order)
-            }
-            Some(FrameState::Tail) if here == first => {
-                each(here, size);
-                size
-            }
-            _ => 1,
-        };
     }
 }
 

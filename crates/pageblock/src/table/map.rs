@@ -201,6 +201,17 @@ impl<'m> PageMap<'m> {
         BlockUsage::of(self.states.get(start..start + pages).unwrap_or_default())
     }
 
+    /// Does the same, and calls back with the index and the order of each block of unmovable pages.
+    pub(crate) fn usage_with_fixed(
+        &self,
+        i: Index,
+        fixed: &mut impl FnMut(Index, Order),
+    ) -> BlockUsage {
+        let (start, pages) = (i as usize, 1 << self.pageblock_order);
+        let states = self.states.get(start..start + pages).unwrap_or_default();
+        BlockUsage::with_fixed(states, &mut |at, order| fixed(i + at as Index, order))
+    }
+
     /// Tells whether every frame of a range is reserved.
     pub(crate) fn all_reserved(&self, range: FrameRange) -> bool {
         let is = |byte: &AtomicU8| byte.load(Relaxed) | (RESERVED ^ RETURNED) == RESERVED;

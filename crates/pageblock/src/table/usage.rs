@@ -37,17 +37,55 @@ impl BlockUsage {
         adds
     };
 
+    /// The bits of the sum of unmovable pages.
+    const UNMOVABLE: u64 = 0xffff << 16;
+
     /// Counts the frames of a pageblock by their state bytes. A block that is larger counts where it starts, with this
     /// pageblock's share.
     pub(crate) fn of(states: &[AtomicU8]) -> Self {
+        Self::with_fixed(states, &mut |_, _| {})
+    }
+
+    /// Does the same, and calls back with the place and the order of each block of unmovable pages.
+    pub(crate) fn with_fixed(states: &[AtomicU8], fixed: &mut impl FnMut(usize, u8)) -> Self {
         let mut sum = 0u64;
-        for byte in states {
-            sum += Self::ADDS[usize::from(byte.load(Relaxed))];
+        let mut at = 0;
+        while at < states.len() {
+            let part = &states[at..states.len().min(at + PART)];
+            let first = part[0].load(Relaxed);
+            let adds = Self::ADDS[usize::from(first)];
+            let order = first & 0xf;
+            if adds & !(0xffff << 48) != 0 && 1 << order >= PART {
+                // A block of a part or more: what follows are its tails.
+                sum += adds;
+                if adds & Self::UNMOVABLE != 0 {
+                    fixed(at, order);
+                }
+                at += 1 << order;
+                continue;
+            }
+            let before = sum;
+            for byte in part {
+                sum += Self::ADDS[usize::from(byte.load(Relaxed))];
+            }
+            if (sum ^ before) & Self::UNMOVABLE != 0 {
+                // Few parts have some, so that they are looked at again.
+                for (place, byte) in (at..).zip(part) {
+                    let byte = byte.load(Relaxed);
+                    if Self::ADDS[usize::from(byte)] & Self::UNMOVABLE != 0 {
+                        fixed(place, byte & 0xf);
+                    }
+                }
+            }
+            at += PART;
         }
         let part = |at: u32| (sum >> (16 * at) & 0xffff).min(states.len() as u64);
         Self { movable: part(0), unmovable: part(1), free: part(2), reserved: part(3) }
     }
 }
+
+/// The frames that are added up at a time.
+const PART: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -77,5 +115,24 @@ mod tests {
         states[0] = FrameState::Free { order: 4, list: Movable };
         let states = states.map(|state| AtomicU8::new(state.encode()));
         assert_eq!(BlockUsage::of(&states), BlockUsage { free: 8, ..BlockUsage::default() });
+    }
+
+    /// Blocks of less than a part, of one and of several; what lies under a larger block is not looked at.
+    #[test]
+    fn unmovable_blocks_are_named() {
+        let mut states = [(); 4 * PART].map(|()| FrameState::Tail);
+        states[0] = FrameState::Allocated { order: 0, movable: true };
+        states[1] = FrameState::Allocated { order: 0, movable: false };
+        states[2] = FrameState::Free { order: 1, list: Movable };
+        states[4] = FrameState::Allocated { order: 2, movable: false };
+        states[8] = FrameState::Reserved;
+        states[PART] = FrameState::Allocated { order: 5, movable: false };
+        states[2 * PART] = FrameState::Free { order: 6, list: Unmovable };
+        let states = states.map(|state| AtomicU8::new(state.encode()));
+        let mut seen = std::vec::Vec::new();
+        let usage = BlockUsage::with_fixed(&states, &mut |at, order| seen.push((at, order)));
+        assert_eq!(seen, [(1, 0), (4, 2), (PART, 5)]);
+        let expect = BlockUsage { movable: 1, unmovable: 37, free: 66, reserved: 1 };
+        assert_eq!(usage, expect);
     }
 }

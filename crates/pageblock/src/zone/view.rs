@@ -1,6 +1,6 @@
 //! The public numbers of a zone.
 
-use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::frame::{FrameRange, Order, Pfn, pages};
 use crate::base::geometry::Geometry;
 use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
@@ -215,6 +215,21 @@ impl<'m> Zone<'m> {
     pub fn block_usage(&self, pfn: Pfn) -> Option<BlockUsage> {
         let first = pfn.align_down(self.geometry.pageblock_order);
         self.map.index(first).map(|i| self.map.usage(i))
+    }
+
+    /// Does the same, and calls back with the first frame and the pages in this pageblock of each block that cannot be moved.
+    #[must_use]
+    pub fn block_usage_with_fixed(
+        &self,
+        pfn: Pfn,
+        fixed: &mut impl FnMut(Pfn, u64),
+    ) -> Option<BlockUsage> {
+        let first = pfn.align_down(self.geometry.pageblock_order);
+        let most = self.geometry.pageblock_pages();
+        self.map.index(first).map(|i| {
+            let each = &mut |at, order| fixed(self.map.pfn(at), pages(order).min(most));
+            self.map.usage_with_fixed(i, each)
+        })
     }
 
     /// Returns the pageblocks whose first frame is in the zone: that frame, the type, the skip hint.

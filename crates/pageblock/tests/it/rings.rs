@@ -11,7 +11,7 @@ const RINGS: [&str; 9] =
     ["policy", "base", "table", "zone", "percpu", "access", "slowpath", "api", "replay"];
 
 /// The workspace's crates, lowest first.
-const CRATES: [&str; 18] = [
+const CRATES: [&str; 19] = [
     "pageblock",
     "kernel",
     "recording",
@@ -25,6 +25,7 @@ const CRATES: [&str; 18] = [
     "trial",
     "report",
     "picture",
+    "watch",
     "bench",
     "plan",
     "capi",

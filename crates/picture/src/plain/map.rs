@@ -77,7 +77,9 @@ fn badness(cell: &Cell) -> (u8, u16) {
     (class, cell.stuck)
 }
 
-fn character(cell: &Cell) -> char {
+/// Returns the letter of a pageblock; of a mixed one, a digit: the power of two of the pages that cannot be moved.
+#[must_use]
+pub fn character(cell: &Cell) -> char {
     match cell.content {
         Content::Hole => ' ',
         Content::Free => '.',

@@ -10,6 +10,8 @@ use crate::error::Error;
 use crate::opened::Opened;
 use crate::plot::{PlotKind, Point};
 
+pub use self::map::character;
+
 /// The columns of a line.
 pub const WIDTH: usize = 72;
 

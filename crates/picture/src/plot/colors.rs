@@ -1,7 +1,9 @@
-//! The colours of drawings: those of the page's light theme (`web/src/colors.ts`).
+//! The colours of drawings: those of the light theme.
 
 use pageblock_measure::history::Content;
 use plotters::style::RGBColor;
+
+use crate::theme::Theme;
 
 pub(super) const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
 pub(super) const FAINT: RGBColor = RGBColor(0x5b, 0x65, 0x70);
@@ -10,15 +12,8 @@ pub(super) const DOT: RGBColor = RGBColor(0x33, 0x00, 0x2a);
 
 /// Returns the colour of a class of content.
 pub(super) const fn content(content: Content) -> RGBColor {
-    match content {
-        Content::Hole => RGBColor(0xff, 0xff, 0xff),
-        Content::Free => RGBColor(0xee, 0xf1, 0xe6),
-        Content::Movable => RGBColor(0x9f, 0xd0, 0xee),
-        Content::Unmovable => RGBColor(0x6b, 0x12, 0x04),
-        Content::Reclaimable => RGBColor(0xdd, 0x95, 0x00),
-        Content::Mixed => RGBColor(0xc8, 0x6b, 0xb0),
-        Content::Reserved => RGBColor(0x5e, 0x62, 0x66),
-    }
+    let (red, green, blue) = Theme::Light.content(content);
+    RGBColor(red, green, blue)
 }
 
 /// Returns the colour of a mark on a class of content.

@@ -1,0 +1,7 @@
+//! Tests of the view.
+
+mod fake;
+mod keys;
+mod live;
+mod screens;
+mod tapes;
