@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::klog::Signs;
 use super::settings::{HugePages, Hugetlb};
-use crate::forecast::page_kb;
 use crate::gfp::Version;
+use crate::proc::page_size::{page_kb, share_managed};
 use crate::proc::tree::{Missing, Tree};
 use crate::proc::zoneinfo::{self, Zone};
 
@@ -106,7 +106,8 @@ impl Sample {
                 Err(error) => missing.push(gone("/proc/zoneinfo", &error.to_string())),
             }
         }
-        sample.page_kb = page_kb(&meminfo_line(&sample.meminfo), &sample.zones);
+        sample.page_kb = page_kb(|key| sample.meminfo.get(key).copied(), &sample.zones);
+        missing.extend(unmanaged(&sample));
         let lists = text("/proc/buddyinfo", &mut missing);
         match parsed(lists, "/proc/buddyinfo", BuddyInfo::read, &mut missing) {
             Some(info) => {
@@ -197,8 +198,16 @@ pub(super) fn gone(file: &str, why: &str) -> Missing {
     Missing { file: file.to_owned(), why: why.to_owned() }
 }
 
-fn meminfo_line(meminfo: &BTreeMap<String, u64>) -> String {
-    meminfo.get("MemTotal").map_or(String::new(), |kb| format!("MemTotal: {kb} kB\n"))
+/// Returns a note where zones manage much less than `MemTotal` says, as with kernels that give memory to its zone late.
+fn unmanaged(sample: &Sample) -> Option<Missing> {
+    let total = *sample.meminfo.get("MemTotal")?;
+    let share = share_managed(total, sample.page_kb, &sample.zones);
+    let why = format!(
+        "its zones manage {} MiB of the {} MiB of MemTotal; figures by zone are of that part",
+        (total as f64 * share / 1024.0).round(),
+        total / 1024
+    );
+    (share > 0.0 && share < 0.8).then(|| gone("/proc/zoneinfo", &why))
 }
 
 /// Returns the version in the text of `/proc/version`, of `uname -a`, or a release.

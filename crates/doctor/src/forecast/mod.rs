@@ -16,7 +16,7 @@ pub use self::bounds::Range;
 pub use self::frames::{Frames as FrameTable, Run, Sink, Watch};
 pub use self::held::{Bin, Held, Holder};
 pub use self::kind::{KINDS, Kind, Movable, Rules};
-pub use self::source::{Source, page_kb};
+pub use self::source::Source;
 pub use self::tally::{Block, Sizes, Tally, Units};
 
 use self::bounds::Pins;

@@ -14,6 +14,7 @@ use super::frames::{self, Run, Sink, Table, Watch};
 use super::kind::{Kind, Rules};
 use super::tally::{Sizes, Tally};
 use crate::error::Error;
+use crate::proc::page_size::page_kb;
 use crate::proc::tree::{Missing, Tree};
 use crate::proc::zoneinfo::{self, Zone};
 
@@ -103,7 +104,7 @@ impl Source {
                 "no such file: taken as before 6.9, whose compaction passes over large folios";
             missing.push(Missing { file: "/proc/version".to_owned(), why: why.to_owned() });
         }
-        let page_kb = page_kb(&meminfo, &zones);
+        let page_kb = page_kb(|key| number_after(&meminfo, &format!("{key}:")), &zones);
         let pageblock = number_after(&types, "Page block order:").unwrap_or(9).min(13) as u8;
         let columns =
             buddyinfo.lines().next().map_or(11, |line| line.split_whitespace().count() - 4);
@@ -318,15 +319,6 @@ const fn of_use(state: PageUse) -> Kind {
         PageUse::IsolatedFree | PageUse::KernelOrPcp => Kind::KernelOrFree,
         PageUse::OtherLru => Kind::OffLru,
     }
-}
-
-/// Returns the size of a page in kB: what `MemTotal` has for each managed page.
-#[must_use]
-pub fn page_kb(meminfo: &str, zones: &[Zone]) -> u64 {
-    let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
-    let total = number_after(meminfo, "MemTotal:").unwrap_or(managed * 4);
-    let kb = (total as f64 / managed.max(1) as f64).round().max(1.0) as u64;
-    kb.next_power_of_two().clamp(4, 64)
 }
 
 fn number_after(text: &str, key: &str) -> Option<u64> {

@@ -1,4 +1,5 @@
 //! Files of `/proc` and `/sys`, of this machine or copied from another.
 
+pub mod page_size;
 pub mod tree;
 pub mod zoneinfo;
