@@ -6,6 +6,7 @@
 
 mod app;
 mod error;
+mod keyboard;
 mod live;
 mod look;
 mod screen;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -16,6 +16,7 @@ use ratatui::crossterm::terminal::{
 
 use crate::app::{Action, App, Key};
 use crate::error::Error;
+use crate::keyboard::{Input, Keyboard};
 use crate::look::Look;
 use crate::screen::draw;
 use crate::source::Source;
@@ -28,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(250);
 pub enum End {
     /// The user left.
     Quit,
-    /// Ctrl-C, or a request to end.
+    /// Ctrl-C, a request to end, or a terminal that is gone.
     Interrupted,
 }
 
@@ -90,6 +91,7 @@ pub fn run(
     let Some(first) = sources.first() else { return Ok(End::Quit) };
     let mut app = App::new(first.as_ref(), look, sources.len());
     let mut screen = Screen::take()?;
+    let keyboard = Keyboard::listen();
     let mut shown = 0;
     let mut last = Instant::now();
     let mut changed = true;
@@ -100,25 +102,22 @@ pub fn run(
             changed = false;
         }
         let due = app.pace(source, interval).map(|pace| pace.saturating_sub(last.elapsed()));
-        if event::poll(due.unwrap_or(LOOK).min(LOOK))? {
-            match event::read()? {
-                Event::Resize(..) => changed = true,
-                Event::Key(key) if key.kind != KeyEventKind::Release => {
-                    let Some(key) = key_of(key.code, key.modifiers) else { continue };
-                    match app.press(key, source) {
-                        Action::Quit => return Ok(End::Quit),
-                        Action::Interrupt => return Ok(End::Interrupted),
-                        Action::Save => {
-                            save(&mut screen, &mut app, source, folder, stop)?;
-                        }
-                        Action::Next => shown = app.next_run(),
-                        Action::Draw => {}
-                        Action::Nothing => continue,
-                    }
-                    changed = true;
+        match keyboard.next(due.unwrap_or(LOOK).min(LOOK))? {
+            Input::Event(Event::Resize(..)) => changed = true,
+            Input::Event(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+                let Some(key) = key_of(key.code, key.modifiers) else { continue };
+                match app.press(key, source) {
+                    Action::Quit => return Ok(End::Quit),
+                    Action::Interrupt => return Ok(End::Interrupted),
+                    Action::Save => save(&mut screen, &mut app, source, folder, stop)?,
+                    Action::Next => shown = app.next_run(),
+                    Action::Draw => {}
+                    Action::Nothing => continue,
                 }
-                _ => {}
+                changed = true;
             }
+            Input::Event(_) | Input::None => {}
+            Input::Gone => return Ok(End::Interrupted),
         }
         if stop() {
             return Ok(End::Interrupted);
