@@ -8,7 +8,9 @@ import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { chromium } from "playwright-core";
 
-const [program, ...given] = process.argv.slice(2);
+const [path, ...given] = process.argv.slice(2);
+assert.ok(path, "the path of a built pageblock is missing");
+const program = resolve(path);
 const root = new URL("../../..", import.meta.url).pathname;
 const folder = mkdtempSync(join(tmpdir(), "pageblock-page-"));
 const pictures = process.env.PICTURES;
