@@ -15,7 +15,9 @@ use crate::rules::kswapd::{
     CongestionBy, HintsForgotten, KswapdOrder, KswapdTarget, KswapdWaits, KswapdWake, KswapdWrites,
     NodeBalanced,
 };
-use crate::rules::reclaim::{AnonStart, FileBalance, LruLists, ScanBalance, Workingset};
+use crate::rules::reclaim::{
+    AnonStart, FileBalance, LruLists, ReclaimUntil, ScanBalance, Workingset,
+};
 use crate::rules::shrinkers::ShrinkPressure;
 use crate::rules::writeback::LogLimit;
 use crate::{Kernel, Rules};
@@ -206,6 +208,7 @@ presets! {
     };
     V5_2 = "linux-5.2", V5_1, {};
     V5_4 = "linux-5.4", V5_2, {
+        reclaim { reclaim_until: ReclaimUntil::Suitable, }
         huge { thp_placement: ThpPlacement::TwoSteps, hugetlb_remembers: true, }
     };
     V5_8 = "linux-5.8", V5_4, {

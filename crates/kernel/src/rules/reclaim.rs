@@ -40,6 +40,13 @@ choices! {
         /// From 4.8: the active list shrinks, too.
         Deactivates = "deactivates",
     }
+    /// When reclaim for a block has freed enough for compaction.
+    ReclaimUntil {
+        /// Up to 5.3: when it has reclaimed twice the block, and compaction is suitable.
+        Gap = "gap",
+        /// From 5.4: when compaction is suitable.
+        Suitable = "suitable",
+    }
 }
 
 group! {
@@ -75,6 +82,9 @@ group! {
         writes_are_uses: bool = true,
         /// Where new anonymous pages start.
         anon_start: AnonStart = AnonStart::Active,
+        /// When reclaim for a block has freed enough for compaction.
+        /// From 5.4 (1c6c15971e47): as soon as compaction is suitable.
+        reclaim_until: ReclaimUntil = ReclaimUntil::Gap,
         /// What shadow entries do.
         workingset: Workingset = Workingset::Off,
         /// Anonymous memory counts in the refault distance of files.

@@ -4,6 +4,7 @@
 
 use pageblock::event::Observer;
 use pageblock::layout::ZoneKind;
+use pageblock_kernel::rules::reclaim::ReclaimUntil;
 use pageblock_kernel::rules::shrinkers::ShrinkPressure;
 
 use super::scan_control::{DEF_PRIORITY, ReclaimStat, SWAP_CLUSTER_MAX, ScanControl, Stepped};
@@ -221,13 +222,14 @@ impl<O: Observer> Vm<'_, O> {
             }
         }
         let gap = compact_gap(sc.order);
-        if sc.nr_reclaimed < gap && inactive > gap {
+        let until_gap = self.kernel.reclaim.reclaim_until == ReclaimUntil::Gap;
+        if until_gap && sc.nr_reclaimed < gap && inactive > gap {
             return true;
         }
         let zones = self.allocator.zones();
         let settled = self.zones_of(node).filter(|&z| zones[z].kind() <= sc.highest).any(|zone| {
             !matches!(self.compaction_suitable(zone, sc.order, sc.highest), Suitable::Skipped)
         });
-        !settled && inactive > gap
+        !settled && (until_gap || inactive > gap)
     }
 }

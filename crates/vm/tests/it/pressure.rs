@@ -356,3 +356,44 @@ fn direct_reclaim_revives_kswapd() {
         },
     );
 }
+
+/// Memory is full of a file. For a huge page, reclaim frees twice as many pages as it has up to 5.3, and from 5.4 only what
+/// compaction lacks.
+#[test]
+fn reclaim_for_a_huge_page_stops_where_compaction_may_begin() {
+    let reclaimed = |policy| {
+        let mut reclaimed = 0;
+        with_machine(
+            policy,
+            |_, _| {},
+            1,
+            16384,
+            |machine| {
+                let space = machine.vm.create_mapping(512);
+                let file = machine.vm.create_file(16_000);
+                assert!(machine.open(0, file));
+                for page in 0..16_000 {
+                    assert!(machine.touch(0, file, page, false));
+                    assert!(page >= 512 || machine.fault(0, space, page));
+                }
+                // Half of what compaction needs is free, in single pages.
+                machine.vm.remove_space(0, space);
+                machine.vm.drain_all();
+                let before = machine.vm.stat.pgsteal_direct;
+                if let Some(pfn) = machine.alloc(0, Request::new(9, Gfp::GFP_TRANSHUGE)) {
+                    machine.vm.own(pfn, 9, Owner::Driver, 0);
+                    machine.vm.disown(0, pfn);
+                }
+                reclaimed = machine.vm.stat.pgsteal_direct - before;
+                machine.vm.close(file);
+            },
+        );
+        reclaimed
+    };
+    for policy in ["linux-4.20", "linux-5.2"] {
+        assert!(reclaimed(policy) >= 1024, "{policy}: {}", reclaimed(policy));
+    }
+    for policy in ["linux-5.4", "linux-6.10"] {
+        assert!((1..1024).contains(&reclaimed(policy)), "{policy}: {}", reclaimed(policy));
+    }
+}
