@@ -1,6 +1,6 @@
 //! How well a guided replay reproduced a recording, as a table and as one line.
 
-use pageblock_measure::Certificate;
+use pageblock_measure::{Certificate, Grades};
 use pageblock_measure::verification::{DRAINS, Gap, KindResult, Mismatch, Verification};
 
 use crate::certificate;
@@ -122,10 +122,11 @@ pub fn gap(gap: &Gap) -> String {
 #[must_use]
 pub fn print(
     verification: &Verification,
-    graded: Option<&Certificate>,
+    graded: Option<&Grades>,
     mismatches: usize,
 ) -> String {
-    let mut text = format!("{}\n\n", certificate(verification, graded));
+    let better = graded.map(|grades| grades.of(grades.better()));
+    let mut text = format!("{}\n\n", certificate(verification, better));
     for found in &verification.gaps {
         text += &format!("Missing: {}\n", gap(found));
     }

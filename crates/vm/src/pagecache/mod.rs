@@ -2,6 +2,7 @@
 
 pub mod filemap;
 pub mod lru;
+mod outside;
 mod migrate;
 pub mod space;
 mod workingset;
