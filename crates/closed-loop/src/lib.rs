@@ -5,13 +5,14 @@
 //! task in direct reclaim takes them, and movable pages go where compaction moves them, by `pageblock-vm`'s code under the rules
 //! of the kernel that is asked about. `pageblock_replay`'s open loop takes both from the recording instead.
 //!
-//! What no event of a recording tells is simpler than in a kernel: pages of files are clean, and used once; nothing is swapped;
+//! What no event of a recording tells is simpler than in a kernel: pages of files are used once; nothing is swapped;
 //! the slab pages that shrinkers empty, and bulk requests, are as recorded; tasks reclaim and compact in no time, kswapd and
 //! kcompactd at the speed that the recorded kswapd had.
 #![forbid(unsafe_code)]
 
 mod content;
 mod daemons;
+mod flusher;
 mod machine;
 mod names;
 mod pace;

@@ -19,6 +19,7 @@ use pageblock_vm::space::{Slot, SpaceId};
 
 use crate::content::Use;
 use crate::daemons::Daemons;
+use crate::flusher::Flusher;
 use crate::names::{Content, Names};
 use crate::pace::Pace;
 
@@ -31,6 +32,7 @@ const STEPS: u32 = 1 << 20;
 pub(crate) struct Machine<'m> {
     pub(crate) vm: Vm<'m, Watch>,
     daemons: Daemons,
+    flusher: Flusher,
     names: Names,
     /// All pages of files, and of mappings.
     files: Indexes,
@@ -103,9 +105,11 @@ impl<'m> Machine<'m> {
         let mappings = Indexes::new(vm.create_mapping(len as u32), len);
         vm.never_kill(mappings.space);
         let daemons = Daemons::new(vm.nodes().len(), pace);
+        let flusher = Flusher::new(files.space, pace.write_ns);
         let mut machine = Self {
             vm,
             daemons,
+            flusher,
             names: Names::new(end),
             files,
             mappings,
@@ -155,11 +159,19 @@ impl<'m> Machine<'m> {
     }
 
     /// Gives a block its owner, and names it by a recorded frame.
-    fn name(&mut self, recorded: Pfn, here: Pfn, order: Order, used: Use, mt: Migratetype) {
+    fn name(
+        &mut self,
+        recorded: Pfn,
+        here: Pfn,
+        order: Order,
+        used: Use,
+        mt: Migratetype,
+    ) -> Content {
         let content = match used {
             Use::Fixed => {
                 self.own(here, order, mt);
-                return self.names.set_block(recorded, here, order);
+                self.names.set_block(recorded, here, order);
+                return Content::Fixed(here);
             }
             Use::File => Content::File(self.files.take(&mut self.vm)),
             Use::Anon => Content::Anon(self.mappings.take(&mut self.vm)),
@@ -169,6 +181,7 @@ impl<'m> Machine<'m> {
             self.vm.add_page(space, index, here, 0);
         }
         self.names.set(recorded, content);
+        content
     }
 
     fn own(&mut self, here: Pfn, order: Order, mt: Migratetype) {
@@ -181,7 +194,9 @@ impl<'m> Machine<'m> {
     pub(crate) fn push(&mut self, timed: Timed) {
         let cpu = usize::from(timed.cpu).min(self.vm.allocator().cpus() - 1);
         self.vm.observer.at(timed.t_ms);
-        self.daemons.until(&mut self.vm, u64::from(timed.t_ms) * 1_000_000);
+        let now = u64::from(timed.t_ms) * 1_000_000;
+        self.flusher.until(&mut self.vm, now);
+        self.daemons.until(&mut self.vm, now);
         match timed.demand {
             Demand::Alloc { pfn, order, gfp, .. } => {
                 for frame in pfn.0..pfn.0 + (1 << order) {
@@ -192,7 +207,13 @@ impl<'m> Machine<'m> {
                 if let Some(here) = self.alloc(cpu, order, gfp) {
                     self.counts.same_frame += u64::from(here == pfn);
                     let mt = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
-                    self.name(pfn, here, order, Use::of(order, gfp), mt);
+                    let content = self.name(pfn, here, order, Use::of(order, gfp), mt);
+                    if let Content::File(index) = content
+                        && gfp.has(Gfp::WRITE)
+                    {
+                        self.vm.dirty_plain(here.0 as u32);
+                        self.flusher.push(index, now);
+                    }
                 }
             }
             Demand::Failed { order, gfp } => self.alloc_again(cpu, order, gfp),
@@ -323,6 +344,9 @@ impl<'m> Machine<'m> {
             Content::Anon(index) => (&mut self.mappings, index),
         };
         indexes.forget(index);
+        if let Slot::Page(pfn) = self.vm.spaces().slot(indexes.space, index) {
+            self.vm.clean_plain(pfn);
+        }
         self.vm.unmap_page(cpu, indexes.space, index);
     }
 

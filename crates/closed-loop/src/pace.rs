@@ -1,5 +1,6 @@
-//! How fast the recorded machine reclaimed: the only time in a closed loop that is not the recording's clock.
+//! How fast the recorded machine reclaimed and wrote: the only times in a closed loop that are not the recording's clock.
 
+use pageblock::request::Gfp;
 use pageblock_replay::Error;
 use pageblock_replay::demand::{Demand, Demands};
 use pageblock_vm::work::Work;
@@ -12,18 +13,24 @@ const COMPACT_SCAN_NS: u64 = 14;
 /// A step takes at least so long.
 const LEAST_NS: u64 = 100;
 
-/// How many times slower than that a machine is.
+/// Nanoseconds to write a page where a recording has too few writes to tell: a disk of 400 MB/s.
+const WRITE_NS: u64 = 10_000;
+
+/// How many times slower than that a machine is, and how fast its files were written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pace {
     /// In sixteenths.
     slower: u64,
+    /// Nanoseconds to write a page.
+    pub(crate) write_ns: u64,
 }
 
 impl Pace {
     /// Measures the recorded kswapd: the time of its runs over the pages that reclaim freed in them; a recording without is
-    /// taken to be as fast as a CPU of 2018.
+    /// taken to be as fast as a CPU of 2018. A disk is as fast as pages of files were requested to be written.
     pub(crate) fn of(demands: &Demands) -> Result<Self, Error> {
         let (mut since, mut busy_ms, mut pages) = (None, 0u64, 0u64);
+        let (mut first, mut last, mut written) = (None, 0u32, 0u64);
         let mut chunks = demands.chunks()?;
         while let Some(chunk) = chunks.next_chunk()? {
             for timed in chunk {
@@ -38,16 +45,24 @@ impl Pace {
                     Demand::Free { order, reclaimed: true, .. } if since.is_some() => {
                         pages += 1 << order;
                     }
+                    Demand::Alloc { gfp, .. } if gfp.has(Gfp::WRITE) => {
+                        (first, last) = (first.or(Some(timed.t_ms)), timed.t_ms);
+                        written += 1;
+                    }
                     _ => {}
                 }
             }
         }
-        Ok(Self::measured(busy_ms, pages))
+        let writing_ms = u64::from(last.saturating_sub(first.unwrap_or(last)));
+        Ok(Self::measured((busy_ms, pages), (writing_ms, written)))
     }
 
-    fn measured(busy_ms: u64, pages: u64) -> Self {
-        let a_page = (busy_ms * 1_000_000).checked_div(pages).unwrap_or(RECLAIM_NS);
-        Self { slower: (16 * a_page / RECLAIM_NS).max(16) }
+    /// Takes milliseconds and pages of reclaim and of writes.
+    fn measured(reclaim: (u64, u64), writes: (u64, u64)) -> Self {
+        let a_page = |(ms, pages): (u64, u64)| (ms * 1_000_000).checked_div(pages);
+        let reclaim_ns = a_page(reclaim).unwrap_or(RECLAIM_NS);
+        let write_ns = a_page(writes).filter(|&ns| ns > 0).unwrap_or(WRITE_NS);
+        Self { slower: (16 * reclaim_ns / RECLAIM_NS).max(16), write_ns }
     }
 
     /// Returns the nanoseconds that work takes.
@@ -68,7 +83,13 @@ mod tests {
     #[test]
     fn the_recorded_kswapd_tells_the_pace() {
         let work = Work { scanned: 100, reclaimed: 100, ..Work::default() };
-        assert_eq!(Pace::measured(0, 0).cost(&work), 100 * RECLAIM_NS + LEAST_NS);
-        assert_eq!(Pace::measured(26, 10_000).cost(&work), 10 * (100 * RECLAIM_NS + LEAST_NS));
+        let unknown = Pace::measured((0, 0), (0, 0));
+        assert_eq!(
+            (unknown.cost(&work), unknown.write_ns),
+            (100 * RECLAIM_NS + LEAST_NS, WRITE_NS)
+        );
+        let slow = Pace::measured((26, 10_000), (1000, 4000));
+        assert_eq!(slow.cost(&work), 10 * (100 * RECLAIM_NS + LEAST_NS));
+        assert_eq!(slow.write_ns, 250_000);
     }
 }

@@ -75,9 +75,8 @@ pub fn of_replays(
     own: &OwnReplays,
 ) -> Result<Grades> {
     let Session { recording, columnar, .. } = session;
-    let certify = |replayed: &Replayed| {
-        certify::certify(recording, demands, decisions, &replayed.outcome)
-    };
+    let certify =
+        |replayed: &Replayed| certify::certify(recording, demands, decisions, &replayed.outcome);
     let grades = Grades { open: certify(&own.open), closed: own.closed.as_ref().map(certify) };
     let noted = Verification { mismatches: Vec::new(), ..decisions.clone() };
     recording.keep_note(&to_json(noted, Some(grades.clone())))?;

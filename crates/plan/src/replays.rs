@@ -20,7 +20,7 @@ policy has a block for it at that moment.";
 
 /// The note on every free replay in a closed loop.
 const CLOSED_LOOP: &str = "Closed loop: what tasks asked for, and how long they needed it, is as recorded; reclaim and \
-compaction decide anew. Pages of files are clean and used once, as no event tells more.";
+compaction decide anew. Pages of files are used once, as no event tells more.";
 
 /// Returns the policies to replay under, including the recorded one: the others are compared with its replay, as counts
 /// of a replay differ from the recorded ones. It stands first, or second where `has_baseline` says that the first is the
@@ -96,7 +96,9 @@ fn replayed(
     with_history: bool,
 ) -> Result<std::result::Result<(Vec<Run>, Options), String>> {
     if wanted == Wanted::Only(Loop::Closed) && session.recording.requests_only {
-        bail!("--closed-loop: the recording has requests and frees only: who freed a page is not known");
+        bail!(
+            "--closed-loop: the recording has requests and frees only: who freed a page is not known"
+        );
     }
     let (fidelity, kept) = grade::decisions(session, own)?;
     if !grade::can_be_replayed(session, &fidelity) {
@@ -167,11 +169,7 @@ impl OwnReplays {
 ///
 /// # Errors
 /// If the recording cannot be read.
-pub fn under_own(
-    session: &Session,
-    demands: &Demands,
-    own: &Preset,
-) -> Result<Option<OwnReplays>> {
+pub fn under_own(session: &Session, demands: &Demands, own: &Preset) -> Result<Option<OwnReplays>> {
     let named = NamedPolicy::recorded(own);
     let replay = |of| replay_one(session, demands, &named, of, false);
     let Some(open) = replay(Loop::Open)? else { return Ok(None) };

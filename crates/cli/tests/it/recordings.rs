@@ -124,16 +124,28 @@ fn replay_compares_policies_below_the_certificate() {
 fn replay_says_which_loop_it_takes_and_why() {
     let recording = recording();
     let first = |options: &[&str]| {
-        let ran = pageblock("loops", &[&["replay", &recording, "--tables", "summary"], options].concat());
+        let ran =
+            pageblock("loops", &[&["replay", &recording, "--tables", "summary"], options].concat());
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         ran.stdout.lines().next().expect("it prints a line").to_owned()
     };
     let default = first(&[]);
-    assert!(default.ends_with("; the open loop is taken, the closed loop supports no more: the closed loop has B") , "{default}");
+    assert!(
+        default.ends_with(
+            "; the open loop is taken, the closed loop supports no more: the closed loop has B"
+        ),
+        "{default}"
+    );
     let open = first(&["--open-loop"]);
-    assert!(open.ends_with("; the open loop is taken, as asked for; the closed loop has B"), "{open}");
+    assert!(
+        open.ends_with("; the open loop is taken, as asked for; the closed loop has B"),
+        "{open}"
+    );
     let closed = first(&["--closed-loop"]);
-    assert!(closed.ends_with("; the closed loop is taken, as asked for; the open loop has B"), "{closed}");
+    assert!(
+        closed.ends_with("; the closed loop is taken, as asked for; the open loop has B"),
+        "{closed}"
+    );
     let json = pageblock("loops", &["replay", &recording, "--closed-loop", "--json"]);
     let runs: serde_json::Value = serde_json::from_str(&json.stdout).expect("it prints JSON");
     crate::is_documented(&runs);

@@ -112,7 +112,7 @@ fn request(record: &Record) -> Option<Timed> {
         What::Alloc { pfn: None, order, gfp, .. } => Demand::Failed { order, gfp },
         What::Free { pfn, order } => {
             Demand::Free { pfn, order, past_list: false, reclaimed: false }
-        },
+        }
         _ => return None,
     };
     let cpu = u8::try_from(record.cpu).ok()?;

@@ -2,8 +2,8 @@
 
 pub mod filemap;
 pub mod lru;
-mod outside;
 mod migrate;
+mod outside;
 pub mod space;
 mod workingset;
 pub mod writeback;

@@ -5,7 +5,7 @@ use pageblock::frame::{Order, Pfn};
 
 use super::space::{Slot, SpaceId, SpaceKind};
 use crate::base::list::NIL;
-use crate::page::Owner;
+use crate::page::{Owner, PageFlags};
 use crate::vm::Vm;
 
 impl<O: Observer> Vm<'_, O> {
@@ -19,6 +19,23 @@ impl<O: Observer> Vm<'_, O> {
     pub fn forget_index(&mut self, space: SpaceId, index: u32) {
         debug_assert!(!matches!(self.pagecache.spaces.slot(space, index), Slot::Page(_)));
         self.pagecache.spaces.set(space, index, Slot::Empty);
+    }
+
+    /// Marks a page of a plain file as dirty; nothing but [`clean_plain`](Self::clean_plain) writes it.
+    pub fn dirty_plain(&mut self, pfn: u32) {
+        if self.pages[pfn].has(PageFlags::DIRTY) || self.pages[pfn].kind() != Owner::File {
+            return;
+        }
+        self.pages[pfn].set(PageFlags::DIRTY);
+        self.stat.nr_dirtied += 1;
+        let node = self.node_of(pfn);
+        self.pagecache.writeback.dirty[node] += 1;
+        self.pagecache.spaces.get_mut(self.pages[pfn].owner).dirty += 1;
+    }
+
+    /// Marks a page of a plain file as clean: it was written, or is not needed any more.
+    pub fn clean_plain(&mut self, pfn: u32) {
+        self.clean(pfn);
     }
 
     /// Splits a block of the kernel into blocks of a lower order (`split_page`).
