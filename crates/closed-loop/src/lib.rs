@@ -19,4 +19,4 @@ mod pace;
 mod result;
 mod run;
 
-pub use run::replay;
+pub use run::{obstacle, replay};

@@ -26,7 +26,7 @@ use crate::pace::Pace;
 /// Nanoseconds after which a task that only waits in the slow path gives up: the recording shows that its request ended.
 const PATIENCE_NS: u64 = 1_000_000_000;
 /// Steps after which a task that never waits does.
-const STEPS: u32 = 1 << 20;
+const STEPS: u32 = 1 << 16;
 
 /// A closed-loop replay under way.
 pub(crate) struct Machine<'m> {
@@ -236,6 +236,10 @@ impl<'m> Machine<'m> {
 
     fn alloc(&mut self, cpu: usize, order: Order, gfp: Gfp) -> Option<Pfn> {
         let request = Request::new(order, gfp);
+        if gfp.migratetype().is_none() || order > self.vm.allocator().geometry().max_order {
+            // No allocator serves it.
+            return None;
+        }
         let served = self.vm.try_alloc(cpu, &request).or_else(|| {
             self.counts.slow += 1;
             self.alloc_slow(cpu, request)

@@ -10,8 +10,23 @@ use pageblock_replay::open_loop::{Replayed, describe, start};
 use crate::machine::Machine;
 use crate::pace::Pace;
 
+/// The most frames of a machine: 256 GiB of pages of 4 KiB. Each takes some 40 bytes, used or not.
+const MOST_FRAMES: u64 = 1 << 26;
+
+/// Returns why a recording has no closed loop, if it has none.
+#[must_use]
+pub fn obstacle(recording: &Recording) -> Option<&'static str> {
+    if recording.requests_only {
+        Some("the recording has requests and frees only: who freed a page is not known")
+    } else if recording.start.end_pfn().0 > MOST_FRAMES {
+        Some("the machine has frames above 256 GiB")
+    } else {
+        None
+    }
+}
+
 /// Replays the demands of a recording on a machine with a kernel. `progress` is called with the demands done and their number;
-/// where it gives `false`, the replay stops, and there is no run.
+/// where it gives `false`, the replay stops, and there is no run. The recording has no [`obstacle`].
 ///
 /// # Errors
 /// Where the demands cannot be read, or the recording's machine cannot be modelled.

@@ -31,7 +31,7 @@ pub fn with_recorded(
     has_baseline: bool,
     recorded: &Preset,
 ) -> Vec<NamedPolicy> {
-    let place = policies.iter().position(|named| named.policy == recorded.policy);
+    let place = policies.iter().position(|named| is_own(named, recorded));
     let own = match place {
         Some(place) => policies.remove(place),
         None => NamedPolicy::recorded(recorded),
@@ -42,6 +42,11 @@ pub fn with_recorded(
     };
     policies.insert(at, own);
     policies
+}
+
+/// Reports whether a policy is the recorded kernel, with what surrounds its allocator.
+fn is_own(named: &NamedPolicy, recorded: &Preset) -> bool {
+    named.kernel.kernel == NamedPolicy::recorded(recorded).kernel.kernel
 }
 
 /// Which loop to replay in.
@@ -57,7 +62,7 @@ pub enum Wanted {
 pub struct OwnReplays {
     /// The open loop.
     pub open: Replayed,
-    /// The closed loop; `None` where the recording has requests and frees only.
+    /// The closed loop; `None` where there is an obstacle.
     pub closed: Option<Replayed>,
 }
 
@@ -95,10 +100,10 @@ fn replayed(
     wanted: Wanted,
     with_history: bool,
 ) -> Result<std::result::Result<(Vec<Run>, Options), String>> {
-    if wanted == Wanted::Only(Loop::Closed) && session.recording.requests_only {
-        bail!(
-            "--closed-loop: the recording has requests and frees only: who freed a page is not known"
-        );
+    if wanted == Wanted::Only(Loop::Closed)
+        && let Some(why) = pageblock_closed_loop::obstacle(&session.recording)
+    {
+        bail!("--closed-loop: {why}");
     }
     let (fidelity, kept) = grade::decisions(session, own)?;
     if !grade::can_be_replayed(session, &fidelity) {
@@ -124,7 +129,7 @@ fn replayed(
     };
     let mut runs = Vec::new();
     for named in policies {
-        let made = own_runs.take_if(|_| named.policy == own.policy);
+        let made = own_runs.take_if(|_| is_own(named, own));
         let replayed = match made.and_then(|made| made.of(taken)) {
             Some(replayed) => Some(replayed),
             None => replay_one(session, &demands, named, taken, with_history)?,
@@ -173,7 +178,7 @@ pub fn under_own(session: &Session, demands: &Demands, own: &Preset) -> Result<O
     let named = NamedPolicy::recorded(own);
     let replay = |of| replay_one(session, demands, &named, of, false);
     let Some(open) = replay(Loop::Open)? else { return Ok(None) };
-    if session.recording.requests_only {
+    if pageblock_closed_loop::obstacle(&session.recording).is_some() {
         return Ok(Some(OwnReplays { open, closed: None }));
     }
     let closed = replay(Loop::Closed)?;
@@ -230,7 +235,7 @@ fn calibrate(
     policies: &[NamedPolicy],
     runs: &[Run],
 ) -> Option<Calibration> {
-    let (_, run) = policies.iter().zip(runs).find(|(named, _)| named.policy == own.policy)?;
+    let (_, run) = policies.iter().zip(runs).find(|(named, _)| is_own(named, own))?;
     let recorded = demands.recorded.extfrag.clone()?;
     let calibration = Calibration::of(&recorded, run);
     Some(Calibration { policy: own.name.to_owned(), ..calibration })

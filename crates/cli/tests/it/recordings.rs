@@ -132,13 +132,13 @@ fn replay_says_which_loop_it_takes_and_why() {
     let default = first(&[]);
     assert!(
         default.ends_with(
-            "; the open loop is taken, the closed loop supports no more: the closed loop has B"
+            "; the open loop is taken, the closed loop supports no more: the closed loop has C"
         ),
         "{default}"
     );
     let open = first(&["--open-loop"]);
     assert!(
-        open.ends_with("; the open loop is taken, as asked for; the closed loop has B"),
+        open.ends_with("; the open loop is taken, as asked for; the closed loop has C"),
         "{open}"
     );
     let closed = first(&["--closed-loop"]);

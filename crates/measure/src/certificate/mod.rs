@@ -210,7 +210,8 @@ impl Part {
         let (mut margin_permyriad, mut worst) = (0, None);
         for distance in of_part() {
             let (fine, coarse) = distance.measure.kind().limits();
-            let level = u8::from(distance.permyriad > fine) + u8::from(distance.permyriad > coarse);
+            let unsupported = distance.permyriad > coarse || distance.is_less_than_half();
+            let level = u8::from(distance.permyriad > fine || unsupported) + u8::from(unsupported);
             worst = worst.max(Some(level));
             margin_permyriad = margin_permyriad.max(distance.permyriad);
         }
@@ -281,6 +282,13 @@ impl Distance {
         // Rounded up, but not for the last bits of a sum of shares.
         let permyriad = (share * 10_000.0 - 1e-6).ceil().max(0.0) as u64;
         Self { measure, recorded, replayed, permyriad }
+    }
+
+    /// Reports whether less than half of what was recorded was replayed: a count that is off by a factor of two downwards is no
+    /// nearer than one that is upwards, though its difference is below 100 %.
+    fn is_less_than_half(&self) -> bool {
+        let counts = matches!(self.measure.kind(), Kind::Relative | Kind::Rows);
+        counts && self.recorded >= FEW && 2 * self.replayed < self.recorded
     }
 
     /// Reports whether both counts are small; shares are never.
