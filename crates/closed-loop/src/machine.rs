@@ -26,7 +26,7 @@ use crate::pace::Pace;
 /// Nanoseconds after which a task that only waits in the slow path gives up: the recording shows that its request ended.
 const PATIENCE_NS: u64 = 1_000_000_000;
 /// Steps after which a task that never waits does.
-const STEPS: u32 = 1 << 16;
+const STEPS: u32 = 1 << 20;
 
 /// A closed-loop replay under way.
 pub(crate) struct Machine<'m> {
