@@ -33,13 +33,16 @@ pub fn taken(grades: &Grades, taken: Loop, by_grade: bool) -> String {
     if grades.closed.is_none() {
         return format!("the {name} is taken: the recording has no other");
     }
-    let rival = format!("the {} has {:?}", other.name(), grades.of(other).grade);
-    let why = match (by_grade, taken) {
-        (false, _) => format!("as asked for; {rival}"),
-        (true, Loop::Closed) => format!("it supports more: {rival}"),
-        (true, Loop::Open) => format!("the closed loop supports no more: {rival}"),
-    };
-    format!("the {name} is taken, {why}")
+    let (rival, grade) = (other.name(), grades.of(other).grade);
+    match (by_grade, taken) {
+        (false, _) => format!("the {name} is taken, as asked for (the {rival}: grade {grade:?})"),
+        (true, Loop::Open) => {
+            format!("the {name} is taken: the {rival} supports no more (grade {grade:?})")
+        }
+        (true, Loop::Closed) => {
+            format!("the {name} is taken: it supports more than the {rival} (grade {grade:?})")
+        }
+    }
 }
 
 /// Prints the better loop's grade, how far both free replays are from the recording, and what that supports.

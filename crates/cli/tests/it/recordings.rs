@@ -124,28 +124,19 @@ fn replay_compares_policies_below_the_certificate() {
 fn replay_says_which_loop_it_takes_and_why() {
     let recording = recording();
     let first = |options: &[&str]| {
-        let ran =
-            pageblock("loops", &[&["replay", &recording, "--tables", "summary"], options].concat());
+        let arguments = [&["replay", &recording, "--tables", "summary"], options].concat();
+        let ran = pageblock("loops", &arguments);
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         ran.stdout.lines().next().expect("it prints a line").to_owned()
     };
-    let default = first(&[]);
-    assert!(
-        default.ends_with(
-            "; the open loop is taken, the closed loop supports no more: the closed loop has C"
-        ),
-        "{default}"
-    );
-    let open = first(&["--open-loop"]);
-    assert!(
-        open.ends_with("; the open loop is taken, as asked for; the closed loop has C"),
-        "{open}"
-    );
-    let closed = first(&["--closed-loop"]);
-    assert!(
-        closed.ends_with("; the closed loop is taken, as asked for; the open loop has B"),
-        "{closed}"
-    );
+    for (options, ends) in [
+        (&[][..], "; the open loop is taken: the closed loop supports no more (grade C)"),
+        (&["--open-loop"], "; the open loop is taken, as asked for (the closed loop: grade C)"),
+        (&["--closed-loop"], "; the closed loop is taken, as asked for (the open loop: grade B)"),
+    ] {
+        let line = first(options);
+        assert!(line.ends_with(ends), "{line}");
+    }
     let json = pageblock("loops", &["replay", &recording, "--closed-loop", "--json"]);
     let runs: serde_json::Value = serde_json::from_str(&json.stdout).expect("it prints JSON");
     crate::is_documented(&runs);
