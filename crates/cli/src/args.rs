@@ -437,6 +437,12 @@ pub(crate) struct ReplayArgs {
     /// The policy of the first column, with which the others are compared; by default the recorded one
     #[arg(long, value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) baseline: Option<String>,
+    /// Take reclaim and compaction from the recording; by default the loop that its grade says supports more
+    #[arg(long, conflicts_with = "closed_loop")]
+    pub(crate) open_loop: bool,
+    /// Let the replayed machine decide reclaim and compaction
+    #[arg(long)]
+    pub(crate) closed_loop: bool,
     /// Print what the recording does not support as well
     #[arg(long)]
     pub(crate) uncertified: bool,

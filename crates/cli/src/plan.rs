@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use pageblock_kernel::Named;
-use pageblock_measure::certificate::Grade;
+use pageblock_measure::certificate::{Grade, Loop};
 use pageblock_measure::multiops::StarRule;
 use pageblock_measure::published::Table;
 use pageblock_plan::jobs::Jobs;
 use pageblock_plan::policy::given_once;
+use pageblock_plan::replays::Wanted;
 use pageblock_plan::run::{self, RunRequest};
 use pageblock_plan::{NamedPolicy, recording};
 use pageblock_recording::CaptureOptions;
@@ -127,6 +128,8 @@ pub(crate) struct ReplayPlan {
     pub(crate) policies: Vec<NamedPolicy>,
     /// Whether a baseline was given; else it is the recorded policy.
     pub(crate) has_baseline: bool,
+    /// Which loop to replay in.
+    pub(crate) wanted: Wanted,
     /// Whether to print what the recording does not support.
     pub(crate) uncertified: bool,
     pub(crate) tables: Tables,
@@ -151,6 +154,11 @@ impl ReplayPlan {
             capture: args.capture.options()?,
             policies: named(&given)?,
             has_baseline,
+            wanted: match (args.open_loop, args.closed_loop) {
+                (true, _) => Wanted::Only(Loop::Open),
+                (_, true) => Wanted::Only(Loop::Closed),
+                _ => Wanted::Better,
+            },
             uncertified: args.uncertified,
             tables: Tables::parse(&args.tables.tables),
             format: args.json.into(),

@@ -15,7 +15,7 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     interrupt::watch()?;
     let own = recorded_preset(&session.recording);
     let policies = replays::with_recorded(plan.policies.clone(), plan.has_baseline, own);
-    let (runs, options) = match replays::replays(&mut session, own, &policies, false)? {
+    let (runs, options) = match replays::replays(&mut session, own, &policies, plan.wanted)? {
         Ok(replayed) => replayed,
         Err(gap) => {
             output::note(&format!("replay: nothing can be replayed: {gap}\n"));

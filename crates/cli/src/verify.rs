@@ -1,7 +1,7 @@
 //! `pageblock verify`: guided replay of a recording.
 
 use pageblock_measure::verification::{CASES_JUDGED, DRAINS};
-use pageblock_measure::{Certificate, Verification};
+use pageblock_measure::{Grades, Verification};
 use pageblock_plan::verify::verify;
 use pageblock_plan::{Session, grade};
 use pageblock_replay::machine::recorded_preset;
@@ -19,15 +19,15 @@ pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
         None => (own.name, own.policy),
     };
     let verification = verify(&session, name, &policy, plan.mismatches)?;
-    let certificate = match plan.graded {
+    let grades = match plan.graded {
         true => grade::make(&mut session, own, &verification)?,
         false => None,
     };
-    let refusal = refusal(&verification, plan).or_else(|| below(certificate.as_ref(), plan));
+    let refusal = refusal(&verification, plan).or_else(|| below(grades.as_ref(), plan));
     match plan.format {
-        Format::Json => output::print(&grade::to_json(verification, certificate))?,
+        Format::Json => output::print(&grade::to_json(verification, grades))?,
         Format::Text => {
-            let (graded, mismatches) = (certificate.as_ref(), plan.mismatches);
+            let (graded, mismatches) = (grades.as_ref(), plan.mismatches);
             output::print(&pageblock_report::verify::print(&verification, graded, mismatches))?;
         }
     }
@@ -40,8 +40,9 @@ pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
 }
 
 /// Returns why a grade fails the plan, if it does.
-fn below(certificate: Option<&Certificate>, plan: &VerifyPlan) -> Option<String> {
-    let (min, grade) = (plan.min_grade?, certificate?.grade);
+fn below(grades: Option<&Grades>, plan: &VerifyPlan) -> Option<String> {
+    let (min, grades) = (plan.min_grade?, grades?);
+    let grade = grades.of(grades.better()).grade;
     (grade > min).then(|| format!("--min-grade {min:?}: the grade is {grade:?}"))
 }
 

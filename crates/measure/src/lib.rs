@@ -45,7 +45,7 @@ pub mod verification;
 pub mod vmstat;
 
 pub use calibration::Calibration;
-pub use certificate::{Certificate, Judgement};
+pub use certificate::{Certificate, Grades, Judgement, Loop};
 pub use counters::Counters;
 pub use error::Error;
 pub use event_unit::EventUnit;

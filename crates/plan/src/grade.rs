@@ -1,7 +1,7 @@
-//! The grade of a recording: made once by a free replay under the recorded policy, and kept in the cache.
+//! The grades of a recording: made once by free replays under the recorded policy, and kept in the cache.
 
 use pageblock::preset::Preset;
-use pageblock_measure::certificate::{Certificate, Grade, Judgement};
+use pageblock_measure::certificate::{Certificate, Grade, Grades, Judgement};
 use pageblock_measure::{Error, Verification};
 use pageblock_replay::certify;
 use pageblock_replay::demand::Demands;
@@ -9,31 +9,31 @@ use pageblock_replay::guided::kind;
 use pageblock_replay::open_loop::Replayed;
 
 use crate::error::Result;
-use crate::policy::NamedPolicy;
+use crate::replays::OwnReplays;
 use crate::session::Session;
 use crate::{replays, verify};
 
-/// Returns the decisions under the recorded policy, and the certificate if it was kept.
+/// Returns the decisions under the recorded policy, and the certificates if they were kept.
 ///
 /// # Errors
 /// If the recording cannot be read or replayed.
-pub fn decisions(session: &Session, own: &Preset) -> Result<(Verification, Option<Certificate>)> {
-    if let Some((decisions, certificate)) =
+pub fn decisions(session: &Session, own: &Preset) -> Result<(Verification, Option<Grades>)> {
+    if let Some((decisions, grades)) =
         certify::kept(&session.recording, &session.columnar, &program())
     {
-        return Ok((decisions, Some(certificate)));
+        return Ok((decisions, Some(grades)));
     }
     Ok((verify::verify(session, own.name, &own.policy, 0)?, None))
 }
 
-/// Returns the grade that was kept with a recording: in its file, else in the cache.
+/// Returns the grade of the better loop that was kept with a recording: in its file, else in the cache.
 #[must_use]
 pub fn kept(session: &Session) -> Option<Grade> {
     let note = session.recording.note();
     let noted = note.and_then(|note| Judgement::from_json(&note));
-    let noted = noted.and_then(|judgement| judgement.certificate);
+    let noted = noted.and_then(|judgement| judgement.grades());
     let cached = || Some(certify::kept(&session.recording, &session.columnar, &program())?.1);
-    noted.filter(Certificate::is_current).or_else(cached).map(|certificate| certificate.grade)
+    noted.or_else(cached).map(|grades| grades.of(grades.better()).grade)
 }
 
 /// Reports whether a recording can be replayed freely: requests and frees alone can.
@@ -45,7 +45,7 @@ pub fn can_be_replayed(session: &Session, decisions: &Verification) -> bool {
     !decisions.is_void() && !decisions.not_judged.contains(kind::CPU_LIST_FRAME)
 }
 
-/// Makes the certificate of a recording by a free replay, and keeps it; `None` if it was stopped.
+/// Makes the certificates of a recording by free replays of both loops, and keeps them; `None` if they were stopped.
 ///
 /// # Errors
 /// If the recording cannot be read or replayed.
@@ -53,42 +53,44 @@ pub fn make(
     session: &mut Session,
     own: &Preset,
     decisions: &Verification,
-) -> Result<Option<Certificate>> {
+) -> Result<Option<Grades>> {
     if !can_be_replayed(session, decisions) {
         let inferred = !session.recording.start.exact;
-        return Ok(Some(Certificate::new(decisions, inferred, Vec::new())));
+        let open = Certificate::new(decisions, inferred, Vec::new());
+        return Ok(Some(Grades { open, closed: None }));
     }
     let demands = session.make(replays::demands)?;
-    let NamedPolicy { name, policy, .. } = NamedPolicy::recorded(own);
-    let replayed = replays::replay_one(session, &demands, &name, &policy, false)?;
-    replayed.map(|replayed| of_replay(session, &demands, decisions, &replayed)).transpose()
+    let own = replays::under_own(session, &demands, own)?;
+    own.map(|own| of_replays(session, &demands, decisions, &own)).transpose()
 }
 
-/// Makes the certificate of a recording from a free replay under the recorded policy, and keeps it.
+/// Makes the certificates of a recording from free replays under the recorded policy, and keeps them.
 ///
 /// # Errors
-/// If the certificate cannot be kept for another reason than a full disk.
-pub fn of_replay(
+/// If they cannot be kept for another reason than a full disk.
+pub fn of_replays(
     session: &Session,
     demands: &Demands,
     decisions: &Verification,
-    replayed: &Replayed,
-) -> Result<Certificate> {
+    own: &OwnReplays,
+) -> Result<Grades> {
     let Session { recording, columnar, .. } = session;
-    let certificate = certify::certify(recording, demands, decisions, &replayed.outcome);
+    let certify =
+        |replayed: &Replayed| certify::certify(recording, demands, decisions, &replayed.outcome);
+    let grades = Grades { open: certify(&own.open), closed: own.closed.as_ref().map(certify) };
     let noted = Verification { mismatches: Vec::new(), ..decisions.clone() };
-    recording.keep_note(&to_json(noted, Some(certificate.clone())))?;
-    match certify::keep(columnar, &program(), decisions, &certificate) {
+    recording.keep_note(&to_json(noted, Some(grades.clone())))?;
+    match certify::keep(columnar, &program(), decisions, &grades) {
         // A full disk costs the next call some time, and nothing else.
-        Ok(()) | Err(Error::Write { .. }) => Ok(certificate),
+        Ok(()) | Err(Error::Write { .. }) => Ok(grades),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Returns a judgement for programs.
 #[must_use]
-pub fn to_json(decisions: Verification, certificate: Option<Certificate>) -> String {
-    Judgement { program: env!("CARGO_PKG_VERSION").to_owned(), decisions, certificate }.to_json()
+pub fn to_json(decisions: Verification, grades: Option<Grades>) -> String {
+    Judgement::new(env!("CARGO_PKG_VERSION").to_owned(), decisions, grades).to_json()
 }
 
 /// Returns what tells this program from another one of its version.

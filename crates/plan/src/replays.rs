@@ -1,11 +1,11 @@
 //! Free replays of a recording under policies.
 
-use pageblock::policy::Policy;
 use pageblock::preset::Preset;
 use pageblock_measure::compare::Options;
-use pageblock_measure::{Calibration, Run};
+use pageblock_measure::{Calibration, Loop, Run};
 use pageblock_replay::demand::Demands;
 use pageblock_replay::open_loop::{self, Replayed};
+use pageblock_report::certificate;
 use pageblock_report::verify as words;
 
 use crate::error::{Result, bail};
@@ -13,10 +13,14 @@ use crate::grade;
 use crate::policy::NamedPolicy;
 use crate::session::Session;
 
-/// The note on every free replay.
+/// The note on every free replay in an open loop.
 const OPEN_LOOP: &str = "Open loop: reclaim and compaction are as recorded; only \
 the allocator decides anew. A request that failed in the recording counts as failed here unless the \
 policy has a block for it at that moment.";
+
+/// The note on every free replay in a closed loop.
+const CLOSED_LOOP: &str = "Closed loop: what tasks asked for, and how long they needed it, is as recorded; reclaim and \
+compaction decide anew. Pages of files are used once, as no event tells more.";
 
 /// Returns the policies to replay under, including the recorded one: the others are compared with its replay, as counts
 /// of a replay differ from the recorded ones. It stands first, or second where `has_baseline` says that the first is the
@@ -27,7 +31,7 @@ pub fn with_recorded(
     has_baseline: bool,
     recorded: &Preset,
 ) -> Vec<NamedPolicy> {
-    let place = policies.iter().position(|named| named.policy == recorded.policy);
+    let place = policies.iter().position(|named| is_own(named, recorded));
     let own = match place {
         Some(place) => policies.remove(place),
         None => NamedPolicy::recorded(recorded),
@@ -40,56 +44,145 @@ pub fn with_recorded(
     policies
 }
 
+/// Reports whether a policy is the recorded kernel, with what surrounds its allocator.
+fn is_own(named: &NamedPolicy, recorded: &Preset) -> bool {
+    named.kernel.kernel == NamedPolicy::recorded(recorded).kernel.kernel
+}
+
+/// Which loop to replay in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// The one whose grade says that it supports more.
+    Better,
+    /// This one.
+    Only(Loop),
+}
+
+/// Both free replays under the recorded policy.
+pub struct OwnReplays {
+    /// The open loop.
+    pub open: Replayed,
+    /// The closed loop; `None` where there is an obstacle.
+    pub closed: Option<Replayed>,
+}
+
 /// Replays freely under each policy, of which one is the recorded kernel's, and grades the recording. Returns the
 /// runs with the options of their comparison, or why nothing can be replayed.
 ///
 /// # Errors
-/// If the recording cannot be read, or the work is stopped before the first policy is done.
+/// If the recording cannot be read, or has no closed loop though it is wanted, or the work is stopped before the first policy
+/// is done.
 pub fn replays(
     session: &mut Session,
     own: &Preset,
     policies: &[NamedPolicy],
+    wanted: Wanted,
+) -> Result<std::result::Result<(Vec<Run>, Options), String>> {
+    replayed(session, own, policies, wanted, false)
+}
+
+/// Replays like [`replays`], in an open loop, and keeps the history of the machine's memory.
+///
+/// # Errors
+/// As [`replays`].
+pub fn with_history(
+    session: &mut Session,
+    own: &Preset,
+    policies: &[NamedPolicy],
+) -> Result<std::result::Result<(Vec<Run>, Options), String>> {
+    replayed(session, own, policies, Wanted::Only(Loop::Open), true)
+}
+
+fn replayed(
+    session: &mut Session,
+    own: &Preset,
+    policies: &[NamedPolicy],
+    wanted: Wanted,
     with_history: bool,
 ) -> Result<std::result::Result<(Vec<Run>, Options), String>> {
-    let (fidelity, mut certificate) = grade::decisions(session, own)?;
+    if wanted == Wanted::Only(Loop::Closed)
+        && let Some(why) = pageblock_closed_loop::obstacle(&session.recording)
+    {
+        bail!("--closed-loop: {why}");
+    }
+    let (fidelity, kept) = grade::decisions(session, own)?;
     if !grade::can_be_replayed(session, &fidelity) {
         return Ok(Err(fidelity.main_gap().map(words::gap).unwrap_or_default()));
     }
     let demands = session.make(demands)?;
-    let mut runs = Vec::new();
-    for NamedPolicy { name, policy, .. } in policies {
-        match replay_one(session, &demands, name, policy, with_history)? {
-            Some(replayed) => {
-                if certificate.is_none() && *policy == own.policy {
-                    certificate = Some(grade::of_replay(session, &demands, &fidelity, &replayed)?);
-                }
-                runs.push(replayed.run);
-                session.watch.keep(format!(
-                    "{} of {} policies are done",
-                    runs.len(),
-                    policies.len()
-                ));
-            }
-            None => break,
+    let mut own_runs = None;
+    let grades = match kept {
+        Some(grades) => grades,
+        None => {
+            let Some(made) = under_own(session, &demands, own)? else {
+                bail!("interrupted before the first policy was done");
+            };
+            let grades = grade::of_replays(session, &demands, &fidelity, &made)?;
+            // Without a history they are no runs of a picture.
+            own_runs = Some(made).filter(|_| !with_history);
+            grades
         }
+    };
+    let taken = match wanted {
+        Wanted::Better => grades.better(),
+        Wanted::Only(only) => only,
+    };
+    let mut runs = Vec::new();
+    for named in policies {
+        let made = own_runs.take_if(|_| is_own(named, own));
+        let replayed = match made.and_then(|made| made.of(taken)) {
+            Some(replayed) => Some(replayed),
+            None => replay_one(session, &demands, named, taken, with_history)?,
+        };
+        let Some(replayed) = replayed else { break };
+        runs.push(Run { policy: named.name.clone(), ..replayed.run });
+        session.watch.keep(format!("{} of {} policies are done", runs.len(), policies.len()));
     }
     if runs.is_empty() {
         bail!("interrupted before the first policy was done");
     }
     let calibration = calibrate(&demands, own, policies, &runs);
     let mut notes: Vec<String> = fidelity.gaps.iter().map(words::gap).collect();
-    notes.push(OPEN_LOOP.to_owned());
+    notes.push(match taken {
+        Loop::Open => OPEN_LOOP.to_owned(),
+        Loop::Closed => CLOSED_LOOP.to_owned(),
+    });
     if runs.len() < policies.len() {
         notes.push(format!("Interrupted: {} of {} policies are done.", runs.len(), policies.len()));
     }
-    let line = words::certificate(&fidelity, certificate.as_ref());
+    let line = words::certificate(&fidelity, Some(grades.of(taken)));
+    let line = format!("{line}; {}", certificate::taken(&grades, taken, wanted == Wanted::Better));
     for run in &mut runs {
         run.certificate = Some(line.clone());
         run.calibration.clone_from(&calibration);
         run.notes.clone_from(&notes);
     }
-    let supports = certificate.map(|certificate| certificate.parts);
+    let supports = Some(grades.of(taken).parts.clone());
     Ok(Ok((runs, Options { supports, ..Options::default() })))
+}
+
+impl OwnReplays {
+    fn of(self, taken: Loop) -> Option<Replayed> {
+        match taken {
+            Loop::Open => Some(self.open),
+            Loop::Closed => self.closed,
+        }
+    }
+}
+
+/// Replays under the recorded policy in both loops; `None` if it was stopped.
+///
+/// # Errors
+/// If the recording cannot be read.
+pub fn under_own(session: &Session, demands: &Demands, own: &Preset) -> Result<Option<OwnReplays>> {
+    let named = NamedPolicy::recorded(own);
+    let replay = |of| replay_one(session, demands, &named, of, false);
+    let Some(open) = replay(Loop::Open)? else { return Ok(None) };
+    if pageblock_closed_loop::obstacle(&session.recording).is_some() {
+        return Ok(Some(OwnReplays { open, closed: None }));
+    }
+    let closed = replay(Loop::Closed)?;
+    Ok(closed.map(|closed| OwnReplays { open, closed: Some(closed) }))
 }
 
 /// Finds the recording's requests.
@@ -104,28 +197,33 @@ pub fn demands(session: &Session) -> std::result::Result<Demands, pageblock_repl
     })
 }
 
-/// Replays under one policy; `None` if it was stopped.
-///
-/// # Errors
-/// If the recording cannot be read.
-pub fn replay_one(
+/// Replays under one policy; `None` if it was stopped. Only an open loop has a history.
+fn replay_one(
     session: &Session,
     demands: &Demands,
-    name: &str,
-    policy: &Policy,
+    named: &NamedPolicy,
+    of: Loop,
     with_history: bool,
 ) -> Result<Option<Replayed>> {
-    let bar = session.watch.bar(name, demands.count, "demands");
+    let NamedPolicy { name, policy, kernel } = named;
+    let title = match of {
+        Loop::Open => name.clone(),
+        Loop::Closed => format!("{name}, closed loop"),
+    };
+    let bar = session.watch.bar(&title, demands.count, "demands");
     let Session { recording, columnar, .. } = session;
     let progress = &mut |done, _| {
         bar.set(done);
         !session.watch.stopped()
     };
-    Ok(match with_history {
-        true => {
+    Ok(match (of, with_history) {
+        (Loop::Closed, _) => {
+            pageblock_closed_loop::replay(recording, demands, name, &kernel.kernel, progress)?
+        }
+        (Loop::Open, true) => {
             open_loop::replay_with_history(recording, columnar, demands, name, policy, progress)?
         }
-        false => open_loop::replay(recording, demands, name, policy, progress)?,
+        (Loop::Open, false) => open_loop::replay(recording, demands, name, policy, progress)?,
     })
 }
 
@@ -137,7 +235,7 @@ fn calibrate(
     policies: &[NamedPolicy],
     runs: &[Run],
 ) -> Option<Calibration> {
-    let (_, run) = policies.iter().zip(runs).find(|(named, _)| named.policy == own.policy)?;
+    let (_, run) = policies.iter().zip(runs).find(|(named, _)| is_own(named, own))?;
     let recorded = demands.recorded.extfrag.clone()?;
     let calibration = Calibration::of(&recorded, run);
     Some(Calibration { policy: own.name.to_owned(), ..calibration })

@@ -180,11 +180,12 @@ fn recording(
     let mut session = Session::open(path, &args.capture, watch)?;
     let own = recorded_preset(&session.recording);
     let (fidelity, kept) = grade::decisions(&session, own)?;
-    let certificate = match kept {
-        Some(certificate) => Some(certificate),
+    let grades = match kept {
+        Some(grades) => Some(grades),
         None => grade::make(&mut session, own, &fidelity)?,
     };
-    let line = words::certificate(&fidelity, certificate.as_ref());
+    // Pictures are those of an open loop.
+    let line = words::certificate(&fidelity, grades.as_ref().map(|grades| &grades.open));
     let name = session.recording.name.clone();
     let file = quoted(&path.display().to_string());
     let subject = Subject {
@@ -211,7 +212,7 @@ fn recording(
         return Ok(name);
     }
     policies.insert(0, NamedPolicy::recorded(own));
-    let (mut runs, options) = match replays::replays(&mut session, own, &policies, true)? {
+    let (mut runs, options) = match replays::with_history(&mut session, own, &policies)? {
         Ok(replayed) => replayed,
         Err(gap) => bail!("{}: nothing can be replayed: {gap}", path.display()),
     };

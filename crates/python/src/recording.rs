@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pageblock_measure::{Certificate, Verification};
+use pageblock_measure::{Grades, Verification};
+use pageblock_plan::replays::Wanted;
 use pageblock_plan::verify::verify;
 use pageblock_plan::{Session, grade, recording, replays};
 use pageblock_recording::CaptureOptions;
@@ -119,7 +120,7 @@ impl Recording {
     ) -> PyResult<Report> {
         let kernel = kernel.map(|kernel| kernel.get()).transpose()?;
         let (path, capture) = (self.path.clone(), self.capture.clone());
-        let (verification, certificate) = work(py, move |quiet| {
+        let (verification, grades) = work(py, move |quiet| {
             let mut session = Session::open(&path, &capture, &watcher(quiet))?;
             let own = recorded_preset(&session.recording);
             let (name, policy) = match &kernel {
@@ -127,13 +128,13 @@ impl Recording {
                 None => (own.name, own.policy),
             };
             let verification = verify(&session, name, &policy, mismatches)?;
-            let certificate = match kernel {
+            let grades = match kernel {
                 None => grade::make(&mut session, own, &verification)?,
                 Some(_) => None,
             };
-            Ok((verification, certificate))
+            Ok((verification, grades))
         })?;
-        verified(py, verification, certificate, mismatches)
+        verified(py, verification, grades, mismatches)
     }
 
     /// Replays the recorded requests under the recorded kernel's policy and under each of these, as `pageblock replay`
@@ -161,7 +162,10 @@ impl Recording {
             let mut session = Session::open(&path, &capture, &watcher(quiet))?;
             let own = recorded_preset(&session.recording);
             let policies = replays::with_recorded(policies, has_baseline, own);
-            let replayed = replays::replays(&mut session, own, &policies, pictures)?;
+            let replayed = match pictures {
+                true => replays::with_history(&mut session, own, &policies)?,
+                false => replays::replays(&mut session, own, &policies, Wanted::Better)?,
+            };
             replayed
                 .map_err(|gap| Failure::Python(asked(format!("nothing can be replayed: {gap}"))))
         })?;
@@ -181,7 +185,7 @@ fn stopped() -> Failure {
 fn verified(
     py: Python<'_>,
     verification: Verification,
-    certificate: Option<Certificate>,
+    grades: Option<Grades>,
     mismatches: usize,
 ) -> PyResult<Report> {
     let table: Table = {
@@ -193,6 +197,6 @@ fn verified(
             .counts("exact", each().map(|(_, kind)| Some(kind.exact)))
             .table()?
     };
-    let text = words::print(&verification, certificate.as_ref(), mismatches);
-    Report::new(py, text, grade::to_json(verification, certificate), table)
+    let text = words::print(&verification, grades.as_ref(), mismatches);
+    Report::new(py, text, grade::to_json(verification, grades), table)
 }

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use pageblock_measure::certificate::{Certificate, Judgement, Outcome};
+use pageblock_measure::certificate::{Certificate, Grades, Judgement, Outcome};
 use pageblock_measure::verification::{Gap, Verification};
 use pageblock_recording::{Columnar, Recording};
 
 use crate::demand::Demands;
 
-/// Grades a recording by its guided replay and by a free replay, both under the recorded policy.
+/// Grades a recording by its guided replay and by a free replay of either loop, both under the recorded policy.
 #[must_use]
 pub fn certify(
     recording: &Recording,
@@ -48,15 +48,17 @@ pub fn kept(
     recording: &Recording,
     columnar: &Columnar,
     program: &str,
-) -> Option<(Verification, Certificate)> {
+) -> Option<(Verification, Grades)> {
     let path = kept_at(columnar);
     let modified = |path: &Path| path.metadata().ok()?.modified().ok();
     if modified(&path)? < modified(&columnar.path)? {
         return None;
     }
-    let Judgement { program: by, decisions, certificate } = Judgement::load(&path).ok()?;
-    let certificate = certificate.filter(Certificate::is_current)?;
-    (by == program && decisions.recording == recording.name).then_some((decisions, certificate))
+    let judgement = Judgement::load(&path).ok()?;
+    let grades = judgement.grades()?;
+    let decisions = judgement.decisions;
+    let same = judgement.program == program && decisions.recording == recording.name;
+    same.then_some((decisions, grades))
 }
 
 /// Keeps the judgement of a recording beside its columnar form.
@@ -67,9 +69,8 @@ pub fn keep(
     columnar: &Columnar,
     program: &str,
     decisions: &Verification,
-    certificate: &Certificate,
+    grades: &Grades,
 ) -> Result<(), pageblock_measure::Error> {
     let decisions = Verification { mismatches: Vec::new(), ..decisions.clone() };
-    let certificate = Some(certificate.clone());
-    Judgement { program: program.to_owned(), decisions, certificate }.save(&kept_at(columnar))
+    Judgement::new(program.to_owned(), decisions, Some(grades.clone())).save(&kept_at(columnar))
 }

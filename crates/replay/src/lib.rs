@@ -17,6 +17,8 @@ pub mod machine;
 pub mod open_loop;
 mod recorded;
 pub mod verify;
+pub mod watch;
 
 pub use error::Error;
+pub use recorded::end_state;
 pub use verify::{VerifyOptions, verify};

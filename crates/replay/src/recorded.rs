@@ -68,7 +68,8 @@ pub(crate) fn block_type(allocator: &Allocator<'_>, pfn: Pfn) -> Option<Migratet
 }
 
 /// Returns the free blocks and the types of pageblocks of an allocator.
-pub(crate) fn end_state(allocator: &Allocator<'_>) -> EndState {
+#[must_use]
+pub fn end_state(allocator: &Allocator<'_>) -> EndState {
     let mut end = EndState::default();
     let geometry = allocator.geometry();
     let mut blocks = TypeCounts::default();

@@ -1,6 +1,8 @@
 //! What can be concluded from a recording, as text.
 
-use pageblock_measure::certificate::{Certificate, FEW, Grade, Part, Support};
+use pageblock_measure::certificate::{
+    Certificate, Distance, FEW, Grade, Grades, Loop, Part, Support,
+};
 
 use crate::table::Table;
 use crate::verify::percent;
@@ -21,32 +23,75 @@ pub fn grade(certificate: &Certificate) -> String {
     format!("grade {letter:?}, {means}")
 }
 
-/// Prints the grade, how far a free replay is from the recording, and what that supports.
+/// Says which loop was taken and why: by its grade if `by_grade`, else because it was asked for.
 #[must_use]
-pub fn print(certificate: &Certificate, policy: &str) -> String {
-    let mut text = grade(certificate);
+pub fn taken(grades: &Grades, taken: Loop, by_grade: bool) -> String {
+    let (name, other) = match taken {
+        Loop::Open => (Loop::Open.name(), Loop::Closed),
+        Loop::Closed => (Loop::Closed.name(), Loop::Open),
+    };
+    if grades.closed.is_none() {
+        return format!("the {name} is taken: the recording has no other");
+    }
+    let (rival, grade) = (other.name(), grades.of(other).grade);
+    match (by_grade, taken) {
+        (false, _) => format!("the {name} is taken, as asked for (the {rival}: grade {grade:?})"),
+        (true, Loop::Open) => {
+            format!("the {name} is taken: the {rival} supports no more (grade {grade:?})")
+        }
+        (true, Loop::Closed) => {
+            format!("the {name} is taken: it supports more than the {rival} (grade {grade:?})")
+        }
+    }
+}
+
+/// Prints the better loop's grade, how far both free replays are from the recording, and what that supports.
+#[must_use]
+pub fn print(grades: &Grades, policy: &str) -> String {
+    let better = grades.better();
+    let open = &grades.open;
+    let mut text = grade(grades.of(better));
     text[..1].make_ascii_uppercase();
     text.push('\n');
-    text += &format!("Lost events: {}; the start state is ", certificate.lost);
-    text += if certificate.start_inferred { "inferred from events\n" } else { "recorded\n" };
-    if certificate.distances.is_empty() {
+    text += &format!("Lost events: {}; the start state is ", open.lost);
+    text += if open.start_inferred { "inferred from events\n" } else { "recorded\n" };
+    if open.distances.is_empty() {
         return text;
     }
-    let mut table = Table::new().text("measure").number("recorded").number("replayed");
-    table = table.number("distance [%]").text("which distance");
-    for distance in &certificate.distances {
-        table.row([
-            distance.measure.name().to_owned(),
-            distance.recorded.to_string(),
-            distance.replayed.to_string(),
-            percent(Some(distance.permyriad)),
-            distance.measure.kind().name().to_owned(),
-        ]);
+    let closed = grades.closed.as_ref();
+    if let Some(closed) = closed {
+        let (open, closed) = (open.grade, closed.grade);
+        text += &format!("Open loop: grade {open:?}; closed loop: grade {closed:?}; ");
+        text += &format!("a replay takes the {}\n", better.name());
     }
-    text += &format!("\nFree replay under {policy} beside the recording\n{}", table.print());
-    let mut table = Table::new().text("part of a what-if").text("what it supports");
+    let mut table = Table::new().text("measure").number("recorded").number("open loop");
+    table = table.number("distance [%]");
+    if closed.is_some() {
+        table = table.number("closed loop").number("distance [%]");
+    }
+    table = table.text("which distance");
+    for distance in &open.distances {
+        let mut row = vec![distance.measure.name().to_owned(), distance.recorded.to_string()];
+        let mut cells = |distance: Option<&Distance>| {
+            row.push(distance.map_or_else(String::new, |d| d.replayed.to_string()));
+            row.push(distance.map_or_else(String::new, |d| percent(Some(d.permyriad))));
+        };
+        cells(Some(distance));
+        if let Some(closed) = closed {
+            cells(closed.distances.iter().find(|d| d.measure == distance.measure));
+        }
+        row.push(distance.measure.kind().name().to_owned());
+        table.row(row);
+    }
+    text += &format!("\nFree replays under {policy} beside the recording\n{}", table.print());
+    let mut table = Table::new().text("part of a what-if").text("what the open loop supports");
+    if closed.is_some() {
+        table = table.text("what the closed loop supports");
+    }
     for part in Part::ALL {
-        table.row([part.name().to_owned(), supports(certificate.support(part))]);
+        let mut row = vec![part.name().to_owned(), supports(open.support(part))];
+        row.extend(closed.map(|closed| supports(closed.support(part))));
+        table.row(row);
     }
     text + "\n" + &table.print()
 }

@@ -1,7 +1,7 @@
 //! How well a guided replay reproduced a recording, as a table and as one line.
 
-use pageblock_measure::Certificate;
 use pageblock_measure::verification::{DRAINS, Gap, KindResult, Mismatch, Verification};
+use pageblock_measure::{Certificate, Grades};
 
 use crate::certificate;
 use crate::table::Table;
@@ -120,12 +120,9 @@ pub fn gap(gap: &Gap) -> String {
 /// grade with its reasons, and the first `mismatches` mismatches with their context. Percentages are rounded
 /// down: 100.00 means all.
 #[must_use]
-pub fn print(
-    verification: &Verification,
-    graded: Option<&Certificate>,
-    mismatches: usize,
-) -> String {
-    let mut text = format!("{}\n\n", certificate(verification, graded));
+pub fn print(verification: &Verification, graded: Option<&Grades>, mismatches: usize) -> String {
+    let better = graded.map(|grades| grades.of(grades.better()));
+    let mut text = format!("{}\n\n", certificate(verification, better));
     for found in &verification.gaps {
         text += &format!("Missing: {}\n", gap(found));
     }

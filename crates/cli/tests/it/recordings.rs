@@ -45,6 +45,10 @@ fn verify_judges_the_shipped_recording() {
     assert!(total["permyriad"].as_u64() < Some(2000));
     assert_eq!(certificate["parts"]["blocks"]["support"], "supported");
     assert_eq!(certificate["parts"]["failures"]["support"], "rare");
+    // Both loops are graded.
+    let closed = &json["closed_loop"];
+    assert_eq!(closed["distances"][0]["recorded"], 1204);
+    assert_eq!(closed["parts"]["blocks"]["support"], "supported");
     let low = pageblock("verify", &["verify", &recording, "--min-grade", "A"]);
     assert_eq!((low.status, low.stderr.as_str()), (1, "verify: --min-grade A: the grade is B\n"));
     let decisions = pageblock("verify", &["verify", &recording, "--decisions-only", "--json"]);
@@ -114,6 +118,31 @@ fn replay_compares_policies_below_the_certificate() {
     let alone = pageblock("replay", &["replay", &recording, "--json"]);
     let alone: serde_json::Value = serde_json::from_str(&alone.stdout).expect("it prints JSON");
     assert_eq!((alone.as_array().map(Vec::len), &alone[0]), (Some(1), &runs[0]));
+}
+
+#[test]
+fn replay_says_which_loop_it_takes_and_why() {
+    let recording = recording();
+    let first = |options: &[&str]| {
+        let arguments = [&["replay", &recording, "--tables", "summary"], options].concat();
+        let ran = pageblock("loops", &arguments);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        ran.stdout.lines().next().expect("it prints a line").to_owned()
+    };
+    for (options, ends) in [
+        (&[][..], "; the open loop is taken: the closed loop supports no more (grade C)"),
+        (&["--open-loop"], "; the open loop is taken, as asked for (the closed loop: grade C)"),
+        (&["--closed-loop"], "; the closed loop is taken, as asked for (the open loop: grade B)"),
+    ] {
+        let line = first(options);
+        assert!(line.ends_with(ends), "{line}");
+    }
+    let json = pageblock("loops", &["replay", &recording, "--closed-loop", "--json"]);
+    let runs: serde_json::Value = serde_json::from_str(&json.stdout).expect("it prints JSON");
+    crate::is_documented(&runs);
+    assert!(runs[0]["counters"]["pgsteal_kswapd"].as_u64() > Some(1000));
+    let both = pageblock("loops", &["replay", &recording, "--open-loop", "--closed-loop"]);
+    assert_eq!((both.status, both.stdout.as_str()), (2, ""));
 }
 
 #[test]

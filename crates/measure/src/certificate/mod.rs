@@ -4,6 +4,7 @@
 //! A change that a what-if shows is larger than the replay's own error, or it says nothing.
 
 mod course;
+mod grades;
 mod outcome;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use self::course::Course;
+pub use self::grades::{Grades, Loop};
 pub use self::outcome::{EndState, Outcome};
 use crate::error::Error;
 use crate::file;
@@ -21,7 +23,7 @@ use crate::verification::{Gap, Verification};
 pub const FEW: u64 = 20;
 
 /// Changes when a kept certificate would be wrong.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// How a recording was judged: every decision, and what that and a free replay support.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -31,9 +33,12 @@ pub struct Judgement {
     /// The guided replay: every decision under the recorded policy.
     #[serde(flatten)]
     pub decisions: Verification,
-    /// What the recording supports; `None` if that was not asked for.
+    /// What the recording supports in an open loop; `None` if that was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certificate>,
+    /// What it supports in a closed loop; `None` if that was not asked for, or cannot be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_loop: Option<Certificate>,
 }
 
 /// What a recording supports, and why.
@@ -205,7 +210,8 @@ impl Part {
         let (mut margin_permyriad, mut worst) = (0, None);
         for distance in of_part() {
             let (fine, coarse) = distance.measure.kind().limits();
-            let level = u8::from(distance.permyriad > fine) + u8::from(distance.permyriad > coarse);
+            let unsupported = distance.permyriad > coarse || distance.is_less_than_half();
+            let level = u8::from(distance.permyriad > fine || unsupported) + u8::from(unsupported);
             worst = worst.max(Some(level));
             margin_permyriad = margin_permyriad.max(distance.permyriad);
         }
@@ -278,6 +284,13 @@ impl Distance {
         Self { measure, recorded, replayed, permyriad }
     }
 
+    /// Reports whether less than half of what was recorded was replayed: a count that is off by a factor of two downwards is no
+    /// nearer than one that is upwards, though its difference is below 100 %.
+    fn is_less_than_half(&self) -> bool {
+        let counts = matches!(self.measure.kind(), Kind::Relative | Kind::Rows);
+        counts && self.recorded >= FEW && 2 * self.replayed < self.recorded
+    }
+
     /// Reports whether both counts are small; shares are never.
     fn is_rare(&self) -> bool {
         let counts = matches!(self.measure.kind(), Kind::Relative | Kind::Rows);
@@ -294,6 +307,21 @@ impl Support {
 }
 
 impl Judgement {
+    /// Makes a judgement by a program.
+    #[must_use]
+    pub fn new(program: String, decisions: Verification, grades: Option<Grades>) -> Self {
+        let (certificate, closed_loop) =
+            grades.map_or((None, None), |grades| (Some(grades.open), grades.closed));
+        Self { program, decisions, certificate, closed_loop }
+    }
+
+    /// Returns the certificates, if they were made by these rules.
+    #[must_use]
+    pub fn grades(&self) -> Option<Grades> {
+        let open = self.certificate.clone().filter(Certificate::is_current)?;
+        Some(Grades { open, closed: self.closed_loop.clone() })
+    }
+
     /// Reads a judgement.
     ///
     /// # Errors
@@ -324,7 +352,7 @@ impl Judgement {
 }
 
 impl Certificate {
-    /// Grades a recording by the guided replay under its own policy, and by how far a free replay is from it.
+    /// Grades a recording by the guided replay under its own policy, and by how far a free replay is from it, of either loop.
     /// Without distances there was no free replay.
     #[must_use]
     pub fn new(decisions: &Verification, start_inferred: bool, distances: Vec<Distance>) -> Self {

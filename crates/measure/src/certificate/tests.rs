@@ -59,8 +59,15 @@ fn each_part_is_supported_by_its_own_distances() {
         Support::LargeChanges { margin_permyriad: 8000 }
     );
     assert_eq!(certificate.grade, Grade::B);
-    let certificate = certify(&outcome(1000, 500, 4000), &outcome(3100, 500, 9000));
+    // Off by a factor of two downwards.
+    let certificate = certify(&outcome(1000, 500, 4000), &outcome(499, 260, 4000));
     let unsupported = |margin_permyriad| Support::Unsupported { margin_permyriad };
+    assert_eq!(certificate.support(Part::Fragmentation), unsupported(5010));
+    assert_eq!(
+        certificate.support(Part::Mismatch),
+        Support::LargeChanges { margin_permyriad: 4800 }
+    );
+    let certificate = certify(&outcome(1000, 500, 4000), &outcome(3100, 500, 9000));
     assert_eq!(certificate.support(Part::Fragmentation), unsupported(21_000));
     assert_eq!(certificate.support(Part::FreePages), unsupported(5000));
     assert_eq!(certificate.grade, Grade::C);
@@ -106,4 +113,23 @@ fn types_of_free_pages_are_compared_where_they_are_known() {
     unknown.end.as_mut().unwrap().free_pages = [("0 ?".into(), 4000), ("2 ?".into(), 6000)].into();
     assert_eq!(distance(Measure::FreeByOrder, &unknown), Some(0));
     assert_eq!(distance(Measure::FreeByType, &unknown), None);
+}
+
+/// The loop with the better grade is taken; of one grade that with fewer restrictions, and the open one if they are equal.
+#[test]
+fn the_loop_that_supports_more_is_the_better_one() {
+    let recorded = outcome(1000, 500, 4000);
+    let graded = |open: &Outcome, closed: &Outcome| Grades {
+        open: certify(&recorded, open),
+        closed: Some(certify(&recorded, closed)),
+    };
+    let (near, far, wrong) =
+        (outcome(1100, 520, 4000), outcome(1400, 520, 4000), outcome(2500, 520, 4000));
+    assert_eq!(graded(&near, &near).better(), Loop::Open);
+    assert_eq!(graded(&far, &near).better(), Loop::Closed);
+    assert_eq!(graded(&near, &far).better(), Loop::Open);
+    assert_eq!(graded(&wrong, &far).better(), Loop::Closed);
+    let alone = Grades { closed: None, ..graded(&wrong, &near) };
+    assert_eq!(alone.better(), Loop::Open);
+    assert_eq!(alone.of(Loop::Closed), &alone.open);
 }

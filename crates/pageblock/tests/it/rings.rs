@@ -11,7 +11,7 @@ const RINGS: [&str; 9] =
     ["policy", "base", "table", "zone", "percpu", "access", "slowpath", "api", "replay"];
 
 /// The workspace's crates, lowest first.
-const CRATES: [&str; 19] = [
+const CRATES: [&str; 20] = [
     "pageblock",
     "kernel",
     "recording",
@@ -22,6 +22,7 @@ const CRATES: [&str; 19] = [
     "replay",
     "simulate",
     "guest",
+    "closed-loop",
     "trial",
     "report",
     "picture",

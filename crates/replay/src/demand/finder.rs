@@ -43,7 +43,9 @@ struct Task {
     /// What it drains for a reason of its own: whose lists, of which zone.
     draining: Option<(u8, usize)>,
     /// Blocks that it has reported free and puts on a list when it runs again.
-    delayed: Vec<(Pfn, Order)>,
+    delayed: Vec<(Pfn, Order, bool)>,
+    /// It is kswapd, or in direct reclaim.
+    reclaims: bool,
 }
 
 impl Task {
@@ -141,12 +143,14 @@ impl<'f> DemandFinder<'f> {
             self.taken.insert((taken.pid, taken.pfn), (place, event, cpu));
         }
         for &(pfn, order) in self.look_ahead.bypassed_before(event) {
-            self.queue.push(timed(Demand::Free { pfn, order, past_list: true }));
+            let free = Demand::Free { pfn, order, past_list: true, reclaimed: false };
+            self.queue.push(timed(free));
         }
         let delayed = self.tasks.get_mut(&record.pid).map(|task| std::mem::take(&mut task.delayed));
-        for (pfn, order) in delayed.unwrap_or_default() {
+        for (pfn, order, reclaimed) in delayed.unwrap_or_default() {
             self.hold(pfn, cpu);
-            self.queue.push(timed(Demand::Free { pfn, order, past_list: false }));
+            let free = Demand::Free { pfn, order, past_list: false, reclaimed };
+            self.queue.push(timed(free));
         }
         for &inferred in inferred {
             self.inferred(timed(Demand::Tick), record.pid, inferred);
@@ -235,6 +239,7 @@ impl<'f> DemandFinder<'f> {
             }
             What::Other(other) => match &*other.name {
                 "mm_vmscan_kswapd_wake" => {
+                    self.tasks.entry(pid).or_default().reclaims = true;
                     let node = other.number("nid").and_then(|n| u8::try_from(n).ok());
                     if let Some(node) = node {
                         self.queue.push(at(Demand::Kswapd { node, running: true }));
@@ -247,6 +252,9 @@ impl<'f> DemandFinder<'f> {
                         let pages = end.0.saturating_sub(pfn.0) as u32;
                         self.queue.push(at(Demand::Evacuate { pfn, pages }));
                     }
+                }
+                "mm_vmscan_direct_reclaim_begin" | "mm_vmscan_direct_reclaim_end" => {
+                    self.tasks.entry(pid).or_default().reclaims = other.name.ends_with("begin");
                 }
                 "mm_compaction_begin" | "mm_compaction_end" => {
                     let task = self.tasks.entry(pid).or_default();
@@ -310,8 +318,9 @@ impl<'f> DemandFinder<'f> {
         let task = self.tasks.entry(pid).or_default();
         task.draining = None;
         task.freed = Some(0);
+        let reclaimed = task.reclaims;
         let free = |pfn, order, past_list| Timed {
-            demand: Demand::Free { pfn, order, past_list },
+            demand: Demand::Free { pfn, order, past_list, reclaimed },
             ..timed
         };
         match destination {
@@ -321,7 +330,7 @@ impl<'f> DemandFinder<'f> {
                 }
             }
             Destination::Kept | Destination::Part => {}
-            Destination::Delayed => task.delayed.push((pfn, order)),
+            Destination::Delayed => task.delayed.push((pfn, order, reclaimed)),
             Destination::Direct => self.queue.push(free(pfn, order, true)),
             Destination::Listed if !self.orders.has(order) => {
                 self.queue.push(free(pfn, order, false));

@@ -46,6 +46,8 @@ pub enum Demand {
         order: Order,
         /// The CPU list is bypassed because its trylock fails: the block goes to the zone.
         past_list: bool,
+        /// kswapd or a task in direct reclaim freed it, not its owner.
+        reclaimed: bool,
     },
     /// Compaction isolates the movable pages of a range.
     Evacuate {
@@ -108,7 +110,9 @@ fn request(record: &Record) -> Option<Timed> {
             Demand::Alloc { pfn, order, gfp, past_list: false }
         }
         What::Alloc { pfn: None, order, gfp, .. } => Demand::Failed { order, gfp },
-        What::Free { pfn, order } => Demand::Free { pfn, order, past_list: false },
+        What::Free { pfn, order } => {
+            Demand::Free { pfn, order, past_list: false, reclaimed: false }
+        }
         _ => return None,
     };
     let cpu = u8::try_from(record.cpu).ok()?;

@@ -42,7 +42,7 @@ const COLUMNS: &[(&str, ColumnType)] = &[
 ];
 
 /// Changes with the meaning of the columns.
-const FORMAT: &str = "7";
+const FORMAT: &str = "8";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
@@ -191,8 +191,9 @@ impl DemandWriter {
                 (if past_list { op::ALLOC_PAST_LIST } else { op::ALLOC }, order, frame(pfn)?, gfp.0)
             }
             Demand::Failed { order, gfp } => (op::FAILED, order, 0, gfp.0),
-            Demand::Free { pfn, order, past_list } => {
-                (if past_list { op::FREE_PAST_LIST } else { op::FREE }, order, frame(pfn)?, 0)
+            Demand::Free { pfn, order, past_list, reclaimed } => {
+                let op = if past_list { op::FREE_PAST_LIST } else { op::FREE };
+                (op, order, frame(pfn)?, u32::from(reclaimed))
             }
             Demand::Isolate { pfn, order } => (op::ISOLATE, order, frame(pfn)?, 0),
             Demand::Bulk { pages } => (op::BULK, 0, 0, pages),
@@ -272,8 +273,10 @@ fn decode(batch: &Batch, out: &mut Vec<Timed>) -> Result<(), Error> {
             op::ALLOC => Demand::Alloc { pfn, order, gfp: Gfp(arg), past_list: false },
             op::ALLOC_PAST_LIST => Demand::Alloc { pfn, order, gfp: Gfp(arg), past_list: true },
             op::FAILED => Demand::Failed { order, gfp: Gfp(arg) },
-            op::FREE => Demand::Free { pfn, order, past_list: false },
-            op::FREE_PAST_LIST => Demand::Free { pfn, order, past_list: true },
+            op @ (op::FREE | op::FREE_PAST_LIST) => {
+                let past_list = op == op::FREE_PAST_LIST;
+                Demand::Free { pfn, order, past_list, reclaimed: arg != 0 }
+            }
             op::ISOLATE => Demand::Isolate { pfn, order },
             op::BULK => Demand::Bulk { pages: arg },
             op::DRAIN => Demand::Drain { pfn },

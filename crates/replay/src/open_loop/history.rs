@@ -6,8 +6,8 @@ use pageblock_recording::Columnar;
 
 use super::Replay;
 use super::placement::Placement;
-use super::watch::Watch;
 use crate::history::{Moments, START_NOTE};
+use crate::watch::Watch;
 
 /// The name of all who made fallbacks: demands do not say whose they are.
 const ANYONE: &str = "(a free replay does not know)";

@@ -8,7 +8,6 @@ mod placement;
 mod result;
 mod run;
 mod start;
-mod watch;
 
 use pageblock::alloc::{AllocError, Allocator};
 use pageblock::alloc_flags::AllocFlags;
@@ -24,10 +23,10 @@ use pageblock_measure::mismatch::TypeMismatch;
 use self::history::FreeHistory;
 use self::placement::Placement;
 pub use self::result::Replayed;
-pub use self::run::{demands, replay, replay_with_history};
+pub use self::run::{demands, describe, replay, replay_with_history};
 pub use self::start::start;
-use self::watch::Watch;
 use crate::demand::{Demand, Timed};
+use crate::watch::Watch;
 
 /// A free replay under way.
 pub struct Replay<'a, 'm> {
@@ -100,7 +99,7 @@ impl<'a, 'm> Replay<'a, 'm> {
                 }
             }
             Demand::Failed { order, gfp } => self.alloc_again(cpu, order, gfp),
-            Demand::Free { pfn, order, past_list } => {
+            Demand::Free { pfn, order, past_list, .. } => {
                 // The allocator frees past the lists as for a CPU without lists.
                 self.free((!past_list).then_some(cpu), pfn, order);
             }

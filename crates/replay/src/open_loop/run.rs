@@ -110,7 +110,8 @@ fn serve(
 }
 
 /// Describes the machine of a recording in a line.
-fn describe(recording: &Recording) -> String {
+#[must_use]
+pub fn describe(recording: &Recording) -> String {
     let pages: u64 = recording.start.zones.iter().map(|z| z.managed).sum();
     let cpus = recording.start.pcpinfo.iter().map(|p| p.cpu).max().map_or(1, |cpu| cpu + 1);
     let nodes = recording.start.zones.iter().map(|z| z.node).max().map_or(1, |node| node + 1);

@@ -69,7 +69,7 @@ fn a_page_stays_where_compaction_finds_none_in_its_recorded_frame() {
         // The recorded page is at 2000 now, and what the recording frees is the target.
         assert_eq!(replay.placement.frame_of(Pfn(2000)), Some(here));
         assert_eq!(replay.placement.frame_of(Pfn(7)), Some(Pfn(2000)));
-        push(replay, Demand::Free { pfn: Pfn(7), order: 0, past_list: false });
+        push(replay, Demand::Free { pfn: Pfn(7), order: 0, past_list: false, reclaimed: false });
         let zone = &replay.allocator.zones()[0];
         assert!(matches!(zone.state(Pfn(2000)), Some(FrameState::CpuList { .. })));
         assert!(matches!(zone.state(here), Some(FrameState::Allocated { .. })));

@@ -3,6 +3,7 @@
 pub mod filemap;
 pub mod lru;
 mod migrate;
+mod outside;
 pub mod space;
 mod workingset;
 pub mod writeback;

@@ -39,7 +39,7 @@ pub(super) struct Writeback {
     /// The pages of each zone that the kernel keeps for itself. Watermarks do not change at run time.
     reserves: Vec<u64>,
     /// Dirty pages of each node.
-    dirty: Vec<u64>,
+    pub(super) dirty: Vec<u64>,
     /// Pages under writeback of each node.
     under_writeback: Vec<u64>,
     /// Reclaim met dirty pages that are not under writeback: the flusher is to write.

@@ -78,7 +78,7 @@ fn served(pfn: u64, past_list: bool) -> Demand {
 }
 
 fn freed(pfn: u64) -> Demand {
-    Demand::Free { pfn: Pfn(pfn), order: 0, past_list: false }
+    Demand::Free { pfn: Pfn(pfn), order: 0, past_list: false, reclaimed: false }
 }
 
 #[test]

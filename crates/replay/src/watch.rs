@@ -6,21 +6,25 @@ use pageblock_measure::certificate::Course;
 use pageblock_measure::{ExtfragKey, Tally};
 
 /// The events of a replay so far.
-pub(super) struct Watch {
-    pub(super) tally: Tally,
-    pub(super) fallbacks: Option<Course>,
+pub struct Watch {
+    /// Their counts.
+    pub tally: Tally,
+    /// When fragmenting fallbacks happened; `None` before the first demand.
+    pub fallbacks: Option<Course>,
     pageblock_order: Order,
     now_ms: u32,
 }
 
 impl Watch {
-    pub(super) fn new(pageblock_order: Order) -> Self {
+    /// Returns no events, for pageblocks of this order.
+    #[must_use]
+    pub fn new(pageblock_order: Order) -> Self {
         Self { tally: Tally::new(), fallbacks: None, pageblock_order, now_ms: 0 }
     }
 
     /// Notes the time of the demand that is served next, in milliseconds.
     #[inline]
-    pub(super) fn at(&mut self, t_ms: u32) {
+    pub fn at(&mut self, t_ms: u32) {
         self.now_ms = t_ms;
         if self.fallbacks.is_none() {
             self.fallbacks = Some(Course::starting(t_ms.into()));

@@ -1,0 +1,53 @@
+//! What a request is for, as its flags tell it.
+
+use pageblock::frame::Order;
+use pageblock::mobility::Migratetype;
+use pageblock::request::Gfp;
+
+/// What memory is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Use {
+    /// A file's page: on an LRU list, reclaimable and migratable.
+    File,
+    /// A mapping's page, or shared memory: migratable.
+    Anon,
+    /// The kernel's, a large page, or one of a block device with metadata: it stays where it is.
+    Fixed,
+}
+
+/// The flags of a request for pages that are read ahead (`readahead_gfp_mask`).
+const READ_AHEAD: Gfp = Gfp(Gfp::NORETRY.0 | Gfp::NOWARN.0);
+
+impl Use {
+    /// Returns what a request is for. A block device's page for metadata must not fail (`grow_buffers`); it is on an LRU list,
+    /// but the file system's journal holds it, so that it is neither reclaimed nor migrated. A file's page is requested to be written (`__GFP_WRITE`), by read-ahead, or by a
+    /// file system that must not be entered again; a mapping's has none of these.
+    pub(crate) fn of(order: Order, gfp: Gfp) -> Self {
+        let movable = gfp.migratetype() == Some(Migratetype::Movable);
+        if order > 0 || !movable || gfp.has(Gfp::NOFAIL) {
+            Self::Fixed
+        } else if gfp.has(Gfp::WRITE) || gfp.has(READ_AHEAD) || !gfp.has(Gfp::FS) {
+            Self::File
+        } else {
+            Self::Anon
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_tell_files_from_mappings() {
+        let of = |text| Use::of(0, Gfp::parse(text).unwrap());
+        assert_eq!(of("GFP_HIGHUSER_MOVABLE|__GFP_COMP|__GFP_ZERO"), Use::Anon);
+        assert_eq!(of("GFP_HIGHUSER_MOVABLE|__GFP_COMP|__GFP_WRITE"), Use::File);
+        let read = "GFP_NOFS|__GFP_HIGHMEM|__GFP_NOWARN|__GFP_NORETRY|__GFP_COMP|__GFP_HARDWALL|__GFP_MOVABLE";
+        assert_eq!(of(read), Use::File);
+        let metadata = "GFP_NOFS|__GFP_NOFAIL|__GFP_COMP|__GFP_HARDWALL|__GFP_MOVABLE";
+        assert_eq!(of(metadata), Use::Fixed);
+        assert_eq!(of("GFP_HIGHUSER|__GFP_ACCOUNT"), Use::Fixed);
+        assert_eq!(Use::of(9, Gfp::GFP_TRANSHUGE), Use::Fixed);
+    }
+}

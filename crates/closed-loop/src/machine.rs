@@ -1,0 +1,374 @@
+//! The machine that serves the demand.
+
+use pageblock::FrameState;
+use pageblock::alloc::Allocator;
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
+use pageblock::request::{Gfp, Request};
+use pageblock::slowpath::Caller;
+use pageblock_kernel::Kernel;
+use pageblock_measure::mismatch::TypeMismatch;
+use pageblock_recording::{PageUse, Snapshot};
+use pageblock_replay::demand::{Demand, Timed, assumed_type};
+use pageblock_replay::watch::Watch;
+use pageblock_vm::Vm;
+use pageblock_vm::config::Config;
+use pageblock_vm::page::Owner;
+use pageblock_vm::slow::{Slow, SlowAlloc};
+use pageblock_vm::space::{Slot, SpaceId};
+
+use crate::content::Use;
+use crate::daemons::Daemons;
+use crate::flusher::Flusher;
+use crate::names::{Content, Names};
+use crate::pace::Pace;
+
+/// Nanoseconds after which a task that only waits in the slow path gives up: the recording shows that its request ended.
+const PATIENCE_NS: u64 = 1_000_000_000;
+/// Steps after which a task that never waits does.
+const STEPS: u32 = 1 << 20;
+
+/// A closed-loop replay under way.
+pub(crate) struct Machine<'m> {
+    pub(crate) vm: Vm<'m, Watch>,
+    daemons: Daemons,
+    flusher: Flusher,
+    names: Names,
+    /// All pages of files, and of mappings.
+    files: Indexes,
+    mappings: Indexes,
+    /// By frame: the type that a block of the kernel was requested as, plus one.
+    pub(crate) requested: Vec<u8>,
+    pub(crate) mismatch: TypeMismatch,
+    pub(crate) counts: Counts,
+}
+
+/// What a replay counts beside the events.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counts {
+    /// Requests that the fast path did not serve.
+    pub(crate) slow: u64,
+    /// Requests that got the frame that the recorded kernel gave.
+    pub(crate) same_frame: u64,
+    /// Requests, failed in the recording, that this machine serves.
+    pub(crate) rescued: u64,
+    /// Frees of what is not known, and which nothing stood for.
+    pub(crate) unknown_frees: u64,
+}
+
+/// The indexes of a file or mapping, given to one page after the other.
+struct Indexes {
+    space: SpaceId,
+    used: Vec<bool>,
+    next: usize,
+}
+
+impl Indexes {
+    fn new(space: SpaceId, len: usize) -> Self {
+        Self { space, used: vec![false; len], next: 0 }
+    }
+
+    /// Returns an index that no name stands for, and that has no page.
+    fn take(&mut self, vm: &mut Vm<'_, Watch>) -> u32 {
+        loop {
+            let at = self.next;
+            self.next = (at + 1) % self.used.len();
+            let holds = matches!(vm.spaces().slot(self.space, at as u32), Slot::Page(_));
+            if !self.used[at] && !holds {
+                vm.forget_index(self.space, at as u32);
+                self.used[at] = true;
+                return at as u32;
+            }
+        }
+    }
+
+    /// Nothing names the index any more.
+    fn forget(&mut self, index: u32) {
+        self.used[index as usize] = false;
+    }
+}
+
+impl<'m> Machine<'m> {
+    /// Returns a machine in the state of a snapshot, which the allocator is in.
+    pub(crate) fn new(
+        allocator: Allocator<'m>,
+        kernel: &'m Kernel,
+        start: &Snapshot,
+        pace: Pace,
+    ) -> Self {
+        let end = start.end_pfn().0 as usize;
+        let watch = Watch::new(allocator.geometry().pageblock_order);
+        let mut vm = Vm::new(allocator, kernel, Config::default(), watch);
+        // As many names as frames, and as many pages without a name.
+        let len = 2 * end + 1;
+        let files = Indexes::new(vm.create_plain_file(len as u32), len);
+        let mappings = Indexes::new(vm.create_mapping(len as u32), len);
+        vm.never_kill(mappings.space);
+        let daemons = Daemons::new(vm.nodes().len(), pace);
+        let flusher = Flusher::new(files.space, pace.write_ns);
+        let mut machine = Self {
+            vm,
+            daemons,
+            flusher,
+            names: Names::new(end),
+            files,
+            mappings,
+            requested: vec![0; end],
+            mismatch: TypeMismatch::new(),
+            counts: Counts::default(),
+        };
+        machine.own_all(start);
+        machine
+    }
+
+    /// Gives every page that is in use at the start its owner.
+    fn own_all(&mut self, start: &Snapshot) {
+        for used in &start.used {
+            let on_list = match used.state {
+                PageUse::File => Use::File,
+                PageUse::Anon | PageUse::Shmem | PageUse::OtherLru => Use::Anon,
+                _ => Use::Fixed,
+            };
+            for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
+                if let Some(FrameState::Allocated { order, .. }) = self.state(pfn) {
+                    let block = self.block_type(pfn).unwrap_or(Migratetype::Movable);
+                    let content = if order > 0 { Use::Fixed } else { on_list };
+                    self.name(pfn, pfn, order, content, assumed_type(false, block));
+                }
+            }
+        }
+        // What a snapshot does not name is the kernel's.
+        for pfn in (0..self.requested.len() as u64).map(Pfn) {
+            if let Some(FrameState::Allocated { order, movable }) = self.state(pfn)
+                && self.vm.pages().get(pfn).kind() == Owner::None
+            {
+                let block = self.block_type(pfn).unwrap_or(Migratetype::Movable);
+                self.name(pfn, pfn, order, Use::Fixed, assumed_type(movable, block));
+            }
+        }
+    }
+
+    fn state(&self, pfn: Pfn) -> Option<FrameState> {
+        let zone = self.vm.allocator().zone_of(pfn)?;
+        self.vm.allocator().zones()[zone.index()].state(pfn)
+    }
+
+    fn block_type(&self, pfn: Pfn) -> Option<Migratetype> {
+        let zone = self.vm.allocator().zone_of(pfn)?;
+        self.vm.allocator().zones()[zone.index()].block_type(pfn)
+    }
+
+    /// Gives a block its owner, and names it by a recorded frame.
+    fn name(
+        &mut self,
+        recorded: Pfn,
+        here: Pfn,
+        order: Order,
+        used: Use,
+        mt: Migratetype,
+    ) -> Content {
+        let content = match used {
+            Use::Fixed => {
+                self.own(here, order, mt);
+                self.names.set_block(recorded, here, order);
+                return Content::Fixed(here);
+            }
+            Use::File => Content::File(self.files.take(&mut self.vm)),
+            Use::Anon => Content::Anon(self.mappings.take(&mut self.vm)),
+        };
+        if let Content::File(index) | Content::Anon(index) = content {
+            let space = if used == Use::File { self.files.space } else { self.mappings.space };
+            self.vm.add_page(space, index, here, 0);
+        }
+        self.names.set(recorded, content);
+        content
+    }
+
+    fn own(&mut self, here: Pfn, order: Order, mt: Migratetype) {
+        self.vm.own(here, order, Owner::Driver, 0);
+        let start = here.0 as usize;
+        self.requested[start..start + (1 << order)].fill(mt as u8 + 1);
+    }
+
+    /// Serves one demand.
+    pub(crate) fn push(&mut self, timed: Timed) {
+        let cpu = usize::from(timed.cpu).min(self.vm.allocator().cpus() - 1);
+        self.vm.observer.at(timed.t_ms);
+        let now = u64::from(timed.t_ms) * 1_000_000;
+        self.flusher.until(&mut self.vm, now);
+        self.daemons.until(&mut self.vm, now);
+        match timed.demand {
+            Demand::Alloc { pfn, order, gfp, .. } => {
+                for frame in pfn.0..pfn.0 + (1 << order) {
+                    if let Some(left) = self.names.take(Pfn(frame)) {
+                        self.leave(left);
+                    }
+                }
+                if let Some(here) = self.alloc(cpu, order, gfp) {
+                    self.counts.same_frame += u64::from(here == pfn);
+                    let mt = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
+                    let content = self.name(pfn, here, order, Use::of(order, gfp), mt);
+                    if let Content::File(index) = content
+                        && gfp.has(Gfp::WRITE)
+                    {
+                        self.vm.dirty_plain(here.0 as u32);
+                        self.flusher.push(index, now);
+                    }
+                }
+            }
+            Demand::Failed { order, gfp } => self.alloc_again(cpu, order, gfp),
+            Demand::Free { pfn, order, reclaimed, .. } => self.free(cpu, pfn, order, reclaimed),
+            Demand::Isolate { pfn, order } => self.names.hold(pfn, order),
+            Demand::MoveAway { pfn, to } => self.names.rename(pfn, to),
+            Demand::Bulk { pages } => {
+                for _ in 0..pages {
+                    if let Some(here) = self.alloc(cpu, 0, Gfp::GFP_KERNEL) {
+                        self.own(here, 0, Migratetype::Unmovable);
+                        self.names.keep_unnamed(Content::Fixed(here));
+                    }
+                }
+            }
+            Demand::Tick => self.vm.vmstat_tick(cpu),
+            // Reclaim and compaction are decided here.
+            Demand::Evacuate { .. } | Demand::Drain { .. } | Demand::Kswapd { .. } => {}
+        }
+    }
+
+    fn alloc(&mut self, cpu: usize, order: Order, gfp: Gfp) -> Option<Pfn> {
+        let request = Request::new(order, gfp);
+        if gfp.migratetype().is_none() || order > self.vm.allocator().geometry().max_order {
+            // No allocator serves it.
+            return None;
+        }
+        let served = self.vm.try_alloc(cpu, &request).or_else(|| {
+            self.counts.slow += 1;
+            self.alloc_slow(cpu, request)
+        });
+        match served {
+            Some(pfn) => {
+                if let Some(block) = self.block_type(pfn) {
+                    let mt = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
+                    self.mismatch.record(mt, block, order);
+                }
+            }
+            // The slow path reports the failure of a request that may warn.
+            None if gfp.has(Gfp::NOWARN) => self.vm.report_failure(cpu, &request),
+            None => {}
+        }
+        served
+    }
+
+    fn alloc_slow(&mut self, cpu: usize, request: Request) -> Option<Pfn> {
+        let mut task = SlowAlloc::new(&self.vm, cpu, request, Caller::default());
+        let mut waited = 0;
+        for _ in 0..STEPS {
+            match task.step(&mut self.vm, cpu) {
+                Slow::Ran => {}
+                Slow::Page(pfn) => return Some(pfn),
+                Slow::Failed => return None,
+                Slow::Spins(ns) | Slow::WaitWrites(ns) | Slow::Wait(ns) => {
+                    self.daemons.wait(&mut self.vm, ns);
+                    waited += ns;
+                    if waited > PATIENCE_NS {
+                        break;
+                    }
+                }
+            }
+        }
+        if !request.gfp.has(Gfp::NOWARN) {
+            self.vm.report_failure(cpu, &request);
+        }
+        None
+    }
+
+    /// A request that failed in the recording is tried, and what it gets is given back at once: what the task would have done
+    /// with it is not known.
+    fn alloc_again(&mut self, cpu: usize, order: Order, gfp: Gfp) {
+        if let Some(pfn) = self.alloc(cpu, order, gfp) {
+            self.counts.rescued += 1;
+            self.own(pfn, order, gfp.migratetype().unwrap_or(Migratetype::Unmovable));
+            self.disown(cpu, pfn, order);
+        }
+    }
+
+    fn disown(&mut self, cpu: usize, pfn: Pfn, order: Order) {
+        let start = pfn.0 as usize;
+        self.requested[start..start + (1 << order)].fill(0);
+        self.vm.disown(cpu, pfn);
+    }
+
+    /// A name ends without a free: the page of a file stays until it is reclaimed.
+    fn leave(&mut self, content: Content) {
+        match content {
+            Content::File(index) => self.files.forget(index),
+            left => self.names.keep_unnamed(left),
+        }
+    }
+
+    /// Frees what a recorded block stands for, unless reclaim decides on that.
+    fn free(&mut self, cpu: usize, pfn: Pfn, order: Order, reclaimed: bool) {
+        let mut known = false;
+        let mut frame = pfn.0;
+        while frame < pfn.0 + (1 << order) {
+            let (at, left) = (Pfn(frame), pfn.0 + (1 << order) - frame);
+            frame += 1;
+            match self.names.take(at) {
+                Some(Content::Fixed(here)) => {
+                    let freed = self.free_fixed(cpu, here, left);
+                    (1..freed).for_each(|n| {
+                        self.names.take(Pfn(at.0 + n));
+                    });
+                    frame += freed - 1;
+                }
+                Some(Content::File(index)) if reclaimed => self.files.forget(index),
+                Some(content) => self.free_page(cpu, content),
+                None => {
+                    known |= self.names.release(at);
+                    continue;
+                }
+            }
+            known = true;
+        }
+        if !known {
+            match self.names.take_unnamed() {
+                Some(content) if order == 0 => self.free_page(cpu, content),
+                Some(content) => self.names.keep_unnamed(content),
+                None => self.counts.unknown_frees += 1,
+            }
+        }
+    }
+
+    fn free_page(&mut self, cpu: usize, content: Content) {
+        let (indexes, index) = match content {
+            Content::Fixed(here) => {
+                self.free_fixed(cpu, here, 1);
+                return;
+            }
+            Content::File(index) => (&mut self.files, index),
+            Content::Anon(index) => (&mut self.mappings, index),
+        };
+        indexes.forget(index);
+        if let Slot::Page(pfn) = self.vm.spaces().slot(indexes.space, index) {
+            self.vm.clean_plain(pfn);
+        }
+        self.vm.unmap_page(cpu, indexes.space, index);
+    }
+
+    /// Frees the block of the kernel that begins with a frame, of at most so many pages: a larger one is split. Returns its
+    /// pages.
+    fn free_fixed(&mut self, cpu: usize, here: Pfn, most: u64) -> u64 {
+        let of = |pfn: Pfn| {
+            let page = self.vm.pages().get(pfn);
+            (page.kind() == Owner::Driver).then_some(page.order())
+        };
+        let orders = 0..=self.vm.allocator().geometry().max_order;
+        let head = orders.map(|order| (here.align_down(order), order));
+        let block = head.into_iter().find(|&(head, order)| of(head) == Some(order));
+        let Some((head, order)) = block else { return 1 };
+        let fits = |order: &Order| here.is_aligned(*order) && 1 << order <= most;
+        let into = (0..=order).rev().find(fits).unwrap_or(0);
+        self.vm.split_owned(head, into);
+        self.disown(cpu, here, into);
+        1 << into
+    }
+}

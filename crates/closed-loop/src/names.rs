@@ -1,0 +1,137 @@
+//! Where the memory is that a recording names by frames.
+
+use pageblock::frame::{Order, Pfn};
+
+/// What a recorded frame stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Content {
+    /// A frame of the kernel or of a large page, which stays where it is.
+    Fixed(Pfn),
+    /// A page of a file, by its index.
+    File(u32),
+    /// A page of a mapping, by its index.
+    Anon(u32),
+}
+
+const TAG: u32 = 3 << 30;
+const FIXED: u32 = 1 << 30;
+const FILE: u32 = 2 << 30;
+const ANON: u32 = 3 << 30;
+
+impl Content {
+    const fn encode(self) -> u32 {
+        match self {
+            Self::Fixed(pfn) => FIXED | pfn.0 as u32,
+            Self::File(index) => FILE | index,
+            Self::Anon(index) => ANON | index,
+        }
+    }
+
+    const fn decode(bits: u32) -> Option<Self> {
+        let value = bits & !TAG;
+        match bits & TAG {
+            FIXED => Some(Self::Fixed(Pfn(value as u64))),
+            FILE => Some(Self::File(value)),
+            ANON => Some(Self::Anon(value)),
+            _ => None,
+        }
+    }
+}
+
+/// What each recorded frame stands for.
+pub(crate) struct Names {
+    of: Vec<u32>,
+    /// Frames that the recorded compaction holds: their next free is its own.
+    held: Vec<bool>,
+    /// Memory whose recorded frame is not known: pages of bulk requests, and what compaction moved out of sight.
+    unnamed: Vec<Content>,
+}
+
+impl Names {
+    /// Returns no names, for frames below `end`.
+    pub(crate) fn new(end: usize) -> Self {
+        Self { of: vec![0; end], held: vec![false; end], unnamed: Vec::new() }
+    }
+
+    /// Names what a request got.
+    pub(crate) fn set(&mut self, recorded: Pfn, content: Content) {
+        if let Some(slot) = self.of.get_mut(recorded.0 as usize) {
+            *slot = content.encode();
+            self.held[recorded.0 as usize] = false;
+        }
+    }
+
+    /// Names a block that stays where it is.
+    pub(crate) fn set_block(&mut self, recorded: Pfn, here: Pfn, order: Order) {
+        for n in 0..1 << order {
+            self.set(Pfn(recorded.0 + n), Content::Fixed(Pfn(here.0 + n)));
+        }
+    }
+
+    /// Takes the name off what a recorded frame stands for.
+    pub(crate) fn take(&mut self, recorded: Pfn) -> Option<Content> {
+        Content::decode(std::mem::take(self.of.get_mut(recorded.0 as usize)?))
+    }
+
+    /// Keeps what has no name.
+    pub(crate) fn keep_unnamed(&mut self, content: Content) {
+        self.unnamed.push(content);
+    }
+
+    /// Takes something without a name, the latest first.
+    pub(crate) fn take_unnamed(&mut self) -> Option<Content> {
+        self.unnamed.pop()
+    }
+
+    /// The recorded compaction took a free block.
+    pub(crate) fn hold(&mut self, recorded: Pfn, order: Order) {
+        let start = recorded.0 as usize;
+        let end = (start + (1 << order)).min(self.held.len());
+        self.held.get_mut(start..end).unwrap_or_default().fill(true);
+    }
+
+    /// The recorded compaction moved a page: what it stands for is named by the new frame, and the old one is compaction's.
+    pub(crate) fn rename(&mut self, from: Pfn, to: Option<Pfn>) {
+        let content = self.take(from);
+        self.hold(from, 0);
+        match (content, to) {
+            (Some(content), Some(to)) => self.set(to, content),
+            (Some(content), None) => self.keep_unnamed(content),
+            (None, _) => {}
+        }
+    }
+
+    /// Tells whether the recorded compaction held a frame, which it gives back now.
+    pub(crate) fn release(&mut self, recorded: Pfn) -> bool {
+        self.held.get_mut(recorded.0 as usize).is_some_and(std::mem::take)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_keeps_its_identity_when_the_recorded_compaction_moves_it() {
+        let mut names = Names::new(64);
+        names.set(Pfn(3), Content::Anon(7));
+        names.hold(Pfn(40), 2);
+        names.rename(Pfn(3), Some(Pfn(41)));
+        assert_eq!(names.take(Pfn(3)), None);
+        assert!(names.release(Pfn(3)) && names.release(Pfn(40)));
+        assert!(!names.release(Pfn(41)) && !names.release(Pfn(3)));
+        assert_eq!(names.take(Pfn(41)), Some(Content::Anon(7)));
+        names.set(Pfn(3), Content::File(1));
+        names.rename(Pfn(3), None);
+        assert_eq!(names.take_unnamed(), Some(Content::File(1)));
+        assert_eq!(names.take(Pfn(1 << 20)), None);
+    }
+
+    #[test]
+    fn every_frame_of_a_block_has_a_name() {
+        let mut names = Names::new(64);
+        names.set_block(Pfn(8), Pfn(32), 2);
+        assert_eq!(names.take(Pfn(11)), Some(Content::Fixed(Pfn(35))));
+        assert_eq!(names.take(Pfn(12)), None);
+    }
+}

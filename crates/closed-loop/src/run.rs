@@ -1,0 +1,58 @@
+//! A closed-loop replay of a recording, from its demands to a run.
+
+use pageblock_kernel::Kernel;
+use pageblock_recording::Recording;
+use pageblock_replay::Error;
+use pageblock_replay::demand::Demands;
+use pageblock_replay::machine::{self, recorded_preset};
+use pageblock_replay::open_loop::{Replayed, describe, start};
+
+use crate::machine::Machine;
+use crate::pace::Pace;
+
+/// The most frames of a machine: 256 GiB of pages of 4 KiB. Each takes some 40 bytes, used or not.
+const MOST_FRAMES: u64 = 1 << 26;
+
+/// Returns why a recording has no closed loop, if it has none.
+#[must_use]
+pub fn obstacle(recording: &Recording) -> Option<&'static str> {
+    if recording.requests_only {
+        Some("the recording has requests and frees only: who freed a page is not known")
+    } else if recording.start.end_pfn().0 > MOST_FRAMES {
+        Some("the machine has frames above 256 GiB")
+    } else {
+        None
+    }
+}
+
+/// Replays the demands of a recording on a machine with a kernel. `progress` is called with the demands done and their number;
+/// where it gives `false`, the replay stops, and there is no run. The recording has no [`obstacle`].
+///
+/// # Errors
+/// Where the demands cannot be read, or the recording's machine cannot be modelled.
+pub fn replay(
+    recording: &Recording,
+    demands: &Demands,
+    name: &str,
+    kernel: &Kernel,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Option<Replayed>, Error> {
+    let of = machine::Machine::of(recording)?;
+    let policy = &kernel.allocator;
+    let mut memory = of.table_memory(*policy)?;
+    let recorded = recorded_preset(recording).policy;
+    let allocator = start(&of, &recorded, policy, &demands.start, &mut memory)?;
+    let mut machine = Machine::new(allocator, kernel, &demands.start, Pace::of(demands)?);
+    let mut chunks = demands.chunks()?;
+    let mut done = 0;
+    while let Some(chunk) = chunks.next_chunk()? {
+        for timed in chunk {
+            machine.push(*timed);
+        }
+        done += chunk.len() as u64;
+        if !progress(done, demands.count) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(machine.finish(name, &recording.name, &describe(recording))))
+}

@@ -1,0 +1,95 @@
+//! Closed-loop replays of the recording that is part of the project.
+
+use std::path::PathBuf;
+
+use pageblock_kernel::Named;
+use pageblock_measure::Run;
+use pageblock_measure::certificate::Measure;
+use pageblock_recording::Recording;
+use pageblock_replay::demand::{Demand, Demands};
+use pageblock_replay::open_loop::{self, Replayed};
+
+struct Shipped {
+    recording: Recording,
+    demands: Demands,
+}
+
+impl Shipped {
+    fn new(test: &str) -> Self {
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../recordings");
+        let path = folder.join("debian-6.12-640m").canonicalize().expect("it is in the repository");
+        let recording = Recording::open(&path).expect("it is whole");
+        let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+        std::fs::create_dir_all(&cache).expect("cargo gives a folder to write to");
+        let columnar = recording.columnar(&cache, &mut |_, _| {}).expect("it can be converted");
+        let demands =
+            open_loop::demands(&recording, &columnar, &mut |_, _| {}).expect("it has demands");
+        Self { recording, demands }
+    }
+
+    fn replay(&self, kernel: &str) -> Replayed {
+        let named = Named::parse(kernel).expect("it is a kernel");
+        let replayed = pageblock_closed_loop::replay(
+            &self.recording,
+            &self.demands,
+            kernel,
+            &named.kernel,
+            &mut |_, _| true,
+        );
+        replayed.expect("it can be replayed").expect("it was not stopped")
+    }
+}
+
+fn count(run: &Run, name: &str) -> u64 {
+    run.counters.get(name).unwrap_or(0)
+}
+
+#[test]
+fn the_same_demand_and_kernel_give_the_same_run() {
+    let shipped = Shipped::new("same");
+    let (first, again) = (shipped.replay("debian-6.12"), shipped.replay("debian-6.12"));
+    assert_eq!((&first.run, &first.outcome), (&again.run, &again.outcome));
+    assert_ne!(first.run.event_hash, shipped.replay("linux-6.9").run.event_hash);
+}
+
+/// What the recorded reclaim freed is no demand: the machine frees about as much, by its own choice.
+#[test]
+fn reclaim_is_decided_by_the_machine() {
+    let shipped = Shipped::new("reclaim");
+    let mut recorded = 0;
+    let mut chunks = shipped.demands.chunks().unwrap();
+    while let Some(chunk) = chunks.next_chunk().unwrap() {
+        let reclaimed =
+            chunk.iter().filter(|t| matches!(t.demand, Demand::Free { reclaimed: true, .. }));
+        recorded += reclaimed.count() as u64;
+    }
+    let run = shipped.replay("debian-6.12").run;
+    let reclaimed = count(&run, "pgsteal_kswapd") + count(&run, "pgsteal_direct");
+    assert!(recorded > 1000, "{recorded}");
+    assert!((recorded / 2..recorded * 2).contains(&reclaimed), "{reclaimed} for {recorded}");
+    // A machine that keeps more memory free reclaims more.
+    let eager = shipped.replay("debian-6.12,watermark_scale_factor=500").run;
+    let more = count(&eager, "pgsteal_kswapd") + count(&eager, "pgsteal_direct");
+    assert!(more > reclaimed + 1000, "{more} for {reclaimed}");
+}
+
+/// Every free of the recording finds what it frees, and the state at the end is near to the recorded one.
+#[test]
+fn nothing_that_is_demanded_gets_lost() {
+    let shipped = Shipped::new("kept");
+    let replayed = shipped.replay("debian-6.12");
+    assert!(count(&replayed.run, "free_unknown") < 50);
+    let order = shipped.recording.pageblock_order;
+    let distances = shipped.demands.recorded.distances(&replayed.outcome, order);
+    let of = |measure| distances.iter().find(|d| d.measure == measure).unwrap().permyriad;
+    assert!(of(Measure::Blocks) < 500 && of(Measure::FreeByOrder) < 2000, "{distances:?}");
+}
+
+#[test]
+fn a_replay_stops_when_it_is_told_to() {
+    let Shipped { recording, demands } = Shipped::new("stopped");
+    let kernel = Named::parse("debian-6.12").unwrap().kernel;
+    let stopped =
+        pageblock_closed_loop::replay(&recording, &demands, "x", &kernel, &mut |_, _| false);
+    assert!(stopped.unwrap().is_none());
+}
