@@ -84,11 +84,13 @@ impl Journal {
         self.done.len()
     }
 
-    /// Returns the runs that are not done, with their places.
+    /// Returns the runs that are not done, with their places: seed by seed, so that what is interrupted has whole seeds.
     #[must_use]
     pub fn to_do(&self) -> Vec<(usize, Cell)> {
         let left = self.cells.iter().enumerate().filter(|(at, _)| !self.done.contains_key(at));
-        left.map(|(at, cell)| (at, cell.clone())).collect()
+        let mut left: Vec<_> = left.map(|(at, cell)| (at, cell.clone())).collect();
+        left.sort_by_key(|(_, cell)| cell.seed);
+        left
     }
 
     /// Takes a finished run as [`Cell::run`] has it: it is not lost from now on.
