@@ -79,9 +79,7 @@ impl Sweep {
 
     /// Returns the table of what is done.
     fn table(&self) -> PyResult<Table> {
-        let journal = self.journal();
-        let rows: Vec<_> = journal.rows().collect();
-        Ok(Table::of(batch(&rows).map_err(failed)?))
+        Ok(Table::of(batch(&self.journal()).map_err(failed)?))
     }
 }
 
