@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pageblock_measure::paired;
+use pageblock_measure::paired::compare;
 use pageblock_plan::jobs;
 use pageblock_plan::sweep::{Cell, Grid, Journal, batch, run};
 use pyo3::prelude::*;
@@ -102,7 +102,7 @@ pub(crate) fn sweep_grid_of(path: PathBuf) -> PyResult<String> {
 /// Wilcoxon's exact test.
 #[pyfunction]
 pub(crate) fn paired(base: Vec<f64>, new: Vec<f64>) -> PyResult<(f64, f64, f64, f64)> {
-    let result = paired::compare(&base, &new).map_err(|error| asked(error.to_string()))?;
+    let result = compare(&base, &new).map_err(|error| asked(error.to_string()))?;
     let (low, high) = result.interval;
     Ok((result.median_ratio, low, high, result.wilcoxon_p))
 }

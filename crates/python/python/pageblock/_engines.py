@@ -2,7 +2,7 @@
 
 import contextlib
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias, Union
@@ -25,7 +25,7 @@ Engine: TypeAlias = Union[Executor, Client, ModuleType, str]
 
 
 @contextlib.contextmanager
-def engine(given: "Engine | None", jobs: "int | None") -> "Iterator[Executor | None]":
+def engine(given: "Engine | None", jobs: "int | None") -> "Generator[Executor | None]":
     """Yields the executor that is meant; None are the threads of this process. What was started for it is stopped."""
     with contextlib.ExitStack() as stack:
         yield _found(given, jobs, stack)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from ._pageblock import Error, Kernel, switches
 
-__all__ = ["Knob", "version", "space"]
+__all__ = ["Knob", "space", "version", "with_switches"]
 
 # What leaves a knob as the kernel and the workload have it.
 DEFAULT = "default"
@@ -125,6 +125,11 @@ def space(kernel: Kernel, over: str, wanted: "Iterable[str] | None", replayed: b
         if known[name] not in chosen:
             chosen.append(known[name])
     return chosen
+
+
+def with_switches(kernel: Kernel, switched: "Mapping[str, str]") -> str:
+    """Returns the name of a kernel in which these switches have these values."""
+    return kernel.replace(**cast(Any, switched)).name if switched else kernel.name
 
 
 def _of_switch(row: "Mapping[str, Any]") -> Knob:

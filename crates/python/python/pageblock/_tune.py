@@ -1,5 +1,6 @@
 """Tuning: a search for the settings under which a workload, or a recorded machine, does best."""
 
+import functools
 import importlib
 import json
 import os
@@ -12,7 +13,7 @@ from typing import Any
 
 from ._answer import Trial, Tuned
 from ._engines import Engine, engine
-from ._knobs import Knob, space
+from ._knobs import Knob, space, with_switches
 from ._objectives import Measure, changes, measures
 from ._pageblock import Error, Kernel, Sweep, workloads
 from ._trials import Replays, Runner, Simulations, recorded_kernel
@@ -139,7 +140,7 @@ class _Search:
 
     def _name(self, settings: "Mapping[str, str | int]") -> str:
         switched = {knob.switch: knob.switched(settings[knob.name]) for knob in self.knobs if knob.name in settings}
-        return self.kernel.replace(**switched).name if switched else self.kernel.name  # type: ignore[misc]
+        return with_switches(self.kernel, switched)
 
     def _say(self, count: int) -> None:
         if self.progress:
@@ -192,13 +193,13 @@ class _Search:
         """Returns the share of each knob in how good the best tenth of the trials are, for each objective."""
         found: "dict[str, dict[str, float]]" = {}
         for at, measure in enumerate(self.measures):
-            sign = -1.0 if measure.more_is_better else 1.0
+            target = functools.partial(_loss, at=at, sign=-1.0 if measure.more_is_better else 1.0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 shares = self.optuna.importance.get_param_importances(
                     self.study,
                     evaluator=self.optuna.importance.PedAnovaImportanceEvaluator(),
-                    target=lambda trial, at=at, sign=sign: sign * trial.values[at],
+                    target=target,
                 )
             found[measure.name] = {str(name): float(share) for name, share in shares.items()}
         return found
@@ -207,6 +208,10 @@ class _Search:
 def _all(first: "list[Measure]") -> "list[Measure]":
     """Returns every measure, the objectives first: what was not looked for can have got worse."""
     return first + [one for one in measures(("huge-pages", "stalls", "work", "spread", "unmovable", "small-blocks")) if one not in first]
+
+
+def _loss(trial: Any, at: int, sign: float) -> float:
+    return sign * float(trial.values[at])
 
 
 def _optuna() -> Any:
@@ -227,8 +232,9 @@ def _is_recording(of: "str | os.PathLike[str]") -> bool:
 
 def _check(cell: "Mapping[str, str]") -> None:
     """Raises `Error` if it cannot be run."""
+    grid = {"workloads": [cell["workload"]], "kernels": [cell["kernel"]], "scales": [cell["scale"]]}
     with tempfile.TemporaryDirectory() as folder:
-        Sweep(json.dumps({"runs": [cell]}), folder)
+        Sweep(json.dumps(grid | ({"machines": [cell["machine"]]} if "machine" in cell else {})), folder)
 
 
 def _possible(knob: Knob, kernel: Kernel, cell: "Mapping[str, str]") -> Knob:
@@ -241,7 +247,7 @@ def _possible(knob: Knob, kernel: Kernel, cell: "Mapping[str, str]") -> Knob:
     for value in knob.values:
         try:
             if value != "default":
-                _check({**cell, "kernel": kernel.replace(**{knob.switch: knob.switched(value)}).name})  # type: ignore[arg-type]
+                _check({**cell, "kernel": with_switches(kernel, {knob.switch: knob.switched(value)})})
             values.append(value)
         except Error:
             continue
