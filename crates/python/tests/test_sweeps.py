@@ -167,6 +167,7 @@ def test_ray_is_an_executor(expected: bytes, tmp_path: Path, monkeypatch: pytest
         """A remote function of Ray, as far as it is used."""
 
         def __init__(self, work: Any) -> None:
+            assert isinstance(work, types.FunctionType), "Ray takes nothing else"
             self.work = work
 
         def options(self, max_retries: int) -> "Task":

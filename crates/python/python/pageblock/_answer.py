@@ -34,7 +34,7 @@ class Tuned:
 
     `settings` is the answer: knobs and values that differ from the default (empty if nothing is better); `tuned` the kernel with them;
     `front` the trials on the Pareto front and `number` the one that the answer comes from; `importance` the shares of the knobs for each
-    objective; `changes` what the held-out seeds say.
+    objective; `without` what becomes of the objectives when a setting is taken back; `changes` what the held-out seeds say.
     """
 
     subject: str
@@ -45,6 +45,7 @@ class Tuned:
     front: "list[Trial]"
     number: int
     importance: "dict[str, dict[str, float]]"
+    without: "dict[str, list[Change]]"
     changes: "list[Change]"
     ended: int
     request: "dict[str, Any]" = field(default_factory=lambda: {})
@@ -139,17 +140,25 @@ class Tuned:
         return lines
 
     def _settings(self) -> "list[str]":
-        return ["Settings (trial %d, without what does nothing)" % self.number, *(f"  {name} = {value}" for name, value in self.settings.items())]
+        if not self.settings:
+            return [f"Settings: none is left of trial {self.number}, as none makes an objective worse when it is taken back"]
+        rows = [("", *(f"{one.text} without it" for one in self.objectives))]
+        for name, value in self.settings.items():
+            rows.append((f"  {name} = {value}", *(_change(one) for one in self.without[name])))
+        return [f"Settings (of trial {self.number}, without what does nothing; seeds of the search)", *table(rows)]
 
     def _front(self) -> "list[str]":
         rows = [("trial", *(one.text for one in self.objectives), "settings")]
         for one in sorted(self.front, key=lambda one: one.number):
-            settings = ", ".join(f"{_short(name)}={value}" for name, value in one.settings.items()) or "the default"
+            # The others are in answer.json.
+            shown = [f"{_short(name)}={value}" for name, value in one.settings.items() if name in self.settings]
+            others = len(one.settings) - len(shown)
+            settings = ", ".join(shown + [f"{others} others"] * (others > 0)) or "the default"
             rows.append((str(one.number), *(f"{one.values[of.name]:.2f}" for of in self.objectives), settings))
         return ["Pareto front, means over the seeds of the search", *table(rows)]
 
     def _importance(self) -> "list[str]":
-        lines = ["Importance (PED-ANOVA: what the best tenth of the trials have in common)"]
+        lines = ["Importance (PED-ANOVA: what tells the best quarter of the trials from the others)"]
         for name, shares in self.importance.items():
             first = sorted(shares.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
             lines.append(f"  {name}: " + ", ".join(f"{_short(knob)} {100 * share:.0f} %" for knob, share in first))
@@ -166,6 +175,11 @@ def table(rows: "Sequence[Sequence[str]]") -> "list[str]":
         return text.ljust(widths[at]) if at == 0 or (at == last and text_last) else text.rjust(widths[at])
 
     return ["  ".join(cell(at, text) for at, text in enumerate(row)).rstrip() for row in rows]
+
+
+def _change(one: Change) -> str:
+    _, tuned, change, interval, _ = one.words()
+    return f"{tuned}, {change} ({interval})" if interval else f"{tuned}, {change}"
 
 
 def _short(name: str) -> str:

@@ -74,5 +74,10 @@ class Ray(Executor):
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Starts a task."""
-        future: "Future[Any]" = self.ray.remote(fn).options(max_retries=RETRIES).remote(*args, **kwargs).future()
+        # Ray takes functions of Python only.
+        future: "Future[Any]" = self.ray.remote(_call).options(max_retries=RETRIES).remote(fn, args, kwargs).future()
         return future
+
+
+def _call(fn: "Callable[..., Any]", args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> Any:
+    return fn(*args, **kwargs)

@@ -62,11 +62,11 @@ def _sizes(*values: "str | int") -> "tuple[str | int, ...]":
     return (DEFAULT, *values)
 
 
-# Ranges in which administrators set them. dirty_*bytes stand for the ratios of small machines and are left out, as is
+# Ranges in which administrators set them: watermarks keep memory from everybody, which no objective counts. dirty_*bytes stand for the ratios of small machines and are left out, as is
 # zone_reclaim_mode, which only several nodes have a use for.
 SYSCTLS = (
-    Knob("vm.min_free_kbytes", "min_free_kbytes", _sizes(16896, 33792, 67584, 135168, 270336, 540672, 1081344), allocator=True),
-    Knob("vm.watermark_scale_factor", "watermark_scale_factor", range(10, 1000), log=True, since=(4, 6), allocator=True),
+    Knob("vm.min_free_kbytes", "min_free_kbytes", _sizes(16896, 33792, 67584, 135168, 270336, 540672), allocator=True),
+    Knob("vm.watermark_scale_factor", "watermark_scale_factor", range(10, 300), log=True, since=(4, 6), allocator=True),
     Knob("vm.watermark_boost_factor", "watermark_boost_factor", range(0, 30000, 2500), since=(5, 0), allocator=True),
     Knob("vm.percpu_pagelist_fraction", "percpu_pagelist_high_fraction", _sizes(8, 32, 128), before=(5, 14), allocator=True),
     Knob("vm.percpu_pagelist_high_fraction", "percpu_pagelist_high_fraction", _sizes(8, 32, 128), since=(5, 14), allocator=True),

@@ -65,6 +65,8 @@ class Change:
         """Returns the cells of a table: default, tuned, change, interval, p."""
         if self.low == self.high == 1.0:
             return f"{self.default:.2f}", f"{self.tuned:.2f}", "+0 %", "", ""
+        if self.ratio == float("inf"):
+            return f"{self.default:.2f}", f"{self.tuned:.2f}", "from 0", "", f"{self.p:.3f}"
         interval = f"{_percent(self.low)} to {_percent(self.high)}"
         return f"{self.default:.2f}", f"{self.tuned:.2f}", _percent(self.ratio), interval, f"{self.p:.3f}"
 

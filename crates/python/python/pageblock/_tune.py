@@ -14,7 +14,7 @@ from typing import Any
 from ._answer import Trial, Tuned
 from ._engines import Engine, engine
 from ._knobs import Knob, space, with_switches
-from ._objectives import Measure, changes, measures
+from ._objectives import Change, Measure, changes, measures
 from ._pageblock import Error, Kernel, Sweep, workloads
 from ._trials import Replays, Runner, Simulations, recorded_kernel
 
@@ -23,6 +23,8 @@ __all__ = ["tune"]
 HEAD = "tune.json"
 # So many trials are drawn at random before the sampler learns from them.
 STARTUP = 16
+# The share of the trials that count as the best when knobs are weighed.
+BEST = 0.25
 
 
 def tune(
@@ -162,7 +164,10 @@ class _Search:
         rows = self.runner.run(names, self.runner.held_out)
         judged = changes(_all(self.measures), rows[names[0]], rows[names[1]])
         ended = sum(row.get("ended") is not None for row in rows[names[1]])
-        return Tuned(self.runner.subject, self.kernel, names[1], settings, self.measures, front, one.number, self._importance(), judged, ended)
+        return Tuned(
+            self.runner.subject, self.kernel, names[1], settings, self.measures, front, one.number, self._importance(),
+            self._without(settings), judged, ended,
+        )  # fmt: skip
 
     def _chosen(self, front: "list[Trial]", pick: "int | None") -> Trial:
         if pick is not None:
@@ -189,8 +194,15 @@ class _Search:
                 settings = without
         return settings
 
+    def _without(self, settings: "dict[str, str | int]") -> "dict[str, list[Change]]":
+        """Returns what becomes of the objectives when one setting of the answer is taken back."""
+        others = {name: self._name({other: value for other, value in settings.items() if other != name}) for name in settings}
+        whole = self._name(settings)
+        rows = self.runner.run([whole, *others.values()], self.runner.search_seeds)
+        return {name: changes(self.measures, rows[whole], rows[other]) for name, other in others.items()}
+
     def _importance(self) -> "dict[str, dict[str, float]]":
-        """Returns the share of each knob in how good the best tenth of the trials are, for each objective."""
+        """Returns the share of each knob in what tells the best trials from the others, for each objective."""
         found: "dict[str, dict[str, float]]" = {}
         for at, measure in enumerate(self.measures):
             target = functools.partial(_loss, at=at, sign=-1.0 if measure.more_is_better else 1.0)
@@ -198,7 +210,7 @@ class _Search:
                 warnings.simplefilter("ignore")
                 shares = self.optuna.importance.get_param_importances(
                     self.study,
-                    evaluator=self.optuna.importance.PedAnovaImportanceEvaluator(),
+                    evaluator=self.optuna.importance.PedAnovaImportanceEvaluator(target_quantile=BEST),
                     target=target,
                 )
             found[measure.name] = {str(name): float(share) for name, share in shares.items()}
