@@ -100,7 +100,7 @@ class Tuned:
         jobs: "int | None" = None,
         timeout: int = 3600,
     ) -> Report:
-        """Runs the answer on a real kernel in QEMU beside the default, `repeat` times each, and compares.
+        """Runs the answer on a real kernel in QEMU beside the default, `repeat` times each, and compares; `check.txt` has it too.
 
         `kernel` is a package, a folder or an image as for `guest_run`; the machine and the scale are those of the search.
         """
@@ -114,7 +114,9 @@ class Tuned:
             self.request["workload"], [kernel], sysctls=["default", setting], repeat=repeat, machine=self.request.get("machine"),
             scale=self.request["scale"], out=out or self.folder / "check", qemu=qemu, program=program, jobs=jobs, timeout=timeout,
         )  # fmt: skip
-        return runs.compare()
+        report = runs.compare()
+        (self.folder / "check.txt").write_text(report.text, encoding="utf-8")
+        return report
 
     def _head(self) -> "list[str]":
         names = " and ".join(one.name for one in self.objectives)
