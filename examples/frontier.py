@@ -111,6 +111,8 @@ def draw(runs: polars.DataFrame) -> None:
             if row["kernel"] in best or row["kernel"] in ("linux-3.10", "linux-7.3"):
                 axis.annotate(short(row["kernel"]), (row["work"] / 1e3, row["huge"]), fontsize=5.5, xytext=(3, 2), textcoords="offset points")
         axis.set_title(workload)
+        if of["work"].max():
+            axis.set_xscale("log")
         axis.set_ylabel("huge pages on fault [%]" if of["on_fault"][0] else "free memory in pageblocks [%]")
         axis.set_xlabel("pages reclaimed, scanned, moved [thousands]")
         axis.grid(alpha=0.2)
@@ -147,12 +149,26 @@ def bootstrap(values: "numpy.ndarray[Any, Any]") -> "tuple[float, float]":
     return float(numpy.quantile(drawn, 0.025)), float(numpy.quantile(drawn, 0.975))
 
 
-def change(runs: polars.DataFrame, workload: str, name: str, a: str, b: str) -> "tuple[float, float, float]":
-    """Returns how much more a measure is under b than under a: the mean over the seeds of the difference, with its 95 % interval."""
+def change(runs: polars.DataFrame, workload: str, name: str, variant: str, per: int) -> str:
+    """Returns how much more a measure is than under 7.3: the mean over the seeds of the difference, with its 95 % interval."""
     of = runs.filter((polars.col("workload") == workload) & ~polars.col("lost"))
-    both = of.filter(polars.col("kernel") == a).join(of.filter(polars.col("kernel") == b), on="seed", suffix="_b")
-    difference = (both[f"{name}_b"] - both[name]).to_numpy()
-    return float(difference.mean()), *bootstrap(difference)
+    both = of.filter(polars.col("kernel") == "linux-7.3").join(of.filter(polars.col("kernel") == variant), on="seed", suffix="_b")
+    if both.is_empty():
+        return "did not finish"
+    difference = (both[f"{name}_b"] - both[name]).to_numpy() / per
+    low, high = bootstrap(difference)
+    return f"{difference.mean():+.1f} ({low:+.1f} to {high:+.1f}){'*' if low > 0 or high < 0 else ''}"
+
+
+def spans(kernels: "list[str]", all_: "list[str]") -> str:
+    """Returns names with neighbours joined: 5.1 to 5.8."""
+    groups: "list[list[str]]" = []
+    for kernel in kernels:
+        if groups and "," not in kernel and all_.index(kernel) == all_.index(groups[-1][-1]) + 1:
+            groups[-1].append(kernel)
+        else:
+            groups.append([kernel])
+    return ", ".join(f"{short(one[0])} to {short(one[-1])}" if len(one) > 1 else short(one[0]) for one in groups)
 
 
 def page(runs: polars.DataFrame, table: polars.DataFrame) -> str:
@@ -166,7 +182,7 @@ def page(runs: polars.DataFrame, table: polars.DataFrame) -> str:
         of = means(runs, workload)
         by = {row["kernel"]: row for row in of.rows(named=True)}
         kind = "" if of["on_fault"][0] else " (free)"
-        best = ", ".join(short(name) for name in front(of))
+        best = spans(front(of), of["kernel"].to_list())
         lines.append(f"| {workload}{kind} | " + " | ".join(cell(by[name]) for name in shown) + f" | {best} |")
     lines += ["", f"{int(runs['lost'].sum())} runs did not finish"]
     if lost.height:
@@ -178,11 +194,7 @@ def page(runs: polars.DataFrame, table: polars.DataFrame) -> str:
     lines += ["| workload | packed: huge [points] | packed: work [thousands] | defrag_mode: huge [points] | defrag_mode: work [thousands] |"]
     lines += ["|---|---:|---:|---:|---:|"]
     for workload in runs["workload"].unique(maintain_order=True):
-        cells = [
-            signed(*(value / per for value in change(runs, workload, name, "linux-7.3", variant)))
-            for variant in VARIANTS
-            for name, per in (("huge", 1), ("work", 1000))
-        ]
+        cells = [change(runs, workload, name, variant, per) for variant in VARIANTS for name, per in (("huge", 1), ("work", 1000))]
         lines.append(f"| {workload} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -190,11 +202,6 @@ def page(runs: polars.DataFrame, table: polars.DataFrame) -> str:
 def cell(row: "dict[str, Any]") -> str:
     """Returns huge-page availability and work of a kernel."""
     return "did not finish" if row["huge"] is None else f"{row['huge']:.1f} / {row['work'] / 1e3:,.0f}"
-
-
-def signed(mean: float, low: float, high: float) -> str:
-    """Returns a change with its interval."""
-    return f"{mean:+.1f} ({low:+.1f} to {high:+.1f}){'*' if low > 0 or high < 0 else ''}"
 
 
 if __name__ == "__main__":
