@@ -68,8 +68,8 @@ def test_a_search_that_was_killed_goes_on(expected: "tuple[Path, pageblock.Tuned
                 raise KeyboardInterrupt
             return super().submit(fn, *args, **kwargs)
 
-    with Killed(1) as executor, pytest.raises(KeyboardInterrupt):
-        pageblock.tune(WORKLOAD, out=tmp_path, executor=executor, **SEARCH)
+    with Killed(1) as killed, pytest.raises(KeyboardInterrupt):
+        pageblock.tune(WORKLOAD, out=tmp_path, executor=killed, **SEARCH)
     assert list(tmp_path.glob("runs/*/runs.jsonl")), "some is done"
     ran: list[str] = []
 
@@ -85,8 +85,9 @@ def test_a_search_that_was_killed_goes_on(expected: "tuple[Path, pageblock.Tuned
     with Counting(2) as executor:
         pageblock.tune(WORKLOAD, out=tmp_path, executor=executor, **SEARCH)
     assert not ran, "all of it is there"
+    other: dict[str, Any] = {**SEARCH, "seeds": 4}
     with pytest.raises(pageblock.Error, match="the folder has another search: seeds is 3, not 4; name another folder"):
-        pageblock.tune(WORKLOAD, out=tmp_path, **{**SEARCH, "seeds": 4})
+        pageblock.tune(WORKLOAD, out=tmp_path, **other)
 
 
 def test_a_recording_is_replayed(tmp_path: Path) -> None:
