@@ -10,6 +10,8 @@ mod run;
 #[cfg(feature = "full")]
 pub(crate) mod sweep;
 #[cfg(feature = "full")]
+pub(crate) mod tune;
+#[cfg(feature = "full")]
 pub(crate) mod watch;
 
 use std::path::PathBuf;
@@ -151,6 +153,10 @@ pub(crate) enum Command {
     #[cfg(feature = "full")]
     #[command(after_help = sweep::SWEEP_HELP)]
     Sweep(sweep::SweepArgs),
+    /// Search for the settings under which a workload, or a recorded machine, does best
+    #[cfg(feature = "full")]
+    #[command(after_help = tune::TUNE_HELP)]
+    Tune(Box<tune::TuneArgs>),
     /// Compare saved runs
     Compare(CompareArgs),
     /// Replay the requests of a recording under other policies, and compare

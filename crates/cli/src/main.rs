@@ -43,6 +43,8 @@ mod run;
 mod suggest;
 #[cfg(feature = "full")]
 mod sweep;
+#[cfg(feature = "full")]
+mod tune;
 mod verify;
 #[cfg(feature = "full")]
 mod watch;
@@ -99,6 +101,8 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Repeat(args) => repeat::run(args),
         #[cfg(feature = "full")]
         Command::Sweep(args) => sweep::run(&args),
+        #[cfg(feature = "full")]
+        Command::Tune(args) => tune::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Verify(args) => verify::run(&VerifyPlan::new(args)?),
         Command::Replay(args) => replay::run(&ReplayPlan::new(args)?),

@@ -1,7 +1,9 @@
 //! The programs that a guest runs, and the shared libraries that they need, from the host.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use crate::error::Error;
 
@@ -34,11 +36,15 @@ pub fn files(own: &Path, record: bool) -> Result<Vec<HostFile>, Error> {
     if record {
         files.push(HostFile { path: "/pageblock".to_owned(), bytes: loadable(own)? });
     }
-    if files.iter().any(|file| interpreter(&file.bytes)) {
-        for library in libraries()? {
-            let bytes = fs::read(&library).map_err(Error::at(&library))?;
-            files.push(HostFile { path: library.display().to_string(), bytes });
+    let mut needed = BTreeSet::new();
+    for (program, file) in [guest.as_path(), own].into_iter().zip(&files) {
+        if interpreter(&file.bytes) {
+            needed.append(&mut libraries(program)?);
         }
+    }
+    for library in needed {
+        let bytes = fs::read(&library).map_err(Error::at(&library))?;
+        files.push(HostFile { path: library.display().to_string(), bytes });
     }
     Ok(files)
 }
@@ -86,25 +92,25 @@ fn interpreter(bytes: &[u8]) -> bool {
     headers(bytes).any(|header| header.kind == INTERPRETER)
 }
 
-/// Returns the files of the libraries of this process, the dynamic linker among them.
-fn libraries() -> Result<Vec<PathBuf>, Error> {
-    let maps = Path::new("/proc/self/maps");
-    let text = fs::read_to_string(maps).map_err(Error::at(maps))?;
-    let mut list: Vec<PathBuf> = Vec::new();
-    for line in text.lines() {
-        if let Some(at) = line.find('/')
-            && line[at..].contains(".so")
-            && !list.iter().any(|known| known.as_os_str() == &line[at..])
-        {
-            list.push(PathBuf::from(&line[at..]));
+/// Returns the files of the libraries that a program needs, the dynamic linker among them, which is asked for them.
+fn libraries(program: &Path) -> Result<BTreeSet<PathBuf>, Error> {
+    let asked =
+        Command::new(program).env("LD_TRACE_LOADED_OBJECTS", "1").stdin(Stdio::null()).output();
+    let text = asked.map_err(Error::at(program))?.stdout;
+    let mut list = BTreeSet::new();
+    for line in String::from_utf8_lossy(&text).lines() {
+        // `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)`, or the linker's path alone.
+        if let Some(path) = line.split_whitespace().find(|word| word.starts_with('/')) {
+            list.insert(fs::canonicalize(path).map_err(Error::at(Path::new(path)))?);
         }
     }
-    if list.is_empty() {
-        return Err(Error::Program(format!(
-            "{NAME} needs shared libraries and pageblock has none: build both in the same way"
-        )));
+    match list.is_empty() {
+        true => Err(Error::Program(format!(
+            "{}: its dynamic linker does not tell which libraries it needs",
+            program.display()
+        ))),
+        false => Ok(list),
     }
-    Ok(list)
 }
 
 #[cfg(test)]
@@ -122,7 +128,9 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_a_linker() {
-        assert!(libraries().unwrap().iter().any(|path| path.to_string_lossy().contains("ld-")));
+    fn a_program_needs_its_linker() {
+        let found = libraries(&std::env::current_exe().unwrap()).unwrap();
+        assert!(found.iter().any(|path| path.to_string_lossy().contains("ld-")), "{found:?}");
+        assert!(found.iter().all(|path| path.to_string_lossy().contains(".so")), "{found:?}");
     }
 }

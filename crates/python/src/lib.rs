@@ -44,7 +44,7 @@ mod _pageblock {
     #[pymodule_export]
     use super::simulate::run;
     #[pymodule_export]
-    use super::sweep::{Sweep, sweep_grid_of, sweep_run};
+    use super::sweep::{Sweep, paired, sweep_grid_of, sweep_run};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -148,9 +149,44 @@ def test_mistakes_are_named_before_anything_is_written(grid: "dict[str, Any]", w
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_no_executor_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(pageblock.Error, match="a list is no executor of concurrent.futures and no Dask client"):
-        pageblock.sweep(GRID, tmp_path, executor=[])  # type: ignore[arg-type]  # pyright: ignore
+def test_what_is_no_executor_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(pageblock.Error, match="a list is no executor of concurrent.futures, no Dask client"):
+        pageblock.sweep(GRID, tmp_path / "out", executor=[])  # type: ignore[arg-type]  # pyright: ignore
+    for name, extra in [("ray", "ray"), ("dask", "dask"), ("tcp://nowhere:8786", "dask")]:
+        monkeypatch.setitem(sys.modules, "distributed" if extra == "dask" else extra, None)
+        with pytest.raises(pageblock.Error, match=rf"is not installed: pip install 'pageblock\[{extra}\]'"):
+            pageblock.sweep(GRID, tmp_path / "out", executor=name)
+    assert not (tmp_path / "out").exists()
+
+
+def test_ray_is_an_executor(expected: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = types.ModuleType("ray")
+    retries: list[int] = []
+
+    class Task:
+        """A remote function of Ray, as far as it is used."""
+
+        def __init__(self, work: Any) -> None:
+            assert isinstance(work, types.FunctionType), "Ray takes nothing else"
+            self.work = work
+
+        def options(self, max_retries: int) -> "Task":
+            retries.append(max_retries)
+            return self
+
+        def remote(self, *args: Any) -> "Task":
+            self.result: Future[Any] = Future()
+            self.result.set_result(self.work(*args))
+            return self
+
+        def future(self) -> "Future[Any]":
+            return self.result
+
+    monkeypatch.setattr(ray, "remote", Task, raising=False)
+    monkeypatch.setattr(ray, "is_initialized", lambda: True, raising=False)
+    pageblock.sweep(GRID, tmp_path, executor=ray)
+    assert (tmp_path / "runs.parquet").read_bytes() == expected
+    assert retries == [3] * 12
 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ mod runs;
 mod scenarios;
 mod sweep;
 mod switches;
+mod tune;
 mod watch;
 mod words;
 

@@ -1,8 +1,8 @@
 //! The folder of a sweep: its grid, a journal with a line for each finished run, and the table at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -23,13 +23,35 @@ struct Head {
     grid: String,
 }
 
-/// The runs of a sweep, and what is done of them.
+/// The runs of a sweep, and where in the journal those that are done are: a row itself is in memory only while it is used.
 #[derive(Debug)]
 pub struct Journal {
     folder: PathBuf,
     cells: Vec<Cell>,
-    done: BTreeMap<usize, Row>,
+    done: Done,
     file: File,
+}
+
+/// What is done.
+#[derive(Debug, Default)]
+struct Done {
+    /// The first byte of the line of each run.
+    lines: BTreeMap<usize, u64>,
+    /// The names of all counters.
+    counters: BTreeSet<String>,
+    /// The bytes of the whole lines.
+    bytes: u64,
+}
+
+impl Done {
+    fn add(&mut self, at: usize, row: &Row) {
+        for name in row.counters.keys() {
+            if !self.counters.contains(name) {
+                self.counters.insert(name.clone());
+            }
+        }
+        self.lines.insert(at, self.bytes);
+    }
 }
 
 impl Journal {
@@ -45,11 +67,10 @@ impl Journal {
             runs: cells.len(),
             grid: hash(&cells),
         };
-        let old = match path.exists() {
-            true => fs::read_to_string(&path).at(|| path.display())?,
-            false => String::new(),
+        let done = match path.exists() {
+            true => read(&head, &cells, &path)?,
+            false => Done::default(),
         };
-        let (done, whole) = read(&old, &head, &cells, &path)?;
         let mut file = OpenOptions::new()
             .create(true)
             .write(true)
@@ -57,10 +78,11 @@ impl Journal {
             .open(&path)
             .at(|| path.display())?;
         // What was half written goes.
-        file.set_len(whole as u64).at(|| path.display())?;
-        std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).at(|| path.display())?;
+        file.set_len(done.bytes).at(|| path.display())?;
+        file.seek(SeekFrom::End(0)).at(|| path.display())?;
+        let is_new = done.bytes == 0;
         let mut journal = Self { folder: folder.to_owned(), cells, done, file };
-        if whole == 0 {
+        if is_new {
             journal.write(&format!("{}\n", to_json(&head)?))?;
         }
         Ok(journal)
@@ -81,14 +103,17 @@ impl Journal {
     /// Returns the number of runs that are done.
     #[must_use]
     pub fn done(&self) -> usize {
-        self.done.len()
+        self.done.lines.len()
     }
 
-    /// Returns the runs that are not done, with their places.
+    /// Returns the runs that are not done, with their places: seed by seed, so that what is interrupted has whole seeds.
     #[must_use]
     pub fn to_do(&self) -> Vec<(usize, Cell)> {
-        let left = self.cells.iter().enumerate().filter(|(at, _)| !self.done.contains_key(at));
-        left.map(|(at, cell)| (at, cell.clone())).collect()
+        let left =
+            self.cells.iter().enumerate().filter(|(at, _)| !self.done.lines.contains_key(at));
+        let mut left: Vec<_> = left.map(|(at, cell)| (at, cell.clone())).collect();
+        left.sort_by_key(|(_, cell)| cell.seed);
+        left
     }
 
     /// Takes a finished run as [`Cell::run`] has it: it is not lost from now on.
@@ -104,18 +129,44 @@ impl Journal {
         if self.cells.get(at) != Some(&read.cell) {
             bail!("run {at} of the sweep is another one: a worker answered what it was not asked");
         }
+        let begins = self.done.bytes;
         self.write(&format!("[{at},{row}]\n"))?;
-        self.done.insert(at, read);
+        let ends = std::mem::replace(&mut self.done.bytes, begins);
+        self.done.add(at, &read);
+        self.done.bytes = ends;
         Ok(())
     }
 
     fn write(&mut self, line: &str) -> Result<()> {
-        self.file.write_all(line.as_bytes()).at(|| self.folder.join(JOURNAL).display().to_string())
+        self.file
+            .write_all(line.as_bytes())
+            .at(|| self.folder.join(JOURNAL).display().to_string())?;
+        self.done.bytes += line.len() as u64;
+        Ok(())
     }
 
-    /// Returns the rows that are done, in the order of the grid.
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.done.values()
+    /// Returns the names of the counters that the runs have.
+    pub(super) fn counters(&self) -> &BTreeSet<String> {
+        &self.done.counters
+    }
+
+    /// Reads the rows that are done, in the order of the grid.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn rows(&self) -> Result<impl Iterator<Item = Result<Row>>> {
+        let path = self.folder.join(JOURNAL);
+        let mut file = BufReader::new(File::open(&path).at(|| path.display())?);
+        let mut text = String::new();
+        Ok(self.done.lines.values().map(move |begins| {
+            text.clear();
+            file.seek(SeekFrom::Start(*begins)).at(|| path.display())?;
+            file.read_line(&mut text).at(|| path.display())?;
+            match serde_json::from_str::<(usize, Row)>(&text) {
+                Ok((_, row)) => Ok(row),
+                Err(_) => bail!("{}: it was changed while the sweep ran", path.display()),
+            }
+        }))
     }
 
     /// Writes the table, whole or not at all, and returns its path. It depends on the grid alone, not on who ran what when.
@@ -124,24 +175,24 @@ impl Journal {
     /// If it cannot be written.
     pub fn finish(&self) -> Result<PathBuf> {
         let path = self.folder.join(RESULT);
-        table::save(&path, self.rows())?;
+        table::save(&path, self)?;
         Ok(path)
     }
 }
 
-/// Reads what is done, and the bytes of the whole lines.
-fn read(
-    text: &str,
-    head: &Head,
-    cells: &[Cell],
-    path: &Path,
-) -> Result<(BTreeMap<usize, Row>, usize)> {
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    let mut done = BTreeMap::new();
-    for (number, line) in (1..).zip(text[..whole].lines()) {
+/// Reads what is done.
+fn read(head: &Head, cells: &[Cell], path: &Path) -> Result<Done> {
+    let mut file = BufReader::new(File::open(path).at(|| path.display())?);
+    let (mut done, mut line) = (Done::default(), String::new());
+    for number in 1.. {
         let wrong = |what: &str| format!("{}: line {number}: {what}", path.display());
+        line.clear();
+        file.read_line(&mut line).at(|| path.display())?;
+        if !line.ends_with('\n') {
+            break;
+        }
         if number == 1 {
-            match serde_json::from_str::<Head>(line) {
+            match serde_json::from_str::<Head>(&line) {
                 Ok(found) if found == *head => {}
                 Ok(_) => bail!(
                     "{}",
@@ -151,14 +202,15 @@ fn read(
                 ),
                 Err(_) => bail!("{}", wrong("it is no journal of a sweep; name another folder")),
             }
-            continue;
+        } else {
+            match serde_json::from_str::<(usize, Row)>(&line) {
+                Ok((at, row)) if cells.get(at) == Some(&row.cell) => done.add(at, &row),
+                _ => bail!("{}", wrong("it is no run of this sweep")),
+            }
         }
-        match serde_json::from_str::<(usize, Row)>(line) {
-            Ok((at, row)) if cells.get(at) == Some(&row.cell) => done.insert(at, row),
-            _ => bail!("{}", wrong("it is no run of this sweep")),
-        };
+        done.bytes += line.len() as u64;
     }
-    Ok((done, whole))
+    Ok(done)
 }
 
 /// Returns a hash of the runs.

@@ -35,7 +35,9 @@ from ._pageblock import (
     switches,
     workloads,
 )
+from ._answer import Tuned
 from ._sweep import sweep
+from ._tune import tune
 
 __all__ = [
     "Error",
@@ -45,6 +47,7 @@ __all__ = [
     "Report",
     "Runs",
     "Table",
+    "Tuned",
     "Workload",
     "compare",
     "doctor",
@@ -60,6 +63,7 @@ __all__ = [
     "stop_all",
     "sweep",
     "switches",
+    "tune",
     "workloads",
 ]
 

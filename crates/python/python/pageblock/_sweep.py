@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from fractions import Fraction
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
+from ._engines import Engine, engine
 from ._pageblock import Error, Kernel, Sweep, Table, stop_all, sweep_grid_of, sweep_run
 
 __all__ = ["sweep"]
@@ -20,17 +21,11 @@ LOOK_EVERY = 0.2
 SAY_EVERY = 1.0
 
 
-class _Client(Protocol):
-    """What a Dask client has."""
-
-    def get_executor(self, **options: Any) -> Executor: ...
-
-
 def sweep(
     grid: "Mapping[str, Any] | str | os.PathLike[str]",
     out: "str | os.PathLike[str]",
     *,
-    executor: "Executor | _Client | None" = None,
+    executor: "Engine | None" = None,
     jobs: "int | None" = None,
     progress: "bool | None" = None,
 ) -> Table:
@@ -44,30 +39,20 @@ def sweep(
     `out` is a folder. Each finished run is there at once (`runs.jsonl`), and a sweep of the same grid goes on after it. At the end
     `runs.parquet` is written, which depends on the grid alone: not on the executor, the number of workers or the order.
 
-    `executor` is any of `concurrent.futures`, or a Dask client; without one, `jobs` threads of this process run the simulations, by
-    default one a CPU. With `progress` (by default on a terminal) a line says how far it is, and the time that is left.
+    `executor` is any of `concurrent.futures`, a Dask client, the module `ray`, or a name: `"processes"` or `"dask"` (on this machine, `jobs`
+    of them), the address of a Dask scheduler, `"ray"`. Without one, `jobs` threads of this process run the simulations, by default one a CPU. With `progress` (by default on a terminal) a line says how far it is, and the time that is left.
 
     The columns: `workload`, `kernel`, `machine`, `scale`, `seed`, `event_hash`, `ended`, `resolved_kernel` (JSON: the preset and every
     switch), the measures that decide, and every counter.
     """
-    work = Sweep(_json(grid), out)
-    if executor is None:
-        work.run(jobs)
-    else:
-        _on(work, _executor(executor), _Progress(work, progress))
+    with engine(executor, jobs) as found:
+        work = Sweep(_json(grid), out)
+        if found is None:
+            work.run(jobs)
+        else:
+            _on(work, found, _Progress(work, progress))
     work.finish()
     return work.table()
-
-
-def _executor(given: "Executor | _Client") -> Executor:
-    if isinstance(given, Executor):
-        return given
-    if hasattr(given, "get_executor"):
-        # A run that is repeated after its worker died gives the same bytes.
-        return given.get_executor(pure=False, retries=3)
-    if type(given).__module__.startswith("ray"):
-        raise Error("executor: Ray has none of concurrent.futures; ray.util.joblib or a ThreadPoolExecutor of ray.get calls does")
-    raise Error(f"executor: a {type(given).__name__} is no executor of concurrent.futures and no Dask client (pip install 'pageblock[dask]')")
 
 
 def _on(work: Sweep, executor: Executor, progress: "_Progress") -> None:

@@ -1,0 +1,83 @@
+"""Executors: those of `concurrent.futures`, clients of Dask, Ray, and their names."""
+
+import contextlib
+import importlib
+from collections.abc import Callable, Generator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from types import ModuleType
+from typing import Any, Protocol, TypeAlias, Union
+
+from ._pageblock import Error
+
+__all__ = ["Engine", "engine"]
+
+# A run that is repeated after its worker died gives the same bytes.
+RETRIES = 3
+
+
+class Client(Protocol):
+    """What a Dask client has."""
+
+    def get_executor(self, **options: Any) -> Executor: ...
+
+
+Engine: TypeAlias = Union[Executor, Client, ModuleType, str]
+
+
+@contextlib.contextmanager
+def engine(given: "Engine | None", jobs: "int | None") -> "Generator[Executor | None]":
+    """Yields the executor that is meant; None are the threads of this process. What was started for it is stopped."""
+    with contextlib.ExitStack() as stack:
+        yield _found(given, jobs, stack)
+
+
+def _found(given: "Engine | None", jobs: "int | None", stack: contextlib.ExitStack) -> "Executor | None":
+    if given is None or given == "threads":
+        return None
+    if given == "processes":
+        return stack.enter_context(ProcessPoolExecutor(jobs))
+    if given == "ray":
+        return Ray(_module("ray", "ray"))
+    if isinstance(given, str) and (given == "dask" or "://" in given):
+        distributed = _module("distributed", "dask")
+        options: "dict[str, Any]" = {"n_workers": jobs, "threads_per_worker": 1, "dashboard_address": None}
+        client = distributed.Client(**options) if given == "dask" else distributed.Client(given)
+        given = stack.enter_context(client)
+    if isinstance(given, Executor):
+        return given
+    if isinstance(given, ModuleType) and given.__name__ == "ray":
+        return Ray(given)
+    get_executor: "Callable[..., Executor] | None" = getattr(given, "get_executor", None)
+    if get_executor is not None:
+        return get_executor(pure=False, retries=RETRIES)
+    what = f"'{given}'" if isinstance(given, str) else f"a {type(given).__name__}"
+    raise Error(
+        f"executor: {what} is no executor of concurrent.futures, no Dask client (pip install 'pageblock[dask]'), not the module ray (pip install "
+        "'pageblock[ray]'), and none of 'threads', 'processes', 'dask', 'ray' and the address of a Dask scheduler"
+    )
+
+
+def _module(name: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise Error(f"executor: {name} is not installed: pip install 'pageblock[{extra}]'") from error
+
+
+class Ray(Executor):
+    """Ray as an executor: each call is a task, which is repeated where its worker dies."""
+
+    def __init__(self, ray: Any) -> None:
+        self.ray = ray
+        if not ray.is_initialized():
+            ray.init(log_to_driver=False)
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Starts a task."""
+        # Ray takes functions of Python only.
+        future: "Future[Any]" = self.ray.remote(_call).options(max_retries=RETRIES).remote(fn, args, kwargs).future()
+        return future
+
+
+def _call(fn: "Callable[..., Any]", args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> Any:
+    return fn(*args, **kwargs)

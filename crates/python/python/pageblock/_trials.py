@@ -1,0 +1,123 @@
+"""The runs of a search: simulations as sweeps, or replays of a recording, on any executor."""
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from ._pageblock import Error, Kernel, Recording, stop_all
+from ._sweep import sweep
+
+__all__ = ["Replays", "Runner", "Simulations"]
+
+Row = Mapping[str, Any]
+
+
+class Runner(Protocol):
+    """Runs kernels and keeps what is done."""
+
+    subject: str
+    search_seeds: "list[int]"
+    held_out: "list[int]"
+
+    def run(self, kernels: "Sequence[str]", seeds: "Sequence[int]") -> "dict[str, list[Row]]":
+        """Returns the rows of each kernel, a row a seed."""
+        ...
+
+
+class Simulations:
+    """Simulations of a workload: each batch is a sweep in a folder of its own, so what is done is not run again."""
+
+    def __init__(
+        self, cell: "Mapping[str, str]", out: Path, seeds: int, held_out: int, executor: "Executor | None", jobs: "int | None"
+    ) -> None:
+        self.cell, self.out, self.executor, self.jobs = cell, out, executor, jobs
+        self.search_seeds = list(range(1, seeds + 1))
+        self.held_out = list(range(seeds + 1, seeds + held_out + 1))
+        machine = f" on {cell['machine']}" if "machine" in cell else ""
+        self.subject = f"{cell['workload']}{machine} at {cell['scale']}"
+        self.done: "dict[tuple[str, int], Row]" = {}
+
+    def run(self, kernels: "Sequence[str]", seeds: "Sequence[int]") -> "dict[str, list[Row]]":
+        """Returns the rows of each kernel, a row a seed; what was run before is not run again."""
+        wanted = [(kernel, seed) for kernel in dict.fromkeys(kernels) for seed in seeds]
+        new = [one for one in wanted if one not in self.done]
+        if new:
+            runs = [{**self.cell, "kernel": kernel, "seed": seed} for kernel, seed in new]
+            # The same runs are found again, however many trials come before them.
+            folder = self.out / "runs" / hashlib.sha256(json.dumps(runs).encode()).hexdigest()[:16]
+            table = sweep({"runs": runs}, folder, executor=self.executor, jobs=self.jobs, progress=False)
+            for one, row in zip(new, table.to_dicts()):
+                self.done[one] = row
+        return {kernel: [self.done[kernel, seed] for seed in seeds] for kernel in kernels}
+
+
+class Replays:
+    """Replays of a recording, which have no seeds; a line of a journal each."""
+
+    def __init__(self, path: str, out: Path, executor: "Executor | None", jobs: "int | None") -> None:
+        self.path, self.executor, self.jobs = path, executor, jobs
+        self.search_seeds, self.held_out = [0], [0]
+        self.subject = Recording(path).name
+        self.journal = out / "replays.jsonl"
+        self.done: "dict[str, Row]" = {}
+        if self.journal.exists():
+            text = self.journal.read_text(encoding="utf-8")
+            # What was half written goes.
+            text = text[: text.rfind("\n") + 1]
+            self.journal.write_text(text, encoding="utf-8")
+            self.done = {row["kernel"]: row for row in map(json.loads, text.splitlines())}
+
+    def run(self, kernels: "Sequence[str]", seeds: "Sequence[int]") -> "dict[str, list[Row]]":
+        """Returns the row of each kernel."""
+        new = [kernel for kernel in dict.fromkeys(kernels) if kernel not in self.done]
+        if new:
+            self._replay(new)
+        return {kernel: [self.done[kernel]] for kernel in kernels}
+
+    def _replay(self, kernels: "Sequence[str]") -> None:
+        own = self.executor is None
+        executor = ThreadPoolExecutor(self.jobs or os.cpu_count()) if self.executor is None else self.executor
+        each = functools.partial(cast("Callable[[str, str], str]", replay_one), os.fspath(self.path))
+        futures = [executor.submit(each, kernel) for kernel in kernels]
+        try:
+            with self.journal.open("a", encoding="utf-8") as journal:
+                for kernel, future in zip(kernels, futures):
+                    line = future.result()
+                    journal.write(line + "\n")
+                    journal.flush()
+                    self.done[kernel] = json.loads(line)
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            stop_all()
+            raise
+        finally:
+            if own:
+                executor.shutdown(wait=False, cancel_futures=True)
+
+
+@functools.lru_cache(maxsize=2)
+def _opened(path: str) -> Recording:
+    """Opens a recording, once a worker."""
+    return Recording(path)
+
+
+def replay_one(path: str, kernel: str) -> str:
+    """Replays a recording under a kernel, and returns the row as JSON."""
+    rows: "Iterable[Row]" = _opened(path).replay(kernel).to_dicts()
+    for row in rows:
+        if row["kernel"] == kernel:
+            return json.dumps(dict(row))
+    raise Error(f"{path}: no replay under {kernel}")
+
+
+def recorded_kernel(path: str) -> Kernel:
+    """Returns the preset of a recording's kernel."""
+    for row in _opened(path).replay([]).to_dicts():
+        return Kernel(str(row["kernel"]))
+    raise Error(f"{path}: the recorded kernel is not known; name one")

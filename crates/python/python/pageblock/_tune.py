@@ -1,0 +1,282 @@
+"""Tuning: a search for the settings under which a workload, or a recorded machine, does best."""
+
+import functools
+import importlib
+import json
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ._answer import Trial, Tuned
+from ._engines import Engine, engine
+from ._knobs import Knob, space, with_switches
+from ._objectives import Change, Measure, changes, measures
+from ._pageblock import Error, Kernel, Sweep, workloads
+from ._trials import Replays, Runner, Simulations, recorded_kernel
+
+__all__ = ["tune"]
+
+HEAD = "tune.json"
+# So many trials are drawn at random before the sampler learns from them.
+STARTUP = 16
+# The share of the trials that count as the best when knobs are weighed.
+BEST = 0.25
+
+
+def tune(
+    of: "str | os.PathLike[str]",
+    kernel: "Kernel | str | None" = None,
+    objectives: "str | Sequence[str]" = "huge-pages",
+    *,
+    out: "str | os.PathLike[str]",
+    over: str = "sysctls",
+    knobs: "Sequence[str] | None" = None,
+    machine: "str | os.PathLike[str] | None" = None,
+    scale: object = "1",
+    trials: int = 64,
+    batch: int = 8,
+    seeds: int = 8,
+    held_out: int = 16,
+    seed: int = 1,
+    pick: "int | None" = None,
+    executor: "Engine | None" = None,
+    jobs: "int | None" = None,
+    progress: "bool | None" = None,
+) -> Tuned:
+    """Searches for the settings of a kernel under which a workload does best, and returns what it found.
+
+    `of` is a name of `workloads()`, or the path of a recording, which is replayed; `kernel` the kernel, for a recording by default the
+    recorded one; `objectives` one or several of `huge-pages`, `stalls`, `work`, `spread`, `unmovable`, `small-blocks`: with several the
+    answer is from the Pareto front, the best in the first objective that is not worse than the default in another, or trial `pick`.
+
+    `over` is `"sysctls"` (those that exist on this kernel, and the settings of huge pages) or `"switches"` (of the allocator's policy);
+    `knobs` names those to change instead. `trials` settings are proposed, `batch` at a time, by Optuna's TPE with this `seed`: the same
+    history gives the same proposals, whatever the executor and the number of workers; the last batch is a whole one. Each is simulated with the seeds 1 to `seeds`; what
+    does not make an objective worse when it is taken back is left out of the answer, which `held_out` other seeds then judge.
+
+    `machine` and `scale` are those of `run`, `executor` and `jobs` those of `sweep`. `out` is a folder: what is done is there at once, and
+    the same call goes on after it, with more `trials` too.
+    """
+    optuna = _optuna()
+    wanted = measures([objectives] if isinstance(objectives, str) else list(objectives))
+    for name, value, least in (("trials", trials, 1), ("batch", batch, 1), ("seeds", seeds, 1), ("held_out", held_out, 1)):
+        if value < least:
+            raise Error(f"{name} {value}: at least {least}")
+    folder, replayed = Path(out), _is_recording(of)
+    if kernel is None and not replayed:
+        raise Error("a kernel is missing: linux-6.12, for example")
+    base = recorded_kernel(os.fspath(of)) if kernel is None else Kernel(kernel)
+    chosen = space(base, over, knobs, replayed)
+    cell = {"workload": os.fspath(of), "scale": str(scale)}
+    if machine is not None:
+        cell["machine"] = os.fspath(machine)
+    if not replayed:
+        _check({**cell, "kernel": base.name})
+        chosen = [_possible(knob, base, cell) for knob in chosen]
+    if not chosen:
+        raise Error(f"{base.name} has no knob to change")
+    head = {
+        "of": os.fspath(of), "kernel": base.name, "objectives": [one.name for one in wanted], "over": over, "seeds": seeds,
+        "knobs": [knob.name for knob in chosen], "machine": cell.get("machine"), "scale": str(scale), "batch": batch, "seed": seed,
+        "optuna": optuna.__version__,
+    }  # fmt: skip
+    with engine(executor, jobs) as found:
+        _open(folder, head)
+        if replayed:
+            runner: Runner = Replays(os.fspath(of), folder, found, jobs)
+        else:
+            runner = Simulations(cell, folder, seeds, held_out, found, jobs)
+        search = _Search(optuna, runner, base, chosen, wanted, seed, sys.stderr.isatty() if progress is None else progress)
+        search.run(trials, batch)
+        tuned = search.answer(pick)
+    tuned.request = {**cell, "kernel": base.name, "seeds": seeds, "held_out": held_out, "trials": trials, "over": over}
+    tuned.save(folder)
+    return tuned
+
+
+class _Search:
+    """The trials of a search, and what comes of them."""
+
+    def __init__(
+        self, optuna: Any, runner: Runner, kernel: Kernel, knobs: "list[Knob]", wanted: "list[Measure]", seed: int, progress: bool
+    ) -> None:
+        self.optuna, self.runner, self.kernel, self.knobs, self.measures, self.progress = optuna, runner, kernel, knobs, wanted, progress
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        directions = ["maximize" if one.more_is_better else "minimize" for one in wanted]
+        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP)
+        self.study = optuna.create_study(directions=directions, sampler=sampler)
+        # The kernel as it is comes first: it is what the others are compared with, and where the search begins.
+        self.study.enqueue_trial({knob.name: knob.default(kernel) for knob in knobs})
+        self.trials: "list[Trial]" = []
+
+    def run(self, count: int, batch: int) -> None:
+        """Asks for batches of proposals and tells what they gave, in the order of their numbers."""
+        while len(self.trials) < count:
+            asked = [self.study.ask() for _ in range(batch)]
+            values = [{knob.name: knob.suggest(trial) for knob in self.knobs} for trial in asked]
+            settings = [self._set(each) for each in values]
+            rows = self.runner.run([self._name(each) for each in settings], self.runner.search_seeds)
+            for trial, each in zip(asked, settings):
+                self._tell(trial, each, rows[self._name(each)])
+            self._say(count)
+
+    def _tell(self, trial: Any, settings: "dict[str, str | int]", rows: "Sequence[Mapping[str, Any]]") -> None:
+        found: "list[float]" = []
+        # A run that did not finish has done less of everything: it is no success.
+        lost = sum(row.get("ended") is not None for row in rows)
+        for measure in self.measures:
+            values = [value for value in map(measure.of, rows) if value is not None]
+            lost += len(rows) - len(values)
+            found.append(sum(values) / len(values) if values else 0.0)
+        trial.set_constraint("runs without a result", float(lost))
+        self.study.tell(trial, found)
+        self.trials.append(Trial(trial.number, settings, dict(zip((one.name for one in self.measures), found)), lost))
+
+    def _set(self, values: "Mapping[str, str | int]") -> "dict[str, str | int]":
+        """Returns the values that differ from the kernel as it is."""
+        return {knob.name: values[knob.name] for knob in self.knobs if values[knob.name] != knob.default(self.kernel)}
+
+    def _name(self, settings: "Mapping[str, str | int]") -> str:
+        switched = {knob.switch: knob.switched(settings[knob.name]) for knob in self.knobs if knob.name in settings}
+        return with_switches(self.kernel, switched)
+
+    def _say(self, count: int) -> None:
+        if self.progress:
+            numbers = [one.number for one in self.front()]
+            print(f"{len(self.trials)} of {count} trials; on the front: {', '.join(map(str, numbers))}", file=sys.stderr, flush=True)
+
+    def front(self) -> "list[Trial]":
+        """Returns the trials that no other one is better than in every objective."""
+        if not any(trial.lost == 0 for trial in self.trials):
+            raise Error(f"{self.runner.subject} under {self.kernel.name}: no trial has a result in {self.measures[0].text}")
+        return [self.trials[trial.number] for trial in self.study.best_trials]
+
+    def answer(self, pick: "int | None") -> Tuned:
+        """Chooses from the front, leaves out what does nothing, and lets the held-out seeds judge."""
+        front = self.front()
+        one = self._chosen(front, pick)
+        settings = self._simplified(one, self._importance())
+        names = [self.kernel.name, self._name(settings)]
+        rows = self.runner.run(names, self.runner.held_out)
+        judged = changes(_all(self.measures), rows[names[0]], rows[names[1]])
+        ended = sum(row.get("ended") is not None for row in rows[names[1]])
+        return Tuned(
+            self.runner.subject, self.kernel, names[1], settings, self.measures, front, one.number, self._importance(),
+            self._without(settings), judged, ended,
+        )  # fmt: skip
+
+    def _chosen(self, front: "list[Trial]", pick: "int | None") -> Trial:
+        if pick is not None:
+            for one in front:
+                if one.number == pick:
+                    return one
+            raise Error(f"pick {pick}: on the front are the trials {', '.join(str(one.number) for one in front)}")
+        sign = {one.name: -1 if one.more_is_better else 1 for one in self.measures}
+        default = self.trials[0].values
+        harmless = [one for one in front if all(sign[name] * one.values[name] <= sign[name] * default[name] for name in sign)]
+        first = self.measures[0].name
+        return min(harmless or front, key=lambda one: (sign[first] * one.values[first], one.number))
+
+    def _simplified(self, one: Trial, importance: "Mapping[str, Mapping[str, float]]") -> "dict[str, str | int]":
+        """Takes back one setting after the other, the least important first, unless an objective gets worse."""
+        weight = {name: max(of.get(name, 0.0) for of in importance.values()) for name in one.settings}
+        settings, seeds = dict(one.settings), self.runner.search_seeds
+        whole = self._name(settings)
+        for name in sorted(one.settings, key=lambda name: (weight[name], name)):
+            without = {other: value for other, value in settings.items() if other != name}
+            rows = self.runner.run([whole, self._name(without)], seeds)
+            lost = any(row.get("ended") is not None for row in rows[self._name(without)])
+            if not lost and not any(change.worse for change in changes(self.measures, rows[whole], rows[self._name(without)])):
+                settings = without
+        return settings
+
+    def _without(self, settings: "dict[str, str | int]") -> "dict[str, list[Change]]":
+        """Returns what becomes of the objectives when one setting of the answer is taken back."""
+        others = {name: self._name({other: value for other, value in settings.items() if other != name}) for name in settings}
+        whole = self._name(settings)
+        rows = self.runner.run([whole, *others.values()], self.runner.search_seeds)
+        return {name: changes(self.measures, rows[whole], rows[other]) for name, other in others.items()}
+
+    def _importance(self) -> "dict[str, dict[str, float]]":
+        """Returns the share of each knob in what tells the best trials from the others, for each objective."""
+        found: "dict[str, dict[str, float]]" = {}
+        for at, measure in enumerate(self.measures):
+            target = functools.partial(_loss, at=at, sign=-1.0 if measure.more_is_better else 1.0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                shares = self.optuna.importance.get_param_importances(
+                    self.study,
+                    evaluator=self.optuna.importance.PedAnovaImportanceEvaluator(target_quantile=BEST),
+                    target=target,
+                )
+            found[measure.name] = {str(name): float(share) for name, share in shares.items()}
+        return found
+
+
+def _all(first: "list[Measure]") -> "list[Measure]":
+    """Returns every measure, the objectives first: what was not looked for can have got worse."""
+    return first + [one for one in measures(("huge-pages", "stalls", "work", "spread", "unmovable", "small-blocks")) if one not in first]
+
+
+def _loss(trial: Any, at: int, sign: float) -> float:
+    return sign * float(trial.values[at])
+
+
+def _optuna() -> Any:
+    try:
+        return importlib.import_module("optuna")
+    except ImportError as error:
+        raise Error("tuning needs Optuna: pip install 'pageblock[tune]'") from error
+
+
+def _is_recording(of: "str | os.PathLike[str]") -> bool:
+    names = [str(row["workload"]) for row in workloads().to_dicts()]
+    if os.fspath(of) in names:
+        return False
+    if not Path(of).exists():
+        raise Error(f"there is no workload and no recording '{os.fspath(of)}'; there are {', '.join(names)}")
+    return True
+
+
+def _check(cell: "Mapping[str, str]") -> None:
+    """Raises `Error` if it cannot be run."""
+    grid = {"workloads": [cell["workload"]], "kernels": [cell["kernel"]], "scales": [cell["scale"]]}
+    with tempfile.TemporaryDirectory() as folder:
+        Sweep(json.dumps(grid | ({"machines": [cell["machine"]]} if "machine" in cell else {})), folder)
+
+
+def _possible(knob: Knob, kernel: Kernel, cell: "Mapping[str, str]") -> Knob:
+    """Returns a knob without the values that this machine cannot have, and with the one that the kernel has."""
+    if isinstance(knob.values, range):
+        own = int(knob.default(kernel))
+        low, high = min(knob.values.start, own), max(knob.values.stop, own)
+        return knob.with_values(range(low, high, knob.values.step), knob.log and low > 0)
+    values: "list[str | int]" = []
+    for value in knob.values:
+        try:
+            if value != "default":
+                _check({**cell, "kernel": with_switches(kernel, {knob.switch: knob.switched(value)})})
+            values.append(value)
+        except Error:
+            continue
+    return knob.with_values(tuple(values), log=False)
+
+
+def _open(folder: Path, head: "dict[str, Any]") -> None:
+    """Makes the folder, or checks that it has the same search."""
+    path = folder / HEAD
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(head, indent=1) + "\n", encoding="utf-8")
+        return
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise Error(f"{path}: it is no file of a search; name another folder") from error
+    for name, value in head.items():
+        if before.get(name) != value:
+            raise Error(f"{path}: the folder has another search: {name} is {before.get(name)}, not {value}; name another folder")

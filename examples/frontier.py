@@ -1,0 +1,208 @@
+"""Every kernel under every workload: runs the sweep of frontier.toml, draws docs/pictures/frontier.svg, and writes the table of
+docs/frontier.md anew.
+
+    pip install 'pageblock[dask]' matplotlib numpy polars
+    python examples/frontier.py --out frontier.sweep            # --seeds 8 for fewer seeds, --dask 4 for a cluster of four processes
+"""
+
+import argparse
+import contextlib
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy
+import polars
+from matplotlib import pyplot
+
+import pageblock
+
+HERE = Path(__file__).parent
+PAGE, PICTURE = HERE.parent / "docs/frontier.md", HERE.parent / "docs/pictures/frontier.svg"
+BEGIN, END = "<!-- examples/frontier.py writes from here -->\n", "<!-- to here -->\n"
+WORK = ["pgsteal_kswapd", "pgsteal_direct", "compact_migrate_scanned", "compact_free_scanned", "pgmigrate_success"]
+FAULT, SMALL = "Huge pages on fault [%]", "Free in too small blocks [%]"
+COLUMNS = ["linux-3.10", "linux-4.4", "linux-4.20", "linux-5.15", "linux-6.1", "linux-6.12", "linux-7.3"]
+VARIANTS = ["linux-7.3,placement=packed", "linux-7.3,nofragment=defrag_mode"]
+
+
+def main() -> None:
+    """Does everything."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("frontier.sweep"), help="the folder of the sweep, which goes on there")
+    parser.add_argument("--seeds", type=int, help="run so many seeds instead of those of the grid")
+    parser.add_argument("--workload", action="append", help="run these workloads only, and write nothing")
+    parser.add_argument("--dask", type=int, help="run on a local Dask cluster of so many processes")
+    given = parser.parse_args()
+    grid = tomllib.loads((HERE / "frontier.toml").read_text(encoding="utf-8"))
+    grid |= {"seeds": given.seeds} if given.seeds else {}
+    grid |= {"workloads": given.workload} if given.workload else {}
+    with cluster(given.dask) as executor:
+        table = polars.DataFrame(pageblock.sweep(grid, given.out, executor=executor))
+    if given.workload:
+        return
+    runs = measured(table)
+    draw(runs)
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    PAGE.write_text(before + BEGIN + page(runs, table) + END + after, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def cluster(workers: "int | None") -> Iterator[Any]:
+    """Yields the client of a cluster, or None for the threads of this process."""
+    if workers is None:
+        yield None
+        return
+    import distributed
+
+    with (
+        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
+def measured(table: polars.DataFrame) -> polars.DataFrame:
+    """Returns a row a run: the workload, the kernel, the seed, huge-page availability [%], the work [pages], and whether it ended early."""
+    # Where every run faults for huge pages, it is their success; else the free memory in blocks of a pageblock or more.
+    faults = polars.col(FAULT).is_not_null().all().over("workload")
+    return table.select(
+        "workload", "kernel", "seed", faults.alias("on_fault"), polars.col("ended").is_not_null().alias("lost"),
+        huge=polars.when(faults).then(polars.col(FAULT)).otherwise(100 - polars.col(SMALL)),
+        work=polars.sum_horizontal(*WORK).cast(polars.Float64),
+    )  # fmt: skip
+
+
+def means(runs: polars.DataFrame, workload: str) -> polars.DataFrame:
+    """Returns the means of each kernel under a workload, in the order of the grid; runs that ended early are counted and left out."""
+    of = runs.filter(polars.col("workload") == workload).group_by("kernel", maintain_order=True)
+    done = [polars.col(name).filter(~polars.col("lost")).mean().alias(name) for name in ("huge", "work")]
+    return of.agg(*done, polars.col("lost").sum(), polars.col("on_fault").first())
+
+
+def front(of: polars.DataFrame) -> "list[str]":
+    """Returns the kernels that no other one beats in both means."""
+    points = [row for row in of.rows(named=True) if row["huge"] is not None]
+    beaten = lambda a: any(  # noqa: E731
+        b["huge"] >= a["huge"] and b["work"] <= a["work"] and (b["huge"], b["work"]) != (a["huge"], a["work"]) for b in points
+    )
+    return [row["kernel"] for row in points if not beaten(row)]
+
+
+def draw(runs: polars.DataFrame) -> None:
+    """Draws a panel for each workload: a dot for each kernel's means, the newer the darker, a bar of 95 % over the seeds."""
+    matplotlib.rcParams.update({"svg.hashsalt": "frontier", "svg.fonttype": "none", "font.size": 7, "axes.titlesize": 8})
+    workloads = runs["workload"].unique(maintain_order=True).to_list()
+    figure, axes = pyplot.subplots(4, 3, figsize=(9.2, 10.4), layout="constrained")
+    for axis, workload in zip(axes.flat, workloads):
+        of = means(runs, workload)
+        best = front(of)
+        for at, row in enumerate(of.rows(named=True)):
+            if row["huge"] is None:
+                continue
+            color, mark = look(row["kernel"], at / of.height)
+            values = runs.filter((polars.col("workload") == workload) & (polars.col("kernel") == row["kernel"]) & ~polars.col("lost"))
+            low, high = bootstrap(values["huge"].to_numpy())
+            axis.plot([row["work"] / 1e3] * 2, [low, high], color=color, linewidth=0.6, alpha=0.6)
+            axis.plot(row["work"] / 1e3, row["huge"], mark, color=color, markersize=4, markeredgecolor="black" if row["kernel"] in best else color)
+            if row["kernel"] in best or row["kernel"] in ("linux-3.10", "linux-7.3"):
+                axis.annotate(short(row["kernel"]), (row["work"] / 1e3, row["huge"]), fontsize=5.5, xytext=(3, 2), textcoords="offset points")
+        axis.set_title(workload)
+        if of["work"].max():
+            axis.set_xscale("log")
+        axis.set_ylabel("huge pages on fault [%]" if of["on_fault"][0] else "free memory in pageblocks [%]")
+        axis.set_xlabel("pages reclaimed, scanned, moved [thousands]")
+        axis.grid(alpha=0.2)
+    for axis in list(axes.flat)[len(workloads) :]:
+        axis.axis("off")
+    labels = [("linux-3.10", 0.0, "3.10"), ("linux-7.3", 0.95, "7.3 (newer is darker)"), *((name, 1.0, short(name)) for name in VARIANTS)]
+    for name, at, label in labels:
+        color, mark = look(name, at)
+        axes.flat[-1].plot([], [], mark, color=color, markersize=4, label=label)
+    axes.flat[-1].plot([], [], "o", color="white", markeredgecolor="black", markersize=4, label="on the front")
+    axes.flat[-1].legend(loc="center", fontsize=8, frameon=False)
+    figure.savefig(PICTURE, metadata={"Date": None})
+
+
+def look(kernel: str, age: float) -> "tuple[Any, str]":
+    """Returns the colour and the mark of a kernel."""
+    if "packed" in kernel:
+        return "tab:red", "s"
+    if "defrag" in kernel:
+        return "tab:orange", "D"
+    return matplotlib.colormaps["Blues"](0.25 + 0.7 * age), "o"
+
+
+def short(kernel: str) -> str:
+    """Returns `7.3 packed` for `linux-7.3,placement=packed`."""
+    name, _, switch = kernel.removeprefix("linux-").partition(",")
+    return f"{name} {switch.split('=')[-1]}".strip()
+
+
+def bootstrap(values: "numpy.ndarray[Any, Any]") -> "tuple[float, float]":
+    """Returns the 95 % interval of the mean, from 10,000 resamples with a fixed seed."""
+    rng = numpy.random.default_rng(1)
+    drawn = rng.choice(values, (10_000, len(values))).mean(axis=1)
+    return float(numpy.quantile(drawn, 0.025)), float(numpy.quantile(drawn, 0.975))
+
+
+def change(runs: polars.DataFrame, workload: str, name: str, variant: str, per: int) -> str:
+    """Returns how much more a measure is than under 7.3: the mean over the seeds of the difference, with its 95 % interval."""
+    of = runs.filter((polars.col("workload") == workload) & ~polars.col("lost"))
+    both = of.filter(polars.col("kernel") == "linux-7.3").join(of.filter(polars.col("kernel") == variant), on="seed", suffix="_b")
+    if both.is_empty():
+        return "did not finish"
+    difference = (both[f"{name}_b"] - both[name]).to_numpy() / per
+    low, high = bootstrap(difference)
+    return f"{difference.mean():+.1f} ({low:+.1f} to {high:+.1f}){'*' if low > 0 or high < 0 else ''}"
+
+
+def spans(kernels: "list[str]", all_: "list[str]") -> str:
+    """Returns names with neighbours joined: 5.1 to 5.8."""
+    groups: "list[list[str]]" = []
+    for kernel in kernels:
+        if groups and "," not in kernel and all_.index(kernel) == all_.index(groups[-1][-1]) + 1:
+            groups[-1].append(kernel)
+        else:
+            groups.append([kernel])
+    return ", ".join(f"{short(one[0])} to {short(one[-1])}" if len(one) > 1 else short(one[0]) for one in groups)
+
+
+def page(runs: polars.DataFrame, table: polars.DataFrame) -> str:
+    """Returns the table and the findings."""
+    seeds = table["seed"].n_unique()
+    lost = runs.filter("lost").group_by("workload", "kernel").len().sort("workload", "kernel")
+    lines = [f"{runs.height:,} runs at 1/64: {table['kernel'].n_unique()} kernels, {table['workload'].n_unique()} workloads, {seeds} seeds.", ""]
+    shown = COLUMNS + VARIANTS
+    lines += ["| workload | " + " | ".join(short(name) for name in shown) + " | on the front |", "|---" * (len(shown) + 2) + "|"]
+    for workload in runs["workload"].unique(maintain_order=True):
+        of = means(runs, workload)
+        by = {row["kernel"]: row for row in of.rows(named=True)}
+        kind = "" if of["on_fault"][0] else " (free)"
+        best = spans(front(of), of["kernel"].to_list())
+        lines.append(f"| {workload}{kind} | " + " | ".join(cell(by[name]) for name in shown) + f" | {best} |")
+    lines += ["", f"{int(runs['lost'].sum())} runs did not finish"]
+    if lost.height:
+        most = lost.sort("len", descending=True)
+        lines[-1] += ": " + ", ".join(f"{row['workload']} under {short(row['kernel'])} {row['len']}" for row in most.head(8).rows(named=True))
+        lines[-1] += f", and in {lost.height - 8} other cells" if lost.height > 8 else ""
+    lines[-1] += "."
+    lines += ["", "Change from 7.3, mean of the paired differences with its 95 % interval over the seeds; `*`: the interval is without 0:", ""]
+    lines += ["| workload | packed: huge [points] | packed: work [thousands] | defrag_mode: huge [points] | defrag_mode: work [thousands] |"]
+    lines += ["|---|---:|---:|---:|---:|"]
+    for workload in runs["workload"].unique(maintain_order=True):
+        cells = [change(runs, workload, name, variant, per) for variant in VARIANTS for name, per in (("huge", 1), ("work", 1000))]
+        lines.append(f"| {workload} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def cell(row: "dict[str, Any]") -> str:
+    """Returns huge-page availability and work of a kernel."""
+    return "did not finish" if row["huge"] is None else f"{row['huge']:.1f} / {row['work'] / 1e3:,.0f}"
+
+
+if __name__ == "__main__":
+    main()
