@@ -23,7 +23,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let (at, i) = self.machine.find_allocated(pfn, order)?;
-        if self.leave(at, i, order, observer) {
+        if self.caches.zones[at.index()].cache.collects() && self.leave(at, i, order, observer) {
             return Ok(());
         }
         if self.cache(at).count_if_kept(order).is_some()
@@ -48,7 +48,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
 
     /// Collects a block that is freed into a pageblock that is being emptied; gives back to the zone what was
     /// collected, once that is a batch. Tells whether it did.
-    #[inline(always)]
+    #[inline(never)]
     fn leave(
         &mut self,
         at: ZoneIndex,

@@ -114,22 +114,29 @@ impl CpuList {
     /// whether there is a first block now.
     pub(crate) fn warm(&mut self, rest: Rest<'_>, owned: impl Fn(Index) -> bool) -> bool {
         let mut first = HOT;
-        while first > 0 && !self.chain.is_empty() {
-            let (i, next) = match &rest {
-                Rest::Linked(map, tag) => match self.chain.first(*map, *tag) {
-                    Ok(found) => found,
-                    Err(_) => break,
-                },
-                Rest::Ring(ring) => (self.chain.ring_first(ring), NIL),
-            };
-            if !owned(i) {
-                break;
+        match rest {
+            Rest::Linked(map, tag) => {
+                while first > 0 && !self.chain.is_empty() {
+                    match self.chain.first(map, tag) {
+                        Ok((i, next)) if owned(i) => {
+                            first -= 1;
+                            self.hot[first] = i;
+                            self.chain.step(next);
+                        }
+                        _ => break,
+                    }
+                }
             }
-            first -= 1;
-            self.hot[first] = i;
-            match &rest {
-                Rest::Linked(..) => self.chain.step(next),
-                Rest::Ring(ring) => self.chain.ring_drop_head(ring),
+            Rest::Ring(ring) => {
+                while first > 0 && !self.chain.is_empty() {
+                    let i = self.chain.ring_first(ring);
+                    if !owned(i) {
+                        break;
+                    }
+                    first -= 1;
+                    self.hot[first] = i;
+                    self.chain.ring_drop_head(ring);
+                }
             }
         }
         self.hot.copy_within(first.., 0);
@@ -156,6 +163,7 @@ impl CpuList {
     }
 
     /// Moves the older half of a full stack behind it, if there is room.
+    #[inline]
     pub(crate) fn make_room(&mut self, rest: Rest<'_>) {
         const HALF: usize = HOT / 2;
         if (self.len as usize) < HOT {

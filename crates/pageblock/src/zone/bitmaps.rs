@@ -68,7 +68,7 @@ impl Zone<'_> {
     /// Merges a block that is freed with free blocks of the same type beside it, within its pageblock and as far as
     /// nothing else decides. The pages of those stay in the counters. Tells whether the merged block stands in its
     /// place.
-    #[inline]
+    #[inline(always)]
     pub(super) fn merge_packed(
         &mut self,
         i: Index,

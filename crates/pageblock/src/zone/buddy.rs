@@ -144,7 +144,25 @@ impl Zone<'_> {
     /// Frees a block to the list of a type, merging it with its buddies (`__free_one_page`).
     ///
     /// `end` overrides the choice of the list's end.
+    #[inline]
     pub(crate) fn free_one(
+        &mut self,
+        i: Index,
+        order: Order,
+        mt: Migratetype,
+        end: Option<End>,
+        observer: &mut impl Observer,
+    ) {
+        if self.is_packed() {
+            self.free_one_under::<true>(i, order, mt, end, observer);
+        } else {
+            self.free_one_under::<false>(i, order, mt, end, observer);
+        }
+    }
+
+    /// The same, where the placement is known.
+    #[inline(never)]
+    fn free_one_under<const PACKED: bool>(
         &mut self,
         mut i: Index,
         mut order: Order,
@@ -157,7 +175,7 @@ impl Zone<'_> {
         // Pages that are in the counters already, and not as whole blocks.
         let mut counted = 0;
         let freed = i;
-        if self.is_packed() {
+        if PACKED {
             let before = order;
             let done;
             (i, order, done) = self.merge_packed(i, order, cap, mt);
@@ -187,7 +205,7 @@ impl Zone<'_> {
             i &= buddy;
             order += 1;
         }
-        if self.is_packed() && self.is_whole_block(order) {
+        if PACKED && self.is_whole_block(order) {
             self.packing.emptied(&self.map, freed);
         }
         let end = end.unwrap_or_else(|| self.end_for(i, order));
@@ -244,8 +262,7 @@ impl Zone<'_> {
     /// Returns the tail, if the block is likely to merge soon: if the buddy of what it would become is
     /// already free (`buddy_merge_likely`). At the tail it is allocated last, and has the most time to merge.
     fn end_for(&self, i: Index, order: Order) -> End {
-        let unlisted = self.is_packed() && !self.is_whole_block(order);
-        if unlisted || order + 1 >= self.geometry.max_order {
+        if order + 1 >= self.geometry.max_order {
             return End::Head;
         }
         let merged = i & !(1 << order);

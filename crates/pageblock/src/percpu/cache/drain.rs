@@ -186,7 +186,8 @@ impl CpuCache<'_> {
 
     /// Frees to the zone the blocks that [`pop_tail_run`](Self::pop_tail_run) took: each would merge with
     /// the one before, and nothing else of the zone would change until they are one block.
-    fn give_back_run(
+    #[inline(always)]
+    pub(super) fn give_back_run(
         zone: &mut Zone<'_>,
         i: Index,
         order: Order,

@@ -66,13 +66,18 @@ impl CpuCache<'_> {
     }
 
     /// Puts the page freed last on its list.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn flush_last_freed(&mut self, map: &PageMap<'_>) {
         if !self.flush_hot() {
-            let (list, rest) = self.list_mut(map, ListIndex(self.last_freed_list.into()));
-            list.make_room(rest);
-            self.flush_hot();
+            self.make_room_and_flush(map);
         }
+    }
+
+    #[inline]
+    fn make_room_and_flush(&mut self, map: &PageMap<'_>) {
+        let (list, rest) = self.list_mut(map, ListIndex(self.last_freed_list.into()));
+        list.make_room(rest);
+        self.flush_hot();
     }
 
     /// Returns the page freed last, if it is the first of a list.

@@ -160,6 +160,12 @@ impl<'m> CpuCache<'m> {
         true
     }
 
+    /// Tells whether the cache collects blocks.
+    #[inline(always)]
+    pub(crate) fn collects(&self) -> bool {
+        !self.rings.leaving.is_empty()
+    }
+
     /// Tells whether collected blocks fill all places.
     #[inline]
     pub(crate) fn leaving_is_full(&self) -> bool {
@@ -184,15 +190,51 @@ impl<'m> CpuCache<'m> {
     }
 
     /// Frees the collected blocks to the zone, whose lock is held.
+    #[inline(always)]
     pub(crate) fn give_leaving(&mut self, zone: &mut Zone<'_>, observer: &mut impl Observer) {
-        for at in 0..self.rings.blocks as usize {
+        if self.has_leaving() {
+            self.give_all_leaving(zone, observer);
+        }
+    }
+
+    #[inline(never)]
+    fn give_all_leaving(&mut self, zone: &mut Zone<'_>, observer: &mut impl Observer) {
+        let mut at = 0;
+        while at < self.rings.blocks as usize {
             let i = self.rings.leaving[at];
-            match zone.map().state(i) {
-                FrameState::CpuList { order, .. } => Self::give_back(zone, i, order, observer),
+            let FrameState::CpuList { order, .. } = zone.map().state(i) else {
                 // Another CPU freed it at the same instant.
-                _ => self.strays += 1,
+                self.strays += 1;
+                at += 1;
+                continue;
+            };
+            let n = self.run_from(zone, at, order);
+            if n > 1 {
+                Self::give_back_run(zone, i, order, n, observer);
+            } else {
+                Self::give_back(zone, i, order, observer);
             }
+            at += n as usize;
         }
         (self.rings.blocks, self.rings.pages) = (0, 0);
+    }
+
+    /// Returns how many collected blocks from a place on are parts of one larger block, in its order, and will merge
+    /// to it: a power of two.
+    #[inline]
+    fn run_from(&self, zone: &Zone<'_>, at: usize, order: Order) -> u32 {
+        let leaving = &self.rings.leaving[at..self.rings.blocks as usize];
+        let first = leaving[0];
+        let merges = first.trailing_zeros().min(zone.geometry().pageblock_order.into());
+        if merges <= u32::from(order) || zone.capture().is_some() {
+            return 1;
+        }
+        let state = zone.map().state_byte(first);
+        let most = 1 << (merges - u32::from(order));
+        let follows = |&(n, &i): &(Index, &Index)| {
+            n < most && i == first + (n << order) && zone.map().state_byte(i).is_same(state)
+        };
+        let n = (0..).zip(leaving).take_while(follows).count() as u32;
+        1 << n.ilog2()
     }
 }
