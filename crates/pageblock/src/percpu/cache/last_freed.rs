@@ -73,7 +73,7 @@ impl CpuCache<'_> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn make_room_and_flush(&mut self, map: &PageMap<'_>) {
         let (list, rest) = self.list_mut(map, ListIndex(self.last_freed_list.into()));
         list.make_room(rest);
