@@ -2,9 +2,11 @@
 //! on a busy machine. With a pattern and an order it runs only these, for callgrind:
 //!
 //! `valgrind --tool=callgrind target/release/examples/best 'warm pairs' 0 1`
+//!
+//! A fourth argument, `packed`, runs packed placement instead of Linux's.
 
 use pageblock_bench::pattern::Pattern;
-use pageblock_bench::subject::{BuddySystem, Pageblock, PageblockZone, Subject};
+use pageblock_bench::subject::{BuddySystem, Pageblock, PageblockPacked, PageblockZone, Subject};
 
 const FRAMES: u64 = 1 << 18;
 
@@ -28,7 +30,10 @@ fn main() {
             if !chosen(1, pattern.name()) || !chosen(2, &order.to_string()) {
                 continue;
             }
-            let ours = best::<Pageblock>(pattern, order, runs);
+            let ours = match args.get(4).map(String::as_str) {
+                Some("packed") => best::<PageblockPacked>(pattern, order, runs),
+                _ => best::<Pageblock>(pattern, order, runs),
+            };
             if args.len() > 2 {
                 println!("{:<16} {order:>5} {ours:>12.1}", pattern.name());
                 continue;

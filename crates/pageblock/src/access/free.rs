@@ -23,6 +23,9 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let (at, i) = self.machine.find_allocated(pfn, order)?;
+        if self.caches.zones[at.index()].cache.collects() && self.leave(at, i, order, observer) {
+            return Ok(());
+        }
         if self.cache(at).count_if_kept(order).is_some()
             && self.caches.make_room_and_free(at, pfn, order, observer)
         {
@@ -43,6 +46,33 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         Ok(())
     }
 
+    /// Collects a block that is freed into a pageblock that is being emptied; gives back to the zone what was
+    /// collected, once that is a batch. Tells whether it did.
+    #[inline(never)]
+    fn leave(
+        &mut self,
+        at: ZoneIndex,
+        i: Index,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let CpuZone { snapshot, cache, .. } = &mut self.caches.zones[at.index()];
+        let map = &snapshot.map;
+        let Some(mt) = map.emptying_type(i) else { return false };
+        if cache.list_index(order, mt).is_none() || !cache.leave(map, i, order, mt) {
+            return false;
+        }
+        observer.event(Event::PageFree { pfn: map.pfn(i), order });
+        if cache.leaving_is_full() {
+            self.with_pages(at, |zone, cache| {
+                zone.count_lock();
+                cache.give_leaving(zone, observer);
+                zone.leave_below_high();
+            });
+        }
+        true
+    }
+
     /// Frees a block to a list, and drains the excess pages of the cache
     /// (`free_unref_page_commit`).
     #[inline(always)]
@@ -58,15 +88,15 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let flags = self.cache_flags(at);
         let CpuZone { snapshot, cache, .. } = &mut self.caches.zones[at.index()];
         let n = cache.pages_to_drain_with(policy, order, flags);
-        if n > 0 && cache.count() == 0 {
-            // The block would be drained at once.
+        let passes = n > 0 && cache.listed() == 0;
+        if passes || !cache.push(&snapshot.map, i, order, list, mt) {
+            // The block would be drained at once, or has no room.
             self.with_pages(at, |zone, cache| {
                 cache.pass_on(zone, i, order, mt, observer);
                 zone.leave_below_high();
             });
             return;
         }
-        cache.push(&snapshot.map, i, order, list, mt);
         if n > 0 {
             let drain = cache.drain(policy, n, list);
             self.with_pages(at, |zone, cache| {
@@ -127,8 +157,9 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// See `Allocator::vmstat_tick`.
     pub(crate) fn vmstat_tick(&mut self, observer: &mut impl Observer) {
         for at in ZoneIndex::up_to(self.caches.zones.len()) {
-            let n = self.caches.zones[at.index()].flushed().decay(&self.machine.policy);
-            if n > 0 {
+            let cache = self.caches.zones[at.index()].flushed();
+            let n = cache.decay(&self.machine.policy);
+            if n > 0 || cache.has_leaving() {
                 self.drain_some(at, n, observer);
             }
         }

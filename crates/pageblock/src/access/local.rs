@@ -117,7 +117,7 @@ impl<'a, 'm, Z: Access<'m>> Local<'a, 'm, Z> {
     pub(crate) fn with<T>(
         &mut self,
         at: ZoneIndex,
-        act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
+        act: impl FnOnce(&mut Zone<'m>, &mut CpuCache<'m>) -> T,
     ) -> T {
         let cache = self.caches.zones[at.index()].flushed();
         self.zones.with(self.machine, at, |zone| act(zone, cache))
@@ -128,14 +128,14 @@ impl<'a, 'm, Z: Access<'m>> Local<'a, 'm, Z> {
     pub(crate) fn with_pages<T>(
         &mut self,
         at: ZoneIndex,
-        act: impl FnOnce(&mut Zone<'m>, &mut CpuCache) -> T,
+        act: impl FnOnce(&mut Zone<'m>, &mut CpuCache<'m>) -> T,
     ) -> T {
         let cache = self.caches.zones[at.index()].flushed();
         self.zones.with_pages(self.machine, at, |zone| act(zone, cache))
     }
 
     #[inline(always)]
-    pub(crate) fn cache(&mut self, at: ZoneIndex) -> &mut CpuCache {
+    pub(crate) fn cache(&mut self, at: ZoneIndex) -> &mut CpuCache<'m> {
         self.caches.zones[at.index()].flushed()
     }
 

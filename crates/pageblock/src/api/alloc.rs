@@ -90,7 +90,7 @@ impl<'m> Allocator<'m> {
 
     /// Returns a CPU's cache for a zone.
     #[must_use]
-    pub fn cache(&self, zone: ZoneIndex, cpu: CpuId) -> Option<&CpuCache> {
+    pub fn cache(&self, zone: ZoneIndex, cpu: CpuId) -> Option<&CpuCache<'m>> {
         Some(&self.caches.get(cpu.index())?.zones.get(zone.index())?.cache)
     }
 
@@ -99,7 +99,7 @@ impl<'m> Allocator<'m> {
         &mut self,
         zone: ZoneIndex,
         cpu: CpuId,
-    ) -> Option<(&mut Zone<'m>, &mut CpuCache)> {
+    ) -> Option<(&mut Zone<'m>, &mut CpuCache<'m>)> {
         let cache = self.caches.get_mut(cpu.index())?.zones.get_mut(zone.index())?.flushed();
         // The caller may change what the snapshot and the keep rule were computed from.
         self.machine.snapshots[zone.index()].invalidate();

@@ -70,7 +70,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
 
     /// Returns its cache for a zone; `None` where there is no such zone.
     #[must_use]
-    pub fn cache(&self, zone: ZoneIndex) -> Option<&CpuCache> {
+    pub fn cache(&self, zone: ZoneIndex) -> Option<&CpuCache<'m>> {
         self.caches.zones.get(zone.index()).map(|zone| &zone.cache)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Tables exist for the spans that the allocator was set up with, and never grow: memory can be added
 //! only inside a zone's span, so an embedder that expects more memory sets up zones with spans that include
-//! it (nine bytes of tables a frame, whether there is memory or not). A frame in a span is a hole (no
+//! it (nine bytes of tables a frame, a good one under packed placement, whether there is memory or not). A frame in a span is a hole (no
 //! memory), reserved (memory that the allocator does not have), or managed. At setup every frame is
 //! reserved.
 //!

@@ -265,7 +265,7 @@ impl ZoneInfo<'_, '_> {
         self.allocator.zones().iter().any(|zone| zone.kind() == kind)
     }
 
-    fn pageset(&self, f: &mut fmt::Formatter<'_>, cache: &CpuCache) -> fmt::Result {
+    fn pageset(&self, f: &mut fmt::Formatter<'_>, cache: &CpuCache<'_>) -> fmt::Result {
         let width = if self.kernel.from(6, 13) { 9 } else { 6 };
         let mut line = |name, pages: u32| writeln!(f, "              {name:<width$} {pages}");
         line("count:", cache.count())?;

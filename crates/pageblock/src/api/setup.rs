@@ -45,10 +45,11 @@ use crate::base::mobility::Migratetype;
 use crate::base::sync::AtomicBool;
 use crate::base::zonelist::{LoadStep, ZonelistBuilder};
 use crate::percpu::cache::CpuCache;
+use crate::percpu::cache::rings::Rings;
 use crate::percpu::caches::{CpuCaches, CpuZone};
 use crate::percpu::machine::{Machine, NO_NODE, NO_ZONE, Sections};
 use crate::percpu::snapshot::ZoneSnapshot;
-use crate::policy::{Fair, Nofragment, Policy};
+use crate::policy::{Fair, Nofragment, Placement, Policy};
 use crate::table::memory::{Tables, TablesLayout};
 use crate::zone::Zone;
 use crate::zone::retune::CacheLimits;
@@ -157,12 +158,24 @@ impl Setup<'_> {
             .and::<CpuCaches<'_>>(self.cpu_nodes.len())?;
         for _ in self.cpu_nodes {
             layout = layout.and::<CpuZone<'_>>(self.zones.len())?;
+            for zone in self.zones {
+                layout = layout.and::<u32>(self.ring_places(zone)?)?;
+            }
         }
         Some(layout)
     }
 
+    /// Returns the places of a CPU's lists for a zone; none where frames have links.
+    fn ring_places(&self, zone: &ZoneSpec) -> Option<usize> {
+        match self.policy.placement {
+            Placement::Linux => Some(0),
+            Placement::Packed => Some(Rings::places(Zone::table_frames(zone.span, self.geometry)?)),
+        }
+    }
+
     /// Returns the memory that the allocator needs for its tables, in bytes: nine for each frame of the
-    /// zones' spans, one for each pageblock, and the fixed parts. It is enough for memory of any
+    /// zones' spans, one for each pageblock, and the fixed parts; under packed placement a good one for each frame, and
+    /// places for each CPU's lists. It is enough for memory of any
     /// alignment.
     ///
     /// # Errors
@@ -203,7 +216,8 @@ impl<'m> Allocator<'m> {
     }
 
     /// Makes an allocator in memory whose bytes have any value, such as zero pages of an operating system. Of the nine
-    /// bytes of a frame eight, its links, are not touched before the frame is on a list.
+    /// bytes of a frame eight, its links, are not touched before the frame is on a list; under packed placement it has
+    /// none.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).
@@ -233,15 +247,20 @@ impl<'m> Allocator<'m> {
         let empty = CacheLimits::default();
         let caches = tables.take(cpu_nodes.len(), |_| CpuCaches::default())?;
         for (cpu, caches) in caches.iter_mut().enumerate() {
-            let cache = CpuCache::new(CpuId(cpu), &policy, geometry, empty);
             caches.zones = tables.take(specs.len(), |at| CpuZone {
                 snapshot: &snapshots[at],
-                cache: cache.clone(),
+                cache: CpuCache::new(CpuId(cpu), &policy, geometry, empty),
                 map: *zones[at].map(),
                 tuned: 0,
                 recent_type: Migratetype::Unmovable,
                 recent_list: ListIndex(0),
             })?;
+            for (zone, spec) in caches.zones.iter_mut().zip(specs) {
+                let places = tables.take(setup.ring_places(spec)?, |_| 0)?;
+                if !places.is_empty() {
+                    zone.add_rings(Rings::new(places, Zone::table_frames(spec.span, geometry)?));
+                }
+            }
             caches.node = cpu_nodes[cpu];
             caches.first = first_zones[caches.node.index()];
         }

@@ -9,6 +9,7 @@
 
 mod drain;
 mod last_freed;
+pub(crate) mod rings;
 mod state;
 
 pub use crate::base::frame::COSTLY_ORDER;
@@ -24,6 +25,7 @@ use crate::base::frame::{ORDER_LIMIT, Order, pages};
 use crate::base::geometry::Geometry;
 use crate::base::ids::{CpuId, ListIndex};
 use crate::base::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
+use crate::percpu::cache::rings::Rings;
 use crate::percpu::list::CpuList;
 use crate::percpu::tuning::KeepRule;
 use crate::policy::{PcpOrders, PcpThpLists, Policy, Reserve};
@@ -63,9 +65,8 @@ const LISTS: usize = MAX_LISTS + 1;
 
 /// The lists of one CPU for one zone (`struct per_cpu_pages`). What the fast paths write beside a list
 /// is one cache line.
-#[derive(Clone, Debug)]
 #[repr(C)]
-pub struct CpuCache {
+pub struct CpuCache<'m> {
     lists: [CpuList; LISTS],
     /// Pages that this CPU allocated and freed in the zone; see [`counters`](Self::counters).
     pgalloc: u64,
@@ -99,6 +100,9 @@ pub struct CpuCache {
     list_of: [[u8; TYPES]; ORDERS],
     /// The same for frees in the fast path: none for isolated blocks.
     put_lists: [[u8; TYPES]; ORDERS],
+    rings: Rings<'m>,
+    /// Blocks of larger orders count as one of this order towards [`high`](Self::high).
+    weight_order: Order,
 }
 
 const _: () = {
@@ -107,7 +111,7 @@ const _: () = {
     assert!(first % 64 == 0 && offset_of!(CpuCache, free_high_batch) - first < 64);
 };
 
-impl CpuCache {
+impl CpuCache<'_> {
     /// Returns an empty cache of a CPU.
     #[must_use]
     pub fn new(cpu: CpuId, policy: &Policy, geometry: Geometry, limits: CacheLimits) -> Self {
@@ -143,6 +147,8 @@ impl CpuCache {
             keep_rule: KeepRule::default(),
             pgalloc: 0,
             pgfree: 0,
+            rings: Rings::default(),
+            weight_order: ORDER_LIMIT,
         }
     }
 
@@ -197,13 +203,6 @@ impl CpuCache {
         self.tag
     }
 
-    /// Returns how often a list led to a block that this CPU does not own, because two CPUs had freed
-    /// it at the same instant; see [`sharing`](crate::sharing).
-    #[must_use]
-    pub fn strays(&self) -> u32 {
-        self.strays
-    }
-
     /// Returns the list of an order and type for the fast path of requests; it may be one that yields nothing.
     #[inline(always)]
     pub(crate) fn take_list(&self, order: Order, mt: Migratetype) -> Option<ListIndex> {
@@ -241,9 +240,8 @@ impl CpuCache {
             return None;
         }
         list.drop_top();
-        let taken = pages(order);
-        self.count -= taken as u32;
-        self.pgalloc += taken;
+        self.count -= self.weight(order);
+        self.pgalloc += pages(order);
         self.note_alloc();
         Some((i, state))
     }
@@ -269,12 +267,10 @@ impl CpuCache {
     /// Moves blocks to the stack of the list of an order and type, if it is empty. Returns whether
     /// there is a first block then.
     pub(crate) fn warm(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
-        let Some(list) = self.list_index(order, mt).map(|index| &mut self.lists[index.index()])
-        else {
-            return false;
-        };
+        let Some(index) = self.list_index(order, mt) else { return false };
+        let (list, rest) = self.list_mut(map, index);
         !list.is_empty()
-            && (list.top().is_some() || list.warm(map, self.tag, |i| map.is_on_cpu_list(i, order)))
+            && (list.top().is_some() || list.warm(rest, |i| map.is_on_cpu_list(i, order)))
     }
 
     /// Makes room on the stack of the list of an order and type, if the cache certainly keeps a block freed to it.
@@ -283,7 +279,8 @@ impl CpuCache {
         if let Some(index) = self.put_list(order, mt).filter(|&index| index.index() < MAX_LISTS)
             && self.count_if_kept(order).is_some()
         {
-            self.lists[index.index() % LISTS].make_room(map, self.tag);
+            let (list, rest) = self.list_mut(map, index);
+            list.make_room(rest);
             return true;
         }
         false
@@ -298,16 +295,16 @@ impl CpuCache {
     ) -> Option<Index> {
         let owned = |i| map.is_on_cpu_list(i, order);
         loop {
-            let list = &mut self.lists[index.index() % LISTS];
+            let (list, rest) = self.list_mut(map, index);
             if list.is_empty() {
                 return None;
             }
             if list.top().is_none() {
-                list.warm(map, self.tag, owned);
+                list.warm(rest, owned);
             }
             if let Some(i) = list.top().filter(|&i| owned(i)) {
                 list.drop_top();
-                self.count -= 1 << order;
+                self.count -= self.weight(order);
                 return Some(i);
             }
             self.mend(map, index);
@@ -318,12 +315,14 @@ impl CpuCache {
     /// affected too, so the pages are counted again.
     fn mend(&mut self, map: &PageMap<'_>, index: ListIndex) {
         let order = self.list_order(index);
-        self.lists[index.index() % LISTS].mend(map, self.tag, |i| map.is_on_cpu_list(i, order));
+        let (list, rest) = self.list_mut(map, index);
+        list.mend(rest, |i| map.is_on_cpu_list(i, order));
         self.strays += 1;
         let limit = map.frames() as usize;
         let pages_of = |index: ListIndex| {
-            let blocks = self.lists[index.index()].iter(map).take(limit).count() as u32;
-            blocks << self.list_order(index)
+            let blocks =
+                self.lists[index.index()].iter(self.rest(map, index)).take(limit).count() as u32;
+            blocks * self.weight(self.list_order(index))
         };
         self.count = self.lists().map(pages_of).sum();
     }
@@ -367,6 +366,8 @@ impl CpuCache {
         let Some(index) = self.list_index(order, mt) else { return 0 };
         let mut mode = Mode::Normal;
         zone.count_lock();
+        self.give_leaving(zone, observer);
+        let n = n.min(self.room(index));
         let mut taken = 0;
         while taken < n {
             if let Some((i, more)) = zone.rmqueue_run(order, mt, mode, n - taken, observer) {
@@ -392,11 +393,12 @@ impl CpuCache {
             let cached = zone.remembered_type(i, mt, mt);
             zone.map().set(i, FrameState::CpuList { order, cached });
         }
-        self.lists[index.index()].push_tail_run(zone.map(), self.tag, i, n, 1 << order);
-        self.count += n << order;
+        let (list, rest) = self.list_mut(zone.map(), index);
+        list.push_tail_run(rest, i, n, 1 << order);
+        self.count += n * self.weight(order);
     }
 
-    /// Puts a block at the end of a list: after a refill, or when a state is rebuilt.
+    /// Puts a block at the end of a list: after a refill, or when a state is rebuilt. Tells whether there was room.
     #[inline]
     pub(crate) fn append(
         &mut self,
@@ -404,14 +406,18 @@ impl CpuCache {
         i: Index,
         index: ListIndex,
         cached: Migratetype,
-    ) {
+    ) -> bool {
         let order = self.list_order(index);
+        let (list, rest) = self.list_mut(map, index);
+        if !list.push_tail(rest, i) {
+            return false;
+        }
         map.set(i, FrameState::CpuList { order, cached });
-        self.lists[index.index()].push_tail(map, self.tag, i);
-        self.count += 1 << order;
+        self.count += self.weight(order);
+        true
     }
 
-    /// Puts a freed block at the head of its list.
+    /// Puts a freed block at the head of its list; tells whether there was room.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -420,24 +426,29 @@ impl CpuCache {
         order: Order,
         index: ListIndex,
         cached: Migratetype,
-    ) {
+    ) -> bool {
+        let (list, rest) = self.list_mut(map, index);
+        if !list.push_head(rest, i) {
+            return false;
+        }
         map.set(i, FrameState::CpuList { order, cached });
-        self.lists[index.index()].push_head(map, self.tag, i);
-        self.count += pages(order) as u32;
+        self.count += self.weight(order);
+        true
     }
 
     /// Tells whether a block is on one of the cache's lists.
     #[cfg(feature = "replay")]
     pub(crate) fn contains(&self, map: &PageMap<'_>, i: Index, index: ListIndex) -> bool {
-        self.lists[index.index()].contains(map, self.tag, i)
+        self.lists[index.index()].contains(self.rest(map, index), self.tag, i)
     }
 
     /// Takes a given block off its list.
     #[inline]
     #[cfg(feature = "replay")]
     pub(crate) fn unlink(&mut self, map: &PageMap<'_>, i: Index, index: ListIndex) {
-        self.lists[index.index()].remove(map, self.tag, i);
-        self.count -= 1 << self.list_order(index);
+        let (list, rest) = self.list_mut(map, index);
+        list.remove(rest, i);
+        self.count -= self.weight(self.list_order(index));
     }
 }
 

@@ -4,6 +4,7 @@ use crate::base::ids::{ListIndex, NodeId, ZoneIndex};
 use crate::base::layout::MAX_NR_ZONES;
 use crate::base::mobility::Migratetype;
 use crate::percpu::cache::CpuCache;
+use crate::percpu::cache::rings::Rings;
 use crate::percpu::snapshot::ZoneSnapshot;
 use crate::table::map::PageMap;
 use crate::zone::retune::CacheTuning;
@@ -31,7 +32,7 @@ pub(crate) struct CpuZone<'m> {
     /// The snapshot's.
     pub(crate) map: PageMap<'m>,
     /// To be [flushed](CpuZone::flushed) before anything but a fast path changes it.
-    pub(crate) cache: CpuCache,
+    pub(crate) cache: CpuCache<'m>,
     /// The type of the pageblock that the CPU freed to last in this zone.
     pub(crate) recent_type: Migratetype,
     /// The list that pages of that type are freed to; see [`CpuCache::put_list`].
@@ -40,12 +41,17 @@ pub(crate) struct CpuZone<'m> {
     pub(crate) tuned: u32,
 }
 
-impl CpuZone<'_> {
+impl<'m> CpuZone<'m> {
     /// Returns the cache, after the page freed last has come to its list.
     #[inline]
-    pub(crate) fn flushed(&mut self) -> &mut CpuCache {
+    pub(crate) fn flushed(&mut self) -> &mut CpuCache<'m> {
         self.cache.flush_last_freed(&self.map);
         &mut self.cache
+    }
+
+    /// Gives the cache rings for its lists, while it is empty.
+    pub(crate) fn add_rings(&mut self, rings: Rings<'m>) {
+        self.cache.set_rings(rings);
     }
 }
 
@@ -54,7 +60,9 @@ impl CpuZone<'_> {
     fn adopt(&mut self, tuning: CacheTuning) {
         if self.tuned != tuning.times {
             self.tuned = tuning.times;
-            self.flushed().set_limits(tuning.limits);
+            let cache = self.flushed();
+            cache.set_weight_order(tuning.weight_order);
+            cache.set_limits(tuning.limits);
         }
     }
 }

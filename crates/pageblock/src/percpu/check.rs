@@ -3,13 +3,14 @@
 use crate::base::frame::pages;
 use crate::base::ids::CpuId;
 use crate::percpu::cache::CpuCache;
+use crate::percpu::list::RestRef;
 use crate::table::map::FrameState;
 use crate::zone::Zone;
 use crate::zone::check::{Violation, walk};
 
 impl Zone<'_> {
     /// Verifies one cache; returns the pages on its lists.
-    pub(crate) fn check_cache(&self, cpu: CpuId, cache: &CpuCache) -> Result<u64, Violation> {
+    pub(crate) fn check_cache(&self, cpu: CpuId, cache: &CpuCache<'_>) -> Result<u64, Violation> {
         let mut count = 0;
         for index in cache.lists() {
             let order = cache.list_order(index);
@@ -25,9 +26,20 @@ impl Zone<'_> {
                 state => Err(Violation::ListedOtherwise(self.map().pfn(i), state)),
             };
             let (mut near, list) = cache.parts(index);
-            let blocks = walk(self.map(), list.chain(), cache.tag(), listed)?;
+            let blocks = match cache.rest(self.map(), index) {
+                RestRef::Linked(map) => walk(map, map, list.chain(), cache.tag(), listed)?,
+                RestRef::Ring(ring) => {
+                    list.chain().ring_iter(ring).try_fold(0, |n, i| listed(i).map(|()| n + 1))?
+                }
+            };
             let blocks = blocks + near.try_fold(0, |n, i| listed(i).map(|()| n + 1))?;
             count += u64::from(blocks) * pages(order);
+        }
+        for i in cache.leaving() {
+            match self.map().state(i) {
+                FrameState::CpuList { order, .. } => count += pages(order),
+                state => return Err(Violation::ListedOtherwise(self.map().pfn(i), state)),
+            }
         }
         if count == u64::from(cache.count()) { Ok(count) } else { Err(Violation::CacheCount(cpu)) }
     }
@@ -35,7 +47,7 @@ impl Zone<'_> {
     /// Verifies the caches of a zone, and that every block on a CPU list is on one of theirs.
     pub(crate) fn check_caches<'c>(
         &self,
-        caches: impl Iterator<Item = &'c CpuCache>,
+        caches: impl Iterator<Item = &'c CpuCache<'c>>,
     ) -> Result<(), Violation> {
         let mut listed = 0;
         for (cpu, cache) in caches.enumerate() {

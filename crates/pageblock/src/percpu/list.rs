@@ -1,11 +1,28 @@
 //! One list of a CPU cache: a short stack of blocks in the CPU's own memory, and a chain through the
-//! page map for the rest.
+//! page map, or under packed placement a ring in the CPU's own memory, for the rest.
 //!
 //! The stack is the head of the list. What is freed and allocated again at once never leaves it, so
 //! that the page map's links are neither read nor written.
 
 use crate::table::chain::{Chain, Tag};
 use crate::table::map::{Index, NIL, PageMap};
+
+/// Where a list has what does not fit on its stack.
+pub(crate) enum Rest<'a> {
+    /// In links of the page map, marked by the CPU's tag.
+    Linked(&'a PageMap<'a>, Tag),
+    /// In a ring.
+    Ring(&'a mut [Index]),
+}
+
+/// The same, to be read.
+#[derive(Clone, Copy)]
+pub(crate) enum RestRef<'a> {
+    /// See [`Rest::Linked`].
+    Linked(&'a PageMap<'a>),
+    /// See [`Rest::Ring`].
+    Ring(&'a [Index]),
+}
 
 /// Blocks that fit on the stack, so that a list fills a cache line.
 const HOT: usize = 13;
@@ -44,25 +61,40 @@ impl CpuList {
         self.hot.into_iter().take(self.len as usize).rev()
     }
 
-    #[cfg(feature = "replay")]
-    pub(crate) fn head(&self) -> Option<Index> {
-        self.hot().next().or_else(|| self.chain.head())
-    }
-
-    pub(crate) fn tail(&self) -> Option<Index> {
-        self.chain.tail().or_else(|| self.hot().next_back())
-    }
-
     /// Iterates from the head to the tail.
-    pub(crate) fn iter<'a>(&self, map: &'a PageMap<'_>) -> impl Iterator<Item = Index> + use<'a> {
-        self.hot().chain(self.chain.iter(map))
+    pub(crate) fn iter<'a>(&self, rest: RestRef<'a>) -> impl Iterator<Item = Index> + use<'a> {
+        let linked = match rest {
+            RestRef::Linked(map) => Some(self.chain.iter(map)),
+            RestRef::Ring(_) => None,
+        };
+        let ring = match rest {
+            RestRef::Linked(_) => None,
+            RestRef::Ring(ring) => Some(self.chain.ring_iter(ring)),
+        };
+        self.hot().chain(linked.into_iter().flatten()).chain(ring.into_iter().flatten())
     }
 
-    /// Tells whether a block is on the list; searches from both ends at once.
+    /// Returns the number of blocks of a list whose rest is a ring.
+    pub(crate) fn len_in(&self, ring: &[Index]) -> usize {
+        self.len as usize + self.chain.ring_len(ring)
+    }
+
+    /// Returns how many blocks there is room for at the end.
+    pub(crate) fn room(&self, ring: &[Index]) -> usize {
+        ring.len() - self.chain.ring_len(ring)
+    }
+
+    /// Tells whether a block is on the list; searches from both ends at once where it is linked.
     #[cfg(feature = "replay")]
-    pub(crate) fn contains(&self, map: &PageMap<'_>, tag: Tag, i: Index) -> bool {
-        let from_both_ends = || self.chain.iter(map).zip(self.chain.iter_back(map, tag));
-        self.hot().any(|hot| hot == i) || from_both_ends().any(|(a, b)| a == i || b == i)
+    pub(crate) fn contains(&self, rest: RestRef<'_>, tag: Tag, i: Index) -> bool {
+        self.hot().any(|hot| hot == i)
+            || match rest {
+                RestRef::Linked(map) => {
+                    let mut ends = self.chain.iter(map).zip(self.chain.iter_back(map, tag));
+                    ends.any(|(a, b)| a == i || b == i)
+                }
+                RestRef::Ring(ring) => self.chain.ring_iter(ring).any(|at| at == i),
+            }
     }
 
     /// Returns the first block, if it is on the stack.
@@ -78,23 +110,33 @@ impl CpuList {
         self.len -= 1;
     }
 
-    /// Fills an empty stack from the chain, as far as its links agree and `owned` holds. Tells
+    /// Fills an empty stack from what follows it, as far as links agree and `owned` holds. Tells
     /// whether there is a first block now.
-    pub(crate) fn warm(
-        &mut self,
-        map: &PageMap<'_>,
-        tag: Tag,
-        owned: impl Fn(Index) -> bool,
-    ) -> bool {
+    pub(crate) fn warm(&mut self, rest: Rest<'_>, owned: impl Fn(Index) -> bool) -> bool {
         let mut first = HOT;
-        while first > 0 && !self.chain.is_empty() {
-            match self.chain.first(map, tag) {
-                Ok((i, next)) if owned(i) => {
+        match rest {
+            Rest::Linked(map, tag) => {
+                while first > 0 && !self.chain.is_empty() {
+                    match self.chain.first(map, tag) {
+                        Ok((i, next)) if owned(i) => {
+                            first -= 1;
+                            self.hot[first] = i;
+                            self.chain.step(next);
+                        }
+                        _ => break,
+                    }
+                }
+            }
+            Rest::Ring(ring) => {
+                while first > 0 && !self.chain.is_empty() {
+                    let i = self.chain.ring_first(ring);
+                    if !owned(i) {
+                        break;
+                    }
                     first -= 1;
                     self.hot[first] = i;
-                    self.chain.step(next);
+                    self.chain.ring_drop_head(ring);
                 }
-                _ => break,
             }
         }
         self.hot.copy_within(first.., 0);
@@ -114,48 +156,67 @@ impl CpuList {
         true
     }
 
-    pub(crate) fn push_head(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
-        self.make_room(map, tag);
-        self.push_hot(i);
+    /// Puts a block before the first; tells whether there was room.
+    pub(crate) fn push_head(&mut self, rest: Rest<'_>, i: Index) -> bool {
+        self.make_room(rest);
+        self.push_hot(i)
     }
 
-    /// Moves the older half of a full stack to the chain.
-    pub(crate) fn make_room(&mut self, map: &PageMap<'_>, tag: Tag) {
+    /// Moves the older half of a full stack behind it, if there is room.
+    #[inline]
+    pub(crate) fn make_room(&mut self, rest: Rest<'_>) {
         const HALF: usize = HOT / 2;
         if (self.len as usize) < HOT {
             return;
         }
-        for &i in &self.hot[..HALF] {
-            self.chain.push_head(map, tag, i);
+        match rest {
+            Rest::Linked(map, tag) => {
+                self.hot[..HALF].iter().for_each(|&i| self.chain.push_head(map, tag, i));
+            }
+            Rest::Ring(ring) => {
+                if self.room(ring) < HALF {
+                    return;
+                }
+                for &i in &self.hot[..HALF] {
+                    self.chain.ring_push_head(ring, i);
+                }
+            }
         }
         self.hot.copy_within(HALF.., 0);
         self.len = (HOT - HALF) as u32;
     }
 
+    /// Puts a block after the last; tells whether there was room.
     #[inline]
-    pub(crate) fn push_tail(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
-        self.chain.push_tail(map, tag, i);
+    pub(crate) fn push_tail(&mut self, rest: Rest<'_>, i: Index) -> bool {
+        match rest {
+            Rest::Linked(map, tag) => {
+                self.chain.push_tail(map, tag, i);
+                true
+            }
+            Rest::Ring(ring) => self.chain.ring_push_tail(ring, i),
+        }
     }
 
-    /// Puts consecutive blocks at the end; see [`Chain::push_tail_run`]. A few go on the
-    /// stack, if the list has no chain.
+    /// Puts consecutive blocks, for which there is room, at the end; see [`Chain::push_tail_run`]. A few go on the
+    /// stack, if nothing follows it.
     #[inline]
-    pub(crate) fn push_tail_run(
-        &mut self,
-        map: &PageMap<'_>,
-        tag: Tag,
-        i: Index,
-        n: u32,
-        step: Index,
-    ) {
+    pub(crate) fn push_tail_run(&mut self, rest: Rest<'_>, i: Index, n: u32, step: Index) {
         let (len, new) = (self.len as usize, n as usize);
         if self.chain.is_empty() && len + new <= HOT {
             self.hot.copy_within(..len, new);
             let stack = self.hot[..new].iter_mut().rev();
             stack.zip(0..).for_each(|(place, at)| *place = i + at * step);
             self.len += n;
-        } else {
-            self.chain.push_tail_run(map, tag, i, n, step);
+            return;
+        }
+        match rest {
+            Rest::Linked(map, tag) => self.chain.push_tail_run(map, tag, i, n, step),
+            Rest::Ring(ring) => {
+                for at in 0..n {
+                    self.chain.ring_push_tail(ring, i + at * step);
+                }
+            }
         }
     }
 
@@ -163,8 +224,7 @@ impl CpuList {
     #[inline]
     pub(crate) fn pop_tail_run(
         &mut self,
-        map: &PageMap<'_>,
-        tag: Tag,
+        rest: Rest<'_>,
         most: u32,
         step: Index,
         owned: impl Fn(Index) -> bool,
@@ -172,19 +232,34 @@ impl CpuList {
         if self.chain.is_empty() {
             return None;
         }
-        self.chain.pop_tail_run(map, tag, most, step, owned)
+        match rest {
+            Rest::Linked(map, tag) => self.chain.pop_tail_run(map, tag, most, step, owned),
+            Rest::Ring(ring) => self.chain.ring_pop_run(ring, most, step, owned),
+        }
+    }
+
+    /// Returns the last block.
+    pub(crate) fn last(&self, rest: RestRef<'_>) -> Option<Index> {
+        if self.chain.is_empty() {
+            return self.hot().next_back();
+        }
+        match rest {
+            RestRef::Linked(_) => self.chain.tail(),
+            RestRef::Ring(ring) => Some(self.chain.ring_last(ring)),
+        }
     }
 
     /// Takes a given block off the list.
     #[cfg(feature = "replay")]
-    pub(crate) fn remove(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
+    pub(crate) fn remove(&mut self, rest: Rest<'_>, i: Index) {
         let len = self.len as usize;
-        match self.hot[..len].iter().position(|&hot| hot == i) {
-            Some(at) => {
+        match (self.hot[..len].iter().position(|&hot| hot == i), rest) {
+            (Some(at), _) => {
                 self.hot.copy_within(at + 1..len, at);
                 self.len -= 1;
             }
-            None => self.chain.remove(map, tag, i),
+            (None, Rest::Linked(map, tag)) => self.chain.remove(map, tag, i),
+            (None, Rest::Ring(ring)) => self.chain.ring_retain(ring, |at| at != i),
         }
     }
 
@@ -192,21 +267,27 @@ impl CpuList {
     #[inline]
     pub(crate) fn pop_tail(
         &mut self,
-        map: &PageMap<'_>,
-        tag: Tag,
+        rest: Rest<'_>,
         owned: impl Fn(Index) -> bool,
     ) -> Option<Index> {
         if !self.chain.is_empty() {
-            return self.chain.pop_tail(map, tag, owned);
+            return match rest {
+                Rest::Linked(map, tag) => self.chain.pop_tail(map, tag, owned),
+                Rest::Ring(ring) => {
+                    let i = Some(self.chain.ring_last(ring)).filter(|&i| owned(i))?;
+                    self.chain.ring_drop_tail(ring, 1);
+                    Some(i)
+                }
+            };
         }
-        let i = self.tail().filter(|&i| owned(i))?;
+        let i = self.hot().next_back().filter(|&i| owned(i))?;
         self.hot.copy_within(1.., 0);
         self.len -= 1;
         Some(i)
     }
 
     /// Drops blocks that the owner does not have; see [`Chain::mend`].
-    pub(crate) fn mend(&mut self, map: &PageMap<'_>, tag: Tag, owned: impl Fn(Index) -> bool) {
+    pub(crate) fn mend(&mut self, rest: Rest<'_>, owned: impl Fn(Index) -> bool) {
         let mut kept = 0;
         for at in 0..self.len as usize {
             let i = self.hot[at];
@@ -216,8 +297,12 @@ impl CpuList {
             }
         }
         self.len = kept as u32;
-        if !self.chain.is_empty() {
-            self.chain.mend(map, tag, owned);
+        if self.chain.is_empty() {
+            return;
+        }
+        match rest {
+            Rest::Linked(map, tag) => self.chain.mend(map, tag, owned),
+            Rest::Ring(ring) => self.chain.ring_retain(ring, owned),
         }
     }
 }

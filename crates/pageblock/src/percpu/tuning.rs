@@ -12,7 +12,7 @@ use crate::zone::retune::CacheLimits;
 #[cfg(doc)]
 use crate::percpu::snapshot::ZoneSnapshot;
 
-impl CpuCache {
+impl CpuCache<'_> {
     /// Notes an allocation, which halves `free_count`.
     #[inline(always)]
     pub(crate) fn note_alloc(&mut self) {
@@ -23,7 +23,7 @@ impl CpuCache {
     /// Only where nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
     pub(crate) fn count_if_kept(&self, order: Order) -> Option<u32> {
-        let count = self.count + pages(order) as u32;
+        let count = self.count + self.weight(order);
         let run = is_high(order) && self.free_count >= self.keep_rule.run_from;
         (count < self.keep_rule.below && !run).then_some(count)
     }
@@ -120,7 +120,7 @@ impl CpuCache {
         zone: ZoneFlags,
     ) -> u32 {
         let before = self.count;
-        self.count += pages(order) as u32;
+        self.count += self.weight(order);
         let n = self.pages_to_drain(policy, order, zone);
         self.count = before;
         n

@@ -9,12 +9,12 @@ use crate::replay::ListEnd;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
-impl CpuCache {
+impl CpuCache<'_> {
     /// Returns the first block of a list, which is allocated next.
     #[must_use]
     pub fn next(&self, zone: &Zone<'_>, list: ListIndex) -> Option<Pfn> {
         (list.index() < self.nr_lists())
-            .then(|| self.head(list))
+            .then(|| self.head(zone.map(), list))
             .flatten()
             .map(|i| zone.map().pfn(i))
     }
@@ -23,17 +23,13 @@ impl CpuCache {
     #[must_use]
     pub fn last(&self, zone: &Zone<'_>, list: ListIndex) -> Option<Pfn> {
         (list.index() < self.nr_lists())
-            .then(|| self.tail(list))
+            .then(|| self.tail(zone.map(), list))
             .flatten()
             .map(|i| zone.map().pfn(i))
     }
 
     /// Returns the blocks of a list, first to last.
-    pub fn blocks<'z>(
-        &self,
-        zone: &'z Zone<'_>,
-        list: ListIndex,
-    ) -> impl Iterator<Item = Pfn> + use<'z> {
+    pub fn blocks<'z>(&'z self, zone: &'z Zone<'_>, list: ListIndex) -> impl Iterator<Item = Pfn> {
         let known = (list.index() < self.nr_lists()).then(|| self.iter(zone.map(), list));
         known.into_iter().flatten().map(|i| zone.map().pfn(i))
     }
@@ -83,7 +79,8 @@ impl CpuCache {
     /// refill does.
     ///
     /// # Errors
-    /// [`FrameError::NotAllocated`], or [`FrameError::OrderTooLarge`] where the order has no list.
+    /// [`FrameError::NotAllocated`], or [`FrameError::OrderTooLarge`] where the order has no list, or that has no
+    /// room (packed placement).
     pub fn impose_put(
         &mut self,
         zone: &mut Zone<'_>,
@@ -97,11 +94,11 @@ impl CpuCache {
             return Err(FrameError::NotAllocated(pfn));
         }
         let list = self.list_index(order, mt).ok_or(FrameError::OrderTooLarge(order))?;
-        match end {
+        let put = match end {
             ListEnd::Head => self.push(zone.map(), i, order, list, mt),
             ListEnd::Tail => self.append(zone.map(), i, list, mt),
-        }
-        Ok(list)
+        };
+        if put { Ok(list) } else { Err(FrameError::OrderTooLarge(order)) }
     }
 
     /// Returns the type that a drain would free a block of this CPU's list to.

@@ -3,7 +3,10 @@
 //! Links backwards are stored with the owner's *tag* added (by exclusive or): a chain of one CPU that
 //! another CPU's frees have run into is recognised where its links in both directions do not agree.
 
-use crate::table::map::{Index, NIL, PageMap};
+mod ring;
+
+use crate::table::links::Links;
+use crate::table::map::{Index, NIL};
 
 /// The owner of a chain; 0 for zones.
 pub(crate) type Tag = u32;
@@ -39,7 +42,7 @@ impl Chain {
     }
 
     #[inline(always)]
-    pub(crate) fn push_head(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
+    pub(crate) fn push_head(&mut self, map: &impl Links, tag: Tag, i: Index) {
         map.set_next(i, self.head);
         if self.head == NIL {
             self.tail = i;
@@ -50,7 +53,7 @@ impl Chain {
     }
 
     #[inline]
-    pub(crate) fn push_tail(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
+    pub(crate) fn push_tail(&mut self, map: &impl Links, tag: Tag, i: Index) {
         map.set_next(i, NIL);
         if self.is_empty() {
             self.head = i;
@@ -65,7 +68,7 @@ impl Chain {
     #[inline]
     pub(crate) fn push_tail_run(
         &mut self,
-        map: &PageMap<'_>,
+        map: &impl Links,
         tag: Tag,
         i: Index,
         n: u32,
@@ -84,7 +87,7 @@ impl Chain {
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
+    pub(crate) fn remove(&mut self, map: &impl Links, tag: Tag, i: Index) {
         let next = map.next(i);
         if self.head == i {
             self.head = next;
@@ -101,7 +104,7 @@ impl Chain {
 
     /// Returns the head, and what follows it, if the links agree.
     #[inline(always)]
-    pub(crate) fn first(&self, map: &PageMap<'_>, tag: Tag) -> Result<(Index, Index), Broken> {
+    pub(crate) fn first(&self, map: &impl Links, tag: Tag) -> Result<(Index, Index), Broken> {
         let next = map.next(self.head);
         let agree =
             if next == NIL { self.tail == self.head } else { map.prev(next) == self.head ^ tag };
@@ -118,7 +121,7 @@ impl Chain {
     #[inline]
     pub(crate) fn pop_tail(
         &mut self,
-        map: &PageMap<'_>,
+        map: &impl Links,
         tag: Tag,
         owned: impl Fn(Index) -> bool,
     ) -> Option<Index> {
@@ -142,7 +145,7 @@ impl Chain {
     #[inline]
     pub(crate) fn pop_tail_run(
         &mut self,
-        map: &PageMap<'_>,
+        map: &impl Links,
         tag: Tag,
         most: u32,
         step: Index,
@@ -179,13 +182,13 @@ impl Chain {
 
     /// Returns the block before another, if the links agree.
     #[inline]
-    fn before(&self, map: &PageMap<'_>, tag: Tag, i: Index) -> Option<Index> {
+    fn before(&self, map: &impl Links, tag: Tag, i: Index) -> Option<Index> {
         let prev = map.prev(i) ^ tag;
         (prev < map.frames() && map.next(prev) == i).then_some(prev)
     }
 
     /// Returns the block after another, if the links agree.
-    fn after(&self, map: &PageMap<'_>, tag: Tag, i: Index) -> Option<Index> {
+    fn after(&self, map: &impl Links, tag: Tag, i: Index) -> Option<Index> {
         let next = map.next(i);
         (next < map.frames() && map.prev(next) == i ^ tag).then_some(next)
     }
@@ -193,7 +196,7 @@ impl Chain {
     /// Repairs a broken chain: keeps the blocks that can be reached from its head and from its tail and that
     /// `owned` accepts. The block whose link is wrong is dropped, as are blocks that cannot be reached.
     #[cold]
-    pub(crate) fn mend(&mut self, map: &PageMap<'_>, tag: Tag, owned: impl Fn(Index) -> bool) {
+    pub(crate) fn mend(&mut self, map: &impl Links, tag: Tag, owned: impl Fn(Index) -> bool) {
         let Self { head, tail } = *self;
         let limit = map.frames() as usize;
         let ends = |i: Index| i < map.frames() && owned(i);
@@ -227,7 +230,7 @@ impl Chain {
 
     /// Moves all blocks before `i` behind the tail, so that `i` becomes the head
     /// (`move_freelist_tail` of compaction's fast search).
-    pub(crate) fn rotate_to(&mut self, map: &PageMap<'_>, tag: Tag, i: Index) {
+    pub(crate) fn rotate_to(&mut self, map: &impl Links, tag: Tag, i: Index) {
         if self.head == i {
             return;
         }
@@ -240,11 +243,11 @@ impl Chain {
     }
 
     /// Iterates from the tail to the head.
-    pub(crate) fn iter_back<'a>(
+    pub(crate) fn iter_back<'a, L: Links>(
         &self,
-        map: &'a PageMap<'_>,
+        map: &'a L,
         tag: Tag,
-    ) -> impl Iterator<Item = Index> + use<'a> {
+    ) -> impl Iterator<Item = Index> + use<'a, L> {
         // The tail of an empty chain means nothing.
         let (mut at, head) = (if self.is_empty() { NIL } else { self.tail }, self.head);
         core::iter::from_fn(move || {
@@ -255,7 +258,10 @@ impl Chain {
     }
 
     /// Iterates from the head to the tail.
-    pub(crate) fn iter<'a>(&self, map: &'a PageMap<'_>) -> impl Iterator<Item = Index> + use<'a> {
+    pub(crate) fn iter<'a, L: Links>(
+        &self,
+        map: &'a L,
+    ) -> impl Iterator<Item = Index> + use<'a, L> {
         let mut at = self.head;
         core::iter::from_fn(move || {
             let i = (at != NIL).then_some(at)?;
@@ -269,6 +275,7 @@ impl Chain {
 mod tests {
     use super::*;
     use crate::base::frame::Pfn;
+    use crate::table::map::PageMap;
     use crate::table::memory::Tables;
     use core::mem::MaybeUninit;
     use std::vec::Vec;
@@ -279,7 +286,7 @@ mod tests {
     fn with_map(test: impl FnOnce(&PageMap<'_>)) {
         let mut memory = [MaybeUninit::uninit(); 1024];
         let mut tables = Tables::new(&mut memory);
-        test(&PageMap::new(&mut tables, Pfn(0), 64, 3).unwrap());
+        test(&PageMap::new(&mut tables, Pfn(0), 64, 3, true).unwrap());
     }
 
     fn blocks(chain: &Chain, map: &PageMap<'_>) -> Vec<Index> {

@@ -3,6 +3,7 @@
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::table::chain::{Chain, Tag};
+use crate::table::links::{BlockLinks, Links};
 use crate::table::map::{Index, PageMap};
 use crate::table::movement::Watch;
 
@@ -38,19 +39,19 @@ impl List {
     }
 
     #[inline]
-    fn push_head(&mut self, map: &PageMap<'_>, i: Index) {
+    fn push_head(&mut self, map: &impl Links, i: Index) {
         self.chain.push_head(map, ZONE, i);
         self.len += 1;
     }
 
     #[inline]
-    fn push_tail(&mut self, map: &PageMap<'_>, i: Index) {
+    fn push_tail(&mut self, map: &impl Links, i: Index) {
         self.chain.push_tail(map, ZONE, i);
         self.len += 1;
     }
 
     #[inline]
-    fn remove(&mut self, map: &PageMap<'_>, i: Index) {
+    fn remove(&mut self, map: &impl Links, i: Index) {
         self.chain.remove(map, ZONE, i);
         self.len -= 1;
     }
@@ -127,8 +128,57 @@ impl FreeArea {
         self.nonempty[to as usize] |= 1 << order;
     }
 
-    pub(crate) fn rotate_to(&mut self, map: &PageMap<'_>, i: Index, order: Order, mt: Migratetype) {
+    pub(crate) fn rotate_to(&mut self, map: &impl Links, i: Index, order: Order, mt: Migratetype) {
         self.lists[mt as usize][order as usize].chain.rotate_to(map, ZONE, i);
+    }
+
+    /// Puts a block of whole pageblocks on a list whose links are the pageblocks', not counting the movement.
+    pub(crate) fn push_whole(
+        &mut self,
+        links: &BlockLinks<'_>,
+        i: Index,
+        order: Order,
+        mt: Migratetype,
+        end: End,
+    ) {
+        let list = &mut self.lists[mt as usize][order as usize];
+        match end {
+            End::Head => list.push_head(links, i),
+            End::Tail => list.push_tail(links, i),
+        }
+        self.nonempty[mt as usize] |= 1 << order;
+    }
+
+    /// Takes a block of whole pageblocks off such a list.
+    pub(crate) fn remove_whole(
+        &mut self,
+        links: &BlockLinks<'_>,
+        i: Index,
+        order: Order,
+        mt: Migratetype,
+    ) {
+        let list = &mut self.lists[mt as usize][order as usize];
+        list.remove(links, i);
+        if list.is_empty() {
+            self.nonempty[mt as usize] &= !(1 << order);
+        }
+    }
+
+    /// Counts a free block that stands in a pageblock's bitmap instead of on a list.
+    #[inline]
+    pub(crate) fn count_in(&mut self, order: Order, mt: Migratetype) {
+        self.lists[mt as usize][order as usize].len += 1;
+        self.nonempty[mt as usize] |= 1 << order;
+    }
+
+    /// Counts such a block no more.
+    #[inline]
+    pub(crate) fn count_out(&mut self, order: Order, mt: Migratetype) {
+        let len = &mut self.lists[mt as usize][order as usize].len;
+        *len -= 1;
+        if *len == 0 {
+            self.nonempty[mt as usize] &= !(1 << order);
+        }
     }
 
     /// Returns the smallest order, not under `order`, with a block of this type.

@@ -1,12 +1,14 @@
 //! The page map: the state of every frame and pageblock.
 //!
-//! A frame costs nine bytes: two list links and a state byte; a pageblock costs one more. The tables
+//! A frame costs nine bytes, two list links and a state byte, or under packed placement, which links no frames, the
+//! state byte; a pageblock costs one more. The tables
 //! are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a frame
 //! on a CPU list belongs to that CPU and a free frame to whoever holds its zone.
 
 use crate::base::frame::{FrameRange, ORDER_LIMIT, Order, Pfn};
 use crate::base::mobility::Migratetype;
-use crate::base::sync::{AtomicU8, AtomicU32, Relaxed};
+use crate::base::sync::{AtomicU8, Relaxed};
+use crate::table::links::{Link, Links, NEXT, PREV};
 use crate::table::memory::{Tables, TablesLayout};
 use crate::table::usage::BlockUsage;
 
@@ -16,13 +18,8 @@ pub(crate) type Index = u32;
 /// No frame.
 pub(crate) const NIL: Index = Index::MAX;
 
-/// Bytes that the tables take for each frame, pageblocks excluded.
+/// Bytes that the tables take for each frame whose blocks are linked, pageblocks excluded.
 pub const BYTES_PER_FRAME: usize = size_of::<Link>() + size_of::<AtomicU8>();
-
-/// The next and the previous block on a block's list.
-type Link = [AtomicU32; 2];
-const NEXT: usize = 0;
-const PREV: usize = 1;
 
 // A model checker's atomics are larger.
 #[cfg(not(any(loom, shuttle)))]
@@ -161,14 +158,15 @@ impl<'m> PageMap<'m> {
     pub(crate) const EMPTY: Self =
         Self { base: 0, pageblock_order: 0, links: &[], states: &[], blocks: &[] };
 
-    /// Adds what `frames` frames need to `layout`.
+    /// Adds what `frames` frames need to `layout`, with links if they are to be `linked`.
     pub(crate) fn layout(
         layout: TablesLayout,
         frames: usize,
         pageblock_order: Order,
+        linked: bool,
     ) -> Option<TablesLayout> {
         layout
-            .and::<Link>(frames)?
+            .and::<Link>(if linked { frames } else { 0 })?
             .and::<AtomicU8>(frames)?
             .and::<AtomicU8>(frames >> pageblock_order)
     }
@@ -179,9 +177,10 @@ impl<'m> PageMap<'m> {
         base: Pfn,
         frames: usize,
         pageblock_order: Order,
+        linked: bool,
     ) -> Option<Self> {
         // Links are read of blocks on lists only.
-        let links = tables.take_pairs(frames)?;
+        let links = tables.take_pairs(if linked { frames } else { 0 })?;
         let states = tables.take(frames, |_| AtomicU8::new(HOLE))?;
         let blocks = tables
             .take(frames >> pageblock_order, |_| AtomicU8::new(block_byte(Migratetype::Movable)))?;
@@ -325,26 +324,6 @@ impl<'m> PageMap<'m> {
         })
     }
 
-    #[inline]
-    pub(crate) fn next(&self, i: Index) -> Index {
-        self.links[i as usize][NEXT].load(Relaxed)
-    }
-
-    #[inline]
-    pub(crate) fn prev(&self, i: Index) -> Index {
-        self.links[i as usize][PREV].load(Relaxed)
-    }
-
-    #[inline]
-    pub(crate) fn set_next(&self, i: Index, next: Index) {
-        self.links[i as usize][NEXT].store(next, Relaxed);
-    }
-
-    #[inline]
-    pub(crate) fn set_prev(&self, i: Index, prev: Index) {
-        self.links[i as usize][PREV].store(prev, Relaxed);
-    }
-
     pub(crate) fn blocks(&self) -> u32 {
         self.blocks.len() as u32
     }
@@ -400,6 +379,19 @@ impl<'m> PageMap<'m> {
         (mt != Migratetype::Isolate && !emptying).then_some(mt)
     }
 
+    /// Returns the type of the pageblock of a frame, if it is being emptied.
+    #[inline(always)]
+    pub(crate) fn emptying_type(&self, i: Index) -> Option<Migratetype> {
+        let byte = self.block(i).load(Relaxed);
+        let mt = Self::type_in(byte);
+        (byte & SPARSE != 0 && mt != Migratetype::Isolate).then_some(mt)
+    }
+
+    /// Tells whether the `block`-th pageblock is being emptied.
+    pub(crate) fn is_sparse(&self, block: u32) -> bool {
+        self.blocks[block as usize].load(Relaxed) & SPARSE != 0
+    }
+
     /// Sets whether the `block`-th pageblock is being emptied.
     #[inline]
     pub(crate) fn set_sparse(&self, block: u32, sparse: bool) {
@@ -420,6 +412,32 @@ impl<'m> PageMap<'m> {
         let byte = self.block(i);
         let old = byte.load(Relaxed);
         byte.store(if skip { old | SKIP } else { old & !SKIP }, Relaxed);
+    }
+}
+
+impl Links for PageMap<'_> {
+    #[inline]
+    fn next(&self, i: Index) -> Index {
+        self.links[i as usize][NEXT].load(Relaxed)
+    }
+
+    #[inline]
+    fn prev(&self, i: Index) -> Index {
+        self.links[i as usize][PREV].load(Relaxed)
+    }
+
+    #[inline]
+    fn set_next(&self, i: Index, next: Index) {
+        self.links[i as usize][NEXT].store(next, Relaxed);
+    }
+
+    #[inline]
+    fn set_prev(&self, i: Index, prev: Index) {
+        self.links[i as usize][PREV].store(prev, Relaxed);
+    }
+
+    fn frames(&self) -> Index {
+        self.states.len() as Index
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod chain;
 pub(crate) mod freelist;
+pub(crate) mod links;
 pub(crate) mod map;
 pub mod memory;
 pub mod movement;

@@ -25,6 +25,9 @@ impl Zone<'_> {
     /// (`__rmqueue_smallest`). The lower part is returned; upper halves go to the heads of the lists.
     #[inline]
     pub(crate) fn rmqueue_smallest(&mut self, order: Order, list: Migratetype) -> Option<Index> {
+        if self.is_packed() {
+            return self.take_run(order, list, 1).map(|(i, _)| i);
+        }
         let (i, found) = self.unlink_smallest(order, list)?;
         if self.is_whole_block(found) {
             self.account_pages(pages(found), list, false, true);
@@ -42,13 +45,6 @@ impl Zone<'_> {
     /// Takes the block that serves off its list, its pages still in the counters; returns its order too.
     #[inline]
     fn unlink_smallest(&mut self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
-        if self.is_packed()
-            && let Some((i, found)) = self.packing.take(&self.map, order, list)
-        {
-            self.counters.list_probes += 1;
-            self.area.remove(&self.map, i, found, list);
-            return Some((i, found));
-        }
         let Some(found) = self.area.smallest(order, list) else {
             self.counters.list_probes += u64::from(self.geometry.max_order + 1 - order);
             return None;
@@ -62,13 +58,16 @@ impl Zone<'_> {
     /// Takes up to `n` blocks, at least one, as that many calls of
     /// [`rmqueue_smallest`](Self::rmqueue_smallest) would: they follow each other in the first block of the
     /// smallest order that serves, since all smaller lists are empty. Returns the first, and how many
-    /// they are. Not for packed placement.
+    /// they are.
     pub(crate) fn take_run(
         &mut self,
         order: Order,
         list: Migratetype,
         n: u32,
     ) -> Option<(Index, u32)> {
+        if self.is_packed() {
+            return self.take_run_packed(order, list, n);
+        }
         let found = self.area.smallest(order, list)?;
         let i = self.area.list(found, list).head()?;
         let taken = n.min(1 << (found - order));
@@ -97,7 +96,7 @@ impl Zone<'_> {
     /// Passes to `insert` what is left of a block of the order `found` after some blocks of `order`
     /// were taken from its start, in the largest pieces.
     #[inline(always)]
-    fn insert_rest(
+    pub(super) fn insert_rest(
         &mut self,
         i: Index,
         order: Order,
@@ -145,7 +144,25 @@ impl Zone<'_> {
     /// Frees a block to the list of a type, merging it with its buddies (`__free_one_page`).
     ///
     /// `end` overrides the choice of the list's end.
+    #[inline]
     pub(crate) fn free_one(
+        &mut self,
+        i: Index,
+        order: Order,
+        mt: Migratetype,
+        end: Option<End>,
+        observer: &mut impl Observer,
+    ) {
+        if self.is_packed() {
+            self.free_one_under::<true>(i, order, mt, end, observer);
+        } else {
+            self.free_one_under::<false>(i, order, mt, end, observer);
+        }
+    }
+
+    /// The same, where the placement is known.
+    #[inline(never)]
+    fn free_one_under<const PACKED: bool>(
         &mut self,
         mut i: Index,
         mut order: Order,
@@ -157,6 +174,16 @@ impl Zone<'_> {
         let cap = self.merge_cap(i);
         // Pages that are in the counters already, and not as whole blocks.
         let mut counted = 0;
+        let freed = i;
+        if PACKED {
+            let before = order;
+            let done;
+            (i, order, done) = self.merge_packed(i, order, cap, mt);
+            if done {
+                return self.account_pages(pages(before), mt, true, false);
+            }
+            counted = pages(order) - pages(before);
+        }
         while order < cap {
             if self.capture.is_some() && self.give_to_capture(i, order, mt, observer) {
                 self.account_pages(counted, mt, false, false);
@@ -177,6 +204,9 @@ impl Zone<'_> {
             self.map.set(buddy, FrameState::Tail);
             i &= buddy;
             order += 1;
+        }
+        if PACKED && self.is_whole_block(order) {
+            self.packing.emptied(&self.map, freed);
         }
         let end = end.unwrap_or_else(|| self.end_for(i, order));
         self.link(i, order, mt, end);

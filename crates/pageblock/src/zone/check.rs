@@ -7,6 +7,7 @@ use crate::base::ids::CpuId;
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::policy::{MergeRule, SplitLarge};
 use crate::table::chain::{Chain, Tag};
+use crate::table::links::Links;
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::zone::Zone;
 
@@ -80,13 +81,14 @@ impl core::error::Error for Violation {}
 /// Walks a list in both directions, `visit`ing every block; returns its length.
 pub(crate) fn walk(
     map: &PageMap<'_>,
+    links: &impl Links,
     chain: &Chain,
     tag: Tag,
     mut visit: impl FnMut(Index) -> Result<(), Violation>,
 ) -> Result<u32, Violation> {
     let (mut length, mut before) = (0, None);
-    for i in chain.iter(map) {
-        let prev = map.prev(i) ^ tag;
+    for i in chain.iter(links) {
+        let prev = links.prev(i) ^ tag;
         if before.is_some_and(|b| b != prev) || length > map.frames() {
             return Err(Violation::BrokenLink(map.pfn(i)));
         }
@@ -111,13 +113,7 @@ impl Zone<'_> {
         let (mut blocks, mut in_blocks) = (0, 0);
         for list in Migratetype::ALL {
             for order in 0..=self.geometry.max_order {
-                let length = walk(&self.map, self.area.list(order, list).chain(), 0, |i| {
-                    let state = self.map.state(i);
-                    if state != (FrameState::Free { order, list }) {
-                        return Err(Violation::ListedOtherwise(self.map.pfn(i), state));
-                    }
-                    Ok(())
-                })?;
+                let length = self.check_list(order, list)?;
                 if length != self.area.list(order, list).len()
                     || (length > 0) != (self.area.smallest(order, list) == Some(order))
                 {
@@ -153,6 +149,26 @@ impl Zone<'_> {
         self.packing.check(&self.map).map_err(Violation::Packing)?;
         let found = self.check_frames()?;
         if found == blocks { Ok(()) } else { Err(Violation::Unlisted(self.span.start)) }
+    }
+
+    /// Verifies one list; returns its length. Free blocks that are on no list are counted.
+    fn check_list(&self, order: Order, list: Migratetype) -> Result<u32, Violation> {
+        if let Some(blocks) = self.packed_blocks(order, list) {
+            return Ok(blocks.count() as u32);
+        }
+        let chain = self.area.list(order, list).chain();
+        let listed = |i| {
+            let state = self.map.state(i);
+            if state == (FrameState::Free { order, list }) {
+                Ok(())
+            } else {
+                Err(Violation::ListedOtherwise(self.map.pfn(i), state))
+            }
+        };
+        match self.is_packed() {
+            true => walk(&self.map, self.packing.links(), chain, 0, listed),
+            false => walk(&self.map, &self.map, chain, 0, listed),
+        }
     }
 
     /// Verifies that blocks tile the zone; returns the number of free ones.

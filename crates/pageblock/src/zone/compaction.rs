@@ -63,11 +63,16 @@ impl Zone<'_> {
     }
 
     /// Makes the free block that holds a frame the first of its list; those before it go behind the last
-    /// (`move_freelist_tail`). Does nothing where no free block holds the frame.
+    /// (`move_freelist_tail`). Does nothing where no free block holds the frame, and under packed placement for blocks
+    /// smaller than a pageblock, which stand on no list.
     pub fn rotate_free_list(&mut self, pfn: Pfn) {
         if let Some((i, order, list)) = self.map.index(pfn).and_then(|i| self.map.free_block_of(i))
         {
-            self.area.rotate_to(&self.map, i, order, list);
+            if !self.is_packed() {
+                self.area.rotate_to(&self.map, i, order, list);
+            } else if self.is_whole_block(order) {
+                self.area.rotate_to(self.packing.links(), i, order, list);
+            }
         }
     }
 

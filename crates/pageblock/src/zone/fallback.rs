@@ -13,6 +13,7 @@ use crate::policy::{ClaimPred, ClaimRule, CmaUse, FallbackPick};
 use crate::table::map::Index;
 use crate::zone::Zone;
 use crate::zone::buddy::BlockCount;
+use crate::zone::packing::Prefer;
 
 /// What becomes of the pageblock of the block that a fallback takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +69,7 @@ pub enum Mode {
     Steal,
 }
 
-type Candidate = (Index, Order, Migratetype);
+pub(super) type Candidate = (Index, Order, Migratetype);
 
 impl Zone<'_> {
     /// Returns the types that a request of a type falls back to, in order (`fallbacks`; docs/linux/fallback.md#candidate-types).
@@ -97,6 +98,7 @@ impl Zone<'_> {
         self.claimable(order, start) && self.candidate_at(order, start, &mut 0).is_some()
     }
 
+    /// Returns the first block of an order of the types that a request falls back to.
     fn candidate_at(
         &self,
         order: Order,
@@ -105,6 +107,9 @@ impl Zone<'_> {
     ) -> Option<Candidate> {
         self.fallback_types(start).iter().find_map(|&from| {
             *probes += 1;
+            if self.is_packed() {
+                return self.packed_candidate(order, order, from, Prefer::Emptiest);
+            }
             let i = self.area.list(order, from).head()?;
             Some((i, order, from))
         })
@@ -120,7 +125,16 @@ impl Zone<'_> {
         start: Migratetype,
         probes: &mut u32,
     ) -> Option<Candidate> {
-        (min..=self.geometry.max_order).find_map(|o| self.candidate_at(o, start, probes))
+        if !self.is_packed() {
+            return (min..=self.geometry.max_order)
+                .find_map(|o| self.candidate_at(o, start, probes));
+        }
+        (min..=self.geometry.max_order).find_map(|order| {
+            self.fallback_types(start).iter().find_map(|&from| {
+                *probes += 1;
+                self.packed_candidate(order, min, from, Prefer::Fullest)
+            })
+        })
     }
 
     /// Returns the smallest block that may be taken from another type.

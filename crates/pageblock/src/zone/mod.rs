@@ -25,6 +25,7 @@
 //! assert_eq!(zone.free_list(10, Migratetype::Movable).count(), 31);
 //! ```
 
+mod bitmaps;
 mod boost;
 mod buddy;
 pub mod capture;
@@ -141,7 +142,7 @@ impl<'m> Zone<'m> {
 
     /// Returns the number of frames in the tables; `None` for more than can be numbered, where the last
     /// number is the end mark of lists.
-    fn table_frames(span: FrameRange, geometry: Geometry) -> Option<usize> {
+    pub(crate) fn table_frames(span: FrameRange, geometry: Geometry) -> Option<usize> {
         let frames = Self::table_range(span, geometry).len();
         usize::try_from(frames).ok().filter(|_| frames < u64::from(Index::MAX))
     }
@@ -153,7 +154,8 @@ impl<'m> Zone<'m> {
         policy: &Policy,
     ) -> Option<TablesLayout> {
         let frames = Self::table_frames(span, geometry)?;
-        let layout = PageMap::layout(layout, frames, geometry.pageblock_order)?;
+        let linked = policy.placement == Placement::Linux;
+        let layout = PageMap::layout(layout, frames, geometry.pageblock_order, linked)?;
         match policy.placement {
             Placement::Linux => Some(layout),
             Placement::Packed => Packing::layout(layout, frames, geometry.pageblock_order),
@@ -213,9 +215,10 @@ impl<'m> Zone<'m> {
     pub(crate) fn attach_map(&mut self, tables: &mut Tables<'m>) -> Option<()> {
         let range = Self::table_range(self.span, self.geometry);
         let frames = Self::table_frames(self.span, self.geometry)?;
-        self.map = PageMap::new(tables, range.start, frames, self.geometry.pageblock_order)?;
+        let order = self.geometry.pageblock_order;
+        self.map = PageMap::new(tables, range.start, frames, order, !self.is_packed())?;
         if self.is_packed() {
-            self.packing = Packing::new(tables, frames, self.geometry.pageblock_order)?;
+            self.packing = Packing::new(tables, frames, order)?;
         }
         self.map.fill(self.span, FrameState::Reserved);
         Some(())
@@ -235,6 +238,9 @@ impl<'m> Zone<'m> {
     /// Finds the first block of the smallest order that serves a request from one list.
     #[cfg(feature = "replay")]
     pub(crate) fn smallest(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
+        if self.is_packed() {
+            return self.next_packed(order, list);
+        }
         let found = self.area.smallest(order, list)?;
         Some((self.area.list(found, list).head()?, found))
     }
@@ -323,12 +329,14 @@ impl<'m> Zone<'m> {
             "a block is put on a list that cannot be on one"
         );
         self.map.set(i, FrameState::Free { order, list });
+        if self.is_packed() {
+            self.area.watch.one(&self.map, i, list);
+            self.packing.insert(&self.map, &mut self.area, i, order, list, end);
+            return;
+        }
         match end {
             End::Head => self.area.push_head(&self.map, i, order, list),
             End::Tail => self.area.push_tail(&self.map, i, order, list),
-        }
-        if self.is_packed() {
-            self.packing.note_inserted(&self.map, i, order, list);
         }
     }
 
@@ -337,7 +345,9 @@ impl<'m> Zone<'m> {
     pub(crate) fn unlink(&mut self, i: Index, order: Order, list: Migratetype) {
         debug_assert_eq!(self.map.free_list(i, order), Some(list), "a block leaves another's list");
         if self.is_packed() {
-            self.packing.note_removed(&self.map, i, order);
+            self.area.watch.one(&self.map, i, list);
+            self.packing.remove(&self.map, &mut self.area, i, order, list);
+            return;
         }
         self.area.remove(&self.map, i, order, list);
     }
@@ -354,14 +364,14 @@ impl<'m> Zone<'m> {
             MoveTo::Head => End::Head,
             MoveTo::Tail => End::Tail,
         };
-        if self.is_packed() {
-            self.packing.note_removed(&self.map, i, order);
-        }
         self.account(order, from, false);
         self.map.set(i, FrameState::Free { order, list: to });
-        self.area.change(&self.map, i, order, [from, to], end);
         if self.is_packed() {
-            self.packing.note_inserted(&self.map, i, order, to);
+            self.area.watch.change(&self.map, i, [from, to]);
+            self.packing.remove(&self.map, &mut self.area, i, order, from);
+            self.packing.insert(&self.map, &mut self.area, i, order, to, end);
+        } else {
+            self.area.change(&self.map, i, order, [from, to], end);
         }
         self.account(order, to, true);
     }

@@ -1,25 +1,37 @@
-//! Packed placement: where `placement` is `packed`, holes are refilled before larger free blocks are split.
+//! Packed placement: free blocks stand in the bitmaps of their pageblocks, and holes are refilled before larger
+//! free blocks are split.
 //!
 //! Linux serves a request from the head of the list of the smallest order that has a block, whichever
 //! pageblock that block is in: freed pages are used again where they are, and memory that was once filled
 //! stays fragmented. Packed placement serves from the fullest pageblock that can, so that pages in
 //! use gather in few pageblocks and the others become free as a whole, without compaction.
 //!
-//! A *partial* pageblock has free blocks smaller than itself on the lists of its own type. Partial
+//! A *partial* pageblock has free blocks smaller than itself of its own type. Partial
 //! pageblocks stand in classes, by type, by the order of their largest free block, and by free pages
 //! in [`BUCKETS`] steps; a set of bits says which classes have members. A request looks at one set
 //! for each order that could serve it, takes the first pageblock of the fullest class, and there the
 //! lowest block of the smallest order that serves. So a choice costs O(orders), and one pageblock's
-//! tree of bits; a change costs O(1). Neither depends on the size of memory.
+//! tree of bits; a change costs O(1). Neither depends on the size of memory. A pageblock that changes its class
+//! goes to the head of the new one.
 //!
-//! A pageblock that changes its class goes to the head of the new one. That is put off until another
-//! pageblock changes or a choice is made, as one operation changes a pageblock several times.
+//! Free blocks of whole pageblocks stand on lists in Linux's order, linked through their pageblocks. Nothing is
+//! linked through frames.
+//!
+//! Blocks that count for another type than their pageblock's (up to 6.9, and where isolation leaves them) are
+//! *foreign*: in no tree and no class. A set of bits for each type says which pageblocks may have some.
 //!
 //! Pages that are freed into a pageblock that is being emptied must not come back from a CPU list, so
-//! such pageblocks are marked *sparse*, and what is freed there goes to the zone at once.
+//! such pageblocks are marked *sparse*, and what is freed there goes back to the zone.
+
+mod choice;
+mod tree;
+
+pub(crate) use choice::Prefer;
 
 use crate::base::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
+use crate::table::freelist::{End, FreeArea};
+use crate::table::links::BlockLinks;
 use crate::table::map::{FrameState, Index, NIL, PageMap};
 use crate::table::memory::{Tables, TablesLayout};
 
@@ -37,24 +49,27 @@ const NOWHERE: u16 = u16::MAX;
 
 const _: () = assert!(MIGRATETYPES * ORDER_LIMIT as usize * BUCKETS < NOWHERE as usize);
 
-/// A partial pageblock.
+/// A pageblock.
 #[derive(Clone, Copy)]
 struct Partial {
     next: Block,
     /// Undefined at the head of a class.
     prev: Block,
-    /// Free pages in blocks smaller than the pageblock on the lists of its type.
+    /// Free pages in blocks smaller than the pageblock of its type.
     free: u16,
-    /// The orders of the free blocks, one bit each.
+    /// The orders of those blocks, one bit each.
     orders: u16,
     class: u16,
+    /// Free pages in blocks smaller than the pageblock of other types.
+    foreign: u16,
 }
 
 impl Partial {
-    const NONE: Self = Self { next: NIL, prev: NIL, free: 0, orders: 0, class: NOWHERE };
+    const NONE: Self =
+        Self { next: NIL, prev: NIL, free: 0, orders: 0, class: NOWHERE, foreign: 0 };
 }
 
-/// The partial pageblocks of a zone.
+/// The free blocks of a zone with packed placement.
 pub(crate) struct Packing<'m> {
     pageblock_order: Order,
     blocks: &'m mut [Partial],
@@ -65,12 +80,17 @@ pub(crate) struct Packing<'m> {
     heads: &'m mut [Block],
     /// The classes that have members.
     filled: [Filled; MIGRATETYPES],
-    /// A pageblock that may be in the wrong class; [`NIL`] for none.
-    pending: Block,
     /// The pageblock of each type that was chosen last; [`NIL`] for none.
     filling: [Block; MIGRATETYPES],
-    /// The last choice: for which type and order. It stands while no pageblock changes its class.
+    /// The last choice: for which type and order. It stands while no other pageblock changes its class, and the
+    /// chosen one can serve.
     chosen: Option<(Migratetype, Order)>,
+    /// The lists of blocks of whole pageblocks.
+    links: BlockLinks<'m>,
+    /// By type, one bit a pageblock: where blocks may be that are foreign there and count for the type.
+    strangers: &'m mut [u64],
+    /// Pages in all of them.
+    foreign: u64,
 }
 
 impl<'m> Packing<'m> {
@@ -82,9 +102,11 @@ impl<'m> Packing<'m> {
             free: &mut [],
             heads: &mut [],
             filled: [Filled::default(); MIGRATETYPES],
-            pending: NIL,
             filling: [NIL; MIGRATETYPES],
             chosen: None,
+            links: BlockLinks::EMPTY,
+            strangers: &mut [],
+            foreign: 0,
         }
     }
 
@@ -98,7 +120,7 @@ impl<'m> Packing<'m> {
         MIGRATETYPES * usize::from(pageblock_order) * BUCKETS
     }
 
-    /// Returns `layout` with the tables of a zone of `frames` frames: 16 bytes a pageblock and two bits a
+    /// Returns `layout` with the tables of a zone of `frames` frames: 25 bytes a pageblock and two bits a
     /// frame.
     pub(crate) fn layout(
         layout: TablesLayout,
@@ -106,10 +128,12 @@ impl<'m> Packing<'m> {
         pageblock_order: Order,
     ) -> Option<TablesLayout> {
         let blocks = frames >> pageblock_order;
-        layout
+        let layout = layout
             .and::<Partial>(blocks)?
             .and::<u64>(blocks.checked_mul(Self::words(pageblock_order))?)?
-            .and::<Block>(Self::classes(pageblock_order))
+            .and::<Block>(Self::classes(pageblock_order))?
+            .and::<u64>(MIGRATETYPES * blocks.div_ceil(64))?;
+        BlockLinks::layout(layout, blocks)
     }
 
     /// Returns the tables of a zone of `frames` frames, none of them free.
@@ -124,8 +148,15 @@ impl<'m> Packing<'m> {
             blocks: tables.take(blocks, |_| Partial::NONE)?,
             free: tables.take(blocks * Self::words(pageblock_order), |_| 0)?,
             heads: tables.take(Self::classes(pageblock_order), |_| NIL)?,
+            strangers: tables.take(MIGRATETYPES * blocks.div_ceil(64), |_| 0)?,
+            links: BlockLinks::new(tables, blocks, pageblock_order)?,
             ..Self::off()
         })
+    }
+
+    /// Returns the links of the lists of whole pageblocks.
+    pub(crate) fn links(&self) -> &BlockLinks<'m> {
+        &self.links
     }
 
     #[inline]
@@ -133,137 +164,150 @@ impl<'m> Packing<'m> {
         i >> self.pageblock_order
     }
 
-    /// Returns the word and bit of a free block.
-    #[inline]
-    fn bit(&self, i: Index, order: Order) -> (usize, u64) {
-        let pages = 1usize << self.pageblock_order;
-        let node = (pages + (i as usize & (pages - 1))) >> order;
-        let first = self.block_of(i) as usize * Self::words(self.pageblock_order);
-        (first + node / 64, 1 << (node % 64))
+    fn start_of(&self, block: Block) -> Index {
+        block << self.pageblock_order
     }
 
-    /// Returns the bits of one order of a pageblock: the first word, the number of words, and which of its
-    /// bits where it is one.
-    #[inline]
-    fn bits_of(&self, block: Block, order: Order) -> (usize, usize, u64) {
-        let first = block as usize * Self::words(self.pageblock_order);
-        let n = (1usize << self.pageblock_order) >> order;
-        if n < 64 { (first, 1, ((1 << n) - 1) << n) } else { (first + n / 64, n / 64, u64::MAX) }
-    }
-
-    /// Takes the lowest free block of an order of a pageblock out of its tree.
-    #[inline]
-    fn take_lowest(&mut self, block: Block, order: Order) -> Option<Index> {
-        let (first, words, mask) = self.bits_of(block, order);
-        let bits = self.free.get_mut(first..first + words)?;
-        let at = bits.iter().position(|word| word & mask != 0)?;
-        let bit = (bits[at] & mask).trailing_zeros();
-        bits[at] &= !(1 << bit);
-        let none_left = bits[at..].iter().all(|word| word & mask == 0);
-        self.count_taken(block, order, none_left);
-        let n = (1u32 << self.pageblock_order) >> order;
-        let place = at as u32 * 64 + if n < 64 { bit - n } else { bit };
-        Some((block << self.pageblock_order) + (place << order))
-    }
-
-    #[inline]
-    fn count_taken(&mut self, block: Block, order: Order, none_left: bool) {
-        let partial = &mut self.blocks[block as usize];
-        partial.free -= 1 << order;
-        if none_left {
-            partial.orders &= !(1 << order);
+    /// Puts a free block of a type in its place, and counts it.
+    #[inline(never)]
+    pub(crate) fn insert(
+        &mut self,
+        map: &PageMap<'_>,
+        area: &mut FreeArea,
+        i: Index,
+        order: Order,
+        list: Migratetype,
+        end: End,
+    ) {
+        if order >= self.pageblock_order {
+            area.push_whole(&self.links, i, order, list, end);
+            return;
+        }
+        area.count_in(order, list);
+        let block = self.block_of(i);
+        if map.block_type(i) == list {
+            self.add(i, order);
+            self.settle(map, block, list);
+        } else {
+            self.add_foreign(block, order, list);
         }
     }
 
-    /// Notes a block put on a list.
+    /// Takes a free block of a type from its place, and counts it no more.
     #[inline(never)]
-    pub(crate) fn note_inserted(
+    pub(crate) fn remove(
         &mut self,
         map: &PageMap<'_>,
+        area: &mut FreeArea,
         i: Index,
         order: Order,
         list: Migratetype,
     ) {
-        if order >= self.pageblock_order || map.block_type(i) != list {
-            return;
-        }
-        self.touch(map, self.block_of(i));
-        self.add(i, order);
-    }
-
-    fn add(&mut self, i: Index, order: Order) {
-        let (word, bit) = self.bit(i, order);
-        self.free[word] |= bit;
-        let partial = &mut self.blocks[(i >> self.pageblock_order) as usize];
-        partial.free += 1 << order;
-        partial.orders |= 1 << order;
-    }
-
-    /// Notes a block taken off a list.
-    #[inline(never)]
-    pub(crate) fn note_removed(&mut self, map: &PageMap<'_>, i: Index, order: Order) {
         if order >= self.pageblock_order {
+            area.remove_whole(&self.links, i, order, list);
             return;
         }
-        let (word, bit) = self.bit(i, order);
-        if self.free[word] & bit == 0 {
-            return;
-        }
+        area.count_out(order, list);
         let block = self.block_of(i);
-        self.touch(map, block);
-        self.free[word] &= !bit;
-        let (first, words, mask) = self.bits_of(block, order);
-        let none_left = self.free[first..first + words].iter().all(|word| word & mask == 0);
-        self.count_taken(block, order, none_left);
+        if self.drop_bit(i, order) {
+            self.count_taken(block, order);
+            self.settle(map, block, map.block_type(i));
+        } else {
+            self.drop_foreign(block, 1 << order);
+        }
     }
 
-    /// Notes that the pageblock of a frame changed its type: other free blocks are on the lists of
+    /// Notes that the blocks of the pageblock of a frame became part of a block of whole pageblocks.
+    #[inline]
+    pub(crate) fn emptied(&mut self, map: &PageMap<'_>, i: Index) {
+        self.settle(map, self.block_of(i), map.block_type(i));
+    }
+
+    /// Notes that the pageblock of a frame changed its type: other free blocks are of
     /// its own type now. Takes time linear in the pageblock.
     pub(crate) fn note_retyped(&mut self, map: &PageMap<'_>, i: Index) {
         let block = self.block_of(i);
-        self.touch(map, block);
+        self.clear(block);
+        let own = map.block_type(i);
+        for (i, order, list) in small_free_blocks(map, self.pageblock_order, block) {
+            if list == own {
+                self.add(i, order);
+            } else {
+                self.add_foreign(block, order, list);
+            }
+        }
+        self.settle(map, block, own);
+    }
+
+    /// Forgets all free blocks of a pageblock.
+    fn clear(&mut self, block: Block) {
         let words = Self::words(self.pageblock_order);
         self.free[block as usize * words..][..words].fill(0);
+        self.drop_foreign(block, self.blocks[block as usize].foreign);
         let partial = &mut self.blocks[block as usize];
         (partial.free, partial.orders) = (0, 0);
-        for (i, order) in own_free_blocks(map, self.pageblock_order, block) {
-            self.add(i, order);
+    }
+
+    /// Returns the word and bit of a pageblock in the set of a type.
+    fn stranger_bit(&self, block: Block, mt: Migratetype) -> (usize, u64) {
+        let words = self.strangers.len() / MIGRATETYPES;
+        (mt as usize * words + block as usize / 64, 1 << (block % 64))
+    }
+
+    fn add_foreign(&mut self, block: Block, order: Order, list: Migratetype) {
+        let (word, bit) = self.stranger_bit(block, list);
+        self.strangers[word] |= bit;
+        self.blocks[block as usize].foreign += 1 << order;
+        self.foreign += 1 << order;
+    }
+
+    fn drop_foreign(&mut self, block: Block, pages: u16) {
+        let foreign = &mut self.blocks[block as usize].foreign;
+        if pages == 0 {
+            return;
+        }
+        *foreign -= pages;
+        let none_left = *foreign == 0;
+        self.foreign -= u64::from(pages);
+        if none_left {
+            for mt in Migratetype::ALL {
+                let (word, bit) = self.stranger_bit(block, mt);
+                self.strangers[word] &= !bit;
+            }
         }
     }
 
-    /// Remembers that a pageblock may have to change its class.
+    /// Puts a pageblock of a type into its class, and marks it as sparse or not.
     #[inline]
-    fn touch(&mut self, map: &PageMap<'_>, block: Block) {
-        if self.pending != block {
-            self.settle(map);
-            self.pending = block;
-        }
-    }
-
-    /// Puts the pending pageblock into its class, and marks it as sparse or not. It stays pending, as
-    /// it is the one that likely changes next.
-    fn settle(&mut self, map: &PageMap<'_>) {
-        let block = self.pending;
-        let Some(&partial) = self.blocks.get(block as usize) else { return };
-        let mt = map.block_type(block << self.pageblock_order);
-        let class = self.class(&partial, mt);
+    fn settle(&mut self, map: &PageMap<'_>, block: Block, mt: Migratetype) {
+        let partial = &self.blocks[block as usize];
+        let class = self.class(partial, mt);
         if class != partial.class {
-            self.unlink(block);
-            self.link(block, class);
+            self.reclass(block, class);
             self.chosen = None;
         }
         self.mark(map, block, mt);
     }
 
+    fn reclass(&mut self, block: Block, class: u16) {
+        self.unlink(block);
+        self.link(block, class);
+    }
+
     /// Marks a pageblock of a type as sparse or not.
+    #[inline]
     fn mark(&self, map: &PageMap<'_>, block: Block, mt: Migratetype) {
+        map.set_sparse(block, self.is_sparse(block, mt));
+    }
+
+    #[inline]
+    fn is_sparse(&self, block: Block, mt: Migratetype) -> bool {
         let free = u32::from(self.blocks[block as usize].free);
-        let sparse =
-            free > (1 << self.pageblock_order) / DENSE_SHARE && self.filling[mt as usize] != block;
-        map.set_sparse(block, sparse);
+        free > (1 << self.pageblock_order) / DENSE_SHARE && self.filling[mt as usize] != block
     }
 
     /// Returns the class that a pageblock belongs to.
+    #[inline]
     fn class(&self, partial: &Partial, mt: Migratetype) -> u16 {
         if partial.free == 0 {
             return NOWHERE;
@@ -316,74 +360,36 @@ impl<'m> Packing<'m> {
         }
     }
 
-    /// Takes the block that serves a request from a list of this type, which the caller takes off its
-    /// list; returns its order too. `None` where no partial pageblock can serve.
-    pub(crate) fn take(
-        &mut self,
-        map: &PageMap<'_>,
-        order: Order,
-        list: Migratetype,
-    ) -> Option<(Index, Order)> {
-        if order >= self.pageblock_order {
-            return None;
-        }
-        self.settle(map);
-        if self.chosen != Some((list, order)) {
-            let block = self.fullest(order, list)?;
-            self.chosen = Some((list, order));
-            self.fill(map, block, list);
-        }
-        let block = self.filling[list as usize];
-        let orders = self.blocks.get(block as usize)?.orders >> order;
-        let found = order + orders.trailing_zeros() as Order;
-        self.pending = block;
-        Some((self.take_lowest(block, found)?, found))
-    }
-
-    /// Returns the fullest pageblock of a type that has a free block of this order or larger; of several the
-    /// one whose largest free block is the smallest.
-    fn fullest(&self, order: Order, list: Migratetype) -> Option<Block> {
-        let rows = &self.filled[list as usize];
-        let orders = usize::from(order)..rows.len();
-        let any = rows[orders.clone()].iter().fold(0, |any, row| any | row);
-        let bucket = (any != 0).then(|| any.trailing_zeros())?;
-        let largest = orders.into_iter().find(|&o| rows[o] & 1 << bucket != 0)?;
-        let row = list as usize * usize::from(self.pageblock_order) + largest;
-        Some(self.heads[row * BUCKETS + bucket as usize])
-    }
-
-    /// Chooses a pageblock, which is not sparse as long as it is the one that is filled.
-    fn fill(&mut self, map: &PageMap<'_>, block: Block, list: Migratetype) {
-        let before = core::mem::replace(&mut self.filling[list as usize], block);
-        map.set_sparse(block, false);
-        if before != block && before != NIL {
-            self.mark(map, before, map.block_type(before << self.pageblock_order));
-        }
-    }
-
     /// Verifies the tables against the page map; an error names the pageblock that is wrong.
     pub(crate) fn check(&self, map: &PageMap<'_>) -> Result<(), Pfn> {
-        let mut classed = 0;
+        let (mut classed, mut foreign) = (0, 0);
         for block in 0..self.blocks.len() as Block {
-            self.check_block(map, block).ok_or(map.pfn(block << self.pageblock_order))?;
+            self.check_block(map, block).ok_or(map.pfn(self.start_of(block)))?;
             classed += u64::from(self.blocks[block as usize].class != NOWHERE);
+            foreign += u64::from(self.blocks[block as usize].foreign);
         }
         let mut members = 0;
         for class in 0..self.heads.len() {
-            members += self.check_class(class as u16).map_err(|block| {
-                map.pfn(if block == NIL { 0 } else { block << self.pageblock_order })
-            })?;
+            members += self
+                .check_class(class as u16)
+                .map_err(|block| map.pfn(if block == NIL { 0 } else { self.start_of(block) }))?;
         }
-        if classed == members { Ok(()) } else { Err(map.pfn(0)) }
+        if classed == members && foreign == self.foreign { Ok(()) } else { Err(map.pfn(0)) }
     }
 
-    /// Checks the free blocks of a pageblock, its counts, and the class where that is not pending.
+    /// Checks the free blocks of a pageblock, its counts, class and mark.
     fn check_block(&self, map: &PageMap<'_>, block: Block) -> Option<()> {
         let partial = &self.blocks[block as usize];
-        let (mut free, mut orders, mut found) = (0, 0, 0);
-        for (i, order) in own_free_blocks(map, self.pageblock_order, block) {
-            let (word, bit) = self.bit(i, order);
-            (self.free[word] & bit != 0).then_some(())?;
+        let own = map.block_type(self.start_of(block));
+        let (mut free, mut orders, mut found, mut foreign) = (0, 0, 0, 0);
+        for (i, order, list) in small_free_blocks(map, self.pageblock_order, block) {
+            if list != own {
+                let (word, bit) = self.stranger_bit(block, list);
+                (self.strangers[word] & bit != 0).then_some(())?;
+                foreign += 1 << order;
+                continue;
+            }
+            self.has_bit(i, order).then_some(())?;
             free += 1 << order;
             orders |= 1 << order;
             found += 1;
@@ -391,9 +397,10 @@ impl<'m> Packing<'m> {
         let words = Self::words(self.pageblock_order);
         let bits = &self.free[block as usize * words..][..words];
         let set: u32 = bits.iter().map(|word| word.count_ones()).sum();
-        let mt = map.block_type(block << self.pageblock_order);
-        let placed = self.pending == block || self.class(partial, mt) == partial.class;
-        let right = set == found && (partial.free, partial.orders) == (free, orders) && placed;
+        let right = set == found
+            && (partial.free, partial.orders, partial.foreign) == (free, orders, foreign)
+            && self.class(partial, own) == partial.class
+            && map.is_sparse(block) == self.is_sparse(block, own);
         right.then_some(())
     }
 
@@ -424,32 +431,27 @@ impl<'m> Packing<'m> {
 const DENSE_SHARE: u32 = 16;
 
 /// Returns the step of occupancy of a pageblock with `free` free pages, at least one.
+#[inline]
 fn bucket(free: u16, pageblock_order: Order) -> usize {
     let step = pageblock_order.saturating_sub(BUCKETS.ilog2() as Order);
     usize::from(free - 1) >> step
 }
 
-/// Returns the free blocks in a pageblock that are smaller than it and on the lists of its type.
-fn own_free_blocks(
+/// Returns the free blocks in a pageblock that are smaller than it, with order and type.
+fn small_free_blocks(
     map: &PageMap<'_>,
     pageblock_order: Order,
     block: Block,
-) -> impl Iterator<Item = (Index, Order)> {
+) -> impl Iterator<Item = (Index, Order, Migratetype)> {
     let start = block << pageblock_order;
-    let own = map.block_type(start);
     let mut at = start;
     core::iter::from_fn(move || {
         while at < start + (1 << pageblock_order) {
             let (i, state) = (at, map.state(at));
-            at += match state {
-                FrameState::Free { order, .. }
-                | FrameState::CpuList { order, .. }
-                | FrameState::Allocated { order, .. } => 1 << order,
-                FrameState::Hole | FrameState::Reserved | FrameState::Tail => 1,
-            };
+            at += 1 << state.order().unwrap_or(0);
             match state {
-                FrameState::Free { order, list } if order < pageblock_order && list == own => {
-                    return Some((i, order));
+                FrameState::Free { order, list } if order < pageblock_order => {
+                    return Some((i, order, list));
                 }
                 _ => {}
             }

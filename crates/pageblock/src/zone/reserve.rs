@@ -9,6 +9,7 @@ use crate::base::frame::{Order, Pfn, pages};
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Isolate, Movable, Reserve};
 use crate::policy::{self, Policy, WmarkCheck};
 use crate::table::map::{FrameState, Index};
+use crate::zone::packing::Prefer;
 use crate::zone::{Zone, tuning};
 
 impl Zone<'_> {
@@ -69,7 +70,12 @@ impl Zone<'_> {
 
     /// Takes the pageblock of the first free block of one order out of the reserve; tells whether pages moved.
     fn unreserve_at(&mut self, order: Order, to: Migratetype) -> bool {
-        let Some(i) = self.area.list(order, HighAtomic).head() else { return false };
+        let found = if self.is_packed() {
+            self.packed_candidate(order, order, HighAtomic, Prefer::Emptiest).map(|(i, ..)| i)
+        } else {
+            self.area.list(order, HighAtomic).head()
+        };
+        let Some(i) = found else { return false };
         let whole = self.policy.retype == policy::Retype::Together && self.is_whole_block(order);
         // Up to 6.9 pages of the list may lie in blocks that left the reserve before.
         if self.map.block_type(i) == HighAtomic {

@@ -3,6 +3,7 @@
 //! Source: `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `zone_set_pageset_high_and_batch`
 //! (mm/page_alloc.c).
 
+use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::layout::MAX_NR_ZONES;
 use crate::policy::Reserve;
 use crate::zone::Zone;
@@ -24,6 +25,8 @@ pub struct CacheLimits {
 pub(crate) struct CacheTuning {
     pub(crate) limits: CacheLimits,
     pub(crate) times: u32,
+    /// Blocks of larger orders count as one of this order.
+    pub(crate) weight_order: Order,
 }
 
 /// The numbers that all zones are tuned with.
@@ -57,12 +60,30 @@ impl Zone<'_> {
     pub(crate) fn tune_caches(&mut self, cpus: u64) {
         let low = self.watermarks.low + self.boost;
         let sizes = tuning::pcp_sizes(&self.policy, self.managed, low, cpus);
-        let pages = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        let most = if self.is_packed() {
+            ring_pages(self.map.frames() as usize) as u64 / 4 * 3
+        } else {
+            u64::from(u32::MAX)
+        };
+        let pages = |n: u64| n.min(most) as u32;
         self.cache_tuning.limits = CacheLimits {
-            batch: pages(sizes.batch),
+            // As in every Linux a quarter of what the cache holds at most.
+            batch: pages(sizes.batch.min(most / 4)),
             high_min: pages(sizes.high_min),
             high_max: pages(sizes.high_max),
         };
+        // Of huge blocks a cache holds as many pages as in Linux.
+        let high = self.cache_tuning.limits.high_max;
+        let huge = u64::from(high) << self.geometry.pageblock_order;
+        let weight = huge.div_ceil(sizes.high_max.max(1)).max(8).next_power_of_two();
+        self.cache_tuning.weight_order =
+            if self.is_packed() { weight.ilog2() as Order } else { ORDER_LIMIT };
         self.cache_tuning.times = self.cache_tuning.times.wrapping_add(1);
     }
+}
+
+/// Returns the pages that a CPU cache of a zone of `frames` frames has places for under packed placement: a 256th of
+/// the frames, at least 64 and at most 2048. The cache is tuned to three quarters of them.
+pub(crate) fn ring_pages(frames: usize) -> usize {
+    (frames >> 8).clamp(64, 2048).next_power_of_two()
 }

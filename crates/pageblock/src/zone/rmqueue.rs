@@ -117,7 +117,7 @@ impl Zone<'_> {
         observer: &mut impl Observer,
     ) -> Option<(Index, u32)> {
         let modes = self.policy.fallback_pick == FallbackPick::ClaimThenSteal;
-        if (modes && mode != Mode::Normal) || self.is_packed() || self.free_pages_of(Cma) > 0 {
+        if (modes && mode != Mode::Normal) || self.free_pages_of(Cma) > 0 {
             return None;
         }
         let (i, taken) = self.take_run(order, start, n)?;

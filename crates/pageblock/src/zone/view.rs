@@ -151,24 +151,25 @@ impl<'m> Zone<'m> {
         if order > self.geometry.max_order { 0 } else { u64::from(self.area.list(order, mt).len()) }
     }
 
-    /// Returns the free blocks of one list, from its head.
+    /// Returns the free blocks of one list, from its head; under packed placement those smaller than a pageblock by
+    /// their frames, upwards.
     pub fn free_list(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
-        let chain = if order > self.geometry.max_order {
-            &crate::table::chain::Chain::EMPTY
-        } else {
-            self.area.list(order, mt).chain()
-        };
-        chain.iter(&self.map).map(|i| self.map.pfn(i))
+        let linked = self.chain_of(order, mt).map(|chain| chain.iter(&self.map));
+        let whole = self.whole_chain(order, mt).map(|chain| chain.iter(self.packing.links()));
+        let small = self.packed_blocks(order, mt).into_iter().flatten();
+        let whole = whole.into_iter().flatten();
+        linked.into_iter().flatten().chain(whole).chain(small).map(|i| self.map.pfn(i))
     }
 
-    /// Returns the free blocks of one list, from its tail.
+    /// Returns the same from the list's tail, and downwards.
     pub fn free_list_from_tail(&self, order: Order, mt: Migratetype) -> impl Iterator<Item = Pfn> {
-        let chain = if order > self.geometry.max_order {
-            &crate::table::chain::Chain::EMPTY
-        } else {
-            self.area.list(order, mt).chain()
-        };
-        chain.iter_back(&self.map, crate::table::freelist::ZONE).map(|i| self.map.pfn(i))
+        use crate::table::freelist::ZONE;
+        let linked = self.chain_of(order, mt).map(|chain| chain.iter_back(&self.map, ZONE));
+        let links = self.packing.links();
+        let whole = self.whole_chain(order, mt).map(|chain| chain.iter_back(links, ZONE));
+        let small = self.packed_blocks(order, mt).into_iter().flat_map(Iterator::rev);
+        let whole = whole.into_iter().flatten();
+        linked.into_iter().flatten().chain(whole).chain(small).map(|i| self.map.pfn(i))
     }
 
     /// Returns what the zone counted by itself; see [`ZoneCounters`].

@@ -10,7 +10,7 @@ use pageblock::cpu::Cpu;
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::{ZoneKind, ZoneSpec};
-use pageblock::policy::Policy;
+use pageblock::policy::{Placement, Policy};
 use pageblock::preset::PRESETS;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
@@ -90,7 +90,10 @@ impl Shadow {
 /// Runs the calls that `data` says.
 pub(crate) fn drive(data: &[u8]) {
     let mut bytes = Bytes(data);
-    let policy = PRESETS[usize::from(bytes.next()) % PRESETS.len()].policy;
+    let mut policy = PRESETS[usize::from(bytes.next()) % PRESETS.len()].policy;
+    if bytes.next() % 2 == 1 {
+        policy.placement = Placement::Packed;
+    }
     with_shared(policy, |shared| {
         let mut shadow = Shadow::default();
         let mut cpus: Vec<_> = (0..CPUS).map(|cpu| shared.cpu(CpuId(cpu)).ok()).collect();

@@ -175,8 +175,8 @@ fn orders_that_there_are_not_are_in_no_list() {
             let policy = *allocator.policy();
             let (zone, cache) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             assert_eq!(cache.list_index(order, Movable), None);
-            cache.clone().refill_count(&policy, order, false);
-            cache.clone().pages_to_drain(&policy, order, Default::default());
+            cache.refill_count(&policy, order, false);
+            cache.pages_to_drain(&policy, order, Default::default());
             assert_eq!(
                 zone.impose_free_block(Pfn(0), order, Movable),
                 Err(FrameError::OrderTooLarge(order))

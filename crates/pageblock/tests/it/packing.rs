@@ -24,9 +24,8 @@ impl Random {
     }
 }
 
-/// Whole free pageblocks after memory was filled, a random half freed, and the rest turned over 16
-/// times in turns of `batch` pages.
-fn won_back(policy_text: &str, batch: usize, kinds: &[Gfp]) -> u64 {
+/// Runs a test on a zone of movable pageblocks, all free.
+fn with_zone<R>(policy_text: &str, test: impl FnOnce(&mut Allocator<'_>) -> R) -> R {
     let zones = [zone_spec(0, ZoneKind::Normal, 0, FRAMES)];
     let policy = policy(policy_text);
     let geometry = Geometry::default();
@@ -34,13 +33,23 @@ fn won_back(policy_text: &str, batch: usize, kinds: &[Gfp]) -> u64 {
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(FrameRange::new(0, FRAMES)).unwrap();
+    test(&mut allocator)
+}
+
+/// Whole free pageblocks after memory was filled, a random half freed, and the rest turned over 16
+/// times in turns of `batch` pages.
+fn won_back(policy_text: &str, batch: usize, kinds: &[Gfp]) -> u64 {
+    with_zone(policy_text, |allocator| turn_over(allocator, batch, kinds))
+}
+
+fn turn_over(allocator: &mut Allocator<'_>, batch: usize, kinds: &[Gfp]) -> u64 {
     let mut random = Random(7);
     let mut mix = Random(8);
     let mut take = |allocator: &mut Allocator<'_>| {
         let request = Request::new(0, kinds[mix.below(kinds.len())]);
         allocator.alloc_with(CpuId(0), &request, AllocFlags::NO_WATERMARKS, &mut ()).ok()
     };
-    let mut live: Vec<Pfn> = (0..FRAMES).map_while(|_| take(&mut allocator)).collect();
+    let mut live: Vec<Pfn> = (0..FRAMES).map_while(|_| take(allocator)).collect();
     // CPU lists of other types may hold the rest.
     assert!(live.len() as u64 + 1024 >= FRAMES, "{}", live.len());
     let free_one = |allocator: &mut Allocator<'_>, live: &mut Vec<Pfn>, random: &mut Random| {
@@ -48,17 +57,17 @@ fn won_back(policy_text: &str, batch: usize, kinds: &[Gfp]) -> u64 {
         allocator.free(CpuId(0), pfn, 0, &mut ()).unwrap();
     };
     for _ in 0..live.len() / 2 {
-        free_one(&mut allocator, &mut live, &mut random);
+        free_one(allocator, &mut live, &mut random);
     }
     for _ in 0..16 * live.len() / batch {
         for _ in 0..batch {
-            free_one(&mut allocator, &mut live, &mut random);
+            free_one(allocator, &mut live, &mut random);
         }
-        live.extend((0..batch).map(|_| take(&mut allocator).unwrap()));
+        live.extend((0..batch).map(|_| take(allocator).unwrap()));
     }
     allocator.drain_all(&mut ());
     allocator.check().unwrap();
-    allocator.zones()[0].free_pages_in_blocks() >> geometry.pageblock_order
+    allocator.zones()[0].free_pages_in_blocks() >> Geometry::default().pageblock_order
 }
 
 #[test]
@@ -85,14 +94,34 @@ fn types_are_packed_apart() {
 }
 
 #[test]
-fn tables_take_at_most_ten_bytes_a_frame() {
+fn tables_take_no_links() {
     let policy = policy("linux-6.12,placement=packed");
-    for frames in [1 << 18, 1 << 24] {
+    for (frames, most) in [(1 << 18, 1.56), (1 << 24, 1.33)] {
         let zones = [zone_spec(0, ZoneKind::Normal, 0, frames)];
         let geometry = Geometry::default();
         let setup =
             Setup { policy, geometry, zones: &zones, cpu_nodes: &[NodeId(0); 2], distances: &[] };
         let bytes = setup.metadata_size().unwrap() as f64 / frames as f64;
-        assert!(bytes < 9.4, "{bytes} bytes a frame");
+        assert!(bytes < most, "{bytes} bytes a frame");
     }
+}
+
+/// Frees into pageblocks that are being emptied go to the zone in batches.
+#[test]
+fn pages_freed_at_random_take_no_lock_each() {
+    with_zone("linux-6.12,placement=packed", |allocator| {
+        let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
+        let mut pages: Vec<Pfn> = (0..FRAMES / 2)
+            .map(|_| allocator.alloc(CpuId(0), &request, &mut ()).unwrap())
+            .collect();
+        pages.sort_by_key(|pfn| pfn.0.wrapping_mul(0x9e37_79b9) % FRAMES);
+        let locks = |allocator: &Allocator<'_>| allocator.zones()[0].counters().lock_acquired;
+        let before = locks(allocator);
+        for &pfn in &pages {
+            allocator.free(CpuId(0), pfn, 0, &mut ()).unwrap();
+        }
+        let taken = locks(allocator) - before;
+        assert!(taken <= FRAMES / 2 / 60, "{taken} locks for {} pages", pages.len());
+        allocator.check().unwrap();
+    });
 }

@@ -188,9 +188,15 @@ impl Pair<'_, '_> {
         let blocks = |list| real.blocks(zone, list).map(|pfn| pfn.0).collect();
         let lists: Vec<Vec<u64>> = ListIndex::up_to(real.nr_lists()).map(blocks).collect();
         assert_eq!(lists, model.lists);
+        let zone = &self.model.zones[at];
+        let leaving = model.leaving.iter().map(|pfn| match zone.blocks[pfn] {
+            Block::Cached { order, .. } => 1 << order,
+            block => panic!("{block:?}"),
+        });
+        let leaving: i64 = leaving.sum();
         let numbers =
             (real.high().into(), i64::from(real.count()), u32::from(real.state().alloc_factor));
-        assert_eq!(numbers, (model.high, model.count(), model.alloc_factor));
+        assert_eq!(numbers, (model.high, model.pages() + leaving, model.alloc_factor));
         // One of the two, by policy.
         let halved = model.free_count + i64::from(model.free_factor);
         assert_eq!(i64::from(real.free_count()), halved);

@@ -4,7 +4,7 @@
 
 use super::{CpuCache, LISTS};
 use crate::base::event::{Event, Observer};
-use crate::base::frame::{ORDER_LIMIT, Order, pages};
+use crate::base::frame::Order;
 use crate::base::geometry::Geometry;
 use crate::base::ids::ListIndex;
 use crate::base::mobility::Migratetype;
@@ -27,6 +27,8 @@ pub struct Drain {
     /// next.
     run: u32,
     in_turn: bool,
+    /// See [`CpuCache::weight`].
+    weight_order: Order,
 }
 
 impl Drain {
@@ -37,13 +39,13 @@ impl Drain {
     }
 
     /// Returns the list whose tail is drained next.
-    pub fn next_list(&mut self, cache: &CpuCache) -> Option<ListIndex> {
+    pub fn next_list(&mut self, cache: &CpuCache<'_>) -> Option<ListIndex> {
         if self.left == 0 {
             self.left = self.later.min(self.chunk);
             self.later -= self.left;
             (self.at, self.run) = (self.start, 0);
         }
-        if self.left == 0 || cache.count() == 0 {
+        if self.left == 0 || cache.listed() == 0 {
             return None;
         }
         if self.run > 0 && !cache.is_empty(self.at) {
@@ -69,14 +71,14 @@ impl Drain {
     /// Returns how many blocks of an order to drain from the current list before the next is chosen.
     #[inline]
     fn blocks(&self, order: Order) -> u32 {
-        let of_chunk = self.left.div_ceil(pages(order) as u32);
+        let of_chunk = self.left.div_ceil(1 << order.min(self.weight_order));
         of_chunk.min(self.run)
     }
 
     /// Counts `n` drained blocks, at most [`blocks`](Self::blocks).
     #[inline]
     fn gave_run(&mut self, order: Order, n: u32) {
-        self.left = self.left.saturating_sub(n << order);
+        self.left = self.left.saturating_sub(n << order.min(self.weight_order));
         self.run -= n;
     }
 
@@ -87,12 +89,12 @@ impl Drain {
 
     /// Counts a drained block.
     pub fn gave(&mut self, order: Order) {
-        self.left = self.left.saturating_sub(pages(order.min(ORDER_LIMIT)) as u32);
+        self.left = self.left.saturating_sub(1 << order.min(self.weight_order));
         self.run = self.run.saturating_sub(1);
     }
 }
 
-impl CpuCache {
+impl CpuCache<'_> {
     /// Starts to drain `n` pages, after a block was freed to the list `index`.
     #[must_use]
     pub fn drain(&self, policy: &Policy, n: u32, index: ListIndex) -> Drain {
@@ -106,7 +108,9 @@ impl CpuCache {
             PcpBulk::RoundRobin => (ListIndex(0), true),
         };
         let start = if start.index() < self.nr_lists() { start } else { ListIndex(0) };
-        Drain { left: 0, later: n.min(self.count()), chunk, start, at: start, run: 0, in_turn }
+        let later = n.min(self.listed());
+        let weight_order = self.weight_order;
+        Drain { left: 0, later, chunk, start, at: start, run: 0, in_turn, weight_order }
     }
 
     /// Starts to drain the cache: all of it at once, and from 6.7 in rounds of the largest drain, so
@@ -129,9 +133,10 @@ impl CpuCache {
         mut drain: Drain,
         observer: &mut impl Observer,
     ) {
-        if drain.left() > 0 {
+        if drain.left() > 0 || self.has_leaving() {
             zone.count_lock();
         }
+        self.give_leaving(zone, observer);
         while let Some(index) = drain.next_list(self) {
             let order = self.list_order(index);
             if let Some((i, n)) = self.pop_tail_run(zone, index, order, drain.blocks(order)) {
@@ -162,11 +167,10 @@ impl CpuCache {
         if order >= pageblock_order {
             return None;
         }
-        let list = &mut self.lists[index.index() % LISTS];
-        let first = list.chain().tail()?;
+        let first = self.lists[index.index() % LISTS].last(self.rest(zone.map(), index))?;
         let merges = first.trailing_zeros().min(u32::from(pageblock_order.min(max_order)));
         let most = most.min(1 << merges.checked_sub(u32::from(order))?);
-        if most < 2 || zone.is_packed() || zone.capture().is_some() {
+        if most < 2 || zone.capture().is_some() {
             return None;
         }
         let state = zone.map().state_byte(first);
@@ -174,14 +178,16 @@ impl CpuCache {
         if !zone.map().is_on_cpu_list(first, order) {
             return None;
         }
-        let (first, n) = list.pop_tail_run(zone.map(), self.tag, most, 1 << order, owned)?;
-        self.count -= n << order;
+        let (list, rest) = self.list_mut(zone.map(), index);
+        let (first, n) = list.pop_tail_run(rest, most, 1 << order, owned)?;
+        self.count -= n * self.weight(order);
         Some((first, n))
     }
 
     /// Frees to the zone the blocks that [`pop_tail_run`](Self::pop_tail_run) took: each would merge with
     /// the one before, and nothing else of the zone would change until they are one block.
-    fn give_back_run(
+    #[inline(always)]
+    pub(super) fn give_back_run(
         zone: &mut Zone<'_>,
         i: Index,
         order: Order,
@@ -210,6 +216,7 @@ impl CpuCache {
         observer: &mut impl Observer,
     ) {
         zone.count_lock();
+        self.give_leaving(zone, observer);
         if !zone.map().is_allocated(i, order) {
             // Another CPU freed it at the same instant.
             self.strays += 1;
@@ -238,8 +245,9 @@ impl CpuCache {
     fn pop_tail(&mut self, map: &PageMap<'_>, index: ListIndex, order: Order) -> Option<Index> {
         let owned = |i| map.is_on_cpu_list(i, order);
         loop {
-            if let Some(i) = self.lists[index.index()].pop_tail(map, self.tag, owned) {
-                self.count -= 1 << order;
+            let (list, rest) = self.list_mut(map, index);
+            if let Some(i) = list.pop_tail(rest, owned) {
+                self.count -= self.weight(order);
                 return Some(i);
             }
             if self.lists[index.index()].is_empty() {

@@ -13,7 +13,7 @@ use crate::zone::ZoneCounters;
 /// The list of the page freed last where none is kept aside.
 pub(super) const NONE: u8 = u8::MAX;
 
-impl CpuCache {
+impl CpuCache<'_> {
     /// Keeps a freed page aside for a list. None is kept aside yet, and the cache has room
     /// ([`count_if_kept`](Self::count_if_kept)).
     #[inline(always)]
@@ -66,12 +66,18 @@ impl CpuCache {
     }
 
     /// Puts the page freed last on its list.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn flush_last_freed(&mut self, map: &PageMap<'_>) {
         if !self.flush_hot() {
-            self.lists[usize::from(self.last_freed_list) % LISTS].make_room(map, self.tag);
-            self.flush_hot();
+            self.make_room_and_flush(map);
         }
+    }
+
+    #[inline(never)]
+    fn make_room_and_flush(&mut self, map: &PageMap<'_>) {
+        let (list, rest) = self.list_mut(map, ListIndex(self.last_freed_list.into()));
+        list.make_room(rest);
+        self.flush_hot();
     }
 
     /// Returns the page freed last, if it is the first of a list.
@@ -83,9 +89,14 @@ impl CpuCache {
         u32::from(self.last_freed_list != NONE)
     }
 
-    /// Returns the pages on all lists.
+    /// Returns the pages of the cache: on its lists, and under packed placement those that it collects for the zone.
     #[must_use]
     pub fn count(&self) -> u32 {
+        self.listed() + self.unweighed() + self.leaving_pages()
+    }
+
+    /// Returns the pages on all lists, by [`weight`](Self::weight).
+    pub(crate) fn listed(&self) -> u32 {
         self.count + self.pages_aside()
     }
 
@@ -119,24 +130,26 @@ impl CpuCache {
 
     /// Returns the first block of a list.
     #[cfg(feature = "replay")]
-    pub(crate) fn head(&self, index: ListIndex) -> Option<Index> {
-        self.last_freed_on(index).or_else(|| self.lists[index.index()].head())
+    pub(crate) fn head(&self, map: &PageMap<'_>, index: ListIndex) -> Option<Index> {
+        self.iter(map, index).next()
     }
 
     /// Returns the last block of a list.
     #[cfg(feature = "replay")]
-    pub(crate) fn tail(&self, index: ListIndex) -> Option<Index> {
-        self.lists[index.index()].tail().or_else(|| self.last_freed_on(index))
+    pub(crate) fn tail(&self, map: &PageMap<'_>, index: ListIndex) -> Option<Index> {
+        let rest = self.rest(map, index);
+        self.lists[index.index()].last(rest).or_else(|| self.last_freed_on(index))
     }
 
     /// Returns the blocks of a list, first to last.
     #[cfg(feature = "replay")]
     pub(crate) fn iter<'a>(
-        &self,
+        &'a self,
         map: &'a PageMap<'_>,
         index: ListIndex,
-    ) -> impl Iterator<Item = Index> + use<'a> {
-        self.last_freed_on(index).into_iter().chain(self.lists[index.index()].iter(map))
+    ) -> impl Iterator<Item = Index> {
+        let list = self.lists[index.index()].iter(self.rest(map, index));
+        self.last_freed_on(index).into_iter().chain(list)
     }
 
     /// Returns the blocks of a list that are in the CPU's own memory, and the list.

@@ -20,7 +20,7 @@ pub struct CacheState {
     pub free_high_batch: bool,
 }
 
-impl CpuCache {
+impl CpuCache<'_> {
     /// Returns the limits and the tuning state.
     #[must_use]
     pub fn state(&self) -> CacheState {
@@ -32,6 +32,13 @@ impl CpuCache {
             prev_free_high_order: self.prev_free_high_order,
             free_high_batch: self.free_high_batch,
         }
+    }
+
+    /// Returns how often a list led to a block that this CPU does not own, because two CPUs had freed
+    /// it at the same instant; see [`sharing`](crate::sharing).
+    #[must_use]
+    pub fn strays(&self) -> u32 {
+        self.strays
     }
 
     #[cfg(feature = "replay")]

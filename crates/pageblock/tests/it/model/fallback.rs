@@ -105,14 +105,21 @@ impl ModelZone {
         None
     }
 
-    fn first_of(&self, order: Order, want: Migratetype) -> Option<Found> {
+    /// `to_split` is the order that a block must have at least which is only split.
+    fn first_of(&self, order: Order, want: Migratetype, to_split: Option<Order>) -> Option<Found> {
         let types: &[Migratetype] = match want {
             Unmovable => &[Reclaimable, Movable],
             Reclaimable => &[Unmovable, Movable],
             _ if self.policy.cma == CmaUse::InFallback => &[Cma, Reclaimable, Unmovable],
             _ => &[Reclaimable, Unmovable],
         };
-        types.iter().find_map(|&mt| Some((*self.list(order, mt).first()?, order, mt)))
+        types.iter().find_map(|&mt| {
+            if self.is_packed() {
+                let (pfn, order) = self.packed_candidate(order, mt, to_split)?;
+                return Some((pfn, order, mt));
+            }
+            Some((*self.list(order, mt).first()?, order, mt))
+        })
     }
 
     fn claimable(&self, order: Order, want: Migratetype) -> bool {
@@ -132,8 +139,10 @@ impl ModelZone {
 
     fn pick(&self, order: Order, want: Migratetype, flags: AllocFlags) -> Option<Found> {
         let orders = self.smallest_allowed(order, flags)..=self.geometry.max_order;
-        let largest = || orders.clone().rev().find_map(|o| self.first_of(o, want));
-        let smallest = |from| (from..=self.geometry.max_order).find_map(|o| self.first_of(o, want));
+        let largest = || orders.clone().rev().find_map(|o| self.first_of(o, want, None));
+        let smallest = |from| {
+            (from..=self.geometry.max_order).find_map(|o| self.first_of(o, want, Some(from)))
+        };
         let found = largest()?;
         match self.policy.fallback_pick {
             FallbackPick::Smallest => smallest(*orders.start()),
@@ -162,7 +171,7 @@ impl ModelZone {
                 if !self.claimable(o, want) {
                     break;
                 }
-                let Some(found) = self.first_of(o, want) else { continue };
+                let Some(found) = self.first_of(o, want, None) else { continue };
                 let fate = self.fate(found, want);
                 if matches!(fate, Fate::Whole | Fate::Claim) {
                     *mode = Mode::Normal;
@@ -174,7 +183,8 @@ impl ModelZone {
         if flags.has(AllocFlags::NOFRAGMENT) {
             return None;
         }
-        let found = (order..=self.geometry.max_order).find_map(|o| self.first_of(o, want))?;
+        let orders = order..=self.geometry.max_order;
+        let found = orders.into_iter().find_map(|o| self.first_of(o, want, Some(order)))?;
         *mode = Mode::Steal;
         Some((found, Fate::Single))
     }

@@ -93,14 +93,13 @@ impl Model {
         self.out.events.push(Event::PageFree { pfn: Pfn(pfn), order });
         let cache = &mut self.caches[at][cpu];
         let mt = zone.block_type(pfn);
-        match cache.index(order, mt) {
-            Some(index)
-                if mt != pageblock::mobility::Migratetype::Isolate
-                    && !zone.is_emptying(pfn, order) =>
-            {
-                cache.free(zone, pfn, order, mt, index, &mut self.out);
+        let listed = mt != pageblock::mobility::Migratetype::Isolate;
+        match cache.index(order, mt).filter(|_| listed) {
+            Some(_) if zone.is_emptying(pfn, order) => {
+                cache.leave(zone, pfn, order, mt, &mut self.out);
             }
-            _ => zone.free(pfn, order, false, &mut self.out),
+            Some(index) => cache.free(zone, pfn, order, mt, index, &mut self.out),
+            None => zone.free(pfn, order, false, &mut self.out),
         }
     }
 

@@ -1,6 +1,6 @@
-//! Packed placement: partial pageblocks by type, largest free block and occupancy.
+//! Packed placement: pageblocks by type, largest free block and occupancy; what is in no class is searched for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use pageblock::frame::Order;
 use pageblock::mobility::Migratetype;
@@ -15,55 +15,41 @@ type Class = (Migratetype, Order, u64);
 pub(crate) struct Packing {
     /// From the head.
     classes: BTreeMap<Class, Vec<u64>>,
-    pending: Option<u64>,
     filling: BTreeMap<Migratetype, u64>,
-    sparse: BTreeSet<u64>,
 }
 
 impl ModelZone {
-    fn is_packed(&self) -> bool {
+    pub(crate) fn is_packed(&self) -> bool {
         self.policy.placement == Placement::Packed
     }
 
-    /// The free blocks of a pageblock that count for it.
-    fn own(&self, block: u64) -> Vec<(u64, Order)> {
+    /// The free blocks of a pageblock that are smaller than it, with their types.
+    fn small(&self, block: u64) -> impl Iterator<Item = (u64, Order, Migratetype)> {
         let start = block * self.pageblock_pages();
         let range = self.blocks.range(start..start + self.pageblock_pages());
-        let own = self.block_type(start);
-        let counts = |(&pfn, block): (&u64, &Block)| match *block {
-            Block::Free { order, mt } if mt == own && !self.is_whole(order) => Some((pfn, order)),
+        range.filter_map(|(&pfn, block)| match *block {
+            Block::Free { order, mt } if !self.is_whole(order) => Some((pfn, order, mt)),
             _ => None,
-        };
-        range.filter_map(counts).collect()
+        })
+    }
+
+    /// Those that count for its class.
+    fn own(&self, block: u64) -> Vec<(u64, Order)> {
+        let own = self.block_type(block * self.pageblock_pages());
+        let of_type = self.small(block).filter(|&(_, _, mt)| mt == own);
+        of_type.map(|(pfn, order, _)| (pfn, order)).collect()
     }
 
     fn own_pages(&self, block: u64) -> u64 {
         self.own(block).iter().map(|(_, order)| 1 << order).sum()
     }
 
-    /// A block comes to a list or leaves it.
-    pub(crate) fn touch_for(&mut self, pfn: u64, order: Order, mt: Migratetype) {
-        if !self.is_whole(order) && self.block_type(pfn) == mt {
-            self.touch(self.pageblock(pfn));
+    /// A block has come to a list or left it, or its pageblock has another type.
+    pub(crate) fn settle(&mut self, pfn: u64) {
+        if !self.is_packed() {
+            return;
         }
-    }
-
-    /// A pageblock takes another type.
-    pub(crate) fn touch_type(&mut self, pfn: u64) {
         let block = self.pageblock(pfn);
-        self.packing.sparse.remove(&block);
-        self.touch(block);
-    }
-
-    fn touch(&mut self, block: u64) {
-        if self.is_packed() && self.packing.pending != Some(block) {
-            self.settle();
-            self.packing.pending = Some(block);
-        }
-    }
-
-    fn settle(&mut self) {
-        let Some(block) = self.packing.pending else { return };
         let own = self.own(block);
         let step = (self.pageblock_pages() / 32).max(1);
         let class = own.iter().map(|&(_, order)| order).max().map(|largest| {
@@ -78,40 +64,120 @@ impl ModelZone {
                 self.packing.classes.entry(class).or_default().insert(0, block);
             }
         }
-        self.mark_sparse(block);
     }
 
-    fn mark_sparse(&mut self, block: u64) {
-        let mt = self.block_type(block * self.pageblock_pages());
-        let filling = self.packing.filling.get(&mt) == Some(&block);
-        if !filling && self.own_pages(block) > self.pageblock_pages() / 16 {
-            self.packing.sparse.insert(block);
-        } else {
-            self.packing.sparse.remove(&block);
+    /// Whole blocks are in no class, and neither are blocks of another type than their pageblock.
+    pub(crate) fn moved(&mut self, pfn: u64, order: Order, mt: Migratetype) {
+        if !self.silent && !self.is_whole(order) && self.block_type(pfn) == mt {
+            self.settle(pfn);
         }
     }
 
-    /// What is freed here goes past the CPU lists.
+    /// Moves blocks without a look at their pageblocks' classes.
+    pub(crate) fn silently(&mut self, act: impl FnOnce(&mut Self)) {
+        self.silent = true;
+        act(self);
+        self.silent = false;
+    }
+
+    /// Merges a block with its own pageblock's free blocks of the same type.
+    pub(crate) fn merge_own(
+        &mut self,
+        mut pfn: u64,
+        mut order: Order,
+        cap: Order,
+        mt: Migratetype,
+    ) -> (u64, Order) {
+        while order < cap && !self.is_whole(order) {
+            let buddy = pfn ^ (1 << order);
+            if self.blocks.get(&buddy) != Some(&Block::Free { order, mt }) {
+                break;
+            }
+            self.silently(|zone| {
+                zone.unlist(buddy);
+            });
+            pfn &= buddy;
+            order += 1;
+        }
+        (pfn, order)
+    }
+
+    /// What is freed here goes back to the zone.
     pub(crate) fn is_emptying(&self, pfn: u64, order: Order) -> bool {
-        !self.is_whole(order) && self.packing.sparse.contains(&self.pageblock(pfn))
+        let block = self.pageblock(pfn);
+        self.is_packed()
+            && !self.is_whole(order)
+            && self.packing.filling.get(&self.block_type(pfn)) != Some(&block)
+            && self.own_pages(block) > self.pageblock_pages() / 16
     }
 
-    /// The block that serves from a partial pageblock.
-    pub(crate) fn choose(&mut self, order: Order, list: Migratetype) -> Option<(u64, Order)> {
-        if !self.is_packed() || self.is_whole(order) {
-            return None;
-        }
-        self.settle();
+    fn fill(&mut self, pfn: u64, list: Migratetype) {
+        self.packing.filling.insert(list, self.pageblock(pfn));
+    }
+
+    /// Takes what serves a request from a list.
+    pub(crate) fn take_packed(&mut self, order: Order, list: Migratetype) -> Option<u64> {
         let serves = |&(&(mt, largest, _), members): &(&Class, &Vec<u64>)| {
             mt == list && largest >= order && !members.is_empty()
         };
         let classes = self.packing.classes.iter().filter(serves);
-        let (_, members) = classes.min_by_key(|((_, largest, bucket), _)| (*bucket, *largest))?;
-        let block = members[0];
-        let before = self.packing.filling.insert(list, block);
-        self.packing.sparse.remove(&block);
-        before.filter(|&b| b != block).into_iter().for_each(|b| self.mark_sparse(b));
-        let own = self.own(block).into_iter().filter(|&(_, o)| o >= order);
-        own.min_by_key(|&(pfn, order)| (order, pfn))
+        let best = classes.min_by_key(|((_, largest, bucket), _)| (*bucket, *largest));
+        if let Some((_, members)) = best {
+            let own = self.own(members[0]).into_iter().filter(|&(_, o)| o >= order);
+            let (pfn, found) = own.min_by_key(|&(pfn, order)| (order, pfn)).unwrap();
+            self.fill(pfn, list);
+            self.silently(|zone| {
+                zone.unlist(pfn);
+                zone.split(pfn, found, order, list);
+            });
+            self.settle(pfn);
+            return Some(pfn);
+        }
+        let whole = (order.max(self.geometry.pageblock_order)..=self.geometry.max_order)
+            .find_map(|o| self.list(o, list).first().copied());
+        let pfn = self.stranger(order..=self.geometry.max_order, list).or(whole)?;
+        let found = self.unlist(pfn);
+        self.split(pfn, found, order, list);
+        if !self.is_whole(order) && self.block_type(pfn) == list {
+            self.fill(pfn, list);
+        }
+        Some(pfn)
+    }
+
+    /// The first block of a type in a pageblock of another.
+    fn stranger(&self, orders: std::ops::RangeInclusive<Order>, list: Migratetype) -> Option<u64> {
+        let blocks = self.pageblock(self.start)..=self.pageblock(self.end - 1);
+        blocks.into_iter().find_map(|block| {
+            let own = self.block_type(block * self.pageblock_pages());
+            let serves = |&(_, o, mt): &(u64, Order, Migratetype)| {
+                mt == list && mt != own && orders.contains(&o)
+            };
+            let (pfn, ..) = self.small(block).filter(serves).min_by_key(|&(pfn, o, _)| (o, pfn))?;
+            Some(pfn)
+        })
+    }
+
+    /// The block that a fallback looks at among those of a type: to claim its pageblock by it, or to split it.
+    pub(crate) fn packed_candidate(
+        &self,
+        order: Order,
+        mt: Migratetype,
+        to_split: Option<Order>,
+    ) -> Option<(u64, Order)> {
+        if self.is_whole(order) {
+            return self.list(order, mt).first().map(|&pfn| (pfn, order));
+        }
+        let mut classes = self.packing.classes.iter().filter(|((of, largest, _), members)| {
+            (*of, *largest) == (mt, order) && !members.is_empty()
+        });
+        let class = if to_split.is_some() { classes.next() } else { classes.next_back() };
+        let Some((_, members)) = class else {
+            return self.stranger(order..=order, mt).map(|pfn| (pfn, order));
+        };
+        let own = self.own(members[0]).into_iter();
+        match to_split {
+            Some(min) => own.filter(|&(_, o)| o >= min).min_by_key(|&(pfn, o)| (o, pfn)),
+            None => own.filter(|&(_, o)| o == order).min(),
+        }
     }
 }

@@ -26,7 +26,14 @@ pub(crate) struct Cache {
     pub(crate) free_count: i64,
     pub(crate) prev_high_order: bool,
     pub(crate) free_high_batch: bool,
+    /// Packed placement: what was freed into pageblocks that are being emptied, first to last.
+    pub(crate) leaving: Vec<u64>,
+    /// What a block of a pageblock's order counts as.
+    large_weight: i64,
 }
+
+/// How many blocks leave together.
+const LEAVING: usize = 64;
 
 impl Cache {
     pub(crate) fn new(policy: Policy, geometry: Geometry, cache: &CpuCache) -> Self {
@@ -49,6 +56,8 @@ impl Cache {
             free_count: 0,
             prev_high_order: false,
             free_high_batch: cache.state().free_high_batch,
+            leaving: Vec::new(),
+            large_weight: cache.large_weight().into(),
         }
     }
 
@@ -75,6 +84,17 @@ impl Cache {
     }
 
     pub(crate) fn count(&self) -> i64 {
+        let weight =
+            |(at, list): (usize, &Vec<u64>)| list.len() as i64 * self.weight(self.order(at));
+        self.lists.iter().enumerate().map(weight).sum()
+    }
+
+    fn weight(&self, order: Order) -> i64 {
+        if order == self.pageblock_order { self.large_weight } else { 1 << order }
+    }
+
+    /// The pages on the lists.
+    pub(crate) fn pages(&self) -> i64 {
         let pages = |(at, list): (usize, &Vec<u64>)| (list.len() as i64) << self.order(at);
         self.lists.iter().enumerate().map(pages).sum()
     }
@@ -95,7 +115,9 @@ impl Cache {
                 return None;
             }
             let mut mode = Mode::Normal;
-            for _ in 0..self.refill(order, zone.below_high) {
+            let n = self.refill(order, zone.below_high);
+            self.give_leaving(zone, out);
+            for _ in 0..n {
                 let found = zone.rmqueue(order, want, flags, &mut mode, out);
                 let Some((pfn, list)) = found else { break };
                 let mt = zone.remembered(pfn, want, list);
@@ -167,6 +189,30 @@ impl Cache {
         if n > 0 {
             self.drain(zone, n, index, out);
             zone.test_below_high();
+        }
+    }
+
+    /// A block is freed into a pageblock that is being emptied.
+    pub(crate) fn leave(
+        &mut self,
+        zone: &mut ModelZone,
+        pfn: u64,
+        order: Order,
+        mt: Migratetype,
+        out: &mut Out,
+    ) {
+        zone.blocks.insert(pfn, Block::Cached { order, mt });
+        self.leaving.push(pfn);
+        if self.leaving.len() == LEAVING {
+            self.give_leaving(zone, out);
+            zone.test_below_high();
+        }
+    }
+
+    fn give_leaving(&mut self, zone: &mut ModelZone, out: &mut Out) {
+        for pfn in std::mem::take(&mut self.leaving) {
+            let Some(&Block::Cached { order, .. }) = zone.blocks.get(&pfn) else { panic!("{pfn}") };
+            self.give_block(zone, pfn, order, out);
         }
     }
 
@@ -251,6 +297,7 @@ impl Cache {
     /// Gives `n` pages back, beginning with a list; from 6.19 batch by batch, so that the last block
     /// of each may be more than was due.
     pub(crate) fn drain(&mut self, zone: &mut ModelZone, n: i64, index: usize, out: &mut Out) {
+        self.give_leaving(zone, out);
         let mut due = n.min(self.count());
         let chunk =
             if self.policy.pcp_free == PcpFree::FreeCountWholeBlocks { self.batch } else { due };
@@ -262,6 +309,7 @@ impl Cache {
 
     /// Empties the cache; from 6.7 in rounds of the largest drain.
     pub(crate) fn drain_all(&mut self, zone: &mut ModelZone, out: &mut Out) {
+        self.give_leaving(zone, out);
         while self.count() > 0 {
             let round = match self.policy.pcp_free {
                 PcpFree::FreeCount | PcpFree::FreeCountPastMin | PcpFree::FreeCountWholeBlocks => {
@@ -315,6 +363,10 @@ impl Cache {
     fn give_back(&mut self, zone: &mut ModelZone, index: usize, out: &mut Out) -> i64 {
         let order = self.order(index);
         let pfn = self.lists[index].pop().unwrap();
+        self.give_block(zone, pfn, order, out)
+    }
+
+    fn give_block(&self, zone: &mut ModelZone, pfn: u64, order: Order, out: &mut Out) -> i64 {
         let Some(Block::Cached { mt: cached, .. }) = zone.blocks.remove(&pfn) else {
             panic!("{pfn}")
         };
@@ -322,10 +374,11 @@ impl Cache {
         let migratetype = if stale { cached } else { zone.block_type(pfn) };
         zone.free_one(pfn, order, migratetype, false, out);
         out.events.push(Event::PcpuDrain { pfn: Pfn(pfn), order, migratetype });
-        1 << order
+        self.weight(order)
     }
 
     pub(crate) fn tick(&mut self, zone: &mut ModelZone, out: &mut Out) {
+        self.give_leaving(zone, out);
         if self.policy.pcp_high != PcpHigh::Autotune {
             return;
         }

@@ -9,8 +9,8 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{self, Cma, HighAtomic, Isolate, Movable, Reserve};
 use pageblock::policy::{
-    Capture, Isolation, MergeRule, MoveTo, Policy, Reserve as ReservePolicy, Retype, SplitLarge,
-    UntouchedTo,
+    Capture, Isolation, MergeRule, MoveTo, Placement, Policy, Reserve as ReservePolicy, Retype,
+    SplitLarge, UntouchedTo,
 };
 use pageblock::tuning::Watermarks;
 use pageblock::zone::{Geometry, Zone};
@@ -52,6 +52,7 @@ pub(crate) struct ModelZone {
     pub(crate) fair_depleted: bool,
     pub(crate) capture: Option<CaptureSlot>,
     pub(crate) packing: Packing,
+    pub(crate) silent: bool,
 }
 
 impl ModelZone {
@@ -85,6 +86,7 @@ impl ModelZone {
             fair_depleted: false,
             capture: None,
             packing: Packing::default(),
+            silent: false,
         }
     }
 
@@ -113,7 +115,7 @@ impl ModelZone {
         let block = self.pageblock(pfn);
         self.isolated.retain(|&b| b != block);
         self.types.insert(block, mt);
-        self.touch_type(pfn);
+        self.settle(pfn);
     }
 
     /// Every pageblock of a block.
@@ -145,17 +147,20 @@ impl ModelZone {
     }
 
     pub(crate) fn insert(&mut self, pfn: u64, order: Order, mt: Migratetype, tail: bool) {
-        self.touch_for(pfn, order, mt);
         self.blocks.insert(pfn, Block::Free { order, mt });
         let list = self.lists.entry((order, mt)).or_default();
         list.insert(if tail { list.len() } else { 0 }, pfn);
+        if self.policy.placement == Placement::Packed && order < self.geometry.pageblock_order {
+            list.sort_unstable();
+        }
+        self.moved(pfn, order, mt);
     }
 
     pub(crate) fn unlist(&mut self, pfn: u64) -> Order {
         let Some(&Block::Free { order, mt }) = self.blocks.get(&pfn) else { panic!("{pfn}") };
-        self.touch_for(pfn, order, mt);
         self.blocks.remove(&pfn);
         self.lists.get_mut(&(order, mt)).unwrap().retain(|&p| p != pfn);
+        self.moved(pfn, order, mt);
         order
     }
 
@@ -167,10 +172,11 @@ impl ModelZone {
     }
 
     pub(crate) fn take_smallest(&mut self, order: Order, mt: Migratetype) -> Option<u64> {
-        let orders = order..=self.geometry.max_order;
-        let (pfn, found) = self
-            .choose(order, mt)
-            .or_else(|| orders.into_iter().find_map(|o| Some((*self.list(o, mt).first()?, o))))?;
+        if self.is_packed() {
+            return self.take_packed(order, mt);
+        }
+        let mut orders = order..=self.geometry.max_order;
+        let (pfn, found) = orders.find_map(|o| Some((*self.list(o, mt).first()?, o)))?;
         self.unlist(pfn);
         self.split(pfn, found, order, mt);
         Some(pfn)
@@ -200,9 +206,13 @@ impl ModelZone {
         out: &mut Out,
     ) {
         let max = self.geometry.max_order;
+        let freed = pfn;
         let limited =
             self.policy.merge_rule == MergeRule::FreedIsolated && self.block_type(pfn) == Isolate;
         let cap = if limited { max.min(self.geometry.pageblock_order) } else { max };
+        if self.is_packed() && self.capture.is_none() && self.block_type(pfn) == mt {
+            (pfn, order) = self.merge_own(pfn, order, cap, mt);
+        }
         while order < cap {
             if self.capture(pfn, order, mt, out) {
                 return;
@@ -221,6 +231,9 @@ impl ModelZone {
             }
             pfn &= buddy;
             order += 1;
+        }
+        if self.is_whole(order) {
+            self.settle(freed);
         }
         let pair = pfn & !(1 << order);
         let soon = order + 2 <= max && self.free_at(pair ^ (2 << order), order + 1);
@@ -306,7 +319,7 @@ impl ModelZone {
                 self.set_type(pfn, mt);
             }
         }
-        self.touch_type(pfn);
+        self.settle(pfn);
         self.block_type(pfn)
     }
 
@@ -398,7 +411,12 @@ impl ModelZone {
             return false;
         }
         for order in 0..=self.geometry.max_order {
-            let Some(&pfn) = self.list(order, HighAtomic).first() else { continue };
+            let found = if self.is_packed() {
+                self.packed_candidate(order, HighAtomic, None).map(|(pfn, _)| pfn)
+            } else {
+                self.list(order, HighAtomic).first().copied()
+            };
+            let Some(pfn) = found else { continue };
             let whole = self.policy.retype == Retype::Together && self.is_whole(order);
             if self.block_type(pfn) == HighAtomic {
                 let size = if whole { block.max(1 << order) } else { block };

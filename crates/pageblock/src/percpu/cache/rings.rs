@@ -1,0 +1,240 @@
+//! A cache under packed placement: its lists are rings in the CPU's own memory, as frames have no links there; and
+//! what it frees into pageblocks that are being emptied is collected, to go back to the zone in one batch.
+
+use super::{COSTLY_ORDER, CpuCache, LISTS, MAX_LISTS};
+use crate::base::event::Observer;
+use crate::base::frame::{Order, pages};
+use crate::base::ids::ListIndex;
+use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
+use crate::percpu::list::{CpuList, Rest, RestRef};
+use crate::table::map::{FrameState, Index, PageMap};
+use crate::zone::Zone;
+use crate::zone::retune::ring_pages;
+
+/// Blocks that go back to the zone together.
+const LEAVING: usize = 64;
+
+/// The memory of the lists; empty where they are linked.
+#[derive(Default)]
+pub(crate) struct Rings<'m> {
+    places: &'m mut [Index],
+    /// The first place of each list's ring.
+    starts: [u32; LISTS],
+    leaving: &'m mut [Index],
+    /// How many blocks leave, and their pages.
+    blocks: u32,
+    pages: u32,
+}
+
+impl<'m> Rings<'m> {
+    /// Returns the places for a zone of `frames` frames.
+    pub(crate) fn places(frames: usize) -> usize {
+        (0..MAX_LISTS).map(|list| ring_places(frames, list)).sum::<usize>() + LEAVING
+    }
+
+    /// Divides the places for a zone of `frames` frames.
+    pub(crate) fn new(places: &'m mut [Index], frames: usize) -> Self {
+        let (leaving, places) = places.split_at_mut(LEAVING);
+        let mut starts = [0; LISTS];
+        for list in 0..MAX_LISTS {
+            starts[list + 1] = starts[list] + ring_places(frames, list) as u32;
+        }
+        Self { places, starts, leaving, blocks: 0, pages: 0 }
+    }
+
+    #[inline]
+    fn range(&self, index: usize) -> core::ops::Range<usize> {
+        self.starts[index] as usize..self.starts[index + 1] as usize
+    }
+}
+
+/// Returns the places of a list. A cache holds at most [`ring_pages`] pages when one more comes to it, so that each list
+/// has room for all.
+fn ring_places(frames: usize, list: usize) -> usize {
+    ring_pages(frames) >> (list / MIGRATE_PCPTYPES).min(usize::from(COSTLY_ORDER))
+}
+
+impl<'m> CpuCache<'m> {
+    /// Gives an empty cache rings for its lists.
+    pub(crate) fn set_rings(&mut self, rings: Rings<'m>) {
+        self.rings = rings;
+    }
+
+    #[inline]
+    pub(super) fn has_rings(&self) -> bool {
+        !self.rings.places.is_empty()
+    }
+
+    /// Returns a list, and where it has what is not on its stack.
+    #[inline]
+    pub(super) fn list_mut<'a>(
+        &'a mut self,
+        map: &'a PageMap<'_>,
+        index: ListIndex,
+    ) -> (&'a mut CpuList, Rest<'a>) {
+        let at = index.index() % LISTS;
+        let rest = if self.rings.places.is_empty() {
+            Rest::Linked(map, self.tag)
+        } else {
+            let range = self.rings.range(at);
+            Rest::Ring(&mut self.rings.places[range])
+        };
+        (&mut self.lists[at], rest)
+    }
+
+    /// Returns where a list has what is not on its stack.
+    pub(crate) fn rest<'a>(&'a self, map: &'a PageMap<'_>, index: ListIndex) -> RestRef<'a> {
+        if self.has_rings() {
+            RestRef::Ring(&self.rings.places[self.rings.range(index.index())])
+        } else {
+            RestRef::Linked(map)
+        }
+    }
+
+    /// Returns the pages that a block counts as towards [`high`](Self::high): all of them, but fewer for blocks of the
+    /// pageblock order where rings hold fewer pages than Linux's lists would.
+    #[inline(always)]
+    pub(crate) fn weight(&self, order: Order) -> u32 {
+        1 << order.min(self.weight_order)
+    }
+
+    /// Returns the weight of blocks of the pageblock order.
+    #[must_use]
+    pub fn large_weight(&self) -> u32 {
+        self.weight(self.thp_order)
+    }
+
+    /// Sets the [`weight`](Self::weight) of blocks of this order and larger.
+    pub(crate) fn set_weight_order(&mut self, order: Order) {
+        let large = self.large_blocks();
+        self.count -= large * self.weight(self.thp_order);
+        self.weight_order = order;
+        self.count += large * self.weight(self.thp_order);
+    }
+
+    /// Returns the blocks on the lists of the pageblock order, where those are rings.
+    fn large_blocks(&self) -> u32 {
+        if !self.has_rings() {
+            return 0;
+        }
+        let large = ListIndex::up_to(self.nr_lists()).skip(super::LOW_ORDER_LISTS);
+        let lists = large.map(|index| {
+            let ring = &self.rings.places[self.rings.range(index.index())];
+            self.lists[index.index()].len_in(ring) as u32
+        });
+        lists.sum()
+    }
+
+    /// Returns the pages on the lists that their blocks' weights leave out.
+    pub(super) fn unweighed(&self) -> u32 {
+        self.large_blocks() * (pages(self.thp_order) as u32 - self.weight(self.thp_order))
+    }
+
+    /// Returns how many blocks a refill may put on a list.
+    pub(super) fn room(&self, index: ListIndex) -> u32 {
+        if self.has_rings() {
+            let ring = &self.rings.places[self.rings.range(index.index())];
+            self.lists[index.index()].room(ring) as u32
+        } else {
+            u32::MAX
+        }
+    }
+
+    /// Collects a freed block that is to go back to the zone, and counts it; tells whether there was room.
+    #[inline]
+    pub(crate) fn leave(
+        &mut self,
+        map: &PageMap<'_>,
+        i: Index,
+        order: Order,
+        cached: Migratetype,
+    ) -> bool {
+        let Some(place) = self.rings.leaving.get_mut(self.rings.blocks as usize) else {
+            return false;
+        };
+        *place = i;
+        self.rings.blocks += 1;
+        self.rings.pages += pages(order) as u32;
+        map.set(i, FrameState::CpuList { order, cached });
+        self.count_free(order);
+        true
+    }
+
+    /// Tells whether the cache collects blocks.
+    #[inline(always)]
+    pub(crate) fn collects(&self) -> bool {
+        !self.rings.leaving.is_empty()
+    }
+
+    /// Tells whether collected blocks fill all places.
+    #[inline]
+    pub(crate) fn leaving_is_full(&self) -> bool {
+        self.rings.blocks as usize >= self.rings.leaving.len()
+    }
+
+    /// Tells whether blocks are collected.
+    #[inline]
+    pub(crate) fn has_leaving(&self) -> bool {
+        self.rings.blocks > 0
+    }
+
+    /// Returns the blocks that are collected.
+    pub(crate) fn leaving(&self) -> impl Iterator<Item = Index> {
+        self.rings.leaving.iter().take(self.rings.blocks as usize).copied()
+    }
+
+    /// Returns their pages.
+    #[inline]
+    pub(super) fn leaving_pages(&self) -> u32 {
+        self.rings.pages
+    }
+
+    /// Frees the collected blocks to the zone, whose lock is held.
+    #[inline(always)]
+    pub(crate) fn give_leaving(&mut self, zone: &mut Zone<'_>, observer: &mut impl Observer) {
+        if self.has_leaving() {
+            self.give_all_leaving(zone, observer);
+        }
+    }
+
+    #[inline(never)]
+    fn give_all_leaving(&mut self, zone: &mut Zone<'_>, observer: &mut impl Observer) {
+        let mut at = 0;
+        while at < self.rings.blocks as usize {
+            let i = self.rings.leaving[at];
+            let FrameState::CpuList { order, .. } = zone.map().state(i) else {
+                // Another CPU freed it at the same instant.
+                self.strays += 1;
+                at += 1;
+                continue;
+            };
+            let n = self.run_from(zone, at, order);
+            if n > 1 {
+                Self::give_back_run(zone, i, order, n, observer);
+            } else {
+                Self::give_back(zone, i, order, observer);
+            }
+            at += n as usize;
+        }
+        (self.rings.blocks, self.rings.pages) = (0, 0);
+    }
+
+    /// Returns how many collected blocks from a place on are parts of one larger block, in its order, and will merge
+    /// to it: a power of two.
+    #[inline]
+    fn run_from(&self, zone: &Zone<'_>, at: usize, order: Order) -> u32 {
+        let leaving = &self.rings.leaving[at..self.rings.blocks as usize];
+        let first = leaving[0];
+        let merges = first.trailing_zeros().min(zone.geometry().pageblock_order.into());
+        if merges <= u32::from(order) || zone.capture().is_some() {
+            return 1;
+        }
+        let state = zone.map().state_byte(first);
+        let most = 1 << (merges - u32::from(order));
+        let follows = |&(n, &i): &(Index, &Index)| {
+            n < most && i == first + (n << order) && zone.map().state_byte(i).is_same(state)
+        };
+        let n = (0..).zip(leaving).take_while(follows).count() as u32;
+        1 << n.ilog2()
+    }
+}

@@ -1,0 +1,182 @@
+//! Lists in a ring of places instead of links: the ends of a [`Chain`] are places then. A ring has as many places
+//! as a power of two.
+
+use super::Chain;
+use crate::table::map::{Index, NIL};
+
+impl Chain {
+    /// Returns the number of blocks in a ring.
+    pub(crate) fn ring_len(&self, ring: &[Index]) -> usize {
+        if self.is_empty() {
+            0
+        } else {
+            (self.tail.wrapping_sub(self.head) as usize & mask(ring)) + 1
+        }
+    }
+
+    /// Puts a block before the first; tells whether there was room.
+    #[inline]
+    pub(crate) fn ring_push_head(&mut self, ring: &mut [Index], i: Index) -> bool {
+        if self.ring_len(ring) == ring.len() {
+            return false;
+        }
+        if self.is_empty() {
+            (self.head, self.tail) = (0, 0);
+        } else {
+            self.head = self.head.wrapping_sub(1) & mask(ring) as u32;
+        }
+        ring[self.head as usize & mask(ring)] = i;
+        true
+    }
+
+    /// Puts a block after the last; tells whether there was room.
+    #[inline]
+    pub(crate) fn ring_push_tail(&mut self, ring: &mut [Index], i: Index) -> bool {
+        if self.ring_len(ring) == ring.len() {
+            return false;
+        }
+        if self.is_empty() {
+            (self.head, self.tail) = (0, 0);
+        } else {
+            self.tail = (self.tail + 1) & mask(ring) as u32;
+        }
+        ring[self.tail as usize & mask(ring)] = i;
+        true
+    }
+
+    /// Returns the last block of a ring that is not empty.
+    #[inline]
+    pub(crate) fn ring_last(&self, ring: &[Index]) -> Index {
+        ring[self.tail as usize & mask(ring)]
+    }
+
+    /// Returns the first block of a ring that is not empty.
+    #[inline]
+    pub(crate) fn ring_first(&self, ring: &[Index]) -> Index {
+        ring[self.head as usize & mask(ring)]
+    }
+
+    /// Drops the first block of a ring that is not empty.
+    #[inline]
+    pub(crate) fn ring_drop_head(&mut self, ring: &[Index]) {
+        if self.head == self.tail {
+            *self = Self::EMPTY;
+        } else {
+            self.head = (self.head + 1) & mask(ring) as u32;
+        }
+    }
+
+    /// Drops the last `n` blocks of a ring, at most all.
+    #[inline]
+    pub(crate) fn ring_drop_tail(&mut self, ring: &[Index], n: usize) {
+        if n == self.ring_len(ring) {
+            *self = Self::EMPTY;
+        } else {
+            self.tail = self.tail.wrapping_sub(n as u32) & mask(ring) as u32;
+        }
+    }
+
+    /// Takes a run off the end; see [`Chain::pop_tail_run`].
+    #[inline]
+    pub(crate) fn ring_pop_run(
+        &mut self,
+        ring: &[Index],
+        most: u32,
+        step: Index,
+        owned: impl Fn(Index) -> bool,
+    ) -> Option<(Index, u32)> {
+        let first = self.ring_last(ring);
+        let most = most.min(self.ring_len(ring) as u32);
+        let mut n = 0;
+        while n < most {
+            let i = ring[self.tail.wrapping_sub(n) as usize & mask(ring)];
+            if i != first + n * step || !owned(i) {
+                break;
+            }
+            n += 1;
+        }
+        // The largest power of two.
+        let n = 1 << n.checked_ilog2()?;
+        if n < 2 {
+            return None;
+        }
+        self.ring_drop_tail(ring, n as usize);
+        Some((first, n))
+    }
+
+    /// Keeps those blocks of a ring for which `keep` holds.
+    pub(crate) fn ring_retain(&mut self, ring: &mut [Index], keep: impl Fn(Index) -> bool) {
+        let old = core::mem::replace(self, Self::EMPTY);
+        for at in 0..old.ring_len(ring) {
+            // What is kept is written no further than what is read.
+            let i = ring[(old.head as usize + at) & mask(ring)];
+            if !keep(i) {
+                continue;
+            }
+            if self.is_empty() {
+                (self.head, self.tail) = (old.head, old.head);
+            } else {
+                self.tail = (self.tail + 1) & mask(ring) as u32;
+            }
+            ring[self.tail as usize & mask(ring)] = i;
+        }
+    }
+
+    /// Iterates over a ring, first to last.
+    pub(crate) fn ring_iter<'a>(
+        &self,
+        ring: &'a [Index],
+    ) -> impl DoubleEndedIterator<Item = Index> + use<'a> {
+        let head = if self.head == NIL { 0 } else { self.head as usize };
+        (0..self.ring_len(ring)).map(move |at| ring[(head + at) & mask(ring)])
+    }
+}
+
+/// Masks places; 0 in no ring, which is never asked for a place.
+#[inline(always)]
+fn mask(ring: &[Index]) -> usize {
+    ring.len().wrapping_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    fn blocks(chain: &Chain, ring: &[Index]) -> Vec<Index> {
+        chain.ring_iter(ring).collect()
+    }
+
+    #[test]
+    fn ring_has_two_ends_and_as_many_places_as_it_has() {
+        let (mut ring, mut chain) = ([0; 4], Chain::EMPTY);
+        assert!(chain.ring_push_head(&mut ring, 5));
+        assert!(chain.ring_push_head(&mut ring, 6));
+        assert!(chain.ring_push_tail(&mut ring, 4));
+        assert!(chain.ring_push_head(&mut ring, 7));
+        assert!(!chain.ring_push_head(&mut ring, 8) && !chain.ring_push_tail(&mut ring, 8));
+        assert_eq!(blocks(&chain, &ring), [7, 6, 5, 4]);
+        assert_eq!((chain.ring_first(&ring), chain.ring_last(&ring)), (7, 4));
+        chain.ring_drop_head(&ring);
+        chain.ring_drop_tail(&ring, 1);
+        assert_eq!(blocks(&chain, &ring), [6, 5]);
+        assert!(chain.ring_push_tail(&mut ring, 9) && chain.ring_push_tail(&mut ring, 10));
+        chain.ring_retain(&mut ring, |i| i != 6 && i != 9);
+        assert_eq!(blocks(&chain, &ring), [5, 10]);
+        chain.ring_drop_tail(&ring, 2);
+        assert!(chain.is_empty() && blocks(&chain, &ring).is_empty());
+    }
+
+    #[test]
+    fn run_at_the_end_of_a_ring_is_a_power_of_two() {
+        let (mut ring, mut chain) = ([0; 8], Chain::EMPTY);
+        for i in [40, 7, 5, 4, 3, 2] {
+            assert!(chain.ring_push_tail(&mut ring, i));
+        }
+        assert_eq!(chain.ring_pop_run(&ring, 4, 1, |i| i != 3), None);
+        assert_eq!(chain.ring_pop_run(&ring, 8, 1, |i| i != 4), Some((2, 2)));
+        assert_eq!(chain.ring_pop_run(&ring, 8, 1, |_| true), Some((4, 2)));
+        assert_eq!(chain.ring_pop_run(&ring, 8, 1, |_| true), None);
+        assert_eq!(blocks(&chain, &ring), [40, 7]);
+    }
+}

@@ -1,0 +1,133 @@
+//! What a zone does differently under [packed placement](super::packing), where free blocks smaller than a
+//! pageblock are on no list.
+
+use crate::base::frame::{Order, pages};
+use crate::base::mobility::Migratetype;
+use crate::table::chain::Chain;
+use crate::table::freelist::End;
+use crate::table::map::{FrameState, Index};
+use crate::zone::Zone;
+use crate::zone::fallback::Candidate;
+use crate::zone::packing::Prefer;
+
+impl Zone<'_> {
+    /// Does what [`take_run`](Self::take_run) says: from a partial pageblock of the type, else from a block of the
+    /// type in a pageblock of another, else from a block of whole pageblocks.
+    pub(super) fn take_run_packed(
+        &mut self,
+        order: Order,
+        list: Migratetype,
+        n: u32,
+    ) -> Option<(Index, u32)> {
+        self.counters.list_probes += 1;
+        if let Some(run) = self.packing.take_run(&self.map, &mut self.area, order, list, n) {
+            self.account_pages(u64::from(run.n) << order, list, false, false);
+            return Some((run.first, run.n));
+        }
+        let (i, found) = self.stranger_or_whole(order, list)?;
+        self.remove(i, found, list);
+        self.map.set(i, FrameState::Tail);
+        let taken = n.min(1 << (found - order));
+        self.insert_rest(i, order, found, taken, |zone, i, order| {
+            zone.insert(i, order, list, End::Head);
+        });
+        if !self.is_whole_block(order) {
+            for at in (i..i + (taken << order)).step_by(1 << self.geometry.pageblock_order) {
+                if self.map.block_type(at) == list {
+                    self.packing.fill(&self.map, at, list);
+                }
+            }
+        }
+        Some((i, taken))
+    }
+
+    /// Returns what serves a request that no partial pageblock serves.
+    fn stranger_or_whole(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
+        let orders = self.area.orders(list) >> order << order;
+        if orders == 0 {
+            return None;
+        }
+        self.packing.stranger(&self.map, orders & self.small_orders(), list).or_else(|| {
+            let whole = orders & !self.small_orders();
+            let found = (whole != 0).then(|| whole.trailing_zeros() as Order)?;
+            Some((self.area.list(found, list).head()?, found))
+        })
+    }
+
+    /// Returns the orders of less than a pageblock, one bit each.
+    fn small_orders(&self) -> u16 {
+        (1 << self.geometry.pageblock_order) - 1
+    }
+
+    /// Returns the block that a request would be served from, and its order.
+    #[cfg(feature = "replay")]
+    pub(super) fn next_packed(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
+        self.packing.next_own(order, list).or_else(|| self.stranger_or_whole(order, list))
+    }
+
+    /// Merges a block that is freed with free blocks of the same type beside it, within its pageblock and as far as
+    /// nothing else decides. The pages of those stay in the counters. Tells whether the merged block stands in its
+    /// place.
+    #[inline(always)]
+    pub(super) fn merge_packed(
+        &mut self,
+        i: Index,
+        order: Order,
+        cap: Order,
+        mt: Migratetype,
+    ) -> (Index, Order, bool) {
+        let cap = cap.min(self.geometry.pageblock_order);
+        if order >= cap || self.capture.is_some() || self.map.block_type(i) != mt {
+            return (i, order, false);
+        }
+        self.packing.merge(&self.map, &mut self.area, (i, order), cap, mt)
+    }
+
+    /// Returns the block that a fallback looks at among those of a type: one of whole pageblocks of this order; or
+    /// one of a pageblock whose largest free block is of this order; or a block of this order in a pageblock of
+    /// another type.
+    pub(super) fn packed_candidate(
+        &self,
+        order: Order,
+        min: Order,
+        from: Migratetype,
+        prefer: Prefer,
+    ) -> Option<Candidate> {
+        if self.is_whole_block(order) {
+            return Some((self.area.list(order, from).head()?, order, from));
+        }
+        let own = self.packing.candidate(order, min, from, prefer);
+        let (i, order) = own.or_else(|| self.packing.stranger(&self.map, 1 << order, from))?;
+        Some((i, order, from))
+    }
+
+    /// Returns the list of an order and type, if it is linked through frames.
+    pub(super) fn chain_of(&self, order: Order, mt: Migratetype) -> Option<&Chain> {
+        let listed = !self.is_packed() && order <= self.geometry.max_order;
+        listed.then(|| self.area.list(order, mt).chain())
+    }
+
+    /// Returns the list of an order and type, if it is linked through pageblocks.
+    pub(super) fn whole_chain(&self, order: Order, mt: Migratetype) -> Option<&Chain> {
+        let whole = self.is_packed() && self.is_whole_block(order);
+        (whole && order <= self.geometry.max_order).then(|| self.area.list(order, mt).chain())
+    }
+
+    /// Returns the free blocks of an order and type, if they are on no list.
+    pub(super) fn packed_blocks(
+        &self,
+        order: Order,
+        mt: Migratetype,
+    ) -> Option<impl DoubleEndedIterator<Item = Index>> {
+        let small = self.is_packed() && !self.is_whole_block(order);
+        small.then(|| {
+            let blocks = self.packing.blocks_with(&self.map, order, mt);
+            blocks.flat_map(move |block| {
+                let start = block << self.geometry.pageblock_order;
+                let places = 0..(pages(self.geometry.pageblock_order) >> order) as Index;
+                let free = move |&i: &Index| self.map.free_list(i, order) == Some(mt);
+                places.map(move |at| start + (at << order)).filter(free)
+            })
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! Which pageblock serves a request, and which one a fallback looks at.
+
+use super::{BUCKETS, Block, NIL, Packing, small_free_blocks};
+use crate::base::frame::Order;
+use crate::base::mobility::{MIGRATETYPES, Migratetype};
+use crate::table::map::{Index, PageMap};
+
+/// Which of the pageblocks of a type a fallback prefers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Prefer {
+    /// One with much free memory: what is to be claimed.
+    Emptiest,
+    /// One with little: what is to be split.
+    Fullest,
+}
+
+impl Packing<'_> {
+    /// Chooses the pageblock that serves a request from its own type.
+    #[inline]
+    pub(super) fn choose(
+        &mut self,
+        map: &PageMap<'_>,
+        order: Order,
+        list: Migratetype,
+    ) -> Option<Block> {
+        if order >= self.pageblock_order {
+            return None;
+        }
+        if self.chosen != Some((list, order)) {
+            let block = self.fullest(order, list)?;
+            self.fill(map, self.start_of(block), list);
+            self.chosen = Some((list, order));
+        }
+        Some(self.filling[list as usize])
+    }
+
+    /// Returns the fullest pageblock of a type that has a free block of this order or larger; of several the
+    /// one whose largest free block is the smallest.
+    fn fullest(&self, order: Order, list: Migratetype) -> Option<Block> {
+        let rows = &self.filled[list as usize];
+        let orders = usize::from(order)..rows.len();
+        let any = rows[orders.clone()].iter().fold(0, |any, row| any | row);
+        let bucket = (any != 0).then(|| any.trailing_zeros())?;
+        let largest = orders.into_iter().find(|&o| rows[o] & 1 << bucket != 0)?;
+        Some(self.head(largest, list, bucket))
+    }
+
+    fn head(&self, largest: usize, list: Migratetype, bucket: u32) -> Block {
+        let row = list as usize * usize::from(self.pageblock_order) + largest;
+        self.heads[row * BUCKETS + bucket as usize]
+    }
+
+    /// Fills the pageblock of a frame from now on, which is not sparse as long as it is the one of its type that is
+    /// filled.
+    #[inline]
+    pub(crate) fn fill(&mut self, map: &PageMap<'_>, i: Index, list: Migratetype) {
+        let block = self.block_of(i);
+        self.chosen = None;
+        let before = core::mem::replace(&mut self.filling[list as usize], block);
+        map.set_sparse(block, false);
+        if before != block && before != NIL {
+            self.mark(map, before, map.block_type(self.start_of(before)));
+        }
+    }
+
+    /// Returns the block that a request would be served with from partial pageblocks of its own type, and its order.
+    #[cfg(feature = "replay")]
+    pub(crate) fn next_own(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
+        let block = self.fullest(order, list)?;
+        let found = order + (self.orders_of(block) >> order).trailing_zeros() as Order;
+        Some((self.lowest(block, found)?, found))
+    }
+
+    /// Returns a block that a fallback may take from a type, and its order, at least `min`: from a pageblock whose
+    /// largest free block is of exactly the order `largest`. There the emptiest gives its largest block, the
+    /// fullest the smallest block that serves; the lowest of several.
+    pub(crate) fn candidate(
+        &self,
+        largest: Order,
+        min: Order,
+        from: Migratetype,
+        prefer: Prefer,
+    ) -> Option<(Index, Order)> {
+        let filled = self.filled[from as usize][usize::from(largest)];
+        let bucket = match prefer {
+            _ if filled == 0 => return None,
+            Prefer::Emptiest => filled.ilog2(),
+            Prefer::Fullest => filled.trailing_zeros(),
+        };
+        let block = self.head(usize::from(largest), from, bucket);
+        let order = match prefer {
+            Prefer::Emptiest => largest,
+            Prefer::Fullest => min + (self.orders_of(block) >> min).trailing_zeros() as Order,
+        };
+        Some((self.lowest(block, order)?, order))
+    }
+
+    /// Returns a block of a type whose pageblock is of another, and its order, one of `orders` (one bit each): the
+    /// smallest and then lowest in the lowest pageblock that has one.
+    pub(crate) fn stranger(
+        &self,
+        map: &PageMap<'_>,
+        orders: u16,
+        mt: Migratetype,
+    ) -> Option<(Index, Order)> {
+        if self.foreign == 0 {
+            return None;
+        }
+        self.stranger_blocks(mt).find_map(|block| {
+            let own = map.block_type(self.start_of(block));
+            let blocks = small_free_blocks(map, self.pageblock_order, block);
+            let serves = |&(_, order, list): &(Index, Order, Migratetype)| {
+                list == mt && list != own && orders >> order & 1 != 0
+            };
+            let (i, order, _) = blocks.filter(serves).min_by_key(|&(i, order, _)| (order, i))?;
+            Some((i, order))
+        })
+    }
+
+    /// Returns the pageblocks that may have foreign blocks of a type.
+    fn stranger_blocks(&self, mt: Migratetype) -> impl Iterator<Item = Block> {
+        let words = self.strangers.len() / MIGRATETYPES;
+        let set = &self.strangers[mt as usize * words..][..words];
+        (0..).zip(set).filter(|(_, word)| **word != 0).flat_map(|(at, &word)| {
+            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| at * 64 + bit)
+        })
+    }
+
+    /// Returns the pageblocks, first to last, that may have a free block of an order and type smaller than them.
+    pub(crate) fn blocks_with(
+        &self,
+        map: &PageMap<'_>,
+        order: Order,
+        mt: Migratetype,
+    ) -> impl DoubleEndedIterator<Item = Block> {
+        (0..self.blocks.len() as Block).filter(move |&block| {
+            let partial = &self.blocks[block as usize];
+            let own =
+                partial.orders >> order & 1 != 0 && map.block_type(self.start_of(block)) == mt;
+            own || partial.foreign > 0
+        })
+    }
+}
