@@ -13,6 +13,16 @@ use crate::pace::Pace;
 /// The most frames of a machine: 256 GiB of pages of 4 KiB. Each takes some 40 bytes, used or not.
 const MOST_FRAMES: u64 = 1 << 26;
 
+/// Frames of a machine beside its pages: a hole below 4 GiB, and sixteen frames a page.
+const HOLE_FRAMES: u64 = 1 << 20;
+const FRAMES_A_PAGE: u64 = 16;
+
+/// Returns the most frames of a machine with a recording's pages.
+fn most_of(recording: &Recording) -> u64 {
+    let pages: u64 = recording.start.zones.iter().map(|zone| zone.managed).sum();
+    pages.saturating_mul(FRAMES_A_PAGE).saturating_add(HOLE_FRAMES)
+}
+
 /// Returns why a recording has no closed loop, if it has none.
 #[must_use]
 pub fn obstacle(recording: &Recording) -> Option<&'static str> {
@@ -20,6 +30,8 @@ pub fn obstacle(recording: &Recording) -> Option<&'static str> {
         Some("the recording has requests and frees only: who freed a page is not known")
     } else if recording.start.end_pfn().0 > MOST_FRAMES {
         Some("the machine has frames above 256 GiB")
+    } else if recording.start.end_pfn().0 > most_of(recording) {
+        Some("nearly all of the machine's frames are holes")
     } else {
         None
     }
