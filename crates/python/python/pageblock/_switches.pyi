@@ -127,6 +127,7 @@ class Switches(TypedDict, total=False):
     scans_eligible: bool
     writes_are_uses: bool
     anon_start: Literal["active", "inactive"]
+    reclaim_until: Literal["gap", "suitable"]
     workingset: Literal["off", "activates", "deactivates"]
     refault_counts_anon: bool
     shrink_pressure: Literal["scanned", "priority"]
@@ -537,6 +538,9 @@ class SwitchAttributes:
     @property
     def anon_start(self) -> Literal["active", "inactive"]:
         """Where new anonymous pages start."""
+    @property
+    def reclaim_until(self) -> Literal["gap", "suitable"]:
+        """When reclaim for a block has freed enough for compaction."""
     @property
     def workingset(self) -> Literal["off", "activates", "deactivates"]:
         """What shadow entries do."""
