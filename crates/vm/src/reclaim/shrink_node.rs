@@ -222,14 +222,13 @@ impl<O: Observer> Vm<'_, O> {
             }
         }
         let gap = compact_gap(sc.order);
-        let until_gap = self.kernel.reclaim.reclaim_until == ReclaimUntil::Gap;
-        if until_gap && sc.nr_reclaimed < gap && inactive > gap {
-            return true;
-        }
         let zones = self.allocator.zones();
-        let settled = self.zones_of(node).filter(|&z| zones[z].kind() <= sc.highest).any(|zone| {
+        let suitable = self.zones_of(node).filter(|&z| zones[z].kind() <= sc.highest).any(|zone| {
             !matches!(self.compaction_suitable(zone, sc.order, sc.highest), Suitable::Skipped)
         });
-        !settled && (until_gap || inactive > gap)
+        match self.kernel.reclaim.reclaim_until {
+            ReclaimUntil::Gap => !suitable || (sc.nr_reclaimed < gap && inactive > gap),
+            ReclaimUntil::Suitable => !suitable && inactive > gap,
+        }
     }
 }
