@@ -199,26 +199,26 @@ pub struct Hugealloc {
 /// The amounts of a load that recordings were made with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mixed {
-    /// What it does.
-    pub mixture: Mixture,
-    /// The pages of memory, of which its amounts are shares.
-    pub pages: u64,
-    /// Its rounds.
+    /// Rounds.
     pub rounds: u64,
-    /// The rounds from one burst of huge pages to the next; 0 for none.
+    /// Files that a round writes, and reads; 0 for none.
+    pub files: u64,
+    /// Pages of a file.
+    pub file_pages: u64,
+    /// Files of one page that a round creates; 0 for none.
+    pub small_files: u64,
+    /// Processes of a round.
+    pub processes: u64,
+    /// Pages of a process.
+    pub process_pages: u64,
+    /// Pages of kernel memory that are held after each round, the least and the most; the list repeats.
+    pub held: Vec<(u64, u64)>,
+    /// Rounds from one burst of huge pages to the next.
     pub burst_each: u64,
-}
-
-/// What a load does that recordings were made with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mixture {
-    /// Processes, files that are written and read again, some kernel memory, bursts of huge pages.
-    Mixed,
-    /// Files, and unmovable memory that swings by 30 % of memory, with bursts of huge pages.
-    Oscillating,
-    /// Kernel memory that grows and shrinks.
-    Kernel,
+    /// Huge pages of a burst.
+    pub burst: u64,
+    /// The time between two rounds, in milliseconds.
+    pub pause_ms: u64,
 }
 
 /// The amounts of thpfioscale.

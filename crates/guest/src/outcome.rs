@@ -82,7 +82,7 @@ impl Subject<'_> {
             seed: self.seed,
             counters: self.counters(start, end)?,
             extfrag_unit: Some(EventUnit::of(&Named::parse(preset.name)?.kernel.allocator)),
-            tables: self.workload.tables()?,
+            tables: Some(self.workload.tables()?),
             clock: (self.accelerator == Accelerator::Tcg).then_some(Clock::Emulated),
             samples: measured.samples,
             notes: self.notes(start)?,

@@ -7,11 +7,11 @@ use pageblock_simulate::scaled;
 use pageblock_simulate::sim::cost::YEAR_2018;
 use pageblock_simulate::sim::machine_file::{MachineSpec, Scale};
 use pageblock_simulate::workload::{
-    self as simulated, Workload, apppressure, hugealloc, parallelio, thpfioscale,
+    self as simulated, Workload, apppressure, hugealloc, mixed, parallelio, thpfioscale,
 };
 
 use crate::error::Error;
-use crate::job::{Apppressure, Hugealloc, Load, Mixed, Mixture, Parallelio, Setting, Thpfioscale};
+use crate::job::{Apppressure, Hugealloc, Load, Mixed, Parallelio, Setting, Thpfioscale};
 use crate::qemu::Accelerator;
 use crate::settings::Settings;
 
@@ -23,20 +23,10 @@ const BESIDE_FILES_MIB: u64 = 1024;
 const EMULATED_PACE: u64 = 5;
 /// The rounds of apps, as many as an emulated guest does in minutes; the first is not counted.
 const EMULATED_ROUNDS: u64 = 6;
-/// The rounds of a load that recordings were made with, and from one burst of huge pages to the next.
-const ROUNDS: u64 = 12;
-const BURST_EACH: u64 = 2;
-/// The machine of such a load.
-const MIXED_MACHINE: &str = "guest-640m";
 
-/// A workload that guests run.
+/// A simulated workload that guests run too.
 #[derive(Clone, Copy, Debug)]
-pub enum GuestWorkload {
-    /// One that is also simulated.
-    Simulated(&'static dyn Workload),
-    /// One that recordings were made with, under its name.
-    Recorded(&'static str, Mixture),
-}
+pub struct GuestWorkload(pub &'static dyn Workload);
 
 /// The workloads that guests run.
 pub const NAMES: [&str; 10] = [
@@ -50,12 +40,6 @@ pub const NAMES: [&str; 10] = [
     "mixed",
     "oscillating",
     "kernel-memory",
-];
-
-const RECORDED: [GuestWorkload; 3] = [
-    GuestWorkload::Recorded("mixed", Mixture::Mixed),
-    GuestWorkload::Recorded("oscillating", Mixture::Oscillating),
-    GuestWorkload::Recorded("kernel-memory", Mixture::Kernel),
 ];
 
 /// A workload's amounts on a machine.
@@ -73,11 +57,8 @@ impl GuestWorkload {
     /// # Errors
     /// [`Error::Workload`] if no guest runs one of that name.
     pub fn find(name: &str) -> Result<Self, Error> {
-        let simulated =
-            || NAMES.contains(&name).then(|| simulated::find(name).map(Self::Simulated)).flatten();
-        let found =
-            RECORDED.into_iter().find(|workload| workload.name() == name).or_else(simulated);
-        found.ok_or_else(|| {
+        let found = NAMES.contains(&name).then(|| simulated::find(name)).flatten();
+        found.map(Self).ok_or_else(|| {
             Error::Workload(format!("no guest runs '{name}'; allowed: {}", NAMES.join(", ")))
         })
     }
@@ -85,50 +66,38 @@ impl GuestWorkload {
     /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Simulated(workload) => workload.name(),
-            Self::Recorded(name, _) => name,
-        }
+        NAMES.into_iter().find(|&name| name == self.0.name()).unwrap_or_default()
     }
 
     /// Returns the name of the machine that its guest stands for.
     #[must_use]
     pub fn machine(&self) -> &'static str {
-        match self {
-            Self::Simulated(workload) if workload.name().starts_with("thpfioscale") => {
-                "skylake-1s-guest"
-            }
-            Self::Simulated(workload) => workload.machine(),
-            Self::Recorded(..) => MIXED_MACHINE,
-        }
+        if self.name().starts_with("thpfioscale") { "skylake-1s-guest" } else { self.0.machine() }
     }
 
     /// Returns the scale at which an emulated guest is done in minutes.
     #[must_use]
     pub fn default_scale(&self) -> &'static str {
-        match self {
-            Self::Simulated(workload) if workload.name().starts_with("thpfioscale") => "1/64",
-            Self::Simulated(workload) if workload.name() == "parallelio" => "1/32",
-            Self::Simulated(_) => "1/8",
-            Self::Recorded(..) => "1",
+        match self.name() {
+            "thpfioscale" | "thpfioscale-defrag" | "thpfioscale-madvhugepage" => "1/64",
+            "parallelio" => "1/32",
+            "mixed" | "oscillating" | "kernel-memory" => "1",
+            _ => "1/8",
         }
     }
 
     /// Reports whether its files are on XFS, where the host can make one.
     #[must_use]
     pub fn wants_xfs(&self) -> bool {
-        matches!(self, Self::Simulated(workload) if workload.logs())
+        self.0.logs()
     }
 
     /// Returns its tables.
     ///
     /// # Errors
     /// [`Error::Simulate`] if they are wrong.
-    pub fn tables(&self) -> Result<Option<Tables>, Error> {
-        match self {
-            Self::Simulated(workload) => Ok(Some(simulated::tables(*workload)?)),
-            Self::Recorded(..) => Ok(None),
-        }
+    pub fn tables(&self) -> Result<Tables, Error> {
+        Ok(simulated::tables(self.0)?)
     }
 
     /// Returns what it does on a machine.
@@ -140,31 +109,36 @@ impl GuestWorkload {
         machine: &MachineSpec,
         accelerator: Accelerator,
     ) -> Result<Amounts, Error> {
-        match self {
-            &Self::Recorded(_, mixture) => {
-                let sizes = Mixed {
-                    mixture,
-                    pages: machine.pages(),
-                    rounds: ROUNDS,
-                    burst_each: BURST_EACH,
-                };
-                Ok(Amounts {
-                    load: Load::Mixed(sizes),
-                    data_mib: machine.pages() / 256 + BESIDE_FILES_MIB,
-                })
-            }
-            Self::Simulated(workload) => {
-                let form =
-                    thpfioscale::Form::ALL.into_iter().find(|form| form.name() == workload.name());
-                match form {
-                    Some(form) => of_thpfioscale(form, machine),
-                    None if workload.name() == "parallelio" => of_parallelio(machine),
-                    None if workload.name() == "apppressure" => of_apppressure(machine),
-                    None => of_hugealloc(workload.name(), machine, accelerator),
-                }
-            }
+        let name = self.name();
+        if let Some(form) = thpfioscale::Form::ALL.into_iter().find(|form| form.name() == name) {
+            return of_thpfioscale(form, machine);
+        }
+        if let Some(form) = mixed::Form::ALL.into_iter().find(|form| form.name() == name) {
+            return of_mixed(form, machine);
+        }
+        match name {
+            "parallelio" => of_parallelio(machine),
+            "apppressure" => of_apppressure(machine),
+            _ => of_hugealloc(name, machine, accelerator),
         }
     }
+}
+
+fn of_mixed(form: mixed::Form, machine: &MachineSpec) -> Result<Amounts, Error> {
+    let sizes = mixed::Sizes::of(form, machine)?;
+    let load = Load::Mixed(Mixed {
+        rounds: sizes.rounds,
+        files: sizes.files,
+        file_pages: mixed::FILE_PAGES.into(),
+        small_files: sizes.small_files,
+        processes: sizes.processes,
+        process_pages: sizes.process_pages,
+        held: sizes.held,
+        burst_each: sizes.burst_each,
+        burst: sizes.burst,
+        pause_ms: mixed::PAUSE / 1_000_000,
+    });
+    Ok(Amounts { load, data_mib: machine.pages() / 256 + BESIDE_FILES_MIB })
 }
 
 fn of_thpfioscale(form: thpfioscale::Form, machine: &MachineSpec) -> Result<Amounts, Error> {
@@ -285,35 +259,25 @@ pub fn settings(
     let lru = Setting { optional: true, ..set("/sys/kernel/mm/lru_gen/enabled", "0") };
     // Messages in flight fit in a socket.
     let mut list = vec![lru, set("/proc/sys/net/core/wmem_default", "4194304")];
-    match workload {
-        GuestWorkload::Recorded(..) => {
-            list.extend([huge("enabled", "madvise"), huge("defrag", "madvise")]);
-        }
-        GuestWorkload::Simulated(workload) => {
-            let kernel = simulated_kernel(workload, machine, version)?;
-            let value = |name: &str| {
-                Switch::find(name).map(|switch| switch.get(&kernel).to_string()).unwrap_or_default()
-            };
-            list.extend([
-                huge("enabled", &value("thp_enabled")),
-                huge("defrag", &value("thp_defrag")),
-            ]);
-            if workload.name() == "apppressure" {
-                // As the scripts of phones set it up: swap is memory.
-                list.extend([
-                    set("/proc/sys/vm/watermark_scale_factor", "108"),
-                    set("/proc/sys/vm/swappiness", "100"),
-                    set("/proc/sys/vm/page-cluster", "0"),
-                ]);
-            }
-            if workload.name().starts_with("hugealloc") {
-                // khugepaged has nothing to do there.
-                list.push(huge("khugepaged/scan_sleep_millisecs", "4000000000"));
-            }
-            if machine.scale != Scale::WHOLE {
-                list.push(set(MIN_FREE, &kernel.allocator.min_free_kbytes.to_string()));
-            }
-        }
+    let kernel = simulated_kernel(workload.0, machine, version)?;
+    let value = |name: &str| {
+        Switch::find(name).map(|switch| switch.get(&kernel).to_string()).unwrap_or_default()
+    };
+    list.extend([huge("enabled", &value("thp_enabled")), huge("defrag", &value("thp_defrag"))]);
+    if workload.name() == "apppressure" {
+        // As the scripts of phones set it up: swap is memory.
+        list.extend([
+            set("/proc/sys/vm/watermark_scale_factor", "108"),
+            set("/proc/sys/vm/swappiness", "100"),
+            set("/proc/sys/vm/page-cluster", "0"),
+        ]);
+    }
+    if workload.name().starts_with("hugealloc") {
+        // khugepaged has nothing to do there.
+        list.push(huge("khugepaged/scan_sleep_millisecs", "4000000000"));
+    }
+    if machine.scale != Scale::WHOLE {
+        list.push(set(MIN_FREE, &kernel.allocator.min_free_kbytes.to_string()));
     }
     for setting in &user.list {
         let mut setting = setting.clone();

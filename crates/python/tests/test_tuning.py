@@ -1,6 +1,7 @@
 """Searches: the same history gives the same proposals, and what is done is not done again."""
 
 import json
+import shutil
 import subprocess
 import sys
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 import pageblock
+from pageblock._engines import engine
+from pageblock._trials import Replays
 
 SEARCH: dict[str, Any] = {
     "kernel": "linux-6.12", "objectives": ["spread", "work"], "scale": "1/64", "trials": 8, "batch": 4, "seeds": 3, "held_out": 6,
@@ -98,6 +101,24 @@ def test_a_recording_is_replayed(tmp_path: Path) -> None:
     assert (tmp_path / "replays.jsonl").read_text(encoding="utf-8").count("\n") >= 1
     with pytest.raises(pageblock.Error, match="there is no knob 'swappiness'; a replay of a recording obeys vm.min_free_kbytes, "):
         pageblock.tune(path, out=tmp_path / "other", objectives="spread", knobs=["swappiness"])
+
+
+def test_a_recording_travels_to_the_workers_of_dask(tmp_path: Path) -> None:
+    distributed: Any = pytest.importorskip("distributed")
+    there = Path(__file__).parents[3] / "recordings/debian-6.12-640m"
+    kernels = ["debian-6.12", "debian-6.12,placement=packed"]
+    expected = Replays(str(there), tmp_path, None, 1).run(kernels, [0])
+    moved = tmp_path / "here/debian-6.12-640m"
+    shutil.copytree(there, moved)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+        engine(client, None) as executor,
+    ):
+        (tmp_path / "dask").mkdir()
+        replays = Replays(str(moved), tmp_path / "dask", executor, None)
+        moved.rename(tmp_path / "gone")
+        assert replays.run(kernels, [0]) == expected
 
 
 def test_what_exists_depends_on_the_kernel(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use pageblock_guest::series::Plan;
-use pageblock_guest::workload::GuestWorkload;
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_measure::prediction::Score;
@@ -19,9 +18,7 @@ const FILE: &str = "predicted.json";
 
 /// Simulates every column that can be simulated, or reads the simulations that were made before.
 pub(super) fn foretell(plan: &Plan, seeds: u64) -> anyhow::Result<Vec<Run>> {
-    let GuestWorkload::Simulated(workload) = plan.workload else {
-        bail!("--predict: {} is not simulated", plan.workload.name());
-    };
+    let workload = plan.workload.0;
     let mut policies: Vec<String> = Vec::new();
     for policy in plan.columns().into_iter().filter_map(|column| column.simulated) {
         if !policies.contains(&policy) {

@@ -1,23 +1,22 @@
 //! Loads that recordings were made with: a mixture, unmovable memory that swings, and kernel memory that grows and shrinks.
-//! All amounts are shares of the guest's memory.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::sync;
 
 use super::{Random, begin, finish, rest, start};
 use crate::inside::memory::{Mapping, PAGE};
-use crate::job::{Mixed, Mixture};
+use crate::job::Mixed;
 use crate::message::Measured;
 
 /// The folder of the files.
 const FOLDER: &str = "/data/files";
-/// Pages of a file, and of a huge page.
-const FILE_PAGES: u64 = 16;
+/// Pages of a huge page, and one of them that is looked for.
 const HUGE_PAGES: u64 = 512;
+const LOOKED_AT: u64 = 64;
 /// The bytes of a message: an object of 1 KiB with its header.
 const MESSAGE: usize = 640;
 /// Messages that a pair of sockets holds.
@@ -25,48 +24,37 @@ const MESSAGES: u64 = 64;
 /// Pages that a pipe holds, and pages a table of pages maps.
 const PIPE_PAGES: u64 = 16;
 const TABLE_PAGES: u64 = 512;
-/// The time between two rounds, in which kswapd and kcompactd end their work.
-const PAUSE: Duration = Duration::from_millis(200);
 
-/// Runs the rounds of a mixture.
+/// Runs the rounds.
 pub(super) fn run(sizes: &Mixed, seed: u64) -> Result<Measured, String> {
     fs::create_dir_all(FOLDER).map_err(|error| format!("{FOLDER}: {error}"))?;
     let mut random = Random::new(seed, 1);
     let mut held = Held::default();
+    let mut measured = Measured::default();
     for round in 0..sizes.rounds {
         begin(&format!("round {}", round + 1), round as f64 / sizes.rounds as f64)?;
         let io = |error: std::io::Error| format!("round {}: {error}", round + 1);
-        match sizes.mixture {
-            Mixture::Mixed => {
-                files(sizes, round, &mut random).map_err(io)?;
-                processes(sizes, round, seed)?;
-                held.swing_to(sizes.pages * (2 + random.below(6)) / 100, &mut random)
-                    .map_err(io)?;
-            }
-            Mixture::Oscillating => {
-                // Up to 30 % of memory and back to 3 %.
-                let percent = if round % 2 == 0 { 30 } else { 3 };
-                files(sizes, round, &mut random).map_err(io)?;
-                held.swing_to(sizes.pages * percent / 100, &mut random).map_err(io)?;
-            }
-            Mixture::Kernel => {
-                let percent = [40, 10, 55, 5][round as usize % 4];
-                metadata(sizes, round).map_err(io)?;
-                held.swing_to(sizes.pages * percent / 100, &mut random).map_err(io)?;
-            }
+        if sizes.files > 0 {
+            files(sizes, round, &mut random).map_err(io)?;
         }
-        if sizes.burst_each > 0 && round % sizes.burst_each == sizes.burst_each - 1 {
-            burst(sizes).map_err(io)?;
+        if sizes.small_files > 0 {
+            metadata(sizes, round).map_err(io)?;
         }
-        rest(PAUSE);
+        processes(sizes, round, seed)?;
+        let pages = random.between(sizes.held[round as usize % sizes.held.len()]);
+        held.swing_to(pages, &mut random).map_err(io)?;
+        if round % sizes.burst_each == sizes.burst_each - 1 {
+            burst(sizes.burst, &mut measured).map_err(io)?;
+        }
+        rest(Duration::from_millis(sizes.pause_ms));
     }
     sync();
-    Ok(Measured::default())
+    Ok(measured)
 }
 
 /// Writes files of 64 KiB and reads others again.
 fn files(sizes: &Mixed, round: u64, random: &mut Random) -> std::io::Result<()> {
-    let count = (sizes.pages / 5 / FILE_PAGES).max(1);
+    let count = sizes.files;
     let folder = |round: u64| format!("{FOLDER}/{}", round % 4);
     let _ = fs::remove_dir_all(folder(round));
     fs::create_dir_all(folder(round))?;
@@ -76,7 +64,7 @@ fn files(sizes: &Mixed, round: u64, random: &mut Random) -> std::io::Result<()> 
     for at in 0..count {
         open.push(File::create(format!("{}/{at}", folder(round)))?);
     }
-    for _ in 0..FILE_PAGES {
+    for _ in 0..sizes.file_pages {
         open.iter_mut().try_for_each(|file| file.write_all(&block))?;
     }
     drop(open);
@@ -93,7 +81,7 @@ fn files(sizes: &Mixed, round: u64, random: &mut Random) -> std::io::Result<()> 
 /// Makes many small files in folders, and removes those of two rounds ago: inodes, dentries and blocks of folders.
 fn metadata(sizes: &Mixed, round: u64) -> std::io::Result<()> {
     let folder = |round: u64| format!("{FOLDER}/meta-{round}");
-    for at in 0..sizes.pages / 64 {
+    for at in 0..sizes.small_files {
         if at % 64 == 0 {
             fs::create_dir_all(format!("{}/{}", folder(round), at / 64))?;
         }
@@ -107,8 +95,11 @@ fn metadata(sizes: &Mixed, round: u64) -> std::io::Result<()> {
 
 /// Runs processes side by side that touch memory and end.
 fn processes(sizes: &Mixed, round: u64, seed: u64) -> Result<(), String> {
-    let list: Vec<_> = (0..8)
-        .map(|at| start("toucher", &[sizes.pages / 40, seed * 1000 + round * 8 + at]))
+    let list: Vec<_> = (0..sizes.processes)
+        .map(|at| {
+            let seed = seed * 1000 + round * sizes.processes + at;
+            start("toucher", &[sizes.process_pages, seed])
+        })
         .collect();
     list.into_iter().try_for_each(|process| finish("a process", process?))
 }
@@ -123,12 +114,18 @@ pub(super) fn toucher(numbers: &[u64]) -> Result<(), String> {
     Ok(())
 }
 
-/// Asks for huge pages, a tenth of memory.
-fn burst(sizes: &Mixed) -> std::io::Result<()> {
-    let regions = (sizes.pages / 10 / HUGE_PAGES).max(1);
+/// Asks for huge pages, and looks which it got.
+fn burst(regions: u64, measured: &mut Measured) -> std::io::Result<()> {
     let mut memory = Mapping::new((regions * HUGE_PAGES) as usize)?;
     memory.want_huge()?;
-    (0..regions).for_each(|region| memory.touch((region * HUGE_PAGES) as usize));
+    for first in (0..regions).map(|region| region * HUGE_PAGES) {
+        let begun = Instant::now();
+        memory.touch(first as usize);
+        let time = begun.elapsed().as_nanos() as u64;
+        let huge = memory.is_there((first + LOOKED_AT) as usize)?;
+        let name = if huge { "burst-huge-1" } else { "burst-base-1" };
+        measured.samples.entry(name.to_owned()).or_default().push(time);
+    }
     Ok(())
 }
 

@@ -44,13 +44,14 @@ struct Done {
 }
 
 impl Done {
-    fn add(&mut self, at: usize, row: &Row) {
+    /// Adds a run whose line begins at a byte.
+    fn add(&mut self, at: usize, row: &Row, begins: u64) {
         for name in row.counters.keys() {
             if !self.counters.contains(name) {
                 self.counters.insert(name.clone());
             }
         }
-        self.lines.insert(at, self.bytes);
+        self.lines.insert(at, begins);
     }
 }
 
@@ -131,9 +132,7 @@ impl Journal {
         }
         let begins = self.done.bytes;
         self.write(&format!("[{at},{row}]\n"))?;
-        let ends = std::mem::replace(&mut self.done.bytes, begins);
-        self.done.add(at, &read);
-        self.done.bytes = ends;
+        self.done.add(at, &read, begins);
         Ok(())
     }
 
@@ -204,7 +203,7 @@ fn read(head: &Head, cells: &[Cell], path: &Path) -> Result<Done> {
             }
         } else {
             match serde_json::from_str::<(usize, Row)>(&line) {
-                Ok((at, row)) if cells.get(at) == Some(&row.cell) => done.add(at, &row),
+                Ok((at, row)) if cells.get(at) == Some(&row.cell) => done.add(at, &row, done.bytes),
                 _ => bail!("{}", wrong("it is no run of this sweep")),
             }
         }

@@ -19,6 +19,7 @@ class Client(Protocol):
     """What a Dask client has."""
 
     def get_executor(self, **options: Any) -> Executor: ...
+    def scatter(self, data: Any, **options: Any) -> Any: ...
 
 
 Engine: TypeAlias = Union[Executor, Client, ModuleType, str]
@@ -47,9 +48,8 @@ def _found(given: "Engine | None", jobs: "int | None", stack: contextlib.ExitSta
         return given
     if isinstance(given, ModuleType) and given.__name__ == "ray":
         return Ray(given)
-    get_executor: "Callable[..., Executor] | None" = getattr(given, "get_executor", None)
-    if get_executor is not None:
-        return get_executor(pure=False, retries=RETRIES)
+    if hasattr(given, "get_executor"):
+        return Dask(given)
     what = f"'{given}'" if isinstance(given, str) else f"a {type(given).__name__}"
     raise Error(
         f"executor: {what} is no executor of concurrent.futures, no Dask client (pip install 'pageblock[dask]'), not the module ray (pip install "
@@ -64,6 +64,22 @@ def _module(name: str, extra: str) -> Any:
         raise Error(f"executor: {name} is not installed: pip install 'pageblock[{extra}]'") from error
 
 
+class Dask(Executor):
+    """A Dask client as an executor: each call is a task, which is repeated where its worker dies."""
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.executor = client, client.get_executor(pure=False, retries=RETRIES)
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Starts a task."""
+        future: "Future[Any]" = self.executor.submit(fn, *args, **kwargs)
+        return future
+
+    def share(self, value: object) -> Any:
+        """Sends a value to every worker, and returns what calls are given in its place."""
+        return self.client.scatter(value, broadcast=True)
+
+
 class Ray(Executor):
     """Ray as an executor: each call is a task, which is repeated where its worker dies."""
 
@@ -75,9 +91,14 @@ class Ray(Executor):
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Starts a task."""
         # Ray takes functions of Python only.
-        future: "Future[Any]" = self.ray.remote(_call).options(max_retries=RETRIES).remote(fn, args, kwargs).future()
+        future: "Future[Any]" = self.ray.remote(_call).options(max_retries=RETRIES).remote(fn, kwargs, *args).future()
         return future
 
+    def share(self, value: object) -> Any:
+        """Puts a value into Ray's store, of which each node has one copy, and returns what calls are given in its place."""
+        return self.ray.put(value)
 
-def _call(fn: "Callable[..., Any]", args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> Any:
+
+def _call(fn: "Callable[..., Any]", kwargs: "dict[str, Any]", *args: Any) -> Any:
+    # Ray replaces what was shared by its value only where it is an argument of its own.
     return fn(*args, **kwargs)

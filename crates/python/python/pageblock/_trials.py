@@ -1,15 +1,15 @@
 """The runs of a search: simulations as sweeps, or replays of a recording, on any executor."""
 
-import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from ._pageblock import Error, Kernel, Recording, stop_all
+from ._pageblock import Error, Kernel, stop_all
+from ._recordings import Sent, opened, shared
 from ._sweep import sweep
 
 __all__ = ["Replays", "Runner", "Simulations"]
@@ -60,9 +60,9 @@ class Replays:
     """Replays of a recording, which have no seeds; a line of a journal each."""
 
     def __init__(self, path: str, out: Path, executor: "Executor | None", jobs: "int | None") -> None:
-        self.path, self.executor, self.jobs = path, executor, jobs
+        self.given, self.executor, self.jobs = shared(path, executor), executor, jobs
         self.search_seeds, self.held_out = [0], [0]
-        self.subject = Recording(path).name
+        self.subject = opened(path).name
         self.journal = out / "replays.jsonl"
         self.done: "dict[str, Row]" = {}
         if self.journal.exists():
@@ -82,8 +82,7 @@ class Replays:
     def _replay(self, kernels: "Sequence[str]") -> None:
         own = self.executor is None
         executor = ThreadPoolExecutor(self.jobs or os.cpu_count()) if self.executor is None else self.executor
-        each = functools.partial(cast("Callable[[str, str], str]", replay_one), os.fspath(self.path))
-        futures = [executor.submit(each, kernel) for kernel in kernels]
+        futures = [executor.submit(replay_one, self.given, kernel) for kernel in kernels]
         try:
             with self.journal.open("a", encoding="utf-8") as journal:
                 for kernel, future in zip(kernels, futures):
@@ -101,23 +100,18 @@ class Replays:
                 executor.shutdown(wait=False, cancel_futures=True)
 
 
-@functools.lru_cache(maxsize=2)
-def _opened(path: str) -> Recording:
-    """Opens a recording, once a worker."""
-    return Recording(path)
-
-
-def replay_one(path: str, kernel: str) -> str:
+def replay_one(recording: "str | Sent", kernel: str) -> str:
     """Replays a recording under a kernel, and returns the row as JSON."""
-    rows: "Iterable[Row]" = _opened(path).replay(kernel).to_dicts()
+    of = opened(recording)
+    rows: "Iterable[Row]" = of.replay(kernel).to_dicts()
     for row in rows:
         if row["kernel"] == kernel:
             return json.dumps(dict(row))
-    raise Error(f"{path}: no replay under {kernel}")
+    raise Error(f"{of.name}: no replay under {kernel}")
 
 
 def recorded_kernel(path: str) -> Kernel:
     """Returns the preset of a recording's kernel."""
-    for row in _opened(path).replay([]).to_dicts():
+    for row in opened(path).replay([]).to_dicts():
         return Kernel(str(row["kernel"]))
     raise Error(f"{path}: the recorded kernel is not known; name one")

@@ -5,6 +5,7 @@ mod app;
 pub mod apppressure;
 pub mod boot;
 pub mod hugealloc;
+pub mod mixed;
 pub mod monitors;
 pub mod netperf;
 pub mod parallelio;
@@ -60,9 +61,8 @@ pub trait Workload: Debug + Sync {
 
     /// Runs it, in phases that report progress ([`World::begin_phase`]). Afterwards [`World::samples`] has its
     /// measurements over time. Returns `None` if `progress` stopped it.
-    /// `progress` stopped it.
     ///
-    /// [`Error::Simulation`] if a page was lost or a task could not continue.
+    /// # Errors
     /// [`Error::Simulation`] if a page was lost or a task could not continue.
     fn run(
         &self,
@@ -103,6 +103,9 @@ pub const ALL: &[&dyn Workload] = &[
     &apppressure::Form::Launch,
     &apppressure::Form::Kill,
     &apppressure::Form::Tabs,
+    &mixed::Form::Mixed,
+    &mixed::Form::Oscillating,
+    &mixed::Form::KernelMemory,
 ];
 
 /// Returns the workload with this name.

@@ -3,5 +3,6 @@
 mod apppressure;
 mod history;
 mod hugealloc;
+mod mixed;
 mod parallelio;
 mod simulate;

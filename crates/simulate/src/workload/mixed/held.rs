@@ -1,0 +1,135 @@
+//! Kernel memory that is held: messages in sockets, pages in pipes, and tables of pages.
+
+use pageblock::event::Observer;
+use pageblock::frame::Pfn;
+use pageblock::request::{Gfp, Request};
+use pageblock_vm::Vm;
+use pageblock_vm::page::Owner;
+use pageblock_vm::slab::{CacheId, CacheSpec};
+use pageblock_vm::space::SpaceId;
+
+use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::world::Random;
+
+/// Messages that a pair of sockets holds, a page for each four.
+const MESSAGES: u64 = 64;
+/// Pages that a pipe holds.
+const PIPE_PAGES: u64 = 16;
+/// Tables of a mapping of which each maps one page, and the pages that a table can map.
+const TABLES: u64 = 8;
+const TABLE_PAGES: u64 = 512;
+
+/// The pieces that are held, each with about its pages.
+#[derive(Debug)]
+pub(super) struct Held {
+    list: Vec<(u64, Piece)>,
+    /// What a message takes: its data (640 bytes, and the `skb_shared_info` behind them), and its `sk_buff`.
+    message: [CacheId; 2],
+    /// What a pipe takes beside its pages: its list of buffers.
+    pipe: CacheId,
+}
+
+#[derive(Debug)]
+struct Piece {
+    objects: Vec<u32>,
+    blocks: Vec<Pfn>,
+    space: Option<SpaceId>,
+}
+
+impl Held {
+    pub(super) fn new<O: Observer>(vm: &mut Vm<'_, O>) -> Self {
+        let mut cache =
+            |name, size| vm.create_cache(CacheSpec { name, size, reclaimable: false });
+        let data = cache("kmalloc-1k", 1024);
+        Self { list: Vec::new(), message: [data, cache("skbuff_head_cache", 256)], pipe: data }
+    }
+
+    fn pages(&self) -> u64 {
+        self.list.iter().map(|(pages, _)| pages).sum()
+    }
+
+    /// Holds more or less, until it is about so many pages.
+    pub(super) async fn swing_to(
+        &mut self,
+        ctx: &Ctx<'_>,
+        pages: u64,
+        random: &mut Random,
+    ) -> Result<(), OutOfMemory> {
+        while self.pages() > pages && !self.list.is_empty() {
+            let at = random.below(self.list.len() as u64) as usize;
+            self.list.swap_remove(at).1.free(ctx);
+            ctx.yield_if_ahead().await;
+        }
+        let mut held = self.pages();
+        while held < pages {
+            let kind = random.below(4);
+            let mut piece = Piece { objects: Vec::new(), blocks: Vec::new(), space: None };
+            let made = match kind {
+                0 => piece.tables(ctx).await,
+                1 => piece.pipe(ctx, self.pipe).await,
+                _ => piece.messages(ctx, self.message).await,
+            };
+            let pages = match kind {
+                0 => 2 * TABLES,
+                1 => PIPE_PAGES,
+                _ => MESSAGES / 4,
+            };
+            self.list.push((pages, piece));
+            made?;
+            held += pages;
+            ctx.yield_if_ahead().await;
+        }
+        Ok(())
+    }
+
+    /// Frees all.
+    pub(super) fn release(&mut self, ctx: &Ctx<'_>) {
+        self.list.drain(..).for_each(|(_, piece)| piece.free(ctx));
+    }
+}
+
+impl Piece {
+    async fn messages(&mut self, ctx: &Ctx<'_>, caches: [CacheId; 2]) -> Result<(), OutOfMemory> {
+        for _ in 0..MESSAGES {
+            for cache in caches {
+                self.objects.push(ctx.object(cache, Gfp::GFP_KERNEL_ACCOUNT).await?);
+            }
+        }
+        Ok(())
+    }
+
+    async fn pipe(&mut self, ctx: &Ctx<'_>, cache: CacheId) -> Result<(), OutOfMemory> {
+        self.objects.push(ctx.object(cache, Gfp::GFP_KERNEL_ACCOUNT).await?);
+        for _ in 0..PIPE_PAGES {
+            let page = Request::new(0, Gfp::GFP_HIGHUSER | Gfp::ACCOUNT);
+            self.blocks.push(ctx.kernel_block(page, Owner::Driver).await?);
+        }
+        Ok(())
+    }
+
+    /// Maps memory of which each table of pages has one page.
+    async fn tables(&mut self, ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
+        let space = ctx.with(|w| w.vm.create_mapping((TABLES * TABLE_PAGES) as u32));
+        self.space = Some(space);
+        for at in 0..TABLES {
+            self.blocks.push(table(ctx).await?);
+            ctx.fault_base(space, (at * TABLE_PAGES) as u32).await?;
+        }
+        Ok(())
+    }
+
+    fn free(self, ctx: &Ctx<'_>) {
+        let cpu = ctx.cpu();
+        ctx.with(|w| {
+            self.space.into_iter().for_each(|space| w.vm.remove_space(cpu, space));
+            self.objects.into_iter().for_each(|object| w.vm.put_object(cpu, object));
+        });
+        self.blocks.into_iter().for_each(|block| ctx.free_kernel_block(block));
+    }
+}
+
+/// Allocates a table of pages.
+pub(super) async fn table(ctx: &Ctx<'_>) -> Result<Pfn, OutOfMemory> {
+    let request = Request::new(0, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
+    ctx.kernel_block(request, Owner::PageTable).await
+}
