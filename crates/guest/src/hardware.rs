@@ -47,8 +47,8 @@ impl Hardware {
         let first = NodeId(0);
         let high = machine.zones.iter().any(|zone| zone.kind == ZoneKind::Normal);
         let bounce = if high { BOUNCE_MIB } else { 0 };
-        let nodes = (0..machine.nodes()).map(|node| {
-            let node = NodeId(node as u8);
+        let all = || (0..machine.nodes()).map(|node| NodeId(node as u8));
+        let nodes = all().map(|node| {
             let kernel = if node == first { KERNEL_MIB + bounce } else { 0 };
             let memory = with_table(pages_of(node, true)) + with_table(pages_of(node, false));
             Node {
@@ -58,7 +58,7 @@ impl Hardware {
         });
         Self {
             nodes: nodes.collect(),
-            low_mib: with_table(pages_of(first, true)) + KERNEL_MIB,
+            low_mib: all().map(|node| with_table(pages_of(node, true))).sum::<u64>() + KERNEL_MIB,
             swap_mib: u64::from(machine.swap_pages).div_ceil(MIB),
         }
     }
@@ -73,5 +73,22 @@ impl Hardware {
     #[must_use]
     pub fn cpus(&self) -> u64 {
         self.nodes.iter().map(|node| node.cpus).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock_simulate::sim::machine_file::{self, Scale};
+
+    use super::*;
+
+    #[test]
+    fn memory_below_4_gib_is_that_of_all_nodes() {
+        let text = "name = \"two\"\nslab = \"slub\"\n[[node]]\ncpus = 2\nmemory_mib = [[0, 640]]\n\
+            [[node]]\ncpus = 2\nmemory_mib = [[640, 1280]]\n\
+            [disk]\nread_us = 90\nread_places = 4\nwrite_mib_s = 110\n";
+        let hardware = Hardware::of(&machine_file::parse(text, Scale::WHOLE).unwrap());
+        assert_eq!(hardware.low_mib, hardware.memory_mib());
+        assert_eq!(hardware.nodes.iter().map(|node| node.cpus).collect::<Vec<_>>(), [2, 2]);
     }
 }
