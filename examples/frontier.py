@@ -25,6 +25,8 @@ BEGIN, END = "<!-- examples/frontier.py writes from here -->\n", "<!-- to here -
 WORK = ["pgsteal_kswapd", "pgsteal_direct", "compact_migrate_scanned", "compact_free_scanned", "pgmigrate_success"]
 FAULT, SMALL = "Huge pages on fault [%]", "Free in too small blocks [%]"
 COLUMNS = ["linux-3.10", "linux-4.4", "linux-4.20", "linux-5.15", "linux-6.1", "linux-6.12", "linux-7.3"]
+# The loads of recordings have a machine of 640 MiB, of which 1/64 is nothing.
+LOADS, SCALE_OF_LOADS = ["mixed", "oscillating", "kernel-memory"], "1/8"
 VARIANTS = ["linux-7.3,placement=packed", "linux-7.3,nofragment=defrag_mode"]
 
 
@@ -38,7 +40,13 @@ def main() -> None:
     given = parser.parse_args()
     grid = tomllib.loads((HERE / "frontier.toml").read_text(encoding="utf-8"))
     grid |= {"seeds": given.seeds} if given.seeds else {}
-    grid |= {"workloads": given.workload} if given.workload else {}
+    if given.workload:
+        grid |= {"workloads": given.workload}
+    else:
+        grid["runs"] = [
+            {"workload": load, "kernel": kernel, "scale": SCALE_OF_LOADS, "seed": seed}
+            for load in LOADS for kernel in grid["kernels"] for seed in range(1, grid["seeds"] + 1)
+        ]  # fmt: skip
     with cluster(given.dask) as executor:
         table = polars.DataFrame(pageblock.sweep(grid, given.out, executor=executor))
     if given.workload:
@@ -96,7 +104,7 @@ def draw(runs: polars.DataFrame) -> None:
     """Draws a panel for each workload: a dot for each kernel's means, the newer the darker, a bar of 95 % over the seeds."""
     matplotlib.rcParams.update({"svg.hashsalt": "frontier", "svg.fonttype": "none", "font.size": 7, "axes.titlesize": 8})
     workloads = runs["workload"].unique(maintain_order=True).to_list()
-    figure, axes = pyplot.subplots(4, 3, figsize=(9.2, 10.4), layout="constrained")
+    figure, axes = pyplot.subplots(5, 3, figsize=(9.2, 13.0), layout="constrained")
     for axis, workload in zip(axes.flat, workloads):
         of = means(runs, workload)
         best = front(of)
@@ -175,7 +183,7 @@ def page(runs: polars.DataFrame, table: polars.DataFrame) -> str:
     """Returns the table and the findings."""
     seeds = table["seed"].n_unique()
     lost = runs.filter("lost").group_by("workload", "kernel").len().sort("workload", "kernel")
-    lines = [f"{runs.height:,} runs at 1/64: {table['kernel'].n_unique()} kernels, {table['workload'].n_unique()} workloads, {seeds} seeds.", ""]
+    lines = [f"{runs.height:,} runs at 1/64 ({SCALE_OF_LOADS} of 640 MiB for {', '.join(LOADS)}): {table['kernel'].n_unique()} kernels, {table['workload'].n_unique()} workloads, {seeds} seeds.", ""]
     shown = COLUMNS + VARIANTS
     lines += ["| workload | " + " | ".join(short(name) for name in shown) + " | on the front |", "|---" * (len(shown) + 2) + "|"]
     for workload in runs["workload"].unique(maintain_order=True):

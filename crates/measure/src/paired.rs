@@ -68,11 +68,29 @@ pub fn bootstrap_median(samples: &[f64]) -> (f64, f64) {
     if samples.is_empty() {
         return (f64::NAN, f64::NAN);
     }
+    percentiles(samples.len(), |generator| samples[below(generator, samples.len())])
+}
+
+/// Returns the interval in which 95 % of the medians lie of the ratios of `runs` other runs of each side, which are
+/// not paired: those of [`RESAMPLES`] samples of so many ratios of a run of one side and a run of the other. NaN
+/// without runs.
+#[must_use]
+pub fn median_of_others(base: &[f64], new: &[f64], runs: usize) -> (f64, f64) {
+    if base.is_empty() || new.is_empty() || runs == 0 {
+        return (f64::NAN, f64::NAN);
+    }
+    percentiles(runs, |generator| {
+        ratio(base[below(generator, base.len())], new[below(generator, new.len())])
+    })
+}
+
+/// Returns the percentiles 2.5 and 97.5 of the medians of [`RESAMPLES`] samples of a size.
+fn percentiles(size: usize, mut draw: impl FnMut(&mut Pcg64Mcg) -> f64) -> (f64, f64) {
     let mut generator = Pcg64Mcg::seed_from_u64(SEED);
-    let mut drawn = vec![0.0; samples.len()];
+    let mut drawn = vec![0.0; size];
     let mut medians: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
-            drawn.fill_with(|| samples[below(&mut generator, samples.len())]);
+            drawn.fill_with(|| draw(&mut generator));
             drawn.sort_by(f64::total_cmp);
             median_of_sorted(&drawn)
         })

@@ -40,15 +40,18 @@ pub struct Prediction {
     pub against: String,
     /// What is measured.
     pub measure: &'static str,
-    /// What was predicted.
+    /// What was predicted, with the interval of the simulations.
     pub predicted: Change,
+    /// The ratios between which the real median is expected in 95 of 100 cases: it is of so many runs only, which are not
+    /// paired.
+    pub expected: (f64, f64),
     /// What the real kernel did.
     pub real: Change,
     /// Whether the direction was right: that of a change that was predicted, or that there is none.
     pub direction: bool,
     /// Whether the real ratio is within a factor of two of the predicted one.
     pub factor_of_two: bool,
-    /// Whether it is within the predicted interval.
+    /// Whether it is where it was expected.
     pub in_interval: bool,
 }
 
@@ -84,7 +87,12 @@ impl Change {
 }
 
 impl Prediction {
-    fn judge(names: [&str; 2], measure: &'static str, predicted: Change, real: Change) -> Self {
+    fn judge(
+        names: [&str; 2],
+        measure: &'static str,
+        (predicted, expected): (Change, (f64, f64)),
+        real: Change,
+    ) -> Self {
         let direction = match predicted.is_one() {
             true => real.ratio != 1.0 && (predicted.ratio > 1.0) == (real.ratio > 1.0),
             false => !real.is_one(),
@@ -94,10 +102,11 @@ impl Prediction {
             against: names[1].to_owned(),
             measure,
             predicted,
+            expected,
             real,
             direction,
             factor_of_two: predicted.off_by(&real) <= 2.0_f64.ln(),
-            in_interval: (predicted.least..=predicted.most).contains(&real.ratio),
+            in_interval: (expected.0..=expected.1).contains(&real.ratio),
         }
     }
 }
@@ -137,6 +146,7 @@ impl Score {
             self.unjudged.push(format!("{} against {}: {why}", names[0], names[1]));
             return Ok(());
         }
+        let real_runs = real[0].len();
         for measure in summary::measures() {
             let values = |runs: &Vec<&Run>| runs.iter().map(|run| measure.read(run)).collect();
             let all: Option<Vec<Vec<f64>>> = predicted.iter().chain(&real).map(values).collect();
@@ -153,8 +163,14 @@ impl Score {
             let changes = (Change::of(&all[1], &all[0])?, Change::of(&all[3], &all[2])?);
             match changes {
                 (Some(predicted), Some(real)) => {
-                    let prediction = Prediction::judge(names, measure.name(), predicted, real);
-                    self.predictions.push(prediction);
+                    let expected = paired::median_of_others(&all[1], &all[0], real_runs);
+                    let predicted = (predicted, expected);
+                    self.predictions.push(Prediction::judge(
+                        names,
+                        measure.name(),
+                        predicted,
+                        real,
+                    ));
                 }
                 _ => self.unjudged.push(format!("{place}: some runs have none")),
             }
@@ -220,6 +236,13 @@ mod tests {
         let p = &wrong.predictions[0];
         assert!(!p.direction && !p.factor_of_two && !p.in_interval, "{p:?}");
         assert_eq!(wrong.count(|p| p.direction), 0);
+    }
+
+    #[test]
+    fn few_real_runs_are_expected_to_scatter_more() {
+        let spread = [50, 100, 150, 200, 250];
+        let p = &score(spread, spread).predictions[0];
+        assert!(p.expected.0 < p.predicted.least && p.expected.1 > p.predicted.most, "{p:?}");
     }
 
     #[test]

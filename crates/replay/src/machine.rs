@@ -233,10 +233,8 @@ fn restore_caches(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<
         let block = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
         let mt = cached_type(page.mt, block);
         zone.impose_allocated(pfn, order, false)?;
-        // Up to 5.12 high orders have no CPU list.
-        if cache.list_index(order, mt).is_some() {
-            cache.impose_put(zone, pfn, order, mt, ListEnd::Tail)?;
-        } else {
+        // Up to 5.12 high orders have no CPU list; those of packed placement have less room than the recorded ones.
+        if cache.impose_put(zone, pfn, order, mt, ListEnd::Tail)?.is_none() {
             zone.impose_free(pfn, order, None)?;
         }
     }

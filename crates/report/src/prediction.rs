@@ -1,6 +1,6 @@
 //! Prints predictions beside what real kernels did: the score, then a line each, best first.
 
-use pageblock_measure::prediction::{Change, Prediction, Score};
+use pageblock_measure::prediction::{Prediction, Score};
 
 use crate::table::Table;
 
@@ -29,7 +29,8 @@ pub fn print(score: &Score) -> String {
         both.iter().filter(|p| p.direction).count(),
     );
     text += &format!(
-        "medians of paired ratios with 95 % intervals; {} simulations and {} real runs of each column\n\n",
+        "medians of ratios; *: more than chance in the simulations; expected: 95 % of medians of so few real runs; {} simulations and {} real runs \
+         of each column\n\n",
         score.runs.0, score.runs.1
     );
     let mut table = Table::new()
@@ -37,7 +38,7 @@ pub fn print(score: &Score) -> String {
         .text("against")
         .text("measure")
         .number("predicted [%]")
-        .number("interval")
+        .number("expected")
         .number("real [%]")
         .number("interval")
         .text("right");
@@ -46,10 +47,10 @@ pub fn print(score: &Score) -> String {
             p.column.clone(),
             p.against.clone(),
             p.measure.trim_end_matches(" [%]").to_owned(),
-            percent(p.predicted.ratio),
-            interval(&p.predicted),
+            format!("{}{}", percent(p.predicted.ratio), if certain(&p) { "*" } else { " " }),
+            interval(p.expected),
             percent(p.real.ratio),
-            interval(&p.real),
+            interval((p.real.least, p.real.most)),
             right(p),
         ]);
     }
@@ -72,12 +73,14 @@ fn percent(ratio: f64) -> String {
     if ratio >= 10.0 { format!("x{ratio:.0}") } else { format!("{:+.0}", (ratio - 1.0) * 100.0) }
 }
 
-fn interval(change: &Change) -> String {
-    format!("{} to {}", percent(change.least), percent(change.most))
+fn interval((least, most): (f64, f64)) -> String {
+    format!("{} to {}", percent(least), percent(most))
 }
 
 #[cfg(test)]
 mod tests {
+    use pageblock_measure::prediction::Change;
+
     use super::*;
 
     #[test]
@@ -88,6 +91,7 @@ mod tests {
             against: "real-6.1.192".into(),
             measure: "Allocation stalls",
             predicted: change(predicted),
+            expected: (predicted * 0.8, predicted * 1.2),
             real: change(real),
             direction: right,
             factor_of_two: right,
@@ -107,7 +111,7 @@ mod tests {
         assert!(lines[1].starts_with("2 of them foretold a change: 1 in the right direction"));
         assert_eq!(
             lines[5],
-            "b       real-6.1.192  Allocation stalls            -50  -55 to -45       -40  -46 to -34  direction factor"
+            "b       real-6.1.192  Allocation stalls           -50*  -60 to -40       -40  -46 to -34  direction factor"
         );
         assert!(lines[6].contains("x12") && lines[6].ends_with("  -"));
         assert_eq!(lines[7], "not judged: d against a: fewer than 5 runs");

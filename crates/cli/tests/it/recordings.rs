@@ -73,6 +73,18 @@ fn verify_distinguishes_policies() {
     assert_eq!(ran.status, 1, "{}", ran.stderr);
 }
 
+/// Its lists hold fewer pages than the recorded ones: what has no room starts in the zone.
+#[test]
+fn replay_runs_packed_placement_from_a_recorded_state() {
+    let recording = recording();
+    let packed = "debian-6.12,placement=packed";
+    let ran = pageblock("packed", &["replay", &recording, "--policy", packed, "--json"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let runs: serde_json::Value = serde_json::from_str(&ran.stdout).expect("it prints JSON");
+    let misplaced = |run: usize| runs[run]["counters"]["type_mismatch_pages"].as_u64();
+    assert!(misplaced(0) > Some(0) && misplaced(1) < misplaced(0), "{:?}", [0, 1].map(misplaced));
+}
+
 #[test]
 fn replay_compares_policies_below_the_certificate() {
     let recording = recording();

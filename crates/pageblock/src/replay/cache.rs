@@ -76,11 +76,11 @@ impl CpuCache<'_> {
     }
 
     /// Puts an allocated block on a list of this CPU: at the head as a free does, or at the tail as a
-    /// refill does.
+    /// refill does. Returns its list; none, and nothing changes, where the order has none or that has no room (packed
+    /// placement).
     ///
     /// # Errors
-    /// [`FrameError::NotAllocated`], or [`FrameError::OrderTooLarge`] where the order has no list, or that has no
-    /// room (packed placement).
+    /// [`FrameError::NotAllocated`].
     pub fn impose_put(
         &mut self,
         zone: &mut Zone<'_>,
@@ -88,17 +88,17 @@ impl CpuCache<'_> {
         order: Order,
         mt: Migratetype,
         end: ListEnd,
-    ) -> Result<ListIndex, FrameError> {
+    ) -> Result<Option<ListIndex>, FrameError> {
         let i = zone.block_index(pfn, order)?;
         if !zone.map().is_allocated(i, order) {
             return Err(FrameError::NotAllocated(pfn));
         }
-        let list = self.list_index(order, mt).ok_or(FrameError::OrderTooLarge(order))?;
+        let Some(list) = self.list_index(order, mt) else { return Ok(None) };
         let put = match end {
             ListEnd::Head => self.push(zone.map(), i, order, list, mt),
             ListEnd::Tail => self.append(zone.map(), i, list, mt),
         };
-        if put { Ok(list) } else { Err(FrameError::OrderTooLarge(order)) }
+        Ok(put.then_some(list))
     }
 
     /// Returns the type that a drain would free a block of this CPU's list to.

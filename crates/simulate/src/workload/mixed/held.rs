@@ -38,8 +38,7 @@ struct Piece {
 
 impl Held {
     pub(super) fn new<O: Observer>(vm: &mut Vm<'_, O>) -> Self {
-        let mut cache =
-            |name, size| vm.create_cache(CacheSpec { name, size, reclaimable: false });
+        let mut cache = |name, size| vm.create_cache(CacheSpec { name, size, reclaimable: false });
         let data = cache("kmalloc-1k", 1024);
         Self { list: Vec::new(), message: [data, cache("skbuff_head_cache", 256)], pipe: data }
     }

@@ -182,9 +182,8 @@ impl Workload for Form {
             executor.with(|w| {
                 w.begin_phase(1.0 / sizes.rounds as f64, Pace::Pages(sizes.round_pages()));
             });
-            let files = executor.spawn("load", Place::Near(0), |ctx| {
-                round::files(ctx, Rc::clone(&load), number)
-            });
+            let files = executor
+                .spawn("load", Place::Near(0), |ctx| round::files(ctx, Rc::clone(&load), number));
             if !executor.run(&[files], progress) {
                 return stopped(executor, &phase);
             }

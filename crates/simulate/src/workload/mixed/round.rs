@@ -84,11 +84,7 @@ fn end(ctx: &Ctx<'_>, mut load: Load) {
 }
 
 /// Writes files, all of which grow together, and reads as many of this and of the last three rounds.
-async fn write_and_read(
-    ctx: &Ctx<'_>,
-    load: &mut Load,
-    round: usize,
-) -> Result<(), OutOfMemory> {
+async fn write_and_read(ctx: &Ctx<'_>, load: &mut Load, round: usize) -> Result<(), OutOfMemory> {
     for file in std::mem::take(&mut load.folders[round % FOLDERS]) {
         remove(ctx, file).await;
     }
