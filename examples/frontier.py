@@ -183,7 +183,9 @@ def page(runs: polars.DataFrame, table: polars.DataFrame) -> str:
     """Returns the table and the findings."""
     seeds = table["seed"].n_unique()
     lost = runs.filter("lost").group_by("workload", "kernel").len().sort("workload", "kernel")
-    lines = [f"{runs.height:,} runs at 1/64 ({SCALE_OF_LOADS} of 640 MiB for {', '.join(LOADS)}): {table['kernel'].n_unique()} kernels, {table['workload'].n_unique()} workloads, {seeds} seeds.", ""]
+    small = f"{SCALE_OF_LOADS} of 640 MiB for {', '.join(LOADS)}"
+    named = f"{table['kernel'].n_unique()} kernels, {table['workload'].n_unique()} workloads, {seeds} seeds"
+    lines = [f"{runs.height:,} runs at 1/64 ({small}): {named}.", ""]
     shown = COLUMNS + VARIANTS
     lines += ["| workload | " + " | ".join(short(name) for name in shown) + " | on the front |", "|---" * (len(shown) + 2) + "|"]
     for workload in runs["workload"].unique(maintain_order=True):
