@@ -194,7 +194,18 @@ impl<'m> Allocator<'m> {
         flags: Option<AllocFlags>,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        self.local_for(cpu, request.order)?.take(&request, flags, observer)
+        let refused = flags.is_none()
+            && self
+                .caches
+                .get(cpu.index())
+                .is_some_and(|caches| caches.refuses(&self.machine, &request));
+        // Where assertions are on, the walk has to agree.
+        if refused && !cfg!(debug_assertions) {
+            return Err(AllocError::NoMemory);
+        }
+        let taken = self.local_for(cpu, request.order)?.take(&request, flags, observer);
+        debug_assert!(!refused || taken == Err(AllocError::NoMemory), "{request:?} was refused");
+        taken
     }
 
     /// Makes one attempt with the given flags, as the slow path asks for it.

@@ -146,6 +146,12 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         flags: Option<AllocFlags>,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
+        if flags.is_none()
+            && !self.has_requests()
+            && self.caches.refuses(&self.shared.machine, &request)
+        {
+            return Err(AllocError::NoMemory);
+        }
         self.attend(observer);
         self.local().take(&request, flags, observer)
     }

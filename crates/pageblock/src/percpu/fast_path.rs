@@ -1,5 +1,5 @@
 //! The fast paths: a block of a warm CPU list of the first zone, where that has plenty of free
-//! memory; and a block to a CPU list that keeps it.
+//! memory; a refusal where no zone has enough; and a block to a CPU list that keeps it.
 //!
 //! They are the same for every policy. What they need to be right is less than any version asks for
 //! ([`ZoneSnapshot::serves_at_once`], [`ZoneSnapshot::only_size_drains`], `KeepRule`); where that does not hold, nothing has changed
@@ -10,6 +10,7 @@ use crate::base::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::base::ids::ZoneIndex;
 use crate::base::request::{Gfp, Request};
 use crate::percpu::caches::{CpuCaches, CpuZone};
+use crate::percpu::machine::Machine;
 use crate::table::map::Index;
 
 #[cfg(doc)]
@@ -55,6 +56,28 @@ impl CpuCaches<'_> {
         let pfn = map.pfn(i);
         observer.event(Event::PageAlloc { pfn: Some(pfn), order, migratetype: mt, gfp });
         Some(pfn)
+    }
+
+    /// Tells whether a walk would refuse the request, and do nothing else. Never if it would not, but for what other CPUs
+    /// are just changing.
+    #[inline(always)]
+    pub(crate) fn refuses(&self, machine: &Machine<'_>, request: &Request) -> bool {
+        let Request { order, gfp, node, nodemask } = *request;
+        let highest = gfp.highest_zone();
+        let first = self.zones.get(self.first[highest as usize].index());
+        first.is_some_and(|zone| zone.snapshot.refuses(order, highest))
+            && order <= ORDER_LIMIT
+            // The full path leaves out nodes, may use reserves, and asks the observer of dirty pages.
+            && !gfp.has(Gfp::THISNODE)
+            && nodemask == u64::MAX
+            && node.is_none_or(|node| node == self.node)
+            && !(order > 0 && gfp.has(Gfp::HIGH))
+            && !gfp.has(Gfp::WRITE)
+            && gfp.migratetype().is_some()
+            && (self.zones.len() == 1
+                || machine.snapshots.iter().all(|zone| {
+                    zone.kind > highest || zone.refuses(order, highest)
+                }))
     }
 
     /// Brings the list that a request looks at first to where [`alloc_fast`](Self::alloc_fast) finds
