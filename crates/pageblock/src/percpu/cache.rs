@@ -274,7 +274,8 @@ impl CpuCache<'_> {
         }
         list.top().is_some()
             || if map.has_bits() {
-                list.warm(rest, |i| map.is_on_cpu_list(i, order))
+                // A ring has no links that could be wrong, and each block is looked at when it is taken.
+                list.warm(rest, |_| true)
             } else {
                 list.warm(rest, |i| map.is_byte_on_cpu_list(i, order))
             }

@@ -164,6 +164,11 @@ impl CpuCaches<'_> {
         let recent = if BITS { self.recent } else { self.recent_with_bytes };
         let zone = self.zones.get_mut(recent.index())?;
         let CpuZone { map, cache, .. } = zone;
+        if BITS && order == 0 && map.is_emptying(map.offset(pfn)) {
+            cache.leave_page(map, map.offset(pfn))?;
+            observer.event(Event::PageFree { pfn, order });
+            return Some(());
+        }
         if !cache.flush_hot() {
             return None;
         }

@@ -81,6 +81,18 @@ impl PageMap<'_> {
         (byte & SPARSE != 0 && mt != Migratetype::Isolate).then_some(mt)
     }
 
+    /// Tells whether [`emptying_type`](Self::emptying_type) has a type for the frame at an offset, which may be none of
+    /// the tables'.
+    #[inline(always)]
+    pub(crate) fn is_emptying(&self, offset: usize) -> bool {
+        const ISOLATED: u8 = SPARSE | Migratetype::Isolate as u8;
+        let byte = self.blocks.get(offset >> (self.pageblock_order & 63));
+        byte.is_some_and(|byte| {
+            let byte = byte.load(Relaxed);
+            byte & SPARSE != 0 && byte & (SPARSE | TYPE_BITS) != ISOLATED
+        })
+    }
+
     /// Tells whether the `block`-th pageblock is being emptied.
     pub(crate) fn is_sparse(&self, block: u32) -> bool {
         self.blocks[block as usize].load(Relaxed) & SPARSE != 0

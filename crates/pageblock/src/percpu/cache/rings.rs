@@ -186,6 +186,23 @@ impl<'m> CpuCache<'m> {
         true
     }
 
+    /// Does the same for an allocated page of a pageblock that is being emptied, where frames have bits, unless it
+    /// would be the last that there is room for. `None` where it does not.
+    #[inline(always)]
+    pub(crate) fn leave_page(&mut self, map: &PageMap<'_>, offset: usize) -> Option<()> {
+        let Rings { leaving, blocks, pages, .. } = &mut self.rings;
+        let (_, all_but_last) = leaving.split_last_mut()?;
+        let place = all_but_last.get_mut(*blocks as usize)?;
+        if !map.put_page(offset) {
+            return None;
+        }
+        *place = offset as Index;
+        *blocks += 1;
+        *pages += 1;
+        self.count_free(0);
+        Some(())
+    }
+
     /// Tells whether the cache collects blocks.
     #[inline(always)]
     pub(crate) fn collects(&self) -> bool {
