@@ -14,7 +14,8 @@ use crate::packing::{Packed, reallocate, turn_over};
 use crate::pattern::Pattern;
 use crate::peers::{Bitmap, FrameAlloc, Locked, MiMalloc, System};
 use crate::subject::{
-    BuddySystem, Pageblock, PageblockCpu, PageblockPacked, SharedSubject, Subject,
+    BuddySystem, Pageblock, PageblockCpu, PageblockPacked, PageblockPackedCpu, SharedSubject,
+    Subject,
 };
 use crate::threads;
 
@@ -211,6 +212,7 @@ fn one_thread(
             alone::<Pageblock>(pattern, frames, order),
             alone::<PageblockCpu>(pattern, frames, order),
             alone::<PageblockPacked>(pattern, frames, order),
+            alone::<PageblockPackedCpu>(pattern, frames, order),
         ];
         if peers {
             runners.push(alone::<BuddySystem>(pattern, frames, order));
@@ -237,6 +239,7 @@ fn two_threads(
         progress(&format!("{}, order {order}, two threads", pattern.name()));
         let runners = vec![
             together::<PageblockCpu>(pattern, frames, order),
+            together::<PageblockPackedCpu>(pattern, frames, order),
             together::<Locked<BuddySystem>>(pattern, frames, order),
             together::<Locked<Bitmap>>(pattern, frames, order),
             together::<FrameAlloc>(pattern, frames, order),
@@ -257,6 +260,7 @@ fn handing_over(plan: &Plan, frames: u64, report: &mut Report, progress: &mut dy
         progress(&format!("producer and consumer, order {order}"));
         let runners = vec![
             pair::<PageblockCpu>(frames, order),
+            pair::<PageblockPackedCpu>(frames, order),
             pair::<Locked<BuddySystem>>(frames, order),
             pair::<Locked<Bitmap>>(frames, order),
             pair::<FrameAlloc>(frames, order),
@@ -358,9 +362,9 @@ mod tests {
             };
             report.rows.iter().filter(is).count()
         };
-        assert_eq!([of("pair", 1), of("pair", 2)], [2 * 8 + 2 * 3, 2 * 6]);
-        assert_eq!([of("fail", 1), of("fail", 2)], [6 + 3, 0]);
-        assert_eq!([of(PRODUCER_CONSUMER, 2), of(TURN_OVER, 1)], [2 * 6, 5 + 2]);
+        assert_eq!([of("pair", 1), of("pair", 2)], [2 * 9 + 2 * 4, 2 * 7]);
+        assert_eq!([of("fail", 1), of("fail", 2)], [7 + 4, 0]);
+        assert_eq!([of(PRODUCER_CONSUMER, 2), of(TURN_OVER, 1)], [2 * 7, 5 + 2]);
         let packing =
             report.rows.iter().filter(|row| matches!(row, NativeRow::Packing { .. })).count();
         assert_eq!(packing, 5 + 5 * ROUNDS.len());

@@ -233,7 +233,9 @@ pub(crate) fn shuffle(frames: &mut [u64], random: &mut Pcg64Mcg) {
 mod tests {
     use super::*;
     use crate::peers::{Bitmap, FrameAlloc, MiMalloc, System};
-    use crate::subject::{BuddySystem, Pageblock, PageblockCpu, PageblockPacked, PageblockZone};
+    use crate::subject::{
+        BuddySystem, Pageblock, PageblockCpu, PageblockPacked, PageblockPackedCpu, PageblockZone,
+    };
 
     // A quarter of it must be more than the watermark.
     const FRAMES: u64 = 1 << 16;
@@ -254,6 +256,7 @@ mod tests {
         every_pattern(PageblockPacked::check);
         every_pattern(|_: &PageblockZone| {});
         every_pattern(PageblockCpu::check);
+        every_pattern(PageblockPackedCpu::check);
         every_pattern(|_: &BuddySystem| {});
         every_pattern(|_: &Bitmap| {});
         every_pattern(|_: &FrameAlloc| {});

@@ -200,6 +200,12 @@ impl PageblockCpu {
         self.0
     }
 
+    /// Returns the handle.
+    #[must_use]
+    pub fn cpu(&self) -> &Cpu<'static, 'static, RawMutex, ()> {
+        &self.0
+    }
+
     /// Verifies the zones and this CPU's caches.
     ///
     /// # Panics
@@ -227,6 +233,16 @@ impl Subject for PageblockCpu {
     fn free(&mut self, frame: u64, order: Order) {
         self.0.free(Pfn(frame), order, &mut ()).expect("it was allocated");
     }
+
+    fn alloc_last(&mut self, order: Order) -> Option<u64> {
+        let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE);
+        let last = AllocFlags::NO_WATERMARKS;
+        self.alloc(order).or_else(|| Some(self.0.alloc_with(&request, last, &mut ()).ok()?.0))
+    }
+
+    fn drain(&mut self) {
+        self.0.drain(&mut ());
+    }
 }
 
 impl SharedSubject for PageblockCpu {
@@ -235,26 +251,92 @@ impl SharedSubject for PageblockCpu {
     }
 }
 
+/// A CPU's handle with packed placement.
+pub struct PageblockPackedCpu(PageblockCpu);
+
+impl PageblockPackedCpu {
+    /// Returns the handle.
+    #[must_use]
+    pub fn cpu(&self) -> &Cpu<'static, 'static, RawMutex, ()> {
+        self.0.cpu()
+    }
+
+    /// Verifies the zones and this CPU's caches.
+    ///
+    /// # Panics
+    /// If they are wrong.
+    pub fn check(&self) {
+        self.0.check();
+    }
+}
+
+impl Subject for PageblockPackedCpu {
+    const NAME: &'static str = "pageblock-packed-shared";
+
+    fn new(frames: u64) -> Self {
+        Self::handles(frames, 1).remove(0)
+    }
+
+    #[inline]
+    fn alloc(&mut self, order: Order) -> Option<u64> {
+        self.0.alloc(order)
+    }
+
+    #[inline]
+    fn free(&mut self, frame: u64, order: Order) {
+        self.0.free(frame, order);
+    }
+
+    fn alloc_last(&mut self, order: Order) -> Option<u64> {
+        self.0.alloc_last(order)
+    }
+
+    fn drain(&mut self) {
+        self.0.drain();
+    }
+}
+
+impl SharedSubject for PageblockPackedCpu {
+    fn handles(frames: u64, threads: usize) -> Vec<Self> {
+        let cpus = PageblockCpu::with_policy(frames, "linux-6.12,placement=packed", threads);
+        cpus.into_iter().map(Self).collect()
+    }
+}
+
 /// Leaks memory: a benchmark is short-lived, and allocators borrow their tables.
 fn memory(bytes: usize) -> &'static mut [MaybeUninit<u8>] {
     Box::leak(vec![MaybeUninit::uninit(); bytes].into_boxed_slice())
 }
 
-/// Makes one zone under a policy; also returns the bytes of its tables.
-fn with_cpus(frames: u64, policy: &str, cpus: usize) -> (Allocator<'static>, usize) {
-    let span = FrameRange::new(0, frames);
-    let kind = ZoneKind::Normal;
-    let setup = Setup {
+/// Calls `act` with the setup of one zone under a policy.
+fn with_setup<T>(frames: u64, policy: &str, cpus: usize, act: impl FnOnce(&Setup<'_>) -> T) -> T {
+    let (span, kind) = (FrameRange::new(0, frames), ZoneKind::Normal);
+    act(&Setup {
         policy: Policy::parse(policy).expect("the policy exists"),
         geometry: Geometry::default(),
         zones: &[ZoneSpec { node: NodeId(0), kind, span, present: frames, managed: frames }],
         cpu_nodes: &vec![NodeId(0); cpus],
         distances: &[],
-    };
-    let metadata = setup.metadata_size().expect("the setup is sound");
-    let mut allocator = Allocator::new(memory(metadata), &setup).expect("the setup is sound");
-    allocator.release(span).expect("all frames are reserved");
-    (allocator, metadata)
+    })
+}
+
+/// Returns the bytes of the tables of one zone under a policy.
+///
+/// # Panics
+/// For an unknown policy.
+#[must_use]
+pub fn metadata(frames: u64, policy: &str, cpus: usize) -> usize {
+    with_setup(frames, policy, cpus, |setup| setup.metadata_size().expect("the setup is sound"))
+}
+
+/// Makes one zone under a policy; also returns the bytes of its tables.
+fn with_cpus(frames: u64, policy: &str, cpus: usize) -> (Allocator<'static>, usize) {
+    with_setup(frames, policy, cpus, |setup| {
+        let metadata = setup.metadata_size().expect("the setup is sound");
+        let mut allocator = Allocator::new(memory(metadata), setup).expect("the setup is sound");
+        allocator.release(FrameRange::new(0, frames)).expect("all frames are reserved");
+        (allocator, metadata)
+    })
 }
 
 /// `buddy_system_allocator::FrameAllocator`: a buddy allocator with ordered sets of free frames and no further

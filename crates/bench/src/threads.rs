@@ -95,7 +95,7 @@ pub(crate) fn wait_until(ready: impl Fn() -> bool) {
 mod tests {
     use super::*;
     use crate::peers::{Bitmap, FrameAlloc, Locked, MiMalloc, System};
-    use crate::subject::{BuddySystem, PageblockCpu};
+    use crate::subject::{BuddySystem, PageblockCpu, PageblockPackedCpu};
 
     const FRAMES: u64 = 1 << 17;
 
@@ -110,6 +110,7 @@ mod tests {
     #[test]
     fn every_shared_allocator_runs_every_pattern() {
         every::<PageblockCpu>();
+        every::<PageblockPackedCpu>();
         every::<Locked<BuddySystem>>();
         every::<Locked<Bitmap>>();
         every::<FrameAlloc>();

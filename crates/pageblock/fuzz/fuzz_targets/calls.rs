@@ -5,4 +5,6 @@
 #[path = "../../tests/it/driver.rs"]
 mod driver;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| driver::drive(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    driver::drive(data);
+});

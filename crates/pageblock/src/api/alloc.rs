@@ -181,11 +181,26 @@ impl<'m> Allocator<'m> {
             .and_then(|caches| caches.alloc_fast(request, observer))
         {
             Some(pfn) => Ok(pfn),
-            None => self.walk_for(cpu, *request, None, observer),
+            None => self.alloc_bits(cpu, *request, observer),
         }
     }
 
     /// The request comes by value, so that the fast path leaves it in registers.
+    #[inline(never)]
+    fn alloc_bits(
+        &mut self,
+        cpu: CpuId,
+        request: Request,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, AllocError> {
+        if let Some(caches) = self.caches.get_mut(cpu.index())
+            && let Some(pfn) = caches.alloc_fast_bits(&request, observer)
+        {
+            return Ok(pfn);
+        }
+        self.walk_for(cpu, request, None, observer)
+    }
+
     #[inline(never)]
     fn walk_for(
         &mut self,
@@ -194,7 +209,18 @@ impl<'m> Allocator<'m> {
         flags: Option<AllocFlags>,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        self.local_for(cpu, request.order)?.take(&request, flags, observer)
+        let refused = flags.is_none()
+            && self
+                .caches
+                .get(cpu.index())
+                .is_some_and(|caches| caches.refuses(&self.machine, &request));
+        // Where assertions are on, the walk has to agree.
+        if refused && !cfg!(debug_assertions) {
+            return Err(AllocError::NoMemory);
+        }
+        let taken = self.local_for(cpu, request.order)?.take(&request, flags, observer);
+        debug_assert!(!refused || taken == Err(AllocError::NoMemory), "{request:?} was refused");
+        taken
     }
 
     /// Makes one attempt with the given flags, as the slow path asks for it.

@@ -250,7 +250,7 @@ impl<'m> Allocator<'m> {
             caches.zones = tables.take(specs.len(), |at| CpuZone {
                 snapshot: &snapshots[at],
                 cache: CpuCache::new(CpuId(cpu), &policy, geometry, empty),
-                map: *zones[at].map(),
+                map: zones[at].map().of_cpu(cpu as u32 + 1),
                 tuned: 0,
                 recent_type: Migratetype::Unmovable,
                 recent_list: ListIndex(0),
@@ -262,7 +262,7 @@ impl<'m> Allocator<'m> {
                 }
             }
             caches.node = cpu_nodes[cpu];
-            caches.first = first_zones[caches.node.index()];
+            caches.set_first(first_zones[caches.node.index()]);
         }
         let machine = Machine {
             policy,

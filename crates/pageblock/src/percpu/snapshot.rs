@@ -13,12 +13,12 @@ use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use crate::base::sync::{AtomicBool, AtomicU16, AtomicUsize, Relaxed};
 use crate::percpu::machine::Machine;
-use crate::policy::{PcpFree, Policy, WmarkCheck};
+use crate::policy::{BelowHigh, PcpFree, Policy, WmarkCheck};
 use crate::table::map::PageMap;
 use crate::zone::Zone;
 use crate::zone::stat::ZoneStat;
 use crate::zone::tuning::Watermarks;
-use crate::zone::watermark::Headroom;
+use crate::zone::watermark::{Headroom, Shortage};
 
 /// The types whose free blocks count in watermark checks, in the order of [`Copies::orders`].
 const CHECKED: [Migratetype; 5] = [Unmovable, Movable, Reclaimable, HighAtomic, Cma];
@@ -39,6 +39,9 @@ pub(crate) struct ZoneSnapshot<'m> {
     /// By the highest zone of a request: the orders, one bit each, that the zone serves at once,
     /// under any flags and any watermark but an explicit high one. Never a bit too many.
     served: [AtomicU16; MAX_NR_ZONES],
+    /// In the same way the orders that it refuses to a walk with the flags of the fast path and without part in a
+    /// reserve, silently: with no event, question to the observer or change. Never a bit too many.
+    refused: [AtomicU16; MAX_NR_ZONES],
     copies: Copies,
 }
 
@@ -66,6 +69,13 @@ fn store(copy: &AtomicUsize, pages: u64) {
     copy.store(usize::try_from(pages).unwrap_or(usize::MAX), Relaxed);
 }
 
+/// Stores a mask of orders, unless it is there: other CPUs read its cache line all the time.
+fn store_orders(copy: &AtomicU16, orders: u16) {
+    if copy.load(Relaxed) != orders {
+        copy.store(orders, Relaxed);
+    }
+}
+
 fn load(copy: &AtomicUsize) -> u64 {
     copy.load(Relaxed) as u64
 }
@@ -84,6 +94,7 @@ impl<'m> ZoneSnapshot<'m> {
             only_size: AtomicBool::new(false),
             max_order: zone.geometry().max_order,
             served: core::array::from_fn(|_| AtomicU16::new(0)),
+            refused: core::array::from_fn(|_| AtomicU16::new(0)),
             copies: Copies {
                 free_pages: AtomicUsize::new(0),
                 cma: AtomicUsize::new(0),
@@ -109,6 +120,12 @@ impl<'m> ZoneSnapshot<'m> {
         self.served[highest as usize].load(Relaxed) >> (order & 0xf) & 1 != 0
     }
 
+    /// Tells whether a request of this order, without part in a reserve, passes over the zone silently.
+    #[inline(always)]
+    pub(crate) fn refuses(&self, order: Order, highest: ZoneKind) -> bool {
+        self.refused[highest as usize].load(Relaxed) >> (order & 0xf) & 1 != 0
+    }
+
     /// Tells whether nothing but its size makes a CPU cache drain pages.
     #[inline(always)]
     pub(crate) fn only_size_drains(&self) -> bool {
@@ -120,7 +137,7 @@ impl<'m> ZoneSnapshot<'m> {
     pub(crate) fn invalidate(&self) {
         self.current.store(false, Relaxed);
         self.only_size.store(false, Relaxed);
-        for orders in &self.served {
+        for orders in self.served.iter().chain(&self.refused) {
             orders.store(0, Relaxed);
         }
     }
@@ -145,13 +162,13 @@ impl<'m> ZoneSnapshot<'m> {
         let headroom = if serves { zone.headroom() } else { Headroom::NONE };
         let most_reserved = zone.lowmem_reserve().iter().max().copied().unwrap_or(0);
         zone.set_mask_inputs(if serves { headroom.steady_above(most_reserved) } else { 0 });
+        let shortage =
+            if serves && self.refuses_silently(zone) { zone.shortage() } else { Shortage::NONE };
+        let existing = u16::MAX >> (15 - self.max_order.min(15));
         let reserves = zone.lowmem_reserve().iter();
-        for (copy, &reserve) in self.served.iter().zip(reserves).skip(self.kind as usize) {
-            let orders = headroom.orders_above(reserve);
-            // Other CPUs read this line all the time.
-            if copy.load(Relaxed) != orders {
-                copy.store(orders, Relaxed);
-            }
+        for (at, &reserve) in reserves.enumerate().skip(self.kind as usize) {
+            store_orders(&self.served[at], headroom.orders_above(reserve));
+            store_orders(&self.refused[at], shortage.orders_refused(reserve) & existing);
         }
         // Up to 5.13 caches do not look at the zone.
         let only_size = self.policy.pcp_free == PcpFree::Batch
@@ -160,6 +177,13 @@ impl<'m> ZoneSnapshot<'m> {
             self.only_size.store(only_size, Relaxed);
             self.current.store(true, Relaxed);
         }
+    }
+
+    /// Tells whether a walk that the zone's low watermark refuses leaves no trace: neither the mark of a zone below its
+    /// high watermark nor a reclaim of the node.
+    fn refuses_silently(&self, zone: &Zone<'_>) -> bool {
+        self.policy.zone_reclaim_mode == 0
+            && (self.policy.below_high == BelowHigh::Off || zone.below_high())
     }
 
     /// Computes the mask after pages of the zone were moved, if it may have changed.

@@ -44,11 +44,31 @@ impl Zone<'_> {
     /// Returns the headroom from which the orders that the zone serves at once follow.
     #[inline]
     pub(crate) fn headroom(&self) -> Headroom {
-        let orders = match self.policy.wmark_check {
+        Headroom { free: self.free_pages, kept: self.kept(), orders: self.orders_asked_for() }
+    }
+
+    /// Returns the shortage from which the orders that the zone refuses follow.
+    pub(crate) fn shortage(&self) -> Shortage {
+        let unusable = match self.policy.wmark_fast {
+            WmarkFast::Cma => 0,
+            _ => unusable_free(self, AllocFlags::CMA),
+        };
+        Shortage {
+            left: signed(self.free_pages) - signed(unusable + self.watermarks.low + self.boost),
+            orders: self.orders_asked_for(),
+            refuses_larger: self.policy.wmark_check != WmarkCheck::HalvePerOrder
+                && self.free_pages_of(Cma) == 0,
+        }
+    }
+
+    /// Returns the orders up to the largest of the blocks which anyone may take, one bit each; order 0 where blocks
+    /// do not matter.
+    #[inline]
+    fn orders_asked_for(&self) -> u16 {
+        match self.policy.wmark_check {
             WmarkCheck::HalvePerOrder => 1,
             _ => 1 | u16::MAX.checked_shr(self.open_orders().leading_zeros()).unwrap_or(0),
-        };
-        Headroom { free: self.free_pages, kept: self.kept(), orders }
+        }
     }
 
     /// Returns the mark that requests have to leave at first, and every reserve of the zone itself.
@@ -100,6 +120,33 @@ impl Headroom {
     pub(crate) fn steady_above(self, reserve: u64) -> u64 {
         let above = self.kept.saturating_add(reserve).saturating_add(u64::from(self.orders));
         if self.free > above { above } else { u64::MAX }
+    }
+}
+
+/// What requests without part in a reserve are refused by the low mark, whether or not they may use contiguous memory
+/// areas: never one too many. What it depends on is what [`Headroom`] does.
+#[derive(Clone, Copy)]
+pub(crate) struct Shortage {
+    /// Free pages above the mark, without those of the reserves.
+    left: i64,
+    /// The orders up to the largest of the blocks there are, one bit each.
+    orders: u16,
+    /// Whether larger ones are refused.
+    refuses_larger: bool,
+}
+
+impl Shortage {
+    pub(crate) const NONE: Self = Self { left: i64::MAX, orders: 0, refuses_larger: false };
+
+    /// Returns the orders, one bit each, that are refused beside a lowmem reserve.
+    #[inline]
+    pub(crate) fn orders_refused(self, reserve: u64) -> u16 {
+        let larger = if self.refuses_larger { !self.orders } else { 0 };
+        match self.left.saturating_sub(signed(reserve)) {
+            ..=0 => u16::MAX,
+            left @ 1..0x8000 => larger | (self.orders & !((2 << left.ilog2()) - 1)),
+            _ => larger,
+        }
     }
 }
 

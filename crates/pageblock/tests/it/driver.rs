@@ -87,18 +87,20 @@ impl Shadow {
     }
 }
 
-/// Runs the calls that `data` says.
-pub(crate) fn drive(data: &[u8]) {
+/// Runs the calls that `data` says; returns their number.
+pub(crate) fn drive(data: &[u8]) -> u64 {
     let mut bytes = Bytes(data);
     let mut policy = PRESETS[usize::from(bytes.next()) % PRESETS.len()].policy;
     if bytes.next() % 2 == 1 {
         policy.placement = Placement::Packed;
     }
+    let mut calls = 0;
     with_shared(policy, |shared| {
         let mut shadow = Shadow::default();
         let mut cpus: Vec<_> = (0..CPUS).map(|cpu| shared.cpu(CpuId(cpu)).ok()).collect();
         while !bytes.0.is_empty() {
             step(shared, &mut cpus, &mut shadow, &mut bytes);
+            calls += 1;
         }
         shared.check_zones().unwrap();
         shadow.gone.drain(..).for_each(|range| shared.online(range).unwrap());
@@ -107,8 +109,10 @@ pub(crate) fn drive(data: &[u8]) {
         let cpu = cpu.unwrap_or_else(|| last.insert(shared.cpu(CpuId(0)).unwrap()));
         for (pfn, order) in std::mem::take(&mut shadow.used) {
             cpu.free(Pfn(pfn), order, &mut ()).unwrap();
+            calls += 1;
         }
     });
+    calls
 }
 
 fn with_shared(policy: Policy, test: impl FnOnce(&Shared<'_, RawMutex>)) {

@@ -173,13 +173,16 @@ impl CpuCache<'_> {
         if most < 2 || zone.capture().is_some() {
             return None;
         }
-        let state = zone.map().state_byte(first);
-        let owned = |i| state.is_on_cpu_list() && zone.map().state_byte(i).is_same(state);
         if !zone.map().is_on_cpu_list(first, order) {
             return None;
         }
         let (list, rest) = self.list_mut(zone.map(), index);
-        let (first, n) = list.pop_tail_run(rest, most, 1 << order, owned)?;
+        let map = zone.map();
+        let (first, n) = if map.has_bits() {
+            list.pop_tail_run(rest, most, 1 << order, |i| map.is_on_cpu_list(i, order))?
+        } else {
+            list.pop_tail_run(rest, most, 1 << order, map.same_byte(first))?
+        };
         self.count -= n * self.weight(order);
         Some((first, n))
     }
@@ -195,8 +198,11 @@ impl CpuCache<'_> {
         observer: &mut impl Observer,
     ) {
         let mt = drained_type(zone, i);
-        for at in 1..n {
-            zone.map().set(i + (at << order), FrameState::Tail);
+        if zone.map().has_bits() {
+            zone.map().bits().set_run(i + (1 << order), order, n - 1, None);
+        } else {
+            let others = (1..n).map(|at| i + (at << order));
+            others.for_each(|i| zone.map().set_byte(i, FrameState::Tail));
         }
         zone.free_one(i, order + n.trailing_zeros() as Order, mt, None, observer);
         for at in 0..n {

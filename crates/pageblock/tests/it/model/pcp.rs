@@ -4,9 +4,11 @@ use pageblock::alloc_flags::AllocFlags;
 use pageblock::cpu_cache::CpuCache;
 use pageblock::event::Event;
 use pageblock::fallback::Mode;
-use pageblock::frame::{Order, Pfn};
+use pageblock::frame::{COSTLY_ORDER, Order, Pfn};
 use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
-use pageblock::policy::{PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Policy};
+use pageblock::policy::{
+    PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Placement, Policy,
+};
 use pageblock::zone::Geometry;
 
 use super::Out;
@@ -115,7 +117,7 @@ impl Cache {
                 return None;
             }
             let mut mode = Mode::Normal;
-            let n = self.refill(order, zone.below_high);
+            let n = self.refill(order, zone.below_high).min(self.room(zone, order));
             self.give_leaving(zone, out);
             for _ in 0..n {
                 let found = zone.rmqueue(order, want, flags, &mut mode, out);
@@ -126,6 +128,15 @@ impl Cache {
             }
         }
         (!self.lists[index].is_empty()).then(|| self.lists[index].remove(0))
+    }
+
+    /// The blocks of an order that an empty list has room for.
+    fn room(&self, zone: &ModelZone, order: Order) -> i64 {
+        if self.policy.placement == Placement::Linux {
+            return i64::MAX;
+        }
+        let pages = ((zone.end - zone.start) >> 8).clamp(64, 2048).next_power_of_two() as i64;
+        pages >> order.min(COSTLY_ORDER)
     }
 
     fn limit(&mut self) {
