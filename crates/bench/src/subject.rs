@@ -74,6 +74,12 @@ impl Pageblock {
         Self { allocator, metadata }
     }
 
+    /// Returns how often the zone's lock would have been taken.
+    #[must_use]
+    pub fn locks(&self) -> u64 {
+        self.allocator.zones()[0].counters().lock_acquired
+    }
+
     /// Verifies the whole state.
     ///
     /// # Panics

@@ -71,7 +71,6 @@ static void make_frames(struct pool *pool)
         .zones = &zone,
         .zone_count = 1,
         .cpu_count = THREADS,
-        .policy = "linux-6.12,placement=packed",
     };
     pb_range all = {.start = zone.start, .end = zone.end};
     size_t size;

@@ -527,7 +527,7 @@ typedef struct pb_setup {
      */
     size_t distance_count;
     /**
-     * `NAME,switch=value,...`, such as "linux-6.12,placement=packed".
+     * `NAME,switch=value,...`, such as "linux-6.12"; NULL means "linux-6.12,placement=packed", with the smaller tables.
      */
     const char *policy;
     /**

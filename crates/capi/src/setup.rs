@@ -72,7 +72,7 @@ pub struct Setup {
     distances: *const u8,
     /// The number of distances: the number of nodes squared, or 0.
     distance_count: usize,
-    /// `NAME,switch=value,...`, such as "linux-6.12,placement=packed".
+    /// `NAME,switch=value,...`, such as "linux-6.12"; NULL means "linux-6.12,placement=packed", with the smaller tables.
     policy: *const c_char,
     /// The order of a pageblock; 0 means 9, which is 2 MiB in pages of 4 KiB.
     pageblock_order: u32,
@@ -120,9 +120,14 @@ impl Setup {
         for (spec, zone) in zones.iter_mut().zip(given) {
             *spec = zone_spec(zone)?;
         }
-        let policy = memory::text(self.policy)?.ok_or(Status::Policy)?;
+        let policy = if self.policy.is_null() {
+            Policy::default()
+        } else {
+            let text = memory::text(self.policy)?.ok_or(Status::Policy)?;
+            Policy::parse(text).map_err(|_| Status::Policy)?
+        };
         act(&pageblock::setup::Setup {
-            policy: Policy::parse(policy).map_err(|_| Status::Policy)?,
+            policy,
             geometry: self.geometry()?,
             zones,
             cpu_nodes: self.cpu_nodes()?,

@@ -55,6 +55,12 @@ static pb_setup good_setup(void)
 static void policies(void)
 {
     char text[64];
+    size_t named, by_default;
+    pb_setup setup = good_setup();
+    EXPECT(pb_metadata_size(&setup, &named), PB_STATUS_OK);
+    setup.policy = NULL;
+    EXPECT(pb_metadata_size(&setup, &by_default), PB_STATUS_OK);
+    TRUE(by_default == named);
     memset(text, 'x', sizeof text);
     EXPECT(pb_policy_check("linux-6.12,placement=packed", text, sizeof text), PB_STATUS_OK);
     TRUE(text[0] == '\0');
@@ -104,7 +110,6 @@ static void setups(void)
     static const uint8_t nowhere[] = {0, 5};
 
     WRONG(setup.zones = NULL, PB_STATUS_NULL);
-    WRONG(setup.policy = NULL, PB_STATUS_NULL);
     WRONG(setup.policy = "linux-2.2", PB_STATUS_POLICY);
     WRONG(setup.policy = "", PB_STATUS_POLICY);
     WRONG(setup.distances = NULL, PB_STATUS_NULL);

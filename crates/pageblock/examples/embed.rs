@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let span = FrameRange::new(0, 16 * 1024);
     let (present, managed) = (span.len(), span.len());
     let setup = Setup {
-        policy: Policy::parse("linux-6.12")?,
+        policy: Policy::default(),
         geometry: Geometry::default(),
         zones: &[ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present, managed }],
         cpu_nodes: &[NodeId(0)],

@@ -49,8 +49,8 @@ unsafe impl RawMutex for Spin {
 type Small = Shared<'static, Spin>;
 
 /// A zone of a few blocks for three CPUs, in memory that is leaked.
-fn share() -> &'static Small {
-    share_under("linux-6.12,min_free_kbytes=4")
+fn share(placement: &str) -> &'static Small {
+    share_under(&format!("linux-6.12,min_free_kbytes=4,placement={placement}"))
 }
 
 fn share_under(policy: &str) -> &'static Small {
@@ -88,18 +88,23 @@ fn request(order: Order) -> Request {
     Request::new(order, Gfp::GFP_KERNEL)
 }
 
-fn explore(test: impl Fn() + Send + Sync + 'static) {
+/// Both tables: lists linked through frames, and bitmaps with rings.
+const PLACEMENTS: [&str; 2] = ["linux", "packed"];
+
+fn explore(test: impl Fn(&str) + Send + Sync + 'static) {
     let runs = std::env::var("SHUTTLE_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
     let test = std::sync::Arc::new(test);
-    let again = test.clone();
-    shuttle::check_random(move || test(), runs);
-    shuttle::check_pct(move || again(), runs, 3);
+    for placement in PLACEMENTS {
+        let (once, again) = (test.clone(), test.clone());
+        shuttle::check_random(move || once(placement), runs);
+        shuttle::check_pct(move || again(placement), runs, 3);
+    }
 }
 
 #[test]
 fn blocks_freed_by_others_are_free_once() {
-    explore(|| {
-        let shared = share();
+    explore(|placement| {
+        let shared = share(placement);
         let (send, receive) = mpsc::channel::<(Pfn, Order)>();
         let taker = thread::spawn(move || {
             let mut cpu = shared.cpu(CpuId(0)).unwrap();
@@ -125,8 +130,8 @@ fn blocks_freed_by_others_are_free_once() {
 
 #[test]
 fn requested_drain_is_never_lost() {
-    explore(|| {
-        let shared = share();
+    explore(|placement| {
+        let shared = share(placement);
         let owner = thread::spawn(move || {
             let mut cpu = shared.cpu(CpuId(0)).unwrap();
             let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
@@ -146,8 +151,8 @@ fn requested_drain_is_never_lost() {
 
 #[test]
 fn handle_has_one_owner() {
-    explore(|| {
-        let shared = share();
+    explore(|placement| {
+        let shared = share(placement);
         let workers: Vec<_> = (0..3)
             .map(|_| {
                 thread::spawn(move || {
@@ -190,8 +195,8 @@ impl Migrate for Movable<'_> {
 
 #[test]
 fn range_is_emptied_while_another_cpu_frees_and_allocates() {
-    explore(|| {
-        let shared = share();
+    explore(|placement| {
+        let shared = share(placement);
         let blocks = std::sync::Arc::new(Mutex::new(Vec::new()));
         let theirs = blocks.clone();
         let worker = thread::spawn(move || {
@@ -229,8 +234,8 @@ fn range_is_emptied_while_another_cpu_frees_and_allocates() {
 
 #[test]
 fn memory_goes_and_comes_while_another_cpu_frees_and_allocates() {
-    explore(|| {
-        let shared = share();
+    explore(|placement| {
+        let shared = share(placement);
         let blocks = std::sync::Arc::new(Mutex::new(Vec::new()));
         let theirs = blocks.clone();
         let worker = thread::spawn(move || {
@@ -273,8 +278,8 @@ fn memory_goes_and_comes_while_another_cpu_frees_and_allocates() {
 /// none for ever. A third tries to have the same memory twice.
 #[test]
 fn two_change_memory_at_once() {
-    explore(|| {
-        let shared = share();
+    explore(|placement| {
+        let shared = share(placement);
         let plug = |n: usize, range: FrameRange| {
             thread::spawn(move || {
                 let mut cpu = shared.cpu(CpuId(n)).unwrap();
@@ -298,8 +303,9 @@ fn two_change_memory_at_once() {
 /// there is then, for CPUs that had their handles all the time and for others.
 #[test]
 fn tuning_ends_with_what_there_is() {
-    explore(|| {
-        let shared = share_under("linux-6.12,percpu_pagelist_high_fraction=8");
+    explore(|placement| {
+        let policy = format!("linux-6.12,percpu_pagelist_high_fraction=8,placement={placement}");
+        let shared = share_under(&policy);
         let ranges = [FrameRange::new(0, 32), FrameRange::new(64, 96)];
         let mut cpu = shared.cpu(CpuId(0)).unwrap();
         let limits =
@@ -339,8 +345,8 @@ fn tuning_ends_with_what_there_is() {
 
 #[test]
 fn frame_freed_twice_at_once_harms_no_other() {
-    explore(|| {
-        let shared = share();
+    explore(|placement| {
+        let shared = share(placement);
         let pfn = shared.cpu(CpuId(0)).unwrap().alloc(&request(0), &mut ()).unwrap();
         let free = move |cpu: usize| {
             thread::spawn(move || {
@@ -363,4 +369,63 @@ fn frame_freed_twice_at_once_harms_no_other() {
         assert_eq!(all.len(), count, "only the frame that was freed twice may have two owners");
         shared.check_zones().unwrap();
     });
+}
+
+/// What is freed into a pageblock that is being emptied is collected by the CPU, while others ask it for all that it
+/// holds and take the memory away.
+#[test]
+fn collected_blocks_are_given_back_when_others_ask() {
+    explore(|placement| {
+        let shared = share(placement);
+        // A third of each pageblock is free, so that frees into them are collected.
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
+        let taken: Vec<_> =
+            std::iter::from_fn(|| cpu.alloc(&request(0), &mut ()).ok()).take(96).collect();
+        let (kept, freed): (Vec<_>, Vec<_>) = taken.into_iter().partition(|pfn| pfn.0 % 3 > 0);
+        freed.into_iter().for_each(|pfn| cpu.free(pfn, 0, &mut ()).unwrap());
+        cpu.drain(&mut ());
+        let worker = thread::spawn(move || {
+            for pfn in kept {
+                cpu.free(pfn, 0, &mut ()).unwrap();
+                if pfn.0 % 16 == 0 {
+                    let again = cpu.alloc(&request(0), &mut ()).unwrap();
+                    cpu.free(again, 0, &mut ()).unwrap();
+                }
+            }
+        });
+        let asker = thread::spawn(move || {
+            shared.drain_all();
+            let asked = shared.request_drain(CpuId(0)).unwrap();
+            while !shared.is_drained(asked) {
+                thread::yield_now();
+            }
+        });
+        let mut other = shared.cpu(CpuId(1)).unwrap();
+        let range = FrameRange::new(64, 96);
+        if other.offline(range, &mut Stuck, &mut ()).is_ok() {
+            shared.online(range).unwrap();
+        }
+        drop(other);
+        worker.join().unwrap();
+        asker.join().unwrap();
+        assert_all_free(shared);
+    });
+}
+
+/// Content that stays where it is.
+struct Stuck;
+
+impl Migrate for Stuck {
+    fn is_movable(&mut self, _: Pfn, _: Order) -> bool {
+        false
+    }
+
+    fn migrate(&mut self, _: Pfn, _: Pfn, _: Order) -> bool {
+        false
+    }
+
+    fn wait_for(&mut self, _: CpuId) -> bool {
+        thread::yield_now();
+        true
+    }
 }

@@ -327,6 +327,19 @@ presets! {
     DEBIAN_7_2 = "debian-7.2", V7_2 {};
 }
 
+impl Policy {
+    /// The text of [`Policy::default`].
+    pub const DEFAULT: &'static str = "linux-6.12,placement=packed";
+}
+
+/// For embedders who imitate no kernel: the mechanisms of a Linux with long support, on tables without links in frames
+/// ([`Placement::Packed`]). It is no preset; those keep Linux's tables.
+impl Default for Policy {
+    fn default() -> Self {
+        Self { placement: Placement::Packed, ..V6_12 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -434,5 +447,11 @@ mod tests {
         check(4, 18, "linux-4.15");
         check(7, 0, "linux-6.19");
         check(9, 0, "linux-7.3");
+    }
+
+    #[test]
+    fn default_is_what_its_text_says_and_no_preset() {
+        assert_eq!(Policy::parse(Policy::DEFAULT), Ok(Policy::default()));
+        assert!(PRESETS.iter().all(|preset| preset.policy.placement == Placement::Linux));
     }
 }

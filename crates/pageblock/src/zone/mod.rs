@@ -103,6 +103,8 @@ pub struct Zone<'m> {
     /// Holes that `present` leaves out but that no frame is marked as.
     unmarked_holes: u64,
     cache_tuning: CacheTuning,
+    /// See [`ring_pages`](retune::ring_pages).
+    ring_pages: u32,
     /// The node.
     node: NodeId,
     /// Which of the node's zones it is.
@@ -185,6 +187,7 @@ impl<'m> Zone<'m> {
             mask_inputs: MaskInputs::default(),
             unmarked_holes: spec.span.len().saturating_sub(spec.present),
             cache_tuning: CacheTuning::default(),
+            ring_pages: 0,
             node: spec.node,
             kind: spec.kind,
             span: spec.span,
@@ -211,8 +214,10 @@ impl<'m> Zone<'m> {
         Self::new(&spec, self.policy, self.geometry)
     }
 
-    /// Attaches the zone's tables, every frame reserved; `None` where they do not fit.
-    pub(crate) fn attach_map(&mut self, tables: &mut Tables<'m>) -> Option<()> {
+    /// Attaches the zone's tables, every frame reserved; `None` where they do not fit. CPUs' lists have places for
+    /// `ring_pages` pages.
+    pub(crate) fn attach_map(&mut self, tables: &mut Tables<'m>, ring_pages: u32) -> Option<()> {
+        self.ring_pages = ring_pages;
         let range = Self::table_range(self.span, self.geometry);
         let frames = Self::table_frames(self.span, self.geometry)?;
         let order = self.geometry.pageblock_order;

@@ -60,11 +60,8 @@ impl Zone<'_> {
     pub(crate) fn tune_caches(&mut self, cpus: u64) {
         let low = self.watermarks.low + self.boost;
         let sizes = tuning::pcp_sizes(&self.policy, self.managed, low, cpus);
-        let most = if self.is_packed() {
-            ring_pages(self.map.frames() as usize) as u64 / 4 * 3
-        } else {
-            u64::from(u32::MAX)
-        };
+        let most =
+            if self.is_packed() { u64::from(self.ring_pages) / 4 * 3 } else { u64::from(u32::MAX) };
         let pages = |n: u64| n.min(most) as u32;
         self.cache_tuning.limits = CacheLimits {
             // As in every Linux a quarter of what the cache holds at most.
@@ -82,8 +79,9 @@ impl Zone<'_> {
     }
 }
 
-/// Returns the pages that a CPU cache of a zone of `frames` frames has places for under packed placement: a 256th of
-/// the frames, at least 64 and at most 2048. The cache is tuned to three quarters of them.
-pub(crate) fn ring_pages(frames: usize) -> usize {
-    (frames >> 8).clamp(64, 2048).next_power_of_two()
+/// Returns the pages that each of the caches of `cpus` CPUs has places for under packed placement: a 64th of the zone's
+/// frames for all together, but a 256th for each; at least 64 and at most 4096. The cache is tuned to three quarters of
+/// them.
+pub(crate) fn ring_pages(frames: usize, cpus: usize) -> usize {
+    ((frames >> 6) / cpus.max(1)).max(frames >> 8).clamp(64, 4096).next_power_of_two()
 }

@@ -96,7 +96,7 @@ fn types_are_packed_apart() {
 #[test]
 fn tables_take_no_links() {
     let policy = policy("linux-6.12,placement=packed");
-    for (frames, most) in [(1 << 18, 1.56), (1 << 24, 1.33)] {
+    for (frames, most) in [(1 << 18, 1.8), (1 << 24, 1.33)] {
         let zones = [zone_spec(0, ZoneKind::Normal, 0, frames)];
         let geometry = Geometry::default();
         let setup =

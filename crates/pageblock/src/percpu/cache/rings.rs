@@ -9,10 +9,9 @@ use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
 use crate::percpu::list::{CpuList, Rest, RestRef};
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::zone::Zone;
-use crate::zone::retune::ring_pages;
 
-/// Blocks that go back to the zone together.
-const LEAVING: usize = 64;
+/// The least number of blocks that go back to the zone together.
+const LEAVING: u32 = 64;
 
 /// The memory of the lists; empty where they are linked.
 #[derive(Default)]
@@ -27,17 +26,18 @@ pub(crate) struct Rings<'m> {
 }
 
 impl<'m> Rings<'m> {
-    /// Returns the places for a zone of `frames` frames.
-    pub(crate) fn places(frames: usize) -> usize {
-        (0..MAX_LISTS).map(|list| ring_places(frames, list)).sum::<usize>() + LEAVING
+    /// Returns the places for lists of `pages` pages, as many as [`ring_pages`](crate::zone::retune::ring_pages) says.
+    pub(crate) fn places(pages: usize) -> usize {
+        // One for each page that leaves.
+        (0..MAX_LISTS).map(|list| ring_places(pages, list)).sum::<usize>() + pages
     }
 
-    /// Divides the places for a zone of `frames` frames.
-    pub(crate) fn new(places: &'m mut [Index], frames: usize) -> Self {
-        let (leaving, places) = places.split_at_mut(LEAVING);
+    /// Divides the places for lists of `pages` pages.
+    pub(crate) fn new(places: &'m mut [Index], pages: usize) -> Self {
+        let (leaving, places) = places.split_at_mut(pages);
         let mut starts = [0; LISTS];
         for list in 0..MAX_LISTS {
-            starts[list + 1] = starts[list] + ring_places(frames, list) as u32;
+            starts[list + 1] = starts[list] + ring_places(pages, list) as u32;
         }
         Self { places, starts, leaving, blocks: 0, pages: 0 }
     }
@@ -48,10 +48,10 @@ impl<'m> Rings<'m> {
     }
 }
 
-/// Returns the places of a list. A cache holds at most [`ring_pages`] pages when one more comes to it, so that each list
-/// has room for all.
-fn ring_places(frames: usize, list: usize) -> usize {
-    ring_pages(frames) >> (list / MIGRATE_PCPTYPES).min(usize::from(COSTLY_ORDER))
+/// Returns the places of a list. A cache holds at most `pages` pages when one more comes to it, so that each list has
+/// room for all.
+fn ring_places(pages: usize, list: usize) -> usize {
+    pages >> (list / MIGRATE_PCPTYPES).min(usize::from(COSTLY_ORDER))
 }
 
 impl<'m> CpuCache<'m> {
@@ -96,6 +96,13 @@ impl<'m> CpuCache<'m> {
     #[inline(always)]
     pub(crate) fn weight(&self, order: Order) -> u32 {
         1 << order.min(self.weight_order)
+    }
+
+    /// Returns the pages that each list has places for, and that are collected before they go back to the zone, under
+    /// packed placement; 0 where lists are linked.
+    #[must_use]
+    pub fn ring_pages(&self) -> u32 {
+        self.rings.leaving.len() as u32
     }
 
     /// Returns the weight of blocks of the pageblock order.
@@ -209,10 +216,10 @@ impl<'m> CpuCache<'m> {
         !self.rings.leaving.is_empty()
     }
 
-    /// Tells whether collected blocks fill all places.
+    /// Tells whether enough is collected: as many pages as there are places, if they are 64 blocks.
     #[inline]
     pub(crate) fn leaving_is_full(&self) -> bool {
-        self.rings.blocks as usize >= self.rings.leaving.len()
+        self.rings.blocks >= LEAVING && self.rings.pages as usize >= self.rings.leaving.len()
     }
 
     /// Tells whether blocks are collected.

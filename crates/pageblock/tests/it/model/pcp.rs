@@ -6,9 +6,7 @@ use pageblock::event::Event;
 use pageblock::fallback::Mode;
 use pageblock::frame::{COSTLY_ORDER, Order, Pfn};
 use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
-use pageblock::policy::{
-    PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Placement, Policy,
-};
+use pageblock::policy::{PcpBulk, PcpFree, PcpHigh, PcpOrders, PcpThpLists, PcpType, Policy};
 use pageblock::zone::Geometry;
 
 use super::Out;
@@ -32,9 +30,10 @@ pub(crate) struct Cache {
     pub(crate) leaving: Vec<u64>,
     /// What a block of a pageblock's order counts as.
     large_weight: i64,
+    ring_pages: i64,
 }
 
-/// How many blocks leave together.
+/// How many blocks leave together at least.
 const LEAVING: usize = 64;
 
 impl Cache {
@@ -60,6 +59,7 @@ impl Cache {
             free_high_batch: cache.state().free_high_batch,
             leaving: Vec::new(),
             large_weight: cache.large_weight().into(),
+            ring_pages: cache.ring_pages().into(),
         }
     }
 
@@ -117,7 +117,7 @@ impl Cache {
                 return None;
             }
             let mut mode = Mode::Normal;
-            let n = self.refill(order, zone.below_high).min(self.room(zone, order));
+            let n = self.refill(order, zone.below_high).min(self.room(order));
             self.give_leaving(zone, out);
             for _ in 0..n {
                 let found = zone.rmqueue(order, want, flags, &mut mode, out);
@@ -131,12 +131,8 @@ impl Cache {
     }
 
     /// The blocks of an order that an empty list has room for.
-    fn room(&self, zone: &ModelZone, order: Order) -> i64 {
-        if self.policy.placement == Placement::Linux {
-            return i64::MAX;
-        }
-        let pages = ((zone.end - zone.start) >> 8).clamp(64, 2048).next_power_of_two() as i64;
-        pages >> order.min(COSTLY_ORDER)
+    fn room(&self, order: Order) -> i64 {
+        if self.ring_pages == 0 { i64::MAX } else { self.ring_pages >> order.min(COSTLY_ORDER) }
     }
 
     fn limit(&mut self) {
@@ -214,7 +210,12 @@ impl Cache {
     ) {
         zone.blocks.insert(pfn, Block::Cached { order, mt });
         self.leaving.push(pfn);
-        if self.leaving.len() == LEAVING {
+        let pages_of = |pfn| match zone.blocks[pfn] {
+            Block::Cached { order, .. } => 1 << order,
+            _ => 0,
+        };
+        let pages: i64 = self.leaving.iter().map(pages_of).sum();
+        if self.leaving.len() >= LEAVING && pages >= self.ring_pages {
             self.give_leaving(zone, out);
             zone.test_below_high();
         }
