@@ -267,6 +267,7 @@ impl<'m> Allocator<'m> {
         let machine = Machine {
             policy,
             geometry,
+            has_bits: snapshots.iter().any(|snapshot| snapshot.map.has_bits()),
             snapshots,
             zonelists,
             node_places: node_places(nodes),

@@ -331,16 +331,20 @@ impl<'m> Zone<'m> {
             "a block is put on a list that cannot be on one"
         );
         if self.is_packed() {
-            self.map.set(i, FrameState::Free { order, list });
-            self.area.watch.one(&self.map, i, list);
-            self.packing.insert(&self.map, &mut self.area, i, order, list, end);
-            return;
+            return self.link_packed(i, order, list, end);
         }
         self.map.set_byte(i, FrameState::Free { order, list });
         match end {
             End::Head => self.area.push_head(&self.map, i, order, list),
             End::Tail => self.area.push_tail(&self.map, i, order, list),
         }
+    }
+
+    #[inline(never)]
+    fn link_packed(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
+        self.map.set(i, FrameState::Free { order, list });
+        self.area.watch.one(&self.map, i, list);
+        self.packing.insert(&self.map, &mut self.area, i, order, list, end);
     }
 
     /// Takes a free block off a list whose pages are taken into account otherwise.
