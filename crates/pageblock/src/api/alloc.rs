@@ -181,7 +181,8 @@ impl<'m> Allocator<'m> {
             .and_then(|caches| caches.alloc_fast(request, observer))
         {
             Some(pfn) => Ok(pfn),
-            None => self.alloc_bits(cpu, *request, observer),
+            None if self.machine.has_bits => self.alloc_bits(cpu, *request, observer),
+            None => self.walk_for(cpu, *request, None, observer),
         }
     }
 

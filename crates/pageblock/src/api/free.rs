@@ -29,7 +29,10 @@ impl Allocator<'_> {
         {
             return Ok(());
         }
-        self.free_bits(cpu, pfn, order, observer)
+        if self.machine.has_bits {
+            return self.free_bits(cpu, pfn, order, observer);
+        }
+        self.free_in_full(cpu, pfn, order, observer)
     }
 
     #[inline(never)]

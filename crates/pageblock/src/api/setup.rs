@@ -169,7 +169,7 @@ impl Setup<'_> {
     fn ring_pages(&self, zone: &ZoneSpec) -> Option<usize> {
         match self.policy.placement {
             Placement::Linux => Some(0),
-            Placement::Packed => {
+            Placement::Packed | Placement::Compact => {
                 let frames = Zone::table_frames(zone.span, self.geometry)?;
                 Some(ring_pages(frames, self.cpu_nodes.len()))
             }
@@ -271,6 +271,7 @@ impl<'m> Allocator<'m> {
         let machine = Machine {
             policy,
             geometry,
+            has_bits: snapshots.iter().any(|snapshot| snapshot.map.has_bits()),
             snapshots,
             zonelists,
             node_places: node_places(nodes),

@@ -277,7 +277,7 @@ impl CpuCache<'_> {
                 // A ring has no links that could be wrong, and each block is looked at when it is taken.
                 list.warm(rest, |_| true)
             } else {
-                list.warm(rest, |i| map.is_byte_on_cpu_list(i, order))
+                list.warm(rest, |i| map.is_listed::<false>(i, order))
             }
     }
 

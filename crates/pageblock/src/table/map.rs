@@ -380,10 +380,14 @@ impl<'m> PageMap<'m> {
         self.bits.put_page(offset, self.owner)
     }
 
-    /// Does what [`is_on_cpu_list`](Self::is_on_cpu_list) says for a frame that has a byte.
+    /// Does what [`is_on_cpu_list`](Self::is_on_cpu_list) says; `BITS` says what frames have.
     #[inline(always)]
-    pub(crate) fn is_byte_on_cpu_list(&self, i: Index, order: Order) -> bool {
-        is_on_cpu_list(self.states[i as usize].load(Relaxed), order)
+    pub(crate) fn is_listed<const BITS: bool>(&self, i: Index, order: Order) -> bool {
+        if BITS {
+            self.bits.is_on_cpu_list(i, order)
+        } else {
+            is_on_cpu_list(self.states[i as usize].load(Relaxed), order)
+        }
     }
 
     /// Returns a test whether a frame is that of a byte that is the same as the one of `i`.

@@ -160,7 +160,9 @@ impl<'m> Zone<'m> {
         let layout = PageMap::layout(layout, frames, geometry.pageblock_order, kind)?;
         match policy.placement {
             Placement::Linux => Some(layout),
-            Placement::Packed => Packing::layout(layout, frames, geometry.pageblock_order, kind),
+            Placement::Packed | Placement::Compact => {
+                Packing::layout(layout, frames, geometry.pageblock_order, kind)
+            }
         }
     }
 
@@ -264,7 +266,7 @@ impl<'m> Zone<'m> {
     /// Tells whether requests are served from the fullest pageblocks.
     #[inline]
     pub(crate) fn is_packed(&self) -> bool {
-        self.policy.placement == Placement::Packed
+        self.policy.placement != Placement::Linux
     }
 
     /// To be called after the type of a frame's pageblock has changed.
@@ -336,16 +338,20 @@ impl<'m> Zone<'m> {
             "a block is put on a list that cannot be on one"
         );
         if self.is_packed() {
-            self.map.set(i, FrameState::Free { order, list });
-            self.area.watch.one(&self.map, i, list);
-            self.packing.insert(&self.map, &mut self.area, i, order, list, end);
-            return;
+            return self.link_packed(i, order, list, end);
         }
         self.map.set_byte(i, FrameState::Free { order, list });
         match end {
             End::Head => self.area.push_head(&self.map, i, order, list),
             End::Tail => self.area.push_tail(&self.map, i, order, list),
         }
+    }
+
+    #[inline(never)]
+    fn link_packed(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
+        self.map.set(i, FrameState::Free { order, list });
+        self.area.watch.one(&self.map, i, list);
+        self.packing.insert(&self.map, &mut self.area, i, order, list, end);
     }
 
     /// Takes a free block off a list whose pages are taken into account otherwise.
@@ -476,7 +482,7 @@ impl<'m> Zone<'m> {
 fn frames_kind(policy: &Policy, geometry: Geometry) -> Frames {
     match policy.placement {
         Placement::Linux => Frames::Linked,
-        Placement::Packed if check::keeps_all_lists(policy, geometry) => Frames::Bits,
-        Placement::Packed => Frames::Bytes,
+        Placement::Compact if check::keeps_all_lists(policy, geometry) => Frames::Bits,
+        Placement::Packed | Placement::Compact => Frames::Bytes,
     }
 }
