@@ -1,6 +1,6 @@
 //! A pageblock's free blocks, which the page map knows: how many there are of each order.
 
-use super::{Block, Packing, Partial, small_free_blocks};
+use super::{Block, Packing, Partial};
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
 use crate::table::freelist::FreeArea;
@@ -27,9 +27,9 @@ impl Packing<'_> {
         if map.has_bits() {
             return map.bits().lowest_free(start, order);
         }
-        let own = map.block_type(start);
-        let mut blocks = small_free_blocks(map, self.pageblock_order, block);
-        blocks.find(|&(_, o, list)| o == order && list == own).map(|(i, ..)| i)
+        let own = Some(map.block_type(start));
+        let mut places = (0..1 << (self.pageblock_order - order)).map(|at| start + (at << order));
+        places.find(|&i| map.free_list(i, order) == own)
     }
 
     /// Counts a free block of a pageblock's own type.
