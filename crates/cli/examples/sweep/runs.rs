@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use pageblock_simulate::workload::Workload;
+use pageblock_simulate::workload::mixed;
 #[cfg(target_os = "linux")]
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
@@ -59,6 +61,9 @@ pub(crate) struct Ran {
 
 /// Returns the arguments of a run, as a user types them.
 pub(crate) fn arguments(workload: &str, policy: &str, scale: &str) -> Vec<String> {
+    // The loads of recordings have a small machine.
+    let small = mixed::Form::ALL.iter().any(|form| form.name() == workload);
+    let scale = if small { "1/8" } else { scale };
     ["run", workload, "--policy", policy, "--scale", scale, "--jobs", "1", "--json"]
         .map(str::to_owned)
         .to_vec()
