@@ -57,6 +57,29 @@ pub struct Pageblock {
     pub metadata: usize,
 }
 
+/// The calls of an allocator that is another one under another policy.
+macro_rules! calls_of_inner {
+    () => {
+        #[inline]
+        fn alloc(&mut self, order: Order) -> Option<u64> {
+            self.0.alloc(order)
+        }
+
+        #[inline]
+        fn free(&mut self, frame: u64, order: Order) {
+            self.0.free(frame, order);
+        }
+
+        fn alloc_last(&mut self, order: Order) -> Option<u64> {
+            self.0.alloc_last(order)
+        }
+
+        fn drain(&mut self) {
+            self.0.drain();
+        }
+    };
+}
+
 /// The same allocator with packed placement.
 pub struct PageblockPacked(Pageblock);
 
@@ -136,23 +159,7 @@ impl Subject for PageblockPacked {
         Self(Pageblock::with_policy(frames, "linux-6.12,placement=packed"))
     }
 
-    #[inline]
-    fn alloc(&mut self, order: Order) -> Option<u64> {
-        self.0.alloc(order)
-    }
-
-    #[inline]
-    fn free(&mut self, frame: u64, order: Order) {
-        self.0.free(frame, order);
-    }
-
-    fn alloc_last(&mut self, order: Order) -> Option<u64> {
-        self.0.alloc_last(order)
-    }
-
-    fn drain(&mut self) {
-        self.0.drain();
-    }
+    calls_of_inner!();
 }
 
 impl Subject for PageblockZone {
@@ -283,23 +290,7 @@ impl Subject for PageblockPackedCpu {
         Self::handles(frames, 1).remove(0)
     }
 
-    #[inline]
-    fn alloc(&mut self, order: Order) -> Option<u64> {
-        self.0.alloc(order)
-    }
-
-    #[inline]
-    fn free(&mut self, frame: u64, order: Order) {
-        self.0.free(frame, order);
-    }
-
-    fn alloc_last(&mut self, order: Order) -> Option<u64> {
-        self.0.alloc_last(order)
-    }
-
-    fn drain(&mut self) {
-        self.0.drain();
-    }
+    calls_of_inner!();
 }
 
 impl SharedSubject for PageblockPackedCpu {

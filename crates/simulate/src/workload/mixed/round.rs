@@ -54,7 +54,7 @@ pub(super) async fn files(ctx: Ctx<'_>, shared: Shared, round: u64) {
     }
     ctx.charge_accrued().await;
     match done {
-        Ok(()) => shared.replace(Some(load)).map_or((), drop),
+        Ok(()) => *shared.borrow_mut() = Some(load),
         Err(OutOfMemory) => end(&ctx, load),
     }
 }
@@ -71,7 +71,7 @@ pub(super) async fn kernel_memory(ctx: Ctx<'_>, shared: Shared, round: u64) {
     }
     ctx.charge_accrued().await;
     match done {
-        Ok(()) => shared.replace(Some(load)).map_or((), drop),
+        Ok(()) => *shared.borrow_mut() = Some(load),
         Err(OutOfMemory) => return end(&ctx, load),
     }
     ctx.sleep(PAUSE).await;
