@@ -5,9 +5,10 @@
 use pageblock::preset as allocator;
 
 use crate::rules::compaction::{
-    AfterFailure, AroundHint, AsyncSource, CompactCounts, CompactTarget, Deferral, DirectEnd,
-    DrainLists, ExtfragIndex, FinishBlock, FinishMark, FreeScanner, IsolateMark, LastMigrated,
-    Meeting, MigrationScanner, SearchedBlock, SkipHints, StallCount, Suitability, WithoutRoom,
+    AfterFailure, AroundHint, AsyncSource, CompactCounts, CompactGap, CompactTarget, Deferral,
+    DirectEnd, DrainLists, ExtfragIndex, FinishBlock, FinishMark, FreeScanner, IsolateMark,
+    LastMigrated, Meeting, MigrationScanner, ReadyMark, SearchedBlock, SkipHints, StallCount,
+    Suitability, WithoutRoom,
 };
 use crate::rules::huge::{ThpDefrag, ThpPlacement};
 use crate::rules::kcompactd::{Background, Proactive};
@@ -260,12 +261,15 @@ presets! {
     V6_13 = "linux-6.13", V6_12, {};
     V6_14 = "linux-6.14", V6_13, {};
     V6_15 = "linux-6.15", V6_14, {
+        compaction { ready_mark: ReadyMark::HighAndDistance, }
         kcompactd { proactive: Proactive::HalfBelow, }
     };
     V6_17 = "linux-6.17", V6_15, {};
     V6_18 = "linux-6.18", V6_17, {};
     V6_19 = "linux-6.19", V6_18, {};
-    V7_2 = "linux-7.2", V6_19, {};
+    V7_2 = "linux-7.2", V6_19, {
+        compaction { compact_gap: CompactGap::Capped, }
+    };
     V7_3 = "linux-7.3", V7_2, {};
     DEBIAN_6_1 = "debian-6.1", V6_1, {};
     DEBIAN_6_12 = "debian-6.12", V6_12, {};

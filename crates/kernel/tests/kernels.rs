@@ -43,9 +43,10 @@ fn neighbours_differ_in_what_changed() {
     check_diff(
         "linux-6.14",
         "linux-6.15",
-        &["fallback_pick", "capture", "highatomic_high", "proactive"],
+        &["fallback_pick", "capture", "highatomic_high", "ready_mark", "proactive"],
     );
-    check_diff("debian-7.2", "linux-7.2", &[]);
+    check_diff("linux-6.19", "linux-7.2", &["reserve", "slowpath", "compact_gap"]);
+    check_diff("debian-7.2", "linux-7.2", &["defrag_blocks"]);
 }
 
 /// A rule that changed back is one that Linux reverted.

@@ -48,7 +48,7 @@ def one(batch: Any) -> Workload:
 
 def test_every_kind_of_request_runs_under_every_kernel() -> None:
     kernels = pageblock.kernels()
-    runs = pageblock.run(Workload("mixed", mixed, tasks=2), kernels, scale="1/8")
+    runs = pageblock.run(Workload("own", mixed, tasks=2), kernels, scale="1/8")
     counters = {(row["kernel"], row["counter"]): row["count"] for row in runs.counters().to_dicts()}
     for kernel in kernels:
         assert counters[kernel.name, "requests"] == 2 * (3 + 3 * 2004 + 3)
@@ -57,7 +57,7 @@ def test_every_kind_of_request_runs_under_every_kernel() -> None:
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:
-    own = Workload("mixed", mixed)
+    own = Workload("own", mixed)
     first = pageblock.run(own, "linux-6.12", seeds=2, scale="1/8")
     assert first.to_json() == pageblock.run(own, "linux-6.12", seeds=2, scale="1/8", jobs=1).to_json()
     hashes = [row["event_hash"] for row in first.to_dicts()]

@@ -22,6 +22,7 @@ fn a_grid_is_run_once_and_gives_one_table() {
         again.stdout
     );
     let other = grid.to_string() + ".other";
+    let _ = std::fs::remove_dir_all(&other);
     pageblock(&format!("sweep {grid} -o {other}"));
     assert_eq!(std::fs::read(std::path::Path::new(&other).join("runs.parquet")).unwrap(), table);
 }

@@ -37,7 +37,7 @@ fn runs_become_a_page_and_drawings() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stderr.contains("2 of 2 with pictures"), "{}", ran.stderr);
     let html = std::fs::read_to_string(&page).unwrap();
-    for part in ["<h2>The answer</h2>", "Huge pages on fault", "linux-6.10", "id=\"data\""] {
+    for part in ["<h2>The answer</h2>", "Pages reclaimed", "linux-6.10", "id=\"data\""] {
         assert!(html.contains(part), "{part}");
     }
     assert!(html.contains("--policy linux-6.9 --scale 1/64 --pictures --save FILE</code>"));
@@ -65,7 +65,7 @@ fn runs_without_pictures_say_how_to_get_them() {
     assert_eq!(ran.status, 0);
     assert!(ran.stderr.contains("0 of 2 with pictures"), "{}", ran.stderr);
     assert!(ran.stderr.contains("run ... --pictures"), "{}", ran.stderr);
-    assert!(std::fs::read_to_string(&page).unwrap().contains("Huge pages on fault"));
+    assert!(std::fs::read_to_string(&page).unwrap().contains("Pages reclaimed"));
     let saved = saved.display();
     refuses(&format!("plot map {saved} --plain"), "nothing to draw: no run has its history");
 }

@@ -120,6 +120,21 @@ choices! {
         /// From 4.8: the same; the min watermark is enough for orders up to 3.
         MinForCheap = "min_for_cheap",
     }
+    /// The free pages, besides the block itself, that compaction needs (`compact_gap`); having reclaimed as many,
+    /// kswapd gives up the order.
+    CompactGap {
+        /// Up to 7.1: two blocks of the order.
+        ByOrder = "by_order",
+        /// From 7.2: the same, but at most 32 pages.
+        Capped = "capped",
+    }
+    /// What must be free, besides the gap, for direct reclaim to leave a zone to compaction.
+    ReadyMark {
+        /// Up to 6.14: the high watermark.
+        High = "high",
+        /// From 6.15: the high watermark and the distance from the min to the low one.
+        HighAndDistance = "high_and_distance",
+    }
     /// Where failures of compaction are recorded.
     Deferral {
         /// Up to 3.17: in the preferred zone, for all zones of the request.
@@ -247,6 +262,10 @@ group! {
         around_hint: AroundHint = AroundHint::Short,
         /// Whether a zone should be compacted.
         suitability: Suitability = Suitability::Zone,
+        /// The free pages that compaction needs besides the block.
+        compact_gap: CompactGap = CompactGap::ByOrder,
+        /// What must be free for direct reclaim to leave a zone to compaction.
+        ready_mark: ReadyMark = ReadyMark::High,
         /// Where failures are recorded.
         deferral: Deferral = Deferral::PreferredZone,
         /// When direct compaction ends.
@@ -269,4 +288,19 @@ group! {
         compact_counts: CompactCounts = CompactCounts::Looks,
     }
     number {}
+}
+
+/// Pages that compaction isolates at a time (`COMPACT_CLUSTER_MAX`).
+const COMPACT_CLUSTER_MAX: u64 = 32;
+
+impl Compaction {
+    /// Returns the free pages, besides the block itself, that compaction needs for an order (`compact_gap`).
+    #[must_use]
+    pub const fn gap(&self, order: u8) -> u64 {
+        let gap = 2 << order;
+        match self.compact_gap {
+            CompactGap::Capped if gap > COMPACT_CLUSTER_MAX => COMPACT_CLUSTER_MAX,
+            CompactGap::ByOrder | CompactGap::Capped => gap,
+        }
+    }
 }

@@ -80,7 +80,7 @@ group! {
         /// A zone is balanced for an order only if compaction could run.
         /// Up to 4.0 here (Linux: 4.5).
         balanced_if_compactable: bool = true,
-        /// kswapd gives up on a node after 16 runs without progress.
+        /// kswapd gives up on a node after 16 runs without progress, and on an order by what all of a run reclaimed.
         /// From 4.12 (c73322d098e4).
         hopeless_nodes: bool = false,
         /// How much it reclaims at a priority.
@@ -98,8 +98,8 @@ group! {
         same_wake_ignored: bool = true,
         /// When it resets compaction's skip hints.
         hints_forgotten: HintsForgotten = HintsForgotten::AfterNap,
-        /// An order that is not balanced yet is kept for the next run.
-        /// From 4.1 here.
+        /// The order asked for is kept apart from the one reclaimed for, and a wakeup during a run is only recorded.
+        /// From 4.1 here (Linux: 4.8).
         order_kept: bool = false,
     }
     number {}

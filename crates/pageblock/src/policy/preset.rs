@@ -323,8 +323,8 @@ presets! {
         fallback_pick: FallbackPick::ClaimThenSteal,
         merge_rule: MergeRule::RetypeAll,
     };
-    /// 7.2.13: no difference from 7.2 is known
-    DEBIAN_7_2 = "debian-7.2", V7_2 {};
+    /// 7.2.13: defrag_mode reclaims and compacts for whole pageblocks
+    DEBIAN_7_2 = "debian-7.2", V7_2 { defrag_blocks: DefragBlocks::Counted, };
 }
 
 impl Policy {
@@ -384,7 +384,7 @@ mod tests {
         check_diff("linux-6.9", "linux-6.10", hygiene);
         let defrag = &["fallback_pick", "capture", "highatomic_high"];
         check_diff("linux-6.14", "linux-6.15", defrag);
-        check_diff("debian-7.2", "linux-7.2", &[]);
+        check_diff("debian-7.2", "linux-7.2", &["defrag_blocks"]);
     }
 
     #[test]

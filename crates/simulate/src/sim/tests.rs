@@ -335,7 +335,7 @@ fn scanned(kernel: &str, heard: bool) -> u64 {
         for index in 0..8000 {
             ctx.fault_base(pool, index).await.unwrap();
             ctx.with(|w| {
-                if heard && w.vm.nodes()[0].kswapd.woken {
+                if heard && w.vm.nodes()[0].kswapd.is_running() {
                     w.sched.wake(w.kswapds[0]);
                 }
             });

@@ -28,11 +28,14 @@ const PROACTIVE_BACKOFF: u64 = 64;
 pub struct Kcompactd {
     /// It was woken since it last ran.
     pub woken: bool,
-    /// The order that it was woken for.
+    /// The largest order that was asked for and is still to do; 0 if none is. It stays if compaction could not help
+    /// when it was asked for.
     order: Order,
-    /// The highest zone of the requests that woke it.
+    /// The lowest of the highest zones of those requests.
     highest: Option<ZoneKind>,
     run: Option<Run>,
+    /// It waits for the next proactive check.
+    waiting: bool,
     /// Nanoseconds that the next proactive check is delayed by.
     backoff: u64,
 }
@@ -88,17 +91,19 @@ impl<O: Observer> Vm<'_, O> {
         if order == 0 || self.kernel.kcompactd.kcompactd == Background::Off {
             return;
         }
-        let zones = self.allocator.zones();
+        let thread = &mut self.nodes[node].kcompactd;
+        thread.order = thread.order.max(order);
+        let highest = thread.highest.map_or(highest, |zone| zone.min(highest));
+        thread.highest = Some(highest);
+        if thread.run.is_some() {
+            return;
+        }
+        let (order, zones) = (thread.order, self.allocator.zones());
         let helps = self
             .zones_of(node)
             .filter(|&z| zones[z].kind() <= highest && zones[z].managed() > 0)
             .any(|z| self.kcompactd_suitable(z, order, highest) == Suitable::Continue);
-        let thread = &mut self.nodes[node].kcompactd;
-        thread.order = thread.order.max(order);
-        thread.highest = thread.highest.max(Some(highest));
-        if helps {
-            thread.woken = true;
-        }
+        self.nodes[node].kcompactd.woken |= helps;
     }
 
     fn fragmentation_score(&self, node: usize) -> u64 {
@@ -112,25 +117,34 @@ impl<O: Observer> Vm<'_, O> {
         };
         if self.step_run(&mut run, cpu) {
             self.nodes[node].kcompactd.run = Some(run);
-        } else if let Some((_, before)) = run.proactive {
-            let improved = self.fragmentation_score(node) < before;
-            self.nodes[node].kcompactd.backoff =
-                if improved { 0 } else { (PROACTIVE_BACKOFF - 1) * PROACTIVE_NS };
+            return Daemon::Ran;
+        }
+        let improved =
+            run.proactive.is_none_or(|(_, before)| self.fragmentation_score(node) < before);
+        let thread = &mut self.nodes[node].kcompactd;
+        thread.backoff = if improved { 0 } else { (PROACTIVE_BACKOFF - 1) * PROACTIVE_NS };
+        if let Some(order) = run.order {
+            // What was asked for meanwhile is done now only if it is more.
+            thread.order = if thread.order > order { thread.order } else { 0 };
+            if thread.highest.is_some_and(|zone| zone >= run.highest) {
+                thread.highest = None;
+            }
         }
         Daemon::Ran
     }
 
-    /// Starts a round if kcompactd was woken or proactive compaction is due.
+    /// Starts a round if something was asked for, even if the wait for a proactive check led here, or if proactive
+    /// compaction is due.
     fn start_kcompactd(&mut self, node: usize) -> Daemon {
         if self.kernel.kcompactd.kcompactd == Background::Off {
             return Daemon::Sleep;
         }
-        let woken = std::mem::take(&mut self.nodes[node].kcompactd.woken);
         let zones: Vec<usize> = self.zones_of(node).collect();
-        if woken {
-            let thread = &mut self.nodes[node].kcompactd;
-            let order = std::mem::take(&mut thread.order);
-            let highest = thread.highest.take().unwrap_or(ZoneKind::Normal);
+        let thread = &mut self.nodes[node].kcompactd;
+        thread.woken = false;
+        let waited = std::mem::take(&mut thread.waiting);
+        if thread.order > 0 {
+            let (order, highest) = (thread.order, thread.highest.unwrap_or(ZoneKind::Movable));
             let kinds = self.allocator.zones();
             // Popped from the end: the lowest zone comes first.
             let zones = zones.into_iter().rev().filter(|&z| kinds[z].kind() <= highest).collect();
@@ -144,20 +158,24 @@ impl<O: Observer> Vm<'_, O> {
         if rule == Proactive::Off || proactiveness == 0 {
             return Daemon::Sleep;
         }
-        let (low, high) = proactive_marks(proactiveness.into(), rule);
-        let score = self.fragmentation_score(node);
-        let wait = PROACTIVE_NS + std::mem::take(&mut self.nodes[node].kcompactd.backoff);
-        let reclaims = zones.iter().any(|&zone| self.allocator.zones()[zone].reclaim_active());
-        if score > high && !reclaims {
-            self.nodes[node].kcompactd.run = Some(Run {
-                zones: zones.into_iter().rev().collect(),
-                compactor: None,
-                order: None,
-                highest: ZoneKind::Movable,
-                proactive: Some((low, score)),
-            });
+        if waited {
+            let (low, high) = proactive_marks(proactiveness.into(), rule);
+            let score = self.fragmentation_score(node);
+            let reclaims = zones.iter().any(|&zone| self.allocator.zones()[zone].reclaim_active());
+            if score > high && !reclaims {
+                self.nodes[node].kcompactd.run = Some(Run {
+                    zones: zones.into_iter().rev().collect(),
+                    compactor: None,
+                    order: None,
+                    highest: ZoneKind::Movable,
+                    proactive: Some((low, score)),
+                });
+                return Daemon::Ran;
+            }
         }
-        Daemon::Nap(wait)
+        let thread = &mut self.nodes[node].kcompactd;
+        thread.waiting = true;
+        Daemon::Nap(PROACTIVE_NS + std::mem::take(&mut thread.backoff))
     }
 
     /// Runs one step of a round. Returns whether there is more to do.
@@ -192,7 +210,9 @@ impl<O: Observer> Vm<'_, O> {
         }
         if let Some(order) = run.order {
             let deferred = self.compact[zone].deferral.is_deferred(order);
-            if deferred || self.kcompactd_suitable(zone, order, run.highest) != Suitable::Continue {
+            // Of the zone itself, whatever the requests may use.
+            let kind = self.allocator.zones()[zone].kind();
+            if deferred || self.kcompactd_suitable(zone, order, kind) != Suitable::Continue {
                 return true;
             }
         }

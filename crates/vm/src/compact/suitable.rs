@@ -15,11 +15,6 @@ use pageblock_kernel::rules::compaction::{Compaction, ExtfragIndex, Suitability}
 use crate::vm::Vm;
 use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
 
-/// Returns the free pages, besides the block itself, that compaction needs (`compact_gap`).
-pub(crate) const fn compact_gap(order: Order) -> u64 {
-    2 << order
-}
-
 /// Whether a zone should be compacted for an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Suitable {
@@ -72,7 +67,7 @@ pub fn suitable(
     rules: &Compaction,
 ) -> Suitable {
     let first = match rules.suitability {
-        Suitability::Zone => return suitable_zone(zone, order, extfrag_threshold),
+        Suitability::Zone => return suitable_zone(zone, order, extfrag_threshold, rules),
         Suitability::IndexFirst => false,
         Suitability::RequestFirst | Suitability::MinForCheap => true,
     };
@@ -83,7 +78,7 @@ pub fn suitable(
     let costly = order > PAGE_ALLOC_COSTLY_ORDER;
     let always_low = rules.suitability != Suitability::MinForCheap;
     let needed = zone.boost() + if costly || always_low { marks.low } else { marks.min };
-    if !zone.watermark_ok(0, needed + compact_gap(order), highest, AllocFlags::CMA) {
+    if !zone.watermark_ok(0, needed + rules.gap(order), highest, AllocFlags::CMA) {
         return Suitable::Skipped;
     }
     let index = fragmentation_index(zone, order);
@@ -99,8 +94,13 @@ pub fn suitable(
 
 /// Tells whether a zone should be compacted, without the request's watermark: the pages for the move must be free
 /// even if there is a block.
-fn suitable_zone(zone: &Zone<'_>, order: Order, extfrag_threshold: i64) -> Suitable {
-    let mark = zone.watermarks().low + compact_gap(order);
+fn suitable_zone(
+    zone: &Zone<'_>,
+    order: Order,
+    extfrag_threshold: i64,
+    rules: &Compaction,
+) -> Suitable {
+    let mark = zone.watermarks().low + rules.gap(order);
     if !zone.watermark_ok(0, mark, ZoneKind::Dma, AllocFlags(0)) {
         return Suitable::Skipped;
     }
@@ -143,7 +143,7 @@ impl<O: Observer> Vm<'_, O> {
             let part = self.lru().zone_reclaimable(at, swap) / u64::from(order.max(1));
             let marks = zone.watermarks();
             let mark = if order > PAGE_ALLOC_COSTLY_ORDER { marks.low } else { marks.min };
-            let needed = zone.boost() + mark + compact_gap(order);
+            let needed = zone.boost() + mark + self.kernel.compaction.gap(order);
             zone.watermark_ok_if(zone.free_pages() + part, 0, needed, highest, AllocFlags::CMA)
         })
     }
@@ -159,12 +159,20 @@ impl<O: Observer> Vm<'_, O> {
         if self.kernel.allocator.nofragment != Nofragment::DefragMode {
             return self.compaction_suitable(zone, order, highest);
         }
-        let high = entry.boost() + entry.watermarks().high;
+        let marks = entry.watermarks();
+        let high = entry.boost() + marks.high;
         let blocks = entry.free_pages_in_blocks();
         if entry.watermark_ok_if(blocks, order, high, highest, AllocFlags(0)) {
             return Suitable::Success;
         }
-        let enough = entry.watermark_ok(0, high + compact_gap(order), highest, AllocFlags::CMA);
-        if enough { Suitable::Continue } else { Suitable::Skipped }
+        let costly = order > PAGE_ALLOC_COSTLY_ORDER;
+        let distance = if costly { marks.low - marks.min } else { 0 };
+        let needed = high + self.kernel.compaction.gap(order) + distance;
+        let threshold = i64::from(self.kernel.sysctl.extfrag_threshold);
+        let scarce = costly && (0..=threshold).contains(&fragmentation_index(entry, order));
+        if scarce || !entry.watermark_ok(0, needed, highest, AllocFlags::CMA) {
+            return Suitable::Skipped;
+        }
+        Suitable::Continue
     }
 }

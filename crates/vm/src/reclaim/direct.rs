@@ -8,11 +8,12 @@ use pageblock::frame::Order;
 use pageblock::layout::ZoneKind;
 use pageblock::request::{Gfp, Request};
 use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
+use pageblock_kernel::rules::compaction::ReadyMark;
 
 use super::scan_control::{ReclaimStat, SWAP_CLUSTER_MAX, ScanControl, Stepped};
 use super::shrink_node::ShrinkNode;
 use crate::base::daemon::TENTH_SECOND_NS;
-use crate::compact::suitable::{Suitable, compact_gap};
+use crate::compact::suitable::Suitable;
 use crate::vm::Vm;
 
 /// Nanoseconds that a throttled task waits before it checks again.
@@ -150,7 +151,8 @@ impl DirectReclaim {
         if self.throttled == 0 {
             vm.stat.pgscan_direct_throttle += 1;
         }
-        vm.nodes[node].kswapd.woken = true;
+        let kswapd = &mut vm.nodes[node].kswapd;
+        kswapd.woken |= !kswapd.is_running();
         true
     }
 }
@@ -164,8 +166,13 @@ impl<O: Observer> Vm<'_, O> {
             Suitable::Skipped => false,
             Suitable::Continue => {
                 let zone = &self.allocator.zones()[zone];
-                let mark = zone.boost() + zone.watermarks().high + compact_gap(order);
-                zone.watermark_ok(0, mark, highest, AllocFlags(0))
+                let marks = zone.watermarks();
+                let mark = zone.boost() + marks.high + self.kernel.compaction.gap(order);
+                let more = match self.kernel.compaction.ready_mark {
+                    ReadyMark::High => 0,
+                    ReadyMark::HighAndDistance => marks.low - marks.min,
+                };
+                zone.watermark_ok(0, mark + more, highest, AllocFlags(0))
             }
         }
     }

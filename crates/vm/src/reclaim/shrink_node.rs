@@ -9,7 +9,7 @@ use pageblock_kernel::rules::shrinkers::ShrinkPressure;
 
 use super::scan_control::{DEF_PRIORITY, ReclaimStat, SWAP_CLUSTER_MAX, ScanControl, Stepped};
 use crate::base::shrink::Pressure;
-use crate::compact::suitable::{Suitable, compact_gap};
+use crate::compact::suitable::Suitable;
 use crate::pagecache::lru::LruList;
 use crate::vm::Vm;
 
@@ -221,7 +221,7 @@ impl<O: Observer> Vm<'_, O> {
                 inactive += vec.size(LruList::InactiveAnon);
             }
         }
-        let gap = compact_gap(sc.order);
+        let gap = self.kernel.compaction.gap(sc.order);
         let zones = self.allocator.zones();
         let suitable = self.zones_of(node).filter(|&z| zones[z].kind() <= sc.highest).any(|zone| {
             !matches!(self.compaction_suitable(zone, sc.order, sc.highest), Suitable::Skipped)

@@ -167,9 +167,10 @@ impl Machine<'_> {
         for step in 0.. {
             assert!(step < 5_000_000, "the slow path never ends");
             if step % 100_000 == 99_999 {
-                // The flusher and the disk run concurrently.
+                // The flusher, the disk and kswapd run concurrently.
                 self.flush();
                 self.finish_writes();
+                self.run_daemons();
             }
             match slow.step(&mut self.vm, cpu) {
                 Slow::Ran | Slow::Spins(_) | Slow::Wait(_) => {}

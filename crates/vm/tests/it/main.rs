@@ -3,6 +3,7 @@
 mod compaction;
 mod early;
 mod huge;
+mod kswapd;
 mod machine;
 mod pressure;
 mod rings;

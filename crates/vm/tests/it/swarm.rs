@@ -49,7 +49,7 @@ pub(crate) fn swarm(machine: &mut Machine<'_>, seed: u64) {
         if !swarm.run(kind, cpu) {
             continue;
         }
-        if swarm.machine.vm.nodes().iter().any(|n| n.kswapd.woken) {
+        if swarm.machine.vm.nodes().iter().any(|n| n.kswapd.woken || n.kswapd.is_running()) {
             swarm.machine.run_daemons();
         }
         if swarm.random.below(100) == 0 {

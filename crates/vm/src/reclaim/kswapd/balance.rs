@@ -5,12 +5,10 @@ use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::layout::ZoneKind;
-use pageblock::policy::Boost;
 use pageblock_kernel::rules::kswapd::KswapdTarget;
 use pageblock_kernel::rules::reclaim::LruLists;
 
 use super::Phase;
-use crate::compact::suitable::compact_gap;
 use crate::reclaim::scan_control::{
     DEF_PRIORITY, ReclaimStat, SWAP_CLUSTER_MAX, ScanControl, Stepped,
 };
@@ -22,13 +20,15 @@ use crate::vm::Vm;
 pub(super) struct Balancing {
     /// The order that kswapd was woken for.
     pub(super) requested: Order,
-    /// The watermark boosts found at the start: zone and pages.
+    /// The watermark boosts found at the start: zone and pages. They stay until the end.
     boosts: Vec<(usize, u64)>,
-    /// It reclaims for a watermark boost.
-    boosted: bool,
     pub(super) reclaimed: u64,
-    /// Pages left to reclaim for the boosts.
+    /// What was reclaimed before this priority.
+    before: u64,
+    /// Pages left to reclaim for the boosts; 0 once the node itself needs them.
     boost_left: u64,
+    /// This priority is the lowest at which a boost is served.
+    at_limit: bool,
     pub(super) sc: ScanControl,
     shrink: Option<ShrinkNode>,
 }
@@ -46,7 +46,7 @@ impl<O: Observer> Vm<'_, O> {
         let kswapd = &mut self.nodes[node].kswapd;
         kswapd.woken = false;
         let requested = std::mem::take(&mut kswapd.order);
-        let highest = std::mem::replace(&mut kswapd.highest, ZoneKind::Dma);
+        let highest = kswapd.take_highest();
         let zones = self.allocator.zones();
         let boosts: Vec<(usize, u64)> = self
             .zones_of(node)
@@ -55,20 +55,16 @@ impl<O: Observer> Vm<'_, O> {
             .collect();
         self.stat.pageoutrun += 1;
         let boost_left: u64 = boosts.iter().map(|b| b.1).sum();
-        let boosted = self.kernel.allocator.boost != Boost::Off && boost_left > 0;
-        self.stat.pageoutrun_boosted += u64::from(boosted);
-        let sc = ScanControl {
-            kswapd: true,
-            may_swap: !boosted,
-            ..ScanControl::new(cpu, requested, highest, 0)
-        };
+        self.stat.pageoutrun_boosted += u64::from(boost_left > 0);
+        let sc = ScanControl { kswapd: true, ..ScanControl::new(cpu, requested, highest, 0) };
         let shrink = None;
         Phase::Balancing(Box::new(Balancing {
             requested,
             boosts,
-            boosted,
             reclaimed: 0,
+            before: 0,
             boost_left,
+            at_limit: false,
             sc,
             shrink,
         }))
@@ -88,14 +84,16 @@ impl<O: Observer> Vm<'_, O> {
             return self.after_priority(node, b);
         }
         let balanced = self.balanced(node, b.sc.order, b.sc.highest);
-        if !balanced && b.boosted {
-            // Balancing the node is more urgent than the boost.
-            self.drop_boosts(b);
+        if !balanced && b.boost_left > 0 {
+            // Balancing the node is more urgent. The watermarks stay raised until the end.
+            b.boost_left = 0;
             b.sc.priority = DEF_PRIORITY;
         }
-        if balanced && !b.boosted {
-            return self.finish_balancing(node, b);
+        if balanced && b.boost_left == 0 {
+            return self.end_balancing(node, b);
         }
+        b.sc.may_swap = b.boost_left == 0;
+        b.at_limit = b.boost_left > 0 && b.sc.priority == DEF_PRIORITY - 2;
         let zones = self.allocator.zones();
         let eligible = self.zones_of(node).filter(|&z| zones[z].kind() <= b.sc.highest);
         b.sc.nr_to_reclaim = eligible
@@ -107,9 +105,10 @@ impl<O: Observer> Vm<'_, O> {
         }
         b.sc.enough_scanned = self.has_balanced_zone(node, &b.sc);
         b.sc.nr_scanned = 0;
-        if !unbounded {
+        if !unbounded && !self.kernel.kswapd.hopeless_nodes {
             b.sc.nr_reclaimed = 0;
         }
+        b.before = b.sc.nr_reclaimed;
         b.sc.stat = ReclaimStat::default();
         self.age_node(node, &mut b.sc);
         b.shrink = Some(ShrinkNode::new(self, node, &b.sc));
@@ -141,27 +140,23 @@ impl<O: Observer> Vm<'_, O> {
             KswapdTarget::ZoneHigh => b.sc.enough_scanned,
             KswapdTarget::NodeHigh => b.sc.nr_scanned >= b.sc.nr_to_reclaim,
         };
-        if b.sc.order > 0 && b.sc.nr_reclaimed >= compact_gap(b.sc.order) {
+        if b.sc.order > 0 && b.sc.nr_reclaimed >= self.kernel.compaction.gap(b.sc.order) {
             b.sc.order = 0;
         }
-        b.reclaimed += b.sc.nr_reclaimed;
-        b.boost_left = b.boost_left.saturating_sub(b.sc.nr_reclaimed);
+        let reclaimed = b.sc.nr_reclaimed - b.before;
+        b.reclaimed += reclaimed;
         let waits = b.sc.stat.immediate > 0;
-        if b.boosted {
-            self.stat.pgsteal_boosted += b.sc.nr_reclaimed;
-            if b.boost_left == 0 || b.sc.nr_reclaimed == 0 {
-                self.drop_boosts(b);
-                if b.sc.nr_reclaimed == 0 {
-                    return self.finish_balancing(node, b);
-                }
+        if b.boost_left > 0 {
+            self.stat.pgsteal_boosted += reclaimed;
+            b.boost_left = b.boost_left.saturating_sub(reclaimed);
+            if b.boost_left > 0 && reclaimed == 0 {
+                return self.fail_balancing(node, b);
             }
-            if !enough_scanned {
-                b.sc.priority = b.sc.priority.saturating_sub(1).max(DEF_PRIORITY - 2);
-            }
-        } else if !enough_scanned || b.sc.nr_reclaimed == 0 {
+        }
+        if reclaimed == 0 || !(enough_scanned || b.at_limit) {
             b.sc.priority -= 1;
             if b.sc.priority < 1 {
-                return self.finish_balancing(node, b);
+                return self.fail_balancing(node, b);
             }
         }
         if waits { Progress::Waits } else { Progress::Continues }
@@ -176,7 +171,7 @@ impl<O: Observer> Vm<'_, O> {
             b.sc.priority -= 1;
         } else if little && b.sc.order == 0 {
             b.reclaimed += b.sc.nr_reclaimed;
-            return self.finish_balancing(node, b);
+            return self.fail_balancing(node, b);
         } else {
             if little {
                 b.sc.order = 0;
@@ -188,25 +183,24 @@ impl<O: Observer> Vm<'_, O> {
         if waits { Progress::Waits } else { Progress::Continues }
     }
 
-    /// Ends the boosts that kswapd found when it started; later ones stay.
-    fn drop_boosts(&mut self, b: &mut Balancing) {
+    /// Ends a run that did not balance the node; counts it as failed if it reclaimed nothing.
+    fn fail_balancing(&mut self, node: usize, b: &mut Balancing) -> Progress {
+        if b.reclaimed == 0 {
+            self.nodes[node].kswapd.failures += 1;
+        }
+        self.end_balancing(node, b)
+    }
+
+    /// Ends a run, and the boosts that it found at its start; later ones stay. What was freed for them is compacted.
+    fn end_balancing(&mut self, node: usize, b: &mut Balancing) -> Progress {
+        let boosted = !b.boosts.is_empty();
         for (zone, boost) in b.boosts.drain(..) {
             if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(0)) {
                 zone.end_boost(boost);
             }
         }
-        if std::mem::take(&mut b.boosted) {
-            // The boost was for whole pageblocks.
-            b.requested = b.requested.max(self.allocator.geometry().pageblock_order);
-        }
-        b.sc.may_swap = true;
-    }
-
-    /// Ends the run; counts it as failed if it reclaimed nothing.
-    fn finish_balancing(&mut self, node: usize, b: &mut Balancing) -> Progress {
-        self.drop_boosts(b);
-        if b.reclaimed == 0 {
-            self.nodes[node].kswapd.failures += 1;
+        if boosted {
+            self.wake_kcompactd(node, self.allocator.geometry().pageblock_order, b.sc.highest);
         }
         Progress::Over
     }

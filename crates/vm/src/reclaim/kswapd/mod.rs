@@ -27,8 +27,10 @@ pub struct Kswapd {
     pub woken: bool,
     /// The order that it was woken for.
     order: Order,
-    /// The highest zone of the requests that woke it.
-    highest: ZoneKind,
+    /// The highest zone of the requests since it last ran, if there were any.
+    highest: Option<ZoneKind>,
+    /// The highest zone that it last ran for.
+    last_highest: ZoneKind,
     /// A watermark boost woke it.
     boost_wake: bool,
     /// Runs in a row that reclaimed nothing (`kswapd_failures`).
@@ -42,6 +44,8 @@ pub struct Kswapd {
 #[derive(Clone, Debug)]
 enum Phase {
     Asleep,
+    /// In the middle of a step.
+    Stepping,
     Balancing(Box<Balancing>),
     Napping(Nap),
 }
@@ -49,10 +53,8 @@ enum Phase {
 /// A nap before kswapd sleeps.
 #[derive(Clone, Copy, Debug)]
 struct Nap {
-    /// The order that kswapd was woken for.
-    requested: Order,
-    /// The order that it reclaimed for at the end.
-    reclaimed: Order,
+    /// The order for which the node was balanced.
+    order: Order,
     highest: ZoneKind,
 }
 
@@ -61,7 +63,8 @@ impl Default for Kswapd {
         Self {
             woken: false,
             order: 0,
-            highest: ZoneKind::Dma,
+            highest: None,
+            last_highest: ZoneKind::Movable,
             boost_wake: false,
             failures: 0,
             writeback_congested: false,
@@ -74,7 +77,7 @@ impl Kswapd {
     /// Tells whether it is reclaiming.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        matches!(self.phase, Phase::Balancing(_))
+        matches!(self.phase, Phase::Balancing(_) | Phase::Stepping)
     }
 
     /// Tells whether too many of its runs reclaimed nothing, so that it is not woken until a task reclaims something on
@@ -102,7 +105,13 @@ impl Kswapd {
     /// Raises the order and the highest zone that it balances for.
     fn request(&mut self, highest: ZoneKind, order: Order) {
         self.order = self.order.max(order);
-        self.highest = self.highest.max(highest);
+        self.highest = self.highest.max(Some(highest));
+    }
+
+    /// Takes the highest zone of the requests; without requests the one that it last ran for.
+    fn take_highest(&mut self) -> ZoneKind {
+        self.last_highest = self.highest.take().unwrap_or(self.last_highest);
+        self.last_highest
     }
 
     /// Ignores wakes during the run before a nap, unless they are for a larger order (up to 4.0). A wake is also lost
@@ -119,7 +128,7 @@ impl Kswapd {
     pub(crate) fn wake_for_boost(&mut self, zone: ZoneKind, order: Order) {
         self.request(zone, order);
         self.boost_wake = true;
-        self.woken = true;
+        self.woken |= !self.is_running();
     }
 
     /// Tells whether a watermark boost woke it since the last call.
@@ -131,9 +140,9 @@ impl Kswapd {
 impl<O: Observer> Vm<'_, O> {
     /// Runs one step of a node's kswapd on a CPU.
     pub fn step_kswapd(&mut self, node: usize, cpu: usize) -> Daemon {
-        let phase = std::mem::replace(&mut self.nodes[node].kswapd.phase, Phase::Asleep);
+        let phase = std::mem::replace(&mut self.nodes[node].kswapd.phase, Phase::Stepping);
         let (next, daemon) = match phase {
-            Phase::Asleep => {
+            Phase::Asleep | Phase::Stepping => {
                 if std::mem::take(&mut self.nodes[node].kswapd.woken) {
                     (self.start_balancing(node, cpu), Daemon::Ran)
                 } else {

@@ -20,14 +20,20 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Naps after a run if the node is balanced, and wakes kcompactd; runs again otherwise.
     pub(super) fn try_to_sleep(&mut self, node: usize, b: &Balancing) -> (Phase, Daemon) {
-        let (requested, highest, order) = (b.requested, b.sc.highest, b.sc.order);
-        self.nodes[node].kswapd.set_writeback_congested(false);
+        let kswapd = &mut self.nodes[node].kswapd;
+        kswapd.set_writeback_congested(false);
         let rules = &self.kernel.kswapd;
+        let (mut requested, mut order, mut highest) = (b.requested, b.sc.order, b.sc.highest);
         if rules.same_wake_ignored {
-            self.nodes[node].kswapd.forget_same_wakes(requested, order);
+            kswapd.forget_same_wakes(requested, order);
         }
-        if self.nodes[node].kswapd.woken {
+        if kswapd.woken {
             return (self.start_balancing(node, b.sc.cpu), Daemon::Ran);
+        }
+        if rules.order_kept && order == requested {
+            // It did what it was asked for, and turns to what was asked for meanwhile.
+            (requested, order) = (kswapd.order, kswapd.order);
+            highest = kswapd.highest.unwrap_or(highest);
         }
         if self.may_sleep(node, order, highest) {
             if rules.hints_forgotten == HintsForgotten::BeforeNap {
@@ -36,11 +42,9 @@ impl<O: Observer> Vm<'_, O> {
             if self.kernel.kcompactd.kcompactd == Background::On {
                 self.wake_kcompactd(node, requested, highest);
             }
-            let nap = Nap { requested, reclaimed: order, highest };
-            return (Phase::Napping(nap), Daemon::Nap(TENTH_SECOND_NS));
+            return (Phase::Napping(Nap { order, highest }), Daemon::Nap(TENTH_SECOND_NS));
         }
         self.stat.kswapd_high_wmark_hit_quickly += 1;
-        self.nodes[node].kswapd.request(highest, if rules.order_kept { order } else { 0 });
         // If nothing was reclaimed at any priority, kernels without hopeless nodes set zones aside; here the next write
         // may change that. Others run again until the node is hopeless.
         let waits = b.reclaimed == 0 && !rules.hopeless_nodes;
@@ -50,21 +54,22 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Sleeps after a nap if the node is still balanced; runs again otherwise.
     pub(super) fn after_nap(&mut self, node: usize, cpu: usize, nap: Nap) -> (Phase, Daemon) {
-        let Nap { requested, reclaimed, highest } = nap;
-        if self.nodes[node].kswapd.woken {
+        let rules = &self.kernel.kswapd;
+        let kswapd = &mut self.nodes[node].kswapd;
+        if kswapd.woken {
+            if rules.order_kept {
+                kswapd.order = kswapd.order.max(nap.order);
+            }
             self.stat.kswapd_low_wmark_hit_quickly += 1;
             return (self.start_balancing(node, cpu), Daemon::Ran);
         }
-        let rules = &self.kernel.kswapd;
-        if self.may_sleep(node, reclaimed, highest) {
+        if self.may_sleep(node, nap.order, nap.highest) {
             if rules.hints_forgotten == HintsForgotten::AfterNap {
                 self.reset_skip_hints(node);
             }
             return (Phase::Asleep, Daemon::Sleep);
         }
         self.stat.kswapd_high_wmark_hit_quickly += 1;
-        let order = if rules.order_kept { requested.min(reclaimed) } else { 0 };
-        self.nodes[node].kswapd.request(highest, order);
         (self.start_balancing(node, cpu), Daemon::Ran)
     }
 }

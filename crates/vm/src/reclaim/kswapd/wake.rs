@@ -20,6 +20,9 @@ impl<O: Observer> Vm<'_, O> {
         direct: bool,
     ) {
         self.nodes[node].kswapd.request(highest, order);
+        if self.kernel.kswapd.order_kept && self.nodes[node].kswapd.is_running() {
+            return;
+        }
         let balanced = self.is_balanced_for_wake(node, order, highest);
         let zones = self.allocator.zones();
         let boosted =
