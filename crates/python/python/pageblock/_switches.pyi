@@ -47,7 +47,7 @@ class Switches(TypedDict, total=False):
     force_unreserve: bool
     oom_reserve: Literal["all", "half"]
     highatomic_high: Literal["all", "with_high"]
-    defrag_blocks: bool
+    defrag_blocks: bool | Literal["off", "counted", "on"]
     hybrid_threshold: int
     min_free_kbytes: int
     min_free_kbytes_max: int
@@ -92,6 +92,8 @@ class Switches(TypedDict, total=False):
     middle_must_fit: bool
     around_hint: Literal["short", "at_end"]
     suitability: Literal["zone", "index_first", "request_first", "min_for_cheap"]
+    compact_gap: Literal["by_order", "capped"]
+    ready_mark: Literal["high", "high_and_distance"]
     deferral: Literal["preferred_zone", "each_zone"]
     direct_end: Literal["low_watermark", "success"]
     stall_count: Literal["on_entry", "when_tried"]
@@ -299,7 +301,7 @@ class SwitchAttributes:
     def highatomic_high(self) -> Literal["all", "with_high"]:
         """Which requests may use the highatomic reserve in the slow path."""
     @property
-    def defrag_blocks(self) -> bool:
+    def defrag_blocks(self) -> Literal["off", "counted", "on"]:
         """Whole pageblocks as the aim of reclaim under vm.defrag_mode."""
     @property
     def hybrid_threshold(self) -> int:
@@ -434,6 +436,12 @@ class SwitchAttributes:
     def suitability(self) -> Literal["zone", "index_first", "request_first", "min_for_cheap"]:
         """Whether a zone should be compacted."""
     @property
+    def compact_gap(self) -> Literal["by_order", "capped"]:
+        """The free pages that compaction needs besides the block."""
+    @property
+    def ready_mark(self) -> Literal["high", "high_and_distance"]:
+        """What must be free for direct reclaim to leave a zone to compaction."""
+    @property
     def deferral(self) -> Literal["preferred_zone", "each_zone"]:
         """Where failures are recorded."""
     @property
@@ -480,7 +488,7 @@ class SwitchAttributes:
         """A zone is balanced for an order only if compaction could run."""
     @property
     def hopeless_nodes(self) -> bool:
-        """kswapd gives up on a node after 16 runs without progress."""
+        """kswapd gives up on a node after 16 runs without progress, and on an order by what all of a run reclaimed."""
     @property
     def kswapd_target(self) -> Literal["unbounded", "zone_high", "node_high"]:
         """How much it reclaims at a priority."""
@@ -504,7 +512,7 @@ class SwitchAttributes:
         """When it resets compaction's skip hints."""
     @property
     def order_kept(self) -> bool:
-        """An order that is not balanced yet is kept for the next run."""
+        """The order asked for is kept apart from the one reclaimed for, and a wakeup during a run is only recorded."""
     @property
     def lru(self) -> Literal["zone", "node"]:
         """Whether LRU lists belong to zones or nodes."""
