@@ -387,9 +387,7 @@ choices! {
     DefragBlocks {
         /// Up to 7.2.
         Off = "off",
-        /// 7.2.13: they do, and their failures count when others are allowed.
-        Counted = "counted",
-        /// From 7.3: they do, and when others are allowed the count of failures starts over.
+        /// From 7.3 and in 7.2.13: they do, and when others are allowed the count of failures starts over (7.2.13: goes on).
         On = "on",
     }
     /// Whether a request whose CPU list could not be refilled goes on to the zone, where the highatomic reserve is.

@@ -324,7 +324,7 @@ presets! {
         merge_rule: MergeRule::RetypeAll,
     };
     /// 7.2.13: defrag_mode reclaims and compacts for whole pageblocks
-    DEBIAN_7_2 = "debian-7.2", V7_2 { defrag_blocks: DefragBlocks::Counted, };
+    DEBIAN_7_2 = "debian-7.2", V7_2 { defrag_blocks: DefragBlocks::On, };
 }
 
 impl Policy {

@@ -8,9 +8,7 @@ use super::{
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::mobility::Migratetype;
 use crate::base::request::Gfp;
-use crate::policy::{
-    CompactFirst, DefragBlocks, ForceUnreserve, Reserve, SkippedGivesUp, Slowpath, WmarkCheck,
-};
+use crate::policy::{CompactFirst, ForceUnreserve, Reserve, SkippedGivesUp, Slowpath, WmarkCheck};
 
 impl SlowPath<'_> {
     pub(super) fn start_later(&mut self) -> Step {
@@ -196,10 +194,9 @@ impl SlowPath<'_> {
     }
 
     pub(super) fn after_drop(&mut self) -> Step {
-        let starts_over = self.policy.defrag_blocks == DefragBlocks::On
-            && self.effort_order() != self.demand.order;
+        let promoted = self.effort_order() != self.demand.order;
         self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
-        if starts_over {
+        if promoted {
             // What failed so far was the search for whole blocks.
             self.no_progress_loops = 0;
             self.compaction_retries = 0;

@@ -278,7 +278,7 @@ impl SlowPath<'_> {
     /// Returns the order that reclaim and compaction work for: whole blocks as long as blocks of other types may not be
     /// split, as nothing smaller would serve a kernel request, where `defrag_blocks` is on.
     fn effort_order(&self) -> Order {
-        let promoted = self.policy.defrag_blocks != DefragBlocks::Off
+        let promoted = self.policy.defrag_blocks == DefragBlocks::On
             && self.flags.has(AllocFlags::NOFRAGMENT)
             && self.demand.migratetype != Migratetype::Movable;
         if promoted {

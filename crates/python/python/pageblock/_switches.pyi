@@ -47,7 +47,7 @@ class Switches(TypedDict, total=False):
     force_unreserve: bool
     oom_reserve: Literal["all", "half"]
     highatomic_high: Literal["all", "with_high"]
-    defrag_blocks: bool | Literal["off", "counted", "on"]
+    defrag_blocks: bool
     hybrid_threshold: int
     min_free_kbytes: int
     min_free_kbytes_max: int
@@ -301,7 +301,7 @@ class SwitchAttributes:
     def highatomic_high(self) -> Literal["all", "with_high"]:
         """Which requests may use the highatomic reserve in the slow path."""
     @property
-    def defrag_blocks(self) -> Literal["off", "counted", "on"]:
+    def defrag_blocks(self) -> bool:
         """Whole pageblocks as the aim of reclaim under vm.defrag_mode."""
     @property
     def hybrid_threshold(self) -> int:
