@@ -14,11 +14,8 @@ const STREAM: &CStr = c"arrow_array_stream";
 pub(crate) fn stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let capsule = object.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
     let pointer = capsule.pointer_checked(Some(STREAM))?;
-    // SAFETY:
-    // - The capsule has the name by which Arrow's interface says that it points to a valid `ArrowArrayStream`.
-    // - The stream is moved out, as the interface demands of a consumer: `from_raw` leaves one that is released, which the
-    //   capsule's destructor does not release again.
-    // - The capsule lives until the end of this function, and the interpreter's lock is held: nobody else takes the stream.
+    // SAFETY: the name says that this is a valid `ArrowArrayStream`. `from_raw` moves it out and leaves a released one, which the
+    // capsule's destructor lets be; the capsule lives until the end, and under the interpreter's lock nobody else takes it.
     let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast()) };
     reader.map_err(|error| asked(error.to_string()))
 }

@@ -159,18 +159,31 @@ impl<O: Observer> Vm<'_, O> {
         if self.kernel.allocator.nofragment != Nofragment::DefragMode {
             return self.compaction_suitable(zone, order, highest);
         }
-        let marks = entry.watermarks();
-        let high = entry.boost() + marks.high;
+        let high = entry.boost() + entry.watermarks().high;
         let blocks = entry.free_pages_in_blocks();
         if entry.watermark_ok_if(blocks, order, high, highest, AllocFlags(0)) {
             return Suitable::Success;
         }
+        self.compaction_suitable_above(zone, order, high, highest)
+    }
+
+    /// Tells whether a zone without a free block should be compacted, if a mark that includes the boost has to hold
+    /// (`compaction_suitable` from 6.15).
+    pub(crate) fn compaction_suitable_above(
+        &self,
+        zone: usize,
+        order: Order,
+        mark: u64,
+        highest: ZoneKind,
+    ) -> Suitable {
+        let zone = &self.allocator.zones()[zone];
+        let marks = zone.watermarks();
         let costly = order > PAGE_ALLOC_COSTLY_ORDER;
         let distance = if costly { marks.low - marks.min } else { 0 };
-        let needed = high + self.kernel.compaction.gap(order) + distance;
+        let needed = mark + self.kernel.compaction.gap(order) + distance;
         let threshold = i64::from(self.kernel.sysctl.extfrag_threshold);
-        let scarce = costly && (0..=threshold).contains(&fragmentation_index(entry, order));
-        if scarce || !entry.watermark_ok(0, needed, highest, AllocFlags::CMA) {
+        let scarce = costly && (0..=threshold).contains(&fragmentation_index(zone, order));
+        if scarce || !zone.watermark_ok(0, needed, highest, AllocFlags::CMA) {
             return Suitable::Skipped;
         }
         Suitable::Continue

@@ -165,14 +165,18 @@ impl<O: Observer> Vm<'_, O> {
             Suitable::Success => true,
             Suitable::Skipped => false,
             Suitable::Continue => {
-                let zone = &self.allocator.zones()[zone];
-                let marks = zone.watermarks();
-                let mark = zone.boost() + marks.high + self.kernel.compaction.gap(order);
-                let more = match self.kernel.compaction.ready_mark {
-                    ReadyMark::High => 0,
-                    ReadyMark::HighAndDistance => marks.low - marks.min,
-                };
-                zone.watermark_ok(0, mark + more, highest, AllocFlags(0))
+                let entry = &self.allocator.zones()[zone];
+                let high = entry.boost() + entry.watermarks().high;
+                match self.kernel.compaction.ready_mark {
+                    ReadyMark::High => {
+                        let mark = high + self.kernel.compaction.gap(order);
+                        entry.watermark_ok(0, mark, highest, AllocFlags(0))
+                    }
+                    ReadyMark::HighAndDistance => {
+                        self.compaction_suitable_above(zone, order, high, highest)
+                            == Suitable::Continue
+                    }
+                }
             }
         }
     }
