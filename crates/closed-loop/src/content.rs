@@ -7,13 +7,16 @@ use pageblock::request::Gfp;
 /// What memory is used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
-    /// A file's page: on an LRU list, reclaimable and migratable.
+    /// A file's page or folio: on an LRU list, reclaimable and migratable.
     File,
     /// A mapping's page, or shared memory: migratable.
     Anon,
-    /// The kernel's, a large page, or one of a block device with metadata: it stays where it is.
+    /// The kernel's, a huge page, or one of a block device with metadata: it stays where it is.
     Fixed,
 }
+
+/// The largest order below that of a huge page, which nothing that was recorded splits.
+const MAX_FOLIO_ORDER: Order = 8;
 
 /// The flags of a request for pages that are read ahead (`readahead_gfp_mask`).
 const READ_AHEAD: Gfp = Gfp(Gfp::NORETRY.0 | Gfp::NOWARN.0);
@@ -24,10 +27,13 @@ impl Use {
     /// file system that must not be entered again; a mapping's has none of these.
     pub(crate) fn of(order: Order, gfp: Gfp) -> Self {
         let movable = gfp.migratetype() == Some(Migratetype::Movable);
-        if order > 0 || !movable || gfp.has(Gfp::NOFAIL) {
+        let huge = order > MAX_FOLIO_ORDER;
+        if huge || !movable || gfp.has(Gfp::NOFAIL) {
             Self::Fixed
         } else if gfp.has(Gfp::WRITE) || gfp.has(READ_AHEAD) || !gfp.has(Gfp::FS) {
             Self::File
+        } else if order > 0 {
+            Self::Fixed
         } else {
             Self::Anon
         }
@@ -49,5 +55,7 @@ mod tests {
         assert_eq!(of(metadata), Use::Fixed);
         assert_eq!(of("GFP_HIGHUSER|__GFP_ACCOUNT"), Use::Fixed);
         assert_eq!(Use::of(9, Gfp::GFP_TRANSHUGE), Use::Fixed);
+        assert_eq!(Use::of(2, Gfp::parse(read).unwrap()), Use::File);
+        assert_eq!(Use::of(1, Gfp::GFP_HIGHUSER_MOVABLE), Use::Fixed);
     }
 }

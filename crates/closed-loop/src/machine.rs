@@ -68,18 +68,25 @@ impl Indexes {
         Self { space, used: vec![false; len], next: 0 }
     }
 
-    /// Returns an index that no name stands for, and that has no page.
-    fn take(&mut self, vm: &mut Vm<'_, Watch>) -> u32 {
-        loop {
+    /// Returns the first of as many indexes in a row as a block of an order has pages, which no name stands for, and
+    /// which have no page; `None` if there are no more as many.
+    fn take(&mut self, vm: &mut Vm<'_, Watch>, order: Order) -> Option<u32> {
+        let (pages, mut tried, mut free) = (1 << order, 0, 0);
+        while free < pages && tried < 2 * self.used.len() {
             let at = self.next;
             self.next = (at + 1) % self.used.len();
             let holds = matches!(vm.spaces().slot(self.space, at as u32), Slot::Page(_));
-            if !self.used[at] && !holds {
-                vm.forget_index(self.space, at as u32);
-                self.used[at] = true;
-                return at as u32;
-            }
+            let runs_on = self.next != 0 || free + 1 == pages;
+            free = if self.used[at] || holds || !runs_on { 0 } else { free + 1 };
+            tried += 1;
         }
+        let end = if self.next == 0 { self.used.len() } else { self.next };
+        let first = end.checked_sub(free).filter(|_| free == pages)?;
+        for at in first..end {
+            vm.forget_index(self.space, at as u32);
+            self.used[at] = true;
+        }
+        Some(first as u32)
     }
 
     /// Nothing names the index any more.
@@ -132,7 +139,8 @@ impl<'m> Machine<'m> {
             for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
                 if let Some(FrameState::Allocated { order, .. }) = self.state(pfn) {
                     let block = self.block_type(pfn).unwrap_or(Migratetype::Movable);
-                    let content = if order > 0 { Use::Fixed } else { on_list };
+                    let content =
+                        if order > 0 && on_list == Use::Anon { Use::Fixed } else { on_list };
                     self.name(pfn, pfn, order, content, assumed_type(false, block));
                 }
             }
@@ -167,21 +175,24 @@ impl<'m> Machine<'m> {
         used: Use,
         mt: Migratetype,
     ) -> Content {
-        let content = match used {
-            Use::Fixed => {
-                self.own(here, order, mt);
-                self.names.set_block(recorded, here, order);
-                return Content::Fixed(here);
-            }
-            Use::File => Content::File(self.files.take(&mut self.vm)),
-            Use::Anon => Content::Anon(self.mappings.take(&mut self.vm)),
+        let indexes = match used {
+            Use::Fixed => None,
+            Use::File => Some(&mut self.files),
+            Use::Anon => Some(&mut self.mappings),
         };
-        if let Content::File(index) | Content::Anon(index) = content {
-            let space = if used == Use::File { self.files.space } else { self.mappings.space };
-            self.vm.add_page(space, index, here, 0);
+        let taken = indexes.and_then(|of| Some((of.space, of.take(&mut self.vm, order)?)));
+        let Some((space, index)) = taken else {
+            self.own(here, order, mt);
+            self.names.set_block(recorded, here, order);
+            return Content::Fixed(here);
+        };
+        self.vm.add_page(space, index, here, order);
+        let of =
+            |index| if used == Use::File { Content::File(index) } else { Content::Anon(index) };
+        for n in 0..1 << order {
+            self.names.set(Pfn(recorded.0 + u64::from(n)), of(index + n));
         }
-        self.names.set(recorded, content);
-        content
+        of(index)
     }
 
     fn own(&mut self, here: Pfn, order: Order, mt: Migratetype) {
@@ -321,6 +332,9 @@ impl<'m> Machine<'m> {
                     frame += freed - 1;
                 }
                 Some(Content::File(index)) if reclaimed => self.files.forget(index),
+                Some(Content::File(index)) if at == pfn && order > 0 => {
+                    self.free_folio(cpu, index, order);
+                }
                 Some(content) => self.free_page(cpu, content),
                 None => {
                     known |= self.names.release(at);
@@ -336,6 +350,14 @@ impl<'m> Machine<'m> {
                 None => self.counts.unknown_frees += 1,
             }
         }
+    }
+
+    /// Frees a page of a file whose recorded frame is the first of a folio, and the folio, if it still is one.
+    fn free_folio(&mut self, cpu: usize, index: u32, order: Order) {
+        if !self.vm.free_folio(cpu, self.files.space, index, order) {
+            self.free_page(cpu, Content::File(index));
+        }
+        self.files.forget(index);
     }
 
     fn free_page(&mut self, cpu: usize, content: Content) {

@@ -255,7 +255,9 @@ presets! {
         memory { slab_exists: false, }
         huge { mthp: true, }
     };
-    V6_9 = "linux-6.9", V6_8, {};
+    V6_9 = "linux-6.9", V6_8, {
+        compaction { moves_folios: true, }
+    };
     V6_10 = "linux-6.10", V6_9, {};
     V6_12 = "linux-6.12", V6_10, {};
     V6_13 = "linux-6.13", V6_12, {};

@@ -67,7 +67,7 @@ impl Content for Frames {
         true
     }
 
-    fn hold(&mut self, pfn: Pfn, held: bool) {
+    fn hold(&mut self, pfn: Pfn, _: Order, held: bool) {
         self.uses[pfn.0 as usize] = if held { Use::Stays } else { Use::Free } as u8;
     }
 }

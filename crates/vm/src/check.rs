@@ -94,7 +94,7 @@ impl Found {
         match page.kind() {
             Owner::File => {
                 self.mapped += pages(page.order());
-                self.dirty += u64::from(page.has(PageFlags::DIRTY));
+                self.dirty += u64::from(page.has(PageFlags::DIRTY)) << page.order();
                 self.writeback += u64::from(page.has(PageFlags::WRITEBACK));
             }
             Owner::Anon => self.mapped += pages(page.order()),
@@ -226,7 +226,7 @@ impl<O: Observer> Vm<'_, O> {
                     self.check_place(pfn)?;
                 }
                 if page.kind() == Owner::File {
-                    dirty += u64::from(page.has(PageFlags::DIRTY));
+                    dirty += u64::from(page.has(PageFlags::DIRTY)) << page.order();
                     writeback += u64::from(page.has(PageFlags::WRITEBACK));
                 }
                 present += pages(page.order());

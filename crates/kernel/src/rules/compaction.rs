@@ -280,6 +280,10 @@ group! {
         sync_light_waits: bool = true,
         /// Which pageblocks asynchronous direct compaction migrates from.
         async_source: AsyncSource = AsyncSource::Movable,
+        /// Folios above order 0 are migrated, if they are smaller than the wanted order; free blocks are split only as
+        /// far as their new content needs, and go back as they are.
+        /// From 6.9 (733aea0b3a7b, ee6f62fd34f0).
+        moves_folios: bool = false,
         /// Which free blocks compaction does not migrate to.
         compact_target: CompactTarget = CompactTarget::AcceptLarge,
         /// The orders for which the fragmentation index decides.

@@ -2,9 +2,11 @@
 //!
 //! Source: `compact_zone`, `migrate_pages`, `release_freepages` (mm/compaction.c, mm/migrate.c).
 
+use std::collections::VecDeque;
+
 use pageblock::alloc::Allocator;
 use pageblock::event::Observer;
-use pageblock::frame::{Order, Pfn};
+use pageblock::frame::{Order, Pfn, pages};
 use pageblock::ids::CpuId;
 use pageblock_kernel::rules::compaction::{
     AfterFailure, DrainLists, LastMigrated, Meeting, WithoutRoom,
@@ -42,7 +44,7 @@ impl Compactor {
                 LastMigrated::Moved => self.last_migrated,
             };
         }
-        self.scanned.isolated += self.batch.len() as u64;
+        self.scanned.isolated += self.batch_pages as u64;
         let no_room = self.move_isolated(allocator, state, content, cpu, observer);
         if self.rules.last_migrated == LastMigrated::Moved && self.scanned.moved > 0 {
             self.last_migrated = Some(before);
@@ -57,7 +59,7 @@ impl Compactor {
         gives_up
     }
 
-    /// Migrates the isolated pages. Returns whether free pages ran out.
+    /// Migrates the isolated blocks, the last one first. Returns whether free pages ran out.
     fn move_isolated<C: Content, O: Observer>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -67,34 +69,54 @@ impl Compactor {
         observer: &mut O,
     ) -> bool {
         let mut no_room = false;
-        for at in 0..self.batch.len() {
-            if self.targets.is_empty() {
-                let wanted = self.batch.len() - at;
-                self.isolate_free(allocator, state, content, wanted);
-            }
-            let Some(to) = self.targets.pop() else {
+        let mut left = self.batch_pages;
+        // The pages of blocks that are split, which are moved after the rest.
+        let mut parts = VecDeque::new();
+        while let Some((from, order)) = self.batch.pop().or_else(|| parts.pop_front()) {
+            let from = Pfn(from.into());
+            let Some(to) = self.target(allocator, state, content, order, left) else {
+                if order > 0 && split(allocator, content, from, order) {
+                    parts.extend((0..pages(order)).map(|n| (from.plus(n).0 as u32, 0)));
+                    continue;
+                }
                 // The rest of the batch stays where it is.
                 self.scanned.failed += u64::from(self.rules.no_room_counts);
                 no_room = true;
                 break;
             };
-            let from = self.batch[at];
-            let (from, to) = (Pfn(from.into()), Pfn(to.into()));
-            content.hold(to, false);
+            left -= 1 << order;
             let moved = content.migrate(from, to, self.goal.mode);
-            *(if moved { &mut self.scanned.moved } else { &mut self.scanned.failed }) += 1;
+            *(if moved { &mut self.scanned.moved } else { &mut self.scanned.failed }) +=
+                pages(order);
             if !moved && self.rules.keep_target {
-                content.hold(to, true);
-                self.targets.push(to.0 as u32);
+                content.hold(to, order, true);
+                self.targets.push_next(to, order);
+                left += 1 << order;
                 continue;
             }
             let freed = if moved { from } else { to };
-            if let Err(error) = allocator.free(CpuId(cpu), freed, 0, observer) {
+            if let Err(error) = allocator.free(CpuId(cpu), freed, order, observer) {
                 panic!("freeing frame {freed} after migration: {error}");
             }
         }
         self.batch.clear();
+        self.batch_pages = 0;
         no_room
+    }
+
+    /// Returns a target of an order, of which `left` pages are still needed.
+    fn target<C: Content>(
+        &mut self,
+        allocator: &mut Allocator<'_>,
+        state: &mut ZoneCompact,
+        content: &mut C,
+        order: Order,
+        left: usize,
+    ) -> Option<Pfn> {
+        self.targets.take(allocator, content, order).or_else(|| {
+            self.isolate_free(allocator, state, content, left);
+            self.targets.take(allocator, content, order)
+        })
     }
 
     /// Decides how to go on after a page could not be migrated, so that its block will not become free.
@@ -171,19 +193,32 @@ impl Compactor {
         cpu: usize,
         observer: &mut O,
     ) {
-        let highest = self.targets.iter().copied().max();
-        for pfn in self.targets.drain(..) {
-            let pfn = Pfn(pfn.into());
-            content.hold(pfn, false);
-            if let Err(error) = allocator.free(CpuId(cpu), pfn, 0, observer) {
+        let highest = self.targets.highest();
+        while let Some((pfn, order)) = self.targets.take_any() {
+            content.hold(pfn, order, false);
+            if let Err(error) = allocator.free(CpuId(cpu), pfn, order, observer) {
                 panic!("freeing the unused target {pfn}: {error}");
             }
         }
         if let Some(highest) = highest
             && self.rules.free_scanner_goes_back
         {
-            let block = Pfn(highest.into()).align_down(allocator.geometry().pageblock_order).0;
+            let block = highest.align_down(allocator.geometry().pageblock_order).0;
             state.free = state.free.max(block);
         }
     }
+}
+
+/// Splits a block for which there is no target (`try_split_folio`). Returns whether it was.
+fn split<C: Content>(
+    allocator: &mut Allocator<'_>,
+    content: &mut C,
+    pfn: Pfn,
+    order: Order,
+) -> bool {
+    let splits = content.split(pfn);
+    if splits && let Err(error) = allocator.split_allocated(pfn, order, 0) {
+        panic!("splitting the block at {pfn}: {error}");
+    }
+    splits
 }

@@ -1,6 +1,6 @@
 //! The pages of this crate as the content that compaction moves.
 
-use pageblock::frame::Pfn;
+use pageblock::frame::{Order, Pfn};
 
 use super::{Content, Mode};
 use crate::base::inject::Inject;
@@ -48,10 +48,15 @@ impl Content for Pages<'_> {
         true
     }
 
-    fn hold(&mut self, pfn: Pfn, held: bool) {
+    fn split(&mut self, pfn: Pfn) -> bool {
+        self.pagecache.split(self.pages, pfn.0 as u32);
+        true
+    }
+
+    fn hold(&mut self, pfn: Pfn, order: Order, held: bool) {
         let page = &mut self.pages[pfn.0 as u32];
         if held {
-            page.own(Owner::Compaction, 0, 0, 0);
+            page.own(Owner::Compaction, order, 0, 0);
         } else {
             page.disown();
         }

@@ -35,7 +35,7 @@ impl Compactor {
         };
         let mut highest = pfn.min(self.migrate_pfn + pages(order));
         let mut found = Vec::new();
-        while pfn >= low && self.targets.len() < self.batch.len() {
+        while pfn >= low && self.targets.pages() < self.batch_pages {
             let Some((zone, _)) =
                 allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
             else {
@@ -136,14 +136,14 @@ impl Compactor {
 
     fn isolate_frames<C: Content>(&mut self, zone: &Zone<'_>, content: &C, end: u64) {
         let mut pfn = self.migrate_pfn;
-        while pfn < end && self.batch.len() < CLUSTER {
+        while pfn < end && self.batch_pages < CLUSTER {
             let (order, free) = block_at(zone, pfn);
             // A huge page is recognised by its first frame.
             let huge = !free && order >= zone.geometry().pageblock_order;
             self.scanned.migrate += if huge { 1 } else { pages(order).min(end - pfn) };
             let used = matches!(zone.state(Pfn(pfn)), Some(FrameState::Allocated { .. }));
             if used && order == 0 && content.is_movable(Pfn(pfn), self.goal.mode) {
-                self.batch.push(pfn as u32);
+                self.isolate(pfn, 0);
             }
             pfn += pages(order);
         }
@@ -224,14 +224,14 @@ mod tests {
             with_zone(policy, Movable, |allocator, compactor, state| {
                 fill(allocator);
                 // More than one pageblock has free pages.
-                compactor.batch = (0..130).collect();
+                compactor.batch_pages = 130;
                 compactor.isolate_free(allocator, state, &mut AllMovable, 130);
-                let targets = &compactor.targets;
+                let targets = &mut compactor.targets;
                 seen = (
-                    targets.len(),
+                    targets.pages(),
                     compactor.scanned.free,
                     compactor.free_pfn,
-                    targets.last().copied(),
+                    targets.take_any().map(|(pfn, _)| pfn.0),
                 );
             });
             seen
@@ -255,7 +255,7 @@ mod tests {
                     allocator.free(CpuId(0), Pfn(pfn), 0, &mut ()).unwrap();
                 }
                 allocator.drain_all(&mut ());
-                compactor.batch = (0..130).collect();
+                compactor.batch_pages = 130;
                 compactor.isolate_free(allocator, state, &mut AllMovable, 130);
                 place = (state.free, allocator.zones()[0].skip(Pfn(512)));
             });

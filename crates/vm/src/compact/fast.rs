@@ -203,7 +203,7 @@ impl Compactor {
         wanted: usize,
     ) {
         let async_direct = self.goal.direct.is_some() && self.goal.mode == Mode::Async;
-        if self.targets.len() >= wanted || async_direct {
+        if self.targets.pages() >= wanted || async_direct {
             return;
         }
         let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
@@ -212,7 +212,7 @@ impl Compactor {
         };
         let start = block.max(zone.span().start.0);
         let end = (block + pages(zone.geometry().pageblock_order)).min(zone.span().end.0);
-        let (mut found, missing) = (Vec::new(), wanted - self.targets.len());
+        let (mut found, missing) = (Vec::new(), wanted - self.targets.pages());
         let (next, taken) = self.take_free(zone, (start, end), 1, missing, &mut found);
         let spent = match self.rules.around_hint {
             AroundHint::AtEnd => next >= end,

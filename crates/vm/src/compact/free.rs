@@ -36,8 +36,6 @@ impl Compactor {
         if !self.search_free(allocator, state, content, wanted) {
             self.walk_free(allocator, state, content, wanted);
         }
-        // Targets are used from the end of the list: the first found come first.
-        self.targets.reverse();
     }
 
     /// Goes down through the pageblocks (`isolate_freepages`). From 5.1 it looks at every second page of a pageblock
@@ -80,7 +78,7 @@ impl Compactor {
                 stride = if taken > 0 { 1 } else { (2 * stride).min(MAX_STRIDE) };
             }
             self.free_pfn = block.0.saturating_sub(pages(order));
-            if block.0 == 0 || self.targets.len() >= wanted {
+            if block.0 == 0 || self.targets.pages() >= wanted {
                 return;
             }
         }
@@ -126,7 +124,7 @@ impl Compactor {
         wanted: usize,
         found: &mut Vec<(Pfn, Order)>,
     ) -> usize {
-        let wanted = wanted.saturating_sub(self.targets.len());
+        let wanted = wanted.saturating_sub(self.targets.pages());
         let start = self.free_pfn.max(zone.span().start.0);
         let (next, taken) = self.take_free(zone, (start, end), stride, wanted, found);
         let stopped = next < end && taken < wanted;
@@ -177,7 +175,7 @@ impl Compactor {
         (end, taken)
     }
 
-    /// Splits a free block that was taken into targets.
+    /// Keeps a free block that was taken as targets: from 6.9 as a whole, before as single pages.
     pub(super) fn take<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -185,13 +183,21 @@ impl Compactor {
         pfn: Pfn,
         order: Order,
     ) {
+        self.scanned.isolated += pages(order);
+        if self.rules.moves_folios {
+            content.hold(pfn, order, true);
+            self.targets.push_last(pfn, order);
+            return;
+        }
         if let Err(error) = allocator.split_allocated(pfn, order, 0) {
             panic!("splitting the free block at {pfn}: {error}");
         }
-        self.scanned.isolated += pages(order);
-        for offset in 0..pages(order) {
-            content.hold(pfn.plus(offset), true);
-            self.targets.push((pfn.0 + offset) as u32);
+        for page in (0..pages(order)).map(|n| pfn.plus(n)) {
+            content.hold(page, 0, true);
+            match self.rules.free_scanner {
+                FreeScanner::AsNeeded => self.targets.push_last(page, 0),
+                _ => self.targets.push_next(page, 0),
+            }
         }
     }
 }

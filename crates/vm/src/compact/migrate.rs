@@ -113,6 +113,21 @@ impl Compactor {
         }
     }
 
+    /// Adds a block in use to the batch.
+    pub(super) fn isolate(&mut self, pfn: u64, order: Order) {
+        self.batch.push((pfn as u32, order));
+        self.batch_pages += 1 << order;
+    }
+
+    /// Returns the lowest order of blocks that stay where they are (`skip_isolation_on_order`).
+    fn too_large(&self, pageblock: Order) -> Order {
+        if self.rules.moves_folios {
+            self.goal.order.map_or(pageblock, |order| order.min(pageblock))
+        } else {
+            1
+        }
+    }
+
     /// Fills the batch from a pageblock. Returns the first page that was taken, even if it was put back.
     fn isolate_block<C: Content>(&mut self, zone: &Zone<'_>, content: &C, end: u64) -> Option<Pfn> {
         let mode = self.goal.mode;
@@ -125,9 +140,10 @@ impl Compactor {
             (Mode::Async, true, Some(order)) => Some(order),
             _ => None,
         };
+        let too_large = self.too_large(zone.geometry().pageblock_order);
         let mut pfn = self.migrate_pfn;
         let mut next_unit = unit_end(pfn, unit);
-        while pfn < end && (self.batch.len() < CLUSTER || self.takes_rest) {
+        while pfn < end && (self.batch_pages < CLUSTER || self.takes_rest) {
             if pfn >= next_unit {
                 if !self.batch.is_empty() {
                     break;
@@ -141,15 +157,15 @@ impl Compactor {
                     pfn += pages(order);
                     continue;
                 }
-                Some(FrameState::Allocated { order: 0, .. })
-                    if content.is_movable(Pfn(pfn), waits_for) =>
+                Some(FrameState::Allocated { order, .. })
+                    if order < too_large && content.is_movable(Pfn(pfn), waits_for) =>
                 {
                     first = first.or(Some(Pfn(pfn)));
-                    self.batch.push(pfn as u32);
-                    pfn += 1;
+                    self.isolate(pfn, order);
+                    self.scanned.migrate_passed += pages(order) - 1;
+                    pfn += pages(order);
                     continue;
                 }
-                // Linux: from 6.9 larger blocks below the wanted order are migrated too.
                 Some(FrameState::Allocated { order, .. }) => {
                     self.scanned.migrate_passed += pages(order) - 1;
                     pfn += pages(order);
@@ -158,6 +174,7 @@ impl Compactor {
             }
             if unit.is_some() {
                 self.batch.clear();
+                self.batch_pages = 0;
                 pfn = pfn.max(next_unit);
                 next_unit = unit_end(pfn, unit);
             }

@@ -18,6 +18,7 @@ mod hints;
 pub mod kcompactd;
 mod migrate;
 pub mod suitable;
+mod targets;
 #[cfg(test)]
 mod testing;
 
@@ -38,6 +39,7 @@ pub use self::counts::{Scanned, counted};
 use self::defer::Deferral;
 use self::fast::Searches;
 use self::suitable::Suitable;
+use self::targets::Targets;
 
 /// Pages migrated in one batch (`COMPACT_CLUSTER_MAX`).
 const CLUSTER: usize = 32;
@@ -55,16 +57,22 @@ pub enum Mode {
 
 /// The content of an embedder's pages.
 pub trait Content {
-    /// Tells whether the content of the page in use at a frame can be migrated now. Only blocks of order 0 are asked
-    /// for.
+    /// Tells whether the content of the block in use that begins with a frame can be migrated now. Only blocks of order
+    /// 0 are asked for, from 6.9 also larger ones below the wanted order (`moves_folios`).
     fn is_movable(&self, pfn: Pfn, mode: Mode) -> bool;
 
-    /// Migrates the content of a page to another, which is free for it. Returns `false` and leaves the content if that
-    /// fails; otherwise compaction frees `from`.
+    /// Migrates the content of a block to another of its order, which is free for it. Returns `false` and leaves the
+    /// content if that fails; otherwise compaction frees `from`.
     fn migrate(&mut self, from: Pfn, to: Pfn, mode: Mode) -> bool;
 
-    /// Notes that compaction holds a free page as a migration target, or no longer does.
-    fn hold(&mut self, _pfn: Pfn, _held: bool) {}
+    /// Splits the content of a block above order 0 into its pages, as no free block of its order was found. Returns
+    /// whether it did; otherwise the content stays where it is.
+    fn split(&mut self, _pfn: Pfn) -> bool {
+        false
+    }
+
+    /// Notes that compaction holds a free block as a migration target, or no longer does.
+    fn hold(&mut self, _pfn: Pfn, _order: Order, _held: bool) {}
 }
 
 /// The state of a zone between compactions (fields of `struct zone`).
@@ -163,10 +171,12 @@ pub struct Compactor {
     rules: Compaction,
     migrate_pfn: u64,
     free_pfn: u64,
-    /// Free pages taken as targets; the highest is last.
-    targets: Vec<u32>,
-    /// Pages isolated in this step.
-    batch: Vec<u32>,
+    /// Free pages taken as targets.
+    targets: Targets,
+    /// Blocks isolated in this step, and their orders.
+    batch: Vec<(u32, Order)>,
+    /// The pages of the batch (`nr_migratepages`).
+    batch_pages: usize,
     /// Content was migrated from here: its pages must be merged when the scanner is past the block
     /// (`last_migrated_pfn`).
     last_migrated: Option<u64>,
@@ -198,8 +208,9 @@ impl Compactor {
             rules,
             migrate_pfn: 0,
             free_pfn: 0,
-            targets: Vec::new(),
+            targets: Targets::default(),
             batch: Vec::with_capacity(CLUSTER),
+            batch_pages: 0,
             last_migrated: None,
             started: false,
             finishing_block: false,

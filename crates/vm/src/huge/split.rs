@@ -3,43 +3,33 @@
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn};
 
-use crate::page::{Owner, PageFlags};
+use crate::page::Owner;
 use crate::vm::Vm;
 
 /// The number of orders that a block may have.
 const ORDERS: Order = 16;
 
 impl<O: Observer> Vm<'_, O> {
-    /// Splits a huge page that is off its list into single pages.
+    /// Splits a block of a file or mapping into single pages; they are on the list that it was on.
     pub(crate) fn split_huge(&mut self, pfn: u32) {
-        let page = self.pages[pfn];
-        if let Err(error) = self.allocator.split_allocated(Pfn(pfn.into()), page.order(), 0) {
-            panic!("splitting the huge page at {pfn}: {error}");
+        let order = self.pages[pfn].order();
+        if let Err(error) = self.allocator.split_allocated(Pfn(pfn.into()), order, 0) {
+            panic!("splitting the block at {pfn}: {error}");
         }
-        for offset in 0..1u32 << page.order() {
-            let part = &mut self.pages[pfn + offset];
-            part.own(page.kind(), 0, page.owner, page.index + offset);
-            part.flags = page.flags;
-            part.clear(PageFlags::LRU);
-        }
-        self.stat.thp_split_page += 1;
+        self.pagecache.split(&mut self.pages, pfn);
+        self.stat.thp_split_page += u64::from(order == self.allocator.geometry().pageblock_order);
     }
 
-    /// Splits the huge page that holds a page, if there is one; its pages are back on their list.
+    /// Splits the block of more than a page that holds a page, if there is one.
     pub(crate) fn split_for_unmap(&mut self, pfn: u32) {
         let head = self.huge_head(pfn);
-        let order = self.pages[head].order();
-        if order > 0 {
-            self.isolate(head);
+        if self.pages[head].order() > 0 {
             self.split_huge(head);
-            for part in head..head + (1 << order) {
-                self.putback(part);
-            }
         }
     }
 
     /// Returns the first page of the block that holds a page in use.
-    fn huge_head(&self, pfn: u32) -> u32 {
+    pub(crate) fn huge_head(&self, pfn: u32) -> u32 {
         (0..ORDERS)
             .map(|order| pfn >> order << order)
             .find(|&head| self.pages[head].kind() != Owner::None)

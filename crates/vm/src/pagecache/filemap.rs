@@ -211,6 +211,19 @@ impl<O: Observer> Vm<'_, O> {
         self.pagecache.spaces.forget(id);
     }
 
+    /// Frees the folio of a file that begins at an index and has an order. Returns whether there is one.
+    pub fn free_folio(&mut self, cpu: usize, space: SpaceId, index: u32, order: Order) -> bool {
+        let Slot::Page(pfn) = self.pagecache.spaces.slot(space, index) else { return false };
+        let page = &self.pages[pfn];
+        let begins = page.kind().is_lru() && page.index == index && page.order() == order;
+        if begins {
+            self.end_write(pfn);
+            self.clean(pfn);
+            self.drop_page(cpu, pfn, Slot::Empty);
+        }
+        begins
+    }
+
     /// Unmaps and frees a page of a mapping (`madvise(MADV_DONTNEED)` of a page); a huge page is split first.
     pub fn unmap_page(&mut self, cpu: usize, space: SpaceId, index: u32) {
         match self.pagecache.spaces.slot(space, index) {

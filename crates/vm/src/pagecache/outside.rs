@@ -21,21 +21,22 @@ impl<O: Observer> Vm<'_, O> {
         self.pagecache.spaces.set(space, index, Slot::Empty);
     }
 
-    /// Marks a page of a plain file as dirty; nothing but [`clean_plain`](Self::clean_plain) writes it.
+    /// Marks a page or folio of a plain file as dirty; nothing but [`clean_plain`](Self::clean_plain) writes it.
     pub fn dirty_plain(&mut self, pfn: u32) {
         if self.pages[pfn].has(PageFlags::DIRTY) || self.pages[pfn].kind() != Owner::File {
             return;
         }
         self.pages[pfn].set(PageFlags::DIRTY);
-        self.stat.nr_dirtied += 1;
+        let pages = 1 << self.pages[pfn].order();
+        self.stat.nr_dirtied += u64::from(pages);
         let node = self.node_of(pfn);
-        self.pagecache.writeback.dirty[node] += 1;
-        self.pagecache.spaces.get_mut(self.pages[pfn].owner).dirty += 1;
+        self.pagecache.writeback.dirty[node] += u64::from(pages);
+        self.pagecache.spaces.get_mut(self.pages[pfn].owner).dirty += pages;
     }
 
-    /// Marks a page of a plain file as clean: it was written, or is not needed any more.
+    /// Marks the page or folio of a plain file that holds a page as clean: it was written, or is not needed any more.
     pub fn clean_plain(&mut self, pfn: u32) {
-        self.clean(pfn);
+        self.clean(self.huge_head(pfn));
     }
 
     /// Splits a block of the kernel into blocks of a lower order (`split_page`).

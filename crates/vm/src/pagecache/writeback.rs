@@ -148,9 +148,10 @@ impl<O: Observer> Vm<'_, O> {
             return;
         }
         let node = self.node_of(pfn);
-        self.pagecache.writeback.dirty[node] -= 1;
+        let pages = 1 << self.pages[pfn].order();
+        self.pagecache.writeback.dirty[node] -= u64::from(pages);
         let space = self.pages[pfn].owner;
-        self.pagecache.spaces.get_mut(space).dirty -= 1;
+        self.pagecache.spaces.get_mut(space).dirty -= pages;
     }
 
     /// Takes the file that has been dirty longest off the list of dirty files.
