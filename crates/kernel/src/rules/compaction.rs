@@ -280,8 +280,7 @@ group! {
         sync_light_waits: bool = true,
         /// Which pageblocks asynchronous direct compaction migrates from.
         async_source: AsyncSource = AsyncSource::Movable,
-        /// Folios above order 0 are migrated, if they are smaller than the wanted order; free blocks are split only as
-        /// far as their new content needs, and go back as they are.
+        /// Folios smaller than the wanted order are migrated too; free blocks are split only as far as needed.
         /// From 6.9 (733aea0b3a7b, ee6f62fd34f0).
         moves_folios: bool = false,
         /// Which free blocks compaction does not migrate to.

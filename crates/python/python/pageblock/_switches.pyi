@@ -100,6 +100,7 @@ class Switches(TypedDict, total=False):
     needs_fs: bool
     sync_light_waits: bool
     async_source: Literal["movable", "own_type"]
+    moves_folios: bool
     compact_target: Literal["accept_large", "reject_pageblock", "reject_order"]
     extfrag_index: Literal["all_orders", "costly"]
     compact_counts: Literal["looks", "taken", "pages"]
@@ -459,6 +460,9 @@ class SwitchAttributes:
     @property
     def async_source(self) -> Literal["movable", "own_type"]:
         """Which pageblocks asynchronous direct compaction migrates from."""
+    @property
+    def moves_folios(self) -> bool:
+        """Folios smaller than the wanted order are migrated too; free blocks are split only as far as needed."""
     @property
     def compact_target(self) -> Literal["accept_large", "reject_pageblock", "reject_order"]:
         """Which free blocks compaction does not migrate to."""
