@@ -142,8 +142,8 @@ fn replay_says_which_loop_it_takes_and_why() {
         ran.stdout.lines().next().expect("it prints a line").to_owned()
     };
     for (options, ends) in [
-        (&[][..], "; the open loop is taken: the closed loop supports no more (grade B)"),
-        (&["--open-loop"], "; the open loop is taken, as asked for (the closed loop: grade B)"),
+        (&[][..], "; the open loop is taken: the closed loop supports no more (grade C)"),
+        (&["--open-loop"], "; the open loop is taken, as asked for (the closed loop: grade C)"),
         (&["--closed-loop"], "; the closed loop is taken, as asked for (the open loop: grade B)"),
     ] {
         let line = first(options);
