@@ -10,15 +10,17 @@
 //! | on a CPU list | 0 | movable when it was allocated last | 1 |
 //! | first frame of a free block | 0 | 1 | 0 |
 //! | not the first frame of its block | 0 | 0 | 0 |
-//! | reserved | 1 | 0 | 0 |
-//! | hole | 1 | 1 | 0 |
+//! | reserved | 1 | 1 | 0 |
+//! | hole | 1 | 0 | 0 |
 //!
 //! The order of a block follows from the frames behind it that are not first ones.
 //!
 //! Whether a block is in use changes without a lock, by the CPU that allocates or frees it, while other CPUs do the same
 //! with other frames of the word. So it is stored as the difference of two bits, in different words: the CPU that
 //! owns a pageblock changes the one by plain loads and stores, as it alone writes there; all others change the
-//! other by an atomic operation. `kind` and `held` change under the zone's lock only. A pageblock has no owner (0) when its
+//! other by an atomic operation. `kind` and `held` change under the zone's lock only, both in one word: who frees a block
+//! reads without the lock whether the frame behind it starts another, so that this must never seem to be part of a block
+//! while it changes hands. A pageblock has no owner (0) when its
 //! frames get states of their own, and the first CPU that refills a list from it becomes its owner.
 //!
 //! Words have no meaning before the byte of their pageblock says so: memory of any content will do.
@@ -38,15 +40,15 @@ use crate::table::state::{FrameState, free_in};
 pub(super) const GROUP: usize = usize::BITS as usize;
 const GROUP_ORDER: Order = usize::BITS.ilog2() as Order;
 
-/// The even frames of a group.
-const EVEN: usize = usize::MAX / 3;
+/// Frames whose kind is in the lower half of a word, and held in the upper one.
+const HALF: usize = GROUP / 2;
+const LOW: usize = usize::MAX >> HALF;
 
-/// The words of some frames: use as changed by the owner, and by others, kind, and held.
+/// The words of some frames: use as changed by the owner, and by others; kind and held of the first half, and of the second.
 pub(crate) type Group = [AtomicUsize; 4];
 const OWN: usize = 0;
 const OTHERS: usize = 1;
-const KIND: usize = 2;
-const HELD: usize = 3;
+const HALVES: usize = 2;
 
 /// A CPU that may own pageblocks, from 1 on.
 pub(crate) type Owner = u16;
@@ -139,18 +141,43 @@ impl<'m> FrameBits<'m> {
     }
 
     #[inline(always)]
-    fn is_mixed(&self, i: Index) -> bool {
+    pub(super) fn is_mixed(&self, i: Index) -> bool {
         self.owner_of(i).load(Acquire) & MIXED != 0
     }
 
     #[inline(always)]
     fn words(&self, group: usize) -> Words {
-        let [own, others, kind, held] = &self.groups[group];
-        Words {
-            in_use: own.load(Relaxed) ^ others.load(Relaxed),
-            kind: kind.load(Relaxed),
-            held: held.load(Relaxed),
+        let [own, others, low, high] = &self.groups[group];
+        let in_use = own.load(Relaxed) ^ others.load(Relaxed);
+        let (low, high) = (low.load(Relaxed), high.load(Relaxed));
+        Words { in_use, kind: low & LOW | high << HALF, held: low >> HALF | high & !LOW }
+    }
+
+    /// Changes kind and held in a group that was read as `now`. Under the zone's lock.
+    #[inline(always)]
+    fn put(&self, group: usize, now: Words, kind: usize, held: usize) {
+        let [_, _, low, high] = &self.groups[group];
+        let differs = now.kind ^ kind | now.held ^ held;
+        if differs & LOW != 0 {
+            low.store(kind & LOW | held << HALF, Relaxed);
         }
+        if differs & !LOW != 0 {
+            high.store(kind >> HALF | held & !LOW, Relaxed);
+        }
+    }
+
+    /// Returns words whose lowest bits are those of a frame, and if it is even, of the next one.
+    #[inline(always)]
+    fn words_from(group: &Group, i: Index) -> Words {
+        let place = i as usize % GROUP;
+        let in_use = (group[OWN].load(Relaxed) ^ group[OTHERS].load(Relaxed)) >> place;
+        let kind = group[HALVES + place / HALF].load(Relaxed) >> (place % HALF);
+        Words { in_use, kind, held: kind >> HALF }
+    }
+
+    #[inline(always)]
+    fn words_at(&self, i: Index) -> Words {
+        Self::words_from(&self.groups[i as usize / GROUP], i)
     }
 
     #[inline(always)]
@@ -166,7 +193,7 @@ impl<'m> FrameBits<'m> {
     /// Tells whether a frame of a mixed pageblock is not the first of its block.
     #[inline]
     fn is_tail(&self, i: Index) -> bool {
-        self.words_of(i).tails() & Self::bit(i) != 0
+        self.words_at(i).tails() & 1 != 0
     }
 
     /// Tells whether a block that starts at `i`, in a mixed pageblock, has this order, which is less than the
@@ -175,8 +202,8 @@ impl<'m> FrameBits<'m> {
     #[inline(always)]
     fn has_order(&self, i: Index, order: Order) -> bool {
         if order == 0 {
-            // The frame after an even one is in the same word, and that after an odd one no part of the block.
-            return self.words_of(i).tails() >> 1 & EVEN & Self::bit(i) == 0;
+            // The frame after an odd one is no part of the block.
+            return i & 1 != 0 || self.words_at(i).tails() & 2 == 0;
         }
         let size = 1 << order;
         i & (size - 1) == 0
@@ -217,8 +244,8 @@ impl<'m> FrameBits<'m> {
             (false, _, true) => FrameState::CpuList { order: self.order_at(i), cached: block_type },
             (false, true, false) => FrameState::Free { order: self.order_at(i), list: block_type },
             (false, false, false) => FrameState::Tail,
-            (true, false, false) => FrameState::Reserved,
-            (true, true, false) => FrameState::Hole,
+            (true, true, false) => FrameState::Reserved,
+            (true, false, false) => FrameState::Hole,
         }
     }
 
@@ -235,15 +262,14 @@ impl<'m> FrameBits<'m> {
     fn mix(&self, i: Index) {
         let block = (i >> self.pageblock_order) as usize;
         let (in_use, kind) = match FrameState::decode(self.kinds[block].load(Relaxed)) {
-            FrameState::Reserved => (usize::MAX, 0),
-            FrameState::Hole => (usize::MAX, usize::MAX),
+            FrameState::Reserved => (usize::MAX, usize::MAX),
+            FrameState::Hole => (usize::MAX, 0),
             _ => (0, 0),
         };
         for (group, mask) in self.groups_of(block) {
             let words = &self.groups[group];
-            let put = |word: &AtomicUsize, bits: usize| {
-                word.store(word.load(Relaxed) & !mask | bits & mask, Relaxed);
-            };
+            let now = self.words(group);
+            self.put(group, now, now.kind & !mask | kind & mask, now.held & !mask);
             if mask == usize::MAX {
                 words[OWN].store(0, Relaxed);
                 words[OTHERS].store(in_use, Relaxed);
@@ -252,8 +278,6 @@ impl<'m> FrameBits<'m> {
                 let differs = (words[OTHERS].load(Relaxed) ^ in_use) & mask;
                 words[OTHERS].fetch_xor(differs, Relaxed);
             }
-            put(&words[KIND], kind);
-            put(&words[HELD], 0);
         }
         self.owners[block].store(MIXED, Release);
     }
@@ -296,15 +320,11 @@ impl<'m> FrameBits<'m> {
             FrameState::CpuList { cached, .. } => (false, cached == Migratetype::Movable, true),
             FrameState::Free { .. } => (false, true, false),
             FrameState::Tail => (false, false, false),
-            FrameState::Reserved => (true, false, false),
-            FrameState::Hole => (true, true, false),
+            FrameState::Reserved => (true, true, false),
+            FrameState::Hole => (true, false, false),
         };
-        let group = &self.groups[i as usize / GROUP];
-        for (at, is, word) in [(KIND, kind, words.kind), (HELD, held, words.held)] {
-            if (word & bit != 0) != is {
-                group[at].store(word ^ bit, Relaxed);
-            }
-        }
+        let with = |word: usize, is: bool| if is { word | bit } else { word & !bit };
+        self.put(i as usize / GROUP, words, with(words.kind, kind), with(words.held, held));
         if (words.in_use & bit != 0) != in_use {
             self.flip(i, by);
         }
@@ -382,7 +402,7 @@ impl<'m> FrameBits<'m> {
             return FrameState::decode(self.kind_of(i).load(Relaxed)) == FrameState::Hole;
         }
         let (words, bit) = (self.words_of(i), Self::bit(i));
-        words.in_use & words.kind & !words.held & bit != 0
+        words.in_use & !words.kind & !words.held & bit != 0
     }
 
     /// Tells whether every frame from `start` to `end` is reserved.
@@ -399,7 +419,7 @@ impl<'m> FrameBits<'m> {
                 continue;
             }
             let (words, bit) = (self.words_of(at), Self::bit(at));
-            if words.in_use & !words.kind & !words.held & bit == 0 {
+            if words.in_use & words.kind & !words.held & bit == 0 {
                 return false;
             }
             at += 1;

@@ -141,6 +141,27 @@ impl<'m> PageMap<'m> {
         }
     }
 
+    /// Notes that a block of a type was taken off its list, and that its frames are about to get other states. Where
+    /// frames have bits, it starts a block meanwhile: the CPU that frees the block before it may look.
+    #[inline]
+    pub(crate) fn set_taken(&self, i: Index, list: Migratetype) {
+        if self.has_bits() && self.bits.is_mixed(i) {
+            self.bits.set(i, FrameState::CpuList { order: 0, cached: list }, NOBODY);
+        } else {
+            self.set(i, FrameState::Tail);
+        }
+    }
+
+    /// Gives a block a state: its first frame first, which starts a block at every moment.
+    pub(crate) fn set_block(&self, i: Index, order: Order, state: FrameState) {
+        self.set(i, state);
+        // What is part of one block has a state by pageblocks.
+        let whole = self.has_bits() && order >= self.pageblock_order;
+        let first = if whole { 1 << self.pageblock_order } else { 1 };
+        let (start, end) = (self.pfn(i).plus(first), self.pfn(i).plus(1 << order));
+        self.fill(FrameRange { start, end }, FrameState::Tail);
+    }
+
     /// Returns the states of a range of frames that the tables have.
     fn states_in(&self, range: FrameRange) -> Option<&'m [AtomicU8]> {
         let start = self.offset(range.start);

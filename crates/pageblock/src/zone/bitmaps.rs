@@ -26,7 +26,7 @@ impl Zone<'_> {
         }
         let (i, found) = self.stranger_or_whole(order, list)?;
         self.remove(i, found, list);
-        self.map.set(i, FrameState::Tail);
+        self.map.set_taken(i, list);
         let taken = n.min(1 << (found - order));
         self.insert_rest(i, order, found, taken, |zone, i, order| {
             zone.insert(i, order, list, End::Head);

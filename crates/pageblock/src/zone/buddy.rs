@@ -115,7 +115,7 @@ impl Zone<'_> {
     /// Splits a block that is on no list, down to `order` at its start (`expand`).
     #[inline]
     pub(crate) fn expand(&mut self, i: Index, order: Order, from: Order, list: Migratetype) {
-        self.map.set(i, FrameState::Tail);
+        self.map.set_taken(i, list);
         for half in (order..from).rev() {
             self.insert(i + (1 << half), half, list, End::Head);
         }

@@ -467,7 +467,11 @@ impl<'m> Zone<'m> {
             UntouchedTo::Head => None,
         };
         let before = self.listed_pages();
-        self.map.fill(range, FrameState::Tail);
+        for (pfn, order) in range.blocks(self.geometry.max_order) {
+            let Some(i) = self.map.index(pfn) else { return Err(FrameError::Foreign(pfn)) };
+            let list = self.map.block_type(i);
+            self.map.set_block(i, order, FrameState::CpuList { order, cached: list });
+        }
         for (pfn, order) in range.blocks(self.geometry.max_order) {
             let Some(i) = self.map.index(pfn) else { return Err(FrameError::Foreign(pfn)) };
             self.free_by_block_type(i, order, end, &mut ());

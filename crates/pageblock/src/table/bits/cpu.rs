@@ -1,6 +1,6 @@
 //! What a CPU does to blocks without the zone's lock: it takes them off its lists, and puts them there.
 
-use super::{EVEN, FrameBits, KIND, MIXED, OWNERS, Owner};
+use super::{FrameBits, MIXED, OTHERS, OWN, OWNERS, Owner};
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::mobility::Migratetype;
 use crate::base::sync::{Acquire, Relaxed};
@@ -14,19 +14,13 @@ impl FrameBits<'_> {
         if order >= self.pageblock_order {
             return false;
         }
-        let (words, bit) = (self.words_of(i), Self::bit(i));
-        if order == 0 && !in_use {
-            let heads = words.in_use | words.kind | words.held;
-            return words.held & !words.in_use & (heads >> 1 | !EVEN) & bit != 0
-                && self.is_mixed(i);
-        }
+        let words = self.words_at(i);
+        let held = if in_use { words.held & words.in_use } else { words.held & !words.in_use };
         if order == 0 {
             // The next frame starts a block, too.
-            let heads = words.in_use | words.kind | words.held;
-            return words.in_use & words.held & (heads >> 1 | !EVEN) & bit != 0 && self.is_mixed(i);
+            return held & 1 != 0 && (i & 1 != 0 || words.tails() & 2 == 0) && self.is_mixed(i);
         }
-        let held = if in_use { words.held & words.in_use } else { words.held & !words.in_use };
-        self.is_mixed(i) && held & bit != 0 && self.has_order(i, order)
+        self.is_mixed(i) && held & 1 != 0 && self.has_order(i, order)
     }
 
     /// Returns the byte of the pageblock that starts at a frame.
@@ -58,8 +52,7 @@ impl FrameBits<'_> {
     /// Tells whether a block that starts at `i` may become allocated, movable or not, without the zone's lock.
     #[inline(always)]
     pub(crate) fn is_as_movable(&self, i: Index, order: Order, movable: bool) -> bool {
-        order >= self.pageblock_order
-            || (self.groups[i as usize / GROUP][KIND].load(Relaxed) & Self::bit(i) != 0) == movable
+        order >= self.pageblock_order || (self.words_at(i).kind & 1 != 0) == movable
     }
 
     /// The same for a frame that the tables may lack.
@@ -91,19 +84,18 @@ impl FrameBits<'_> {
         if order >= self.pageblock_order {
             return self.take_whole(i, order, movable);
         }
-        let Some([own, others, kind, held]) = self.groups.get(i as usize / GROUP) else {
+        let Some(group) = self.groups.get(i as usize / GROUP) else {
             return false;
         };
-        let (bit, now) = (Self::bit(i), own.load(Relaxed));
+        let words = Self::words_from(group, i);
         // What a CPU has on its lists lies in a mixed pageblock.
-        let listed = held.load(Relaxed) & !(now ^ others.load(Relaxed)) & bit != 0;
-        if !listed || (kind.load(Relaxed) & bit != 0) != movable {
+        if words.held & !words.in_use & 1 == 0 || (words.kind & 1 != 0) != movable {
             return false;
         }
         if self.is_owned(i, by) {
-            own.store(now ^ bit, Relaxed);
+            group[OWN].store(group[OWN].load(Relaxed) ^ Self::bit(i), Relaxed);
         } else {
-            others.fetch_xor(bit, Relaxed);
+            group[OTHERS].fetch_xor(Self::bit(i), Relaxed);
         }
         true
     }
@@ -123,23 +115,20 @@ impl FrameBits<'_> {
     pub(crate) fn put_page(&self, offset: usize, by: Owner) -> bool {
         let i = offset as Index;
         let owner = self.owners.get(offset >> (self.pageblock_order & 31));
-        let (Some(owner), Some([own, others, kind, held])) =
-            (owner, self.groups.get(offset / GROUP))
-        else {
+        let (Some(owner), Some(group)) = (owner, self.groups.get(offset / GROUP)) else {
             return false;
         };
         let owner = owner.load(Acquire);
-        let (bit, now, held) = (Self::bit(i), own.load(Relaxed), held.load(Relaxed));
-        let in_use = now ^ others.load(Relaxed);
+        let words = Self::words_from(group, i);
         // The next frame starts a block, too.
-        let heads = (in_use | kind.load(Relaxed) | held) >> 1 | !EVEN;
-        if in_use & held & heads & bit == 0 || owner & MIXED == 0 {
+        let is_page = words.in_use & words.held & 1 != 0 && (i & 1 != 0 || words.tails() & 2 == 0);
+        if !is_page || owner & MIXED == 0 {
             return false;
         }
         if owner & OWNERS == by {
-            own.store(now ^ bit, Relaxed);
+            group[OWN].store(group[OWN].load(Relaxed) ^ Self::bit(i), Relaxed);
         } else {
-            others.fetch_xor(bit, Relaxed);
+            group[OTHERS].fetch_xor(Self::bit(i), Relaxed);
         }
         true
     }

@@ -1,8 +1,7 @@
 //! Whole runs of frames under the zone's lock, word by word.
 
-use super::{FrameBits, GROUP, GROUP_ORDER, HELD, KIND, NOBODY};
+use super::{FrameBits, GROUP, GROUP_ORDER, NOBODY};
 use crate::base::frame::Order;
-use crate::base::sync::{AtomicUsize, Relaxed};
 use crate::table::map::Index;
 
 impl FrameBits<'_> {
@@ -26,13 +25,10 @@ impl FrameBits<'_> {
             let place = at % GROUP;
             let frames = (end - at).min(GROUP - place);
             let mask = starts << place & usize::MAX >> (GROUP - frames - place);
-            let [_, _, kind, held] = &self.groups[at / GROUP];
-            let set = |word: &AtomicUsize, is: bool| {
-                let now = word.load(Relaxed);
-                word.store(if is { now | mask } else { now & !mask }, Relaxed);
-            };
-            set(kind, listed == Some(true));
-            set(held, listed.is_some());
+            let now = self.words(at / GROUP);
+            let with = |word: usize, is: bool| if is { word | mask } else { word & !mask };
+            let (kind, held) = (with(now.kind, listed == Some(true)), listed.is_some());
+            self.put(at / GROUP, now, kind, with(now.held, held));
             at += frames.max(size);
         }
     }
@@ -45,7 +41,6 @@ impl FrameBits<'_> {
             // It was filled, and blocks are smaller than pageblocks.
             self.mix(i);
         }
-        let group = &self.groups[i as usize / GROUP];
         let words = self.words_of(i);
         let (mut at, mut order) = (i as usize % GROUP, order);
         if words.in_use >> at & 1 != 0 {
@@ -66,18 +61,16 @@ impl FrameBits<'_> {
             at &= buddy;
             order += 1;
         }
-        group[KIND].store(kind, Relaxed);
-        if held != words.held {
-            group[HELD].store(held, Relaxed);
-        }
+        self.put(i as usize / GROUP, words, kind, held);
         let mut i = (i & !(GROUP as Index - 1)) | at as Index;
         while order >= GROUP_ORDER && order < cap {
             let buddy = i ^ (1 << order);
             if self.words_of(buddy).free() & 1 == 0 || !self.has_order(buddy, order) {
                 break;
             }
-            let kind = &self.groups[(i | buddy) as usize / GROUP][KIND];
-            kind.store(kind.load(Relaxed) & !1, Relaxed);
+            let group = (i | buddy) as usize / GROUP;
+            let now = self.words(group);
+            self.put(group, now, now.kind & !1, now.held);
             i &= buddy;
             order += 1;
         }

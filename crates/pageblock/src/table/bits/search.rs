@@ -63,7 +63,7 @@ impl FrameBits<'_> {
             usage.unmovable += u64::from(counts[1]);
             usage.free += u64::from(counts[2]);
             usage.reserved +=
-                u64::from((words.in_use & !words.held & !words.kind & mask).count_ones());
+                u64::from((words.in_use & !words.held & words.kind & mask).count_ones());
         }
         usage
     }
