@@ -75,3 +75,94 @@ impl Targets {
         self.lists.iter().flatten().max().map(|&pfn| Pfn(pfn.into()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pageblock::ids::{CpuId, ZoneIndex};
+    use pageblock::mobility::Migratetype::Movable;
+
+    use super::super::testing::{goal, rules, with_allocator};
+    use super::super::{Compactor, Goal, Mode, ZoneCompact};
+    use super::*;
+
+    /// Content of the first pageblock, and where it was moved.
+    #[derive(Default)]
+    struct Moves {
+        moved: Vec<(u64, u64)>,
+        splits: bool,
+    }
+
+    impl Content for Moves {
+        fn is_movable(&self, pfn: Pfn, _: Mode) -> bool {
+            pfn.0 < 512
+        }
+        fn migrate(&mut self, from: Pfn, to: Pfn, _: Mode) -> bool {
+            self.moved.push((from.0, to.0));
+            true
+        }
+        fn split(&mut self, _: Pfn) -> bool {
+            self.splits
+        }
+    }
+
+    /// Compacts once a zone with these blocks in use in its first pageblock, and these free in its last one. Returns
+    /// the moves, and what is left of the targets.
+    fn moves(
+        policy: &str,
+        used: &[(u64, Order)],
+        free: &[(u64, Order)],
+        splits: bool,
+    ) -> (Vec<(u64, u64)>, Vec<(u64, Order)>) {
+        let (mut content, mut left) = (Moves { splits, ..Moves::default() }, Vec::new());
+        with_allocator(policy, 4096, |allocator| {
+            for (block, order, keeps) in [(0, used[0].1, true), (3584, free[0].1, false)] {
+                let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
+                let whole = Pfn(block).align_down(10);
+                assert_eq!(zone.isolate_free_page(whole), Some(10));
+                allocator.split_allocated(whole, 10, 9).unwrap();
+                allocator.split_allocated(Pfn(block), 9, order).unwrap();
+                for pfn in (block..block + 512).step_by(1 << order) {
+                    let named = if keeps { used } else { free }.contains(&(pfn, order));
+                    if named != keeps {
+                        allocator.free(CpuId(0), Pfn(pfn), order, &mut ()).unwrap();
+                    }
+                }
+            }
+            allocator.drain_all(&mut ());
+            let goal = Goal { order: None, direct: None, whole_zone: true, ..goal(Movable) };
+            let mut state = ZoneCompact::new(&allocator.zones()[0]);
+            let mut compactor = Compactor::new(goal, rules(policy));
+            compactor.step(allocator, &mut state, &mut content, 0, &mut ());
+            while let Some((pfn, order)) = compactor.targets.take_any() {
+                left.push((pfn.0, order));
+            }
+        });
+        (content.moved, left)
+    }
+
+    /// `isolate_migratepages_block`: folios move from 6.9 on, the last one isolated first (`list_add`).
+    #[test]
+    fn folios_move_from_6_9_the_last_first() {
+        let moves = |policy| moves(policy, &[(0, 2), (4, 2)], &[(3592, 3)], false);
+        assert_eq!(moves("linux-6.8").0, []);
+        assert_eq!(moves("linux-6.9").0, [(4, 3592), (0, 3596)]);
+    }
+
+    /// `compaction_alloc`: from 6.9 on a free block is split only as far as a page needs.
+    #[test]
+    fn what_is_left_of_a_target_stays_whole_from_6_9() {
+        let left = |policy| moves(policy, &[(0, 0)], &[(3592, 3)], false).1;
+        assert_eq!(left("linux-6.9"), [(3593, 0), (3594, 1), (3596, 2)]);
+        let pages: Vec<_> = (3593..3600).map(|pfn| (pfn, 0)).collect();
+        assert_eq!(left("linux-6.8"), pages);
+    }
+
+    /// `migrate_pages_batch`: a folio without a target of its order is split, if its content allows it.
+    #[test]
+    fn a_folio_without_a_target_is_split() {
+        let free = [(3593, 0), (3595, 0), (3597, 0), (3599, 0)];
+        let moves = |splits| moves("linux-6.9", &[(8, 2)], &free, splits);
+        assert_eq!(moves(true).0, [(8, 3593), (9, 3595), (10, 3597), (11, 3599)]);
+        assert_eq!(moves(false), (vec![], vec![]));
+    }
+}
