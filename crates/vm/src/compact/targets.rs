@@ -85,10 +85,15 @@ mod tests {
     use super::super::{Compactor, Goal, Mode, ZoneCompact};
     use super::*;
 
+    /// Frames from and to which content was moved.
+    type Moved = Vec<(u64, u64)>;
+    /// Blocks by their first frames and orders.
+    type Blocks = Vec<(u64, Order)>;
+
     /// Content of the first pageblock, and where it was moved.
     #[derive(Default)]
     struct Moves {
-        moved: Vec<(u64, u64)>,
+        moved: Moved,
         splits: bool,
     }
 
@@ -112,7 +117,7 @@ mod tests {
         used: &[(u64, Order)],
         free: &[(u64, Order)],
         splits: bool,
-    ) -> (Vec<(u64, u64)>, Vec<(u64, Order)>) {
+    ) -> (Moved, Blocks) {
         let (mut content, mut left) = (Moves { splits, ..Moves::default() }, Vec::new());
         with_allocator(policy, 4096, |allocator| {
             for (block, order, keeps) in [(0, used[0].1, true), (3584, free[0].1, false)] {
