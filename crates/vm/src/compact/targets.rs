@@ -81,9 +81,9 @@ mod tests {
     use pageblock::ids::{CpuId, ZoneIndex};
     use pageblock::mobility::Migratetype::Movable;
 
-    use super::super::testing::{goal, rules, with_allocator};
-    use super::super::{Compactor, Goal, Mode, ZoneCompact};
     use super::*;
+    use crate::compact::testing::{goal, rules, with_allocator};
+    use crate::compact::{Compactor, Goal, Mode, ZoneCompact};
 
     /// Frames from and to which content was moved.
     type Moved = Vec<(u64, u64)>;
