@@ -15,7 +15,7 @@ pub(crate) enum Use {
     Fixed,
 }
 
-/// The largest order below that of a huge page, which nothing that was recorded splits.
+/// The largest order of a folio that is followed, below that of a huge page.
 const MAX_FOLIO_ORDER: Order = 8;
 
 /// The flags of a request for pages that are read ahead (`readahead_gfp_mask`).
@@ -27,8 +27,7 @@ impl Use {
     /// file system that must not be entered again; a mapping's has none of these.
     pub(crate) fn of(order: Order, gfp: Gfp) -> Self {
         let movable = gfp.migratetype() == Some(Migratetype::Movable);
-        let huge = order > MAX_FOLIO_ORDER;
-        if huge || !movable || gfp.has(Gfp::NOFAIL) {
+        if order > MAX_FOLIO_ORDER || !movable || gfp.has(Gfp::NOFAIL) {
             Self::Fixed
         } else if gfp.has(Gfp::WRITE) || gfp.has(READ_AHEAD) || !gfp.has(Gfp::FS) {
             Self::File

@@ -71,22 +71,24 @@ impl Indexes {
     /// Returns the first of as many indexes in a row as a block of an order has pages, which no name stands for, and
     /// which have no page; `None` if there are no more as many.
     fn take(&mut self, vm: &mut Vm<'_, Watch>, order: Order) -> Option<u32> {
-        let (pages, mut tried, mut free) = (1 << order, 0, 0);
-        while free < pages && tried < 2 * self.used.len() {
+        let (pages, mut free) = (1 << order, 0);
+        for _ in 0..2 * self.used.len() {
             let at = self.next;
             self.next = (at + 1) % self.used.len();
             let holds = matches!(vm.spaces().slot(self.space, at as u32), Slot::Page(_));
-            let runs_on = self.next != 0 || free + 1 == pages;
-            free = if self.used[at] || holds || !runs_on { 0 } else { free + 1 };
-            tried += 1;
+            // A row does not go on from the last index to the first.
+            let before = if at == 0 { 0 } else { free };
+            free = if self.used[at] || holds { 0 } else { before + 1 };
+            if free == pages {
+                let first = at + 1 - pages;
+                for index in first..=at {
+                    vm.forget_index(self.space, index as u32);
+                    self.used[index] = true;
+                }
+                return Some(first as u32);
+            }
         }
-        let end = if self.next == 0 { self.used.len() } else { self.next };
-        let first = end.checked_sub(free).filter(|_| free == pages)?;
-        for at in first..end {
-            vm.forget_index(self.space, at as u32);
-            self.used[at] = true;
-        }
-        Some(first as u32)
+        None
     }
 
     /// Nothing names the index any more.
@@ -354,10 +356,11 @@ impl<'m> Machine<'m> {
 
     /// Frees a page of a file whose recorded frame is the first of a folio, and the folio, if it still is one.
     fn free_folio(&mut self, cpu: usize, index: u32, order: Order) {
-        if !self.vm.free_folio(cpu, self.files.space, index, order) {
+        if self.vm.free_folio(cpu, self.files.space, index, order) {
+            self.files.forget(index);
+        } else {
             self.free_page(cpu, Content::File(index));
         }
-        self.files.forget(index);
     }
 
     fn free_page(&mut self, cpu: usize, content: Content) {

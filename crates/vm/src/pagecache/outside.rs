@@ -5,7 +5,7 @@ use pageblock::frame::{Order, Pfn};
 
 use super::space::{Slot, SpaceId, SpaceKind};
 use crate::base::list::NIL;
-use crate::page::{Owner, PageFlags};
+use crate::page::Owner;
 use crate::vm::Vm;
 
 impl<O: Observer> Vm<'_, O> {
@@ -23,15 +23,9 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Marks a page or folio of a plain file as dirty; nothing but [`clean_plain`](Self::clean_plain) writes it.
     pub fn dirty_plain(&mut self, pfn: u32) {
-        if self.pages[pfn].has(PageFlags::DIRTY) || self.pages[pfn].kind() != Owner::File {
-            return;
+        if self.pages[pfn].kind() == Owner::File {
+            self.count_dirty(pfn);
         }
-        self.pages[pfn].set(PageFlags::DIRTY);
-        let pages = 1 << self.pages[pfn].order();
-        self.stat.nr_dirtied += u64::from(pages);
-        let node = self.node_of(pfn);
-        self.pagecache.writeback.dirty[node] += u64::from(pages);
-        self.pagecache.spaces.get_mut(self.pages[pfn].owner).dirty += pages;
     }
 
     /// Marks the page or folio of a plain file that holds a page as clean: it was written, or is not needed any more.

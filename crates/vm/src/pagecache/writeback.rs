@@ -125,19 +125,29 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Marks a page of a file as dirty (`set_page_dirty`).
     pub fn dirty(&mut self, pfn: u32) {
-        if self.pages[pfn].has(PageFlags::DIRTY) {
+        if !self.count_dirty(pfn) {
             return;
         }
-        self.pages[pfn].set(PageFlags::DIRTY);
-        self.stat.nr_dirtied += 1;
-        let node = self.node_of(pfn);
-        let PageCache { spaces, writeback, .. } = &mut self.pagecache;
-        writeback.dirty[node] += 1;
         let space = self.pages[pfn].owner;
-        spaces.get_mut(space).dirty += 1;
+        let spaces = &mut self.pagecache.spaces;
         spaces.queue_dirty(space);
         let inode = spaces.get(space).inode;
         self.mark_modified(inode);
+    }
+
+    /// Marks a page or folio of a file as dirty, and counts its pages. Returns whether it was clean.
+    pub(super) fn count_dirty(&mut self, pfn: u32) -> bool {
+        if self.pages[pfn].has(PageFlags::DIRTY) {
+            return false;
+        }
+        self.pages[pfn].set(PageFlags::DIRTY);
+        let pages = 1 << self.pages[pfn].order();
+        self.stat.nr_dirtied += u64::from(pages);
+        let node = self.node_of(pfn);
+        self.pagecache.writeback.dirty[node] += u64::from(pages);
+        let space = self.pages[pfn].owner;
+        self.pagecache.spaces.get_mut(space).dirty += pages;
+        true
     }
 
     /// Marks a page as clean (`clear_page_dirty_for_io`).
