@@ -28,7 +28,7 @@ fn main() {
     group.throughput(Throughput::Elements(demands.events));
     group.bench_function("free replay", |bencher| {
         bencher.iter(|| {
-            open_loop::replay(&recording, &demands, own.name, &own.policy, &mut |_, _| true)
+            open_loop::replay(&recording, &demands, (own.name, &own.policy), 0, &mut |_, _| true)
         });
     });
     group.bench_function("guided replay", |bencher| {

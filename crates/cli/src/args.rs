@@ -449,6 +449,9 @@ pub(crate) struct ReplayArgs {
     /// Let the replayed machine decide reclaim and compaction
     #[arg(long)]
     pub(crate) closed_loop: bool,
+    /// Replay N times, 1 to 1000: from the second time on the free lists begin rotated, which shows what is chance
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seeds: u64,
     /// Print what the recording does not support as well
     #[arg(long)]
     pub(crate) uncertified: bool,

@@ -130,6 +130,7 @@ pub(crate) struct ReplayPlan {
     pub(crate) has_baseline: bool,
     /// Which loop to replay in.
     pub(crate) wanted: Wanted,
+    pub(crate) seeds: u64,
     /// Whether to print what the recording does not support.
     pub(crate) uncertified: bool,
     pub(crate) tables: Tables,
@@ -159,6 +160,7 @@ impl ReplayPlan {
                 (_, true) => Wanted::Only(Loop::Closed),
                 _ => Wanted::Better,
             },
+            seeds: args.seeds,
             uncertified: args.uncertified,
             tables: Tables::parse(&args.tables.tables),
             format: args.json.into(),

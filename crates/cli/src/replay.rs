@@ -15,7 +15,8 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     interrupt::watch()?;
     let own = recorded_preset(&session.recording);
     let policies = replays::with_recorded(plan.policies.clone(), plan.has_baseline, own);
-    let (runs, options) = match replays::replays(&mut session, own, &policies, plan.wanted)? {
+    let replayed = replays::replays(&mut session, own, &policies, plan.wanted, plan.seeds)?;
+    let (runs, options) = match replayed {
         Ok(replayed) => replayed,
         Err(gap) => {
             output::note(&format!("replay: nothing can be replayed: {gap}\n"));
@@ -23,7 +24,7 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
         }
     };
     output::print(&match plan.format {
-        RunFormat::Text => {
+        RunFormat::Text if plan.seeds == 1 => {
             let tables = print::print(&Comparison::of_runs(&runs, &options)?, plan.uncertified);
             plan.tables.below(&Summary::of_runs(&runs, &options)?, &tables)
         }

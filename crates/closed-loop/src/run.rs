@@ -37,7 +37,8 @@ pub fn obstacle(recording: &Recording) -> Option<&'static str> {
     }
 }
 
-/// Replays the demands of a recording on a machine with a kernel. `progress` is called with the demands done and their number;
+/// Replays the demands of a recording on a machine with a kernel, whose free lists begin in the recorded order with seed 0, with
+/// another seed rotated ([`open_loop::replay`](pageblock_replay::open_loop::replay)). `progress` is called with the demands done and their number;
 /// where it gives `false`, the replay stops, and there is no run. The recording has no [`obstacle`].
 ///
 /// # Errors
@@ -45,15 +46,15 @@ pub fn obstacle(recording: &Recording) -> Option<&'static str> {
 pub fn replay(
     recording: &Recording,
     demands: &Demands,
-    name: &str,
-    kernel: &Kernel,
+    (name, kernel): (&str, &Kernel),
+    seed: u64,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Option<Replayed>, Error> {
     let of = machine::Machine::of(recording)?;
     let policy = &kernel.allocator;
     let mut memory = of.table_memory(*policy)?;
     let recorded = recorded_preset(recording).policy;
-    let allocator = start(&of, &recorded, policy, &demands.start, &mut memory)?;
+    let allocator = start(&of, &recorded, policy, (&demands.start, seed), &mut memory)?;
     let mut machine = Machine::new(allocator, kernel, &demands.start, Pace::of(demands)?);
     let mut chunks = demands.chunks()?;
     let mut done = 0;
@@ -66,5 +67,7 @@ pub fn replay(
             return Ok(None);
         }
     }
-    Ok(Some(machine.finish(name, &recording.name, &describe(recording))))
+    let mut replayed = machine.finish(name, &recording.name, &describe(recording));
+    replayed.run.seed = seed;
+    Ok(Some(replayed))
 }

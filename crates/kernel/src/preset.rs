@@ -270,7 +270,7 @@ presets! {
     V6_18 = "linux-6.18", V6_17, {};
     V6_19 = "linux-6.19", V6_18, {};
     V7_2 = "linux-7.2", V6_19, {
-        compaction { compact_gap: CompactGap::Capped, }
+        compaction { compact_gap: CompactGap::Capped, async_source: AsyncSource::MovableForWhole, }
     };
     V7_3 = "linux-7.3", V7_2, {};
     DEBIAN_6_1 = "debian-6.1", V6_1, {};

@@ -15,6 +15,9 @@ pub struct Calibration {
     pub policy: String,
     /// Fragmentation events by requested type, by fallback type and by effect, and their total.
     pub rows: Vec<CalibrationRow>,
+    /// The fewest and the most fragmentation events over the seeds, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<(u64, u64)>,
     /// Requests of the free replay that were served.
     pub requests: u64,
     /// Served requests that got the same frame as in the recording.
@@ -46,9 +49,16 @@ impl Calibration {
         (self.same_frame * 10_000).checked_div(self.requests)
     }
 
-    /// Compares the recorded fallbacks with those of a free replay under the recorded policy.
+    /// Compares the recorded fallbacks with those of free replays under the recorded policy, of which the first has the
+    /// recorded start; `None` if there are none.
     #[must_use]
-    pub fn of(recorded: &ExtfragMatrix, replayed: &Run) -> Self {
+    pub fn of(recorded: &ExtfragMatrix, replays: &[&Run]) -> Option<Self> {
+        let replayed = *replays.first()?;
+        let totals = replays.iter().map(|run| {
+            let order = run.pageblock_order();
+            run.extfrag.sum(|key| key.fragmenting(order))
+        });
+        let range = totals.clone().min().zip(totals.max()).filter(|_| replays.len() > 1);
         let (order, types) = (replayed.pageblock_order(), [Unmovable, Movable, Reclaimable]);
         let mut rows = Vec::new();
         let mut row = |label: String, which: &dyn Fn(&ExtfragKey) -> bool| {
@@ -72,12 +82,13 @@ impl Calibration {
         let failed = |order| counter(&crate::names::alloc_failed(order));
         let failed: u64 = (0..=ORDER_LIMIT).map(failed).sum();
         let requests = counter(crate::names::MM_PAGE_ALLOC).saturating_sub(failed);
-        Self {
+        Some(Self {
             policy: replayed.policy.clone(),
             rows,
+            range,
             requests,
             same_frame: counter(crate::names::ALLOC_RECORDED_FRAME),
-        }
+        })
     }
 }
 
@@ -103,7 +114,7 @@ mod tests {
         run.counters.set("mm_page_alloc", 12);
         run.counters.set("alloc_failed_order_9", 2);
         run.counters.set(crate::names::ALLOC_RECORDED_FRAME, 7);
-        let calibration = Calibration::of(&recorded, &run);
+        let calibration = Calibration::of(&recorded, &[&run]).unwrap();
         let row = |label: &str| {
             let row = calibration.rows.iter().find(|row| row.label == label).expect(label);
             (row.recorded, row.replayed)

@@ -9,9 +9,9 @@ use pageblock_report::certificate;
 use pageblock_report::verify as words;
 
 use crate::error::{Result, bail};
-use crate::grade;
 use crate::policy::NamedPolicy;
 use crate::session::Session;
+use crate::{grade, run};
 
 /// The note on every free replay in an open loop.
 const OPEN_LOOP: &str = "Open loop: reclaim and compaction are as recorded; only \
@@ -66,8 +66,8 @@ pub struct OwnReplays {
     pub closed: Option<Replayed>,
 }
 
-/// Replays freely under each policy, of which one is the recorded kernel's, and grades the recording. Returns the
-/// runs with the options of their comparison, or why nothing can be replayed.
+/// Replays freely under each policy, of which one is the recorded kernel's, with the seeds from 0, and grades the
+/// recording. Returns the runs with the options of their comparison, or why nothing can be replayed.
 ///
 /// # Errors
 /// If the recording cannot be read, or has no closed loop though it is wanted, or the work is stopped before the first policy
@@ -77,8 +77,10 @@ pub fn replays(
     own: &Preset,
     policies: &[NamedPolicy],
     wanted: Wanted,
+    seeds: u64,
 ) -> Result<std::result::Result<(Vec<Run>, Options), String>> {
-    replayed(session, own, policies, wanted, false)
+    run::seeds(0, seeds)?;
+    replayed(session, own, policies, wanted, Draws::Seeds(seeds))
 }
 
 /// Replays like [`replays`], in an open loop, and keeps the history of the machine's memory.
@@ -90,7 +92,16 @@ pub fn with_history(
     own: &Preset,
     policies: &[NamedPolicy],
 ) -> Result<std::result::Result<(Vec<Run>, Options), String>> {
-    replayed(session, own, policies, Wanted::Only(Loop::Open), true)
+    replayed(session, own, policies, Wanted::Only(Loop::Open), Draws::WithHistory)
+}
+
+/// What is replayed under each policy.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Draws {
+    /// Seed 0, with a history.
+    WithHistory,
+    /// The seeds from 0, so many.
+    Seeds(u64),
 }
 
 fn replayed(
@@ -98,7 +109,7 @@ fn replayed(
     own: &Preset,
     policies: &[NamedPolicy],
     wanted: Wanted,
-    with_history: bool,
+    draws: Draws,
 ) -> Result<std::result::Result<(Vec<Run>, Options), String>> {
     if wanted == Wanted::Only(Loop::Closed)
         && let Some(why) = pageblock_closed_loop::obstacle(&session.recording)
@@ -119,7 +130,7 @@ fn replayed(
             };
             let grades = grade::of_replays(session, &demands, &fidelity, &made)?;
             // Without a history they are no runs of a picture.
-            own_runs = Some(made).filter(|_| !with_history);
+            own_runs = Some(made).filter(|_| draws != Draws::WithHistory);
             grades
         }
     };
@@ -127,17 +138,8 @@ fn replayed(
         Wanted::Better => grades.better(),
         Wanted::Only(only) => only,
     };
-    let mut runs = Vec::new();
-    for named in policies {
-        let made = own_runs.take_if(|_| is_own(named, own));
-        let replayed = match made.and_then(|made| made.of(taken)) {
-            Some(replayed) => Some(replayed),
-            None => replay_one(session, &demands, named, taken, with_history)?,
-        };
-        let Some(replayed) = replayed else { break };
-        runs.push(Run { policy: named.name.clone(), ..replayed.run });
-        session.watch.keep(format!("{} of {} policies are done", runs.len(), policies.len()));
-    }
+    let own_run = own_runs.and_then(|made| made.of(taken));
+    let mut runs = all_runs(session, &demands, (own, own_run), policies, (taken, draws))?;
     if runs.is_empty() {
         bail!("interrupted before the first policy was done");
     }
@@ -147,8 +149,9 @@ fn replayed(
         Loop::Open => OPEN_LOOP.to_owned(),
         Loop::Closed => CLOSED_LOOP.to_owned(),
     });
-    if runs.len() < policies.len() {
-        notes.push(format!("Interrupted: {} of {} policies are done.", runs.len(), policies.len()));
+    let all = draws.seeds() as usize * policies.len();
+    if runs.len() < all {
+        notes.push(format!("Interrupted: {} of {all} replays are done.", runs.len()));
     }
     let line = words::certificate(&fidelity, Some(grades.of(taken)));
     let line = format!("{line}; {}", certificate::taken(&grades, taken, wanted == Wanted::Better));
@@ -159,6 +162,41 @@ fn replayed(
     }
     let supports = Some(grades.of(taken).parts.clone());
     Ok(Ok((runs, Options { supports, ..Options::default() })))
+}
+
+impl Draws {
+    fn seeds(self) -> u64 {
+        match self {
+            Self::WithHistory => 1,
+            Self::Seeds(seeds) => seeds,
+        }
+    }
+}
+
+/// Replays under every policy within a seed, so that what is interrupted is complete for the first seeds. `own` is the
+/// recorded kernel, with its replay of seed 0 if there is one already.
+fn all_runs(
+    session: &Session,
+    demands: &Demands,
+    (own, mut own_run): (&Preset, Option<Replayed>),
+    policies: &[NamedPolicy],
+    (taken, draws): (Loop, Draws),
+) -> Result<Vec<Run>> {
+    let with_history = draws == Draws::WithHistory;
+    let all = draws.seeds() * policies.len() as u64;
+    let mut runs = Vec::new();
+    for seed in 0..draws.seeds() {
+        for named in policies {
+            let replayed = match own_run.take_if(|_| is_own(named, own)) {
+                Some(replayed) => Some(replayed),
+                None => replay_one(session, demands, named, (taken, seed), with_history)?,
+            };
+            let Some(replayed) = replayed else { return Ok(runs) };
+            runs.push(Run { policy: named.name.clone(), ..replayed.run });
+            session.watch.keep(format!("{} of {all} replays are done", runs.len()));
+        }
+    }
+    Ok(runs)
 }
 
 impl OwnReplays {
@@ -176,7 +214,7 @@ impl OwnReplays {
 /// If the recording cannot be read.
 pub fn under_own(session: &Session, demands: &Demands, own: &Preset) -> Result<Option<OwnReplays>> {
     let named = NamedPolicy::recorded(own);
-    let replay = |of| replay_one(session, demands, &named, of, false);
+    let replay = |of| replay_one(session, demands, &named, (of, 0), false);
     let Some(open) = replay(Loop::Open)? else { return Ok(None) };
     if pageblock_closed_loop::obstacle(&session.recording).is_some() {
         return Ok(Some(OwnReplays { open, closed: None }));
@@ -202,14 +240,17 @@ fn replay_one(
     session: &Session,
     demands: &Demands,
     named: &NamedPolicy,
-    of: Loop,
+    (of, seed): (Loop, u64),
     with_history: bool,
 ) -> Result<Option<Replayed>> {
     let NamedPolicy { name, policy, kernel } = named;
-    let title = match of {
+    let mut title = match of {
         Loop::Open => name.clone(),
         Loop::Closed => format!("{name}, closed loop"),
     };
+    if seed > 0 {
+        title += &format!(", seed {seed}");
+    }
     let bar = session.watch.bar(&title, demands.count, "demands");
     let Session { recording, columnar, .. } = session;
     let progress = &mut |done, _| {
@@ -218,16 +259,19 @@ fn replay_one(
     };
     Ok(match (of, with_history) {
         (Loop::Closed, _) => {
-            pageblock_closed_loop::replay(recording, demands, name, &kernel.kernel, progress)?
+            let named = (name.as_str(), &kernel.kernel);
+            pageblock_closed_loop::replay(recording, demands, named, seed, progress)?
         }
         (Loop::Open, true) => {
-            open_loop::replay_with_history(recording, columnar, demands, name, policy, progress)?
+            open_loop::replay_with_history(recording, columnar, demands, (name, policy), progress)?
         }
-        (Loop::Open, false) => open_loop::replay(recording, demands, name, policy, progress)?,
+        (Loop::Open, false) => {
+            open_loop::replay(recording, demands, (name, policy), seed, progress)?
+        }
     })
 }
 
-/// Compares the free replay under the recorded policy with the recorded kernel's events; `None` if Ctrl-C
+/// Compares the free replays under the recorded policy with the recorded kernel's events; `None` if Ctrl-C
 /// interrupted it, or the recording has no such events to compare.
 fn calibrate(
     demands: &Demands,
@@ -235,8 +279,9 @@ fn calibrate(
     policies: &[NamedPolicy],
     runs: &[Run],
 ) -> Option<Calibration> {
-    let (_, run) = policies.iter().zip(runs).find(|(named, _)| is_own(named, own))?;
+    let named = policies.iter().find(|named| is_own(named, own))?;
+    let under_own: Vec<_> = runs.iter().filter(|run| run.policy == named.name).collect();
     let recorded = demands.recorded.extfrag.clone()?;
-    let calibration = Calibration::of(&recorded, run);
+    let calibration = Calibration::of(&recorded, &under_own)?;
     Some(Calibration { policy: own.name.to_owned(), ..calibration })
 }

@@ -131,7 +131,7 @@ impl RunPlan {
     }
 }
 
-fn seeds(first: u64, seeds: u64) -> Result<std::ops::Range<u64>> {
+pub(crate) fn seeds(first: u64, seeds: u64) -> Result<std::ops::Range<u64>> {
     if seeds == 0 {
         bail!("--seeds 0: at least one seed is needed");
     }

@@ -139,13 +139,15 @@ impl Recording {
 
     /// Replays the recorded requests under the recorded kernel's policy and under each of these, as `pageblock replay`
     /// does, and returns a run for each; its `compare()` marks changes that are larger than the replay's own error.
-    /// `baseline` is the kernel that the others are compared with; by default the recorded one.
-    #[pyo3(signature = (kernels, *, baseline = None, pictures = false))]
+    /// `baseline` is the kernel that the others are compared with; by default the recorded one. `seeds` replays are made
+    /// under each: from the second on the free lists begin rotated, which shows what is chance.
+    #[pyo3(signature = (kernels, *, baseline = None, seeds = 1, pictures = false))]
     fn replay(
         &self,
         py: Python<'_>,
         kernels: KernelArguments<'_>,
         baseline: Option<KernelArgument<'_>>,
+        seeds: u64,
         pictures: bool,
     ) -> PyResult<Runs> {
         let mut policies = kernels.policies()?;
@@ -164,7 +166,7 @@ impl Recording {
             let policies = replays::with_recorded(policies, has_baseline, own);
             let replayed = match pictures {
                 true => replays::with_history(&mut session, own, &policies)?,
-                false => replays::replays(&mut session, own, &policies, Wanted::Better)?,
+                false => replays::replays(&mut session, own, &policies, Wanted::Better, seeds)?,
             };
             replayed
                 .map_err(|gap| Failure::Python(asked(format!("nothing can be replayed: {gap}"))))

@@ -9,8 +9,11 @@ use crate::verify::percent;
 #[must_use]
 pub fn line(calibration: &Calibration) -> String {
     let (recorded, replayed) = calibration.total();
+    let range = calibration.range.map_or(String::new(), |(fewest, most)| {
+        format!(" ({fewest} to {most} over the seeds)")
+    });
     format!(
-        "free replay under {}, the recorded policy, has {replayed} fragmentation events where the \
+        "free replay under {}, the recorded policy, has {replayed} fragmentation events{range} where the \
          recording has {recorded}; {} % of {} requests get the recorded frame",
         calibration.policy,
         percent(calibration.same_frame_permyriad()),
@@ -45,9 +48,12 @@ mod tests {
         let calibration = Calibration {
             policy: "debian-6.12".into(),
             rows: vec![row("total", 1204, 90), row("for-Movable", 1200, 88)],
+            range: None,
             requests: 30_000,
             same_frame: 29_999,
         };
+        let drawn = Calibration { range: Some((80, 2000)), ..calibration.clone() };
+        assert!(line(&drawn).contains("has 90 fragmentation events (80 to 2000 over the seeds)"));
         assert_eq!(
             line(&calibration),
             "free replay under debian-6.12, the recorded policy, has 90 fragmentation events where \

@@ -110,7 +110,7 @@ pub fn demand_trials(
     let variants = variants(own).into_iter().chain(of_machine(own, recording));
     for (setting, policy, limits) in variants {
         let watch = &mut |done, all| progress(&setting, done, all);
-        let replayed = open_loop::replay(recording, demands, &setting, &policy, watch)?;
+        let replayed = open_loop::replay(recording, demands, (&setting, &policy), 0, watch)?;
         let Some(replayed) = replayed else { return Ok(None) };
         let mut row = row(&setting, &replayed.run, limits);
         if let Some(first) = rows.first() {

@@ -28,12 +28,16 @@ impl Shipped {
     }
 
     fn replay(&self, kernel: &str) -> Replayed {
+        self.drawn(kernel, 0)
+    }
+
+    fn drawn(&self, kernel: &str, seed: u64) -> Replayed {
         let named = Named::parse(kernel).expect("it is a kernel");
         let replayed = pageblock_closed_loop::replay(
             &self.recording,
             &self.demands,
-            kernel,
-            &named.kernel,
+            (kernel, &named.kernel),
+            seed,
             &mut |_, _| true,
         );
         replayed.expect("it can be replayed").expect("it was not stopped")
@@ -50,6 +54,7 @@ fn the_same_demand_and_kernel_give_the_same_run() {
     let (first, again) = (shipped.replay("debian-6.12"), shipped.replay("debian-6.12"));
     assert_eq!((&first.run, &first.outcome), (&again.run, &again.outcome));
     assert_ne!(first.run.event_hash, shipped.replay("linux-6.9").run.event_hash);
+    assert_ne!(first.run.event_hash, shipped.drawn("debian-6.12", 1).run.event_hash);
 }
 
 /// What the recorded reclaim freed is no demand: the machine frees about as much, by its own choice.
@@ -90,6 +95,6 @@ fn a_replay_stops_when_it_is_told_to() {
     let Shipped { recording, demands } = Shipped::new("stopped");
     let kernel = Named::parse("debian-6.12").unwrap().kernel;
     let stopped =
-        pageblock_closed_loop::replay(&recording, &demands, "x", &kernel, &mut |_, _| false);
+        pageblock_closed_loop::replay(&recording, &demands, ("x", &kernel), 0, &mut |_, _| false);
     assert!(stopped.unwrap().is_none());
 }

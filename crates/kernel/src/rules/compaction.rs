@@ -160,8 +160,10 @@ choices! {
     AsyncSource {
         /// Up to 4.11: movable pageblocks.
         Movable = "movable",
-        /// From 4.12: pageblocks of the request's type.
+        /// 4.12 to 7.1: pageblocks of the request's type.
         OwnType = "own_type",
+        /// From 7.2: the same; movable pageblocks for requests of a pageblock or more.
+        MovableForWhole = "movable_for_whole",
     }
     /// Which free blocks compaction does not migrate to.
     CompactTarget {

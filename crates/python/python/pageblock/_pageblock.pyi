@@ -94,7 +94,12 @@ class Recording:
     def stats(self) -> Report: ...
     def verify(self, kernel: _Kernel | None = None, *, mismatches: int = 0) -> Report: ...
     def replay(
-        self, kernels: _Kernel | Sequence[_Kernel], *, baseline: _Kernel | None = None, pictures: bool = False
+        self,
+        kernels: _Kernel | Sequence[_Kernel],
+        *,
+        baseline: _Kernel | None = None,
+        seeds: int = 1,
+        pictures: bool = False,
     ) -> Runs: ...
     def __len__(self) -> int: ...
 

@@ -3,6 +3,7 @@
 //! The loop is open. What reclaim and compaction did in the recording, they do here: the same pages
 //! are freed, and as many taken. Only the allocator decides anew.
 
+mod draw;
 mod history;
 mod placement;
 mod result;

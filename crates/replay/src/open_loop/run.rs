@@ -50,7 +50,8 @@ pub fn demands(
     })
 }
 
-/// Replays the demands of a recording under a policy. `progress` is called with the demands done and
+/// Replays the demands of a recording under a policy. Seed 0 begins with the free lists in the recorded order, another with
+/// rotated ones: how far the counts of several seeds lie apart is chance. `progress` is called with the demands done and
 /// their number; where it gives `false`, the replay stops, and there is no run.
 ///
 /// # Errors
@@ -58,11 +59,11 @@ pub fn demands(
 pub fn replay(
     recording: &Recording,
     demands: &Demands,
-    name: &str,
-    policy: &Policy,
+    (name, policy): (&str, &Policy),
+    seed: u64,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Option<Replayed>, Error> {
-    serve(recording, demands, None, (name, policy), progress)
+    serve(recording, demands, None, (name, policy), seed, progress)
 }
 
 /// Replays the demands of a recording like [`replay`], and keeps the history of the machine's memory.
@@ -73,11 +74,10 @@ pub fn replay_with_history(
     recording: &Recording,
     columnar: &Columnar,
     demands: &Demands,
-    name: &str,
-    policy: &Policy,
+    (name, policy): (&str, &Policy),
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Option<Replayed>, Error> {
-    serve(recording, demands, Some(columnar), (name, policy), progress)
+    serve(recording, demands, Some(columnar), (name, policy), 0, progress)
 }
 
 fn serve(
@@ -85,12 +85,13 @@ fn serve(
     demands: &Demands,
     history_of: Option<&Columnar>,
     (name, policy): (&str, &Policy),
+    seed: u64,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Option<Replayed>, Error> {
     let machine = Machine::of(recording)?;
     let mut memory = machine.table_memory(*policy)?;
     let recorded = recorded_preset(recording).policy;
-    let mut allocator = start(&machine, &recorded, policy, &demands.start, &mut memory)?;
+    let mut allocator = start(&machine, &recorded, policy, (&demands.start, seed), &mut memory)?;
     let mut replay = Replay::new(&mut allocator);
     if let Some(columnar) = history_of {
         replay.record_history(columnar);
@@ -106,7 +107,9 @@ fn serve(
             return Ok(None);
         }
     }
-    Ok(Some(replay.finish(name, &recording.name, &describe(recording))))
+    let mut replayed = replay.finish(name, &recording.name, &describe(recording));
+    replayed.run.seed = seed;
+    Ok(Some(replayed))
 }
 
 /// Describes the machine of a recording in a line.

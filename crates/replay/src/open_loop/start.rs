@@ -8,9 +8,11 @@ use pageblock_recording::Snapshot;
 
 use crate::error::Error;
 use crate::machine::{Machine, TableMemory};
+use crate::open_loop::draw::rotate_lists;
 
 /// Builds an allocator in the state of a snapshot. Watermarks and CPU-list limits are the recorded ones
-/// where the policy computes them as the recorded kernel did, else what the policy gives.
+/// where the policy computes them as the recorded kernel did, else what the policy gives. Free lists begin in the recorded
+/// order with seed 0, with another seed rotated.
 ///
 /// # Errors
 /// Where the snapshot contradicts itself.
@@ -18,7 +20,7 @@ pub fn start<'m>(
     machine: &Machine,
     recorded: &Policy,
     policy: &Policy,
-    snapshot: &Snapshot,
+    (snapshot, seed): (&Snapshot, u64),
     memory: &'m mut TableMemory,
 ) -> Result<Allocator<'m>, Error> {
     let mut allocator = machine.allocator(*policy, snapshot, memory)?;
@@ -30,6 +32,7 @@ pub fn start<'m>(
             allocator.retune_caches(ZoneIndex::new(at));
         }
     }
+    rotate_lists(&mut allocator, seed);
     Ok(allocator)
 }
 

@@ -29,9 +29,14 @@ pub(crate) fn shipped(test: &str) -> Shipped {
 }
 
 fn run(shipped: &Shipped, policy: &str) -> Run {
+    drawn(shipped, policy, 0)
+}
+
+fn drawn(shipped: &Shipped, policy: &str, seed: u64) -> Run {
+    let Shipped { recording, demands, .. } = shipped;
     let parsed = Policy::parse(policy).expect("it is a policy");
     let replayed =
-        open_loop::replay(&shipped.recording, &shipped.demands, policy, &parsed, &mut |_, _| true);
+        open_loop::replay(recording, demands, (policy, &parsed), seed, &mut |_, _| true);
     replayed.expect("it can be replayed").expect("it was not stopped").run
 }
 
@@ -41,6 +46,19 @@ fn the_same_demands_and_policy_give_the_same_run() {
     let (first, again) = (run(&shipped, "linux-6.9"), run(&shipped, "linux-6.9"));
     assert_eq!(first, again);
     assert_ne!(first.event_hash, run(&shipped, "linux-6.10").event_hash);
+}
+
+/// A seed begins with the same free blocks in another order: the same requests, other decisions.
+#[test]
+fn seeds_are_draws_of_the_same_demand() {
+    let shipped = shipped("seeds");
+    let draws = [0, 1, 2].map(|seed| drawn(&shipped, "debian-6.12", seed));
+    assert_eq!(draws[1], drawn(&shipped, "debian-6.12", 1));
+    assert_eq!(draws[1].seed, 1);
+    let requests = draws.each_ref().map(|run| run.counters.get("mm_page_alloc"));
+    assert!(requests.iter().all(|of| *of == requests[0]), "{requests:?}");
+    assert_ne!(draws[0].event_hash, draws[1].event_hash);
+    assert_ne!(draws[1].event_hash, draws[2].event_hash);
 }
 
 #[test]
@@ -61,7 +79,8 @@ fn demands_are_kept_and_found_again() {
 fn the_recorded_policy_comes_near_to_the_recording() {
     let shipped = shipped("near");
     let run = run(&shipped, "debian-6.12");
-    let calibration = Calibration::of(shipped.demands.recorded.extfrag.as_ref().unwrap(), &run);
+    let recorded = shipped.demands.recorded.extfrag.as_ref().unwrap();
+    let calibration = Calibration::of(recorded, &[&run]).unwrap();
     let (recorded, replayed) = calibration.total();
     assert_eq!(recorded, 1204);
     assert!((recorded * 3 / 4..recorded * 4 / 3).contains(&replayed), "{replayed} events");
@@ -87,7 +106,7 @@ fn every_policy_can_serve_a_recording() {
         let mut memory = machine.table_memory(preset.policy).expect("it fits");
         let start = &shipped.recording.start;
         let mut allocator =
-            open_loop::start(&machine, &recorded, &preset.policy, start, &mut memory).expect(name);
+            open_loop::start(&machine, &recorded, &preset.policy, (start, 0), &mut memory).expect(name);
         allocator.check().unwrap_or_else(|wrong| panic!("{name} at the start: {wrong}"));
         let mut replay = Replay::new(&mut allocator);
         let mut chunks = shipped.demands.chunks().expect("they were written");

@@ -175,7 +175,8 @@ impl Compactor {
         (end, taken)
     }
 
-    /// Keeps a free block that was taken as targets: from 6.9 as a whole, before as single pages.
+    /// Keeps a free block that was taken as targets: from 6.9 as a whole, before as single pages, the last one of which
+    /// is used first (`split_map_pages`).
     pub(super) fn take<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -194,10 +195,7 @@ impl Compactor {
         }
         for page in (0..pages(order)).map(|n| pfn.plus(n)) {
             content.hold(page, 0, true);
-            match self.rules.free_scanner {
-                FreeScanner::AsNeeded => self.targets.push_last(page, 0),
-                _ => self.targets.push_next(page, 0),
-            }
+            self.targets.push_next(page, 0);
         }
     }
 }

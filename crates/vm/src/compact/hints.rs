@@ -167,7 +167,7 @@ fn reset_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, conten
     let found = (first.0..end).step_by(1 << PAGE_ALLOC_COSTLY_ORDER).any(|pfn| {
         match zone.state(Pfn(pfn)) {
             Some(FrameState::Free { .. }) => wanted.room,
-            Some(FrameState::Allocated { order: 0, .. }) => {
+            Some(FrameState::Allocated { .. }) => {
                 wanted.content && content.is_movable(Pfn(pfn), Mode::Sync)
             }
             _ => false,

@@ -105,12 +105,13 @@ impl Compactor {
             return true;
         }
         let Some(mt) = zone.block_type(block) else { return false };
-        let movable = matches!(mt, Movable | Cma);
-        if self.rules.async_source == AsyncSource::Movable || self.goal.migratetype == Movable {
-            movable
-        } else {
-            mt == self.goal.migratetype
-        }
+        let whole = || self.goal.order.is_some_and(|order| order >= zone.geometry().pageblock_order);
+        let from_movable = match self.rules.async_source {
+            AsyncSource::Movable => true,
+            AsyncSource::OwnType => self.goal.migratetype == Movable,
+            AsyncSource::MovableForWhole => self.goal.migratetype == Movable || whole(),
+        };
+        if from_movable { matches!(mt, Movable | Cma) } else { mt == self.goal.migratetype }
     }
 
     /// Adds a block in use to the batch.

@@ -153,12 +153,13 @@ mod tests {
         assert_eq!(moves("linux-6.9").0, [(4, 3592), (0, 3596)]);
     }
 
-    /// `compaction_alloc`: from 6.9 on a free block is split only as far as a page needs.
+    /// `compaction_alloc`: from 6.9 on a free block is split only as far as a page needs. Before, its last page is used
+    /// first (`split_map_pages`).
     #[test]
     fn what_is_left_of_a_target_stays_whole_from_6_9() {
         let left = |policy| moves(policy, &[(0, 0)], &[(3592, 3)], false).1;
         assert_eq!(left("linux-6.9"), [(3593, 0), (3594, 1), (3596, 2)]);
-        let pages: Vec<_> = (3593..3600).map(|pfn| (pfn, 0)).collect();
+        let pages: Vec<_> = (3592..3599).rev().map(|pfn| (pfn, 0)).collect();
         assert_eq!(left("linux-6.8"), pages);
     }
 
