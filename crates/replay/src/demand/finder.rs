@@ -1,13 +1,14 @@
 //! Finds the demands in a recording's events.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use pageblock::frame::{FrameRange, Order, Pfn};
+use pageblock::frame::{FrameRange, Order, Pfn, pages};
 use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
 use pageblock_recording::{Record, Recording, What, ZoneSnapshot};
 
 use super::queue::{Place, Queue};
+use super::targets::Targets;
 use super::{Demand, Timed};
 use crate::guided::{Inferred, range};
 use crate::look_ahead::{CpuListOrders, Destination, LookAhead, PERIOD_US};
@@ -34,10 +35,8 @@ struct Task {
     /// The CPU of its last event.
     cpu: Option<u8>,
     begun: Option<Begun>,
-    /// It is in a run of compaction.
-    compacts: bool,
-    /// Free pages that the run has isolated and not yet moved another to, in that order.
-    targets: VecDeque<Pfn>,
+    /// What it holds as targets, in a run of compaction.
+    compacts: Option<Targets>,
     /// Its events since it last freed a block to a CPU list; `None` after something else.
     freed: Option<u32>,
     /// What it drains for a reason of its own: whose lists, of which zone.
@@ -49,18 +48,15 @@ struct Task {
 }
 
 impl Task {
-    /// Follows a free; returns where to compaction has moved the page, if it has.
+    /// Follows a free; returns where to compaction has moved the page or folio, if it has.
     fn moved(&mut self, pfn: Pfn, order: Order) -> Option<Option<Pfn>> {
-        if !self.compacts {
+        let targets = self.compacts.as_mut()?;
+        if targets.give_back(pfn, order) {
             return None;
         }
-        if let Some(place) = self.targets.iter().position(|&target| target == pfn) {
-            // What compaction has left it frees.
-            self.targets.drain(place..self.targets.len().min(place + (1 << order)));
-            return None;
-        }
-        let to = self.targets.drain(..self.targets.len().min(1 << order)).next();
-        (order == 0).then_some(to)
+        let to = targets.take(order);
+        // A larger block for which there was no target is an interrupt's.
+        (order == 0 || to.is_some()).then_some(to)
     }
 }
 
@@ -68,6 +64,8 @@ impl Task {
 pub struct DemandFinder<'f> {
     look_ahead: &'f LookAhead,
     orders: CpuListOrders,
+    /// Compaction moves folios, and keeps free blocks whole (6.9).
+    moves_folios: bool,
     /// Who drains in the background: their drains follow from the policy.
     background: Box<dyn Fn(u32) -> bool + 'f>,
     zones: Vec<FrameRange>,
@@ -108,6 +106,7 @@ impl<'f> DemandFinder<'f> {
         Self {
             look_ahead,
             orders,
+            moves_folios: (recording.kernel.major, recording.kernel.minor) >= (6, 9),
             background: Box::new(background),
             zones: start.zones.iter().map(ZoneSnapshot::span).collect(),
             single_refills: (0..start.zones.len()).map(single).collect(),
@@ -258,8 +257,8 @@ impl<'f> DemandFinder<'f> {
                 }
                 "mm_compaction_begin" | "mm_compaction_end" => {
                     let task = self.tasks.entry(pid).or_default();
-                    task.compacts = &*other.name == "mm_compaction_begin";
-                    task.targets.clear();
+                    let begins = &*other.name == "mm_compaction_begin";
+                    task.compacts = begins.then(|| Targets::new(self.moves_folios));
                 }
                 _ => {}
             },
@@ -287,8 +286,8 @@ impl<'f> DemandFinder<'f> {
     /// Adds a block of free pages that compaction takes to move others to.
     fn isolated(&mut self, timed: Timed, pid: u32, pfn: Pfn, order: Order) {
         let task = self.tasks.entry(pid).or_default();
-        if task.compacts {
-            task.targets.extend((pfn.0..pfn.0 + (1 << order)).map(Pfn));
+        if let Some(targets) = &mut task.compacts {
+            targets.isolate(pfn, order);
         }
         self.queue.push(Timed { demand: Demand::Isolate { pfn, order }, ..timed });
     }
@@ -323,6 +322,14 @@ impl<'f> DemandFinder<'f> {
             demand: Demand::Free { pfn, order, past_list, reclaimed },
             ..timed
         };
+        if matches!(destination, Destination::Direct | Destination::Listed)
+            && let Some(to) = task.moved(pfn, order)
+        {
+            for n in 0..pages(order) {
+                let demand = Demand::MoveAway { pfn: pfn.plus(n), to: to.map(|to| to.plus(n)) };
+                self.queue.push(Timed { demand, ..timed });
+            }
+        }
         match destination {
             Destination::Batched => {
                 if let Some(slot) = self.batched.get_mut(pfn.0 as usize) {
@@ -336,9 +343,6 @@ impl<'f> DemandFinder<'f> {
                 self.queue.push(free(pfn, order, false));
             }
             Destination::Listed => {
-                if let Some(to) = task.moved(pfn, order) {
-                    self.queue.push(Timed { demand: Demand::MoveAway { pfn, to }, ..timed });
-                }
                 self.reported.insert(cpu, (free(pfn, order, false), pfn));
             }
             Destination::Joined(joined) => {

@@ -8,6 +8,7 @@
 mod finder;
 mod queue;
 mod store;
+mod targets;
 
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;

@@ -42,7 +42,7 @@ const COLUMNS: &[(&str, ColumnType)] = &[
 ];
 
 /// Changes with the meaning of the columns.
-const FORMAT: &str = "8";
+const FORMAT: &str = "9";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {

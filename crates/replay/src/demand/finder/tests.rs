@@ -9,10 +9,10 @@ use super::*;
 
 const ORDERS: CpuListOrders = CpuListOrders { up_to: 3, and: Some(9) };
 
-fn recording() -> Recording {
+fn recording(version: &str) -> Recording {
     let zone = ZoneSnapshot { spanned: 1024, ..ZoneSnapshot::default() };
     let pcpinfo = vec![PcpInfo { batch: 63, ..PcpInfo::default() }];
-    let kernel = KernelVersion::parse("Linux version 6.12.94").expect("it is a version");
+    let kernel = KernelVersion::parse(&format!("Linux version {version}")).expect("it is a version");
     Recording {
         name: "made".into(),
         dir: PathBuf::new(),
@@ -35,14 +35,26 @@ fn demands(events: &[(u16, u32, What)]) -> Vec<(u8, Demand)> {
     demands_with(events, &LookAhead::default(), &[])
 }
 
+fn demands_of(version: &str, events: &[(u16, u32, What)]) -> Vec<(u8, Demand)> {
+    all_demands(&recording(version), events, &LookAhead::default(), &[])
+}
+
 /// The same where these things are inferred from the last event.
 fn demands_with(
     events: &[(u16, u32, What)],
     look_ahead: &LookAhead,
     inferred: &[Inferred],
 ) -> Vec<(u8, Demand)> {
-    let recording = recording();
-    let mut finder = DemandFinder::new(&recording, look_ahead, ORDERS);
+    all_demands(&recording("6.12.94"), events, look_ahead, inferred)
+}
+
+fn all_demands(
+    recording: &Recording,
+    events: &[(u16, u32, What)],
+    look_ahead: &LookAhead,
+    inferred: &[Inferred],
+) -> Vec<(u8, Demand)> {
+    let mut finder = DemandFinder::new(recording, look_ahead, ORDERS);
     let mut out = Vec::new();
     for (event, (cpu, pid, what)) in (0..).zip(events) {
         let record = Record { t_us: 5, cpu: *cpu, pid: *pid, what: what.clone() };
@@ -150,20 +162,50 @@ fn a_page_that_compaction_may_keep_is_freed_if_it_did_not() {
     assert_eq!(found, [(0, freed(10))]);
 }
 
+/// Up to 6.8 the last page of what compaction isolated is used first, from 6.9 on the first; the rest is freed.
 #[test]
-fn a_page_moves_to_the_first_that_compaction_isolated() {
-    let isolate = What::Isolate { pfn: Pfn(40), order: 1, ret: 2 };
+fn a_page_moves_to_one_that_compaction_isolated() {
+    for (version, to, left) in [("6.8.12", 41, 40), ("6.9.1", 40, 41)] {
+        let isolate = What::Isolate { pfn: Pfn(40), order: 1, ret: 2 };
+        let events = [
+            (0, 1, other("mm_compaction_begin")),
+            (0, 1, isolate),
+            (0, 1, free(10)),
+            (0, 1, free(left)),
+            (0, 1, other("mm_compaction_end")),
+        ];
+        let isolated = Demand::Isolate { pfn: Pfn(40), order: 1 };
+        let moved = Demand::MoveAway { pfn: Pfn(10), to: Some(Pfn(to)) };
+        let expected = [(0, isolated), (0, moved), (0, freed(10)), (0, freed(left))];
+        assert_eq!(demands_of(version, &events), expected, "{version}");
+    }
+}
+
+/// From 6.9 on a folio moves to a block of its order; what a split leaves is used before blocks that were isolated later.
+#[test]
+fn a_folio_moves_to_a_block_of_its_order() {
+    let isolate = |pfn, order| (0, 1, What::Isolate { pfn: Pfn(pfn), order, ret: 1 << order });
+    let free_of = |pfn, order| (0, 1, What::Free { pfn: Pfn(pfn), order });
     let events = [
         (0, 1, other("mm_compaction_begin")),
-        (0, 1, isolate),
-        (0, 1, free(10)),
-        (0, 1, free(41)),
+        isolate(64, 3),
+        isolate(80, 1),
+        free_of(8, 1),
+        free_of(16, 2),
+        (0, 1, free(5)),
         (0, 1, other("mm_compaction_end")),
     ];
-    let isolated = Demand::Isolate { pfn: Pfn(40), order: 1 };
-    let moved = Demand::MoveAway { pfn: Pfn(10), to: Some(Pfn(40)) };
-    // What is left of the isolated pages is freed.
-    assert_eq!(demands(&events), [(0, isolated), (0, moved), (0, freed(10)), (0, freed(41))]);
+    let moves: Vec<_> = demands_of("6.12.94", &events)
+        .into_iter()
+        .filter_map(|(_, demand)| match demand {
+            Demand::MoveAway { pfn, to } => Some((pfn.0, to?.0)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(moves, [(8, 80), (9, 81), (16, 64), (17, 65), (18, 66), (19, 67), (5, 68)]);
+    let old = demands_of("6.8.12", &events);
+    let moved = |(_, demand): &&(u8, Demand)| matches!(demand, Demand::MoveAway { .. });
+    assert_eq!(old.iter().filter(moved).count(), 1, "{old:?}");
 }
 
 #[test]
