@@ -59,6 +59,8 @@ pub struct Measure {
 pub struct SummaryCell {
     /// The mean over the seeds.
     pub mean: f64,
+    /// The lowest and the highest value of a seed.
+    pub range: (f64, f64),
     /// The change from the baseline as a share of it: the median of the paired changes, with fewer than
     /// [`MIN_PAIRS`] seeds that of the means. `None` in the baseline itself, if the baseline has 0, and if the
     /// values differ in meaning.
@@ -251,8 +253,16 @@ impl Measure {
             let comparable =
                 !spec.counts_events || EventUnit::comparable(policies[base][0], policies[at][0]);
             units_differ |= !comparable;
-            let mut cell =
-                SummaryCell { mean, change: None, interval: None, p: None, verdict: Judged::Open };
+            let lowest = new.iter().copied().fold(f64::INFINITY, f64::min);
+            let highest = new.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let mut cell = SummaryCell {
+                mean,
+                range: (lowest, highest),
+                change: None,
+                interval: None,
+                p: None,
+                verdict: Judged::Open,
+            };
             if at != base && comparable {
                 cell.judge(&values[base], new, spec.direction, support)?;
             }

@@ -154,7 +154,9 @@ fn replayed(
         notes.push(format!("Interrupted: {} of {all} replays are done.", runs.len()));
     }
     let line = words::certificate(&fidelity, Some(grades.of(taken)));
-    let line = format!("{line}; {}", certificate::taken(&grades, taken, wanted == Wanted::Better));
+    let mut line =
+        format!("{line}; {}", certificate::taken(&grades, taken, wanted == Wanted::Better));
+    line.extend(calibration.as_ref().and_then(certificate::drawn));
     for run in &mut runs {
         run.certificate = Some(line.clone());
         run.calibration.clone_from(&calibration);

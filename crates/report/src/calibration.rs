@@ -9,11 +9,8 @@ use crate::verify::percent;
 #[must_use]
 pub fn line(calibration: &Calibration) -> String {
     let (recorded, replayed) = calibration.total();
-    let range = calibration.range.map_or(String::new(), |(fewest, most)| {
-        format!(" ({fewest} to {most} over the seeds)")
-    });
     format!(
-        "free replay under {}, the recorded policy, has {replayed} fragmentation events{range} where the \
+        "free replay under {}, the recorded policy, has {replayed} fragmentation events where the \
          recording has {recorded}; {} % of {} requests get the recorded frame",
         calibration.policy,
         percent(calibration.same_frame_permyriad()),
@@ -37,6 +34,7 @@ mod tests {
     use pageblock_measure::calibration::CalibrationRow;
 
     use super::*;
+    use crate::certificate::drawn;
 
     #[test]
     fn recorded_and_replayed_counts_are_columns() {
@@ -52,8 +50,10 @@ mod tests {
             requests: 30_000,
             same_frame: 29_999,
         };
-        let drawn = Calibration { range: Some((80, 2000)), ..calibration.clone() };
-        assert!(line(&drawn).contains("has 90 fragmentation events (80 to 2000 over the seeds)"));
+        assert_eq!(drawn(&calibration), None);
+        let several = Calibration { range: Some((80, 2000)), ..calibration.clone() };
+        let text = "; over the seeds 80 to 2000 fragmentation events under debian-6.12, where 1204 are recorded";
+        assert_eq!(drawn(&several).as_deref(), Some(text));
         assert_eq!(
             line(&calibration),
             "free replay under debian-6.12, the recorded policy, has 90 fragmentation events where \

@@ -1,5 +1,6 @@
 //! What can be concluded from a recording, as text.
 
+use pageblock_measure::Calibration;
 use pageblock_measure::certificate::{
     Certificate, Distance, FEW, Grade, Grades, Loop, Part, Support,
 };
@@ -43,6 +44,17 @@ pub fn taken(grades: &Grades, taken: Loop, by_grade: bool) -> String {
             format!("the {name} is taken: it supports more than the {rival} (grade {grade:?})")
         }
     }
+}
+
+/// Says between which counts the replays of several seeds under the recorded policy lie; `None` for a single seed.
+#[must_use]
+pub fn drawn(calibration: &Calibration) -> Option<String> {
+    let (fewest, most) = calibration.range?;
+    let (recorded, _) = calibration.total();
+    Some(format!(
+        "; over the seeds {fewest} to {most} fragmentation events under {}, where {recorded} are recorded",
+        calibration.policy
+    ))
 }
 
 /// Prints the better loop's grade, how far both free replays are from the recording, and what that supports.

@@ -127,8 +127,16 @@ pub fn letter(at: usize) -> String {
 
 fn alone(summary: &Summary) -> String {
     let mut table = Table::new().text("").number(&letter(summary.baseline));
+    if summary.seeds > 1 {
+        table = table.number("lowest").number("highest");
+    }
     for measure in &summary.measures {
-        table.row([measure.name.to_owned(), number(measure.cells[summary.baseline].mean)]);
+        let cell = &measure.cells[summary.baseline];
+        let mut row = vec![measure.name.to_owned(), number(cell.mean)];
+        if summary.seeds > 1 {
+            row.extend([number(cell.range.0), number(cell.range.1)]);
+        }
+        table.row(row);
     }
     table.print()
 }

@@ -53,7 +53,9 @@ fn requests_and_frees_alone_are_not_judged_but_replayed() {
     assert_eq!((&demands.recorded.extfrag, &demands.recorded.end), (&None, &None));
     let other = preset::find("linux-6.1").unwrap();
     let replay = |policy| {
-        open_loop::replay(&recording, &demands, ("other", policy), 0, &mut |_, _| true).unwrap().unwrap()
+        open_loop::replay(&recording, &demands, ("other", policy), 0, &mut |_, _| true)
+            .unwrap()
+            .unwrap()
     };
     let allocations = |run: &pageblock_measure::Run| run.counters.clone();
     let (first, again) = (replay(&other.policy), replay(&other.policy));

@@ -39,7 +39,9 @@ fn what_happened_is_told_by_block_and_command() {
         let (demands, name, policy) = (&shipped.demands, own.name, &own.policy);
         let on = &mut |_, _| true;
         let replayed = match with {
-            true => open_loop::replay_with_history(recording, columnar, demands, (name, policy), on),
+            true => {
+                open_loop::replay_with_history(recording, columnar, demands, (name, policy), on)
+            }
             false => open_loop::replay(recording, demands, (name, policy), 0, on),
         };
         replayed.unwrap().unwrap().run

@@ -35,8 +35,7 @@ fn run(shipped: &Shipped, policy: &str) -> Run {
 fn drawn(shipped: &Shipped, policy: &str, seed: u64) -> Run {
     let Shipped { recording, demands, .. } = shipped;
     let parsed = Policy::parse(policy).expect("it is a policy");
-    let replayed =
-        open_loop::replay(recording, demands, (policy, &parsed), seed, &mut |_, _| true);
+    let replayed = open_loop::replay(recording, demands, (policy, &parsed), seed, &mut |_, _| true);
     replayed.expect("it can be replayed").expect("it was not stopped").run
 }
 
@@ -106,7 +105,8 @@ fn every_policy_can_serve_a_recording() {
         let mut memory = machine.table_memory(preset.policy).expect("it fits");
         let start = &shipped.recording.start;
         let mut allocator =
-            open_loop::start(&machine, &recorded, &preset.policy, (start, 0), &mut memory).expect(name);
+            open_loop::start(&machine, &recorded, &preset.policy, (start, 0), &mut memory)
+                .expect(name);
         allocator.check().unwrap_or_else(|wrong| panic!("{name} at the start: {wrong}"));
         let mut replay = Replay::new(&mut allocator);
         let mut chunks = shipped.demands.chunks().expect("they were written");

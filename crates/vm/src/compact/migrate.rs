@@ -15,7 +15,8 @@ use pageblock_kernel::rules::compaction::{
 use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
 
 impl Compactor {
-    /// Fills the batch from the next suitable pageblock, or advances to the free scanner.
+    /// Scans the next suitable pageblock for the batch, or advances to the free scanner. Only a scanned pageblock is followed by
+    /// another search: after one that was passed over the linear scan goes on.
     pub(super) fn isolate_content<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -30,7 +31,8 @@ impl Compactor {
             return self.isolate_content_by_frame(zone, state, content);
         }
         let pageblock = zone.geometry().pageblock_order;
-        if !self.takes_rest && self.skips_searched_block(zone, state) {
+        let goes_on = std::mem::take(&mut self.passes_on);
+        if !self.takes_rest && !goes_on && self.skips_searched_block(zone, state) {
             return;
         }
         let visited = self.rules.skip_hints != SkipHints::NothingFound;
@@ -60,10 +62,9 @@ impl Compactor {
                 self.note_source(zone, block, first, from_start);
             }
             self.after_block(zone, state, (block, end), from_start, taken.is_some());
-            if !self.batch.is_empty() {
-                return;
-            }
+            return;
         }
+        self.passes_on = true;
     }
 
     /// Notes that a pageblock was scanned, if it was scanned to its end.
@@ -105,7 +106,8 @@ impl Compactor {
             return true;
         }
         let Some(mt) = zone.block_type(block) else { return false };
-        let whole = || self.goal.order.is_some_and(|order| order >= zone.geometry().pageblock_order);
+        let whole =
+            || self.goal.order.is_some_and(|order| order >= zone.geometry().pageblock_order);
         let from_movable = match self.rules.async_source {
             AsyncSource::Movable => true,
             AsyncSource::OwnType => self.goal.migratetype == Movable,

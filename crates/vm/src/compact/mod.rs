@@ -187,6 +187,8 @@ pub struct Compactor {
     takes_rest: bool,
     /// The rest of a pageblock is scanned next because a page could not be migrated, whatever is free now.
     rescans: bool,
+    /// Pageblocks were passed over since the last search, and none was scanned.
+    passes_on: bool,
     /// The sync start of the migration scanner follows the async one (`update_cached`).
     keeps_in_step: bool,
     /// Content was isolated: the start of the migration scanner stays (up to 3.18: `finished_update_migrate`).
@@ -216,6 +218,7 @@ impl Compactor {
             finishing_block: false,
             takes_rest: false,
             rescans: false,
+            passes_on: false,
             keeps_in_step: false,
             found_content: false,
             found_free: false,

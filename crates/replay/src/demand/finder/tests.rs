@@ -12,7 +12,8 @@ const ORDERS: CpuListOrders = CpuListOrders { up_to: 3, and: Some(9) };
 fn recording(version: &str) -> Recording {
     let zone = ZoneSnapshot { spanned: 1024, ..ZoneSnapshot::default() };
     let pcpinfo = vec![PcpInfo { batch: 63, ..PcpInfo::default() }];
-    let kernel = KernelVersion::parse(&format!("Linux version {version}")).expect("it is a version");
+    let kernel =
+        KernelVersion::parse(&format!("Linux version {version}")).expect("it is a version");
     Recording {
         name: "made".into(),
         dir: PathBuf::new(),
