@@ -9,6 +9,7 @@ use pageblock::policy::Value;
 use pageblock_kernel::preset::PRESETS;
 use pageblock_kernel::{Named, Switch, file};
 use pageblock_plan::NamedPolicy;
+use pageblock_simulate::sim::machine_file::Scale;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
@@ -283,4 +284,12 @@ pub(crate) fn workloads() -> PyResult<Table> {
 #[pyfunction]
 pub(crate) fn machines() -> Vec<&'static str> {
     pageblock_plan::machines::names().collect()
+}
+
+/// Returns the memory of a machine in KiB: one of `machines()`, or the path of a TOML file.
+#[pyfunction]
+pub(crate) fn memory_kib(machine: &str) -> PyResult<u64> {
+    let machine = pageblock_plan::machines::load(machine, Scale::WHOLE).map_err(failed)?;
+    let pages: u64 = machine.memory.iter().map(|range| range.end.0 - range.start.0).sum();
+    Ok(pages * pageblock::tuning::KBYTES_PER_PAGE)
 }

@@ -34,7 +34,7 @@ mod _pageblock {
     #[pymodule_export]
     use super::guest::guest_run;
     #[pymodule_export]
-    use super::kernel::{Kernel, kernels, machines, switches, workloads};
+    use super::kernel::{Kernel, kernels, machines, memory_kib, switches, workloads};
     #[pymodule_export]
     use super::recording::Recording;
     #[pymodule_export]

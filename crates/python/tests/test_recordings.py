@@ -17,6 +17,14 @@ def test_the_shipped_recording_is_verified(recording: pageblock.Recording) -> No
     assert "grade B" in str(verified)
 
 
+def test_seeds_are_draws_of_the_same_demand(recording: pageblock.Recording) -> None:
+    """Each seed is a run of each kernel, of as many requests."""
+    rows = recording.replay("linux-6.10", seeds=3).to_dicts()
+    assert [row["seed"] for row in rows] == [0, 0, 1, 1, 2, 2]
+    with pytest.raises(pageblock.Error, match="at least one seed is needed"):
+        recording.replay("linux-6.10", seeds=0)
+
+
 def test_a_replay_has_the_recorded_kernel_first(recording: pageblock.Recording) -> None:
     runs = recording.replay("linux-6.10")
     assert [row["kernel"] for row in runs.to_dicts()] == ["debian-6.12", "linux-6.10"]

@@ -121,6 +121,15 @@ def test_a_recording_travels_to_the_workers_of_dask(tmp_path: Path) -> None:
         assert replays.run(kernels, [0]) == expected
 
 
+def test_no_more_than_a_twentieth_of_memory_is_reserved(tmp_path: Path) -> None:
+    """The machine of the load has 640 MiB: of the values of `min_free_kbytes` one is below 32 MiB."""
+    search = SEARCH | {"knobs": ["min_free_kbytes"], "objectives": ["stalls"], "trials": 4, "batch": 4, "seeds": 1, "held_out": 1}
+    pageblock.tune("mixed", out=tmp_path / "found", **search | {"scale": "1/8"})
+    lines = [line for journal in (tmp_path / "found/runs").glob("*/runs.jsonl") for line in journal.read_text().splitlines()[1:]]
+    kernels = {json.loads(line)[1]["cell"]["kernel"] for line in lines}
+    assert kernels == {"linux-6.12", "linux-6.12,min_free_kbytes=16896"}
+
+
 def test_what_exists_depends_on_the_kernel(tmp_path: Path) -> None:
     for kernel, knob in [("linux-4.20", "watermark_boost_factor"), ("linux-6.14", "vm.defrag_mode"), ("linux-5.8", "compaction_proactiveness")]:
         with pytest.raises(pageblock.Error, match=f"there is no knob '{knob}'; {kernel} has vm.min_free_kbytes, "):

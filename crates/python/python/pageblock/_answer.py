@@ -151,13 +151,16 @@ class Tuned:
 
     def _front(self) -> "list[str]":
         rows = [("trial", *(one.text for one in self.objectives), "settings")]
-        for one in sorted(self.front, key=lambda one: one.number):
-            # The others are in answer.json.
+        # Of trials with the same values one is shown, the chosen one if it is among them; answer.json has all.
+        first = {tuple(one.values.values()): one for one in sorted(self.front, key=lambda one: (one.number == self.number, -one.number))}
+        for one in sorted(first.values(), key=lambda one: one.number):
             shown = [f"{_short(name)}={value}" for name, value in one.settings.items() if name in self.settings]
             others = len(one.settings) - len(shown)
             settings = ", ".join(shown + [f"{others} others"] * (others > 0)) or "the default"
             rows.append((str(one.number), *(f"{one.values[of.name]:.2f}" for of in self.objectives), settings))
-        return ["Pareto front, means over the seeds of the search", *table(rows)]
+        more = len(self.front) - len(first)
+        lines = ["Pareto front, means over the seeds of the search", *table(rows)]
+        return [*lines, f"({more} more with the same values as one of these)"] if more else lines
 
     def _importance(self) -> "list[str]":
         lines = ["Importance (PED-ANOVA: what tells the best quarter of the trials from the others)"]

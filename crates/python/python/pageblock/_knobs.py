@@ -8,6 +8,9 @@ from ._pageblock import Error, Kernel, switches
 
 __all__ = ["Knob", "space", "version", "with_switches"]
 
+# vm.min_free_kbytes is at most this part of memory: a twentieth.
+MIN_FREE_PART = 20
+
 # What leaves a knob as the kernel and the workload have it.
 DEFAULT = "default"
 THP = "/sys/kernel/mm/transparent_hugepage"
@@ -62,7 +65,8 @@ def _sizes(*values: "str | int") -> "tuple[str | int, ...]":
     return (DEFAULT, *values)
 
 
-# Ranges in which administrators set them: watermarks keep memory from everybody, which no objective counts. dirty_*bytes stand for the ratios of small machines and are left out, as is
+# Ranges in which administrators set them: watermarks keep memory from everybody, which no objective counts, so that min_free_kbytes is at most a twentieth of
+# memory. dirty_*bytes stand for the ratios of small machines and are left out, as is
 # zone_reclaim_mode, which only several nodes have a use for.
 SYSCTLS = (
     Knob("vm.min_free_kbytes", "min_free_kbytes", _sizes(16896, 33792, 67584, 135168, 270336, 540672), allocator=True),

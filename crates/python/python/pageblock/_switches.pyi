@@ -99,7 +99,7 @@ class Switches(TypedDict, total=False):
     stall_count: Literal["on_entry", "when_tried"]
     needs_fs: bool
     sync_light_waits: bool
-    async_source: Literal["movable", "own_type"]
+    async_source: Literal["movable", "own_type", "movable_for_whole"]
     moves_folios: bool
     compact_target: Literal["accept_large", "reject_pageblock", "reject_order"]
     extfrag_index: Literal["all_orders", "costly"]
@@ -458,7 +458,7 @@ class SwitchAttributes:
     def sync_light_waits(self) -> bool:
         """Light synchronous compaction migrates pages that it has to wait for."""
     @property
-    def async_source(self) -> Literal["movable", "own_type"]:
+    def async_source(self) -> Literal["movable", "own_type", "movable_for_whole"]:
         """Which pageblocks asynchronous direct compaction migrates from."""
     @property
     def moves_folios(self) -> bool:

@@ -13,9 +13,9 @@ from typing import Any
 
 from ._answer import Trial, Tuned
 from ._engines import Engine, engine
-from ._knobs import Knob, space, with_switches
+from ._knobs import DEFAULT, MIN_FREE_PART, Knob, space, with_switches
 from ._objectives import Change, Measure, changes, measures
-from ._pageblock import Error, Kernel, Sweep, workloads
+from ._pageblock import Error, Kernel, Sweep, memory_kib, workloads
 from ._trials import Replays, Runner, Simulations, recorded_kernel
 
 __all__ = ["tune"]
@@ -256,14 +256,22 @@ def _possible(knob: Knob, kernel: Kernel, cell: "Mapping[str, str]") -> Knob:
         low, high = min(knob.values.start, own), max(knob.values.stop, own)
         return knob.with_values(range(low, high, knob.values.step), knob.log and low > 0)
     values: "list[str | int]" = []
+    most = memory_kib(cell["machine"] if "machine" in cell else _machine_of(cell["workload"])) // MIN_FREE_PART
     for value in knob.values:
+        if knob.switch == "min_free_kbytes" and value != DEFAULT and int(value) > most:
+            continue
         try:
-            if value != "default":
+            if value != DEFAULT:
                 _check({**cell, "kernel": with_switches(kernel, {knob.switch: knob.switched(value)})})
             values.append(value)
         except Error:
             continue
     return knob.with_values(tuple(values), log=False)
+
+
+def _machine_of(workload: str) -> str:
+    """Returns the machine that a workload was published for."""
+    return next(str(row["machine"]) for row in workloads().to_dicts() if row["workload"] == workload)
 
 
 def _open(folder: Path, head: "dict[str, Any]") -> None:
