@@ -75,9 +75,12 @@ pub fn of_replays(
     own: &OwnReplays,
 ) -> Result<Grades> {
     let Session { recording, columnar, .. } = session;
-    let certify =
-        |replayed: &Replayed| certify::certify(recording, demands, decisions, &replayed.outcome);
-    let grades = Grades { open: certify(&own.open), closed: own.closed.as_ref().map(certify) };
+    let certify = |replays: &[Replayed]| {
+        let outcomes: Vec<_> = replays.iter().map(|replayed| &replayed.outcome).collect();
+        certify::certify(recording, demands, decisions, &outcomes)
+    };
+    let closed = Some(own.closed.as_slice()).filter(|replays| !replays.is_empty());
+    let grades = Grades { open: certify(&own.open), closed: closed.map(certify) };
     let noted = Verification { mismatches: Vec::new(), ..decisions.clone() };
     recording.keep_note(&to_json(noted, Some(grades.clone())))?;
     match certify::keep(columnar, &program(), decisions, &grades) {

@@ -58,12 +58,15 @@ pub enum Wanted {
     Only(Loop),
 }
 
-/// Both free replays under the recorded policy.
+/// How many replays of a loop grade a recording.
+const DRAWS: u64 = 5;
+
+/// The free replays under the recorded policy that grade a recording, with the seeds from 0.
 pub struct OwnReplays {
     /// The open loop.
-    pub open: Replayed,
-    /// The closed loop; `None` where there is an obstacle.
-    pub closed: Option<Replayed>,
+    pub open: Vec<Replayed>,
+    /// The closed loop; none where there is an obstacle.
+    pub closed: Vec<Replayed>,
 }
 
 /// Replays freely under each policy, of which one is the recorded kernel's, with the seeds from 0, and grades the
@@ -138,8 +141,8 @@ fn replayed(
         Wanted::Better => grades.better(),
         Wanted::Only(only) => only,
     };
-    let own_run = own_runs.and_then(|made| made.of(taken));
-    let mut runs = all_runs(session, &demands, (own, own_run), policies, (taken, draws))?;
+    let own_runs = own_runs.map(|made| made.of(taken)).unwrap_or_default();
+    let mut runs = all_runs(session, &demands, (own, own_runs), policies, (taken, draws))?;
     if runs.is_empty() {
         bail!("interrupted before the first policy was done");
     }
@@ -176,20 +179,21 @@ impl Draws {
 }
 
 /// Replays under every policy within a seed, so that what is interrupted is complete for the first seeds. `own` is the
-/// recorded kernel, with its replay of seed 0 if there is one already.
+/// recorded kernel, with its replays of the first seeds if there are any already.
 fn all_runs(
     session: &Session,
     demands: &Demands,
-    (own, mut own_run): (&Preset, Option<Replayed>),
+    (own, own_runs): (&Preset, Vec<Replayed>),
     policies: &[NamedPolicy],
     (taken, draws): (Loop, Draws),
 ) -> Result<Vec<Run>> {
     let with_history = draws == Draws::WithHistory;
     let all = draws.seeds() * policies.len() as u64;
-    let mut runs = Vec::new();
+    let (mut runs, mut own_runs) = (Vec::new(), own_runs.into_iter());
     for seed in 0..draws.seeds() {
+        let mut made = own_runs.next();
         for named in policies {
-            let replayed = match own_run.take_if(|_| is_own(named, own)) {
+            let replayed = match made.take_if(|_| is_own(named, own)) {
                 Some(replayed) => Some(replayed),
                 None => replay_one(session, demands, named, (taken, seed), with_history)?,
             };
@@ -202,9 +206,9 @@ fn all_runs(
 }
 
 impl OwnReplays {
-    fn of(self, taken: Loop) -> Option<Replayed> {
+    fn of(self, taken: Loop) -> Vec<Replayed> {
         match taken {
-            Loop::Open => Some(self.open),
+            Loop::Open => self.open,
             Loop::Closed => self.closed,
         }
     }
@@ -216,13 +220,16 @@ impl OwnReplays {
 /// If the recording cannot be read.
 pub fn under_own(session: &Session, demands: &Demands, own: &Preset) -> Result<Option<OwnReplays>> {
     let named = NamedPolicy::recorded(own);
-    let replay = |of| replay_one(session, demands, &named, (of, 0), false);
-    let Some(open) = replay(Loop::Open)? else { return Ok(None) };
-    if pageblock_closed_loop::obstacle(&session.recording).is_some() {
-        return Ok(Some(OwnReplays { open, closed: None }));
-    }
-    let closed = replay(Loop::Closed)?;
-    Ok(closed.map(|closed| OwnReplays { open, closed: Some(closed) }))
+    let replays = |of| {
+        let replay = |seed| replay_one(session, demands, &named, (of, seed), false).transpose();
+        (0..DRAWS).map_while(replay).collect::<Result<Vec<_>>>()
+    };
+    let open = replays(Loop::Open)?;
+    let closed = match pageblock_closed_loop::obstacle(&session.recording) {
+        Some(_) => Vec::new(),
+        None => replays(Loop::Closed)?,
+    };
+    Ok((!session.watch.stopped()).then_some(OwnReplays { open, closed }))
 }
 
 /// Finds the recording's requests.

@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use pageblock_measure::certificate::{Certificate, Grades, Judgement, Outcome};
+use pageblock_measure::certificate::{Certificate, Grades, Judgement, Outcome, median};
 use pageblock_measure::verification::{Gap, Verification};
 use pageblock_recording::{Columnar, Recording};
 
 use crate::demand::Demands;
 
-/// Grades a recording by its guided replay and by a free replay of either loop, both under the recorded policy.
+/// Grades a recording by its guided replay and by free replays of one loop, all under the recorded policy.
 #[must_use]
 pub fn certify(
     recording: &Recording,
     demands: &Demands,
     decisions: &Verification,
-    replayed: &Outcome,
+    replays: &[&Outcome],
 ) -> Certificate {
     let lacks = |event: &str| {
         let missing = |gap: &Gap| matches!(gap, Gap::MissingEvent { event: e } if e == event);
@@ -32,8 +32,8 @@ pub fn certify(
         // Both ends would have the memory that no event names, and agree in it.
         recorded.end = None;
     }
-    let distances = recorded.distances(replayed, recording.pageblock_order);
-    Certificate::new(decisions, !recording.start.exact, distances)
+    let draws = replays.iter().map(|one| recorded.distances(one, recording.pageblock_order));
+    Certificate::new(decisions, !recording.start.exact, median(draws.collect()))
 }
 
 /// Returns where the judgement of a recording is kept, beside its columnar form.

@@ -95,7 +95,10 @@ pub fn print(grades: &Grades, policy: &str) -> String {
         row.push(distance.measure.kind().name().to_owned());
         table.row(row);
     }
-    text += &format!("\nFree replays under {policy} beside the recording\n{}", table.print());
+    text += &format!(
+        "\nFree replays under {policy} beside the recording, the median of five draws\n{}",
+        table.print()
+    );
     let mut table = Table::new().text("part of a what-if").text("what the open loop supports");
     if closed.is_some() {
         table = table.text("what the closed loop supports");

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::course::Course;
 pub use self::grades::{Grades, Loop};
-pub use self::outcome::{EndState, Outcome};
+pub use self::outcome::{EndState, Outcome, median};
 use crate::error::Error;
 use crate::file;
 use crate::verification::{Gap, Verification};

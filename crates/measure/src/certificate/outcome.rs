@@ -96,6 +96,20 @@ impl Outcome {
     }
 }
 
+/// Returns of the distances of several replays the median one of each measure: a single replay is one draw of many.
+#[must_use]
+pub fn median(mut draws: Vec<Vec<Distance>>) -> Vec<Distance> {
+    draws.sort_by_key(Vec::len);
+    let measures: Vec<Measure> = draws.last().into_iter().flatten().map(|d| d.measure).collect();
+    let middle = |measure| {
+        let mut of: Vec<&Distance> =
+            draws.iter().flatten().filter(|d| d.measure == measure).collect();
+        of.sort_by_key(|d| d.permyriad);
+        of.get(of.len() / 2).map(|&distance| distance.clone())
+    };
+    measures.into_iter().filter_map(middle).collect()
+}
+
 fn by_type(
     matrix: &ExtfragMatrix,
     pageblock_order: Order,

@@ -133,3 +133,17 @@ fn the_loop_that_supports_more_is_the_better_one() {
     assert_eq!(alone.better(), Loop::Open);
     assert_eq!(alone.of(Loop::Closed), &alone.open);
 }
+
+/// The same demand gives far more events with one draw than with another: neither is the recording's distance.
+#[test]
+fn a_grade_is_of_the_median_draw() {
+    let recorded = outcome(1000, 500, 4000);
+    let draws = [outcome(1000, 500, 4000), outcome(1300, 500, 4000), outcome(9000, 500, 4000)];
+    let distances = median(draws.iter().map(|draw| recorded.distances(draw, 9)).collect());
+    let of = |measure| distances.iter().find(|d| d.measure == measure).unwrap();
+    let total = of(Measure::FallbackTotal);
+    assert_eq!((total.recorded, total.replayed, total.permyriad), (1000, 1300, 3000));
+    assert_eq!(of(Measure::MismatchTotal).permyriad, 0);
+    assert_eq!(distances.len(), recorded.distances(&draws[1], 9).len());
+    assert_eq!(median(Vec::new()), []);
+}
