@@ -45,7 +45,7 @@ fn neighbours_differ_in_what_changed() {
         "linux-6.15",
         &["fallback_pick", "capture", "highatomic_high", "ready_mark", "proactive"],
     );
-    let of_7_2 = ["reserve", "slowpath", "async_source", "compact_gap"];
+    let of_7_2 = ["reserve", "slowpath", "compact_gap", "async_source"];
     check_diff("linux-6.19", "linux-7.2", &of_7_2);
     check_diff("debian-7.2", "linux-7.2", &["defrag_blocks"]);
 }

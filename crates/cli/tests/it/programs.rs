@@ -39,7 +39,8 @@ enum Program {
     MustNotFail,
     MayFail,
     Churn(u64),
-    Buffers,
+    /// Kernel buffers of an order.
+    Buffers(u8),
 }
 
 const SCENARIOS: &[Scenario] = &[
@@ -97,7 +98,14 @@ const SCENARIOS: &[Scenario] = &[
         nodes: &[(0, 96)],
         dma32_end_mib: 0,
         cma_mib: 64,
-        programs: &[Program::Buffers],
+        programs: &[Program::Buffers(3)],
+    },
+    Scenario {
+        name: "whole-pageblocks",
+        nodes: &[(0, 96)],
+        dma32_end_mib: 0,
+        cma_mib: 0,
+        programs: &[Program::Buffers(9)],
     },
 ];
 
@@ -152,7 +160,7 @@ impl Workload for Scenario {
                     Program::MustNotFail => kernel_pages(&ctx, Gfp::NOFAIL | Gfp::THISNODE).await,
                     Program::MayFail => kernel_pages(&ctx, Gfp::RETRY_MAYFAIL).await,
                     Program::Churn(seed) => churn(&ctx, seed).await,
-                    Program::Buffers => buffers(&ctx).await,
+                    Program::Buffers(order) => buffers(&ctx, order).await,
                 }
             }));
         }
@@ -273,9 +281,9 @@ async fn insist(ctx: &Ctx<'_>, blocks: &mut Vec<Pfn>) {
     }
 }
 
-/// Faults most of memory, CMA too, gives all but every 13th page back, and asks for kernel buffers, for which the free
-/// blocks of CMA do not count: compaction finds them at the start of the pageblocks to which it migrates.
-async fn buffers(ctx: &Ctx<'_>) {
+/// Faults most of memory, CMA too, gives all but every 13th page back, and asks for kernel buffers. The free blocks of
+/// CMA do not count for them: compaction finds them at the start of the pageblocks to which it migrates.
+async fn buffers(ctx: &Ctx<'_>, order: u8) {
     const PAGES: u32 = 20_000;
     let space = ctx.with(|w| w.vm.create_mapping(PAGES));
     for index in 0..PAGES {
@@ -285,7 +293,7 @@ async fn buffers(ctx: &Ctx<'_>) {
     for index in (0..PAGES).filter(|index| index % 13 != 0) {
         ctx.with(|w| w.vm.unmap_page(cpu, space, index));
     }
-    let request = Request::new(3, Gfp::GFP_KERNEL | Gfp::NOWARN);
+    let request = Request::new(order, Gfp::GFP_KERNEL | Gfp::NOWARN);
     for _ in 0..3000 {
         if ctx.kernel_block(request, Owner::Driver).await.is_err() {
             break;
