@@ -153,6 +153,11 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
             return Err(AllocError::NoMemory);
         }
         self.attend(observer);
+        if flags.is_none()
+            && let Some(pfn) = self.caches.alloc_fast_bits(&request, observer)
+        {
+            return Ok(pfn);
+        }
         self.local().take(&request, flags, observer)
     }
 
@@ -209,6 +214,9 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         self.attend(observer);
+        if self.caches.free_fast_bits(pfn, order, observer) {
+            return Ok(());
+        }
         self.local().free(pfn, order, observer)
     }
 
@@ -236,7 +244,9 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     /// # Errors
     /// Those of [`Allocator::set_movable`].
     pub fn set_movable(&mut self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
-        self.shared.machine.set_movable(pfn, movable)
+        let machine = &self.shared.machine;
+        let (at, _) = machine.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
+        self.shared.locked(at, |_| machine.set_movable(pfn, movable))
     }
 
     /// See [`Allocator::split_allocated`]; for a block that its caller has in use.

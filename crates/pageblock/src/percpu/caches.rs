@@ -5,6 +5,7 @@ use crate::base::layout::MAX_NR_ZONES;
 use crate::base::mobility::Migratetype;
 use crate::percpu::cache::CpuCache;
 use crate::percpu::cache::rings::Rings;
+use crate::percpu::machine::NO_ZONE;
 use crate::percpu::snapshot::ZoneSnapshot;
 use crate::table::map::PageMap;
 use crate::zone::retune::CacheTuning;
@@ -16,8 +17,14 @@ pub(crate) struct CpuCaches<'m> {
     pub(crate) zones: &'m mut [CpuZone<'m>],
     /// The first zone of its node's list, by the highest zone of a request.
     pub(crate) first: [ZoneIndex; MAX_NR_ZONES],
+    /// The same where frames have bytes; else zones that do not exist, so that the fast path need not ask.
+    pub(crate) first_with_bytes: [ZoneIndex; MAX_NR_ZONES],
+    /// Whether frames have [bits](crate::table::bits).
+    pub(crate) has_bits: bool,
     /// The zone of the block that it freed last.
     pub(crate) recent: ZoneIndex,
+    /// The same where frames have bytes; else a zone that does not exist.
+    pub(crate) recent_with_bytes: ZoneIndex,
     /// Its node.
     pub(crate) node: NodeId,
     /// The number of mailbox requests received so far, where it shares the allocator; see
@@ -68,6 +75,18 @@ impl CpuZone<'_> {
 }
 
 impl CpuCaches<'_> {
+    /// Sets the first zones, by the highest zone of a request.
+    pub(crate) fn set_first(&mut self, first: [ZoneIndex; MAX_NR_ZONES]) {
+        self.first = first;
+        self.has_bits = self.zones.iter().any(|zone| zone.map.has_bits());
+        if self.has_bits {
+            self.first_with_bytes = [NO_ZONE; MAX_NR_ZONES];
+            self.recent_with_bytes = NO_ZONE;
+        } else {
+            self.first_with_bytes = first;
+        }
+    }
+
     /// Has every cache adopt the limits of its zone, which `tuning` returns.
     pub(crate) fn adopt(&mut self, mut tuning: impl FnMut(ZoneIndex) -> CacheTuning) {
         for (at, zone) in ZoneIndex::up_to(self.zones.len()).zip(self.zones.iter_mut()) {

@@ -26,13 +26,42 @@ impl CpuCaches<'_> {
     ) -> Option<Pfn> {
         // Pages are what is asked for most: what follows from their order is known when this is compiled.
         match request.order {
-            0 => self.try_alloc_fast(&Request { order: 0, ..*request }, observer),
-            _ => self.try_alloc_fast(request, observer),
+            0 => self.try_alloc_fast::<false>(&Request { order: 0, ..*request }, observer),
+            _ => self.try_alloc_fast::<false>(request, observer),
         }
     }
 
+    /// The same where frames have bits, for which [`alloc_fast`](Self::alloc_fast) finds no zone.
     #[inline(always)]
-    fn try_alloc_fast(&mut self, request: &Request, observer: &mut impl Observer) -> Option<Pfn> {
+    pub(crate) fn alloc_fast_bits(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
+        if !self.has_bits {
+            return None;
+        }
+        match request.order {
+            0 => self.try_alloc_fast::<true>(&Request { order: 0, ..*request }, observer),
+            _ => self.alloc_block_fast_bits(request, observer),
+        }
+    }
+
+    #[inline(never)]
+    fn alloc_block_fast_bits(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
+        self.try_alloc_fast::<true>(request, observer)
+    }
+
+    #[inline(always)]
+    fn try_alloc_fast<const BITS: bool>(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
         let Request { order, gfp, node, nodemask } = *request;
         // The full path leaves out nodes, or may use reserves.
         if gfp.has(Gfp::THISNODE)
@@ -43,7 +72,8 @@ impl CpuCaches<'_> {
             return None;
         }
         let (mt, highest) = (gfp.migratetype()?, gfp.highest_zone());
-        let zone = self.zones.get_mut(self.first[highest as usize].index())?;
+        let first = if BITS { &self.first } else { &self.first_with_bytes };
+        let zone = self.zones.get_mut(first[highest as usize].index())?;
         let CpuZone { cache, map, snapshot, .. } = zone;
         let list = cache.take_list(order, mt)?;
         if !snapshot.serves_at_once(order, highest)
@@ -51,8 +81,8 @@ impl CpuCaches<'_> {
         {
             return None;
         }
-        let (i, state) = cache.take_hot(map, list, order)?;
-        state.set_allocated(order, gfp.has(Gfp::MOVABLE));
+        let movable = gfp.has(Gfp::MOVABLE);
+        let i = cache.take_hot::<BITS>(map, list, order, movable)?;
         let pfn = map.pfn(i);
         observer.event(Event::PageAlloc { pfn: Some(pfn), order, migratetype: mt, gfp });
         Some(pfn)
@@ -92,7 +122,10 @@ impl CpuCaches<'_> {
         let zone = self.zones.get_mut(self.first[gfp.highest_zone() as usize].index())?;
         let map = zone.map;
         let warm = zone.flushed().warm(&map, order, gfp.migratetype()?);
-        if warm { self.alloc_fast(request, observer) } else { None }
+        if !warm {
+            return None;
+        }
+        self.alloc_fast(request, observer).or_else(|| self.alloc_fast_bits(request, observer))
     }
 
     /// Puts an allocated block of the zone and type that was freed last on a list, if that keeps it. Tells
@@ -105,19 +138,44 @@ impl CpuCaches<'_> {
         observer: &mut impl Observer,
     ) -> bool {
         match order {
-            0 => self.try_free_fast(pfn, 0, observer).is_some(),
+            0 => self.try_free_fast::<false>(pfn, 0, observer).is_some(),
             _ => self.free_block_fast(pfn, order, observer),
         }
+    }
+
+    /// The same where frames have bits, for which [`free_fast`](Self::free_fast) finds no zone.
+    #[inline(always)]
+    pub(crate) fn free_fast_bits(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> bool {
+        self.has_bits
+            && match order {
+                0 => self.try_free_fast::<true>(pfn, 0, observer).is_some(),
+                _ => self.free_block_fast_bits(pfn, order, observer),
+            }
     }
 
     /// The same for the higher orders, apart, so that pages need fewer registers.
     #[inline(never)]
     fn free_block_fast(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
-        self.try_free_fast(pfn, order, observer).is_some()
+        self.try_free_fast::<false>(pfn, order, observer).is_some()
+    }
+
+    #[inline(never)]
+    fn free_block_fast_bits(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> bool {
+        self.try_free_fast::<true>(pfn, order, observer).is_some()
     }
 
     #[inline(always)]
-    fn try_free_fast(
+    fn try_free_fast<const BITS: bool>(
         &mut self,
         pfn: Pfn,
         order: Order,
@@ -126,13 +184,20 @@ impl CpuCaches<'_> {
         if order > ORDER_LIMIT {
             return None;
         }
-        let zone = self.zones.get_mut(self.recent.index())?;
+        let recent = if BITS { self.recent } else { self.recent_with_bytes };
+        let zone = self.zones.get_mut(recent.index())?;
         let CpuZone { map, cache, .. } = zone;
+        if BITS && order == 0 && map.is_emptying(map.offset(pfn)) {
+            cache.leave_page(map, map.offset(pfn))?;
+            observer.event(Event::PageFree { pfn, order });
+            return Some(());
+        }
         if !cache.flush_hot() {
             return None;
         }
         let count = cache.count_if_kept(order)?;
-        let (offset, state) = map.allocated(pfn, order)?;
+        let offset =
+            if BITS && order == 0 { map.offset(pfn) } else { map.allocated::<BITS>(pfn, order)? };
         // The list is found from the last type, not from this one, so that the processor need not
         // wait for the type to know where the block goes.
         let mt = zone.recent_type;
@@ -140,12 +205,22 @@ impl CpuCaches<'_> {
             return None;
         }
         let list = if order == 0 { zone.recent_list } else { cache.put_list(order, mt)? };
-        if !zone.snapshot.only_size_drains() || !cache.put_hot(offset as Index, list, order, count)
-        {
+        if !zone.snapshot.only_size_drains() {
+            return None;
+        }
+        if BITS && order == 0 {
+            if !map.put_page(offset) {
+                return None;
+            }
+            cache.put_hot(offset as Index, list, order, count);
+            observer.event(Event::PageFree { pfn, order });
+            return Some(());
+        }
+        if !cache.put_hot(offset as Index, list, order, count) {
             return None;
         }
         observer.event(Event::PageFree { pfn, order });
-        state.set_on_cpu_list(order, mt);
+        map.set_on_cpu_list::<BITS>(offset, order, mt);
         Some(())
     }
 
@@ -158,17 +233,20 @@ impl CpuCaches<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> bool {
+        if !self.has_bits {
+            self.recent_with_bytes = at;
+        }
         self.recent = at;
         let Some(zone) = self.zones.get_mut(at.index()) else { return false };
         zone.flushed();
         let map = &zone.map;
-        let Some((offset, _)) = map.allocated(pfn, order) else { return false };
-        let mt = map.block_type(offset as Index);
+        let Some(i) = map.allocated_at(pfn, order) else { return false };
+        let mt = map.block_type(i);
         if !zone.cache.make_room(map, order, mt) {
             return false;
         }
         let Some(list) = zone.cache.put_list(0, mt) else { return false };
         (zone.recent_type, zone.recent_list) = (mt, list);
-        self.free_fast(pfn, order, observer)
+        self.free_fast(pfn, order, observer) || self.free_fast_bits(pfn, order, observer)
     }
 }

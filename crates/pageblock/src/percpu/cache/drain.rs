@@ -130,19 +130,34 @@ impl CpuCache<'_> {
     pub(crate) fn drain_to(
         &mut self,
         zone: &mut Zone<'_>,
-        mut drain: Drain,
+        drain: Drain,
         observer: &mut impl Observer,
     ) {
         if drain.left() > 0 || self.has_leaving() {
             zone.count_lock();
         }
         self.give_leaving(zone, observer);
+        if zone.map().has_bits() {
+            self.drain_lists::<true>(zone, drain, observer);
+        } else {
+            self.drain_lists::<false>(zone, drain, observer);
+        }
+    }
+
+    /// The same from the lists; `BITS` says what frames have.
+    fn drain_lists<const BITS: bool>(
+        &mut self,
+        zone: &mut Zone<'_>,
+        mut drain: Drain,
+        observer: &mut impl Observer,
+    ) {
         while let Some(index) = drain.next_list(self) {
             let order = self.list_order(index);
-            if let Some((i, n)) = self.pop_tail_run(zone, index, order, drain.blocks(order)) {
+            if let Some((i, n)) = self.pop_tail_run::<BITS>(zone, index, order, drain.blocks(order))
+            {
                 Self::give_back_run(zone, i, order, n, observer);
                 drain.gave_run(order, n);
-            } else if let Some(i) = self.pop_tail(zone.map(), index, order) {
+            } else if let Some(i) = self.pop_tail::<BITS>(zone.map(), index, order) {
                 Self::give_back(zone, i, order, observer);
                 drain.gave(order);
             }
@@ -155,7 +170,7 @@ impl CpuCache<'_> {
     /// Takes up to `most` blocks from the end of a list that are parts of one larger block, in its order, and
     /// will merge to it. Returns the first frame, and their number.
     #[inline]
-    fn pop_tail_run(
+    fn pop_tail_run<const BITS: bool>(
         &mut self,
         zone: &Zone<'_>,
         index: ListIndex,
@@ -173,13 +188,16 @@ impl CpuCache<'_> {
         if most < 2 || zone.capture().is_some() {
             return None;
         }
-        let state = zone.map().state_byte(first);
-        let owned = |i| state.is_on_cpu_list() && zone.map().state_byte(i).is_same(state);
-        if !zone.map().is_on_cpu_list(first, order) {
+        let map = zone.map();
+        if !map.is_listed::<BITS>(first, order) {
             return None;
         }
-        let (list, rest) = self.list_mut(zone.map(), index);
-        let (first, n) = list.pop_tail_run(rest, most, 1 << order, owned)?;
+        let (list, rest) = self.list_mut(map, index);
+        let (first, n) = if BITS {
+            list.pop_tail_run(rest, most, 1 << order, |i| map.is_on_cpu_list(i, order))?
+        } else {
+            list.pop_tail_run(rest, most, 1 << order, map.same_byte(first))?
+        };
         self.count -= n * self.weight(order);
         Some((first, n))
     }
@@ -195,8 +213,11 @@ impl CpuCache<'_> {
         observer: &mut impl Observer,
     ) {
         let mt = drained_type(zone, i);
-        for at in 1..n {
-            zone.map().set(i + (at << order), FrameState::Tail);
+        if zone.map().has_bits() {
+            zone.map().bits().set_run(i + (1 << order), order, n - 1, None);
+        } else {
+            let others = (1..n).map(|at| i + (at << order));
+            others.for_each(|i| zone.map().set_byte(i, FrameState::Tail));
         }
         zone.free_one(i, order + n.trailing_zeros() as Order, mt, None, observer);
         for at in 0..n {
@@ -242,11 +263,15 @@ impl CpuCache<'_> {
 
     /// Takes the last block of a list; `None` once it is empty.
     #[inline]
-    fn pop_tail(&mut self, map: &PageMap<'_>, index: ListIndex, order: Order) -> Option<Index> {
-        let owned = |i| map.is_on_cpu_list(i, order);
+    fn pop_tail<const BITS: bool>(
+        &mut self,
+        map: &PageMap<'_>,
+        index: ListIndex,
+        order: Order,
+    ) -> Option<Index> {
         loop {
             let (list, rest) = self.list_mut(map, index);
-            if let Some(i) = list.pop_tail(rest, owned) {
+            if let Some(i) = list.pop_tail(rest, |i| map.is_listed::<BITS>(i, order)) {
                 self.count -= self.weight(order);
                 return Some(i);
             }

@@ -7,7 +7,7 @@
 use super::{CpuCache, LISTS};
 use crate::base::ids::ListIndex;
 use crate::percpu::list::CpuList;
-use crate::table::map::{Index, PageMap, StateByte};
+use crate::table::map::{Index, PageMap};
 use crate::zone::ZoneCounters;
 
 /// The list of the page freed last where none is kept aside.
@@ -34,18 +34,18 @@ impl CpuCache<'_> {
 
     /// Takes the page freed last for a request.
     #[inline(always)]
-    pub(super) fn take_last_freed<'m>(
+    pub(super) fn take_last_freed<const BITS: bool>(
         &mut self,
-        map: &PageMap<'m>,
-    ) -> Option<(Index, StateByte<'m>)> {
+        map: &PageMap<'_>,
+        movable: bool,
+    ) -> Option<Index> {
         let i = self.last_freed;
-        let state = map.state_byte(i);
-        if !state.is_on_cpu_list() {
+        if !map.take::<BITS>(i, 0, movable) {
             return None;
         }
         self.last_freed_list = NONE;
         self.pairs += 1;
-        Some((i, state))
+        Some(i)
     }
 
     /// Puts the page freed last, if one is kept aside, on its list, if there is room on the stack. Tells whether
