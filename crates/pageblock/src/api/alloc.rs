@@ -181,27 +181,11 @@ impl<'m> Allocator<'m> {
             .and_then(|caches| caches.alloc_fast(request, observer))
         {
             Some(pfn) => Ok(pfn),
-            None if self.machine.has_bits => self.alloc_bits(cpu, *request, observer),
             None => self.walk_for(cpu, *request, None, observer),
         }
     }
 
     /// The request comes by value, so that the fast path leaves it in registers.
-    #[inline(never)]
-    fn alloc_bits(
-        &mut self,
-        cpu: CpuId,
-        request: Request,
-        observer: &mut impl Observer,
-    ) -> Result<Pfn, AllocError> {
-        if let Some(caches) = self.caches.get_mut(cpu.index())
-            && let Some(pfn) = caches.alloc_fast_bits(&request, observer)
-        {
-            return Ok(pfn);
-        }
-        self.walk_for(cpu, request, None, observer)
-    }
-
     #[inline(never)]
     fn walk_for(
         &mut self,

@@ -153,11 +153,6 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
             return Err(AllocError::NoMemory);
         }
         self.attend(observer);
-        if flags.is_none()
-            && let Some(pfn) = self.caches.alloc_fast_bits(&request, observer)
-        {
-            return Ok(pfn);
-        }
         self.local().take(&request, flags, observer)
     }
 
@@ -214,9 +209,6 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         self.attend(observer);
-        if self.caches.free_fast_bits(pfn, order, observer) {
-            return Ok(());
-        }
         self.local().free(pfn, order, observer)
     }
 

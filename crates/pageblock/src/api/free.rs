@@ -29,24 +29,6 @@ impl Allocator<'_> {
         {
             return Ok(());
         }
-        if self.machine.has_bits {
-            return self.free_bits(cpu, pfn, order, observer);
-        }
-        self.free_in_full(cpu, pfn, order, observer)
-    }
-
-    #[inline(never)]
-    fn free_bits(
-        &mut self,
-        cpu: CpuId,
-        pfn: Pfn,
-        order: Order,
-        observer: &mut impl Observer,
-    ) -> Result<(), FrameError> {
-        let caches = self.caches.get_mut(cpu.index());
-        if caches.is_some_and(|caches| caches.free_fast_bits(pfn, order, observer)) {
-            return Ok(());
-        }
         self.free_in_full(cpu, pfn, order, observer)
     }
 

@@ -257,8 +257,11 @@ impl<'m> Allocator<'m> {
                 tuned: 0,
                 recent_type: Migratetype::Unmovable,
                 recent_list: ListIndex(0),
+                recent_key: 0,
+                recent_code: 0,
             })?;
             for (zone, spec) in caches.zones.iter_mut().zip(specs) {
+                zone.set_recent(Migratetype::Unmovable, ListIndex(0));
                 let pages = setup.ring_pages(spec)?;
                 let places = tables.take(Rings::places(pages), |_| 0)?;
                 if !places.is_empty() {
@@ -271,7 +274,6 @@ impl<'m> Allocator<'m> {
         let machine = Machine {
             policy,
             geometry,
-            has_bits: snapshots.iter().any(|snapshot| snapshot.map.has_bits()),
             snapshots,
             zonelists,
             node_places: node_places(nodes),

@@ -221,7 +221,7 @@ impl CpuCache<'_> {
     /// Takes the first block of a list of this order for a request, if it is on the stack, and counts
     /// it: it is allocated, movable or not.
     #[inline(always)]
-    pub(crate) fn take_hot<const BITS: bool>(
+    pub(crate) fn take_hot(
         &mut self,
         map: &PageMap<'_>,
         index: ListIndex,
@@ -229,14 +229,14 @@ impl CpuCache<'_> {
         movable: bool,
     ) -> Option<Index> {
         if self.last_freed_is_on(index) {
-            return self.take_last_freed::<BITS>(map, movable);
+            return self.take_last_freed(map, movable);
         }
         if !self.flush_hot() {
             return None;
         }
         let list = &mut self.lists[index.index() % LISTS];
         let i = list.top()?;
-        if !map.take::<BITS>(i, order, movable) {
+        if !map.take(i, order, movable) {
             return None;
         }
         list.drop_top();
@@ -246,15 +246,17 @@ impl CpuCache<'_> {
         Some(i)
     }
 
-    /// Keeps a freed page aside for a list, or puts a freed block of a higher order on it, if there is room on
-    /// the stack, and counts it; the cache has `count` pages then ([`count_if_kept`](Self::count_if_kept)).
-    /// Only where no page is kept aside, and for a zone of which nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
+    /// Puts a freed block of a higher order on a list, if there is room on the stack, and counts it; the cache
+    /// has `count` pages then ([`count_if_kept`](Self::count_if_kept)). Only where no page is kept aside, and for a
+    /// zone of which nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
-    pub(crate) fn put_hot(&mut self, i: Index, index: ListIndex, order: Order, count: u32) -> bool {
-        if order == 0 {
-            self.keep_last_freed(i, index);
-            return true;
-        }
+    pub(crate) fn put_block(
+        &mut self,
+        i: Index,
+        index: ListIndex,
+        order: Order,
+        count: u32,
+    ) -> bool {
         if !self.lists[index.index() % LISTS].push_hot(i) {
             return false;
         }
@@ -262,6 +264,12 @@ impl CpuCache<'_> {
         self.count_free(order);
         self.note_kept_free(order);
         true
+    }
+
+    /// Tells whether there is room on the stack of a list.
+    #[inline]
+    pub(crate) fn has_room_for_page(&self, index: ListIndex) -> bool {
+        self.lists[index.index() % LISTS].has_room()
     }
 
     /// Moves blocks to the stack of the list of an order and type, if it is empty. Returns whether
@@ -277,7 +285,7 @@ impl CpuCache<'_> {
                 // A ring has no links that could be wrong, and each block is looked at when it is taken.
                 list.warm(rest, |_| true)
             } else {
-                list.warm(rest, |i| map.is_listed::<false>(i, order))
+                list.warm(rest, |i| map.is_on_cpu_list(i, order))
             }
     }
 

@@ -5,8 +5,8 @@ use crate::base::layout::MAX_NR_ZONES;
 use crate::base::mobility::Migratetype;
 use crate::percpu::cache::CpuCache;
 use crate::percpu::cache::rings::Rings;
-use crate::percpu::machine::NO_ZONE;
 use crate::percpu::snapshot::ZoneSnapshot;
+use crate::table::bits::page_code;
 use crate::table::map::PageMap;
 use crate::zone::retune::CacheTuning;
 
@@ -17,14 +17,8 @@ pub(crate) struct CpuCaches<'m> {
     pub(crate) zones: &'m mut [CpuZone<'m>],
     /// The first zone of its node's list, by the highest zone of a request.
     pub(crate) first: [ZoneIndex; MAX_NR_ZONES],
-    /// The same where frames have bytes; else zones that do not exist, so that the fast path need not ask.
-    pub(crate) first_with_bytes: [ZoneIndex; MAX_NR_ZONES],
-    /// Whether frames have [bits](crate::table::bits).
-    pub(crate) has_bits: bool,
     /// The zone of the block that it freed last.
     pub(crate) recent: ZoneIndex,
-    /// The same where frames have bytes; else a zone that does not exist.
-    pub(crate) recent_with_bytes: ZoneIndex,
     /// Its node.
     pub(crate) node: NodeId,
     /// The number of mailbox requests received so far, where it shares the allocator; see
@@ -44,6 +38,10 @@ pub(crate) struct CpuZone<'m> {
     pub(crate) recent_type: Migratetype,
     /// The list that pages of that type are freed to; see [`CpuCache::put_list`].
     pub(crate) recent_list: ListIndex,
+    /// See [`PageMap::is_kept`].
+    pub(crate) recent_key: u16,
+    /// The code of a page that is as movable as the list; see [`page_code`].
+    pub(crate) recent_code: u16,
     /// The [`CacheTuning::times`] of the limits that the cache has.
     pub(crate) tuned: u32,
 }
@@ -54,6 +52,13 @@ impl<'m> CpuZone<'m> {
     pub(crate) fn flushed(&mut self) -> &mut CpuCache<'m> {
         self.cache.flush_last_freed(&self.map);
         &mut self.cache
+    }
+
+    /// Notes the type of the pageblock that was freed to last, and the list of its pages.
+    pub(crate) fn set_recent(&mut self, mt: Migratetype, list: ListIndex) {
+        (self.recent_type, self.recent_list) = (mt, list);
+        self.recent_key = self.map.key(mt);
+        self.recent_code = page_code(list.index() == Migratetype::Movable as usize);
     }
 
     /// Gives the cache rings for its lists, while it is empty.
@@ -78,13 +83,6 @@ impl CpuCaches<'_> {
     /// Sets the first zones, by the highest zone of a request.
     pub(crate) fn set_first(&mut self, first: [ZoneIndex; MAX_NR_ZONES]) {
         self.first = first;
-        self.has_bits = self.zones.iter().any(|zone| zone.map.has_bits());
-        if self.has_bits {
-            self.first_with_bytes = [NO_ZONE; MAX_NR_ZONES];
-            self.recent_with_bytes = NO_ZONE;
-        } else {
-            self.first_with_bytes = first;
-        }
     }
 
     /// Has every cache adopt the limits of its zone, which `tuning` returns.

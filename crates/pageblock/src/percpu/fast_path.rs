@@ -26,38 +26,13 @@ impl CpuCaches<'_> {
     ) -> Option<Pfn> {
         // Pages are what is asked for most: what follows from their order is known when this is compiled.
         match request.order {
-            0 => self.try_alloc_fast::<false>(&Request { order: 0, ..*request }, observer),
-            _ => self.try_alloc_fast::<false>(request, observer),
+            0 => self.try_alloc_fast(&Request { order: 0, ..*request }, observer),
+            _ => self.try_alloc_fast(request, observer),
         }
-    }
-
-    /// The same where frames have bits, for which [`alloc_fast`](Self::alloc_fast) finds no zone.
-    #[inline(always)]
-    pub(crate) fn alloc_fast_bits(
-        &mut self,
-        request: &Request,
-        observer: &mut impl Observer,
-    ) -> Option<Pfn> {
-        if !self.has_bits {
-            return None;
-        }
-        match request.order {
-            0 => self.try_alloc_fast::<true>(&Request { order: 0, ..*request }, observer),
-            _ => self.alloc_block_fast_bits(request, observer),
-        }
-    }
-
-    #[inline(never)]
-    fn alloc_block_fast_bits(
-        &mut self,
-        request: &Request,
-        observer: &mut impl Observer,
-    ) -> Option<Pfn> {
-        self.try_alloc_fast::<true>(request, observer)
     }
 
     #[inline(always)]
-    fn try_alloc_fast<const BITS: bool>(
+    fn try_alloc_fast(
         &mut self,
         request: &Request,
         observer: &mut impl Observer,
@@ -72,8 +47,7 @@ impl CpuCaches<'_> {
             return None;
         }
         let (mt, highest) = (gfp.migratetype()?, gfp.highest_zone());
-        let first = if BITS { &self.first } else { &self.first_with_bytes };
-        let zone = self.zones.get_mut(first[highest as usize].index())?;
+        let zone = self.zones.get_mut(self.first[highest as usize].index())?;
         let CpuZone { cache, map, snapshot, .. } = zone;
         let list = cache.take_list(order, mt)?;
         if !snapshot.serves_at_once(order, highest)
@@ -82,7 +56,7 @@ impl CpuCaches<'_> {
             return None;
         }
         let movable = gfp.has(Gfp::MOVABLE);
-        let i = cache.take_hot::<BITS>(map, list, order, movable)?;
+        let i = cache.take_hot(map, list, order, movable)?;
         let pfn = map.pfn(i);
         observer.event(Event::PageAlloc { pfn: Some(pfn), order, migratetype: mt, gfp });
         Some(pfn)
@@ -125,7 +99,7 @@ impl CpuCaches<'_> {
         if !warm {
             return None;
         }
-        self.alloc_fast(request, observer).or_else(|| self.alloc_fast_bits(request, observer))
+        self.alloc_fast(request, observer)
     }
 
     /// Puts an allocated block of the zone and type that was freed last on a list, if that keeps it. Tells
@@ -138,44 +112,60 @@ impl CpuCaches<'_> {
         observer: &mut impl Observer,
     ) -> bool {
         match order {
-            0 => self.try_free_fast::<false>(pfn, 0, observer).is_some(),
-            _ => self.free_block_fast(pfn, order, observer),
+            0 => self.free_page_fast(pfn, observer).is_some(),
+            _ => self.free_block_fast(pfn, order, observer).is_some(),
         }
     }
 
-    /// The same where frames have bits, for which [`free_fast`](Self::free_fast) finds no zone.
     #[inline(always)]
-    pub(crate) fn free_fast_bits(
-        &mut self,
-        pfn: Pfn,
-        order: Order,
-        observer: &mut impl Observer,
-    ) -> bool {
-        self.has_bits
-            && match order {
-                0 => self.try_free_fast::<true>(pfn, 0, observer).is_some(),
-                _ => self.free_block_fast_bits(pfn, order, observer),
+    fn free_page_fast(&mut self, pfn: Pfn, observer: &mut impl Observer) -> Option<()> {
+        let zone = self.zones.get_mut(self.recent.index())?;
+        let CpuZone { map, cache, .. } = zone;
+        let offset = map.offset(pfn);
+        // The list is found from the last type, not from this one, so that the processor need not
+        // wait for the type to know where the page goes.
+        if !map.is_kept(offset, zone.recent_key)
+            || !cache.flush_hot()
+            || cache.count_if_kept(0).is_none()
+            || !zone.snapshot.only_size_drains()
+            || !map.put_own_page(offset, zone.recent_type, zone.recent_code)
+        {
+            return self.free_page_elsewhere(pfn, observer);
+        }
+        cache.keep_last_freed(offset as Index, zone.recent_list);
+        observer.event(Event::PageFree { pfn, order: 0 });
+        Some(())
+    }
+
+    /// The same for a page that leaves the CPU, or that others' pageblocks or types have; only where frames have bits.
+    #[inline(never)]
+    fn free_page_elsewhere(&mut self, pfn: Pfn, observer: &mut impl Observer) -> Option<()> {
+        let zone = self.zones.get_mut(self.recent.index())?;
+        let CpuZone { map, cache, .. } = zone;
+        if !map.has_bits() {
+            return None;
+        }
+        let offset = map.offset(pfn);
+        if map.is_emptying(offset) {
+            cache.leave_page(map, offset)?;
+        } else {
+            let kept = map.is_in_block_of(offset, zone.recent_type) && cache.flush_hot();
+            let count = cache.count_if_kept(0).filter(|_| kept)?;
+            if !zone.snapshot.only_size_drains() || !cache.has_room_for_page(zone.recent_list) {
+                return None;
             }
+            if !map.put_page(offset) {
+                return None;
+            }
+            cache.put_block(offset as Index, zone.recent_list, 0, count);
+        }
+        observer.event(Event::PageFree { pfn, order: 0 });
+        Some(())
     }
 
     /// The same for the higher orders, apart, so that pages need fewer registers.
     #[inline(never)]
-    fn free_block_fast(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
-        self.try_free_fast::<false>(pfn, order, observer).is_some()
-    }
-
-    #[inline(never)]
-    fn free_block_fast_bits(
-        &mut self,
-        pfn: Pfn,
-        order: Order,
-        observer: &mut impl Observer,
-    ) -> bool {
-        self.try_free_fast::<true>(pfn, order, observer).is_some()
-    }
-
-    #[inline(always)]
-    fn try_free_fast<const BITS: bool>(
+    fn free_block_fast(
         &mut self,
         pfn: Pfn,
         order: Order,
@@ -184,43 +174,28 @@ impl CpuCaches<'_> {
         if order > ORDER_LIMIT {
             return None;
         }
-        let recent = if BITS { self.recent } else { self.recent_with_bytes };
-        let zone = self.zones.get_mut(recent.index())?;
+        let zone = self.zones.get_mut(self.recent.index())?;
         let CpuZone { map, cache, .. } = zone;
-        if BITS && order == 0 && map.is_emptying(map.offset(pfn)) {
-            cache.leave_page(map, map.offset(pfn))?;
-            observer.event(Event::PageFree { pfn, order });
-            return Some(());
-        }
         if !cache.flush_hot() {
             return None;
         }
         let count = cache.count_if_kept(order)?;
-        let offset =
-            if BITS && order == 0 { map.offset(pfn) } else { map.allocated::<BITS>(pfn, order)? };
-        // The list is found from the last type, not from this one, so that the processor need not
-        // wait for the type to know where the block goes.
+        let offset = map.offset(pfn);
+        if !map.allocated(offset, order) {
+            return None;
+        }
         let mt = zone.recent_type;
         if !map.is_in_block_of(offset, mt) {
             return None;
         }
-        let list = if order == 0 { zone.recent_list } else { cache.put_list(order, mt)? };
-        if !zone.snapshot.only_size_drains() {
-            return None;
-        }
-        if BITS && order == 0 {
-            if !map.put_page(offset) {
-                return None;
-            }
-            cache.put_hot(offset as Index, list, order, count);
-            observer.event(Event::PageFree { pfn, order });
-            return Some(());
-        }
-        if !cache.put_hot(offset as Index, list, order, count) {
+        let list = cache.put_list(order, mt)?;
+        if !zone.snapshot.only_size_drains()
+            || !cache.put_block(offset as Index, list, order, count)
+        {
             return None;
         }
         observer.event(Event::PageFree { pfn, order });
-        map.set_on_cpu_list::<BITS>(offset, order, mt);
+        map.put_on_cpu_list(offset as Index, order, mt);
         Some(())
     }
 
@@ -233,9 +208,6 @@ impl CpuCaches<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> bool {
-        if !self.has_bits {
-            self.recent_with_bytes = at;
-        }
         self.recent = at;
         let Some(zone) = self.zones.get_mut(at.index()) else { return false };
         zone.flushed();
@@ -246,7 +218,7 @@ impl CpuCaches<'_> {
             return false;
         }
         let Some(list) = zone.cache.put_list(0, mt) else { return false };
-        (zone.recent_type, zone.recent_list) = (mt, list);
-        self.free_fast(pfn, order, observer) || self.free_fast_bits(pfn, order, observer)
+        zone.set_recent(mt, list);
+        self.free_fast(pfn, order, observer)
     }
 }

@@ -144,6 +144,12 @@ impl CpuList {
         self.len > 0
     }
 
+    /// Tells whether there is room on the stack.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        (self.len as usize) < HOT
+    }
+
     /// Puts a block before the first, if there is room on the stack.
     #[inline(always)]
     pub(crate) fn push_hot(&mut self, i: Index) -> bool {

@@ -22,8 +22,6 @@ pub(crate) const NO_ZONE: ZoneIndex = ZoneIndex(u16::MAX);
 pub(crate) struct Machine<'m> {
     pub(crate) policy: Policy,
     pub(crate) geometry: Geometry,
-    /// Whether frames have [bits](crate::table::bits).
-    pub(crate) has_bits: bool,
     /// One a zone.
     pub(crate) snapshots: &'m [ZoneSnapshot<'m>],
     /// The zones of each node's list, in the order in which they are tried.

@@ -1,113 +1,94 @@
 //! The states of frames in four bits each, where every free page counts for the type of its pageblock.
 //!
 //! A pageblock has a byte. It tells the state of its first frame, and that of all others, where the pageblock is
-//! part of one block or has only reserved frames, or only holes; else that its frames have states of their own.
-//! Those are three bits a frame, in words that cover as many frames as a word has bits:
+//! part of one block or has only reserved frames, or only holes; else its frames have states of their own, in
+//! [cells](cell) of eight.
 //!
-//! | | in use | kind | held |
+//! A cell that is part of one block, or has only reserved frames, or only holes, has one code, in the bits `lo`. In any
+//! other one each frame has three bits:
+//!
+//! | | in use | `lo` | `hi` |
 //! |---|---|---|---|
-//! | allocated | 1 | movable | 1 |
-//! | on a CPU list | 0 | movable when it was allocated last | 1 |
-//! | first frame of a free block | 0 | 1 | 0 |
-//! | not the first frame of its block | 0 | 0 | 0 |
+//! | allocated page | 1 | movable | 1 |
+//! | page on a CPU list | 0 | movable when it was allocated last | 1 |
+//! | free | 0 | 1 | 0 |
 //! | reserved | 1 | 1 | 0 |
 //! | hole | 1 | 0 | 0 |
+//! | all else | 0 | 0 | 0 |
 //!
-//! The order of a block follows from the frames behind it that are not first ones.
+//! Free frames beside each other are one block, as free blocks merge. A larger block that is held leaves the bits of
+//! all its frames clear but `lo` of the first, if it is movable, or of the second; that frame tells whether it is in use.
+//! So a page's own bits tell whether it is one, and no block's state is in frames that others may have.
 //!
-//! Whether a block is in use changes without a lock, by the CPU that allocates or frees it, while other CPUs do the same
-//! with other frames of the word. So it is stored as the difference of two bits, in different words: the CPU that
+//! Whether a page is in use changes without a lock, by the CPU that allocates or frees it, while other CPUs do the same
+//! with other frames of the cell. So it is stored as the difference of two bits, in different bytes: the CPU that
 //! owns a pageblock changes the one by plain loads and stores, as it alone writes there; all others change the
-//! other by an atomic operation. `kind` and `held` change under the zone's lock only, both in one word: who frees a block
-//! reads without the lock whether the frame behind it starts another, so that this must never seem to be part of a block
-//! while it changes hands. A pageblock has no owner (0) when its
-//! frames get states of their own, and the first CPU that refills a list from it becomes its owner.
+//! other by an atomic operation. Nothing else changes these bits, so that a page which nobody allocates is never seen in
+//! use. Codes of less than a cell change under the zone's lock only; the code of a larger block is its holder's. A
+//! pageblock has no owner when its frames get states of their own, and the first CPU that refills a list from it
+//! becomes its owner.
 //!
-//! Words have no meaning before the byte of their pageblock says so: memory of any content will do.
+//! Cells have no meaning before their pageblock says so: memory of any content will do.
 
+pub(super) mod cell;
 mod cpu;
 mod run;
 mod search;
 
+pub(crate) use cpu::page_code;
+
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
-use crate::base::sync::{Acquire, AtomicU8, AtomicU16, AtomicUsize, Relaxed, Release};
+use crate::base::sync::{Acquire, AtomicU8, AtomicU16, Relaxed, Release};
+use crate::table::bits::cell::{
+    CELL, CELL_ORDER, Cell, Codes, MOVABLE, WIDE_HOLE, WIDE_RESERVED, WIDE_TAIL, free_blocks,
+    mask_of, wide_allocated, wide_free, wide_listed, wide_state,
+};
 use crate::table::map::Index;
 use crate::table::memory::{Tables, TablesLayout};
-use crate::table::state::{FrameState, free_in};
+use crate::table::state::{FrameState, RETURNED, free_in};
 
-/// Frames that a group of words covers.
-pub(super) const GROUP: usize = usize::BITS as usize;
-const GROUP_ORDER: Order = usize::BITS.ilog2() as Order;
+/// The least order of pageblocks and of the largest blocks for which there are such tables.
+pub(crate) const LEAST_ORDER: Order = CELL_ORDER;
 
-/// Frames whose kind is in the lower half of a word, and held in the upper one.
-const HALF: usize = GROUP / 2;
-const LOW: usize = usize::MAX >> HALF;
+/// The upper byte of a pageblock's word: who owns its cells; 0 where frames have no states of their own.
+pub(crate) const OWNERS: u16 = 0xff00;
 
-/// The words of some frames: use as changed by the owner, and by others; kind and held of the first half, and of the second.
-pub(crate) type Group = [AtomicUsize; 4];
-const OWN: usize = 0;
-const OTHERS: usize = 1;
-const HALVES: usize = 2;
+/// Frames have states of their own, and no CPU owns the cells.
+const NO_OWNER: u16 = 0xff00;
 
-/// A CPU that may own pageblocks, from 1 on.
+/// A CPU that may own pageblocks, in the upper byte.
 pub(crate) type Owner = u16;
 
-/// A CPU that owns none.
-pub(crate) const NOBODY: Owner = 0x3fff;
-const OWNERS: u16 = 0x3fff;
+/// Who owns none.
+pub(crate) const NOBODY: Owner = 0;
 
-/// Beside the owner of a pageblock: its frames have states of their own, and its byte means nothing.
-const MIXED: u16 = 0x4000;
-
-/// Beside the owner of a pageblock: its reserved frames are known to be memory.
-const KNOWN: u16 = 0x8000;
-
-/// The words of a group, read once.
-#[derive(Clone, Copy)]
-struct Words {
-    in_use: usize,
-    kind: usize,
-    held: usize,
-}
-
-impl Words {
-    /// Returns the frames that are not the first of their block.
-    #[inline(always)]
-    fn tails(self) -> usize {
-        !(self.in_use | self.kind | self.held)
-    }
-
-    /// Returns the first frames of free blocks.
-    #[inline(always)]
-    fn free(self) -> usize {
-        self.kind & !(self.in_use | self.held)
-    }
+/// Returns the owner of a number, from 1 on.
+pub(crate) fn owner(tag: u32) -> Owner {
+    if tag < 0xff { (tag as Owner) << 8 } else { NOBODY }
 }
 
 /// See the [module](self).
 #[derive(Clone, Copy)]
 pub(crate) struct FrameBits<'m> {
     pageblock_order: Order,
-    groups: &'m [Group],
+    cells: &'m [Cell],
+    /// A byte for each pageblock. [`RETURNED`] in one whose frames have states of their own: reserved frames are known
+    /// to be memory.
     kinds: &'m [AtomicU8],
-    owners: &'m [AtomicU16],
+    /// The words of pageblocks, whose upper bytes these tables use.
+    blocks: &'m [AtomicU16],
 }
 
 impl<'m> FrameBits<'m> {
-    pub(super) const EMPTY: Self =
-        Self { pageblock_order: 0, groups: &[], kinds: &[], owners: &[] };
+    pub(super) const EMPTY: Self = Self { pageblock_order: 0, cells: &[], kinds: &[], blocks: &[] };
 
     pub(super) fn layout(
         layout: TablesLayout,
         frames: usize,
         pageblock_order: Order,
     ) -> Option<TablesLayout> {
-        let blocks = frames >> pageblock_order;
-        layout
-            .and::<Group>(frames.div_ceil(GROUP))?
-            .and::<AtomicU8>(blocks)?
-            .and::<AtomicU16>(blocks)
+        layout.and::<Cell>(frames / CELL)?.and::<AtomicU8>(frames >> pageblock_order)
     }
 
     /// Returns those of frames that are all holes.
@@ -115,18 +96,15 @@ impl<'m> FrameBits<'m> {
         tables: &mut Tables<'m>,
         frames: usize,
         pageblock_order: Order,
+        blocks: &'m [AtomicU16],
     ) -> Option<Self> {
-        let blocks = frames >> pageblock_order;
-        let groups: &[Group] = tables.take_groups(frames.div_ceil(GROUP))?;
-        if pageblock_order < GROUP_ORDER {
-            // Pageblocks share words.
-            groups.iter().flatten().for_each(|word| word.store(0, Relaxed));
-        }
         Some(Self {
             pageblock_order,
-            groups,
-            kinds: tables.take(blocks, |_| AtomicU8::new(FrameState::Hole.encode()))?,
-            owners: tables.take(blocks, |_| AtomicU16::new(0))?,
+            cells: tables.take_cells(frames / CELL)?,
+            kinds: tables.take(frames >> pageblock_order, |_| {
+                AtomicU8::new(FrameState::Hole.encode())
+            })?,
+            blocks,
         })
     }
 
@@ -136,93 +114,23 @@ impl<'m> FrameBits<'m> {
     }
 
     #[inline(always)]
-    fn owner_of(&self, i: Index) -> &'m AtomicU16 {
-        &self.owners[(i >> (self.pageblock_order & 31)) as usize]
+    fn word_of(&self, i: Index) -> &'m AtomicU16 {
+        &self.blocks[(i >> (self.pageblock_order & 31)) as usize]
     }
 
     #[inline(always)]
     pub(super) fn is_mixed(&self, i: Index) -> bool {
-        self.owner_of(i).load(Acquire) & MIXED != 0
+        self.word_of(i).load(Acquire) & OWNERS != 0
     }
 
     #[inline(always)]
-    fn words(&self, group: usize) -> Words {
-        let [own, others, low, high] = &self.groups[group];
-        let in_use = own.load(Relaxed) ^ others.load(Relaxed);
-        let (low, high) = (low.load(Relaxed), high.load(Relaxed));
-        Words { in_use, kind: low & LOW | high << HALF, held: low >> HALF | high & !LOW }
-    }
-
-    /// Changes kind and held in a group that was read as `now`. Under the zone's lock.
-    #[inline(always)]
-    fn put(&self, group: usize, now: Words, kind: usize, held: usize) {
-        let [_, _, low, high] = &self.groups[group];
-        let differs = now.kind ^ kind | now.held ^ held;
-        if differs & LOW != 0 {
-            low.store(kind & LOW | held << HALF, Relaxed);
-        }
-        if differs & !LOW != 0 {
-            high.store(kind >> HALF | held & !LOW, Relaxed);
-        }
-    }
-
-    /// Returns words whose lowest bits are those of a frame, and if it is even, of the next one.
-    #[inline(always)]
-    fn words_from(group: &Group, i: Index) -> Words {
-        let place = i as usize % GROUP;
-        let in_use = (group[OWN].load(Relaxed) ^ group[OTHERS].load(Relaxed)) >> place;
-        let kind = group[HALVES + place / HALF].load(Relaxed) >> (place % HALF);
-        Words { in_use, kind, held: kind >> HALF }
+    fn cell_of(&self, i: Index) -> &'m Cell {
+        &self.cells[i as usize / CELL]
     }
 
     #[inline(always)]
-    fn words_at(&self, i: Index) -> Words {
-        Self::words_from(&self.groups[i as usize / GROUP], i)
-    }
-
-    #[inline(always)]
-    fn words_of(&self, i: Index) -> Words {
-        self.words(i as usize / GROUP)
-    }
-
-    #[inline(always)]
-    fn bit(i: Index) -> usize {
-        1 << (i as usize % GROUP)
-    }
-
-    /// Tells whether a frame of a mixed pageblock is not the first of its block.
-    #[inline]
-    fn is_tail(&self, i: Index) -> bool {
-        self.words_at(i).tails() & 1 != 0
-    }
-
-    /// Tells whether a block that starts at `i`, in a mixed pageblock, has this order, which is less than the
-    /// pageblock's. Of a block that starts at an aligned frame, the middle one is part of it; the frame after it
-    /// starts another, or is part of one that starts there or before.
-    #[inline(always)]
-    fn has_order(&self, i: Index, order: Order) -> bool {
-        if order == 0 {
-            // The frame after an odd one is no part of the block.
-            return i & 1 != 0 || self.words_at(i).tails() & 2 == 0;
-        }
-        let size = 1 << order;
-        i & (size - 1) == 0
-            && self.is_tail(i + size / 2)
-            && (i & size != 0 || !self.is_tail(i + size))
-    }
-
-    /// Returns the order of the block that starts at `i`, in a mixed pageblock.
-    #[inline(always)]
-    fn order_at(&self, i: Index) -> Order {
-        let mut order = 0;
-        while order + 1 < self.pageblock_order
-            && i & (1 << order) == 0
-            && i.trailing_zeros() > u32::from(order)
-            && self.is_tail(i + (1 << order))
-        {
-            order += 1;
-        }
-        order
+    fn place(i: Index) -> u32 {
+        i % CELL as u32
     }
 
     /// Returns the state of a frame; `block_type` is that of its pageblock.
@@ -237,192 +145,185 @@ impl<'m> FrameBits<'m> {
                 _ => FrameState::Tail,
             };
         }
-        let (words, bit) = (self.words_of(i), Self::bit(i));
-        let is = |word: usize| word & bit != 0;
-        match (is(words.in_use), is(words.kind), is(words.held)) {
-            (true, movable, true) => FrameState::Allocated { order: self.order_at(i), movable },
-            (false, _, true) => FrameState::CpuList { order: self.order_at(i), cached: block_type },
-            (false, true, false) => FrameState::Free { order: self.order_at(i), list: block_type },
-            (false, false, false) => FrameState::Tail,
-            (true, true, false) => FrameState::Reserved,
-            (true, false, false) => FrameState::Hole,
+        let codes = self.cell_of(i).read();
+        if !codes.is_wide() {
+            return codes.state(Self::place(i), block_type);
+        }
+        match wide_state(codes.lo, block_type) {
+            state if state.order().is_none() || Self::place(i) == 0 => state,
+            _ => FrameState::Tail,
         }
     }
 
-    /// Returns the groups of a pageblock with those of their bits that are its own.
-    fn groups_of(&self, block: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let pages = 1usize << self.pageblock_order;
-        let (start, n) = (block * pages, pages.div_ceil(GROUP));
-        let mask = if pages < GROUP { ((1 << pages) - 1) << (start % GROUP) } else { usize::MAX };
-        (start / GROUP..start / GROUP + n).map(move |group| (group, mask))
+    /// Returns the cells of a pageblock.
+    fn cells_in(&self, i: Index) -> &'m [Cell] {
+        let block = (i >> self.pageblock_order) as usize;
+        let cells = 1 << (self.pageblock_order - CELL_ORDER);
+        &self.cells[block * cells..][..cells]
     }
 
     /// Gives the frames of a pageblock states of their own, which are those that they have.
     #[inline(never)]
     fn mix(&self, i: Index) {
-        let block = (i >> self.pageblock_order) as usize;
-        let (in_use, kind) = match FrameState::decode(self.kinds[block].load(Relaxed)) {
-            FrameState::Reserved => (usize::MAX, usize::MAX),
-            FrameState::Hole => (usize::MAX, 0),
-            _ => (0, 0),
+        let kind = self.kind_of(i);
+        let byte = kind.load(Relaxed);
+        let code = match FrameState::decode(byte) {
+            FrameState::Reserved => WIDE_RESERVED,
+            FrameState::Hole => WIDE_HOLE,
+            _ => WIDE_TAIL,
         };
-        for (group, mask) in self.groups_of(block) {
-            let words = &self.groups[group];
-            let now = self.words(group);
-            self.put(group, now, now.kind & !mask | kind & mask, now.held & !mask);
-            if mask == usize::MAX {
-                words[OWN].store(0, Relaxed);
-                words[OTHERS].store(in_use, Relaxed);
-            } else {
-                // Nobody owns a pageblock of less than a word.
-                let differs = (words[OTHERS].load(Relaxed) ^ in_use) & mask;
-                words[OTHERS].fetch_xor(differs, Relaxed);
-            }
+        for cell in self.cells_in(i) {
+            // The same already, but in memory that was never used.
+            cell.others.store(cell.own.load(Relaxed), Relaxed);
+            cell.put_code(code);
         }
-        self.owners[block].store(MIXED, Release);
+        if byte != RETURNED {
+            kind.store(FrameState::Tail.encode(), Relaxed);
+        }
+        let word = self.word_of(i);
+        word.store(word.load(Relaxed) & !OWNERS | NO_OWNER, Release);
     }
 
-    /// Sets the state of a frame. Without the zone's lock only for a block on a CPU list that is freed or allocated
-    /// by that CPU, and as [`is_as_movable`](Self::is_as_movable) says.
-    #[inline(never)]
-    pub(super) fn set(&self, i: Index, state: FrameState, by: Owner) {
+    /// Has the byte of a pageblock say the state of all its frames.
+    #[inline]
+    fn put_kind(&self, i: Index, state: FrameState) {
+        self.kind_of(i).store(state.encode(), Relaxed);
+        let word = self.word_of(i);
+        let now = word.load(Relaxed);
+        if now & OWNERS != 0 {
+            word.store(now & !OWNERS, Release);
+        }
+    }
+
+    /// Prepares the cells of a frame of whose pageblock some frames, not all, get a state. Tells whether they are to
+    /// be written; else the frame has that state by its pageblock.
+    #[inline]
+    fn prepare(&self, i: Index, state: FrameState) -> bool {
+        if self.is_mixed(i) {
+            return true;
+        }
         let kind = self.kind_of(i);
-        if state.order().is_some_and(|order| order >= self.pageblock_order) {
-            kind.store(state.encode(), Relaxed);
-            self.owner_of(i).store(0, Release);
+        let now = FrameState::decode(kind.load(Relaxed));
+        if now == state {
+            return false;
+        }
+        if state == FrameState::Tail && !matches!(now, FrameState::Reserved | FrameState::Hole) {
+            if i & ((1 << self.pageblock_order) - 1) == 0 {
+                kind.store(state.encode(), Relaxed);
+            }
+            return false;
+        }
+        self.mix(i);
+        true
+    }
+
+    /// Sets the state of a frame; where it is a block's first, that of the whole block, but that frames
+    /// behind its first cell are part of a block already. Under the zone's lock.
+    #[inline(never)]
+    pub(super) fn set(&self, i: Index, state: FrameState) {
+        let order = state.order().unwrap_or(0);
+        if order >= self.pageblock_order {
+            return self.put_kind(i, state);
+        }
+        if !self.prepare(i, state) {
             return;
         }
-        if !self.is_mixed(i) {
-            let now = FrameState::decode(kind.load(Relaxed));
-            if now == state {
-                return;
-            }
-            if state == FrameState::Tail && !matches!(now, FrameState::Reserved | FrameState::Hole)
-            {
-                if i & ((1 << self.pageblock_order) - 1) == 0 {
-                    kind.store(state.encode(), Relaxed);
-                }
-                return;
-            }
-            self.mix(i);
+        let (cell, place) = (self.cell_of(i), Self::place(i));
+        if order >= CELL_ORDER {
+            return cell.put_wide(wide_code(state));
         }
-        self.set_mixed(i, state, by);
-    }
-
-    #[inline]
-    fn set_mixed(&self, i: Index, state: FrameState, by: Owner) {
-        let (words, bit) = (self.words_of(i), Self::bit(i));
-        let (in_use, kind, held) = match state {
-            FrameState::Allocated { movable, .. } => (true, movable, true),
-            FrameState::CpuList { .. } if words.held & bit != 0 => {
-                (false, words.kind & bit != 0, true)
-            }
-            FrameState::CpuList { cached, .. } => (false, cached == Migratetype::Movable, true),
-            FrameState::Free { .. } => (false, true, false),
-            FrameState::Tail => (false, false, false),
-            FrameState::Reserved => (true, true, false),
-            FrameState::Hole => (true, false, false),
-        };
-        let with = |word: usize, is: bool| if is { word | bit } else { word & !bit };
-        self.put(i as usize / GROUP, words, with(words.kind, kind), with(words.held, held));
-        if (words.in_use & bit != 0) != in_use {
-            self.flip(i, by);
-        }
-    }
-
-    /// Puts a frame of a mixed pageblock in use, or out of use.
-    #[inline(always)]
-    fn flip(&self, i: Index, by: Owner) {
-        let [own, others, ..] = &self.groups[i as usize / GROUP];
-        if self.owner_of(i).load(Relaxed) & OWNERS == by {
-            own.store(own.load(Relaxed) ^ Self::bit(i), Relaxed);
-        } else {
-            others.fetch_xor(Self::bit(i), Relaxed);
-        }
+        cell.put(mask_of(order, place), Codes::of(state, order, place));
     }
 
     /// Has a CPU own the pageblock of a frame, if that has no owner. Under the zone's lock.
     #[inline]
     pub(super) fn own(&self, i: Index, by: Owner) {
-        let owner = self.owner_of(i);
-        let now = owner.load(Relaxed);
-        if now & OWNERS == 0 && now & MIXED != 0 && self.pageblock_order >= GROUP_ORDER {
-            owner.store(now | (by & OWNERS), Relaxed);
+        let word = self.word_of(i);
+        let now = word.load(Relaxed);
+        if now & OWNERS == NO_OWNER && by != NOBODY {
+            word.store(now & !OWNERS | by, Relaxed);
         }
     }
 
     /// Notes that the pageblock of a frame is part of one block, free or about to be.
     pub(super) fn unmix(&self, i: Index) {
-        self.kind_of(i).store(FrameState::Tail.encode(), Relaxed);
-        self.owner_of(i).store(0, Release);
+        self.put_kind(i, FrameState::Tail);
     }
 
-    /// Sets the state of every frame from `start` to `end`.
+    /// Sets the state of every frame from `start` to `end`, which is one of no block or of a block's rest.
     pub(super) fn fill(&self, start: Index, end: Index, state: FrameState) {
         let pages = 1 << self.pageblock_order;
         let mut at = start;
         while at < end {
             if at & (pages - 1) == 0 && end - at >= pages {
-                self.kind_of(at).store(state.encode(), Relaxed);
-                self.owner_of(at).store(0, Release);
+                self.put_kind(at, state);
                 at += pages;
-            } else {
-                self.set(at, state, NOBODY);
-                at += 1;
+                continue;
             }
+            let place = Self::place(at);
+            let n = (end - at).min(CELL as u32 - place);
+            if self.prepare(at, state) {
+                let mask = (((1u32 << n) - 1) << place) as u8;
+                if mask == u8::MAX {
+                    self.cell_of(at).put_wide(wide_code(state));
+                } else {
+                    self.cell_of(at).put(mask, Codes::of(state, 0, 0));
+                }
+            }
+            at += n;
         }
     }
 
     /// Returns the order of a block of less than a pageblock that starts at `i`, if it is on a CPU list.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn listed_order(&self, i: Index) -> Option<Order> {
-        let words = self.words_of(i);
-        let listed = words.held & !words.in_use & Self::bit(i) != 0 && self.is_mixed(i);
-        listed.then(|| self.order_at(i))
+        if !self.is_mixed(i) {
+            return None;
+        }
+        let codes = self.cell_of(i).read();
+        if codes.hi & !codes.in_use & 1 << Self::place(i) != 0 {
+            return Some(0);
+        }
+        match self.state(i, Migratetype::Movable) {
+            FrameState::CpuList { order, .. } => Some(order),
+            _ => None,
+        }
     }
 
-    /// Makes a frame reserved that is memory. All reserved frames of its pageblock are known to be memory then.
-    pub(super) fn set_returned(&self, i: Index) {
-        self.set(i, FrameState::Reserved, NOBODY);
-        if self.is_mixed(i) {
-            let owner = self.owner_of(i);
-            owner.store(owner.load(Relaxed) | KNOWN, Relaxed);
-        }
+    /// Makes frames reserved that are memory. All reserved frames of their pageblocks are known to be memory then.
+    pub(super) fn set_returned(&self, start: Index, end: Index) {
+        self.fill(start, end, FrameState::Reserved);
+        let first = start >> self.pageblock_order;
+        let past = end.div_ceil(1 << self.pageblock_order);
+        let kinds = &self.kinds[first as usize..past as usize];
+        kinds.iter().for_each(|kind| kind.store(RETURNED, Relaxed));
     }
 
     /// Tells whether a frame is reserved and known to be memory.
     pub(super) fn is_returned(&self, i: Index, block_type: Migratetype) -> bool {
-        let known = self.owner_of(i).load(Relaxed) & KNOWN != 0;
-        known && self.is_mixed(i) && self.state(i, block_type) == FrameState::Reserved
+        self.kind_of(i).load(Relaxed) == RETURNED
+            && self.state(i, block_type) == FrameState::Reserved
     }
 
     #[inline]
     pub(super) fn is_hole(&self, i: Index) -> bool {
-        if !self.is_mixed(i) {
-            return FrameState::decode(self.kind_of(i).load(Relaxed)) == FrameState::Hole;
-        }
-        let (words, bit) = (self.words_of(i), Self::bit(i));
-        words.in_use & !words.kind & !words.held & bit != 0
+        self.state(i, Migratetype::Movable) == FrameState::Hole
     }
 
     /// Tells whether every frame from `start` to `end` is reserved.
     pub(super) fn all_reserved(&self, start: Index, end: Index) -> bool {
-        let pages = 1 << self.pageblock_order;
         let mut at = start;
         while at < end {
-            if !self.is_mixed(at) {
-                let byte = self.kind_of(at).load(Relaxed);
-                if FrameState::decode(byte) != FrameState::Reserved {
-                    return false;
-                }
-                at = (at & !(pages - 1)) + pages;
-                continue;
-            }
-            let (words, bit) = (self.words_of(at), Self::bit(at));
-            if words.in_use & words.kind & !words.held & bit == 0 {
+            if self.state(at, Migratetype::Movable) != FrameState::Reserved {
                 return false;
             }
-            at += 1;
+            let apart = self.is_mixed(at) && !self.cell_of(at).read().is_wide();
+            let same = match self.is_mixed(at) {
+                _ if apart => 1,
+                true => CELL as Index,
+                false => 1 << self.pageblock_order,
+            };
+            at = (at & !(same - 1)) + same;
         }
         true
     }
@@ -441,10 +342,28 @@ impl<'m> FrameBits<'m> {
         if order >= self.pageblock_order {
             return free_in(self.whole(i)?, order);
         }
+        let place = Self::place(i);
         let free = self.is_mixed(i)
-            && self.words_of(i).free() & Self::bit(i) != 0
-            && self.has_order(i, order);
+            && if order >= CELL_ORDER {
+                place == 0 && self.cell_of(i).is_wide(wide_free(order))
+            } else {
+                let codes = self.cell_of(i).read();
+                !codes.is_wide() && free_blocks(codes.free(), order) >> place & 1 != 0
+            };
         free.then(block_type)
+    }
+}
+
+/// Returns the code of a cell whose first frame has a state, and no other one starts a block.
+fn wide_code(state: FrameState) -> u8 {
+    match state {
+        FrameState::Allocated { order, movable: true } => wide_allocated(order) | MOVABLE,
+        FrameState::Allocated { order, movable: false } => wide_allocated(order),
+        FrameState::CpuList { order, .. } => wide_listed(order),
+        FrameState::Free { order, .. } => wide_free(order),
+        FrameState::Tail => WIDE_TAIL,
+        FrameState::Reserved => WIDE_RESERVED,
+        FrameState::Hole => WIDE_HOLE,
     }
 }
 

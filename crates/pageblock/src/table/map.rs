@@ -7,8 +7,8 @@
 
 use crate::base::frame::{FrameRange, ORDER_LIMIT, Order, Pfn};
 use crate::base::mobility::Migratetype;
-use crate::base::sync::{AtomicU8, Relaxed};
-use crate::table::bits::{FrameBits, NOBODY, Owner};
+use crate::base::sync::{AtomicU8, AtomicU16, Relaxed};
+use crate::table::bits::{self, FrameBits, NOBODY, Owner};
 use crate::table::block::block_byte;
 use crate::table::chain::Tag;
 use crate::table::links::{Link, Links, NEXT, PREV};
@@ -39,12 +39,12 @@ pub(crate) struct PageMap<'m> {
     pub(super) pageblock_order: Order,
     frames: Index,
     /// Whose copy it is, where a CPU may own pageblocks.
-    owner: Owner,
+    pub(super) owner: Owner,
     links: &'m [Link],
     /// Empty where the frames have [bits](FrameBits).
     states: &'m [AtomicU8],
     bits: FrameBits<'m>,
-    pub(super) blocks: &'m [AtomicU8],
+    pub(super) blocks: &'m [AtomicU16],
 }
 
 /// What a zone's tables have for each frame.
@@ -81,9 +81,13 @@ impl<'m> PageMap<'m> {
         let layout = match kind {
             Frames::Linked => layout.and::<Link>(frames)?.and::<AtomicU8>(frames)?,
             Frames::Bytes => layout.and::<AtomicU8>(frames)?,
-            Frames::Bits => FrameBits::layout(layout, frames, pageblock_order)?,
+            Frames::Bits => layout,
         };
-        layout.and::<AtomicU8>(frames >> pageblock_order)
+        let layout = layout.and::<AtomicU16>(frames >> pageblock_order)?;
+        match kind {
+            Frames::Bits => FrameBits::layout(layout, frames, pageblock_order),
+            Frames::Linked | Frames::Bytes => Some(layout),
+        }
     }
 
     /// Tables for `frames` frames from `base` on, all holes, in movable blocks.
@@ -99,16 +103,17 @@ impl<'m> PageMap<'m> {
         let links = tables.take_pairs(of(&[Frames::Linked]))?;
         let bytes = of(&[Frames::Linked, Frames::Bytes]);
         let states = tables.take(bytes, |_| AtomicU8::new(HOLE))?;
-        let bits = FrameBits::new(tables, of(&[Frames::Bits]), pageblock_order)?;
-        let blocks = tables
-            .take(frames >> pageblock_order, |_| AtomicU8::new(block_byte(Migratetype::Movable)))?;
+        let movable = block_byte(Migratetype::Movable);
+        let blocks =
+            &*tables.take(frames >> pageblock_order, |_| AtomicU16::new(movable.into()))?;
+        let bits = FrameBits::new(tables, of(&[Frames::Bits]), pageblock_order, blocks)?;
         let (base, frames) = (base.0, frames as Index);
         Some(Self { base, pageblock_order, frames, owner: NOBODY, links, states, bits, blocks })
     }
 
     /// Returns the copy of a CPU, by its tag, which may own pageblocks.
     pub(crate) fn of_cpu(self, tag: Tag) -> Self {
-        let owner = Owner::try_from(tag).unwrap_or(NOBODY).min(NOBODY);
+        let owner = if self.has_bits() { bits::owner(tag) } else { NOBODY };
         Self { owner, ..self }
     }
 
@@ -141,23 +146,34 @@ impl<'m> PageMap<'m> {
         }
     }
 
-    /// Notes that a block of a type was taken off its list, and that its frames are about to get other states. Where
-    /// frames have bits, it starts a block meanwhile: the CPU that frees the block before it may look.
+    /// Notes that a block was taken off its list, and that its frames are about to get other states.
     #[inline]
-    pub(crate) fn set_taken(&self, i: Index, list: Migratetype) {
-        if self.has_bits() && self.bits.is_mixed(i) {
-            self.bits.set(i, FrameState::CpuList { order: 0, cached: list }, NOBODY);
+    pub(crate) fn set_taken(&self, i: Index, order: Order) {
+        if self.has_bits() && order < self.pageblock_order {
+            self.bits.set(i, FrameState::CpuList { order, cached: Migratetype::Movable });
         } else {
             self.set(i, FrameState::Tail);
         }
     }
 
-    /// Gives a block a state: its first frame first, which starts a block at every moment.
+    /// Makes the upper half, of this order, of a block that merged the rest of it.
+    pub(crate) fn set_upper_half(&self, i: Index, order: Order) {
+        if self.has_bits() && (bits::LEAST_ORDER..self.pageblock_order).contains(&order) {
+            self.bits.join(i, order);
+        } else {
+            self.set(i, FrameState::Tail);
+        }
+    }
+
+    /// Gives a block a state.
     pub(crate) fn set_block(&self, i: Index, order: Order, state: FrameState) {
         self.set(i, state);
-        // What is part of one block has a state by pageblocks.
-        let whole = self.has_bits() && order >= self.pageblock_order;
-        let first = if whole { 1 << self.pageblock_order } else { 1 };
+        // What is set by the first frame alone.
+        let first = match self.has_bits() {
+            true if order >= self.pageblock_order => 1 << self.pageblock_order,
+            true => 1 << order.min(bits::LEAST_ORDER),
+            false => 1,
+        };
         let (start, end) = (self.pfn(i).plus(first), self.pfn(i).plus(1 << order));
         self.fill(FrameRange { start, end }, FrameState::Tail);
     }
@@ -199,11 +215,13 @@ impl<'m> PageMap<'m> {
         range.is_empty() || self.states_in(range).is_some_and(|states| states.iter().all(is))
     }
 
-    /// Makes a frame reserved that is memory.
-    pub(crate) fn set_returned(&self, i: Index) {
-        match self.states.get(i as usize) {
-            Some(byte) => byte.store(RETURNED, Relaxed),
-            None => self.bits.set_returned(i),
+    /// Makes the frames from `start` to `end` reserved, which are memory.
+    pub(crate) fn set_returned(&self, start: Index, end: Index) {
+        if self.has_bits() {
+            return self.bits.set_returned(start, end);
+        }
+        for byte in &self.states[start as usize..end as usize] {
+            byte.store(RETURNED, Relaxed);
         }
     }
 
@@ -283,7 +301,7 @@ impl<'m> PageMap<'m> {
     pub(crate) fn set(&self, i: Index, state: FrameState) {
         match self.states.get(i as usize) {
             Some(byte) => byte.store(state.encode(), Relaxed),
-            None => self.bits.set(i, state, self.owner),
+            None => self.bits.set(i, state),
         }
     }
 
@@ -294,10 +312,7 @@ impl<'m> PageMap<'m> {
         let state = FrameState::Allocated { order, movable };
         match self.states.get(i as usize) {
             Some(byte) => byte.store(state.encode(), Relaxed),
-            None if self.bits.is_as_movable(i, order, movable) => {
-                self.bits.set(i, state, self.owner);
-            }
-            None => return false,
+            None => return self.bits.hand_out(i, order, movable, self.owner),
         }
         true
     }
@@ -320,35 +335,51 @@ impl<'m> PageMap<'m> {
     }
 
     /// Returns the offset of a frame, where an allocated block of exactly this order, at most
-    /// [`ORDER_LIMIT`](crate::base::frame::ORDER_LIMIT), starts at it. The offset is an [`Index`]. `BITS` says what frames have.
+    /// [`ORDER_LIMIT`](crate::base::frame::ORDER_LIMIT), starts at it. The offset is an [`Index`].
     #[inline(always)]
-    pub(crate) fn allocated<const BITS: bool>(&self, pfn: Pfn, order: Order) -> Option<usize> {
-        let offset = self.offset(pfn);
-        let is = if BITS {
-            self.bits.is_allocated_at(offset, order)
-        } else {
-            is_allocated(self.states.get(offset)?.load(Relaxed), order)
-        };
-        is.then_some(offset)
-    }
-
-    /// Puts an allocated block on a CPU list; its pageblock is `cached`.
-    #[inline(always)]
-    pub(crate) fn set_on_cpu_list<const BITS: bool>(
-        &self,
-        offset: usize,
-        order: Order,
-        cached: Migratetype,
-    ) {
-        if BITS {
-            self.bits.put_on_cpu_list(offset as Index, order, cached, self.owner);
-        } else {
-            let state = FrameState::CpuList { order, cached };
-            self.states[offset].store(state.encode(), Relaxed);
+    pub(crate) fn allocated(&self, offset: usize, order: Order) -> bool {
+        match self.states.get(offset) {
+            Some(byte) => is_allocated(byte.load(Relaxed), order),
+            None => self.bits.is_allocated_at(offset, order),
         }
     }
 
-    /// The same, whatever frames have.
+    /// Puts an allocated page on a CPU list, where [`is_kept`](Self::is_kept) holds: its pageblock is `cached`, and
+    /// by the `code` it is [as movable](bits::page_code) as the list. Tells whether it was one.
+    #[inline(always)]
+    pub(crate) fn put_own_page(&self, offset: usize, cached: Migratetype, code: u16) -> bool {
+        match self.states.get(offset) {
+            Some(byte) => {
+                let is = is_allocated(byte.load(Relaxed), 0);
+                if is {
+                    byte.store(FrameState::CpuList { order: 0, cached }.encode(), Relaxed);
+                }
+                is
+            }
+            None => self.bits.put_own_page(offset, code),
+        }
+    }
+
+    /// Makes a page allocated that [`put_own_page`](Self::put_own_page) put on a list; tells whether it was still
+    /// there.
+    #[inline(always)]
+    pub(crate) fn take_own_page(&self, i: Index, movable: bool) -> bool {
+        match self.states.get(i as usize) {
+            Some(byte) => Self::take_byte(byte, 0, movable),
+            None => self.bits.take_own_page(i),
+        }
+    }
+
+    #[inline(always)]
+    fn take_byte(byte: &AtomicU8, order: Order, movable: bool) -> bool {
+        let listed = byte.load(Relaxed) < ALLOCATED;
+        if listed {
+            byte.store(ALLOCATED | (movable as u8) << 7 | order, Relaxed);
+        }
+        listed
+    }
+
+    /// Puts an allocated block on a CPU list; its pageblock is `cached`.
     #[inline(always)]
     pub(crate) fn put_on_cpu_list(&self, i: Index, order: Order, cached: Migratetype) {
         match self.states.get(i as usize) {
@@ -359,22 +390,17 @@ impl<'m> PageMap<'m> {
 
     /// Makes a block on a CPU list allocated, where that needs no lock; tells whether it did.
     #[inline(always)]
-    pub(crate) fn take<const BITS: bool>(&self, i: Index, order: Order, movable: bool) -> bool {
-        if BITS {
-            return self.bits.take(i, order, movable, self.owner);
+    pub(crate) fn take(&self, i: Index, order: Order, movable: bool) -> bool {
+        match self.states.get(i as usize) {
+            Some(byte) => Self::take_byte(byte, order, movable),
+            None => self.bits.take(i, order, movable, self.owner),
         }
-        let byte = &self.states[i as usize];
-        let listed = byte.load(Relaxed) < ALLOCATED;
-        if listed {
-            byte.store(ALLOCATED | (movable as u8) << 7 | order, Relaxed);
-        }
-        listed
     }
 
     /// Puts blocks that follow each other, from lists of a type, on a CPU list, where frames have bits.
     pub(crate) fn set_listed_run(&self, i: Index, order: Order, n: u32, cached: Migratetype) {
         if order < self.pageblock_order {
-            self.bits.set_run(i, order, n, Some(cached == Migratetype::Movable));
+            self.bits.set_listed_run(i, order, n, cached == Migratetype::Movable);
         } else {
             let state = FrameState::CpuList { order, cached };
             (0..n).for_each(|at| self.set(i + (at << order), state));

@@ -20,8 +20,8 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-use crate::base::sync::{AtomicU32, AtomicUsize};
-use crate::table::bits::Group;
+use crate::base::sync::AtomicU32;
+use crate::table::bits::cell::Cell;
 
 /// The size and alignment of a run of tables, to be supplied as one piece of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,10 +121,10 @@ impl<'m> Tables<'m> {
         unsafe { self.take_any(n, |_| [AtomicU32::new(0), AtomicU32::new(0)]) }
     }
 
-    /// Does the same for groups of words.
-    pub(crate) fn take_groups(&mut self, n: usize) -> Option<&'m mut [Group]> {
-        // SAFETY: any bytes are words.
-        unsafe { self.take_any(n, |_| core::array::from_fn(|_| AtomicUsize::new(0))) }
+    /// Does the same for cells.
+    pub(crate) fn take_cells(&mut self, n: usize) -> Option<&'m mut [Cell]> {
+        // SAFETY: any bytes are three numbers, between which there are none.
+        unsafe { self.take_any(n, |_| Cell::new()) }
     }
 
     /// Returns a table of `n` values, those that the bytes are where all of them have a value, else made by `init`.

@@ -5,7 +5,7 @@ use crate::base::frame::{Order, pages};
 use crate::base::mobility::Migratetype;
 use crate::table::chain::Chain;
 use crate::table::freelist::End;
-use crate::table::map::{FrameState, Index};
+use crate::table::map::Index;
 use crate::zone::Zone;
 use crate::zone::fallback::Candidate;
 use crate::zone::packing::Prefer;
@@ -26,7 +26,7 @@ impl Zone<'_> {
         }
         let (i, found) = self.stranger_or_whole(order, list)?;
         self.remove(i, found, list);
-        self.map.set_taken(i, list);
+        self.map.set_taken(i, found);
         let taken = n.min(1 << (found - order));
         self.insert_rest(i, order, found, taken, |zone, i, order| {
             zone.insert(i, order, list, End::Head);
@@ -69,7 +69,7 @@ impl Zone<'_> {
 
     /// Merges a block that is freed with free blocks of the same type beside it, within its pageblock and as far as
     /// nothing else decides. The pages of those stay in the counters. Tells whether the merged block stands in its
-    /// place; else it starts a free block at least, as the order of one before it follows from that.
+    /// place.
     #[inline(always)]
     pub(super) fn merge_packed(
         &mut self,
@@ -80,7 +80,7 @@ impl Zone<'_> {
     ) -> (Index, Order, bool) {
         let cap = cap.min(self.geometry.pageblock_order);
         if order >= cap || self.capture.is_some() || self.map.block_type(i) != mt {
-            self.map.set(i, FrameState::Free { order, list: mt });
+            self.map.set_taken(i, order);
             return (i, order, false);
         }
         self.packing.merge(&self.map, &mut self.area, (i, order), cap, mt)

@@ -115,7 +115,7 @@ impl Zone<'_> {
     /// Splits a block that is on no list, down to `order` at its start (`expand`).
     #[inline]
     pub(crate) fn expand(&mut self, i: Index, order: Order, from: Order, list: Migratetype) {
-        self.map.set_taken(i, list);
+        self.map.set_taken(i, from);
         for half in (order..from).rev() {
             self.insert(i + (1 << half), half, list, End::Head);
         }
@@ -209,7 +209,7 @@ impl Zone<'_> {
                 self.match_buddy(buddy, order, mt);
             }
             if PACKED {
-                self.map.set(i | buddy, FrameState::Tail);
+                self.map.set_upper_half(i | buddy, order);
             } else {
                 self.map.set_byte(buddy, FrameState::Tail);
             }

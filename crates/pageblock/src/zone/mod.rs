@@ -59,6 +59,7 @@ use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::policy::{MoveTo, Placement, Policy, UntouchedTo};
+use crate::table::bits;
 use crate::table::freelist::{End, FreeArea};
 use crate::table::map::{FrameState, Frames, Index, PageMap};
 use crate::table::memory::{Tables, TablesLayout};
@@ -325,9 +326,11 @@ impl<'m> Zone<'m> {
         order <= self.geometry.max_order
             && i.is_multiple_of(1 << order)
             && i + (1 << order) <= frames
-            && [i, i + (1 << order) - 1]
-                .iter()
-                .all(|&at| self.is_packed() && at == i || self.map.state(at) == FrameState::Tail)
+            && [i, i + (1 << order) - 1].iter().all(|&at| match self.map.state(at) {
+                FrameState::Tail => true,
+                FrameState::CpuList { .. } => self.map.has_bits(),
+                _ => self.is_packed() && at == i,
+            })
     }
 
     /// Puts a block on a free list whose pages are taken into account otherwise.
@@ -484,9 +487,11 @@ impl<'m> Zone<'m> {
 /// Returns what the tables have for each frame. Bits tell no list of a free page apart from its pageblock's, so they are
 /// for policies that keep the two one.
 fn frames_kind(policy: &Policy, geometry: Geometry) -> Frames {
+    let least = geometry.pageblock_order.min(geometry.max_order);
+    let bits = check::keeps_all_lists(policy, geometry) && least >= bits::LEAST_ORDER;
     match policy.placement {
         Placement::Linux => Frames::Linked,
-        Placement::Compact if check::keeps_all_lists(policy, geometry) => Frames::Bits,
+        Placement::Compact if bits => Frames::Bits,
         Placement::Packed | Placement::Compact => Frames::Bytes,
     }
 }

@@ -213,13 +213,14 @@ impl CpuCache<'_> {
         observer: &mut impl Observer,
     ) {
         let mt = drained_type(zone, i);
+        let merged = order + n.trailing_zeros() as Order;
         if zone.map().has_bits() {
-            zone.map().bits().set_run(i + (1 << order), order, n - 1, None);
+            zone.map().bits().join(i, merged);
         } else {
             let others = (1..n).map(|at| i + (at << order));
             others.for_each(|i| zone.map().set_byte(i, FrameState::Tail));
         }
-        zone.free_one(i, order + n.trailing_zeros() as Order, mt, None, observer);
+        zone.free_one(i, merged, mt, None, observer);
         for at in 0..n {
             let pfn = zone.map().pfn(i + (at << order));
             observer.event(Event::PcpuDrain { pfn, order, migratetype: mt });

@@ -17,7 +17,7 @@ impl CpuCache<'_> {
     /// Keeps a freed page aside for a list. None is kept aside yet, and the cache has room
     /// ([`count_if_kept`](Self::count_if_kept)).
     #[inline(always)]
-    pub(super) fn keep_last_freed(&mut self, i: Index, index: ListIndex) {
+    pub(crate) fn keep_last_freed(&mut self, i: Index, index: ListIndex) {
         debug_assert_eq!(self.last_freed_list, NONE, "a page is kept aside already");
         self.last_freed = i;
         self.last_freed_list = index.0 as u8;
@@ -34,13 +34,10 @@ impl CpuCache<'_> {
 
     /// Takes the page freed last for a request.
     #[inline(always)]
-    pub(super) fn take_last_freed<const BITS: bool>(
-        &mut self,
-        map: &PageMap<'_>,
-        movable: bool,
-    ) -> Option<Index> {
+    pub(super) fn take_last_freed(&mut self, map: &PageMap<'_>, movable: bool) -> Option<Index> {
         let i = self.last_freed;
-        if !map.take::<BITS>(i, 0, movable) {
+        // By its list it is as movable as the request.
+        if !map.take_own_page(i, movable) {
             return None;
         }
         self.last_freed_list = NONE;

@@ -9,10 +9,11 @@ const TYPE: Migratetype = Migratetype::Unmovable;
 fn with_bits(frames: usize, pageblock_order: Order, test: impl FnOnce(&FrameBits<'_>)) {
     let mut memory = std::vec![MaybeUninit::new(0xa5); frames * 2 + 4096];
     let mut tables = Tables::new(&mut memory);
-    test(&FrameBits::new(&mut tables, frames, pageblock_order).unwrap());
+    let blocks: Vec<_> = (0..frames >> pageblock_order).map(|_| AtomicU16::new(0)).collect();
+    test(&FrameBits::new(&mut tables, frames, pageblock_order, &blocks).unwrap());
 }
 
-/// Blocks that tile the frames, by a simple generator of numbers.
+/// Returns blocks that tile the frames, by a simple generator of numbers.
 fn tiles(frames: Index, largest: Order, mut seed: u64) -> Vec<(Index, FrameState)> {
     let (mut at, mut blocks) = (0, Vec::new());
     while at < frames {
@@ -27,6 +28,14 @@ fn tiles(frames: Index, largest: Order, mut seed: u64) -> Vec<(Index, FrameState
             4 => FrameState::Reserved,
             5 => FrameState::Hole,
             _ => FrameState::Free { order: fits, list: TYPE },
+        };
+        let beside = at.wrapping_sub(1 << state.order().unwrap_or(0));
+        let state = match state {
+            // Free blocks beside each other would have merged.
+            FrameState::Free { order, .. } if blocks.last() == Some(&(beside, state)) => {
+                FrameState::Allocated { order, movable: true }
+            }
+            state => state,
         };
         blocks.push((at, state));
         at += 1 << state.order().unwrap_or(0);
@@ -45,7 +54,7 @@ fn frames_read_as_they_were_set() {
                 bits.fill(3, frames, FrameState::Tail);
                 bits.fill(0, 3, FrameState::Tail);
                 for &(i, state) in &blocks {
-                    bits.set(i, state, NOBODY);
+                    bits.set(i, state);
                 }
                 let mut expect = std::vec![FrameState::Tail; frames as usize];
                 blocks.iter().for_each(|&(i, state)| expect[i as usize] = state);
@@ -91,24 +100,31 @@ fn check_blocks(bits: &FrameBits<'_>, expect: &[FrameState], pageblock_order: Or
 
 #[test]
 fn owner_and_others_change_neighbours() {
+    let (seven, eight) = (owner(7), owner(8));
     with_bits(512, 9, |bits| {
         bits.fill(0, 512, FrameState::Tail);
         let list = FrameState::CpuList { order: 0, cached: Migratetype::Movable };
-        (0..64).for_each(|i| bits.set(i, list, NOBODY));
-        bits.own(0, 7);
+        bits.mix(0);
+        (0..64).for_each(|i| bits.set(i, list));
+        bits.own(0, seven);
         for i in 0..64 {
-            let by = if i % 3 == 0 { 7 } else { 8 };
+            let by = if i % 3 == 0 { seven } else { eight };
             assert!(!bits.take(i, 0, false, by), "its kind needs the lock");
             assert!(bits.take(i, 0, true, by));
             assert!(!bits.take(i, 0, true, by), "it is taken already");
         }
         for i in (0..64).filter(|i| i % 2 == 0) {
-            assert!(bits.put_page(i as usize, if i % 5 == 0 { 7 } else { 8 }));
+            assert!(!bits.put_own_page(i, page_code(false)), "it is movable");
+            assert!(if i % 5 == 0 {
+                bits.put_own_page(i, page_code(true))
+            } else {
+                bits.put_page(i, eight)
+            });
         }
         for i in 0..64 {
-            assert!(!bits.put_page(i as usize, 7) || i % 2 != 0 && bits.take(i, 0, true, 8));
-            assert_eq!(bits.is_allocated(i, 0), i % 2 != 0);
-            assert_eq!(bits.is_on_cpu_list(i, 0), i % 2 == 0);
+            assert!(!bits.put_page(i, seven) || i % 2 != 0 && bits.take_own_page(i as Index));
+            assert_eq!(bits.is_allocated(i as Index, 0), i % 2 != 0);
+            assert_eq!(bits.is_on_cpu_list(i as Index, 0), i % 2 == 0);
         }
     });
 }

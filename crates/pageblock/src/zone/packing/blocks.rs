@@ -85,7 +85,7 @@ impl Packing<'_> {
         area.watch.one(map, first, list);
         area.count_out(from, list);
         self.count_out(block, from);
-        map.set_taken(first, list);
+        map.set_taken(first, from);
         let taken = n.min(1 << (from - order));
         let mut at = taken;
         while at < 1 << (from - order) {
