@@ -153,6 +153,11 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
             return Err(AllocError::NoMemory);
         }
         self.attend(observer);
+        if flags.is_none()
+            && let Some(pfn) = self.caches.alloc_pair_fast(&request, observer)
+        {
+            return Ok(pfn);
+        }
         self.local().take(&request, flags, observer)
     }
 
@@ -195,7 +200,21 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let _off = Off::<I>::now();
-        if !self.has_requests() && self.caches.free_fast(pfn, order, observer) {
+        if order == 0 && !self.has_requests() && self.caches.free_page_fast(pfn, observer) {
+            return Ok(());
+        }
+        self.free_past_last_freed(pfn, order, observer)
+    }
+
+    /// Apart, so that the fast path needs fewer registers.
+    #[inline(never)]
+    fn free_past_last_freed(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        if !self.has_requests() && self.caches.free_past_last_freed(pfn, order, observer) {
             return Ok(());
         }
         self.free_in_full(pfn, order, observer)

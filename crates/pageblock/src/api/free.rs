@@ -22,10 +22,26 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        if self
-            .caches
-            .get_mut(cpu.index())
-            .is_some_and(|caches| caches.free_fast(pfn, order, observer))
+        if order == 0
+            && let Some(caches) = self.caches.get_mut(cpu.index())
+            && caches.free_page_fast(pfn, observer)
+        {
+            return Ok(());
+        }
+        self.free_past_last_freed(cpu, pfn, order, observer)
+    }
+
+    /// Apart, so that the fast path needs fewer registers.
+    #[inline(never)]
+    fn free_past_last_freed(
+        &mut self,
+        cpu: CpuId,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        if let Some(caches) = self.caches.get_mut(cpu.index())
+            && caches.free_past_last_freed(pfn, order, observer)
         {
             return Ok(());
         }

@@ -221,7 +221,7 @@ impl CpuCache<'_> {
     /// Takes the first block of a list of this order for a request, if it is on the stack, and counts
     /// it: it is allocated, movable or not.
     #[inline(always)]
-    pub(crate) fn take_hot(
+    pub(crate) fn take_hot<const PAIRS: bool>(
         &mut self,
         map: &PageMap<'_>,
         index: ListIndex,
@@ -236,7 +236,7 @@ impl CpuCache<'_> {
         }
         let list = &mut self.lists[index.index() % LISTS];
         let i = list.top()?;
-        if !map.take(i, order, movable) {
+        if !map.take::<PAIRS>(i, order, movable) {
             return None;
         }
         list.drop_top();
@@ -246,29 +246,20 @@ impl CpuCache<'_> {
         Some(i)
     }
 
-    /// Puts a freed block of a higher order on a list, if there is room on the stack, and counts it; the cache
+    /// Puts a freed block on a list that [has room](Self::has_room) on the stack, and counts it; the cache
     /// has `count` pages then ([`count_if_kept`](Self::count_if_kept)). Only where no page is kept aside, and for a
     /// zone of which nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
-    pub(crate) fn put_block(
-        &mut self,
-        i: Index,
-        index: ListIndex,
-        order: Order,
-        count: u32,
-    ) -> bool {
-        if !self.lists[index.index() % LISTS].push_hot(i) {
-            return false;
-        }
+    pub(crate) fn put_hot(&mut self, i: Index, index: ListIndex, order: Order, count: u32) {
+        self.lists[index.index() % LISTS].push_hot(i);
         self.count = count;
         self.count_free(order);
         self.note_kept_free(order);
-        true
     }
 
     /// Tells whether there is room on the stack of a list.
     #[inline]
-    pub(crate) fn has_room_for_page(&self, index: ListIndex) -> bool {
+    pub(crate) fn has_room(&self, index: ListIndex) -> bool {
         self.lists[index.index() % LISTS].has_room()
     }
 

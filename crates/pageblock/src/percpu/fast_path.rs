@@ -26,13 +26,26 @@ impl CpuCaches<'_> {
     ) -> Option<Pfn> {
         // Pages are what is asked for most: what follows from their order is known when this is compiled.
         match request.order {
-            0 => self.try_alloc_fast(&Request { order: 0, ..*request }, observer),
-            _ => self.try_alloc_fast(request, observer),
+            0 => self.try_alloc_fast::<false>(&Request { order: 0, ..*request }, observer),
+            _ => self.try_alloc_fast::<false>(request, observer),
         }
     }
 
+    /// The same for the orders for which that does nothing where frames have bits.
+    #[inline]
+    pub(crate) fn alloc_pair_fast(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
+        if request.order == 0 || request.order > 2 {
+            return None;
+        }
+        self.try_alloc_fast::<true>(request, observer)
+    }
+
     #[inline(always)]
-    fn try_alloc_fast(
+    fn try_alloc_fast<const PAIRS: bool>(
         &mut self,
         request: &Request,
         observer: &mut impl Observer,
@@ -56,7 +69,7 @@ impl CpuCaches<'_> {
             return None;
         }
         let movable = gfp.has(Gfp::MOVABLE);
-        let i = cache.take_hot(map, list, order, movable)?;
+        let i = cache.take_hot::<PAIRS>(map, list, order, movable)?;
         let pfn = map.pfn(i);
         observer.event(Event::PageAlloc { pfn: Some(pfn), order, migratetype: mt, gfp });
         Some(pfn)
@@ -99,27 +112,14 @@ impl CpuCaches<'_> {
         if !warm {
             return None;
         }
-        self.alloc_fast(request, observer)
+        self.alloc_fast(request, observer).or_else(|| self.alloc_pair_fast(request, observer))
     }
 
-    /// Puts an allocated block of the zone and type that was freed last on a list, if that keeps it. Tells
-    /// whether it did.
+    /// Keeps an allocated page aside, if its pageblock is of the zone and type that were freed to last, it is as movable
+    /// as the list, and that keeps it. Tells whether it did.
     #[inline(always)]
-    pub(crate) fn free_fast(
-        &mut self,
-        pfn: Pfn,
-        order: Order,
-        observer: &mut impl Observer,
-    ) -> bool {
-        match order {
-            0 => self.free_page_fast(pfn, observer).is_some(),
-            _ => self.free_block_fast(pfn, order, observer).is_some(),
-        }
-    }
-
-    #[inline(always)]
-    fn free_page_fast(&mut self, pfn: Pfn, observer: &mut impl Observer) -> Option<()> {
-        let zone = self.zones.get_mut(self.recent.index())?;
+    pub(crate) fn free_page_fast(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
+        let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
         let CpuZone { map, cache, .. } = zone;
         let offset = map.offset(pfn);
         // The list is found from the last type, not from this one, so that the processor need not
@@ -130,15 +130,32 @@ impl CpuCaches<'_> {
             || !zone.snapshot.only_size_drains()
             || !map.put_own_page(offset, zone.recent_type, zone.recent_code)
         {
-            return self.free_page_elsewhere(pfn, observer);
+            return false;
         }
         cache.keep_last_freed(offset as Index, zone.recent_list);
         observer.event(Event::PageFree { pfn, order: 0 });
-        Some(())
+        true
     }
 
-    /// The same for a page that leaves the CPU, or that others' pageblocks or types have; only where frames have bits.
-    #[inline(never)]
+    /// Puts an allocated block of the zone that was freed to last where it goes at once, but a page that
+    /// [`free_page_fast`](Self::free_page_fast) keeps aside. Tells whether it did.
+    #[inline(always)]
+    pub(crate) fn free_past_last_freed(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let freed = match order {
+            0 => self.free_page_elsewhere(pfn, observer),
+            _ => self.free_block_fast(pfn, order, observer),
+        };
+        freed.is_some()
+    }
+
+    /// Frees a page that leaves the CPU, or that is in another's pageblock, or not as movable as its list; only where
+    /// frames have bits.
+    #[inline(always)]
     fn free_page_elsewhere(&mut self, pfn: Pfn, observer: &mut impl Observer) -> Option<()> {
         let zone = self.zones.get_mut(self.recent.index())?;
         let CpuZone { map, cache, .. } = zone;
@@ -151,20 +168,20 @@ impl CpuCaches<'_> {
         } else {
             let kept = map.is_in_block_of(offset, zone.recent_type) && cache.flush_hot();
             let count = cache.count_if_kept(0).filter(|_| kept)?;
-            if !zone.snapshot.only_size_drains() || !cache.has_room_for_page(zone.recent_list) {
+            if !zone.snapshot.only_size_drains() || !cache.has_room(zone.recent_list) {
                 return None;
             }
             if !map.put_page(offset) {
                 return None;
             }
-            cache.put_block(offset as Index, zone.recent_list, 0, count);
+            cache.put_hot(offset as Index, zone.recent_list, 0, count);
         }
         observer.event(Event::PageFree { pfn, order: 0 });
         Some(())
     }
 
-    /// The same for the higher orders, apart, so that pages need fewer registers.
-    #[inline(never)]
+    /// Puts a block of a higher order on a list that keeps it.
+    #[inline(always)]
     fn free_block_fast(
         &mut self,
         pfn: Pfn,
@@ -180,26 +197,20 @@ impl CpuCaches<'_> {
             return None;
         }
         let count = cache.count_if_kept(order)?;
-        let offset = map.offset(pfn);
-        if !map.allocated(offset, order) {
-            return None;
-        }
-        let mt = zone.recent_type;
-        if !map.is_in_block_of(offset, mt) {
-            return None;
-        }
+        let (offset, mt) = (map.offset(pfn), zone.recent_type);
         let list = cache.put_list(order, mt)?;
         if !zone.snapshot.only_size_drains()
-            || !cache.put_block(offset as Index, list, order, count)
+            || !cache.has_room(list)
+            || !map.put_block(offset, order, mt)
         {
             return None;
         }
+        cache.put_hot(offset as Index, list, order, count);
         observer.event(Event::PageFree { pfn, order });
-        map.put_on_cpu_list(offset as Index, order, mt);
         Some(())
     }
 
-    /// Makes room where [`free_fast`](Self::free_fast) puts a block, and tries again with the zone and
+    /// Makes room where [`free_page_fast`](Self::free_page_fast) puts a block, and tries again with the zone and
     /// the type of the block.
     pub(crate) fn make_room_and_free(
         &mut self,
@@ -219,6 +230,7 @@ impl CpuCaches<'_> {
         }
         let Some(list) = zone.cache.put_list(0, mt) else { return false };
         zone.set_recent(mt, list);
-        self.free_fast(pfn, order, observer)
+        (order == 0 && self.free_page_fast(pfn, observer))
+            || self.free_past_last_freed(pfn, order, observer)
     }
 }

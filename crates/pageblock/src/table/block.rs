@@ -59,8 +59,14 @@ impl PageMap<'_> {
     /// (`zone/packing.rs`).
     #[inline(always)]
     pub(crate) fn is_in_block_of(&self, offset: usize, mt: Migratetype) -> bool {
+        self.word_of_block(offset, mt).is_some()
+    }
+
+    /// Returns the word of a pageblock where [`is_in_block_of`](Self::is_in_block_of) holds.
+    #[inline(always)]
+    pub(super) fn word_of_block(&self, offset: usize, mt: Migratetype) -> Option<u16> {
         const KNOWN: u8 = SPARSE | TYPE_BITS;
-        self.word_at(offset).is_some_and(|word| word as u8 & KNOWN == mt as u8)
+        self.word_at(offset).filter(|&word| word as u8 & KNOWN == mt as u8)
     }
 
     /// Returns what [`is_kept`](Self::is_kept) compares with for pageblocks of a type.

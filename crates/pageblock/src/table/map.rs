@@ -334,16 +334,6 @@ impl<'m> PageMap<'m> {
         }
     }
 
-    /// Returns the offset of a frame, where an allocated block of exactly this order, at most
-    /// [`ORDER_LIMIT`](crate::base::frame::ORDER_LIMIT), starts at it. The offset is an [`Index`].
-    #[inline(always)]
-    pub(crate) fn allocated(&self, offset: usize, order: Order) -> bool {
-        match self.states.get(offset) {
-            Some(byte) => is_allocated(byte.load(Relaxed), order),
-            None => self.bits.is_allocated_at(offset, order),
-        }
-    }
-
     /// Puts an allocated page on a CPU list, where [`is_kept`](Self::is_kept) holds: its pageblock is `cached`, and
     /// by the `code` it is [as movable](bits::page_code) as the list. Tells whether it was one.
     #[inline(always)]
@@ -388,12 +378,30 @@ impl<'m> PageMap<'m> {
         }
     }
 
-    /// Makes a block on a CPU list allocated, where that needs no lock; tells whether it did.
+    /// Makes a block on a CPU list allocated, where that needs no lock; tells whether it did. See
+    /// [`FrameBits::take`].
     #[inline(always)]
-    pub(crate) fn take(&self, i: Index, order: Order, movable: bool) -> bool {
+    pub(crate) fn take<const PAIRS: bool>(&self, i: Index, order: Order, movable: bool) -> bool {
         match self.states.get(i as usize) {
             Some(byte) => Self::take_byte(byte, order, movable),
-            None => self.bits.take(i, order, movable, self.owner),
+            None => self.bits.take::<PAIRS>(i, order, movable, self.owner),
+        }
+    }
+
+    /// Puts an allocated block of more than a page on a CPU list, if one of exactly this order starts at an offset and
+    /// its pageblock has a type and is not being emptied; tells whether it did.
+    #[inline(always)]
+    pub(crate) fn put_block(&self, offset: usize, order: Order, cached: Migratetype) -> bool {
+        let Some(word) = self.word_of_block(offset, cached) else { return false };
+        match self.states.get(offset) {
+            Some(byte) => {
+                let is = is_allocated(byte.load(Relaxed), order);
+                if is {
+                    byte.store(FrameState::CpuList { order, cached }.encode(), Relaxed);
+                }
+                is
+            }
+            None => self.bits.put_block(offset, order, cached, (word, self.owner)),
         }
     }
 
@@ -427,21 +435,14 @@ impl<'m> PageMap<'m> {
         self.bits.put_page(offset, self.owner)
     }
 
-    /// Does what [`is_on_cpu_list`](Self::is_on_cpu_list) says; `BITS` says what frames have.
+    /// Returns a test whether a block of an order is on a CPU list as the one is that starts at `i`, with the same type.
     #[inline(always)]
-    pub(crate) fn is_listed<const BITS: bool>(&self, i: Index, order: Order) -> bool {
-        if BITS {
-            self.bits.is_on_cpu_list(i, order)
-        } else {
-            is_on_cpu_list(self.states[i as usize].load(Relaxed), order)
+    pub(crate) fn is_listed_as(&self, i: Index, order: Order) -> impl Fn(Index) -> bool {
+        let byte = self.states.get(i as usize).map(|byte| byte.load(Relaxed));
+        move |other| match byte {
+            Some(byte) => byte < ALLOCATED && self.states[other as usize].load(Relaxed) == byte,
+            None => self.bits.is_on_cpu_list(other, order),
         }
-    }
-
-    /// Returns a test whether a frame is that of a byte that is the same as the one of `i`.
-    #[inline(always)]
-    pub(crate) fn same_byte(&self, i: Index) -> impl Fn(Index) -> bool {
-        let byte = self.states[i as usize].load(Relaxed);
-        move |other| byte < ALLOCATED && self.states[other as usize].load(Relaxed) == byte
     }
 
     /// Returns the index of a frame, where an allocated block of exactly this order starts at it. `None`

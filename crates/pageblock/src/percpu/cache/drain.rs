@@ -130,34 +130,20 @@ impl CpuCache<'_> {
     pub(crate) fn drain_to(
         &mut self,
         zone: &mut Zone<'_>,
-        drain: Drain,
+        mut drain: Drain,
         observer: &mut impl Observer,
     ) {
         if drain.left() > 0 || self.has_leaving() {
             zone.count_lock();
         }
         self.give_leaving(zone, observer);
-        if zone.map().has_bits() {
-            self.drain_lists::<true>(zone, drain, observer);
-        } else {
-            self.drain_lists::<false>(zone, drain, observer);
-        }
-    }
-
-    /// The same from the lists; `BITS` says what frames have.
-    fn drain_lists<const BITS: bool>(
-        &mut self,
-        zone: &mut Zone<'_>,
-        mut drain: Drain,
-        observer: &mut impl Observer,
-    ) {
         while let Some(index) = drain.next_list(self) {
             let order = self.list_order(index);
-            if let Some((i, n)) = self.pop_tail_run::<BITS>(zone, index, order, drain.blocks(order))
+            if let Some((i, n)) = self.pop_tail_run(zone, index, order, drain.blocks(order))
             {
                 Self::give_back_run(zone, i, order, n, observer);
                 drain.gave_run(order, n);
-            } else if let Some(i) = self.pop_tail::<BITS>(zone.map(), index, order) {
+            } else if let Some(i) = self.pop_tail(zone.map(), index, order) {
                 Self::give_back(zone, i, order, observer);
                 drain.gave(order);
             }
@@ -170,7 +156,7 @@ impl CpuCache<'_> {
     /// Takes up to `most` blocks from the end of a list that are parts of one larger block, in its order, and
     /// will merge to it. Returns the first frame, and their number.
     #[inline]
-    fn pop_tail_run<const BITS: bool>(
+    fn pop_tail_run(
         &mut self,
         zone: &Zone<'_>,
         index: ListIndex,
@@ -189,15 +175,11 @@ impl CpuCache<'_> {
             return None;
         }
         let map = zone.map();
-        if !map.is_listed::<BITS>(first, order) {
+        if !map.is_on_cpu_list(first, order) {
             return None;
         }
         let (list, rest) = self.list_mut(map, index);
-        let (first, n) = if BITS {
-            list.pop_tail_run(rest, most, 1 << order, |i| map.is_on_cpu_list(i, order))?
-        } else {
-            list.pop_tail_run(rest, most, 1 << order, map.same_byte(first))?
-        };
+        let (first, n) = list.pop_tail_run(rest, most, 1 << order, map.is_listed_as(first, order))?;
         self.count -= n * self.weight(order);
         Some((first, n))
     }
@@ -264,7 +246,7 @@ impl CpuCache<'_> {
 
     /// Takes the last block of a list; `None` once it is empty.
     #[inline]
-    fn pop_tail<const BITS: bool>(
+    fn pop_tail(
         &mut self,
         map: &PageMap<'_>,
         index: ListIndex,
@@ -272,7 +254,7 @@ impl CpuCache<'_> {
     ) -> Option<Index> {
         loop {
             let (list, rest) = self.list_mut(map, index);
-            if let Some(i) = list.pop_tail(rest, |i| map.is_listed::<BITS>(i, order)) {
+            if let Some(i) = list.pop_tail(rest, |i| map.is_on_cpu_list(i, order)) {
                 self.count -= self.weight(order);
                 return Some(i);
             }

@@ -280,9 +280,9 @@ impl<'m> CpuCache<'m> {
             return 1;
         }
         let most = 1 << (merges - u32::from(order));
-        let follows = |&(n, &i): &(Index, &Index)| {
-            n < most && i == first + (n << order) && zone.map().is_on_cpu_list(i, order)
-        };
+        let alike = zone.map().is_listed_as(first, order);
+        let follows =
+            |&(n, &i): &(Index, &Index)| n < most && i == first + (n << order) && alike(i);
         let n = (0..).zip(leaving).take_while(follows).count() as u32;
         1 << n.ilog2()
     }

@@ -14,6 +14,9 @@ const EVEN: u8 = 0x55;
 /// Those at every fourth place.
 const FOURTH: u8 = 0x11;
 
+/// Where the bits of the page at a place are in a cell's code; a table, as that takes fewer registers than shifts.
+pub(super) const PAGES: [u16; CELL] = [0x101, 0x202, 0x404, 0x808, 0x1010, 0x2020, 0x4040, 0x8080];
+
 /// Use as changed by the owner of the pageblock, and by others; and codes, `lo` in the lower byte, `hi` in the upper one.
 #[repr(C)]
 pub(crate) struct Cell {
@@ -41,6 +44,37 @@ impl Cell {
     #[inline(always)]
     pub(super) fn in_use(&self) -> u8 {
         self.own.load(Relaxed) ^ self.others.load(Relaxed)
+    }
+
+    /// Tells whether a page is held, as movable as the pages of a [code](super::page_code). `page` is one of [`PAGES`].
+    #[inline(always)]
+    pub(super) fn is_held(&self, page: u16, code: u16) -> bool {
+        (self.code.load(Relaxed) ^ code) & page == 0
+    }
+
+    /// Puts a page in use, or out of use, for the owner of its pageblock, if it is not as `in_use` says yet; tells
+    /// whether it did.
+    #[inline(always)]
+    pub(super) fn flip_own(&self, page: u16, in_use: bool) -> bool {
+        let (own, bit) = (self.own.load(Relaxed), page as u8);
+        let is = (own ^ self.others.load(Relaxed)) & bit != 0;
+        if is != in_use {
+            self.own.store(own ^ bit, Relaxed);
+        }
+        is != in_use
+    }
+
+    /// Does the same for the owner or for another.
+    #[inline(always)]
+    pub(super) fn flip_by(&self, page: u16, in_use: bool, owner: bool) -> bool {
+        if owner {
+            return self.flip_own(page, in_use);
+        }
+        let is = self.in_use() & page as u8 != 0;
+        if is != in_use {
+            self.others.fetch_xor(page as u8, Relaxed);
+        }
+        is != in_use
     }
 
     /// Tells whether it is part of one block, whose code it has, or all of it is reserved or holes.

@@ -1,22 +1,25 @@
 //! What a CPU does to blocks without the zone's lock: it takes them off its lists, and puts them there.
 
 use super::cell::{
-    CELL, CELL_ORDER, Cell, Codes, MOVABLE, WIDE_TAIL, wide_allocated, wide_listed,
+    CELL, CELL_ORDER, Cell, Codes, MOVABLE, PAGES, WIDE_TAIL, wide_allocated, wide_listed,
 };
 use super::{FrameBits, OWNERS, Owner};
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::mobility::Migratetype;
-use crate::base::sync::{Acquire, Relaxed};
+use crate::base::sync::{Acquire, AtomicU8, Relaxed};
 use crate::table::map::Index;
 use crate::table::state::{FrameState, is_allocated, is_on_cpu_list};
 
-/// Where `hi` is in a cell's code.
-const HI: u16 = 0x100;
-
-/// Returns the code of a page that is held, movable or not, shifted to the lowest bits.
+/// Returns the code of a cell whose frames are all held pages, movable or not.
 #[inline(always)]
-pub(crate) fn page_code(movable: bool) -> u16 {
-    HI | u16::from(movable)
+pub(crate) const fn page_code(movable: bool) -> u16 {
+    if movable { 0xffff } else { 0xff00 }
+}
+
+/// Returns where the bits of a page are in the code of its cell.
+#[inline(always)]
+fn page(offset: usize) -> u16 {
+    PAGES[offset % CELL]
 }
 
 impl FrameBits<'_> {
@@ -29,7 +32,7 @@ impl FrameBits<'_> {
 
     /// Returns the bit by which a block of less than a cell and more than a page is in use, if a block of exactly
     /// this order, in use or on a CPU list, starts at a place.
-    #[inline]
+    #[inline(always)]
     fn pair_bit(codes: Codes, place: u32, order: Order, in_use: bool) -> Option<u8> {
         let bit = codes.lo >> place & 3;
         let alone = codes.hi >> place & 3 == 0 && (bit == 1 || bit == 2);
@@ -121,33 +124,41 @@ impl FrameBits<'_> {
         }
     }
 
-    /// Makes a block on a CPU list allocated, movable or not, where that needs no lock; tells whether it did.
+    /// Makes a block on a CPU list allocated, movable or not, where that needs no lock; tells whether it did. Where
+    /// `PAIRS` is false it does not for blocks of more than a page and less than a cell.
     #[inline(always)]
-    pub(crate) fn take(&self, i: Index, order: Order, movable: bool, by: Owner) -> bool {
+    pub(crate) fn take<const PAIRS: bool>(
+        &self,
+        i: Index,
+        order: Order,
+        movable: bool,
+        by: Owner,
+    ) -> bool {
         if order >= self.pageblock_order {
             return self.take_whole(i, order, movable);
         }
+        // What a CPU has on its lists lies in a pageblock whose frames have states of their own.
         let Some(cell) = self.cells.get(i as usize / CELL) else {
             return false;
         };
-        let place = Self::place(i);
         if order == 0 {
-            // What a CPU has on its lists lies in a pageblock whose frames have states of their own.
-            let code = cell.code.load(Relaxed) >> place & (HI | 1);
-            if code != page_code(movable) || cell.in_use() >> place & 1 != 0 {
-                return false;
-            }
-            self.flip(i, cell, 1 << place, by);
-            return true;
+            let (page, own) = (page(i as usize), self.is_owned(i, by));
+            return cell.is_held(page, page_code(movable)) && cell.flip_by(page, true, own);
         }
-        if order >= CELL_ORDER {
-            if !cell.is_wide(wide_listed(order)) {
-                return false;
-            }
+        if order < CELL_ORDER {
+            return PAIRS && self.take_pair(i, order, movable, by);
+        }
+        let listed = cell.is_wide(wide_listed(order));
+        if listed {
             cell.put_code(wide_allocated(order) | if movable { MOVABLE } else { 0 });
-            return true;
         }
-        self.take_pair(i, order, movable, by)
+        listed
+    }
+
+    #[inline(always)]
+    fn is_owned(&self, i: Index, by: Owner) -> bool {
+        let word = self.blocks.get((i >> (self.pageblock_order & 31)) as usize);
+        word.is_some_and(|word| word.load(Relaxed) & OWNERS == by)
     }
 
     #[inline(never)]
@@ -159,14 +170,58 @@ impl FrameBits<'_> {
         true
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn take_whole(&self, i: Index, order: Order, movable: bool) -> bool {
-        let listed = self.is_on_cpu_list(i, order);
-        if listed {
-            let state = FrameState::Allocated { order, movable };
-            self.kind_of(i).store(state.encode(), Relaxed);
+        // Of a pageblock whose frames have states of their own, this says that of no block.
+        let kind = self.kinds.get((i >> (self.pageblock_order & 31)) as usize);
+        let Some(kind) = kind.filter(|kind| is_on_cpu_list(kind.load(Relaxed), order)) else {
+            return false;
+        };
+        kind.store(FrameState::Allocated { order, movable }.encode(), Relaxed);
+        true
+    }
+
+    /// Puts an allocated block of exactly this order, more than a page, on a CPU list, if one starts at an offset;
+    /// tells whether it did. `word` is that of its pageblock, `cached` its type.
+    #[inline(always)]
+    pub(crate) fn put_block(
+        &self,
+        offset: usize,
+        order: Order,
+        cached: Migratetype,
+        (word, by): (u16, Owner),
+    ) -> bool {
+        if order >= self.pageblock_order {
+            let kind = self.kinds.get(offset >> (self.pageblock_order & 63));
+            let is = |kind: &&AtomicU8| is_allocated(kind.load(Relaxed), order);
+            let aligned = offset & ((1 << (self.pageblock_order & 63)) - 1) == 0;
+            let Some(kind) = kind.filter(is).filter(|_| aligned) else { return false };
+            kind.store(FrameState::CpuList { order, cached }.encode(), Relaxed);
+            return true;
         }
-        listed
+        let Some(cell) = self.cells.get(offset / CELL) else { return false };
+        if word & OWNERS == 0 {
+            return false;
+        }
+        if order < CELL_ORDER {
+            return self.put_pair(offset as Index, order, by);
+        }
+        let code = cell.code.load(Relaxed) & !u16::from(MOVABLE);
+        let is = code == wide_allocated(order).into() && offset % CELL == 0 && cell.in_use() == 0;
+        if is {
+            cell.put_code(wide_listed(order));
+        }
+        is
+    }
+
+    #[inline(never)]
+    fn put_pair(&self, i: Index, order: Order, by: Owner) -> bool {
+        let cell = self.cell_of(i);
+        let bit = Self::pair_bit(cell.read(), Self::place(i), order, true);
+        if let Some(bit) = bit {
+            self.flip(i, cell, bit, by);
+        }
+        bit.is_some()
     }
 
     /// Makes a block allocated that was taken off a list, or is allocated already, where that needs no lock; tells
@@ -185,43 +240,30 @@ impl FrameBits<'_> {
                 cell.put_code(wide_allocated(order) | if movable { MOVABLE } else { 0 });
                 return true;
             }
-        } else if self.is_mixed(i) && self.take(i, order, movable, by) {
+        } else if self.is_mixed(i) && self.take::<true>(i, order, movable, by) {
             return true;
         }
         self.state(i, Migratetype::Movable) == state
     }
 
-    /// Puts an allocated page of a pageblock that this CPU owns on a CPU list, if it is movable as the code says;
+    /// Puts an allocated page of a pageblock that this CPU owns on a CPU list, if it is as movable as the code says;
     /// tells whether it did.
     #[inline(always)]
     pub(crate) fn put_own_page(&self, offset: usize, code: u16) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else {
             return false;
         };
-        let place = offset as u32 % CELL as u32;
-        if cell.code.load(Relaxed) >> place & (HI | 1) != code {
-            return false;
-        }
-        let own = cell.own.load(Relaxed);
-        if (own ^ cell.others.load(Relaxed)) >> place & 1 == 0 {
-            return false;
-        }
-        cell.own.store(own ^ 1 << place, Relaxed);
-        true
+        let page = page(offset);
+        cell.is_held(page, code) && cell.flip_own(page, false)
     }
 
-    /// Takes a page that [`put_own_page`](Self::put_own_page) put on a list; tells whether it is still there.
+    /// Takes a page that [`put_own_page`](Self::put_own_page) put on a list; tells whether it was still there.
     #[inline(always)]
     pub(crate) fn take_own_page(&self, i: Index) -> bool {
         let Some(cell) = self.cells.get(i as usize / CELL) else {
             return false;
         };
-        let own = cell.own.load(Relaxed);
-        if (own ^ cell.others.load(Relaxed)) >> Self::place(i) & 1 != 0 {
-            return false;
-        }
-        cell.own.store(own ^ 1 << Self::place(i), Relaxed);
-        true
+        cell.flip_own(page(i as usize), true)
     }
 
     /// Puts an allocated page on a CPU list, whoever owns its pageblock; tells whether it was one.
@@ -231,18 +273,9 @@ impl FrameBits<'_> {
         let (Some(word), Some(cell)) = (word, self.cells.get(offset / CELL)) else {
             return false;
         };
-        let (owner, place) = (word.load(Acquire) & OWNERS, offset as u32 % CELL as u32);
-        let is_page = cell.code.load(Relaxed) >> place & HI != 0;
-        let own = cell.own.load(Relaxed);
-        let in_use = (own ^ cell.others.load(Relaxed)) >> place & 1 != 0;
-        if owner == 0 || !is_page || !in_use {
-            return false;
-        }
-        if owner == by {
-            cell.own.store(own ^ 1 << place, Relaxed);
-        } else {
-            cell.others.fetch_xor(1 << place, Relaxed);
-        }
-        true
+        let (owner, page) = (word.load(Acquire) & OWNERS, page(offset));
+        owner != 0
+            && cell.code.load(Relaxed) & page & 0xff00 != 0
+            && cell.flip_by(page, false, owner == by)
     }
 }
