@@ -203,18 +203,29 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         if order == 0 && !self.has_requests() && self.caches.free_page_fast(pfn, observer) {
             return Ok(());
         }
-        self.free_past_last_freed(pfn, order, observer)
+        match order {
+            0 => self.free_page(pfn, observer),
+            _ => self.free_block(pfn, order, observer),
+        }
     }
 
-    /// Apart, so that the fast path needs fewer registers.
+    /// Apart, as [`free_block`](Self::free_block), so that the fast path needs fewer registers.
     #[inline(never)]
-    fn free_past_last_freed(
+    fn free_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> Result<(), FrameError> {
+        if !self.has_requests() && self.caches.free_page_elsewhere(pfn, observer) {
+            return Ok(());
+        }
+        self.free_in_full(pfn, 0, observer)
+    }
+
+    #[inline(never)]
+    fn free_block(
         &mut self,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        if !self.has_requests() && self.caches.free_past_last_freed(pfn, order, observer) {
+        if !self.has_requests() && self.caches.free_block_fast(pfn, order, observer) {
             return Ok(());
         }
         self.free_in_full(pfn, order, observer)

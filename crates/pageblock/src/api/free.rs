@@ -28,21 +28,37 @@ impl Allocator<'_> {
         {
             return Ok(());
         }
-        self.free_past_last_freed(cpu, pfn, order, observer)
+        match order {
+            0 => self.free_page(cpu, pfn, observer),
+            _ => self.free_block(cpu, pfn, order, observer),
+        }
     }
 
-    /// Apart, so that the fast path needs fewer registers.
+    /// Apart, as [`free_block`](Self::free_block), so that the fast path needs fewer registers.
     #[inline(never)]
-    fn free_past_last_freed(
+    fn free_page(
+        &mut self,
+        cpu: CpuId,
+        pfn: Pfn,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        let caches = self.caches.get_mut(cpu.index());
+        if caches.is_some_and(|caches| caches.free_page_elsewhere(pfn, observer)) {
+            return Ok(());
+        }
+        self.free_in_full(cpu, pfn, 0, observer)
+    }
+
+    #[inline(never)]
+    fn free_block(
         &mut self,
         cpu: CpuId,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        if let Some(caches) = self.caches.get_mut(cpu.index())
-            && caches.free_past_last_freed(pfn, order, observer)
-        {
+        let caches = self.caches.get_mut(cpu.index());
+        if caches.is_some_and(|caches| caches.free_block_fast(pfn, order, observer)) {
             return Ok(());
         }
         self.free_in_full(cpu, pfn, order, observer)

@@ -137,77 +137,64 @@ impl CpuCaches<'_> {
         true
     }
 
-    /// Puts an allocated block of the zone that was freed to last where it goes at once, but a page that
-    /// [`free_page_fast`](Self::free_page_fast) keeps aside. Tells whether it did.
+    /// Frees a page that leaves the CPU, or that is in another's pageblock, or not as movable as its list; only where
+    /// frames have bits. Tells whether it did.
     #[inline(always)]
-    pub(crate) fn free_past_last_freed(
+    pub(crate) fn free_page_elsewhere(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
+        let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
+        let CpuZone { map, cache, .. } = zone;
+        if !map.has_bits() {
+            return false;
+        }
+        let offset = map.offset(pfn);
+        if map.is_emptying(offset) {
+            if cache.leave_page(map, offset).is_none() {
+                return false;
+            }
+        } else {
+            let kept = map.is_in_block_of(offset, zone.recent_type) && cache.flush_hot();
+            let Some(count) = cache.count_if_kept(0).filter(|_| kept) else { return false };
+            if !zone.snapshot.only_size_drains()
+                || !cache.has_room(zone.recent_list)
+                || !map.put_page(offset)
+            {
+                return false;
+            }
+            cache.put_hot(offset as Index, zone.recent_list, 0, count);
+        }
+        observer.event(Event::PageFree { pfn, order: 0 });
+        true
+    }
+
+    /// Puts an allocated block of a higher order on a list that keeps it, if its pageblock is of the zone and type that
+    /// were freed to last. Tells whether it did.
+    #[inline(always)]
+    pub(crate) fn free_block_fast(
         &mut self,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
     ) -> bool {
-        let freed = match order {
-            0 => self.free_page_elsewhere(pfn, observer),
-            _ => self.free_block_fast(pfn, order, observer),
+        let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
+        let CpuZone { map, cache, .. } = zone;
+        if order > ORDER_LIMIT || !cache.flush_hot() {
+            return false;
+        }
+        let mt = zone.recent_type;
+        let (Some(count), Some(list)) = (cache.count_if_kept(order), cache.put_list(order, mt))
+        else {
+            return false;
         };
-        freed.is_some()
-    }
-
-    /// Frees a page that leaves the CPU, or that is in another's pageblock, or not as movable as its list; only where
-    /// frames have bits.
-    #[inline(always)]
-    fn free_page_elsewhere(&mut self, pfn: Pfn, observer: &mut impl Observer) -> Option<()> {
-        let zone = self.zones.get_mut(self.recent.index())?;
-        let CpuZone { map, cache, .. } = zone;
-        if !map.has_bits() {
-            return None;
-        }
         let offset = map.offset(pfn);
-        if map.is_emptying(offset) {
-            cache.leave_page(map, offset)?;
-        } else {
-            let kept = map.is_in_block_of(offset, zone.recent_type) && cache.flush_hot();
-            let count = cache.count_if_kept(0).filter(|_| kept)?;
-            if !zone.snapshot.only_size_drains() || !cache.has_room(zone.recent_list) {
-                return None;
-            }
-            if !map.put_page(offset) {
-                return None;
-            }
-            cache.put_hot(offset as Index, zone.recent_list, 0, count);
-        }
-        observer.event(Event::PageFree { pfn, order: 0 });
-        Some(())
-    }
-
-    /// Puts a block of a higher order on a list that keeps it.
-    #[inline(always)]
-    fn free_block_fast(
-        &mut self,
-        pfn: Pfn,
-        order: Order,
-        observer: &mut impl Observer,
-    ) -> Option<()> {
-        if order > ORDER_LIMIT {
-            return None;
-        }
-        let zone = self.zones.get_mut(self.recent.index())?;
-        let CpuZone { map, cache, .. } = zone;
-        if !cache.flush_hot() {
-            return None;
-        }
-        let count = cache.count_if_kept(order)?;
-        let (offset, mt) = (map.offset(pfn), zone.recent_type);
-        let list = cache.put_list(order, mt)?;
         if !zone.snapshot.only_size_drains()
             || !cache.has_room(list)
             || !map.put_block(offset, order, mt)
         {
-            return None;
+            return false;
         }
         cache.put_hot(offset as Index, list, order, count);
         observer.event(Event::PageFree { pfn, order });
-        Some(())
+        true
     }
 
     /// Makes room where [`free_page_fast`](Self::free_page_fast) puts a block, and tries again with the zone and
@@ -230,7 +217,9 @@ impl CpuCaches<'_> {
         }
         let Some(list) = zone.cache.put_list(0, mt) else { return false };
         zone.set_recent(mt, list);
-        (order == 0 && self.free_page_fast(pfn, observer))
-            || self.free_past_last_freed(pfn, order, observer)
+        match order {
+            0 => self.free_page_fast(pfn, observer) || self.free_page_elsewhere(pfn, observer),
+            _ => self.free_block_fast(pfn, order, observer),
+        }
     }
 }

@@ -49,7 +49,7 @@ impl PageMap<'_> {
 
     /// Returns the word of the pageblock of a frame at an offset, which may be none of the tables'.
     #[inline(always)]
-    fn word_at(&self, offset: usize) -> Option<u16> {
+    pub(super) fn word_at(&self, offset: usize) -> Option<u16> {
         // Below 64, so that the shift needs no masking.
         let word = self.blocks.get(offset >> (self.pageblock_order & 63))?;
         Some(word.load(Acquire))
@@ -59,14 +59,13 @@ impl PageMap<'_> {
     /// (`zone/packing.rs`).
     #[inline(always)]
     pub(crate) fn is_in_block_of(&self, offset: usize, mt: Migratetype) -> bool {
-        self.word_of_block(offset, mt).is_some()
+        self.word_at(offset).is_some_and(|word| Self::is_of(word, mt))
     }
 
-    /// Returns the word of a pageblock where [`is_in_block_of`](Self::is_in_block_of) holds.
+    /// Tells the same by the word of a pageblock.
     #[inline(always)]
-    pub(super) fn word_of_block(&self, offset: usize, mt: Migratetype) -> Option<u16> {
-        const KNOWN: u8 = SPARSE | TYPE_BITS;
-        self.word_at(offset).filter(|&word| word as u8 & KNOWN == mt as u8)
+    pub(super) fn is_of(word: u16, mt: Migratetype) -> bool {
+        word as u8 & (SPARSE | TYPE_BITS) == mt as u8
     }
 
     /// Returns what [`is_kept`](Self::is_kept) compares with for pageblocks of a type.

@@ -392,7 +392,10 @@ impl<'m> PageMap<'m> {
     /// its pageblock has a type and is not being emptied; tells whether it did.
     #[inline(always)]
     pub(crate) fn put_block(&self, offset: usize, order: Order, cached: Migratetype) -> bool {
-        let Some(word) = self.word_of_block(offset, cached) else { return false };
+        let Some(word) = self.word_at(offset) else { return false };
+        if !Self::is_of(word, cached) {
+            return false;
+        }
         match self.states.get(offset) {
             Some(byte) => {
                 let is = is_allocated(byte.load(Relaxed), order);
