@@ -455,7 +455,7 @@ impl<'m> PageMap<'m> {
         let offset = self.offset(pfn);
         let is = match self.states.get(offset) {
             Some(byte) => is_allocated(byte.load(Relaxed), order),
-            None => self.bits.is_allocated_far(offset, order),
+            None => self.bits.is_allocated_at(offset, order),
         };
         is.then_some(offset as Index)
     }

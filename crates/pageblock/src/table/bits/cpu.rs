@@ -41,18 +41,23 @@ impl FrameBits<'_> {
         (is && place & ((1 << order) - 1) == 0).then_some(bit << place)
     }
 
-    /// Tells whether a block of exactly this order, less than a pageblock's, starts at `i`, in use or on a CPU list.
+    /// Tells whether a block of exactly this order, less than a pageblock's, starts at `i`, in use or on a CPU list, in
+    /// a pageblock whose frames have states of their own.
     #[inline(always)]
     fn is_held(&self, i: Index, order: Order, in_use: bool) -> bool {
-        let (Some(cell), true) = (self.cells.get(i as usize / CELL), self.is_mixed(i)) else {
+        let Some(cell) = self.cells.get(i as usize / CELL) else {
             return false;
         };
-        let place = Self::place(i);
         if order == 0 {
-            let codes = cell.read();
-            let used = if in_use { codes.in_use } else { !codes.in_use };
-            return codes.hi & used & 1 << place != 0;
+            let page = page(i as usize);
+            let held = cell.code.load(Relaxed) & page & 0xff00 != 0;
+            return held && (cell.in_use() & page as u8 != 0) == in_use;
         }
+        Self::is_block_held(cell, Self::place(i), order, in_use)
+    }
+
+    #[inline(never)]
+    fn is_block_held(cell: &Cell, place: u32, order: Order, in_use: bool) -> bool {
         if order < CELL_ORDER {
             return Self::pair_bit(cell.read(), place, order, in_use).is_some();
         }
@@ -69,17 +74,23 @@ impl FrameBits<'_> {
     #[inline(always)]
     pub(crate) fn is_allocated(&self, i: Index, order: Order) -> bool {
         if order < self.pageblock_order {
-            return self.is_held(i, order, true);
+            return self.is_mixed(i) && self.is_held(i, order, true);
         }
         order <= ORDER_LIMIT && self.whole(i).is_some_and(|byte| is_allocated(byte, order))
     }
 
-    /// Tells whether a block of exactly this order, on a CPU list, starts at `i`.
+    /// Tells whether a block of exactly this order, on a CPU list, starts at `i`, where one was. Where its pageblock is
+    /// part of one block since, its cells are parts of one, too.
     #[inline(always)]
     pub(crate) fn is_on_cpu_list(&self, i: Index, order: Order) -> bool {
         if order < self.pageblock_order {
             return self.is_held(i, order, false);
         }
+        self.is_whole_on_cpu_list(i, order)
+    }
+
+    #[inline(never)]
+    fn is_whole_on_cpu_list(&self, i: Index, order: Order) -> bool {
         self.whole(i).is_some_and(|byte| is_on_cpu_list(byte, order))
     }
 
@@ -88,12 +99,6 @@ impl FrameBits<'_> {
     pub(crate) fn is_allocated_at(&self, offset: usize, order: Order) -> bool {
         offset < self.kinds.len() << (self.pageblock_order & 31)
             && self.is_allocated(offset as Index, order)
-    }
-
-    /// The same out of line.
-    #[inline(never)]
-    pub(crate) fn is_allocated_far(&self, offset: usize, order: Order) -> bool {
-        self.is_allocated_at(offset, order)
     }
 
     /// Puts frames of a cell in use, or out of use.
