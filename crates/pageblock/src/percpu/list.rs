@@ -127,17 +127,7 @@ impl CpuList {
                     }
                 }
             }
-            Rest::Ring(ring) => {
-                while first > 0 && !self.chain.is_empty() {
-                    let i = self.chain.ring_first(ring);
-                    if !owned(i) {
-                        break;
-                    }
-                    first -= 1;
-                    self.hot[first] = i;
-                    self.chain.ring_drop_head(ring);
-                }
-            }
+            Rest::Ring(ring) => first -= self.chain.ring_pop_first(ring, &mut self.hot, owned),
         }
         self.hot.copy_within(first.., 0);
         self.len = (HOT - first) as u32;
@@ -218,11 +208,7 @@ impl CpuList {
         }
         match rest {
             Rest::Linked(map, tag) => self.chain.push_tail_run(map, tag, i, n, step),
-            Rest::Ring(ring) => {
-                for at in 0..n {
-                    self.chain.ring_push_tail(ring, i + at * step);
-                }
-            }
+            Rest::Ring(ring) => self.chain.ring_push_run(ring, i, n, step),
         }
     }
 

@@ -101,9 +101,8 @@ impl<'m> FrameBits<'m> {
         Some(Self {
             pageblock_order,
             cells: tables.take_cells(frames / CELL)?,
-            kinds: tables.take(frames >> pageblock_order, |_| {
-                AtomicU8::new(FrameState::Hole.encode())
-            })?,
+            kinds: tables
+                .take(frames >> pageblock_order, |_| AtomicU8::new(FrameState::Hole.encode()))?,
             blocks,
         })
     }

@@ -4,6 +4,7 @@ pub(crate) mod bits;
 pub(crate) mod block;
 pub(crate) mod chain;
 pub(crate) mod freelist;
+mod held;
 pub(crate) mod links;
 pub(crate) mod map;
 pub mod memory;

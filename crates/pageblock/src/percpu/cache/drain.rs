@@ -139,8 +139,7 @@ impl CpuCache<'_> {
         self.give_leaving(zone, observer);
         while let Some(index) = drain.next_list(self) {
             let order = self.list_order(index);
-            if let Some((i, n)) = self.pop_tail_run(zone, index, order, drain.blocks(order))
-            {
+            if let Some((i, n)) = self.pop_tail_run(zone, index, order, drain.blocks(order)) {
                 Self::give_back_run(zone, i, order, n, observer);
                 drain.gave_run(order, n);
             } else if let Some(i) = self.pop_tail(zone.map(), index, order) {
@@ -179,7 +178,8 @@ impl CpuCache<'_> {
             return None;
         }
         let (list, rest) = self.list_mut(map, index);
-        let (first, n) = list.pop_tail_run(rest, most, 1 << order, map.is_listed_as(first, order))?;
+        let (first, n) =
+            list.pop_tail_run(rest, most, 1 << order, map.is_listed_as(first, order))?;
         self.count -= n * self.weight(order);
         Some((first, n))
     }
@@ -246,12 +246,7 @@ impl CpuCache<'_> {
 
     /// Takes the last block of a list; `None` once it is empty.
     #[inline]
-    fn pop_tail(
-        &mut self,
-        map: &PageMap<'_>,
-        index: ListIndex,
-        order: Order,
-    ) -> Option<Index> {
+    fn pop_tail(&mut self, map: &PageMap<'_>, index: ListIndex, order: Order) -> Option<Index> {
         loop {
             let (list, rest) = self.list_mut(map, index);
             if let Some(i) = list.pop_tail(rest, |i| map.is_on_cpu_list(i, order)) {

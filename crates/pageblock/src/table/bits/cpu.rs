@@ -139,16 +139,17 @@ impl FrameBits<'_> {
         movable: bool,
         by: Owner,
     ) -> bool {
-        if order >= self.pageblock_order {
-            return self.take_whole(i, order, movable);
-        }
-        // What a CPU has on its lists lies in a pageblock whose frames have states of their own.
+        // What a CPU has on its lists lies in a pageblock whose frames have states of their own, or is all of one.
         let Some(cell) = self.cells.get(i as usize / CELL) else {
             return false;
         };
         if order == 0 {
-            let (page, own) = (page(i as usize), self.is_owned(i, by));
-            return cell.is_held(page, page_code(movable)) && cell.flip_by(page, true, own);
+            let page = page(i as usize);
+            return cell.is_held(page, page_code(movable))
+                && cell.flip_by(page, true, self.is_owned(i, by));
+        }
+        if order >= self.pageblock_order {
+            return self.take_whole(i, order, movable);
         }
         if order < CELL_ORDER {
             return PAIRS && self.take_pair(i, order, movable, by);

@@ -1,7 +1,9 @@
 //! Whole runs of frames under the zone's lock, cell by cell.
 
-use super::cell::{CELL, CELL_ORDER, Codes, WIDE_TAIL, free_blocks, mask_of, wide_free, wide_listed};
 use super::FrameBits;
+use super::cell::{
+    CELL, CELL_ORDER, Codes, WIDE_TAIL, free_blocks, mask_of, wide_free, wide_listed,
+};
 use crate::base::frame::Order;
 use crate::base::sync::Relaxed;
 use crate::table::map::Index;

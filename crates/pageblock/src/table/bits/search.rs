@@ -1,7 +1,7 @@
 //! What is looked for in all frames of a pageblock.
 
-use super::cell::{CELL, CELL_ORDER, free_blocks, wide_free, wide_state};
 use super::FrameBits;
+use super::cell::{CELL, CELL_ORDER, free_blocks, wide_free, wide_state};
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
 use crate::base::sync::Relaxed;
