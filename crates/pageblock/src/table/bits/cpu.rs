@@ -6,7 +6,7 @@ use super::cell::{
 use super::{FrameBits, OWNERS, Owner};
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::mobility::Migratetype;
-use crate::base::sync::{Acquire, AtomicU8, Relaxed};
+use crate::base::sync::{Acquire, Relaxed};
 use crate::table::map::Index;
 use crate::table::state::{FrameState, is_allocated, is_on_cpu_list};
 
@@ -198,10 +198,13 @@ impl FrameBits<'_> {
         (word, by): (u16, Owner),
     ) -> bool {
         if order >= self.pageblock_order {
-            let kind = self.kinds.get(offset >> (self.pageblock_order & 63));
-            let is = |kind: &&AtomicU8| is_allocated(kind.load(Relaxed), order);
-            let aligned = offset & ((1 << (self.pageblock_order & 63)) - 1) == 0;
-            let Some(kind) = kind.filter(is).filter(|_| aligned) else { return false };
+            let block = offset >> (self.pageblock_order & 63);
+            let Some(kind) = self.kinds.get(block) else { return false };
+            if block << (self.pageblock_order & 63) != offset
+                || !is_allocated(kind.load(Relaxed), order)
+            {
+                return false;
+            }
             kind.store(FrameState::CpuList { order, cached }.encode(), Relaxed);
             return true;
         }
