@@ -30,7 +30,7 @@ pub(crate) struct Cell {
 const _: () = assert!(size_of::<Cell>() == CELL / 2);
 
 impl Cell {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { own: AtomicU8::new(0), others: AtomicU8::new(0), code: AtomicU16::new(0) }
     }
 
@@ -285,7 +285,7 @@ impl Codes {
 /// Returns the frames of a block of less than a cell.
 #[inline(always)]
 pub(super) fn mask_of(order: Order, place: u32) -> u8 {
-    ((1u32 << (1 << order)) - 1 << place) as u8
+    (((1u32 << (1 << order)) - 1) << place) as u8
 }
 
 /// Returns the first frames of the free blocks of an order, less than a cell's, as free blocks beside each other are

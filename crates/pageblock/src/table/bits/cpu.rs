@@ -216,7 +216,9 @@ impl FrameBits<'_> {
             return self.put_pair(offset as Index, order, by);
         }
         let code = cell.code.load(Relaxed) & !u16::from(MOVABLE);
-        let is = code == wide_allocated(order).into() && offset % CELL == 0 && cell.in_use() == 0;
+        let is = code == wide_allocated(order).into()
+            && offset.is_multiple_of(CELL)
+            && cell.in_use() == 0;
         if is {
             cell.put_code(wide_listed(order));
         }
