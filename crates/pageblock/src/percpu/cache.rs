@@ -86,6 +86,8 @@ pub struct CpuCache<'m> {
     pub(super) prev_free_high_order: bool,
     /// The CPU's share of the data cache holds more than three batches (`PCPF_FREE_HIGH_BATCH`).
     pub(super) free_high_batch: bool,
+    /// See [`PageMap::put_own_page`].
+    aside: u16,
     /// Pages that it may hold now.
     pub(super) high: u32,
     /// Its limits.
@@ -141,6 +143,7 @@ impl CpuCache<'_> {
             free_count: 0,
             last_freed: NIL,
             last_freed_list: last_freed::NONE,
+            aside: 0,
             pairs: 0,
             prev_free_high_order: false,
             free_high_batch: false,

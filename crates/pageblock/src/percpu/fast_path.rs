@@ -128,7 +128,7 @@ impl CpuCaches<'_> {
             || !cache.flush_hot()
             || cache.count_if_kept(0).is_none()
             || !zone.snapshot.only_size_drains()
-            || !map.put_own_page(offset, zone.recent_type, zone.recent_code)
+            || !cache.put_own_page(map, offset, zone.recent_type, zone.recent_code)
         {
             return false;
         }

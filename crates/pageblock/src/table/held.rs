@@ -40,9 +40,16 @@ impl PageMap<'_> {
     }
 
     /// Puts an allocated page on a CPU list, where [`is_kept`](Self::is_kept) holds: its pageblock is `cached`, and
-    /// by the `code` it is [as movable](bits::page_code) as the list. Tells whether it was one.
+    /// by the `code` it is [as movable](bits::page_code) as the list. Tells whether it was one. `aside` is for
+    /// [`take_own_page`](Self::take_own_page).
     #[inline(always)]
-    pub(crate) fn put_own_page(&self, offset: usize, cached: Migratetype, code: u16) -> bool {
+    pub(crate) fn put_own_page(
+        &self,
+        offset: usize,
+        cached: Migratetype,
+        code: u16,
+        aside: &mut u16,
+    ) -> bool {
         match self.states.get(offset) {
             Some(byte) => {
                 let is = is_allocated(byte.load(Relaxed), 0);
@@ -51,17 +58,17 @@ impl PageMap<'_> {
                 }
                 is
             }
-            None => self.bits.put_own_page(offset, code),
+            None => self.bits.put_own_page(offset, code, aside),
         }
     }
 
-    /// Makes a page allocated that [`put_own_page`](Self::put_own_page) put on a list; tells whether it was still
+    /// Makes the page allocated that [`put_own_page`](Self::put_own_page) put on a list last; tells whether it was still
     /// there.
     #[inline(always)]
-    pub(crate) fn take_own_page(&self, i: Index, movable: bool) -> bool {
+    pub(crate) fn take_own_page(&self, i: Index, movable: bool, aside: u16) -> bool {
         match self.states.get(i as usize) {
             Some(byte) => Self::take_byte(byte, 0, movable),
-            None => self.bits.take_own_page(i),
+            None => self.bits.take_own_page(i, aside),
         }
     }
 

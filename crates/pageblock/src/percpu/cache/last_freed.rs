@@ -6,6 +6,7 @@
 
 use super::{CpuCache, LISTS};
 use crate::base::ids::ListIndex;
+use crate::base::mobility::Migratetype;
 use crate::percpu::list::CpuList;
 use crate::table::map::{Index, PageMap};
 use crate::zone::ZoneCounters;
@@ -14,6 +15,18 @@ use crate::zone::ZoneCounters;
 pub(super) const NONE: u8 = u8::MAX;
 
 impl CpuCache<'_> {
+    /// See [`PageMap::put_own_page`].
+    #[inline(always)]
+    pub(crate) fn put_own_page(
+        &mut self,
+        map: &PageMap<'_>,
+        offset: usize,
+        cached: Migratetype,
+        code: u16,
+    ) -> bool {
+        map.put_own_page(offset, cached, code, &mut self.aside)
+    }
+
     /// Keeps a freed page aside for a list. None is kept aside yet, and the cache has room
     /// ([`count_if_kept`](Self::count_if_kept)).
     #[inline(always)]
@@ -37,7 +50,7 @@ impl CpuCache<'_> {
     pub(super) fn take_last_freed(&mut self, map: &PageMap<'_>, movable: bool) -> Option<Index> {
         let i = self.last_freed;
         // By its list it is as movable as the request.
-        if !map.take_own_page(i, movable) {
+        if !map.take_own_page(i, movable, self.aside) {
             return None;
         }
         self.last_freed_list = NONE;

@@ -258,23 +258,24 @@ impl FrameBits<'_> {
     }
 
     /// Puts an allocated page of a pageblock that this CPU owns on a CPU list, if it is as movable as the code says;
-    /// tells whether it did.
+    /// tells whether it did. Then its bits in the cell are `aside`.
     #[inline(always)]
-    pub(crate) fn put_own_page(&self, offset: usize, code: u16) -> bool {
+    pub(crate) fn put_own_page(&self, offset: usize, code: u16, aside: &mut u16) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else {
+        *aside = page;
             return false;
         };
         let page = page(offset);
         cell.is_held(page, code) && cell.flip_own(page, false)
     }
 
-    /// Takes a page that [`put_own_page`](Self::put_own_page) put on a list; tells whether it was still there.
+    /// Takes the page that [`put_own_page`](Self::put_own_page) put on a list last; tells whether it was still there.
     #[inline(always)]
-    pub(crate) fn take_own_page(&self, i: Index) -> bool {
+    pub(crate) fn take_own_page(&self, i: Index, aside: u16) -> bool {
         let Some(cell) = self.cells.get(i as usize / CELL) else {
             return false;
         };
-        cell.flip_own(page(i as usize), true)
+        cell.flip_own(aside, true)
     }
 
     /// Puts an allocated page on a CPU list, whoever owns its pageblock; tells whether it was one.

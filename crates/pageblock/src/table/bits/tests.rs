@@ -116,16 +116,19 @@ fn owner_and_others_change_neighbours() {
             assert!(bits.take::<true>(i, 0, true, by));
             assert!(!bits.take::<true>(i, 0, true, by), "it is taken already");
         }
+        let mut aside = 0;
         for i in (0..64).filter(|i| i % 2 == 0) {
-            assert!(!bits.put_own_page(i, page_code(false)), "it is movable");
+            assert!(!bits.put_own_page(i, page_code(false), &mut aside), "it is movable");
             assert!(if i % 5 == 0 {
-                bits.put_own_page(i, page_code(true))
+                bits.put_own_page(i, page_code(true), &mut aside)
             } else {
                 bits.put_page(i, eight)
             });
         }
+        assert_eq!(aside, 0x101 << (62 % 8), "these are the bits of the last that was tried");
         for i in 0..64 {
-            assert!(!bits.put_page(i, seven) || i % 2 != 0 && bits.take_own_page(i as Index));
+            let page = 0x101 << (i % 8);
+            assert!(!bits.put_page(i, seven) || i % 2 != 0 && bits.take_own_page(i as Index, page));
             assert_eq!(bits.is_allocated(i as Index, 0), i % 2 != 0);
             assert_eq!(bits.is_on_cpu_list(i as Index, 0), i % 2 == 0);
         }
