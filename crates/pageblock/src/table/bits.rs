@@ -72,6 +72,8 @@ pub(crate) fn owner(tag: u32) -> Owner {
 #[derive(Clone, Copy)]
 pub(crate) struct FrameBits<'m> {
     pageblock_order: Order,
+    /// The bits of an index that tell the frames of a pageblock apart.
+    inner: Index,
     cells: &'m [Cell],
     /// A byte for each pageblock. [`RETURNED`] in one whose frames have states of their own: reserved frames are known
     /// to be memory.
@@ -81,7 +83,8 @@ pub(crate) struct FrameBits<'m> {
 }
 
 impl<'m> FrameBits<'m> {
-    pub(super) const EMPTY: Self = Self { pageblock_order: 0, cells: &[], kinds: &[], blocks: &[] };
+    pub(super) const EMPTY: Self =
+        Self { pageblock_order: 0, inner: 0, cells: &[], kinds: &[], blocks: &[] };
 
     pub(super) fn layout(
         layout: TablesLayout,
@@ -100,6 +103,7 @@ impl<'m> FrameBits<'m> {
     ) -> Option<Self> {
         Some(Self {
             pageblock_order,
+            inner: (1 << pageblock_order) - 1,
             cells: tables.take_cells(frames / CELL)?,
             kinds: tables
                 .take(frames >> pageblock_order, |_| AtomicU8::new(FrameState::Hole.encode()))?,
@@ -127,6 +131,12 @@ impl<'m> FrameBits<'m> {
         &self.cells[i as usize / CELL]
     }
 
+    /// Tells whether a frame is the first of its pageblock.
+    #[inline(always)]
+    fn is_first(&self, i: Index) -> bool {
+        i & self.inner == 0
+    }
+
     #[inline(always)]
     fn place(i: Index) -> u32 {
         i % CELL as u32
@@ -137,7 +147,7 @@ impl<'m> FrameBits<'m> {
     pub(super) fn state(&self, i: Index, block_type: Migratetype) -> FrameState {
         if !self.is_mixed(i) {
             let byte = self.kind_of(i).load(Relaxed);
-            let first = i & ((1 << self.pageblock_order) - 1) == 0;
+            let first = self.is_first(i);
             return match FrameState::decode(byte) {
                 state @ (FrameState::Reserved | FrameState::Hole) => state,
                 state if first => state,
@@ -207,7 +217,7 @@ impl<'m> FrameBits<'m> {
             return false;
         }
         if state == FrameState::Tail && !matches!(now, FrameState::Reserved | FrameState::Hole) {
-            if i & ((1 << self.pageblock_order) - 1) == 0 {
+            if self.is_first(i) {
                 kind.store(state.encode(), Relaxed);
             }
             return false;
@@ -218,12 +228,16 @@ impl<'m> FrameBits<'m> {
 
     /// Sets the state of a frame; where it is a block's first, that of the whole block, but that frames
     /// behind its first cell are part of a block already. Under the zone's lock.
-    #[inline(never)]
+    #[inline]
     pub(super) fn set(&self, i: Index, state: FrameState) {
-        let order = state.order().unwrap_or(0);
-        if order >= self.pageblock_order {
-            return self.put_kind(i, state);
+        match state.order() {
+            Some(order) if order >= self.pageblock_order => self.put_kind(i, state),
+            order => self.set_part(i, order.unwrap_or(0), state),
         }
+    }
+
+    #[inline(never)]
+    fn set_part(&self, i: Index, order: Order, state: FrameState) {
         if !self.prepare(i, state) {
             return;
         }
@@ -245,6 +259,7 @@ impl<'m> FrameBits<'m> {
     }
 
     /// Notes that the pageblock of a frame is part of one block, free or about to be.
+    #[inline]
     pub(super) fn unmix(&self, i: Index) {
         self.put_kind(i, FrameState::Tail);
     }

@@ -147,19 +147,25 @@ impl<'m> PageMap<'m> {
     /// Notes that a block was taken off its list, and that its frames are about to get other states.
     #[inline]
     pub(crate) fn set_taken(&self, i: Index, order: Order) {
-        if self.has_bits() && order < self.pageblock_order {
+        if !self.has_bits() {
+            self.set_byte(i, FrameState::Tail);
+        } else if order < self.pageblock_order {
             self.bits.set(i, FrameState::CpuList { order, cached: Migratetype::Movable });
         } else {
-            self.set(i, FrameState::Tail);
+            self.bits.unmix(i);
         }
     }
 
     /// Makes the upper half, of this order, of a block that merged the rest of it.
     pub(crate) fn set_upper_half(&self, i: Index, order: Order) {
-        if self.has_bits() && (bits::LEAST_ORDER..self.pageblock_order).contains(&order) {
+        if !self.has_bits() {
+            self.set_byte(i, FrameState::Tail);
+        } else if order >= self.pageblock_order {
+            self.bits.unmix(i);
+        } else if order >= bits::LEAST_ORDER {
             self.bits.join(i, order);
         } else {
-            self.set(i, FrameState::Tail);
+            self.bits.set(i, FrameState::Tail);
         }
     }
 
