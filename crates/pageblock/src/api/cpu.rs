@@ -200,35 +200,25 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let _off = Off::<I>::now();
-        if order == 0 && !self.has_requests() && self.caches.free_page_fast(pfn, observer) {
+        if order > 0 {
+            if !self.has_requests() && self.caches.free_block_fast(pfn, order, observer) {
+                return Ok(());
+            }
+            return self.free_in_full(pfn, order, observer);
+        }
+        if !self.has_requests() && self.caches.free_page_fast(pfn, observer) {
             return Ok(());
         }
-        match order {
-            0 => self.free_page(pfn, observer),
-            _ => self.free_block(pfn, order, observer),
-        }
+        self.free_page(pfn, observer)
     }
 
-    /// Apart, as [`free_block`](Self::free_block), so that the fast path needs fewer registers.
+    /// Apart, so that the fast path needs fewer registers.
     #[inline(never)]
     fn free_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> Result<(), FrameError> {
         if !self.has_requests() && self.caches.free_page_elsewhere(pfn, observer) {
             return Ok(());
         }
         self.free_in_full(pfn, 0, observer)
-    }
-
-    #[inline(never)]
-    fn free_block(
-        &mut self,
-        pfn: Pfn,
-        order: Order,
-        observer: &mut impl Observer,
-    ) -> Result<(), FrameError> {
-        if !self.has_requests() && self.caches.free_block_fast(pfn, order, observer) {
-            return Ok(());
-        }
-        self.free_in_full(pfn, order, observer)
     }
 
     #[inline(never)]
@@ -239,6 +229,9 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         self.attend(observer);
+        if self.caches.free_pair_fast(pfn, order, observer) {
+            return Ok(());
+        }
         self.local().free(pfn, order, observer)
     }
 

@@ -22,19 +22,23 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        if order == 0
-            && let Some(caches) = self.caches.get_mut(cpu.index())
+        if order > 0 {
+            if let Some(caches) = self.caches.get_mut(cpu.index())
+                && caches.free_block_fast(pfn, order, observer)
+            {
+                return Ok(());
+            }
+            return self.free_in_full(cpu, pfn, order, observer);
+        }
+        if let Some(caches) = self.caches.get_mut(cpu.index())
             && caches.free_page_fast(pfn, observer)
         {
             return Ok(());
         }
-        match order {
-            0 => self.free_page(cpu, pfn, observer),
-            _ => self.free_block(cpu, pfn, order, observer),
-        }
+        self.free_page(cpu, pfn, observer)
     }
 
-    /// Apart, as [`free_block`](Self::free_block), so that the fast path needs fewer registers.
+    /// Apart, so that the fast path needs fewer registers.
     #[inline(never)]
     fn free_page(
         &mut self,
@@ -50,21 +54,6 @@ impl Allocator<'_> {
     }
 
     #[inline(never)]
-    fn free_block(
-        &mut self,
-        cpu: CpuId,
-        pfn: Pfn,
-        order: Order,
-        observer: &mut impl Observer,
-    ) -> Result<(), FrameError> {
-        let caches = self.caches.get_mut(cpu.index());
-        if caches.is_some_and(|caches| caches.free_block_fast(pfn, order, observer)) {
-            return Ok(());
-        }
-        self.free_in_full(cpu, pfn, order, observer)
-    }
-
-    #[inline(never)]
     fn free_in_full(
         &mut self,
         cpu: CpuId,
@@ -72,7 +61,11 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        self.local(cpu).ok_or(NoSuchCpu(cpu))?.free(pfn, order, observer)
+        let mut local = self.local(cpu).ok_or(NoSuchCpu(cpu))?;
+        if local.caches.free_pair_fast(pfn, order, observer) {
+            return Ok(());
+        }
+        local.free(pfn, order, observer)
     }
 
     /// Drains a CPU's caches to the zones (`drain_pages`).

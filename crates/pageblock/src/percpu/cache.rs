@@ -249,21 +249,27 @@ impl CpuCache<'_> {
         Some(i)
     }
 
-    /// Puts a freed block on a list that [has room](Self::has_room) on the stack, and counts it; the cache
+    /// Puts a freed block on a list, at the [free place](Self::free_place) of its stack, and counts it; the cache
     /// has `count` pages then ([`count_if_kept`](Self::count_if_kept)). Only where no page is kept aside, and for a
     /// zone of which nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
-    pub(crate) fn put_hot(&mut self, i: Index, index: ListIndex, order: Order, count: u32) {
-        self.lists[index.index() % LISTS].push_hot(i);
+    pub(crate) fn put_hot(
+        &mut self,
+        i: Index,
+        (index, place): (ListIndex, usize),
+        order: Order,
+        count: u32,
+    ) {
+        self.lists[index.index() % LISTS].push_at(place, i);
         self.count = count;
         self.count_free(order);
         self.note_kept_free(order);
     }
 
-    /// Tells whether there is room on the stack of a list.
-    #[inline]
-    pub(crate) fn has_room(&self, index: ListIndex) -> bool {
-        self.lists[index.index() % LISTS].has_room()
+    /// Returns the place of the next block on the stack of a list, if there is room.
+    #[inline(always)]
+    pub(crate) fn free_place(&self, index: ListIndex) -> Option<usize> {
+        self.lists[index.index() % LISTS].free_place()
     }
 
     /// Moves blocks to the stack of the list of an order and type, if it is empty. Returns whether

@@ -11,7 +11,7 @@ use crate::base::ids::ZoneIndex;
 use crate::base::request::{Gfp, Request};
 use crate::percpu::caches::{CpuCaches, CpuZone};
 use crate::percpu::machine::Machine;
-use crate::table::map::Index;
+use crate::table::map::{Index, PageMap};
 
 #[cfg(doc)]
 use crate::percpu::snapshot::ZoneSnapshot;
@@ -154,13 +154,11 @@ impl CpuCaches<'_> {
         } else {
             let kept = map.is_in_block_of(offset, zone.recent_type) && cache.flush_hot();
             let Some(count) = cache.count_if_kept(0).filter(|_| kept) else { return false };
-            if !zone.snapshot.only_size_drains()
-                || !cache.has_room(zone.recent_list)
-                || !map.put_page(offset)
-            {
+            let Some(place) = cache.free_place(zone.recent_list) else { return false };
+            if !zone.snapshot.only_size_drains() || !map.put_page(offset) {
                 return false;
             }
-            cache.put_hot(offset as Index, zone.recent_list, 0, count);
+            cache.put_hot(offset as Index, (zone.recent_list, place), 0, count);
         }
         observer.event(Event::PageFree { pfn, order: 0 });
         true
@@ -168,7 +166,7 @@ impl CpuCaches<'_> {
 
     /// Puts an allocated block of a higher order on a list that keeps it, if its pageblock is of the zone and type that
     /// were freed to last. Tells whether it did.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn free_block_fast(
         &mut self,
         pfn: Pfn,
@@ -176,25 +174,27 @@ impl CpuCaches<'_> {
         observer: &mut impl Observer,
     ) -> bool {
         let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
-        let CpuZone { map, cache, .. } = zone;
-        if order > ORDER_LIMIT || !cache.flush_hot() {
-            return false;
+        // Each saves the registers that it needs.
+        if zone.map.has_bits() {
+            if order < zone.map.pageblock_order() {
+                return zone.free_block_in_cells(pfn, order, observer);
+            }
+            return zone.free_whole_block(pfn, order, observer);
         }
-        let mt = zone.recent_type;
-        let (Some(count), Some(list)) = (cache.count_if_kept(order), cache.put_list(order, mt))
-        else {
-            return false;
-        };
-        let offset = map.offset(pfn);
-        if !zone.snapshot.only_size_drains()
-            || !cache.has_room(list)
-            || !map.put_block(offset, order, mt)
-        {
-            return false;
-        }
-        cache.put_hot(offset as Index, list, order, count);
-        observer.event(Event::PageFree { pfn, order });
-        true
+        zone.free_block_in_bytes(pfn, order, observer)
+    }
+
+    /// The same for the orders for which that does nothing where frames have bits.
+    #[inline]
+    pub(crate) fn free_pair_fast(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
+        let is_pair = matches!(order, 1 | 2) && zone.map.has_bits();
+        is_pair && zone.free_block::<PAIRS>(pfn, order, observer)
     }
 
     /// Makes room where [`free_page_fast`](Self::free_page_fast) puts a block, and tries again with the zone and
@@ -219,7 +219,79 @@ impl CpuCaches<'_> {
         zone.set_recent(mt, list);
         match order {
             0 => self.free_page_fast(pfn, observer) || self.free_page_elsewhere(pfn, observer),
-            _ => self.free_block_fast(pfn, order, observer),
+            _ => {
+                self.free_block_fast(pfn, order, observer)
+                    || self.free_pair_fast(pfn, order, observer)
+            }
         }
+    }
+}
+
+// What has the state of a freed block: bytes, or bits, by its order that of its pageblock, of cells or of less.
+const BYTES: u8 = 0;
+const WHOLE: u8 = 1;
+const CELLS: u8 = 2;
+const PAIRS: u8 = 3;
+
+impl CpuZone<'_> {
+    #[inline(never)]
+    fn free_block_in_bytes(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> bool {
+        self.free_block::<BYTES>(pfn, order, observer)
+    }
+
+    #[inline(never)]
+    fn free_whole_block(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
+        self.free_block::<WHOLE>(pfn, order, observer)
+    }
+
+    #[inline(never)]
+    fn free_block_in_cells(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> bool {
+        self.free_block::<CELLS>(pfn, order, observer)
+    }
+
+    /// See [`CpuCaches::free_block_fast`].
+    #[inline(always)]
+    fn free_block<const KIND: u8>(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let Self { map, cache, .. } = self;
+        let (mt, offset) = (self.recent_type, map.offset(pfn));
+        if order == 0 || order > ORDER_LIMIT || !self.snapshot.only_size_drains() {
+            return false;
+        }
+        let Some(word) = map.word_at(offset).filter(|&word| PageMap::is_of(word, mt)) else {
+            return false;
+        };
+        if !cache.flush_hot() {
+            return false;
+        }
+        let Some(list) = cache.put_list(order, mt) else { return false };
+        let Some(place) = cache.free_place(list) else { return false };
+        let Some(count) = cache.count_if_kept(order) else { return false };
+        let put = match KIND {
+            BYTES => map.put_block_in_bytes(offset, order, mt),
+            WHOLE => map.bits().put_whole(offset, order, mt),
+            CELLS => map.bits().put_cells(offset, order, word),
+            _ => map.put_pair(offset, order, word),
+        };
+        if !put {
+            return false;
+        }
+        cache.put_hot(offset as Index, (list, place), order, count);
+        observer.event(Event::PageFree { pfn, order });
+        true
     }
 }

@@ -134,22 +134,28 @@ impl CpuList {
         self.len > 0
     }
 
-    /// Tells whether there is room on the stack.
-    #[inline]
-    pub(crate) fn has_room(&self) -> bool {
-        (self.len as usize) < HOT
+    /// Returns the place of the next block on the stack, if there is room.
+    #[inline(always)]
+    pub(crate) fn free_place(&self) -> Option<usize> {
+        let len = self.len as usize;
+        (len < HOT).then_some(len)
+    }
+
+    /// Puts a block before the first, at its [place](Self::free_place) on the stack.
+    #[inline(always)]
+    pub(crate) fn push_at(&mut self, place: usize, i: Index) {
+        self.hot[place] = i;
+        self.len = place as u32 + 1;
     }
 
     /// Puts a block before the first, if there is room on the stack.
     #[inline(always)]
     pub(crate) fn push_hot(&mut self, i: Index) -> bool {
-        let len = self.len;
-        if len as usize >= HOT {
-            return false;
+        let place = self.free_place();
+        if let Some(place) = place {
+            self.push_at(place, i);
         }
-        self.hot[len as usize] = i;
-        self.len = len + 1;
-        true
+        place.is_some()
     }
 
     /// Puts a block before the first; tells whether there was room.

@@ -49,7 +49,7 @@ impl PageMap<'_> {
 
     /// Returns the word of the pageblock of a frame at an offset, which may be none of the tables'.
     #[inline(always)]
-    pub(super) fn word_at(&self, offset: usize) -> Option<u16> {
+    pub(crate) fn word_at(&self, offset: usize) -> Option<u16> {
         // Below 64, so that the shift needs no masking.
         let word = self.blocks.get(offset >> (self.pageblock_order & 63))?;
         Some(word.load(Acquire))
@@ -64,7 +64,7 @@ impl PageMap<'_> {
 
     /// Tells the same by the word of a pageblock.
     #[inline(always)]
-    pub(super) fn is_of(word: u16, mt: Migratetype) -> bool {
+    pub(crate) fn is_of(word: u16, mt: Migratetype) -> bool {
         word as u8 & (SPARSE | TYPE_BITS) == mt as u8
     }
 

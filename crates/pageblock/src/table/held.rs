@@ -100,24 +100,28 @@ impl PageMap<'_> {
         }
     }
 
-    /// Puts an allocated block of more than a page on a CPU list, if one of exactly this order starts at an offset and
-    /// its pageblock has a type and is not being emptied; tells whether it did.
+    /// Puts an allocated block of more than a page on a CPU list, where its pageblock is `cached`
+    /// ([`is_in_block_of`](Self::is_in_block_of)) and frames have bytes, if one of exactly this order starts at an
+    /// offset; tells whether it did.
     #[inline(always)]
-    pub(crate) fn put_block(&self, offset: usize, order: Order, cached: Migratetype) -> bool {
-        let Some(word) = self.word_at(offset) else { return false };
-        if !Self::is_of(word, cached) {
-            return false;
+    pub(crate) fn put_block_in_bytes(
+        &self,
+        offset: usize,
+        order: Order,
+        cached: Migratetype,
+    ) -> bool {
+        let Some(byte) = self.states.get(offset) else { return false };
+        let is = is_allocated(byte.load(Relaxed), order);
+        if is {
+            byte.store(FrameState::CpuList { order, cached }.encode(), Relaxed);
         }
-        match self.states.get(offset) {
-            Some(byte) => {
-                let is = is_allocated(byte.load(Relaxed), order);
-                if is {
-                    byte.store(FrameState::CpuList { order, cached }.encode(), Relaxed);
-                }
-                is
-            }
-            None => self.bits.put_block(offset, order, cached, (word, self.owner)),
-        }
+        is
+    }
+
+    /// Does the same for a block of less than a cell, where frames have bits. `word` is that of the pageblock.
+    #[inline(always)]
+    pub(crate) fn put_pair(&self, offset: usize, order: Order, word: u16) -> bool {
+        self.bits.put_pair(offset, order, word, self.owner)
     }
 
     /// Puts blocks that follow each other, from lists of a type, on a CPU list, where frames have bits.

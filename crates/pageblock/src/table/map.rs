@@ -121,6 +121,11 @@ impl<'m> PageMap<'m> {
         self.states.is_empty()
     }
 
+    #[inline(always)]
+    pub(crate) fn pageblock_order(&self) -> Order {
+        self.pageblock_order
+    }
+
     /// Returns the bits of the frames.
     #[inline(always)]
     pub(crate) fn bits(&self) -> &FrameBits<'m> {

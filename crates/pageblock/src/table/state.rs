@@ -77,13 +77,15 @@ impl FrameState {
 /// Tells whether a state byte is that of an allocated block of exactly this order.
 #[inline]
 pub(super) fn is_allocated(byte: u8, order: Order) -> bool {
-    order <= ORDER_LIMIT && byte & 0x7f == ALLOCATED | order
+    order <= ORDER_LIMIT && (byte ^ order) & 0x7f == ALLOCATED
 }
 
 /// Tells whether a state byte is that of a block of exactly this order on a CPU list.
 #[inline(always)]
 pub(super) fn is_on_cpu_list(byte: u8, order: Order) -> bool {
-    byte < ALLOCATED && byte & 0xf == order
+    debug_assert!(order <= ORDER_LIMIT, "no list has blocks of this order");
+    // With the order off and the halves exchanged, the type is left, which is less than that of allocated blocks.
+    (byte ^ order).rotate_left(4) < ALLOCATED >> 4
 }
 
 /// Returns the list type of a state byte that is that of a free block of exactly this order.

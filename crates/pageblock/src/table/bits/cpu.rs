@@ -26,8 +26,8 @@ impl FrameBits<'_> {
     /// Returns the byte of the pageblock that starts at a frame.
     #[inline]
     pub(super) fn whole(&self, i: Index) -> Option<u8> {
-        let first = i & ((1 << self.pageblock_order) - 1) == 0 && !self.is_mixed(i);
-        first.then(|| self.kind_of(i).load(Relaxed))
+        let whole = self.is_first(i) && !self.is_mixed(i);
+        whole.then(|| self.kind_of(i).load(Relaxed))
     }
 
     /// Returns the bit by which a block of less than a cell and more than a page is in use, if a block of exactly
@@ -139,6 +139,9 @@ impl FrameBits<'_> {
         movable: bool,
         by: Owner,
     ) -> bool {
+        if order > 0 && order >= self.pageblock_order {
+            return self.take_whole(i, order, movable);
+        }
         // What a CPU has on its lists lies in a pageblock whose frames have states of their own, or is all of one.
         let Some(cell) = self.cells.get(i as usize / CELL) else {
             return false;
@@ -147,9 +150,6 @@ impl FrameBits<'_> {
             let page = page(i as usize);
             return cell.is_held(page, page_code(movable))
                 && cell.flip_by(page, true, self.is_owned(i, by));
-        }
-        if order >= self.pageblock_order {
-            return self.take_whole(i, order, movable);
         }
         if order < CELL_ORDER {
             return PAIRS && self.take_pair(i, order, movable, by);
@@ -187,47 +187,44 @@ impl FrameBits<'_> {
         true
     }
 
-    /// Puts an allocated block of exactly this order, more than a page, on a CPU list, if one starts at an offset;
-    /// tells whether it did. `word` is that of its pageblock, `cached` its type.
+    /// Puts an allocated block of exactly this order, at least a pageblock's, on a CPU list, if one starts at an offset;
+    /// tells whether it did. Its pageblock is `cached`.
     #[inline(always)]
-    pub(crate) fn put_block(
-        &self,
-        offset: usize,
-        order: Order,
-        cached: Migratetype,
-        (word, by): (u16, Owner),
-    ) -> bool {
-        if order >= self.pageblock_order {
-            let block = offset >> (self.pageblock_order & 63);
-            let Some(kind) = self.kinds.get(block) else { return false };
-            if block << (self.pageblock_order & 63) != offset
-                || !is_allocated(kind.load(Relaxed), order)
-            {
-                return false;
-            }
+    pub(crate) fn put_whole(&self, offset: usize, order: Order, cached: Migratetype) -> bool {
+        let Some(kind) = self.kinds.get(offset >> (self.pageblock_order & 63)) else {
+            return false;
+        };
+        // Of a pageblock whose frames have states of their own, this says that of no block.
+        let is = is_allocated(kind.load(Relaxed), order) && self.is_first(offset as Index);
+        if is {
             kind.store(FrameState::CpuList { order, cached }.encode(), Relaxed);
-            return true;
         }
+        is
+    }
+
+    /// Does the same for at least a cell and less than a pageblock, which has this word.
+    #[inline(always)]
+    pub(crate) fn put_cells(&self, offset: usize, order: Order, word: u16) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else { return false };
-        if word & OWNERS == 0 {
+        if word & OWNERS == 0 || order < CELL_ORDER || !offset.is_multiple_of(CELL) {
             return false;
         }
-        if order < CELL_ORDER {
-            return self.put_pair(offset as Index, order, by);
-        }
         let code = cell.code.load(Relaxed) & !u16::from(MOVABLE);
-        let is = code == wide_allocated(order).into()
-            && offset.is_multiple_of(CELL)
-            && cell.in_use() == 0;
+        let is = code == wide_allocated(order).into() && cell.in_use() == 0;
         if is {
             cell.put_code(wide_listed(order));
         }
         is
     }
 
-    #[inline(never)]
-    fn put_pair(&self, i: Index, order: Order, by: Owner) -> bool {
-        let cell = self.cell_of(i);
+    /// Does the same for more than a page and less than a cell.
+    #[inline(always)]
+    pub(crate) fn put_pair(&self, offset: usize, order: Order, word: u16, by: Owner) -> bool {
+        let Some(cell) = self.cells.get(offset / CELL) else { return false };
+        if word & OWNERS == 0 {
+            return false;
+        }
+        let i = offset as Index;
         let bit = Self::pair_bit(cell.read(), Self::place(i), order, true);
         if let Some(bit) = bit {
             self.flip(i, cell, bit, by);
@@ -262,10 +259,10 @@ impl FrameBits<'_> {
     #[inline(always)]
     pub(crate) fn put_own_page(&self, offset: usize, code: u16, aside: &mut u16) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else {
-        *aside = page;
             return false;
         };
         let page = page(offset);
+        *aside = page;
         cell.is_held(page, code) && cell.flip_own(page, false)
     }
 
