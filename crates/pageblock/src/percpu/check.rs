@@ -19,9 +19,7 @@ impl Zone<'_> {
                     if is == order
                         && (cache.list_index(is, cached) == Some(index)
                             || !self.policy().remembers_list()
-                            || !cached.is_mergeable()
-                            // The type of the pageblock, which may have changed.
-                            || self.map().has_bits()) =>
+                            || !cached.is_mergeable()) =>
                 {
                     Ok(())
                 }
