@@ -54,10 +54,7 @@ impl Calibration {
     #[must_use]
     pub fn of(recorded: &ExtfragMatrix, replays: &[&Run]) -> Option<Self> {
         let replayed = *replays.first()?;
-        let totals = replays.iter().map(|run| {
-            let order = run.pageblock_order();
-            run.extfrag.sum(|key| key.fragmenting(order))
-        });
+        let totals = replays.iter().map(|run| run.extfrag.fragmenting(run.pageblock_order()));
         let range = totals.clone().min().zip(totals.max()).filter(|_| replays.len() > 1);
         let (order, types) = (replayed.pageblock_order(), [Unmovable, Movable, Reclaimable]);
         let mut rows = Vec::new();

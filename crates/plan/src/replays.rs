@@ -1,6 +1,7 @@
 //! Free replays of a recording under policies.
 
 use pageblock::preset::Preset;
+use pageblock_measure::certificate::DRAWS;
 use pageblock_measure::compare::Options;
 use pageblock_measure::{Calibration, Loop, Run};
 use pageblock_replay::demand::Demands;
@@ -57,9 +58,6 @@ pub enum Wanted {
     /// This one.
     Only(Loop),
 }
-
-/// How many replays of a loop grade a recording.
-const DRAWS: u64 = 5;
 
 /// The free replays under the recorded policy that grade a recording, with the seeds from 0.
 pub struct OwnReplays {

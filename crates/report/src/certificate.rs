@@ -2,7 +2,7 @@
 
 use pageblock_measure::Calibration;
 use pageblock_measure::certificate::{
-    Certificate, Distance, FEW, Grade, Grades, Loop, Part, Support,
+    Certificate, DRAWS, Distance, FEW, Grade, Grades, Loop, Part, Support,
 };
 
 use crate::table::Table;
@@ -96,7 +96,7 @@ pub fn print(grades: &Grades, policy: &str) -> String {
         table.row(row);
     }
     text += &format!(
-        "\nFree replays under {policy} beside the recording, the median of five draws\n{}",
+        "\nFree replays under {policy} beside the recording, the median of {DRAWS} draws\n{}",
         table.print()
     );
     let mut table = Table::new().text("part of a what-if").text("what the open loop supports");

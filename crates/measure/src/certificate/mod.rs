@@ -19,6 +19,9 @@ use crate::error::Error;
 use crate::file;
 use crate::verification::{Gap, Verification};
 
+/// How many replays of a loop grade a recording: a single one is one draw of many.
+pub const DRAWS: u64 = 5;
+
 /// Counts below this are compared as if they were this, as a difference of a few events is chance.
 pub const FEW: u64 = 20;
 

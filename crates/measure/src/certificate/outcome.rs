@@ -96,7 +96,7 @@ impl Outcome {
     }
 }
 
-/// Returns of the distances of several replays the median one of each measure: a single replay is one draw of many.
+/// Returns of the distances of several replays the median one of each measure.
 #[must_use]
 pub fn median(mut draws: Vec<Vec<Distance>>) -> Vec<Distance> {
     draws.sort_by_key(Vec::len);

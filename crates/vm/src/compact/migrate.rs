@@ -191,3 +191,49 @@ impl Compactor {
 fn unit_end(pfn: u64, unit: Option<Order>) -> u64 {
     unit.map_or(u64::MAX, |order| Pfn(pfn + 1).align_up(order).0)
 }
+
+#[cfg(test)]
+mod tests {
+    use pageblock::request::{Gfp, Request};
+    use pageblock::tuning::Watermarks;
+
+    use super::*;
+    use crate::compact::testing::{AllMovable, goal, rules, with_allocator};
+    use crate::compact::{Goal, ZoneStep};
+
+    /// `isolate_migratepages` searches once and passes over as many pageblocks as it must: a second search would lead back to
+    /// what the first one found.
+    #[test]
+    fn pageblocks_that_are_passed_over_begin_no_second_search() {
+        const BLOCKS: u64 = 64;
+        // More than are passed over in a step.
+        const SKIPPED: u64 = CLUSTER as u64 + 8;
+        with_allocator("linux-6.6", BLOCKS * 512, |allocator| {
+            let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
+            zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 0, promo: 0 });
+            while allocator.alloc(CpuId(0), &request, &mut ()).is_ok() {}
+            // Free blocks above the part that is searched: 16 of order 3.
+            let high = (BLOCKS - 4) * 512;
+            for pfn in (high..high + 256).filter(|pfn| pfn / 8 % 2 == 0) {
+                allocator.free(CpuId(0), Pfn(pfn), 0, &mut ()).unwrap();
+            }
+            allocator.drain_all(&mut ());
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
+            for block in 0..SKIPPED {
+                zone.set_skip(Pfn(block * 512), true).unwrap();
+            }
+            let goal = Goal { order: Some(5), direct: None, ..goal(Movable) };
+            let mut state = ZoneCompact::new(&allocator.zones()[0]);
+            let mut compactor = Compactor::new(goal, rules("linux-6.6"));
+            let mut looks = Vec::new();
+            for _ in 0..2 {
+                let step = compactor.step(allocator, &mut state, &mut AllMovable, 0, &mut ());
+                assert_eq!(step, ZoneStep::More);
+                looks.push((compactor.scanned.migrate, compactor.scanned.moved));
+            }
+            // The first step looks at the 16 blocks, the second at the pages that it moves.
+            assert_eq!(looks, [(16, 0), (CLUSTER as u64, CLUSTER as u64)]);
+        });
+    }
+}
