@@ -4,20 +4,18 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from fractions import Fraction
 from typing import Any, cast
 
+from ._calls import completed
 from ._engines import Engine, engine
-from ._pageblock import Error, Kernel, Sweep, Table, stop_all, sweep_grid_of, sweep_run
+from ._pageblock import Error, Kernel, Sweep, Table, sweep_grid_of, sweep_run
 
 __all__ = ["sweep"]
 
-# So many futures are open at a time: enough for a cluster, few enough for a grid of a million runs.
-IN_FLIGHT = 2000
-# The time between two looks for Ctrl-C, and the shortest between two lines of progress, seconds.
-LOOK_EVERY = 0.2
+# The shortest time between two lines of progress, seconds.
 SAY_EVERY = 1.0
 
 
@@ -56,40 +54,13 @@ def sweep(
 
 
 def _on(work: Sweep, executor: Executor, progress: "_Progress") -> None:
-    """Submits what is not done, a window at a time, and takes what is done."""
-    # One list has everything that is open, so that Ctrl-C and errors cancel it.
-    to_do = iter(work.to_do())
-    open_: "dict[Future[str], int]" = {}
+    """Runs what is not done, and takes it as it is done."""
+    cells = ((at, (cell,)) for at, cell in work.to_do())
     try:
-        while True:
-            _submit(executor, to_do, open_)
-            if not open_:
-                return
-            done, _ = wait(open_, timeout=LOOK_EVERY, return_when=FIRST_COMPLETED)
-            for future in done:
-                work.take(open_.pop(future), _result(future))
-            progress.say()
-    except BaseException:
-        for future in open_:
-            future.cancel()
-        stop_all()
-        raise
+        for at, row in completed(executor, cast("Callable[[str], str]", sweep_run), cells, progress.say):
+            work.take(at, row)
     finally:
         progress.end()
-
-
-def _submit(executor: Executor, to_do: "Iterable[tuple[int, str]]", open_: "dict[Future[str], int]") -> None:
-    for at, cell in to_do:
-        open_[executor.submit(cast("Callable[[str], str]", sweep_run), cell)] = at
-        if len(open_) >= IN_FLIGHT:
-            return
-
-
-def _result(future: "Future[str]") -> str:
-    try:
-        return future.result()
-    except CancelledError as error:
-        raise Error("a run was cancelled by its executor; the same call goes on after what is done") from error
 
 
 def _json(grid: "Mapping[str, Any] | str | os.PathLike[str]") -> str:

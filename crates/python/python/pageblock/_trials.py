@@ -8,7 +8,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
-from ._pageblock import Error, Kernel, stop_all
+from ._calls import completed
+from ._pageblock import Error, Kernel
 from ._recordings import Sent, opened, shared
 from ._sweep import sweep
 
@@ -82,19 +83,13 @@ class Replays:
     def _replay(self, kernels: "Sequence[str]") -> None:
         own = self.executor is None
         executor = ThreadPoolExecutor(self.jobs or os.cpu_count()) if self.executor is None else self.executor
-        futures = [executor.submit(replay_one, self.given, kernel) for kernel in kernels]
+        calls = ((kernel, (self.given, kernel)) for kernel in kernels)
         try:
             with self.journal.open("a", encoding="utf-8") as journal:
-                for kernel, future in zip(kernels, futures):
-                    line = future.result()
+                for kernel, line in completed(executor, replay_one, calls, lambda: None):
                     journal.write(line + "\n")
                     journal.flush()
                     self.done[kernel] = json.loads(line)
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            stop_all()
-            raise
         finally:
             if own:
                 executor.shutdown(wait=False, cancel_futures=True)
