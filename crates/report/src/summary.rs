@@ -187,8 +187,8 @@ pub fn change(cell: &SummaryCell) -> String {
 /// Returns the interval of a change and its p; empty where there is none.
 #[must_use]
 pub fn certainty(cell: &SummaryCell) -> [String; 2] {
-    let interval =
-        cell.interval.map(|(low, high)| format!("{} to {}", percent(low), percent(high)));
+    let finite = cell.interval.filter(|(low, high)| low.is_finite() && high.is_finite());
+    let interval = finite.map(|(low, high)| format!("{} to {}", percent(low), percent(high)));
     let p = cell.p.map(|p| if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") });
     [interval.unwrap_or_default(), p.unwrap_or_default()]
 }
